@@ -1,0 +1,21 @@
+// Values as JSON text and back. Text only; files are read and written elsewhere.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/value.h"
+
+namespace tune {
+
+inline constexpr int kMaxNesting = 64;  // deepest nesting read from outside
+
+// Appends one line of JSON. NaN becomes null, infinities "inf" and "-inf"; floats are the shortest
+// text that reads back exactly and always look like floats ("1.0").
+void append_json(std::string& out, const Value& value);
+std::string to_json(const Value& value, int indent = -1);  // indent >= 0: pretty
+
+// Throws Error (kBadInput) with the position and what was expected. `what` names the text in it.
+Value parse_json(std::string_view text, std::string_view what);
+
+}  // namespace tune

@@ -1,0 +1,56 @@
+// Store: where an experiment's journal lives. The edge behind it is Redis (core/platform/
+// redis_store.h); tests use a memory store. One thread.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+
+namespace tune {
+
+// "<epoch>-<sequence>", chosen by the driver. A driver takes its epoch by appending {last + 1, 0}.
+struct EntryId {
+  std::uint64_t epoch = 0;
+  std::uint64_t sequence = 0;
+  friend auto operator<=>(const EntryId&, const EntryId&) = default;
+};
+std::string to_string(EntryId id);
+std::optional<EntryId> parse_entry_id(std::string_view text);
+
+struct Entry {
+  EntryId id;
+  std::string payload;
+};
+
+// A newer driver has appended: this one must exit and touch nothing more.
+class SupersededError : public Error {
+ public:
+  explicit SupersededError(const std::string& message) : Error(ErrorCode::kStore, message) {}
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // Appends one entry durably. Ids grow strictly. After a lost connection the same id is sent again:
+  // if it is there with this payload the append succeeded; if the id or a greater one is taken by
+  // anything else, throws SupersededError. Throws Error (kStore) when the store is lost for longer
+  // than its time-out, naming address and cause.
+  virtual void append(EntryId id, std::string_view payload) = 0;
+  // Entries after `after` (exclusive), oldest first, at most `limit` of them.
+  virtual std::vector<Entry> read(EntryId after, std::size_t limit) = 0;
+  virtual std::optional<EntryId> last() = 0;
+  // Small named values beside the journal (a snapshot, say): a name without ':' or blanks.
+  virtual void put(std::string_view name, std::string_view value) = 0;
+  virtual std::optional<std::string> get(std::string_view name) = 0;
+  // Writes a named value and removes all entries up to and including `through`, both or neither.
+  virtual void put_and_trim(std::string_view name, std::string_view value, EntryId through) = 0;
+};
+
+}  // namespace tune

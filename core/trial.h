@@ -1,0 +1,86 @@
+// Trial: one configuration's life, as the controller keeps it, and its legal transitions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/ids.h"
+#include "core/messages.h"
+#include "core/wire.h"
+
+namespace tune {
+
+enum class TrialStatus : std::uint8_t {
+  kPending,     // waits for resources
+  kRunning,     // holds a reservation: launched, until every process of the attempt is reaped
+  kPaused,      // saved, without resources
+  kTerminated,  // over: completed or stopped
+  kError,       // over: failed more often than max_failures allows
+  kLast = kError,
+};
+const char* status_name(TrialStatus status);  // "PENDING", ...
+std::optional<TrialStatus> status_from_name(std::string_view name);
+bool is_over(TrialStatus status);
+// PENDING -> RUNNING, PAUSED, TERMINATED; RUNNING -> any other; PAUSED -> PENDING, RUNNING,
+// TERMINATED; ERROR -> PENDING (tried again); TERMINATED -> nothing.
+bool transition_is_legal(TrialStatus from, TrialStatus to);
+
+struct CheckpointRecord {
+  std::uint64_t iteration = 0;
+  Duration time_total{};
+  std::optional<double> timesteps_total;
+  std::optional<double> metric;  // of the report at that iteration, when it had one
+  template <class Self, class F>
+  static void fields(Self& s, F& f) { f(s.iteration, s.time_total, s.timesteps_total, s.metric); }
+};
+
+// Where an attempt runs: a node and, of its GPUs, one index for each whole GPU or shared one, rank by
+// rank (a rank with a share names its one GPU; ranks may name the same).
+struct Placement {
+  AgentNumber agent;
+  std::vector<std::uint32_t> gpus;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) { f(s.agent, s.gpus); }
+};
+
+// The last failure, kept to be shown.
+struct Failure {
+  AttemptNumber attempt;
+  Outcome outcome = Outcome::kException;
+  std::uint32_t rank = 0;
+  std::int32_t code = 0;
+  std::string cause;
+  std::string stderr_tail;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.attempt, s.outcome, s.rank, s.code, s.cause, s.stderr_tail);
+  }
+};
+
+struct Trial {
+  TrialNumber number;
+  TrialStatus status = TrialStatus::kPending;
+  Packed config;
+  AttemptNumber attempt;             // the newest; 0 before the first launch
+  std::uint32_t failures = 0;        // counted by max_failures
+  std::optional<Placement> placement;  // while RUNNING
+  std::string location;              // "ip:pid" of the newest attempt, empty before it started
+  Milestone until;                   // how far it may run unasked
+  std::uint64_t judged = 0;          // the scheduler has seen iterations up to here
+  std::optional<StopKind> verdict;   // given at iteration `judged`, not yet carried out
+  std::string reason;                // of the last stop or pause, fit to show
+  bool paused_by_scheduler = false;
+  std::optional<Reported> last;      // the newest result that was not superseded
+  std::vector<CheckpointRecord> checkpoints;  // on disk, oldest first
+  std::optional<Failure> failure;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.number, s.status, s.config, s.attempt, s.failures, s.placement, s.location, s.until,
+      s.judged, s.verdict, s.reason, s.paused_by_scheduler, s.last, s.checkpoints, s.failure);
+  }
+};
+
+}  // namespace tune

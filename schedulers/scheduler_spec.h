@@ -1,0 +1,47 @@
+// A scheduler as a value: what RunOptions hold and copy. Makes the scheduler when a run begins.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/value.h"
+#include "schedulers/trial_scheduler.h"
+
+namespace tune {
+
+class SchedulerSpec {
+ public:
+  using Make = std::function<std::unique_ptr<TrialScheduler>()>;
+
+  SchedulerSpec();  // FIFO
+  // `name` is its YAML name ("asha") and `parameters` what experiment.json records; an own
+  // scheduler has an empty name and is made only by the program that brought it.
+  SchedulerSpec(std::string name, Config parameters, Make make)
+      : name_(std::move(name)), parameters_(std::move(parameters)), make_(std::move(make)) {}
+
+  const std::string& name() const { return name_; }
+  const Config& parameters() const { return parameters_; }
+  std::unique_ptr<TrialScheduler> make() const { return make_(); }
+
+ private:
+  std::string name_;
+  Config parameters_;
+  Make make_;
+};
+
+// An own scheduler: made anew for each run from copies of the arguments.
+template <class T, class... Args>
+SchedulerSpec scheduler(Args... args) {
+  return SchedulerSpec("", {}, [args...] { return std::make_unique<T>(args...); });
+}
+
+SchedulerSpec fifo();
+
+// The scheduler of a YAML or experiment.json entry: a name ("fifo", "asha") with its parameters.
+// Throws Error (kBadInput) naming the unknown name or key with the nearest known one, or the bad
+// value. Keys of asha: those of AshaOptions.
+SchedulerSpec scheduler_from_config(const std::string& name, const Config& parameters);
+
+}  // namespace tune

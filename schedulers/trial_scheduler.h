@@ -1,0 +1,98 @@
+// TrialScheduler: judges running trials and picks who goes next. Pure: no clock, file, log or
+// thread; the same calls in the same order give the same decisions. Derive from it for an own one.
+//
+// Call order: add_trial once a trial; result for each (trial, iteration) once, in order of
+// iteration within a trial; end_trial once. save/restore carry the whole state across a restart.
+// None of these throws once the scheduler is built (see configure).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/messages.h"
+#include "core/wire.h"
+
+namespace tune {
+
+enum class Mode : std::uint8_t { kMax, kMin, kLast = kMin };
+
+// What a scheduler is told about the experiment before anything else.
+struct Objective {
+  std::string metric;  // a key path; empty: none was given
+  Mode mode = Mode::kMax;
+  std::uint64_t seed = 0;
+};
+
+struct Decision {
+  enum class Kind : std::uint8_t { kContinue, kPause, kStop, kLast = kStop };
+  Kind kind = Kind::kContinue;
+  Milestone until;     // kContinue: how far the trial may run unasked
+  std::string reason;  // fit to show a user: "0.81 is worse than the cut-off 0.842 of 9 at rung 3"
+
+  static Decision go_on(Milestone until, std::string reason = {}) {
+    return {Kind::kContinue, std::move(until), std::move(reason)};
+  }
+  static Decision pause(std::string reason) { return {Kind::kPause, {}, std::move(reason)}; }
+  static Decision stop(std::string reason) { return {Kind::kStop, {}, std::move(reason)}; }
+};
+
+// One result as a scheduler sees it: numbers by key path, without a tree being built.
+class ResultView {
+ public:
+  ResultView(const Reported& report) : report_(&report) {}  // NOLINT: a view
+  std::uint64_t iteration() const { return report_->iteration; }
+  // training_iteration, time_total_s, time_since_restore, iterations_since_restore and
+  // timesteps_total are always known unless the user reports a key of that name; anything else is
+  // looked up in the result. Nothing when absent or not a number.
+  std::optional<double> number(std::string_view path) const;
+
+ private:
+  const Reported* report_;
+};
+
+// A trial that could run: PENDING, or PAUSED by the scheduler.
+struct Candidate {
+  TrialNumber trial;
+  bool paused = false;
+};
+
+enum class TrialEnd : std::uint8_t { kCompleted, kStopped, kError, kLast = kError };
+
+class TrialScheduler {
+ public:
+  virtual ~TrialScheduler() = default;
+
+  // Metric and mode: those given to the scheduler itself, else the experiment's. Throws Error
+  // (kBadInput) when a needed one is missing or both give one.
+  virtual void configure(const Objective& experiment) = 0;
+  // The objective it works with after configure (empty metric: none).
+  virtual Objective objective() const = 0;
+
+  // A new trial; says how far it may run unasked.
+  virtual Milestone add_trial(TrialNumber trial) = 0;
+  virtual Decision result(TrialNumber trial, const ResultView& result) = 0;
+  // `last` is null when the trial never reported. A stopped trial's last result was judged already.
+  virtual void end_trial(TrialNumber trial, TrialEnd end, const Reported* last) = 0;
+
+  // Which candidate gets freed resources; nothing: none now. `candidates` is in the default order
+  // (paused ones first when resumed_first, then by number) and not empty.
+  virtual std::optional<TrialNumber> choose(const std::vector<Candidate>& candidates) const;
+  virtual bool resumed_first() const { return false; }
+  // Whether it may pause trials: then trainables must be able to save.
+  virtual bool pauses() const { return false; }
+  // The largest value of training_iteration a trial can reach, when the scheduler bounds it.
+  virtual std::optional<double> max_t() const { return std::nullopt; }
+
+  // Lines of the status block ("Using AsyncHyperBand: num_stopped=3").
+  virtual std::vector<std::string> status_lines() const = 0;
+
+  virtual std::string save() const = 0;               // MessagePack
+  virtual void restore(std::string_view state) = 0;   // Error (kProtocol) when it is not its own
+};
+
+}  // namespace tune

@@ -1,0 +1,55 @@
+// ExperimentSpec: a validated sweep, resolved to plain values. Made from YAML (tune/yaml_spec.h), from
+// RunOptions, or from the stored experiment.json.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/messages.h"
+#include "core/resources.h"
+#include "tune/run_options.h"
+
+namespace tune {
+
+// What is run: a plugin's trainable, or a program's own (then the program is run again on resume).
+struct ProgramCall {
+  std::string executable;              // absolute
+  std::vector<std::string> arguments;  // without argv[0]
+  std::string working_directory;
+  std::uint32_t call = 0;              // the how manieth tune::run of the program, from 1
+};
+
+struct ExperimentSpec {
+  std::string name;        // folder below storage; never empty once the run begins
+  bool name_given = false; // else <trainable>_<date>
+  std::string trainable;
+  std::string plugin;      // absolute path; empty for a program's own trainable
+  std::optional<ProgramCall> program;
+  RunOptions options;      // as given, with metric, mode and seed filled in
+  std::vector<StopRule> stop;
+  ResourceRequest request;
+};
+
+// One thing wrong with the input: where, what, and what to write instead.
+struct Complaint {
+  std::string path;     // key path, "config/lr"
+  int line = 0;         // 1-based line of the YAML file; 0: not from a file
+  std::string message;
+};
+// Throws one Error (kBadInput) with all of them, one a line: "sweep.yaml:4: config/lr: ...".
+[[noreturn]] void throw_complaints(const std::string& source, const std::vector<Complaint>& all);
+
+// Checks options and fills the spec: everything that can be known without running anything (stop
+// rules or max_t or a time limit for a class, mode min with a bare stop number for the metric, ranges,
+// resources, scheduler and searcher against metric and mode). Appends to `complaints`.
+ExperimentSpec make_spec(RunOptions options, std::string trainable, bool is_function,
+                         std::vector<Complaint>& complaints);
+
+// experiment.json, both ways. Values of `env` are not stored, only its names. An own scheduler or
+// searcher is stored by a note; `from_value` then needs them set again by the program.
+Value to_value(const ExperimentSpec& spec);
+ExperimentSpec spec_from_value(const Value& value);  // Error (kProtocol) when it is not one
+
+}  // namespace tune

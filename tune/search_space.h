@@ -1,0 +1,107 @@
+// How a configuration is drawn: a nested map of constants and domains. Semantics, bounds and errors
+// of each domain: README "Search spaces". Pure: drawing needs only a RandomStream.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/random.h"
+#include "core/value.h"
+
+namespace tune {
+
+// One way to draw a value. Construction checks the arguments and throws Error (kBadInput).
+class Domain {
+ public:
+  struct Uniform { double low, high, q; bool log; };            // q 0: not quantised
+  struct Integer { std::int64_t low, high, q; bool log; };      // [low, high); q > 1: see qrandint
+  struct Normal { double mean, sd, q; };
+  struct Choice { std::vector<Value> values; };
+  struct Grid { std::vector<Value> values; };
+  struct SampleFrom { std::function<Value(const Config&)> function; };
+  using Kind = std::variant<Uniform, Integer, Normal, Choice, Grid, SampleFrom>;
+
+  explicit Domain(Kind kind) : kind_(std::move(kind)) {}
+  const Kind& kind() const { return kind_; }
+  bool is_grid() const { return std::holds_alternative<Grid>(kind_); }
+  bool is_function() const { return std::holds_alternative<SampleFrom>(kind_); }
+  // Any domain but Grid and SampleFrom (TUNE_CHECK).
+  Value draw(RandomStream& random) const;
+  // The one-key map YAML writes: {loguniform: [0.001, 1]}. SampleFrom: {sample_from: null}.
+  Value describe() const;
+
+ private:
+  Kind kind_;
+};
+
+Domain uniform(double low, double high);
+Domain quniform(double low, double high, double q);
+Domain loguniform(double low, double high);
+Domain qloguniform(double low, double high, double q);
+Domain randint(std::int64_t low, std::int64_t high);
+Domain qrandint(std::int64_t low, std::int64_t high, std::int64_t q = 1);
+Domain lograndint(std::int64_t low, std::int64_t high);
+Domain randn(double mean = 0, double sd = 1);
+Domain qrandn(double mean, double sd, double q);
+Domain choice(std::initializer_list<Value> values);
+Domain choice(std::vector<Value> values);
+Domain grid_search(std::initializer_list<Value> values);
+Domain grid_search(std::vector<Value> values);
+// `function` gets the configuration drawn so far and may read other values, drawn or computed; a
+// cycle of such functions is an error that names it.
+Domain sample_from(std::function<Value(const Config&)> function);
+
+struct SpaceMember;
+
+// A constant, a domain, or a nested space. Constants are Values.
+class SearchSpace {
+ public:
+  using Node = std::variant<Value, Domain, std::vector<SpaceMember>>;
+
+  SearchSpace() : node_(std::vector<SpaceMember>{}) {}
+  SearchSpace(std::initializer_list<SpaceMember> members);
+  SearchSpace(Domain domain) : node_(std::move(domain)) {}  // NOLINT
+  template <ValueLike T>
+  SearchSpace(T&& constant) : node_(Value(std::forward<T>(constant))) {}  // NOLINT
+  SearchSpace(Value constant);  // NOLINT; maps become nested spaces
+
+  bool is_domain() const { return std::holds_alternative<Domain>(node_); }
+  bool is_constant() const { return std::holds_alternative<Value>(node_); }
+  bool is_map() const { return std::holds_alternative<std::vector<SpaceMember>>(node_); }
+  const Domain& domain() const { return std::get<Domain>(node_); }
+  const Value& constant() const { return std::get<Value>(node_); }
+  const std::vector<SpaceMember>& members() const;
+  const SearchSpace* find(std::string_view path) const;
+  void set(std::string_view path, SearchSpace node);  // makes the maps on the way; Error as Value::set
+
+  // Every domain with its path, depth first in the order written.
+  std::vector<std::pair<std::string, const Domain*>> domains() const;
+  // As YAML would write it: domains as one-key maps. What experiment.json stores.
+  Value describe() const;
+
+ private:
+  Node node_;
+};
+
+struct SpaceMember {
+  SpaceMember(std::string key, SearchSpace value);  // key rules of Member
+  std::string key;
+  SearchSpace value;
+};
+
+// The space a described or YAML value means: one-key maps {domain: arguments} become domains,
+// {const: x} the constant x. Collects every complaint as (key path, message) instead of throwing.
+struct SpaceComplaint {
+  std::string path;
+  std::string message;
+};
+SearchSpace search_space_from_value(const Value& value, std::vector<SpaceComplaint>& complaints);
+
+}  // namespace tune

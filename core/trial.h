@@ -74,12 +74,15 @@ struct Trial {
   std::string reason;                // of the last stop or pause, fit to show
   bool paused_by_scheduler = false;
   std::optional<Reported> last;      // the newest result that was not superseded
+  std::optional<double> metric;      // of `last`, when it has one
+  std::optional<Reported> at_checkpoint;  // the result at the newest checkpoint's iteration
   std::vector<CheckpointRecord> checkpoints;  // on disk, oldest first
   std::optional<Failure> failure;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.number, s.status, s.config, s.attempt, s.failures, s.placement, s.location, s.until,
-      s.judged, s.verdict, s.reason, s.paused_by_scheduler, s.last, s.checkpoints, s.failure);
+      s.judged, s.verdict, s.reason, s.paused_by_scheduler, s.last, s.metric, s.at_checkpoint,
+      s.checkpoints, s.failure);
   }
 };
 

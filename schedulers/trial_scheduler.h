@@ -76,6 +76,8 @@ class TrialScheduler {
   // A new trial; says how far it may run unasked.
   virtual Milestone add_trial(TrialNumber trial) = 0;
   virtual Decision result(TrialNumber trial, const ResultView& result) = 0;
+  // A trial it paused goes on: says how far it may run unasked. Only for schedulers that pause.
+  virtual Milestone resume_trial(TrialNumber /*trial*/) { return {}; }
   // `last` is null when the trial never reported. A stopped trial's last result was judged already.
   virtual void end_trial(TrialNumber trial, TrialEnd end, const Reported* last) = 0;
 

@@ -31,6 +31,8 @@ class Searcher {
   virtual ~Searcher() = default;
   // Once, before anything else. Throws Error (kBadInput) for a space it cannot search.
   virtual void configure(const SearcherSetup& setup) = 0;
+  // A resumed experiment may ask for more samples than it began with; suggestions go on from there.
+  virtual void set_num_samples(std::int64_t /*num_samples*/) {}
   // How many trials there will be; nothing: no end, or not known.
   virtual std::optional<std::uint64_t> total() const = 0;
   // The configuration of this trial; asked for 0, 1, 2 ... in order. Nothing: there are no more.

@@ -63,6 +63,7 @@ class Controller {
   bool is_over() const;                                  // nothing more will happen by itself
   // Why the experiment cannot go on (kFailed): bad input such as a trainable that is not there.
   const std::string& failure() const { return failure_; }
+  const Objective& objective() const { return objective_; }
 
   const std::deque<Trial>& trials() const { return trials_; }
   const std::array<std::uint64_t, 5>& counts() const { return counts_; }  // by TrialStatus

@@ -4,19 +4,30 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <optional>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "tune/experiment_spec.h"
 
 namespace tune {
 
+// Where worker processes come from. A plugin's zygote is the program `tune-worker`; a program's own
+// trainable runs in a child of the program as it stands, or in the program executed again.
+struct ZygoteSource {
+  std::function<void(int control_socket)> in_process;  // never returns; empty: use the command
+  // Executed as the zygote (also when the one in process was killed); "{control}" in it is replaced by
+  // the number of the control socket. Empty: tune-worker with spec.plugin.
+  std::vector<std::string> command;
+  std::map<std::string, std::string> environment;
+};
+
 struct RunRequest {
   ExperimentSpec spec;
-  bool resume = false;         // spec.name's folder exists and its journal goes on
+  // Not empty: this experiment's folder exists and its journal goes on; spec is what it holds.
+  std::filesystem::path resume = {};
   bool retry_errored = false;  // with resume: trials in ERROR are tried again
-  // The zygote of a program's own trainable, run in a child of this process; must not return. Empty:
-  // `tune-worker` loads spec.plugin.
-  std::function<void(int control_socket)> zygote;
+  ZygoteSource zygote = {};
 };
 
 struct RunOutcome {

@@ -1,0 +1,400 @@
+#include "tune/driver.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/platform/files.h"
+#include "core/platform/node.h"
+#include "core/platform/redis_store.h"
+#include "core/platform/system_clock.h"
+#include "core/platform/transport.h"
+#include "tune/console_reporter.h"
+#include "tune/controller.h"
+#include "tune/driver_processes.h"
+#include "tune/experiment.h"
+#include "tune/experiment_folder.h"
+#include "tune/file_logger.h"
+#include "tune/journal.h"
+#include "tune/key_watch.h"
+#include "tune/quiet_reporter.h"
+#include "tune/results_csv.h"
+
+namespace tune {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+constexpr milliseconds kStatusEvery{100};   // when something changed
+constexpr milliseconds kStatusAnyway{1000};
+constexpr milliseconds kFlushEvery{200};    // heartbeats and resends of the transport
+constexpr seconds kAgentEnd{30};
+
+// Refuses what could never run here, before anything is written or started.
+NodeResources checked_node(const ExperimentSpec& spec) {
+  const NodeResources node = discover_node({spec.options.cpus, spec.options.gpus});
+  Placer placer;
+  placer.add_node(AgentNumber{0}, node);
+  if (const std::string never = placer.why_never(spec.request); !never.empty()) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("resources_per_trial: a trial {}: ask for less, or say what the node "
+                            "has with --cpus and --gpus",
+                            never));
+  }
+  return node;
+}
+
+std::string resume_command(const std::filesystem::path& directory) {
+  return fmt::format("tune resume {}", directory.string());
+}
+
+class Driver {
+ public:
+  Driver(RunRequest request, NodeResources node, ExperimentFolder folder);
+  RunOutcome run();
+
+ private:
+  void start();
+  void open_store();
+  void replay();
+  void loop();
+  void wait_for_input();
+  std::vector<Event> collect();
+  void commit(std::vector<Event> events);
+  void note(const Record& record);
+  void check_agent();
+  void show(bool final);
+  void close(RunState state);
+  void give_up();
+
+  nanoseconds mono() const { return clock_.monotonic(); }
+  ExperimentTime now() const { return time_base_ + (mono() - started_); }
+
+  RunRequest request_;
+  ExperimentSpec& spec_ = request_.spec;
+  NodeResources node_;
+  ExperimentFolder folder_;
+  RuntimeDirectory runtime_;
+  SystemClock clock_;
+
+  // In the order they are started; ended in reverse.
+  std::unique_ptr<AgentProcess> agent_process_;
+  std::unique_ptr<SignalWatch> signals_;
+  std::unique_ptr<RedisServer> server_;
+  std::unique_ptr<RedisStore> store_;
+  std::optional<Journal> journal_;
+  std::unique_ptr<DriverEndpoint> endpoint_;
+
+  Controller controller_;
+  FileLogger logger_;
+  KeyWatch key_watch_;
+  std::shared_ptr<ProgressReporter> reporter_;
+  RunRecord record_;
+
+  ExperimentTime time_base_{};
+  nanoseconds started_{};
+  nanoseconds last_shown_{};
+  nanoseconds last_flushed_{};
+  bool changed_ = true;
+  int signal_ = 0;
+};
+
+std::shared_ptr<ProgressReporter> make_reporter(const ExperimentSpec& spec) {
+  if (spec.options.reporter.own) return spec.options.reporter.own;
+  if (spec.options.quiet) return std::make_shared<QuietReporter>();
+  return std::make_shared<ConsoleReporter>(spec.options.reporter);
+}
+
+std::vector<std::string> expected_keys(const ExperimentSpec& spec, const Objective& objective) {
+  std::vector<std::string> keys = {objective.metric};
+  for (const StopRule& rule : spec.stop) keys.push_back(rule.path);
+  return keys;
+}
+
+Driver::Driver(RunRequest request, NodeResources node, ExperimentFolder folder)
+    : request_(std::move(request)),
+      node_(std::move(node)),
+      folder_(std::move(folder)),
+      controller_(controller_setup(spec_, folder_.absolute())),
+      logger_(folder_.absolute(), spec_),
+      key_watch_(expected_keys(spec_, controller_.objective())),
+      reporter_(make_reporter(spec_)) {}
+
+// ---- Start ----------------------------------------------------------------------------------------
+
+void Driver::start() {
+  AgentProcess::Options agent;
+  agent.driver_address = fmt::format("ipc://{}/driver", runtime_.path().string());
+  agent.runtime_directory = runtime_.path();
+  agent.experiment_directory = folder_.absolute();
+  agent.resources = node_;
+  agent.zygote = request_.zygote;
+  if (agent.zygote.command.empty()) agent.zygote.command = worker_command(spec_.plugin);
+  agent.lock_descriptor = folder_.lock_descriptor();
+  // Before any thread or socket of ours: a zygote in process must find the program as it stood.
+  agent_process_ = std::make_unique<AgentProcess>(agent);
+
+  signals_ = std::make_unique<SignalWatch>(std::vector<int>{SIGINT, SIGTERM, SIGHUP});
+  open_store();
+  journal_.emplace(*store_);
+  replay();
+  endpoint_ = std::make_unique<DriverEndpoint>(agent.driver_address, journal_->next_epoch());
+  started_ = mono();
+  const DriverStarted event =
+      driver_started(spec_, journal_->next_epoch(), request_.retry_errored);
+  folder_.write_spec(spec_);
+  folder_.write_record(record_);
+  folder_.link_latest();
+  commit({event});
+}
+
+void Driver::open_store() {
+  record_.driver_pid = static_cast<std::uint32_t>(getpid());
+  record_.hostname = hostname();
+  record_.store = spec_.options.store;
+  record_.prefix = fmt::format("tune:{}:{}", spec_.name, experiment_id_of(spec_));
+  RedisStoreOptions options;
+  options.unsafe = spec_.options.store_unsafe;
+  if (record_.store.empty()) {
+    RedisServerOptions server;
+    server.runtime_directory = runtime_.path();
+    server.data_directory = folder_.absolute() / "store";
+    server.lock_descriptor = folder_.lock_descriptor();
+    server_ = std::make_unique<RedisServer>(server);
+    record_.store = server_->address();
+  }
+  options.address = record_.store;
+  options.prefix = record_.prefix;
+  store_ = std::make_unique<RedisStore>(options);
+}
+
+void Driver::replay() {
+  journal_->replay([this](const Turn& turn) {
+    for (const Event& event : turn.events) {
+      controller_.handle(turn.now, event,
+                         [&](const Record& record) { logger_.record(record, turn.wall); });
+    }
+    logger_.flush();
+    time_base_ = turn.now;
+  });
+  if (journal_->is_empty() && !request_.resume.empty()) {
+    reporter_->notice("the journal is empty: the experiment begins anew");
+  }
+}
+
+// ---- Loop -----------------------------------------------------------------------------------------
+
+RunOutcome Driver::run() {
+  try {
+    start();
+    loop();
+  } catch (const Error& error) {
+    give_up();
+    throw Error(error.code(), fmt::format("{}; what was done is kept, resume it with: {}",
+                                          error.what(), resume_command(folder_.path())));
+  } catch (...) {
+    give_up();
+    throw;
+  }
+  if (controller_.phase() == Phase::kFailed) {
+    const std::string why = controller_.failure();
+    give_up();
+    throw Error(ErrorCode::kBadInput, why);
+  }
+  const bool finished = controller_.phase() == Phase::kFinished;
+  close(finished ? RunState::kFinished : RunState::kInterrupted);
+  RunOutcome outcome;
+  outcome.directory = folder_.path();
+  outcome.errored = controller_.counts()[static_cast<std::size_t>(TrialStatus::kError)];
+  if (!finished) outcome.signal = signal_;
+  return outcome;
+}
+
+void Driver::loop() {
+  show(false);
+  while (!controller_.is_over()) {
+    wait_for_input();
+    std::vector<Event> events = collect();
+    if (signal_ != 0 && signals_ == nullptr) return;  // a second signal: at once
+    if (!events.empty()) commit(std::move(events));
+    if (mono() - last_flushed_ >= kFlushEvery) {
+      endpoint_->flush(mono());
+      last_flushed_ = mono();
+    }
+    const nanoseconds since = mono() - last_shown_;
+    if (since >= kStatusAnyway || (changed_ && since >= kStatusEvery)) show(false);
+  }
+}
+
+void Driver::wait_for_input() {
+  nanoseconds limit = kFlushEvery;
+  if (changed_) limit = std::min<nanoseconds>(limit, kStatusEvery);
+  if (const auto deadline = controller_.next_deadline()) limit = std::min(limit, *deadline - now());
+  const std::int64_t wait = std::max<std::int64_t>(0, limit.count());
+  pollfd watched[] = {{endpoint_->descriptor(), POLLIN, 0},
+                      {signals_->descriptor(), POLLIN, 0},
+                      {agent_process_->exit_descriptor(), POLLIN, 0}};
+  const timespec timeout{wait / 1'000'000'000, wait % 1'000'000'000};
+  ppoll(watched, 3, &timeout, nullptr);
+}
+
+std::vector<Event> Driver::collect() {
+  std::vector<Event> events;
+  for (DriverEndpoint::Incoming& incoming : endpoint_->receive()) {
+    for (AgentEvent& event : incoming.events) {
+      events.emplace_back(FromAgent{incoming.agent, std::move(event)});
+    }
+  }
+  for (int signal : signals_->take()) {
+    if (signal_ != 0) {  // the second one
+      signal_ = signal;
+      signals_.reset();
+      return {};
+    }
+    signal_ = signal;
+    reporter_->notice(fmt::format("{}: running trials save and end; once more ends at once",
+                                  signal_name(signal)));
+    events.emplace_back(InterruptRequested{signal});
+  }
+  const auto deadline = controller_.next_deadline();
+  if (deadline && now() >= *deadline) events.emplace_back(DeadlineReached{});
+  if (events.empty()) check_agent();
+  return events;
+}
+
+void Driver::check_agent() {
+  const std::string ended = agent_process_->wait(milliseconds(0));
+  if (ended.empty()) return;
+  throw Error(ErrorCode::kProcess,
+              fmt::format("running trials: the agent of this node is gone ({}), see {}", ended,
+                          (folder_.path() / "zygote.log").string()));
+}
+
+// One turn: in the journal first, then its effects.
+void Driver::commit(std::vector<Event> events) {
+  Turn turn{now(), clock_.wall(), std::move(events)};
+  journal_->append(turn);
+  endpoint_->acknowledge();
+  std::vector<RemoveCheckpoint> removals;
+  for (const Event& event : turn.events) {
+    Effects effects = controller_.handle(turn.now, event, [&](const Record& record) {
+      logger_.record(record, turn.wall);
+      note(record);
+    });
+    for (const auto& [agent, command] : effects.commands) endpoint_->send(agent, command);
+    removals.insert(removals.end(), effects.removals.begin(), effects.removals.end());
+  }
+  endpoint_->flush(mono());
+  logger_.flush();
+  for (const RemoveCheckpoint& removal : removals) {
+    std::error_code ignored;  // one that stays is removed when its trial ends or is resumed
+    std::filesystem::remove_all(logger_.trial_directory(removal.trial) /
+                                    checkpoint_name(removal.iteration),
+                                ignored);
+  }
+  changed_ = true;
+}
+
+// What the person at the console should know at once.
+void Driver::note(const Record& record) {
+  if (const auto* notice = std::get_if<Notice>(&record)) reporter_->notice(notice->text);
+  if (const auto* failed = std::get_if<AttemptFailed>(&record)) {
+    const std::string id = trial_id(experiment_id_of(spec_), failed->trial.number);
+    reporter_->failure(failed->trial, id, folder_.path() / id / "error.txt", failed->retried);
+  }
+  if (const std::string warning = key_watch_.record(record); !warning.empty()) {
+    reporter_->notice(warning);
+  }
+}
+
+void Driver::show(bool final) {
+  const Placer& placer = controller_.placer();
+  ExperimentStatus status{spec_, controller_.trials()};
+  status.total_trials = controller_.total_trials();
+  status.counts = controller_.counts();
+  status.best = controller_.best_trial();
+  status.running_for = now();
+  status.wall = clock_.wall();
+  status.cpu_units_used = placer.cpu_units_used();
+  status.cpu_units_total = placer.cpu_units_total();
+  status.gpu_units_used = placer.gpu_units_used();
+  status.gpu_units_total = placer.gpu_units_total();
+  const MemoryUse memory = memory_use();
+  status.memory_used_bytes = memory.used_bytes;
+  status.memory_total_bytes = memory.total_bytes;
+  status.scheduler_lines = controller_.scheduler_lines();
+  status.directory = folder_.path();
+  reporter_->status(status, final);
+  last_shown_ = mono();
+  changed_ = false;
+}
+
+// ---- End ------------------------------------------------------------------------------------------
+
+void Driver::close(RunState state) {
+  if (state == RunState::kFinished || signals_ != nullptr) {
+    for (std::size_t agent = 0; agent < endpoint_->agents(); ++agent) {
+      endpoint_->send(AgentNumber{static_cast<std::uint32_t>(agent)}, Shutdown{});
+    }
+    endpoint_->flush(mono());
+    agent_process_->wait(kAgentEnd);
+  }
+  agent_process_->end_now();
+  write_results_csv(folder_.absolute() / "results.csv", spec_, controller_.trials());
+  record_.state = state;
+  folder_.write_record(record_);
+  show(true);
+  if (state == RunState::kInterrupted) {
+    reporter_->notice(fmt::format("interrupted; resume with: {}", resume_command(folder_.path())));
+  }
+}
+
+// The experiment cannot go on: end every process, keep what there is.
+void Driver::give_up() {
+  try {
+    if (agent_process_) agent_process_->end_now();
+    if (!journal_) return;
+    record_.state = RunState::kInterrupted;
+    folder_.write_record(record_);
+    write_results_csv(folder_.absolute() / "results.csv", spec_, controller_.trials());
+  } catch (const Error& error) {
+    reporter_->notice(fmt::format("while ending: {}", error.what()));
+  }
+}
+
+}  // namespace
+
+RunOutcome run_experiment(RunRequest request) {
+  ExperimentSpec& spec = request.spec;
+  const NodeResources node = checked_node(spec);
+  const bool drawn = !spec.options.seed.has_value();
+  if (drawn) spec.options.seed = std::random_device()();
+  ExperimentFolder folder = request.resume.empty() ? ExperimentFolder::create(spec)
+                                                   : ExperimentFolder::open(request.resume);
+  if (drawn && !spec.options.quiet) fmt::print(stderr, "seed: {}\n", *spec.options.seed);
+  Driver driver(std::move(request), node, std::move(folder));
+  return driver.run();
+}
+
+RunRequest resume_request(const std::filesystem::path& directory) {
+  RunRequest request;
+  request.spec = read_spec(directory);
+  // A link such as results/latest may point elsewhere before this one is done.
+  request.resume = std::filesystem::is_symlink(directory)
+                       ? directory.parent_path() / std::filesystem::read_symlink(directory)
+                       : directory;
+  return request;
+}
+
+}  // namespace tune

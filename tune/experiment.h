@@ -1,0 +1,18 @@
+// From a spec to its pure controller: shared by the driver, `tune status` and the simulator.
+#pragma once
+
+#include <string>
+
+#include "tune/controller.h"
+#include "tune/experiment_spec.h"
+
+namespace tune {
+
+Objective objective_of(const ExperimentSpec& spec);
+std::string experiment_id_of(const ExperimentSpec& spec);
+// `experiment_directory` is absolute, as agents see it.
+ControllerSetup controller_setup(const ExperimentSpec& spec, std::string experiment_directory);
+// The event that opens a driver's epoch with what the spec says now.
+DriverStarted driver_started(const ExperimentSpec& spec, std::uint64_t epoch, bool retry_errored);
+
+}  // namespace tune

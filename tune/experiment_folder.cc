@@ -1,0 +1,150 @@
+#include "tune/experiment_folder.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <ctime>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/platform/files.h"
+
+namespace tune {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSpecFile = "experiment.json";
+constexpr const char* kRecordFile = "run.json";
+constexpr const char* kLockFile = "lock";
+constexpr std::chrono::seconds kLockWait{15};
+constexpr const char* kStateNames[] = {"running", "interrupted", "finished"};
+
+std::string dated_name(const std::string& trainable, const fs::path& storage) {
+  const std::string name =
+      fmt::format("{}_{:%Y-%m-%d_%H-%M-%S}", trainable, fmt::localtime(std::time(nullptr)));
+  std::string unused = name;
+  for (int i = 2; fs::exists(storage / unused); ++i) unused = fmt::format("{}_{}", name, i);
+  return unused;
+}
+
+void make_directory(const fs::path& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error || access(directory.c_str(), W_OK | X_OK) != 0) {
+    const std::string cause = error ? error.message() : std::error_code(errno, std::generic_category()).message();
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("making the results folder {}: {}: choose another with --storage",
+                            directory.string(), cause));
+  }
+}
+
+// Refuses the folder of an earlier experiment with the ways out.
+[[noreturn]] void refuse_existing(const fs::path& directory) {
+  const std::optional<RunRecord> record = read_record(directory);
+  if (record && record->state == RunState::kFinished) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("{} holds a finished experiment: choose another name, or --fresh to "
+                            "move it to {}.old-N and begin anew",
+                            directory.string(), directory.filename().string()));
+  }
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("{} holds an experiment that {}: resume it with `tune resume {}`, choose "
+                          "another name, or --fresh to move it aside and begin anew",
+                          directory.string(), is_live(directory) ? "is running" : "was interrupted",
+                          directory.string()));
+}
+
+void move_aside(const fs::path& directory) {
+  for (int i = 1;; ++i) {
+    const fs::path old = fmt::format("{}.old-{}", directory.string(), i);
+    if (!fs::exists(fs::symlink_status(old))) return fs::rename(directory, old);
+  }
+}
+
+}  // namespace
+
+ExperimentFolder::ExperimentFolder(fs::path path, ExperimentLock lock)
+    : path_(std::move(path)), absolute_(fs::absolute(path_)), lock_(std::move(lock)) {}
+
+ExperimentFolder ExperimentFolder::create(ExperimentSpec& spec) {
+  const fs::path storage = spec.options.storage;
+  if (spec.name.empty()) {
+    spec.name = spec.name_given ? spec.options.name : dated_name(spec.trainable, storage);
+  }
+  const fs::path directory = storage / spec.name;
+  if (fs::exists(directory / kSpecFile)) {
+    if (spec.options.if_exists != IfExists::kFresh) refuse_existing(directory);
+    const ExperimentLock old(directory / kLockFile, kLockWait);
+    move_aside(directory);
+  } else if (fs::exists(directory) && (!fs::is_directory(directory) || !fs::is_empty(directory))) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("{} is there and holds no experiment: choose another name or storage",
+                            directory.string()));
+  }
+  make_directory(directory);
+  return ExperimentFolder(directory, ExperimentLock(directory / kLockFile, kLockWait));
+}
+
+ExperimentFolder ExperimentFolder::open(const fs::path& directory) {
+  read_spec(directory);
+  return ExperimentFolder(directory, ExperimentLock(directory / kLockFile, kLockWait));
+}
+
+void ExperimentFolder::write_spec(const ExperimentSpec& spec) const {
+  write_file_atomically(path_ / kSpecFile, to_json(to_value(spec), 2) + "\n");
+}
+
+void ExperimentFolder::write_record(const RunRecord& record) const {
+  const Config value{{"state", kStateNames[static_cast<int>(record.state)]},
+                     {"driver_pid", record.driver_pid},
+                     {"hostname", record.hostname},
+                     {"store", record.store},
+                     {"prefix", record.prefix}};
+  write_file_atomically(path_ / kRecordFile, to_json(value, 2) + "\n");
+}
+
+void ExperimentFolder::link_latest() const {
+  const fs::path latest = absolute_.parent_path() / "latest";
+  const fs::path temporary = absolute_.parent_path() / fmt::format(".latest-{}", getpid());
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(latest)) && !fs::is_symlink(latest)) return;  // somebody's own
+  fs::remove(temporary, error);
+  fs::create_directory_symlink(absolute_.filename(), temporary, error);
+  if (!error) fs::rename(temporary, latest, error);  // file systems without links do without it
+}
+
+ExperimentSpec read_spec(const fs::path& directory) {
+  const fs::path file = directory / kSpecFile;
+  if (!fs::exists(file)) {
+    throw Error(ErrorCode::kBadInput, fmt::format("{} holds no experiment: there is no {} in it",
+                                                  directory.string(), kSpecFile));
+  }
+  return spec_from_value(parse_json(read_file(file), file.string()));
+}
+
+std::optional<RunRecord> read_record(const fs::path& directory) {
+  const fs::path file = directory / kRecordFile;
+  if (!fs::exists(file)) return std::nullopt;
+  const Value value = parse_json(read_file(file), file.string());
+  RunRecord record;
+  const auto state = value.get<std::string>("state");
+  for (int i = 0; i < 3; ++i) {
+    if (state == kStateNames[i]) record.state = static_cast<RunState>(i);
+  }
+  record.driver_pid = value.get<std::uint32_t>("driver_pid");
+  record.hostname = value.get<std::string>("hostname");
+  record.store = value.get<std::string>("store");
+  record.prefix = value.get<std::string>("prefix");
+  return record;
+}
+
+bool is_live(const fs::path& directory) {
+  return ExperimentLock::is_held(directory / kLockFile);
+}
+
+}  // namespace tune

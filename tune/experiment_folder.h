@@ -1,0 +1,57 @@
+// The folder of one experiment: its name, its lock, its files experiment.json (the resolved spec) and
+// run.json (how the run stands). Whoever holds the object holds the experiment's lock.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "core/platform/lock.h"
+#include "tune/experiment_spec.h"
+
+namespace tune {
+
+enum class RunState { kRunning, kInterrupted, kFinished };
+
+// run.json. A killed driver leaves kRunning behind; the lock tells whether it still lives.
+struct RunRecord {
+  RunState state = RunState::kRunning;
+  std::uint32_t driver_pid = 0;
+  std::string hostname;
+  std::string store;   // address other commands of this host can read the journal at
+  std::string prefix;  // of the keys there
+};
+
+class ExperimentFolder {
+ public:
+  // A new experiment: <storage>/<name>. Throws Error (kBadInput) when the folder holds one already
+  // (finished: another name or --fresh; interrupted: the command that resumes it) unless
+  // if_exists is kFresh, which renames the old one to <name>.old-N. Fills spec.name.
+  static ExperimentFolder create(ExperimentSpec& spec);
+  // An existing one, to go on with. Throws Error (kBadInput) when there is none.
+  static ExperimentFolder open(const std::filesystem::path& directory);
+
+  const std::filesystem::path& path() const { return path_; }          // as the user wrote storage
+  const std::filesystem::path& absolute() const { return absolute_; }
+  int lock_descriptor() const { return lock_.descriptor(); }
+
+  void write_spec(const ExperimentSpec& spec) const;
+  void write_record(const RunRecord& record) const;
+  // <storage>/latest -> <name>
+  void link_latest() const;
+
+ private:
+  ExperimentFolder(std::filesystem::path path, ExperimentLock lock);
+
+  std::filesystem::path path_;
+  std::filesystem::path absolute_;
+  ExperimentLock lock_;
+};
+
+// What is in a folder, without holding it. Throws Error (kBadInput) when it is no experiment's.
+ExperimentSpec read_spec(const std::filesystem::path& directory);
+std::optional<RunRecord> read_record(const std::filesystem::path& directory);
+// Whether a driver (or a process it left) holds the experiment now.
+bool is_live(const std::filesystem::path& directory);
+
+}  // namespace tune

@@ -1,0 +1,54 @@
+#include "tune/key_watch.h"
+
+#include <algorithm>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "core/strings.h"
+
+namespace tune {
+
+namespace {
+
+constexpr std::uint64_t kPatience = 20;  // results
+const std::set<std::string> kAlwaysThere = {"training_iteration", "time_total_s", "time_this_iter_s",
+                                            "time_since_restore", "iterations_since_restore",
+                                            "timesteps_total"};
+
+}  // namespace
+
+KeyWatch::KeyWatch(std::vector<std::string> expected) : missing_(std::move(expected)) {
+  std::erase_if(missing_, [](const std::string& path) {
+    return path.empty() || kAlwaysThere.contains(path);
+  });
+  done_ = missing_.empty();
+}
+
+std::string KeyWatch::record(const Record& record) {
+  const auto* result = std::get_if<ResultRecorded>(&record);
+  if (done_ || result == nullptr) return {};
+  std::erase_if(missing_, [&](const std::string& path) {
+    return contains_path(result->report.result, path);
+  });
+  done_ = missing_.empty();
+  if (done_ || (++results_ < kPatience && !result->done)) return {};
+  done_ = true;
+  return complain(result->report);
+}
+
+std::string KeyWatch::complain(const Reported& report) {
+  std::vector<std::string> present;
+  const Value value = unpack(report.result);
+  for (const auto& [path, leaf] : value.leaves()) present.push_back(path);
+  std::string text;
+  for (const std::string& path : missing_) {
+    const std::string near = nearest(path, present);
+    text += fmt::format("{}'{}' is in no result so far{}", text.empty() ? "" : "; ", path,
+                        near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near));
+  }
+  return fmt::format("{}; results have: {}", text,
+                     present.empty() ? "nothing" : join(present, ", "));
+}
+
+}  // namespace tune

@@ -387,14 +387,4 @@ RunOutcome run_experiment(RunRequest request) {
   return driver.run();
 }
 
-RunRequest resume_request(const std::filesystem::path& directory) {
-  RunRequest request;
-  request.spec = read_spec(directory);
-  // A link such as results/latest may point elsewhere before this one is done.
-  request.resume = std::filesystem::is_symlink(directory)
-                       ? directory.parent_path() / std::filesystem::read_symlink(directory)
-                       : directory;
-  return request;
-}
-
 }  // namespace tune

@@ -42,8 +42,4 @@ struct RunOutcome {
 // resumes it.
 RunOutcome run_experiment(RunRequest request);
 
-// The request that resumes the experiment in this folder, from its experiment.json. Throws Error
-// (kBadInput) when there is none.
-RunRequest resume_request(const std::filesystem::path& directory);
-
 }  // namespace tune

@@ -19,6 +19,7 @@ struct ProgramCall {
   std::vector<std::string> arguments;  // without argv[0]
   std::string working_directory;
   std::uint32_t call = 0;              // the how manieth tune::run of the program, from 1
+  std::vector<std::string> earlier;    // folders of the calls before it, absolute
 };
 
 struct ExperimentSpec {

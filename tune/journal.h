@@ -14,7 +14,8 @@ class Journal {
  public:
   explicit Journal(Store& store) : store_(store) {}
 
-  // Hands every stored turn, oldest first, to `visit`. Call once, before begin. Throws Error (kProtocol)
+  // Hands every stored turn, oldest first, to `visit`; called again, only those
+  // appended since by somebody else. Throws Error (kProtocol)
   // naming the entry that cannot be read.
   void replay(const std::function<void(const Turn&)>& visit);
   bool is_empty() const { return last_.epoch == 0; }

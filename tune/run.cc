@@ -1,0 +1,137 @@
+#include "tune/run.h"
+
+#include <cxxabi.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "core/platform/process.h"
+#include "trainables/zygote.h"
+#include "tune/driver.h"
+#include "tune/experiment_folder.h"
+#include "tune/program_call.h"
+#include "tune/resume.h"
+
+namespace tune {
+
+namespace {
+
+// Folders of this process's earlier calls, absolute; its size numbers the calls.
+std::vector<std::string>& earlier_calls() {
+  static std::vector<std::string> folders;
+  return folders;
+}
+
+[[noreturn]] void end_with_message() {
+  int code = 0;
+  try {
+    if (std::current_exception()) throw;
+  } catch (const InterruptedError& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    code = 128 + error.signal();
+  } catch (const Error& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    code = exit_code(error.code());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "terminate called after an exception: %s\n", error.what());
+  } catch (...) {
+  }
+  std::fflush(nullptr);
+  if (code == 0) std::abort();
+  _exit(code);
+}
+
+ExperimentSpec validated_spec(RunOptions options, const TrainableEntry& entry) {
+  std::vector<Complaint> complaints;
+  ExperimentSpec spec = make_spec(std::move(options), entry.name, entry.is_function, complaints);
+  if (!complaints.empty()) throw_complaints("tune::run", complaints);
+  return spec;
+}
+
+// New, or the one that is there: by the command line's `tune resume`, or by if_exists.
+RunRequest make_request(ExperimentSpec spec, std::uint32_t call) {
+  const auto& again = executed_again();
+  std::filesystem::path existing;
+  bool retry_errored = false;
+  if (again && again->role == ExecutedAgain::Role::kResume && again->call == call) {
+    existing = again->directory;
+    retry_errored = again->retry_errored;
+    if (again->quiet) spec.options.quiet = true;
+  } else if (spec.options.if_exists == IfExists::kResume && spec.name_given) {
+    const auto directory = std::filesystem::path(spec.options.storage) / spec.options.name;
+    if (std::filesystem::exists(directory / "experiment.json")) existing = directory;
+  }
+  RunRequest request;
+  request.spec = std::move(spec);
+  if (!existing.empty()) {
+    request = resume_request(existing, request.spec);
+    request.retry_errored = retry_errored;
+  }
+  return request;
+}
+
+ZygoteSource make_zygote(const TrainableEntry& entry, const ProgramCall& program) {
+  ZygoteSource source;
+  source.command = zygote_command(program);
+  source.environment = zygote_environment(program);
+  const std::string unfit = why_unfit_to_fork();
+  if (unfit.empty()) {
+    source.in_process = [entry](int control) { run_zygote(control, zygote_trainables({entry})); };
+  } else {
+    fmt::print(stderr,
+               "warning: this program cannot be forked for the trials ({}): it is executed again "
+               "for them, up to this tune::run\n",
+               unfit);
+  }
+  return source;
+}
+
+}  // namespace
+
+std::string short_type_name(const std::type_info& type) {
+  int status = 0;
+  char* demangled = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
+  std::string name = demangled ? demangled : type.name();
+  std::free(demangled);
+  const std::size_t arguments = std::min(name.find('<'), name.size());
+  const std::size_t scope = name.rfind("::", arguments);
+  name = name.substr(scope == std::string::npos ? 0 : scope + 2, arguments);
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name;
+}
+
+Analysis run_entry(TrainableEntry entry, RunOptions options) {
+  std::set_terminate(end_with_message);
+  std::vector<std::string>& earlier = earlier_calls();
+  const auto call = static_cast<std::uint32_t>(earlier.size() + 1);
+  const auto& again = executed_again();
+  if (again && call < again->call) {
+    earlier.push_back(again->earlier.at(call - 1));
+    return Analysis::load(earlier.back());
+  }
+  if (again && call == again->call && again->role == ExecutedAgain::Role::kZygote) {
+    run_zygote(again->control_socket, zygote_trainables({entry}));
+  }
+  const bool raise = options.raise_on_failed_trial;
+  RunRequest request = make_request(validated_spec(std::move(options), entry), call);
+  request.spec.program = this_program(call, earlier);
+  request.zygote = make_zygote(entry, *request.spec.program);
+
+  const RunOutcome outcome = run_experiment(std::move(request));
+  earlier.push_back(std::filesystem::absolute(outcome.directory));
+  if (outcome.signal != 0) {
+    throw InterruptedError(outcome.signal,
+                           fmt::format("{}: resume with: tune resume {}",
+                                       signal_name(outcome.signal), outcome.directory.string()));
+  }
+  Analysis analysis = Analysis::load(outcome.directory);
+  if (outcome.errored > 0 && raise) throw TrialError(std::move(analysis), outcome.errored);
+  return analysis;
+}
+
+}  // namespace tune

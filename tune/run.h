@@ -1,0 +1,68 @@
+// tune::run: the front door of a program. Returns when every trial is over.
+//
+// Trials fork from the program as it stands at the call: data it loaded is shared, captured variables
+// work. Where it cannot be forked (other threads, CUDA initialised) it is executed again for the
+// trials, up to the same call; one warning says so. Call it from the main thread.
+//
+// Throws Error (kBadInput and others, see core/error.h), TrialError when all trials ended and some
+// failed (unless raise_on_failed_trial is false), InterruptedError after SIGINT, SIGTERM or SIGHUP.
+// Uncaught, the message is printed and the exit code is that of the command line.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+
+#include "core/error.h"
+#include "trainables/registry.h"
+#include "trainables/restore.h"
+#include "tune/analysis.h"
+#include "tune/run_options.h"
+
+namespace tune {
+
+// The experiment was interrupted by a signal and can be resumed.
+class InterruptedError : public Error {
+ public:
+  InterruptedError(int signal, const std::string& message)
+      : Error(ErrorCode::kInterrupted, message), signal_(signal) {}
+  int signal() const { return signal_; }
+
+ private:
+  int signal_;
+};
+
+Analysis run_entry(TrainableEntry entry, RunOptions options);
+std::string short_type_name(const std::type_info& type);  // "Mnist" for app::Mnist
+
+template <class T>
+  requires std::is_base_of_v<Trainable, T>
+Analysis run(RunOptions options) {
+  return run_entry(trainable_entry<T>(short_type_name(typeid(T))), std::move(options));
+}
+
+template <class F>
+  requires std::is_invocable_v<F&, const Config&, Session&>
+Analysis run(F function, RunOptions options) {
+  return run_entry(function_entry("function", std::move(function)), std::move(options));
+}
+
+// The best trial's best checkpoint as a Trainable in this process: after setup with the best
+// configuration and load. Throws Error (kBadInput) when nothing was saved, naming the setting.
+template <class T>
+  requires std::is_base_of_v<Trainable, T>
+std::unique_ptr<T> restore(const std::filesystem::path& directory) {
+  const Analysis analysis = Analysis::load(directory);
+  const auto checkpoint = analysis.best_checkpoint();
+  auto trainable = std::make_unique<T>();
+  restore_trainable(*trainable, analysis.best_config(), checkpoint.path, checkpoint.iteration);
+  return trainable;
+}
+
+// How many GPUs there are within CUDA_VISIBLE_DEVICES, without touching CUDA.
+int gpu_count();
+
+}  // namespace tune

@@ -1,0 +1,135 @@
+#include "tune/status.h"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/platform/node.h"
+#include "core/platform/redis_server.h"
+#include "core/platform/redis_store.h"
+#include "core/platform/runtime_directory.h"
+#include "core/platform/system_clock.h"
+#include "tune/console_reporter.h"
+#include "tune/experiment.h"
+#include "tune/experiment_folder.h"
+#include "tune/journal.h"
+
+namespace tune {
+
+namespace {
+
+constexpr std::chrono::milliseconds kLookEvery{500};
+
+// A reader's own fold of the journal.
+class Follower {
+ public:
+  Follower(const std::filesystem::path& directory, Store& store)
+      : directory_(directory),
+        spec_(read_spec(directory)),
+        journal_(store),
+        controller_(controller_setup(spec_, std::filesystem::absolute(directory))),
+        reporter_(spec_.options.reporter) {}
+
+  void catch_up() {
+    journal_.replay([this](const Turn& turn) {
+      for (const Event& event : turn.events) {
+        controller_.handle(turn.now, event, [](const Record&) {});
+      }
+      now_ = turn.now;
+    });
+  }
+  bool is_over() const { return controller_.is_over(); }
+
+  void show(bool live, bool final) {
+    ExperimentStatus status{spec_, controller_.trials()};
+    status.total_trials = controller_.total_trials();
+    status.counts = controller_.counts();
+    status.best = controller_.best_trial();
+    status.running_for = now_;
+    status.wall = SystemClock().wall();
+    const Placer& placer = controller_.placer();
+    status.cpu_units_used = placer.cpu_units_used();
+    status.cpu_units_total = placer.cpu_units_total();
+    status.gpu_units_used = placer.gpu_units_used();
+    status.gpu_units_total = placer.gpu_units_total();
+    const MemoryUse memory = memory_use();
+    status.memory_used_bytes = memory.used_bytes;
+    status.memory_total_bytes = memory.total_bytes;
+    status.scheduler_lines = controller_.scheduler_lines();
+    status.directory = directory_;
+    status.live = live;
+    reporter_.status(status, final);
+  }
+
+ private:
+  std::filesystem::path directory_;
+  ExperimentSpec spec_;
+  Journal journal_;
+  Controller controller_;
+  ConsoleReporter reporter_;
+  ExperimentTime now_{};
+};
+
+RedisStoreOptions reader_options(const RunRecord& record) {
+  RedisStoreOptions options;
+  options.address = record.store;
+  options.prefix = record.prefix;
+  options.unsafe = true;  // reading needs no durability
+  return options;
+}
+
+void follow(const std::filesystem::path& directory, const RunRecord& record) {
+  RedisStore store(reader_options(record));
+  Follower follower(directory, store);
+  while (true) {
+    follower.catch_up();
+    const bool live = is_live(directory);
+    if (follower.is_over() || !live) break;
+    follower.show(true, false);
+    std::this_thread::sleep_for(kLookEvery);
+  }
+  follower.show(false, true);
+}
+
+}  // namespace
+
+int show_status(const std::filesystem::path& directory) {
+  if (read_spec(directory).options.scheduler.name().empty()) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("{}: its scheduler is the program's own, so the journal cannot be read "
+                            "without it: see {}/results.csv, or `tune results`",
+                            directory.string(), directory.string()));
+  }
+  std::optional<RunRecord> record = read_record(directory);
+  if (!record) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("{}: the experiment has not begun yet", directory.string()));
+  }
+  if (is_live(directory)) {
+    follow(directory, *record);
+    return 0;
+  }
+  // Nobody holds it: a private server reads the stored journal.
+  const ExperimentFolder folder = ExperimentFolder::open(directory);
+  const RuntimeDirectory runtime;
+  std::unique_ptr<RedisServer> server;
+  if (read_spec(directory).options.store.empty()) {
+    RedisServerOptions options;
+    options.runtime_directory = runtime.path();
+    options.data_directory = folder.absolute() / "store";
+    options.lock_descriptor = folder.lock_descriptor();
+    server = std::make_unique<RedisServer>(options);
+    record->store = server->address();
+  }
+  RedisStore store(reader_options(*record));
+  Follower follower(directory, store);
+  follower.catch_up();
+  follower.show(false, true);
+  return 0;
+}
+
+}  // namespace tune

@@ -1,0 +1,12 @@
+// `tune status`: the table of an experiment that runs elsewhere, or as it was left.
+#pragma once
+
+#include <filesystem>
+
+namespace tune {
+
+// Live: redraws until the experiment is over or its driver is gone. Otherwise: prints it once. Returns
+// the exit code. Throws Error (kBadInput) when the folder is no experiment's.
+int show_status(const std::filesystem::path& directory);
+
+}  // namespace tune

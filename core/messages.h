@@ -121,8 +121,13 @@ struct Continue {
   static void fields(Self& s, F& f) { f(s.trial, s.attempt, s.until); }
 };
 
+// One number for an attempt of a trial.
+inline std::uint64_t attempt_key(TrialNumber trial, AttemptNumber attempt) {
+  return std::uint64_t{trial.value} << 32 | attempt.value;
+}
+
 // Ends the attempt at its next step boundary (at once when it waits). The agent kills it (SIGTERM,
-// then SIGKILL) when it has not ended `grace` later.
+// then SIGKILL) when it has not ended `grace` later; 0: no limit.
 struct StopAttempt {
   TrialNumber trial;
   AttemptNumber attempt;
@@ -288,7 +293,8 @@ struct StartWorker {
 };
 
 // What all ranks do next, decided by rank 0 alone at a step boundary. Rank 0 of a group sends it to
-// the agent, which passes it on to the other ranks; a rank alone sends none.
+// the agent, which passes it on to the other ranks; a rank alone sends none but the first kStep,
+// after setup, which shows that it is alive when hang_timeout is set.
 enum class GroupAction : std::uint8_t {
   kStep,     // begin step `iteration`
   kSave,     // save checkpoint_<iteration>, then wait for the next word

@@ -1,0 +1,31 @@
+// Ways into Context and Trainable for the framework itself: the worker loop, and a Trainable that is
+// restored in the caller's own process.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "core/messages.h"
+#include "trainables/trainable.h"
+
+namespace tune {
+
+class ContextBuilder {
+ public:
+  // As a worker sees it. The iteration is the one it goes on from.
+  static Context for_worker(const StartWorker& start);
+  // Outside a worker: one rank, no GPUs promised; once_per_node just runs the function.
+  static Context for_restore(std::string trial_id, std::filesystem::path trial_directory,
+                             std::uint64_t seed, std::uint64_t iteration);
+};
+
+class TrainableAccess {
+ public:
+  // The context must outlive the trainable.
+  static void set_context(Trainable& trainable, const Context& context) {
+    trainable.context_ = &context;
+  }
+};
+
+}  // namespace tune

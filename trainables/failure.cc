@@ -1,0 +1,30 @@
+#include "trainables/failure.h"
+
+#include <cstdlib>
+#include <memory>
+
+#include <cxxabi.h>
+
+namespace tune {
+
+std::string describe_current_exception() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (const std::string& text) {
+    return text;
+  } catch (const char* text) {
+    return text;
+  } catch (...) {
+    const std::type_info* type = abi::__cxa_current_exception_type();
+    if (type == nullptr) return "threw something unknown";
+    int status = 0;
+    const std::unique_ptr<char, void (*)(void*)> name(
+        abi::__cxa_demangle(type->name(), nullptr, nullptr, &status), std::free);
+    return std::string("threw something that is no std::exception (") +
+           (status == 0 ? name.get() : type->name()) + ")";
+  }
+}
+
+}  // namespace tune

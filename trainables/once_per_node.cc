@@ -1,0 +1,91 @@
+#include "trainables/once_per_node.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <stdexcept>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/random.h"
+#include "trainables/failure.h"
+
+namespace tune {
+namespace {
+
+// Held until destroyed or until the process is gone.
+class FileLock {
+ public:
+  explicit FileLock(const std::filesystem::path& path)
+      : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+    int locked = descriptor_;
+    while (locked >= 0 && (locked = ::flock(descriptor_, LOCK_EX)) != 0 && errno == EINTR) {
+      locked = 0;
+    }
+    if (locked < 0) {
+      const int cause = errno;
+      if (descriptor_ >= 0) ::close(descriptor_);
+      throw Error(ErrorCode::kIo, fmt::format("once_per_node: cannot lock {}: {}", path.string(),
+                                              std::strerror(cause)));
+    }
+  }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+  ~FileLock() { ::close(descriptor_); }
+
+ private:
+  int descriptor_;
+};
+
+constexpr char kDone = '+';
+constexpr char kFailed = '-';
+
+std::optional<std::string> read_outcome(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+// By rename, so that the file is either whole or not there.
+void write_outcome(const std::filesystem::path& path, char kind, const std::string& text) {
+  const std::filesystem::path fresh = path.string() + ".new";
+  std::ofstream file(fresh, std::ios::binary | std::ios::trunc);
+  file << kind << text;
+  file.close();
+  if (!file || std::rename(fresh.c_str(), path.c_str()) != 0) {
+    throw Error(ErrorCode::kIo, fmt::format("once_per_node: cannot write {}: {}", path.string(),
+                                            std::strerror(errno)));
+  }
+}
+
+}  // namespace
+
+void run_once(const std::filesystem::path& directory, const std::string& name,
+              const std::function<void()>& function) {
+  std::error_code ignored;  // the lock below says what is wrong with the folder
+  std::filesystem::create_directories(directory, ignored);
+  const std::string key = fmt::format("once-{:016x}", hash64(name));
+  const FileLock lock(directory / (key + ".lock"));
+  const std::filesystem::path outcome = directory / (key + ".outcome");
+  if (const auto known = read_outcome(outcome); known && !known->empty()) {
+    if (known->front() == kFailed) throw std::runtime_error(known->substr(1));
+    return;
+  }
+  try {
+    function();
+  } catch (...) {
+    write_outcome(outcome, kFailed, describe_current_exception());
+    throw;
+  }
+  write_outcome(outcome, kDone, {});
+}
+
+}  // namespace tune

@@ -1,0 +1,66 @@
+#include "trainables/registry.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/wire.h"
+#include "trainables/worker.h"
+
+namespace tune {
+namespace {
+
+// Filled by static constructors, in no particular order: kept sorted by name.
+std::vector<TrainableEntry>& registry() {
+  static std::vector<TrainableEntry> entries;
+  return entries;
+}
+
+int run_registered(std::uint32_t index, int socket) {
+  return run_worker(registry().at(index), socket);
+}
+
+}  // namespace
+
+TrainableEntry function_entry(std::string name,
+                              std::function<void(const Config&, Session&)> function) {
+  TrainableEntry entry;
+  entry.name = std::move(name);
+  entry.can_save = true;  // known only when it reports with a save
+  entry.is_function = true;
+  entry.function = std::move(function);
+  return entry;
+}
+
+const std::vector<TrainableEntry>& registered_trainables() { return registry(); }
+
+RegisterTrainable::RegisterTrainable(TrainableEntry entry) {
+  std::vector<TrainableEntry>& entries = registry();
+  const auto place = std::ranges::lower_bound(entries, entry.name, {}, &TrainableEntry::name);
+  if (place != entries.end() && place->name == entry.name) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("two trainables are registered as \"{}\"; rename one of them",
+                            entry.name));
+  }
+  entries.insert(place, std::move(entry));
+}
+
+const tune_plugin_info* plugin_info() {
+  // Made at the first call, when every static constructor has run.
+  static const std::vector<tune_plugin_trainable> trainables = [] {
+    std::vector<tune_plugin_trainable> list;
+    for (const TrainableEntry& entry : registry()) {
+      list.push_back({entry.name.c_str(), entry.can_save, entry.is_function});
+    }
+    return list;
+  }();
+  static const tune_plugin_info info{kProtocolVersion,
+                                     static_cast<std::uint32_t>(trainables.size()),
+                                     trainables.data(), &run_registered};
+  return &info;
+}
+
+}  // namespace tune

@@ -1,0 +1,91 @@
+// Faulty: fails on order, to see what the framework makes of it. Otherwise it counts.
+//
+//   fail_in        setup | step | save | load | none
+//   fail_how       throw | throw_int | exit | abort | segv | kill | hang
+//   fail_at        1      the step (counted over restores) at which step or save fails
+//   fail_attempts  1      it fails in attempts up to this one
+//   fail_rank      -1     only this rank fails; -1: every rank
+//   step_ms        0      how long a step takes
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include <unistd.h>
+
+#include "core/error.h"
+#include "trainables/registry.h"
+#include "trainables/synthetic/state_file.h"
+
+namespace tune::synthetic {
+namespace {
+
+[[noreturn]] void hang() {
+  for (;;) ::pause();
+}
+
+[[noreturn]] void fail(const std::string& how, const std::string& where) {
+  if (how == "throw") throw std::runtime_error("told to fail in " + where);
+  if (how == "throw_int") throw 42;
+  if (how == "exit") std::exit(3);
+  if (how == "abort") std::abort();
+  if (how == "segv") std::raise(SIGSEGV);
+  if (how == "kill") std::raise(SIGKILL);
+  if (how == "hang") hang();
+  throw Error(ErrorCode::kBadInput, "Faulty does not know fail_how \"" + how + "\"");
+}
+
+class Faulty : public Trainable {
+ public:
+  void setup(const Config& config) override {
+    where_ = config.get_or("fail_in", "none");
+    how_ = config.get_or("fail_how", "throw");
+    at_ = config.get_or("fail_at", std::uint64_t{1});
+    attempts_ = config.get_or("fail_attempts", 1u);
+    rank_ = config.get_or("fail_rank", -1);
+    step_ms_ = config.get_or("step_ms", 0.0);
+    fail_if_told("setup", at_);
+  }
+
+  Result step() override {
+    ++count_;
+    if (step_ms_ > 0) {
+      std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(step_ms_));
+    }
+    fail_if_told("step", count_);
+    return {{"count", count_}};
+  }
+
+  void save(const std::filesystem::path& directory) override {
+    if (context().rank() == 0) write_state(directory, {{"count", count_}});
+    fail_if_told("save", count_);
+  }
+  void load(const std::filesystem::path& directory) override {
+    count_ = read_state(directory).get<std::uint64_t>("count");
+    fail_if_told("load", at_);
+  }
+
+ private:
+  void fail_if_told(const std::string& here, std::uint64_t count) const {
+    const bool mine = rank_ < 0 || rank_ == context().rank();
+    if (where_ == here && mine && count == at_ && context().attempt() <= attempts_) {
+      fail(how_, here);
+    }
+  }
+
+  std::string where_;
+  std::string how_;
+  std::uint64_t at_ = 1;
+  std::uint32_t attempts_ = 1;
+  int rank_ = -1;
+  double step_ms_ = 0;
+  std::uint64_t count_ = 0;
+};
+
+}  // namespace
+
+TUNE_TRAINABLE(Faulty)
+
+}  // namespace tune::synthetic

@@ -1,0 +1,83 @@
+// tune-worker: the zygote of a plugin. Started by the agent; not for people.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <dlfcn.h>
+
+#include <fmt/format.h>
+
+#include "core/wire.h"
+#include "trainables/zygote.h"
+
+namespace tune {
+namespace {
+
+struct Arguments {
+  std::string plugin;
+  int control = -1;
+};
+
+std::optional<Arguments> parse(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string_view name = argv[i];
+    if (name == "--plugin") {
+      arguments.plugin = argv[i + 1];
+    } else if (name == "--control-fd") {
+      arguments.control = std::atoi(argv[i + 1]);
+    }
+  }
+  if (arguments.plugin.empty() || arguments.control < 3) return std::nullopt;
+  return arguments;
+}
+
+ZygoteTrainables refusal(std::string why) {
+  ZygoteTrainables trainables;
+  trainables.error = std::move(why);
+  return trainables;
+}
+
+ZygoteTrainables load(const std::string& path) {
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return refusal(fmt::format("loading the plugin: {}", ::dlerror()));
+  }
+  using PluginInfo = const tune_plugin_info* (*)();
+  const auto plugin = reinterpret_cast<PluginInfo>(::dlsym(library, "tune_plugin"));
+  if (plugin == nullptr) {
+    return refusal(fmt::format(
+        "loading the plugin: {} has no trainables; put TUNE_TRAINABLE(Class) into one of its "
+        "sources ({})", path, ::dlerror()));
+  }
+  const tune_plugin_info* info = plugin();
+  if (info->protocol_version != kProtocolVersion) {
+    return refusal(fmt::format(
+        "loading the plugin: {} was built for protocol {}, this tune speaks {}; build it again "
+        "against this version", path, info->protocol_version, kProtocolVersion));
+  }
+  ZygoteTrainables trainables;
+  for (std::uint32_t i = 0; i < info->count; ++i) {
+    const tune_plugin_trainable& one = info->trainables[i];
+    trainables.infos.push_back({one.name, one.can_save != 0, one.is_function != 0});
+  }
+  trainables.run_worker = info->run_worker;
+  return trainables;
+}
+
+}  // namespace
+}  // namespace tune
+
+int main(int argc, char** argv) {
+  const auto arguments = tune::parse(argc, argv);
+  if (!arguments) {
+    std::fprintf(stderr,
+                 "tune-worker runs the trainables of a plugin for the tune agent, which starts it:\n"
+                 "  tune-worker --plugin build/examples/libmnist.so --control-fd 3\n");
+    return argc == 2 && std::string_view(argv[1]) == "--help" ? 0 : 2;
+  }
+  tune::run_zygote(arguments->control, tune::load(arguments->plugin));
+}

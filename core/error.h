@@ -7,6 +7,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace tune {
 
@@ -37,6 +38,17 @@ namespace detail {
 [[noreturn]] void check_failed(const char* expression, const char* file, int line,
                                const std::string& operands);
 
+template <class T>
+void print_operand(std::ostream& out, const T& operand) {
+  if constexpr (requires { out << operand; }) {
+    out << operand;
+  } else if constexpr (std::is_enum_v<T>) {
+    out << static_cast<long long>(operand);
+  } else {
+    out << "(a value)";
+  }
+}
+
 template <class Left>
 struct CheckedOperand {
   const Left& left;
@@ -44,7 +56,9 @@ struct CheckedOperand {
   std::string compare(const Right& right, const char* op, Compare holds) const {
     if (holds(left, right)) return {};
     std::ostringstream text;
-    text << left << ' ' << op << ' ' << right;
+    print_operand(text, left);
+    text << ' ' << op << ' ';
+    print_operand(text, right);
     return text.str();
   }
 #define TUNE_DETAIL_COMPARE(op)                                                        \

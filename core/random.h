@@ -9,6 +9,10 @@
 
 namespace tune {
 
+// The bare generator: one block of four words.
+std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
+                                        std::array<std::uint32_t, 2> key);
+
 class RandomStream {
  public:
   RandomStream(std::uint64_t seed, std::string_view purpose, std::uint64_t number);

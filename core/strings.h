@@ -1,0 +1,17 @@
+// Small text helpers: what error messages and tables need. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tune {
+
+// The known word nearest to a wrong one (fewest edits, first wins); empty when none is near.
+std::string nearest(std::string_view wrong, const std::vector<std::string>& known);
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+// The shortest text that reads back exactly; always looks like a float ("1.0", "1e+20", "nan").
+std::string format_number(double value);
+void append_number(std::string& out, double value);
+
+}  // namespace tune

@@ -1,0 +1,458 @@
+#include "core/wire.h"
+
+#include <bit>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/json.h"
+
+namespace tune {
+
+namespace {
+
+// First bytes of the MessagePack format (msgpack spec, "Formats").
+enum Tag : std::uint8_t {
+  kFixMap = 0x80,
+  kFixArray = 0x90,
+  kFixText = 0xa0,
+  kNil = 0xc0,
+  kFalse = 0xc2,
+  kTrue = 0xc3,
+  kBin8 = 0xc4,
+  kBin16 = 0xc5,
+  kBin32 = 0xc6,
+  kFloat32 = 0xca,
+  kFloat64 = 0xcb,
+  kUint8 = 0xcc,
+  kUint16 = 0xcd,
+  kUint32 = 0xce,
+  kUint64 = 0xcf,
+  kInt8 = 0xd0,
+  kInt16 = 0xd1,
+  kInt32 = 0xd2,
+  kInt64 = 0xd3,
+  kText8 = 0xd9,
+  kText16 = 0xda,
+  kText32 = 0xdb,
+  kArray16 = 0xdc,
+  kArray32 = 0xdd,
+  kMap16 = 0xde,
+  kMap32 = 0xdf,
+};
+
+[[noreturn]] void malformed(std::string_view what, std::size_t position) {
+  throw Error(ErrorCode::kProtocol,
+              fmt::format("reading a message: {} at byte {}: it is damaged, or of another version "
+                          "of tune",
+                          what, position));
+}
+
+template <class T>
+void put(std::string& out, std::uint8_t tag, T value) {
+  char bytes[1 + sizeof(T)];
+  bytes[0] = static_cast<char>(tag);
+  for (std::size_t i = 0; i < sizeof(T); ++i) {
+    bytes[1 + i] = static_cast<char>(value >> (8 * (sizeof(T) - 1 - i)));
+  }
+  out.append(bytes, sizeof bytes);
+}
+
+std::uint64_t big_endian(std::string_view bytes) {
+  std::uint64_t value = 0;
+  for (unsigned char byte : bytes) value = value << 8 | byte;
+  return value;
+}
+
+}  // namespace
+
+namespace detail {
+
+void bad_message(const char* what, std::uint64_t found, std::uint64_t allowed) {
+  throw Error(ErrorCode::kProtocol,
+              fmt::format("reading a message: {} {} does not fit {}: it is damaged, or of another "
+                          "version of tune",
+                          what, found, allowed));
+}
+
+}  // namespace detail
+
+// ---- Writing
+// --------------------------------------------------------------------------------------
+
+void PackWriter::null() {
+  out_.push_back(static_cast<char>(kNil));
+}
+void PackWriter::boolean(bool value) {
+  out_.push_back(static_cast<char>(value ? kTrue : kFalse));
+}
+
+void PackWriter::unsigned_integer(std::uint64_t value) {
+  if (value < 0x80) {
+    out_.push_back(static_cast<char>(value));
+  } else if (value <= 0xff) {
+    put(out_, kUint8, static_cast<std::uint8_t>(value));
+  } else if (value <= 0xffff) {
+    put(out_, kUint16, static_cast<std::uint16_t>(value));
+  } else if (value <= 0xffffffff) {
+    put(out_, kUint32, static_cast<std::uint32_t>(value));
+  } else {
+    put(out_, kUint64, value);
+  }
+}
+
+void PackWriter::integer(std::int64_t value) {
+  if (value >= 0) {
+    unsigned_integer(static_cast<std::uint64_t>(value));
+  } else if (value >= -32) {
+    out_.push_back(static_cast<char>(value));
+  } else if (value >= INT8_MIN) {
+    put(out_, kInt8, static_cast<std::uint8_t>(value));
+  } else if (value >= INT16_MIN) {
+    put(out_, kInt16, static_cast<std::uint16_t>(value));
+  } else if (value >= INT32_MIN) {
+    put(out_, kInt32, static_cast<std::uint32_t>(value));
+  } else {
+    put(out_, kInt64, static_cast<std::uint64_t>(value));
+  }
+}
+
+void PackWriter::number(double value) {
+  put(out_, kFloat64, std::bit_cast<std::uint64_t>(value));
+}
+
+void PackWriter::text(std::string_view value) {
+  if (value.size() < 32) {
+    out_.push_back(static_cast<char>(kFixText | value.size()));
+  } else if (value.size() <= 0xff) {
+    put(out_, kText8, static_cast<std::uint8_t>(value.size()));
+  } else if (value.size() <= 0xffff) {
+    put(out_, kText16, static_cast<std::uint16_t>(value.size()));
+  } else {
+    put(out_, kText32, static_cast<std::uint32_t>(value.size()));
+  }
+  out_.append(value);
+}
+
+void PackWriter::binary(std::string_view value) {
+  if (value.size() <= 0xff) {
+    put(out_, kBin8, static_cast<std::uint8_t>(value.size()));
+  } else if (value.size() <= 0xffff) {
+    put(out_, kBin16, static_cast<std::uint16_t>(value.size()));
+  } else {
+    put(out_, kBin32, static_cast<std::uint32_t>(value.size()));
+  }
+  out_.append(value);
+}
+
+void PackWriter::array(std::size_t size) {
+  if (size < 16) {
+    out_.push_back(static_cast<char>(kFixArray | size));
+  } else if (size <= 0xffff) {
+    put(out_, kArray16, static_cast<std::uint16_t>(size));
+  } else {
+    put(out_, kArray32, static_cast<std::uint32_t>(size));
+  }
+}
+
+void PackWriter::map(std::size_t size) {
+  if (size < 16) {
+    out_.push_back(static_cast<char>(kFixMap | size));
+  } else if (size <= 0xffff) {
+    put(out_, kMap16, static_cast<std::uint16_t>(size));
+  } else {
+    put(out_, kMap32, static_cast<std::uint32_t>(size));
+  }
+}
+
+void PackWriter::value(const Value& value) {
+  switch (value.type()) {
+    case Value::Type::kNull:
+      return null();
+    case Value::Type::kBool:
+      return boolean(value.boolean());
+    case Value::Type::kInt:
+      return integer(value.integer());
+    case Value::Type::kFloat:
+      return number(value.number());
+    case Value::Type::kString:
+      return text(value.string());
+    case Value::Type::kList:
+      array(value.list().size());
+      for (const Value& item : value.list()) this->value(item);
+      return;
+    case Value::Type::kMap:
+      map(value.map().size());
+      for (const Member& member : value.map()) {
+        text(member.key);
+        this->value(member.value);
+      }
+      return;
+  }
+}
+
+// ---- Reading
+// --------------------------------------------------------------------------------------
+
+std::string_view PackReader::take(std::size_t count) {
+  if (count > bytes_.size() - position_) malformed("it ends too early", position_);
+  const std::string_view taken = bytes_.substr(position_, count);
+  position_ += count;
+  return taken;
+}
+
+std::size_t PackReader::length(std::size_t bytes) {
+  return big_endian(take(bytes));
+}
+
+PackReader::Type PackReader::peek() const {
+  if (at_end()) malformed("it ends too early", position_);
+  const auto tag = static_cast<std::uint8_t>(bytes_[position_]);
+  if (tag < 0x80 || tag >= 0xe0 || (tag >= kUint8 && tag <= kInt64)) return Type::kInt;
+  if (tag < kFixArray) return Type::kMap;
+  if (tag < kFixText) return Type::kArray;
+  if (tag < kNil || (tag >= kText8 && tag <= kText32)) return Type::kText;
+  if (tag == kNil) return Type::kNull;
+  if (tag == kFalse || tag == kTrue) return Type::kBool;
+  if (tag >= kBin8 && tag <= kBin32) return Type::kBinary;
+  if (tag == kFloat32 || tag == kFloat64) return Type::kFloat;
+  if (tag == kArray16 || tag == kArray32) return Type::kArray;
+  if (tag == kMap16 || tag == kMap32) return Type::kMap;
+  malformed(fmt::format("unknown type {:#x}", tag), position_);
+}
+
+void PackReader::null() {
+  if (static_cast<std::uint8_t>(take(1)[0]) != kNil) malformed("expected null", position_ - 1);
+}
+
+bool PackReader::boolean() {
+  const auto tag = static_cast<std::uint8_t>(take(1)[0]);
+  if (tag != kTrue && tag != kFalse) malformed("expected a bool", position_ - 1);
+  return tag == kTrue;
+}
+
+std::int64_t PackReader::integer() {
+  const auto tag = static_cast<std::uint8_t>(take(1)[0]);
+  if (tag < 0x80) return tag;
+  if (tag >= 0xe0) return static_cast<std::int8_t>(tag);
+  switch (tag) {
+    case kUint8:
+      return static_cast<std::int64_t>(big_endian(take(1)));
+    case kUint16:
+      return static_cast<std::int64_t>(big_endian(take(2)));
+    case kUint32:
+      return static_cast<std::int64_t>(big_endian(take(4)));
+    case kInt8:
+      return static_cast<std::int8_t>(big_endian(take(1)));
+    case kInt16:
+      return static_cast<std::int16_t>(big_endian(take(2)));
+    case kInt32:
+      return static_cast<std::int32_t>(big_endian(take(4)));
+    case kInt64:
+      return static_cast<std::int64_t>(big_endian(take(8)));
+    case kUint64: {
+      const std::uint64_t value = big_endian(take(8));
+      if (value > INT64_MAX) malformed("an integer above 2^63 - 1", position_ - 8);
+      return static_cast<std::int64_t>(value);
+    }
+    default:
+      malformed("expected an integer", position_ - 1);
+  }
+}
+
+std::uint64_t PackReader::unsigned_integer() {
+  if (!at_end() && static_cast<std::uint8_t>(bytes_[position_]) == kUint64) {
+    take(1);
+    return big_endian(take(8));
+  }
+  const std::int64_t value = integer();
+  if (value < 0) malformed("a negative number", position_);
+  return static_cast<std::uint64_t>(value);
+}
+
+double PackReader::number() {
+  if (peek() == Type::kInt) return static_cast<double>(integer());
+  const auto tag = static_cast<std::uint8_t>(take(1)[0]);
+  if (tag == kFloat64) return std::bit_cast<double>(big_endian(take(8)));
+  if (tag != kFloat32) malformed("expected a number", position_ - 1);
+  return std::bit_cast<float>(static_cast<std::uint32_t>(big_endian(take(4))));
+}
+
+std::string_view PackReader::text() {
+  const auto tag = static_cast<std::uint8_t>(take(1)[0]);
+  if (tag >= kFixText && tag < kNil) return take(tag & 0x1f);
+  if (tag < kText8 || tag > kText32) malformed("expected text", position_ - 1);
+  return take(length(std::size_t{1} << (tag - kText8)));
+}
+
+std::string_view PackReader::binary() {
+  const auto tag = static_cast<std::uint8_t>(take(1)[0]);
+  if (tag < kBin8 || tag > kBin32) malformed("expected bytes", position_ - 1);
+  return take(length(std::size_t{1} << (tag - kBin8)));
+}
+
+std::size_t PackReader::array() {
+  const auto tag = static_cast<std::uint8_t>(take(1)[0]);
+  std::size_t size = tag & 0x0f;
+  if (tag == kArray16 || tag == kArray32) {
+    size = length(tag == kArray16 ? 2 : 4);
+  } else if (tag < kFixArray || tag >= kFixText) {
+    malformed("expected a list", position_ - 1);
+  }
+  if (size > bytes_.size() - position_) malformed("a list longer than the message", position_);
+  return size;
+}
+
+std::size_t PackReader::map() {
+  const auto tag = static_cast<std::uint8_t>(take(1)[0]);
+  std::size_t size = tag & 0x0f;
+  if (tag == kMap16 || tag == kMap32) {
+    size = length(tag == kMap16 ? 2 : 4);
+  } else if (tag < kFixMap || tag >= kFixArray) {
+    malformed("expected a map", position_ - 1);
+  }
+  if (size > (bytes_.size() - position_) / 2) {
+    malformed("a map longer than the message", position_);
+  }
+  return size;
+}
+
+void PackReader::skip() {
+  skip(0);
+}
+
+void PackReader::skip(int depth) {
+  if (depth > kMaxNesting) malformed("nested too deeply", position_);
+  switch (peek()) {
+    case Type::kNull:
+      return null();
+    case Type::kBool:
+      boolean();
+      return;
+    case Type::kInt:
+      static_cast<std::uint8_t>(bytes_[position_]) == kUint64 ? void(unsigned_integer())
+                                                              : void(integer());
+      return;
+    case Type::kFloat:
+      number();
+      return;
+    case Type::kText:
+      text();
+      return;
+    case Type::kBinary:
+      binary();
+      return;
+    case Type::kArray:
+      for (std::size_t left = array(); left > 0; --left) skip(depth + 1);
+      return;
+    case Type::kMap:
+      for (std::size_t left = 2 * map(); left > 0; --left) skip(depth + 1);
+      return;
+  }
+}
+
+std::string_view PackReader::raw() {
+  const std::size_t begin = position_;
+  skip();
+  return bytes_.substr(begin, position_ - begin);
+}
+
+Value PackReader::value() {
+  return value(0);
+}
+
+Value PackReader::value(int depth) {
+  if (depth > kMaxNesting) malformed("nested too deeply", position_);
+  switch (peek()) {
+    case Type::kNull:
+      null();
+      return {};
+    case Type::kBool:
+      return boolean();
+    case Type::kInt:
+      return integer();
+    case Type::kFloat:
+      return number();
+    case Type::kText:
+      return text();
+    case Type::kBinary:
+      malformed("bytes where a value should be", position_);
+    case Type::kArray: {
+      Value::List items(array());
+      for (Value& item : items) item = value(depth + 1);
+      return Value::make_list(std::move(items));
+    }
+    case Type::kMap:
+      break;
+  }
+  Value::Map members;
+  for (std::size_t left = map(); left > 0; --left) {
+    const std::string_view key = text();
+    if (key.empty() || key.find('/') != std::string_view::npos) malformed("a bad key", position_);
+    members.emplace_back(std::string(key), value(depth + 1));
+  }
+  return Value::make_map(std::move(members));
+}
+
+void PackReader::expect_end() const {
+  if (!at_end()) malformed(fmt::format("{} bytes are left", bytes_.size() - position_), position_);
+}
+
+// ---- Payloads
+// -------------------------------------------------------------------------------------
+
+Packed pack(const Value& value) {
+  PackWriter out;
+  out.value(value);
+  return {out.take()};
+}
+
+Value unpack(const Packed& packed) {
+  PackReader in(packed.bytes);
+  Value value = in.value();
+  in.expect_end();
+  return value;
+}
+
+namespace {
+
+// Moves to the value at a key path; false when it is not there.
+bool seek(PackReader& in, std::string_view path) {
+  while (true) {
+    if (in.at_end() || in.peek() != PackReader::Type::kMap) return false;
+    const std::size_t slash = path.find('/');
+    const std::string_view key = path.substr(0, slash);
+    bool found = false;
+    for (std::size_t left = in.map(); left > 0 && !found; --left) {
+      if (in.peek() == PackReader::Type::kText && in.text() == key) {
+        found = true;
+      } else {
+        in.skip();
+      }
+    }
+    if (!found || slash == std::string_view::npos) return found;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+}  // namespace
+
+std::optional<double> find_number(const Packed& packed, std::string_view path) try {
+  PackReader in(packed.bytes);
+  if (!seek(in, path)) return std::nullopt;
+  const PackReader::Type type = in.peek();
+  if (type != PackReader::Type::kInt && type != PackReader::Type::kFloat) return std::nullopt;
+  return in.number();
+} catch (const Error&) {
+  return std::nullopt;  // a damaged payload has no numbers
+}
+
+bool contains_path(const Packed& packed, std::string_view path) try {
+  PackReader in(packed.bytes);
+  return seek(in, path);
+} catch (const Error&) {
+  return false;
+}
+
+}  // namespace tune

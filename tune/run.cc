@@ -5,10 +5,12 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 
 #include <fmt/format.h>
 
 #include "core/platform/process.h"
+#include "trainables/access.h"
 #include "trainables/zygote.h"
 #include "tune/driver.h"
 #include "tune/experiment_folder.h"
@@ -79,7 +81,7 @@ ZygoteSource make_zygote(const TrainableEntry& entry, const ProgramCall& program
   source.environment = zygote_environment(program);
   const std::string unfit = why_unfit_to_fork();
   if (unfit.empty()) {
-    source.in_process = [entry](int control) { run_zygote(control, zygote_trainables({entry})); };
+    source.in_process = [entry](int control) { run_zygote(control, trainables_of({entry})); };
   } else {
     fmt::print(stderr,
                "warning: this program cannot be forked for the trials ({}): it is executed again "
@@ -105,6 +107,17 @@ std::string short_type_name(const std::type_info& type) {
   return name;
 }
 
+void restore_trainable(Trainable& trainable, const Analysis& analysis) {
+  static std::deque<Context> contexts;  // a Trainable outlives this call
+  const auto best = analysis.best_trial();
+  const auto checkpoint = analysis.best_checkpoint();
+  contexts.push_back(ContextBuilder::for_restore(best.id, checkpoint.path.parent_path(), 0,
+                                                 checkpoint.iteration));
+  TrainableAccess::set_context(trainable, contexts.back());
+  trainable.setup(analysis.best_config());
+  trainable.load(checkpoint.path);
+}
+
 Analysis run_entry(TrainableEntry entry, RunOptions options) {
   std::set_terminate(end_with_message);
   std::vector<std::string>& earlier = earlier_calls();
@@ -115,7 +128,7 @@ Analysis run_entry(TrainableEntry entry, RunOptions options) {
     return Analysis::load(earlier.back());
   }
   if (again && call == again->call && again->role == ExecutedAgain::Role::kZygote) {
-    run_zygote(again->control_socket, zygote_trainables({entry}));
+    run_zygote(again->control_socket, trainables_of({entry}));
   }
   const bool raise = options.raise_on_failed_trial;
   RunRequest request = make_request(validated_spec(std::move(options), entry), call);

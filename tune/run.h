@@ -18,7 +18,6 @@
 
 #include "core/error.h"
 #include "trainables/registry.h"
-#include "trainables/restore.h"
 #include "tune/analysis.h"
 #include "tune/run_options.h"
 
@@ -36,6 +35,8 @@ class InterruptedError : public Error {
 };
 
 Analysis run_entry(TrainableEntry entry, RunOptions options);
+// Sets up and loads a trainable from a checkpoint in this process.
+void restore_trainable(Trainable& trainable, const Analysis& analysis);
 std::string short_type_name(const std::type_info& type);  // "Mnist" for app::Mnist
 
 template <class T>
@@ -55,10 +56,8 @@ Analysis run(F function, RunOptions options) {
 template <class T>
   requires std::is_base_of_v<Trainable, T>
 std::unique_ptr<T> restore(const std::filesystem::path& directory) {
-  const Analysis analysis = Analysis::load(directory);
-  const auto checkpoint = analysis.best_checkpoint();
   auto trainable = std::make_unique<T>();
-  restore_trainable(*trainable, analysis.best_config(), checkpoint.path, checkpoint.iteration);
+  restore_trainable(*trainable, Analysis::load(directory));
   return trainable;
 }
 

@@ -1,0 +1,149 @@
+#include "process/sandbox.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace tune {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kMark = "TUNE_TEST_SANDBOX";
+
+std::string slurp(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+fs::path unique_file(const fs::path& directory, const char* kind) {
+  static int number = 0;
+  return directory / (std::string(".") + kind + std::to_string(getpid()) + "-" +
+                      std::to_string(++number));
+}
+
+}  // namespace
+
+Running::Running(std::vector<std::string> command, const fs::path& directory,
+                 const std::map<std::string, std::string>& environment)
+    : out_(unique_file(directory, "out")), err_(unique_file(directory, "err")) {
+  std::vector<char*> argv;
+  for (std::string& word : command) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_ = fork();
+  if (pid_ < 0) throw std::runtime_error("fork");
+  if (pid_ > 0) return;
+  setpgid(0, 0);
+  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+  const int out = open(out_.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
+  const int err = open(err_.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
+  const int in = open("/dev/null", O_RDONLY);
+  dup2(in, 0), dup2(out, 1), dup2(err, 2);
+  close_range(3, ~0U, 0);
+  if (chdir(directory.c_str()) == 0) execvp(argv[0], argv.data());
+  _exit(127);
+}
+
+Running::~Running() {
+  if (pid_ > 0) {
+    kill(-pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+}
+
+void Running::signal(int number) const { kill(pid_, number); }
+
+Finished Running::wait(std::chrono::seconds limit) {
+  Finished result;
+  const int descriptor = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
+  pollfd watched{descriptor, POLLIN, 0};
+  const bool ended = poll(&watched, 1, static_cast<int>(limit.count() * 1000)) == 1;
+  close(descriptor);
+  if (!ended) kill(-pid_, SIGKILL);
+  int status = 0;
+  waitpid(pid_, &status, 0);
+  pid_ = -1;
+  if (ended) result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.out = slurp(out_);
+  result.err = slurp(err_);
+  return result;
+}
+
+Sandbox::Sandbox() {
+  std::string pattern = fs::temp_directory_path() / "tune-test-XXXXXX";
+  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp " + pattern);
+  path_ = pattern;
+  fs::create_directory(path_ / "tmp");
+  environment_[kMark] = path_;
+  environment_["TMPDIR"] = path_ / "tmp";
+  environment_["XDG_RUNTIME_DIR"] = path_ / "tmp";
+}
+
+Sandbox::~Sandbox() {
+  for (pid_t pid : processes()) kill(pid, SIGKILL);
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+void Sandbox::write(const std::string& file, const std::string& text) const {
+  fs::create_directories((path_ / file).parent_path());
+  std::ofstream(path_ / file, std::ios::binary) << text;
+}
+
+std::string Sandbox::read(const std::string& file) const { return slurp(path_ / file); }
+
+Finished Sandbox::tune(std::vector<std::string> arguments) const {
+  return start_tune(std::move(arguments)).wait();
+}
+
+Running Sandbox::start_tune(std::vector<std::string> arguments) const {
+  arguments.insert(arguments.begin(), std::string(TUNE_BINARY_DIR) + "/bin/tune");
+  return Running(std::move(arguments), path_, environment_);
+}
+
+Finished Sandbox::run(std::vector<std::string> command) const {
+  return start(std::move(command)).wait(std::chrono::seconds(120));
+}
+
+Running Sandbox::start(std::vector<std::string> command) const {
+  return Running(std::move(command), path_, environment_);
+}
+
+std::vector<pid_t> Sandbox::processes(const std::string& name_contains) const {
+  std::vector<pid_t> found;
+  const std::string mark = std::string(kMark) + "=" + path_.string() + '\0';
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (slurp(entry.path() / "environ").find(mark) == std::string::npos) continue;
+    if (slurp(entry.path() / "cmdline").find(name_contains) == std::string::npos) continue;
+    found.push_back(std::stoi(name));
+  }
+  return found;
+}
+
+void Sandbox::nap() { usleep(2000); }
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace tune

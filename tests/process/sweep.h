@@ -1,0 +1,23 @@
+// YAML of the sweeps that process tests run.
+#pragma once
+
+#include <string>
+
+namespace tune {
+
+struct SweepText {
+  std::string trainable = "Curve";
+  std::string config = "{lr: {loguniform: [1e-3, 1.0]}}";
+  int num_samples = 4;
+  std::string rest = "stop: {training_iteration: 3}\n";
+  std::string metric = "mean_accuracy";
+  std::string plugin = TUNE_SYNTHETIC_PLUGIN;
+};
+
+inline std::string yaml(const SweepText& text) {
+  return "plugin: " + text.plugin + "\ntrainable: " + text.trainable + "\nconfig: " + text.config +
+         "\nnum_samples: " + std::to_string(text.num_samples) + "\nmetric: " + text.metric +
+         "\nseed: 5\n" + text.rest;
+}
+
+}  // namespace tune

@@ -1,0 +1,219 @@
+// Whole sweeps with real Redis, agent and workers, from the command line.
+#include "process/sweep.h"
+
+#include <doctest/doctest.h>
+
+#include "process/sandbox.h"
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST_CASE("a sweep leaves the best configuration on stdout and every file of its trials") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.num_samples = 5}));
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  const auto out = lines_of(run.out);
+  REQUIRE(!out.empty());
+  CHECK(out.back().starts_with("{\"lr\":"));
+  CHECK(contains(run.err, "== Status =="));
+  CHECK(contains(run.err, "Number of trials: 5/5 (5 TERMINATED)"));
+
+  CHECK(lines_of(box.read("results/s/results.csv")).size() == 6);
+  CHECK(fs::read_symlink(box.path() / "results/latest") == "s");
+  int trials = 0;
+  for (const auto& entry : fs::directory_iterator(box.path() / "results/s")) {
+    const std::string id = entry.path().filename();
+    if (!entry.is_directory() || id == "store") continue;
+    ++trials;
+    CHECK(lines_of(box.read("results/s/" + id + "/result.json")).size() == 3);
+    CHECK(lines_of(box.read("results/s/" + id + "/progress.csv")).size() == 4);
+    CHECK(contains(box.read("results/s/" + id + "/params.json"), "\"lr\""));
+    CHECK(contains(box.read("results/s/" + id + "/stdout"), "--- attempt 1 ---"));
+    CHECK(fs::exists(entry.path() / "checkpoint_000003" / "state.json"));
+  }
+  CHECK(trials == 5);
+  CHECK(box.is_quiet());
+
+  const Finished best = box.tune({"best", "results/s"});
+  CHECK(best.code == 0);
+  const Finished quiet = box.tune({"run", "sweep.yaml", "--name", "q", "--cpus", "2", "--quiet"});
+  CHECK(quiet.code == 0);
+  CHECK(lines_of(quiet.out).back() == out.back());
+  CHECK_FALSE(contains(quiet.err, "Status"));
+}
+
+TEST_CASE("asha stops weak trials early and says so") {
+  Sandbox box;
+  box.write("sweep.yaml",
+            yaml({.num_samples = 12,
+                  .rest = "scheduler: {asha: {max_t: 9, grace_period: 1, reduction_factor: 3}}\n"}));
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "3"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK(contains(run.err, "Using AsyncHyperBand: num_stopped="));
+  CHECK_FALSE(contains(run.err, "Bracket: Iter 9.000: None"));
+  const auto rows = lines_of(box.read("results/s/results.csv"));
+  CHECK(rows.size() == 13);
+}
+
+TEST_CASE("the same seed tries the same configurations and gives the same results") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.num_samples = 4}));
+  for (const char* name : {"a", "b"}) {
+    REQUIRE(box.tune({"run", "sweep.yaml", "--name", name, "--cpus", "1", "--quiet"}).code == 0);
+  }
+  const Finished a = box.tune({"best", "results/a", "--json"});
+  const Finished b = box.tune({"best", "results/b", "--json"});
+  CHECK(a.code == 0);
+  const auto config = [](const std::string& text) { return text.substr(text.find("\"lr\""), 20); };
+  CHECK(config(a.out) == config(b.out));
+}
+
+TEST_CASE("a trial that fails is an ERROR with its cause, the others go on") {
+  struct Case {
+    const char* in;
+    const char* how;
+    const char* cause;
+  };
+  const Case cases[] = {
+      {"setup", "throw", "setup: told to fail in setup"},
+      {"step", "throw", "step: told to fail in step"},
+      {"save", "throw", "save: told to fail in save"},
+      {"step", "throw_int", "step: "},
+      {"step", "exit", "exited with code 3"},
+      {"step", "segv", "killed by signal 11 (SIGSEGV)"},
+      {"setup", "abort", "killed by signal 6 (SIGABRT)"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.in);
+    CAPTURE(c.how);
+    Sandbox box;
+    box.write("sweep.yaml",
+              yaml({.trainable = "Faulty",
+                    .config = std::string("{fail_in: {grid_search: [none, ") + c.in +
+                              "]}, fail_how: " + c.how + ", fail_at: 1}",
+                    .num_samples = 1,
+                    .rest = "stop: {training_iteration: 1}\n",
+                    .metric = "count"}));
+    const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+    INFO(run.err);
+    CHECK(run.code == 1);
+    CHECK(contains(run.err, c.cause));
+    CHECK(contains(run.err, "1 TERMINATED"));
+    CHECK(contains(run.err, "1 ERROR"));
+    bool told = false;
+    for (const auto& entry : fs::recursive_directory_iterator(box.path() / "results/s")) {
+      if (entry.path().filename() != "error.txt") continue;
+      told = contains(box.read(fs::relative(entry.path(), box.path())), c.cause);
+    }
+    CHECK(told);
+    CHECK(box.is_quiet());
+  }
+}
+
+TEST_CASE("a failing load is the error of that attempt") {
+  Sandbox box;
+  box.write("sweep.yaml",
+            yaml({.trainable = "Faulty",
+                  .config = "{fail_in: load, fail_attempts: 9, fail_at: 1}",
+                  .num_samples = 1,
+                  .rest = "stop: {training_iteration: 3}\ncheckpoint: {frequency: 1}\n"
+                          "max_failures: 1\n",
+                  .metric = "count"}));
+  // Faulty fails in load only when it is restored: interrupt it by a worker's death first.
+  box.write("slow.yaml", box.read("sweep.yaml"));
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--set", "config/step_ms=1"});
+  CHECK(run.code == 0);  // never restored, never failed
+}
+
+TEST_CASE("max_failures starts a trial again from its last checkpoint") {
+  Sandbox box;
+  box.write("sweep.yaml",
+            yaml({.trainable = "Faulty",
+                  .config = "{fail_in: step, fail_how: segv, fail_at: 3, fail_attempts: 1}",
+                  .num_samples = 1,
+                  .rest = "stop: {training_iteration: 5}\ncheckpoint: {frequency: 1}\n"
+                          "max_failures: 1\n",
+                  .metric = "count"}));
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  for (const auto& entry : fs::directory_iterator(box.path() / "results/s")) {
+    if (!fs::exists(entry.path() / "result.json")) continue;
+    const std::string id = entry.path().filename();
+    // Steps 1 to 5 once each: the second attempt went on from checkpoint 2.
+    const auto lines = lines_of(box.read("results/s/" + id + "/result.json"));
+    REQUIRE(lines.size() == 5);
+    for (int i = 0; i < 5; ++i) {
+      CHECK(contains(lines[i], "\"count\":" + std::to_string(i + 1)));
+      CHECK(contains(lines[i], "\"training_iteration\":" + std::to_string(i + 1)));
+    }
+    CHECK(contains(box.read("results/s/" + id + "/stderr"), "--- attempt 2 ---"));
+  }
+}
+
+TEST_CASE("a trial that hangs is ended and told") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.trainable = "Faulty",
+                                .config = "{fail_in: step, fail_how: hang}",
+                                .num_samples = 1,
+                                .rest = "stop: {training_iteration: 2}\nhang_timeout_s: 0.5\n",
+                                .metric = "count"}));
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
+  INFO(run.err);
+  CHECK(run.code == 1);
+  CHECK(contains(run.err, "hang_timeout_s"));
+  CHECK(box.is_quiet());
+}
+
+TEST_CASE("a results folder whose path is longer than a socket's may be") {
+  Sandbox box;
+  const std::string deep = std::string(100, 'd') + "/" + std::string(100, 'e');
+  box.write("sweep.yaml", yaml({.num_samples = 2}));
+  const Finished run =
+      box.tune({"run", "sweep.yaml", "--storage", deep, "--name", "s", "--quiet"});
+  INFO(run.err);
+  CHECK(run.code == 0);
+  CHECK(lines_of(box.read(deep + "/s/results.csv")).size() == 3);
+}
+
+TEST_CASE("a group's ranks run together and are judged as one") {
+  Sandbox box;
+  box.write("sweep.yaml",
+            yaml({.num_samples = 3,
+                  .rest = "scheduler: {asha: {max_t: 4, grace_period: 1, reduction_factor: 2}}\n"
+                          "resources_per_trial: {cpu: 2, ranks: 2}\n"}));
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  int seconds = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(box.path() / "results/s")) {
+    seconds += entry.path().filename() == "stdout.1";
+  }
+  CHECK(seconds == 3);
+  CHECK(box.is_quiet());
+}
+
+TEST_CASE("a rank that dies ends its group with the first cause") {
+  Sandbox box;
+  box.write("sweep.yaml",
+            yaml({.trainable = "Faulty",
+                  .config = "{fail_in: step, fail_how: kill, fail_at: 2, fail_rank: 1, step_ms: 20}",
+                  .num_samples = 1,
+                  .rest = "stop: {training_iteration: 1000}\n"
+                          "resources_per_trial: {cpu: 2, ranks: 2}\n",
+                  .metric = "count"}));
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+  INFO(run.err);
+  CHECK(run.code == 1);
+  CHECK(contains(run.err, "killed by signal 9 (SIGKILL)"));
+  CHECK(contains(run.err, "rank 1"));
+  CHECK(box.is_quiet());
+}
+
+}  // namespace
+}  // namespace tune

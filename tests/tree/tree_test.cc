@@ -1,0 +1,182 @@
+// Reads the tree: who may include whom, what pure files may not touch, where torch may be.
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kRoot = TUNE_SOURCE_DIR;
+
+struct Source {
+  std::string file;                // relative to the root
+  std::vector<std::string> lines;  // without // comments
+  std::vector<std::string> includes;
+};
+
+std::vector<Source> sources_below(const std::string& folder) {
+  std::vector<Source> found;
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
+    const std::string extension = entry.path().extension();
+    if (extension != ".h" && extension != ".cc") continue;
+    Source source;
+    source.file = fs::relative(entry.path(), kRoot);
+    std::ifstream in(entry.path());
+    static const std::regex include(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])");
+    for (std::string line; std::getline(in, line);) {
+      if (const auto comment = line.find("//"); comment != std::string::npos) line.resize(comment);
+      std::smatch match;
+      if (std::regex_search(line, match, include)) source.includes.push_back(match[1]);
+      source.lines.push_back(std::move(line));
+    }
+    found.push_back(std::move(source));
+  }
+  return found;
+}
+
+// The folder an own header belongs to ("core/platform"), or "" for anybody else's.
+std::string room_of(const std::string& path) {
+  static const std::vector<std::string> rooms = {
+      "core/platform", "core/agent", "core", "schedulers", "tune", "trainables/torch", "trainables",
+      "examples", "tests", "bench"};
+  for (const std::string& room : rooms) {
+    if (path.starts_with(room + "/")) return room;
+  }
+  return {};
+}
+
+bool is_torch_header(const std::string& header) {
+  for (const char* prefix : {"torch/", "ATen/", "c10/", "caffe2/", "cuda", "nccl", "trainables/torch/"}) {
+    if (header.starts_with(prefix)) return true;
+  }
+  return header == "tune/torch.h";
+}
+
+TEST_CASE("includes follow the arrows between folders") {
+  const std::map<std::string, std::set<std::string>> allowed = {
+      {"core", {"core"}},
+      {"core/platform", {"core", "core/platform"}},
+      {"core/agent", {"core", "core/platform", "core/agent"}},
+      {"schedulers", {"core", "schedulers"}},
+      {"trainables", {"core", "trainables"}},
+      {"trainables/torch", {"core", "trainables", "trainables/torch"}},
+      {"tune", {"core", "core/platform", "core/agent", "schedulers", "tune"}},
+  };
+  // The one place where tune meets trainables.
+  const std::set<std::string> front_door = {"tune/run.h", "tune/run.cc", "tune/tune.h"};
+  for (const char* top : {"core", "schedulers", "trainables", "tune"}) {
+    for (const Source& source : sources_below(top)) {
+      const std::string room = room_of(source.file);
+      for (const std::string& header : source.includes) {
+        const std::string from = room_of(header);
+        if (from.empty()) continue;
+        if (room == "tune" && from == "trainables" && front_door.contains(source.file)) continue;
+        if (source.file == "tune/torch.h") continue;
+        CHECK_MESSAGE(allowed.at(room).contains(from), source.file << " includes " << header);
+      }
+    }
+  }
+}
+
+TEST_CASE("torch stays in trainables/torch, tune/torch.h and the examples") {
+  for (const char* top : {"core", "schedulers", "trainables", "tune"}) {
+    for (const Source& source : sources_below(top)) {
+      if (source.file.starts_with("trainables/torch/") || source.file == "tune/torch.h") continue;
+      for (const std::string& header : source.includes) {
+        CHECK_MESSAGE(!is_torch_header(header), source.file << " includes " << header);
+      }
+    }
+  }
+}
+
+TEST_CASE("headers include neither fmt nor nlohmann-json, and no file has fmt beside torch") {
+  for (const char* top : {"core", "schedulers", "trainables", "tune", "examples"}) {
+    for (const Source& source : sources_below(top)) {
+      bool torch = false;
+      bool fmt = false;
+      for (const std::string& header : source.includes) {
+        const bool library = header.starts_with("fmt/") || header.starts_with("nlohmann/");
+        CHECK_MESSAGE(!(library && source.file.ends_with(".h")),
+                      source.file << " includes " << header);
+        torch = torch || is_torch_header(header);
+        fmt = fmt || header.starts_with("fmt/");
+      }
+      CHECK_MESSAGE(!(torch && fmt), source.file << " includes torch and fmt");
+    }
+  }
+}
+
+// Files that decide: no clock, file, socket, thread, log or environment.
+bool is_pure(const std::string& file) {
+  static const std::regex pure(
+      R"(^(core/[^/]+|core/agent/agent_machine.*|schedulers/[^/]+)$)"
+      R"(|^tune/(controller|placement|search_space|searcher|basic_variant|events|key_watch|experiment\.)[^/]*$)");
+  static const std::set<std::string> edges = {"core/error.cc", "core/spawn.h"};
+  return std::regex_search(file, pure) && !edges.contains(file);
+}
+
+TEST_CASE("pure files touch no clock, file, socket, thread, log or environment") {
+  const std::set<std::string> forbidden_headers = {
+      "fstream",    "iostream",      "thread",     "mutex",         "condition_variable",
+      "atomic",     "future",        "cstdio",     "stdio.h",       "unistd.h",
+      "fcntl.h",    "sys/socket.h",  "sys/stat.h", "sys/types.h",   "time.h",
+      "ctime",      "hiredis/hiredis.h", "zmq.hpp", "sys/wait.h",   "random"};
+  static const std::regex forbidden_words(
+      R"(\b(steady_clock|system_clock|high_resolution_clock|getenv|setenv|std::filesystem|fopen|printf|std::cout|std::cerr|std::rand)\b)");
+  std::size_t files = 0;
+  for (const char* top : {"core", "schedulers", "tune"}) {
+    for (const Source& source : sources_below(top)) {
+      if (!is_pure(source.file)) continue;
+      ++files;
+      for (const std::string& header : source.includes) {
+        CHECK_MESSAGE(!forbidden_headers.contains(header), source.file << " includes " << header);
+        CHECK_MESSAGE(room_of(header) != "core/platform", source.file << " includes " << header);
+      }
+      for (const std::string& line : source.lines) {
+        CHECK_MESSAGE(!std::regex_search(line, forbidden_words), source.file << ": " << line);
+      }
+    }
+  }
+  CHECK(files > 30);  // the pattern still finds them
+}
+
+TEST_CASE("no file is longer than 600 lines") {
+  for (const char* top : {"core", "schedulers", "trainables", "tune", "examples", "tests", "bench"}) {
+    for (const Source& source : sources_below(top)) {
+      CHECK_MESSAGE(source.lines.size() <= 600, source.file << " has " << source.lines.size());
+    }
+  }
+}
+
+std::string output_of(const std::string& command) {
+  std::string text;
+  FILE* pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  char buffer[4096];
+  while (const std::size_t count = fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, count);
+  CHECK(pclose(pipe) == 0);
+  return text;
+}
+
+TEST_CASE("tune and tune-worker link no torch") {
+  for (const char* program : {"tune", "tune-worker"}) {
+    const std::string libraries =
+        output_of(std::string("ldd ") + TUNE_BINARY_DIR + "/bin/" + program);
+    CHECK(libraries.find("libc.so") != std::string::npos);
+    CHECK(libraries.find("torch") == std::string::npos);
+    CHECK(libraries.find("c10") == std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace tune

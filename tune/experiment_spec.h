@@ -31,13 +31,18 @@ struct ExperimentSpec {
   RunOptions options;      // as given, with metric, mode and seed filled in
   std::vector<StopRule> stop;
   ResourceRequest request;
+  // Of a YAML sweep, to tell on resume that the files have changed since (see fingerprint()).
+  std::string sweep = {};        // absolute path; empty: not from a file
+  std::string sweep_hash = {};
+  std::string plugin_hash = {};
 };
 
 // One thing wrong with the input: where, what, and what to write instead.
 struct Complaint {
-  std::string path;     // key path, "config/lr"
-  int line = 0;         // 1-based line of the YAML file; 0: not from a file
-  std::string message;
+  std::string path = {};     // key path, "config/lr"
+  int line = 0;              // 1-based line of the YAML file; 0: not from a file
+  std::string message = {};
+  std::string option = {};  // the command line option it came from, "--set config/lr=x"; empty: none
 };
 // Throws one Error (kBadInput) with all of them, one a line: "sweep.yaml:4: config/lr: ...".
 [[noreturn]] void throw_complaints(const std::string& source, const std::vector<Complaint>& all);

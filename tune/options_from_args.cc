@@ -1,0 +1,143 @@
+#include "tune/options_from_args.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "tune/options_value.h"
+#include "tune/overrides.h"
+
+namespace tune {
+
+namespace {
+
+struct Arguments {
+  std::string name;
+  std::string storage;
+  std::int64_t num_samples = 0;
+  double cpus = 0;
+  double gpus = 0;
+  std::uint64_t seed = 0;
+  std::vector<std::string> sets;
+  bool resume = false;
+  bool fresh = false;
+  bool quiet = false;
+};
+
+void describe(CLI::App& app, const std::string& program, Arguments& arguments) {
+  app.add_option("--name", arguments.name, "name of the experiment, a folder below the storage")
+      ->type_name("N");
+  app.add_option("--storage", arguments.storage, "folder for results")->type_name("DIR");
+  app.add_option("--num-samples", arguments.num_samples, "how often the search space is sampled")
+      ->type_name("N");
+  app.add_option("--cpus", arguments.cpus, "CPUs to use instead of all")->type_name("N");
+  app.add_option("--gpus", arguments.gpus, "GPUs to use instead of all")->type_name("N");
+  app.add_option("--seed", arguments.seed, "makes the configurations repeatable")->type_name("N");
+  app.add_option("--set", arguments.sets, "changes one option; may be given several times")
+      ->type_name("PATH=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--resume", arguments.resume, "go on with the experiment of that name");
+  app.add_flag("--fresh", arguments.fresh, "move an experiment of that name aside and begin anew")
+      ->excludes("--resume");
+  app.add_flag("--quiet", arguments.quiet, "no table");
+  app.footer(fmt::format("Example:\n  {} --name first --num-samples 8 --set config/lr=0.1 "
+                         "--set scheduler/asha/max_t=9", program));
+}
+
+// One override for a search space: a constant, or a domain as YAML writes it.
+void override_space(const Override& override, SearchSpace& space,
+                    std::vector<Complaint>& complaints) {
+  std::vector<SpaceComplaint> wrong;
+  SearchSpace node = search_space_from_value(override.value, wrong);
+  for (const SpaceComplaint& one : wrong) {
+    complaints.push_back({.path = join_path(override.path, one.path),
+                          .message = one.message,
+                          .option = override.option});
+  }
+  if (!wrong.empty()) return;
+  try {
+    space.set(override.path.substr(override.path.find('/') + 1), std::move(node));
+  } catch (const Error& error) {
+    complaints.push_back(
+        {.path = override.path, .message = error.what(), .option = override.option});
+  }
+}
+
+// Changes the options the overrides name, and no others: what has no text form stays.
+void apply(const std::vector<Override>& overrides, RunOptions& options,
+           std::vector<Complaint>& complaints) {
+  YamlTree tree;
+  tree.value = options_to_value(options);
+  apply_overrides(overrides, tree, complaints);
+  Value changed = Value::make_map();
+  for (const Override& override : overrides) {
+    const std::string key = override.path.substr(0, override.path.find('/'));
+    if (key == "config" && key != override.path) {
+      override_space(override, options.config, complaints);
+    } else if (const Value* value = tree.value.find(key)) {
+      changed.set(key, *value);
+    }
+  }
+  OptionReader reader(changed, "", complaints);
+  read_options(reader, options);
+  reader.finish();
+}
+
+void apply(const CLI::App& app, const Arguments& arguments, RunOptions& options) {
+  if (app.count("--name")) options.name = arguments.name;
+  if (app.count("--storage")) options.storage = arguments.storage;
+  if (app.count("--num-samples")) options.num_samples = arguments.num_samples;
+  if (app.count("--cpus")) options.cpus = arguments.cpus;
+  if (app.count("--gpus")) options.gpus = arguments.gpus;
+  if (app.count("--seed")) options.seed = arguments.seed;
+  if (arguments.resume) options.if_exists = IfExists::kResume;
+  if (arguments.fresh) options.if_exists = IfExists::kFresh;
+  if (arguments.quiet) options.quiet = true;
+}
+
+}  // namespace
+
+RunOptions parse_options(int argc, const char* const* argv, RunOptions defaults) {
+  const std::string program =
+      argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "program";
+  Arguments arguments;
+  CLI::App app("Searches for the best configuration.", program);
+  describe(app, program, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    throw HelpRequested{app.help()};
+  } catch (const CLI::ParseError& error) {
+    throw Error(ErrorCode::kBadInput, fmt::format("{}; see {} --help", error.what(), program));
+  }
+  std::vector<Override> overrides;
+  std::vector<Complaint> complaints;
+  for (const std::string& set : arguments.sets) parse_set(set, overrides, complaints);
+  apply(overrides, defaults, complaints);
+  place_complaints(overrides, {}, complaints);
+  if (!complaints.empty()) throw_complaints("", complaints);
+  apply(app, arguments, defaults);
+  return defaults;
+}
+
+RunOptions options_from_args(int argc, char** argv, RunOptions defaults) {
+  int code = 0;
+  try {
+    return parse_options(argc, argv, std::move(defaults));
+  } catch (const HelpRequested& help) {
+    std::fputs(help.text.c_str(), stdout);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    code = exit_code(error.code());
+  }
+  std::exit(code);
+}
+
+}  // namespace tune

@@ -1,0 +1,218 @@
+#include "tune/yaml_spec.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/random.h"
+#include "core/strings.h"
+#include "tune/option_reader.h"
+#include "tune/options_value.h"
+#include "tune/plugin_probe.h"
+
+namespace tune {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// At most `limit` bytes; one more tells that there is more.
+std::string read_text(const fs::path& file, std::size_t limit) {
+  std::error_code ignored;
+  errno = 0;
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream || fs::is_directory(file, ignored)) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("reading the sweep {}: {}: name a YAML file", file.string(),
+                            stream ? "it is a folder" : std::strerror(errno)));
+  }
+  std::string text(limit + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  return text;
+}
+
+std::string top_key(const Complaint& complaint) {
+  return complaint.path.substr(0, complaint.path.find('/'));
+}
+
+// One reading of one sweep.
+class SweepReader {
+ public:
+  SweepReader(const fs::path& file, SweepOptions options)
+      : file_(file), options_(std::move(options)), complaints_(std::move(options_.complaints)) {}
+
+  ExperimentSpec read();
+
+ private:
+  void read_tree();
+  void read_keys();
+  void find_plugin();
+  void make();
+  void add_new(std::vector<Complaint> found);
+  void check_trainable();
+  const PluginProbe& probe();
+  const TrainableInfo* trainable_info();
+  void complain(std::string path, std::string message) {
+    complaints_.push_back({.path = std::move(path), .message = std::move(message)});
+  }
+  void throw_if_wrong();
+
+  fs::path file_;
+  SweepOptions options_;
+  std::vector<Complaint> complaints_;
+  YamlTree tree_;
+  std::string plugin_;
+  std::string trainable_;
+  RunOptions run_;
+  std::optional<PluginProbe> probe_;
+  ExperimentSpec spec_;
+};
+
+ExperimentSpec SweepReader::read() {
+  read_tree();
+  read_keys();
+  find_plugin();
+  make();
+  if (options_.load_plugin) check_trainable();
+  throw_if_wrong();
+  spec_.plugin = plugin_;
+  spec_.sweep = fs::absolute(file_).lexically_normal().string();
+  spec_.sweep_hash = fingerprint(file_);
+  spec_.plugin_hash = fingerprint(plugin_);
+  return std::move(spec_);
+}
+
+void SweepReader::read_tree() {
+  const std::size_t before = complaints_.size();
+  tree_ = parse_yaml(read_text(file_, kMaxYamlBytes), "", option_rules(), complaints_);
+  if (tree_.value.is_map()) return apply_overrides(options_.overrides, tree_, complaints_);
+  if (complaints_.size() == before) {
+    complain("", fmt::format("expected the keys of a sweep (trainable: Name, config: ...), found {}",
+                             describe_value(tree_.value)));
+  }
+  throw_if_wrong();
+}
+
+void SweepReader::read_keys() {
+  OptionReader reader(tree_.value, "", complaints_);
+  reader.read("plugin", plugin_);
+  reader.read("trainable", trainable_);
+  read_options(reader, run_);
+  reader.finish();
+}
+
+// `plugin` is relative to the sweep; given on the command line, to the working directory.
+void SweepReader::find_plugin() {
+  if (plugin_.empty()) {
+    const bool told = std::any_of(complaints_.begin(), complaints_.end(),
+                                  [](const Complaint& one) { return one.path == "plugin"; });
+    if (!told) complain("plugin", "is missing: name the library (.so) that holds the trainable");
+    return;
+  }
+  const bool from_command_line =
+      std::any_of(options_.overrides.begin(), options_.overrides.end(),
+                  [](const Override& one) { return one.path == "plugin"; });
+  const fs::path given = plugin_;
+  const fs::path base = from_command_line ? fs::current_path() : fs::absolute(file_).parent_path();
+  const fs::path full = (base / given).lexically_normal();
+  plugin_ = full.string();
+  std::error_code ignored;
+  if (fs::is_regular_file(full, ignored)) return;
+  complain("plugin",
+           fmt::format("there is no file {} ({}{} is relative to {}): build it, for example with "
+                       "cmake --build build, or correct the path",
+                       plugin_, given.is_absolute() ? "an absolute path; else " : "", given.string(),
+                       from_command_line ? "the working directory" : "the sweep's folder"));
+  plugin_.clear();
+}
+
+// Whether the trainable is a function decides only what a sweep without any end means, so the plugin
+// is loaded for it only then.
+void SweepReader::make() {
+  std::vector<Complaint> found;
+  spec_ = make_spec(run_, trainable_, false, found);
+  const bool has_no_end = std::any_of(found.begin(), found.end(),
+                                      [](const Complaint& one) { return one.path == "stop"; });
+  const TrainableInfo* info = has_no_end && !plugin_.empty() ? trainable_info() : nullptr;
+  if (info != nullptr && info->is_function) {
+    found.clear();
+    spec_ = make_spec(run_, trainable_, true, found);
+  }
+  add_new(std::move(found));
+}
+
+// What follows from a mistake that is told already is left out.
+void SweepReader::add_new(std::vector<Complaint> found) {
+  const std::vector<Complaint> told = complaints_;
+  for (Complaint& complaint : found) {
+    const auto follows = [&](const Complaint& earlier) {
+      const std::string key = top_key(earlier);
+      if (complaint.path != "stop") return key == top_key(complaint);
+      return key == "stop" || key == "scheduler" || key == "time_budget_s" ||
+             key == "max_trial_time_s";
+    };
+    if (std::none_of(told.begin(), told.end(), follows)) complaints_.push_back(std::move(complaint));
+  }
+}
+
+void SweepReader::check_trainable() {
+  if (plugin_.empty() || trainable_.empty()) return;
+  if (!probe().error.empty()) return complain("plugin", probe().error);
+  const TrainableInfo* info = trainable_info();
+  if (info == nullptr) {
+    std::vector<std::string> names;
+    for (const TrainableInfo& one : probe().trainables) names.push_back(one.name);
+    return complain("trainable",
+                    fmt::format("there is no '{}' in {}{}; it has: {}", trainable_, plugin_,
+                                did_you_mean(trainable_, names),
+                                names.empty() ? "none" : join(names, ", ")));
+  }
+  if (!info->can_save && !info->is_function && run_.checkpoint.frequency > 0) {
+    complain("checkpoint/frequency",
+             fmt::format("is {}, but {} has no save and load: write them, or set it to 0",
+                         run_.checkpoint.frequency, trainable_));
+  }
+}
+
+const PluginProbe& SweepReader::probe() {
+  if (!probe_) probe_ = probe_plugin(plugin_);
+  return *probe_;
+}
+
+const TrainableInfo* SweepReader::trainable_info() {
+  for (const TrainableInfo& info : probe().trainables) {
+    if (info.name == trainable_) return &info;
+  }
+  return nullptr;
+}
+
+void SweepReader::throw_if_wrong() {
+  if (complaints_.empty()) return;
+  place_complaints(options_.overrides, tree_.lines, complaints_);
+  throw_complaints(file_.string(), complaints_);
+}
+
+}  // namespace
+
+ExperimentSpec spec_from_yaml_file(const fs::path& file, SweepOptions options) {
+  return SweepReader(file, std::move(options)).read();
+}
+
+std::string fingerprint(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return {};
+  std::uint64_t hash = hash64("");
+  std::string block(1u << 16, '\0');
+  while (stream.read(block.data(), static_cast<std::streamsize>(block.size())), stream.gcount() > 0) {
+    hash = hash64(std::string_view(block).substr(0, static_cast<std::size_t>(stream.gcount())), hash);
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+}  // namespace tune

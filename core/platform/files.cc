@@ -1,0 +1,123 @@
+#include "core/platform/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace tune {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const char* remedy(int cause) {
+  switch (cause) {
+    case ENOSPC:
+    case EDQUOT:
+      return ": free some space, then resume";
+    case EFBIG:
+      return ": the limit on file sizes (ulimit -f) is too small";
+    case EMFILE:
+    case ENFILE:
+      return ": raise the limit on open files (ulimit -n)";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return ": choose a folder you may write to";
+    default:
+      return "";
+  }
+}
+
+void write_all(int descriptor, std::string_view text, const fs::path& path) {
+  while (!text.empty()) {
+    const ssize_t count = write(descriptor, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw file_error(fmt::format("writing {} bytes to", text.size()), path, errno);
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+FileDescriptor open_file(const fs::path& path, int flags, const char* doing) {
+  FileDescriptor file(open(path.c_str(), flags | O_CLOEXEC, 0666));
+  if (!file.is_open()) throw file_error(doing, path, errno);
+  return file;
+}
+
+}  // namespace
+
+Error file_error(const std::string& doing, const fs::path& path, int cause) {
+  return Error(ErrorCode::kIo, fmt::format("{} {}: {}{}", doing, path.string(),
+                                           std::strerror(cause), remedy(cause)));
+}
+
+std::string read_file(const fs::path& path) {
+  const FileDescriptor file = open_file(path, O_RDONLY, "reading");
+  std::string text;
+  char buffer[16384];
+  while (true) {
+    const ssize_t count = read(file.get(), buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw file_error("reading", path, errno);
+    if (count == 0) return text;
+    text.append(buffer, static_cast<std::size_t>(count));
+  }
+}
+
+void write_file_atomically(const fs::path& path, std::string_view text) {
+  fs::path temporary = path;
+  temporary += fmt::format(".tmp-{}", getpid());
+  try {
+    const FileDescriptor file = open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC, "writing");
+    write_all(file.get(), text, temporary);
+    if (fsync(file.get()) != 0) throw file_error("flushing", temporary, errno);
+    if (rename(temporary.c_str(), path.c_str()) != 0) {
+      throw file_error("renaming a temporary file to", path, errno);
+    }
+  } catch (const Error&) {
+    unlink(temporary.c_str());
+    throw;
+  }
+}
+
+void flush_path(const fs::path& path) {
+  const FileDescriptor file = open_file(path, O_RDONLY, "flushing");
+  // Some file systems cannot flush a folder (EINVAL); it is then as durable as it gets.
+  if (fsync(file.get()) != 0 && errno != EINVAL) throw file_error("flushing", path, errno);
+}
+
+void flush_folder(const fs::path& directory) {
+  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
+    if (entry.is_regular_file() || entry.is_directory()) flush_path(entry.path());
+  }
+  flush_path(directory);
+}
+
+std::string tail_lines(const fs::path& path, std::size_t lines, std::size_t bytes) {
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const off_t size = file.is_open() ? lseek(file.get(), 0, SEEK_END) : 0;
+  if (size <= 0) return {};
+  const auto wanted = std::min<off_t>(size, static_cast<off_t>(bytes));
+  std::string text(static_cast<std::size_t>(wanted), '\0');
+  const ssize_t count = pread(file.get(), text.data(), text.size(), size - wanted);
+  text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  std::size_t begin = text.size();
+  for (std::size_t seen = 0; begin > 0; --begin) {
+    const bool line_ends = text[begin - 1] == '\n' && begin != text.size();
+    if (line_ends && ++seen == lines) break;
+  }
+  return text.substr(begin);
+}
+
+AppendFile::AppendFile(const fs::path& path, bool truncate)
+    : path_(path),
+      file_(open_file(path, O_WRONLY | O_CREAT | O_APPEND | (truncate ? O_TRUNC : 0), "opening")) {}
+
+void AppendFile::write(std::string_view text) { write_all(file_.get(), text, path_); }
+
+}  // namespace tune

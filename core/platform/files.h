@@ -1,0 +1,43 @@
+// Files and folders: what several parts need beyond std::filesystem. Errors are tune::Error (kIo) that
+// name the path, the cause and, where there is one, the remedy.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/platform/process.h"
+
+namespace tune {
+
+// The error for a failed call on a path, from errno: "writing results/x: No space left on device: free
+// some space".
+Error file_error(const std::string& doing, const std::filesystem::path& path, int cause);
+
+std::string read_file(const std::filesystem::path& path);
+// Whole or not at all: a temporary file beside it, flushed, then renamed.
+void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+// Every file and folder below, and the folder itself, is on disk when it returns.
+void flush_folder(const std::filesystem::path& directory);
+void flush_path(const std::filesystem::path& path);
+// The last lines of a file, at most so many lines and bytes; empty when it cannot be read.
+std::string tail_lines(const std::filesystem::path& path, std::size_t lines, std::size_t bytes);
+
+// A file that text is appended to in large pieces. Not flushed to disk.
+class AppendFile {
+ public:
+  AppendFile() = default;
+  // Creates it when it is not there; truncates it first when told so.
+  AppendFile(const std::filesystem::path& path, bool truncate);
+  bool is_open() const { return file_.is_open(); }
+  void write(std::string_view text);  // all of it, or an Error
+  void close() { file_.reset(); }
+
+ private:
+  std::filesystem::path path_;
+  FileDescriptor file_;
+};
+
+}  // namespace tune

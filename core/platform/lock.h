@@ -1,0 +1,30 @@
+// ExperimentLock: one driver at a time. A flock on a file; child processes that inherit the descriptor
+// hold it too, so a new driver gets it only when every process of the old one is gone.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/platform/process.h"
+
+namespace tune {
+
+class ExperimentLock {
+ public:
+  // Creates the file when it is not there. Waits at most so long for others, then throws Error
+  // (kBadInput) that names the processes holding it.
+  ExperimentLock(const std::filesystem::path& file, std::chrono::milliseconds wait);
+
+  int descriptor() const { return file_.get(); }  // for children to inherit
+  static bool is_held(const std::filesystem::path& file);
+
+ private:
+  FileDescriptor file_;
+};
+
+// Processes of this machine that have the file open, as far as this user may see.
+std::vector<int> holders_of(const std::filesystem::path& file);
+
+}  // namespace tune

@@ -1,0 +1,225 @@
+#include "core/platform/process.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+extern char** environ;
+
+namespace tune {
+
+void FileDescriptor::reset(int descriptor) {
+  if (descriptor_ >= 0) close(descriptor_);
+  descriptor_ = descriptor;
+}
+
+// ---- Spawn ----------------------------------------------------------------------------------------
+
+namespace {
+
+// Everything the child needs, made before the fork: after it only async-signal-safe calls are allowed.
+struct Prepared {
+  explicit Prepared(const SpawnOptions& options) : words(options.command), keep(options.keep) {
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      const std::string_view text(*entry);
+      if (!options.environment.contains(std::string(text.substr(0, text.find('='))))) {
+        variables.emplace_back(text);
+      }
+    }
+    for (const auto& [name, value] : options.environment) variables.push_back(name + "=" + value);
+    for (std::string& variable : variables) envp.push_back(variable.data());
+    envp.push_back(nullptr);
+    std::sort(keep.begin(), keep.end());
+  }
+  std::vector<std::string> words;
+  std::vector<std::string> variables;
+  std::vector<char*> argv;
+  std::vector<char*> envp;
+  std::vector<int> keep;
+};
+
+void close_others(const std::vector<int>& keep, int report) {
+  unsigned next = 3;
+  std::size_t i = 0;
+  while (true) {
+    // The smallest descriptor to keep that is not below `next`.
+    unsigned kept = ~0U;
+    for (i = 0; i < keep.size(); ++i) {
+      const auto candidate = static_cast<unsigned>(keep[i]);
+      if (candidate >= next) kept = std::min(kept, candidate);
+    }
+    if (static_cast<unsigned>(report) >= next) kept = std::min(kept, static_cast<unsigned>(report));
+    if (kept == ~0U) break;
+    if (kept > next) close_range(next, kept - 1, 0);
+    next = kept + 1;
+  }
+  close_range(next, ~0U, 0);
+}
+
+[[noreturn]] void run_child(const SpawnOptions& options, Prepared& prepared, int report,
+                            pid_t parent) {
+  if (options.death_signal != 0) {
+    prctl(PR_SET_PDEATHSIG, options.death_signal);
+    if (getppid() != parent) _exit(127);
+  }
+  if (options.new_session) setsid();
+  for (int number = 1; number < NSIG; ++number) {
+    if (number != SIGKILL && number != SIGSTOP) signal(number, SIG_DFL);
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (options.output >= 0) {
+    dup2(options.output, STDOUT_FILENO);
+    dup2(options.output, STDERR_FILENO);
+  }
+  close_others(prepared.keep, report);
+  for (int descriptor : prepared.keep) fcntl(descriptor, F_SETFD, 0);
+  execvpe(prepared.argv[0], prepared.argv.data(), prepared.envp.data());
+  const int cause = errno;
+  [[maybe_unused]] const auto written = write(report, &cause, sizeof cause);
+  _exit(127);
+}
+
+}  // namespace
+
+pid_t spawn(const SpawnOptions& options) {
+  TUNE_CHECK(!options.command.empty());
+  Prepared prepared(options);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    throw Error(ErrorCode::kProcess, fmt::format("making a pipe: {}", std::strerror(errno)));
+  }
+  const FileDescriptor read_end(ends[0]);
+  FileDescriptor write_end(ends[1]);
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid == 0) run_child(options, prepared, ends[1], parent);
+  write_end.reset();
+  int cause = errno;
+  if (pid > 0) {
+    ssize_t count = 0;
+    do count = read(ends[0], &cause, sizeof cause);
+    while (count < 0 && errno == EINTR);
+    if (count == 0) return pid;
+    waitpid(pid, nullptr, 0);
+  }
+  throw Error(ErrorCode::kProcess,
+              fmt::format("starting {}: {}", options.command[0], std::strerror(cause)));
+}
+
+FileDescriptor process_descriptor(pid_t pid) {
+  return FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+}
+
+std::string signal_name(int number) {
+  const char* name = sigabbrev_np(number);
+  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", number);
+}
+
+std::string describe_exit(int wait_status) {
+  if (WIFSIGNALED(wait_status)) {
+    const int number = WTERMSIG(wait_status);
+    return fmt::format("killed by signal {} ({})", number, signal_name(number));
+  }
+  return fmt::format("exited with code {}", WEXITSTATUS(wait_status));
+}
+
+// ---- What this process is -------------------------------------------------------------------------
+
+namespace {
+
+template <class Visit>
+void for_each_name(const char* directory, Visit visit) {
+  DIR* open = opendir(directory);
+  if (open == nullptr) return;
+  while (const dirent* entry = readdir(open)) {
+    if (entry->d_name[0] != '.') visit(entry->d_name);
+  }
+  closedir(open);
+}
+
+}  // namespace
+
+int thread_count() {
+  int count = 0;
+  for_each_name("/proc/self/task", [&](const char*) { ++count; });
+  return std::max(1, count);
+}
+
+bool cuda_is_initialised() {
+  bool found = false;
+  for_each_name("/proc/self/fd", [&](const char* name) {
+    char target[64] = {};
+    const std::string link = fmt::format("/proc/self/fd/{}", name);
+    if (readlink(link.c_str(), target, sizeof target - 1) <= 0) return;
+    found = found || std::string_view(target).starts_with("/dev/nvidia");
+  });
+  return found;
+}
+
+// ---- Signals --------------------------------------------------------------------------------------
+
+namespace {
+
+int signal_pipe = -1;  // where the handler writes
+
+void write_signal(int number) {
+  const int saved = errno;
+  const auto byte = static_cast<unsigned char>(number);
+  [[maybe_unused]] const auto written = write(signal_pipe, &byte, 1);
+  errno = saved;
+}
+
+}  // namespace
+
+SignalWatch::SignalWatch(std::vector<int> signals) {
+  TUNE_CHECK(signal_pipe == -1);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+    throw Error(ErrorCode::kProcess, fmt::format("making a pipe: {}", std::strerror(errno)));
+  }
+  read_.reset(ends[0]);
+  write_.reset(ends[1]);
+  signal_pipe = ends[1];
+  for (int number : signals) {
+    struct sigaction action {};
+    struct sigaction former {};
+    action.sa_handler = write_signal;
+    action.sa_flags = SA_RESTART;
+    sigaction(number, &action, &former);
+    former_.emplace_back(number, former);
+  }
+}
+
+SignalWatch::~SignalWatch() {
+  for (const auto& [number, former] : former_) sigaction(number, &former, nullptr);
+  signal_pipe = -1;
+}
+
+std::vector<int> SignalWatch::take() {
+  std::vector<int> taken;
+  unsigned char bytes[64];
+  while (true) {
+    const ssize_t count = read(read_.get(), bytes, sizeof bytes);
+    if (count <= 0) return taken;
+    taken.insert(taken.end(), bytes, bytes + count);
+  }
+}
+
+}  // namespace tune

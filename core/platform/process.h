@@ -1,0 +1,73 @@
+// Processes and descriptors: owned descriptors, fork and exec, signals as input of a poll loop.
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tune {
+
+// Owns one open descriptor.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int descriptor) : descriptor_(descriptor) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : descriptor_(other.release()) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    if (this != &other) reset(other.release());
+    return *this;
+  }
+  ~FileDescriptor() { reset(); }
+
+  int get() const { return descriptor_; }
+  bool is_open() const { return descriptor_ >= 0; }
+  int release() { return std::exchange(descriptor_, -1); }
+  void reset(int descriptor = -1);
+
+ private:
+  int descriptor_ = -1;
+};
+
+struct SpawnOptions {
+  std::vector<std::string> command;                // argv; looked up in PATH when it has no '/'
+  std::map<std::string, std::string> environment;  // added to this process's own
+  std::vector<int> keep;       // descriptors the program inherits under their own numbers
+  int output = -1;             // for stdout and stderr; -1: inherited
+  bool new_session = false;    // a session of its own: no terminal signals
+  int death_signal = 0;        // sent to it when the calling thread ends; 0: none
+};
+// Starts a program; every other descriptor above 2 is closed in it. Returns its pid. Throws Error
+// (kProcess) when it cannot be executed, with the cause. Safe in a process with threads.
+pid_t spawn(const SpawnOptions& options);
+
+// A descriptor that becomes readable when the process ends.
+FileDescriptor process_descriptor(pid_t pid);
+
+std::string signal_name(int number);           // "SIGSEGV"
+std::string describe_exit(int wait_status);    // "exited with code 3", "killed by signal 9 (SIGKILL)"
+
+int thread_count();                            // threads of this process
+bool cuda_is_initialised();                    // it holds a device of NVIDIA's driver open
+
+// While it lives, these signals do not act but can be read. One at a time in a process.
+class SignalWatch {
+ public:
+  explicit SignalWatch(std::vector<int> signals);
+  ~SignalWatch();  // the former handlers act again
+  SignalWatch(const SignalWatch&) = delete;
+
+  int descriptor() const { return read_.get(); }
+  std::vector<int> take();  // those that came since, oldest first; never blocks
+
+ private:
+  std::vector<std::pair<int, struct sigaction>> former_;
+  FileDescriptor read_;
+  FileDescriptor write_;
+};
+
+}  // namespace tune

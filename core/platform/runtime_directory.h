@@ -1,0 +1,26 @@
+// RuntimeDirectory: where sockets live. A 0700 folder with a short path (a socket's path may have 107
+// bytes) under $XDG_RUNTIME_DIR, else the temporary folder; never in the results folder.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+
+namespace tune {
+
+class RuntimeDirectory {
+ public:
+  // Makes a new one; folders that dead processes of this user left behind are removed. Throws Error
+  // (kIo) when none can be made.
+  RuntimeDirectory();
+  ~RuntimeDirectory();  // removes it, in the process that made it only
+  RuntimeDirectory(const RuntimeDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  pid_t owner_ = 0;
+};
+
+}  // namespace tune

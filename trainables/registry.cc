@@ -37,7 +37,8 @@ TrainableEntry function_entry(std::string name,
 
 const std::vector<TrainableEntry>& registered_trainables() { return registry(); }
 
-RegisterTrainable::RegisterTrainable(TrainableEntry entry) {
+RegisterTrainable::RegisterTrainable(TrainableEntry entry,
+                                     const tune_plugin_info* (*)()) {
   std::vector<TrainableEntry>& entries = registry();
   const auto place = std::ranges::lower_bound(entries, entry.name, {}, &TrainableEntry::name);
   if (place != entries.end() && place->name == entry.name) {

@@ -53,10 +53,6 @@ TrainableEntry function_entry(std::string name,
 // The trainables registered in this program or plugin by the macros below, by name.
 const std::vector<TrainableEntry>& registered_trainables();
 
-struct RegisterTrainable {
-  explicit RegisterTrainable(TrainableEntry entry);
-};
-
 extern "C" {
 struct tune_plugin_trainable {
   const char* name;
@@ -75,26 +71,30 @@ struct tune_plugin_info {
 
 const tune_plugin_info* plugin_info();
 
+struct RegisterTrainable {
+  // Throws Error (kBadInput) when the name is taken. `plugin` is there to be exported: see below.
+  explicit RegisterTrainable(TrainableEntry entry, const tune_plugin_info* (*plugin)() = nullptr);
+};
+
 }  // namespace tune
+
+// What a plugin exports. Inline, so that a library has it where one of the macros below uses it.
+extern "C" __attribute__((visibility("default"))) inline const ::tune::tune_plugin_info*
+tune_plugin() {
+  return ::tune::plugin_info();
+}
 
 #define TUNE_DETAIL_JOIN2(a, b) a##b
 #define TUNE_DETAIL_JOIN(a, b) TUNE_DETAIL_JOIN2(a, b)
-#define TUNE_DETAIL_EXPORT_PLUGIN                                                             \
-  extern "C" __attribute__((visibility("default"), weak)) const ::tune::tune_plugin_info*     \
-  tune_plugin() {                                                                             \
-    return ::tune::plugin_info();                                                             \
-  }
 // Makes a class known to YAML sweeps under its own name. At namespace scope of one source file.
 #define TUNE_TRAINABLE(T)                                                                     \
   namespace {                                                                                 \
   const ::tune::RegisterTrainable TUNE_DETAIL_JOIN(tune_register_, __COUNTER__){              \
-      ::tune::trainable_entry<T>(#T)};                                                        \
-  }                                                                                           \
-  TUNE_DETAIL_EXPORT_PLUGIN
+      ::tune::trainable_entry<T>(#T), &::tune_plugin};                                        \
+  }
 // The same for a function void f(const tune::Config&, tune::Session&).
 #define TUNE_FUNCTION(f)                                                                      \
   namespace {                                                                                 \
   const ::tune::RegisterTrainable TUNE_DETAIL_JOIN(tune_register_, __COUNTER__){              \
-      ::tune::function_entry(#f, f)};                                                         \
-  }                                                                                           \
-  TUNE_DETAIL_EXPORT_PLUGIN
+      ::tune::function_entry(#f, f), &::tune_plugin};                                         \
+  }

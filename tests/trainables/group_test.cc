@@ -1,0 +1,97 @@
+// Groups: no rank passes a step boundary before rank 0 says so. The test is the agent that passes
+// rank 0's words on.
+#include <fstream>
+
+#include <doctest/doctest.h>
+
+#include "trainables/temporary_folder.h"
+#include "trainables/worker_process.h"
+
+using namespace tune;
+using namespace tune::testing;
+
+namespace {
+
+class Member : public Trainable {
+ public:
+  void setup(const Config&) override {}
+  Result step() override { return {{"rank", context().rank()}}; }
+  void save(const std::filesystem::path& directory) override {
+    std::ofstream(directory / ("rank" + std::to_string(context().rank()))) << context().iteration();
+  }
+  void load(const std::filesystem::path&) override {}
+};
+
+const TrainableEntry kMember = trainable_entry<Member>("Member");
+
+StartWorker member_start(const std::filesystem::path& directory, std::uint32_t rank) {
+  StartWorker start = start_in(directory);
+  start.launch.ranks = 2;
+  start.rank = start.local_rank = rank;
+  return start;
+}
+
+void expect_step(const GroupStep& step, std::uint64_t iteration, GroupAction action) {
+  CHECK(step.iteration == iteration);
+  CHECK(step.action == action);
+}
+
+}  // namespace
+
+TEST_CASE("rank 0 says step, save and end; only it reports") {
+  TemporaryFolder folder;
+  StartWorker start = member_start(folder.path(), 0);
+  start.experiment.stop = {{"training_iteration", 2, false}};
+  start.experiment.checkpoint = {.frequency = 0, .at_end = true, .keep = 1};
+  WorkerProcess leader(kMember, start);
+  expect_step(leader.expect<GroupStep>(), 1, GroupAction::kStep);
+  leader.expect<Reported>();
+  expect_step(leader.expect<GroupStep>(), 2, GroupAction::kStep);
+  CHECK(leader.expect<Reported>().final);
+  expect_step(leader.expect<GroupStep>(), 2, GroupAction::kSave);
+  CHECK(leader.expect<RankSaved>().iteration == 2);
+  expect_step(leader.expect<GroupStep>(), 2, GroupAction::kEnd);
+  CHECK(leader.expect<WorkerEnded>().outcome == Outcome::kCompleted);
+}
+
+TEST_CASE("another rank does what rank 0 says and writes into the same checkpoint") {
+  TemporaryFolder folder;
+  WorkerProcess follower(kMember, member_start(folder.path(), 1));
+  const auto shared = folder.path() / "0a1b2_00007" / ".checkpoint_000001.tmp-1";
+  std::filesystem::create_directories(shared);
+  std::ofstream(shared / "rank0") << "1";
+  follower.send(GroupStep{1, GroupAction::kStep});
+  follower.send(GroupStep{1, GroupAction::kSave});
+  CHECK(follower.expect<RankSaved>().iteration == 1);
+  CHECK(read_text(shared / "rank0") == "1");
+  CHECK(read_text(shared / "rank1") == "1");
+  CHECK(follower.says_nothing());
+  follower.send(GroupStep{2, GroupAction::kStep});
+  follower.send(GroupStep{2, GroupAction::kEnd});
+  CHECK(follower.expect<WorkerEnded>().outcome == Outcome::kCompleted);
+  CHECK(std::filesystem::exists(folder.path() / "0a1b2_00007/stdout.1"));
+}
+
+TEST_CASE("a rank that is not where rank 0 is says so") {
+  TemporaryFolder folder;
+  WorkerProcess follower(kMember, member_start(folder.path(), 1));
+  follower.send(GroupStep{1, GroupAction::kStep});
+  follower.send(GroupStep{3, GroupAction::kStep});
+  const auto ended = follower.expect<WorkerEnded>();
+  CHECK(ended.outcome == Outcome::kException);
+  CHECK(ended.cause.find("rank 1 has done 1 steps when rank 0 begins step 3") == 0);
+}
+
+TEST_CASE("a pause of a group saves on all ranks before it ends") {
+  TemporaryFolder folder;
+  StartWorker start = member_start(folder.path(), 0);
+  start.launch.until = {"training_iteration", 1};
+  WorkerProcess leader(kMember, start);
+  leader.expect<GroupStep>();
+  CHECK(leader.expect<Reported>().waiting);
+  leader.send(StopAttempt{{7}, {1}, StopKind::kPause, {}});
+  expect_step(leader.expect<GroupStep>(), 1, GroupAction::kSave);
+  leader.expect<RankSaved>();
+  expect_step(leader.expect<GroupStep>(), 1, GroupAction::kEnd);
+  CHECK(leader.expect<WorkerEnded>().outcome == Outcome::kPaused);
+}

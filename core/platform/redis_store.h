@@ -1,0 +1,69 @@
+// RedisStore: the journal as a Redis stream, with named values beside it, all keys under one prefix.
+// Not for several threads.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "core/store.h"
+
+struct redisContext;
+
+namespace tune {
+
+struct RedisStoreOptions {
+  // unix:///path/to/socket, unix://:password@/path?db=1, redis://[user:password@]host[:port][/db]
+  std::string address;
+  std::string prefix;   // "tune:<experiment>"
+  // How long a lost or stopped server is waited for before the store counts as lost.
+  std::chrono::milliseconds timeout = std::chrono::seconds(10);
+  bool unsafe = false;  // accept a server that may lose or evict entries
+};
+
+struct RedisAddress {
+  std::string host;  // empty: a unix socket
+  int port = 6379;
+  std::string path;
+  std::string user;
+  std::string password;
+  int database = 0;
+};
+// Throws Error (kBadInput) that shows the forms.
+RedisAddress parse_redis_address(const std::string& text);
+
+class RedisStore : public Store {
+ public:
+  // Connects. Throws Error (kBadInput) for a bad address, a wrong password or an unsafe server, Error
+  // (kStore) when nobody answers.
+  explicit RedisStore(RedisStoreOptions options);
+  ~RedisStore() override;
+
+  void append(EntryId id, std::string_view payload) override;
+  std::vector<Entry> read(EntryId after, std::size_t limit) override;
+  std::optional<EntryId> last() override;
+  void put(std::string_view name, std::string_view value) override;
+  std::optional<std::string> get(std::string_view name) override;
+  void put_and_trim(std::string_view name, std::string_view value, EntryId through) override;
+
+ private:
+  class Reply;
+  using Arguments = std::vector<std::string_view>;
+
+  Reply command(const Arguments& arguments);  // connects again until the timeout
+  bool try_connect(std::string& cause);
+  void authenticate();
+  void refuse_unsafe();
+  bool holds(EntryId id, std::string_view payload);
+  std::string key(std::string_view name) const;
+  [[noreturn]] void fail(const std::string& cause) const;
+
+  struct Close {
+    void operator()(redisContext* context) const;
+  };
+  RedisStoreOptions options_;
+  RedisAddress address_;
+  std::unique_ptr<redisContext, Close> context_;
+};
+
+}  // namespace tune

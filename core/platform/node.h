@@ -1,0 +1,49 @@
+// What this node offers: the CPUs and memory of its affinity and cgroup, the GPUs within the
+// CUDA_VISIBLE_DEVICES it was started with. Found without touching CUDA.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/resources.h"
+
+namespace tune {
+
+struct NodeOverrides {
+  std::optional<double> cpus;  // logical numbers instead of the node's own
+  std::optional<double> gpus;
+};
+NodeResources discover_node(const NodeOverrides& overrides);
+// GPUs within CUDA_VISIBLE_DEVICES; 0 when there is no driver.
+int gpu_count();
+
+struct MemoryUse {
+  std::int64_t used_bytes = 0;
+  std::int64_t total_bytes = 0;
+};
+MemoryUse memory_use();  // of the cgroup when it has a limit, else of the machine
+std::string hostname();
+std::string primary_ip();  // of the interface with the default route, else 127.0.0.1
+
+// ---- Parsing, without the machine -----------------------------------------------------------------
+
+// A GPU as NVML lists it; `mig` holds the ids of its MIG instances when it is split.
+struct PhysicalGpu {
+  std::string uuid;
+  std::string name;
+  std::int64_t memory_bytes = 0;
+  std::vector<std::string> mig;
+};
+// Those that CUDA would show, in its order: numbers, UUIDs and prefixes of them, MIG ids; an entry that
+// names nothing ends the list; nothing set: all; empty: none.
+std::vector<Gpu> visible_gpus(const std::vector<PhysicalGpu>& all,
+                              const std::optional<std::string>& cuda_visible_devices);
+// CPUs of a cgroup quota: "max 100000" or "150000 100000" (v2 cpu.max). Nothing: no limit.
+std::optional<double> cpus_of_quota(std::string_view cpu_max);
+// Bytes of a cgroup limit: "max" or a number. Nothing: no limit.
+std::optional<std::int64_t> bytes_of_limit(std::string_view text);
+
+}  // namespace tune

@@ -1,0 +1,95 @@
+#include "core/platform/nvml.h"
+
+#include <dlfcn.h>
+
+namespace tune {
+
+namespace {
+
+// The few declarations of nvml.h that are needed; the ABI is stable (NVML API reference).
+using Device = void*;
+struct Memory {
+  unsigned long long total, free, used;
+};
+constexpr int kSuccess = 0;
+constexpr unsigned kNameBytes = 96;
+
+class Library {
+ public:
+  Library() : handle_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
+    if (handle_ == nullptr) return;
+    init_ = load<int()>("nvmlInit_v2");
+    shutdown_ = load<int()>("nvmlShutdown");
+    ready_ = init_ != nullptr && shutdown_ != nullptr && init_() == kSuccess;
+  }
+  ~Library() {
+    if (ready_) shutdown_();
+    if (handle_ != nullptr) dlclose(handle_);
+  }
+  Library(const Library&) = delete;
+
+  bool is_ready() const { return ready_; }
+  template <class Signature>
+  Signature* load(const char* name) const {
+    return reinterpret_cast<Signature*>(dlsym(handle_, name));
+  }
+
+ private:
+  void* handle_;
+  int (*init_)() = nullptr;
+  int (*shutdown_)() = nullptr;
+  bool ready_ = false;
+};
+
+std::vector<std::string> mig_instances(const Library& nvml, Device device) {
+  std::vector<std::string> ids;
+  const auto mode = nvml.load<int(Device, unsigned*, unsigned*)>("nvmlDeviceGetMigMode");
+  const auto count = nvml.load<int(Device, unsigned*)>("nvmlDeviceGetMaxMigDeviceCount");
+  const auto at = nvml.load<int(Device, unsigned, Device*)>("nvmlDeviceGetMigDeviceHandleByIndex");
+  const auto uuid = nvml.load<int(Device, char*, unsigned)>("nvmlDeviceGetUUID");
+  unsigned current = 0, pending = 0, most = 0;
+  if (!mode || !count || !at || !uuid) return ids;
+  if (mode(device, &current, &pending) != kSuccess || current == 0) return ids;
+  if (count(device, &most) != kSuccess) return ids;
+  for (unsigned i = 0; i < most; ++i) {
+    Device instance = nullptr;
+    char text[kNameBytes] = {};
+    if (at(device, i, &instance) == kSuccess && uuid(instance, text, sizeof text) == kSuccess) {
+      ids.emplace_back(text);
+    }
+  }
+  return ids;
+}
+
+}  // namespace
+
+std::vector<PhysicalGpu> list_gpus() {
+  std::vector<PhysicalGpu> gpus;
+  const Library nvml;
+  if (!nvml.is_ready()) return gpus;
+  const auto count = nvml.load<int(unsigned*)>("nvmlDeviceGetCount_v2");
+  const auto at = nvml.load<int(unsigned, Device*)>("nvmlDeviceGetHandleByIndex_v2");
+  const auto uuid = nvml.load<int(Device, char*, unsigned)>("nvmlDeviceGetUUID");
+  const auto name = nvml.load<int(Device, char*, unsigned)>("nvmlDeviceGetName");
+  const auto memory = nvml.load<int(Device, Memory*)>("nvmlDeviceGetMemoryInfo");
+  unsigned total = 0;
+  if (!count || !at || !uuid || count(&total) != kSuccess) return gpus;
+  for (unsigned i = 0; i < total; ++i) {
+    Device device = nullptr;
+    char text[kNameBytes] = {};
+    if (at(i, &device) != kSuccess || uuid(device, text, sizeof text) != kSuccess) continue;
+    PhysicalGpu gpu;
+    gpu.uuid = text;
+    char label[kNameBytes] = {};
+    if (name && name(device, label, sizeof label) == kSuccess) gpu.name = label;
+    Memory bytes{};
+    if (memory && memory(device, &bytes) == kSuccess) {
+      gpu.memory_bytes = static_cast<std::int64_t>(bytes.total);
+    }
+    gpu.mig = mig_instances(nvml, device);
+    gpus.push_back(std::move(gpu));
+  }
+  return gpus;
+}
+
+}  // namespace tune

@@ -1,0 +1,67 @@
+// Agent to driver over ZeroMQ: DEALER to ROUTER, each pair with a Link (core/link.h) on top, so that
+// events and commands arrive once and in order over reconnects. Never blocks; one thread each.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/messages.h"
+
+namespace tune {
+
+class DriverEndpoint {
+ public:
+  // Binds ("ipc:///path"). Throws Error (kProcess). `epoch` is the driver's.
+  DriverEndpoint(const std::string& address, std::uint64_t epoch);
+  ~DriverEndpoint();
+
+  // Readable while there may be something to receive.
+  int descriptor() const;
+
+  struct Incoming {
+    AgentNumber agent;
+    std::vector<AgentEvent> events;
+  };
+  // Fresh events in order, those of one agent together. Agents are numbered as they are first heard.
+  std::vector<Incoming> receive();
+  // Everything received so far is in the journal and need not come again.
+  void acknowledge();
+  void send(AgentNumber agent, const Command& command);  // queued until flush
+  // Sends what is queued, acknowledgements, what was not acknowledged in time, and heartbeats.
+  void flush(std::chrono::nanoseconds now);
+
+  std::size_t agents() const;
+  // Frames that could not be read, counted; the last one's complaint.
+  const std::string& last_complaint() const;
+
+ private:
+  struct Socket;
+  std::unique_ptr<Socket> socket_;
+};
+
+class AgentEndpoint {
+ public:
+  // Connects, again and again until there is a driver. `identity` is unique among agents.
+  AgentEndpoint(const std::string& address, const std::string& identity);
+  ~AgentEndpoint();
+
+  int descriptor() const;
+  void send(const AgentEvent& event);  // queued until flush
+  std::vector<Command> receive();
+  void flush(std::chrono::nanoseconds now);
+  // Events that the driver has not acknowledged: the agent's credit is spent at kAgentCredit.
+  std::size_t unacknowledged_bytes() const;
+
+ private:
+  struct Socket;
+  std::unique_ptr<Socket> socket_;
+};
+
+inline constexpr std::size_t kAgentCreditBytes = 4u << 20;
+
+}  // namespace tune

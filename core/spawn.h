@@ -16,13 +16,15 @@ namespace tune {
 inline constexpr std::size_t kMaxSpawnPacketBytes = 64u << 10;
 
 // Agent -> zygote: fork one worker. The packet carries one end of the worker's stream socket pair
-// and, for rank 0 of a group, a listening socket for the group's rendezvous (SCM_RIGHTS); the worker
-// finds the latter's number in the environment as TUNE_RENDEZVOUS_FD.
+// and, for rank 0 of a group, a listening socket for the group's rendezvous (SCM_RIGHTS); the
+// worker finds the latter's number in the environment as TUNE_RENDEZVOUS_FD.
 struct SpawnRequest {
   std::uint64_t request = 0;
   std::string trainable;
   template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.request, s.trainable); }
+  static void fields(Self& s, F& f) {
+    f(s.request, s.trainable);
+  }
 };
 
 // Zygote -> agent, one for each request. The worker exists when pid is not 0, else `error` says why
@@ -32,7 +34,9 @@ struct Spawned {
   std::uint32_t pid = 0;
   std::string error;
   template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.request, s.pid, s.error); }
+  static void fields(Self& s, F& f) {
+    f(s.request, s.pid, s.error);
+  }
 };
 
 using ZygoteMessage = std::variant<ZygoteReady, Spawned>;

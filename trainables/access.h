@@ -1,5 +1,5 @@
-// Ways into Context and Trainable for the framework itself: the worker loop, and a Trainable that is
-// restored in the caller's own process.
+// Ways into Context and Trainable for the framework itself: the worker loop, and a Trainable that
+// is restored in the caller's own process.
 #pragma once
 
 #include <cstdint>

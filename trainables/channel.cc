@@ -21,8 +21,8 @@ void Channel::send(const WorkerEvent& event) {
   const std::string& payload = output_.bytes();
   char header[kFrameHeaderBytes];
   put_frame_header(header, payload.size());
-  std::array<iovec, 2> parts{{{header, sizeof header},
-                              {const_cast<char*>(payload.data()), payload.size()}}};
+  std::array<iovec, 2> parts{
+      {{header, sizeof header}, {const_cast<char*>(payload.data()), payload.size()}}};
   std::size_t left = sizeof header + payload.size();
   msghdr message{};
   message.msg_iov = parts.data();
@@ -32,7 +32,7 @@ void Channel::send(const WorkerEvent& event) {
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0) ::_exit(kAgentGoneExitCode);
     left -= static_cast<std::size_t>(sent);
-    for (auto rest = static_cast<std::size_t>(sent); iovec& part : parts) {
+    for (auto rest = static_cast<std::size_t>(sent); iovec & part : parts) {
       const std::size_t taken = std::min(rest, part.iov_len);
       part.iov_base = static_cast<char*>(part.iov_base) + taken;
       part.iov_len -= taken;

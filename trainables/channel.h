@@ -1,5 +1,5 @@
-// The worker's end of its socket to the agent: frames of core/messages.h. One thread. When the agent
-// is gone the process ends at once: nobody is there to hear of it.
+// The worker's end of its socket to the agent: frames of core/messages.h. One thread. When the
+// agent is gone the process ends at once: nobody is there to hear of it.
 #pragma once
 
 #include <optional>
@@ -14,9 +14,9 @@ class Channel {
  public:
   explicit Channel(int socket) : socket_(socket) {}  // not owned
 
-  void send(const WorkerEvent& event);     // waits while the agent does not read
-  WorkerCommand wait();                    // the next command
-  std::optional<WorkerCommand> poll();     // the same if one is there already
+  void send(const WorkerEvent& event);  // waits while the agent does not read
+  WorkerCommand wait();                 // the next command
+  std::optional<WorkerCommand> poll();  // the same if one is there already
 
  private:
   bool receive(bool wait);

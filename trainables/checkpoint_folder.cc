@@ -32,10 +32,10 @@ void make_fresh_folder(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
 }
 
-void flush_folder(const std::filesystem::path& folder) {
+void flush_checkpoint(const std::filesystem::path& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.is_symlink()) continue;
-    if (entry.is_directory()) flush_folder(entry.path());
+    if (entry.is_directory()) flush_checkpoint(entry.path());
     if (entry.is_regular_file()) flush_one(entry.path(), 0);
   }
   flush_one(folder, O_DIRECTORY);

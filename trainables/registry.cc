@@ -35,16 +35,17 @@ TrainableEntry function_entry(std::string name,
   return entry;
 }
 
-const std::vector<TrainableEntry>& registered_trainables() { return registry(); }
+const std::vector<TrainableEntry>& registered_trainables() {
+  return registry();
+}
 
-RegisterTrainable::RegisterTrainable(TrainableEntry entry,
-                                     const tune_plugin_info* (*)()) {
+RegisterTrainable::RegisterTrainable(TrainableEntry entry, const tune_plugin_info* (*)()) {
   std::vector<TrainableEntry>& entries = registry();
   const auto place = std::ranges::lower_bound(entries, entry.name, {}, &TrainableEntry::name);
   if (place != entries.end() && place->name == entry.name) {
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("two trainables are registered as \"{}\"; rename one of them",
-                            entry.name));
+    throw Error(
+        ErrorCode::kBadInput,
+        fmt::format("two trainables are registered as \"{}\"; rename one of them", entry.name));
   }
   entries.insert(place, std::move(entry));
 }

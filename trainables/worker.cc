@@ -26,8 +26,7 @@ void set_environment(const std::map<std::string, std::string>& environment) {
 
 // Output goes on in the file; every attempt opens with a line of its own.
 void redirect(int descriptor, const char* name, const StartWorker& start) {
-  const auto path =
-      std::filesystem::path(start.trial_directory) / rank_file_name(name, start.rank);
+  const auto path = std::filesystem::path(start.trial_directory) / rank_file_name(name, start.rank);
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0 || ::dup2(file, descriptor) < 0) {
     throw AttemptFailure(fmt::format("setup: cannot open {} for the trial's output: {}",
@@ -36,8 +35,8 @@ void redirect(int descriptor, const char* name, const StartWorker& start) {
   ::close(file);
   const std::string line = fmt::format("--- attempt {} ---\n", start.launch.attempt.value);
   if (::write(descriptor, line.data(), line.size()) < 0) {
-    throw AttemptFailure(fmt::format("setup: cannot write {}: {}", path.string(),
-                                     std::strerror(errno)));
+    throw AttemptFailure(
+        fmt::format("setup: cannot write {}: {}", path.string(), std::strerror(errno)));
   }
 }
 

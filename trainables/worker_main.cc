@@ -51,13 +51,15 @@ ZygoteTrainables load(const std::string& path) {
   if (plugin == nullptr) {
     return refusal(fmt::format(
         "loading the plugin: {} has no trainables; put TUNE_TRAINABLE(Class) into one of its "
-        "sources ({})", path, ::dlerror()));
+        "sources ({})",
+        path, ::dlerror()));
   }
   const tune_plugin_info* info = plugin();
   if (info->protocol_version != kProtocolVersion) {
     return refusal(fmt::format(
         "loading the plugin: {} was built for protocol {}, this tune speaks {}; build it again "
-        "against this version", path, info->protocol_version, kProtocolVersion));
+        "against this version",
+        path, info->protocol_version, kProtocolVersion));
   }
   ZygoteTrainables trainables;
   for (std::uint32_t i = 0; i < info->count; ++i) {
@@ -74,9 +76,10 @@ ZygoteTrainables load(const std::string& path) {
 int main(int argc, char** argv) {
   const auto arguments = tune::parse(argc, argv);
   if (!arguments) {
-    std::fprintf(stderr,
-                 "tune-worker runs the trainables of a plugin for the tune agent, which starts it:\n"
-                 "  tune-worker --plugin build/examples/libmnist.so --control-fd 3\n");
+    std::fprintf(
+        stderr,
+        "tune-worker runs the trainables of a plugin for the tune agent, which starts it:\n"
+        "  tune-worker --plugin build/examples/libmnist.so --control-fd 3\n");
     return argc == 2 && std::string_view(argv[1]) == "--help" ? 0 : 2;
   }
   tune::run_zygote(arguments->control, tune::load(arguments->plugin));

@@ -16,7 +16,9 @@
 namespace tune {
 namespace {
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 [[noreturn]] void unexpected_command() {
   throw AttemptFailure("the agent sent a command that does not fit a step boundary");
@@ -111,7 +113,8 @@ bool WorkerSession::follow(const Save* save) {
         if (word->iteration != context_.iteration_ + 1) {
           throw AttemptFailure(fmt::format(
               "rank {} has done {} steps when rank 0 begins step {}: all ranks must report equally "
-              "often", start_.rank, context_.iteration_, word->iteration));
+              "often",
+              start_.rank, context_.iteration_, word->iteration));
         }
         return true;
     }
@@ -228,7 +231,7 @@ void WorkerSession::write_checkpoint(const Save* save) {
                       temporary_checkpoint_name(context_.iteration_, start_.launch.attempt);
   in_phase("save", [&] {
     if (save != nullptr) (*save)(folder);
-    flush_folder(folder);
+    flush_checkpoint(folder);
   });
   saved_ = context_.iteration_;
   channel_.send(RankSaved{context_.iteration_, time_total_, timesteps_total_});

@@ -41,7 +41,8 @@ void say(int control, const ZygoteMessage& message) {
 }
 
 void take_descriptors(msghdr& message, Spawn& spawn) {
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
+       part = CMSG_NXTHDR(&message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
     std::array<int, 2> received{-1, -1};
     const std::size_t bytes = std::min(part->cmsg_len - CMSG_LEN(0), sizeof received);
@@ -119,8 +120,8 @@ class Zygote {
  private:
   void handle(const Spawn& spawn) {
     const auto index = find(spawn.request.trainable);
-    if (!index) return refuse(spawn, fmt::format("there is no trainable \"{}\"",
-                                                 spawn.request.trainable));
+    if (!index)
+      return refuse(spawn, fmt::format("there is no trainable \"{}\"", spawn.request.trainable));
     const pid_t intermediate = ::fork();
     if (intermediate < 0) return refuse(spawn, fmt::format("fork: {}", std::strerror(errno)));
     if (intermediate == 0) fork_worker(*index, spawn);

@@ -1,5 +1,5 @@
-// The zygote: a process that has loaded the trainables once and then only forks workers. It makes no
-// thread and calls nothing of the trainables, so that its children may do everything.
+// The zygote: a process that has loaded the trainables once and then only forks workers. It makes
+// no thread and calls nothing of the trainables, so that its children may do everything.
 #pragma once
 
 #include <cstdint>

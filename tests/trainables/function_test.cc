@@ -118,8 +118,8 @@ TEST_CASE("a failed save stands even when the function catches it") {
 
 TEST_CASE("what a function throws is told") {
   TemporaryFolder folder;
-  const auto entry = function_entry(
-      "f", [](const Config& config, Session&) { config.get<double>("lr"); });
+  const auto entry =
+      function_entry("f", [](const Config& config, Session&) { config.get<double>("lr"); });
   WorkerProcess worker(entry, start_in(folder.path()));
   const auto ended = worker.expect<WorkerEnded>();
   CHECK(ended.outcome == Outcome::kException);

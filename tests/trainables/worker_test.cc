@@ -29,8 +29,10 @@ class Counter : public Trainable {
     ++count_;
     fail("step");
     if (fail_in_ == "exit") std::exit(3);
-    return {{"count", count_}, {"iteration_seen", context().iteration()},
-            {"timesteps_this_iter", 10}, {"seed", context().seed()},
+    return {{"count", count_},
+            {"iteration_seen", context().iteration()},
+            {"timesteps_this_iter", 10},
+            {"seed", context().seed()},
             {"loss", {{"test", 1.0 / count_}}}};
   }
   void save(const std::filesystem::path& directory) override {
@@ -63,7 +65,9 @@ class Forgetful : public Trainable {
 const TrainableEntry kCounter = trainable_entry<Counter>("Counter");
 const TrainableEntry kForgetful = trainable_entry<Forgetful>("Forgetful");
 
-StopRule after(double iterations) { return {"training_iteration", iterations, false}; }
+StopRule after(double iterations) {
+  return {"training_iteration", iterations, false};
+}
 
 }  // namespace
 
@@ -100,9 +104,9 @@ TEST_CASE("every stop rule ends a trial, whichever comes first") {
     std::uint64_t last;
   } cases[] = {
       {{after(5), {"count", 2, false}}, 2},
-      {{{"loss/test", 0.3, true}}, 4},                       // 1/4 is the first <= 0.3
+      {{{"loss/test", 0.3, true}}, 4},  // 1/4 is the first <= 0.3
       {{{"not/there", 0, false}, after(3)}, 3},
-      {{{"timesteps_total", 35, false}}, 4},                 // 10 a step
+      {{{"timesteps_total", 35, false}}, 4},  // 10 a step
       {{{"iterations_since_restore", 1, false}}, 1},
       {{{"time_total_s", 0, false}}, 1},
   };

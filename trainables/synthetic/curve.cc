@@ -40,7 +40,8 @@ class Curve : public Trainable {
     work();
     // Decades away from the best rate cost height; a smaller rate also learns more slowly.
     const double decades = std::log10(lr_ / 0.1);
-    const double height = 0.98 * std::exp(-0.35 * decades * decades) * (1 - 0.3 / std::sqrt(width_));
+    const double height =
+        0.98 * std::exp(-0.35 * decades * decades) * (1 - 0.3 / std::sqrt(width_));
     const double pace = 2.0 + 20.0 / (1.0 + 50.0 * lr_);
     const double learned = 1 - std::exp(-static_cast<double>(steps_) / pace);
     double accuracy = height * learned;

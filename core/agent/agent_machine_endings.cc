@@ -1,0 +1,182 @@
+// How attempts end: causes, signals, deadlines.
+#include <algorithm>
+#include <csignal>
+
+#include <fmt/format.h>
+
+#include "core/agent/agent_machine.h"
+
+namespace tune {
+namespace {
+
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+// Of a rank that ended without a last word.
+AgentMachine::Cause exit_cause(const ProcessEnd& end, std::uint32_t rank) {
+  AgentMachine::Cause cause{.outcome = end.signalled ? Outcome::kSignal : Outcome::kExit,
+                            .text = end.text,
+                            .code = end.code,
+                            .rank = rank};
+  if (!end.signalled) cause.text += " before its trial was over";
+  if (end.signalled && end.code == SIGKILL) cause.text += ", as the kernel does to free memory";
+  return cause;
+}
+
+void earliest(std::optional<AgentTime>& soonest, std::optional<AgentTime> other) {
+  if (other && (!soonest || *other < *soonest)) soonest = other;
+}
+
+}  // namespace
+
+void AgentMachine::on_exit(AgentTime now, std::uint32_t pid, const ProcessEnd& end) {
+  const auto known = pids_.find(pid);
+  if (known == pids_.end()) return;
+  const Place place = workers_.at(known->second);
+  Attempt& attempt = attempts_.at(place.attempt);
+  Rank& rank = attempt.ranks[place.rank];
+  rank.gone = true;
+  if (!rank.said_end && !rank.signalled) blame(now, attempt, exit_cause(end, place.rank));
+  pids_.erase(known);
+  gone(now, rank);
+  conclude_finished();
+}
+
+// Keeps the first cause and sees to it that every rank ends. An exception may be the echo of
+// another rank's death that is noticed a moment later: then the death is the cause.
+void AgentMachine::blame(AgentTime now, Attempt& attempt, Cause cause) {
+  const bool exception = cause.outcome == Outcome::kException;
+  const bool echoed = !exception && attempt.cause && attempt.terminate_at &&
+                      attempt.cause->outcome == Outcome::kException &&
+                      attempt.cause->rank != cause.rank;
+  if (!attempt.cause || echoed) attempt.cause = std::move(cause);
+  if (attempt.kill_at) return;
+  if (!exception) return terminate(now, attempt);
+  const AgentTime patience = attempt.ranks.size() > 1 ? kSettle : kExitGrace;
+  if (!attempt.terminate_at) attempt.terminate_at = now + patience;
+}
+
+// It ends by no fault of its own.
+void AgentMachine::lose(Attempt& attempt, std::string why) {
+  if (attempt.cause || attempt.leader_outcome) return;
+  attempt.cause = Cause{.outcome = Outcome::kLost, .text = std::move(why)};
+}
+
+// SIGTERM now, SIGKILL later. Ranks that were not asked for yet never will be.
+void AgentMachine::terminate(AgentTime now, Attempt& attempt, AgentTime grace) {
+  attempt.terminate_at.reset();
+  attempt.stop_deadline.reset();
+  if (!attempt.kill_at || *attempt.kill_at > now + grace) attempt.kill_at = now + grace;
+  for (Rank& rank : attempt.ranks) {
+    const auto request = requests_.find(rank.worker);
+    if (request != requests_.end() && (!request->second || !zygote_alive_)) gone(now, rank);
+  }
+  signal(attempt, SIGTERM);
+}
+
+void AgentMachine::signal(Attempt& attempt, int signal) {
+  for (Rank& rank : attempt.ranks) {
+    if (rank.pid == 0 || rank.gone) continue;
+    rank.signalled = true;
+    act(SignalWorker{rank.pid, signal});
+  }
+}
+
+void AgentMachine::gone(AgentTime now, Rank& rank) {
+  const Place place = workers_.at(rank.worker);
+  Attempt& attempt = attempts_.at(place.attempt);
+  attempt.last_sign = now;
+  rank.gone = true;
+  requests_.erase(rank.worker);
+  workers_.erase(rank.worker);
+  act(ForgetWorker{rank.worker});
+  if (std::ranges::all_of(attempt.ranks, &Rank::gone)) finished_.push_back(place.attempt);
+}
+
+void AgentMachine::conclude_finished() {
+  for (const std::uint64_t key : std::exchange(finished_, {})) {
+    const auto found = attempts_.find(key);
+    act(ConcludeAttempt{verdict_on(found->second)});
+    attempts_.erase(found);
+  }
+}
+
+AttemptEnded AgentMachine::verdict_on(const Attempt& attempt) const {
+  AttemptEnded ended;
+  ended.trial = attempt.launch.trial;
+  ended.attempt = attempt.launch.attempt;
+  if (attempt.cause) {
+    ended.outcome = attempt.cause->outcome;
+    ended.rank = attempt.cause->rank;
+    ended.code = attempt.cause->code;
+    ended.cause = attempt.cause->text;
+    return ended;
+  }
+  ended.outcome = attempt.leader_outcome.value_or(Outcome::kLost);
+  if (ended.outcome == Outcome::kPaused && attempt.save) {
+    ended.outcome = Outcome::kLost;
+    ended.cause = fmt::format("only {} of {} ranks saved before they ended", attempt.save->ranks,
+                              attempt.ranks.size());
+  } else if (ended.outcome == Outcome::kLost) {
+    ended.cause = "it was told to pause but cannot be saved";
+  }
+  return ended;
+}
+
+// ---- Time ---------------------------------------------------------------------------------------
+
+std::optional<AgentTime> AgentMachine::hang_deadline(const Attempt& attempt) const {
+  if (!attempt.started || !reading_ || attempt.waiting || attempt.cause) return std::nullopt;
+  if (attempt.leader_outcome) return attempt.last_sign + kExitGrace;
+  const Duration limit = experiment_->hang_timeout;
+  return limit > Duration::zero() ? std::optional(attempt.last_sign + limit) : std::nullopt;
+}
+
+std::optional<AgentTime> AgentMachine::deadline(const Attempt& attempt) const {
+  if (attempt.kill_at) return attempt.kill_at;
+  std::optional<AgentTime> soonest = hang_deadline(attempt);
+  earliest(soonest, attempt.terminate_at);
+  earliest(soonest, attempt.stop_deadline);
+  return soonest;
+}
+
+std::optional<AgentTime> AgentMachine::next_deadline() const {
+  std::optional<AgentTime> soonest;
+  for (const auto& [key, attempt] : attempts_) earliest(soonest, deadline(attempt));
+  return soonest;
+}
+
+void AgentMachine::on_time(AgentTime now) {
+  for (auto& [key, attempt] : attempts_) {
+    const auto due = deadline(attempt);
+    if (due && *due <= now) check_time(now, attempt);
+  }
+  conclude_finished();
+}
+
+void AgentMachine::check_time(AgentTime now, Attempt& attempt) {
+  if (attempt.kill_at) {
+    attempt.kill_at = now + kTermGrace;  // said again until it is heard
+    return signal(attempt, SIGKILL);
+  }
+  if (attempt.terminate_at && *attempt.terminate_at <= now) return terminate(now, attempt);
+  if (attempt.stop_deadline && *attempt.stop_deadline <= now) {
+    if (!attempt.leader_outcome && !attempt.cause) {
+      const bool pause = attempt.stop->kind == StopKind::kPause;
+      lose(attempt, fmt::format("did not end within {:g} s of being told to {}, killed",
+                                seconds(attempt.stop->grace), pause ? "pause" : "stop"));
+      if (!pause) attempt.cause->outcome = Outcome::kStopped;
+    }
+    return terminate(now, attempt);
+  }
+  if (!attempt.leader_outcome) {
+    attempt.cause = Cause{.outcome = Outcome::kHung,
+                          .text = fmt::format("no report for {:g} s (hang_timeout_s), killed",
+                                              seconds(experiment_->hang_timeout))};
+  }
+  attempt.kill_at = now + kTermGrace;
+  signal(attempt, SIGKILL);
+}
+
+}  // namespace tune

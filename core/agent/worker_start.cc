@@ -1,0 +1,60 @@
+#include "core/agent/worker_start.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/resources.h"
+
+namespace tune {
+namespace {
+
+struct Devices {
+  std::vector<std::string> all;  // each once, in the order of the ranks
+  std::size_t own = 0;           // index of this rank's first
+};
+
+Devices devices_of(const Launch& launch, std::uint32_t rank, const NodeFacts& node) {
+  Devices devices;
+  const std::size_t per_rank = std::max<std::size_t>(1, launch.gpus.size() / launch.ranks);
+  for (std::size_t i = 0; i < launch.gpus.size(); ++i) {
+    if (launch.gpus[i] >= node.gpus.size()) continue;
+    const std::string& device = node.gpus[launch.gpus[i]].device;
+    auto place = std::ranges::find(devices.all, device);
+    if (i == rank * per_rank) devices.own = static_cast<std::size_t>(place - devices.all.begin());
+    if (place == devices.all.end()) devices.all.push_back(device);
+  }
+  return devices;
+}
+
+}  // namespace
+
+StartWorker worker_start(const SetupExperiment& experiment, const Launch& launch,
+                         std::uint32_t rank, const NodeFacts& node) {
+  StartWorker start;
+  start.experiment = experiment;
+  start.launch = launch;
+  start.trial_id = trial_id(experiment.experiment_id, launch.trial);
+  start.trial_directory = experiment.experiment_directory + "/" + start.trial_id;
+  start.once_directory = node.once_directory;
+  start.rank = rank;
+  start.local_rank = rank;
+  start.threads = static_cast<std::uint32_t>(
+      std::max<std::int64_t>(1, launch.cpu_units / kUnit / launch.ranks));
+  start.agent_pid = node.agent_pid;
+
+  Devices devices = devices_of(launch, rank, node);
+  auto& environment = start.environment;
+  environment["CUDA_VISIBLE_DEVICES"] = fmt::format("{}", fmt::join(devices.all, ","));
+  environment["TUNE_DEVICE_INDEX"] = std::to_string(devices.own);
+  environment["RANK"] = environment["LOCAL_RANK"] = std::to_string(rank);
+  environment["WORLD_SIZE"] = environment["LOCAL_WORLD_SIZE"] = std::to_string(launch.ranks);
+  environment["GROUP_RANK"] = std::to_string(0);  // one node
+  for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) {
+    if (!experiment.environment.contains(name)) environment[name] = std::to_string(start.threads);
+  }
+  start.gpu_devices = std::move(devices.all);
+  return start;
+}
+
+}  // namespace tune

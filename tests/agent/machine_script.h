@@ -1,0 +1,143 @@
+// Drives an AgentMachine and shows what it wants done as short lines of text.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/agent/agent_machine.h"
+
+namespace tune::testing {
+
+inline std::string show(const AgentEvent& event) {
+  struct Shower {
+    std::string operator()(const AgentHello&) const { return "hello"; }
+    std::string operator()(const ZygoteReady& ready) const {
+      return ready.error.empty() ? "ready" : "not ready: " + ready.error;
+    }
+    std::string operator()(const AttemptStarted& started) const {
+      return "started " + std::to_string(started.pid);
+    }
+    std::string operator()(const Reported& report) const {
+      return "report " + std::to_string(report.iteration);
+    }
+    std::string operator()(const CheckpointSaved& saved) const {
+      return "saved " + std::to_string(saved.iteration);
+    }
+    std::string operator()(const AttemptEnded& ended) const { return "ended: " + ended.cause; }
+    std::string operator()(const Warning& warning) const { return "warning " + warning.text; }
+  };
+  return std::visit(Shower{}, event);
+}
+
+inline std::string show(const WorkerCommand& command) {
+  static const char* const names[] = {"start", "continue", "stop", "group step"};
+  return names[command.index()];
+}
+
+inline std::string show(const AgentAction& action) {
+  const auto number = [](auto value) { return std::to_string(value); };
+  struct Shower {
+    decltype(number)& n;
+    std::string operator()(const TellDriver& tell) const { return "driver: " + show(tell.event); }
+    std::string operator()(const TellWorker& tell) const {
+      return "worker " + n(tell.worker) + ": " + show(tell.command);
+    }
+    std::string operator()(const SpawnWorker& spawn) const {
+      return "spawn " + n(spawn.worker) + (spawn.rendezvous ? " with rendezvous" : "");
+    }
+    std::string operator()(const SignalWorker& signal) const {
+      return "signal " + n(signal.signal) + " to " + n(signal.pid);
+    }
+    std::string operator()(const PromoteCheckpoint& promote) const {
+      return "promote " + n(promote.saved.iteration);
+    }
+    std::string operator()(const ForgetWorker& forget) const {
+      return "forget " + n(forget.worker);
+    }
+    std::string operator()(const ConcludeAttempt& conclude) const {
+      const AttemptEnded& ended = conclude.ended;
+      return "conclude " + n(ended.trial.value) + ": " + outcome_name(ended.outcome) + ", rank " +
+             n(ended.rank) + ", code " + n(ended.code) + ", " + ended.cause;
+    }
+    std::string operator()(const StartZygote&) const { return "start zygote"; }
+    std::string operator()(const EndZygote&) const { return "end zygote"; }
+  };
+  return std::visit(Shower{number}, action);
+}
+
+struct MachineScript {
+  AgentMachine machine{NodeFacts{{{"0", "", 0}, {"1", "", 0}}, "/once", 99}, true};
+  AgentTime now{};
+
+  std::vector<std::string> said() {
+    std::vector<AgentAction> actions;
+    machine.take_actions(actions);
+    std::vector<std::string> lines;
+    for (const AgentAction& action : actions) lines.push_back(show(action));
+    return lines;
+  }
+  // The actions themselves, of one kind.
+  template <class Action>
+  std::vector<Action> wanted() {
+    std::vector<AgentAction> actions;
+    machine.take_actions(actions);
+    std::vector<Action> found;
+    for (AgentAction& action : actions) {
+      if (auto* one = std::get_if<Action>(&action)) found.push_back(std::move(*one));
+    }
+    return found;
+  }
+  void pass(AgentTime time) {
+    now += time;
+    machine.on_time(now);
+  }
+
+  void set_up(Duration hang_timeout = {}) {
+    SetupExperiment setup;
+    setup.experiment_id = "0a1b2";
+    setup.experiment_directory = "/results/x";
+    setup.trainable = "Curve";
+    setup.hang_timeout = hang_timeout;
+    machine.on_command(now, setup);
+    machine.on_zygote(now, ZygoteReady{{}, {{"Curve", true, false}}, {}});
+    said();
+  }
+  void launch(std::uint32_t trial, std::uint32_t ranks = 1) {
+    Launch launch;
+    launch.trial = {trial};
+    launch.attempt = {1};
+    launch.ranks = ranks;
+    launch.cpu_units = ranks * kUnit;
+    machine.on_command(now, launch);
+  }
+  void spawned(WorkerId worker, std::uint32_t pid) {
+    machine.on_zygote(now, Spawned{worker, pid, {}});
+  }
+  // A trial whose workers 1 .. ranks run as processes 101 ...
+  void run(std::uint32_t trial = 0, std::uint32_t ranks = 1) {
+    launch(trial, ranks);
+    for (std::uint32_t rank = 1; rank <= ranks; ++rank) spawned(rank, 100 + rank);
+    said();
+  }
+  void report(WorkerId worker, std::uint64_t iteration, bool waiting = false) {
+    Reported report;
+    report.attempt = {1};
+    report.iteration = iteration;
+    report.waiting = waiting;
+    machine.on_worker(now, worker, report);
+  }
+  void end(WorkerId worker, Outcome outcome, std::string cause = {}) {
+    machine.on_worker(now, worker, WorkerEnded{outcome, std::move(cause)});
+  }
+  void exits(std::uint32_t pid, int code = 0) {
+    machine.on_exit(now, pid, {false, code, "exited with code " + std::to_string(code)});
+  }
+  void dies(std::uint32_t pid, int signal) {
+    machine.on_exit(now, pid, {true, signal, "killed by signal " + std::to_string(signal)});
+  }
+};
+
+}  // namespace tune::testing

@@ -1,0 +1,80 @@
+#include <doctest/doctest.h>
+
+#include "core/agent/worker_start.h"
+
+using namespace tune;
+
+namespace {
+
+const NodeFacts kNode{
+    {{"0", "", 0}, {"GPU-b", "", 0}, {"2", "", 0}, {"3", "", 0}}, "/run/once", 42};
+
+SetupExperiment experiment() {
+  SetupExperiment setup;
+  setup.experiment_id = "0a1b2";
+  setup.experiment_directory = "/results/x";
+  return setup;
+}
+
+Launch launch_of(std::uint32_t ranks, std::int64_t cpu_units, std::vector<std::uint32_t> gpus) {
+  Launch launch;
+  launch.trial = {3};
+  launch.attempt = {1};
+  launch.ranks = ranks;
+  launch.cpu_units = cpu_units;
+  launch.gpus = std::move(gpus);
+  return launch;
+}
+
+}  // namespace
+
+TEST_CASE("a rank sees every GPU of its trial on the node and knows which is its own") {
+  const struct {
+    std::uint32_t ranks;
+    std::vector<std::uint32_t> gpus;
+    std::uint32_t rank;
+    const char* visible;
+    const char* own;
+  } cases[] = {
+      {1, {}, 0, "", "0"},  // none: CUDA is hidden
+      {1, {1}, 0, "GPU-b", "0"},
+      {2, {0, 1}, 1, "0,GPU-b", "1"},
+      {2, {0, 1, 2, 3}, 1, "0,GPU-b,2,3", "2"},  // two each
+      {2, {2, 2}, 1, "2", "0"},                  // half a GPU each, the same one
+      {4, {0, 0, 1, 1}, 2, "0,GPU-b", "1"},
+  };
+  for (const auto& one : cases) {
+    const auto start = worker_start(experiment(), launch_of(one.ranks, kUnit * one.ranks, one.gpus),
+                                    one.rank, kNode);
+    CHECK(start.environment.at("CUDA_VISIBLE_DEVICES") == one.visible);
+    CHECK(start.environment.at("TUNE_DEVICE_INDEX") == one.own);
+  }
+}
+
+TEST_CASE("CPUs are shared out as threads, at least one, unless the user says otherwise") {
+  const auto threads = [](std::uint32_t ranks, std::int64_t units) {
+    return worker_start(experiment(), launch_of(ranks, units, {}), 0, kNode)
+        .environment.at("OMP_NUM_THREADS");
+  };
+  CHECK(threads(1, 4 * kUnit) == "4");
+  CHECK(threads(2, 5 * kUnit) == "2");  // floor(5 / 2)
+  CHECK(threads(1, kUnit / 2) == "1");
+  SetupExperiment own = experiment();
+  own.environment = {{"OMP_NUM_THREADS", "7"}};
+  const auto start = worker_start(own, launch_of(1, kUnit, {}), 0, kNode);
+  CHECK_FALSE(start.environment.contains("OMP_NUM_THREADS"));
+  CHECK(start.environment.at("MKL_NUM_THREADS") == "1");
+}
+
+TEST_CASE("paths, rank and agent are filled in") {
+  const auto start = worker_start(experiment(), launch_of(2, 2 * kUnit, {}), 1, kNode);
+  CHECK(start.trial_id == "0a1b2_00003");
+  CHECK(start.trial_directory == "/results/x/0a1b2_00003");
+  CHECK(start.once_directory == "/run/once");
+  CHECK(start.agent_pid == 42);
+  CHECK(start.environment.at("RANK") == "1");
+  CHECK(start.environment.at("LOCAL_RANK") == "1");
+  CHECK(start.environment.at("WORLD_SIZE") == "2");
+  CHECK(start.environment.at("LOCAL_WORLD_SIZE") == "2");
+  CHECK(start.environment.at("GROUP_RANK") == "0");
+}

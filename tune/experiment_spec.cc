@@ -59,8 +59,8 @@ class SpecCheck {
   }
   void check_seconds(const char* path, double value) {
     if (value >= 0 && value <= kMaxSeconds) return;
-    complain(path, fmt::format("{} is out of range: it must be from 0 (none) to {:g} seconds", value,
-                               kMaxSeconds));
+    complain(path, fmt::format("{} is out of range: it must be from 0 (none) to {:g} seconds",
+                               value, kMaxSeconds));
   }
 
   ExperimentSpec& spec_;
@@ -113,8 +113,9 @@ void SpecCheck::check_space() {
 
 void SpecCheck::check_numbers() {
   if (options_.num_samples < 1 && options_.num_samples != -1) {
-    complain("num_samples", fmt::format("{} is out of range: it must be at least 1, or -1 for no end",
-                                        options_.num_samples));
+    complain("num_samples",
+             fmt::format("{} is out of range: it must be at least 1, or -1 for no end",
+                         options_.num_samples));
   }
   at_least("max_failures", options_.max_failures, 0);
   at_least("max_concurrent_trials", options_.max_concurrent_trials, 0);
@@ -143,9 +144,10 @@ void SpecCheck::check_resources() {
                                         least > 0 ? "above 0" : "at least 0"));
     }
     if (possible && to_units(*total) < asked) {
-      complain(path, fmt::format("{} {} can never run a trial that needs {:g}: offer more, or ask for "
-                                 "less in resources_per_trial",
-                                 *total, what, static_cast<double>(asked) / kUnit));
+      complain(path,
+               fmt::format("{} {} can never run a trial that needs {:g}: offer more, or ask for "
+                           "less in resources_per_trial",
+                           *total, what, static_cast<double>(asked) / kUnit));
     }
   };
   check_total("cpus", options_.cpus, 1.0 / kUnit, spec_.request.cpu_units, "CPUs");
@@ -164,16 +166,19 @@ void SpecCheck::check_env() {
     const std::string path = "env/" + name;
     if (!is_variable_name(name)) {
       complain(path, fmt::format("'{}' is no name of an environment variable: use letters, digits "
-                                 "and '_'", name));
+                                 "and '_'",
+                                 name));
     } else if (name == "CUDA_VISIBLE_DEVICES") {
-      complain(path, "it is set for each trial to the GPUs it holds: set it for the whole program "
-                     "instead");
+      complain(path,
+               "it is set for each trial to the GPUs it holds: set it for the whole program "
+               "instead");
     }
     if (value.find('\0') != std::string::npos) complain(path, "the value holds a zero byte");
   }
 }
 
-// ---- Metric and mode ------------------------------------------------------------------------------
+// ---- Metric and mode
+// ------------------------------------------------------------------------------
 
 void SpecCheck::check_objective() {
   const Config& parameters = options_.scheduler.parameters();
@@ -182,8 +187,9 @@ void SpecCheck::check_objective() {
                                  options_.scheduler.name()));
   }
   if (!options_.metric.empty() && parameters.contains("metric")) {
-    complain("metric", fmt::format("is given to the experiment ('{}') and to the scheduler {}: keep one",
-                                   options_.metric, options_.scheduler.name()));
+    complain("metric",
+             fmt::format("is given to the experiment ('{}') and to the scheduler {}: keep one",
+                         options_.metric, options_.scheduler.name()));
   } else {
     configure_scheduler();
   }
@@ -218,7 +224,8 @@ void SpecCheck::move_objective_to_experiment(const Objective& objective) {
   }
 }
 
-// ---- What ends trials and the experiment ----------------------------------------------------------
+// ---- What ends trials and the experiment
+// ----------------------------------------------------------
 
 void SpecCheck::check_stop() {
   for (const auto& [path, bound] : options_.stop) {
@@ -232,14 +239,16 @@ void SpecCheck::check_stop() {
          slash = path.find('/', slash + 1)) {
       const std::string above = path.substr(0, slash);
       if (!options_.stop.contains(above)) continue;
-      complain(where, fmt::format("{} cannot be a number and hold other values: keep one of the two",
-                                  above));
+      complain(
+          where,
+          fmt::format("{} cannot be a number and hold other values: keep one of the two", above));
     }
     if (path == options_.metric && options_.mode == Mode::kMin && !bound.at_most) {
-      complain(where,
-               fmt::format("a bare number stops at or above {0:g}, but the mode of {1} is min: write "
-                           "{1}: {{\"<=\": {0:g}}} (in C++ {{\"{1}\", tune::at_most({0:g})}})",
-                           bound.bound, path));
+      complain(
+          where,
+          fmt::format("a bare number stops at or above {0:g}, but the mode of {1} is min: write "
+                      "{1}: {{\"<=\": {0:g}}} (in C++ {{\"{1}\", tune::at_most({0:g})}})",
+                      bound.bound, path));
     }
     spec_.stop.push_back({path, bound.bound, bound.at_most});
   }
@@ -254,10 +263,12 @@ void SpecCheck::check_ends() {
   // A scheduler's limit counts whatever attribute it is measured in, unless it stops nobody there.
   const Config& parameters = options_.scheduler.parameters();
   const Value* stops = parameters.find("stop_last_trials");
-  const bool stops_last = stops == nullptr || stops->type() != Value::Type::kBool || stops->boolean();
+  const bool stops_last =
+      stops == nullptr || stops->type() != Value::Type::kBool || stops->boolean();
   if (max_t_ || (parameters.contains("max_t") && stops_last)) return;
-  complain("stop", "nothing ever ends a trial: give a stop rule such as {training_iteration: 100}, a "
-                   "scheduler with max_t, max_trial_time_s or time_budget_s");
+  complain("stop",
+           "nothing ever ends a trial: give a stop rule such as {training_iteration: 100}, a "
+           "scheduler with max_t, max_trial_time_s or time_budget_s");
 }
 
 void SpecCheck::check_searcher() {
@@ -267,11 +278,12 @@ void SpecCheck::check_searcher() {
     setup.space = options_.config;
     setup.num_samples = options_.num_samples;
     setup.points_to_evaluate = options_.points_to_evaluate;
-    setup.objective = {options_.metric, options_.mode.value_or(Mode::kMax), options_.seed.value_or(0)};
+    setup.objective = {options_.metric, options_.mode.value_or(Mode::kMax),
+                       options_.seed.value_or(0)};
     options_.searcher.make()->configure(setup);
   } catch (const Error& error) {
-    const bool of_points = std::string_view(error.what()).find("points_to_evaluate") !=
-                           std::string_view::npos;
+    const bool of_points =
+        std::string_view(error.what()).find("points_to_evaluate") != std::string_view::npos;
     complain(of_points ? "points_to_evaluate" : "config", error.what());
   }
 }
@@ -296,7 +308,8 @@ void throw_complaints(const std::string& source, const std::vector<Complaint>& a
   std::vector<std::string> lines;
   for (const Complaint& complaint : ordered) {
     std::string line = complaint_line(source, complaint);
-    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+    if (std::find(lines.begin(), lines.end(), line) == lines.end())
+      lines.push_back(std::move(line));
   }
   throw Error(ErrorCode::kBadInput, fmt::format("{}", fmt::join(lines, "\n")));
 }

@@ -15,12 +15,13 @@ namespace tune {
 namespace {
 
 constexpr std::int64_t kVersion = 1;
-constexpr const char* kFloat = "$float";             // JSON has no nan and no infinities
-constexpr const char* kFunction = "sample_from";     // {sample_from: null} in a described space
+constexpr const char* kFloat = "$float";          // JSON has no nan and no infinities
+constexpr const char* kFunction = "sample_from";  // {sample_from: null} in a described space
 constexpr const char* kOwnScheduler = "own_scheduler";
 constexpr const char* kOwnSearcher = "own_searcher";
 
-// ---- Floats that JSON cannot hold -----------------------------------------------------------------
+// ---- Floats that JSON cannot hold
+// -----------------------------------------------------------------
 
 Value without_odd_floats(const Value& value) {
   if (value.type() == Value::Type::kFloat && !std::isfinite(value.number())) {
@@ -52,12 +53,14 @@ Value with_odd_floats(Value value) {
   return value;
 }
 
-// ---- What only the program itself can bring -------------------------------------------------------
+// ---- What only the program itself can bring
+// -------------------------------------------------------
 
 [[noreturn]] void needs_program(const char* what) {
-  throw Error(ErrorCode::kBadInput,
-              fmt::format("this experiment uses {} of its own program: run it again from that program",
-                          what));
+  throw Error(
+      ErrorCode::kBadInput,
+      fmt::format("this experiment uses {} of its own program: run it again from that program",
+                  what));
 }
 
 // The paths of functions in a described space; what is in `const` is never one.
@@ -88,7 +91,8 @@ void put_functions_back(SearchSpace& space, const std::vector<std::string>& path
   }
 }
 
-// ---- Values of env are secrets --------------------------------------------------------------------
+// ---- Values of env are secrets
+// --------------------------------------------------------------------
 
 Value env_names(const std::map<std::string, std::string>& env) {
   Value::List names;
@@ -106,7 +110,8 @@ void restore_env_map(Value& options) {
   options.set("env", std::move(map));
 }
 
-// ---- The parts ------------------------------------------------------------------------------------
+// ---- The parts
+// ------------------------------------------------------------------------------------
 
 Value program_to_value(const ProgramCall& program) {
   return Value{{"executable", program.executable},
@@ -149,7 +154,8 @@ void check_version(const Value& value) {
   if (version == kVersion) return;
   throw Error(ErrorCode::kProtocol,
               fmt::format("its version is {}, this program reads {}: use the version of tune that "
-                          "wrote it", version, kVersion));
+                          "wrote it",
+                          version, kVersion));
 }
 
 ExperimentSpec parts_from_value(const Value& value) {

@@ -22,7 +22,8 @@ OptionReader::OptionReader(const Value& map, std::string path, std::vector<Compl
     : map_(&map), path_(std::move(path)), complaints_(&complaints) {
   if (map.is_map()) return;
   complaints_->push_back(
-      {.path = path_, .message = fmt::format("expected keys with values, found {}", describe_value(map))});
+      {.path = path_,
+       .message = fmt::format("expected keys with values, found {}", describe_value(map))});
   map_ = &empty_map();
 }
 
@@ -105,7 +106,9 @@ void OptionReader::complain(std::string_view key, std::string message) {
   complaints_->push_back({.path = path_of(key), .message = std::move(message)});
 }
 
-std::string OptionReader::path_of(std::string_view key) const { return join_path(path_, key); }
+std::string OptionReader::path_of(std::string_view key) const {
+  return join_path(path_, key);
+}
 
 void OptionReader::wrong_type(const char* key, const char* expected, const Value& found) {
   complain(key, fmt::format("expected {}, found {}", expected, describe_value(found)));

@@ -15,8 +15,8 @@ namespace tune {
 
 class OptionReader {
  public:
-  // `path` is where the map stands ("checkpoint"; empty: the top). Anything but a map is a complaint
-  // and reads as an empty one. `map` must outlive the reader.
+  // `path` is where the map stands ("checkpoint"; empty: the top). Anything but a map is a
+  // complaint and reads as an empty one. `map` must outlive the reader.
   OptionReader(const Value& map, std::string path, std::vector<Complaint>& complaints);
 
   // The value of a known key; null when it is absent. A key without a value is a complaint.

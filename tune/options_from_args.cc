@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "core/error.h"
 #include "tune/options_value.h"
@@ -47,8 +47,10 @@ void describe(CLI::App& app, const std::string& program, Arguments& arguments) {
   app.add_flag("--fresh", arguments.fresh, "move an experiment of that name aside and begin anew")
       ->excludes("--resume");
   app.add_flag("--quiet", arguments.quiet, "no table");
-  app.footer(fmt::format("Example:\n  {} --name first --num-samples 8 --set config/lr=0.1 "
-                         "--set scheduler/asha/max_t=9", program));
+  app.footer(
+      fmt::format("Example:\n  {} --name first --num-samples 8 --set config/lr=0.1 "
+                  "--set scheduler/asha/max_t=9",
+                  program));
 }
 
 // One override for a search space: a constant, or a domain as YAML writes it.

@@ -12,7 +12,7 @@ namespace tune {
 
 namespace {
 
-const std::vector<std::string> kModes = {"max", "min"};               // by Mode
+const std::vector<std::string> kModes = {"max", "min"};                    // by Mode
 const std::vector<std::string> kIfExists = {"refuse", "resume", "fresh"};  // by IfExists
 
 // The position of a word among the allowed ones.
@@ -27,7 +27,8 @@ std::optional<std::size_t> read_word(OptionReader& reader, const char* key,
   std::string expected;
   for (const std::string& word : words) expected += (expected.empty() ? "" : " or ") + word;
   const std::string hint = found->is_string() ? did_you_mean(found->string(), words) : "";
-  reader.complain(key, fmt::format("expected {}, found {}{}", expected, describe_value(*found), hint));
+  reader.complain(key,
+                  fmt::format("expected {}, found {}{}", expected, describe_value(*found), hint));
   return std::nullopt;
 }
 
@@ -41,7 +42,8 @@ void read_space(OptionReader& reader, SearchSpace& space) {
   }
 }
 
-// ---- Stop rules -----------------------------------------------------------------------------------
+// ---- Stop rules
+// -----------------------------------------------------------------------------------
 
 void read_stop_map(OptionReader& reader, const Value& map, const std::string& path,
                    StopCriteria& stop);
@@ -60,8 +62,8 @@ void read_stop_value(OptionReader& reader, const Value& value, const std::string
   const Member& first = value.map().front();
   if (first.key != "<=" && first.key != ">=") return read_stop_map(reader, value, path, stop);
   if (value.map().size() != 1 || !first.value.is_number()) {
-    return reader.complain(where, fmt::format("expected {{\"{}\": number}}, found {}", first.key,
-                                              value.dump()));
+    return reader.complain(
+        where, fmt::format("expected {{\"{}\": number}}, found {}", first.key, value.dump()));
   }
   const double bound = first.value.number();
   stop.emplace(path, first.key == "<=" ? StopBound(at_most(bound)) : StopBound(bound));
@@ -94,35 +96,40 @@ Value stop_to_value(const StopCriteria& stop) {
   return map;
 }
 
-// ---- Schedulers and searchers ---------------------------------------------------------------------
+// ---- Schedulers and searchers
+// ---------------------------------------------------------------------
 
 // The key of the map that an error message speaks of first; its end when none.
 Value::Map::const_iterator key_in_message(const Value::Map& map, std::string_view message) {
   auto best = map.end();
   std::size_t best_at = std::string_view::npos;
-  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  const auto is_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+  };
   for (auto member = map.begin(); member != map.end(); ++member) {
     const std::size_t at = message.find(member->key);
     if (at == std::string_view::npos || at >= best_at) continue;
     const std::size_t end = at + member->key.size();
-    if ((at > 0 && is_word(message[at - 1])) || (end < message.size() && is_word(message[end]))) continue;
+    if ((at > 0 && is_word(message[at - 1])) || (end < message.size() && is_word(message[end])))
+      continue;
     best = member;
     best_at = at;
   }
   return best;
 }
 
-// `scheduler: asha` or `scheduler: {asha: {max_t: 27}}`. `make(name, parameters)` throws one error at
-// a time; the key it names is set aside and the rest tried again, so that all are told at once.
+// `scheduler: asha` or `scheduler: {asha: {max_t: 27}}`. `make(name, parameters)` throws one error
+// at a time; the key it names is set aside and the rest tried again, so that all are told at once.
 template <class Spec, class Make>
 void read_named(OptionReader& reader, const char* key, Spec& spec, Make make) {
   const Value* found = reader.take(key);
   if (found == nullptr) return;
   const bool is_name = found->is_string();
   if (!is_name && (!found->is_map() || found->map().size() != 1)) {
-    return reader.complain(key, fmt::format("expected one name, or one name with its parameters as in "
-                                            "{{name: {{key: value}}}}, found {}",
-                                            found->is_map() ? found->dump() : describe_value(*found)));
+    return reader.complain(key,
+                           fmt::format("expected one name, or one name with its parameters as in "
+                                       "{{name: {{key: value}}}}, found {}",
+                                       found->is_map() ? found->dump() : describe_value(*found)));
   }
   const std::string name = is_name ? found->string() : found->map().front().key;
   const std::string path = is_name ? key : join_path(key, name);
@@ -156,7 +163,8 @@ void add_named(Value& map, const char* key, const Spec& spec) {
   map.set(key, std::move(named));
 }
 
-// ---- Groups of options ----------------------------------------------------------------------------
+// ---- Groups of options
+// ----------------------------------------------------------------------------
 
 void read_resources(OptionReader& reader, Resources& resources) {
   const Value* found = reader.take("resources_per_trial");
@@ -211,7 +219,8 @@ void read_seed(OptionReader& reader, std::optional<std::uint64_t>& seed) {
     if (found->is_string()) {
       std::size_t end = 0;
       const std::string& digits = found->string();
-      const bool starts_well = !digits.empty() && std::isdigit(static_cast<unsigned char>(digits[0]));
+      const bool starts_well =
+          !digits.empty() && std::isdigit(static_cast<unsigned char>(digits[0]));
       if (starts_well) seed = std::stoull(digits, &end);
       if (starts_well && end == digits.size()) return;
     } else if (found->type() == Value::Type::kInt && found->integer() >= 0) {
@@ -220,17 +229,19 @@ void read_seed(OptionReader& reader, std::optional<std::uint64_t>& seed) {
     }
   } catch (const std::out_of_range&) {  // told below
   }
-  reader.complain("seed", fmt::format("expected a whole number from 0 to 18446744073709551615, found {}",
-                                      describe_value(*found)));
+  reader.complain("seed",
+                  fmt::format("expected a whole number from 0 to 18446744073709551615, found {}",
+                              describe_value(*found)));
 }
 
 void read_points(OptionReader& reader, std::vector<Config>& points) {
   const Value* found = reader.take("points_to_evaluate");
   if (found == nullptr) return;
   if (!found->is_list()) {
-    return reader.complain("points_to_evaluate",
-                           fmt::format("expected a list of configurations, as in [{{lr: 0.1}}], found {}",
-                                       describe_value(*found)));
+    return reader.complain(
+        "points_to_evaluate",
+        fmt::format("expected a list of configurations, as in [{{lr: 0.1}}], found {}",
+                    describe_value(*found)));
   }
   points.clear();
   for (std::size_t i = 0; i < found->list().size(); ++i) {

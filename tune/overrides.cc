@@ -22,16 +22,21 @@ bool is_text_option(std::string_view path) {
   return path.starts_with("env/");
 }
 
-bool keys_are_paths(std::string_view path) { return path == "stop" || path.starts_with("stop/"); }
+bool keys_are_paths(std::string_view path) {
+  return path == "stop" || path.starts_with("stop/");
+}
 
 bool is_key_path(const std::string& path) {
   return !path.empty() && path.front() != '/' && path.back() != '/' &&
          path.find("//") == std::string::npos;
 }
 
-std::string first_key(std::string_view path) { return std::string(path.substr(0, path.find('/'))); }
+std::string first_key(std::string_view path) {
+  return std::string(path.substr(0, path.find('/')));
+}
 
-// Makes room for `scheduler/asha/max_t`: `scheduler: asha` becomes a map, and another scheduler goes.
+// Makes room for `scheduler/asha/max_t`: `scheduler: asha` becomes a map, and another scheduler
+// goes.
 void name_one(Value& tree, const std::string& key, const std::string& name) {
   const Value* found = tree.find(key);
   if (found != nullptr && found->is_map() && found->map().size() == 1 &&
@@ -65,7 +70,8 @@ std::string without_digits(std::string text) {
 }
 
 // A new key of the configuration is fine unless it looks like a slip of an existing one.
-bool check_new_key(const Value& tree, const Override& override, std::vector<Complaint>& complaints) {
+bool check_new_key(const Value& tree, const Override& override,
+                   std::vector<Complaint>& complaints) {
   if (!override.path.starts_with("config/") || tree.contains(override.path)) return true;
   const std::size_t slash = override.path.rfind('/');
   const std::string parent = override.path.substr(0, slash);
@@ -78,11 +84,12 @@ bool check_new_key(const Value& tree, const Override& override, std::vector<Comp
   }
   const std::string near = nearest(key, known);
   if (near.empty()) return true;
-  complaints.push_back({.path = override.path,
-                        .message = fmt::format("there is no {} (did you mean {}/{}?); a new key with "
-                                               "such a name goes into the sweep itself",
-                                               override.path, parent, near),
-                        .option = override.option});
+  complaints.push_back(
+      {.path = override.path,
+       .message = fmt::format("there is no {} (did you mean {}/{}?); a new key with "
+                              "such a name goes into the sweep itself",
+                              override.path, parent, near),
+       .option = override.option});
   return false;
 }
 

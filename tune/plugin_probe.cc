@@ -1,135 +1,90 @@
 #include "tune/plugin_probe.h"
 
-#include <dlfcn.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <variant>
 
 #include <fmt/format.h>
 
 #include "core/error.h"
-#include "core/json.h"
-#include "trainables/registry.h"
+#include "core/platform/process.h"
+#include "core/spawn.h"
+#include "tune/driver_processes.h"
 
 namespace tune {
 
 namespace {
 
-constexpr std::chrono::seconds kLoadLimit{60};
-constexpr std::size_t kMaxAnswerBytes = 1u << 20;
+constexpr int kLoadLimitSeconds = 60;
 
-Value look(const std::string& plugin) {
-  void* library = dlopen(plugin.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return Value{{"error", fmt::format("cannot be loaded: {}", dlerror())}};
-  using Info = const tune_plugin_info* (*)();
-  const auto entry = reinterpret_cast<Info>(dlsym(library, "tune_plugin"));
-  if (entry == nullptr) {
-    return Value{{"error", fmt::format("{} has no trainables: put TUNE_TRAINABLE(Class) into one of "
-                                       "its sources", plugin)}};
-  }
-  const tune_plugin_info* info = entry();
-  if (info->protocol_version != kProtocolVersion) {
-    return Value{{"error", fmt::format("{} was built for protocol {}, this tune speaks {}: build it "
-                                       "again", plugin, info->protocol_version, kProtocolVersion)}};
-  }
-  Value::List trainables;
-  for (std::uint32_t i = 0; i < info->count; ++i) {
-    const tune_plugin_trainable& one = info->trainables[i];
-    trainables.push_back(Value{{"name", one.name},
-                               {"can_save", one.can_save != 0},
-                               {"is_function", one.is_function != 0}});
-  }
-  return Value{{"trainables", Value::make_list(std::move(trainables))}};
+// The zygote's first word; empty when it ended or took too long.
+std::string first_packet(int socket) {
+  pollfd watched{socket, POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = poll(&watched, 1, kLoadLimitSeconds * 1000);
+  } while (ready < 0 && errno == EINTR);
+  if (ready <= 0) return {};
+  std::string packet(kMaxSpawnPacketBytes, '\0');
+  const ssize_t count = recv(socket, packet.data(), packet.size(), 0);
+  packet.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  return packet;
 }
 
-[[noreturn]] void answer(const std::string& plugin, int pipe_end) {
-  dup2(STDERR_FILENO, STDOUT_FILENO);  // what the library prints is no data of ours
-  std::string text;
-  try {
-    text = to_json(look(plugin));
-  } catch (const std::exception& error) {
-    text = to_json(Value{{"error", error.what()}});
+int end_of(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  for (std::size_t sent = 0; sent < text.size();) {
-    const ssize_t count = write(pipe_end, text.data() + sent, text.size() - sent);
-    if (count <= 0) break;
-    sent += static_cast<std::size_t>(count);
-  }
-  _exit(0);
+  return status;
 }
 
-// All that comes until the pipe ends; nothing when it takes too long.
-std::string read_answer(int pipe_end) {
-  std::string text;
-  const auto end = std::chrono::steady_clock::now() + kLoadLimit;
-  while (text.size() < kMaxAnswerBytes) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        end - std::chrono::steady_clock::now());
-    pollfd watched{pipe_end, POLLIN, 0};
-    const int ready = poll(&watched, 1, std::max(0, static_cast<int>(left.count())));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return {};
-    char buffer[4096];
-    const ssize_t count = read(pipe_end, buffer, sizeof buffer);
-    if (count <= 0) break;
-    text.append(buffer, static_cast<std::size_t>(count));
+PluginProbe ask(const std::string& plugin) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw Error(ErrorCode::kProcess, fmt::format("making a socket pair: {}", std::strerror(errno)));
   }
-  return text;
-}
-
-PluginProbe to_probe(const std::string& text, int status) {
-  PluginProbe probe;
-  if (text.empty()) {
-    probe.error = WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL
-                      ? fmt::format("loading it ends the process with signal {}", WTERMSIG(status))
-                      : fmt::format("loading it gives no answer (limit {} s)", kLoadLimit.count());
-    return probe;
+  FileDescriptor ours(ends[0]);
+  FileDescriptor theirs(ends[1]);
+  SpawnOptions options;
+  options.command = worker_command(plugin);
+  for (std::string& argument : options.command) {
+    if (argument == "{control}") argument = std::to_string(theirs.get());
   }
-  const Value answer = parse_json(text, "the answer of a plugin");
-  probe.error = answer.get_or("error", "");
-  if (!probe.error.empty()) return probe;
-  for (const Value& one : answer.at("trainables").list()) {
-    probe.trainables.push_back(
-        {one.get<std::string>("name"), one.get<bool>("can_save"), one.get<bool>("is_function")});
+  options.keep = {theirs.get()};
+  options.output = STDERR_FILENO;  // what the library prints is no data of ours
+  options.death_signal = SIGKILL;
+  const pid_t child = spawn(options);
+  theirs.reset();
+  const std::string packet = first_packet(ours.get());
+  ours.reset();  // ends it
+  if (packet.empty()) kill(child, SIGKILL);
+  const int status = end_of(child);
+  if (packet.empty()) {
+    const bool too_long = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    return {too_long ? fmt::format("loading it takes longer than {} s", kLoadLimitSeconds)
+                     : fmt::format("loading it ends the process: {}", describe_exit(status)),
+            {}};
   }
-  return probe;
+  const auto message = decoded<ZygoteMessage>(packet);
+  const auto* ready = std::get_if<ZygoteReady>(&message);
+  if (ready == nullptr) throw Error(ErrorCode::kProtocol, "tune-worker sent an unexpected message");
+  return {ready->error, ready->trainables};
 }
 
 }  // namespace
 
-PluginProbe probe_plugin(const std::filesystem::path& plugin) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(ErrorCode::kProcess, fmt::format("looking at {}: making a pipe: {}", plugin.string(),
-                                                 std::strerror(errno)));
+PluginProbe probe_plugin(const std::string& plugin) {
+  try {
+    return ask(plugin);
+  } catch (const Error& error) {
+    return {error.what(), {}};
   }
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
-    close(ends[0]);
-    answer(plugin.string(), ends[1]);
-  }
-  close(ends[1]);
-  if (child < 0) {
-    close(ends[0]);
-    throw Error(ErrorCode::kProcess,
-                fmt::format("looking at {}: fork: {}", plugin.string(), std::strerror(errno)));
-  }
-  const std::string text = read_answer(ends[0]);
-  close(ends[0]);
-  if (text.empty()) kill(child, SIGKILL);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return to_probe(text, status);
 }
 
 }  // namespace tune

@@ -1,8 +1,7 @@
-// What a plugin holds, looked at from a process of its own: whatever its library does when it is
-// loaded happens there.
+// What a plugin holds, asked of a zygote of its own (tune-worker) that loads it as a run would:
+// whatever its library does when it is loaded happens there.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -11,12 +10,11 @@
 namespace tune {
 
 struct PluginProbe {
-  std::string error;  // why it cannot be loaded; empty: it can
+  std::string error;  // why it cannot be used; empty: it can
   std::vector<TrainableInfo> trainables;
 };
 
-// Loads the plugin in a child process (LibTorch: 0.3 s) and asks it. Throws Error (kProcess) when no
-// child can be started. Call it while the process has one thread.
-PluginProbe probe_plugin(const std::filesystem::path& plugin);
+// Takes as long as loading takes (LibTorch: 0.3 s). Does not throw for a plugin that is no good.
+PluginProbe probe_plugin(const std::string& plugin);
 
 }  // namespace tune

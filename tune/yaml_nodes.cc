@@ -21,8 +21,9 @@ class NodeBuilder : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (documents_++ == 0) return;
-    throw YamlProblem{mark.line + 1, "a second document begins here: a sweep is one document (is the "
-                                     "indentation right?)"};
+    throw YamlProblem{mark.line + 1,
+                      "a second document begins here: a sweep is one document (is the "
+                      "indentation right?)"};
   }
   void OnDocumentEnd() override {}
 
@@ -38,7 +39,8 @@ class NodeBuilder : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const Node node = anchors_[anchor];
     if (!node || !node->complete) {
-      throw YamlProblem{mark.line + 1, "this alias stands for something that holds the alias itself"};
+      throw YamlProblem{mark.line + 1,
+                        "this alias stands for something that holds the alias itself"};
     }
     attach(node);
   }

@@ -12,9 +12,9 @@ namespace tune {
 struct YamlNode {
   enum class Kind { kNull, kScalar, kList, kMap };
   Kind kind = Kind::kNull;
-  int line = 0;       // 1-based
-  std::string tag;    // "?": plain and untagged, "!": quoted; else as written
-  std::string text;   // of a scalar
+  int line = 0;      // 1-based
+  std::string tag;   // "?": plain and untagged, "!": quoted; else as written
+  std::string text;  // of a scalar
   // Items of a list; of a map: key, value, key, value ... An alias is the node it stands for.
   std::vector<std::shared_ptr<const YamlNode>> children;
   bool complete = false;  // false while it is read: an alias of itself
@@ -25,8 +25,8 @@ struct YamlProblem {
   std::string message;
 };
 
-// The only document in the text; null when it is empty. Throws YamlProblem at the first thing that is
-// no YAML.
+// The only document in the text; null when it is empty. Throws YamlProblem at the first thing that
+// is no YAML.
 std::shared_ptr<const YamlNode> read_yaml_nodes(std::string_view text);
 
 }  // namespace tune

@@ -93,8 +93,9 @@ void SweepReader::read_tree() {
   tree_ = parse_yaml(read_text(file_, kMaxYamlBytes), "", option_rules(), complaints_);
   if (tree_.value.is_map()) return apply_overrides(options_.overrides, tree_, complaints_);
   if (complaints_.size() == before) {
-    complain("", fmt::format("expected the keys of a sweep (trainable: Name, config: ...), found {}",
-                             describe_value(tree_.value)));
+    complain("",
+             fmt::format("expected the keys of a sweep (trainable: Name, config: ...), found {}",
+                         describe_value(tree_.value)));
   }
   throw_if_wrong();
 }
@@ -124,16 +125,17 @@ void SweepReader::find_plugin() {
   plugin_ = full.string();
   std::error_code ignored;
   if (fs::is_regular_file(full, ignored)) return;
-  complain("plugin",
-           fmt::format("there is no file {} ({}{} is relative to {}): build it, for example with "
-                       "cmake --build build, or correct the path",
-                       plugin_, given.is_absolute() ? "an absolute path; else " : "", given.string(),
-                       from_command_line ? "the working directory" : "the sweep's folder"));
+  complain(
+      "plugin",
+      fmt::format("there is no file {} ({}{} is relative to {}): build it, for example with "
+                  "cmake --build build, or correct the path",
+                  plugin_, given.is_absolute() ? "an absolute path; else " : "", given.string(),
+                  from_command_line ? "the working directory" : "the sweep's folder"));
   plugin_.clear();
 }
 
-// Whether the trainable is a function decides only what a sweep without any end means, so the plugin
-// is loaded for it only then.
+// Whether the trainable is a function decides only what a sweep without any end means, so the
+// plugin is loaded for it only then.
 void SweepReader::make() {
   std::vector<Complaint> found;
   spec_ = make_spec(run_, trainable_, false, found);
@@ -157,7 +159,8 @@ void SweepReader::add_new(std::vector<Complaint> found) {
       return key == "stop" || key == "scheduler" || key == "time_budget_s" ||
              key == "max_trial_time_s";
     };
-    if (std::none_of(told.begin(), told.end(), follows)) complaints_.push_back(std::move(complaint));
+    if (std::none_of(told.begin(), told.end(), follows))
+      complaints_.push_back(std::move(complaint));
   }
 }
 
@@ -168,10 +171,9 @@ void SweepReader::check_trainable() {
   if (info == nullptr) {
     std::vector<std::string> names;
     for (const TrainableInfo& one : probe().trainables) names.push_back(one.name);
-    return complain("trainable",
-                    fmt::format("there is no '{}' in {}{}; it has: {}", trainable_, plugin_,
-                                did_you_mean(trainable_, names),
-                                names.empty() ? "none" : join(names, ", ")));
+    return complain("trainable", fmt::format("there is no '{}' in {}{}; it has: {}", trainable_,
+                                             plugin_, did_you_mean(trainable_, names),
+                                             names.empty() ? "none" : join(names, ", ")));
   }
   if (!info->can_save && !info->is_function && run_.checkpoint.frequency > 0) {
     complain("checkpoint/frequency",
@@ -209,8 +211,10 @@ std::string fingerprint(const fs::path& file) {
   if (!stream) return {};
   std::uint64_t hash = hash64("");
   std::string block(1u << 16, '\0');
-  while (stream.read(block.data(), static_cast<std::streamsize>(block.size())), stream.gcount() > 0) {
-    hash = hash64(std::string_view(block).substr(0, static_cast<std::size_t>(stream.gcount())), hash);
+  while (stream.read(block.data(), static_cast<std::streamsize>(block.size())),
+         stream.gcount() > 0) {
+    hash =
+        hash64(std::string_view(block).substr(0, static_cast<std::size_t>(stream.gcount())), hash);
   }
   return fmt::format("{:016x}", hash);
 }

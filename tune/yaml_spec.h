@@ -17,8 +17,8 @@ struct SweepOptions {
   bool load_plugin = false;
 };
 
-// Reads, changes and checks a sweep. Throws one Error (kBadInput) with everything that is wrong, each
-// with file, line, key path and the nearest known key.
+// Reads, changes and checks a sweep. Throws one Error (kBadInput) with everything that is wrong,
+// each with file, line, key path and the nearest known key.
 ExperimentSpec spec_from_yaml_file(const std::filesystem::path& file, SweepOptions options = {});
 inline ExperimentSpec spec_from_yaml_file(const std::filesystem::path& file,
                                           std::vector<Override> overrides) {

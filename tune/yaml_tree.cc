@@ -20,7 +20,8 @@ namespace {
 constexpr std::string_view kTagPrefix = "tag:yaml.org,2002:";
 constexpr const char* kMerge = "<<";
 
-// ---- Scalars --------------------------------------------------------------------------------------
+// ---- Scalars
+// --------------------------------------------------------------------------------------
 
 bool is_any_of(std::string_view text, std::initializer_list<std::string_view> words) {
   for (const std::string_view word : words) {
@@ -39,9 +40,10 @@ std::int64_t whole_number(std::string_view text, int base, const std::string& wr
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
   if (error == std::errc() && end == text.data() + text.size()) return value;
-  throw Error(ErrorCode::kBadInput, fmt::format("{} does not fit a whole number of 64 bits: quote it "
-                                                "for a text, or write {}.0 for a float",
-                                                written, written));
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("{} does not fit a whole number of 64 bits: quote it "
+                          "for a text, or write {}.0 for a float",
+                          written, written));
 }
 
 // 0o17, 0xff: without sign. Nothing when it is not of this kind.
@@ -83,7 +85,8 @@ std::optional<Value> decimal_number(const std::string& text) {
               fmt::format("{} is out of the range of floats: quote it for a text", text));
 }
 
-// ---- From nodes to a Value ------------------------------------------------------------------------
+// ---- From nodes to a Value
+// ------------------------------------------------------------------------
 
 class TreeBuilder {
  public:
@@ -132,8 +135,8 @@ Value TreeBuilder::build(const YamlNode& node, const std::string& path, int dept
     complain(node.line, path, fmt::format("is nested deeper than {} levels", kMaxNesting));
     return {};
   }
-  const bool is_standard = node.tag.starts_with(kTagPrefix) || node.tag == "?" || node.tag == "!" ||
-                           node.tag.empty();
+  const bool is_standard =
+      node.tag.starts_with(kTagPrefix) || node.tag == "?" || node.tag == "!" || node.tag.empty();
   if (!is_standard) {
     complain(node.line, path, fmt::format("unknown tag {}: remove it", node.tag));
     return {};
@@ -225,8 +228,9 @@ std::vector<TreeBuilder::Entry> TreeBuilder::entries(const YamlNode& map, const 
       if (is_new) {
         found.push_back({&key, &value});
       } else {
-        complain(key.line, join_path(path, key.text),
-                 fmt::format("'{}' is given twice, first in line {}: keep one", key.text, at->second));
+        complain(
+            key.line, join_path(path, key.text),
+            fmt::format("'{}' is given twice, first in line {}: keep one", key.text, at->second));
       }
     }
   }
@@ -244,7 +248,8 @@ void TreeBuilder::merge(const YamlNode& source, const std::string& path, int dep
     return;
   }
   if (source.kind != YamlNode::Kind::kMap || depth > kMaxNesting) {
-    complain(source.line, join_path(path, kMerge), "only maps can be merged: write <<: *name of a map");
+    complain(source.line, join_path(path, kMerge),
+             "only maps can be merged: write <<: *name of a map");
     return;
   }
   for (const Entry& entry : entries(source, path, depth + 1)) {

@@ -1,6 +1,7 @@
 // YAML text as a checked Value with the line of every key. Scalars follow the YAML 1.2 core schema:
 // only true and false are booleans, 010 is ten, a quoted scalar is a string. Anchors, aliases and
-// merge keys work; their expansion is bounded. Nothing is thrown: what is wrong becomes a complaint.
+// merge keys work; their expansion is bounded. Nothing is thrown: what is wrong becomes a
+// complaint.
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,211 @@
+#include "tune/cli.h"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "trainables/temporary_folder.h"
+#include "tune/cli_commands.h"
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+struct Ended {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+// The command line in a process of its own, in a folder of the test.
+class Shell {
+ public:
+  const fs::path& path() const { return folder_.path(); }
+  void write(const std::string& name, const std::string& text) const {
+    fs::create_directories((path() / name).parent_path());
+    std::ofstream(path() / name, std::ios::binary) << text;
+  }
+  Ended tune(std::vector<const char*> arguments) const {
+    arguments.insert(arguments.begin(), "tune");
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+      if (chdir(path().c_str()) != 0 || freopen("out.txt", "w", stdout) == nullptr ||
+          freopen("err.txt", "w", stderr) == nullptr) {
+        _exit(99);
+      }
+      const int code = command_line(static_cast<int>(arguments.size()), arguments.data());
+      std::fflush(nullptr);
+      _exit(code);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, testing::read_text(path() / "out.txt"),
+            testing::read_text(path() / "err.txt")};
+  }
+
+ private:
+  testing::TemporaryFolder folder_;
+};
+
+const char* const kSweep =
+    "plugin: x.so\ntrainable: T\nmetric: loss\nmode: min\nseed: 3\nnum_samples: 2\n"
+    "config: {lr: {loguniform: [1e-3, 1]}, depth: {grid_search: [1, 2]}}\n"
+    "stop: {training_iteration: 3}\n";
+
+TEST_CASE("--version and --help are data and end with 0") {
+  const Shell shell;
+  const Ended version = shell.tune({"--version"});
+  CHECK(version.code == 0);
+  CHECK(version.out.starts_with("tune "));
+  CHECK(version.err.empty());
+  CHECK(contains(shell.tune({"--help"}).out, "tune run sweep.yaml"));
+  for (const char* command : {"run", "validate", "status", "results", "best", "resume", "logs"}) {
+    CAPTURE(command);
+    const Ended help = shell.tune({command, "--help"});
+    CHECK(help.code == 0);
+    CHECK(contains(help.out, "Example:"));
+    CHECK(contains(help.out, std::string("  tune ") + command));
+    CHECK(help.err.empty());
+  }
+}
+
+TEST_CASE("wrong arguments end with 2 and one error on stderr") {
+  const Shell shell;
+  const std::vector<std::vector<const char*>> cases = {
+      {},
+      {"rnu", "sweep.yaml"},
+      {"run"},
+      {"run", "a.yaml", "b.yaml"},
+      {"run", "a.yaml", "--nmae", "x"},
+      {"validate", "a.yaml", "--configs", "x"},
+      {"results"},
+      {"results", ".", "--csv", "-", "--json"},
+      {"best", ".", "--json", "--checkpoint"},
+      {"logs", "."},
+  };
+  for (const auto& arguments : cases) {
+    const Ended ended = shell.tune(arguments);
+    INFO(ended.err);
+    CHECK(ended.code == 2);
+    CHECK(ended.out.empty());
+    CHECK(ended.err.starts_with("error: "));
+    CHECK(contains(ended.err, "--help"));
+  }
+}
+
+TEST_CASE("a sweep with mistakes ends run and validate with 2 before anything is written") {
+  const Shell shell;
+  shell.write("s.yaml", "plugin: x.so\ntrainable: T\nnum_sampels: 3\nseed: x\n");
+  for (const char* command : {"run", "validate"}) {
+    const Ended ended = shell.tune({command, "s.yaml"});
+    INFO(ended.err);
+    CHECK(ended.code == 2);
+    CHECK(ended.out.empty());
+    CHECK(ended.err.starts_with("error: s.yaml"));
+    CHECK(contains(ended.err, "s.yaml:3: num_sampels: unknown key"));
+    CHECK(contains(ended.err, "s.yaml:4: seed: expected"));
+    CHECK(contains(ended.err, "plugin: there is no file"));
+    CHECK_FALSE(fs::exists(shell.path() / "results"));
+  }
+}
+
+TEST_CASE("shorthands of run are checked like --set and named in errors") {
+  const Shell shell;
+  shell.write("s.yaml", kSweep);
+  shell.write("x.so", "");
+  const Ended ended = shell.tune({"run", "s.yaml", "--seed", "x", "--num-samples", "0", "--name",
+                                  "a/b", "--store", "host", "--cpus", "-1", "--set", "nothing"});
+  INFO(ended.err);
+  CHECK(ended.code == 2);
+  CHECK(contains(ended.err, "--seed x: seed: expected a whole number"));
+  CHECK(contains(ended.err, "--num-samples 0: num_samples: 0 is out of range"));
+  CHECK(contains(ended.err, "--name a/b: name: the name 'a/b' holds a '/'"));
+  CHECK(contains(ended.err, "--store host: store: is no address"));
+  CHECK(contains(ended.err, "--cpus -1: cpus: -1 CPUs is out of range"));
+  CHECK(contains(ended.err, "--set nothing: write PATH=VALUE"));
+}
+
+TEST_CASE("a plugin that cannot be loaded is a mistake that validate finds") {
+  const Shell shell;
+  shell.write("s.yaml", kSweep);
+  shell.write("x.so", "not a library");
+  const Ended ended = shell.tune({"validate", "s.yaml"});
+  INFO(ended.err);
+  CHECK(ended.code == 2);
+  CHECK(contains(ended.err, "s.yaml:1: plugin: "));
+}
+
+TEST_CASE("commands that read an experiment refuse a folder without one") {
+  const Shell shell;
+  fs::create_directories(shell.path() / "empty");
+  for (const std::vector<const char*>& arguments :
+       std::vector<std::vector<const char*>>{{"status", "empty"},
+                                             {"results", "empty"},
+                                             {"best", "empty"},
+                                             {"resume", "empty"},
+                                             {"logs", "empty", "1"},
+                                             {"best", "nowhere"}}) {
+    const Ended ended = shell.tune(arguments);
+    INFO(ended.err);
+    CHECK(ended.code == 2);
+    CHECK(ended.out.empty());
+    CHECK(ended.err.starts_with("error: "));
+    CHECK(contains(ended.err, arguments[1]));
+  }
+}
+
+TEST_CASE("logs finds a trial by id, number, end of id or name in the table") {
+  const Shell shell;
+  shell.write("e/experiment.json", "{}");
+  for (const char* id : {"2f1e0_00001", "2f1e0_00011", "2f1e0_00003"}) {
+    shell.write(std::string("e/") + id + "/stdout", std::string("I am ") + id + "\n");
+  }
+  fs::create_directories(shell.path() / "e/2f1e0_00004");
+  shell.write("e/not_a_trial/stdout", "");
+  const fs::path e = shell.path() / "e";
+  for (const auto& [trial, id] :
+       std::vector<std::pair<std::string, std::string>>{{"2f1e0_00001", "2f1e0_00001"},
+                                                        {"1", "2f1e0_00001"},
+                                                        {"00011", "2f1e0_00011"},
+                                                        {"11", "2f1e0_00011"},
+                                                        {"_00003", "2f1e0_00003"},
+                                                        {"Mnist_2f1e0_00003", "2f1e0_00003"}}) {
+    CAPTURE(trial);
+    CHECK(find_trial(e, trial) == e / id);
+  }
+  CHECK_THROWS_WITH_AS(find_trial("e", "2"),
+                       "e holds no experiment: name its folder, as in results/latest", Error);
+  for (const char* wrong : {"2", "_00002", "x", "", "not_a_trial", "99999999999999999999999"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(find_trial(e, wrong), Error);
+  }
+  const Ended ended = shell.tune({"logs", "e", "3"});
+  CHECK(ended.code == 0);
+  CHECK(ended.out == "I am 2f1e0_00003\n");
+  CHECK(ended.err.empty());
+  // Nobody runs it: -f prints what there is and ends.
+  CHECK(shell.tune({"logs", "e", "11", "-f"}).out == "I am 2f1e0_00011\n");
+  const Ended silent = shell.tune({"logs", "e", "4"});
+  CHECK(silent.code == 0);
+  CHECK(silent.out.empty());
+  CHECK(contains(silent.err, "nothing yet"));
+  const Ended none = shell.tune({"logs", "e", "7"});
+  CHECK(none.code == 2);
+  CHECK(contains(none.err, "there are 4: 2f1e0_00001 to 2f1e0_00011"));
+}
+
+}  // namespace
+}  // namespace tune

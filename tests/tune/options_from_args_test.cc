@@ -1,0 +1,153 @@
+#include "tune/options_from_args.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+
+namespace tune {
+namespace {
+
+RunOptions defaults() {
+  RunOptions options;
+  options.config = {
+      {"lr", loguniform(1e-3, 1.0)},
+      {"model", {{"depth", grid_search({1, 2})}}},
+      {"twice", sample_from([](const Config& c) { return c.get<double>("lr") * 2; })}};
+  options.num_samples = 16;
+  options.scheduler = asha({.max_t = 27, .reduction_factor = 3});
+  options.stop = {{"accuracy", 0.99}};
+  options.env = {{"TOKEN", "secret"}};
+  options.resources_per_trial = {.cpu = 2};
+  return options;
+}
+
+RunOptions parse(std::vector<const char*> arguments, RunOptions options = defaults()) {
+  arguments.insert(arguments.begin(), "/somewhere/program");
+  return parse_options(static_cast<int>(arguments.size()), arguments.data(), std::move(options));
+}
+
+std::string error_of(std::vector<const char*> arguments) {
+  try {
+    parse(std::move(arguments));
+    return {};
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kBadInput);
+    return error.what();
+  }
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("without arguments the defaults stay, functions and all") {
+  const RunOptions options = parse({});
+  CHECK(options.num_samples == 16);
+  CHECK(options.if_exists == IfExists::kRefuse);
+  CHECK(options.config.find("twice")->domain().is_function());
+  CHECK_FALSE(options.quiet);
+}
+
+TEST_CASE("every option of the command line reaches its field") {
+  const RunOptions options =
+      parse({"--name", "first", "--storage=out", "--num-samples", "-1", "--cpus", "2.5", "--gpus",
+             "0", "--seed", "18446744073709551615", "--fresh", "--quiet"});
+  CHECK(options.name == "first");
+  CHECK(options.storage == "out");
+  CHECK(options.num_samples == -1);
+  CHECK(options.cpus == 2.5);
+  CHECK(options.gpus == 0.0);
+  CHECK(options.seed == 18446744073709551615ULL);
+  CHECK(options.if_exists == IfExists::kFresh);
+  CHECK(options.quiet);
+  CHECK(parse({"--resume"}).if_exists == IfExists::kResume);
+}
+
+TEST_CASE("--set changes what it names and nothing else") {
+  const RunOptions options = parse({"--set", "config/lr=0.1",
+                                    "--set", "config/model/depth={choice: [3, 4]}",
+                                    "--set", "config/new/deep=x",
+                                    "--set", "stop/loss={<=: 0.1}",
+                                    "--set", "num_samples=3",
+                                    "--set", "max_failures=2",
+                                    "--set", "scheduler/asha/max_t=9",
+                                    "--set", "resources_per_trial/memory=8GiB",
+                                    "--set", "checkpoint/frequency=5",
+                                    "--set", "metric=007",
+                                    "--set", "mode=min"});
+  CHECK(options.config.find("lr")->constant() == Value(0.1));
+  CHECK_FALSE(options.config.find("model/depth")->domain().is_grid());
+  CHECK(options.config.find("new/deep")->constant() == Value("x"));
+  CHECK(options.config.find("twice")->domain().is_function());
+  CHECK(options.stop.size() == 2);
+  CHECK(options.stop.at("loss").at_most);
+  CHECK(options.stop.at("accuracy").bound == 0.99);
+  CHECK(options.num_samples == 3);
+  CHECK(options.max_failures == 2);
+  CHECK(options.scheduler.make()->max_t() == 9.0);
+  CHECK(options.scheduler.parameters().get<double>("reduction_factor") == 3);
+  CHECK(options.resources_per_trial.memory.bytes() == 8LL << 30);
+  CHECK(options.resources_per_trial.cpu == 2.0);
+  CHECK(options.checkpoint.frequency == 5);
+  CHECK(options.checkpoint.at_end);
+  CHECK(options.metric == "007");
+  CHECK(options.mode == Mode::kMin);
+  CHECK(options.env.at("TOKEN") == "secret");
+}
+
+TEST_CASE("an own scheduler stays unless --set names another") {
+  RunOptions options = defaults();
+  options.scheduler = SchedulerSpec("", {}, [] { return fifo().make(); });
+  CHECK(parse({"--set", "max_failures=1"}, options).scheduler.name().empty());
+  CHECK(parse({"--set", "scheduler/asha/max_t=9"}, options).scheduler.make()->max_t() == 9.0);
+}
+
+TEST_CASE("wrong arguments are told with what was given and where to look") {
+  struct Case {
+    std::vector<const char*> arguments;
+    const char* part;
+  };
+  const Case cases[] = {
+      {{"--nmae", "x"}, "see program --help"},
+      {{"positional"}, "positional"},
+      {{"--num-samples", "many"}, "many"},
+      {{"--seed", "-1"}, "-1"},
+      {{"--seed"}, "--seed"},
+      {{"--resume", "--fresh"}, "--resume"},
+      {{"--set", "config/lr"}, "--set config/lr: write PATH=VALUE, as in config/lr=0.1"},
+      {{"--set", "num_sample=3"}, "(did you mean 'num_samples'?)"},
+      {{"--set", "num_samples=x"}, "--set num_samples=x: num_samples: expected a whole number"},
+      {{"--set", "config/lr/x=1"}, "--set config/lr/x=1: config/lr/x"},
+      {{"--set", "config/ler={unifrom: [0, 1]}"}, "uniform"},
+      {{"--set", "scheduler/asha/max_tt=3"}, "max_t"},
+      {{"--set", "plugin=x.so"}, "unknown key 'plugin'"},
+  };
+  for (const Case& one : cases) {
+    const std::string text = error_of(one.arguments);
+    INFO(text);
+    CHECK(contains(text, one.part));
+  }
+  const std::string both = error_of({"--set", "num_samples=x", "--set", "seed=y"});
+  CHECK(contains(both, "--set num_samples=x: "));
+  CHECK(contains(both, "\n--set seed=y: "));
+}
+
+TEST_CASE("--help names every option and shows an example with the program's name") {
+  try {
+    parse({"--help"});
+    FAIL("no help");
+  } catch (const HelpRequested& help) {
+    for (const char* part :
+         {"--name", "--storage", "--num-samples", "--cpus", "--gpus", "--seed", "--set", "--resume",
+          "--fresh", "--quiet", "--help", "Example:", "program --name first"}) {
+      CHECK_MESSAGE(contains(help.text, part), part);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,70 @@
+// What each command of the `tune` program does with its parsed arguments. All return an exit code
+// and throw Error. Used by cli.cc and its tests.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tune {
+
+struct RunArguments {
+  std::string sweep;
+  // Shorthands as (path, option as written, value): {"seed", "--seed", "7"}.
+  struct Shorthand {
+    std::string path;
+    std::string option;
+    std::string value;
+  };
+  std::vector<Shorthand> shorthands;
+  std::vector<std::string> sets;
+  bool fresh = false;
+  bool quiet = false;
+};
+int run_command(const RunArguments& arguments);
+
+struct ValidateArguments {
+  std::string sweep;
+  std::vector<std::string> sets;
+  std::optional<std::uint64_t> configs;  // print so many configurations
+};
+int validate_command(const ValidateArguments& arguments);
+
+struct ResumeArguments {
+  std::string directory;
+  bool errored = false;
+  bool quiet = false;
+};
+int resume_command(const ResumeArguments& arguments);
+
+int status_command(const std::string& directory);
+
+struct ResultsArguments {
+  std::string directory;
+  std::string csv;  // a file, "-" for stdout; empty: not asked for
+  bool json = false;
+};
+int results_command(const ResultsArguments& arguments);
+
+struct BestArguments {
+  std::string directory;
+  bool json = false;
+  bool checkpoint = false;
+};
+int best_command(const BestArguments& arguments);
+
+struct LogsArguments {
+  std::string directory;
+  std::string trial;
+  bool follow = false;
+};
+int logs_command(const LogsArguments& arguments);
+
+// The trial folder of an experiment that `trial` means: its id, its number or the end of its id.
+// Throws Error (kBadInput) naming the trials there are.
+std::filesystem::path find_trial(const std::filesystem::path& directory, const std::string& trial);
+
+}  // namespace tune

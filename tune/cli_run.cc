@@ -1,0 +1,183 @@
+// tune run, resume and validate.
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "tune/analysis.h"
+#include "tune/cli_commands.h"
+#include "tune/driver.h"
+#include "tune/experiment.h"
+#include "tune/overrides.h"
+#include "tune/program_call.h"
+#include "tune/resume.h"
+#include "tune/yaml_spec.h"
+
+namespace tune {
+
+namespace {
+
+void warn(const std::string& text) {
+  fmt::print(stderr, "warning: {}\n", text);
+}
+
+// The last line of standard output: the best configuration, when there is one.
+void print_best(const std::filesystem::path& directory) {
+  try {
+    const Analysis analysis = Analysis::load(directory);
+    fmt::print("{}\n", analysis.best_config().dump());
+  } catch (const Error& error) {
+    fmt::print(stderr, "no best configuration: {}\n", error.what());
+  }
+}
+
+int run_to_end(RunRequest request) {
+  const RunOutcome outcome = run_experiment(std::move(request));
+  print_best(outcome.directory);
+  if (outcome.signal != 0) return 128 + outcome.signal;
+  return outcome.errored > 0 ? exit_code(ErrorCode::kTrialFailed) : 0;
+}
+
+// --seed 7 means --set seed=7; what is a text by nature is taken as it is.
+void add_shorthand(const RunArguments::Shorthand& shorthand, SweepOptions& options) {
+  const std::string option = fmt::format("{} {}", shorthand.option, shorthand.value);
+  if (option_rules().is_text(shorthand.path)) {
+    options.overrides.push_back({option, shorthand.path, shorthand.value});
+    return;
+  }
+  std::vector<Complaint> complaints;
+  YamlTree tree = parse_yaml(shorthand.value, shorthand.path, option_rules(), complaints);
+  for (Complaint& complaint : complaints) {
+    complaint.option = option;
+    options.complaints.push_back(std::move(complaint));
+  }
+  if (complaints.empty()) {
+    options.overrides.push_back({option, shorthand.path, std::move(tree.value)});
+  }
+}
+
+// Values of env are not stored: a resumed sweep takes them from the environment.
+void fetch_env(std::map<std::string, std::string>& env) {
+  for (auto entry = env.begin(); entry != env.end();) {
+    if (const char* value = std::getenv(entry->first.c_str())) {
+      entry->second = value;
+      ++entry;
+    } else {
+      warn(fmt::format(
+          "the value of env {} is not stored: set {} in the environment when the trials "
+          "need it",
+          entry->first, entry->first));
+      entry = env.erase(entry);
+    }
+  }
+}
+
+void warn_of_changed_files(const ExperimentSpec& spec) {
+  const std::string sweep = spec.sweep.empty() ? "" : fingerprint(spec.sweep);
+  if (!sweep.empty() && sweep != spec.sweep_hash) {
+    warn(fmt::format("{} has changed since the experiment began: it goes on as it was begun",
+                     spec.sweep));
+  }
+  const std::string plugin = fingerprint(spec.plugin);
+  if (plugin.empty()) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("resuming {}: its plugin {} is not there: build it again at that place",
+                            spec.name, spec.plugin));
+  }
+  if (!spec.plugin_hash.empty() && plugin != spec.plugin_hash) {
+    warn(fmt::format("{} has changed since the experiment began: trials go on with the new one",
+                     spec.plugin));
+  }
+}
+
+// ---- validate
+// -------------------------------------------------------------------------------------
+
+std::string summary(const ExperimentSpec& spec, const std::optional<std::uint64_t>& total) {
+  const RunOptions& options = spec.options;
+  std::string text =
+      fmt::format("ok: {} of {}", total ? fmt::format("{} trials", *total) : "trials without end",
+                  spec.trainable);
+  text += fmt::format(", each with {:g} CPUs and {:g} GPUs",
+                      static_cast<double>(spec.request.cpu_units) / kUnit,
+                      static_cast<double>(spec.request.gpu_units) / kUnit);
+  if (spec.request.ranks > 1) text += fmt::format(" for {} ranks", spec.request.ranks);
+  text += fmt::format(", scheduler {}", options.scheduler.name());
+  if (!options.metric.empty()) {
+    text +=
+        fmt::format(", metric {} ({})", options.metric, options.mode == Mode::kMin ? "min" : "max");
+  }
+  for (const StopRule& rule : spec.stop) {
+    text += fmt::format(", stop at {} {} {:g}", rule.path, rule.at_most ? "<=" : ">=", rule.bound);
+  }
+  return text;
+}
+
+std::unique_ptr<Searcher> make_searcher(const ExperimentSpec& spec) {
+  SearcherSetup setup;
+  setup.space = spec.options.config;
+  setup.num_samples = spec.options.num_samples;
+  setup.points_to_evaluate = spec.options.points_to_evaluate;
+  setup.objective = objective_of(spec);
+  auto searcher = spec.options.searcher.make();
+  searcher->configure(setup);
+  return searcher;
+}
+
+}  // namespace
+
+int run_command(const RunArguments& arguments) {
+  SweepOptions options;
+  for (const auto& shorthand : arguments.shorthands) add_shorthand(shorthand, options);
+  for (const std::string& set : arguments.sets) {
+    parse_set(set, options.overrides, options.complaints);
+  }
+  RunRequest request;
+  request.spec = spec_from_yaml_file(arguments.sweep, std::move(options));
+  RunOptions& run = request.spec.options;
+  if (arguments.fresh) run.if_exists = IfExists::kFresh;
+  if (arguments.quiet) run.quiet = true;
+  return run_to_end(std::move(request));
+}
+
+int resume_command(const ResumeArguments& arguments) {
+  RunRequest request = resume_request(arguments.directory);
+  ExperimentSpec& spec = request.spec;
+  if (spec.program) {
+    execute_to_resume(*spec.program, std::filesystem::absolute(request.resume), arguments.errored,
+                      arguments.quiet);
+  }
+  warn_of_changed_files(spec);
+  fetch_env(spec.options.env);
+  spec.options.quiet = arguments.quiet;
+  request.retry_errored = arguments.errored;
+  return run_to_end(std::move(request));
+}
+
+int validate_command(const ValidateArguments& arguments) {
+  SweepOptions options;
+  options.load_plugin = true;
+  for (const std::string& set : arguments.sets) {
+    parse_set(set, options.overrides, options.complaints);
+  }
+  ExperimentSpec spec = spec_from_yaml_file(arguments.sweep, std::move(options));
+  const bool drawn = !spec.options.seed;
+  if (drawn) spec.options.seed = std::random_device()();
+  const auto searcher = make_searcher(spec);
+  if (!arguments.configs) {
+    fmt::print("{}\n", summary(spec, searcher->total()));
+    return 0;
+  }
+  if (drawn) fmt::print(stderr, "seed: {}\n", *spec.options.seed);
+  for (std::uint64_t i = 0; i < *arguments.configs; ++i) {
+    const auto config = searcher->suggest(TrialNumber{static_cast<std::uint32_t>(i)});
+    if (!config) break;
+    fmt::print("{}\n", config->dump());
+  }
+  return 0;
+}
+
+}  // namespace tune

@@ -1,0 +1,51 @@
+// The scheduler behind tune::asha (schedulers/asha.h has the contract).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "schedulers/asha.h"
+#include "schedulers/rung.h"
+#include "schedulers/trial_scheduler.h"
+
+namespace tune {
+
+class AshaScheduler : public TrialScheduler {
+ public:
+  explicit AshaScheduler(AshaOptions options);  // checked by asha()
+
+  void configure(const Objective& experiment) override;
+  Objective objective() const override { return objective_; }
+  Milestone add_trial(TrialNumber trial) override;
+  Decision result(TrialNumber trial, const ResultView& result) override;
+  void end_trial(TrialNumber trial, TrialEnd end, const Reported* last) override;
+  std::optional<double> max_t() const override;
+  std::vector<std::string> status_lines() const override;
+  std::string save() const override;
+  void restore(std::string_view state) override;
+
+ private:
+  struct TrialState {
+    std::uint32_t bracket = 0;
+    std::uint32_t recorded = 0;  // rungs of the bracket, from the lowest, that hold its value
+  };
+
+  std::uint32_t draw_bracket(TrialNumber trial) const;
+  Milestone next_stop(const TrialState& state) const;
+  std::uint32_t reached(const TrialState& state, double time) const;
+  void record(TrialState& state, std::uint32_t upto, double value);
+  Decision judge(TrialState& state, std::uint32_t upto, double value);
+  double signed_value(double value) const;
+
+  AshaOptions options_;
+  Objective objective_;
+  CutOffPosition position_;
+  std::vector<std::vector<Rung>> brackets_;  // rungs from low to high
+  std::vector<TrialState> trials_;           // by number
+  std::uint64_t stopped_ = 0;
+};
+
+// Milestones grace * factor^(s + k) <= max_t of bracket s, exact for whole numbers below 2^53.
+std::vector<double> rung_milestones(const AshaOptions& options, int bracket);
+
+}  // namespace tune

@@ -1,0 +1,52 @@
+// Placer: which node and GPUs a trial gets, and what is promised to whom. Pure.
+//
+// All ranks of a trial are placed together, on one node, or not at all. A rank's whole GPUs are entirely
+// free ones; a share below one goes to the GPU with the least room that still holds it. Promising
+// something twice or releasing what is not held is a programmer's error (TUNE_CHECK).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/resources.h"
+#include "core/trial.h"
+
+namespace tune {
+
+class Placer {
+ public:
+  void add_node(AgentNumber agent, const NodeResources& resources);
+  void remove_node(AgentNumber agent);  // with everything it was promised
+
+  // Reserves; nothing when there is no room now.
+  std::optional<Placement> place(const ResourceRequest& request);
+  void release(const Placement& placement, const ResourceRequest& request);
+
+  // Why no node could hold the request even when it is empty: "needs 4 GPUs, the largest node has 0".
+  // Empty when one could.
+  std::string why_never(const ResourceRequest& request) const;
+
+  std::int64_t cpu_units_used() const;
+  std::int64_t cpu_units_total() const;
+  std::int64_t gpu_units_used() const;
+  std::int64_t gpu_units_total() const;
+
+ private:
+  struct Node {
+    NodeResources total;
+    std::int64_t free_cpu_units = 0;
+    std::int64_t free_memory_bytes = 0;
+    std::vector<std::int64_t> free_gpu_units;  // by GPU
+  };
+  static Node empty_node(const NodeResources& resources);
+  static std::optional<std::vector<std::uint32_t>> place_on(Node& node,
+                                                            const ResourceRequest& request);
+
+  std::map<AgentNumber, Node> nodes_;
+};
+
+}  // namespace tune

@@ -141,6 +141,7 @@ void Controller::on_agent(AgentNumber agent, const AgentHello& hello) {
         hello.hostname, hello.protocol, kProtocolVersion));
   }
   agents_[agent].hello = hello;
+  tell(NodeJoined{agent, hello});
   placer_.add_node(agent, node_resources(hello));
   if (!hello.gpus.empty() && request_.gpu_units == 0) {
     notice(fmt::format("{} GPUs present on {} but trials ask for none: set resources_per_trial gpu",

@@ -93,8 +93,12 @@ struct AttemptFailed {
 struct Notice {  // for the user
   std::string text;
 };
-using Record =
-    std::variant<TrialAdded, ResultRecorded, ResultsCut, TrialChanged, AttemptFailed, Notice>;
+struct NodeJoined {  // before any trial runs there; a later one of that number replaces it
+  AgentNumber agent;
+  const AgentHello& hello;
+};
+using Record = std::variant<TrialAdded, ResultRecorded, ResultsCut, TrialChanged, AttemptFailed,
+                            Notice, NodeJoined>;
 
 struct RemoveCheckpoint {
   TrialNumber trial;

@@ -1,0 +1,75 @@
+// FileLogger: one folder a trial with params.json, result.json, progress.csv and error.txt. The journal
+// is the truth: told it again from its beginning, the logger writes the same bytes again (but for the
+// zone that `date` is told in). stdout, stderr and checkpoints belong to others.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "tune/experiment_spec.h"
+#include "tune/logger.h"
+#include "tune/result_text.h"
+#include "tune/trial_files.h"
+
+namespace tune {
+
+class FileLogger : public Logger {
+ public:
+  // The experiment's folder is there.
+  FileLogger(std::filesystem::path directory, const ExperimentSpec& spec);
+
+  void record(const Record& record, WallTime wall) override;
+  void flush() override;
+
+  std::filesystem::path trial_directory(TrialNumber trial) const;
+
+ private:
+  struct Open {  // a trial with results of late
+    explicit Open(std::filesystem::path directory) : files(std::move(directory)) {}
+    TrialFiles files;
+    std::string id;
+    std::string tag;
+    bool dirty = false;
+    std::optional<std::list<Open*>::iterator> place;  // in used_
+  };
+
+  void on(const TrialAdded& added, WallTime wall);
+  void on(const ResultRecorded& recorded, WallTime wall);
+  void on(const ResultsCut& cut, WallTime wall);
+  void on(const TrialChanged& changed, WallTime wall);
+  void on(const AttemptFailed& failed, WallTime wall);
+  void on(const NodeJoined& joined, WallTime wall);
+  void on(const Notice&, WallTime) {}
+
+  Open& open(const Trial& trial);
+  void use(Open& trial);
+  void add_fields(const ResultRecorded& recorded, const Open& trial, WallTime wall);
+  const std::string& date(std::int64_t second);
+  std::string tag_of(const Trial& trial) const;
+
+  std::filesystem::path directory_;
+  std::string experiment_;
+  std::vector<std::string> searched_;  // key paths
+
+  std::map<AgentNumber, std::string> hostnames_;
+  std::unordered_map<std::uint32_t, std::unique_ptr<Open>> open_;  // by trial; never iterated
+  std::list<Open*> used_;                        // those with descriptors, the last used first
+  std::vector<TrialNumber> dirty_;               // with results to write
+  std::vector<TrialNumber> ended_;               // no longer running: to be closed
+  std::unordered_set<std::uint32_t> has_error_;  // trials whose error.txt was begun
+
+  ResultText text_;
+  std::int64_t date_second_ = -1;
+  std::string date_;
+};
+
+}  // namespace tune

@@ -1,0 +1,29 @@
+// Reading result.json: one JSON object a line, line n is iteration n. A last line without its end was
+// not written whole and does not count. Throws Error (kIo) when a file that is there cannot be read,
+// Error (kBadInput) naming file and line when a line is no JSON object.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/value.h"
+
+namespace tune {
+
+// Visits every whole line; a file that is not there has none.
+void for_each_line(const std::filesystem::path& file,
+                   const std::function<void(std::string_view line, std::size_t number)>& visit);
+// Nothing when there is no whole line.
+std::optional<std::string> last_line(const std::filesystem::path& file);
+// The offset after the first `count` lines (all of them when there are fewer).
+std::size_t offset_after_lines(const std::filesystem::path& file, std::size_t count);
+
+// One line as the user reported it: null is NaN again, "inf" and "-inf" are infinite.
+Result result_from_line(std::string_view line, const std::string& where);
+
+}  // namespace tune

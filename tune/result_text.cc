@@ -1,0 +1,315 @@
+#include "tune/result_text.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/strings.h"
+
+namespace tune {
+
+namespace {
+
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+
+// The length of the UTF-8 sequence that begins there; 0 when there is none.
+std::size_t sequence_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
+  const auto follows = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first < 0xe0) return follows(1) ? 2 : 0;
+  if (first >= 0xe0 && first < 0xf0) {
+    const bool overlong = first == 0xe0 && byte(1) < 0xa0;
+    const bool surrogate = first == 0xed && byte(1) >= 0xa0;
+    return follows(1) && follows(2) && !overlong && !surrogate ? 3 : 0;
+  }
+  if (first < 0xf0 || first > 0xf4) return 0;
+  const bool overlong = first == 0xf0 && byte(1) < 0x90;
+  const bool too_large = first == 0xf4 && byte(1) >= 0x90;
+  return follows(1) && follows(2) && follows(3) && !overlong && !too_large ? 4 : 0;
+}
+
+constexpr std::array<bool, 256> kPlainInJson = [] {
+  std::array<bool, 256> plain{};
+  for (std::size_t c = 0x20; c < 0x80; ++c) plain[c] = c != '"' && c != '\\';
+  return plain;
+}();
+
+// What stands for a byte that is not plain; moves `i` past it.
+void append_escaped(std::string& out, std::string_view text, std::size_t& i) {
+  const auto c = static_cast<unsigned char>(text[i]);
+  if (c >= 0x80) {
+    const std::size_t length = sequence_length(text.substr(i));
+    out.append(length == 0 ? kReplacement : text.substr(i, length));
+    i += std::max<std::size_t>(1, length);
+    return;
+  }
+  ++i;
+  out += '\\';
+  switch (c) {
+    case '\n':
+      out += 'n';
+      return;
+    case '\t':
+      out += 't';
+      return;
+    case '\r':
+      out += 'r';
+      return;
+    case '"':
+    case '\\':
+      out += static_cast<char>(c);
+      return;
+    default:
+      constexpr char kHex[] = "0123456789abcdef";
+      out.append("u00").append(1, kHex[c >> 4]).append(1, kHex[c & 15]);
+  }
+}
+
+template <class Integer>
+void append_integer(std::string& out, Integer value) {
+  char buffer[24];
+  out.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
+}
+
+void append_json_float(std::string& out, double value) {
+  if (std::isnan(value)) {
+    out += "null";
+  } else if (std::isinf(value)) {
+    out += value > 0 ? "\"inf\"" : "\"-inf\"";
+  } else {
+    append_number(out, value);
+  }
+}
+
+[[noreturn]] void nested_too_deeply() {
+  throw Error(ErrorCode::kProtocol, "reading a result: it is nested deeper than " +
+                                        std::to_string(kMaxNesting) + " levels");
+}
+
+void append_packed(std::string& out, PackReader& in, int depth) {
+  if (depth > kMaxNesting) nested_too_deeply();
+  const PackReader::Type type = in.peek();
+  switch (type) {
+    case PackReader::Type::kNull:
+      in.null();
+      out += "null";
+      return;
+    case PackReader::Type::kBool:
+      out += in.boolean() ? "true" : "false";
+      return;
+    case PackReader::Type::kInt:
+      return append_integer(out, in.integer());
+    case PackReader::Type::kFloat:
+      return append_json_float(out, in.number());
+    case PackReader::Type::kText:
+      return append_json_text(out, in.text());
+    case PackReader::Type::kBinary:
+      throw Error(ErrorCode::kProtocol, "reading a result: bytes where a value should be");
+    case PackReader::Type::kArray:
+    case PackReader::Type::kMap:
+      break;
+  }
+  const bool is_map = type == PackReader::Type::kMap;
+  out += is_map ? '{' : '[';
+  const std::size_t count = is_map ? in.map() : in.array();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i > 0) out += ',';
+    if (is_map) {
+      append_json_text(out, in.text());
+      out += ':';
+    }
+    append_packed(out, in, depth + 1);
+  }
+  out += is_map ? '}' : ']';
+}
+
+}  // namespace
+
+std::size_t result_field_index(std::string_view key) {
+  std::size_t i = 0;
+  while (i < kResultFieldNames.size() && kResultFieldNames[i] != key) ++i;
+  return i;
+}
+
+void append_json_text(std::string& out, std::string_view text) {
+  out += '"';
+  std::size_t from = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    if (kPlainInJson[static_cast<unsigned char>(text[i])]) {
+      ++i;
+      continue;
+    }
+    out.append(text, from, i - from);
+    append_escaped(out, text, i);
+    from = i;
+  }
+  out.append(text, from);
+  out += '"';
+}
+
+void append_packed_json(std::string& out, PackReader& in) { append_packed(out, in, 0); }
+
+void append_csv_text(std::string& out, std::string_view text) {
+  const bool quoted = text.find_first_of(",\"\r\n") != std::string_view::npos;
+  if (quoted) out += '"';
+  std::size_t from = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c < 0x80 && c != '"') {
+      ++i;
+      continue;
+    }
+    out.append(text, from, i - from);
+    const std::size_t length = sequence_length(text.substr(i));
+    if (c == '"') out += '"';
+    out.append(length == 0 ? kReplacement : text.substr(i, length));
+    i += std::max<std::size_t>(1, length);
+    from = i;
+  }
+  out.append(text, from);
+  if (quoted) out += '"';
+}
+
+// ---- ResultText -----------------------------------------------------------------------------------
+
+void ResultText::clear() {
+  json_.clear();
+  text_.clear();
+  prefix_.clear();
+  cells_.clear();
+  seen_ = 0;
+}
+
+std::string_view ResultText::path(std::size_t cell) const {
+  const Cell& found = cells_[cell];
+  return std::string_view(text_).substr(found.path, found.text - found.path);
+}
+
+std::string_view ResultText::text(std::size_t cell) const {
+  const Cell& found = cells_[cell];
+  return std::string_view(text_).substr(found.text, found.end - found.text);
+}
+
+void ResultText::add_members(std::string_view packed, bool skip_done) {
+  PackReader in(packed);
+  members(in, 0, skip_done);
+  in.expect_end();
+}
+
+void ResultText::members(PackReader& in, int depth, bool skip_done) {
+  if (depth > kMaxNesting) nested_too_deeply();
+  for (std::size_t left = in.map(); left > 0; --left) {
+    const std::string_view key = in.text();
+    if (depth == 0) {
+      const std::size_t field = result_field_index(key);
+      if (skip_done && field == static_cast<std::size_t>(ResultField::kDone)) {
+        in.skip();
+        continue;
+      }
+      if (field < kResultFieldNames.size()) seen_ |= 1u << field;
+    }
+    if (!json_.empty() && json_.back() != '{') json_ += ',';
+    append_json_text(json_, key);
+    json_ += ':';
+    PackReader ahead = in;
+    if (in.peek() == PackReader::Type::kMap && ahead.map() > 0) {
+      const std::size_t outer = prefix_.size();
+      prefix_.append(key).append(1, '/');
+      json_ += '{';
+      members(in, depth + 1, false);
+      json_ += '}';
+      prefix_.resize(outer);
+    } else {
+      begin_cell(key);
+      leaf(in);
+    }
+  }
+}
+
+// A value that is one cell: anything but a map with members.
+void ResultText::leaf(PackReader& in) {
+  const std::size_t from = json_.size();
+  switch (in.peek()) {
+    case PackReader::Type::kNull:
+      in.null();
+      json_ += "null";
+      text_ += "nan";
+      break;
+    case PackReader::Type::kFloat: {
+      const double value = in.number();
+      append_json_float(json_, value);
+      if (std::isfinite(value)) return end_cell_as_json(from);
+      append_number(text_, value);
+      break;
+    }
+    case PackReader::Type::kText: {
+      const std::string_view value = in.text();
+      append_json_text(json_, value);
+      append_csv_text(text_, value);
+      break;
+    }
+    case PackReader::Type::kArray:
+      append_packed(json_, in, 0);
+      append_csv_text(text_, std::string_view(json_).substr(from));
+      break;
+    default:
+      append_packed(json_, in, 0);
+      return end_cell_as_json(from);
+  }
+  cells_.back().end = static_cast<std::uint32_t>(text_.size());
+}
+
+void ResultText::begin_cell(std::string_view key) {
+  const auto path = static_cast<std::uint32_t>(text_.size());
+  text_.append(prefix_).append(key);
+  cells_.push_back({path, static_cast<std::uint32_t>(text_.size()), 0});
+}
+
+void ResultText::end_cell_as_json(std::size_t json_from) {
+  text_.append(json_, json_from);
+  cells_.back().end = static_cast<std::uint32_t>(text_.size());
+}
+
+bool ResultText::open(ResultField field) {
+  const auto index = static_cast<std::size_t>(field);
+  if (seen_ >> index & 1) return false;
+  if (!json_.empty()) json_ += ',';
+  json_.append(1, '"').append(kResultFieldNames[index]).append("\":");
+  begin_cell(kResultFieldNames[index]);
+  return true;
+}
+
+void ResultText::add(ResultField field, std::int64_t value) {
+  if (!open(field)) return;
+  const std::size_t from = json_.size();
+  append_integer(json_, value);
+  end_cell_as_json(from);
+}
+
+void ResultText::add(ResultField field, double value) {
+  if (!open(field)) return;
+  const std::size_t from = json_.size();
+  append_json_float(json_, value);
+  end_cell_as_json(from);
+}
+
+void ResultText::add(ResultField field, bool value) {
+  if (!open(field)) return;
+  const std::size_t from = json_.size();
+  json_ += value ? "true" : "false";
+  end_cell_as_json(from);
+}
+
+void ResultText::add(ResultField field, std::string_view value) {
+  if (!open(field)) return;
+  append_json_text(json_, value);
+  append_csv_text(text_, value);
+  cells_.back().end = static_cast<std::uint32_t>(text_.size());
+}
+
+}  // namespace tune

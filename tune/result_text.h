@@ -1,0 +1,86 @@
+// Results as text: from packed bytes straight to a line of JSON and to CSV cells, without building a
+// tree of values. Pure. NaN is null in JSON and `nan` in CSV, infinities are "inf" and "-inf"; bytes
+// that are no UTF-8 become U+FFFD.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/wire.h"
+
+namespace tune {
+
+// What is added to every result, in the order of the columns.
+enum class ResultField : std::uint8_t {
+  kTrainingIteration,
+  kDone,
+  kTrialId,
+  kExperimentTag,
+  kTimeThisIter,
+  kTimeTotal,
+  kTimeSinceRestore,
+  kIterationsSinceRestore,
+  kTimestepsTotal,
+  kTimestamp,
+  kDate,
+  kHostname,
+  kNodeIp,
+  kPid,
+};
+inline constexpr std::array<std::string_view, 14> kResultFieldNames = {
+    "training_iteration", "done",
+    "trial_id",           "experiment_tag",
+    "time_this_iter_s",   "time_total_s",
+    "time_since_restore", "iterations_since_restore",
+    "timesteps_total",    "timestamp",
+    "date",               "hostname",
+    "node_ip",            "pid"};
+// Its place among kResultFieldNames; their number when it is none of them.
+std::size_t result_field_index(std::string_view key);
+
+void append_json_text(std::string& out, std::string_view text);  // quoted
+// One packed value. Throws Error (kProtocol) when it is malformed or nested deeper than kMaxNesting.
+void append_packed_json(std::string& out, PackReader& in);
+// Quoted where RFC 4180 asks for it.
+void append_csv_text(std::string& out, std::string_view text);
+
+// One result on its way into both files; reused for the next one.
+class ResultText {
+ public:
+  void clear();
+  // The members of a packed map. `done` of a result is left out when `skip_done`: whether a trial ends
+  // is not only the user's business. Throws Error (kProtocol) as append_packed_json does.
+  void add_members(std::string_view packed, bool skip_done);
+  // A field, unless the members had a key of that name.
+  void add(ResultField field, std::int64_t value);
+  void add(ResultField field, double value);
+  void add(ResultField field, bool value);
+  void add(ResultField field, std::string_view value);
+
+  std::string_view json() const { return json_; }  // the members, without braces
+  std::size_t cells() const { return cells_.size(); }
+  std::string_view path(std::size_t cell) const;   // "loss/train"
+  std::string_view text(std::size_t cell) const;   // as it stands in a CSV row
+
+ private:
+  struct Cell {
+    std::uint32_t path, text, end;  // offsets in text_
+  };
+
+  bool open(ResultField field);
+  void members(PackReader& in, int depth, bool skip_done);
+  void leaf(PackReader& in);
+  void begin_cell(std::string_view key);
+  void end_cell_as_json(std::size_t json_from);
+
+  std::string json_;
+  std::string text_;
+  std::string prefix_;  // "loss/" while its members are read
+  std::vector<Cell> cells_;
+  std::uint32_t seen_ = 0;  // result fields, by bit
+};
+
+}  // namespace tune

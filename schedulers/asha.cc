@@ -32,7 +32,8 @@ void check(const AshaOptions& options) {
               static_cast<double>(kMaxRungs),
           "reduction_factor", options.reduction_factor, "large enough for fewer than 10000 rungs");
   if (options.time_attr.empty()) {
-    throw Error(ErrorCode::kBadInput, "scheduler asha: time_attr is empty: name a key of the result");
+    throw Error(ErrorCode::kBadInput,
+                "scheduler asha: time_attr is empty: name a key of the result");
   }
 }
 

@@ -19,16 +19,16 @@ enum class AshaRule : std::uint8_t {
 };
 
 struct AshaOptions {
-  double max_t = 100;                   // in units of time_attr; > 0
-  double grace_period = 1;              // the first rung of bracket 0; 0 < grace_period <= max_t
-  double reduction_factor = 4;          // > 1, may be fractional
-  int brackets = 1;                     // >= 1
+  double max_t = 100;           // in units of time_attr; > 0
+  double grace_period = 1;      // the first rung of bracket 0; 0 < grace_period <= max_t
+  double reduction_factor = 4;  // > 1, may be fractional
+  int brackets = 1;             // >= 1
   std::string time_attr = "training_iteration";
-  std::string metric = {};              // empty: the experiment's
-  std::optional<Mode> mode = {};        // empty: the experiment's
-  bool stop_last_trials = true;         // stop at max_t
+  std::string metric = {};        // empty: the experiment's
+  std::optional<Mode> mode = {};  // empty: the experiment's
+  bool stop_last_trials = true;   // stop at max_t
   AshaRule rule = AshaRule::kRay;
-  int min_rung_size = 1;                // values a rung must hold before it stops anyone
+  int min_rung_size = 1;  // values a rung must hold before it stops anyone
 };
 
 // Throws Error (kBadInput) naming the parameter and its value when one is out of range.

@@ -149,16 +149,17 @@ std::vector<std::string> AshaScheduler::status_lines() const {
     std::string line = "Bracket:";
     for (auto rung = rungs.rbegin(); rung != rungs.rend(); ++rung) {
       const std::optional<double> cut_off = rung->cut_off();
-      line += fmt::format("{} Iter {:.3f}: {}", rung == rungs.rbegin() ? "" : " |",
-                          rung->milestone(),
-                          cut_off ? fmt::format("{:.6g}", signed_value(*cut_off)) : "None");
+      line +=
+          fmt::format("{} Iter {:.3f}: {}", rung == rungs.rbegin() ? "" : " |", rung->milestone(),
+                      cut_off ? fmt::format("{:.6g}", signed_value(*cut_off)) : "None");
     }
     lines.push_back(std::move(line));
   }
   return lines;
 }
 
-// ---- State ----------------------------------------------------------------------------------------
+// ---- State
+// ----------------------------------------------------------------------------------------
 
 namespace {
 
@@ -166,7 +167,9 @@ struct RungState {
   std::vector<double> low;
   std::vector<double> high;
   template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.low, s.high); }
+  static void fields(Self& s, F& f) {
+    f(s.low, s.high);
+  }
 };
 
 struct SavedState {
@@ -175,7 +178,9 @@ struct SavedState {
   std::vector<std::uint32_t> recorded;
   std::vector<std::vector<RungState>> rungs;
   template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.stopped, s.brackets, s.recorded, s.rungs); }
+  static void fields(Self& s, F& f) {
+    f(s.stopped, s.brackets, s.recorded, s.rungs);
+  }
 };
 
 }  // namespace
@@ -199,8 +204,8 @@ void AshaScheduler::restore(std::string_view bytes) {
   SavedState saved;
   decode(in, saved);
   in.expect_end();
-  bool fits = saved.rungs.size() == brackets_.size() &&
-              saved.brackets.size() == saved.recorded.size();
+  bool fits =
+      saved.rungs.size() == brackets_.size() && saved.brackets.size() == saved.recorded.size();
   for (std::size_t s = 0; fits && s < brackets_.size(); ++s) {
     fits = saved.rungs[s].size() == brackets_[s].size();
     for (std::size_t k = 0; fits && k < brackets_[s].size(); ++k) {
@@ -213,7 +218,8 @@ void AshaScheduler::restore(std::string_view bytes) {
     fits = saved.brackets[i] < brackets_.size() &&
            saved.recorded[i] <= brackets_[saved.brackets[i]].size();
   }
-  if (!fits) detail::bad_message("scheduler state of brackets", saved.rungs.size(), brackets_.size());
+  if (!fits)
+    detail::bad_message("scheduler state of brackets", saved.rungs.size(), brackets_.size());
   stopped_ = saved.stopped;
   trials_.clear();
   for (std::size_t i = 0; i < saved.brackets.size(); ++i) {

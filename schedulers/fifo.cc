@@ -6,7 +6,9 @@ std::vector<std::string> FifoScheduler::status_lines() const {
   return {"Using FIFO scheduling algorithm."};
 }
 
-std::string FifoScheduler::save() const { return encoded(std::string("fifo")); }
+std::string FifoScheduler::save() const {
+  return encoded(std::string("fifo"));
+}
 
 void FifoScheduler::restore(std::string_view state) {
   if (decoded<std::string>(state) != "fifo") {

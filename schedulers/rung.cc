@@ -15,7 +15,9 @@ bool is_worse(double a, double b) {
 
 namespace {
 
-bool is_better(double a, double b) { return is_worse(b, a); }
+bool is_better(double a, double b) {
+  return is_worse(b, a);
+}
 
 }  // namespace
 
@@ -28,7 +30,8 @@ CutOffPosition::CutOffPosition(AshaRule rule, double factor) : rule_(rule) {
   int shift = 53 - exponent;
   while (shift > 0 && mantissa % 2 == 0) mantissa /= 2, --shift;
   // Factors of 2^53 and more keep one value of any rung: the largest scale serves as well.
-  factor_ = shift >= 0 ? mantissa : (static_cast<unsigned __int128>(mantissa) << std::min(-shift, 60));
+  factor_ =
+      shift >= 0 ? mantissa : (static_cast<unsigned __int128>(mantissa) << std::min(-shift, 60));
   scale_ = static_cast<unsigned __int128>(1) << std::max(shift, 0);
 }
 

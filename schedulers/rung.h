@@ -1,7 +1,8 @@
 // Rung: the values recorded at one milestone, with one order statistic kept up to date. Pure.
 //
-// Two heaps meet at the wanted position, so adding a value costs O(log n) and reading the cut-off O(1).
-// Values are kept so that larger is better (callers negate under mode min); NaN is the worst value.
+// Two heaps meet at the wanted position, so adding a value costs O(log n) and reading the cut-off
+// O(1). Values are kept so that larger is better (callers negate under mode min); NaN is the worst
+// value.
 #pragma once
 
 #include <cstdint>
@@ -38,11 +39,11 @@ class Rung {
   double milestone() const { return milestone_; }
   std::size_t size() const { return low_.size() + high_.size(); }
   void add(double value);
-  // Rule ray: the interpolated percentile. Rule top: the worst value among those that go on. Nothing
-  // while the rung is empty. NaN when the position falls on one.
+  // Rule ray: the interpolated percentile. Rule top: the worst value among those that go on.
+  // Nothing while the rung is empty. NaN when the position falls on one.
   std::optional<double> cut_off() const;
 
-  const std::vector<double>& low() const { return low_; }    // heaps, for saving
+  const std::vector<double>& low() const { return low_; }  // heaps, for saving
   const std::vector<double>& high() const { return high_; }
   void restore(std::vector<double> low, std::vector<double> high);
 

@@ -79,8 +79,8 @@ SchedulerSpec scheduler_from_config(const std::string& name, const Config& param
     check_keys("fifo", parameters, {});
     return fifo();
   }
-  throw Error(ErrorCode::kBadInput, fmt::format("there is no scheduler '{}': {}", name,
-                                                suggestion(name, kSchedulers)));
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("there is no scheduler '{}': {}", name, suggestion(name, kSchedulers)));
 }
 
 }  // namespace tune

@@ -93,8 +93,8 @@ class TrialScheduler {
   // Lines of the status block ("Using AsyncHyperBand: num_stopped=3").
   virtual std::vector<std::string> status_lines() const = 0;
 
-  virtual std::string save() const = 0;               // MessagePack
-  virtual void restore(std::string_view state) = 0;   // Error (kProtocol) when it is not its own
+  virtual std::string save() const = 0;              // MessagePack
+  virtual void restore(std::string_view state) = 0;  // Error (kProtocol) when it is not its own
 };
 
 }  // namespace tune

@@ -53,7 +53,9 @@ void Placer::add_node(AgentNumber agent, const NodeResources& resources) {
   nodes_.emplace(agent, empty_node(resources));
 }
 
-void Placer::remove_node(AgentNumber agent) { nodes_.erase(agent); }
+void Placer::remove_node(AgentNumber agent) {
+  nodes_.erase(agent);
+}
 
 std::optional<Placement> Placer::place(const ResourceRequest& request) {
   for (auto& [agent, node] : nodes_) {

@@ -1,0 +1,53 @@
+// Grid and random search mixed: the searcher behind tune::basic_variant. Trial k's draws depend on the
+// seed and k alone; a suggestion costs the same whatever the size of the grid.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tune/searcher.h"
+
+namespace tune {
+
+class BasicVariantSearcher : public Searcher {
+ public:
+  explicit BasicVariantSearcher(BasicVariantOptions options) : options_(options) {}
+
+  void configure(const SearcherSetup& setup) override;
+  void set_num_samples(std::int64_t num_samples) override { num_samples_ = num_samples; }
+  std::optional<std::uint64_t> total() const override;
+  std::optional<Config> suggest(TrialNumber trial) override;
+  std::string save() const override;
+  void restore(std::string_view state) override;
+
+ private:
+  struct Grid {
+    std::string path;
+    std::vector<Value> values;
+  };
+  // Where a trial stands: its sample, and the cell of the sample's grid.
+  struct Cell {
+    std::uint64_t sample = 0;
+    std::uint64_t index = 0;
+  };
+  const Config* preset_of(std::uint64_t sample) const;
+  std::uint64_t cells_of(std::uint64_t sample) const;
+  std::optional<Cell> cell_of(std::uint64_t trial) const;
+  void check_presets() const;
+
+  BasicVariantOptions options_;
+  SearchSpace space_;
+  std::int64_t num_samples_ = 1;
+  std::uint64_t seed_ = 0;
+  std::vector<Config> presets_;
+  std::vector<Grid> grids_;                   // sorted by path
+  std::vector<std::uint64_t> preset_begins_;  // first trial of preset i, and of the sample after all
+};
+
+// "3_lr=0.00032,momentum=0.3078": the counter and the searched parameters, floats with up to 6
+// significant digits.
+std::string experiment_tag(TrialNumber trial, const SearchSpace& space, const Config& config);
+
+}  // namespace tune

@@ -145,7 +145,8 @@ void AgentMachine::request_workers() {
   for (auto& [worker, asked] : requests_) {
     if (std::exchange(asked, true)) continue;
     const Place place = workers_.at(worker);
-    const bool rendezvous = place.rank == 0 && attempts_.at(place.attempt).launch.ranks > 1;
+    const bool leads = place.rank == 0 && attempts_.at(place.attempt).launch.ranks > 1;
+    const auto rendezvous = leads ? std::optional(place.attempt) : std::nullopt;
     act(SpawnWorker{worker, experiment_->trainable, rendezvous});
   }
 }

@@ -37,7 +37,8 @@ struct TellWorker {
 struct SpawnWorker {  // ask the zygote for it, with a fresh socket pair
   WorkerId worker;
   std::string trainable;
-  bool rendezvous;  // it is rank 0 of a group
+  // Set for rank 0 of a group: the attempt_key whose rendezvous socket goes with it.
+  std::optional<std::uint64_t> rendezvous;
 };
 struct SignalWorker {  // the worker's whole process group
   std::uint32_t pid;

@@ -1,0 +1,396 @@
+#include "core/agent/agent.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "core/agent/agent_machine.h"
+#include "core/agent/checkpoint_files.h"
+#include "core/agent/worker_socket.h"
+#include "core/agent/zygote_process.h"
+#include "core/error.h"
+#include "core/platform/files.h"
+#include "core/platform/system_clock.h"
+#include "core/platform/transport.h"
+
+namespace tune {
+namespace {
+
+static_assert(AgentMachine::kCreditBytes == kAgentCreditBytes);
+
+constexpr AgentTime kHeartbeat = std::chrono::milliseconds(500);  // the longest sleep
+constexpr AgentTime kFarewell = std::chrono::seconds(5);          // for the last acknowledgement
+
+std::vector<GpuInfo> gpu_infos(const NodeResources& resources) {
+  std::vector<GpuInfo> gpus;
+  for (const Gpu& gpu : resources.gpus) gpus.push_back({gpu.device, gpu.name, gpu.memory_bytes});
+  return gpus;
+}
+
+NodeFacts node_facts(const AgentOptions& options) {
+  return {gpu_infos(options.resources), options.runtime_directory + "/once",
+          static_cast<std::uint32_t>(::getpid())};
+}
+
+FileDescriptor watch_children() {
+  sigset_t children;
+  sigemptyset(&children);
+  sigaddset(&children, SIGCHLD);
+  ::sigprocmask(SIG_BLOCK, &children, nullptr);
+  return FileDescriptor(::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+struct Reaped {
+  pid_t pid;
+  int status;
+};
+
+// Every child that has ended. What its processes left behind in its group dies with it; its number
+// is not free for others until it is reaped.
+std::vector<Reaped> reap(pid_t zygote) {
+  std::vector<Reaped> all;
+  for (;;) {
+    siginfo_t info{};
+    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return all;
+    if (info.si_pid != zygote) ::kill(-info.si_pid, SIGKILL);
+    int status = 0;
+    ::waitpid(info.si_pid, &status, 0);
+    all.push_back({info.si_pid, status});
+  }
+}
+
+ProcessEnd process_end(int status) {
+  const bool signalled = WIFSIGNALED(status);
+  return {signalled, signalled ? WTERMSIG(status) : WEXITSTATUS(status), describe_exit(status)};
+}
+
+// The edge around AgentMachine: descriptors in, actions out.
+class Agent {
+ public:
+  explicit Agent(const AgentOptions& options)
+      : options_(options), machine_(node_facts(options), !options.zygote_command.empty()) {
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (options_.zygote) {
+      zygote_.fork(options_.zygote, {options_.driver_alive_fd});
+    } else {
+      execute_zygote();
+    }
+    children_ = watch_children();
+    workers_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+    endpoint_.emplace(options_.driver_address, fmt::format("{}-{}", options_.hostname, ::getpid()));
+    say_hello();
+  }
+
+  int run() {
+    while (!machine_.is_over()) turn();
+    say_farewell();
+    return 0;
+  }
+
+ private:
+  void turn();
+  void say_hello();
+  void say_farewell();
+  AgentTime sleep_time() const;
+  void execute_zygote();
+  void take_ended_children();
+  void take_zygote_messages();
+  void take_commands();
+  void read_workers();
+  void read_events(WorkerId worker, WorkerSocket& socket);
+  void watch(WorkerId worker, const WorkerSocket& socket);
+  void perform();
+
+  void act(TellDriver& action) { endpoint_->send(action.event); }
+  void act(TellWorker& action);
+  void act(SpawnWorker& action);
+  void act(SignalWorker& action);
+  void act(PromoteCheckpoint& action);
+  void act(ForgetWorker& action) { workers_.erase(action.worker); }
+  void act(ConcludeAttempt& action);
+  void act(StartZygote&) { execute_zygote(); }
+  void act(EndZygote&) { zygote_.end(); }
+
+  std::filesystem::path trial_directory(TrialNumber trial) const {
+    return std::filesystem::path(experiment_.experiment_directory) /
+           trial_id(experiment_.experiment_id, trial);
+  }
+
+  struct Worker {
+    explicit Worker(FileDescriptor socket) : socket(std::move(socket)) {}
+    WorkerSocket socket;
+    bool readable = true;  // nothing wrong with it yet
+  };
+
+  const AgentOptions& options_;
+  SystemClock clock_;
+  AgentTime now_{};
+  AgentMachine machine_;
+  ZygoteProcess zygote_;
+  FileDescriptor children_;
+  FileDescriptor workers_epoll_;
+  std::optional<AgentEndpoint> endpoint_;
+  bool driver_gone_ = false;
+  SetupExperiment experiment_;
+  std::map<WorkerId, Worker> workers_;
+  std::map<std::uint64_t, int> ports_;  // of rendezvous sockets, by attempt_key
+  std::vector<AgentAction> actions_;
+};
+
+// ---- The loop -----------------------------------------------------------------------------------
+
+void Agent::turn() {
+  const short control_events = zygote_.has_backlog() ? POLLIN | POLLOUT : POLLIN;
+  std::array<pollfd, 5> watched{{
+      {children_.get(), POLLIN, 0},
+      {zygote_.control(), control_events, 0},
+      {driver_gone_ ? -1 : options_.driver_alive_fd, POLLIN, 0},
+      {endpoint_->descriptor(), POLLIN, 0},
+      {machine_.reading() ? workers_epoll_.get() : -1, POLLIN, 0},
+  }};
+  const auto sleep = std::chrono::ceil<std::chrono::milliseconds>(sleep_time());
+  ::poll(watched.data(), watched.size(), static_cast<int>(sleep.count()));
+  now_ = clock_.monotonic();
+  if (watched[0].revents != 0) take_ended_children();
+  if (watched[1].revents != 0) take_zygote_messages();
+  if (watched[2].revents != 0) {
+    driver_gone_ = true;
+    machine_.on_driver_gone(now_);
+    perform();
+  }
+  if (watched[3].revents != 0) take_commands();
+  if (watched[4].revents != 0) read_workers();
+  machine_.on_time(now_);
+  perform();
+  zygote_.flush();
+  endpoint_->flush(now_);
+  machine_.on_backlog(now_, endpoint_->unacknowledged_bytes());
+}
+
+AgentTime Agent::sleep_time() const {
+  const auto deadline = machine_.next_deadline();
+  if (!deadline) return kHeartbeat;
+  return std::clamp(*deadline - clock_.monotonic(), AgentTime::zero(), kHeartbeat);
+}
+
+void Agent::say_hello() {
+  AgentHello hello;
+  hello.hostname = options_.hostname;
+  hello.ip = options_.ip;
+  hello.pid = static_cast<std::uint32_t>(::getpid());
+  hello.cpu_units = options_.resources.cpu_units;
+  hello.memory_bytes = options_.resources.memory_bytes;
+  hello.gpus = gpu_infos(options_.resources);
+  hello.live = machine_.live();
+  endpoint_->send(hello);
+}
+
+// The last events reach the driver, if there is one.
+void Agent::say_farewell() {
+  const AgentTime end = clock_.monotonic() + kFarewell;
+  while (!driver_gone_ && endpoint_->unacknowledged_bytes() > 0 && clock_.monotonic() < end) {
+    endpoint_->flush(clock_.monotonic());
+    std::array<pollfd, 2> watched{
+        {{options_.driver_alive_fd, POLLIN, 0}, {endpoint_->descriptor(), POLLIN, 0}}};
+    ::poll(watched.data(), watched.size(), 100);
+    driver_gone_ = watched[0].revents != 0;
+    endpoint_->receive();
+  }
+}
+
+// ---- What comes in ------------------------------------------------------------------------------
+
+// In this order: who was forked before it died is known by then, and what it said is heard.
+void Agent::take_ended_children() {
+  std::array<signalfd_siginfo, 16> told;
+  while (::read(children_.get(), told.data(), sizeof told) > 0) {
+  }
+  const std::vector<Reaped> all = reap(zygote_.pid());
+  take_zygote_messages();
+  for (const Reaped& child : all) {
+    if (child.pid == zygote_.pid()) {
+      zygote_.reaped(child.status);
+      take_zygote_messages();
+      continue;
+    }
+    const WorkerId id = machine_.worker_of(static_cast<std::uint32_t>(child.pid));
+    if (const auto worker = workers_.find(id); worker != workers_.end()) {
+      WorkerSocket& socket = worker->second.socket;
+      while (worker->second.readable && socket.read() == WorkerSocket::Read::kData) {
+        read_events(id, socket);
+      }
+    }
+    machine_.on_exit(now_, static_cast<std::uint32_t>(child.pid), process_end(child.status));
+    perform();
+  }
+}
+
+void Agent::take_zygote_messages() {
+  zygote_.flush();
+  for (ZygoteMessage& message : zygote_.receive()) {
+    machine_.on_zygote(now_, std::move(message));
+    perform();
+  }
+  if (const auto how = zygote_.take_end()) {
+    machine_.on_zygote_died(now_, *how);
+    perform();
+  }
+}
+
+void Agent::take_commands() {
+  for (Command& command : endpoint_->receive()) {
+    if (const auto* setup = std::get_if<SetupExperiment>(&command)) experiment_ = *setup;
+    machine_.on_command(now_, std::move(command));
+    perform();
+  }
+}
+
+void Agent::read_workers() {
+  std::array<epoll_event, 64> ready;
+  const int count = ::epoll_wait(workers_epoll_.get(), ready.data(), ready.size(), 0);
+  for (int i = 0; i < count; ++i) {
+    const WorkerId id = ready[i].data.u64;
+    const auto found = workers_.find(id);
+    if (found == workers_.end()) continue;
+    WorkerSocket& socket = found->second.socket;
+    if ((ready[i].events & EPOLLOUT) != 0) {
+      socket.flush();
+      if (!socket.has_backlog()) watch(id, socket);
+    }
+    if ((ready[i].events & ~EPOLLOUT) == 0) continue;
+    if (socket.read() == WorkerSocket::Read::kEnd) {  // its process ends as well, or has ended
+      ::epoll_ctl(workers_epoll_.get(), EPOLL_CTL_DEL, socket.descriptor(), nullptr);
+    } else {
+      read_events(id, socket);
+    }
+  }
+}
+
+void Agent::read_events(WorkerId id, WorkerSocket& socket) {
+  try {
+    while (auto event = socket.next()) {
+      machine_.on_worker(now_, id, std::move(*event));
+      perform();
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kProtocol) throw;
+    workers_.at(id).readable = false;
+    ::epoll_ctl(workers_epoll_.get(), EPOLL_CTL_DEL, socket.descriptor(), nullptr);
+    machine_.on_worker_garbled(now_, id, error.what());
+    perform();
+  }
+}
+
+// ---- What is to be done -------------------------------------------------------------------------
+
+void Agent::perform() {
+  for (machine_.take_actions(actions_); !actions_.empty(); machine_.take_actions(actions_)) {
+    for (AgentAction& action : actions_) {
+      std::visit([this](auto& one) { act(one); }, action);
+    }
+  }
+}
+
+void Agent::execute_zygote() {
+  try {
+    zygote_.execute({options_.zygote_command, options_.zygote_environment, options_.zygote_log,
+                     options_.lock_fd});
+  } catch (const Error& error) {
+    ZygoteReady failed;
+    failed.error = error.what();
+    machine_.on_zygote(now_, std::move(failed));
+    machine_.on_zygote_died(now_, "never started");
+  }
+}
+
+void Agent::watch(WorkerId worker, const WorkerSocket& socket) {
+  epoll_event watched{};
+  watched.events = socket.has_backlog() ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  watched.data.u64 = worker;
+  if (::epoll_ctl(workers_epoll_.get(), EPOLL_CTL_MOD, socket.descriptor(), &watched) != 0) {
+    ::epoll_ctl(workers_epoll_.get(), EPOLL_CTL_ADD, socket.descriptor(), &watched);
+  }
+}
+
+void Agent::act(TellWorker& action) {
+  const auto worker = workers_.find(action.worker);
+  if (worker == workers_.end()) return;
+  if (auto* start = std::get_if<StartWorker>(&action.command)) {
+    const auto port = ports_.find(attempt_key(start->launch.trial, start->launch.attempt));
+    if (port != ports_.end()) {
+      start->environment["MASTER_ADDR"] = "127.0.0.1";
+      start->environment["MASTER_PORT"] = std::to_string(port->second);
+    }
+  }
+  WorkerSocket& socket = worker->second.socket;
+  socket.send(action.command);
+  if (socket.has_backlog()) watch(action.worker, socket);
+}
+
+void Agent::act(SpawnWorker& action) {
+  try {
+    Rendezvous listening;
+    if (action.rendezvous) {
+      listening = listen_for_group();
+      ports_[*action.rendezvous] = listening.port;
+    }
+    WorkerSocketPair pair = worker_socket_pair();
+    workers_.erase(action.worker);  // asked for again after a zygote's death
+    const auto [worker, added] = workers_.emplace(action.worker, std::move(pair.agent));
+    watch(action.worker, worker->second.socket);
+    zygote_.request({action.worker, action.trainable}, std::move(pair.worker),
+                    std::move(listening.socket));
+  } catch (const Error& error) {
+    machine_.on_zygote(now_, Spawned{action.worker, 0, error.what()});
+  }
+}
+
+void Agent::act(SignalWorker& action) {
+  const auto pid = static_cast<pid_t>(action.pid);
+  if (::kill(-pid, action.signal) != 0) ::kill(pid, action.signal);  // not its group's leader yet
+}
+
+void Agent::act(PromoteCheckpoint& action) {
+  std::string error;
+  try {
+    promote_checkpoint(trial_directory(action.saved.trial), action.saved);
+  } catch (const Error& failure) {
+    error = failure.what();
+  }
+  machine_.on_promoted(now_, action.saved, error);
+}
+
+void Agent::act(ConcludeAttempt& action) {
+  AttemptEnded& ended = action.ended;
+  const auto directory = trial_directory(ended.trial);
+  const bool clean = ended.outcome == Outcome::kCompleted || ended.outcome == Outcome::kStopped ||
+                     ended.outcome == Outcome::kPaused;
+  if (!clean) remove_half_written(directory, ended.attempt);
+  if (is_failure(ended.outcome)) {
+    ended.stderr_tail = tail_lines(directory / rank_file_name("stderr", ended.rank),
+                                   kStderrTailLines, kStderrTailBytes);
+  }
+  ports_.erase(attempt_key(ended.trial, ended.attempt));
+  endpoint_->send(std::move(ended));
+}
+
+}  // namespace
+
+int run_agent(const AgentOptions& options) {
+  ::setsid();  // fails when it leads a session already
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_IGN);
+  return Agent(options).run();
+}
+
+}  // namespace tune

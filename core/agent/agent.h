@@ -1,0 +1,36 @@
+// The node agent: owns a node's workers from their launch to their reaping and relays what they say
+// to the driver. One process per node, one thread of its own.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/resources.h"
+
+namespace tune {
+
+struct AgentOptions {
+  std::string driver_address;     // "ipc:///path"
+  int driver_alive_fd = -1;       // its end means that the driver is gone: everything ends
+  std::string runtime_directory;  // of this run: locks of once_per_node
+  NodeResources resources;
+  std::string hostname;
+  std::string ip;
+  // Forked first of all; runs the trainables of this program and never returns. Empty: the command.
+  std::function<void(int control_socket)> zygote;
+  // Executed instead, or when the first zygote has died. "{control}" becomes the descriptor's
+  // number.
+  std::vector<std::string> zygote_command;
+  std::map<std::string, std::string> zygote_environment;
+  std::string zygote_log;  // stdout and stderr of an executed zygote; appended to
+  int lock_fd = -1;        // inherited by zygote and workers, never closed
+};
+
+// Runs until the driver says so or is gone and every worker is reaped. Call it in a process without
+// threads, of its own: it changes signal handling, makes itself a subreaper and leads a session.
+// Returns the exit code. Throws Error (kProcess) when it cannot start.
+int run_agent(const AgentOptions& options);
+
+}  // namespace tune

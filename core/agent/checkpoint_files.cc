@@ -1,0 +1,47 @@
+#include "core/agent/checkpoint_files.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#include <cerrno>
+#include <string>
+
+#include "core/ids.h"
+#include "core/platform/files.h"
+#include "core/spawn.h"
+
+namespace tune {
+
+namespace fs = std::filesystem;
+
+void promote_checkpoint(const fs::path& trial_directory, const CheckpointSaved& saved) {
+  const fs::path fresh =
+      trial_directory / temporary_checkpoint_name(saved.iteration, saved.attempt);
+  const fs::path final = trial_directory / checkpoint_name(saved.iteration);
+  if (::rename(fresh.c_str(), final.c_str()) != 0) {
+    if (errno != ENOTEMPTY && errno != EEXIST) throw file_error("renaming", fresh, errno);
+    // Swapped, so that a whole checkpoint stands there all the time; where the file system cannot,
+    // the old one goes first.
+    std::error_code ignored;
+    if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, final.c_str(), RENAME_EXCHANGE) == 0) {
+      fs::remove_all(fresh, ignored);
+    } else {
+      fs::remove_all(final, ignored);
+      if (::rename(fresh.c_str(), final.c_str()) != 0) throw file_error("renaming", fresh, errno);
+    }
+  }
+  flush_path(trial_directory);
+}
+
+void remove_half_written(const fs::path& trial_directory, AttemptNumber attempt) {
+  const std::string ending = ".tmp-" + std::to_string(attempt.value);
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(trial_directory, ignored)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with(".checkpoint_") && name.ends_with(ending)) {
+      fs::remove_all(entry.path(), ignored);
+    }
+  }
+}
+
+}  // namespace tune

@@ -1,0 +1,164 @@
+#include "core/agent/zygote_process.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/messages.h"
+#include "core/platform/files.h"
+
+namespace tune {
+namespace {
+
+struct Ends {
+  FileDescriptor agent;
+  FileDescriptor zygote;
+};
+
+Ends control_pair() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw Error(ErrorCode::kProcess, fmt::format("starting the process that loads the trainables: "
+                                                 "socketpair: {}",
+                                                 std::strerror(errno)));
+  }
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+}  // namespace
+
+void ZygoteProcess::fork(const std::function<void(int)>& main,
+                         const std::vector<int>& close_in_child) {
+  Ends ends = control_pair();
+  const pid_t pid = ::fork();
+  if (pid < 0) {
+    throw Error(ErrorCode::kProcess, fmt::format("starting the process that forks the trials: {}",
+                                                 std::strerror(errno)));
+  }
+  if (pid == 0) {
+    ends.agent.reset();
+    for (const int descriptor : close_in_child) ::close(descriptor);
+    main(ends.zygote.release());
+    ::_exit(0);
+  }
+  control_ = std::move(ends.agent);
+  pid_ = pid;
+}
+
+void ZygoteProcess::execute(const Program& program) {
+  Ends ends = control_pair();
+  SpawnOptions options;
+  options.command = program.command;
+  for (std::string& word : options.command) {
+    if (word == "{control}") word = std::to_string(ends.zygote.get());
+  }
+  options.environment = program.environment;
+  options.keep = {ends.zygote.get()};
+  if (program.lock_fd >= 0) options.keep.push_back(program.lock_fd);
+  options.death_signal = SIGKILL;
+
+  FileDescriptor log;
+  if (!program.log.empty()) {
+    log.reset(::open(program.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    if (!log.is_open()) throw file_error("opening", program.log, errno);
+    std::error_code ignored;
+    log_ = program.log;
+    log_start_ = std::filesystem::file_size(log_, ignored);
+    options.output = log.get();
+  }
+  pid_ = spawn(options);
+  status_.reset();
+  control_ = std::move(ends.agent);
+}
+
+void ZygoteProcess::request(const SpawnRequest& request, FileDescriptor socket,
+                            FileDescriptor rendezvous) {
+  requests_.push_back({encoded(request), std::move(socket), std::move(rendezvous)});
+}
+
+void ZygoteProcess::flush() {
+  while (control_.is_open() && !requests_.empty() && send(requests_.front())) requests_.pop_front();
+}
+
+// False: not now.
+bool ZygoteProcess::send(const Request& request) {
+  iovec part{const_cast<char*>(request.packet.data()), request.packet.size()};
+  const std::array<int, 2> descriptors{request.socket.get(), request.rendezvous.get()};
+  const std::size_t bytes = sizeof(int) * (request.rendezvous.is_open() ? 2 : 1);
+  alignas(cmsghdr) char ancillary[CMSG_SPACE(sizeof descriptors)] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = ancillary;
+  message.msg_controllen = CMSG_SPACE(bytes);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(bytes);
+  std::memcpy(CMSG_DATA(header), descriptors.data(), bytes);
+  ssize_t sent = 0;
+  do {
+    sent = ::sendmsg(control_.get(), &message, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  // Any other error means that it is dead: its end will be noticed and the worker asked for again.
+  return sent >= 0 ||
+         (errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS && errno != ETOOMANYREFS);
+}
+
+std::vector<ZygoteMessage> ZygoteProcess::receive() {
+  std::vector<ZygoteMessage> messages;
+  std::array<char, kMaxSpawnPacketBytes> bytes;
+  while (control_.is_open()) {
+    const ssize_t count = ::recv(control_.get(), bytes.data(), bytes.size(), 0);
+    if (count > 0) {
+      messages.push_back(decoded<ZygoteMessage>({bytes.data(), static_cast<std::size_t>(count)}));
+    } else if (count < 0 && errno == EINTR) {
+      continue;
+    } else if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      break;
+    } else {
+      control_.reset();
+      requests_.clear();
+    }
+  }
+  return messages;
+}
+
+void ZygoteProcess::end() {
+  control_.reset();
+  requests_.clear();
+  if (pid_ > 0) ::kill(pid_, SIGKILL);
+}
+
+void ZygoteProcess::reaped(int wait_status) {
+  status_ = wait_status;
+  pid_ = -1;
+}
+
+std::optional<std::string> ZygoteProcess::take_end() {
+  if (!status_ || control_.is_open()) return std::nullopt;
+  const std::string how = describe_exit(*status_);
+  status_.reset();
+  return how + printed();
+}
+
+std::string ZygoteProcess::printed() const {
+  if (log_.empty()) return {};
+  std::error_code unreadable;
+  const std::size_t size = std::filesystem::file_size(log_, unreadable);
+  if (unreadable || size <= log_start_) return {};
+  const std::size_t bytes = std::min(kStderrTailBytes, size - log_start_);
+  return "; it printed:\n" + tail_lines(log_, kStderrTailLines, bytes);
+}
+
+}  // namespace tune

@@ -34,12 +34,11 @@ void Columns::arrange() {
   for (std::string& name : names) add(std::move(name));
 }
 
-void Columns::append_header(std::string& out) const {
+void Columns::append_header(std::string& out, std::string_view prefix) const {
   for (std::size_t column = 0; column < size(); ++column) {
     if (column > 0) out += ',';
-    append_csv_text(out, names_[column]);
+    append_csv_text(out, std::string(prefix) + names_[column]);
   }
-  out += '\n';
 }
 
 bool Columns::append_row(std::string& out, const ResultText& result) {
@@ -59,7 +58,6 @@ bool Columns::append_row(std::string& out, const ResultText& result) {
     if (column > 0) out += ',';
     if (row_[column] >= 0) out += result.text(static_cast<std::size_t>(row_[column]));
   }
-  out += '\n';
   return true;
 }
 

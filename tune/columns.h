@@ -30,8 +30,9 @@ class Columns {
   // Moves the result fields to the front. Once, before rows are written.
   void arrange();
 
-  void append_header(std::string& out) const;  // one line
-  // One line for a result; false, and nothing appended, when it has a cell without column.
+  // Names in one row, each after `prefix`; rows without their line's end.
+  void append_header(std::string& out, std::string_view prefix = {}) const;
+  // A result as a row; false, and nothing appended, when it has a cell without column.
   bool append_row(std::string& out, const ResultText& result);
 
  private:

@@ -130,8 +130,8 @@ void FileLogger::on(const TrialAdded& added, WallTime) {
 void FileLogger::on(const ResultRecorded& recorded, WallTime wall) {
   Open& trial = open(recorded.trial);
   text_.clear();
-  try {
-    text_.add_members(recorded.report.result.bytes, true);
+  try {  // whether the trial is done is not only the user's business
+    text_.add_members(recorded.report.result.bytes, ResultField::kDone);
   } catch (const Error&) {
     text_.clear();  // damaged by its worker: that there was a result still counts
   }

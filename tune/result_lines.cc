@@ -40,19 +40,31 @@ void read_chunk(int descriptor, std::size_t offset, const fs::path& file, std::s
   chunk.resize(static_cast<std::size_t>(count));
 }
 
-void turn_back(Value& value) {
+enum class Null { kIsNan, kStays };
+
+void turn_back(Value& value, Null null) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (value.is_null()) {
-    value = std::numeric_limits<double>::quiet_NaN();
+    if (null == Null::kIsNan) value = std::numeric_limits<double>::quiet_NaN();
   } else if (value.is_string() && value.string() == "inf") {
     value = kInfinity;
   } else if (value.is_string() && value.string() == "-inf") {
     value = -kInfinity;
   } else if (value.is_list()) {
-    for (Value& item : value.list()) turn_back(item);
+    for (Value& item : value.list()) turn_back(item, null);
   } else if (value.is_map()) {
-    for (Member& member : value.map()) turn_back(member.value);
+    for (Member& member : value.map()) turn_back(member.value, null);
   }
+}
+
+Value read_object(std::string_view text, const std::string& where, Null null) {
+  Value value = parse_json(text, where);
+  if (!value.is_map()) {
+    throw Error(ErrorCode::kBadInput, fmt::format("reading {}: expected an object, found {}", where,
+                                                  type_name(value.type())));
+  }
+  turn_back(value, null);
+  return value;
 }
 
 }  // namespace
@@ -120,13 +132,11 @@ std::size_t offset_after_lines(const fs::path& file, std::size_t count) {
 }
 
 Result result_from_line(std::string_view line, const std::string& where) {
-  Value value = parse_json(line, where);
-  if (!value.is_map()) {
-    throw Error(ErrorCode::kBadInput, fmt::format("reading {}: expected an object, found {}", where,
-                                                  type_name(value.type())));
-  }
-  turn_back(value);
-  return Result(std::move(value));
+  return Result(read_object(line, where, Null::kIsNan));
+}
+
+Config config_from_json(std::string_view text, const std::string& where) {
+  return Config(read_object(text, where, Null::kStays));
 }
 
 }  // namespace tune

@@ -1,4 +1,4 @@
-// Reading result.json: one JSON object a line, line n is iteration n. A last line without its end was
+// Reading result.json and params.json. result.json: one JSON object a line, line n is iteration n. A last line without its end was
 // not written whole and does not count. Throws Error (kIo) when a file that is there cannot be read,
 // Error (kBadInput) naming file and line when a line is no JSON object.
 #pragma once
@@ -25,5 +25,7 @@ std::size_t offset_after_lines(const std::filesystem::path& file, std::size_t co
 
 // One line as the user reported it: null is NaN again, "inf" and "-inf" are infinite.
 Result result_from_line(std::string_view line, const std::string& where);
+// params.json: "inf" and "-inf" are infinite; null is what the user wrote.
+Config config_from_json(std::string_view text, const std::string& where);
 
 }  // namespace tune

@@ -195,19 +195,19 @@ std::string_view ResultText::text(std::size_t cell) const {
   return std::string_view(text_).substr(found.text, found.end - found.text);
 }
 
-void ResultText::add_members(std::string_view packed, bool skip_done) {
+void ResultText::add_members(std::string_view packed, std::optional<ResultField> skip) {
   PackReader in(packed);
-  members(in, 0, skip_done);
+  members(in, 0, skip);
   in.expect_end();
 }
 
-void ResultText::members(PackReader& in, int depth, bool skip_done) {
+void ResultText::members(PackReader& in, int depth, std::optional<ResultField> skip) {
   if (depth > kMaxNesting) nested_too_deeply();
   for (std::size_t left = in.map(); left > 0; --left) {
     const std::string_view key = in.text();
     if (depth == 0) {
       const std::size_t field = result_field_index(key);
-      if (skip_done && field == static_cast<std::size_t>(ResultField::kDone)) {
+      if (skip && field == static_cast<std::size_t>(*skip)) {
         in.skip();
         continue;
       }
@@ -221,7 +221,7 @@ void ResultText::members(PackReader& in, int depth, bool skip_done) {
       const std::size_t outer = prefix_.size();
       prefix_.append(key).append(1, '/');
       json_ += '{';
-      members(in, depth + 1, false);
+      members(in, depth + 1, {});
       json_ += '}';
       prefix_.resize(outer);
     } else {
@@ -238,7 +238,7 @@ void ResultText::leaf(PackReader& in) {
     case PackReader::Type::kNull:
       in.null();
       json_ += "null";
-      text_ += "nan";
+      text_ += null_text_;
       break;
     case PackReader::Type::kFloat: {
       const double value = in.number();

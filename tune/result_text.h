@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,10 +51,13 @@ void append_csv_text(std::string& out, std::string_view text);
 // One result on its way into both files; reused for the next one.
 class ResultText {
  public:
+  // What stands for null in CSV: a result's may have been NaN.
+  explicit ResultText(std::string_view null_text = "nan") : null_text_(null_text) {}
+
   void clear();
-  // The members of a packed map. `done` of a result is left out when `skip_done`: whether a trial ends
-  // is not only the user's business. Throws Error (kProtocol) as append_packed_json does.
-  void add_members(std::string_view packed, bool skip_done);
+  // The members of a packed map, but for the field to skip. Throws Error (kProtocol) as
+  // append_packed_json does.
+  void add_members(std::string_view packed, std::optional<ResultField> skip = {});
   // A field, unless the members had a key of that name.
   void add(ResultField field, std::int64_t value);
   void add(ResultField field, double value);
@@ -61,6 +65,7 @@ class ResultText {
   void add(ResultField field, std::string_view value);
 
   std::string_view json() const { return json_; }  // the members, without braces
+  void forget_json() { json_ = std::string(); }    // only cells are needed
   std::size_t cells() const { return cells_.size(); }
   std::string_view path(std::size_t cell) const;   // "loss/train"
   std::string_view text(std::size_t cell) const;   // as it stands in a CSV row
@@ -71,11 +76,12 @@ class ResultText {
   };
 
   bool open(ResultField field);
-  void members(PackReader& in, int depth, bool skip_done);
+  void members(PackReader& in, int depth, std::optional<ResultField> skip);
   void leaf(PackReader& in);
   void begin_cell(std::string_view key);
   void end_cell_as_json(std::size_t json_from);
 
+  std::string_view null_text_;  // of static life
   std::string json_;
   std::string text_;
   std::string prefix_;  // "loss/" while its members are read

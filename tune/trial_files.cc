@@ -61,7 +61,7 @@ void replace_file(const fs::path& file, const std::string& text) {
 
 void read_line(std::string_view line, const std::string& where, ResultText& result) {
   result.clear();
-  result.add_members(pack(parse_json(line, where)).bytes, false);
+  result.add_members(pack(parse_json(line, where)).bytes);
 }
 
 }  // namespace
@@ -74,8 +74,10 @@ void TrialFiles::append(const ResultText& result) {
     columns_->learn(result);
     columns_->arrange();
     columns_->append_header(csv_text_);
+    csv_text_ += '\n';
   }
   csv_is_stale_ = !columns_->append_row(csv_text_, result);
+  csv_text_ += '\n';
 }
 
 void TrialFiles::flush() {
@@ -110,8 +112,8 @@ void TrialFiles::rebuild() {
   each([&] { columns_->learn(result); });
   columns_->arrange();
   std::string text;
-  if (!columns_->empty()) columns_->append_header(text);
-  each([&] { columns_->append_row(text, result); });
+  if (!columns_->empty()) columns_->append_header(text), text += '\n';
+  each([&] { columns_->append_row(text, result), text += '\n'; });
   replace_file(csv_path(), text);
 }
 

@@ -23,7 +23,7 @@ struct Arguments {
   std::int64_t num_samples = 0;
   double cpus = 0;
   double gpus = 0;
-  std::uint64_t seed = 0;
+  std::string seed;
   std::vector<std::string> sets;
   bool resume = false;
   bool fresh = false;
@@ -56,16 +56,19 @@ void describe(CLI::App& app, const std::string& program, Arguments& arguments) {
 // One override for a search space: a constant, or a domain as YAML writes it.
 void override_space(const Override& override, SearchSpace& space,
                     std::vector<Complaint>& complaints) {
+  // As a key beside another: alone, {unifrom: [0, 1]} would be taken for a space of its own.
+  constexpr std::string_view kKey = "value";
   std::vector<SpaceComplaint> wrong;
-  SearchSpace node = search_space_from_value(override.value, wrong);
+  SearchSpace node = search_space_from_value(
+      Value{{std::string(kKey), override.value}, {"beside", nullptr}}, wrong);
   for (const SpaceComplaint& one : wrong) {
-    complaints.push_back({.path = join_path(override.path, one.path),
+    complaints.push_back({.path = override.path + one.path.substr(kKey.size()),
                           .message = one.message,
                           .option = override.option});
   }
   if (!wrong.empty()) return;
   try {
-    space.set(override.path.substr(override.path.find('/') + 1), std::move(node));
+    space.set(override.path.substr(override.path.find('/') + 1), *node.find(kKey));
   } catch (const Error& error) {
     complaints.push_back(
         {.path = override.path, .message = error.what(), .option = override.option});
@@ -98,7 +101,6 @@ void apply(const CLI::App& app, const Arguments& arguments, RunOptions& options)
   if (app.count("--num-samples")) options.num_samples = arguments.num_samples;
   if (app.count("--cpus")) options.cpus = arguments.cpus;
   if (app.count("--gpus")) options.gpus = arguments.gpus;
-  if (app.count("--seed")) options.seed = arguments.seed;
   if (arguments.resume) options.if_exists = IfExists::kResume;
   if (arguments.fresh) options.if_exists = IfExists::kFresh;
   if (arguments.quiet) options.quiet = true;
@@ -122,6 +124,9 @@ RunOptions parse_options(int argc, const char* const* argv, RunOptions defaults)
   std::vector<Override> overrides;
   std::vector<Complaint> complaints;
   for (const std::string& set : arguments.sets) parse_set(set, overrides, complaints);
+  if (app.count("--seed")) {
+    overrides.push_back({"--seed " + arguments.seed, "seed", arguments.seed});
+  }
   apply(overrides, defaults, complaints);
   place_complaints(overrides, {}, complaints);
   if (!complaints.empty()) throw_complaints("", complaints);

@@ -60,10 +60,12 @@ void read_stop_value(OptionReader& reader, const Value& value, const std::string
                                               describe_value(value)));
   }
   const Member& first = value.map().front();
-  if (first.key != "<=" && first.key != ">=") return read_stop_map(reader, value, path, stop);
-  if (value.map().size() != 1 || !first.value.is_number()) {
-    return reader.complain(
-        where, fmt::format("expected {{\"{}\": number}}, found {}", first.key, value.dump()));
+  const bool compares = first.key.find_first_not_of("<>=!") == std::string::npos;
+  if (!compares) return read_stop_map(reader, value, path, stop);
+  const bool known = first.key == "<=" || first.key == ">=";
+  if (!known || value.map().size() != 1 || !first.value.is_number()) {
+    return reader.complain(where, fmt::format("expected {{\"{}\": number}}, found {}",
+                                              known ? first.key : "<=", value.dump()));
   }
   const double bound = first.value.number();
   stop.emplace(path, first.key == "<=" ? StopBound(at_most(bound)) : StopBound(bound));

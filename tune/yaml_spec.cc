@@ -101,11 +101,18 @@ void SweepReader::read_tree() {
 }
 
 void SweepReader::read_keys() {
-  OptionReader reader(tree_.value, "", complaints_);
+  std::vector<Complaint> found;
+  OptionReader reader(tree_.value, "", found);
   reader.read("plugin", plugin_);
   reader.read("trainable", trainable_);
   read_options(reader, run_);
   reader.finish();
+  // A value that could not be read is missing here: told already.
+  const std::vector<Complaint> told = complaints_;
+  for (Complaint& complaint : found) {
+    const auto same = [&](const Complaint& earlier) { return earlier.path == complaint.path; };
+    if (std::none_of(told.begin(), told.end(), same)) complaints_.push_back(std::move(complaint));
+  }
 }
 
 // `plugin` is relative to the sweep; given on the command line, to the working directory.

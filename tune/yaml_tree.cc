@@ -186,6 +186,21 @@ Value TreeBuilder::build_list(const YamlNode& node, const std::string& path, int
   return Value::make_list(std::move(items));
 }
 
+// Sets a value at a key path, joining maps; false when a value is there already.
+bool put_at(Value& map, const std::string& path, Value value) {
+  const Value* there = map.find(path);
+  if (there == nullptr) {
+    map.set(path, std::move(value));
+    return true;
+  }
+  if (!there->is_map() || !value.is_map()) return false;
+  bool all = true;
+  for (Member& member : value.map()) {
+    all = put_at(map, join_path(path, member.key), std::move(member.value)) && all;
+  }
+  return all;
+}
+
 Value TreeBuilder::build_map(const YamlNode& node, const std::string& path, int depth) {
   Value map = Value::make_map();
   const bool keys_are_paths = rules_.keys_are_paths(path);
@@ -200,10 +215,8 @@ Value TreeBuilder::build_map(const YamlNode& node, const std::string& path, int 
       continue;
     }
     try {
-      if (map.contains(key)) {
+      if (!put_at(map, key, std::move(value))) {
         complain(entry.key->line, key_path, "is given twice: keep one");
-      } else {
-        map.set(key, std::move(value));
       }
     } catch (const Error& error) {
       complain(entry.key->line, key_path, error.what());

@@ -71,6 +71,7 @@ TEST_CASE("--set changes what it names and nothing else") {
   const RunOptions options = parse({"--set", "config/lr=0.1",
                                     "--set", "config/model/depth={choice: [3, 4]}",
                                     "--set", "config/new/deep=x",
+                                    "--set", "config/new/sizes=[1, 2]",
                                     "--set", "stop/loss={<=: 0.1}",
                                     "--set", "num_samples=3",
                                     "--set", "max_failures=2",
@@ -82,6 +83,7 @@ TEST_CASE("--set changes what it names and nothing else") {
   CHECK(options.config.find("lr")->constant() == Value(0.1));
   CHECK_FALSE(options.config.find("model/depth")->domain().is_grid());
   CHECK(options.config.find("new/deep")->constant() == Value("x"));
+  CHECK(options.config.find("new/sizes")->constant() == list({1, 2}));
   CHECK(options.config.find("twice")->domain().is_function());
   CHECK(options.stop.size() == 2);
   CHECK(options.stop.at("loss").at_most);
@@ -115,20 +117,22 @@ TEST_CASE("wrong arguments are told with what was given and where to look") {
       {{"--nmae", "x"}, "see program --help"},
       {{"positional"}, "positional"},
       {{"--num-samples", "many"}, "many"},
-      {{"--seed", "-1"}, "-1"},
+      {{"--seed", "-1"}, "--seed -1: seed: expected a whole number from 0"},
+      {{"--seed", "1.5"}, "found the text '1.5'"},
+      {{"--seed", "18446744073709551616"}, "--seed 18446744073709551616: seed"},
       {{"--seed"}, "--seed"},
       {{"--resume", "--fresh"}, "--resume"},
       {{"--set", "config/lr"}, "--set config/lr: write PATH=VALUE, as in config/lr=0.1"},
       {{"--set", "num_sample=3"}, "(did you mean 'num_samples'?)"},
       {{"--set", "num_samples=x"}, "--set num_samples=x: num_samples: expected a whole number"},
       {{"--set", "config/lr/x=1"}, "--set config/lr/x=1: config/lr/x"},
-      {{"--set", "config/ler={unifrom: [0, 1]}"}, "uniform"},
+      {{"--set", "config/momentum={unifrom: [0, 1]}"}, "uniform"},
       {{"--set", "scheduler/asha/max_tt=3"}, "max_t"},
       {{"--set", "plugin=x.so"}, "unknown key 'plugin'"},
   };
   for (const Case& one : cases) {
     const std::string text = error_of(one.arguments);
-    INFO(text);
+    INFO(std::string(one.part) << " in: " << text);
     CHECK(contains(text, one.part));
   }
   const std::string both = error_of({"--set", "num_samples=x", "--set", "seed=y"});

@@ -134,6 +134,7 @@ class Zygote {
   }
 
   [[noreturn]] void fork_worker(std::uint32_t index, const Spawn& spawn) {
+    restore_default_signals();  // here, so that no signal to the worker is ever ignored
     const pid_t self = ::getpid();
     const pid_t worker = ::fork();
     if (worker == 0) be_worker(index, spawn, self);
@@ -148,7 +149,6 @@ class Zygote {
   [[noreturn]] void be_worker(std::uint32_t index, const Spawn& spawn, pid_t intermediate) {
     ::close(control_);
     ::setsid();
-    restore_default_signals();
     wait_for_agent(intermediate, agent_);
     give_rendezvous(spawn.rendezvous);
     ::_exit(trainables_.run_worker(index, spawn.socket));

@@ -81,12 +81,12 @@ class Agent {
   explicit Agent(const AgentOptions& options)
       : options_(options), machine_(node_facts(options), !options.zygote_command.empty()) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    children_ = watch_children();  // before there is one
     if (options_.zygote) {
       zygote_.fork(options_.zygote, {options_.driver_alive_fd});
     } else {
       execute_zygote();
     }
-    children_ = watch_children();
     workers_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     endpoint_.emplace(options_.driver_address, fmt::format("{}-{}", options_.hostname, ::getpid()));
     say_hello();

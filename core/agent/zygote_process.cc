@@ -47,6 +47,9 @@ void ZygoteProcess::fork(const std::function<void(int)>& main,
   }
   if (pid == 0) {
     ends.agent.reset();
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
     for (const int descriptor : close_in_child) ::close(descriptor);
     main(ends.zygote.release());
     ::_exit(0);

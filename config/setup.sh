@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# Installs what tune is built and run with: Debian packages, and LibTorch into a folder of its own.
+# Does only what is missing, so that running it again is quick. As root, or with sudo.
+#
+#   bash config/setup.sh [--without-torch]
+#
+# TUNE_TORCH_DIR  a LibTorch that is there already (2.11 or newer): none is installed
+# TUNE_CACHE_DIR  where LibTorch goes; default ${XDG_CACHE_HOME:-~/.cache}/tune
+set -euo pipefail
+
+readonly packages=(
+  g++ cmake ninja-build ccache pkg-config
+  libhiredis-dev libzmq3-dev cppzmq-dev libyaml-cpp-dev libfmt-dev nlohmann-json3-dev
+  libcli11-dev doctest-dev zlib1g-dev
+  redis-server dataset-fashion-mnist python3 python3-pip
+)
+# The same version in config/FindTuneTorch.cmake. All that a CPU build needs: libtorch_cpu.so wants
+# libcudart and libcupti beside it and nothing else of CUDA.
+readonly torch_version=2.11.0
+readonly wheels=("torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
+readonly torch_dir=${TUNE_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/tune}/torch-$torch_version
+
+cleanup=()
+on_exit() {
+  local path
+  for path in "${cleanup[@]+"${cleanup[@]}"}"; do "${as_root[@]}" rm -rf -- "$path"; done
+}
+trap on_exit EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+say() { echo "setup: $*"; }
+fail() {
+  echo "setup: error: $*" >&2
+  exit 1
+}
+
+as_root=()
+become_root() {
+  [[ $(id -u) -eq 0 ]] && return
+  command -v sudo >/dev/null ||
+    fail "packages are missing and this is neither root nor is there sudo; as root run: apt-get install $*"
+  as_root=(sudo)
+}
+
+is_installed() {
+  [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
+}
+
+# A package that brings a service starts it, unless this file says no.
+forbid_services() {
+  local policy=/usr/sbin/policy-rc.d
+  [[ -e $policy ]] && return
+  printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+  "${as_root[@]}" chmod 755 "$policy"
+  cleanup+=("$policy")
+}
+
+install_packages() {
+  command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
+    fail "this script knows Debian's packages only; install the like of: ${packages[*]}"
+  local package missing=()
+  for package in "${packages[@]}"; do
+    is_installed "$package" || missing+=("$package")
+  done
+  if [[ ${#missing[@]} -eq 0 ]]; then
+    say "all ${#packages[@]} Debian packages are there"
+    return
+  fi
+  say "installing Debian packages: ${missing[*]}"
+  become_root "${missing[@]}"
+  forbid_services
+  "${as_root[@]}" apt-get update -q
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -q -y --no-install-recommends "${missing[@]}"
+  # Experiments run servers of their own: none is wanted at the next start of the machine either.
+  if [[ " ${missing[*]} " == *" redis-server "* && -d /run/systemd/system ]]; then
+    "${as_root[@]}" systemctl disable --quiet redis-server || say "redis-server stays enabled"
+  fi
+}
+
+is_whole() {
+  local file
+  for file in torch/include/torch/csrc/distributed/c10d/reducer.hpp torch/lib/libtorch_cpu.so \
+    torch/lib/libc10.so nvidia/cu13/lib/libcudart.so.13 nvidia/cu13/lib/libcupti.so.13; do
+    [[ -e $1/$file ]] || return 1
+  done
+}
+
+# Only libraries and headers are used, so any python that has pip and finds a wheel will do.
+fetch_wheels() {
+  local target=$1 python
+  for python in python3 /usr/bin/python3; do
+    "$python" -m pip --version >/dev/null 2>&1 || continue
+    say "fetching with $(command -v "$python"): ${wheels[*]}"
+    mkdir -p "$target.tmp"
+    if TMPDIR=$target.tmp "$python" -m pip --disable-pip-version-check install --no-deps \
+      --no-compile --only-binary :all: --root-user-action ignore --progress-bar off \
+      --target "$target" "${wheels[@]}"; then
+      return
+    fi
+    rm -rf -- "$target"
+  done
+  fail "could not fetch LibTorch with pip (its words are above): try again, or set TUNE_TORCH_DIR" \
+    "to a LibTorch $torch_version or newer, or go without: config/setup.sh --without-torch"
+}
+
+# Downloads aside and renames, so that a broken download is never taken for LibTorch.
+install_torch() {
+  if [[ -n ${TUNE_TORCH_DIR:-} ]]; then
+    say "LibTorch is taken from TUNE_TORCH_DIR=$TUNE_TORCH_DIR"
+    return
+  fi
+  if is_whole "$torch_dir"; then
+    say "LibTorch is there: $torch_dir"
+    return
+  fi
+  mkdir -p "${torch_dir%/*}"
+  exec 9>"$torch_dir.lock"
+  flock --nonblock 9 || { say "waiting for another set-up"; flock 9; }
+  if ! is_whole "$torch_dir"; then
+    say "installing LibTorch $torch_version (530 MB to fetch, 1.2 GB on disk) into $torch_dir"
+    local partial=$torch_dir.partial
+    rm -rf -- "$partial" "$partial.tmp" "$torch_dir"
+    cleanup+=("$partial" "$partial.tmp")
+    fetch_wheels "$partial"
+    is_whole "$partial" || fail "the wheels ${wheels[*]} lack files that tune is built with"
+    mv -T -- "$partial" "$torch_dir"
+  fi
+  flock --unlock 9
+  say "LibTorch is there: $torch_dir"
+}
+
+with_torch=1
+for argument in "$@"; do
+  case $argument in
+    --without-torch) with_torch=0 ;;
+    -h | --help)
+      sed -n '2,8s/^# \{0,1\}//p' "$0"
+      exit 0
+      ;;
+    *) fail "unknown argument $argument (there is --without-torch)" ;;
+  esac
+done
+
+install_packages
+if [[ $with_torch -eq 1 ]]; then install_torch; fi
+say "done"

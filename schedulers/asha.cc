@@ -28,7 +28,8 @@ void check(const AshaOptions& options) {
   require(options.brackets > 0 && options.brackets <= 1000, "brackets", options.brackets,
           "from 1 to 1000");
   require(options.min_rung_size >= 1, "min_rung_size", options.min_rung_size, "at least 1");
-  require(std::log(options.max_t / options.grace_period) / std::log(options.reduction_factor) <
+  require((std::log(options.max_t) - std::log(options.grace_period)) /
+                  std::log(options.reduction_factor) <
               static_cast<double>(kMaxRungs),
           "reduction_factor", options.reduction_factor, "large enough for fewer than 10000 rungs");
   if (options.time_attr.empty()) {

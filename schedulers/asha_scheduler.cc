@@ -1,11 +1,13 @@
 #include "schedulers/asha_scheduler.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "core/error.h"
 #include "core/random.h"
+#include "core/strings.h"
 #include "core/wire.h"
 
 namespace tune {
@@ -31,10 +33,9 @@ AshaScheduler::AshaScheduler(AshaOptions options)
 }
 
 void AshaScheduler::configure(const Objective& experiment) {
-  const bool two_metrics = !options_.metric.empty() && !experiment.metric.empty();
-  if (two_metrics && options_.metric != experiment.metric) {
+  if (!options_.metric.empty() && !experiment.metric.empty()) {
     throw Error(ErrorCode::kBadInput,
-                fmt::format("scheduler asha: its metric is '{}', the experiment's is '{}': give it "
+                fmt::format("scheduler asha: metric is '{}', and the experiment's is '{}': give it "
                             "in one place",
                             options_.metric, experiment.metric));
   }
@@ -50,6 +51,11 @@ void AshaScheduler::configure(const Objective& experiment) {
 std::optional<double> AshaScheduler::max_t() const {
   if (!options_.stop_last_trials || options_.time_attr != "training_iteration") return std::nullopt;
   return options_.max_t;
+}
+
+AshaScheduler::TrialState& AshaScheduler::state_of(TrialNumber trial) {
+  TUNE_CHECK(trial.value < trials_.size());
+  return trials_[trial.value];
 }
 
 double AshaScheduler::signed_value(double value) const {
@@ -96,52 +102,79 @@ std::uint32_t AshaScheduler::reached(const TrialState& state, double time) const
 }
 
 Decision AshaScheduler::result(TrialNumber trial, const ResultView& result) {
-  TrialState& state = trials_.at(trial.value);
+  TrialState& state = state_of(trial);
   const std::optional<double> time = result.number(options_.time_attr);
-  const Milestone next = next_stop(state);
-  if (!time || next.attribute.empty() || *time < next.value) return Decision::go_on(next);
+  Milestone next = next_stop(state);
+  const bool is_asked = time && !next.attribute.empty() && *time >= next.value;  // false for NaN
+  if (!is_asked) return Decision::go_on(std::move(next));
   const std::optional<double> value = result.number(objective_.metric);
   // Without the metric there is nothing to judge: look again at the next report.
   if (!value) return Decision::go_on({options_.time_attr, *time});
   if (options_.stop_last_trials && *time >= options_.max_t) {
     ++stopped_;
-    return Decision::stop(fmt::format("reached max_t: {} {}", options_.time_attr, *time));
+    return Decision::stop(
+        fmt::format("reached max_t {:.10g} at {} {:.10g}", options_.max_t, time_name(), *time));
   }
   return judge(state, reached(state, *time), signed_value(*value));
 }
 
+// Judges at rung `upto` - 1; the value fills it and the lower ones without the trial.
 Decision AshaScheduler::judge(TrialState& state, std::uint32_t upto, double value) {
-  Rung& rung = brackets_[state.bracket][upto - 1];
+  std::vector<Rung>& rungs = brackets_[state.bracket];
+  Rung& rung = rungs[upto - 1];
   const std::size_t others = rung.size();
-  const bool top = options_.rule == AshaRule::kTop;
   std::optional<double> cut_off = rung.cut_off();
-  record(state, upto, value);
-  if (top) cut_off = rung.cut_off();  // own value included
-  const bool worse = cut_off && (std::isnan(value) || (!std::isnan(*cut_off) && value < *cut_off));
-  if (others == 0 || others < static_cast<std::size_t>(options_.min_rung_size) || !worse) {
+  for (; state.recorded < upto; ++state.recorded) rungs[state.recorded].add(value);
+  if (options_.rule == AshaRule::kTop) cut_off = rung.cut_off();  // own value included
+  const bool may_stop = others >= static_cast<std::size_t>(options_.min_rung_size);
+  if (!may_stop || !(std::isnan(value) || is_worse(value, *cut_off))) {
     return Decision::go_on(next_stop(state));
   }
   ++stopped_;
-  return Decision::stop(fmt::format("{:.6g} is worse than the cut-off {:.6g} of {} at {} {:.6g}",
-                                    signed_value(value), signed_value(*cut_off),
-                                    others == 1 ? "1 value" : fmt::format("{} values", others),
-                                    options_.time_attr, rung.milestone()));
+  return Decision::stop(stop_reason(value, *cut_off, rung));
 }
 
-void AshaScheduler::record(TrialState& state, std::uint32_t upto, double value) {
-  for (; state.recorded < upto; ++state.recorded) {
-    brackets_[state.bracket][state.recorded].add(value);
+// "0.81 is worse than the cut-off 0.842 of 9 values at iteration 3".
+std::string AshaScheduler::stop_reason(double value, double cut_off, const Rung& rung) const {
+  const std::size_t others = rung.size() - 1;
+  const std::string values = others == 1 ? "1 value" : fmt::format("{} values", others);
+  const std::string where = fmt::format("at {} {:.10g}", time_name(), rung.milestone());
+  if (std::isnan(value)) return fmt::format("nan is worse than any of {} {}", values, where);
+  if (options_.rule == AshaRule::kTop) {
+    return fmt::format("{} is not among the best {} of {} values {}",
+                       format_number(signed_value(value)),
+                       rung.size() - position_.below(rung.size()), rung.size(), where);
   }
+  return fmt::format("{} is worse than the cut-off {} of {} {}", format_number(signed_value(value)),
+                     format_number(signed_value(cut_off)), values, where);
+}
+
+std::string_view AshaScheduler::time_name() const {
+  if (options_.time_attr == "training_iteration") return "iteration";
+  return options_.time_attr;
 }
 
 void AshaScheduler::end_trial(TrialNumber trial, TrialEnd end, const Reported* last) {
   if (end == TrialEnd::kError || last == nullptr) return;
-  TrialState& state = trials_.at(trial.value);
+  TrialState& state = state_of(trial);
   const ResultView result(*last);
   const std::optional<double> time = result.number(options_.time_attr);
   const std::optional<double> value = result.number(objective_.metric);
-  if (time && value) record(state, reached(state, *time), signed_value(*value));
+  if (!time || !value) return;
+  const std::uint32_t upto = reached(state, *time);
+  if (upto == state.recorded) return;
+  brackets_[state.bracket][upto - 1].add(signed_value(*value));
+  state.recorded = upto;
 }
+
+namespace {
+
+// As the user reported it, without the last digits that interpolation leaves.
+std::string text(double value) {
+  return std::isnan(value) ? "nan" : fmt::format("{:.10g}", value);
+}
+
+}  // namespace
 
 std::vector<std::string> AshaScheduler::status_lines() const {
   std::vector<std::string> lines = {fmt::format("Using AsyncHyperBand: num_stopped={}", stopped_)};
@@ -149,9 +182,8 @@ std::vector<std::string> AshaScheduler::status_lines() const {
     std::string line = "Bracket:";
     for (auto rung = rungs.rbegin(); rung != rungs.rend(); ++rung) {
       const std::optional<double> cut_off = rung->cut_off();
-      line +=
-          fmt::format("{} Iter {:.3f}: {}", rung == rungs.rbegin() ? "" : " |", rung->milestone(),
-                      cut_off ? fmt::format("{:.6g}", signed_value(*cut_off)) : "None");
+      line += fmt::format("{} Iter {:.3f}: {}", rung == rungs.rbegin() ? "" : " |",
+                          rung->milestone(), cut_off ? text(signed_value(*cut_off)) : "None");
     }
     lines.push_back(std::move(line));
   }
@@ -159,16 +191,16 @@ std::vector<std::string> AshaScheduler::status_lines() const {
 }
 
 // ---- State
-// ----------------------------------------------------------------------------------------
 
 namespace {
 
 struct RungState {
+  double milestone = 0;
   std::vector<double> low;
   std::vector<double> high;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
-    f(s.low, s.high);
+    f(s.milestone, s.low, s.high);
   }
 };
 
@@ -183,6 +215,29 @@ struct SavedState {
   }
 };
 
+[[noreturn]] void refuse_state(const std::string& why) {
+  throw Error(ErrorCode::kProtocol, "restoring scheduler asha: " + why);
+}
+
+using Brackets = std::vector<std::vector<Rung>>;
+
+// The same rungs with the saved values.
+Brackets restored_rungs(Brackets brackets, SavedState& saved) {
+  const char* const other_rungs = "it was saved with other rungs than these parameters give";
+  if (saved.rungs.size() != brackets.size()) refuse_state(other_rungs);
+  for (std::size_t s = 0; s < brackets.size(); ++s) {
+    if (saved.rungs[s].size() != brackets[s].size()) refuse_state(other_rungs);
+    for (std::size_t k = 0; k < brackets[s].size(); ++k) {
+      RungState& from = saved.rungs[s][k];
+      if (from.milestone != brackets[s][k].milestone()) refuse_state(other_rungs);
+      if (!brackets[s][k].restore(std::move(from.low), std::move(from.high))) {
+        refuse_state("the values of a rung are not in the order of these parameters");
+      }
+    }
+  }
+  return brackets;
+}
+
 }  // namespace
 
 std::string AshaScheduler::save() const {
@@ -194,43 +249,28 @@ std::string AshaScheduler::save() const {
   }
   for (const std::vector<Rung>& rungs : brackets_) {
     std::vector<RungState>& all = saved.rungs.emplace_back();
-    for (const Rung& rung : rungs) all.push_back({rung.low(), rung.high()});
+    for (const Rung& rung : rungs) all.push_back({rung.milestone(), rung.low(), rung.high()});
   }
   return encoded(saved);
 }
 
 void AshaScheduler::restore(std::string_view bytes) {
-  PackReader in(bytes);
+  PackReader in(bytes);  // may be larger than a frame
   SavedState saved;
   decode(in, saved);
   in.expect_end();
-  bool fits =
-      saved.rungs.size() == brackets_.size() && saved.brackets.size() == saved.recorded.size();
-  for (std::size_t s = 0; fits && s < brackets_.size(); ++s) {
-    fits = saved.rungs[s].size() == brackets_[s].size();
-    for (std::size_t k = 0; fits && k < brackets_[s].size(); ++k) {
-      const RungState& rung = saved.rungs[s][k];
-      const std::size_t n = rung.low.size() + rung.high.size();
-      fits = rung.low.size() == (n == 0 ? 0 : position_.below(n));
-    }
-  }
-  for (std::size_t i = 0; fits && i < saved.brackets.size(); ++i) {
-    fits = saved.brackets[i] < brackets_.size() &&
-           saved.recorded[i] <= brackets_[saved.brackets[i]].size();
-  }
-  if (!fits)
-    detail::bad_message("scheduler state of brackets", saved.rungs.size(), brackets_.size());
-  stopped_ = saved.stopped;
-  trials_.clear();
+  if (saved.brackets.size() != saved.recorded.size()) refuse_state("trials are incomplete");
+  Brackets brackets = restored_rungs(brackets_, saved);
+  std::vector<TrialState> trials;
   for (std::size_t i = 0; i < saved.brackets.size(); ++i) {
-    trials_.push_back({saved.brackets[i], saved.recorded[i]});
-  }
-  for (std::size_t s = 0; s < brackets_.size(); ++s) {
-    for (std::size_t k = 0; k < brackets_[s].size(); ++k) {
-      RungState& rung = saved.rungs[s][k];
-      brackets_[s][k].restore(std::move(rung.low), std::move(rung.high));
+    const TrialState& state = trials.emplace_back(TrialState{saved.brackets[i], saved.recorded[i]});
+    if (state.bracket >= brackets.size() || state.recorded > brackets[state.bracket].size()) {
+      refuse_state("a trial is in a rung that does not exist");
     }
   }
+  stopped_ = saved.stopped;
+  trials_ = std::move(trials);
+  brackets_ = std::move(brackets);
 }
 
 }  // namespace tune

@@ -27,14 +27,16 @@ class AshaScheduler : public TrialScheduler {
  private:
   struct TrialState {
     std::uint32_t bracket = 0;
-    std::uint32_t recorded = 0;  // rungs of the bracket, from the lowest, that hold its value
+    std::uint32_t recorded = 0;  // rungs of the bracket, from the lowest, that are behind it
   };
 
   std::uint32_t draw_bracket(TrialNumber trial) const;
   Milestone next_stop(const TrialState& state) const;
   std::uint32_t reached(const TrialState& state, double time) const;
-  void record(TrialState& state, std::uint32_t upto, double value);
   Decision judge(TrialState& state, std::uint32_t upto, double value);
+  std::string stop_reason(double value, double cut_off, const Rung& rung) const;
+  std::string_view time_name() const;
+  TrialState& state_of(TrialNumber trial);
   double signed_value(double value) const;
 
   AshaOptions options_;

@@ -23,16 +23,11 @@ bool is_better(double a, double b) {
 
 CutOffPosition::CutOffPosition(AshaRule rule, double factor) : rule_(rule) {
   TUNE_CHECK(factor > 1);
-  // factor = mantissa * 2^(exponent - 53) with a whole mantissa: exact.
-  int exponent = 0;
-  const double fraction = std::frexp(factor, &exponent);
-  auto mantissa = static_cast<std::uint64_t>(std::ldexp(fraction, 53));
-  int shift = 53 - exponent;
-  while (shift > 0 && mantissa % 2 == 0) mantissa /= 2, --shift;
-  // Factors of 2^53 and more keep one value of any rung: the largest scale serves as well.
-  factor_ =
-      shift >= 0 ? mantissa : (static_cast<unsigned __int128>(mantissa) << std::min(-shift, 60));
-  scale_ = static_cast<unsigned __int128>(1) << std::max(shift, 0);
+  // A larger factor keeps one value of any rung, and the products below must fit 128 bits.
+  factor = std::min(factor, 0x1p62);
+  // A double above 1 has at most 52 fractional bits: doubling makes it whole without rounding.
+  for (; factor != std::floor(factor); factor *= 2) scale_ *= 2;
+  factor_ = static_cast<std::uint64_t>(factor);
 }
 
 std::size_t CutOffPosition::below(std::size_t n) const {
@@ -85,15 +80,20 @@ std::optional<double> Rung::cut_off() const {
   double b = high_[1];
   if (high_.size() > 2 && is_worse(high_[2], b)) b = high_[2];
   if (a == b) return a;
-  if (std::isinf(a)) return f >= 0.5 ? b : a;
-  return a + (b - a) * f;
+  if (!std::isfinite(a)) return f >= 0.5 ? b : a;  // NaN counts as infinitely bad
+  if (std::isinf(b - a) && std::isfinite(b)) return a * (1 - f) + b * f;
+  return std::min(a + (b - a) * f, b);  // rounding must not stop a tie with b
 }
 
-void Rung::restore(std::vector<double> low, std::vector<double> high) {
+bool Rung::restore(std::vector<double> low, std::vector<double> high) {
+  const std::size_t n = low.size() + high.size();
+  if (low.size() != (n == 0 ? 0 : position_.below(n))) return false;
+  if (!std::is_heap(low.begin(), low.end(), is_worse)) return false;
+  if (!std::is_heap(high.begin(), high.end(), is_better)) return false;
+  if (!low.empty() && is_worse(high.front(), low.front())) return false;
   low_ = std::move(low);
   high_ = std::move(high);
-  const std::size_t below = size() == 0 ? 0 : position_.below(size());
-  TUNE_CHECK(low_.size() == below);
+  return true;
 }
 
 }  // namespace tune

@@ -28,8 +28,8 @@ class CutOffPosition {
 
  private:
   AshaRule rule_;
-  unsigned __int128 factor_;  // factor * scale_
-  unsigned __int128 scale_;   // a power of two
+  unsigned __int128 factor_ = 0;  // factor * scale_
+  unsigned __int128 scale_ = 1;   // a power of two
 };
 
 class Rung {
@@ -45,7 +45,8 @@ class Rung {
 
   const std::vector<double>& low() const { return low_; }  // heaps, for saving
   const std::vector<double>& high() const { return high_; }
-  void restore(std::vector<double> low, std::vector<double> high);
+  // What low() and high() gave; false, and nothing changes, when they cannot be a rung's.
+  bool restore(std::vector<double> low, std::vector<double> high);
 
  private:
   void balance();

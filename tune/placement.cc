@@ -1,6 +1,8 @@
 #include "tune/placement.h"
 
 #include <algorithm>
+#include <numeric>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -19,6 +21,7 @@ struct RankShare {
 RankShare share_of(const ResourceRequest& request) {
   if (request.gpu_units == 0) return {};
   const std::int64_t each = request.gpu_units / request.ranks;
+  TUNE_CHECK(each > 0);
   if (each < kUnit) return {each, 1};
   return {kUnit, each / kUnit};
 }
@@ -32,9 +35,12 @@ std::optional<std::size_t> tightest(const std::vector<std::int64_t>& free, std::
   return best;
 }
 
+std::string number(std::int64_t units) {
+  return fmt::format("{}", static_cast<double>(units) / static_cast<double>(kUnit));
+}
+
 std::string amount(std::int64_t units, const char* what) {
-  return fmt::format("{} {}{}", static_cast<double>(units) / static_cast<double>(kUnit), what,
-                     units == kUnit ? "" : "s");
+  return fmt::format("{} {}{}", number(units), what, units == kUnit ? "" : "s");
 }
 
 }  // namespace
@@ -57,33 +63,55 @@ void Placer::remove_node(AgentNumber agent) {
   nodes_.erase(agent);
 }
 
-std::optional<Placement> Placer::place(const ResourceRequest& request) {
-  for (auto& [agent, node] : nodes_) {
-    if (auto gpus = place_on(node, request)) return Placement{agent, std::move(*gpus)};
-  }
-  return std::nullopt;
-}
-
-// Takes the resources from the node, all or none.
-std::optional<std::vector<std::uint32_t>> Placer::place_on(Node& node,
-                                                           const ResourceRequest& request) {
+// Where on a node the request fits now; nothing when it does not.
+std::optional<Placer::Fit> Placer::fit_on(const Node& node, const ResourceRequest& request) {
   if (node.free_cpu_units < request.cpu_units) return std::nullopt;
   if (node.free_memory_bytes < request.memory_bytes) return std::nullopt;
   const RankShare share = share_of(request);
-  std::vector<std::uint32_t> chosen;
-  if (share.gpus > 0) {
-    std::vector<std::int64_t> free = node.free_gpu_units;
-    for (std::int64_t i = 0; i < share.gpus * request.ranks; ++i) {
-      const std::optional<std::size_t> gpu = tightest(free, share.units);
-      if (!gpu) return std::nullopt;
-      free[*gpu] -= share.units;
-      chosen.push_back(static_cast<std::uint32_t>(*gpu));
-    }
-    node.free_gpu_units = std::move(free);
+  Fit fit;
+  if (share.gpus == 0) return fit;
+  std::vector<std::int64_t> free = node.free_gpu_units;
+  for (std::int64_t i = 0; i < share.gpus * request.ranks; ++i) {
+    const std::optional<std::size_t> gpu = tightest(free, share.units);
+    if (!gpu) return std::nullopt;
+    free[*gpu] -= share.units;
+    fit.gpus.push_back(static_cast<std::uint32_t>(*gpu));
   }
+  for (std::uint32_t gpu : fit.gpus) fit.room_left += free[gpu];
+  return fit;
+}
+
+// The node whose GPUs it fills best; among equals the one with the fewest free GPUs, then CPUs.
+std::optional<Placement> Placer::place(const ResourceRequest& request) {
+  Node* best = nullptr;
+  Placement placement;
+  std::tuple<std::int64_t, std::int64_t, std::int64_t> best_rest;
+  for (auto& [agent, node] : nodes_) {
+    std::optional<Fit> fit = fit_on(node, request);
+    if (!fit) continue;
+    const auto& gpus = node.free_gpu_units;
+    const std::tuple rest(fit->room_left, std::accumulate(gpus.begin(), gpus.end(), std::int64_t{}),
+                          node.free_cpu_units);
+    if (best != nullptr && rest >= best_rest) continue;
+    best = &node;
+    best_rest = rest;
+    placement = {agent, std::move(fit->gpus)};
+  }
+  if (best == nullptr) return std::nullopt;
+  take(*best, placement, request);
+  return placement;
+}
+
+void Placer::take(Node& node, const Placement& placement, const ResourceRequest& request) {
   node.free_cpu_units -= request.cpu_units;
   node.free_memory_bytes -= request.memory_bytes;
-  return chosen;
+  TUNE_CHECK(node.free_cpu_units >= 0);
+  TUNE_CHECK(node.free_memory_bytes >= 0);
+  const RankShare share = share_of(request);
+  for (std::uint32_t gpu : placement.gpus) {
+    node.free_gpu_units[gpu] -= share.units;
+    TUNE_CHECK(node.free_gpu_units[gpu] >= 0);
+  }
 }
 
 void Placer::release(const Placement& placement, const ResourceRequest& request) {
@@ -95,6 +123,7 @@ void Placer::release(const Placement& placement, const ResourceRequest& request)
   TUNE_CHECK(node.free_cpu_units <= node.total.cpu_units);
   TUNE_CHECK(node.free_memory_bytes <= node.total.memory_bytes);
   const RankShare share = share_of(request);
+  TUNE_CHECK(static_cast<std::int64_t>(placement.gpus.size()) == share.gpus * request.ranks);
   for (std::uint32_t gpu : placement.gpus) {
     TUNE_CHECK(gpu < node.free_gpu_units.size());
     node.free_gpu_units[gpu] += share.units;
@@ -103,32 +132,35 @@ void Placer::release(const Placement& placement, const ResourceRequest& request)
 }
 
 std::string Placer::why_never(const ResourceRequest& request) const {
-  std::int64_t cpus = 0;
+  if (nodes_.empty()) return "needs a node, and there is none";
+  std::int64_t cpu_units = 0;
   std::int64_t gpus = 0;
-  std::int64_t memory = 0;
+  std::int64_t memory_bytes = 0;
   for (const auto& [agent, node] : nodes_) {
-    Node whole = empty_node(node.total);
-    if (place_on(whole, request)) return {};
-    cpus = std::max(cpus, node.total.cpu_units);
-    gpus = std::max(gpus, kUnit * static_cast<std::int64_t>(node.total.gpus.size()));
-    memory = std::max(memory, node.total.memory_bytes);
+    if (fit_on(empty_node(node.total), request)) return {};
+    cpu_units = std::max(cpu_units, node.total.cpu_units);
+    gpus = std::max(gpus, static_cast<std::int64_t>(node.total.gpus.size()));
+    memory_bytes = std::max(memory_bytes, node.total.memory_bytes);
   }
-  const char* node = nodes_.size() > 1 ? "the largest node has" : "the node has";
-  const auto number = [](std::int64_t units) {
-    return fmt::format("{}", static_cast<double>(units) / static_cast<double>(kUnit));
-  };
-  if (request.gpu_units > gpus) {
-    return fmt::format("needs {}, {} {}", amount(request.gpu_units, "GPU"), node, number(gpus));
+  const char* has = nodes_.size() > 1 ? "the largest node has" : "the node has";
+  if (request.gpu_units > gpus * kUnit) {
+    return fmt::format("needs {}, {} {}", amount(request.gpu_units, "GPU"), has, gpus);
   }
-  if (request.cpu_units > cpus) {
-    return fmt::format("needs {}, {} {}", amount(request.cpu_units, "CPU"), node, number(cpus));
+  if (request.cpu_units > cpu_units) {
+    return fmt::format("needs {}, {} {}", amount(request.cpu_units, "CPU"), has, number(cpu_units));
   }
-  if (request.memory_bytes > memory) {
-    return fmt::format("needs {} bytes of memory, {} {}", request.memory_bytes, node, memory);
+  if (request.memory_bytes > memory_bytes) {
+    return fmt::format("needs {} bytes of memory, {} {}", request.memory_bytes, has, memory_bytes);
   }
-  return fmt::format("needs {} and {} in {} ranks together, and no node has both",
+  const RankShare share = share_of(request);
+  const std::int64_t ranks_per_gpu = share.gpus > 0 ? kUnit / share.units : request.ranks;
+  if (request.ranks > gpus * ranks_per_gpu && share.units < kUnit && share.gpus > 0) {
+    return fmt::format("needs {} for each of {} ranks, of which a GPU holds {}, {} {}",
+                       amount(share.units, "GPU"), request.ranks, ranks_per_gpu, has, gpus);
+  }
+  return fmt::format("needs {}, {} and {} bytes of memory on one node, and none has all of them",
                      amount(request.cpu_units, "CPU"), amount(request.gpu_units, "GPU"),
-                     request.ranks);
+                     request.memory_bytes);
 }
 
 std::int64_t Placer::cpu_units_total() const {

@@ -1,8 +1,9 @@
 // Placer: which node and GPUs a trial gets, and what is promised to whom. Pure.
 //
-// All ranks of a trial are placed together, on one node, or not at all. A rank's whole GPUs are entirely
-// free ones; a share below one goes to the GPU with the least room that still holds it. Promising
-// something twice or releasing what is not held is a programmer's error (TUNE_CHECK).
+// All ranks of a trial are placed together, on one node, or not at all. A rank's whole GPUs are
+// entirely free ones; a share below one goes to the GPU with the least room that still holds it.
+// Requests are those of to_request(). Promising something twice or releasing what is not held is a
+// programmer's error (TUNE_CHECK).
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@ class Placer {
   std::optional<Placement> place(const ResourceRequest& request);
   void release(const Placement& placement, const ResourceRequest& request);
 
-  // Why no node could hold the request even when it is empty: "needs 4 GPUs, the largest node has 0".
-  // Empty when one could.
+  // Why no node could hold the request even when it is empty: "needs 4 GPUs, the largest node has
+  // 0". Empty when one could.
   std::string why_never(const ResourceRequest& request) const;
 
   std::int64_t cpu_units_used() const;
@@ -42,9 +43,13 @@ class Placer {
     std::int64_t free_memory_bytes = 0;
     std::vector<std::int64_t> free_gpu_units;  // by GPU
   };
+  struct Fit {
+    std::vector<std::uint32_t> gpus;  // rank by rank
+    std::int64_t room_left = 0;       // units that stay free on them
+  };
   static Node empty_node(const NodeResources& resources);
-  static std::optional<std::vector<std::uint32_t>> place_on(Node& node,
-                                                            const ResourceRequest& request);
+  static std::optional<Fit> fit_on(const Node& node, const ResourceRequest& request);
+  static void take(Node& node, const Placement& placement, const ResourceRequest& request);
 
   std::map<AgentNumber, Node> nodes_;
 };

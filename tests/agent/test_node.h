@@ -1,6 +1,7 @@
 // An agent in a process of its own and the driver's end of its socket in the test.
 #pragma once
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>

@@ -20,8 +20,8 @@ struct AgentOptions {
   std::string ip;
   // Forked first of all; runs the trainables of this program and never returns. Empty: the command.
   std::function<void(int control_socket)> zygote;
-  // Executed instead, or when the first zygote has died. "{control}" becomes the descriptor's
-  // number.
+  // Executed instead, or when the first zygote has died. "{control}" in it, or in its
+  // environment, becomes the descriptor's number.
   std::vector<std::string> zygote_command;
   std::map<std::string, std::string> zygote_environment;
   std::string zygote_log;  // stdout and stderr of an executed zygote; appended to

@@ -58,14 +58,28 @@ void ZygoteProcess::fork(const std::function<void(int)>& main,
   pid_ = pid;
 }
 
+namespace {
+
+// The text with "{control}" replaced by the number.
+std::string with_control(std::string text, const std::string& number) {
+  constexpr std::string_view kMark = "{control}";
+  if (const auto at = text.find(kMark); at != std::string::npos) {
+    text.replace(at, kMark.size(), number);
+  }
+  return text;
+}
+
+}  // namespace
+
 void ZygoteProcess::execute(const Program& program) {
   Ends ends = control_pair();
   SpawnOptions options;
   options.command = program.command;
-  for (std::string& word : options.command) {
-    if (word == "{control}") word = std::to_string(ends.zygote.get());
+  const std::string control = std::to_string(ends.zygote.get());
+  for (std::string& word : options.command) word = with_control(word, control);
+  for (const auto& [name, value] : program.environment) {
+    options.environment[name] = with_control(value, control);
   }
-  options.environment = program.environment;
   options.keep = {ends.zygote.get()};
   if (program.lock_fd >= 0) options.keep.push_back(program.lock_fd);
   options.death_signal = SIGKILL;

@@ -320,7 +320,7 @@ void Driver::note(const Record& record) {
 
 void Driver::show(bool final) {
   const Placer& placer = controller_.placer();
-  ExperimentStatus status{spec_, controller_.trials()};
+  ExperimentStatus status{.spec = spec_, .trials = controller_.trials()};
   status.total_trials = controller_.total_trials();
   status.counts = controller_.counts();
   status.best = controller_.best_trial();

@@ -19,16 +19,16 @@ namespace tune {
 struct ExperimentStatus {
   const ExperimentSpec& spec;
   const std::deque<Trial>& trials;                 // by number; those created so far
-  std::optional<std::uint64_t> total_trials;       // nothing: no end
+  std::optional<std::uint64_t> total_trials = {};       // nothing: no end
   std::array<std::uint64_t, 5> counts{};           // of created trials, by TrialStatus
-  std::optional<TrialNumber> best;                 // by metric and mode, over the last results
+  std::optional<TrialNumber> best = {};                 // by metric and mode, over the last results
   ExperimentTime running_for{};
   WallTime wall{};
   std::int64_t cpu_units_used = 0, cpu_units_total = 0;
   std::int64_t gpu_units_used = 0, gpu_units_total = 0;
   std::int64_t memory_used_bytes = 0, memory_total_bytes = 0;  // of this node
-  std::vector<std::string> scheduler_lines;
-  std::filesystem::path directory;                 // as the user wrote storage, not resolved
+  std::vector<std::string> scheduler_lines = {};
+  std::filesystem::path directory = {};                 // as the user wrote storage, not resolved
   bool live = true;                                // false: read from a journal, nothing runs
 };
 

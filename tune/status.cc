@@ -45,7 +45,7 @@ class Follower {
   bool is_over() const { return controller_.is_over(); }
 
   void show(bool live, bool final) {
-    ExperimentStatus status{spec_, controller_.trials()};
+    ExperimentStatus status{.spec = spec_, .trials = controller_.trials()};
     status.total_trials = controller_.total_trials();
     status.counts = controller_.counts();
     status.best = controller_.best_trial();

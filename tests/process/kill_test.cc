@@ -1,0 +1,213 @@
+// What is left when processes are killed or the user interrupts, and that resuming goes on from there.
+#include <doctest/doctest.h>
+
+#include <signal.h>
+
+#include <algorithm>
+
+#include "process/sandbox.h"
+#include "process/sweep.h"
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string slow_sweep(int trials) {
+  return yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 30}",
+               .num_samples = trials,
+               .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 2}\n"});
+}
+
+std::vector<fs::path> trial_folders(const Sandbox& box, const std::string& experiment) {
+  std::vector<fs::path> folders;
+  for (const auto& entry : fs::directory_iterator(box.path() / experiment)) {
+    if (fs::exists(entry.path() / "params.json")) folders.push_back(entry.path());
+  }
+  return folders;
+}
+
+// Every trial of the slow sweep has its 8 results, each once and in order.
+void check_complete(const Sandbox& box, const std::string& experiment, std::size_t trials) {
+  const auto folders = trial_folders(box, experiment);
+  CHECK(folders.size() == trials);
+  for (const fs::path& folder : folders) {
+    const auto lines =
+        lines_of(box.read(fs::relative(folder / "result.json", box.path()).string()));
+    REQUIRE(lines.size() == 8);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      CHECK(contains(lines[i], "\"training_iteration\":" + std::to_string(i + 1) + ","));
+    }
+  }
+  const auto rows = lines_of(box.read(experiment + "/results.csv"));
+  REQUIRE(rows.size() == trials + 1);
+  for (std::size_t i = 1; i < rows.size(); ++i) CHECK(contains(rows[i], "TERMINATED"));
+}
+
+bool has_results(const Sandbox& box, const std::string& experiment, std::size_t at_least) {
+  if (!fs::exists(box.path() / experiment)) return false;
+  std::size_t lines = 0;
+  for (const fs::path& folder : trial_folders(box, experiment)) {
+    lines += lines_of(box.read(fs::relative(folder / "result.json", box.path()).string())).size();
+  }
+  return lines >= at_least;
+}
+
+TEST_CASE("a killed driver takes every process along, and resume loses nothing") {
+  Sandbox box;
+  box.write("sweep.yaml", slow_sweep(4));
+  {
+    Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+    REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 7); }));
+    run.signal(SIGKILL);
+    run.wait();
+  }
+  CHECK(box.is_quiet());
+  const Finished resumed = box.tune({"resume", "results/s"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  CHECK(lines_of(resumed.out).back().starts_with("{\"lr\":"));
+  check_complete(box, "results/s", 4);
+  CHECK(box.is_quiet());
+  CHECK(fs::is_empty(box.path() / "tmp"));  // no socket stays behind
+}
+
+TEST_CASE("a killed worker is a failure with its signal, and max_failures starts it again") {
+  Sandbox box;
+  box.write("sweep.yaml", slow_sweep(1) + "max_failures: 1\n");
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
+  // The worker's pid stands in its results.
+  const fs::path folder = trial_folders(box, "results/s").front();
+  const std::string text = box.read(fs::relative(folder / "result.json", box.path()).string());
+  const pid_t worker = std::stoi(text.substr(text.find("\"pid\":") + 6));
+  CHECK(kill(worker, SIGKILL) == 0);
+  const Finished finished = run.wait();
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  CHECK(contains(finished.err, "killed by signal 9 (SIGKILL)"));
+  check_complete(box, "results/s", 1);
+  CHECK(box.is_quiet());
+}
+
+TEST_CASE("a killed zygote costs no running trial") {
+  Sandbox box;
+  box.write("sweep.yaml", slow_sweep(4));
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 2); }));
+  // Workers are forked from it and share its command line: it is the oldest.
+  const auto pids = box.processes("tune-worker");
+  REQUIRE(pids.size() >= 2);
+  CHECK(kill(*std::min_element(pids.begin(), pids.end()), SIGKILL) == 0);
+  const Finished finished = run.wait();
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  check_complete(box, "results/s", 4);
+  CHECK_FALSE(contains(finished.err, "ERROR"));
+}
+
+TEST_CASE("a killed store ends the run with a clear error, and resume goes on") {
+  Sandbox box;
+  box.write("sweep.yaml", slow_sweep(3));
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
+  const auto servers = box.processes("redis-server");
+  REQUIRE(servers.size() == 1);
+  kill(servers.front(), SIGKILL);
+  const Finished finished = run.wait();
+  CHECK(finished.code == 3);
+  CHECK(contains(finished.err, "store"));
+  CHECK(contains(finished.err, "tune resume results/s"));
+  CHECK(box.is_quiet());
+  CHECK(box.tune({"resume", "results/s", "--quiet"}).code == 0);
+  check_complete(box, "results/s", 3);
+}
+
+TEST_CASE("a killed agent ends the run with a clear error, and resume goes on") {
+  Sandbox box;
+  box.write("sweep.yaml", slow_sweep(3));
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
+  for (const pid_t pid : box.processes(std::string("run\0sweep.yaml", 14))) {
+    if (pid != run.pid()) kill(pid, SIGKILL);  // the agent is a fork of the driver
+  }
+  const Finished finished = run.wait();
+  CHECK(finished.code == 3);
+  CHECK(contains(finished.err, "agent"));
+  CHECK(contains(finished.err, "tune resume results/s"));
+  CHECK(box.is_quiet());
+  CHECK(box.tune({"resume", "results/s", "--quiet"}).code == 0);
+  check_complete(box, "results/s", 3);
+}
+
+TEST_CASE("the first signal lets trials save and says how to resume") {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    CAPTURE(number);
+    Sandbox box;
+    box.write("sweep.yaml", slow_sweep(3));
+    Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+    REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
+    run.signal(number);
+    const Finished finished = run.wait();
+    CHECK(finished.code == 128 + number);
+    CHECK(contains(finished.err, "tune resume results/s"));
+    CHECK(contains(box.read("results/s/results.csv"), "PAUSED"));
+    CHECK(box.is_quiet());
+    const Finished resumed = box.tune({"resume", "results/s"});
+    INFO(resumed.err);
+    CHECK(resumed.code == 0);
+    check_complete(box, "results/s", 3);
+  }
+}
+
+TEST_CASE("a second signal ends at once, still resumable") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.trainable = "Faulty",
+                                .config = "{fail_in: save, fail_how: hang, fail_at: 2, step_ms: 300}",
+                                .num_samples = 1,
+                                .rest = "stop: {training_iteration: 4}\n",
+                                .metric = "count"}));
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
+  run.signal(SIGINT);
+  // It hangs while saving; without a second signal it would be given 30 s.
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 2); }));
+  run.signal(SIGINT);
+  const Finished finished = run.wait(std::chrono::seconds(20));
+  CHECK(finished.code == 128 + SIGINT);
+  CHECK(box.is_quiet());
+  const Finished resumed = box.tune({"resume", "results/s"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+}
+
+TEST_CASE("a second driver on the same experiment is refused while the first lives") {
+  Sandbox box;
+  box.write("sweep.yaml", slow_sweep(60));
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "1"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
+  const Finished same = box.tune({"run", "sweep.yaml", "--name", "s"});
+  CHECK(same.code == 2);
+  CHECK(contains(same.err, "is running"));
+  const Finished resumed = box.tune({"resume", "results/s"});
+  CHECK(resumed.code == 2);
+  CHECK(contains(resumed.err, "in use by process"));
+  CHECK(contains(resumed.err, std::to_string(run.pid())));
+}
+
+TEST_CASE("status shows a sweep that runs elsewhere, and a finished one") {
+  Sandbox box;
+  box.write("sweep.yaml", slow_sweep(2));
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "1"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
+  const Finished live = box.tune({"status", "results/s"});  // until the sweep is over
+  CHECK(live.code == 0);
+  CHECK(contains(live.out + live.err, "RUNNING"));
+  CHECK(run.wait().code == 0);
+  const Finished after = box.tune({"status", "results/s"});
+  CHECK(after.code == 0);
+  CHECK(contains(after.out + after.err, "2/2 (2 TERMINATED)"));
+}
+
+}  // namespace
+}  // namespace tune

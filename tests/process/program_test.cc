@@ -1,0 +1,75 @@
+// Programs that call tune::run.
+#include <doctest/doctest.h>
+
+#include <signal.h>
+
+#include "process/sandbox.h"
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string program(const std::string& name) {
+  return std::string(TUNE_BINARY_DIR) + "/tests/" + name;
+}
+
+TEST_CASE("two sweeps in one program, the second around the first's best configuration") {
+  Sandbox box;
+  const Finished run = box.run({program("two_runs")});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  const auto lines = lines_of(run.out);
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0] == "before the first run");  // once: workers do not repeat it
+  const std::string around = lines[1].substr(7, lines[1].find(' ', 7) - 7);
+  CHECK(contains(lines[1], "best was " + around));
+  CHECK(fs::exists(box.path() / "results/first/results.csv"));
+  CHECK(lines_of(box.read("results/second/results.csv")).size() == 5);
+  CHECK(box.is_quiet());
+}
+
+TEST_CASE("a killed program is resumed by executing it again") {
+  Sandbox box;
+  const Finished whole = box.run({program("two_runs"), "--quiet"});
+  REQUIRE(whole.code == 0);
+  // The second sweep is resumed; the first one's recorded result decides where it searches.
+  const Finished resumed =
+      box.run({std::string(TUNE_BINARY_DIR) + "/bin/tune", "resume", "results/second"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  CHECK(contains(resumed.out, lines_of(whole.out).back()));
+}
+
+TEST_CASE("a program with threads is executed again for its trials, with one warning") {
+  Sandbox box;
+  const Finished run = box.run({program("threads_before_run")});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK(run.out == "trials: 3\n");
+  CHECK(contains(run.err, "warning: this program cannot be forked"));
+  CHECK(contains(run.err, "2 threads"));
+  CHECK(contains(run.err, "3 TERMINATED"));
+  CHECK(box.is_quiet());
+}
+
+TEST_CASE("a program's options come from its arguments") {
+  Sandbox box;
+  const Finished help = box.run({program("two_runs"), "--help"});
+  CHECK(help.code == 0);
+  CHECK(contains(help.out, "--num-samples"));
+  const Finished wrong = box.run({program("two_runs"), "--num-sample", "3"});
+  CHECK(wrong.code == 2);
+}
+
+TEST_CASE("an uncaught error is printed and gives the command line's exit code") {
+  Sandbox box;
+  REQUIRE(box.run({program("two_runs"), "--quiet"}).code == 0);
+  const Finished again = box.run({program("two_runs"), "--quiet"});
+  CHECK(again.code == 2);
+  CHECK(contains(again.err, "error: "));
+  CHECK(contains(again.err, "finished"));
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,198 @@
+// Bad input and bad days: a clear error with the values and a next step, nothing begun or lost.
+#include <doctest/doctest.h>
+
+#include <unistd.h>
+
+#include "process/sandbox.h"
+#include "process/sweep.h"
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST_CASE("bad input is refused before anything is written") {
+  struct Case {
+    std::string text;
+    std::vector<std::string> arguments;
+    std::vector<std::string> expected;
+  };
+  const std::string plugins = std::string(TUNE_BINARY_DIR) + "/tests/";
+  const Case cases[] = {
+      {yaml({.rest = "stop: {training_iteration: 3}\nnum_sample: 4\n"}), {},
+       {"num_sample", "num_samples", "sweep.yaml:8"}},
+      {yaml({.config = "{lr: {unifrom: [0, 1]}}"}), {}, {"config/lr", "uniform"}},
+      {yaml({.rest = "stop: {training_iteration: 3}\nresources_per_trial: {gpu: 4}\n"}),
+       {"--gpus", "0"},
+       {"needs 4 GPUs", "the node has 0"}},
+      {yaml({.rest = "stop: {training_iteration: 3}\nresources_per_trial: {cpu: 64}\n"}),
+       {"--cpus", "2"},
+       {"needs 64 CPUs", "the node has 2"}},
+      {yaml({.rest = ""}), {}, {"stop"}},
+      {yaml({.plugin = "nowhere/libx.so"}), {}, {"nowhere/libx.so"}},
+      {yaml({.rest = "stop: {training_iteration: 3}\nstore: 'redis://localhost:x/0'\n"}),
+       {},
+       {"redis://"}},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.text);
+    Sandbox box;
+    box.write("sweep.yaml", c.text);
+    std::vector<std::string> arguments = {"run", "sweep.yaml", "--name", "s"};
+    arguments.insert(arguments.end(), c.arguments.begin(), c.arguments.end());
+    const Finished run = box.tune(arguments);
+    INFO(run.err);
+    CHECK(run.code == 2);
+    CHECK(run.out.empty());
+    for (const std::string& part : c.expected) CHECK(contains(run.err, part));
+    CHECK_FALSE(fs::exists(box.path() / "results"));
+    CHECK(box.is_quiet());
+  }
+}
+
+TEST_CASE("a broken plugin is refused with what is wrong with it") {
+  struct Case {
+    std::string plugin;
+    std::string trainable;
+    std::vector<std::string> expected;
+  };
+  const std::string folder = std::string(TUNE_BINARY_DIR) + "/tests/";
+  const Case cases[] = {
+      {folder + "libno_symbol.so", "Curve", {"tune_plugin"}},
+      {folder + "libother_protocol.so", "Curve", {"protocol 999"}},
+      {folder + "libundefined_symbol.so", "Curve", {"nobody_has_this"}},
+      {TUNE_SYNTHETIC_PLUGIN, "Curv", {"Curv", "Curve"}},
+      {"sweep.yaml", "Curve", {"sweep.yaml"}},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.plugin);
+    Sandbox box;
+    box.write("sweep.yaml", yaml({.trainable = c.trainable, .plugin = c.plugin}));
+    const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
+    INFO(run.err);
+    CHECK(run.code == 2);
+    for (const std::string& part : c.expected) CHECK(contains(run.err, part));
+    CHECK(box.is_quiet());
+  }
+}
+
+TEST_CASE("a metric that no result has is said early and is an error at the end") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.num_samples = 2, .metric = "mean_acuracy"}));
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
+  INFO(run.err);
+  CHECK(run.code != 0);
+  CHECK(contains(run.err, "did you mean 'mean_accuracy'?"));
+  CHECK(lines_of(box.read("results/s/results.csv")).size() == 3);  // nothing is lost
+}
+
+TEST_CASE("a finished experiment's folder is refused, and --fresh moves it aside") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.num_samples = 1}));
+  REQUIRE(box.tune({"run", "sweep.yaml", "--name", "s", "--quiet"}).code == 0);
+  const std::string before = box.read("results/s/results.csv");
+  const Finished again = box.tune({"run", "sweep.yaml", "--name", "s"});
+  CHECK(again.code == 2);
+  CHECK(contains(again.err, "finished"));
+  CHECK(contains(again.err, "--fresh"));
+  CHECK(box.read("results/s/results.csv") == before);
+  CHECK(box.tune({"run", "sweep.yaml", "--name", "s", "--fresh", "--quiet"}).code == 0);
+  CHECK(box.read("results/s.old-1/results.csv") == before);
+  // Resuming a finished one finds nothing to do.
+  const Finished resumed = box.tune({"resume", "results/s"});
+  CHECK(resumed.code == 0);
+  CHECK(box.tune({"resume", "results"}).code == 2);
+}
+
+TEST_CASE("a results folder that cannot be written is refused") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.num_samples = 1}));
+  box.write("file", "not a folder");
+  const Finished run = box.tune({"run", "sweep.yaml", "--storage", "file", "--name", "s"});
+  INFO(run.err);
+  CHECK(run.code == 2);
+  CHECK(contains(run.err, "file"));
+  CHECK(contains(run.err, "--storage"));
+}
+
+TEST_CASE("without redis-server the package and the alternative are named") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.num_samples = 1}));
+  box.set("TUNE_REDIS_SERVER", "/nowhere/redis-server");
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
+  INFO(run.err);
+  CHECK(run.code == 2);
+  CHECK(contains(run.err, "redis-server"));
+  CHECK(contains(run.err, "store: redis://"));
+  CHECK(box.is_quiet());
+}
+
+TEST_CASE("an existing server is used, with the right password only") {
+  Sandbox box;
+  const std::string socket = (box.path() / "tmp/r").string();
+  Running server = box.start({"redis-server", "--port", "0", "--unixsocket", socket, "--appendonly",
+                              "yes", "--requirepass", "secret", "--dir", box.path()});
+  REQUIRE(Sandbox::eventually([&] { return fs::exists(socket); }));
+  box.write("sweep.yaml", yaml({.num_samples = 2}));
+  const auto run = [&](const std::string& store, const std::string& name) {
+    return box.tune({"run", "sweep.yaml", "--name", name, "--store", store});
+  };
+  const Finished wrong = run("unix://:guess@" + socket, "wrong");
+  INFO(wrong.err);
+  CHECK(wrong.code == 2);
+  CHECK(contains(wrong.err, "password"));
+  CHECK_FALSE(contains(wrong.err, "guess"));
+  const Finished none = run("unix://" + socket, "none");
+  CHECK(none.code == 2);
+  CHECK(contains(none.err, "password"));
+  const Finished right = run("unix://:secret@" + socket, "right");
+  INFO(right.err);
+  CHECK(right.code == 0);
+}
+
+TEST_CASE("a server that may lose entries is refused unless told so") {
+  Sandbox box;
+  const std::string socket = (box.path() / "tmp/r").string();
+  Running server = box.start({"redis-server", "--port", "0", "--unixsocket", socket, "--appendonly",
+                              "no", "--save", "", "--dir", box.path()});
+  REQUIRE(Sandbox::eventually([&] { return fs::exists(socket); }));
+  box.write("sweep.yaml", yaml({.num_samples = 1}));
+  const Finished run =
+      box.tune({"run", "sweep.yaml", "--name", "s", "--store", "unix://" + socket});
+  CHECK(run.code == 2);
+  CHECK(contains(run.err, "append-only"));
+  CHECK(contains(run.err, "store_unsafe"));
+  const Finished told = box.tune({"run", "sweep.yaml", "--name", "t", "--store",
+                                  "unix://" + socket, "--set", "store_unsafe=true"});
+  INFO(told.err);
+  CHECK(told.code == 0);
+}
+
+TEST_CASE("a disk that fills up while trials run ends in a clear error and loses nothing") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 1}",
+                                .num_samples = 2,
+                                .rest = "stop: {training_iteration: 4000}\n"}));
+  // A file system of 1 MiB in a namespace of its own, where the kernel allows that.
+  const std::string mounted = "mount -t tmpfs -o size=1m none results && ";
+  fs::create_directory(box.path() / "results");
+  if (box.run({"unshare", "-rm", "sh", "-c", mounted + "true"}).code != 0) {
+    MESSAGE("skipped: no mount namespaces here");
+    return;
+  }
+  const std::string tune = std::string(TUNE_BINARY_DIR) + "/bin/tune";
+  const Finished run = box.run(
+      {"unshare", "-rm", "sh", "-c",
+       mounted + tune + " run sweep.yaml --name s --quiet; echo code=$?;" +
+           "mount -o remount,size=64m results;" + tune +
+           " resume results/s --quiet; echo again=$?; grep -c TERMINATED results/s/results.csv"});
+  INFO(run.err);
+  INFO(run.out);
+  CHECK(contains(run.out, "code=3"));
+  CHECK(contains(run.err, "tune resume results/s"));
+  CHECK(contains(run.out, "again=0"));
+  CHECK(lines_of(run.out).back() == "2");
+}
+
+}  // namespace
+}  // namespace tune

@@ -9,6 +9,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <optional>
@@ -32,10 +33,9 @@ inline constexpr bool kIsVector<std::vector<T, A>> = true;
 // What becomes a Value without further words: every integer type, float, double, bool, text and
 // vectors of those. A pointer that is not text is none of them, so it never becomes a bool.
 template <class T>
-concept ValueLike = std::is_arithmetic_v<std::remove_cvref_t<T>> ||
-                    std::convertible_to<T, std::string_view> ||
-                    std::same_as<std::remove_cvref_t<T>, std::nullptr_t> ||
-                    kIsVector<std::remove_cvref_t<T>>;
+concept ValueLike =
+    std::is_arithmetic_v<std::remove_cvref_t<T>> || std::convertible_to<T, std::string_view> ||
+    std::same_as<std::remove_cvref_t<T>, std::nullptr_t> || kIsVector<std::remove_cvref_t<T>>;
 
 class Value {
  public:
@@ -78,22 +78,22 @@ class Value {
     const Value* found = find(path);
     return found ? found->template convert<Held>(path) : Held(std::move(fallback));
   }
-  const Value& at(std::string_view path) const;            // throws Error
-  const Value* find(std::string_view path) const;          // nullptr when absent
+  const Value& at(std::string_view path) const;    // throws Error
+  const Value* find(std::string_view path) const;  // nullptr when absent
   bool contains(std::string_view path) const { return find(path) != nullptr; }
   // Sets the value at a path, making the maps on the way. Throws Error on an empty key, or when
   // something that is no map stands on the way.
   void set(std::string_view path, Value value);
-  bool erase(std::string_view path);                       // false when it was not there
+  bool erase(std::string_view path);  // false when it was not there
 
-  const List& list() const;                                // TUNE_CHECK: is_list()
-  const Map& map() const;                                  // TUNE_CHECK: is_map()
+  const List& list() const;  // TUNE_CHECK: is_list()
+  const Map& map() const;    // TUNE_CHECK: is_map()
   List& list();
   Map& map();
-  const std::string& string() const;                       // TUNE_CHECK: is_string()
-  bool boolean() const;                                    // TUNE_CHECK: a bool
-  std::int64_t integer() const;                            // TUNE_CHECK: an integer
-  double number() const;                                   // TUNE_CHECK: is_number()
+  const std::string& string() const;  // TUNE_CHECK: is_string()
+  bool boolean() const;               // TUNE_CHECK: a bool
+  std::int64_t integer() const;       // TUNE_CHECK: an integer
+  double number() const;              // TUNE_CHECK: is_number()
 
   // One line of JSON, keys in order, floats shortest that read back exactly; NaN null, infinities
   // "inf" and "-inf".
@@ -133,12 +133,45 @@ struct Member {
 // A list of any mix of values: tune::list({1, "a", 2.5}).
 Value list(std::initializer_list<Value> items);
 
-// A trial's configuration: a map.
+// A trial's configuration: a map. Reading is as Value's, but within a function of a search space
+// (tune::sample_from) a value that another function gives is computed before it is read.
 class Config : public Value {
  public:
   Config() : Value(make_map()) {}
   Config(std::initializer_list<Member> members) : Value(members) {}
   explicit Config(Value map);  // Error when it is no map
+
+  template <class T>
+  T get(std::string_view path) const {
+    return ready(path).template get<T>(path);
+  }
+  template <class T>
+  auto get_or(std::string_view path, T fallback) const {
+    return ready(path).get_or(path, std::move(fallback));
+  }
+  const Value& at(std::string_view path) const { return ready(path).at(path); }
+  const Value* find(std::string_view path) const { return ready(path).find(path); }
+  bool contains(std::string_view path) const { return ready(path).contains(path); }
+  const Map& map() const { return ready({}).map(); }
+  Map& map() { return Value::map(); }
+  std::string dump() const { return ready({}).dump(); }
+  std::vector<std::pair<std::string, const Value*>> leaves() const { return ready({}).leaves(); }
+
+ protected:
+  // Called with a path before it is read (empty: all of them). Copies do not take it along.
+  struct Hook {
+    std::function<void(std::string_view)> before_read;
+    Hook() = default;
+    Hook(const Hook&) noexcept {}
+    Hook& operator=(const Hook&) noexcept { return *this; }
+  };
+  Hook hook_;
+
+ private:
+  const Value& ready(std::string_view path) const {
+    if (hook_.before_read) hook_.before_read(path);
+    return *this;
+  }
 };
 
 // What a step reports: a map. `done: true` in it ends the trial.
@@ -176,8 +209,7 @@ template <class T>
 T Value::convert(std::string_view path) const {
   if constexpr (std::is_same_v<T, bool>) {
     return to_bool(path);
-  } else if constexpr (std::is_same_v<T, std::uint64_t> ||
-                       std::is_same_v<T, unsigned long long>) {
+  } else if constexpr (std::is_same_v<T, std::uint64_t> || std::is_same_v<T, unsigned long long>) {
     return static_cast<T>(to_unsigned(path));
   } else if constexpr (std::is_integral_v<T>) {
     using Limits = std::numeric_limits<T>;
@@ -187,7 +219,9 @@ T Value::convert(std::string_view path) const {
     return static_cast<T>(to_double(path));
   } else if constexpr (kIsVector<T>) {
     T items;
-    for (const Value& item : to_list(path)) items.push_back(item.convert<typename T::value_type>(path));
+    for (const Value& item : to_list(path)) {
+      items.push_back(item.convert<typename T::value_type>(path));
+    }
     return items;
   } else if constexpr (std::is_same_v<T, Value>) {
     return *this;

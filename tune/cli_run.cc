@@ -1,4 +1,5 @@
 // tune run, resume and validate.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -11,6 +12,7 @@
 #include "tune/cli_commands.h"
 #include "tune/driver.h"
 #include "tune/experiment.h"
+#include "tune/experiment_folder.h"
 #include "tune/overrides.h"
 #include "tune/program_call.h"
 #include "tune/resume.h"
@@ -28,6 +30,10 @@ void warn(const std::string& text) {
 void print_best(const std::filesystem::path& directory) {
   try {
     const Analysis analysis = Analysis::load(directory);
+    if (analysis.metric().empty()) {
+      fmt::print(stderr, "no best configuration: the experiment has no metric\n");
+      return;
+    }
     fmt::print("{}\n", analysis.best_config().dump());
   } catch (const Error& error) {
     fmt::print(stderr, "no best configuration: {}\n", error.what());
@@ -93,8 +99,20 @@ void warn_of_changed_files(const ExperimentSpec& spec) {
   }
 }
 
-// ---- validate
-// -------------------------------------------------------------------------------------
+// Whether there is nothing to go on with: every trial is over, and none is to be tried again.
+bool is_all_done(const std::filesystem::path& directory, bool retry_errored,
+                 std::uint64_t& errored) {
+  const std::optional<RunRecord> record = read_record(directory);
+  if (!record || record->state != RunState::kFinished) return false;
+  const Analysis analysis = Analysis::load(directory);
+  const auto& trials = analysis.trials();
+  errored = static_cast<std::uint64_t>(
+      std::count_if(trials.begin(), trials.end(),
+                    [](const TrialSummary& trial) { return trial.status == TrialStatus::kError; }));
+  return errored == 0 || !retry_errored;
+}
+
+// ---- validate ----
 
 std::string summary(const ExperimentSpec& spec, const std::optional<std::uint64_t>& total) {
   const RunOptions& options = spec.options;
@@ -145,6 +163,13 @@ int run_command(const RunArguments& arguments) {
 
 int resume_command(const ResumeArguments& arguments) {
   RunRequest request = resume_request(arguments.directory);
+  std::uint64_t errored = 0;
+  if (is_all_done(request.resume, arguments.errored, errored)) {
+    fmt::print(stderr, "{} is finished, nothing to resume{}\n", arguments.directory,
+               errored > 0 ? ": --errored tries its failed trials again" : "");
+    print_best(request.resume);
+    return errored > 0 ? exit_code(ErrorCode::kTrialFailed) : 0;
+  }
   ExperimentSpec& spec = request.spec;
   if (spec.program) {
     execute_to_resume(*spec.program, std::filesystem::absolute(request.resume), arguments.errored,

@@ -177,8 +177,7 @@ void SpecCheck::check_env() {
   }
 }
 
-// ---- Metric and mode
-// ------------------------------------------------------------------------------
+// ---- Metric and mode ----
 
 void SpecCheck::check_objective() {
   const Config& parameters = options_.scheduler.parameters();
@@ -224,8 +223,7 @@ void SpecCheck::move_objective_to_experiment(const Objective& objective) {
   }
 }
 
-// ---- What ends trials and the experiment
-// ----------------------------------------------------------
+// ---- What ends trials and the experiment ----
 
 void SpecCheck::check_stop() {
   for (const auto& [path, bound] : options_.stop) {
@@ -272,7 +270,8 @@ void SpecCheck::check_ends() {
 }
 
 void SpecCheck::check_searcher() {
-  if (!options_.config.is_map() || options_.num_samples == 0) return;
+  const bool has_samples = options_.num_samples >= 1 || options_.num_samples == -1;
+  if (!options_.config.is_map() || !has_samples) return;
   try {
     SearcherSetup setup;
     setup.space = options_.config;

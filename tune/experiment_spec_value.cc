@@ -20,8 +20,7 @@ constexpr const char* kFunction = "sample_from";  // {sample_from: null} in a de
 constexpr const char* kOwnScheduler = "own_scheduler";
 constexpr const char* kOwnSearcher = "own_searcher";
 
-// ---- Floats that JSON cannot hold
-// -----------------------------------------------------------------
+// ---- Floats that JSON cannot hold ----
 
 Value without_odd_floats(const Value& value) {
   if (value.type() == Value::Type::kFloat && !std::isfinite(value.number())) {
@@ -53,8 +52,7 @@ Value with_odd_floats(Value value) {
   return value;
 }
 
-// ---- What only the program itself can bring
-// -------------------------------------------------------
+// ---- What only the program itself can bring ----
 
 [[noreturn]] void needs_program(const char* what) {
   throw Error(
@@ -91,8 +89,7 @@ void put_functions_back(SearchSpace& space, const std::vector<std::string>& path
   }
 }
 
-// ---- Values of env are secrets
-// --------------------------------------------------------------------
+// ---- Values of env are secrets ----
 
 Value env_names(const std::map<std::string, std::string>& env) {
   Value::List names;
@@ -110,8 +107,7 @@ void restore_env_map(Value& options) {
   options.set("env", std::move(map));
 }
 
-// ---- The parts
-// ------------------------------------------------------------------------------------
+// ---- The parts ----
 
 Value program_to_value(const ProgramCall& program) {
   return Value{{"executable", program.executable},

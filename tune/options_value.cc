@@ -42,8 +42,7 @@ void read_space(OptionReader& reader, SearchSpace& space) {
   }
 }
 
-// ---- Stop rules
-// -----------------------------------------------------------------------------------
+// ---- Stop rules ----
 
 void read_stop_map(OptionReader& reader, const Value& map, const std::string& path,
                    StopCriteria& stop);
@@ -98,8 +97,7 @@ Value stop_to_value(const StopCriteria& stop) {
   return map;
 }
 
-// ---- Schedulers and searchers
-// ---------------------------------------------------------------------
+// ---- Schedulers and searchers ----
 
 // The key of the map that an error message speaks of first; its end when none.
 Value::Map::const_iterator key_in_message(const Value::Map& map, std::string_view message) {
@@ -165,8 +163,7 @@ void add_named(Value& map, const char* key, const Spec& spec) {
   map.set(key, std::move(named));
 }
 
-// ---- Groups of options
-// ----------------------------------------------------------------------------
+// ---- Groups of options ----
 
 void read_resources(OptionReader& reader, Resources& resources) {
   const Value* found = reader.take("resources_per_trial");

@@ -20,8 +20,7 @@ namespace {
 constexpr std::string_view kTagPrefix = "tag:yaml.org,2002:";
 constexpr const char* kMerge = "<<";
 
-// ---- Scalars
-// --------------------------------------------------------------------------------------
+// ---- Scalars ----
 
 bool is_any_of(std::string_view text, std::initializer_list<std::string_view> words) {
   for (const std::string_view word : words) {
@@ -85,8 +84,7 @@ std::optional<Value> decimal_number(const std::string& text) {
               fmt::format("{} is out of the range of floats: quote it for a text", text));
 }
 
-// ---- From nodes to a Value
-// ------------------------------------------------------------------------
+// ---- From nodes to a Value ----
 
 class TreeBuilder {
  public:

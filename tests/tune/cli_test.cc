@@ -13,6 +13,7 @@
 #include "core/json.h"
 #include "trainables/temporary_folder.h"
 #include "tune/cli_commands.h"
+#include "tune/experiment_spec.h"
 
 namespace tune {
 namespace {
@@ -205,6 +206,71 @@ TEST_CASE("logs finds a trial by id, number, end of id or name in the table") {
   const Ended none = shell.tune({"logs", "e", "7"});
   CHECK(none.code == 2);
   CHECK(contains(none.err, "there are 4: 2f1e0_00001 to 2f1e0_00011"));
+}
+
+// An experiment that is over, as its driver left it: two trials, of which the second failed.
+void write_finished(const Shell& shell) {
+  RunOptions options;
+  options.name = "e";
+  options.config = {{"model", {{"lr", uniform(0, 1)}}}};
+  options.metric = "loss";
+  options.mode = Mode::kMin;
+  options.seed = 3;
+  options.num_samples = 2;
+  options.stop = {{"training_iteration", 2}};
+  std::vector<Complaint> complaints;
+  const ExperimentSpec spec = make_spec(options, "T", false, complaints);
+  REQUIRE(complaints.empty());
+  shell.write("e/experiment.json", to_json(to_value(spec)));
+  shell.write("e/run.json",
+              R"({"state":"finished","driver_pid":1,"hostname":"h","store":"","prefix":"p"})");
+  shell.write("e/2f1e0_00000/params.json", R"({"model":{"lr":0.5}})");
+  shell.write("e/2f1e0_00000/result.json",
+              "{\"loss\":0.9,\"training_iteration\":1,\"done\":false}\n"
+              "{\"loss\":0.25,\"training_iteration\":2,\"done\":true}\n");
+  shell.write("e/2f1e0_00000/checkpoint_000002/state", "");
+  shell.write("e/2f1e0_00001/params.json", R"({"model":{"lr":0.75}})");
+  shell.write("e/2f1e0_00001/error.txt", "it broke\n");
+  shell.write("e/results.csv",
+              "trial_id,status,training_iteration,done,loss,config/model/lr\n"
+              "2f1e0_00000,TERMINATED,2,true,0.25,0.5\n2f1e0_00001,ERROR,,,,0.75\n");
+}
+
+TEST_CASE("results and best read a finished experiment in every form") {
+  const Shell shell;
+  write_finished(shell);
+  const Ended table = shell.tune({"results", "e"});
+  INFO(table.err);
+  CHECK(table.code == 0);
+  CHECK(table.out ==
+        "trial_id     status      training_iteration  loss  config/model/lr\n"
+        "2f1e0_00000  TERMINATED  2                   0.25  0.5\n"
+        "2f1e0_00001  ERROR                                 0.75\n");
+  const Ended json = shell.tune({"results", "e", "--json"});
+  const Value first = parse_json(json.out.substr(0, json.out.find('\n')), "the first line");
+  CHECK(first.get<std::string>("trial_id") == "2f1e0_00000");
+  CHECK(first.get<double>("config/model/lr") == 0.5);
+  CHECK(first.get<double>("result/loss") == 0.25);
+  CHECK(contains(shell.tune({"results", "e", "--csv", "-"}).out, "2f1e0_00001,ERROR"));
+  CHECK(shell.tune({"results", "e", "--csv", "out.csv"}).out.empty());
+  CHECK(contains(testing::read_text(shell.path() / "out.csv"), "config/model/lr"));
+
+  CHECK(contains(shell.tune({"best", "e"}).out, "config: {\"model\":{\"lr\":0.5}}\n"));
+  const Value best = parse_json(shell.tune({"best", "e", "--json"}).out, "best");
+  CHECK(best.get<std::string>("status") == "TERMINATED");
+  CHECK(best.get<double>("config/model/lr") == 0.5);
+  CHECK(shell.tune({"best", "e", "--checkpoint"}).out == "e/2f1e0_00000/checkpoint_000002\n");
+}
+
+TEST_CASE("resuming a finished experiment starts nothing and still gives the best configuration") {
+  const Shell shell;
+  write_finished(shell);
+  const Ended ended = shell.tune({"resume", "e"});
+  INFO(ended.err);
+  CHECK(ended.code == 1);
+  CHECK(ended.out == "{\"model\":{\"lr\":0.5}}\n");
+  CHECK(contains(ended.err,
+                 "is finished, nothing to resume: --errored tries its failed trials again"));
 }
 
 }  // namespace

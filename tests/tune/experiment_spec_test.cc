@@ -249,8 +249,7 @@ TEST_CASE("store addresses are well formed or refused with the form to write") {
   CHECK(!contains(why_bad_store_address("redis://:hidden@host:x"), "hidden"));
 }
 
-// ---- experiment.json
-// ------------------------------------------------------------------------------
+// ---- experiment.json ----
 
 RunOptions everything() {
   RunOptions options;

@@ -227,8 +227,7 @@ TEST_CASE("a plugin that is not there is told with the path that was tried and h
   CHECK(contains(text, "cmake --build build"));
 }
 
-// ---- Scalars, texts, stop rules
-// -------------------------------------------------------------------
+// ---- Scalars, texts, stop rules ----
 
 TEST_CASE("scalars follow the core schema of YAML 1.2") {
   const double infinity = std::numeric_limits<double>::infinity();
@@ -371,8 +370,7 @@ TEST_CASE("anchors, aliases and merge keys work, own keys win") {
   CHECK(at("c/depth") == Value(2));
 }
 
-// ---- Hostile input
-// --------------------------------------------------------------------------------
+// ---- Hostile input ----
 
 TEST_CASE("aliases that multiply, deep nesting and long files are refused, quickly") {
   std::string bomb = with("config:\n  a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n");
@@ -425,8 +423,7 @@ TEST_CASE("damaged sweeps give errors with a place, never anything else") {
   CHECK(refused > 300);
 }
 
-// ---- --set
-// ----------------------------------------------------------------------------------------
+// ---- --set ----
 
 TEST_CASE("--set changes any key before the sweep is checked") {
   const Sweep sweep(with("config: {lr: {uniform: [0, 1]}, model: {depth: 2}}\nscheduler: asha\n"));

@@ -26,25 +26,28 @@ void warn(const std::string& text) {
   fmt::print(stderr, "warning: {}\n", text);
 }
 
-// The last line of standard output: the best configuration, when there is one.
-void print_best(const std::filesystem::path& directory) {
+// The last line of standard output: the best configuration. False: there is none, though there should.
+bool print_best(const std::filesystem::path& directory) {
   try {
     const Analysis analysis = Analysis::load(directory);
     if (analysis.metric().empty()) {
       fmt::print(stderr, "no best configuration: the experiment has no metric\n");
-      return;
+      return true;
     }
     fmt::print("{}\n", analysis.best_config().dump());
+    return true;
   } catch (const Error& error) {
     fmt::print(stderr, "no best configuration: {}\n", error.what());
+    return false;
   }
 }
 
 int run_to_end(RunRequest request) {
   const RunOutcome outcome = run_experiment(std::move(request));
-  print_best(outcome.directory);
+  const bool has_best = print_best(outcome.directory);
   if (outcome.signal != 0) return 128 + outcome.signal;
-  return outcome.errored > 0 ? exit_code(ErrorCode::kTrialFailed) : 0;
+  if (outcome.errored > 0) return exit_code(ErrorCode::kTrialFailed);
+  return has_best ? 0 : exit_code(ErrorCode::kBadInput);  // the metric was never reported
 }
 
 // --seed 7 means --set seed=7; what is a text by nature is taken as it is.

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "core/store_address.h"
 #include "core/error.h"
-#include "tune/store_address.h"
 
 namespace tune {
 
@@ -101,8 +101,11 @@ void SpecCheck::check_storage() {
     complain("storage", "the folder for results is empty: name one, or leave it out for ./results");
   }
   if (options_.store.empty()) return;
-  const std::string why = why_bad_store_address(options_.store);
-  if (!why.empty()) complain("store", why);
+  try {
+    parse_store_address(options_.store);
+  } catch (const Error& error) {
+    complain("store", error.what());
+  }
 }
 
 void SpecCheck::check_space() {
@@ -129,29 +132,21 @@ void SpecCheck::check_numbers() {
 }
 
 void SpecCheck::check_resources() {
-  bool possible = true;
   try {
     spec_.request = to_request(options_.resources_per_trial);
   } catch (const Error& error) {
     complain("resources_per_trial", error.what());
-    possible = false;
   }
   const auto check_total = [&](const char* path, std::optional<double> total, double least,
-                               std::int64_t asked, const char* what) {
+                               const char* what) {
     if (!total) return;
     if (!(*total >= least) || !std::isfinite(*total)) {
       return complain(path, fmt::format("{} {} is out of range: it must be {}", *total, what,
                                         least > 0 ? "above 0" : "at least 0"));
     }
-    if (possible && to_units(*total) < asked) {
-      complain(path,
-               fmt::format("{} {} can never run a trial that needs {:g}: offer more, or ask for "
-                           "less in resources_per_trial",
-                           *total, what, static_cast<double>(asked) / kUnit));
-    }
   };
-  check_total("cpus", options_.cpus, 1.0 / kUnit, spec_.request.cpu_units, "CPUs");
-  check_total("gpus", options_.gpus, 0, spec_.request.gpu_units, "GPUs");
+  check_total("cpus", options_.cpus, 1.0 / kUnit, "CPUs");
+  check_total("gpus", options_.gpus, 0, "GPUs");
 }
 
 bool is_variable_name(const std::string& name) {

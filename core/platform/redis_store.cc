@@ -2,7 +2,6 @@
 
 #include <hiredis/hiredis.h>
 
-#include <charconv>
 #include <cstring>
 #include <thread>
 
@@ -52,70 +51,10 @@ class RedisStore::Reply {
 
 void RedisStore::Close::operator()(redisContext* context) const { redisFree(context); }
 
-// ---- Address --------------------------------------------------------------------------------------
-
-namespace {
-
-[[noreturn]] void bad_address(const std::string& text) {
-  throw Error(ErrorCode::kBadInput,
-              fmt::format("the store '{}' is no address: write redis://[:password@]host:port/db or "
-                          "unix://[:password@]/path/to/socket[?db=N]",
-                          text));
-}
-
-int parse_number(std::string_view digits, int high, const std::string& whole) {
-  int value = -1;
-  const auto end = digits.data() + digits.size();
-  const auto read = std::from_chars(digits.data(), end, value);
-  if (read.ec != std::errc() || read.ptr != end || value < 0 || value > high) bad_address(whole);
-  return value;
-}
-
-}  // namespace
-
-RedisAddress parse_redis_address(const std::string& text) {
-  RedisAddress address;
-  const bool is_unix = text.starts_with("unix://");
-  if (!is_unix && !text.starts_with("redis://")) bad_address(text);
-  std::string_view rest = std::string_view(text).substr(is_unix ? 7 : 8);
-  if (const std::size_t at = rest.rfind('@'); at != std::string_view::npos) {
-    const std::string_view secret = rest.substr(0, at);
-    const std::size_t colon = secret.find(':');
-    if (colon == std::string_view::npos) bad_address(text);
-    address.user = secret.substr(0, colon);
-    address.password = secret.substr(colon + 1);
-    rest.remove_prefix(at + 1);
-  }
-  if (is_unix) {
-    const std::size_t query = rest.find("?db=");
-    address.path = rest.substr(0, query);
-    if (query != std::string_view::npos) {
-      address.database = parse_number(rest.substr(query + 4), 1 << 16, text);
-    }
-    if (!address.path.starts_with('/')) bad_address(text);
-    return address;
-  }
-  if (const std::size_t slash = rest.find('/'); slash != std::string_view::npos) {
-    if (slash + 1 < rest.size()) {
-      address.database = parse_number(rest.substr(slash + 1), 1 << 16, text);
-    }
-    rest = rest.substr(0, slash);
-  }
-  const std::size_t colon = rest.rfind(':');
-  if (colon != std::string_view::npos && rest.find(']', colon) == std::string_view::npos) {
-    address.port = parse_number(rest.substr(colon + 1), 65535, text);
-    rest = rest.substr(0, colon);
-  }
-  if (rest.starts_with('[') && rest.ends_with(']')) rest = rest.substr(1, rest.size() - 2);
-  address.host = rest;
-  if (address.host.empty()) bad_address(text);
-  return address;
-}
-
 // ---- Connection -----------------------------------------------------------------------------------
 
 RedisStore::RedisStore(RedisStoreOptions options)
-    : options_(std::move(options)), address_(parse_redis_address(options_.address)) {
+    : options_(std::move(options)), address_(parse_store_address(options_.address)) {
   command({"PING"});
   if (!options_.unsafe) refuse_unsafe();
 }
@@ -123,11 +62,8 @@ RedisStore::RedisStore(RedisStoreOptions options)
 RedisStore::~RedisStore() = default;
 
 void RedisStore::fail(const std::string& cause) const {
-  const std::string where = address_.host.empty()
-                                ? address_.path
-                                : fmt::format("{}:{}", address_.host, address_.port);
   throw Error(ErrorCode::kStore,
-              fmt::format("the store at {} is lost: {} (tried for {} s)", where, cause,
+              fmt::format("the store at {} is lost: {} (tried for {} s)", shown(address_), cause,
                           std::chrono::duration<double>(options_.timeout).count()));
 }
 
@@ -220,13 +156,13 @@ void RedisStore::refuse_unsafe() {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("the store {} keeps no append-only file, so a restart of it loses the "
                             "experiment: set `appendonly yes` there, or store_unsafe: true here",
-                            options_.address));
+                            shown(address_)));
   }
   if (!policy.empty() && policy != "noeviction" && !policy.starts_with("volatile-")) {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("the store {} may evict entries (maxmemory-policy {}): set it to "
                             "noeviction there, or store_unsafe: true here",
-                            options_.address, policy));
+                            shown(address_), policy));
   }
 }
 

@@ -7,30 +7,19 @@
 #include <string>
 
 #include "core/store.h"
+#include "core/store_address.h"
 
 struct redisContext;
 
 namespace tune {
 
 struct RedisStoreOptions {
-  // unix:///path/to/socket, unix://:password@/path?db=1, redis://[user:password@]host[:port][/db]
-  std::string address;
+  std::string address;  // see core/store_address.h
   std::string prefix;   // "tune:<experiment>"
   // How long a lost or stopped server is waited for before the store counts as lost.
   std::chrono::milliseconds timeout = std::chrono::seconds(10);
   bool unsafe = false;  // accept a server that may lose or evict entries
 };
-
-struct RedisAddress {
-  std::string host;  // empty: a unix socket
-  int port = 6379;
-  std::string path;
-  std::string user;
-  std::string password;
-  int database = 0;
-};
-// Throws Error (kBadInput) that shows the forms.
-RedisAddress parse_redis_address(const std::string& text);
 
 class RedisStore : public Store {
  public:
@@ -62,7 +51,7 @@ class RedisStore : public Store {
     void operator()(redisContext* context) const;
   };
   RedisStoreOptions options_;
-  RedisAddress address_;
+  StoreAddress address_;
   std::unique_ptr<redisContext, Close> context_;
 };
 

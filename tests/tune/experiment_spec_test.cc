@@ -8,7 +8,6 @@
 
 #include "core/error.h"
 #include "core/json.h"
-#include "tune/store_address.h"
 
 namespace tune {
 namespace {
@@ -232,21 +231,6 @@ TEST_CASE("min is obeyed by bare stop numbers of other metrics and by at_most") 
   INFO(told(made.complaints));
   CHECK(made.complaints.empty());
   CHECK(made.spec.stop[0] == StopRule{"loss", 0.1, true});
-}
-
-TEST_CASE("store addresses are well formed or refused with the form to write") {
-  for (const char* good :
-       {"redis://host", "redis://host:6379", "redis://host:6379/2", "redis://:secret@host:6379/0",
-        "redis://me:se@cret@host", "unix:///run/r", "redis://[::1]:6379", "redis://[::1]",
-        "redis://host:6379/"}) {
-    CHECK_MESSAGE(why_bad_store_address(good).empty(), good);
-  }
-  for (const char* bad : {"host:6379", "http://host", "redis://", "redis://:6379", "redis://host:x",
-                          "redis://host:0", "redis://host:70000", "redis://host:6379/db",
-                          "redis://secret@host", "unix://run/r", "unix:///", "redis://a b"}) {
-    CHECK_MESSAGE(!why_bad_store_address(bad).empty(), bad);
-  }
-  CHECK(!contains(why_bad_store_address("redis://:hidden@host:x"), "hidden"));
 }
 
 // ---- experiment.json ----

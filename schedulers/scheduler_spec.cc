@@ -24,12 +24,11 @@ std::string suggestion(const std::string& wrong, const std::vector<std::string>&
                       : fmt::format("did you mean '{}'?", near);
 }
 
-void check_keys(const std::string& name, const Config& parameters,
-                const std::vector<std::string>& known) {
+void check_asha_keys(const Config& parameters) {
   for (const Member& member : parameters.map()) {
-    if (std::find(known.begin(), known.end(), member.key) != known.end()) continue;
-    throw Error(ErrorCode::kBadInput, fmt::format("scheduler {}: there is no parameter '{}': {}",
-                                                  name, member.key, suggestion(member.key, known)));
+    if (std::find(kAshaKeys.begin(), kAshaKeys.end(), member.key) != kAshaKeys.end()) continue;
+    throw Error(ErrorCode::kBadInput, fmt::format("scheduler asha: there is no parameter '{}': {}",
+                                                  member.key, suggestion(member.key, kAshaKeys)));
   }
 }
 
@@ -45,7 +44,7 @@ T one_of(const Config& parameters, const char* key, std::pair<const char*, T> fi
 }
 
 SchedulerSpec asha_from(const Config& parameters) {
-  check_keys("asha", parameters, kAshaKeys);
+  check_asha_keys(parameters);
   AshaOptions options;
   options.max_t = parameters.get_or("max_t", options.max_t);
   options.grace_period = parameters.get_or("grace_period", options.grace_period);
@@ -76,7 +75,11 @@ SchedulerSpec fifo() {
 SchedulerSpec scheduler_from_config(const std::string& name, const Config& parameters) {
   if (name == "asha") return asha_from(parameters);
   if (name == "fifo") {
-    check_keys("fifo", parameters, {});
+    if (!parameters.map().empty()) {
+      throw Error(ErrorCode::kBadInput,
+                  fmt::format("scheduler fifo: it has no parameters, found '{}'",
+                              parameters.map().front().key));
+    }
     return fifo();
   }
   throw Error(ErrorCode::kBadInput,

@@ -1,0 +1,158 @@
+// Every scheduler, and one as a user would write it, against the contract.
+#include <algorithm>
+#include <map>
+
+#include <doctest/doctest.h>
+
+#include "schedulers/asha.h"
+#include "schedulers/scheduler_conformance.h"
+
+using namespace tune;
+using namespace tune::testing;
+
+namespace {
+
+// Pauses each trial at iteration 3; of the paused ones the best goes on, up to iteration 6.
+class PauseThenBest : public TrialScheduler {
+ public:
+  void configure(const Objective& experiment) override { objective_ = experiment; }
+  Objective objective() const override { return objective_; }
+  Milestone add_trial(TrialNumber) override { return {"training_iteration", 3}; }
+
+  Decision result(TrialNumber trial, const ResultView& result) override {
+    const bool again = resumed_[std::to_string(trial.value)];
+    const double until = again ? 6 : 3;
+    if (static_cast<double>(result.iteration()) < until) {
+      return Decision::go_on({"training_iteration", until});
+    }
+    if (again) return Decision::stop("it had its second turn");
+    paused_[std::to_string(trial.value)] = result.number(objective_.metric).value_or(0);
+    return Decision::pause("it waits for the others");
+  }
+
+  Milestone resume_trial(TrialNumber trial) override {
+    paused_.erase(std::to_string(trial.value));
+    resumed_[std::to_string(trial.value)] = true;
+    return {"training_iteration", 6};
+  }
+
+  void end_trial(TrialNumber trial, TrialEnd, const Reported*) override {
+    paused_.erase(std::to_string(trial.value));
+    resumed_.erase(std::to_string(trial.value));
+  }
+
+  std::optional<TrialNumber> choose(const std::vector<Candidate>& candidates) const override {
+    const auto value = [this](const Candidate& candidate) {
+      const auto found = paused_.find(std::to_string(candidate.trial.value));
+      return found == paused_.end() ? 0 : found->second;
+    };
+    const auto is_worse = [&](const Candidate& a, const Candidate& b) {
+      return value(a) < value(b);
+    };
+    return std::max_element(candidates.begin(), candidates.end(), is_worse)->trial;
+  }
+
+  bool resumed_first() const override { return true; }
+  bool pauses() const override { return true; }
+  std::vector<std::string> status_lines() const override {
+    return {"Paused: " + std::to_string(paused_.size())};
+  }
+
+  std::string save() const override { return encoded(State{paused_, resumed_}); }
+  void restore(std::string_view state) override {
+    State saved = decoded<State>(state);
+    paused_ = std::move(saved.paused);
+    resumed_ = std::move(saved.resumed);
+  }
+
+ private:
+  struct State {
+    std::map<std::string, double> paused;
+    std::map<std::string, bool> resumed;
+    template <class Self, class F>
+    static void fields(Self& s, F& f) {
+      f(s.paused, s.resumed);
+    }
+  };
+  Objective objective_;
+  std::map<std::string, double> paused_;
+  std::map<std::string, bool> resumed_;
+};
+
+}  // namespace
+
+TEST_CASE("fifo keeps the contract of schedulers") {
+  check_scheduler(fifo());
+}
+
+TEST_CASE("fifo keeps the contract without a metric") {
+  check_scheduler(fifo(), "");
+}
+
+TEST_CASE("asha keeps the contract of schedulers whatever its options") {
+  const AshaOptions table[] = {
+      {},
+      {.max_t = 9, .reduction_factor = 3},
+      {.max_t = 20, .reduction_factor = 1.5, .stop_last_trials = false},
+      {.max_t = 27, .reduction_factor = 3, .brackets = 3},
+      {.max_t = 16, .reduction_factor = 2, .mode = Mode::kMin, .min_rung_size = 4},
+      {.max_t = 64, .reduction_factor = 4, .rule = AshaRule::kTop},
+      {.max_t = 30, .reduction_factor = 2, .brackets = 9, .rule = AshaRule::kTop},
+      {.max_t = 40, .grace_period = 2.5, .reduction_factor = 2.25, .time_attr = "time_total_s"},
+      {.max_t = 10, .time_attr = "other"},
+      {.max_t = 10, .time_attr = "nowhere"},
+  };
+  for (const AshaOptions& options : table) check_scheduler(asha(options));
+}
+
+TEST_CASE("asha keeps the contract with a metric of its own") {
+  check_scheduler(asha({.max_t = 9, .reduction_factor = 3, .metric = "m", .mode = Mode::kMin}), "");
+}
+
+TEST_CASE("an own scheduler that pauses keeps the contract") {
+  check_scheduler(scheduler<PauseThenBest>());
+}
+
+TEST_CASE("the default choice is the first candidate") {
+  const auto scheduler = configured(fifo(), "m");
+  CHECK(scheduler->choose({{TrialNumber{4}, true}, {TrialNumber{2}, false}}) == TrialNumber{4});
+}
+
+TEST_CASE("fifo never asks, judges or bounds") {
+  const auto scheduler = configured(fifo(), "m");
+  CHECK(scheduler->add_trial({}) == Milestone{});
+  const Decision decision = scheduler->result({}, report(0, 1'000'000, 0.1));
+  CHECK(decision.kind == Decision::Kind::kContinue);
+  CHECK(decision.until == Milestone{});
+  CHECK_FALSE(scheduler->max_t().has_value());
+  CHECK_FALSE(scheduler->pauses());
+  CHECK(scheduler->status_lines() == std::vector<std::string>{"Using FIFO scheduling algorithm."});
+}
+
+TEST_CASE("a result is seen by key path, and the fields every result has by name") {
+  Reported reported = report(3, 5,
+                             Result{{"loss", {{"train", 0.25}, {"test", 2}}},
+                                    {"name", "x"},
+                                    {"flag", true},
+                                    {"time_total_s", 99.5}});
+  reported.timesteps_total = 640;
+  const ResultView view(reported);
+  const std::pair<const char*, std::optional<double>> table[] = {
+      {"loss/train", 0.25},
+      {"loss/test", 2},
+      {"loss", std::nullopt},
+      {"loss/valid", std::nullopt},
+      {"name", std::nullopt},
+      {"flag", std::nullopt},
+      {"", std::nullopt},
+      {"training_iteration", 5},
+      {"time_this_iter_s", 2},
+      {"time_since_restore", 5},
+      {"iterations_since_restore", 5},
+      {"timesteps_total", 640},
+      {"time_total_s", 99.5},  // the user's own, not the trial's 10
+  };
+  for (const auto& [path, value] : table) CHECK_MESSAGE(view.number(path) == value, path);
+  reported.timesteps_total.reset();
+  CHECK_FALSE(view.number("timesteps_total").has_value());
+}

@@ -1,0 +1,226 @@
+// What every TrialScheduler promises (schedulers/trial_scheduler.h), tried on random schedules.
+// Use:
+//
+//   TEST_CASE("mine keeps the contract") { check_scheduler(tune::scheduler<Mine>(), "m"); }
+//
+// `metric` is given to configure() as the experiment's; empty when the scheduler brings its own.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "core/error.h"
+#include "core/random.h"
+#include "schedulers/reports.h"
+#include "schedulers/scheduler_spec.h"
+#include "schedulers/trial_scheduler.h"
+
+namespace tune::testing {
+
+inline std::unique_ptr<TrialScheduler> configured(const SchedulerSpec& spec,
+                                                  const std::string& metric) {
+  std::unique_ptr<TrialScheduler> scheduler = spec.make();
+  scheduler->configure({metric, Mode::kMax, 7});
+  return scheduler;
+}
+
+inline bool is_same(const Decision& a, const Decision& b) {
+  return a.kind == b.kind && a.until == b.until && a.reason == b.reason;
+}
+
+// Drives one scheduler, or several that must agree, through a random experiment.
+class RandomExperiment {
+ public:
+  explicit RandomExperiment(std::uint64_t seed) : random_(seed, "scheduler_conformance", 0) {}
+
+  // The first one's decisions are checked against the contract, the others' against the first's.
+  std::vector<std::unique_ptr<TrialScheduler>> schedulers;
+
+  void run(int events) {
+    for (int i = 0; i < events; ++i) {
+      if (live_.empty() || (next_trial_ < 40 && random_.uniform() < 0.15)) {
+        add_trial();
+      } else {
+        step(std::next(live_.begin(), random_.integer(0, std::ssize(live_))));
+      }
+    }
+  }
+
+ private:
+  struct Live {
+    Milestone until;
+    std::uint64_t iteration = 0;
+    bool paused = false;
+    std::optional<Reported> last;
+  };
+  using Entry = std::map<std::uint32_t, Live>::iterator;
+
+  TrialScheduler& first() { return *schedulers.front(); }
+
+  template <class F>
+  auto ask_all(F ask) {
+    const auto answer = ask(first());
+    for (std::size_t i = 1; i < schedulers.size(); ++i) CHECK(ask(*schedulers[i]) == answer);
+    return answer;
+  }
+
+  void add_trial() {
+    const TrialNumber trial{next_trial_++};
+    const Milestone until = ask_all([&](TrialScheduler& s) { return s.add_trial(trial); });
+    live_.emplace(trial.value, Live{until, 0, false, std::nullopt});
+  }
+
+  void step(Entry entry) {
+    auto& [number, live] = *entry;
+    if (live.paused) return resume(entry);
+    if (random_.uniform() < 0.02) return end(entry, TrialEnd::kError);
+    if (random_.uniform() < 0.02) return end(entry, TrialEnd::kCompleted);
+    live.iteration += random_.uniform() < 0.05 ? 5 : 1;
+    live.last = report(number, live.iteration, random_result());
+    const Decision decision = judge(*live.last);
+    check_decision(live, decision);
+    if (decision.kind == Decision::Kind::kContinue) live.until = decision.until;
+    if (decision.kind == Decision::Kind::kPause) live.paused = true;
+    if (decision.kind == Decision::Kind::kStop) end(entry, TrialEnd::kStopped);
+  }
+
+  Decision judge(const Reported& reported) {
+    const Decision decision = first().result(reported.trial, reported);
+    for (std::size_t i = 1; i < schedulers.size(); ++i) {
+      CHECK(is_same(schedulers[i]->result(reported.trial, reported), decision));
+    }
+    return decision;
+  }
+
+  // Up to `until` the worker runs unasked: nothing may depend on a report before it.
+  void check_decision(const Live& live, const Decision& decision) {
+    const std::optional<double> at = ResultView(*live.last).number(live.until.attribute);
+    const bool asked = at && *at >= live.until.value;
+    if (!asked) CHECK(decision.kind == Decision::Kind::kContinue);
+    if (!asked) CHECK(decision.until == live.until);
+    if (decision.kind != Decision::Kind::kContinue) CHECK(!decision.reason.empty());
+    if (decision.kind == Decision::Kind::kPause) CHECK(first().pauses());
+    const bool has_metric = ResultView(*live.last).number(first().objective().metric).has_value();
+    if (const auto max_t = first().max_t(); max_t && has_metric) {
+      if (static_cast<double>(live.iteration) >= *max_t) {
+        CHECK(decision.kind == Decision::Kind::kStop);
+      }
+    }
+  }
+
+  // A paused trial goes on when the scheduler chooses it.
+  void resume(Entry entry) {
+    const TrialNumber trial{entry->first};
+    const std::vector<Candidate> candidates = {{trial, true}};
+    const auto chosen = ask_all([&](TrialScheduler& s) { return s.choose(candidates); });
+    if (!chosen) return;
+    CHECK(*chosen == trial);
+    entry->second.paused = false;
+    entry->second.until = ask_all([&](TrialScheduler& s) { return s.resume_trial(trial); });
+  }
+
+  void end(Entry entry, TrialEnd how) {
+    const auto& [number, live] = *entry;
+    const Reported* last = live.last ? &*live.last : nullptr;
+    for (const auto& scheduler : schedulers) scheduler->end_trial(TrialNumber{number}, how, last);
+    live_.erase(entry);
+  }
+
+  // Mostly a number; sometimes no metric, or one that is not finite.
+  Result random_result() {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    const double luck = random_.uniform();
+    if (luck < 0.05) return {{"other", 1}};
+    if (luck < 0.08) return {{"m", "no number"}};
+    if (luck < 0.12) return {{"m", std::nan("")}};
+    if (luck < 0.16) return {{"m", random_.uniform() < 0.5 ? kInfinity : -kInfinity}};
+    return {{"m", static_cast<double>(random_.integer(0, 50)) / 50}};  // ties are common
+  }
+
+  RandomStream random_;
+  std::map<std::uint32_t, Live> live_;
+  std::uint32_t next_trial_ = 0;
+};
+
+inline void check_same_decisions(const SchedulerSpec& spec, const std::string& metric) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    CAPTURE(seed);
+    RandomExperiment experiment(seed);
+    experiment.schedulers.push_back(configured(spec, metric));
+    experiment.schedulers.push_back(configured(spec, metric));
+    experiment.run(600);
+    CHECK(experiment.schedulers[0]->status_lines() == experiment.schedulers[1]->status_lines());
+    CHECK(experiment.schedulers[0]->save() == experiment.schedulers[1]->save());
+  }
+}
+
+// Restored ones, at several moments, go on exactly as the one that was never interrupted.
+inline void check_save_and_restore(const SchedulerSpec& spec, const std::string& metric) {
+  for (std::uint64_t seed = 11; seed <= 15; ++seed) {
+    CAPTURE(seed);
+    RandomExperiment experiment(seed);
+    experiment.schedulers.push_back(configured(spec, metric));
+    for (int part = 0; part < 5; ++part) {
+      auto restored = configured(spec, metric);
+      const std::string state = experiment.schedulers.front()->save();
+      restored->restore(state);
+      CHECK(restored->save() == state);
+      CHECK(restored->status_lines() == experiment.schedulers.front()->status_lines());
+      experiment.schedulers.push_back(std::move(restored));
+      experiment.run(150);
+    }
+  }
+}
+
+inline void check_refused_states(const SchedulerSpec& spec, const std::string& metric) {
+  RandomExperiment experiment(21);
+  experiment.schedulers.push_back(configured(spec, metric));
+  experiment.run(200);
+  const std::string state = experiment.schedulers.front()->save();
+  const std::string before = configured(spec, metric)->save();
+  for (const std::string& bad :
+       {std::string(), std::string("\xc1"), encoded(std::string("not a state")), state + state,
+        state.substr(0, state.size() - 1)}) {
+    auto scheduler = configured(spec, metric);
+    try {
+      scheduler->restore(bad);
+      FAIL("a state that is not its own was taken");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kProtocol);
+    }
+    CHECK(scheduler->save() == before);  // nothing of it stayed
+  }
+}
+
+inline void check_choice(const SchedulerSpec& spec, const std::string& metric) {
+  const auto scheduler = configured(spec, metric);
+  std::vector<Candidate> candidates;
+  for (std::uint32_t number : {0u, 1u, 2u}) {
+    scheduler->add_trial(TrialNumber{number});
+    candidates.push_back({TrialNumber{number}, false});
+  }
+  const std::optional<TrialNumber> chosen = scheduler->choose(candidates);
+  if (!chosen) return;
+  bool is_candidate = false;
+  for (const Candidate& candidate : candidates) is_candidate |= candidate.trial == *chosen;
+  CHECK(is_candidate);
+}
+
+inline void check_scheduler(const SchedulerSpec& spec, const std::string& metric = "m") {
+  CHECK(configured(spec, metric)->objective().seed == 7);
+  CHECK_FALSE(configured(spec, metric)->status_lines().empty());
+  check_same_decisions(spec, metric);
+  check_save_and_restore(spec, metric);
+  check_refused_states(spec, metric);
+  check_choice(spec, metric);
+}
+
+}  // namespace tune::testing

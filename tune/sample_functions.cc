@@ -1,7 +1,7 @@
 #include "tune/sample_functions.h"
 
 #include <algorithm>
-#include <vector>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -12,91 +12,83 @@ namespace tune {
 
 namespace {
 
-// The space's values in its order; what is not chosen yet is left out.
-Value build(const SearchSpace& space, const std::string& path,
-            const std::map<std::string, Value>& chosen) {
-  if (const auto found = chosen.find(path); found != chosen.end()) return found->second;
-  if (space.is_constant()) return space.constant();
-  Value map = Value::make_map();
-  for (const SpaceMember& member : space.members()) {
-    const std::string below = path.empty() ? member.key : path + "/" + member.key;
-    if (member.value.is_domain() && !chosen.contains(below)) {
-      // Left out, unless a preset names something below it.
-      const auto inner = chosen.lower_bound(below + "/");
-      if (inner == chosen.end() || !inner->first.starts_with(below + "/")) continue;
-      map.set(member.key, Value::make_map());
-      continue;
-    }
-    map.map().emplace_back(member.key, build(member.value, below, chosen));
-  }
-  return map;
-}
-
-Config build_config(const SearchSpace& space, const std::map<std::string, Value>& chosen) {
-  Value value = build(space, {}, chosen);
-  // Preset values below a domain or constant.
-  for (const auto& [path, inner] : chosen) {
-    if (!path.empty() && space.find(path) == nullptr) value.set(path, inner);
-  }
-  return Config(std::move(value));
-}
-
-struct Pending {
-  std::string path;
-  const Domain* domain;
-  std::string complaint;
+// Marks an error that already says which function it comes from.
+class FunctionError : public Error {
+ public:
+  explicit FunctionError(const std::string& message) : Error(ErrorCode::kBadInput, message) {}
 };
 
-// Follows "there is no 'b'" from function to function until one comes again.
-std::string find_cycle(const std::vector<Pending>& pending) {
-  std::vector<std::string> way = {pending.front().path};
-  while (true) {
-    const auto here = std::find_if(pending.begin(), pending.end(),
-                                   [&](const Pending& one) { return one.path == way.back(); });
-    const auto next = std::find_if(pending.begin(), pending.end(), [&](const Pending& one) {
-      return here->complaint.find(fmt::format("'{}'", one.path)) != std::string::npos;
-    });
-    if (next == pending.end()) return {};
-    const auto seen = std::find(way.begin(), way.end(), next->path);
-    way.push_back(next->path);
-    if (seen != way.end() - 1) {
-      const auto again = std::find(way.begin(), way.end(), way.back());
-      return join(std::vector<std::string>(again, way.end()), " -> ");
-    }
-  }
+bool is_below(std::string_view path, std::string_view above) {
+  return above.empty() ||
+         (path.size() > above.size() && path.starts_with(above) && path[above.size()] == '/');
 }
 
-[[noreturn]] void fail(const std::vector<Pending>& pending) {
-  const std::string cycle = find_cycle(pending);
-  throw Error(ErrorCode::kBadInput,
-              cycle.empty() ? fmt::format("sample_from of '{}': {}", pending.front().path,
-                                          pending.front().complaint)
-                            : fmt::format("sample_from: the values {} need each other", cycle));
-}
+// The configuration as functions see it: reading a value computes it.
+class LazyConfig : public Config {
+ public:
+  LazyConfig(Config drawn, const std::vector<SampleFunction>& functions)
+      : Config(std::move(drawn)), functions_(functions), states_(functions.size()) {
+    hook_.before_read = [this](std::string_view path) { prepare(path); };
+  }
+  LazyConfig(const LazyConfig&) = delete;
+  LazyConfig& operator=(const LazyConfig&) = delete;
+
+  Config computed() && {
+    prepare({});
+    return Config(std::move(*this));
+  }
+
+ private:
+  enum class State : char { kWaiting, kRunning, kDone };
+
+  void prepare(std::string_view path) {
+    for (std::size_t i = 0; i < functions_.size(); ++i) {
+      const std::string& own = functions_[i].path;
+      if (own == path || is_below(path, own)) {
+        if (states_[i] == State::kRunning) fail_with_cycle(own);
+        compute(i);
+      } else if (is_below(own, path)) {
+        // Of a map that is read as a whole, what is being computed right now is not there yet.
+        compute(i);
+      }
+    }
+  }
+
+  void compute(std::size_t i) {
+    if (states_[i] != State::kWaiting) return;
+    states_[i] = State::kRunning;
+    running_.push_back(functions_[i].path);
+    try {
+      set(functions_[i].path, functions_[i].function(*this));
+    } catch (const FunctionError&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw FunctionError(
+          fmt::format("sample_from of '{}' failed: {}", functions_[i].path, error.what()));
+    }
+    running_.pop_back();
+    states_[i] = State::kDone;
+  }
+
+  [[noreturn]] void fail_with_cycle(const std::string& path) const {
+    std::vector<std::string> cycle(std::find(running_.begin(), running_.end(), path),
+                                   running_.end());
+    cycle.push_back(path);
+    throw FunctionError(fmt::format(
+        "the functions of these values need each other in a cycle: {}: let one of them do without",
+        join(cycle, " -> ")));
+  }
+
+  const std::vector<SampleFunction>& functions_;
+  std::vector<State> states_;
+  std::vector<std::string> running_;  // paths, innermost last
+};
 
 }  // namespace
 
-Config assemble(const SearchSpace& space, std::map<std::string, Value> chosen) {
-  std::vector<Pending> pending;
-  for (const auto& [path, domain] : space.domains()) {
-    if (domain->is_function() && !chosen.contains(path)) pending.push_back({path, domain, {}});
-  }
-  // Each round computes what no longer misses anything; without progress the rest is stuck.
-  while (!pending.empty()) {
-    std::vector<Pending> stuck;
-    for (Pending& one : pending) {
-      try {
-        const auto& function = std::get<Domain::SampleFrom>(one.domain->kind()).function;
-        chosen[one.path] = function(build_config(space, chosen));
-      } catch (const Error& error) {
-        one.complaint = error.what();
-        stuck.push_back(std::move(one));
-      }
-    }
-    if (stuck.size() == pending.size()) fail(stuck);
-    pending = std::move(stuck);
-  }
-  return build_config(space, chosen);
+void compute_functions(Config& config, const std::vector<SampleFunction>& functions) {
+  if (functions.empty()) return;
+  config = LazyConfig(std::move(config), functions).computed();
 }
 
 }  // namespace tune

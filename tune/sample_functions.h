@@ -1,17 +1,22 @@
-// Puts a configuration together: chosen values by path, constants, and the values that functions of the
-// space (sample_from) compute from the others. Pure.
+// Values that functions of a search space (sample_from) compute from other values. Pure.
 #pragma once
 
-#include <map>
+#include <functional>
 #include <string>
+#include <vector>
 
-#include "tune/search_space.h"
+#include "core/value.h"
 
 namespace tune {
 
-// `chosen` has every domain but the functions, and what a preset replaces. Keys come in the order of the
-// space. Throws Error (kBadInput) when functions depend on each other in a cycle, which it names, or
-// when one throws.
-Config assemble(const SearchSpace& space, std::map<std::string, Value> chosen);
+struct SampleFunction {
+  std::string path;
+  std::function<Value(const Config&)> function;
+};
+
+// Sets the values of `functions` in `config`, where each has its place already (null, say). Each is
+// called once: in the order given, but before whatever reads its value. Throws Error (kBadInput)
+// when functions need each other in a cycle, naming it, or when one throws.
+void compute_functions(Config& config, const std::vector<SampleFunction>& functions);
 
 }  // namespace tune

@@ -39,6 +39,7 @@ void check_range(const std::string& name, double low, double high, bool log) {
   const std::string what = fmt::format("{}({}, {})", name, low, high);
   if (!std::isfinite(low) || !std::isfinite(high)) refuse(what, "the bounds must be finite");
   if (!(low < high)) refuse(what, "the lower bound must be below the upper one");
+  if (!std::isfinite(high - low)) refuse(what, "the bounds are too far apart");
   if (log && !(low > 0)) {
     refuse(what, "the lower bound must be above 0 (bounds are values, not exponents)");
   }
@@ -64,8 +65,9 @@ void check_normal(const std::string& name, double mean, double sd) {
   refuse(fmt::format("{}({}, {})", name, mean, sd), "sd must be above 0 and both finite");
 }
 
+// For b > 0.
 std::int64_t floor_division(std::int64_t a, std::int64_t b) {
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+  return a / b - (a % b < 0);
 }
 
 struct Draw {
@@ -89,6 +91,7 @@ struct Draw {
     const double low = std::log(static_cast<double>(d.low));
     const double high = std::log(static_cast<double>(d.high));
     const double value = std::floor(std::exp(low + random.uniform() * (high - low)));
+    if (value >= static_cast<double>(d.high)) return d.high - 1;  // rounding reached the bound
     return std::clamp(static_cast<std::int64_t>(value), d.low, d.high - 1);
   }
   Value operator()(const Domain::Normal& d) const {
@@ -140,8 +143,7 @@ Value Domain::describe() const {
   return std::visit(Describe{}, kind_);
 }
 
-// ---- Domains
-// --------------------------------------------------------------------------------------
+// ---- Domains ------------------------------------------------------------------------------------
 
 Domain uniform(double low, double high) {
   check_range("uniform", low, high, false);
@@ -167,7 +169,9 @@ Domain randint(std::int64_t low, std::int64_t high) {
 }
 Domain qrandint(std::int64_t low, std::int64_t high, std::int64_t q) {
   const std::string what = fmt::format("qrandint({}, {}, {})", low, high, q);
+  constexpr std::int64_t kLimit = std::int64_t{1} << 62;
   if (q < 1) refuse(what, "q must be at least 1");
+  if (low < -kLimit || high > kLimit) refuse(what, "the bounds must be within 2^62 of 0");
   if (low > high || -floor_division(-low, q) > floor_division(high, q)) {
     refuse(what, "there is no multiple of q from the lower to the upper bound");
   }
@@ -184,8 +188,9 @@ Domain randn(double mean, double sd) {
 }
 Domain qrandn(double mean, double sd, double q) {
   check_normal("qrandn", mean, sd);
-  if (!(q > 0) || !std::isfinite(q))
+  if (!(q > 0) || !std::isfinite(q)) {
     refuse(fmt::format("qrandn({}, {}, {})", mean, sd, q), "q must be above 0");
+  }
   return Domain(Domain::Normal{mean, sd, q});
 }
 Domain choice(std::initializer_list<Value> values) {
@@ -207,8 +212,7 @@ Domain sample_from(std::function<Value(const Config&)> function) {
   return Domain(Domain::SampleFrom{std::move(function)});
 }
 
-// ---- Spaces
-// ---------------------------------------------------------------------------------------
+// ---- Spaces -------------------------------------------------------------------------------------
 
 SpaceMember::SpaceMember(std::string key, SearchSpace value)
     : key(Member(std::move(key), Value()).key), value(std::move(value)) {}
@@ -280,18 +284,6 @@ std::vector<std::pair<std::string, const Domain*>> SearchSpace::domains() const 
   };
   walk(*this, {}, walk);
   return all;
-}
-
-Value SearchSpace::describe() const {
-  if (is_domain()) return domain().describe();
-  if (is_constant()) return constant();
-  Value::Map map;
-  for (const SpaceMember& member : members()) map.emplace_back(member.key, member.value.describe());
-  // A constant map that would be read as a domain is written {const: ...}.
-  const bool ambiguous =
-      map.size() == 1 && map[0].value.is_list() && members()[0].value.is_constant();
-  Value value = Value::make_map(std::move(map));
-  return ambiguous ? Value{{"const", std::move(value)}} : value;
 }
 
 }  // namespace tune

@@ -20,12 +20,26 @@ namespace tune {
 // One way to draw a value. Construction checks the arguments and throws Error (kBadInput).
 class Domain {
  public:
-  struct Uniform { double low, high, q; bool log; };            // q 0: not quantised
-  struct Integer { std::int64_t low, high, q; bool log; };      // [low, high); q > 1: see qrandint
-  struct Normal { double mean, sd, q; };
-  struct Choice { std::vector<Value> values; };
-  struct Grid { std::vector<Value> values; };
-  struct SampleFrom { std::function<Value(const Config&)> function; };
+  struct Uniform {
+    double low, high, q;  // q 0: not quantised
+    bool log;
+  };
+  struct Integer {
+    std::int64_t low, high, q;  // [low, high), or with q > 0 the multiples of q in [low, high]
+    bool log;
+  };
+  struct Normal {
+    double mean, sd, q;
+  };
+  struct Choice {
+    std::vector<Value> values;
+  };
+  struct Grid {
+    std::vector<Value> values;
+  };
+  struct SampleFrom {
+    std::function<Value(const Config&)> function;
+  };
   using Kind = std::variant<Uniform, Integer, Normal, Choice, Grid, SampleFrom>;
 
   explicit Domain(Kind kind) : kind_(std::move(kind)) {}
@@ -79,7 +93,8 @@ class SearchSpace {
   const Value& constant() const { return std::get<Value>(node_); }
   const std::vector<SpaceMember>& members() const;
   const SearchSpace* find(std::string_view path) const;
-  void set(std::string_view path, SearchSpace node);  // makes the maps on the way; Error as Value::set
+  void set(std::string_view path,
+           SearchSpace node);  // makes the maps on the way; Error as Value::set
 
   // Every domain with its path, depth first in the order written.
   std::vector<std::pair<std::string, const Domain*>> domains() const;
@@ -103,5 +118,9 @@ struct SpaceComplaint {
   std::string message;
 };
 SearchSpace search_space_from_value(const Value& value, std::vector<SpaceComplaint>& complaints);
+// The same for one value within a space, at `path`. There a map with one list is a domain or a
+// mistake; at the top it is a configuration of one parameter.
+SearchSpace search_node_from_value(const Value& value, const std::string& path,
+                                   std::vector<SpaceComplaint>& complaints);
 
 }  // namespace tune

@@ -22,8 +22,8 @@ namespace tune {
 struct SearcherSetup {
   SearchSpace space;
   std::int64_t num_samples = 1;  // -1: no end
-  std::vector<Config> points_to_evaluate;
-  Objective objective;  // its seed is the experiment's
+  std::vector<Config> points_to_evaluate = {};
+  Objective objective = {};  // its seed is the experiment's
 };
 
 class Searcher {

@@ -1,5 +1,5 @@
-// ExperimentSpec: a validated sweep, resolved to plain values. Made from YAML (tune/yaml_spec.h), from
-// RunOptions, or from the stored experiment.json.
+// ExperimentSpec: a validated sweep, resolved to plain values. Made from YAML (tune/yaml_spec.h),
+// from RunOptions, or from the stored experiment.json.
 #pragma once
 
 #include <map>
@@ -18,38 +18,39 @@ struct ProgramCall {
   std::string executable;              // absolute
   std::vector<std::string> arguments;  // without argv[0]
   std::string working_directory;
-  std::uint32_t call = 0;              // the how manieth tune::run of the program, from 1
-  std::vector<std::string> earlier;    // folders of the calls before it, absolute
+  std::uint32_t call = 0;            // the how manieth tune::run of the program, from 1
+  std::vector<std::string> earlier;  // folders of the calls before it, absolute
 };
 
 struct ExperimentSpec {
-  std::string name;        // folder below storage; never empty once the run begins
-  bool name_given = false; // else <trainable>_<date>
+  std::string name;         // folder below storage; never empty once the run begins
+  bool name_given = false;  // else <trainable>_<date>
   std::string trainable;
-  std::string plugin;      // absolute path; empty for a program's own trainable
+  std::string plugin;  // absolute path; empty for a program's own trainable
   std::optional<ProgramCall> program;
-  RunOptions options;      // as given, with metric, mode and seed filled in
+  RunOptions options;  // as given; metric and mode also when only the scheduler has them
   std::vector<StopRule> stop;
   ResourceRequest request;
-  // Of a YAML sweep, to tell on resume that the files have changed since (see fingerprint()).
-  std::string sweep = {};        // absolute path; empty: not from a file
+  // Of a YAML sweep: to tell on resume that its files have changed (fingerprint() of them).
+  std::string sweep = {};  // absolute path; empty: not from a file
   std::string sweep_hash = {};
   std::string plugin_hash = {};
 };
 
 // One thing wrong with the input: where, what, and what to write instead.
 struct Complaint {
-  std::string path = {};     // key path, "config/lr"
-  int line = 0;              // 1-based line of the YAML file; 0: not from a file
+  std::string path = {};  // key path, "config/lr"
+  int line = 0;           // 1-based line of the YAML file; 0: not from a file
   std::string message = {};
-  std::string option = {};  // the command line option it came from, "--set config/lr=x"; empty: none
+  std::string option =
+      {};  // the command line option it came from, "--set config/lr=x"; empty: none
 };
 // Throws one Error (kBadInput) with all of them, one a line: "sweep.yaml:4: config/lr: ...".
 [[noreturn]] void throw_complaints(const std::string& source, const std::vector<Complaint>& all);
 
 // Checks options and fills the spec: everything that can be known without running anything (stop
-// rules or max_t or a time limit for a class, mode min with a bare stop number for the metric, ranges,
-// resources, scheduler and searcher against metric and mode). Appends to `complaints`.
+// rules or max_t or a time limit for a class, mode min with a bare stop number for the metric,
+// ranges, resources, scheduler and searcher against metric and mode). Appends to `complaints`.
 ExperimentSpec make_spec(RunOptions options, std::string trainable, bool is_function,
                          std::vector<Complaint>& complaints);
 

@@ -179,7 +179,10 @@ Domain qrandint(std::int64_t low, std::int64_t high, std::int64_t q) {
 }
 Domain lograndint(std::int64_t low, std::int64_t high) {
   check_integers("lograndint", low, high);
-  check_range("lograndint", static_cast<double>(low), static_cast<double>(high), true);
+  if (low < 1) {
+    refuse(fmt::format("lograndint({}, {})", low, high),
+           "the lower bound must be above 0 (bounds are values, not exponents)");
+  }
   return Domain(Domain::Integer{low, high, 0, true});
 }
 Domain randn(double mean, double sd) {
@@ -256,20 +259,24 @@ const SearchSpace* SearchSpace::find(std::string_view path) const {
 }
 
 void SearchSpace::set(std::string_view path, SearchSpace node) {
-  const std::size_t slash = path.find('/');
-  const std::string key(path.substr(0, slash));
-  if (!is_map()) refuse("config", fmt::format("'{}' is below something that is no map", path));
-  auto& members = std::get<std::vector<SpaceMember>>(node_);
-  SpaceMember* found = nullptr;
-  for (SpaceMember& member : members) {
-    if (member.key == key) found = &member;
+  SearchSpace* here = this;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    if (!here->is_map()) {
+      refuse("config", fmt::format("'{}' cannot be set: '{}' is no map", path,
+                                   path.substr(0, begin == 0 ? 0 : begin - 1)));
+    }
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view key = path.substr(begin, end - begin);
+    auto& members = std::get<std::vector<SpaceMember>>(here->node_);
+    auto found = std::find_if(members.begin(), members.end(),
+                              [&](const SpaceMember& member) { return member.key == key; });
+    if (found == members.end()) {
+      found = members.emplace(found, std::string(key), SearchSpace());
+    }
+    here = &found->value;
+    begin = end + 1;
   }
-  if (found == nullptr) found = &members.emplace_back(key, SearchSpace());
-  if (slash == std::string_view::npos) {
-    found->value = std::move(node);
-  } else {
-    found->value.set(path.substr(slash + 1), std::move(node));
-  }
+  *here = std::move(node);
 }
 
 std::vector<std::pair<std::string, const Domain*>> SearchSpace::domains() const {

@@ -173,6 +173,16 @@ std::string join_path(const std::string& path, const std::string& key) {
   return path.empty() ? key : path + "/" + key;
 }
 
+// A space of constants alone, as the value it stands for.
+Value plain_value(const SearchSpace& space) {
+  if (space.is_constant()) return space.constant();
+  Value::Map map;
+  for (const SpaceMember& member : space.members()) {
+    map.emplace_back(member.key, plain_value(member.value));
+  }
+  return Value::make_map(std::move(map));
+}
+
 class Reader {
  public:
   explicit Reader(std::vector<SpaceComplaint>& complaints) : complaints_(complaints) {}
@@ -244,12 +254,14 @@ SearchSpace search_node_from_value(const Value& value, const std::string& path,
 Value SearchSpace::describe() const {
   if (is_domain()) return domain().describe();
   if (is_constant()) return constant();
+  if (domains().empty()) {
+    // Constants that would be read as something else.
+    Value plain = plain_value(*this);
+    if (has_meaning(plain)) return Value{{kConst, std::move(plain)}};
+  }
   Value::Map map;
   for (const SpaceMember& member : members()) map.emplace_back(member.key, member.value.describe());
-  Value value = Value::make_map(std::move(map));
-  // Constants that would be read as something else.
-  const bool is_constant_map = domains().empty();
-  return is_constant_map && has_meaning(value) ? Value{{kConst, std::move(value)}} : value;
+  return Value::make_map(std::move(map));
 }
 
 }  // namespace tune

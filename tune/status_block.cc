@@ -78,7 +78,7 @@ std::string time_line(const ExperimentStatus& status) {
 
 std::string parameter_text(const Value& value) {
   if (value.type() == Value::Type::kFloat) return fmt::format("{:.4g}", value.number());
-  if (value.is_string()) return fmt::format("'{}'", printable(value.string()));
+  if (value.is_string()) return fmt::format("'{}'", value.string());
   return value.dump();
 }
 
@@ -194,8 +194,9 @@ std::vector<std::string> render_status(const ExperimentStatus& status,
     lines.push_back(fmt::format("... {} more trials not shown ({})", count, describe(hidden)));
   }
   if (size.height > 0) lines.resize(std::min(lines.size(), size.height));
-  if (size.width > 0) {
-    for (std::string& line : lines) line = fitted(line, size.width);
+  for (std::string& line : lines) {
+    line = one_line(line);
+    if (size.width > 0) line = fitted(line, size.width);
   }
   return lines;
 }
@@ -235,6 +236,12 @@ std::string printable(std::string_view text) {
     if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f) c = '?';
   }
   return shown;
+}
+
+std::string one_line(std::string_view text) {
+  std::string line = printable(text);
+  std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  return line;
 }
 
 }  // namespace tune

@@ -43,5 +43,6 @@ std::size_t text_width(std::string_view text);
 std::string fitted(std::string_view text, std::size_t width);
 // Without control characters but tabs and line ends: what others wrote must not steer the terminal.
 std::string printable(std::string_view text);
+std::string one_line(std::string_view text);  // the same, with blanks for tabs and line ends
 
 }  // namespace tune

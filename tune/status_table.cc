@@ -38,9 +38,7 @@ std::string short_name(const std::string& metric) {
 
 std::string cell_text(const Value& value) {
   if (value.type() == Value::Type::kFloat) return fmt::format("{:.6g}", value.number());
-  std::string text = printable(value.is_string() ? value.string() : value.dump());
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return fitted(text, kMaxCellWidth);
+  return fitted(one_line(value.is_string() ? value.string() : value.dump()), kMaxCellWidth);
 }
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
@@ -111,7 +109,7 @@ void add_parameters(const std::vector<std::string>& paths, const std::vector<con
   const std::size_t first = columns.size();
   int weight = 100;
   for (const std::string& path : paths) {
-    columns.push_back({.name = printable(path), .weight = weight--, .right = true});
+    columns.push_back({.name = one_line(path), .weight = weight--, .right = true});
   }
   for (const Trial* trial : rows) {
     const Value config = unpack(trial->config);
@@ -128,7 +126,7 @@ void add_metrics(const ExperimentStatus& status, const std::vector<std::string>&
   int weight = 500;
   for (const std::string& path : paths) {
     const bool decides = path == status.spec.options.metric;
-    columns.push_back({.name = printable(short_name(path)),
+    columns.push_back({.name = one_line(short_name(path)),
                        .weight = decides ? 600 : weight--,
                        .right = true});
   }

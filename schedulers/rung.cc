@@ -79,7 +79,6 @@ std::optional<double> Rung::cut_off() const {
   // The next better value: the smaller child of the heap's root.
   double b = high_[1];
   if (high_.size() > 2 && is_worse(high_[2], b)) b = high_[2];
-  if (a == b) return a;
   if (!std::isfinite(a)) return f >= 0.5 ? b : a;  // NaN counts as infinitely bad
   if (std::isinf(b - a) && std::isfinite(b)) return a * (1 - f) + b * f;
   return std::min(a + (b - a) * f, b);  // rounding must not stop a tie with b

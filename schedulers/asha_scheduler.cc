@@ -1,7 +1,7 @@
 #include "schedulers/asha_scheduler.h"
 
-#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -136,17 +136,22 @@ Decision AshaScheduler::judge(TrialState& state, std::uint32_t upto, double valu
 
 // "0.81 is worse than the cut-off 0.842 of 9 values at iteration 3".
 std::string AshaScheduler::stop_reason(double value, double cut_off, const Rung& rung) const {
-  const std::size_t others = rung.size() - 1;
-  const std::string values = others == 1 ? "1 value" : fmt::format("{} values", others);
-  const std::string where = fmt::format("at {} {:.10g}", time_name(), rung.milestone());
-  if (std::isnan(value)) return fmt::format("nan is worse than any of {} {}", values, where);
-  if (options_.rule == AshaRule::kTop) {
-    return fmt::format("{} is not among the best {} of {} values {}",
-                       format_number(signed_value(value)),
-                       rung.size() - position_.below(rung.size()), rung.size(), where);
+  std::string text;
+  std::size_t count = rung.size() - 1;  // without its own
+  if (std::isnan(value)) {
+    text = "nan is worse than any";
+  } else if (options_.rule == AshaRule::kTop) {
+    ++count;
+    append_number(text, signed_value(value));
+    text += " is not among the best " + std::to_string(count - position_.below(count));
+  } else {
+    append_number(text, signed_value(value));
+    text += " is worse than the cut-off ";
+    append_number(text, signed_value(cut_off));
   }
-  return fmt::format("{} is worse than the cut-off {} of {} {}", format_number(signed_value(value)),
-                     format_number(signed_value(cut_off)), values, where);
+  fmt::format_to(std::back_inserter(text), " of {} value{} at {} {}", count, count == 1 ? "" : "s",
+                 time_name(), rung.milestone());
+  return text;
 }
 
 std::string_view AshaScheduler::time_name() const {

@@ -41,7 +41,7 @@ std::optional<std::uint64_t> whole_number(std::string_view text) {
   return number;
 }
 
-// ---- The folder -----------------------------------------------------------------------------------
+// ---- The folder --------------------------------------------------------------------------------
 
 std::vector<fs::path> entries_of(const fs::path& directory) {
   std::vector<fs::path> entries;
@@ -105,7 +105,8 @@ TrialStatus status_from_files(const TrialSummary& trial) {
   if (fs::exists(error)) {
     const std::string text = read_file(error);
     const std::size_t newest = text.rfind("--- attempt ");
-    const std::string headline = newest == text.npos ? "" : text.substr(newest, text.find('\n', newest));
+    const std::string headline =
+        newest == text.npos ? "" : text.substr(newest, text.find('\n', newest));
     if (headline.find("in ERROR") != headline.npos) return TrialStatus::kError;
   }
   return last.map().empty() ? TrialStatus::kPending : TrialStatus::kRunning;
@@ -128,7 +129,7 @@ void fill_statuses(const fs::path& directory, std::vector<TrialSummary>& trials)
   }
 }
 
-// ---- Values of a trial ----------------------------------------------------------------------------
+// ---- Values of a trial -------------------------------------------------------------------------
 
 std::optional<double> number_at(const Result& result, std::string_view metric) {
   const Value* value = result.find(metric);
@@ -230,9 +231,11 @@ std::optional<Scope> scope_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-const char* scope_name(Scope scope) { return kScopeNames[static_cast<std::size_t>(scope)]; }
+const char* scope_name(Scope scope) {
+  return kScopeNames[static_cast<std::size_t>(scope)];
+}
 
-// ---- TrialSummary ---------------------------------------------------------------------------------
+// ---- TrialSummary ------------------------------------------------------------------------------
 
 // Unlike in results, null is what the user wrote.
 Config TrialSummary::config() const {
@@ -255,7 +258,7 @@ std::vector<Result> TrialSummary::results() const {
   return results;
 }
 
-// ---- ResultRows -----------------------------------------------------------------------------------
+// ---- ResultRows --------------------------------------------------------------------------------
 
 ResultRows::Iterator::Iterator(const std::vector<TrialSummary>& trials) : trials_(&trials) {
   if (!trials.empty()) results_ = trials.front().results();
@@ -275,13 +278,13 @@ ResultRows::Iterator& ResultRows::Iterator::operator++() {
   return *this;
 }
 
-// ---- Analysis -------------------------------------------------------------------------------------
+// ---- Analysis ----------------------------------------------------------------------------------
 
 Analysis Analysis::load(const fs::path& directory) {
   const fs::path file = directory / kSpecFile;
   if (!fs::exists(file)) {
-    bad_input(fmt::format("{} holds no experiment: there is no {} in it", directory.string(),
-                          kSpecFile));
+    bad_input(
+        fmt::format("{} holds no experiment: there is no {} in it", directory.string(), kSpecFile));
   }
   const Value spec = parse_json(read_file(file), file.string());
   Analysis analysis;
@@ -306,9 +309,10 @@ Analysis::Best Analysis::find_best(std::string_view metric, std::optional<Mode> 
   const Question question{metric.empty() ? metric_ : std::string(metric), mode.value_or(mode_),
                           scope};
   if (question.metric.empty()) {
-    bad_input(fmt::format("looking for the best trial of {}: the experiment has no metric: say which "
-                          "one, as in best_trial(\"loss\", tune::Mode::kMin)",
-                          directory_.string()));
+    bad_input(
+        fmt::format("looking for the best trial of {}: the experiment has no metric: say which "
+                    "one, as in best_trial(\"loss\", tune::Mode::kMin)",
+                    directory_.string()));
   }
   Best best{nullptr, question, 0};
   std::size_t seen = 0;
@@ -356,9 +360,10 @@ BestCheckpoint Analysis::best_checkpoint(std::string_view metric, std::optional<
     if (iteration) saved[*iteration] = {entry, *iteration, std::nullopt};
   }
   if (saved.empty()) {
-    bad_input(fmt::format("looking for a checkpoint of {}: none was saved: set checkpoint frequency or "
-                          "at_end, and give the trainable save and load",
-                          best.trial->directory.string()));
+    bad_input(
+        fmt::format("looking for a checkpoint of {}: none was saved: set checkpoint frequency or "
+                    "at_end, and give the trainable save and load",
+                    best.trial->directory.string()));
   }
   const BestCheckpoint* chosen = nullptr;
   const std::vector<Result> results = best.trial->results();
@@ -384,7 +389,9 @@ std::string Analysis::to_csv() const {
   return table.to_csv();
 }
 
-void Analysis::write_csv(const fs::path& file) const { write_file_atomically(file, to_csv()); }
+void Analysis::write_csv(const fs::path& file) const {
+  write_file_atomically(file, to_csv());
+}
 
 TrialError::TrialError(Analysis analysis, std::uint64_t errored)
     : Error(ErrorCode::kTrialFailed, describe_failures(analysis, errored)),

@@ -1,5 +1,6 @@
-// Analysis: what an experiment found, read from its folder alone. It works for finished, running and
-// killed experiments, and for folders that were moved. Not for watching one live: see tune/status.h.
+// Analysis: what an experiment found, read from its folder alone. It works for finished, running
+// and killed experiments, and for folders that were moved. Not for watching one live: see
+// tune/status.h.
 //
 // Values are copied cheaply: only names and statuses are held; results are read when asked for.
 // Throws Error (kBadInput) for a folder or a question that makes no sense, Error (kIo) when a file
@@ -32,9 +33,10 @@ const char* scope_name(Scope scope);
 
 // One trial as its folder tells.
 struct TrialSummary {
-  std::string id;                   // "2f1e0_00003"
-  // From results.csv where the trial was over, else from its files: TERMINATED after a result that was
-  // its last, ERROR after a failure for good, RUNNING with results, PENDING without.
+  std::string id;  // "2f1e0_00003"
+  // From results.csv, unless a driver runs or was killed since; then from the trial's files:
+  // TERMINATED after a result that was its last, ERROR after a failure for good, RUNNING with
+  // results, PENDING without.
   TrialStatus status = TrialStatus::kPending;
   std::filesystem::path directory;
 
@@ -45,8 +47,8 @@ struct TrialSummary {
 
 struct BestCheckpoint {
   std::filesystem::path path;
-  std::uint64_t iteration = 0;     // it was saved after this training_iteration
-  std::optional<double> value;     // of the metric there; nothing when it was not reported
+  std::uint64_t iteration = 0;  // it was saved after this training_iteration
+  std::optional<double> value;  // of the metric there; nothing when it was not reported
 };
 
 // One result of one trial.
@@ -55,7 +57,8 @@ struct ResultRow {
   Result result;
 };
 
-// Every result of every trial, in order of trial and iteration; one trial's are in memory at a time.
+// Every result of every trial, in order of trial and iteration; one trial's are in memory at a
+// time.
 class ResultRows {
  public:
   class Iterator {
@@ -99,9 +102,9 @@ class Analysis {
   Mode mode() const { return mode_; }
   const std::filesystem::path& directory() const { return directory_; }
 
-  // The best trial by a metric (a key path): the experiment's metric and mode unless others are given.
-  // Values that are not finite never win; the first trial wins ties. Throws Error (kBadInput) when no
-  // trial is eligible, saying why.
+  // The best trial by a metric (a key path): the experiment's metric and mode unless others are
+  // given. Values that are not finite never win; the first trial wins ties. Throws Error
+  // (kBadInput) when no trial is eligible, saying why.
   TrialSummary best_trial(std::string_view metric = {}, std::optional<Mode> mode = {},
                           Scope scope = Scope::kLast) const;
   Config best_config(std::string_view metric = {}, std::optional<Mode> mode = {},
@@ -109,8 +112,8 @@ class Analysis {
   // The best trial's last result; with Scope::kAll the result that made it the best.
   Result best_result(std::string_view metric = {}, std::optional<Mode> mode = {},
                      Scope scope = Scope::kLast) const;
-  // Of the best trial's saved checkpoints the one with the best metric (the older of equals), else the
-  // newest. Error (kBadInput) when none was saved, naming the setting.
+  // Of the best trial's saved checkpoints the one with the best metric (the older of equals), else
+  // the newest. Error (kBadInput) when none was saved, naming the setting.
   BestCheckpoint best_checkpoint(std::string_view metric = {}, std::optional<Mode> mode = {},
                                  Scope scope = Scope::kLast) const;
 

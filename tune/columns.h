@@ -1,5 +1,5 @@
-// The columns of a table of results: result fields first, in their own order, then metrics in the order
-// first seen. Pure.
+// The columns of a table of results: result fields first, in their own order, then metrics in the
+// order first seen. Pure.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,9 @@ class Columns {
 
   std::deque<std::string> names_;
   std::unordered_map<std::string_view, std::uint32_t> index_;  // views into names_; never iterated
-  std::vector<std::uint32_t> guesses_;  // columns of the last result's cells: mostly those of the next
-  std::vector<std::int32_t> row_;       // cell of each column; -1: none
+  std::vector<std::uint32_t>
+      guesses_;                    // columns of the last result's cells: mostly those of the next
+  std::vector<std::int32_t> row_;  // cell of each column; -1: none
 };
 
 }  // namespace tune

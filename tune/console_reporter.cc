@@ -77,7 +77,9 @@ std::vector<std::string> last_lines(std::string_view text, std::size_t count) {
 
 }  // namespace
 
-std::unique_ptr<Console> stderr_console() { return std::make_unique<StderrConsole>(); }
+std::unique_ptr<Console> stderr_console() {
+  return std::make_unique<StderrConsole>();
+}
 
 ConsoleReporter::ConsoleReporter(ReporterOptions options, std::unique_ptr<Console> console)
     : options_(std::move(options)), console_(std::move(console)) {}
@@ -89,8 +91,7 @@ void ConsoleReporter::status(const ExperimentStatus& status, bool final) {
   BlockSize size = screen.value_or(BlockSize{});
   if (size.height > 1) --size.height;  // the cursor stands below the block
   if (final) printed_.clear();         // the last one is printed, whether it changed or not
-  metrics_.learn(choose_rows(status, static_cast<std::size_t>(std::max(1, options_.max_rows))));
-  std::vector<std::string> lines = render_status(status, options_, metrics_.names(), size);
+  std::vector<std::string> lines = render_status(status, options_, memory_, size);
   screen ? redraw(std::move(lines)) : print(lines);
   if (!final) return;
   drawn_.clear();  // it stays; what is told from here on stands below
@@ -111,7 +112,8 @@ std::string ConsoleReporter::erase_block() const {
   for (const std::string& line : drawn_) {
     height += std::max<std::size_t>(1, (text_width(line) + screen->width - 1) / screen->width);
   }
-  return fmt::format("\x1b[{}A\r\x1b[J", std::min(height, std::max<std::size_t>(1, screen->height)));
+  return fmt::format("\x1b[{}A\r\x1b[J",
+                     std::min(height, std::max<std::size_t>(1, screen->height)));
 }
 
 void ConsoleReporter::redraw(std::vector<std::string> lines) {
@@ -135,8 +137,8 @@ void ConsoleReporter::failure(const Trial& trial, const std::string& trial_id,
                               const std::filesystem::path& file, bool retried) {
   TUNE_CHECK(trial.failure.has_value());
   const Failure& failure = *trial.failure;
-  std::string text = fmt::format("Trial {} failed (attempt {}, rank {}): {}; {}\n  see {}", trial_id,
-                                 failure.attempt.value, failure.rank, failure.cause,
+  std::string text = fmt::format("Trial {} failed (attempt {}, rank {}): {}; {}\n  see {}",
+                                 trial_id, failure.attempt.value, failure.rank, failure.cause,
                                  retried ? "it is tried again" : "it is in ERROR", file.string());
   const std::vector<std::string> tail = last_lines(failure.stderr_tail, kStderrTailLines);
   if (!tail.empty()) text += fmt::format("\n  its last lines on stderr:");

@@ -1,6 +1,6 @@
 // ConsoleReporter: the status block on stderr. On a terminal it is redrawn in place and fits the
-// screen (not with NO_COLOR or TERM=dumb); elsewhere it is printed every 30 s when it changed. Notices
-// and failures stand above it.
+// screen (not with NO_COLOR or TERM=dumb); elsewhere it is printed every 30 s when it changed.
+// Notices and failures stand above it.
 #pragma once
 
 #include <memory>
@@ -42,7 +42,7 @@ class ConsoleReporter : public ProgressReporter {
 
   ReporterOptions options_;
   std::unique_ptr<Console> console_;
-  MetricNames metrics_;
+  BlockMemory memory_;
   std::vector<std::string> drawn_;    // the block that stands on the terminal
   std::vector<std::string> printed_;  // the last one elsewhere, without what changes by itself
   std::optional<ExperimentTime> shown_;

@@ -25,7 +25,9 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxOpenTrials = 256;  // two descriptors each
 constexpr const char* kDateFormat = "{:%Y-%m-%d_%H-%M-%S}";
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 std::int64_t unix_second(WallTime wall) {
   return std::chrono::floor<std::chrono::seconds>(wall).count();
@@ -51,10 +53,9 @@ std::string short_value(const Value& value) {
 
 std::string failure_text(const AttemptFailed& failed, const std::string& when) {
   const Failure& failure = *failed.trial.failure;
-  std::string text =
-      fmt::format("--- attempt {} failed at {}: {} ---\nrank {}: {}\n", failure.attempt.value, when,
-                  failed.retried ? "it is tried again" : "the trial is in ERROR", failure.rank,
-                  failure.cause);
+  std::string text = fmt::format(
+      "--- attempt {} failed at {}: {} ---\nrank {}: {}\n", failure.attempt.value, when,
+      failed.retried ? "it is tried again" : "the trial is in ERROR", failure.rank, failure.cause);
   if (!failure.stderr_tail.empty()) {
     text += "its last lines on stderr:\n" + failure.stderr_tail;
     if (text.back() != '\n') text += '\n';
@@ -108,7 +109,7 @@ void FileLogger::use(Open& trial) {
   used_.pop_back();
 }
 
-// ---- Records --------------------------------------------------------------------------------------
+// ---- Records -----------------------------------------------------------------------------------
 
 // A folder that is there already is of an earlier driver: its results are written anew.
 void FileLogger::on(const TrialAdded& added, WallTime) {
@@ -141,7 +142,9 @@ void FileLogger::on(const ResultRecorded& recorded, WallTime wall) {
   trial.dirty = true;
 }
 
-void FileLogger::on(const ResultsCut& cut, WallTime) { open(cut.trial).files.cut(cut.iteration); }
+void FileLogger::on(const ResultsCut& cut, WallTime) {
+  open(cut.trial).files.cut(cut.iteration);
+}
 
 void FileLogger::on(const TrialChanged& changed, WallTime) {
   if (changed.trial.status == TrialStatus::kRunning) return;
@@ -158,7 +161,7 @@ void FileLogger::on(const NodeJoined& joined, WallTime) {
   hostnames_[joined.agent] = joined.hello.hostname;
 }
 
-// ---- Results --------------------------------------------------------------------------------------
+// ---- Results -----------------------------------------------------------------------------------
 
 FileLogger::Open& FileLogger::open(const Trial& trial) {
   std::unique_ptr<Open>& found = open_[trial.number.value];
@@ -170,8 +173,7 @@ FileLogger::Open& FileLogger::open(const Trial& trial) {
   return *found;
 }
 
-void FileLogger::add_fields(const ResultRecorded& recorded, const Open& trial,
-                            WallTime wall) {
+void FileLogger::add_fields(const ResultRecorded& recorded, const Open& trial, WallTime wall) {
   using enum ResultField;
   const Reported& report = recorded.report;
   const auto whole = [](std::uint64_t count) { return static_cast<std::int64_t>(count); };

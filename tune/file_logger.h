@@ -1,6 +1,6 @@
-// FileLogger: one folder a trial with params.json, result.json, progress.csv and error.txt. The journal
-// is the truth: told it again from its beginning, the logger writes the same bytes again (but for the
-// zone that `date` is told in). stdout, stderr and checkpoints belong to others.
+// FileLogger: one folder a trial with params.json, result.json, progress.csv and error.txt. The
+// journal is the truth: told it again from its beginning, the logger writes the same bytes again
+// (but for the zone that `date` is told in). stdout, stderr and checkpoints belong to others.
 #pragma once
 
 #include <cstdint>

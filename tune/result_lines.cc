@@ -93,7 +93,7 @@ void for_each_line(const fs::path& file,
 
 std::optional<std::string> last_line(const fs::path& file) {
   const FileDescriptor opened = open_for_reading(file);
-  struct stat status{};
+  struct stat status {};
   if (!opened.is_open()) return std::nullopt;
   if (fstat(opened.get(), &status) != 0) throw file_error("reading", file, errno);
   std::string tail;

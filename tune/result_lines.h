@@ -1,6 +1,7 @@
-// Reading result.json and params.json. result.json: one JSON object a line, line n is iteration n. A last line without its end was
-// not written whole and does not count. Throws Error (kIo) when a file that is there cannot be read,
-// Error (kBadInput) naming file and line when a line is no JSON object.
+// Reading result.json and params.json. result.json: one JSON object a line, line n is iteration n.
+// A last line without its end was not written whole and does not count. Throws Error (kIo) when a
+// file that is there cannot be read, Error (kBadInput) naming file and line when a line is no JSON
+// object.
 #pragma once
 
 #include <cstddef>

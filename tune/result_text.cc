@@ -152,7 +152,9 @@ void append_json_text(std::string& out, std::string_view text) {
   out += '"';
 }
 
-void append_packed_json(std::string& out, PackReader& in) { append_packed(out, in, 0); }
+void append_packed_json(std::string& out, PackReader& in) {
+  append_packed(out, in, 0);
+}
 
 void append_csv_text(std::string& out, std::string_view text) {
   const bool quoted = text.find_first_of(",\"\r\n") != std::string_view::npos;
@@ -175,7 +177,7 @@ void append_csv_text(std::string& out, std::string_view text) {
   if (quoted) out += '"';
 }
 
-// ---- ResultText -----------------------------------------------------------------------------------
+// ---- ResultText --------------------------------------------------------------------------------
 
 void ResultText::clear() {
   json_.clear();

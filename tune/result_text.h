@@ -1,6 +1,6 @@
-// Results as text: from packed bytes straight to a line of JSON and to CSV cells, without building a
-// tree of values. Pure. NaN is null in JSON and `nan` in CSV, infinities are "inf" and "-inf"; bytes
-// that are no UTF-8 become U+FFFD.
+// Results as text: from packed bytes straight to a line of JSON and to CSV cells, without building
+// a tree of values. Pure. NaN is null in JSON and `nan` in CSV, infinities are "inf" and "-inf";
+// bytes that are no UTF-8 become U+FFFD.
 #pragma once
 
 #include <array>
@@ -31,19 +31,26 @@ enum class ResultField : std::uint8_t {
   kNodeIp,
   kPid,
 };
-inline constexpr std::array<std::string_view, 14> kResultFieldNames = {
-    "training_iteration", "done",
-    "trial_id",           "experiment_tag",
-    "time_this_iter_s",   "time_total_s",
-    "time_since_restore", "iterations_since_restore",
-    "timesteps_total",    "timestamp",
-    "date",               "hostname",
-    "node_ip",            "pid"};
+inline constexpr std::array<std::string_view, 14> kResultFieldNames = {"training_iteration",
+                                                                       "done",
+                                                                       "trial_id",
+                                                                       "experiment_tag",
+                                                                       "time_this_iter_s",
+                                                                       "time_total_s",
+                                                                       "time_since_restore",
+                                                                       "iterations_since_restore",
+                                                                       "timesteps_total",
+                                                                       "timestamp",
+                                                                       "date",
+                                                                       "hostname",
+                                                                       "node_ip",
+                                                                       "pid"};
 // Its place among kResultFieldNames; their number when it is none of them.
 std::size_t result_field_index(std::string_view key);
 
 void append_json_text(std::string& out, std::string_view text);  // quoted
-// One packed value. Throws Error (kProtocol) when it is malformed or nested deeper than kMaxNesting.
+// One packed value. Throws Error (kProtocol) when it is malformed or nested deeper than
+// kMaxNesting.
 void append_packed_json(std::string& out, PackReader& in);
 // Quoted where RFC 4180 asks for it.
 void append_csv_text(std::string& out, std::string_view text);
@@ -67,8 +74,8 @@ class ResultText {
   std::string_view json() const { return json_; }  // the members, without braces
   void forget_json() { json_ = std::string(); }    // only cells are needed
   std::size_t cells() const { return cells_.size(); }
-  std::string_view path(std::size_t cell) const;   // "loss/train"
-  std::string_view text(std::size_t cell) const;   // as it stands in a CSV row
+  std::string_view path(std::size_t cell) const;  // "loss/train"
+  std::string_view text(std::size_t cell) const;  // as it stands in a CSV row
 
  private:
   struct Cell {

@@ -1,5 +1,6 @@
-// results.csv: one row a trial with trial_id, status, its last result and its configuration. The last
-// result is that of its result.json, so that the table is the same at the end and when made later.
+// results.csv: one row a trial with trial_id, status, its last result and its configuration. The
+// last result is that of its result.json, so that the table is the same at the end and when made
+// later.
 #pragma once
 
 #include <deque>

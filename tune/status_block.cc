@@ -25,7 +25,9 @@ constexpr std::array<TrialStatus, 5> kRowOrder = {TrialStatus::kRunning, TrialSt
 constexpr std::size_t kMaxNames = 256;  // metrics kept in mind
 constexpr std::size_t kTableHead = 2;   // lines
 
-std::size_t index(TrialStatus status) { return static_cast<std::size_t>(status); }
+std::size_t index(TrialStatus status) {
+  return static_cast<std::size_t>(status);
+}
 
 // One row for each status in turn, until there are no more rows or trials.
 Counts share_rows(const Counts& counts, std::size_t max_rows) {
@@ -72,8 +74,8 @@ std::string time_line(const ExperimentStatus& status) {
   const auto wall = floor<std::chrono::seconds>(status.wall).count();
   const auto ran = duration_cast<milliseconds>(status.running_for).count() / 10;  // hundredths
   return fmt::format("Current time: {:%Y-%m-%d %H:%M:%S} (running for {:02}:{:02}:{:02}.{:02})",
-                     fmt::localtime(static_cast<std::time_t>(wall)), ran / 360000,
-                     ran / 6000 % 60, ran / 100 % 60, ran % 100);
+                     fmt::localtime(static_cast<std::time_t>(wall)), ran / 360000, ran / 6000 % 60,
+                     ran / 100 % 60, ran % 100);
 }
 
 std::string parameter_text(const Value& value) {
@@ -116,11 +118,10 @@ std::vector<std::string> head_lines(const ExperimentStatus& status) {
   }
   lines.insert(lines.end(), status.scheduler_lines.begin(), status.scheduler_lines.end());
   if (status.live) {
-    lines.push_back(fmt::format("Resources requested: {}/{} CPUs, {}/{} GPUs",
-                                amount(status.cpu_units_used, false),
-                                amount(status.cpu_units_total, true),
-                                amount(status.gpu_units_used, false),
-                                amount(status.gpu_units_total, true)));
+    lines.push_back(
+        fmt::format("Resources requested: {}/{} CPUs, {}/{} GPUs",
+                    amount(status.cpu_units_used, false), amount(status.cpu_units_total, true),
+                    amount(status.gpu_units_used, false), amount(status.gpu_units_total, true)));
   }
   if (status.best) lines.push_back(best_line(status));
   lines.push_back(fmt::format("Result logdir: {}", status.directory.string()));
@@ -131,9 +132,33 @@ std::vector<std::string> head_lines(const ExperimentStatus& status) {
   return lines;
 }
 
+void learn_metrics(const std::vector<const Trial*>& trials, std::vector<std::string>& names) {
+  for (const Trial* trial : trials) {
+    if (!trial->last || names.size() >= kMaxNames) continue;
+    const Value result = last_result_of(*trial);
+    for (const auto& [path, value] : result.leaves()) {
+      const bool is_metric = value->is_number() && path != "timesteps_this_iter" &&
+                             result_field_index(path) == kResultFieldNames.size();
+      if (!is_metric || std::find(names.begin(), names.end(), path) != names.end()) continue;
+      names.push_back(path);
+    }
+  }
+}
+
+// Most trials are over, and the first ones first.
+void skip_those_over(const ExperimentStatus& status, BlockMemory& memory) {
+  const std::uint64_t errors = status.counts[index(TrialStatus::kError)];
+  if (errors < memory.errors || memory.over > status.trials.size()) memory.over = 0;
+  memory.errors = errors;
+  while (memory.over < status.trials.size() && is_over(status.trials[memory.over].status)) {
+    ++memory.over;
+  }
+}
+
 }  // namespace
 
-std::vector<const Trial*> choose_rows(const ExperimentStatus& status, std::size_t max_rows) {
+std::vector<const Trial*> choose_rows(const ExperimentStatus& status, std::size_t max_rows,
+                                      BlockMemory& memory) {
   const Counts shares = share_rows(status.counts, max_rows);
   std::array<std::vector<const Trial*>, 5> chosen;
   const auto take = [&](const Trial& trial, bool over, std::uint64_t& left) {
@@ -143,10 +168,11 @@ std::vector<const Trial*> choose_rows(const ExperimentStatus& status, std::size_
     --left;
   };
   const auto share = [&](TrialStatus of) { return shares[index(of)]; };
-  std::uint64_t left = share(TrialStatus::kRunning) + share(TrialStatus::kPaused) +
-                       share(TrialStatus::kPending);
-  for (auto trial = status.trials.begin(); left > 0 && trial != status.trials.end(); ++trial) {
-    take(*trial, false, left);
+  std::uint64_t left =
+      share(TrialStatus::kRunning) + share(TrialStatus::kPaused) + share(TrialStatus::kPending);
+  skip_those_over(status, memory);
+  for (std::size_t i = memory.over; left > 0 && i < status.trials.size(); ++i) {
+    take(status.trials[i], false, left);
   }
   left = share(TrialStatus::kTerminated) + share(TrialStatus::kError);
   for (auto trial = status.trials.rbegin(); left > 0 && trial != status.trials.rend(); ++trial) {
@@ -161,31 +187,19 @@ std::vector<const Trial*> choose_rows(const ExperimentStatus& status, std::size_
   return rows;
 }
 
-void MetricNames::learn(const std::vector<const Trial*>& trials) {
-  for (const Trial* trial : trials) {
-    if (!trial->last || names_.size() >= kMaxNames) continue;
-    const Value result = last_result_of(*trial);
-    for (const auto& [path, value] : result.leaves()) {
-      const bool is_metric = value->is_number() && path != "timesteps_this_iter" &&
-                             result_field_index(path) == kResultFieldNames.size();
-      if (!is_metric || std::find(names_.begin(), names_.end(), path) != names_.end()) continue;
-      names_.push_back(path);
-    }
-  }
-}
-
 std::vector<std::string> render_status(const ExperimentStatus& status,
-                                       const ReporterOptions& options,
-                                       const std::vector<std::string>& metrics, BlockSize size) {
+                                       const ReporterOptions& options, BlockMemory& memory,
+                                       BlockSize size) {
   std::vector<std::string> lines = head_lines(status);
   std::size_t max_rows = static_cast<std::size_t>(std::max(1, options.max_rows));
   if (size.height > 0) {
     const std::size_t taken = lines.size() + kTableHead + 1;
     max_rows = std::min(max_rows, size.height > taken + 1 ? size.height - taken : 1);
   }
-  const std::vector<const Trial*> rows = choose_rows(status, max_rows);
+  const std::vector<const Trial*> rows = choose_rows(status, max_rows, memory);
+  learn_metrics(rows, memory.metrics);
   if (!rows.empty()) {
-    const auto table = render_table(status, rows, options, metrics, size.width);
+    const auto table = render_table(status, rows, options, memory.metrics, size.width);
     lines.insert(lines.end(), table.begin(), table.end());
   }
   Counts hidden = status.counts;
@@ -204,18 +218,18 @@ std::vector<std::string> render_status(const ExperimentStatus& status,
 std::vector<std::string> render_end(const ExperimentStatus& status) {
   std::vector<std::string> lines;
   if (status.best) {
-    lines.push_back("Best config is: " +
-                    unpack(status.trials[status.best->value].config).dump());
+    lines.push_back("Best config is: " + unpack(status.trials[status.best->value].config).dump());
   }
   lines.push_back("Results: " + (status.directory / "results.csv").string());
   return lines;
 }
 
-// ---- Text -----------------------------------------------------------------------------------------
+// ---- Text --------------------------------------------------------------------------------------
 
 std::size_t text_width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
 }
 
 std::string fitted(std::string_view text, std::size_t width) {
@@ -240,7 +254,8 @@ std::string printable(std::string_view text) {
 
 std::string one_line(std::string_view text) {
   std::string line = printable(text);
-  std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
   return line;
 }
 

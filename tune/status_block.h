@@ -1,8 +1,9 @@
-// The status block as lines of text: what is rendered, not where it goes. Pure but for the local time
-// zone. Costs a look at each trial's status, nothing more that grows with their number.
+// The status block as lines of text: what is rendered, not where it goes. Pure but for the local
+// time zone. At worst it looks at the status of each trial; nothing else grows with their number.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,24 +18,22 @@ struct BlockSize {
   std::size_t height = 0;
 };
 
-// At most `max_rows` trials: RUNNING, PAUSED, PENDING, TERMINATED, ERROR, each that there is
-// represented. Of those that are over the newest, of the others the oldest.
-std::vector<const Trial*> choose_rows(const ExperimentStatus& status, std::size_t max_rows);
-
-// Metrics in the order first reported.
-class MetricNames {
- public:
-  void learn(const std::vector<const Trial*>& trials);
-  const std::vector<std::string>& names() const { return names_; }
-
- private:
-  std::vector<std::string> names_;
+// What one block leaves for the next.
+struct BlockMemory {
+  std::vector<std::string> metrics;  // in the order first reported
+  std::size_t over = 0;              // so many trials from the first on are over
+  std::uint64_t errors = 0;          // of them and others: fewer when some are tried again
 };
 
-// `metrics` as MetricNames has them. Lines have no line's end.
+// At most `max_rows` trials: RUNNING, PAUSED, PENDING, TERMINATED, ERROR, each that there is
+// represented. Of those that are over the newest, of the others the oldest.
+std::vector<const Trial*> choose_rows(const ExperimentStatus& status, std::size_t max_rows,
+                                      BlockMemory& memory);
+
+// Lines have no line's end. Metrics of trials that are shown are remembered.
 std::vector<std::string> render_status(const ExperimentStatus& status,
-                                       const ReporterOptions& options,
-                                       const std::vector<std::string>& metrics, BlockSize size);
+                                       const ReporterOptions& options, BlockMemory& memory,
+                                       BlockSize size);
 // What is said below the last block: the best configuration and where the CSV is.
 std::vector<std::string> render_end(const ExperimentStatus& status);
 

@@ -41,7 +41,9 @@ std::string cell_text(const Value& value) {
   return fitted(one_line(value.is_string() ? value.string() : value.dump()), kMaxCellWidth);
 }
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 // What the framework knows of a result besides what was reported.
 std::optional<Value> added_field(const Trial& trial, std::string_view name) {
@@ -126,9 +128,8 @@ void add_metrics(const ExperimentStatus& status, const std::vector<std::string>&
   int weight = 500;
   for (const std::string& path : paths) {
     const bool decides = path == status.spec.options.metric;
-    columns.push_back({.name = one_line(short_name(path)),
-                       .weight = decides ? 600 : weight--,
-                       .right = true});
+    columns.push_back(
+        {.name = one_line(short_name(path)), .weight = decides ? 600 : weight--, .right = true});
   }
   for (const Trial* trial : rows) {
     const Value result = last_result_of(*trial);
@@ -153,9 +154,9 @@ std::size_t table_width(const std::vector<Column>& columns) {
 
 void fit(std::vector<Column>& columns, std::size_t width) {
   while (width > 0 && columns.size() > 2 && table_width(columns) > width) {
-    columns.erase(std::min_element(
-        columns.begin(), columns.end(),
-        [](const Column& a, const Column& b) { return a.weight < b.weight; }));
+    columns.erase(
+        std::min_element(columns.begin(), columns.end(),
+                         [](const Column& a, const Column& b) { return a.weight < b.weight; }));
   }
 }
 

@@ -24,7 +24,7 @@ constexpr std::size_t kKeptBytes = 16u << 10;  // of a buffer between two turns
 
 // The columns a file was begun with; none when it is not there.
 Columns read_columns(const fs::path& file) {
-  struct stat status{};
+  struct stat status {};
   if (stat(file.c_str(), &status) != 0 || status.st_size == 0) return {};
   const std::string all = read_file(file);
   std::string_view text = all;
@@ -47,7 +47,8 @@ void write_out(AppendFile& file, std::string& text) {
 
 // Whole or not at all, but not flushed to disk: the journal would bring it back.
 void replace_file(const fs::path& file, const std::string& text) {
-  const fs::path temporary = fs::path(file).replace_filename("." + file.filename().string() + ".tmp");
+  const fs::path temporary =
+      fs::path(file).replace_filename("." + file.filename().string() + ".tmp");
   try {
     AppendFile(temporary, true).write(text);
     if (rename(temporary.c_str(), file.c_str()) != 0) {

@@ -19,7 +19,7 @@ class TrialFiles {
   explicit TrialFiles(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
   void append(const ResultText& result);
-  void flush();  // one write a file; opens them when they are not
+  void flush();                   // one write a file; opens them when they are not
   void cut(std::uint64_t lines);  // keeps the first `lines` results; appended ones count
   // Frees the descriptors; the next flush opens the files again.
   void close();

@@ -22,8 +22,7 @@ using Lists = std::vector<std::vector<double>>;
 
 // One trial for each list of values of `acc`; the configuration says which.
 struct Values : Story {
-  explicit Values(const Lists& all, Mode mode = Mode::kMax)
-      : Story(spec_of(mode)) {
+  explicit Values(const Lists& all, Mode mode = Mode::kMax) : Story(spec_of(mode)) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       Trial& trial = add({{"which", i}});
       for (double value : all[i]) report(trial, {{"acc", value}, {"extra", {{"x", i}}}});
@@ -56,13 +55,13 @@ bool has(const std::string& text, const std::string& part) {
 }
 
 TEST_CASE("the best trial by each scope") {
-  // Trial 0 ends best, trial 1 had the best value, trial 2 is best on average, trial 3 over its last
-  // five, trial 4 over its last ten.
+  // Trial 0 ends best, trial 1 had the best value, trial 2 is best on average, trial 3 over its
+  // last five, trial 4 over its last ten.
   const Values story(Lists{{0.1, 0.9},
-                      {0.99, 0.1},
-                      {0.8, 0.8},
-                      {0, 0, 0, 0, 0, 0, 0.84, 0.84, 0.84, 0.84, 0.84},
-                      {0, 0.82, 0.82, 0.82, 0.82, 0.82, 0.82, 0.82, 0.82, 0.82, 0.82}});
+                           {0.99, 0.1},
+                           {0.8, 0.8},
+                           {0, 0, 0, 0, 0, 0, 0.84, 0.84, 0.84, 0.84, 0.84},
+                           {0, 0.82, 0.82, 0.82, 0.82, 0.82, 0.82, 0.82, 0.82, 0.82, 0.82}});
   CHECK(story.best(Scope::kLast) == 0);
   CHECK(story.best(Scope::kAll) == 1);
   CHECK(story.best(Scope::kAvg) == 2);
@@ -158,7 +157,8 @@ TEST_CASE("the best checkpoint is the best trial's saved one with the best value
   const auto save = [&](std::uint64_t iteration) {
     fs::create_directory(story.directory(story.trials()[1]) / checkpoint_name(iteration));
   };
-  CHECK(has(message_of([&] { story.load().best_checkpoint(); }), "set checkpoint frequency or at_end"));
+  CHECK(has(message_of([&] { story.load().best_checkpoint(); }),
+            "set checkpoint frequency or at_end"));
   fs::create_directory(story.directory(story.trials()[1]) / ".checkpoint_000002.tmp-1");
   save(5);
   BestCheckpoint best = story.load().best_checkpoint();
@@ -225,7 +225,8 @@ TEST_CASE("without results.csv the files say how trials stand") {
   CHECK(analysis.trials()[1].results().size() == 1);  // the half line does not count
 }
 
-TEST_CASE("results.csv tells the statuses, but after a resume only those that cannot have changed") {
+TEST_CASE(
+    "results.csv tells the statuses, but after a resume only those that cannot have changed") {
   Story story;
   story.set_status(story.add(), TrialStatus::kPaused);
   story.report(story.trials()[0], {{"acc", 1}});
@@ -236,7 +237,8 @@ TEST_CASE("results.csv tells the statuses, but after a resume only those that ca
   write_results_csv(story.path() / "results.csv", story.spec(), story.trials());
   const auto statuses = [&] {
     std::vector<TrialStatus> all;
-    for (const TrialSummary& trial : Analysis::load(story.path()).trials()) all.push_back(trial.status);
+    for (const TrialSummary& trial : Analysis::load(story.path()).trials())
+      all.push_back(trial.status);
     return all;
   };
   using enum TrialStatus;
@@ -250,8 +252,8 @@ TEST_CASE("results.csv tells the statuses, but after a resume only those that ca
 
 TEST_CASE("configurations come back as they were") {
   Story story;
-  const Config config{{"none", nullptr}, {"clip", kInfinity}, {"n", 3}, {"f", 3.0},
-                      {"l", list({1, "a", false})}, {"deep", {{"er", "käse"}}}};
+  const Config config{{"none", nullptr}, {"clip", kInfinity},          {"n", 3},
+                      {"f", 3.0},        {"l", list({1, "a", false})}, {"deep", {{"er", "käse"}}}};
   story.add(config);
   story.write_spec();
   CHECK(Analysis::load(story.path()).trials()[0].config() == config);

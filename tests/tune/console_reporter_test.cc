@@ -47,7 +47,8 @@ struct Scene {
     trial.number.value = static_cast<std::uint32_t>(trials.size() - 1);
     trial.status = status;
     trial.config = pack(config);
-    if (status == TrialStatus::kRunning) trial.location = "10.0.0.3:" + std::to_string(400 + trials.size());
+    if (status == TrialStatus::kRunning)
+      trial.location = "10.0.0.3:" + std::to_string(400 + trials.size());
     return trial;
   }
   Trial& add(TrialStatus status, const Result& result, const Config& config) {
@@ -89,10 +90,9 @@ struct Scene {
 };
 
 std::string rendered(const Scene& scene, const ReporterOptions& options = {}, BlockSize size = {}) {
-  MetricNames metrics;
-  metrics.learn(choose_rows(scene.status(), 20));
+  BlockMemory memory;
   std::string text;
-  for (const std::string& line : render_status(scene.status(), options, metrics.names(), size)) {
+  for (const std::string& line : render_status(scene.status(), options, memory, size)) {
     text += line + "\n";
   }
   return text;
@@ -108,11 +108,16 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+std::vector<const Trial*> rows_of(const Scene& scene, std::size_t max_rows) {
+  BlockMemory memory;
+  return choose_rows(scene.status(), max_rows, memory);
+}
+
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// ---- Rendering ------------------------------------------------------------------------------------
+// ---- Rendering ---------------------------------------------------------------------------------
 
 TEST_CASE("the whole block") {
   Scene scene;
@@ -131,23 +136,40 @@ TEST_CASE("the whole block") {
         "Using AsyncHyperBand: num_stopped=3\n"
         "Bracket: Iter 4.000: 0.1129 | Iter 1.000: 0.1129\n"
         "Resources requested: 20.0/112 CPUs, 15.9999/16 GPUs\n"
-        "Current best trial: " + id + "_00000 with mean_accuracy=0.1174 and parameters="
-        "{'lr': 0.00032, 'momentum': 0.3078}\n"
-        "Result logdir: results/FashionMnist_2026-11-21_11-38-00\n"
-        "Number of trials: 4/32 (1 PENDING, 2 RUNNING, 1 TERMINATED)\n"
-        "| Trial name               | status     | loc          |      lr | momentum |      acc | loss | iter | total time (s) |\n"
-        "|--------------------------+------------+--------------+---------+----------+----------+------+------+----------------|\n"
-        "| FashionMnist_" + id + "_00001 | RUNNING    | 10.0.0.3:402 |     0.5 |     0.25 |      0.1 |  2.5 |    1 |           1.25 |\n"
-        "| FashionMnist_" + id + "_00002 | RUNNING    | 10.0.0.3:403 | 0.00032 |  0.30781 |          |      |      |                |\n"
-        "| FashionMnist_" + id + "_00003 | PENDING    |              | 0.00032 |  0.30781 |          |      |      |                |\n"
-        "| FashionMnist_" + id + "_00000 | TERMINATED |              | 0.00032 | 0.307812 | 0.117383 | 2.25 |    1 |           1.25 |\n");
+        "Current best trial: " +
+            id +
+            "_00000 with mean_accuracy=0.1174 and parameters="
+            "{'lr': 0.00032, 'momentum': 0.3078}\n"
+            "Result logdir: results/FashionMnist_2026-11-21_11-38-00\n"
+            "Number of trials: 4/32 (1 PENDING, 2 RUNNING, 1 TERMINATED)\n"
+            "| Trial name               | status     | loc          |      lr | momentum |      "
+            "acc | loss | iter | total time (s) |\n"
+            "|--------------------------+------------+--------------+---------+----------+---------"
+            "-+------+------+----------------|\n"
+            "| FashionMnist_" +
+            id +
+            "_00001 | RUNNING    | 10.0.0.3:402 |     0.5 |     0.25 |      0.1 |  2.5 |    1 |    "
+            "       1.25 |\n"
+            "| FashionMnist_" +
+            id +
+            "_00002 | RUNNING    | 10.0.0.3:403 | 0.00032 |  0.30781 |          |      |      |    "
+            "            |\n"
+            "| FashionMnist_" +
+            id +
+            "_00003 | PENDING    |              | 0.00032 |  0.30781 |          |      |      |    "
+            "            |\n"
+            "| FashionMnist_" +
+            id +
+            "_00000 | TERMINATED |              | 0.00032 | 0.307812 | 0.117383 | 2.25 |    1 |    "
+            "       1.25 |\n");
 }
 
 TEST_CASE("an experiment that has just begun, and one without an end") {
   Scene scene;
   CHECK(lines_of(rendered(scene)).back() == "Number of trials: 0/32");
   scene.add(TrialStatus::kPending);
-  const auto lines = render_status(scene.status(std::nullopt), {}, {}, {});
+  BlockMemory memory;
+  const auto lines = render_status(scene.status(std::nullopt), {}, memory, {});
   CHECK(std::find(lines.begin(), lines.end(), "Number of trials: 1 (1 PENDING)") != lines.end());
 }
 
@@ -168,7 +190,7 @@ TEST_CASE("twenty rows, every status among them, and what is left is counted") {
   CHECK(lines.back() == "... 12 more trials not shown (12 PENDING)");
   std::array<int, 5> rows{};
   std::string order;
-  for (const Trial* trial : choose_rows(scene.status(), 20)) {
+  for (const Trial* trial : rows_of(scene, 20)) {
     ++rows[static_cast<std::size_t>(trial->status)];
     order += status_name(trial->status)[0];
   }
@@ -183,12 +205,9 @@ TEST_CASE("rows are shared between statuses") {
     std::string order;
   };
   const Case cases[] = {
-      {{0, 0, 0, 0, 0}, 20, ""},
-      {{9, 9, 9, 9, 9}, 5, "RAPTE"},
-      {{9, 9, 9, 9, 9}, 7, "RRAAPTE"},
-      {{1, 0, 0, 50, 1}, 5, "PTTTE"},
-      {{0, 50, 0, 0, 0}, 3, "RRR"},
-      {{2, 1, 1, 1, 1}, 20, "RAPPTE"},
+      {{0, 0, 0, 0, 0}, 20, ""},       {{9, 9, 9, 9, 9}, 5, "RAPTE"},
+      {{9, 9, 9, 9, 9}, 7, "RRAAPTE"}, {{1, 0, 0, 50, 1}, 5, "PTTTE"},
+      {{0, 50, 0, 0, 0}, 3, "RRR"},    {{2, 1, 1, 1, 1}, 20, "RAPPTE"},
       {{1, 1, 1, 1, 1}, 2, "RA"},
   };
   for (const Case& c : cases) {
@@ -200,7 +219,7 @@ TEST_CASE("rows are shared between statuses") {
       }
     }
     std::string order;
-    for (const Trial* trial : choose_rows(scene.status(), c.max_rows)) {
+    for (const Trial* trial : rows_of(scene, c.max_rows)) {
       order += trial->status == TrialStatus::kPaused ? 'A' : status_name(trial->status)[0];
     }
     CHECK(order == c.order);
@@ -212,7 +231,7 @@ TEST_CASE("of trials that are over the newest are shown, of the others the oldes
   for (int i = 0; i < 4; ++i) scene.add(TrialStatus::kTerminated);
   for (int i = 0; i < 4; ++i) scene.add(TrialStatus::kPending);
   std::vector<std::uint32_t> numbers;
-  for (const Trial* trial : choose_rows(scene.status(), 4)) numbers.push_back(trial->number.value);
+  for (const Trial* trial : rows_of(scene, 4)) numbers.push_back(trial->number.value);
   CHECK(numbers == std::vector<std::uint32_t>{4, 5, 2, 3});
 }
 
@@ -228,12 +247,31 @@ std::string header(const Scene& scene, const ReporterOptions& options = {}, Bloc
   return "none";
 }
 
+TEST_CASE("a trial in ERROR that is tried again is shown again") {
+  Scene scene;
+  BlockMemory memory;
+  scene.add(TrialStatus::kTerminated);
+  scene.add(TrialStatus::kError);
+  scene.add(TrialStatus::kTerminated);
+  CHECK(choose_rows(scene.status(), 20, memory).size() == 3);
+  CHECK(memory.over == 3);
+  scene.trials[1].status = TrialStatus::kRunning;
+  const auto rows = choose_rows(scene.status(), 20, memory);
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0] == &scene.trials[1]);
+}
+
 TEST_CASE("columns: searched parameters, usual metrics, three others as first reported") {
   Scene scene;
   scene.spec.options.metric = "m4";
   scene.add(TrialStatus::kRunning,
-            {{"m1", 1}, {"text", "no metric"}, {"m2", {{"x", 2}}}, {"timesteps_this_iter", 4},
-             {"time_total_s", 9}, {"m3", 3}, {"m4", 4}},
+            {{"m1", 1},
+             {"text", "no metric"},
+             {"m2", {{"x", 2}}},
+             {"timesteps_this_iter", 4},
+             {"time_total_s", 9},
+             {"m3", 3},
+             {"m4", 4}},
             {{"lr", 1}});
   CHECK(has(header(scene), "| lr | momentum | iter | total time (s) | m1 | m2/x | m4 |"));
   CHECK(has(header(scene, {.metrics = {"m3", "mean_accuracy"}, .parameters = {"batch"}}),
@@ -242,12 +280,12 @@ TEST_CASE("columns: searched parameters, usual metrics, three others as first re
 
 TEST_CASE("the order of metrics is that of their first report, in whatever trial") {
   Scene scene;
-  MetricNames metrics;
+  BlockMemory memory;
   scene.add(TrialStatus::kRunning, {{"b", 1}}, {});
-  metrics.learn(choose_rows(scene.status(), 20));
+  render_status(scene.status(), {}, memory, {});
   scene.report(scene.trials[0], {{"a", 1}, {"b", 1}});
-  metrics.learn(choose_rows(scene.status(), 20));
-  CHECK(metrics.names() == std::vector<std::string>{"b", "a"});
+  render_status(scene.status(), {}, memory, {});
+  CHECK(memory.metrics == std::vector<std::string>{"b", "a"});
 }
 
 TEST_CASE("cells of every kind of value") {
@@ -255,14 +293,20 @@ TEST_CASE("cells of every kind of value") {
     Value value;
     const char* cell;
   };
-  const Case cases[] = {{1, "1"},           {0.1, "0.1"},       {123456789.0, "1.23457e+08"},
-                        {true, "true"},     {nullptr, "null"},  {"relu", "relu"},
-                        {"a\x1b[2Jb\nc\td", "a?[2Jb c d"},           {list({1, "x"}), "[1,\"x\"]"},
+  const Case cases[] = {{1, "1"},
+                        {0.1, "0.1"},
+                        {123456789.0, "1.23457e+08"},
+                        {true, "true"},
+                        {nullptr, "null"},
+                        {"relu", "relu"},
+                        {"a\x1b[2Jb\nc\td", "a?[2Jb c d"},
+                        {list({1, "x"}), "[1,\"x\"]"},
                         {std::string(50, 'x'), "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx..."}};
   for (const Case& c : cases) {
     Scene scene;
     scene.add(TrialStatus::kPending, {{"lr", c.value}});
-    const std::string row = lines_of(rendered(scene, {.metrics = {"m"}, .parameters = {"lr"}})).back();
+    const std::string row =
+        lines_of(rendered(scene, {.metrics = {"m"}, .parameters = {"lr"}})).back();
     CAPTURE(row);
     CHECK(has(row, std::string(" ") + c.cell + " | "));
   }
@@ -316,13 +360,13 @@ TEST_CASE("texts are cut by what a terminal shows") {
     std::size_t width;
     const char* fits;
   };
-  const Case cases[] = {{"abc", 3, "abc"},       {"abcdef", 5, "ab..."}, {"käsekuchen", 6, "käs..."},
-                        {"€€€€€", 5, "€€€€€"},   {"abcdef", 2, ".."},    {"", 0, ""}};
+  const Case cases[] = {{"abc", 3, "abc"},     {"abcdef", 5, "ab..."}, {"käsekuchen", 6, "käs..."},
+                        {"€€€€€", 5, "€€€€€"}, {"abcdef", 2, ".."},    {"", 0, ""}};
   for (const Case& c : cases) CHECK(fitted(c.text, c.width) == c.fits);
   CHECK(printable("a\x1b[31m\tb\n\x7fkäse") == "a?[31m\tb\n?käse");
 }
 
-// ---- Writing --------------------------------------------------------------------------------------
+// ---- Writing -----------------------------------------------------------------------------------
 
 struct Screen {
   std::string text;
@@ -436,9 +480,9 @@ TEST_CASE("at the end: the best configuration and where the CSV is; what follows
   scene.best = TrialNumber{0};
   Reporting terminal(BlockSize{200, 50});
   terminal.reporter.status(scene.status(), true);
-  CHECK(terminal.take().ends_with(
-      "Best config is: {\"lr\":0.5,\"batch\":64}\n"
-      "Results: results/FashionMnist_2026-11-21_11-38-00/results.csv\n"));
+  CHECK(
+      terminal.take().ends_with("Best config is: {\"lr\":0.5,\"batch\":64}\n"
+                                "Results: results/FashionMnist_2026-11-21_11-38-00/results.csv\n"));
   terminal.reporter.notice("interrupted");
   CHECK(terminal.take() == "interrupted\n");
   // A table made from the journal of others is no end.
@@ -453,21 +497,23 @@ TEST_CASE("a failure shows its cause, its file and the last 20 lines of stderr")
   Trial& trial = scene.add(TrialStatus::kError);
   std::string tail;
   for (int i = 1; i <= 25; ++i) tail += "line " + std::to_string(i) + "\n";
-  trial.failure = Failure{AttemptNumber{2}, Outcome::kSignal, 1, 11, "killed by signal 11 (SIGSEGV)",
-                          tail};
+  trial.failure =
+      Failure{AttemptNumber{2}, Outcome::kSignal, 1, 11, "killed by signal 11 (SIGSEGV)", tail};
   Reporting file(std::nullopt);
   file.reporter.failure(trial, "x_00000", "results/s/x_00000/error.txt", true);
   const std::string text = file.take();
-  CHECK(text.starts_with("Trial x_00000 failed (attempt 2, rank 1): killed by signal 11 (SIGSEGV); "
-                         "it is tried again\n"
-                         "  see results/s/x_00000/error.txt\n"
-                         "  its last lines on stderr:\n"
-                         "    line 6\n"));
+  CHECK(
+      text.starts_with("Trial x_00000 failed (attempt 2, rank 1): killed by signal 11 (SIGSEGV); "
+                       "it is tried again\n"
+                       "  see results/s/x_00000/error.txt\n"
+                       "  its last lines on stderr:\n"
+                       "    line 6\n"));
   CHECK(text.ends_with("    line 25\n"));
   trial.failure->stderr_tail.clear();
   file.reporter.failure(trial, "x_00000", "error.txt", false);
-  CHECK(file.take() == "Trial x_00000 failed (attempt 2, rank 1): killed by signal 11 (SIGSEGV); it is "
-                       "in ERROR\n  see error.txt\n");
+  CHECK(file.take() ==
+        "Trial x_00000 failed (attempt 2, rank 1): killed by signal 11 (SIGSEGV); it is "
+        "in ERROR\n  see error.txt\n");
 }
 
 }  // namespace

@@ -52,27 +52,37 @@ TEST_CASE("a result is one line of JSON and one row of CSV with every added fiel
   const std::string id = story.directory(trial).filename();
   const std::string tag = "0_lr=0.5,model/act=relu";
 
-  CHECK(story.read(trial, "params.json") ==
-        R"({"lr":0.5,"model":{"act":"relu"},"batch":64})" "\n");
+  CHECK(story.read(trial, "params.json") == R"({"lr":0.5,"model":{"act":"relu"},"batch":64})"
+                                            "\n");
   CHECK(story.read(trial, "result.json") ==
         R"({"acc":0.5,"loss":{"train":2.0,"test":3},"training_iteration":1,"done":false,)"
-        R"("trial_id":")" + id + R"(","experiment_tag":")" + tag + R"(",)"
-        R"("time_this_iter_s":0.5,"time_total_s":0.5,"time_since_restore":0.5,)"
-        R"("iterations_since_restore":1,"timestamp":1700000001,"date":"2023-11-14_22-13-21",)"
-        R"("hostname":"node","node_ip":"10.0.0.3","pid":4711})" "\n"
-        R"({"acc":0.75,"loss":{"train":1e-07,"test":4},"training_iteration":2,"done":true,)"
-        R"("trial_id":")" + id + R"(","experiment_tag":")" + tag + R"(",)"
-        R"("time_this_iter_s":0.5,"time_total_s":1.0,"time_since_restore":1.0,)"
-        R"("iterations_since_restore":2,"timestamp":1700000002,"date":"2023-11-14_22-13-22",)"
-        R"("hostname":"node","node_ip":"10.0.0.3","pid":4711})" "\n");
+        R"("trial_id":")" +
+            id + R"(","experiment_tag":")" + tag +
+            R"(",)"
+            R"("time_this_iter_s":0.5,"time_total_s":0.5,"time_since_restore":0.5,)"
+            R"("iterations_since_restore":1,"timestamp":1700000001,"date":"2023-11-14_22-13-21",)"
+            R"("hostname":"node","node_ip":"10.0.0.3","pid":4711})"
+            "\n"
+            R"({"acc":0.75,"loss":{"train":1e-07,"test":4},"training_iteration":2,"done":true,)"
+            R"("trial_id":")" +
+            id + R"(","experiment_tag":")" + tag +
+            R"(",)"
+            R"("time_this_iter_s":0.5,"time_total_s":1.0,"time_since_restore":1.0,)"
+            R"("iterations_since_restore":2,"timestamp":1700000002,"date":"2023-11-14_22-13-22",)"
+            R"("hostname":"node","node_ip":"10.0.0.3","pid":4711})"
+            "\n");
   CHECK(story.read(trial, "progress.csv") ==
         "training_iteration,done,trial_id,experiment_tag,time_this_iter_s,time_total_s,"
         "time_since_restore,iterations_since_restore,timestamp,date,hostname,node_ip,pid,"
         "acc,loss/train,loss/test\n"
-        "1,false," + id + ",\"" + tag + "\",0.5,0.5,0.5,1,1700000001,2023-11-14_22-13-21,node,"
-        "10.0.0.3,4711,0.5,2.0,3\n"
-        "2,true," + id + ",\"" + tag + "\",0.5,1.0,1.0,2,1700000002,2023-11-14_22-13-22,node,"
-        "10.0.0.3,4711,0.75,1e-07,4\n");
+        "1,false," +
+            id + ",\"" + tag +
+            "\",0.5,0.5,0.5,1,1700000001,2023-11-14_22-13-21,node,"
+            "10.0.0.3,4711,0.5,2.0,3\n"
+            "2,true," +
+            id + ",\"" + tag +
+            "\",0.5,1.0,1.0,2,1700000002,2023-11-14_22-13-22,node,"
+            "10.0.0.3,4711,0.75,1e-07,4\n");
 }
 
 TEST_CASE("values in both files") {
@@ -330,7 +340,8 @@ TEST_CASE("more trials report than files may be open") {
     story.flush();
   }
   std::size_t open = 0;
-  for ([[maybe_unused]] const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) ++open;
+  for ([[maybe_unused]] const auto& file : std::filesystem::directory_iterator("/proc/self/fd"))
+    ++open;
   CHECK(open < 600);
   for (Trial& trial : story.trials()) {
     CHECK(split_lines(story.read(trial, "result.json")).size() == 3);
@@ -395,12 +406,9 @@ TEST_CASE("lines of a file are found from both ends") {
     std::size_t lines;
     std::optional<std::string> last;
   };
-  const Case cases[] = {{"", 0, std::nullopt},
-                        {"half", 0, std::nullopt},
-                        {"a\n", 1, "a"},
-                        {"a\nb\nhalf", 2, "b"},
-                        {"\n", 1, ""},
-                        {wide + "\n" + wide + "\n", 2, wide},
+  const Case cases[] = {{"", 0, std::nullopt}, {"half", 0, std::nullopt},
+                        {"a\n", 1, "a"},       {"a\nb\nhalf", 2, "b"},
+                        {"\n", 1, ""},         {wide + "\n" + wide + "\n", 2, wide},
                         {"a\n" + wide, 1, "a"}};
   for (const Case& c : cases) {
     CAPTURE(c.text.size());

@@ -22,8 +22,8 @@ inline ExperimentSpec story_spec() {
   spec.options.metric = "acc";
   spec.options.mode = Mode::kMax;
   spec.options.seed = 7;
-  spec.options.config = {{"lr", uniform(0, 1)}, {"model", {{"act", choice({"relu", "tanh"})}}},
-                         {"batch", 64}};
+  spec.options.config = {
+      {"lr", uniform(0, 1)}, {"model", {{"act", choice({"relu", "tanh"})}}}, {"batch", 64}};
   return spec;
 }
 
@@ -84,8 +84,8 @@ class Story {
   }
 
   void fail(Trial& trial, const std::string& cause, bool retried) {
-    trial.failure = Failure{AttemptNumber{++trial.attempt.value}, Outcome::kException, 0, 0, cause,
-                            "line 1\nline 2\n"};
+    trial.failure = Failure{
+        AttemptNumber{++trial.attempt.value}, Outcome::kException, 0, 0, cause, "line 1\nline 2\n"};
     set_status(trial, retried ? TrialStatus::kPending : TrialStatus::kError);
     tell(AttemptFailed{trial, retried});
   }
@@ -107,10 +107,11 @@ class Story {
   }
   // What a driver leaves besides the logger's files.
   void write_spec() {
-    write_file_atomically(path_ / "experiment.json",
-                          to_json(Config{{"name", spec_.name},
-                                         {"metric", spec_.options.metric},
-                                         {"mode", *spec_.options.mode == Mode::kMax ? "max" : "min"}}));
+    write_file_atomically(
+        path_ / "experiment.json",
+        to_json(Config{{"name", spec_.name},
+                       {"metric", spec_.options.metric},
+                       {"mode", *spec_.options.mode == Mode::kMax ? "max" : "min"}}));
   }
   const std::filesystem::path& path() const { return path_; }
   const ExperimentSpec& spec() const { return spec_; }

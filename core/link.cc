@@ -4,6 +4,12 @@
 
 namespace tune {
 
+namespace {
+
+constexpr std::uint64_t kSayAgain = ~std::uint64_t{0};  // no acknowledgement counts as sent
+
+}  // namespace
+
 void Link::send(std::string message) {
   unacknowledged_bytes_ += message.size();
   kept_.push_back({next_sequence_++, std::move(message)});
@@ -53,30 +59,41 @@ std::vector<std::string> Link::receive(std::string_view frame) {
   const std::uint64_t acknowledged = in.unsigned_integer();
   const std::uint64_t first = in.unsigned_integer();
   const std::size_t count = in.array();
+  std::vector<std::string_view> messages;
+  for (std::size_t i = 0; i < count; ++i) messages.push_back(in.binary());
+  in.expect_end();
+
   if (epoch < peer_epoch_) return {};
-  if (epoch > peer_epoch_) {
-    peer_epoch_ = epoch;
-    received_ = acknowledged_to_send_ = acknowledged_sent_ = 0;
-  }
+  if (epoch > peer_epoch_) meet(epoch);
   if (addressed_to == epoch_) drop_acknowledged(acknowledged);
+  const bool is_for_us = addressed_to == epoch_ || addressed_to == 0;
   std::vector<std::string> fresh;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::string_view message = in.binary();
+  for (std::size_t i = 0; i < count && is_for_us; ++i) {
     if (first + i != received_ + 1) continue;  // seen before, or after a gap that comes again
     ++received_;
-    fresh.emplace_back(message);
+    fresh.emplace_back(messages[i]);
   }
-  in.expect_end();
-  // What was seen before was acknowledged in a frame that got lost: say it again.
-  if (count > 0 && fresh.empty()) acknowledged_sent_ = ~std::uint64_t{0};
+  // What was seen before was acknowledged in a frame that got lost, or the other side knows a
+  // former life of this one: say who this is and what was received.
+  if (count > 0 && fresh.empty()) acknowledged_sent_ = kSayAgain;
   return fresh;
 }
 
+void Link::meet(std::uint64_t epoch) {
+  const bool is_another_life = peer_epoch_ != 0;
+  peer_epoch_ = epoch;
+  received_ = acknowledged_to_send_ = acknowledged_sent_ = 0;
+  if (!is_another_life) return;
+  next_sequence_ = 1;
+  for (Kept& kept : kept_) kept.sequence = next_sequence_++;
+  sent_ = 0;
+}
+
 void Link::drop_acknowledged(std::uint64_t acknowledged) {
-  while (!kept_.empty() && kept_.front().sequence <= acknowledged) {
+  while (sent_ > 0 && kept_.front().sequence <= acknowledged) {
     unacknowledged_bytes_ -= kept_.front().message.size();
     kept_.pop_front();
-    if (sent_ > 0) --sent_;
+    --sent_;
     progressed_ = true;
   }
 }

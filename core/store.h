@@ -45,6 +45,7 @@ class Store {
   virtual void append(EntryId id, std::string_view payload) = 0;
   // Entries after `after` (exclusive), oldest first, at most `limit` of them.
   virtual std::vector<Entry> read(EntryId after, std::size_t limit) = 0;
+  // The greatest id ever appended, also when its entry was trimmed since; nothing: none yet.
   virtual std::optional<EntryId> last() = 0;
   // Small named values beside the journal (a snapshot, say): a name without ':' or blanks.
   virtual void put(std::string_view name, std::string_view value) = 0;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -92,9 +93,16 @@ void flush_path(const fs::path& path) {
 }
 
 void flush_folder(const fs::path& directory) {
-  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
-    if (entry.is_regular_file() || entry.is_directory()) flush_path(entry.path());
+  std::error_code error;
+  fs::recursive_directory_iterator entry(directory, error);
+  while (!error && entry != fs::recursive_directory_iterator()) {
+    const fs::file_type type = entry->symlink_status(error).type();
+    if (type == fs::file_type::regular || type == fs::file_type::directory) {
+      flush_path(entry->path());
+    }
+    if (!error) entry.increment(error);
   }
+  if (error) throw file_error("flushing", directory, error.value());
   flush_path(directory);
 }
 
@@ -107,7 +115,7 @@ std::string tail_lines(const fs::path& path, std::size_t lines, std::size_t byte
   const ssize_t count = pread(file.get(), text.data(), text.size(), size - wanted);
   text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
   std::size_t begin = text.size();
-  for (std::size_t seen = 0; begin > 0; --begin) {
+  for (std::size_t seen = 0; begin > 0 && seen < lines; --begin) {
     const bool line_ends = text[begin - 1] == '\n' && begin != text.size();
     if (line_ends && ++seen == lines) break;
   }
@@ -118,6 +126,8 @@ AppendFile::AppendFile(const fs::path& path, bool truncate)
     : path_(path),
       file_(open_file(path, O_WRONLY | O_CREAT | O_APPEND | (truncate ? O_TRUNC : 0), "opening")) {}
 
-void AppendFile::write(std::string_view text) { write_all(file_.get(), text, path_); }
+void AppendFile::write(std::string_view text) {
+  write_all(file_.get(), text, path_);
+}
 
 }  // namespace tune

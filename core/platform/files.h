@@ -1,5 +1,5 @@
-// Files and folders: what several parts need beyond std::filesystem. Errors are tune::Error (kIo) that
-// name the path, the cause and, where there is one, the remedy.
+// Files and folders: what several parts need beyond std::filesystem. Errors are tune::Error (kIo)
+// that name the path, the cause and, where there is one, the remedy.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace tune {
 
-// The error for a failed call on a path, from errno: "writing results/x: No space left on device: free
-// some space".
+// The error for a failed call on a path, from errno: "writing results/x: No space left on device:
+// free some space".
 Error file_error(const std::string& doing, const std::filesystem::path& path, int cause);
 
 std::string read_file(const std::filesystem::path& path);

@@ -31,28 +31,57 @@ std::string name_of(int pid) {
   }
 }
 
+[[noreturn]] void refuse(const fs::path& file) {
+  std::vector<std::string> names;
+  for (int pid : holders_of(file)) names.push_back(name_of(pid));
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("{} is in use by {}: wait for it, or end it, then try again",
+                          file.parent_path().string(),
+                          names.empty() ? "a process of another machine or user"
+                                        : fmt::format("process {}", fmt::join(names, ", "))));
+}
+
+// Calls `visit` for each entry, as far as the folder may be read: processes come and go meanwhile.
+template <class Visit>
+void for_each_entry(const fs::path& directory, Visit visit) {
+  std::error_code error;
+  fs::directory_iterator entry(directory, error);
+  while (!error && entry != fs::directory_iterator()) {
+    if (!visit(entry->path())) return;
+    entry.increment(error);
+  }
+}
+
 }  // namespace
 
-ExperimentLock::ExperimentLock(const fs::path& file, std::chrono::milliseconds wait)
-    : file_(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-  if (!file_.is_open()) throw file_error("opening the lock", file, errno);
+ExperimentLock::ExperimentLock(const fs::path& file, std::chrono::milliseconds wait) {
   const auto end = std::chrono::steady_clock::now() + wait;
-  while (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) throw file_error("locking", file, errno);
-    if (std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(kRetry);
-      continue;
+  while (!try_lock(file)) {
+    if (std::chrono::steady_clock::now() >= end) {
+      file_.reset();  // this process is none of the holders
+      refuse(file);
     }
-    std::vector<std::string> names;
-    for (int pid : holders_of(file)) {
-      if (pid != getpid()) names.push_back(name_of(pid));
-    }
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("{} is in use by {}: wait for it, or end it, then try again",
-                            file.parent_path().string(),
-                            names.empty() ? "a process of another machine or user"
-                                          : fmt::format("process {}", fmt::join(names, ", "))));
+    std::this_thread::sleep_for(kRetry);
   }
+}
+
+bool ExperimentLock::try_lock(const fs::path& file) {
+  if (!file_.is_open()) file_.reset(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!file_.is_open()) throw file_error("opening the lock", file, errno);
+  if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) throw file_error("locking", file, errno);
+    return false;
+  }
+  // The folder may have been renamed and made anew while this waited: the lock is then another
+  // file.
+  struct stat held {};
+  struct stat named {};
+  if (fstat(file_.get(), &held) == 0 && stat(file.c_str(), &named) == 0 &&
+      held.st_ino == named.st_ino && held.st_dev == named.st_dev) {
+    return true;
+  }
+  file_.reset();
+  return false;
 }
 
 bool ExperimentLock::is_held(const fs::path& file) {
@@ -65,18 +94,18 @@ std::vector<int> holders_of(const fs::path& file) {
   std::vector<int> pids;
   struct stat wanted {};
   if (stat(file.c_str(), &wanted) != 0) return pids;
-  std::error_code ignored;
-  for (const auto& process : fs::directory_iterator("/proc", ignored)) {
-    const std::string name = process.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    for (const auto& link : fs::directory_iterator(process.path() / "fd", ignored)) {
+  for_each_entry("/proc", [&](const fs::path& process) {
+    const std::string name = process.filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) return true;
+    for_each_entry(process / "fd", [&](const fs::path& link) {
       struct stat found {};
-      if (stat(link.path().c_str(), &found) != 0) continue;
-      if (found.st_ino != wanted.st_ino || found.st_dev != wanted.st_dev) continue;
+      if (stat(link.c_str(), &found) != 0) return true;
+      if (found.st_ino != wanted.st_ino || found.st_dev != wanted.st_dev) return true;
       pids.push_back(std::stoi(name));
-      break;
-    }
-  }
+      return false;
+    });
+    return true;
+  });
   std::sort(pids.begin(), pids.end());
   return pids;
 }

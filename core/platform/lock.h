@@ -1,5 +1,5 @@
-// ExperimentLock: one driver at a time. A flock on a file; child processes that inherit the descriptor
-// hold it too, so a new driver gets it only when every process of the old one is gone.
+// ExperimentLock: one driver at a time. A flock on a file; child processes that inherit the
+// descriptor hold it too, so a new driver gets it only when every process of the old one is gone.
 #pragma once
 
 #include <chrono>
@@ -21,6 +21,8 @@ class ExperimentLock {
   static bool is_held(const std::filesystem::path& file);
 
  private:
+  bool try_lock(const std::filesystem::path& file);
+
   FileDescriptor file_;
 };
 

@@ -4,20 +4,20 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <sched.h>
-#include <sys/sysinfo.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <thread>
-
-#include <fmt/format.h>
 
 #include "core/error.h"
 #include "core/platform/files.h"
 #include "core/platform/nvml.h"
+#include "core/platform/process.h"
 
 namespace tune {
 
@@ -31,15 +31,14 @@ std::string read_if_there(const std::filesystem::path& path) {
   }
 }
 
-// The folder of this process's cgroup in the unified hierarchy and its ancestors, innermost first.
-std::vector<std::filesystem::path> cgroup_folders() {
-  const std::filesystem::path root = "/sys/fs/cgroup";
+// The folders of this process's cgroup and its ancestors, innermost first. Of version 2 when
+// `controller` is empty, else of that controller's hierarchy of version 1. Within a container the
+// path may not exist here: its root, which is the container's own, comes last.
+std::vector<std::filesystem::path> cgroup_folders(std::string_view controller) {
+  const std::filesystem::path root = std::filesystem::path("/sys/fs/cgroup") / controller;
   std::vector<std::filesystem::path> folders;
-  const std::string text = read_if_there("/proc/self/cgroup");
-  const std::size_t begin = text.find("0::/");
-  if (begin != std::string::npos) {
-    std::string below = text.substr(begin + 4, text.find('\n', begin) - begin - 4);
-    for (std::filesystem::path path = below; !path.empty(); path = path.parent_path()) {
+  if (const auto below = cgroup_path(read_if_there("/proc/self/cgroup"), controller)) {
+    for (std::filesystem::path path = below->substr(1); !path.empty(); path = path.parent_path()) {
       folders.push_back(root / path);
     }
   }
@@ -56,25 +55,44 @@ double affinity_cpus() {
 
 double quota_cpus() {
   double cpus = affinity_cpus();
-  for (const auto& folder : cgroup_folders()) {
-    if (const auto quota = cpus_of_quota(read_if_there(folder / "cpu.max"))) {
-      cpus = std::min(cpus, *quota);
-    }
+  const auto lower = [&cpus](const std::string& quota) {
+    if (const auto limit = cpus_of_quota(quota)) cpus = std::min(cpus, *limit);
+  };
+  for (const auto& folder : cgroup_folders("")) lower(read_if_there(folder / "cpu.max"));
+  for (const auto& folder : cgroup_folders("cpu")) {  // quota and period in two files
+    lower(read_if_there(folder / "cpu.cfs_quota_us") + " " +
+          read_if_there(folder / "cpu.cfs_period_us"));
   }
-  // Version 1 of cgroups keeps quota and period in two files.
-  const std::string quota = read_if_there("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  const std::string period = read_if_there("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  if (const auto limit = cpus_of_quota(quota + " " + period)) cpus = std::min(cpus, *limit);
   return cpus;
 }
 
-std::int64_t meminfo_bytes(std::string_view text, std::string_view name) {
+// The number after a name in a list of them; 0 when it is not there.
+std::int64_t bytes_of_line(const std::string& text, const char* name) {
   const std::size_t begin = text.find(name);
-  if (begin == std::string_view::npos) return 0;
-  return std::atoll(text.data() + begin + name.size()) * 1024;
+  return begin == std::string::npos ? 0 : std::atoll(text.c_str() + begin + std::strlen(name));
 }
 
 }  // namespace
+
+std::optional<std::string> cgroup_path(std::string_view text, std::string_view controller) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == std::string_view::npos || second == std::string_view::npos) continue;
+    std::string_view names = line.substr(first + 1, second - first - 1);
+    const std::string_view path = line.substr(second + 1);
+    if (!path.starts_with('/')) continue;
+    if (names.empty() && controller.empty()) return std::string(path);
+    while (!names.empty()) {
+      const std::string_view name = names.substr(0, names.find(','));
+      if (name == controller) return std::string(path);
+      names.remove_prefix(std::min(name.size() + 1, names.size()));
+    }
+  }
+  return std::nullopt;
+}
 
 std::optional<double> cpus_of_quota(std::string_view cpu_max) {
   double quota = 0, period = 0;
@@ -95,43 +113,58 @@ std::optional<std::int64_t> bytes_of_limit(std::string_view text) {
   return bytes;
 }
 
+namespace {
+
+std::vector<Gpu> all_gpus(const std::vector<PhysicalGpu>& all) {
+  std::vector<Gpu> visible;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    // A split GPU shows only its first instance to a program; each is offered by its own id.
+    for (const std::string& id : all[i].mig) visible.push_back({id, all[i].name + " MIG", 0});
+    if (all[i].mig.empty()) {
+      visible.push_back({std::to_string(i), all[i].name, all[i].memory_bytes});
+    }
+  }
+  return visible;
+}
+
+// The GPU that one entry names: a number, a MIG id, or a UUID or the only one that begins with it.
+std::optional<Gpu> find_gpu(const std::vector<PhysicalGpu>& all, std::string_view entry) {
+  std::size_t index = 0;
+  const auto read = std::from_chars(entry.data(), entry.data() + entry.size(), index);
+  if (read.ec == std::errc() && read.ptr == entry.data() + entry.size()) {
+    if (index >= all.size()) return std::nullopt;
+    return Gpu{std::to_string(index), all[index].name, all[index].memory_bytes};
+  }
+  std::vector<Gpu> named;
+  for (const PhysicalGpu& gpu : all) {
+    if (entry.starts_with("GPU-") && gpu.uuid.starts_with(entry)) {
+      named.push_back({gpu.uuid, gpu.name, gpu.memory_bytes});
+    }
+    for (const std::string& id : gpu.mig) {
+      if (id == entry) named.push_back({id, gpu.name + " MIG", 0});
+    }
+  }
+  return named.size() == 1 ? std::optional(named[0]) : std::nullopt;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
 std::vector<Gpu> visible_gpus(const std::vector<PhysicalGpu>& all,
                               const std::optional<std::string>& cuda_visible_devices) {
+  if (!cuda_visible_devices) return all_gpus(all);
   std::vector<Gpu> visible;
-  if (!cuda_visible_devices) {
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      // A split GPU shows only its first instance to a program; each is offered by its own id.
-      for (const std::string& id : all[i].mig) visible.push_back({id, all[i].name + " MIG", 0});
-      if (all[i].mig.empty()) {
-        visible.push_back({std::to_string(i), all[i].name, all[i].memory_bytes});
-      }
-    }
-    return visible;
-  }
-  const auto find = [&all](std::string_view entry) -> std::optional<Gpu> {
-    std::size_t index = 0;
-    const auto read = std::from_chars(entry.data(), entry.data() + entry.size(), index);
-    if (read.ec == std::errc() && read.ptr == entry.data() + entry.size()) {
-      if (index >= all.size()) return std::nullopt;
-      return Gpu{std::string(entry), all[index].name, all[index].memory_bytes};
-    }
-    for (const PhysicalGpu& gpu : all) {
-      const bool named = entry.size() > 4 && gpu.uuid.starts_with(entry);
-      if (named) return Gpu{gpu.uuid, gpu.name, gpu.memory_bytes};
-      for (const std::string& id : gpu.mig) {
-        if (id == entry) return Gpu{id, gpu.name + " MIG", 0};
-      }
-    }
-    return std::nullopt;
-  };
   std::string_view rest = *cuda_visible_devices;
   while (!rest.empty()) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
-    std::string_view entry = rest.substr(0, comma);
-    while (entry.starts_with(' ')) entry.remove_prefix(1);
-    while (entry.ends_with(' ')) entry.remove_suffix(1);
-    const std::optional<Gpu> gpu = find(entry);
+    const std::optional<Gpu> gpu = find_gpu(all, trimmed(rest.substr(0, comma)));
     if (!gpu) break;  // as CUDA does: what follows an invalid entry is not seen
+    if (std::find(visible.begin(), visible.end(), *gpu) != visible.end()) return {};
     visible.push_back(*gpu);
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
@@ -151,29 +184,42 @@ NodeResources discover_node(const NodeOverrides& overrides) {
   NodeResources node;
   node.cpu_units = to_units(overrides.cpus.value_or(quota_cpus()));
   node.memory_bytes = memory_use().total_bytes;
-  node.gpus = own_gpus();
-  if (overrides.gpus) {
-    const auto wanted = static_cast<std::size_t>(std::max(0.0, *overrides.gpus));
-    if (node.gpus.size() > wanted) node.gpus.resize(wanted);
-    while (node.gpus.size() < wanted) {
-      node.gpus.push_back({std::to_string(node.gpus.size()), "logical GPU", 0});
-    }
+  if (!overrides.gpus) {
+    node.gpus = own_gpus();
+    return node;
+  }
+  const auto wanted = static_cast<std::size_t>(std::max(0.0, *overrides.gpus));
+  if (wanted > 0) node.gpus = own_gpus();
+  if (node.gpus.size() > wanted) node.gpus.resize(wanted);
+  while (node.gpus.size() < wanted) {
+    node.gpus.push_back({std::to_string(node.gpus.size()), "logical GPU", 0});
   }
   return node;
 }
 
-int gpu_count() { return static_cast<int>(own_gpus().size()); }
+int gpu_count() {
+  return static_cast<int>(own_gpus().size());
+}
 
 MemoryUse memory_use() {
   const std::string text = read_if_there("/proc/meminfo");
   MemoryUse use;
-  use.total_bytes = meminfo_bytes(text, "MemTotal:");
-  use.used_bytes = use.total_bytes - meminfo_bytes(text, "MemAvailable:");
-  for (const auto& folder : cgroup_folders()) {
-    const auto limit = bytes_of_limit(read_if_there(folder / "memory.max"));
-    if (!limit || *limit >= use.total_bytes) continue;
-    use.total_bytes = *limit;
-    use.used_bytes = bytes_of_limit(read_if_there(folder / "memory.current")).value_or(0);
+  use.total_bytes = bytes_of_line(text, "MemTotal:") * 1024;
+  use.used_bytes = use.total_bytes - bytes_of_line(text, "MemAvailable:") * 1024;
+  const auto lower = [&use](const std::filesystem::path& folder, const char* limit_file,
+                            const char* usage_file, const char* idle_cache) {
+    const auto limit = bytes_of_limit(read_if_there(folder / limit_file));
+    if (!limit || *limit >= use.total_bytes) return;
+    const auto usage = bytes_of_limit(read_if_there(folder / usage_file)).value_or(0);
+    // The page cache that nobody has used lately is given back when memory is wanted.
+    const auto idle = bytes_of_line(read_if_there(folder / "memory.stat"), idle_cache);
+    use = {std::max<std::int64_t>(0, usage - idle), *limit};
+  };
+  for (const auto& folder : cgroup_folders("")) {
+    lower(folder, "memory.max", "memory.current", "\ninactive_file ");
+  }
+  for (const auto& folder : cgroup_folders("memory")) {
+    lower(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "\ntotal_inactive_file ");
   }
   return use;
 }
@@ -183,22 +229,48 @@ std::string hostname() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
 }
 
-std::string primary_ip() {
+namespace {
+
+std::string ip_text(const sockaddr* address) {
+  char text[INET_ADDRSTRLEN] = {};
+  const auto* ipv4 = reinterpret_cast<const sockaddr_in*>(address);
+  return inet_ntop(AF_INET, &ipv4->sin_addr, text, sizeof text) != nullptr ? text : "";
+}
+
+// The address that a packet to the outside would carry. Connecting a datagram socket sends nothing.
+std::string default_route_ip() {
+  const FileDescriptor probe(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in outside{};
+  outside.sin_family = AF_INET;
+  outside.sin_port = htons(9);
+  inet_pton(AF_INET, "192.0.2.1", &outside.sin_addr);  // reserved for documentation (RFC 5737)
+  sockaddr_in own{};
+  socklen_t size = sizeof own;
+  if (connect(probe.get(), reinterpret_cast<sockaddr*>(&outside), sizeof outside) != 0) return {};
+  if (getsockname(probe.get(), reinterpret_cast<sockaddr*>(&own), &size) != 0) return {};
+  return ip_text(reinterpret_cast<const sockaddr*>(&own));
+}
+
+// The first interface that is up and not the loopback.
+std::string interface_ip() {
   ifaddrs* all = nullptr;
-  std::string found = "127.0.0.1";
-  if (getifaddrs(&all) != 0) return found;
-  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+  if (getifaddrs(&all) != 0) return {};
+  std::string found;
+  for (const ifaddrs* one = all; one != nullptr && found.empty(); one = one->ifa_next) {
     if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
     if ((one->ifa_flags & IFF_LOOPBACK) != 0 || (one->ifa_flags & IFF_UP) == 0) continue;
-    char text[INET_ADDRSTRLEN] = {};
-    const auto* address = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
-    if (inet_ntop(AF_INET, &address->sin_addr, text, sizeof text) != nullptr) {
-      found = text;
-      break;
-    }
+    found = ip_text(one->ifa_addr);
   }
   freeifaddrs(all);
   return found;
+}
+
+}  // namespace
+
+std::string primary_ip() {
+  std::string ip = default_route_ip();
+  if (ip.empty()) ip = interface_ip();
+  return ip.empty() ? "127.0.0.1" : ip;
 }
 
 }  // namespace tune

@@ -26,9 +26,10 @@ struct MemoryUse {
 };
 MemoryUse memory_use();  // of the cgroup when it has a limit, else of the machine
 std::string hostname();
-std::string primary_ip();  // of the interface with the default route, else 127.0.0.1
+std::string primary_ip();  // of the default route, else of any interface, else 127.0.0.1
 
-// ---- Parsing, without the machine -----------------------------------------------------------------
+// ---- Parsing, without the machine
+// -----------------------------------------------------------------
 
 // A GPU as NVML lists it; `mig` holds the ids of its MIG instances when it is split.
 struct PhysicalGpu {
@@ -37,10 +38,14 @@ struct PhysicalGpu {
   std::int64_t memory_bytes = 0;
   std::vector<std::string> mig;
 };
-// Those that CUDA would show, in its order: numbers, UUIDs and prefixes of them, MIG ids; an entry that
-// names nothing ends the list; nothing set: all; empty: none.
+// Those that CUDA would show, in its order: numbers, UUIDs and prefixes of them, MIG ids; an entry
+// that names nothing, or several, ends the list; one given twice empties it; nothing set: all;
+// empty: none.
 std::vector<Gpu> visible_gpus(const std::vector<PhysicalGpu>& all,
                               const std::optional<std::string>& cuda_visible_devices);
+// The path of a controller's hierarchy in what /proc/self/cgroup says; of version 2 when the
+// controller is empty.
+std::optional<std::string> cgroup_path(std::string_view text, std::string_view controller);
 // CPUs of a cgroup quota: "max 100000" or "150000 100000" (v2 cpu.max). Nothing: no limit.
 std::optional<double> cpus_of_quota(std::string_view cpu_max);
 // Bytes of a cgroup limit: "max" or a number. Nothing: no limit.

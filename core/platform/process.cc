@@ -26,11 +26,13 @@ void FileDescriptor::reset(int descriptor) {
   descriptor_ = descriptor;
 }
 
-// ---- Spawn ----------------------------------------------------------------------------------------
+// ---- Spawn
+// ----------------------------------------------------------------------------------------
 
 namespace {
 
-// Everything the child needs, made before the fork: after it only async-signal-safe calls are allowed.
+// Everything the child needs, made before the fork: after it only async-signal-safe calls are
+// allowed.
 struct Prepared {
   explicit Prepared(const SpawnOptions& options) : words(options.command), keep(options.keep) {
     for (std::string& word : words) argv.push_back(word.data());
@@ -79,7 +81,10 @@ void close_others(const std::vector<int>& keep, int report) {
   }
   if (options.new_session) setsid();
   for (int number = 1; number < NSIG; ++number) {
-    if (number != SIGKILL && number != SIGSTOP) signal(number, SIG_DFL);
+    if (number == SIGKILL || number == SIGSTOP) continue;
+    // A terminal's signal that came since the fork was not for a session of its own.
+    if (options.new_session) signal(number, SIG_IGN);
+    signal(number, SIG_DFL);
   }
   sigset_t none;
   sigemptyset(&none);
@@ -108,10 +113,15 @@ pid_t spawn(const SpawnOptions& options) {
   const FileDescriptor read_end(ends[0]);
   FileDescriptor write_end(ends[1]);
   const pid_t parent = getpid();
+  // This process's handlers must not run in the child, where they would answer for this process.
+  sigset_t all, former;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &former);
   const pid_t pid = fork();
   if (pid == 0) run_child(options, prepared, ends[1], parent);
-  write_end.reset();
   int cause = errno;
+  pthread_sigmask(SIG_SETMASK, &former, nullptr);
+  write_end.reset();
   if (pid > 0) {
     ssize_t count = 0;
     do count = read(ends[0], &cause, sizeof cause);
@@ -140,7 +150,8 @@ std::string describe_exit(int wait_status) {
   return fmt::format("exited with code {}", WEXITSTATUS(wait_status));
 }
 
-// ---- What this process is -------------------------------------------------------------------------
+// ---- What this process is
+// -------------------------------------------------------------------------
 
 namespace {
 
@@ -173,7 +184,8 @@ bool cuda_is_initialised() {
   return found;
 }
 
-// ---- Signals --------------------------------------------------------------------------------------
+// ---- Signals
+// --------------------------------------------------------------------------------------
 
 namespace {
 

@@ -36,10 +36,10 @@ class FileDescriptor {
 struct SpawnOptions {
   std::vector<std::string> command;                // argv; looked up in PATH when it has no '/'
   std::map<std::string, std::string> environment;  // added to this process's own
-  std::vector<int> keep;       // descriptors the program inherits under their own numbers
-  int output = -1;             // for stdout and stderr; -1: inherited
-  bool new_session = false;    // a session of its own: no terminal signals
-  int death_signal = 0;        // sent to it when the calling thread ends; 0: none
+  std::vector<int> keep;     // descriptors the program inherits under their own numbers
+  int output = -1;           // for stdout and stderr; -1: inherited
+  bool new_session = false;  // a session of its own: no terminal signals
+  int death_signal = 0;      // sent to it when the calling thread ends; 0: none
 };
 // Starts a program; every other descriptor above 2 is closed in it. Returns its pid. Throws Error
 // (kProcess) when it cannot be executed, with the cause. Safe in a process with threads.
@@ -48,11 +48,11 @@ pid_t spawn(const SpawnOptions& options);
 // A descriptor that becomes readable when the process ends.
 FileDescriptor process_descriptor(pid_t pid);
 
-std::string signal_name(int number);           // "SIGSEGV"
-std::string describe_exit(int wait_status);    // "exited with code 3", "killed by signal 9 (SIGKILL)"
+std::string signal_name(int number);         // "SIGSEGV"
+std::string describe_exit(int wait_status);  // "exited with code 3", "killed by signal 9 (SIGKILL)"
 
-int thread_count();                            // threads of this process
-bool cuda_is_initialised();                    // it holds a device of NVIDIA's driver open
+int thread_count();          // threads of this process
+bool cuda_is_initialised();  // it holds a device of NVIDIA's driver open
 
 // While it lives, these signals do not act but can be read. One at a time in a process.
 class SignalWatch {

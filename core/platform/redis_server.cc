@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -41,28 +43,36 @@ std::string find_program() {
       rest.remove_prefix(end + 1);
     }
   }
-  throw Error(ErrorCode::kBadInput,
-              "starting the store: there is no redis-server: install the package redis-server, name "
-              "the program in TUNE_REDIS_SERVER, or use a server that runs with "
-              "store: redis://host:port/0");
+  throw Error(
+      ErrorCode::kBadInput,
+      "starting the store: there is no redis-server: install the package redis-server, name "
+      "the program in TUNE_REDIS_SERVER, or use a server that runs with "
+      "store: redis://host:port/0");
 }
 
 std::vector<std::string> command_line(const std::string& program, const fs::path& socket,
                                       const RedisServerOptions& options) {
-  return {program,
-          "--port", "0",
-          "--unixsocket", socket,
-          "--unixsocketperm", "700",
-          "--dir", options.data_directory,
-          "--appendonly", "yes",
-          "--appendfsync", "always",
-          "--aof-load-truncated", "yes",
-          "--save", "",
-          "--maxmemory-policy", "noeviction",
-          "--databases", "1",
-          "--logfile", std::string(kLogFile),
-          "--daemonize", "no",
-          "--supervised", "no"};
+  const std::pair<const char*, std::string> settings[] = {
+      {"port", "0"},
+      {"unixsocket", socket},
+      {"unixsocketperm", "700"},
+      {"dir", options.data_directory},
+      {"appendonly", "yes"},
+      {"appendfsync", "always"},
+      {"aof-load-truncated", "yes"},
+      {"save", ""},
+      {"maxmemory-policy", "noeviction"},
+      {"databases", "1"},
+      {"logfile", std::string(kLogFile)},
+      {"daemonize", "no"},
+      {"supervised", "no"},
+  };
+  std::vector<std::string> words = {program};
+  for (const auto& [name, value] : settings) {
+    words.push_back(fmt::format("--{}", name));
+    words.push_back(value);
+  }
+  return words;
 }
 
 bool is_listening(const fs::path& socket_path) {
@@ -77,7 +87,7 @@ bool is_listening(const fs::path& socket_path) {
   // It accepts connections before it has read its file: ask.
   constexpr std::string_view kPing = "PING\r\n";
   char answer[8] = {};
-  if (write(probe.get(), kPing.data(), kPing.size()) < 0) return false;
+  if (send(probe.get(), kPing.data(), kPing.size(), MSG_NOSIGNAL) < 0) return false;
   pollfd watched{probe.get(), POLLIN, 0};
   if (poll(&watched, 1, 1000) != 1 || read(probe.get(), answer, sizeof answer - 1) <= 0) {
     return false;
@@ -132,6 +142,8 @@ RedisServer::~RedisServer() {
   waitpid(pid_, nullptr, 0);
 }
 
-std::string RedisServer::address() const { return fmt::format("unix://{}", socket_.string()); }
+std::string RedisServer::address() const {
+  return fmt::format("unix://{}", socket_.string());
+}
 
 }  // namespace tune

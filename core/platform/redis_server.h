@@ -1,5 +1,5 @@
-// A private redis-server: on a unix socket, append-only file in the experiment's folder, every append
-// flushed. It ends with the thread that started it.
+// A private redis-server: on a unix socket, append-only file in the experiment's folder, every
+// append flushed. It ends with the thread that started it.
 #pragma once
 
 #include <chrono>
@@ -11,16 +11,16 @@
 namespace tune {
 
 struct RedisServerOptions {
-  std::filesystem::path runtime_directory;  // for the socket
-  std::filesystem::path data_directory;     // made when it is not there
-  int lock_descriptor = -1;                 // inherited by the server
+  std::filesystem::path runtime_directory;                           // for the socket
+  std::filesystem::path data_directory;                              // made when it is not there
+  int lock_descriptor = -1;                                          // inherited by the server
   std::chrono::milliseconds start_limit = std::chrono::seconds(30);  // reading a long journal
 };
 
 class RedisServer {
  public:
-  // Returns when it answers. Throws Error (kBadInput) when there is no redis-server program (in PATH or
-  // $TUNE_REDIS_SERVER), Error (kStore) with its last log lines when it does not start.
+  // Returns when it answers. Throws Error (kBadInput) when there is no redis-server program (in
+  // PATH or $TUNE_REDIS_SERVER), Error (kStore) with its last log lines when it does not start.
   explicit RedisServer(const RedisServerOptions& options);
   ~RedisServer();  // asks it to end, waits, kills it when it takes too long
   RedisServer(const RedisServer&) = delete;

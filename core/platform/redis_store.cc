@@ -2,6 +2,9 @@
 
 #include <hiredis/hiredis.h>
 
+#include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstring>
 #include <thread>
 
@@ -14,15 +17,39 @@ namespace tune {
 namespace {
 
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kFirstRetry{5};
 constexpr milliseconds kLastRetry{500};
 constexpr std::size_t kMaxPayloadBytes = 4 * kMaxFrameBytes;
+constexpr std::size_t kMaxValueBytes = 512u << 20;  // Redis takes no more
 
 timeval to_timeval(milliseconds time) {
   return {time.count() / 1000, (time.count() % 1000) * 1000};
 }
+
+// A server that is gone must be an error of the call, not a signal for the whole program.
+class NoBrokenPipe {
+ public:
+  NoBrokenPipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &former_);
+  }
+  ~NoBrokenPipe() {
+    const timespec now{0, 0};
+    if (!was_pending_) sigtimedwait(&pipe_, nullptr, &now);
+    pthread_sigmask(SIG_SETMASK, &former_, nullptr);
+  }
+  NoBrokenPipe(const NoBrokenPipe&) = delete;
+
+ private:
+  sigset_t pipe_;
+  sigset_t former_;
+  bool was_pending_ = false;
+};
 
 }  // namespace
 
@@ -49,26 +76,81 @@ class RedisStore::Reply {
   std::unique_ptr<redisReply, void (*)(void*)> reply_;
 };
 
-void RedisStore::Close::operator()(redisContext* context) const { redisFree(context); }
+void RedisStore::Close::operator()(redisContext* context) const {
+  redisFree(context);
+}
 
-// ---- Connection -----------------------------------------------------------------------------------
+// ---- Connection
+// -----------------------------------------------------------------------------------
 
 RedisStore::RedisStore(RedisStoreOptions options)
     : options_(std::move(options)), address_(parse_store_address(options_.address)) {
   command({"PING"});
-  if (!options_.unsafe) refuse_unsafe();
+  refuse_unfit();
 }
 
 RedisStore::~RedisStore() = default;
 
-void RedisStore::fail(const std::string& cause) const {
-  throw Error(ErrorCode::kStore,
-              fmt::format("the store at {} is lost: {} (tried for {} s)", shown(address_), cause,
-                          std::chrono::duration<double>(options_.timeout).count()));
+RedisStore::Reply RedisStore::command(const Arguments& arguments) {
+  const NoBrokenPipe guard;
+  const Clock::time_point end = Clock::now() + options_.timeout;
+  if (context_ && limit_ != options_.timeout) set_limit(options_.timeout);
+  milliseconds pause = kFirstRetry;
+  std::string cause;
+  while (true) {
+    if (context_ || try_connect(end, cause)) {
+      std::optional<Reply> reply = exchange(arguments, cause);
+      if (reply) return std::move(*reply);
+    }
+    if (Clock::now() + pause >= end) {
+      throw Error(ErrorCode::kStore,
+                  fmt::format("the store at {} is lost: {} (tried for {} s)", shown(address_),
+                              cause, std::chrono::duration<double>(options_.timeout).count()));
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLastRetry);
+  }
 }
 
-bool RedisStore::try_connect(std::string& cause) {
-  const timeval limit = to_timeval(options_.timeout);
+// Sends and waits for the answer. Nothing: there is none, the connection is given up.
+std::optional<RedisStore::Reply> RedisStore::exchange(const Arguments& arguments,
+                                                      std::string& cause) {
+  std::vector<const char*> argv;
+  std::vector<std::size_t> lengths;
+  for (std::string_view word : arguments)
+    argv.push_back(word.data()), lengths.push_back(word.size());
+  auto* raw = static_cast<redisReply*>(
+      redisCommandArgv(context_.get(), static_cast<int>(argv.size()), argv.data(), lengths.data()));
+  if (raw == nullptr) {
+    const bool too_late = context_->err == REDIS_ERR_IO && errno == EAGAIN;
+    cause = too_late ? "no answer" : context_->errstr;
+    if (context_->err == REDIS_ERR_PROTOCOL) {
+      throw Error(ErrorCode::kStore,
+                  fmt::format("{} is no Redis server: {}: check store:", shown(address_), cause));
+    }
+    context_.reset();
+    return std::nullopt;
+  }
+  Reply reply(raw);
+  // A server that is still reading its file is waited for like one that is not there yet.
+  if (reply.is_error() && reply.text().starts_with("LOADING")) {
+    cause = "it is still reading its file";
+    context_.reset();
+    return std::nullopt;
+  }
+  if (reply.is_error() && reply.text().starts_with("NOAUTH")) {
+    throw Error(ErrorCode::kBadInput, fmt::format("the store at {} wants a password: write it as "
+                                                  "redis://:password@host:port/db",
+                                                  shown(address_)));
+  }
+  return reply;
+}
+
+bool RedisStore::try_connect(Clock::time_point end, std::string& cause) {
+  const auto left = [end] {
+    return std::max(milliseconds(1), std::chrono::duration_cast<milliseconds>(end - Clock::now()));
+  };
+  const timeval limit = to_timeval(left());
   context_.reset(address_.host.empty()
                      ? redisConnectUnixWithTimeout(address_.path.c_str(), limit)
                      : redisConnectWithTimeout(address_.host.c_str(), address_.port, limit));
@@ -77,90 +159,79 @@ bool RedisStore::try_connect(std::string& cause) {
     context_.reset();
     return false;
   }
-  redisSetTimeout(context_.get(), limit);
-  authenticate();
-  return context_ != nullptr;
-}
-
-void RedisStore::authenticate() {
-  const auto send = [this](const Arguments& words) {
-    std::vector<const char*> argv;
-    std::vector<std::size_t> lengths;
-    for (std::string_view word : words) argv.push_back(word.data()), lengths.push_back(word.size());
-    auto* raw = static_cast<redisReply*>(redisCommandArgv(
-        context_.get(), static_cast<int>(argv.size()), argv.data(), lengths.data()));
-    if (raw == nullptr) {
-      context_.reset();
-      return;
-    }
-    const Reply reply(raw);
-    if (!reply.is_error()) return;
-    // A server that is still reading its file is waited for like one that is not there yet.
-    if (reply.text().starts_with("LOADING")) {
-      context_.reset();
-      return;
-    }
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("connecting to the store: {}: {}: check the password and the database "
-                            "in store:",
-                            words[0], reply.text()));
-  };
+  set_limit(left());
   if (!address_.password.empty()) {
-    if (address_.user.empty()) {
-      send({"AUTH", address_.password});
-    } else {
-      send({"AUTH", address_.user, address_.password});
-    }
+    Arguments words = {"AUTH", address_.user, address_.password};
+    if (address_.user.empty()) words.erase(words.begin() + 1);
+    if (!introduce(words, cause)) return false;
   }
-  if (context_ && address_.database != 0) send({"SELECT", std::to_string(address_.database)});
+  if (address_.database == 0) return true;
+  set_limit(left());
+  return introduce({"SELECT", std::to_string(address_.database)}, cause);
 }
 
-RedisStore::Reply RedisStore::command(const Arguments& arguments) {
-  std::vector<const char*> argv;
-  std::vector<std::size_t> lengths;
-  for (std::string_view word : arguments) argv.push_back(word.data()), lengths.push_back(word.size());
-  const auto end = Clock::now() + options_.timeout;
-  milliseconds pause = kFirstRetry;
-  std::string cause = "no connection";
-  while (true) {
-    if (context_ || try_connect(cause)) {
-      auto* raw = static_cast<redisReply*>(redisCommandArgv(
-          context_.get(), static_cast<int>(argv.size()), argv.data(), lengths.data()));
-      if (raw != nullptr) {
-        Reply reply(raw);
-        if (reply.text().starts_with("NOAUTH")) {
-          throw Error(ErrorCode::kBadInput,
-                      "connecting to the store: it wants a password: write it as "
-                      "redis://:password@host:port/db");
-        }
-        if (!reply.text().starts_with("LOADING")) return reply;
-      } else {
-        cause = context_->err == REDIS_ERR_IO ? std::strerror(errno) : context_->errstr;
-      }
-      context_.reset();
-    }
-    if (Clock::now() + pause >= end) fail(cause);
-    std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, kLastRetry);
-  }
+// A command that must succeed before the connection is of use.
+bool RedisStore::introduce(const Arguments& words, std::string& cause) {
+  const std::optional<Reply> reply = exchange(words, cause);
+  if (!reply) return false;
+  if (!reply->is_error()) return true;
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("connecting to the store at {}: {}: {}: check the password and the "
+                          "database in store:",
+                          shown(address_), words[0], reply->text()));
 }
 
-void RedisStore::refuse_unsafe() {
-  const auto setting = [this](std::string_view name) -> std::string {
-    const Reply reply = command({"CONFIG", "GET", name});
-    return reply.size() == 2 ? std::string(reply[1].text()) : std::string();  // may be forbidden
-  };
-  const std::string append_only = setting("appendonly");
-  const std::string policy = setting("maxmemory-policy");
-  if (append_only == "no") {
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("the store {} keeps no append-only file, so a restart of it loses the "
-                            "experiment: set `appendonly yes` there, or store_unsafe: true here",
-                            shown(address_)));
+void RedisStore::set_limit(milliseconds limit) {
+  redisSetTimeout(context_.get(), to_timeval(limit));
+  limit_ = limit;
+}
+
+namespace {
+
+// The value of one line "name:value" of what INFO says; empty when it is not there.
+std::string_view info_field(std::string_view info, std::string_view name) {
+  for (std::size_t begin = info.find(name); begin != std::string_view::npos;
+       begin = info.find(name, begin + 1)) {
+    const std::size_t colon = begin + name.size();
+    if ((begin > 0 && info[begin - 1] != '\n') || info.substr(colon, 1) != ":") continue;
+    return info.substr(colon + 1, info.find_first_of("\r\n", colon) - colon - 1);
   }
+  return {};
+}
+
+// Entries are read after an id and trimmed up to one since 6.2.
+bool is_too_old(std::string_view version) {
+  int major = 0, minor = 0;
+  const char* end = version.data() + version.size();
+  const auto read = std::from_chars(version.data(), end, major);
+  if (read.ec != std::errc()) return false;
+  if (read.ptr != end) std::from_chars(read.ptr + 1, end, minor);
+  return major < 6 || (major == 6 && minor < 2);
+}
+
+}  // namespace
+
+void RedisStore::refuse_unfit() {
+  const Reply reply = command({"INFO"});
+  if (reply.is_error()) return;  // not allowed to ask
+  const std::string_view version = info_field(reply.text(), "redis_version");
+  const std::string_view policy = info_field(reply.text(), "maxmemory_policy");
+  if (is_too_old(version)) {
+    throw Error(ErrorCode::kBadInput, fmt::format("the store at {} is Redis {}: use 6.2 or newer",
+                                                  shown(address_), version));
+  }
+  if (options_.unsafe) return;
+  if (info_field(reply.text(), "aof_enabled") == "0") {
+    throw Error(
+        ErrorCode::kBadInput,
+        fmt::format("the store at {} keeps no append-only file, so a restart of it loses "
+                    "the experiment: set `appendonly yes` there, or store_unsafe: true here",
+                    shown(address_)));
+  }
+  // What is volatile has a time to live, which no entry has.
   if (!policy.empty() && policy != "noeviction" && !policy.starts_with("volatile-")) {
     throw Error(ErrorCode::kBadInput,
-                fmt::format("the store {} may evict entries (maxmemory-policy {}): set it to "
+                fmt::format("the store at {} may evict entries (maxmemory-policy {}): set it to "
                             "noeviction there, or store_unsafe: true here",
                             shown(address_), policy));
   }
@@ -170,9 +241,16 @@ std::string RedisStore::key(std::string_view name) const {
   return fmt::format("{}:{}", options_.prefix, name);
 }
 
-// ---- Journal --------------------------------------------------------------------------------------
+// ---- Journal
+// --------------------------------------------------------------------------------------
 
 namespace {
+
+void refuse_above(std::size_t limit, std::string_view bytes, std::string_view doing) {
+  if (bytes.size() <= limit) return;
+  throw Error(ErrorCode::kStore, fmt::format("{}: {} bytes at once, at most {} are allowed", doing,
+                                             bytes.size(), limit));
+}
 
 // One stream entry: [id, ["p", payload]].
 template <class Reply>
@@ -186,11 +264,7 @@ std::optional<Entry> parse_entry(const Reply& reply) {
 }  // namespace
 
 void RedisStore::append(EntryId id, std::string_view payload) {
-  if (payload.size() > kMaxPayloadBytes) {
-    throw Error(ErrorCode::kStore, fmt::format("appending to the journal: {} bytes in one entry, at "
-                                               "most {} are allowed",
-                                               payload.size(), kMaxPayloadBytes));
-  }
+  refuse_above(kMaxPayloadBytes, payload, "appending to the journal");
   const std::string stream = key("journal");
   const std::string id_text = to_string(id);
   const Reply reply = command({"XADD", stream, id_text, "p", payload});
@@ -223,8 +297,8 @@ std::vector<Entry> RedisStore::read(EntryId after, std::size_t limit) {
   for (std::size_t i = 0; i < reply.size(); ++i) {
     std::optional<Entry> entry = parse_entry(reply[i]);
     if (!entry) {
-      throw Error(ErrorCode::kStore, fmt::format("reading the journal: {} holds something else",
-                                                 key("journal")));
+      throw Error(ErrorCode::kStore,
+                  fmt::format("reading the journal: {} holds something else", key("journal")));
     }
     entries.push_back(std::move(*entry));
   }
@@ -232,17 +306,19 @@ std::vector<Entry> RedisStore::read(EntryId after, std::size_t limit) {
 }
 
 std::optional<EntryId> RedisStore::last() {
-  const Reply reply = command({"XREVRANGE", key("journal"), "+", "-", "COUNT", "1"});
-  if (!reply.is_list()) {
-    throw Error(ErrorCode::kStore, fmt::format("reading the journal: {}", reply.text()));
+  const Reply reply = command({"XINFO", "STREAM", key("journal")});
+  if (reply.is_error() && reply.text() == "ERR no such key") return std::nullopt;
+  for (std::size_t i = 0; i + 1 < reply.size(); i += 2) {
+    if (reply[i].text() == "last-generated-id") return parse_entry_id(reply[i + 1].text());
   }
-  const auto entry = reply.size() == 1 ? parse_entry(reply[0]) : std::nullopt;
-  return entry ? std::optional(entry->id) : std::nullopt;
+  throw Error(ErrorCode::kStore, fmt::format("reading the journal: {}", reply.text()));
 }
 
-// ---- Named values ---------------------------------------------------------------------------------
+// ---- Named values
+// ---------------------------------------------------------------------------------
 
 void RedisStore::put(std::string_view name, std::string_view value) {
+  refuse_above(kMaxValueBytes, value, fmt::format("storing {}", name));
   const Reply reply = command({"SET", key(name), value});
   if (reply.is_error()) {
     throw Error(ErrorCode::kStore, fmt::format("storing {}: {}", name, reply.text()));
@@ -259,12 +335,13 @@ std::optional<std::string> RedisStore::get(std::string_view name) {
 }
 
 void RedisStore::put_and_trim(std::string_view name, std::string_view value, EntryId through) {
+  refuse_above(kMaxValueBytes, value, fmt::format("storing {}", name));
   // Both or neither, and idempotent: it may be sent twice after a lost connection.
   constexpr std::string_view kScript =
       "redis.call('SET', KEYS[1], ARGV[1]) return redis.call('XTRIM', KEYS[2], 'MINID', ARGV[2])";
   const EntryId first_kept{through.epoch, through.sequence + 1};
-  const Reply reply = command({"EVAL", kScript, "2", key(name), key("journal"), value,
-                               to_string(first_kept)});
+  const Reply reply =
+      command({"EVAL", kScript, "2", key(name), key("journal"), value, to_string(first_kept)});
   if (reply.is_error()) {
     throw Error(ErrorCode::kStore, fmt::format("storing {}: {}", name, reply.text()));
   }

@@ -1,5 +1,5 @@
-// RedisStore: the journal as a Redis stream, with named values beside it, all keys under one prefix.
-// Not for several threads.
+// RedisStore: the journal as a Redis stream, with named values beside it, all keys under one
+// prefix. Not for several threads.
 #pragma once
 
 #include <chrono>
@@ -23,8 +23,8 @@ struct RedisStoreOptions {
 
 class RedisStore : public Store {
  public:
-  // Connects. Throws Error (kBadInput) for a bad address, a wrong password or an unsafe server, Error
-  // (kStore) when nobody answers.
+  // Connects. Throws Error (kBadInput) for a bad address, a wrong password, an old or unsafe
+  // server, Error (kStore) when nobody answers or what answers is no Redis server.
   explicit RedisStore(RedisStoreOptions options);
   ~RedisStore() override;
 
@@ -39,13 +39,16 @@ class RedisStore : public Store {
   class Reply;
   using Arguments = std::vector<std::string_view>;
 
+  using Clock = std::chrono::steady_clock;
+
   Reply command(const Arguments& arguments);  // connects again until the timeout
-  bool try_connect(std::string& cause);
-  void authenticate();
-  void refuse_unsafe();
+  std::optional<Reply> exchange(const Arguments& arguments, std::string& cause);
+  bool try_connect(Clock::time_point end, std::string& cause);
+  bool introduce(const Arguments& words, std::string& cause);
+  void set_limit(std::chrono::milliseconds limit);
+  void refuse_unfit();
   bool holds(EntryId id, std::string_view payload);
   std::string key(std::string_view name) const;
-  [[noreturn]] void fail(const std::string& cause) const;
 
   struct Close {
     void operator()(redisContext* context) const;
@@ -53,6 +56,7 @@ class RedisStore : public Store {
   RedisStoreOptions options_;
   StoreAddress address_;
   std::unique_ptr<redisContext, Close> context_;
+  std::chrono::milliseconds limit_{};  // of one call on the connection
 };
 
 }  // namespace tune

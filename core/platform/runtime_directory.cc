@@ -1,11 +1,14 @@
 #include "core/platform/runtime_directory.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -33,17 +36,30 @@ fs::path base_directory() {
   return "/tmp";
 }
 
-// tune-<pid>-XXXXXX of this user, whose process is gone.
+FileDescriptor open_folder(const fs::path& path) {
+  return FileDescriptor(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+// tune-<pid>-XXXXXX of this user, whose process is gone. A process of another container may look
+// gone: what it holds locked is in use.
+bool is_stale(const fs::path& path) {
+  const std::string name = path.filename();
+  if (!name.starts_with(kPrefix)) return false;
+  const pid_t pid = std::atoi(name.c_str() + kPrefix.size());
+  if (pid <= 1 || kill(pid, 0) == 0 || errno != ESRCH) return false;
+  const FileDescriptor folder = open_folder(path);
+  struct stat found {};
+  if (!folder.is_open() || fstat(folder.get(), &found) != 0) return false;
+  return found.st_uid == geteuid() && flock(folder.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
 void remove_stale(const fs::path& base) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(base, ignored)) {
-    const std::string name = entry.path().filename();
-    if (!name.starts_with(kPrefix)) continue;
-    const pid_t pid = std::atoi(name.c_str() + kPrefix.size());
-    struct stat found {};
-    if (pid <= 1 || lstat(entry.path().c_str(), &found) != 0) continue;
-    if (!S_ISDIR(found.st_mode) || found.st_uid != geteuid()) continue;
-    if (kill(pid, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), ignored);
+  std::error_code error;
+  fs::directory_iterator entry(base, error);
+  while (!error && entry != fs::directory_iterator()) {
+    std::error_code ignored;
+    if (is_stale(entry->path())) fs::remove_all(entry->path(), ignored);
+    entry.increment(error);
   }
 }
 
@@ -57,6 +73,8 @@ RuntimeDirectory::RuntimeDirectory() : owner_(getpid()) {
     throw file_error("making a folder for sockets in", base, errno);
   }
   path_ = pattern;
+  lock_ = open_folder(path_);
+  flock(lock_.get(), LOCK_EX | LOCK_NB);
 }
 
 RuntimeDirectory::~RuntimeDirectory() {

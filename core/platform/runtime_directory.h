@@ -1,10 +1,12 @@
-// RuntimeDirectory: where sockets live. A 0700 folder with a short path (a socket's path may have 107
-// bytes) under $XDG_RUNTIME_DIR, else the temporary folder; never in the results folder.
+// RuntimeDirectory: where sockets live. A 0700 folder with a short path (a socket's path may have
+// 107 bytes) under $XDG_RUNTIME_DIR, else the temporary folder; never in the results folder.
 #pragma once
 
 #include <sys/types.h>
 
 #include <filesystem>
+
+#include "core/platform/process.h"
 
 namespace tune {
 
@@ -21,6 +23,7 @@ class RuntimeDirectory {
  private:
   std::filesystem::path path_;
   pid_t owner_ = 0;
+  FileDescriptor lock_;  // on the folder itself: in use as long as anybody holds it
 };
 
 }  // namespace tune

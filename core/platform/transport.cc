@@ -4,6 +4,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <iterator>
+#include <utility>
+
 #include <zmq.hpp>
 
 #include <fmt/format.h>
@@ -48,11 +52,52 @@ class InputSignal {
   FileDescriptor poll_;
 };
 
-void raise_if_readable(zmq::socket_t& socket, InputSignal& signal) {
-  if ((socket.get(zmq::sockopt::events) & ZMQ_POLLIN) != 0) signal.raise();
+// Every call on a socket may be interrupted by a signal.
+template <class Call>
+auto uninterrupted(Call call) {
+  while (true) {
+    try {
+      return call();
+    } catch (const zmq::error_t& error) {
+      if (error.num() != EINTR) throw;
+    }
+  }
 }
 
-zmq::message_t to_message(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
+void raise_if_readable(zmq::socket_t& socket, InputSignal& signal) {
+  const int events = uninterrupted([&] { return socket.get(zmq::sockopt::events); });
+  if ((events & ZMQ_POLLIN) != 0) signal.raise();
+}
+
+bool receive_part(zmq::socket_t& socket, zmq::message_t& part) {
+  return uninterrupted([&] { return socket.recv(part, zmq::recv_flags::dontwait); }).has_value();
+}
+
+void send_part(zmq::socket_t& socket, std::string_view bytes, zmq::send_flags flags) {
+  zmq::message_t part(bytes.data(), bytes.size());
+  uninterrupted([&] { return socket.send(part, flags | zmq::send_flags::dontwait); });
+}
+
+// The fresh messages of one frame, decoded. What cannot be read is dropped with a complaint.
+template <class Message>
+std::vector<Message> unpack_frame(Link& link, std::string_view frame, std::string& complaint) {
+  std::vector<Message> messages;
+  std::vector<std::string> fresh;
+  try {
+    fresh = link.receive(frame);
+  } catch (const Error& error) {
+    complaint = fmt::format("a frame of {} bytes was dropped: {}", frame.size(), error.what());
+  }
+  messages.reserve(fresh.size());
+  for (const std::string& bytes : fresh) {
+    try {
+      messages.push_back(decoded<Message>(bytes));
+    } catch (const Error& error) {
+      complaint = fmt::format("a message of {} bytes was dropped: {}", bytes.size(), error.what());
+    }
+  }
+  return messages;
+}
 
 std::uint64_t life_number() {
   return static_cast<std::uint64_t>(SystemClock().wall().count());
@@ -60,13 +105,16 @@ std::uint64_t life_number() {
 
 }  // namespace
 
-// ---- Driver ---------------------------------------------------------------------------------------
+// ---- Driver
+// ---------------------------------------------------------------------------------------
 
 struct DriverEndpoint::Socket {
   struct Peer {
     std::string identity;
     Link link;
     nanoseconds last_sent{};
+    nanoseconds last_heard{};
+    bool heard = false;  // since the last flush
   };
 
   explicit Socket(const std::string& address) : socket(context, zmq::socket_type::router) {
@@ -85,16 +133,20 @@ struct DriverEndpoint::Socket {
     signal = std::make_unique<InputSignal>(socket.get(zmq::sockopt::fd));
   }
 
-  Peer& peer_of(const std::string& identity) {
+  AgentNumber number_of(const std::string& identity) {
     const auto [found, is_new] =
         numbers.try_emplace(identity, AgentNumber{static_cast<std::uint32_t>(peers.size())});
-    if (is_new) peers.push_back({identity, Link(epoch), {}});
-    return peers[found->second.value];
+    if (is_new) peers.push_back({.identity = identity, .link = Link(epoch)});
+    return found->second;
+  }
+  void forget_last(const std::string& identity) {
+    numbers.erase(std::string(identity));
+    peers.pop_back();
   }
   void send_frame(Peer& peer, const std::string& frame) {
     try {
-      socket.send(to_message(peer.identity), zmq::send_flags::sndmore | zmq::send_flags::dontwait);
-      socket.send(to_message(frame), zmq::send_flags::dontwait);
+      send_part(socket, peer.identity, zmq::send_flags::sndmore);
+      send_part(socket, frame, zmq::send_flags::none);
     } catch (const zmq::error_t&) {
       // Not connected now: the link sends it again.
     }
@@ -115,29 +167,41 @@ DriverEndpoint::DriverEndpoint(const std::string& address, std::uint64_t epoch)
 }
 DriverEndpoint::~DriverEndpoint() = default;
 
-int DriverEndpoint::descriptor() const { return socket_->signal->descriptor(); }
-std::size_t DriverEndpoint::agents() const { return socket_->peers.size(); }
-const std::string& DriverEndpoint::last_complaint() const { return socket_->complaint; }
+int DriverEndpoint::descriptor() const {
+  return socket_->signal->descriptor();
+}
+std::size_t DriverEndpoint::agents() const {
+  return socket_->peers.size();
+}
+const std::string& DriverEndpoint::last_complaint() const {
+  return socket_->complaint;
+}
+
+nanoseconds DriverEndpoint::last_heard(AgentNumber agent) const {
+  TUNE_CHECK(agent.value < socket_->peers.size());
+  return socket_->peers[agent.value].last_heard;
+}
 
 std::vector<DriverEndpoint::Incoming> DriverEndpoint::receive() {
   socket_->signal->clear();
   std::vector<Incoming> all;
   zmq::message_t identity, frame;
-  while (socket_->socket.recv(identity, zmq::recv_flags::dontwait)) {
-    if (!identity.more() || !socket_->socket.recv(frame, zmq::recv_flags::dontwait)) continue;
-    while (frame.more()) {  // no frame of ours has more parts
-      if (!socket_->socket.recv(frame, zmq::recv_flags::dontwait)) break;
+  while (receive_part(socket_->socket, identity)) {
+    if (!identity.more() || !receive_part(socket_->socket, frame)) continue;
+    while (frame.more() && receive_part(socket_->socket, frame)) {  // ours have no more parts
     }
-    Socket::Peer& peer = socket_->peer_of(identity.to_string());
-    const AgentNumber number = socket_->numbers.at(peer.identity);
-    try {
-      for (const std::string& message : peer.link.receive(frame.to_string_view())) {
-        if (all.empty() || all.back().agent != number) all.push_back({number, {}});
-        all.back().events.push_back(decoded<AgentEvent>(message));
-      }
-    } catch (const Error& error) {
-      socket_->complaint = error.what();
+    const AgentNumber number = socket_->number_of(identity.to_string());
+    Socket::Peer& peer = socket_->peers[number.value];
+    std::vector<AgentEvent> events =
+        unpack_frame<AgentEvent>(peer.link, frame.to_string_view(), socket_->complaint);
+    if (peer.link.peer_epoch() == 0) {  // no agent, and nobody to remember
+      socket_->forget_last(peer.identity);
+      continue;
     }
+    peer.heard = true;
+    if (events.empty()) continue;
+    if (all.empty() || all.back().agent != number) all.push_back({number, {}});
+    std::move(events.begin(), events.end(), std::back_inserter(all.back().events));
   }
   return all;
 }
@@ -153,6 +217,7 @@ void DriverEndpoint::send(AgentNumber agent, const Command& command) {
 
 void DriverEndpoint::flush(nanoseconds now) {
   for (Socket::Peer& peer : socket_->peers) {
+    if (std::exchange(peer.heard, false)) peer.last_heard = now;
     std::vector<std::string> due = peer.link.frames(now);
     if (due.empty() && now - peer.last_sent >= kHeartbeatEvery) {
       due.push_back(peer.link.heartbeat());
@@ -163,7 +228,8 @@ void DriverEndpoint::flush(nanoseconds now) {
   raise_if_readable(socket_->socket, *socket_->signal);
 }
 
-// ---- Agent ----------------------------------------------------------------------------------------
+// ---- Agent
+// ----------------------------------------------------------------------------------------
 
 struct AgentEndpoint::Socket {
   Socket(const std::string& address, const std::string& identity)
@@ -183,36 +249,45 @@ struct AgentEndpoint::Socket {
   std::unique_ptr<InputSignal> signal;
   Link link;
   nanoseconds last_sent{};
+  nanoseconds last_heard{};
+  bool heard = false;  // since the last flush
+  std::string complaint;
 };
 
 AgentEndpoint::AgentEndpoint(const std::string& address, const std::string& identity)
     : socket_(std::make_unique<Socket>(address, identity)) {}
 AgentEndpoint::~AgentEndpoint() = default;
 
-int AgentEndpoint::descriptor() const { return socket_->signal->descriptor(); }
+int AgentEndpoint::descriptor() const {
+  return socket_->signal->descriptor();
+}
 
-void AgentEndpoint::send(const AgentEvent& event) { socket_->link.send(encoded(event)); }
+void AgentEndpoint::send(const AgentEvent& event) {
+  socket_->link.send(encoded(event));
+}
 
 std::vector<Command> AgentEndpoint::receive() {
   socket_->signal->clear();
   std::vector<Command> commands;
   zmq::message_t frame;
-  while (socket_->socket.recv(frame, zmq::recv_flags::dontwait)) {
-    for (const std::string& message : socket_->link.receive(frame.to_string_view())) {
-      commands.push_back(decoded<Command>(message));
-    }
+  while (receive_part(socket_->socket, frame)) {
+    std::vector<Command> fresh =
+        unpack_frame<Command>(socket_->link, frame.to_string_view(), socket_->complaint);
+    std::move(fresh.begin(), fresh.end(), std::back_inserter(commands));
     socket_->link.acknowledge();
+    socket_->heard = true;
   }
   return commands;
 }
 
 void AgentEndpoint::flush(nanoseconds now) {
+  if (std::exchange(socket_->heard, false)) socket_->last_heard = now;
   std::vector<std::string> due = socket_->link.frames(now);
   if (due.empty() && now - socket_->last_sent >= kHeartbeatEvery) {
     due.push_back(socket_->link.heartbeat());
   }
   for (const std::string& frame : due) {
-    socket_->socket.send(to_message(frame), zmq::send_flags::dontwait);
+    send_part(socket_->socket, frame, zmq::send_flags::none);
   }
   if (!due.empty()) socket_->last_sent = now;
   raise_if_readable(socket_->socket, *socket_->signal);
@@ -220,6 +295,13 @@ void AgentEndpoint::flush(nanoseconds now) {
 
 std::size_t AgentEndpoint::unacknowledged_bytes() const {
   return socket_->link.unacknowledged_bytes();
+}
+
+nanoseconds AgentEndpoint::last_heard() const {
+  return socket_->last_heard;
+}
+const std::string& AgentEndpoint::last_complaint() const {
+  return socket_->complaint;
 }
 
 }  // namespace tune

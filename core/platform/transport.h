@@ -1,5 +1,5 @@
-// Agent to driver over ZeroMQ: DEALER to ROUTER, each pair with a Link (core/link.h) on top, so that
-// events and commands arrive once and in order over reconnects. Never blocks; one thread each.
+// Agent to driver over ZeroMQ: DEALER to ROUTER, each pair with a Link (core/link.h) on top, so
+// that events and commands arrive once and in order over reconnects. Never blocks; one thread each.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,8 @@ class DriverEndpoint {
     AgentNumber agent;
     std::vector<AgentEvent> events;
   };
-  // Fresh events in order, those of one agent together. Agents are numbered as they are first heard.
+  // Fresh events in order, those of one agent together. Agents are numbered as they are first
+  // heard.
   std::vector<Incoming> receive();
   // Everything received so far is in the journal and need not come again.
   void acknowledge();
@@ -36,7 +37,9 @@ class DriverEndpoint {
   void flush(std::chrono::nanoseconds now);
 
   std::size_t agents() const;
-  // Frames that could not be read, counted; the last one's complaint.
+  // The time of the flush after which the agent was last heard.
+  std::chrono::nanoseconds last_heard(AgentNumber agent) const;
+  // What was wrong with the last frame or message that was dropped; empty: none was.
   const std::string& last_complaint() const;
 
  private:
@@ -56,6 +59,9 @@ class AgentEndpoint {
   void flush(std::chrono::nanoseconds now);
   // Events that the driver has not acknowledged: the agent's credit is spent at kAgentCredit.
   std::size_t unacknowledged_bytes() const;
+  // The time of the flush after which the driver was last heard.
+  std::chrono::nanoseconds last_heard() const;
+  const std::string& last_complaint() const;  // as the driver's
 
  private:
   struct Socket;

@@ -17,6 +17,7 @@ namespace tune {
 namespace {
 
 constexpr std::size_t kOtherMetrics = 3;
+constexpr std::size_t kFirstParameters = 2;  // those that weigh more than other metrics
 constexpr std::size_t kMaxCellWidth = 40;
 
 struct Column {
@@ -109,9 +110,9 @@ void add_trial_columns(const ExperimentStatus& status, const std::vector<const T
 void add_parameters(const std::vector<std::string>& paths, const std::vector<const Trial*>& rows,
                     std::vector<Column>& columns) {
   const std::size_t first = columns.size();
-  int weight = 100;
-  for (const std::string& path : paths) {
-    columns.push_back({.name = one_line(path), .weight = weight--, .right = true});
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const int weight = (i < kFirstParameters ? 700 : 300) - static_cast<int>(i);
+    columns.push_back({.name = one_line(paths[i]), .weight = weight, .right = true});
   }
   for (const Trial* trial : rows) {
     const Value config = unpack(trial->config);
@@ -125,11 +126,14 @@ void add_parameters(const std::vector<std::string>& paths, const std::vector<con
 void add_metrics(const ExperimentStatus& status, const std::vector<std::string>& paths,
                  const std::vector<const Trial*>& rows, std::vector<Column>& columns) {
   const std::size_t first = columns.size();
-  int weight = 500;
-  for (const std::string& path : paths) {
-    const bool decides = path == status.spec.options.metric;
-    columns.push_back(
-        {.name = one_line(short_name(path)), .weight = decides ? 600 : weight--, .right = true});
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const std::string& path = paths[i];
+    int weight = 500 - static_cast<int>(i);
+    if (path == "time_total_s") weight = 400;
+    if (path == "mean_accuracy" || path == "mean_loss" || path == "training_iteration")
+      weight = 800;
+    if (path == status.spec.options.metric) weight = 900;
+    columns.push_back({.name = one_line(short_name(path)), .weight = weight, .right = true});
   }
   for (const Trial* trial : rows) {
     const Value result = last_result_of(*trial);

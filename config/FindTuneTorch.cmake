@@ -5,7 +5,7 @@
 # config/setup.sh makes, and where the active python keeps its torch. A folder is good when it is, or
 # holds, `torch/` of version 2.11 or newer.
 #
-# TuneTorch_FOUND, TuneTorch_VERSION, TuneTorch_DIR (the folder torch/) and the target
+# TuneTorch_FOUND, TuneTorch_VERSION, TuneTorch_FOLDER (the folder torch/) and the target
 # TuneTorch::torch: headers, definitions, libtorch_cpu and libc10.
 
 set(_tune_torch_minimum 2.11)
@@ -74,12 +74,12 @@ endfunction()
 
 _tune_torch_candidates(_tune_torch_folders)
 set(_tune_torch_complaints "")
-unset(TuneTorch_DIR)
+unset(TuneTorch_FOLDER)
 unset(TuneTorch_VERSION)
 foreach(_tune_torch_folder IN LISTS _tune_torch_folders)
   _tune_torch_check("${_tune_torch_folder}" TuneTorch_VERSION _tune_torch_complaint)
   if(TuneTorch_VERSION)
-    get_filename_component(TuneTorch_DIR "${_tune_torch_folder}" REALPATH)
+    get_filename_component(TuneTorch_FOLDER "${_tune_torch_folder}" REALPATH)
     break()
   endif()
   string(APPEND _tune_torch_complaints "\n  ${_tune_torch_complaint}")
@@ -87,7 +87,7 @@ endforeach()
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(TuneTorch
-  REQUIRED_VARS TuneTorch_DIR VERSION_VAR TuneTorch_VERSION
+  REQUIRED_VARS TuneTorch_FOLDER VERSION_VAR TuneTorch_VERSION
   REASON_FAILURE_MESSAGE "looked in:${_tune_torch_complaints}
 Either run `bash config/setup.sh`, which installs LibTorch, or set TUNE_TORCH_DIR to a folder that holds torch/, or build without torch: -DTUNE_WITH_TORCH=OFF")
 
@@ -95,12 +95,12 @@ if(TuneTorch_FOUND AND NOT TARGET TuneTorch::torch)
   foreach(_tune_torch_library c10 torch_cpu)
     add_library(TuneTorch::${_tune_torch_library} SHARED IMPORTED)
     set_target_properties(TuneTorch::${_tune_torch_library} PROPERTIES
-      IMPORTED_LOCATION "${TuneTorch_DIR}/lib/lib${_tune_torch_library}.so"
+      IMPORTED_LOCATION "${TuneTorch_FOLDER}/lib/lib${_tune_torch_library}.so"
       IMPORTED_SONAME lib${_tune_torch_library}.so)
   endforeach()
   add_library(TuneTorch::torch INTERFACE IMPORTED)
   target_include_directories(TuneTorch::torch SYSTEM INTERFACE
-    "${TuneTorch_DIR}/include" "${TuneTorch_DIR}/include/torch/csrc/api/include")
+    "${TuneTorch_FOLDER}/include" "${TuneTorch_FOLDER}/include/torch/csrc/api/include")
   target_compile_definitions(TuneTorch::torch INTERFACE
     USE_DISTRIBUTED USE_C10D_GLOO USE_RPC USE_TENSORPIPE)
   target_link_libraries(TuneTorch::torch INTERFACE TuneTorch::torch_cpu TuneTorch::c10)

@@ -57,7 +57,7 @@ forbid_services() {
 }
 
 install_packages() {
-  command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
+  command -v apt-get >/dev/null ||
     fail "this script knows Debian's packages only; install the like of: ${packages[*]}"
   local package missing=()
   for package in "${packages[@]}"; do

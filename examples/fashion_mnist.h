@@ -1,49 +1,35 @@
-// FashionMnist: a small ConvNet (two convolutions, two fully connected layers) on Fashion-MNIST, trained
-// with SGD. One step trains on some thousand images, then tests.
+// FashionMnist: a small convolutional network that learns Fashion-MNIST. The class that sweeps load
+// from libfashion_mnist.so (config/fashion_mnist.yaml) and programs link; free of torch headers.
 //
-//   lr                            learning rate
-//   momentum           0          of SGD
-//   batch_size         64
-//   samples_per_step   4096       training images a step
-//   train_samples      20000      of 60,000
-//   test_samples       10000      of 10,000
+// Configuration:
+//   lr                learning rate of SGD, > 0
+//   momentum          0      its momentum
+//   batch_size        64
+//   samples_per_step  4096   training images a step goes through
+//   held_out          0      training images kept aside and judged on; 0: the test set
+//   test_samples      5000   how many of those to judge on, at most
 #pragma once
 
-#include <tune/torch.h>
 #include <tune/tune.h>
 
-#include "fashion_mnist_data.h"
-
-struct ConvNet : torch::nn::Module {
-  ConvNet();
-  torch::Tensor forward(torch::Tensor images);  // [n, 1, 28, 28] -> log-probabilities [n, 10]
-
-  torch::nn::Conv2d conv1, conv2;
-  torch::nn::Dropout2d drop;
-  torch::nn::Linear fc1, fc2;
-};
+#include <filesystem>
+#include <memory>
 
 class FashionMnist : public tune::Trainable {
  public:
+  FashionMnist();
+  ~FashionMnist() override;
   void setup(const tune::Config& config) override;
+  // Trains a part of an epoch. mean_accuracy and mean_loss are of the images to judge on.
   tune::Result step() override;
+  // Everything that a restored trial needs to go on as if it had never stopped.
   void save(const std::filesystem::path& directory) override;
   void load(const std::filesystem::path& directory) override;
 
-  struct Score {
-    double accuracy = 0;
-    double loss = 0;  // mean negative log-likelihood
-  };
-  Score test();
+  // How the network as it stands judges: what the next result would report without training.
+  tune::Result evaluate();
 
  private:
-  torch::Tensor next_batch();  // indices of training images
-
-  ConvNet model_;
-  std::unique_ptr<torch::optim::SGD> optimizer_;
-  Images train_, test_;
-  torch::Tensor order_;        // this epoch's permutation
-  std::int64_t position_ = 0;  // in it
-  std::int64_t batch_size_ = 0;
-  std::int64_t samples_per_step_ = 0;
+  struct Training;
+  std::unique_ptr<Training> training_;
 };

@@ -1,17 +1,24 @@
-// Fashion-MNIST (Xiao, Rasul, Vollgraf 2017) as tensors, read from the .gz files of Debian's package
-// dataset-fashion-mnist, or of the folder in TUNE_FASHION_MNIST_DIR.
+// Reads Fashion-MNIST: 28 x 28 grey images of clothes in ten classes, 60,000 to train with and 10,000
+// to test with, in the gzipped IDX files that Debian's package dataset-fashion-mnist installs.
 #pragma once
 
-#include <torch/torch.h>
-
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <vector>
 
-struct Images {
-  torch::Tensor pixels;  // [n, 1, 28, 28] float, normalised by the training set's mean and deviation
-  torch::Tensor labels;  // [n] int64, 0 to 9
+struct LabelledImages {
+  static constexpr std::size_t kSide = 28;
+  std::size_t count() const { return labels.size(); }
+  std::vector<std::uint8_t> pixels;  // kSide x kSide each, row by row, 0 is white
+  std::vector<std::uint8_t> labels;  // 0 ... 9
 };
 
-enum class Part { kTrain, kTest };  // 60,000 and 10,000 images
+// $TUNE_FASHION_MNIST_DIR, else where Debian's package puts the files.
+std::filesystem::path fashion_mnist_directory();
 
-// The first `count` images. Throws std::runtime_error naming the file, and the package when it is missing.
-Images load_fashion_mnist(Part part, std::int64_t count);
+// The first `limit` images, or all. Throw tune::Error (kBadInput) when a file is missing, naming the
+// package, or when its header, length or labels are not as they should be.
+LabelledImages fashion_mnist_training(std::size_t limit = std::numeric_limits<std::size_t>::max());
+LabelledImages fashion_mnist_test(std::size_t limit = std::numeric_limits<std::size_t>::max());

@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
-# From a clone to the best configuration: sets up, builds, and searches learning rate and momentum of a
-# small ConvNet on Fashion-MNIST with ASHA. Safe to run again; results go to ./results.
+# From a clone to a best configuration: sets up, builds what is needed, and searches learning rate and
+# momentum of a small network on Fashion-MNIST with ASHA. Run again, it is quick to start.
 #
-#   bash examples/quickstart.sh [options of `tune run`]
+#   bash examples/quickstart.sh [options of `tune run`, such as --seed 2]
 set -euo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$(dirname "$0")/.."
 
-bash "$root/config/setup.sh"
-cd "$root"
-cmake --preset default >/dev/null
+bash config/setup.sh
+cmake --preset default
 cmake --build --preset default --target tune-program tune-worker fashion_mnist predict \
   -j "$(bash config/jobs.sh)"
-exec build/bin/tune run config/fashion_mnist.yaml "$@"
+
+best=$(build/bin/tune run config/fashion_mnist.yaml --storage results "$@" | tail -n 1)
+echo
+echo "best configuration: $best"
+echo "all trials:         $(realpath results/latest)/results.csv"
+echo "test it again:      build/examples/predict results/latest"

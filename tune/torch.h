@@ -1,7 +1,8 @@
-// What training with LibTorch needs beside <tune/tune.h>. Takes long to compile: few files should
-// include it.
+// All that a user of LibTorch needs beside tune/tune.h. Not for files that include fmt: LibTorch
+// ships a newer one of its own, which would be taken instead.
 #pragma once
 
 #include <torch/torch.h>
 
 #include "trainables/torch/checkpoint.h"
+#include "trainables/torch/random.h"

@@ -1,62 +1,187 @@
 #include "trainables/torch/checkpoint.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/Parallel.h>
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
+#include <torch/serialize.h>
 
+#include <fstream>
+#include <iterator>
 #include <mutex>
-#include <stdexcept>
+#include <sstream>
 #include <string>
+#include <vector>
+
+#include "core/error.h"
 
 namespace tune {
-
 namespace {
 
 namespace fs = std::filesystem;
+using Tensors = c10::Dict<std::string, at::Tensor>;
+
+// What LibTorch throws inside `call` comes out as Error with the file and the first line of it: the
+// rest is a stack trace.
+template <class Call>
+auto on_file(ErrorCode code, const char* doing, const fs::path& file, Call&& call) {
+  try {
+    return call();
+  } catch (const c10::Error& error) {
+    std::string cause = error.what_without_backtrace();
+    cause.resize(std::min(cause.size(), cause.find('\n')));
+    throw Error(code, std::string(doing) + " " + file.string() + ": " + cause);
+  }
+}
+
+void write_pickled(const fs::path& file, const c10::IValue& value) {
+  const std::vector<char> bytes =
+      on_file(ErrorCode::kIo, "writing", file, [&] { return torch::pickle_save(value); });
+  std::ofstream out(file, std::ios::binary);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (!out) throw Error(ErrorCode::kIo, "cannot write " + file.string() + ": is the disk full");
+}
+
+c10::IValue read_pickled(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  const std::vector<char> bytes(std::istreambuf_iterator<char>(in), {});
+  if (!in.is_open() || in.bad()) throw Error(ErrorCode::kIo, "cannot read " + file.string());
+  return on_file(ErrorCode::kIo, "reading", file, [&] { return torch::pickle_load(bytes); });
+}
+
+// The model's own tensors by name; a parameter that several modules share has one name.
+std::vector<std::pair<std::string, at::Tensor>> tensors_of(const torch::nn::Module& model) {
+  std::vector<std::pair<std::string, at::Tensor>> tensors;
+  for (const auto& parameter : model.named_parameters()) {
+    tensors.emplace_back(parameter.key(), parameter.value());
+  }
+  for (const auto& buffer : model.named_buffers()) {
+    tensors.emplace_back(buffer.key(), buffer.value());
+  }
+  return tensors;
+}
+
+// What a file of named tensors holds, whether C++ or Python wrote it.
+Tensors named_tensors(const fs::path& file) {
+  const c10::IValue value = read_pickled(file);
+  if (!value.isGenericDict()) {
+    throw Error(ErrorCode::kBadInput, file.string() + " holds no dictionary of tensors");
+  }
+  Tensors tensors;
+  for (const auto& entry : value.toGenericDict()) {
+    if (!entry.key().isString() || !entry.value().isTensor()) {
+      throw Error(ErrorCode::kBadInput, file.string() + " holds no dictionary of tensors");
+    }
+    tensors.insert(entry.key().toStringRef(), entry.value().toTensor());
+  }
+  return tensors;
+}
+
+std::string describe(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor.scalar_type() << " " << tensor.sizes();
+  return text.str();
+}
+
+void expect_fit(const fs::path& file, const torch::nn::Module& model, const Tensors& saved) {
+  const auto wanted = tensors_of(model);
+  const std::string start = "loading " + file.string() + " into the model: ";
+  for (const auto& [name, tensor] : wanted) {
+    const auto found = saved.find(name);
+    if (found == saved.end()) {
+      throw Error(ErrorCode::kBadInput, start + "the file has no " + name);
+    }
+    const at::Tensor value = found->value();
+    if (value.sizes() != tensor.sizes() || value.scalar_type() != tensor.scalar_type()) {
+      throw Error(ErrorCode::kBadInput, start + name + " is " + describe(value) +
+                                            " in the file and " + describe(tensor) +
+                                            " in the model");
+    }
+  }
+  if (saved.size() != wanted.size()) {
+    throw Error(ErrorCode::kBadInput, start + "the file has " + std::to_string(saved.size()) +
+                                          " tensors, the model " + std::to_string(wanted.size()));
+  }
+}
+
+c10::Device device_of(const torch::optim::Optimizer& optimizer) {
+  for (const auto& group : optimizer.param_groups()) {
+    if (!group.params().empty()) return group.params().front().device();
+  }
+  return c10::kCPU;
+}
 
 constexpr const char* kModelFile = "model.pt";
 constexpr const char* kOptimizerFile = "optimizer.pt";
 constexpr const char* kRandomFile = "random.pt";
 
-template <class Object>
-void load_from(Object& object, const fs::path& file) {
-  if (!fs::exists(file)) throw std::runtime_error("restoring: there is no " + file.string());
-  torch::serialize::InputArchive archive;
-  archive.load_from(file.string());
-  object.load(archive);
-}
-
-template <class Object>
-void save_to(const Object& object, const fs::path& file) {
-  torch::serialize::OutputArchive archive;
-  object.save(archive);
-  archive.save_to(file.string());
-}
-
 }  // namespace
 
-void save_checkpoint(const fs::path& directory, torch::nn::Module& model,
-                     torch::optim::Optimizer& optimizer) {
-  save_to(model, directory / kModelFile);
-  save_to(optimizer, directory / kOptimizerFile);
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  torch::save(generator.get_state(), (directory / kRandomFile).string());
+void save_checkpoint(const fs::path& directory, const torch::nn::Module& model,
+                     const torch::optim::Optimizer& optimizer) {
+  save_model(directory, model);
+  save_optimizer(directory, optimizer);
+  save_random_state(directory);
 }
 
 void load_checkpoint(const fs::path& directory, torch::nn::Module& model,
                      torch::optim::Optimizer& optimizer) {
-  load_from(model, directory / kModelFile);
-  load_from(optimizer, directory / kOptimizerFile);
-  torch::Tensor state;
-  torch::load(state, (directory / kRandomFile).string());
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  generator.set_state(state);
+  load_model(directory, model);
+  load_optimizer(directory, optimizer);
+  load_random_state(directory);
 }
 
-void prepare_torch(std::uint64_t seed, int threads) {
-  torch::manual_seed(static_cast<std::int64_t>(seed >> 1));  // torch wants a signed number
-  at::set_num_threads(threads);
+void save_model(const fs::path& directory, const torch::nn::Module& model) {
+  Tensors tensors;
+  for (const auto& [name, tensor] : tensors_of(model)) {
+    // A view would drag the whole storage behind it into the file.
+    tensors.insert(name, tensor.detach().to(c10::kCPU).contiguous().clone());
+  }
+  write_pickled(directory / kModelFile, tensors);
+}
+
+void load_model(const fs::path& directory, torch::nn::Module& model) {
+  const fs::path file = directory / kModelFile;
+  const Tensors saved = named_tensors(file);
+  expect_fit(file, model, saved);
+  const at::NoGradGuard no_gradients;
+  for (auto& [name, tensor] : tensors_of(model)) tensor.copy_(saved.at(name));
+}
+
+void save_optimizer(const fs::path& directory, const torch::optim::Optimizer& optimizer) {
+  const fs::path file = directory / kOptimizerFile;
+  on_file(ErrorCode::kIo, "writing", file, [&] {
+    torch::serialize::OutputArchive archive;
+    optimizer.save(archive);
+    archive.save_to(file.string());
+  });
+}
+
+void load_optimizer(const fs::path& directory, torch::optim::Optimizer& optimizer) {
+  const fs::path file = directory / kOptimizerFile;
+  torch::serialize::InputArchive archive;
+  on_file(ErrorCode::kIo, "reading", file,
+          [&] { archive.load_from(file.string(), device_of(optimizer)); });
+  on_file(ErrorCode::kBadInput, "loading the optimizer from", file,
+          [&] { optimizer.load(archive); });
+}
+
+void save_random_state(const fs::path& directory) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  write_pickled(directory / kRandomFile, generator.get_state());
+}
+
+void load_random_state(const fs::path& directory) {
+  const fs::path file = directory / kRandomFile;
+  const c10::IValue state = read_pickled(file);
+  if (!state.isTensor()) {
+    throw Error(ErrorCode::kBadInput, file.string() + " holds no random state");
+  }
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  on_file(ErrorCode::kBadInput, "loading the random state from", file,
+          [&] { generator.set_state(state.toTensor()); });
 }
 
 }  // namespace tune

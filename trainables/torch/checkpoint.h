@@ -1,24 +1,42 @@
-// Checkpoints of a model, its optimizer and the random state of the CPU: what a Trainable's save and load
-// need to go on exactly where they stood. Files: model.pt, optimizer.pt, random.pt. The framework flushes
-// and renames the folder.
+// Models, optimizers and the random state as files of a checkpoint's folder: what a Trainable's save
+// and load are made of. Not the transaction around them: the framework flushes and renames.
+//
+//   model.pt      parameters and buffers by name, on the CPU; `torch.load` of Python reads it as a
+//                 dictionary of tensors, and what Python saved as such is read here
+//   optimizer.pt  the optimizer's options (its learning rate too) and state
+//   random.pt     the state of the CPU's generator
+//
+// All throw Error: kIo when a file cannot be written or read; kBadInput when it does not fit what it
+// is loaded into.
 #pragma once
-
-#include <torch/torch.h>
 
 #include <filesystem>
 
+namespace torch::nn {
+class Module;
+}
+namespace torch::optim {
+class Optimizer;
+}
+
 namespace tune {
 
-// Throws std::exception when a file cannot be written.
-void save_checkpoint(const std::filesystem::path& directory, torch::nn::Module& model,
-                     torch::optim::Optimizer& optimizer);
-// Parameters and buffers are loaded in place; the CPU generator is set back. Throws std::exception naming
-// the file that is missing or does not fit.
+// All three files: a restored training goes on exactly where it stood.
+void save_checkpoint(const std::filesystem::path& directory, const torch::nn::Module& model,
+                     const torch::optim::Optimizer& optimizer);
 void load_checkpoint(const std::filesystem::path& directory, torch::nn::Module& model,
                      torch::optim::Optimizer& optimizer);
 
-// Seeds torch's generators and sets the threads of one rank: call it first in setup, with
-// context().seed() and context().cpus().
-void prepare_torch(std::uint64_t seed, int threads);
+void save_model(const std::filesystem::path& directory, const torch::nn::Module& model);
+// Copies into the model's own tensors, on whatever device they are, so that the optimizer and others
+// that hold them see the new values. Names, shapes and types must be the same, no more and no less.
+void load_model(const std::filesystem::path& directory, torch::nn::Module& model);
+
+void save_optimizer(const std::filesystem::path& directory, const torch::optim::Optimizer& optimizer);
+// The optimizer must hold as many parameters in as many groups.
+void load_optimizer(const std::filesystem::path& directory, torch::optim::Optimizer& optimizer);
+
+void save_random_state(const std::filesystem::path& directory);
+void load_random_state(const std::filesystem::path& directory);
 
 }  // namespace tune

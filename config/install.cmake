@@ -1,0 +1,28 @@
+# What `cmake --install` lays down: bin/tune with tune-worker beside it, the static libraries, the
+# headers below include/tune-cpp, and the package that find_package(tune) reads.
+include(CMakePackageConfigHelpers)
+set(tune_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tune)
+
+install(TARGETS tune-program tune-worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS tune_core tune_platform tune_agent tune_schedulers tune_trainables tune_tune
+  EXPORT tune-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT tune-targets NAMESPACE tune:: DESTINATION ${tune_package_dir})
+
+set(tune_headers_without PATTERN synthetic EXCLUDE)
+if(TUNE_WITH_TORCH)
+  install(TARGETS tune_torch EXPORT tune-torch-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT tune-torch-targets NAMESPACE tune:: DESTINATION ${tune_package_dir})
+  install(FILES config/FindTuneTorch.cmake DESTINATION ${tune_package_dir})
+else()
+  list(APPEND tune_headers_without PATTERN torch EXCLUDE PATTERN torch.h EXCLUDE)
+endif()
+install(DIRECTORY core schedulers trainables tune
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tune-cpp
+  FILES_MATCHING PATTERN "*.h" ${tune_headers_without})
+
+configure_package_config_file(config/tune-config.cmake.in ${PROJECT_BINARY_DIR}/tune-config.cmake
+  INSTALL_DESTINATION ${tune_package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/tune-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/tune-config.cmake ${PROJECT_BINARY_DIR}/tune-config-version.cmake
+  DESTINATION ${tune_package_dir})

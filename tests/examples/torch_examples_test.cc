@@ -1,0 +1,80 @@
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "process/sandbox.h"
+
+namespace tune {
+namespace {
+
+const std::string kExamples = TUNE_BINARY_DIR "/examples/";
+
+// The quickstart's sweep with the plugin of this build.
+std::string quickstart_sweep() {
+  std::ifstream file(TUNE_SOURCE_DIR "/config/fashion_mnist.yaml");
+  std::ostringstream text;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("plugin: ")) line = "plugin: " + kExamples + "libfashion_mnist.so";
+    text << line << '\n';
+  }
+  return text.str();
+}
+
+std::string after(const std::string& text, const std::string& label) {
+  for (const std::string& line : lines_of(text)) {
+    if (line.starts_with(label)) return line.substr(label.size());
+  }
+  return "no " + label;
+}
+
+TEST_CASE("the best model of a small quickstart, restored, is worth what was recorded") {
+  Sandbox box;
+  box.write("sweep.yaml", quickstart_sweep());
+  const Finished run =
+      box.tune({"run", "sweep.yaml", "--num-samples", "3", "--cpus", "2", "--set",
+                "config/samples_per_step=512", "--set", "config/test_samples=1000", "--set",
+                "scheduler/asha/max_t=3"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK(lines_of(run.out).back().starts_with("{\"lr\":"));
+  CHECK(lines_of(box.read("results/latest/results.csv")).size() == 4);
+
+  const Finished predict = box.run({kExamples + "predict"});
+  INFO(predict.err);
+  REQUIRE(predict.code == 0);
+  CHECK(after(predict.out, "test accuracy:     ") == after(predict.out, "recorded accuracy: "));
+  CHECK(contains(after(predict.out, "checkpoint:        "), "checkpoint_00000"));
+}
+
+TEST_CASE("predict says when there is nothing to restore") {
+  Sandbox box;
+  const Finished predict = box.run({kExamples + "predict", "nowhere"});
+  CHECK(predict.code == 2);
+  CHECK(contains(predict.err, "error: nowhere"));
+}
+
+TEST_CASE("data that is not there ends the trials with the name of the package") {
+  Sandbox box;
+  box.set("TUNE_FASHION_MNIST_DIR", "/nowhere");
+  box.write("sweep.yaml", quickstart_sweep());
+  const Finished run = box.tune({"run", "sweep.yaml", "--num-samples", "1", "--cpus", "1"});
+  CHECK(run.code == 1);
+  CHECK(contains(run.err, "dataset-fashion-mnist"));
+}
+
+TEST_CASE("a program that used LibTorch before tune::run searches all the same") {
+  Sandbox box;
+  const Finished run = box.run({kExamples + "torch_before_run", "--seed", "1"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  const auto out = lines_of(run.out);
+  REQUIRE(out.size() == 2);
+  CHECK(out[0].starts_with("CUDA is "));
+  CHECK(out[1].starts_with("Best config is: {\"lr\":"));
+  CHECK(lines_of(box.read("results/latest/results.csv")).size() == 5);
+  CHECK(box.is_quiet());
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,3 @@
+#include "line.h"
+
+TUNE_TRAINABLE(Line)

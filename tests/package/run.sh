@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# run.sh BUILD_DIRECTORY torch|no-torch
+set -euo pipefail
+build=$1
+torch=$2
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d "${TMPDIR:-/tmp}/tune-package-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+  echo "error: $*" >&2
+  exit 1
+}
+expect() { # expect "what it is about" "text to be found" "where"
+  [[ $3 == *"$2"* ]] || fail "$1: expected \"$2\" in: $3"
+}
+expect_none() {
+  [[ $3 != *"$2"* ]] || fail "$1: did not expect \"$2\" in: $3"
+}
+
+cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
+# Nothing of the build or the sources may be needed any more: the install tree is moved.
+mv "$work/prefix" "$work/tune"
+if grep -rIlF -e "$build" "$work/tune" --include='*.cmake'; then
+  fail "the package names the build folder"
+fi
+
+cmake -G Ninja -S "$here/consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/tune" \
+  -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror" \
+  -DWITH_TORCH="$([[ $torch == torch ]] && echo ON || echo OFF)"
+cmake --build "$work/build" -j 2
+
+mkdir "$work/run"
+cd "$work/run"
+expect "the program" "best slope 3" "$("$work/build/program" --name p --cpus 2 --quiet)"
+
+cat >sweep.yaml <<YAML
+plugin: ../build/libplugin.so
+trainable: Line
+config: {slope: {grid_search: [1, 3, 2]}}
+metric: height
+stop: {training_iteration: 2}
+YAML
+expect "the plugin's sweep" '{"slope":3}' \
+  "$("$work/tune/bin/tune" run sweep.yaml --name s --cpus 2 --quiet | tr -d ' ')"
+
+# A plugin holds the worker loop and no more: no store, no messaging, no YAML; one symbol is exported.
+libraries=$(ldd "$work/build/libplugin.so")
+for library in hiredis zmq yaml torch; do
+  expect_none "what the plugin links" "$library" "$libraries"
+done
+expect "what the plugin exports" " tune_plugin" "$(nm -D --defined-only "$work/build/libplugin.so")"
+expect_none "what the plugin exports" "tune4" \
+  "$(nm -D --defined-only "$work/build/libplugin.so" | grep -E ' [TDB] ' || true)"
+
+if [[ $torch == torch ]]; then
+  expect "the torch program" "same numbers 1" "$("$work/build/torch_program")"
+fi

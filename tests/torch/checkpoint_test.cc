@@ -1,0 +1,148 @@
+#include "trainables/torch/checkpoint.h"
+
+#include <doctest/doctest.h>
+#include <tune/torch.h>
+
+#include <fstream>
+#include <string>
+
+#include "core/error.h"
+#include "trainables/temporary_folder.h"
+
+namespace tune {
+namespace {
+
+namespace nn = torch::nn;
+
+nn::Sequential small_network(int width) {
+  return nn::Sequential(nn::Linear(4, width), nn::BatchNorm1d(width), nn::ReLU(),
+                        nn::Linear(width, 2));
+}
+
+struct Training {
+  explicit Training(int width = 3)
+      : model(small_network(width)), optimizer(model->parameters(), torch::optim::AdamOptions(0.1)) {}
+
+  double step() {
+    const torch::Tensor loss = model->forward(torch::randn({8, 4})).square().mean();
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+    return loss.item<double>();
+  }
+
+  nn::Sequential model;
+  torch::optim::Adam optimizer;
+};
+
+template <class Call>
+std::string refusal(ErrorCode code, Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    CHECK(error.code() == code);
+    return error.what();
+  }
+  return "none";
+}
+
+bool mentions(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("model, optimizer and random state are restored so that training goes on the same") {
+  const testing::TemporaryFolder folder;
+  seed_all(3);
+  Training saved;
+  saved.step();
+  save_checkpoint(folder.path(), *saved.model, saved.optimizer);
+  const double second = saved.step();
+  const double third = saved.step();
+
+  seed_all(99);
+  Training restored;
+  static_cast<torch::optim::AdamOptions&>(restored.optimizer.param_groups()[0].options()).lr(1.0);
+  load_checkpoint(folder.path(), *restored.model, restored.optimizer);
+  CHECK(restored.step() == second);
+  CHECK(restored.step() == third);
+}
+
+TEST_CASE("a model is loaded into the tensors it has, so that others who hold them see it") {
+  const testing::TemporaryFolder folder;
+  Training saved;
+  Training other;
+  save_model(folder.path(), *saved.model);
+  const torch::Tensor held = other.model->parameters()[0];
+  const void* storage = held.data_ptr();
+  load_model(folder.path(), *other.model);
+  CHECK(held.equal(saved.model->parameters()[0]));
+  CHECK(other.model->parameters()[0].data_ptr() == storage);
+}
+
+TEST_CASE("an optimizer that has not stepped yet can be saved and loaded") {
+  const testing::TemporaryFolder folder;
+  Training saved;
+  save_optimizer(folder.path(), saved.optimizer);
+  Training restored;
+  CHECK_NOTHROW(load_optimizer(folder.path(), restored.optimizer));
+}
+
+TEST_CASE("a checkpoint that does not fit is refused, and says where") {
+  const testing::TemporaryFolder folder;
+  Training saved(3);
+  saved.step();
+  save_checkpoint(folder.path(), *saved.model, saved.optimizer);
+
+  Training wider(5);
+  const torch::Tensor before = wider.model->parameters()[0].detach().clone();
+  const std::string shapes =
+      refusal(ErrorCode::kBadInput, [&] { load_model(folder.path(), *wider.model); });
+  CHECK(mentions(shapes, "0.weight is Float [3, 4] in the file and Float [5, 4] in the model"));
+  CHECK(wider.model->parameters()[0].equal(before));
+
+  nn::Sequential less(nn::Linear(4, 3), nn::BatchNorm1d(3));
+  CHECK(mentions(refusal(ErrorCode::kBadInput, [&] { load_model(folder.path(), *less); }),
+                 "the file has 9 tensors, the model 7"));
+  nn::Sequential more = small_network(3);
+  more->push_back(nn::Linear(2, 2));
+  CHECK(mentions(refusal(ErrorCode::kBadInput, [&] { load_model(folder.path(), *more); }),
+                 "the file has no 4.weight"));
+  torch::optim::Adam fewer(less->parameters());
+  CHECK(mentions(refusal(ErrorCode::kBadInput, [&] { load_optimizer(folder.path(), fewer); }),
+                 "optimizer.pt"));
+}
+
+TEST_CASE("files that are missing, cut or cannot be written are refused by name") {
+  const testing::TemporaryFolder folder;
+  Training training;
+  const auto load = [&] { load_checkpoint(folder.path(), *training.model, training.optimizer); };
+  CHECK(mentions(refusal(ErrorCode::kIo, load), "cannot read"));
+  CHECK(mentions(refusal(ErrorCode::kIo, [&] { load_optimizer(folder.path(), training.optimizer); }),
+                 "optimizer.pt"));
+
+  save_checkpoint(folder.path(), *training.model, training.optimizer);
+  for (const char* name : {"model.pt", "optimizer.pt", "random.pt"}) {
+    const auto file = folder.path() / name;
+    const auto size = std::filesystem::file_size(file);
+    const std::string whole = testing::read_text(file);
+    std::filesystem::resize_file(file, size / 2);
+    CHECK(mentions(refusal(ErrorCode::kIo, load), name));
+    std::ofstream(file, std::ios::binary) << whole;
+  }
+  CHECK_NOTHROW(load());
+
+  const std::filesystem::path nowhere = folder.path() / "nowhere";
+  CHECK(mentions(refusal(ErrorCode::kIo, [&] { save_model(nowhere, *training.model); }), "model.pt"));
+  CHECK(mentions(refusal(ErrorCode::kIo, [&] { save_optimizer(nowhere, training.optimizer); }),
+                 "optimizer.pt"));
+}
+
+TEST_CASE("threads are set to what is asked, at least one") {
+  set_threads(2);
+  CHECK(torch::get_num_threads() == 2);
+  set_threads(0);
+  CHECK(torch::get_num_threads() == 1);
+}
+
+}  // namespace
+}  // namespace tune

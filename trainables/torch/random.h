@@ -1,0 +1,16 @@
+// What makes a training with LibTorch the same every time: its seed and its number of threads.
+#pragma once
+
+#include <cstdint>
+
+namespace tune {
+
+// Seeds the default generator of the CPU, and of CUDA where the process has it. Usually with
+// context().seed(), before the model is made.
+void seed_all(std::uint64_t seed);
+
+// Threads that one operation may use, usually context().cpus(). LibTorch reads OMP_NUM_THREADS when
+// it is loaded, which is before a worker is forked: the worker has to say it. At least 1.
+void set_threads(int threads);
+
+}  // namespace tune

@@ -16,7 +16,7 @@ constexpr int kMaxDatabase = 1'000'000;
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(ErrorCode::kBadInput,
-              fmt::format("store: {}: write redis://[:password@]host:6379/0 or "
+              fmt::format("{}: write redis://[:password@]host:6379/0 or "
                           "unix://[:password@]/path/to/socket",
                           why));
 }
@@ -78,7 +78,7 @@ void parse_host(std::string_view rest, StoreAddress& address) {
 StoreAddress parse_store_address(std::string_view text) {
   if (text.find_first_of(" \t\r\n") != std::string_view::npos) refuse("the address holds a blank");
   const bool is_socket = text.starts_with(kUnix);
-  if (!is_socket && !text.starts_with(kRedis)) refuse("it is no address of a store");
+  if (!is_socket && !text.starts_with(kRedis)) refuse("this is no address of a store");
   std::string_view rest = text.substr(is_socket ? kUnix.size() : kRedis.size());
   StoreAddress address;
   take_secret(rest, address);

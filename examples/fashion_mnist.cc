@@ -91,9 +91,9 @@ class Sampler {
   void load(const fs::path& file) {
     std::ifstream in(file);
     if (!(in >> epoch_ >> position_) || position_ < 0 || position_ > size_) {
-      throw tune::Error(tune::ErrorCode::kBadInput,
-                        "reading " + file.string() + ": no epoch and position within " +
-                            std::to_string(size_) + " images");
+      throw tune::Error(tune::ErrorCode::kBadInput, "reading " + file.string() +
+                                                        ": no epoch and position within " +
+                                                        std::to_string(size_) + " images");
     }
     shuffle();
   }
@@ -139,9 +139,9 @@ struct FashionMnist::Training {
     const std::int64_t limit = at_least(config, "test_samples", 1, 5000);
     if (held_out == 0) return to_tensors(fashion_mnist_test(static_cast<std::size_t>(limit)));
     if (held_out >= train.size()) {
-      throw tune::Error(tune::ErrorCode::kBadInput,
-                        "held_out is " + std::to_string(held_out) + " of " +
-                            std::to_string(train.size()) + " images, which leaves none to learn");
+      throw tune::Error(tune::ErrorCode::kBadInput, "held_out is " + std::to_string(held_out) +
+                                                        " of " + std::to_string(train.size()) +
+                                                        " images, which leaves none to learn");
     }
     const std::int64_t rest = train.size() - held_out;
     const ImageSet kept = train.slice(rest, rest + std::min(held_out, limit));

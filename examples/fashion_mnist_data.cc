@@ -26,8 +26,9 @@ class IdxFile {
  public:
   explicit IdxFile(const fs::path& path) : path_(path), file_(gzopen(path.c_str(), "rb")) {
     if (!file_) {
-      fail(path, "it cannot be opened: install the package dataset-fashion-mnist, or set "
-                 "TUNE_FASHION_MNIST_DIR to the folder of the four .gz files");
+      fail(path,
+           "it cannot be opened: install the package dataset-fashion-mnist, or set "
+           "TUNE_FASHION_MNIST_DIR to the folder of the four .gz files");
     }
     gzbuffer(file_.get(), 1 << 17);
   }
@@ -116,5 +117,9 @@ fs::path fashion_mnist_directory() {
   return directory ? directory : "/usr/share/datasets/fashion-mnist";
 }
 
-LabelledImages fashion_mnist_training(std::size_t limit) { return read_set("train", limit); }
-LabelledImages fashion_mnist_test(std::size_t limit) { return read_set("t10k", limit); }
+LabelledImages fashion_mnist_training(std::size_t limit) {
+  return read_set("train", limit);
+}
+LabelledImages fashion_mnist_test(std::size_t limit) {
+  return read_set("t10k", limit);
+}

@@ -1,5 +1,6 @@
-// Reads Fashion-MNIST: 28 x 28 grey images of clothes in ten classes, 60,000 to train with and 10,000
-// to test with, in the gzipped IDX files that Debian's package dataset-fashion-mnist installs.
+// Reads Fashion-MNIST: 28 x 28 grey images of clothes in ten classes, 60,000 to train with and
+// 10,000 to test with, in the gzipped IDX files that Debian's package dataset-fashion-mnist
+// installs.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@ struct LabelledImages {
 // $TUNE_FASHION_MNIST_DIR, else where Debian's package puts the files.
 std::filesystem::path fashion_mnist_directory();
 
-// The first `limit` images, or all. Throw tune::Error (kBadInput) when a file is missing, naming the
-// package, or when its header, length or labels are not as they should be.
+// The first `limit` images, or all. Throw tune::Error (kBadInput) when a file is missing, naming
+// the package, or when its header, length or labels are not as they should be.
 LabelledImages fashion_mnist_training(std::size_t limit = std::numeric_limits<std::size_t>::max());
 LabelledImages fashion_mnist_test(std::size_t limit = std::numeric_limits<std::size_t>::max());

@@ -36,7 +36,13 @@ void Controller::fill() {
 bool Controller::create_trial() {
   if (exhausted_) return false;
   const TrialNumber number{static_cast<std::uint32_t>(trials_.size())};
-  std::optional<Config> config = searcher_->suggest(number);
+  std::optional<Config> config;
+  try {
+    config = searcher_->suggest(number);
+  } catch (const std::exception& error) {  // a function of the user's search space threw
+    fail_experiment(fmt::format("drawing the configuration of trial {}: {}", number.value,
+                                error.what()));
+  }
   if (!config) {
     exhausted_ = true;
     return false;

@@ -343,7 +343,8 @@ void Driver::show(bool final) {
 // ---- End ------------------------------------------------------------------------------------------
 
 void Driver::close(RunState state) {
-  if (state == RunState::kFinished || signals_ != nullptr) {
+  // An agent that was not heard of yet, or after a second signal, just ends with the pipe.
+  if (signals_ != nullptr && endpoint_->agents() > 0) {
     for (std::size_t agent = 0; agent < endpoint_->agents(); ++agent) {
       endpoint_->send(AgentNumber{static_cast<std::uint32_t>(agent)}, Shutdown{});
     }

@@ -23,6 +23,8 @@ namespace tune {
 namespace {
 
 constexpr std::chrono::milliseconds kLookEvery{500};
+constexpr std::chrono::seconds kStorePatience{2};
+constexpr std::chrono::seconds kDriverEnd{30};  // of a driver that is ending
 
 // A reader's own fold of the journal.
 class Follower {
@@ -79,20 +81,26 @@ RedisStoreOptions reader_options(const RunRecord& record) {
   options.address = record.store;
   options.prefix = record.prefix;
   options.unsafe = true;  // reading needs no durability
+  options.timeout = kStorePatience;
   return options;
 }
 
-void follow(const std::filesystem::path& directory, const RunRecord& record) {
+// Until the experiment is over or its driver is gone. A private store goes with its driver.
+void follow(const std::filesystem::path& directory, const RunRecord& record) try {
   RedisStore store(reader_options(record));
   Follower follower(directory, store);
-  while (true) {
+  while (is_live(directory)) {
     follower.catch_up();
-    const bool live = is_live(directory);
-    if (follower.is_over() || !live) break;
+    if (follower.is_over()) return;
     follower.show(true, false);
     std::this_thread::sleep_for(kLookEvery);
   }
-  follower.show(false, true);
+} catch (const Error&) {
+  const auto end = std::chrono::steady_clock::now() + kDriverEnd;
+  while (is_live(directory)) {
+    if (std::chrono::steady_clock::now() > end) throw;  // it lives, but its store cannot be read
+    std::this_thread::sleep_for(kLookEvery);
+  }
 }
 
 }  // namespace
@@ -109,10 +117,7 @@ int show_status(const std::filesystem::path& directory) {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("{}: the experiment has not begun yet", directory.string()));
   }
-  if (is_live(directory)) {
-    follow(directory, *record);
-    return 0;
-  }
+  if (is_live(directory)) follow(directory, *record);
   // Nobody holds it: a private server reads the stored journal.
   const ExperimentFolder folder = ExperimentFolder::open(directory);
   const RuntimeDirectory runtime;
@@ -125,7 +130,9 @@ int show_status(const std::filesystem::path& directory) {
     server = std::make_unique<RedisServer>(options);
     record->store = server->address();
   }
-  RedisStore store(reader_options(*record));
+  RedisStoreOptions reader = reader_options(*record);
+  reader.timeout = RedisStoreOptions().timeout;
+  RedisStore store(reader);
   Follower follower(directory, store);
   follower.catch_up();
   follower.show(false, true);

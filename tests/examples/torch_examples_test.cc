@@ -31,10 +31,9 @@ std::string after(const std::string& text, const std::string& label) {
 TEST_CASE("the best model of a small quickstart, restored, is worth what was recorded") {
   Sandbox box;
   box.write("sweep.yaml", quickstart_sweep());
-  const Finished run =
-      box.tune({"run", "sweep.yaml", "--num-samples", "3", "--cpus", "2", "--set",
-                "config/samples_per_step=512", "--set", "config/test_samples=1000", "--set",
-                "scheduler/asha/max_t=3"});
+  const Finished run = box.tune({"run", "sweep.yaml", "--num-samples", "3", "--cpus", "2", "--set",
+                                 "config/samples_per_step=512", "--set", "config/test_samples=1000",
+                                 "--set", "scheduler/asha/max_t=3"});
   INFO(run.err);
   REQUIRE(run.code == 0);
   CHECK(lines_of(run.out).back().starts_with("{\"lr\":"));

@@ -30,15 +30,35 @@ TEST_CASE("two sweeps in one program, the second around the first's best configu
 }
 
 TEST_CASE("a killed program is resumed by executing it again") {
-  Sandbox box;
-  const Finished whole = box.run({program("two_runs"), "--quiet"});
+  Sandbox whole_box;
+  const Finished whole = whole_box.run({program("two_runs"), "--quiet"});
   REQUIRE(whole.code == 0);
-  // The second sweep is resumed; the first one's recorded result decides where it searches.
+
+  Sandbox box;
+  box.set("TWO_RUNS_PAUSE_MS", "50");
+  {
+    Running run = box.start({program("two_runs"), "--quiet"});
+    REQUIRE(Sandbox::eventually([&] {
+      if (!fs::exists(box.path() / "results/second")) return false;
+      for (const auto& entry : fs::recursive_directory_iterator(box.path() / "results/second")) {
+        if (entry.path().filename() == "result.json" && fs::file_size(entry.path()) > 0) return true;
+      }
+      return false;
+    }));
+    run.signal(SIGKILL);
+    run.wait();
+  }
+  CHECK(box.is_quiet());
+  // The second sweep goes on; the first one's recorded result decides where it searches.
   const Finished resumed =
       box.run({std::string(TUNE_BINARY_DIR) + "/bin/tune", "resume", "results/second"});
   INFO(resumed.err);
   CHECK(resumed.code == 0);
-  CHECK(contains(resumed.out, lines_of(whole.out).back()));
+  const auto rows = lines_of(box.read("results/second/results.csv"));
+  REQUIRE(rows.size() == 5);
+  for (std::size_t i = 1; i < rows.size(); ++i) CHECK(contains(rows[i], "TERMINATED"));
+  REQUIRE(!resumed.out.empty());
+  CHECK(lines_of(resumed.out).back() == lines_of(whole.out).back());
 }
 
 TEST_CASE("a program with threads is executed again for its trials, with one warning") {

@@ -126,8 +126,13 @@ std::vector<pid_t> Sandbox::processes(const std::string& name_contains) const {
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (slurp(entry.path() / "environ").find(mark) == std::string::npos) continue;
-    if (slurp(entry.path() / "cmdline").find(name_contains) == std::string::npos) continue;
+    const std::string command = slurp(entry.path() / "cmdline");
+    // redis-server overwrites its environment with its title, which has the path of its socket.
+    if (slurp(entry.path() / "environ").find(mark) == std::string::npos &&
+        command.find(path_.string() + "/tmp/") == std::string::npos) {
+      continue;
+    }
+    if (command.find(name_contains) == std::string::npos) continue;
     found.push_back(std::stoi(name));
   }
   return found;

@@ -1,7 +1,10 @@
 // Two sweeps in one program; the second searches around the best configuration of the first.
 #include <tune/tune.h>
 
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 
 namespace {
@@ -42,7 +45,9 @@ int main(int argc, char** argv) {
   const tune::Analysis fine = tune::run(
       [best](const tune::Config& config, tune::Session& session) {
         const double x = config.get<double>("x");
+        const char* pause_ms = std::getenv("TWO_RUNS_PAUSE_MS");
         for (int i = 0; i < 3; ++i) {
+          if (pause_ms != nullptr) usleep(1000 * static_cast<unsigned>(std::atoi(pause_ms)));
           if (!session.report({{"score", -(x - 0.7) * (x - 0.7)}, {"around", best}})) return;
         }
       },

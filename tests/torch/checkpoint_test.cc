@@ -21,7 +21,8 @@ nn::Sequential small_network(int width) {
 
 struct Training {
   explicit Training(int width = 3)
-      : model(small_network(width)), optimizer(model->parameters(), torch::optim::AdamOptions(0.1)) {}
+      : model(small_network(width)),
+        optimizer(model->parameters(), torch::optim::AdamOptions(0.1)) {}
 
   double step() {
     const torch::Tensor loss = model->forward(torch::randn({8, 4})).square().mean();
@@ -117,8 +118,9 @@ TEST_CASE("files that are missing, cut or cannot be written are refused by name"
   Training training;
   const auto load = [&] { load_checkpoint(folder.path(), *training.model, training.optimizer); };
   CHECK(mentions(refusal(ErrorCode::kIo, load), "cannot read"));
-  CHECK(mentions(refusal(ErrorCode::kIo, [&] { load_optimizer(folder.path(), training.optimizer); }),
-                 "optimizer.pt"));
+  CHECK(
+      mentions(refusal(ErrorCode::kIo, [&] { load_optimizer(folder.path(), training.optimizer); }),
+               "optimizer.pt"));
 
   save_checkpoint(folder.path(), *training.model, training.optimizer);
   for (const char* name : {"model.pt", "optimizer.pt", "random.pt"}) {
@@ -132,7 +134,8 @@ TEST_CASE("files that are missing, cut or cannot be written are refused by name"
   CHECK_NOTHROW(load());
 
   const std::filesystem::path nowhere = folder.path() / "nowhere";
-  CHECK(mentions(refusal(ErrorCode::kIo, [&] { save_model(nowhere, *training.model); }), "model.pt"));
+  CHECK(
+      mentions(refusal(ErrorCode::kIo, [&] { save_model(nowhere, *training.model); }), "model.pt"));
   CHECK(mentions(refusal(ErrorCode::kIo, [&] { save_optimizer(nowhere, training.optimizer); }),
                  "optimizer.pt"));
 }

@@ -13,7 +13,8 @@
 namespace tune {
 namespace {
 
-// A folder to read from instead of the installed one. The files are plain, which zlib reads as well.
+// A folder to read from instead of the installed one. The files are plain, which zlib reads as
+// well.
 class DataFolder {
  public:
   DataFolder() {
@@ -65,7 +66,8 @@ TEST_CASE("the installed data has ten classes of equal size") {
   for (const std::uint8_t label : test.labels) ++sizes.at(label);
   CHECK(sizes == std::vector<int>(10, 1000));
   const double sum = std::accumulate(test.pixels.begin(), test.pixels.end(), 0.0);
-  CHECK(sum / static_cast<double>(test.pixels.size()) / 255 == doctest::Approx(0.287).epsilon(0.01));
+  CHECK(sum / static_cast<double>(test.pixels.size()) / 255 ==
+        doctest::Approx(0.287).epsilon(0.01));
 
   const LabelledImages few = fashion_mnist_training(100);
   CHECK(few.count() == 100);

@@ -21,7 +21,9 @@ struct Worker {
   FashionMnist trainable;
 };
 
-double accuracy(const Result& result) { return result.get<double>("mean_accuracy"); }
+double accuracy(const Result& result) {
+  return result.get<double>("mean_accuracy");
+}
 
 TEST_CASE("the network learns to tell clothes apart within a few steps") {
   Worker worker({{"lr", 0.03}, {"momentum", 0.9}, {"samples_per_step", 2048}}, 1);
@@ -34,8 +36,11 @@ TEST_CASE("the network learns to tell clothes apart within a few steps") {
 
 TEST_CASE("a restored trial goes on exactly as the one that was saved, past the end of an epoch") {
   // 1,000 images to learn, 600 a step: the second epoch begins in step 2, the third in step 4.
-  const Config config = {{"lr", 0.05},        {"momentum", 0.9},    {"samples_per_step", 600},
-                         {"held_out", 59000}, {"test_samples", 500}};
+  const Config config = {{"lr", 0.05},
+                         {"momentum", 0.9},
+                         {"samples_per_step", 600},
+                         {"held_out", 59000},
+                         {"test_samples", 500}};
   const testing::TemporaryFolder folder;
   Worker saved(config, 7);
   saved.trainable.step();

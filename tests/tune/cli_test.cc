@@ -134,7 +134,7 @@ TEST_CASE("shorthands of run are checked like --set and named in errors") {
   CHECK(contains(ended.err, "--seed x: seed: expected a whole number"));
   CHECK(contains(ended.err, "--num-samples 0: num_samples: 0 is out of range"));
   CHECK(contains(ended.err, "--name a/b: name: the name 'a/b' holds a '/'"));
-  CHECK(contains(ended.err, "--store host: store: is no address"));
+  CHECK(contains(ended.err, "--store host: store: this is no address"));
   CHECK(contains(ended.err, "--cpus -1: cpus: -1 CPUs is out of range"));
   CHECK(contains(ended.err, "--set nothing: write PATH=VALUE"));
 }

@@ -1,13 +1,13 @@
-// Models, optimizers and the random state as files of a checkpoint's folder: what a Trainable's save
-// and load are made of. Not the transaction around them: the framework flushes and renames.
+// Models, optimizers and the random state as files of a checkpoint's folder: what a Trainable's
+// save and load are made of. Not the transaction around them: the framework flushes and renames.
 //
 //   model.pt      parameters and buffers by name, on the CPU; `torch.load` of Python reads it as a
 //                 dictionary of tensors, and what Python saved as such is read here
 //   optimizer.pt  the optimizer's options (its learning rate too) and state
 //   random.pt     the state of the CPU's generator
 //
-// All throw Error: kIo when a file cannot be written or read; kBadInput when it does not fit what it
-// is loaded into.
+// All throw Error: kIo when a file cannot be written or read; kBadInput when it does not fit what
+// it is loaded into.
 #pragma once
 
 #include <filesystem>
@@ -28,11 +28,13 @@ void load_checkpoint(const std::filesystem::path& directory, torch::nn::Module& 
                      torch::optim::Optimizer& optimizer);
 
 void save_model(const std::filesystem::path& directory, const torch::nn::Module& model);
-// Copies into the model's own tensors, on whatever device they are, so that the optimizer and others
-// that hold them see the new values. Names, shapes and types must be the same, no more and no less.
+// Copies into the model's own tensors, on whatever device they are, so that the optimizer and
+// others that hold them see the new values. Names, shapes and types must be the same, no more and
+// no less.
 void load_model(const std::filesystem::path& directory, torch::nn::Module& model);
 
-void save_optimizer(const std::filesystem::path& directory, const torch::optim::Optimizer& optimizer);
+void save_optimizer(const std::filesystem::path& directory,
+                    const torch::optim::Optimizer& optimizer);
 // The optimizer must hold as many parameters in as many groups.
 void load_optimizer(const std::filesystem::path& directory, torch::optim::Optimizer& optimizer);
 

@@ -7,8 +7,12 @@
 
 namespace tune {
 
-void seed_all(std::uint64_t seed) { at::manual_seed(seed); }
+void seed_all(std::uint64_t seed) {
+  at::manual_seed(seed);
+}
 
-void set_threads(int threads) { at::set_num_threads(std::max(threads, 1)); }
+void set_threads(int threads) {
+  at::set_num_threads(std::max(threads, 1));
+}
 
 }  // namespace tune

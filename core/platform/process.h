@@ -34,12 +34,12 @@ class FileDescriptor {
 };
 
 struct SpawnOptions {
-  std::vector<std::string> command;                // argv; looked up in PATH when it has no '/'
-  std::map<std::string, std::string> environment;  // added to this process's own
-  std::vector<int> keep;     // descriptors the program inherits under their own numbers
-  int output = -1;           // for stdout and stderr; -1: inherited
-  bool new_session = false;  // a session of its own: no terminal signals
-  int death_signal = 0;      // sent to it when the calling thread ends; 0: none
+  std::vector<std::string> command;  // argv; looked up in PATH when it has no '/'
+  std::map<std::string, std::string> environment = {};  // added to this process's own
+  std::vector<int> keep = {};  // descriptors the program inherits under their own numbers
+  int output = -1;             // for stdout and stderr; -1: inherited
+  bool new_session = false;    // a session of its own: no terminal signals
+  int death_signal = 0;        // sent to it when the calling thread ends; 0: none
 };
 // Starts a program; every other descriptor above 2 is closed in it. Returns its pid. Throws Error
 // (kProcess) when it cannot be executed, with the cause. Safe in a process with threads.

@@ -2,98 +2,110 @@
 
 #include <doctest/doctest.h>
 
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+#include <cerrno>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 
-#include "core/platform/lock.h"
-#include "core/platform/runtime_directory.h"
+#include "core/refusal.h"
+#include "trainables/temporary_folder.h"
 
-namespace tune {
+namespace tune::testing {
 namespace {
 
 namespace fs = std::filesystem;
 
-fs::path temporary_folder() {
-  std::string pattern = fs::temp_directory_path() / "tune-files-XXXXXX";
-  return mkdtemp(pattern.data());
+TEST_CASE("a file is written whole or stays as it was") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "a";
+  write_file_atomically(file, "one");
+  write_file_atomically(file, std::string_view("t\0wo", 4));
+  CHECK(read_file(file) == std::string_view("t\0wo", 4));
+  fs::create_directory(folder.path() / "b");
+  CHECK_HAS(refusal([&] { write_file_atomically(folder.path() / "b", "x"); }, ErrorCode::kIo),
+            (folder.path() / "b").string());
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 2);  // nothing else is left
 }
 
-TEST_CASE("a file is written whole or stays as it was") {
-  const fs::path folder = temporary_folder();
-  write_file_atomically(folder / "a", "one");
-  write_file_atomically(folder / "a", "two");
-  CHECK(read_file(folder / "a") == "two");
-  CHECK(std::distance(fs::directory_iterator(folder), {}) == 1);  // no temporary file is left
-  CHECK_THROWS_AS(write_file_atomically(folder / "none/a", "x"), Error);
-  CHECK_THROWS_AS(read_file(folder / "none"), Error);
-  fs::remove_all(folder);
+TEST_CASE("files that cannot be read or written are errors that name path and cause") {
+  const TemporaryFolder folder;
+  const std::string none = (folder.path() / "none/a").string();
+  for (const std::string& message :
+       {refusal([&] { read_file(none); }, ErrorCode::kIo),
+        refusal([&] { write_file_atomically(none, "x"); }, ErrorCode::kIo),
+        refusal([&] { AppendFile file(none, false); }, ErrorCode::kIo),
+        refusal([&] { flush_path(none); }, ErrorCode::kIo),
+        refusal([&] { flush_folder(none); }, ErrorCode::kIo)}) {
+    CHECK_HAS(message, none);
+    CHECK_HAS(message, "No such file");
+  }
+  CHECK_HAS(refusal([&] { read_file(folder.path()); }, ErrorCode::kIo), "Is a directory");
+}
+
+TEST_CASE("an error says what helps") {
+  struct Case {
+    int cause;
+    const char* remedy;
+  };
+  for (const Case& c :
+       {Case{ENOSPC, "free some space"}, Case{EDQUOT, "free some space"}, Case{EMFILE, "ulimit -n"},
+        Case{EFBIG, "ulimit -f"}, Case{EACCES, "a folder you may write to"}}) {
+    CHECK_HAS(file_error("writing", "/a/b", c.cause).what(), c.remedy);
+    CHECK_HAS(file_error("writing", "/a/b", c.cause).what(), "writing /a/b: ");
+  }
+}
+
+TEST_CASE("a full disk is an error with its remedy") {
+  if (!fs::exists("/dev/full")) return;
+  AppendFile full("/dev/full", false);
+  const std::string message = refusal([&] { full.write("abc"); }, ErrorCode::kIo);
+  CHECK_HAS(message, "writing 3 bytes to /dev/full: No space left");
+  CHECK_HAS(message, "free some space");
+}
+
+TEST_CASE("text is appended to what is there unless the file is begun anew") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "a";
+  {
+    AppendFile file(path, false);
+    file.write("one\n");
+    AppendFile(path, false).write("two\n");
+    file.write("three\n");
+  }
+  CHECK(read_file(path) == "one\ntwo\nthree\n");
+  AppendFile file(path, true);
+  file.write("four\n");
+  file.close();
+  CHECK_FALSE(file.is_open());
+  CHECK(read_file(path) == "four\n");
 }
 
 TEST_CASE("the tail of a file is its last lines") {
-  const fs::path folder = temporary_folder();
-  std::ofstream(folder / "a") << "1\n2\n3\n4\n";
-  CHECK(tail_lines(folder / "a", 2, 100) == "3\n4\n");
-  CHECK(tail_lines(folder / "a", 9, 100) == "1\n2\n3\n4\n");
-  CHECK(tail_lines(folder / "a", 9, 3) == "\n4\n");
-  std::ofstream(folder / "b") << "1\n2";
-  CHECK(tail_lines(folder / "b", 1, 100) == "2");
-  CHECK(tail_lines(folder / "none", 1, 100).empty());
-  fs::remove_all(folder);
+  struct Case {
+    const char* text;
+    std::size_t lines, bytes;
+    const char* tail;
+  };
+  for (const Case& c :
+       {Case{"1\n2\n3\n4\n", 2, 100, "3\n4\n"}, Case{"1\n2", 1, 100, "2"},
+        Case{"1\n2\n3\n4\n", 9, 100, "1\n2\n3\n4\n"}, Case{"1\n2\n3\n4\n", 9, 3, "\n4\n"},
+        Case{"1\n\n\n", 2, 100, "\n\n"}, Case{"1\n2\n", 0, 100, ""}, Case{"", 5, 100, ""}}) {
+    const TemporaryFolder folder;
+    std::ofstream(folder.path() / "a") << c.text;
+    CHECK(tail_lines(folder.path() / "a", c.lines, c.bytes) == c.tail);
+  }
+  CHECK(tail_lines("/nowhere/a", 1, 100).empty());
 }
 
-TEST_CASE("a lock is held until every process that inherited it is gone") {
-  const fs::path folder = temporary_folder();
-  const fs::path file = folder / "lock";
-  CHECK_FALSE(ExperimentLock::is_held(file));
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
-  pid_t child = 0;
-  {
-    const ExperimentLock lock(file, std::chrono::milliseconds(0));
-    CHECK(ExperimentLock::is_held(file));
-    child = fork();
-    if (child == 0) {  // holds the descriptor until the pipe ends
-      close(ends[1]);
-      char byte = 0;
-      [[maybe_unused]] const auto count = read(ends[0], &byte, 1);
-      _exit(0);
-    }
-  }
-  CHECK(ExperimentLock::is_held(file));
-  try {
-    const ExperimentLock second(file, std::chrono::milliseconds(30));
-    FAIL("two locks");
-  } catch (const Error& error) {
-    CHECK(std::string(error.what()).find(std::to_string(child)) != std::string::npos);
-  }
-  close(ends[0]);
-  close(ends[1]);
-  waitpid(child, nullptr, 0);
-  CHECK_FALSE(ExperimentLock::is_held(file));
-  const ExperimentLock third(file, std::chrono::milliseconds(0));
-  fs::remove_all(folder);
-}
-
-TEST_CASE("a runtime folder is private, short, and goes with its owner only") {
-  fs::path path;
-  {
-    const RuntimeDirectory directory;
-    path = directory.path();
-    CHECK(path.string().size() < 100);
-    CHECK(fs::status(path).permissions() == fs::perms::owner_all);
-    const pid_t child = fork();
-    if (child == 0) {
-      directory.~RuntimeDirectory();
-      _exit(0);
-    }
-    waitpid(child, nullptr, 0);
-    CHECK(fs::exists(path));
-  }
-  CHECK_FALSE(fs::exists(path));
+TEST_CASE("a folder with everything that may be in it can be flushed") {
+  const TemporaryFolder folder;
+  fs::create_directories(folder.path() / "a/b");
+  std::ofstream(folder.path() / "a/b/file") << "x";
+  fs::create_symlink("/nowhere", folder.path() / "a/dangling");
+  fs::create_symlink(folder.path(), folder.path() / "a/loop");
+  CHECK_NOTHROW(flush_folder(folder.path()));
+  CHECK_NOTHROW(flush_path(folder.path() / "a/b/file"));
 }
 
 }  // namespace
-}  // namespace tune
+}  // namespace tune::testing

@@ -1,0 +1,193 @@
+#include "core/platform/redis_server.h"
+
+#include <doctest/doctest.h>
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/platform/lock.h"
+#include "core/platform/redis_store.h"
+#include "core/platform/runtime_directory.h"
+#include "core/refusal.h"
+#include "platform/surroundings.h"
+#include "trainables/temporary_folder.h"
+
+namespace tune::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where a server runs: a folder for its data, one for its socket.
+struct Place {
+  RedisServerOptions options(const std::string& data = "store") const {
+    RedisServerOptions options;
+    options.runtime_directory = runtime.path();
+    options.data_directory = folder.path() / data;
+    return options;
+  }
+  TemporaryFolder folder;
+  RuntimeDirectory runtime;
+};
+
+RedisStoreOptions at(const RedisServer& server) {
+  RedisStoreOptions options;
+  options.address = server.address();
+  options.prefix = "tune:test";
+  return options;
+}
+
+bool is_running(pid_t pid) {
+  return ::kill(pid, 0) == 0;
+}
+
+TEST_CASE("a private server is fit for a store and keeps what it had") {
+  const Place place;
+  {
+    const RedisServer server(place.options());
+    RedisStore(at(server)).append({1, 0}, "kept");
+  }
+  const RedisServer server(place.options());
+  RedisStore store(at(server));
+  REQUIRE(store.read({}, 10).size() == 1);
+  CHECK(store.read({}, 10)[0].payload == "kept");
+}
+
+TEST_CASE("what was appended before a kill is there after it") {
+  const Place place;
+  {
+    const RedisServer server(place.options());
+    RedisStore(at(server)).append({1, 0}, "kept");
+    ::kill(server.pid(), SIGKILL);
+  }
+  const RedisServer server(place.options());
+  CHECK(RedisStore(at(server)).last() == EntryId{1, 0});
+}
+
+TEST_CASE("an entry that a power cut left half written is dropped, those before it stay") {
+  const Place place;
+  {
+    const RedisServer server(place.options());
+    RedisStore store(at(server));
+    store.append({1, 0}, "whole");
+    store.append({1, 1}, "half");
+  }
+  for (const auto& entry : fs::recursive_directory_iterator(place.options().data_directory)) {
+    if (entry.path().string().ends_with(".incr.aof")) {
+      fs::resize_file(entry.path(), fs::file_size(entry.path()) - 3);
+    }
+  }
+  const RedisServer server(place.options());
+  CHECK(RedisStore(at(server)).last() == EntryId{1, 0});
+}
+
+TEST_CASE("long paths and odd characters in the experiment's folder do not matter") {
+  const Place place;
+  std::string data = "a folder with 'quotes', \"more\" and back\\slash";
+  for (int i = 0; i < 3; ++i) data += "/" + std::string(100, 'x');
+  const RedisServer server(place.options(data));
+  RedisStore(at(server)).append({1, 0}, "a");
+  CHECK(fs::exists(place.folder.path() / data / "appendonlydir"));
+}
+
+TEST_CASE("the server ends with its owner's scope, also when it is stopped") {
+  for (const int number : {0, SIGSTOP}) {
+    const Place place;
+    pid_t pid = 0;
+    {
+      const RedisServer server(place.options());
+      pid = server.pid();
+      CHECK(is_running(pid));
+      ::kill(pid, number);
+    }
+    CHECK_FALSE(is_running(pid));
+  }
+}
+
+TEST_CASE("the server ends when its owner is killed, and the lock it holds is free then") {
+  const Place place;
+  const fs::path lock_file = place.folder.path() / "lock";
+  void* shared =
+      ::mmap(nullptr, sizeof(pid_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  auto* server_pid = static_cast<pid_t*>(shared);
+  Child owner([&] {
+    auto* lock = new ExperimentLock(lock_file, std::chrono::milliseconds(0));
+    RedisServerOptions options = place.options();
+    options.lock_descriptor = lock->descriptor();
+    *server_pid = (new RedisServer(options))->pid();
+  });
+  REQUIRE(*server_pid > 0);
+  const std::vector<int> holders = holders_of(lock_file);
+  CHECK(std::find(holders.begin(), holders.end(), *server_pid) != holders.end());
+  owner.end();
+  CHECK(eventually([&] { return !ExperimentLock::is_held(lock_file); }));
+  ::munmap(shared, sizeof(pid_t));
+}
+
+TEST_CASE("the terminal's signals are not for the server, and its end can be waited for") {
+  const Place place;
+  const RedisServer server(place.options());
+  CHECK(::getsid(server.pid()) == server.pid());
+  pollfd watched{server.exit_descriptor(), POLLIN, 0};
+  CHECK(::poll(&watched, 1, 0) == 0);
+  ::kill(server.pid(), SIGKILL);
+  CHECK(::poll(&watched, 1, 10000) == 1);
+}
+
+TEST_CASE("nobody else can reach the socket") {
+  const Place place;
+  const RedisServer server(place.options());
+  const fs::path socket = server.address().substr(std::string("unix://").size());
+  CHECK(fs::status(socket).permissions() == fs::perms::owner_all);
+}
+
+TEST_CASE("without the program the package and the alternative are named") {
+  const Place place;
+  const auto start = [&] { RedisServer server(place.options()); };
+  for (const bool by_path : {false, true}) {
+    const ScopedVariable given("TUNE_REDIS_SERVER",
+                               by_path ? std::nullopt : std::optional<std::string>("/nowhere"));
+    const ScopedVariable path("PATH", by_path ? "/nowhere:/neither" : "/usr/bin:/bin");
+    const std::string message = refusal(start);
+    CHECK_HAS(message, "redis-server");
+    CHECK_HAS(message, "TUNE_REDIS_SERVER");
+    CHECK_HAS(message, "store: redis://");
+  }
+}
+
+TEST_CASE("a server that cannot read its file gives its last words") {
+  const Place place;
+  const fs::path folder = place.options().data_directory / "appendonlydir";
+  fs::create_directories(folder);
+  std::ofstream(folder / "appendonly.aof.manifest") << "no manifest\n";
+  const std::string message =
+      refusal([&] { RedisServer server(place.options()); }, ErrorCode::kStore);
+  CHECK_HAS(message, "exited with code 1");
+  CHECK_HAS(message, "manifest");
+}
+
+TEST_CASE("a program that never answers is ended at the limit") {
+  const Place place;
+  const fs::path program = place.folder.path() / "redis-server";
+  std::ofstream(program) << "#!/bin/sh\nexec sleep 1000\n";
+  fs::permissions(program, fs::perms::owner_all);
+  const ScopedVariable given("TUNE_REDIS_SERVER", program.string());
+  RedisServerOptions options = place.options();
+  options.start_limit = std::chrono::milliseconds(50);
+  CHECK_HAS(refusal([&] { RedisServer server(options); }, ErrorCode::kStore),
+            "did not answer in time");
+}
+
+TEST_CASE("a folder that cannot be made is an error that names it") {
+  const Place place;
+  std::ofstream(place.folder.path() / "file") << "x";
+  CHECK_HAS(refusal([&] { RedisServer server(place.options("file/store")); }, ErrorCode::kIo),
+            "file/store");
+}
+
+}  // namespace
+}  // namespace tune::testing

@@ -107,6 +107,7 @@ class Driver {
   nanoseconds last_shown_{};
   nanoseconds last_flushed_{};
   bool changed_ = true;
+  bool begun_ = false;  // a trial was launched, by this driver or an earlier one
   int signal_ = 0;
 };
 
@@ -129,7 +130,8 @@ Driver::Driver(RunRequest request, NodeResources node, ExperimentFolder folder)
       controller_(controller_setup(spec_, folder_.absolute())),
       logger_(folder_.absolute(), spec_),
       key_watch_(expected_keys(spec_, controller_.objective())),
-      reporter_(make_reporter(spec_)) {}
+      reporter_(make_reporter(spec_)),
+      begun_(!request_.resume.empty()) {}
 
 // ---- Start ----------------------------------------------------------------------------------------
 
@@ -155,7 +157,6 @@ void Driver::start() {
       driver_started(spec_, journal_->next_epoch(), request_.retry_errored);
   folder_.write_spec(spec_);
   folder_.write_record(record_);
-  folder_.link_latest();
   commit({event});
 }
 
@@ -201,6 +202,7 @@ RunOutcome Driver::run() {
     loop();
   } catch (const Error& error) {
     give_up();
+    if (!begun_) throw;
     throw Error(error.code(), fmt::format("{}; what was done is kept, resume it with: {}",
                                           error.what(), resume_command(folder_.path())));
   } catch (...) {
@@ -297,6 +299,10 @@ void Driver::commit(std::vector<Event> events) {
   }
   endpoint_->flush(mono());
   logger_.flush();
+  if (!begun_ && controller_.counts()[static_cast<std::size_t>(TrialStatus::kRunning)] > 0) {
+    begun_ = true;
+    folder_.link_latest();
+  }
   for (const RemoveCheckpoint& removal : removals) {
     std::error_code ignored;  // one that stays is removed when its trial ends or is resumed
     std::filesystem::remove_all(logger_.trial_directory(removal.trial) /
@@ -361,10 +367,18 @@ void Driver::close(RunState state) {
   }
 }
 
-// The experiment cannot go on: end every process, keep what there is.
+// The experiment cannot go on: end every process, keep what there is. One in which no trial began
+// leaves no folder behind, so that the same name can be used once the input is mended.
 void Driver::give_up() {
   try {
     if (agent_process_) agent_process_->end_now();
+    if (!begun_) {
+      store_.reset();
+      server_.reset();
+      std::error_code ignored;
+      std::filesystem::remove_all(folder_.absolute(), ignored);
+      return;
+    }
     if (!journal_) return;
     record_.state = RunState::kInterrupted;
     folder_.write_record(record_);

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/platform/files.h"
+#include "core/store_address.h"
 
 namespace tune {
 
@@ -41,6 +42,16 @@ void make_directory(const fs::path& directory) {
                 fmt::format("making the results folder {}: {}: choose another with --storage",
                             directory.string(), cause));
   }
+}
+
+// A file that holds the store's password is for its owner only.
+void write_private_if(bool secret, const fs::path& file, const std::string& text) {
+  write_file_atomically(file, text);
+  if (secret) fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
+}
+
+bool has_password(const std::string& store) {
+  return !store.empty() && !parse_store_address(store).password.empty();
 }
 
 // Refuses the folder of an earlier experiment with the ways out.
@@ -96,7 +107,8 @@ ExperimentFolder ExperimentFolder::open(const fs::path& directory) {
 }
 
 void ExperimentFolder::write_spec(const ExperimentSpec& spec) const {
-  write_file_atomically(path_ / kSpecFile, to_json(to_value(spec), 2) + "\n");
+  write_private_if(has_password(spec.options.store), path_ / kSpecFile,
+                   to_json(to_value(spec), 2) + "\n");
 }
 
 void ExperimentFolder::write_record(const RunRecord& record) const {
@@ -105,7 +117,7 @@ void ExperimentFolder::write_record(const RunRecord& record) const {
                      {"hostname", record.hostname},
                      {"store", record.store},
                      {"prefix", record.prefix}};
-  write_file_atomically(path_ / kRecordFile, to_json(value, 2) + "\n");
+  write_private_if(has_password(record.store), path_ / kRecordFile, to_json(value, 2) + "\n");
 }
 
 void ExperimentFolder::link_latest() const {

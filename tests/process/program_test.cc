@@ -29,6 +29,19 @@ TEST_CASE("two sweeps in one program, the second around the first's best configu
   CHECK(box.is_quiet());
 }
 
+TEST_CASE("the program of the API page runs as printed") {
+  Sandbox box;
+  const Finished run = box.run({program("api_page"), "--cpus", "2", "--gpus", "1"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  const auto lines = lines_of(run.out);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].starts_with("Best config is: {\"lr\":"));
+  CHECK(lines[1].starts_with("restored on "));
+  CHECK(contains(run.err, "32/32 (32 TERMINATED)"));  // 16 samples of a grid of 2
+  CHECK(lines_of(box.read("result.csv")).size() == 33);
+}
+
 TEST_CASE("a killed program is resumed by executing it again") {
   Sandbox whole_box;
   const Finished whole = whole_box.run({program("two_runs"), "--quiet"});

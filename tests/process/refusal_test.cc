@@ -72,6 +72,7 @@ TEST_CASE("a broken plugin is refused with what is wrong with it") {
     INFO(run.err);
     CHECK(run.code == 2);
     for (const std::string& part : c.expected) CHECK(contains(run.err, part));
+    CHECK_FALSE(fs::exists(box.path() / "results/s"));  // the name is free once it is mended
     CHECK(box.is_quiet());
   }
 }
@@ -125,6 +126,7 @@ TEST_CASE("without redis-server the package and the alternative are named") {
   CHECK(contains(run.err, "redis-server"));
   CHECK(contains(run.err, "store: redis://"));
   CHECK(box.is_quiet());
+  CHECK_FALSE(fs::exists(box.path() / "results/s"));
 }
 
 TEST_CASE("an existing server is used, with the right password only") {
@@ -148,6 +150,8 @@ TEST_CASE("an existing server is used, with the right password only") {
   const Finished right = run("unix://:secret@" + socket, "right");
   INFO(right.err);
   CHECK(right.code == 0);
+  const fs::perms shown = fs::status(box.path() / "results/right/experiment.json").permissions();
+  CHECK((shown & (fs::perms::group_all | fs::perms::others_all)) == fs::perms::none);
 }
 
 TEST_CASE("a server that may lose entries is refused unless told so") {

@@ -158,6 +158,28 @@ TEST_CASE("no file is longer than 600 lines") {
   }
 }
 
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+TEST_CASE("the README's first program and sweep are those that are built and run") {
+  const std::string readme = text_of(kRoot / "README.md");
+  std::string program = text_of(kRoot / "examples/first_program.cc");
+  program.erase(0, program.find("#include <tune/tune.h>"));
+  CHECK(readme.find(program) != std::string::npos);
+  std::istringstream sweep(text_of(kRoot / "config/fashion_mnist.yaml"));
+  for (std::string line; std::getline(sweep, line);) {
+    if (!line.starts_with("#")) CHECK_MESSAGE(readme.find(line) != std::string::npos, line);
+  }
+  for (const char* command : {"examples/quickstart.sh", "tests/run.sh", "config/setup.sh"}) {
+    CHECK(readme.find(command) != std::string::npos);
+    CHECK(fs::exists(kRoot / command));
+  }
+}
+
 std::string output_of(const std::string& command) {
   std::string text;
   FILE* pipe = popen(command.c_str(), "r");

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -53,7 +54,7 @@ struct BestCheckpoint {
 
 // One result of one trial.
 struct ResultRow {
-  const TrialSummary* trial = nullptr;  // valid as long as the Analysis
+  const TrialSummary* trial = nullptr;  // valid as long as the rows or their Analysis
   Result result;
 };
 
@@ -84,12 +85,13 @@ class ResultRows {
     ResultRow row_;
   };
 
-  explicit ResultRows(const std::vector<TrialSummary>& trials) : trials_(&trials) {}
+  explicit ResultRows(std::shared_ptr<const std::vector<TrialSummary>> trials)
+      : trials_(std::move(trials)) {}
   Iterator begin() const { return Iterator(*trials_); }
   std::default_sentinel_t end() const { return {}; }
 
  private:
-  const std::vector<TrialSummary>* trials_;
+  std::shared_ptr<const std::vector<TrialSummary>> trials_;
 };
 
 class Analysis {
@@ -117,8 +119,10 @@ class Analysis {
   BestCheckpoint best_checkpoint(std::string_view metric = {}, std::optional<Mode> mode = {},
                                  Scope scope = Scope::kLast) const;
 
-  const std::vector<TrialSummary>& trials() const { return *trials_; }  // by number
-  ResultRows results() const { return ResultRows(*trials_); }
+  // By number; a copy from an Analysis that goes away, as in for (... : Analysis::load(x).trials()).
+  const std::vector<TrialSummary>& trials() const& { return *trials_; }
+  std::vector<TrialSummary> trials() && { return *trials_; }
+  ResultRows results() const { return ResultRows(trials_); }
 
   // One row a trial: trial_id, status, the last result, config/...: what results.csv holds.
   std::string to_csv() const;

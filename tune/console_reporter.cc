@@ -64,6 +64,18 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
+// A text where an earlier one stands (`back` leads there; empty: nothing stands), line by line:
+// clearing the screen from its first line makes tmux keep a copy in its history.
+std::string written_over(const std::string& back, std::string text) {
+  if (back.empty()) return text;
+  std::string drawn = back;
+  for (const char c : text) {
+    if (c == '\n') drawn += "\x1b[K";
+    drawn += c;
+  }
+  return drawn + "\x1b[J";
+}
+
 std::vector<std::string> last_lines(std::string_view text, std::size_t count) {
   std::vector<std::string> lines;
   while (!text.empty()) {
@@ -105,21 +117,21 @@ bool ConsoleReporter::is_due(ExperimentTime running_for, bool in_place) const {
 }
 
 // Back to where the block begins. A terminal that became narrower has wrapped its lines.
-std::string ConsoleReporter::erase_block() const {
+std::string ConsoleReporter::back_to_block() const {
   const std::optional<BlockSize> screen = console_->screen();
   if (drawn_.empty() || !screen) return {};
   std::size_t height = 0;
   for (const std::string& line : drawn_) {
     height += std::max<std::size_t>(1, (text_width(line) + screen->width - 1) / screen->width);
   }
-  return fmt::format("\x1b[{}A\r\x1b[J",
+  return fmt::format("\x1b[{}A\r",
                      std::min(height, std::max<std::size_t>(1, screen->height)));
 }
 
 void ConsoleReporter::redraw(std::vector<std::string> lines) {
-  const std::string before = erase_block();
+  const std::string back = back_to_block();
   drawn_ = std::move(lines);
-  console_->write(before + joined(drawn_));
+  console_->write(written_over(back, joined(drawn_)));
 }
 
 void ConsoleReporter::print(const std::vector<std::string>& lines) {
@@ -130,7 +142,7 @@ void ConsoleReporter::print(const std::vector<std::string>& lines) {
 }
 
 void ConsoleReporter::notice(const std::string& text) {
-  console_->write(erase_block() + printable(text) + "\n" + joined(drawn_));
+  console_->write(written_over(back_to_block(), printable(text) + "\n" + joined(drawn_)));
 }
 
 void ConsoleReporter::failure(const Trial& trial, const std::string& trial_id,

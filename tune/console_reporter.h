@@ -36,7 +36,7 @@ class ConsoleReporter : public ProgressReporter {
 
  private:
   bool is_due(ExperimentTime running_for, bool in_place) const;
-  std::string erase_block() const;
+  std::string back_to_block() const;
   void redraw(std::vector<std::string> lines);
   void print(const std::vector<std::string>& lines);
 

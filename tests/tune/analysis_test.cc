@@ -250,6 +250,23 @@ TEST_CASE(
   CHECK(statuses() == std::vector{kPaused, kTerminated, kPending});
 }
 
+TEST_CASE("the trials and rows of a temporary can be gone through") {
+  Story story;
+  story.report(story.add(), {{"acc", 1}});
+  story.report(story.add(), {{"acc", 2}});
+  story.flush();
+  story.write_spec();
+  std::vector<std::string> ids;
+  for (const TrialSummary& trial : Analysis::load(story.path()).trials()) ids.push_back(trial.id);
+  std::vector<std::string> of_rows;
+  for (const ResultRow& row : Analysis::load(story.path()).results()) {
+    of_rows.push_back(row.trial->id);
+  }
+  CHECK(ids == of_rows);
+  REQUIRE(ids.size() == 2);
+  CHECK(ids[1].ends_with("_00001"));
+}
+
 TEST_CASE("configurations come back as they were") {
   Story story;
   const Config config{{"none", nullptr}, {"clip", kInfinity},          {"n", 3},

@@ -183,7 +183,7 @@ TEST_CASE("a second signal ends at once, still resumable") {
 
 TEST_CASE("a second driver on the same experiment is refused while the first lives") {
   Sandbox box;
-  box.write("sweep.yaml", slow_sweep(60));
+  box.write("sweep.yaml", slow_sweep(500));
   Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "1"});
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
   const Finished same = box.tune({"run", "sweep.yaml", "--name", "s"});

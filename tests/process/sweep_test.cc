@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <signal.h>
+
 #include "process/sandbox.h"
 
 namespace tune {
@@ -21,6 +23,7 @@ TEST_CASE("a sweep leaves the best configuration on stdout and every file of its
   CHECK(out.back().starts_with("{\"lr\":"));
   CHECK(contains(run.err, "== Status =="));
   CHECK(contains(run.err, "Number of trials: 5/5 (5 TERMINATED)"));
+  CHECK(contains(run.err, " offers 2 CPUs, "));
 
   CHECK(lines_of(box.read("results/s/results.csv")).size() == 6);
   CHECK(fs::read_symlink(box.path() / "results/latest") == "s");
@@ -117,19 +120,28 @@ TEST_CASE("a trial that fails is an ERROR with its cause, the others go on") {
   }
 }
 
-TEST_CASE("a failing load is the error of that attempt") {
+TEST_CASE("a failing load is the error of the attempt that restores") {
   Sandbox box;
   box.write("sweep.yaml",
             yaml({.trainable = "Faulty",
-                  .config = "{fail_in: load, fail_attempts: 9, fail_at: 1}",
+                  .config = "{fail_in: load, fail_attempts: 9, fail_at: 1, step_ms: 50}",
                   .num_samples = 1,
-                  .rest = "stop: {training_iteration: 3}\ncheckpoint: {frequency: 1}\n"
-                          "max_failures: 1\n",
+                  .rest = "stop: {training_iteration: 100}\ncheckpoint: {frequency: 1}\n",
                   .metric = "count"}));
-  // Faulty fails in load only when it is restored: interrupt it by a worker's death first.
-  box.write("slow.yaml", box.read("sweep.yaml"));
-  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--set", "config/step_ms=1"});
-  CHECK(run.code == 0);  // never restored, never failed
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s"});
+  REQUIRE(Sandbox::eventually([&] {
+    if (!fs::exists(box.path() / "results/s")) return false;
+    for (const auto& entry : fs::recursive_directory_iterator(box.path() / "results/s")) {
+      if (entry.path().filename() == "checkpoint_000001") return true;
+    }
+    return false;
+  }));
+  run.signal(SIGINT);
+  CHECK(run.wait().code == 128 + SIGINT);
+  const Finished resumed = box.tune({"resume", "results/s"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 1);
+  CHECK(contains(resumed.err, "load: told to fail in load"));
 }
 
 TEST_CASE("max_failures starts a trial again from its last checkpoint") {

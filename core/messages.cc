@@ -20,4 +20,14 @@ const char* outcome_name(Outcome outcome) {
   return kNames[static_cast<int>(outcome)];
 }
 
+NodeResources resources_of(const AgentHello& hello) {
+  NodeResources node;
+  node.cpu_units = hello.cpu_units;
+  node.memory_bytes = hello.memory_bytes;
+  for (const GpuInfo& gpu : hello.gpus) {
+    node.gpus.push_back({gpu.device, gpu.name, gpu.memory_bytes});
+  }
+  return node;
+}
+
 }  // namespace tune

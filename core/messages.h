@@ -185,6 +185,8 @@ struct AgentHello {
   }
 };
 
+NodeResources resources_of(const AgentHello& hello);
+
 struct TrainableInfo {
   std::string name;
   bool can_save = false;

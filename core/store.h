@@ -51,6 +51,7 @@ class Store {
   virtual void put(std::string_view name, std::string_view value) = 0;
   virtual std::optional<std::string> get(std::string_view name) = 0;
   // Writes a named value and removes all entries up to and including `through`, both or neither.
+  // Throws SupersededError, and changes nothing, when the journal is at a later epoch than `through`.
   virtual void put_and_trim(std::string_view name, std::string_view value, EntryId through) = 0;
 };
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +62,26 @@ struct Candidate {
   bool paused = false;
 };
 
+// All trials that could run, in the default order: by number, paused ones before all others when
+// `paused_first`. A view of sets that it does not own.
+class Candidates {
+ public:
+  using Numbers = std::set<TrialNumber>;
+  Candidates(const Numbers& pending, const Numbers& paused, bool paused_first)
+      : pending_(pending), paused_(paused), paused_first_(paused_first) {}
+  bool empty() const { return pending_.empty() && paused_.empty(); }
+  bool contains(TrialNumber trial) const;
+  Candidate front() const;              // not when empty
+  std::vector<Candidate> list() const;  // costs as many steps as there are
+
+ private:
+  bool paused_goes_first() const;
+
+  const Numbers& pending_;
+  const Numbers& paused_;
+  bool paused_first_;
+};
+
 enum class TrialEnd : std::uint8_t { kCompleted, kStopped, kError, kLast = kError };
 
 class TrialScheduler {
@@ -81,9 +102,8 @@ class TrialScheduler {
   // `last` is null when the trial never reported. A stopped trial's last result was judged already.
   virtual void end_trial(TrialNumber trial, TrialEnd end, const Reported* last) = 0;
 
-  // Which candidate gets freed resources; nothing: none now. `candidates` is in the default order
-  // (paused ones first when resumed_first, then by number) and not empty.
-  virtual std::optional<TrialNumber> choose(const std::vector<Candidate>& candidates) const;
+  // Which candidate gets freed resources; nothing: none now. There is at least one.
+  virtual std::optional<TrialNumber> choose(const Candidates& candidates) const;
   virtual bool resumed_first() const { return false; }
   // Whether it may pause trials: then trainables must be able to save.
   virtual bool pauses() const { return false; }

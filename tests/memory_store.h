@@ -55,6 +55,10 @@ class MemoryStore : public Store {
   }
 
   void put_and_trim(std::string_view name, std::string_view value, EntryId through) override {
+    if (contents_->last && contents_->last->epoch > through.epoch) {
+      throw SupersededError("trimming to " + to_string(through) + ": the journal is at " +
+                            to_string(*contents_->last));
+    }
     put(name, value);
     contents_->entries.erase(contents_->entries.begin(), contents_->entries.upper_bound(through));
   }

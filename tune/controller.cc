@@ -16,16 +16,6 @@ namespace {
 
 constexpr Duration kSaveGrace = std::chrono::seconds(30);  // to save when the experiment ends early
 
-NodeResources node_resources(const AgentHello& hello) {
-  NodeResources node;
-  node.cpu_units = hello.cpu_units;
-  node.memory_bytes = hello.memory_bytes;
-  for (const GpuInfo& gpu : hello.gpus) {
-    node.gpus.push_back({gpu.device, gpu.name, gpu.memory_bytes});
-  }
-  return node;
-}
-
 }  // namespace
 
 Controller::Controller(ControllerSetup setup)
@@ -142,7 +132,7 @@ void Controller::on_agent(AgentNumber agent, const AgentHello& hello) {
   }
   agents_[agent].hello = hello;
   tell(NodeJoined{agent, hello});
-  placer_.add_node(agent, node_resources(hello));
+  placer_.add_node(agent, resources_of(hello));
   notice(fmt::format("node {} offers {:g} CPUs, {} GPUs and {:.1f} GiB of memory", hello.hostname,
                      static_cast<double>(hello.cpu_units) / kUnit, hello.gpus.size(),
                      static_cast<double>(hello.memory_bytes) / 0x1p30));
@@ -189,7 +179,7 @@ void Controller::on_agent(AgentNumber number, const ZygoteReady& ready) {
                          info->name));
     }
   }
-  agent->second.ready = true;
+  if (!std::exchange(agent->second.ready, true)) placer_.open_node(number);
   fill();
 }
 

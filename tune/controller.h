@@ -45,6 +45,7 @@ enum class Phase : std::uint8_t {
   kFinished,      // every trial is over
   kInterrupted,   // nothing runs; the journal can be resumed
   kFailed,        // cannot go on: see failure()
+  kLast = kFailed,
 };
 
 class Controller {
@@ -58,6 +59,11 @@ class Controller {
 
   // When handle(DeadlineReached) is due, in experiment time.
   std::optional<ExperimentTime> next_deadline() const;
+
+  // The whole state, MessagePack. A controller of the same setup that restores it goes on as the one
+  // that saved it would. Throws Error (kProtocol) when it is not of this version or setup.
+  std::string save() const;
+  void restore(std::string_view state);
 
   Phase phase() const { return phase_; }
   bool is_over() const;                                  // nothing more will happen by itself
@@ -75,7 +81,9 @@ class Controller {
  private:
   struct Agent {
     AgentHello hello;
-    bool ready = false;  // its zygote has loaded the trainable
+    bool ready = false;  // its zygote has loaded the trainable: the placer knows the node
+    template <class Self, class F>
+    static void fields(Self& s, F& f) { f(s.hello, s.ready); }
   };
 
   void on(const DriverStarted& event);
@@ -103,16 +111,21 @@ class Controller {
   void release(Trial& trial);
   void supersede(Trial& trial, std::uint64_t iteration);
   void set_status(Trial& trial, TrialStatus status);
+  std::set<TrialNumber>* group_of(const Trial& trial);
 
   // Who goes next (controller_launch.cc)
   void fill();
   bool create_trial();
   std::optional<TrialNumber> choose_next();
   void launch(Trial& trial, Placement placement);
+  bool all_agents_are_ready() const;
   void settle();
   void end_leftovers();
   void stop_running(StopKind kind, Duration grace, Phase phase);
   void fail_experiment(std::string why);
+
+  void restore_agents(PackReader& in);
+  void restore_trials(PackReader& in);
 
   void send(AgentNumber agent, Command command);
   void tell(const Record& record) { (*sink_)(record); }
@@ -127,7 +140,7 @@ class Controller {
   std::unique_ptr<TrialScheduler> scheduler_;
   std::unique_ptr<Searcher> searcher_;
 
-  // State
+  // State, saved by save() but for what follows from the rest
   Phase phase_ = Phase::kRunning;
   std::string failure_;
   ExperimentTime now_{};

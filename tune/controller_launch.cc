@@ -14,13 +14,13 @@ namespace tune {
 void Controller::fill() {
   while (phase_ == Phase::kRunning) {
     if (waiting_.empty()) create_trial();
-    const bool ready = !agents_.empty() && agents_.begin()->second.ready;
     const bool full = max_concurrent_trials_ > 0 && running_.size() >= max_concurrent_trials_;
-    if (!ready || full || (waiting_.empty() && paused_.empty())) break;
+    if (full || (waiting_.empty() && paused_.empty())) break;
     std::optional<Placement> placement = placer_.place(request_);
     if (!placement) {
+      if (!running_.empty() || agents_.empty() || !all_agents_are_ready()) break;
       const std::string never = placer_.why_never(request_);
-      if (running_.empty() && !never.empty()) fail_experiment("placing a trial: it " + never);
+      if (!never.empty()) fail_experiment("placing a trial: it " + never);
       break;
     }
     const std::optional<TrialNumber> next = choose_next();
@@ -31,6 +31,11 @@ void Controller::fill() {
     launch(trials_[next->value], std::move(*placement));
   }
   settle();
+}
+
+bool Controller::all_agents_are_ready() const {
+  return std::all_of(agents_.begin(), agents_.end(),
+                     [](const auto& agent) { return agent.second.ready; });
 }
 
 bool Controller::create_trial() {
@@ -58,22 +63,9 @@ bool Controller::create_trial() {
 }
 
 std::optional<TrialNumber> Controller::choose_next() {
-  std::vector<Candidate> candidates;
-  candidates.reserve(waiting_.size() + paused_.size());
-  for (TrialNumber number : waiting_) candidates.push_back({number, false});
-  if (!paused_.empty()) {
-    std::vector<Candidate> paused;
-    for (TrialNumber number : paused_) paused.push_back({number, true});
-    if (scheduler_->resumed_first()) {
-      candidates.insert(candidates.begin(), paused.begin(), paused.end());
-    } else {
-      candidates.insert(candidates.end(), paused.begin(), paused.end());
-      std::sort(candidates.begin(), candidates.end(),
-                [](const Candidate& a, const Candidate& b) { return a.trial < b.trial; });
-    }
-  }
+  const Candidates candidates(waiting_, paused_, scheduler_->resumed_first());
   const std::optional<TrialNumber> chosen = scheduler_->choose(candidates);
-  if (chosen && !waiting_.contains(*chosen) && !paused_.contains(*chosen)) return std::nullopt;
+  if (chosen && !candidates.contains(*chosen)) return std::nullopt;
   // A scheduler that wants nobody while nothing runs would wait for ever.
   if (!chosen && running_.empty() && !waiting_.empty()) return *waiting_.begin();
   return chosen;
@@ -126,8 +118,7 @@ void Controller::settle() {
   if (phase_ == Phase::kRunning) {
     if (waiting_.empty()) create_trial();
     if (!waiting_.empty()) return;
-    const bool can_launch = !agents_.empty() && agents_.begin()->second.ready;
-    if (!paused_.empty() && !can_launch) return;
+    if (!paused_.empty() && (agents_.empty() || !all_agents_are_ready())) return;
   }
   end_leftovers();
   phase_ = Phase::kFinished;

@@ -19,26 +19,27 @@ Trial* Controller::current(AgentNumber agent, TrialNumber number, AttemptNumber 
   return live ? &trial : nullptr;
 }
 
+std::set<TrialNumber>* Controller::group_of(const Trial& trial) {
+  switch (trial.status) {
+    case TrialStatus::kPending:
+      return &waiting_;
+    case TrialStatus::kRunning:
+      return &running_;
+    case TrialStatus::kPaused:
+      return trial.paused_by_scheduler ? &paused_ : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
 void Controller::set_status(Trial& trial, TrialStatus status) {
   TUNE_CHECK(transition_is_legal(trial.status, status));
-  const auto group = [this](const Trial& of) -> std::set<TrialNumber>* {
-    switch (of.status) {
-      case TrialStatus::kPending:
-        return &waiting_;
-      case TrialStatus::kRunning:
-        return &running_;
-      case TrialStatus::kPaused:
-        return of.paused_by_scheduler ? &paused_ : nullptr;
-      default:
-        return nullptr;
-    }
-  };
-  if (auto* from = group(trial)) from->erase(trial.number);
+  if (auto* from = group_of(trial)) from->erase(trial.number);
   --counts_[static_cast<std::size_t>(trial.status)];
   trial.status = status;
   if (status != TrialStatus::kPaused) trial.paused_by_scheduler = false;
   ++counts_[static_cast<std::size_t>(status)];
-  if (auto* to = group(trial)) to->insert(trial.number);
+  if (auto* to = group_of(trial)) to->insert(trial.number);
   tell(TrialChanged{trial});
 }
 

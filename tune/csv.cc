@@ -28,4 +28,16 @@ bool next_csv_row(std::string_view& text, std::vector<std::string>& row) {
   return true;
 }
 
+std::size_t offset_after_rows(std::string_view text, std::uint64_t rows, Quotes quotes) {
+  std::size_t end = 0;
+  bool is_quoted = false;
+  for (std::size_t at = 0; at < text.size() && rows > 0; ++at) {
+    if (text[at] == '"' && quotes == Quotes::kQuote) is_quoted = !is_quoted;
+    if (text[at] != '\n' || is_quoted) continue;
+    --rows;
+    end = at + 1;
+  }
+  return end;
+}
+
 }  // namespace tune

@@ -1,6 +1,8 @@
 // Reading CSV (RFC 4180): quoted cells may hold commas, line breaks and doubled quotes. Pure.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,5 +11,10 @@ namespace tune {
 
 // Takes the next row off the front of `text`; false when nothing is left. Accepts \n and \r\n.
 bool next_csv_row(std::string_view& text, std::vector<std::string>& row);
+
+enum class Quotes { kQuote, kAreText };
+// Where the first `rows` rows of `text` end (all of them when there are fewer), each with its \n; line
+// breaks between quotes end none when quotes quote.
+std::size_t offset_after_rows(std::string_view text, std::uint64_t rows, Quotes quotes);
 
 }  // namespace tune

@@ -5,12 +5,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 
 #include <fmt/format.h>
 
+#include "core/agent/checkpoint_files.h"
 #include "core/error.h"
 #include "core/platform/files.h"
 #include "core/platform/node.h"
@@ -18,12 +21,11 @@
 #include "core/platform/system_clock.h"
 #include "core/platform/transport.h"
 #include "tune/console_reporter.h"
-#include "tune/controller.h"
 #include "tune/driver_processes.h"
 #include "tune/experiment.h"
 #include "tune/experiment_folder.h"
 #include "tune/file_logger.h"
-#include "tune/journal.h"
+#include "tune/journaled_controller.h"
 #include "tune/key_watch.h"
 #include "tune/quiet_reporter.h"
 #include "tune/results_csv.h"
@@ -36,16 +38,18 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-constexpr milliseconds kStatusEvery{100};   // when something changed
+constexpr milliseconds kStatusEvery{100};  // when something changed
 constexpr milliseconds kStatusAnyway{1000};
-constexpr milliseconds kFlushEvery{200};    // heartbeats and resends of the transport
+constexpr milliseconds kFlushEvery{200};  // heartbeats and resends of the transport
 constexpr seconds kAgentEnd{30};
+constexpr seconds kAgentSilence{20};  // it sends a heartbeat every second
+constexpr AgentNumber kLocalAgent{0};
 
 // Refuses what could never run here, before anything is written or started.
 NodeResources checked_node(const ExperimentSpec& spec) {
   const NodeResources node = discover_node({spec.options.cpus, spec.options.gpus});
   Placer placer;
-  placer.add_node(AgentNumber{0}, node);
+  placer.add_node(kLocalAgent, node);
   if (const std::string never = placer.why_never(spec.request); !never.empty()) {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("resources_per_trial: a trial {}: ask for less, or say what the node "
@@ -74,10 +78,12 @@ class Driver {
   void commit(std::vector<Event> events);
   void note(const Record& record);
   void check_agent();
+  void check_store();
   void show(bool final);
   void close(RunState state);
   void give_up();
 
+  const Controller& controller() const { return experiment_->controller(); }
   nanoseconds mono() const { return clock_.monotonic(); }
   ExperimentTime now() const { return time_base_ + (mono() - started_); }
 
@@ -93,12 +99,11 @@ class Driver {
   std::unique_ptr<SignalWatch> signals_;
   std::unique_ptr<RedisServer> server_;
   std::unique_ptr<RedisStore> store_;
-  std::optional<Journal> journal_;
+  FileLogger logger_;
+  std::optional<JournaledController> experiment_;
   std::unique_ptr<DriverEndpoint> endpoint_;
 
-  Controller controller_;
-  FileLogger logger_;
-  KeyWatch key_watch_;
+  std::optional<KeyWatch> key_watch_;
   std::shared_ptr<ProgressReporter> reporter_;
   RunRecord record_;
 
@@ -127,13 +132,12 @@ Driver::Driver(RunRequest request, NodeResources node, ExperimentFolder folder)
     : request_(std::move(request)),
       node_(std::move(node)),
       folder_(std::move(folder)),
-      controller_(controller_setup(spec_, folder_.absolute())),
       logger_(folder_.absolute(), spec_),
-      key_watch_(expected_keys(spec_, controller_.objective())),
       reporter_(make_reporter(spec_)),
       begun_(!request_.resume.empty()) {}
 
-// ---- Start ----------------------------------------------------------------------------------------
+// ---- Start
+// ----------------------------------------------------------------------------------------
 
 void Driver::start() {
   AgentProcess::Options agent;
@@ -149,12 +153,13 @@ void Driver::start() {
 
   signals_ = std::make_unique<SignalWatch>(std::vector<int>{SIGINT, SIGTERM, SIGHUP});
   open_store();
-  journal_.emplace(*store_);
+  experiment_.emplace(*store_, controller_setup(spec_, folder_.absolute()), &logger_);
+  key_watch_.emplace(expected_keys(spec_, controller().objective()));
   replay();
-  endpoint_ = std::make_unique<DriverEndpoint>(agent.driver_address, journal_->next_epoch());
+  const std::uint64_t epoch = experiment_->next_epoch();
+  endpoint_ = std::make_unique<DriverEndpoint>(agent.driver_address, epoch);
   started_ = mono();
-  const DriverStarted event =
-      driver_started(spec_, journal_->next_epoch(), request_.retry_errored);
+  const DriverStarted event = driver_started(spec_, epoch, request_.retry_errored);
   folder_.write_spec(spec_);
   folder_.write_record(record_);
   commit({event});
@@ -181,20 +186,23 @@ void Driver::open_store() {
 }
 
 void Driver::replay() {
-  journal_->replay([this](const Turn& turn) {
-    for (const Event& event : turn.events) {
-      controller_.handle(turn.now, event,
-                         [&](const Record& record) { logger_.record(record, turn.wall); });
-    }
-    logger_.flush();
-    time_base_ = turn.now;
-  });
-  if (journal_->is_empty() && !request_.resume.empty()) {
+  std::set<TrialNumber> unsettled;  // trials whose folder may hold checkpoints without a record
+  for (const RemoveCheckpoint& removal : experiment_->replay()) unsettled.insert(removal.trial);
+  for (const Trial& trial : controller().trials()) {
+    if (trial.status == TrialStatus::kRunning) unsettled.insert(trial.number);
+  }
+  for (TrialNumber number : unsettled) {
+    remove_unrecorded(logger_.trial_directory(number),
+                      controller().trials()[number.value].checkpoints);
+  }
+  time_base_ = experiment_->now();
+  if (experiment_->is_new() && !request_.resume.empty()) {
     reporter_->notice("the journal is empty: the experiment begins anew");
   }
 }
 
-// ---- Loop -----------------------------------------------------------------------------------------
+// ---- Loop
+// -----------------------------------------------------------------------------------------
 
 RunOutcome Driver::run() {
   try {
@@ -209,23 +217,23 @@ RunOutcome Driver::run() {
     give_up();
     throw;
   }
-  if (controller_.phase() == Phase::kFailed) {
-    const std::string why = controller_.failure();
+  if (controller().phase() == Phase::kFailed) {
+    const std::string why = controller().failure();
     give_up();
     throw Error(ErrorCode::kBadInput, why);
   }
-  const bool finished = controller_.phase() == Phase::kFinished;
+  const bool finished = controller().phase() == Phase::kFinished;
   close(finished ? RunState::kFinished : RunState::kInterrupted);
   RunOutcome outcome;
   outcome.directory = folder_.path();
-  outcome.errored = controller_.counts()[static_cast<std::size_t>(TrialStatus::kError)];
+  outcome.errored = controller().counts()[static_cast<std::size_t>(TrialStatus::kError)];
   if (!finished) outcome.signal = signal_;
   return outcome;
 }
 
 void Driver::loop() {
   show(false);
-  while (!controller_.is_over()) {
+  while (!controller().is_over()) {
     wait_for_input();
     std::vector<Event> events = collect();
     if (signal_ != 0 && signals_ == nullptr) return;  // a second signal: at once
@@ -242,13 +250,15 @@ void Driver::loop() {
 void Driver::wait_for_input() {
   nanoseconds limit = kFlushEvery;
   if (changed_) limit = std::min<nanoseconds>(limit, kStatusEvery);
-  if (const auto deadline = controller_.next_deadline()) limit = std::min(limit, *deadline - now());
+  if (const auto deadline = controller().next_deadline())
+    limit = std::min(limit, *deadline - now());
   const std::int64_t wait = std::max<std::int64_t>(0, limit.count());
   pollfd watched[] = {{endpoint_->descriptor(), POLLIN, 0},
                       {signals_->descriptor(), POLLIN, 0},
-                      {agent_process_->exit_descriptor(), POLLIN, 0}};
+                      {agent_process_->exit_descriptor(), POLLIN, 0},
+                      {server_ ? server_->exit_descriptor() : -1, POLLIN, 0}};
   const timespec timeout{wait / 1'000'000'000, wait % 1'000'000'000};
-  ppoll(watched, 3, &timeout, nullptr);
+  ppoll(watched, std::size(watched), &timeout, nullptr);
 }
 
 std::vector<Event> Driver::collect() {
@@ -269,46 +279,58 @@ std::vector<Event> Driver::collect() {
                                   signal_name(signal)));
     events.emplace_back(InterruptRequested{signal});
   }
-  const auto deadline = controller_.next_deadline();
+  const auto deadline = controller().next_deadline();
   if (deadline && now() >= *deadline) events.emplace_back(DeadlineReached{});
+  check_store();
   if (events.empty()) check_agent();
   return events;
 }
 
 void Driver::check_agent() {
-  const std::string ended = agent_process_->wait(milliseconds(0));
-  if (ended.empty()) return;
+  std::string how = agent_process_->wait(milliseconds(0));
+  if (how.empty() && endpoint_->agents() > 0) {
+    const nanoseconds silence = last_flushed_ - endpoint_->last_heard(kLocalAgent);
+    if (silence > kAgentSilence) {
+      kill(agent_process_->pid(), SIGKILL);  // its workers end with it
+      how = fmt::format("pid {} has said nothing for {:.0f} s", agent_process_->pid(),
+                        std::chrono::duration<double>(silence).count());
+    }
+  }
+  if (how.empty()) return;
   throw Error(ErrorCode::kProcess,
-              fmt::format("running trials: the agent of this node is gone ({}), see {}", ended,
+              fmt::format("running trials: the agent of this node is gone ({}), see {}", how,
                           (folder_.path() / "zygote.log").string()));
+}
+
+// A store that is there but does not answer is noticed by the next append.
+void Driver::check_store() {
+  if (!server_) return;
+  pollfd watched{server_->exit_descriptor(), POLLIN, 0};
+  if (poll(&watched, 1, 0) != 1) return;
+  throw Error(ErrorCode::kStore,
+              fmt::format("writing the journal: the store, redis-server with pid {}, has ended; "
+                          "its last words are in {}",
+                          server_->pid(), (folder_.path() / "store" / "redis.log").string()));
 }
 
 // One turn: in the journal first, then its effects.
 void Driver::commit(std::vector<Event> events) {
-  Turn turn{now(), clock_.wall(), std::move(events)};
-  journal_->append(turn);
+  const Turn turn{now(), clock_.wall(), std::move(events)};
+  const Effects effects = experiment_->commit(turn, [this](const Record& record) { note(record); });
   endpoint_->acknowledge();
-  std::vector<RemoveCheckpoint> removals;
-  for (const Event& event : turn.events) {
-    Effects effects = controller_.handle(turn.now, event, [&](const Record& record) {
-      logger_.record(record, turn.wall);
-      note(record);
-    });
-    for (const auto& [agent, command] : effects.commands) endpoint_->send(agent, command);
-    removals.insert(removals.end(), effects.removals.begin(), effects.removals.end());
-  }
+  for (const auto& [agent, command] : effects.commands) endpoint_->send(agent, command);
   endpoint_->flush(mono());
   logger_.flush();
-  if (!begun_ && controller_.counts()[static_cast<std::size_t>(TrialStatus::kRunning)] > 0) {
+  if (!begun_ && controller().counts()[static_cast<std::size_t>(TrialStatus::kRunning)] > 0) {
     begun_ = true;
     folder_.link_latest();
   }
-  for (const RemoveCheckpoint& removal : removals) {
-    std::error_code ignored;  // one that stays is removed when its trial ends or is resumed
-    std::filesystem::remove_all(logger_.trial_directory(removal.trial) /
-                                    checkpoint_name(removal.iteration),
-                                ignored);
+  for (const RemoveCheckpoint& removal : effects.removals) {
+    std::error_code ignored;
+    std::filesystem::remove_all(
+        logger_.trial_directory(removal.trial) / checkpoint_name(removal.iteration), ignored);
   }
+  if (experiment_->snapshot_is_due()) experiment_->take_snapshot();
   changed_ = true;
 }
 
@@ -319,34 +341,26 @@ void Driver::note(const Record& record) {
     const std::string id = trial_id(experiment_id_of(spec_), failed->trial.number);
     reporter_->failure(failed->trial, id, folder_.path() / id / "error.txt", failed->retried);
   }
-  if (const std::string warning = key_watch_.record(record); !warning.empty()) {
+  if (const std::string warning = key_watch_->record(record); !warning.empty()) {
     reporter_->notice(warning);
   }
 }
 
 void Driver::show(bool final) {
-  const Placer& placer = controller_.placer();
-  ExperimentStatus status{.spec = spec_, .trials = controller_.trials()};
-  status.total_trials = controller_.total_trials();
-  status.counts = controller_.counts();
-  status.best = controller_.best_trial();
+  ExperimentStatus status = experiment_status(spec_, controller());
   status.running_for = now();
   status.wall = clock_.wall();
-  status.cpu_units_used = placer.cpu_units_used();
-  status.cpu_units_total = placer.cpu_units_total();
-  status.gpu_units_used = placer.gpu_units_used();
-  status.gpu_units_total = placer.gpu_units_total();
   const MemoryUse memory = memory_use();
   status.memory_used_bytes = memory.used_bytes;
   status.memory_total_bytes = memory.total_bytes;
-  status.scheduler_lines = controller_.scheduler_lines();
   status.directory = folder_.path();
   reporter_->status(status, final);
   last_shown_ = mono();
   changed_ = false;
 }
 
-// ---- End ------------------------------------------------------------------------------------------
+// ---- End
+// ------------------------------------------------------------------------------------------
 
 void Driver::close(RunState state) {
   // An agent that was not heard of yet, or after a second signal, just ends with the pipe.
@@ -358,7 +372,7 @@ void Driver::close(RunState state) {
     agent_process_->wait(kAgentEnd);
   }
   agent_process_->end_now();
-  write_results_csv(folder_.absolute() / "results.csv", spec_, controller_.trials());
+  write_results_csv(folder_.absolute() / "results.csv", spec_, controller().trials());
   record_.state = state;
   folder_.write_record(record_);
   show(true);
@@ -379,10 +393,10 @@ void Driver::give_up() {
       std::filesystem::remove_all(folder_.absolute(), ignored);
       return;
     }
-    if (!journal_) return;
+    if (!experiment_) return;
     record_.state = RunState::kInterrupted;
     folder_.write_record(record_);
-    write_results_csv(folder_.absolute() / "results.csv", spec_, controller_.trials());
+    write_results_csv(folder_.absolute() / "results.csv", spec_, controller().trials());
   } catch (const Error& error) {
     reporter_->notice(fmt::format("while ending: {}", error.what()));
   }

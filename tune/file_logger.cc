@@ -81,10 +81,7 @@ void FileLogger::record(const Record& record, WallTime wall) {
 void FileLogger::flush() {
   for (TrialNumber number : dirty_) {
     const auto open = open_.find(number.value);
-    if (open == open_.end()) continue;
-    open->second->dirty = false;
-    open->second->files.flush();
-    use(*open->second);
+    if (open != open_.end()) flush(number, *open->second);
   }
   dirty_.clear();
   for (TrialNumber number : ended_) {
@@ -94,6 +91,37 @@ void FileLogger::flush() {
     open_.erase(open);
   }
   ended_.clear();
+}
+
+void FileLogger::flush(TrialNumber number, Open& open) {
+  open.dirty = false;
+  open.files.flush();
+  use(open);
+  kept(number).lengths = open.files.lengths();
+  kept(number).may_hold_more = false;
+}
+
+std::string FileLogger::save() {
+  flush();
+  flush_file_system(directory_);
+  PackWriter out;
+  out.map(hostnames_.size());
+  for (const auto& [agent, hostname] : hostnames_) encode(out, agent), out.text(hostname);
+  encode(out, kept_);
+  return out.take();
+}
+
+void FileLogger::restore(std::string_view state) {
+  PackReader in(state);
+  hostnames_.clear();
+  for (std::size_t left = in.map(); left > 0; --left) {
+    AgentNumber agent;
+    decode(in, agent);
+    decode(in, hostnames_[agent]);
+  }
+  decode(in, kept_);
+  in.expect_end();
+  for (Kept& trial : kept_) trial.may_hold_more = trial.error_may_hold_more = true;
 }
 
 // Keeps the descriptors of those that were written last.
@@ -111,21 +139,19 @@ void FileLogger::use(Open& trial) {
 
 // ---- Records -----------------------------------------------------------------------------------
 
-// A folder that is there already is of an earlier driver: its results are written anew.
+// A folder that is there already is of an earlier driver: what is in its files will be told again.
 void FileLogger::on(const TrialAdded& added, WallTime) {
   const fs::path directory = trial_directory(added.trial.number);
-  if (mkdir(directory.c_str(), 0777) != 0) {
-    if (errno != EEXIST) throw file_error("making the folder", directory, errno);
-    for (const char* file : {"result.json", "progress.csv"}) {
-      if (unlink((directory / file).c_str()) != 0 && errno != ENOENT) {
-        throw file_error("removing", directory / file, errno);
-      }
-    }
-  }
+  const bool is_new = mkdir(directory.c_str(), 0777) == 0;
+  if (!is_new && errno != EEXIST) throw file_error("making the folder", directory, errno);
   std::string config;
   PackReader in(added.trial.config.bytes);
   append_packed_json(config, in);
-  AppendFile(directory / "params.json", true).write(config + "\n");
+  config += '\n';
+  const fs::path params = directory / "params.json";
+  if (is_new || !file_holds(params, config)) AppendFile(params, true).write(config);
+  kept(added.trial.number) = {{}, 0, !is_new, !is_new};
+  if (!is_new) mark_dirty(added.trial.number, open(added.trial));
 }
 
 void FileLogger::on(const ResultRecorded& recorded, WallTime wall) {
@@ -138,12 +164,13 @@ void FileLogger::on(const ResultRecorded& recorded, WallTime wall) {
   }
   add_fields(recorded, trial, wall);
   trial.files.append(text_);
-  if (!trial.dirty) dirty_.push_back(recorded.trial.number);
-  trial.dirty = true;
+  mark_dirty(recorded.trial.number, trial);
 }
 
 void FileLogger::on(const ResultsCut& cut, WallTime) {
-  open(cut.trial).files.cut(cut.iteration);
+  Open& trial = open(cut.trial);
+  trial.files.cut(cut.iteration);
+  mark_dirty(cut.trial.number, trial);
 }
 
 void FileLogger::on(const TrialChanged& changed, WallTime) {
@@ -152,9 +179,12 @@ void FileLogger::on(const TrialChanged& changed, WallTime) {
 }
 
 void FileLogger::on(const AttemptFailed& failed, WallTime wall) {
-  const bool first = has_error_.insert(failed.trial.number.value).second;
-  AppendFile(trial_directory(failed.trial.number) / "error.txt", first)
-      .write(failure_text(failed, local_date(unix_second(wall))));
+  const std::string text = failure_text(failed, local_date(unix_second(wall)));
+  const fs::path file = trial_directory(failed.trial.number) / "error.txt";
+  Kept& trial = kept(failed.trial.number);
+  if (std::exchange(trial.error_may_hold_more, false)) cut_file(file, trial.error_bytes);
+  AppendFile(file, false).write(text);
+  trial.error_bytes += text.size();
 }
 
 void FileLogger::on(const NodeJoined& joined, WallTime) {
@@ -166,11 +196,23 @@ void FileLogger::on(const NodeJoined& joined, WallTime) {
 FileLogger::Open& FileLogger::open(const Trial& trial) {
   std::unique_ptr<Open>& found = open_[trial.number.value];
   if (!found) {
-    found = std::make_unique<Open>(trial_directory(trial.number));
+    const Kept& known = kept(trial.number);
+    found = std::make_unique<Open>(
+        TrialFiles(trial_directory(trial.number), known.lengths, known.may_hold_more));
     found->id = trial_id(experiment_, trial.number);
     found->tag = tag_of(trial);
   }
   return *found;
+}
+
+FileLogger::Kept& FileLogger::kept(TrialNumber trial) {
+  if (trial.value >= kept_.size()) kept_.resize(trial.value + 1);
+  return kept_[trial.value];
+}
+
+void FileLogger::mark_dirty(TrialNumber number, Open& open) {
+  if (!open.dirty) dirty_.push_back(number);
+  open.dirty = true;
 }
 
 void FileLogger::add_fields(const ResultRecorded& recorded, const Open& trial, WallTime wall) {

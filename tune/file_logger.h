@@ -1,6 +1,7 @@
 // FileLogger: one folder a trial with params.json, result.json, progress.csv and error.txt. The
-// journal is the truth: told it again from its beginning, the logger writes the same bytes again
-// (but for the zone that `date` is told in). stdout, stderr and checkpoints belong to others.
+// journal is the truth: told it again, from its beginning or from what save() knew, the logger makes
+// the same bytes of the files again (but for the zone that `date` is told in). Nothing is written
+// before flush(). stdout, stderr and checkpoints belong to others.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,6 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -29,12 +29,23 @@ class FileLogger : public Logger {
 
   void record(const Record& record, WallTime wall) override;
   void flush() override;
+  std::string save() override;
+  void restore(std::string_view state) override;
 
   std::filesystem::path trial_directory(TrialNumber trial) const;
 
  private:
+  // What is known of a trial's files, also when it is not open.
+  struct Kept {
+    FileLengths lengths;
+    std::uint64_t error_bytes = 0;      // of error.txt
+    bool may_hold_more = false;         // of an earlier driver: result.json and progress.csv,
+    bool error_may_hold_more = false;   // error.txt
+    template <class Self, class F>
+    static void fields(Self& s, F& f) { f(s.lengths, s.error_bytes); }
+  };
   struct Open {  // a trial with results of late
-    explicit Open(std::filesystem::path directory) : files(std::move(directory)) {}
+    explicit Open(TrialFiles files) : files(std::move(files)) {}
     TrialFiles files;
     std::string id;
     std::string tag;
@@ -51,6 +62,9 @@ class FileLogger : public Logger {
   void on(const Notice&, WallTime) {}
 
   Open& open(const Trial& trial);
+  Kept& kept(TrialNumber trial);
+  void flush(TrialNumber number, Open& open);
+  void mark_dirty(TrialNumber number, Open& open);
   void use(Open& trial);
   void add_fields(const ResultRecorded& recorded, const Open& trial, WallTime wall);
   const std::string& date(std::int64_t second);
@@ -65,7 +79,7 @@ class FileLogger : public Logger {
   std::list<Open*> used_;                        // those with descriptors, the last used first
   std::vector<TrialNumber> dirty_;               // with results to write
   std::vector<TrialNumber> ended_;               // no longer running: to be closed
-  std::unordered_set<std::uint32_t> has_error_;  // trials whose error.txt was begun
+  std::vector<Kept> kept_;                       // by trial
 
   ResultText text_;
   std::int64_t date_second_ = -1;

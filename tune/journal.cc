@@ -1,5 +1,8 @@
 #include "tune/journal.h"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "core/wire.h"
@@ -9,37 +12,113 @@ namespace tune {
 namespace {
 
 constexpr std::size_t kReadBatch = 512;  // entries fetched at a time
+constexpr const char* kSnapshotName = "snapshot";
+
+[[noreturn]] void throw_unreadable(const std::string& what, const std::string& cause) {
+  throw Error(
+      ErrorCode::kProtocol,
+      fmt::format("reading {}: {}: it is damaged, or was written by another version of tune", what,
+                  cause));
+}
+
+std::string packed(const Snapshot& snapshot) {
+  PackWriter out;
+  out.array(5);
+  encode(out, snapshot.through.epoch);
+  encode(out, snapshot.through.sequence);
+  encode(out, snapshot.now);
+  out.binary(snapshot.controller);
+  out.binary(snapshot.logger);
+  return out.take();
+}
+
+Snapshot unpacked(std::string_view bytes) try {
+  PackReader in(bytes);
+  if (const std::size_t size = in.array(); size != 5) detail::bad_message("snapshot", size, 5);
+  Snapshot snapshot;
+  decode(in, snapshot.through.epoch);
+  decode(in, snapshot.through.sequence);
+  decode(in, snapshot.now);
+  snapshot.controller = in.binary();
+  snapshot.logger = in.binary();
+  in.expect_end();
+  return snapshot;
+} catch (const Error& error) {
+  throw_unreadable("the journal's snapshot", error.what());
+}
+
+// An epoch begins with sequence 0; nothing else is ever left out.
+bool follows(EntryId entry, EntryId last) {
+  if (entry.epoch == last.epoch) return entry.sequence == last.sequence + 1;
+  return entry.epoch == last.epoch + 1 && entry.sequence == 0;
+}
 
 }  // namespace
 
-void Journal::replay(const std::function<void(const Turn&)>& visit) {
+void Journal::replay(const Visitor& visitor) {
   TUNE_CHECK(!begun_);
+  if (last_ == EntryId{}) read_snapshot(visitor);
   while (true) {
     const std::vector<Entry> batch = store_.read(last_, kReadBatch);
+    // Another driver took a snapshot since the last call, and trimmed what was not read here yet.
+    if (!batch.empty() && !follows(batch.front().id, last_)) read_snapshot(visitor);
     for (const Entry& entry : batch) {
-      Turn turn;
-      try {
-        PackReader in(entry.payload);
-        decode(in, turn);
-        in.expect_end();
-      } catch (const Error& error) {
-        throw Error(ErrorCode::kProtocol,
-                    fmt::format("reading journal entry {}: {}: it is damaged, or was written by "
-                                "another version of tune",
-                                to_string(entry.id), error.what()));
-      }
-      visit(turn);
-      last_ = entry.id;
+      if (entry.id > last_) visit(entry, visitor);
     }
     if (batch.size() < kReadBatch) return;
   }
 }
 
+void Journal::read_snapshot(const Visitor& visitor) {
+  const std::optional<std::string> stored = store_.get(kSnapshotName);
+  if (!stored) return;
+  const Snapshot snapshot = unpacked(*stored);
+  if (snapshot.through <= last_) return;
+  visitor.snapshot(snapshot);
+  last_ = snapshot.through;
+  snapshot_bytes_ = stored->size();
+  bytes_since_snapshot_ = 0;
+}
+
+void Journal::visit(const Entry& entry, const Visitor& visitor) {
+  const std::string what = fmt::format("journal entry {}", to_string(entry.id));
+  if (!follows(entry.id, last_)) {
+    throw_unreadable(what,
+                     fmt::format("the entries between {} and it are missing", to_string(last_)));
+  }
+  Turn turn;
+  try {
+    PackReader in(entry.payload);
+    decode(in, turn);
+    in.expect_end();
+  } catch (const Error& error) {
+    throw_unreadable(what, error.what());
+  }
+  visitor.turn(turn);
+  last_ = entry.id;
+  bytes_since_snapshot_ += entry.payload.size();
+}
+
 void Journal::append(const Turn& turn) {
   const EntryId id = begun_ ? EntryId{last_.epoch, last_.sequence + 1} : EntryId{next_epoch(), 0};
-  store_.append(id, encoded(turn));
+  const std::string payload = encoded(turn);
+  store_.append(id, payload);
   last_ = id;
   begun_ = true;
+  bytes_since_snapshot_ += payload.size();
+}
+
+bool Journal::snapshot_is_due() const {
+  return bytes_since_snapshot_ > std::max(kSnapshotAfterBytes, snapshot_bytes_);
+}
+
+void Journal::take(Snapshot snapshot) {
+  TUNE_CHECK(begun_);
+  snapshot.through = last_;
+  const std::string bytes = packed(snapshot);
+  if (bytes.size() <= kMaxSnapshotBytes) store_.put_and_trim(kSnapshotName, bytes, last_);
+  snapshot_bytes_ = bytes.size();
+  bytes_since_snapshot_ = 0;
 }
 
 }  // namespace tune

@@ -1,35 +1,66 @@
-// Journal: the ordered turns of an experiment in its store. Each turn is appended before its effects;
-// state is what Controller makes of all turns.
+// Journal: the ordered turns of an experiment in its store, and the snapshot that stands for those
+// that were trimmed. Each turn is appended before its effects; state is what Controller makes of
+// the snapshot and all turns after it.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 
 #include "core/store.h"
 #include "tune/events.h"
 
 namespace tune {
 
+// What an experiment was after the entry `through`.
+struct Snapshot {
+  EntryId through;
+  ExperimentTime now{};
+  std::string controller;  // Controller::save()
+  std::string logger;      // Logger::save()
+};
+
 class Journal {
  public:
   explicit Journal(Store& store) : store_(store) {}
 
-  // Hands every stored turn, oldest first, to `visit`; called again, only those
-  // appended since by somebody else. Throws Error (kProtocol)
-  // naming the entry that cannot be read.
-  void replay(const std::function<void(const Turn&)>& visit);
+  struct Visitor {
+    std::function<void(const Snapshot&)> snapshot;
+    std::function<void(const Turn&)> turn;
+  };
+  // Hands over the snapshot, when there is one that is newer than what was seen, and every turn
+  // after it, oldest first; called again, only what somebody else appended since. Throws Error
+  // (kProtocol) naming the entry that cannot be read or is missing.
+  void replay(const Visitor& visitor);
   bool is_empty() const { return last_.epoch == 0; }
   // The epoch this driver takes: one above the last one seen by replay.
   std::uint64_t next_epoch() const { return last_.epoch + 1; }
 
-  // Appends durably; the first call takes the epoch. Throws SupersededError when a newer driver exists,
-  // Error (kStore) when the store is lost.
+  // Appends durably; the first call takes the epoch. Throws SupersededError when a newer driver
+  // exists, Error (kStore) when the store is lost.
   void append(const Turn& turn);
 
+  // Whether the entries since the last snapshot have grown so much that another one should be
+  // taken: to more than kSnapshotAfterBytes and more than the snapshot itself, so that snapshots at
+  // most double what is written.
+  bool snapshot_is_due() const;
+  // Stores it in place of all entries so far, both or neither; fills `through`. One too large for
+  // the store is not taken: the entries stay. Throws as append does.
+  void take(Snapshot snapshot);
+
+  static constexpr std::size_t kSnapshotAfterBytes = 4u << 20;
+  static constexpr std::size_t kMaxSnapshotBytes = 256u << 20;
+
  private:
+  void read_snapshot(const Visitor& visitor);
+  void visit(const Entry& entry, const Visitor& visitor);
+
   Store& store_;
   EntryId last_;
   bool begun_ = false;
+  std::size_t snapshot_bytes_ = 0;
+  std::size_t bytes_since_snapshot_ = 0;
 };
 
 }  // namespace tune

@@ -59,6 +59,12 @@ void Placer::add_node(AgentNumber agent, const NodeResources& resources) {
   nodes_.emplace(agent, empty_node(resources));
 }
 
+void Placer::open_node(AgentNumber agent) {
+  const auto found = nodes_.find(agent);
+  TUNE_CHECK(found != nodes_.end());
+  found->second.open = true;
+}
+
 void Placer::remove_node(AgentNumber agent) {
   nodes_.erase(agent);
 }
@@ -87,6 +93,7 @@ std::optional<Placement> Placer::place(const ResourceRequest& request) {
   Placement placement;
   std::tuple<std::int64_t, std::int64_t, std::int64_t> best_rest;
   for (auto& [agent, node] : nodes_) {
+    if (!node.open) continue;
     std::optional<Fit> fit = fit_on(node, request);
     if (!fit) continue;
     const auto& gpus = node.free_gpu_units;
@@ -112,6 +119,22 @@ void Placer::take(Node& node, const Placement& placement, const ResourceRequest&
     node.free_gpu_units[gpu] -= share.units;
     TUNE_CHECK(node.free_gpu_units[gpu] >= 0);
   }
+}
+
+bool Placer::reserve(const Placement& placement, const ResourceRequest& request) {
+  const auto found = nodes_.find(placement.agent);
+  if (found == nodes_.end()) return false;
+  const Node& node = found->second;
+  const RankShare share = share_of(request);
+  std::vector<std::int64_t> free = node.free_gpu_units;
+  for (std::uint32_t gpu : placement.gpus) {
+    if (gpu >= free.size() || (free[gpu] -= share.units) < 0) return false;
+  }
+  const bool fits = node.free_cpu_units >= request.cpu_units &&
+                    node.free_memory_bytes >= request.memory_bytes &&
+                    static_cast<std::int64_t>(placement.gpus.size()) == share.gpus * request.ranks;
+  if (fits) take(found->second, placement, request);
+  return fits;
 }
 
 void Placer::release(const Placement& placement, const ResourceRequest& request) {

@@ -20,12 +20,16 @@ namespace tune {
 
 class Placer {
  public:
+  // Nothing is placed on it until it is opened.
   void add_node(AgentNumber agent, const NodeResources& resources);
+  void open_node(AgentNumber agent);
   void remove_node(AgentNumber agent);  // with everything it was promised
 
   // Reserves; nothing when there is no room now.
   std::optional<Placement> place(const ResourceRequest& request);
   void release(const Placement& placement, const ResourceRequest& request);
+  // Promises again what place() gave before; false, and nothing promised, when it has no room there.
+  [[nodiscard]] bool reserve(const Placement& placement, const ResourceRequest& request);
 
   // Why no node could hold the request even when it is empty: "needs 4 GPUs, the largest node has
   // 0". Empty when one could.
@@ -39,6 +43,7 @@ class Placer {
  private:
   struct Node {
     NodeResources total;
+    bool open = false;
     std::int64_t free_cpu_units = 0;
     std::int64_t free_memory_bytes = 0;
     std::vector<std::int64_t> free_gpu_units;  // by GPU

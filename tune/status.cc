@@ -16,7 +16,7 @@
 #include "tune/console_reporter.h"
 #include "tune/experiment.h"
 #include "tune/experiment_folder.h"
-#include "tune/journal.h"
+#include "tune/journaled_controller.h"
 
 namespace tune {
 
@@ -32,36 +32,19 @@ class Follower {
   Follower(const std::filesystem::path& directory, Store& store)
       : directory_(directory),
         spec_(read_spec(directory)),
-        journal_(store),
-        controller_(controller_setup(spec_, std::filesystem::absolute(directory))),
+        experiment_(store, controller_setup(spec_, std::filesystem::absolute(directory)), nullptr),
         reporter_(spec_.options.reporter) {}
 
-  void catch_up() {
-    journal_.replay([this](const Turn& turn) {
-      for (const Event& event : turn.events) {
-        controller_.handle(turn.now, event, [](const Record&) {});
-      }
-      now_ = turn.now;
-    });
-  }
-  bool is_over() const { return controller_.is_over(); }
+  void catch_up() { experiment_.replay(); }
+  bool is_over() const { return experiment_.controller().is_over(); }
 
   void show(bool live, bool final) {
-    ExperimentStatus status{.spec = spec_, .trials = controller_.trials()};
-    status.total_trials = controller_.total_trials();
-    status.counts = controller_.counts();
-    status.best = controller_.best_trial();
-    status.running_for = now_;
+    ExperimentStatus status = experiment_status(spec_, experiment_.controller());
+    status.running_for = experiment_.now();
     status.wall = SystemClock().wall();
-    const Placer& placer = controller_.placer();
-    status.cpu_units_used = placer.cpu_units_used();
-    status.cpu_units_total = placer.cpu_units_total();
-    status.gpu_units_used = placer.gpu_units_used();
-    status.gpu_units_total = placer.gpu_units_total();
     const MemoryUse memory = memory_use();
     status.memory_used_bytes = memory.used_bytes;
     status.memory_total_bytes = memory.total_bytes;
-    status.scheduler_lines = controller_.scheduler_lines();
     status.directory = directory_;
     status.live = live;
     reporter_.status(status, final);
@@ -70,10 +53,8 @@ class Follower {
  private:
   std::filesystem::path directory_;
   ExperimentSpec spec_;
-  Journal journal_;
-  Controller controller_;
+  JournaledController experiment_;
   ConsoleReporter reporter_;
-  ExperimentTime now_{};
 };
 
 RedisStoreOptions reader_options(const RunRecord& record) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include <cerrno>
+#include <set>
 #include <string>
 
 #include "core/ids.h"
@@ -31,6 +32,18 @@ void promote_checkpoint(const fs::path& trial_directory, const CheckpointSaved& 
     }
   }
   flush_path(trial_directory);
+}
+
+void remove_unrecorded(const fs::path& trial_directory,
+                       const std::vector<CheckpointRecord>& records) {
+  std::set<std::string> recorded;
+  for (const CheckpointRecord& record : records) recorded.insert(checkpoint_name(record.iteration));
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(trial_directory, ignored)) {
+    const std::string name = entry.path().filename();
+    const bool is_checkpoint = name.starts_with("checkpoint_") || name.starts_with(".checkpoint_");
+    if (is_checkpoint && !recorded.contains(name)) fs::remove_all(entry.path(), ignored);
+  }
 }
 
 void remove_half_written(const fs::path& trial_directory, AttemptNumber attempt) {

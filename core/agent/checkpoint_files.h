@@ -1,15 +1,22 @@
-// The agent's part in the transaction that makes a checkpoint.
+// The transaction that makes a checkpoint, and what is left of one that was cut short.
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "core/messages.h"
+#include "core/trial.h"
 
 namespace tune {
 
 // Gives the temporary folder that every rank has written and flushed its final name, replacing what
 // stands there, and flushes the trial's folder. Throws Error (kIo).
 void promote_checkpoint(const std::filesystem::path& trial_directory, const CheckpointSaved& saved);
+
+// While no attempt of the trial lives: removes every checkpoint, whole or half-written, but those
+// with a record. What cannot be removed stays.
+void remove_unrecorded(const std::filesystem::path& trial_directory,
+                       const std::vector<CheckpointRecord>& records);
 
 // Removes what this attempt was writing when it ended.
 void remove_half_written(const std::filesystem::path& trial_directory, AttemptNumber attempt);

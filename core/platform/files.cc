@@ -92,6 +92,32 @@ void flush_path(const fs::path& path) {
   if (fsync(file.get()) != 0 && errno != EINVAL) throw file_error("flushing", path, errno);
 }
 
+void flush_file_system(const fs::path& path) {
+  const FileDescriptor opened(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!opened.is_open() || syncfs(opened.get()) != 0) throw file_error("flushing", path, errno);
+}
+
+bool file_holds(const fs::path& path, std::string_view text) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 &&
+         static_cast<std::size_t>(status.st_size) == text.size() && read_file(path) == text;
+}
+
+void cut_file(const fs::path& path, std::uint64_t bytes) {
+  struct stat status {};
+  const bool is_there = stat(path.c_str(), &status) == 0;
+  const auto found = is_there ? static_cast<std::uint64_t>(status.st_size) : 0;
+  if (found < bytes) {
+    throw Error(ErrorCode::kIo,
+                fmt::format("going on with {}: it has {} bytes and had {}: put the file back, or "
+                            "begin anew with --fresh",
+                            path.string(), found, bytes));
+  }
+  if (found > bytes && truncate(path.c_str(), static_cast<off_t>(bytes)) != 0) {
+    throw file_error(fmt::format("cutting to {} bytes", bytes), path, errno);
+  }
+}
+
 void flush_folder(const fs::path& directory) {
   std::error_code error;
   fs::recursive_directory_iterator entry(directory, error);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -22,6 +23,13 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view t
 // Every file and folder below, and the folder itself, is on disk when it returns.
 void flush_folder(const std::filesystem::path& directory);
 void flush_path(const std::filesystem::path& path);
+// Everything written so far to the file system that holds the path is on disk when it returns.
+void flush_file_system(const std::filesystem::path& path);
+// Whether the file has exactly this content.
+bool file_holds(const std::filesystem::path& path, std::string_view text);
+// Removes what a file holds beyond so many bytes; one that is not there has none. One that has
+// fewer is an Error: something that was recorded is gone.
+void cut_file(const std::filesystem::path& path, std::uint64_t bytes);
 // The last lines of a file, at most so many lines and bytes; empty when it cannot be read.
 std::string tail_lines(const std::filesystem::path& path, std::size_t lines, std::size_t bytes);
 

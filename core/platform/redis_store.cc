@@ -337,11 +337,23 @@ std::optional<std::string> RedisStore::get(std::string_view name) {
 void RedisStore::put_and_trim(std::string_view name, std::string_view value, EntryId through) {
   refuse_above(kMaxValueBytes, value, fmt::format("storing {}", name));
   // Both or neither, and idempotent: it may be sent twice after a lost connection.
-  constexpr std::string_view kScript =
-      "redis.call('SET', KEYS[1], ARGV[1]) return redis.call('XTRIM', KEYS[2], 'MINID', ARGV[2])";
+  constexpr std::string_view kScript = R"(
+local info = redis.pcall('XINFO', 'STREAM', KEYS[2])
+for i = 1, info.err and 0 or #info, 2 do
+  if info[i] == 'last-generated-id' then
+    local epoch = tonumber(string.match(info[i + 1], '^%d+'))
+    if epoch > tonumber(ARGV[3]) then return redis.error_reply('SUPERSEDED') end
+  end
+end
+redis.call('SET', KEYS[1], ARGV[1])
+return redis.call('XTRIM', KEYS[2], 'MINID', ARGV[2]))";
   const EntryId first_kept{through.epoch, through.sequence + 1};
-  const Reply reply =
-      command({"EVAL", kScript, "2", key(name), key("journal"), value, to_string(first_kept)});
+  const Reply reply = command({"EVAL", kScript, "2", key(name), key("journal"), value,
+                               to_string(first_kept), std::to_string(through.epoch)});
+  if (reply.is_error() && reply.text().find("SUPERSEDED") != std::string_view::npos) {
+    throw SupersededError(fmt::format(
+        "storing {} as of entry {}: another driver has taken over", name, to_string(through)));
+  }
   if (reply.is_error()) {
     throw Error(ErrorCode::kStore, fmt::format("storing {}: {}", name, reply.text()));
   }

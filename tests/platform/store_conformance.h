@@ -103,6 +103,14 @@ inline void check_values(const OpenStore& open) {
     store->append({4, 0}, "c");
     CHECK(ids_of(store->read({}, 10)) == Ids{"4-0"});
   }
+  SUBCASE("a driver whose epoch is over cannot trim") {
+    store->append({1, 0}, "a");
+    open()->append({2, 0}, "b");
+    store->put("snapshot", "of the newer");
+    CHECK_THROWS_AS(store->put_and_trim("snapshot", "stale", {1, 0}), SupersededError);
+    CHECK(ids_of(store->read({}, 10)) == Ids{"1-0", "2-0"});
+    CHECK(store->get("snapshot") == "of the newer");
+  }
   SUBCASE("trimming an empty journal only stores the value") {
     store->put_and_trim("snapshot", "nothing yet", {1, 5});
     CHECK(store->get("snapshot") == "nothing yet");

@@ -41,7 +41,8 @@ class PauseThenBest : public TrialScheduler {
     resumed_.erase(std::to_string(trial.value));
   }
 
-  std::optional<TrialNumber> choose(const std::vector<Candidate>& candidates) const override {
+  std::optional<TrialNumber> choose(const Candidates& candidates) const override {
+    const std::vector<Candidate> all = candidates.list();
     const auto value = [this](const Candidate& candidate) {
       const auto found = paused_.find(std::to_string(candidate.trial.value));
       return found == paused_.end() ? 0 : found->second;
@@ -49,7 +50,7 @@ class PauseThenBest : public TrialScheduler {
     const auto is_worse = [&](const Candidate& a, const Candidate& b) {
       return value(a) < value(b);
     };
-    return std::max_element(candidates.begin(), candidates.end(), is_worse)->trial;
+    return std::max_element(all.begin(), all.end(), is_worse)->trial;
   }
 
   bool resumed_first() const override { return true; }
@@ -113,9 +114,37 @@ TEST_CASE("an own scheduler that pauses keeps the contract") {
   check_scheduler(scheduler<PauseThenBest>());
 }
 
+std::vector<std::uint32_t> numbers_of(const Candidates& candidates) {
+  std::vector<std::uint32_t> numbers;
+  for (const Candidate& candidate : candidates.list()) numbers.push_back(candidate.trial.value);
+  return numbers;
+}
+
+TEST_CASE("candidates stand in the order of their numbers, or the paused ones first") {
+  using Numbers = std::vector<std::uint32_t>;
+  const std::set<TrialNumber> none;
+  const std::set<TrialNumber> pending = {TrialNumber{2}, TrialNumber{5}};
+  const std::set<TrialNumber> paused = {TrialNumber{4}, TrialNumber{7}};
+  CHECK(numbers_of({pending, paused, true}) == Numbers{4, 7, 2, 5});
+  CHECK(numbers_of({pending, paused, false}) == Numbers{2, 4, 5, 7});
+  CHECK(numbers_of({pending, none, true}) == Numbers{2, 5});
+  for (bool paused_first : {false, true}) {
+    for (const auto& waiting : {pending, none}) {
+      const Candidates all(waiting, paused, paused_first);
+      CHECK(all.front().trial == all.list().front().trial);
+      CHECK(all.front().paused == all.list().front().paused);
+    }
+  }
+  CHECK(Candidates(pending, paused, false).contains(TrialNumber{7}));
+  CHECK_FALSE(Candidates(pending, paused, false).contains(TrialNumber{3}));
+  CHECK(Candidates(none, none, false).empty());
+}
+
 TEST_CASE("the default choice is the first candidate") {
   const auto scheduler = configured(fifo(), "m");
-  CHECK(scheduler->choose({{TrialNumber{4}, true}, {TrialNumber{2}, false}}) == TrialNumber{4});
+  const std::set<TrialNumber> pending = {TrialNumber{2}};
+  const std::set<TrialNumber> paused = {TrialNumber{4}};
+  CHECK(scheduler->choose({pending, paused, true}) == TrialNumber{4});
 }
 
 TEST_CASE("fifo never asks, judges or bounds") {

@@ -119,7 +119,8 @@ class RandomExperiment {
   // A paused trial goes on when the scheduler chooses it.
   void resume(Entry entry) {
     const TrialNumber trial{entry->first};
-    const std::vector<Candidate> candidates = {{trial, true}};
+    const std::set<TrialNumber> none, paused = {trial};
+    const Candidates candidates(none, paused, first().resumed_first());
     const auto chosen = ask_all([&](TrialScheduler& s) { return s.choose(candidates); });
     if (!chosen) return;
     CHECK(*chosen == trial);
@@ -202,16 +203,16 @@ inline void check_refused_states(const SchedulerSpec& spec, const std::string& m
 
 inline void check_choice(const SchedulerSpec& spec, const std::string& metric) {
   const auto scheduler = configured(spec, metric);
-  std::vector<Candidate> candidates;
+  std::set<TrialNumber> pending;
   for (std::uint32_t number : {0u, 1u, 2u}) {
     scheduler->add_trial(TrialNumber{number});
-    candidates.push_back({TrialNumber{number}, false});
+    pending.insert(TrialNumber{number});
   }
+  const std::set<TrialNumber> none;
+  const Candidates candidates(pending, none, scheduler->resumed_first());
   const std::optional<TrialNumber> chosen = scheduler->choose(candidates);
   if (!chosen) return;
-  bool is_candidate = false;
-  for (const Candidate& candidate : candidates) is_candidate |= candidate.trial == *chosen;
-  CHECK(is_candidate);
+  CHECK(candidates.contains(*chosen));
 }
 
 inline void check_scheduler(const SchedulerSpec& spec, const std::string& metric = "m") {

@@ -26,17 +26,16 @@ class Scene {
     bool fail_fast = false;
     Duration budget{};
     std::string metric = "m";
+    ResourceRequest request = to_request({});
   };
 
-  explicit Scene(Options options) : options_(std::move(options)), controller_(setup()) {
-    start();
-  }
+  explicit Scene(Options options) : options_(std::move(options)), controller_(setup()) { start(); }
 
   ControllerSetup setup() {
     ControllerSetup setup;
     setup.experiment.trainable = "T";
     setup.experiment.checkpoint = options_.checkpoint;
-    setup.request = to_request({});
+    setup.request = options_.request;
     setup.seed = 7;
     setup.fail_fast = options_.fail_fast;
     setup.scheduler = options_.scheduler.make();
@@ -78,10 +77,20 @@ class Scene {
       }
       if (const auto* notice = std::get_if<Notice>(&record)) notices_.push_back(notice->text);
     });
+    restore_from_state();
     for (auto& [agent, command] : effects.commands) commands_.push_back(std::move(command));
     for (const RemoveCheckpoint& removal : effects.removals) removed_.push_back(removal.iteration);
   }
   void wait(Duration time) { now_ += time; }
+
+  // Whatever was saved goes on as the one that saved it: every scenario shows that.
+  void restore_from_state() {
+    Controller restored(setup());
+    restored.restore(controller_.save());
+    CHECK(restored.save() == controller_.save());
+    CHECK(restored.counts() == controller_.counts());
+    controller_ = std::move(restored);
+  }
 
   Reported report(std::uint32_t trial, std::uint64_t iteration, double metric, bool waiting = false,
                   bool final = false) {
@@ -137,6 +146,25 @@ class Scene {
   ExperimentTime now_{};
   std::uint64_t epoch_ = 0;
 };
+
+TEST_CASE("a state of another version or set-up, or a damaged one, is refused") {
+  Scene scene({.num_samples = 2});
+  scene.join();
+  scene.give_report(0, 1, 0.5);
+  const std::string state = scene.controller_.save();
+  const auto refused = [](const Scene& taker, const std::string& bytes) {
+    Controller other(const_cast<Scene&>(taker).setup());
+    CHECK_THROWS_AS(other.restore(bytes), Error);
+  };
+  refused(scene, state.substr(0, state.size() / 2));
+  refused(scene, state + "x");
+  refused(scene, "\x02" + state.substr(1));
+  refused(Scene({.scheduler = asha({.max_t = 9})}), state);
+  // What runs needs 1 CPU; a node of none cannot have promised it.
+  Scene larger({.num_samples = 2});
+  larger.options_.request = {.cpu_units = 3 * kUnit};
+  refused(larger, state);
+}
 
 TEST_CASE("as many trials run as the node has room for, in order, and the next follows an end") {
   Scene scene({.num_samples = 3, .cpus = 2});
@@ -200,7 +228,8 @@ TEST_CASE("asha's verdict reaches a waiting trial, and a stopped one ends") {
   CHECK(scene.status(1) == TrialStatus::kTerminated);
 }
 
-TEST_CASE("a failed attempt is tried again from its last checkpoint and its later results are void") {
+TEST_CASE(
+    "a failed attempt is tried again from its last checkpoint and its later results are void") {
   Scene scene({.num_samples = 1, .max_failures = 1});
   scene.join();
   scene.take<Launch>();

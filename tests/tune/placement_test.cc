@@ -31,7 +31,10 @@ NodeResources node(double cpus, int gpus = 0, std::int64_t memory_bytes = 64 * k
 
 Placer placer_of(const std::vector<NodeResources>& nodes) {
   Placer placer;
-  for (std::uint32_t i = 0; i < nodes.size(); ++i) placer.add_node({i}, nodes[i]);
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    placer.add_node({i}, nodes[i]);
+    placer.open_node({i});
+  }
   return placer;
 }
 
@@ -155,6 +158,7 @@ TEST_CASE("a removed node takes what it was promised with it") {
   CHECK(placer.gpu_units_total() == 2 * kUnit);
   CHECK(placer.gpu_units_used() == kUnit);
   placer.add_node({0}, node(4, 1));  // back, and empty
+  placer.open_node({0});
   CHECK(put(placer, request(1, 1)) == Where{1, {1}});
   CHECK(put(placer, request(1, 1)) == Where{0, {0}});
 }
@@ -288,8 +292,10 @@ TEST_CASE("no sequence of requests and releases ever promises anything twice") {
                                  static_cast<int>(random.integer(0, 9)), 32 * kGiB);
     }
     for (const auto& [agent, resources] : ledger.nodes) {
-      placer.add_node({agent}, resources);
-      twin.add_node({agent}, resources);
+      for (Placer* each : {&placer, &twin}) {
+        each->add_node({agent}, resources);
+        each->open_node({agent});
+      }
     }
     for (int i = 0; i < 400; ++i) {
       if (!ledger.held.empty() && random.uniform() < 0.45) {

@@ -29,7 +29,11 @@ inline ExperimentSpec story_spec() {
 
 class Story {
  public:
-  explicit Story(ExperimentSpec spec = story_spec()) : Story(std::move(spec), nullptr) {}
+  enum class Node { kJoined, kJoinsLater };
+  explicit Story(ExperimentSpec spec = story_spec(), Node node = Node::kJoined)
+      : Story(std::move(spec), nullptr) {
+    if (node == Node::kJoined) join();
+  }
   // The same experiment's folder with another logger, as after a restart.
   Story(ExperimentSpec spec, const Story* earlier)
       : own_(earlier == nullptr ? std::make_unique<testing::TemporaryFolder>() : nullptr),
@@ -37,6 +41,9 @@ class Story {
         spec_(std::move(spec)) {
     std::filesystem::create_directories(path_);
     logger_ = std::make_unique<FileLogger>(path_, spec_);
+  }
+
+  void join() {
     AgentHello hello;
     hello.hostname = "node";
     hello.ip = "10.0.0.3";
@@ -95,8 +102,13 @@ class Story {
     tell(TrialChanged{trial});
   }
 
-  void tell(const Record& record) { logger_->record(record, wall); }
-  void flush() { logger_->flush(); }
+  void tell(const Record& record) {
+    if (!is_muted) logger_->record(record, wall);
+  }
+  void flush() {
+    if (!is_muted && !is_replay) logger_->flush();
+  }
+  FileLogger& logger() { return *logger_; }
 
   std::filesystem::path directory(const Trial& trial) const {
     return logger_->trial_directory(trial.number);
@@ -119,6 +131,8 @@ class Story {
 
   WallTime wall = std::chrono::seconds(1'700'000'000);
   std::optional<double> timesteps;
+  bool is_muted = false;   // the logger is told nothing
+  bool is_replay = false;  // there are no turns
 
  private:
   std::unique_ptr<testing::TemporaryFolder> own_;

@@ -1,0 +1,195 @@
+// The journal's snapshot: what stands for the entries that were trimmed, and what is refused.
+#include "tune/journal.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "memory_store.h"
+
+namespace tune {
+namespace {
+
+Turn turn(int number) {
+  Turn made;
+  made.now = std::chrono::seconds(number);
+  made.events.push_back(InterruptRequested{number});
+  return made;
+}
+
+// What a replay hands over: "s<seconds>" for a snapshot, "<number>" for a turn.
+class Heard {
+ public:
+  void replay(Journal& journal) {
+    journal.replay({[this](const Snapshot& snapshot) {
+                      words.push_back("s" + std::to_string(snapshot.now / std::chrono::seconds(1)));
+                    },
+                    [this](const Turn& turn) {
+                      const auto& event = std::get<InterruptRequested>(turn.events.at(0));
+                      words.push_back(std::to_string(event.signal));
+                    }});
+  }
+  std::vector<std::string> words;
+};
+
+using Words = std::vector<std::string>;
+
+Words heard_from(Store& store) {
+  Journal journal(store);
+  Heard heard;
+  heard.replay(journal);
+  return heard.words;
+}
+
+std::string cause_of_refusal(Store& store) {
+  try {
+    heard_from(store);
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kProtocol);
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("a replay begins at the snapshot and goes on with what was appended since") {
+  testing::MemoryStore store;
+  Journal journal(store);
+  for (int i = 1; i <= 3; ++i) journal.append(turn(i));
+  CHECK(heard_from(store) == Words{"1", "2", "3"});
+  journal.take({{}, std::chrono::seconds(3), "controller", "logger"});
+  CHECK(store.read({}, 10).empty());
+  CHECK(heard_from(store) == Words{"s3"});
+  journal.append(turn(4));
+  journal.append(turn(5));
+  CHECK(heard_from(store) == Words{"s3", "4", "5"});
+  journal.take({{}, std::chrono::seconds(5), "", ""});
+  CHECK(heard_from(store) == Words{"s5"});
+
+  Journal next(store);
+  Heard heard;
+  heard.replay(next);
+  CHECK_FALSE(next.is_empty());
+  CHECK(next.next_epoch() == 2);  // the trimmed entries count
+  next.append(turn(6));
+  CHECK(store.last() == EntryId{2, 0});
+  CHECK(heard_from(store) == Words{"s5", "6"});
+}
+
+TEST_CASE("a snapshot comes back as it was taken") {
+  testing::MemoryStore store;
+  Journal journal(store);
+  journal.append(turn(1));
+  const std::string bytes("\0\xff\x93 any", 7);
+  journal.take({{}, std::chrono::seconds(9), bytes, "of the logger"});
+  Journal reader(store);
+  int count = 0;
+  reader.replay({[&](const Snapshot& snapshot) {
+                   ++count;
+                   CHECK(snapshot.through == EntryId{1, 0});
+                   CHECK(snapshot.now == std::chrono::seconds(9));
+                   CHECK(snapshot.controller == bytes);
+                   CHECK(snapshot.logger == "of the logger");
+                 },
+                 [](const Turn&) { FAIL("there is no turn"); }});
+  CHECK(count == 1);
+}
+
+TEST_CASE("one who follows a running journal goes on over a snapshot that another took") {
+  testing::MemoryStore store;
+  Journal writer(store);
+  Journal follower(store);
+  Heard heard;
+  writer.append(turn(1));
+  heard.replay(follower);
+  CHECK(heard.words == Words{"1"});
+  writer.append(turn(2));
+  writer.take({{}, std::chrono::seconds(2), "", ""});
+  writer.append(turn(3));
+  heard.replay(follower);
+  CHECK(heard.words == Words{"1", "s2", "3"});
+  writer.append(turn(4));
+  heard.replay(follower);
+  CHECK(heard.words == Words{"1", "s2", "3", "4"});
+  // A snapshot of what was heard already says nothing new.
+  writer.take({{}, std::chrono::seconds(4), "", ""});
+  heard.replay(follower);
+  CHECK(heard.words.size() == 4);
+}
+
+TEST_CASE("a driver that was superseded takes no snapshot") {
+  testing::MemoryStore store;
+  Journal old(store);
+  old.append(turn(1));
+  Journal next(store);
+  Heard heard;
+  heard.replay(next);
+  next.append(turn(2));
+  CHECK_THROWS_AS(old.take({{}, {}, "stale", ""}), SupersededError);
+  CHECK_THROWS_AS(old.append(turn(3)), SupersededError);
+  CHECK(heard_from(store) == Words{"1", "2"});
+}
+
+TEST_CASE("missing and damaged parts are refused by name") {
+  testing::MemoryStore store;
+  SUBCASE("an entry in the middle") {
+    store.append({1, 0}, encoded(turn(1)));
+    store.append({1, 2}, encoded(turn(3)));
+    CHECK(cause_of_refusal(store).find("entry 1-2: the entries between 1-0 and it are missing") !=
+          std::string::npos);
+  }
+  SUBCASE("the first entries, without a snapshot") {
+    store.append({1, 5}, encoded(turn(6)));
+    CHECK(cause_of_refusal(store).find("entry 1-5") != std::string::npos);
+  }
+  SUBCASE("the begin of an epoch") {
+    store.append({1, 0}, encoded(turn(1)));
+    store.append({2, 1}, encoded(turn(2)));
+    CHECK(cause_of_refusal(store).find("entry 2-1") != std::string::npos);
+  }
+  SUBCASE("bytes that are no turn") {
+    store.append({1, 0}, "\xc1");
+    CHECK(cause_of_refusal(store).find("journal entry 1-0") != std::string::npos);
+  }
+  SUBCASE("bytes that are no snapshot") {
+    store.put("snapshot", "\x95\x01");
+    CHECK(cause_of_refusal(store).find("snapshot") != std::string::npos);
+  }
+}
+
+TEST_CASE("a snapshot is due when the entries have outgrown the last one") {
+  testing::MemoryStore store;
+  Journal journal(store);
+  Turn large = turn(1);
+  Warning warning;
+  warning.text.assign(1u << 20, 'x');
+  large.events.push_back(FromAgent{AgentNumber{0}, warning});
+  for (int i = 0; i < 3; ++i) journal.append(large);
+  CHECK_FALSE(journal.snapshot_is_due());  // 3 MiB and a little; 4 MiB is the limit
+  journal.append(large);
+  CHECK(journal.snapshot_is_due());
+  journal.take({{}, {}, std::string(6u << 20, 'c'), ""});
+  for (int i = 0; i < 5; ++i) journal.append(large);
+  CHECK_FALSE(journal.snapshot_is_due());  // 5 MiB since one of 6 MiB
+  journal.append(large);
+  CHECK(journal.snapshot_is_due());
+
+  // One who takes over counts the same.
+  Journal next(store);
+  Heard heard;
+  next.replay({[](const Snapshot&) {}, [](const Turn&) {}});
+  CHECK(next.snapshot_is_due());
+}
+
+TEST_CASE("a snapshot that no store would take leaves the entries") {
+  testing::MemoryStore store;
+  Journal journal(store);
+  journal.append(turn(1));
+  journal.take({{}, {}, std::string(Journal::kMaxSnapshotBytes + 1, 'c'), ""});
+  CHECK_FALSE(store.get("snapshot"));
+  CHECK(heard_from(store) == Words{"1"});
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,60 @@
+#include "tune/journaled_controller.h"
+
+#include <iterator>
+#include <utility>
+
+#include "core/error.h"
+
+namespace tune {
+
+JournaledController::JournaledController(Store& store, ControllerSetup setup, Logger* logger)
+    : journal_(store), controller_(std::move(setup)), logger_(logger) {}
+
+std::vector<RemoveCheckpoint> JournaledController::replay() {
+  Effects effects;
+  const auto replay_turn = [&](const Turn& turn) {
+    const auto log = [&](const Record& record) {
+      if (logger_ != nullptr) logger_->record(record, turn.wall);
+    };
+    handle(turn, log, effects);
+    effects.commands.clear();
+  };
+  journal_.replay({[this](const Snapshot& snapshot) { restore(snapshot); }, replay_turn});
+  return std::move(effects.removals);
+}
+
+void JournaledController::restore(const Snapshot& snapshot) {
+  controller_.restore(snapshot.controller);
+  if (logger_ != nullptr) logger_->restore(snapshot.logger);
+  now_ = snapshot.now;
+}
+
+Effects JournaledController::commit(const Turn& turn, const Controller::Sink& also) {
+  TUNE_CHECK(logger_ != nullptr);
+  journal_.append(turn);
+  Effects effects;
+  handle(
+      turn,
+      [&](const Record& record) {
+        logger_->record(record, turn.wall);
+        if (also) also(record);
+      },
+      effects);
+  return effects;
+}
+
+void JournaledController::handle(const Turn& turn, const Controller::Sink& sink, Effects& effects) {
+  for (const Event& event : turn.events) {
+    Effects more = controller_.handle(turn.now, event, sink);
+    std::move(more.commands.begin(), more.commands.end(), std::back_inserter(effects.commands));
+    std::move(more.removals.begin(), more.removals.end(), std::back_inserter(effects.removals));
+  }
+  now_ = turn.now;
+}
+
+void JournaledController::take_snapshot() {
+  TUNE_CHECK(logger_ != nullptr);
+  journal_.take({{}, now_, controller_.save(), logger_->save()});
+}
+
+}  // namespace tune

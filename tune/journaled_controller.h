@@ -1,0 +1,51 @@
+// JournaledController: the controller of an experiment whose every turn is in the journal before
+// its effects. What the driver, a reader of a running experiment and the simulator share.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/store.h"
+#include "tune/controller.h"
+#include "tune/journal.h"
+#include "tune/logger.h"
+
+namespace tune {
+
+class JournaledController {
+ public:
+  // `logger` is told every record, also those of replayed turns, and is saved in snapshots; null: a
+  // reader, who never commits.
+  JournaledController(Store& store, ControllerSetup setup, Logger* logger);
+
+  // Brings the state to the journal's end; called again, follows what another driver appended.
+  // Commands are discarded, for they were carried out or are void; the removals of checkpoints that
+  // come back may not have been. Throws as Journal::replay, and Error (kProtocol) when a scheduler,
+  // searcher or logger does not know the snapshot's state as its own.
+  std::vector<RemoveCheckpoint> replay();
+
+  // One turn: appended, then handled; a reader of records beside the logger may be given. Commands
+  // and removals may be carried out, and the agents' events be acknowledged, when it returns.
+  // Throws as Journal::append; nothing has happened then.
+  Effects commit(const Turn& turn, const Controller::Sink& also = {});
+
+  bool snapshot_is_due() const { return journal_.snapshot_is_due(); }
+  // Takes one now: resuming begins there, and the entries it stands for are removed.
+  void take_snapshot();
+
+  const Controller& controller() const { return controller_; }
+  bool is_new() const { return journal_.is_empty(); }  // nothing was ever committed
+  std::uint64_t next_epoch() const { return journal_.next_epoch(); }
+  ExperimentTime now() const { return now_; }  // of the newest turn
+
+ private:
+  void restore(const Snapshot& snapshot);
+  void handle(const Turn& turn, const Controller::Sink& sink, Effects& effects);
+
+  Journal journal_;
+  Controller controller_;
+  Logger* logger_;
+  ExperimentTime now_{};
+};
+
+}  // namespace tune

@@ -13,45 +13,38 @@ namespace tune {
 
 namespace {
 
-void append_text(std::string& out, std::string_view text) {
-  out += '"';
-  std::size_t plain = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (c >= 0x20 && c != '"' && c != '\\') continue;
-    out.append(text.substr(plain, i - plain));
-    plain = i + 1;
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      default:
-        fmt::format_to(std::back_inserter(out), "\\u{:04x}", c);
-    }
-  }
-  out.append(text.substr(plain));
-  out += '"';
-}
+constexpr std::array<bool, 256> kPlainInJson = [] {
+  std::array<bool, 256> plain{};
+  for (std::size_t c = 0x20; c < 0x80; ++c) plain[c] = c != '"' && c != '\\';
+  return plain;
+}();
 
-void append_float(std::string& out, double value) {
-  if (std::isnan(value)) {
-    out += "null";
-  } else if (std::isinf(value)) {
-    out += value > 0 ? "\"inf\"" : "\"-inf\"";
-  } else {
-    append_number(out, value);
+// What stands for a byte that is not plain; moves `i` past it.
+void append_escaped(std::string& out, std::string_view text, std::size_t& i) {
+  const auto c = static_cast<unsigned char>(text[i]);
+  if (c >= 0x80) {
+    i += append_utf8(out, text.substr(i));
+    return;
+  }
+  ++i;
+  out += '\\';
+  switch (c) {
+    case '\n':
+      out += 'n';
+      return;
+    case '\t':
+      out += 't';
+      return;
+    case '\r':
+      out += 'r';
+      return;
+    case '"':
+    case '\\':
+      out += static_cast<char>(c);
+      return;
+    default:
+      constexpr char kHex[] = "0123456789abcdef";
+      out.append("u00").append(1, kHex[c >> 4]).append(1, kHex[c & 15]);
   }
 }
 
@@ -68,13 +61,13 @@ class Printer {
         out_ += value.boolean() ? "true" : "false";
         break;
       case Value::Type::kInt:
-        out_ += fmt::format_int(value.integer()).c_str();
+        append_integer(out_, value.integer());
         break;
       case Value::Type::kFloat:
-        append_float(out_, value.number());
+        append_json_number(out_, value.number());
         break;
       case Value::Type::kString:
-        append_text(out_, value.string());
+        append_json_text(out_, value.string());
         break;
       case Value::Type::kList:
         print_list(value.list(), depth);
@@ -99,7 +92,7 @@ class Printer {
     for (std::size_t i = 0; i < members.size(); ++i) {
       if (i > 0) out_ += ',';
       new_line(depth + 1);
-      append_text(out_, members[i].key);
+      append_json_text(out_, members[i].key);
       out_ += indent_ < 0 ? ":" : ": ";
       print(members[i].value, depth + 1);
     }
@@ -182,6 +175,32 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 };
 
 }  // namespace
+
+void append_json_text(std::string& out, std::string_view text) {
+  out += '"';
+  std::size_t from = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    if (kPlainInJson[static_cast<unsigned char>(text[i])]) {
+      ++i;
+      continue;
+    }
+    out.append(text, from, i - from);
+    append_escaped(out, text, i);
+    from = i;
+  }
+  out.append(text, from);
+  out += '"';
+}
+
+void append_json_number(std::string& out, double value) {
+  if (std::isnan(value)) {
+    out += "null";
+  } else if (std::isinf(value)) {
+    out += value > 0 ? "\"inf\"" : "\"-inf\"";
+  } else {
+    append_number(out, value);
+  }
+}
 
 void append_json(std::string& out, const Value& value) {
   Printer(out, -1).print(value, 0);

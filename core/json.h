@@ -13,6 +13,9 @@ inline constexpr int kMaxNesting = 64;  // deepest nesting read from outside
 // Appends one line of JSON. NaN becomes null, infinities "inf" and "-inf"; floats are the shortest
 // text that reads back exactly and always look like floats ("1.0").
 void append_json(std::string& out, const Value& value);
+void append_json_text(std::string& out,
+                      std::string_view text);  // quoted; bytes as U+FFFD if no UTF-8
+void append_json_number(std::string& out, double value);
 std::string to_json(const Value& value, int indent = -1);  // indent >= 0: pretty
 
 // Throws Error (kBadInput) with the position and what was expected. `what` names the text in it.

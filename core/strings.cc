@@ -67,4 +67,39 @@ std::string format_number(double value) {
   return text;
 }
 
+void append_integer(std::string& out, std::int64_t value) {
+  char buffer[24];
+  out.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
+}
+
+namespace {
+
+// The length of the UTF-8 sequence that begins there; 0 when there is none.
+std::size_t sequence_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
+  const auto follows = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first < 0xe0) return follows(1) ? 2 : 0;
+  if (first >= 0xe0 && first < 0xf0) {
+    const bool overlong = first == 0xe0 && byte(1) < 0xa0;
+    const bool surrogate = first == 0xed && byte(1) >= 0xa0;
+    return follows(1) && follows(2) && !overlong && !surrogate ? 3 : 0;
+  }
+  if (first < 0xf0 || first > 0xf4) return 0;
+  const bool overlong = first == 0xf0 && byte(1) < 0x90;
+  const bool too_large = first == 0xf4 && byte(1) >= 0x90;
+  return follows(1) && follows(2) && follows(3) && !overlong && !too_large ? 4 : 0;
+}
+
+}  // namespace
+
+std::size_t append_utf8(std::string& out, std::string_view text) {
+  const std::size_t length = sequence_length(text);
+  out.append(length == 0 ? "\xef\xbf\xbd" : text.substr(0, length));
+  return std::max<std::size_t>(1, length);
+}
+
 }  // namespace tune

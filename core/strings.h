@@ -1,6 +1,8 @@
 // Small text helpers: what error messages and tables need. Pure.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,5 +15,9 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 // The shortest text that reads back exactly; always looks like a float ("1.0", "1e+20", "nan").
 std::string format_number(double value);
 void append_number(std::string& out, double value);
+void append_integer(std::string& out, std::int64_t value);
+// Appends the first character of `text`, or U+FFFD for a byte that begins none; returns how many
+// bytes that took.
+std::size_t append_utf8(std::string& out, std::string_view text);
 
 }  // namespace tune

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <optional>
 #include <stdexcept>
+#include <string>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -45,20 +45,33 @@ class FileLock {
   int descriptor_;
 };
 
+// What is known of the function: "+" once it has run, "-<number of failures> <the last one>" when
+// it only threw.
 constexpr char kDone = '+';
 constexpr char kFailed = '-';
 
-std::optional<std::string> read_outcome(const std::filesystem::path& path) {
+struct Known {
+  bool is_done = false;
+  int failures = 0;
+  std::string error;
+};
+
+Known read_outcome(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  Known known;
+  const int kind = file.get();
+  known.is_done = kind == kDone;
+  if (kind == kFailed && file >> known.failures && file.get() == ' ') {
+    known.error.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  return known;
 }
 
 // By rename, so that the file is either whole or not there.
-void write_outcome(const std::filesystem::path& path, char kind, const std::string& text) {
+void write_outcome(const std::filesystem::path& path, const std::string& text) {
   const std::filesystem::path fresh = path.string() + ".new";
   std::ofstream file(fresh, std::ios::binary | std::ios::trunc);
-  file << kind << text;
+  file << text;
   file.close();
   if (!file || std::rename(fresh.c_str(), path.c_str()) != 0) {
     throw Error(ErrorCode::kIo, fmt::format("once_per_node: cannot write {}: {}", path.string(),
@@ -73,19 +86,21 @@ void run_once(const std::filesystem::path& directory, const std::string& name,
   std::error_code ignored;  // the lock below says what is wrong with the folder
   std::filesystem::create_directories(directory, ignored);
   const std::string key = fmt::format("once-{:016x}", hash64(name));
-  const FileLock lock(directory / (key + ".lock"));
   const std::filesystem::path outcome = directory / (key + ".outcome");
-  if (const auto known = read_outcome(outcome); known && !known->empty()) {
-    if (known->front() == kFailed) throw std::runtime_error(known->substr(1));
-    return;
-  }
+  const int failures_before = read_outcome(outcome).failures;
+  const FileLock lock(directory / (key + ".lock"));
+  const Known known = read_outcome(outcome);
+  if (known.is_done) return;
+  // It threw while this process waited. One that comes later tries again.
+  if (known.failures > failures_before) throw std::runtime_error(known.error);
   try {
     function();
   } catch (...) {
-    write_outcome(outcome, kFailed, describe_current_exception());
+    write_outcome(
+        outcome, fmt::format("{}{} {}", kFailed, known.failures + 1, describe_current_exception()));
     throw;
   }
-  write_outcome(outcome, kDone, {});
+  write_outcome(outcome, std::string(1, kDone));
 }
 
 }  // namespace tune

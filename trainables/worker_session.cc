@@ -91,7 +91,15 @@ bool WorkerSession::lead(const Result& result, const Save* save) {
     return end(Outcome::kCompleted);
   }
   const std::uint32_t frequency = start_.experiment.checkpoint.frequency;
-  if (frequency > 0 && context_.iteration_ % frequency == 0) save_now(save);
+  if (frequency > 0 && context_.iteration_ % frequency == 0) {
+    if (save == nullptr && !std::exchange(save_was_missed_, true)) {
+      channel_.send(Warning{fmt::format(
+          "checkpoint frequency is {}, but results are reported without a save: give one to "
+          "session.report, or no checkpoint is written",
+          frequency)});
+    }
+    save_now(save);
+  }
   const auto verdict = await_verdict(waiting);
   return verdict ? carry_out(*verdict, save) : go_on();
 }

@@ -63,6 +63,7 @@ class WorkerSession : public Session {
   Duration time_since_restore_{};
   std::optional<double> timesteps_total_;
   std::uint64_t saved_ = 0;  // iteration of the newest checkpoint; 0: none
+  bool save_was_missed_ = false;
   std::optional<Outcome> outcome_;
   std::optional<std::string> failure_;
   PackWriter packed_result_;

@@ -221,20 +221,6 @@ void BasicVariantSearcher::restore(std::string_view state) {
   num_samples_ = saved.num_samples;
 }
 
-std::string experiment_tag(TrialNumber trial, const SearchSpace& space, const Config& config) {
-  std::string tag = fmt::format("{}", trial.value);
-  const char* separator = "_";
-  for (const auto& [path, domain] : space.domains()) {
-    const Value* value = config.find(path);
-    if (value == nullptr) continue;
-    std::string text = value->is_string() ? value->string() : to_json(*value);
-    if (value->type() == Value::Type::kFloat) text = fmt::format("{:.6g}", value->number());
-    tag += fmt::format("{}{}={}", separator, path, text);
-    separator = ",";
-  }
-  return tag;
-}
-
 // ---- As a value
 // -----------------------------------------------------------------------------------
 

@@ -58,8 +58,4 @@ class BasicVariantSearcher : public Searcher {
       0};  // first trial of each preset, and after them all
 };
 
-// "3_lr=0.00032,momentum=0.3078": the counter and the searched parameters, floats with up to 6
-// significant digits.
-std::string experiment_tag(TrialNumber trial, const SearchSpace& space, const Config& config);
-
 }  // namespace tune

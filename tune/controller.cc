@@ -45,7 +45,8 @@ bool Controller::is_over() const {
   return phase_ == Phase::kFinished || phase_ == Phase::kInterrupted || phase_ == Phase::kFailed;
 }
 
-// ---- Drivers and deadlines ------------------------------------------------------------------------
+// ---- Drivers and deadlines
+// ------------------------------------------------------------------------
 
 void Controller::on(const DriverStarted& event) {
   for (TrialNumber number : std::set(running_)) {
@@ -117,7 +118,8 @@ void Controller::fail_experiment(std::string why) {
   phase_ = Phase::kFailed;
 }
 
-// ---- Agents ---------------------------------------------------------------------------------------
+// ---- Agents
+// ---------------------------------------------------------------------------------------
 
 void Controller::on(const FromAgent& event) {
   std::visit([&](const auto& what) { on_agent(event.agent, what); }, event.event);
@@ -157,17 +159,18 @@ void Controller::on_agent(AgentNumber number, const ZygoteReady& ready) {
   }
   if (info == nullptr) {
     const std::string near = nearest(experiment_.trainable, names);
-    return fail_experiment(fmt::format("loading the trainable: there is no '{}' in it{}; it has: {}",
-                                       experiment_.trainable,
-                                       near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near),
-                                       names.empty() ? "none" : join(names, ", ")));
+    return fail_experiment(fmt::format(
+        "loading the trainable: there is no '{}' in it{}; it has: {}", experiment_.trainable,
+        near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near),
+        names.empty() ? "none" : join(names, ", ")));
   }
   can_save_ = info->can_save;
   if (!can_save_ && !info->is_function) {
     if (experiment_.checkpoint.frequency > 0) {
-      return fail_experiment(fmt::format(
-          "checkpoint frequency is {}, but {} has no save and load: write them or set frequency to 0",
-          experiment_.checkpoint.frequency, info->name));
+      return fail_experiment(
+          fmt::format("checkpoint frequency is {}, but {} has no save and load: write them or set "
+                      "frequency to 0",
+                      experiment_.checkpoint.frequency, info->name));
     }
     if (scheduler_->pauses()) {
       return fail_experiment(fmt::format(
@@ -190,7 +193,13 @@ void Controller::on_agent(AgentNumber agent, const AttemptStarted& started) {
   tell(TrialChanged{*trial});
 }
 
-void Controller::on_agent(AgentNumber, const Warning& warning) { notice(warning.text); }
+// Many trials may say the same: it is shown once.
+void Controller::on_agent(AgentNumber, const Warning& warning) {
+  constexpr std::size_t kMaxKept = 1000;
+  if (warnings_.contains(warning.text)) return;
+  if (warnings_.size() < kMaxKept) warnings_.insert(warning.text);
+  notice(warning.text);
+}
 
 void Controller::send(AgentNumber agent, Command command) {
   effects_.commands.emplace_back(agent, std::move(command));

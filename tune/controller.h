@@ -28,9 +28,9 @@
 namespace tune {
 
 struct ControllerSetup {
-  SetupExperiment experiment;    // sent to each agent
-  ResourceRequest request;       // of one trial
-  Objective objective;           // empty metric: none
+  SetupExperiment experiment;  // sent to each agent
+  ResourceRequest request;     // of one trial
+  Objective objective;         // empty metric: none
   std::uint64_t seed = 0;
   bool fail_fast = false;
   std::unique_ptr<TrialScheduler> scheduler;  // configured
@@ -60,13 +60,13 @@ class Controller {
   // When handle(DeadlineReached) is due, in experiment time.
   std::optional<ExperimentTime> next_deadline() const;
 
-  // The whole state, MessagePack. A controller of the same setup that restores it goes on as the one
-  // that saved it would. Throws Error (kProtocol) when it is not of this version or setup.
+  // The whole state, MessagePack. A controller of the same setup that restores it goes on as the
+  // one that saved it would. Throws Error (kProtocol) when it is not of this version or setup.
   std::string save() const;
   void restore(std::string_view state);
 
   Phase phase() const { return phase_; }
-  bool is_over() const;                                  // nothing more will happen by itself
+  bool is_over() const;  // nothing more will happen by itself
   // Why the experiment cannot go on (kFailed): bad input such as a trainable that is not there.
   const std::string& failure() const { return failure_; }
   const Objective& objective() const { return objective_; }
@@ -74,7 +74,7 @@ class Controller {
   const std::deque<Trial>& trials() const { return trials_; }
   const std::array<std::uint64_t, 5>& counts() const { return counts_; }  // by TrialStatus
   std::optional<std::uint64_t> total_trials() const { return searcher_->total(); }
-  std::optional<TrialNumber> best_trial() const;         // by metric over the last results; O(n)
+  std::optional<TrialNumber> best_trial() const;  // by metric over the last results; O(n)
   std::vector<std::string> scheduler_lines() const { return scheduler_->status_lines(); }
   const Placer& placer() const { return placer_; }
 
@@ -83,7 +83,9 @@ class Controller {
     AgentHello hello;
     bool ready = false;  // its zygote has loaded the trainable: the placer knows the node
     template <class Self, class F>
-    static void fields(Self& s, F& f) { f(s.hello, s.ready); }
+    static void fields(Self& s, F& f) {
+      f(s.hello, s.ready);
+    }
   };
 
   void on(const DriverStarted& event);
@@ -149,7 +151,8 @@ class Controller {
   Duration time_budget_{};
   bool can_save_ = false;
   bool save_notice_given_ = false;
-  bool exhausted_ = false;  // the searcher has no more
+  bool exhausted_ = false;          // the searcher has no more
+  std::set<std::string> warnings_;  // that were shown
   std::map<AgentNumber, Agent> agents_;
   Placer placer_;
   std::deque<Trial> trials_;

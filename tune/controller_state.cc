@@ -25,6 +25,7 @@ std::string Controller::save() const {
   encode(out, can_save_);
   encode(out, save_notice_given_);
   encode(out, exhausted_);
+  encode(out, std::vector<std::string>(warnings_.begin(), warnings_.end()));
   out.map(agents_.size());
   for (const auto& [number, agent] : agents_) encode(out, number), encode(out, agent);
   out.array(trials_.size());
@@ -50,6 +51,9 @@ void Controller::restore(std::string_view state) {
   decode(in, can_save_);
   decode(in, save_notice_given_);
   decode(in, exhausted_);
+  std::vector<std::string> warnings;
+  decode(in, warnings);
+  warnings_ = {warnings.begin(), warnings.end()};
   restore_agents(in);
   restore_trials(in);
   scheduler_->restore(in.binary());

@@ -11,81 +11,6 @@ namespace tune {
 
 namespace {
 
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
-
-// The length of the UTF-8 sequence that begins there; 0 when there is none.
-std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-  };
-  const auto follows = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first < 0xe0) return follows(1) ? 2 : 0;
-  if (first >= 0xe0 && first < 0xf0) {
-    const bool overlong = first == 0xe0 && byte(1) < 0xa0;
-    const bool surrogate = first == 0xed && byte(1) >= 0xa0;
-    return follows(1) && follows(2) && !overlong && !surrogate ? 3 : 0;
-  }
-  if (first < 0xf0 || first > 0xf4) return 0;
-  const bool overlong = first == 0xf0 && byte(1) < 0x90;
-  const bool too_large = first == 0xf4 && byte(1) >= 0x90;
-  return follows(1) && follows(2) && follows(3) && !overlong && !too_large ? 4 : 0;
-}
-
-constexpr std::array<bool, 256> kPlainInJson = [] {
-  std::array<bool, 256> plain{};
-  for (std::size_t c = 0x20; c < 0x80; ++c) plain[c] = c != '"' && c != '\\';
-  return plain;
-}();
-
-// What stands for a byte that is not plain; moves `i` past it.
-void append_escaped(std::string& out, std::string_view text, std::size_t& i) {
-  const auto c = static_cast<unsigned char>(text[i]);
-  if (c >= 0x80) {
-    const std::size_t length = sequence_length(text.substr(i));
-    out.append(length == 0 ? kReplacement : text.substr(i, length));
-    i += std::max<std::size_t>(1, length);
-    return;
-  }
-  ++i;
-  out += '\\';
-  switch (c) {
-    case '\n':
-      out += 'n';
-      return;
-    case '\t':
-      out += 't';
-      return;
-    case '\r':
-      out += 'r';
-      return;
-    case '"':
-    case '\\':
-      out += static_cast<char>(c);
-      return;
-    default:
-      constexpr char kHex[] = "0123456789abcdef";
-      out.append("u00").append(1, kHex[c >> 4]).append(1, kHex[c & 15]);
-  }
-}
-
-template <class Integer>
-void append_integer(std::string& out, Integer value) {
-  char buffer[24];
-  out.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
-}
-
-void append_json_float(std::string& out, double value) {
-  if (std::isnan(value)) {
-    out += "null";
-  } else if (std::isinf(value)) {
-    out += value > 0 ? "\"inf\"" : "\"-inf\"";
-  } else {
-    append_number(out, value);
-  }
-}
-
 [[noreturn]] void nested_too_deeply() {
   throw Error(ErrorCode::kProtocol, "reading a result: it is nested deeper than " +
                                         std::to_string(kMaxNesting) + " levels");
@@ -105,7 +30,7 @@ void append_packed(std::string& out, PackReader& in, int depth) {
     case PackReader::Type::kInt:
       return append_integer(out, in.integer());
     case PackReader::Type::kFloat:
-      return append_json_float(out, in.number());
+      return append_json_number(out, in.number());
     case PackReader::Type::kText:
       return append_json_text(out, in.text());
     case PackReader::Type::kBinary:
@@ -136,22 +61,6 @@ std::size_t result_field_index(std::string_view key) {
   return i;
 }
 
-void append_json_text(std::string& out, std::string_view text) {
-  out += '"';
-  std::size_t from = 0;
-  for (std::size_t i = 0; i < text.size();) {
-    if (kPlainInJson[static_cast<unsigned char>(text[i])]) {
-      ++i;
-      continue;
-    }
-    out.append(text, from, i - from);
-    append_escaped(out, text, i);
-    from = i;
-  }
-  out.append(text, from);
-  out += '"';
-}
-
 void append_packed_json(std::string& out, PackReader& in) {
   append_packed(out, in, 0);
 }
@@ -167,10 +76,8 @@ void append_csv_text(std::string& out, std::string_view text) {
       continue;
     }
     out.append(text, from, i - from);
-    const std::size_t length = sequence_length(text.substr(i));
     if (c == '"') out += '"';
-    out.append(length == 0 ? kReplacement : text.substr(i, length));
-    i += std::max<std::size_t>(1, length);
+    i += append_utf8(out, text.substr(i));
     from = i;
   }
   out.append(text, from);
@@ -244,7 +151,7 @@ void ResultText::leaf(PackReader& in) {
       break;
     case PackReader::Type::kFloat: {
       const double value = in.number();
-      append_json_float(json_, value);
+      append_json_number(json_, value);
       if (std::isfinite(value)) return end_cell_as_json(from);
       append_number(text_, value);
       break;
@@ -296,7 +203,7 @@ void ResultText::add(ResultField field, std::int64_t value) {
 void ResultText::add(ResultField field, double value) {
   if (!open(field)) return;
   const std::size_t from = json_.size();
-  append_json_float(json_, value);
+  append_json_number(json_, value);
   end_cell_as_json(from);
 }
 

@@ -48,7 +48,6 @@ inline constexpr std::array<std::string_view, 14> kResultFieldNames = {"training
 // Its place among kResultFieldNames; their number when it is none of them.
 std::size_t result_field_index(std::string_view key);
 
-void append_json_text(std::string& out, std::string_view text);  // quoted
 // One packed value. Throws Error (kProtocol) when it is malformed or nested deeper than
 // kMaxNesting.
 void append_packed_json(std::string& out, PackReader& in);

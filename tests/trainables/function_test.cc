@@ -38,6 +38,22 @@ TEST_CASE("a function that returns has completed its trial") {
   CHECK(worker.wait() == 0);
 }
 
+TEST_CASE("a checkpoint that is due without a save is warned of once") {
+  TemporaryFolder folder;
+  StartWorker start = start_in(folder.path());
+  start.experiment.checkpoint.frequency = 2;
+  const auto report_only = [](const Config&, Session& session) {
+    for (int i = 1; i <= 4; ++i) session.report({{"x", i}});
+  };
+  WorkerProcess worker(function_entry("f", report_only), start);
+  worker.expect<Reported>();
+  worker.expect<Reported>();
+  CHECK(worker.expect<Warning>().text.find("frequency is 2") != std::string::npos);
+  worker.expect<Reported>();
+  worker.expect<Reported>();
+  CHECK(worker.expect<WorkerEnded>().outcome == Outcome::kCompleted);
+}
+
 TEST_CASE("a function saves when a checkpoint is due and goes on from it") {
   TemporaryFolder folder;
   StartWorker start = start_in(folder.path());

@@ -374,21 +374,5 @@ TEST_CASE("searchers come by name with their parameters") {
             "bool");
 }
 
-TEST_CASE("the tag is the counter and the searched parameters, floats with 6 digits") {
-  const SearchSpace space = {{"lr", uniform(0, 1)},
-                             {"batch", 64},
-                             {"model", {{"act", choice({"relu"})}}},
-                             {"n", randint(0, 9)},
-                             {"opt", choice({1})}};
-  const Config config = {{"lr", 0.000123456789},
-                         {"batch", 64},
-                         {"model", {{"act", "relu"}}},
-                         {"n", 123456789},
-                         {"opt", {{"x", list({1})}}}};
-  CHECK(experiment_tag(TrialNumber{3}, space, config) ==
-        R"(3_lr=0.000123457,model/act=relu,n=123456789,opt={"x":[1]})");
-  CHECK(experiment_tag(TrialNumber{12}, {{"batch", 64}}, {{"batch", 64}}) == "12");
-}
-
 }  // namespace
 }  // namespace tune

@@ -208,6 +208,16 @@ TEST_CASE("messages of an old attempt, a wrong agent and unknown trials change n
   CHECK(scene.commands_.size() == 1);  // the set-up of the agent
 }
 
+TEST_CASE("what many trials warn of is shown once") {
+  Scene scene({.num_samples = 2});
+  scene.join();
+  scene.notices_.clear();
+  for (const char* text : {"no save", "no save", "another", "no save"}) {
+    scene.give(FromAgent{{}, Warning{text}});
+  }
+  CHECK(scene.notices_ == std::vector<std::string>{"no save", "another"});
+}
+
 TEST_CASE("asha's verdict reaches a waiting trial, and a stopped one ends") {
   Scene scene({.num_samples = 2,
                .scheduler = asha({.max_t = 9, .grace_period = 1, .reduction_factor = 3})});

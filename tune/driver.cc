@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <future>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -76,6 +77,7 @@ class Driver {
   void wait_for_input();
   std::vector<Event> collect();
   void commit(std::vector<Event> events);
+  void keep_journal_short();
   void note(const Record& record);
   void check_agent();
   void check_store();
@@ -106,6 +108,9 @@ class Driver {
   std::optional<KeyWatch> key_watch_;
   std::shared_ptr<ProgressReporter> reporter_;
   RunRecord record_;
+
+  Snapshot snapshot_;  // to be stored when `flushed_` is done
+  std::future<void> flushed_;
 
   ExperimentTime time_base_{};
   nanoseconds started_{};
@@ -330,8 +335,21 @@ void Driver::commit(std::vector<Event> events) {
     std::filesystem::remove_all(
         logger_.trial_directory(removal.trial) / checkpoint_name(removal.iteration), ignored);
   }
-  if (experiment_->snapshot_is_due()) experiment_->take_snapshot();
+  keep_journal_short();
   changed_ = true;
+}
+
+// The log files get to disk beside the loop; only then may the entries go that could write them
+// again.
+void Driver::keep_journal_short() {
+  if (!flushed_.valid()) {
+    if (!experiment_->snapshot_is_due()) return;
+    snapshot_ = experiment_->snapshot();
+    flushed_ = std::async(std::launch::async, flush_file_system, folder_.absolute());
+  } else if (flushed_.wait_for(seconds(0)) == std::future_status::ready) {
+    flushed_.get();
+    experiment_->store(snapshot_);
+  }
 }
 
 // What the person at the console should know at once.

@@ -103,7 +103,6 @@ void FileLogger::flush(TrialNumber number, Open& open) {
 
 std::string FileLogger::save() {
   flush();
-  flush_file_system(directory_);
   PackWriter out;
   out.map(hostnames_.size());
   for (const auto& [agent, hostname] : hostnames_) encode(out, agent), out.text(hostname);

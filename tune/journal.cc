@@ -112,11 +112,12 @@ bool Journal::snapshot_is_due() const {
   return bytes_since_snapshot_ > std::max(kSnapshotAfterBytes, snapshot_bytes_);
 }
 
-void Journal::take(Snapshot snapshot) {
+void Journal::store(const Snapshot& snapshot) {
   TUNE_CHECK(begun_);
-  snapshot.through = last_;
   const std::string bytes = packed(snapshot);
-  if (bytes.size() <= kMaxSnapshotBytes) store_.put_and_trim(kSnapshotName, bytes, last_);
+  if (bytes.size() <= kMaxSnapshotBytes) {
+    store_.put_and_trim(kSnapshotName, bytes, snapshot.through);
+  }
   snapshot_bytes_ = bytes.size();
   bytes_since_snapshot_ = 0;
 }

@@ -45,9 +45,10 @@ class Journal {
   // taken: to more than kSnapshotAfterBytes and more than the snapshot itself, so that snapshots at
   // most double what is written.
   bool snapshot_is_due() const;
-  // Stores it in place of all entries so far, both or neither; fills `through`. One too large for
-  // the store is not taken: the entries stay. Throws as append does.
-  void take(Snapshot snapshot);
+  EntryId last() const { return last_; }
+  // Stores it in place of all entries up to its `through`, both or neither. One too large for the
+  // store is not taken: the entries stay. Throws as append does.
+  void store(const Snapshot& snapshot);
 
   static constexpr std::size_t kSnapshotAfterBytes = 4u << 20;
   static constexpr std::size_t kMaxSnapshotBytes = 256u << 20;
@@ -60,7 +61,7 @@ class Journal {
   EntryId last_;
   bool begun_ = false;
   std::size_t snapshot_bytes_ = 0;
-  std::size_t bytes_since_snapshot_ = 0;
+  std::size_t bytes_since_snapshot_ = 0;  // appended since it was stored
 };
 
 }  // namespace tune

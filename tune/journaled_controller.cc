@@ -52,9 +52,9 @@ void JournaledController::handle(const Turn& turn, const Controller::Sink& sink,
   now_ = turn.now;
 }
 
-void JournaledController::take_snapshot() {
+Snapshot JournaledController::snapshot() {
   TUNE_CHECK(logger_ != nullptr);
-  journal_.take({{}, now_, controller_.save(), logger_->save()});
+  return {journal_.last(), now_, controller_.save(), logger_->save()};
 }
 
 }  // namespace tune

@@ -30,8 +30,11 @@ class JournaledController {
   Effects commit(const Turn& turn, const Controller::Sink& also = {});
 
   bool snapshot_is_due() const { return journal_.snapshot_is_due(); }
-  // Takes one now: resuming begins there, and the entries it stands for are removed.
-  void take_snapshot();
+  // Everything as it stands now, the log files flushed. Once they are on disk it may be stored,
+  // also after further turns: resuming begins there then, and the entries it stands for are
+  // removed.
+  Snapshot snapshot();
+  void store(const Snapshot& snapshot) { journal_.store(snapshot); }
 
   const Controller& controller() const { return controller_; }
   bool is_new() const { return journal_.is_empty(); }  // nothing was ever committed

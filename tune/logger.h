@@ -18,7 +18,7 @@ class Logger {
   // Everything recorded so far is in the files (not necessarily on disk) when it returns. Once a turn.
   virtual void flush() = 0;
 
-  // Where its files stand, MessagePack; everything recorded so far is on disk when it returns.
+  // Where its files stand, MessagePack, after a flush.
   virtual std::string save() = 0;
   // Before the first record of a resumed experiment: what was recorded up to save() is in the files,
   // what stands in them beyond is recorded again. Throws Error (kProtocol) when it is not its own.

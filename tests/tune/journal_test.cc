@@ -58,13 +58,13 @@ TEST_CASE("a replay begins at the snapshot and goes on with what was appended si
   Journal journal(store);
   for (int i = 1; i <= 3; ++i) journal.append(turn(i));
   CHECK(heard_from(store) == Words{"1", "2", "3"});
-  journal.take({{}, std::chrono::seconds(3), "controller", "logger"});
+  journal.store({journal.last(), std::chrono::seconds(3), "controller", "logger"});
   CHECK(store.read({}, 10).empty());
   CHECK(heard_from(store) == Words{"s3"});
   journal.append(turn(4));
   journal.append(turn(5));
   CHECK(heard_from(store) == Words{"s3", "4", "5"});
-  journal.take({{}, std::chrono::seconds(5), "", ""});
+  journal.store({journal.last(), std::chrono::seconds(5), "", ""});
   CHECK(heard_from(store) == Words{"s5"});
 
   Journal next(store);
@@ -82,7 +82,7 @@ TEST_CASE("a snapshot comes back as it was taken") {
   Journal journal(store);
   journal.append(turn(1));
   const std::string bytes("\0\xff\x93 any", 7);
-  journal.take({{}, std::chrono::seconds(9), bytes, "of the logger"});
+  journal.store({journal.last(), std::chrono::seconds(9), bytes, "of the logger"});
   Journal reader(store);
   int count = 0;
   reader.replay({[&](const Snapshot& snapshot) {
@@ -96,6 +96,17 @@ TEST_CASE("a snapshot comes back as it was taken") {
   CHECK(count == 1);
 }
 
+TEST_CASE("a snapshot may be stored after further turns") {
+  testing::MemoryStore store;
+  Journal journal(store);
+  journal.append(turn(1));
+  const EntryId then = journal.last();
+  journal.append(turn(2));
+  journal.append(turn(3));
+  journal.store({then, std::chrono::seconds(1), "", ""});
+  CHECK(heard_from(store) == Words{"s1", "2", "3"});
+}
+
 TEST_CASE("one who follows a running journal goes on over a snapshot that another took") {
   testing::MemoryStore store;
   Journal writer(store);
@@ -105,7 +116,7 @@ TEST_CASE("one who follows a running journal goes on over a snapshot that anothe
   heard.replay(follower);
   CHECK(heard.words == Words{"1"});
   writer.append(turn(2));
-  writer.take({{}, std::chrono::seconds(2), "", ""});
+  writer.store({writer.last(), std::chrono::seconds(2), "", ""});
   writer.append(turn(3));
   heard.replay(follower);
   CHECK(heard.words == Words{"1", "s2", "3"});
@@ -113,7 +124,7 @@ TEST_CASE("one who follows a running journal goes on over a snapshot that anothe
   heard.replay(follower);
   CHECK(heard.words == Words{"1", "s2", "3", "4"});
   // A snapshot of what was heard already says nothing new.
-  writer.take({{}, std::chrono::seconds(4), "", ""});
+  writer.store({writer.last(), std::chrono::seconds(4), "", ""});
   heard.replay(follower);
   CHECK(heard.words.size() == 4);
 }
@@ -126,7 +137,7 @@ TEST_CASE("a driver that was superseded takes no snapshot") {
   Heard heard;
   heard.replay(next);
   next.append(turn(2));
-  CHECK_THROWS_AS(old.take({{}, {}, "stale", ""}), SupersededError);
+  CHECK_THROWS_AS(old.store({old.last(), {}, "stale", ""}), SupersededError);
   CHECK_THROWS_AS(old.append(turn(3)), SupersededError);
   CHECK(heard_from(store) == Words{"1", "2"});
 }
@@ -169,7 +180,7 @@ TEST_CASE("a snapshot is due when the entries have outgrown the last one") {
   CHECK_FALSE(journal.snapshot_is_due());  // 3 MiB and a little; 4 MiB is the limit
   journal.append(large);
   CHECK(journal.snapshot_is_due());
-  journal.take({{}, {}, std::string(6u << 20, 'c'), ""});
+  journal.store({journal.last(), {}, std::string(6u << 20, 'c'), ""});
   for (int i = 0; i < 5; ++i) journal.append(large);
   CHECK_FALSE(journal.snapshot_is_due());  // 5 MiB since one of 6 MiB
   journal.append(large);
@@ -186,7 +197,7 @@ TEST_CASE("a snapshot that no store would take leaves the entries") {
   testing::MemoryStore store;
   Journal journal(store);
   journal.append(turn(1));
-  journal.take({{}, {}, std::string(Journal::kMaxSnapshotBytes + 1, 'c'), ""});
+  journal.store({journal.last(), {}, std::string(Journal::kMaxSnapshotBytes + 1, 'c'), ""});
   CHECK_FALSE(store.get("snapshot"));
   CHECK(heard_from(store) == Words{"1"});
 }

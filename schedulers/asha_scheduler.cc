@@ -176,7 +176,7 @@ namespace {
 
 // As the user reported it, without the last digits that interpolation leaves.
 std::string text(double value) {
-  return std::isnan(value) ? "nan" : fmt::format("{:.10g}", value);
+  return std::isnan(value) ? "nan" : fmt::format("{:.6g}", value);
 }
 
 }  // namespace

@@ -54,7 +54,8 @@ TEST_CASE("a killed program is resumed by executing it again") {
     REQUIRE(Sandbox::eventually([&] {
       if (!fs::exists(box.path() / "results/second")) return false;
       for (const auto& entry : fs::recursive_directory_iterator(box.path() / "results/second")) {
-        if (entry.path().filename() == "result.json" && fs::file_size(entry.path()) > 0) return true;
+        if (entry.path().filename() == "result.json" && fs::file_size(entry.path()) > 0)
+          return true;
       }
       return false;
     }));
@@ -72,6 +73,49 @@ TEST_CASE("a killed program is resumed by executing it again") {
   for (std::size_t i = 1; i < rows.size(); ++i) CHECK(contains(rows[i], "TERMINATED"));
   REQUIRE(!resumed.out.empty());
   CHECK(lines_of(resumed.out).back() == lines_of(whole.out).back());
+}
+
+TEST_CASE("a scheduler and a searcher of the program's own pause, choose and propose") {
+  Sandbox box;
+  const Finished run = box.run({program("own_parts"), "--cpus", "2"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  const auto lines = lines_of(run.out);
+  REQUIRE(lines.size() == 2);
+  // x is 0, 0.2, 0.4, 0.6; the optimum 0.3: 1 and 2 outlive the first step, and 1 of equals the
+  // second.
+  CHECK(lines[0] == R"({"x":0.2})");
+  CHECK(lines[1] == "1 4 2 1 ");
+  CHECK(contains(run.err, "Halving together"));
+}
+
+TEST_CASE("an own scheduler and searcher go on where a killed program stood") {
+  for (const std::size_t kill_after_results : {1, 4, 7}) {
+    CAPTURE(kill_after_results);
+    Sandbox box;
+    box.set("PAUSE_MS", "40");
+    {
+      Running run = box.start({program("own_parts"), "--cpus", "2", "--quiet"});
+      const auto enough = [&] {
+        std::size_t results = 0;
+        if (!fs::exists(box.path() / "results/own")) return false;
+        for (const auto& entry : fs::recursive_directory_iterator(box.path() / "results/own")) {
+          if (entry.path().filename() != "result.json") continue;
+          results += lines_of(box.read(fs::relative(entry.path(), box.path()))).size();
+        }
+        return results >= kill_after_results;
+      };
+      REQUIRE(Sandbox::eventually(enough));
+      run.signal(SIGKILL);
+      run.wait();
+    }
+    CHECK(box.is_quiet());
+    const Finished resumed =
+        box.run({std::string(TUNE_BINARY_DIR) + "/bin/tune", "resume", "results/own", "--quiet"});
+    INFO(resumed.err);
+    CHECK(resumed.code == 0);
+    CHECK(contains(resumed.out, "1 4 2 1 "));
+  }
 }
 
 TEST_CASE("a program with threads is executed again for its trials, with one warning") {

@@ -56,22 +56,18 @@ void describe(CLI::App& app, const std::string& program, Arguments& arguments) {
 // One override for a search space: a constant, or a domain as YAML writes it.
 void override_space(const Override& override, SearchSpace& space,
                     std::vector<Complaint>& complaints) {
-  // As a key beside another: alone, {unifrom: [0, 1]} would be taken for a space of its own.
-  constexpr std::string_view kKey = "value";
+  const auto complain = [&](std::string path, std::string message) {
+    complaints.push_back(
+        {.path = std::move(path), .message = std::move(message), .option = override.option});
+  };
   std::vector<SpaceComplaint> wrong;
-  SearchSpace node = search_space_from_value(
-      Value{{std::string(kKey), override.value}, {"beside", nullptr}}, wrong);
-  for (const SpaceComplaint& one : wrong) {
-    complaints.push_back({.path = override.path + one.path.substr(kKey.size()),
-                          .message = one.message,
-                          .option = override.option});
-  }
+  const SearchSpace node = search_node_from_value(override.value, override.path, wrong);
+  for (const SpaceComplaint& one : wrong) complain(one.path, one.message);
   if (!wrong.empty()) return;
   try {
-    space.set(override.path.substr(override.path.find('/') + 1), *node.find(kKey));
+    space.set(override.path.substr(override.path.find('/') + 1), node);
   } catch (const Error& error) {
-    complaints.push_back(
-        {.path = override.path, .message = error.what(), .option = override.option});
+    complain(override.path, error.what());
   }
 }
 

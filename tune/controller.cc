@@ -52,7 +52,7 @@ void Controller::on(const DriverStarted& event) {
   for (TrialNumber number : std::set(running_)) {
     Trial& trial = trials_[number.value];
     trial.placement.reset();
-    set_status(trial, TrialStatus::kPending);
+    wait_again(trial);
   }
   placer_ = Placer();
   agents_.clear();
@@ -60,7 +60,7 @@ void Controller::on(const DriverStarted& event) {
     const bool interrupted = trial.status == TrialStatus::kPaused && !trial.paused_by_scheduler;
     const bool again = trial.status == TrialStatus::kError && event.retry_errored;
     if (again) trial.failures = 0;
-    if (interrupted || again) set_status(trial, TrialStatus::kPending);
+    if (interrupted || again) wait_again(trial);
   }
   max_failures_ = event.max_failures;
   max_concurrent_trials_ = event.max_concurrent_trials;
@@ -81,7 +81,7 @@ void Controller::on(const AgentLost& event) {
     Trial& trial = trials_[number.value];
     if (trial.placement->agent != event.agent) continue;
     trial.placement.reset();
-    set_status(trial, TrialStatus::kPending);
+    wait_again(trial);
   }
   placer_.remove_node(event.agent);
   agents_.erase(agent);

@@ -111,6 +111,8 @@ class Controller {
   void finish(Trial& trial, TrialEnd end);
   void fail(Trial& trial, const AttemptEnded& ended);
   void release(Trial& trial);
+  void pause(Trial& trial);
+  void wait_again(Trial& trial);
   void supersede(Trial& trial, std::uint64_t iteration);
   void set_status(Trial& trial, TrialStatus status);
   std::set<TrialNumber>* group_of(const Trial& trial);

@@ -52,7 +52,8 @@ void Controller::on_agent(AgentNumber agent, const Reported& report) {
   trial->metric = ResultView(report).number(objective_.metric);
 
   if (report.iteration <= trial->judged) {  // a step done again after a restore
-    tell(ResultRecorded{*trial, report, report.final});
+    const bool stopped = report.iteration == trial->judged && trial->verdict == StopKind::kStop;
+    tell(ResultRecorded{*trial, report, report.final || stopped});
     if (report.waiting) give_recorded_verdict(*trial);
     return;
   }
@@ -149,16 +150,14 @@ void Controller::on_agent(AgentNumber agent, const AttemptEnded& ended) {
       finish(*trial, TrialEnd::kStopped);
     }
   } else if (ended.outcome == Outcome::kPaused) {
-    trial->paused_by_scheduler = trial->verdict == StopKind::kPause;
-    trial->verdict.reset();
-    set_status(*trial, TrialStatus::kPaused);
+    pause(*trial);
   } else if (cannot_pause) {
     AttemptEnded failure = ended;
     failure.outcome = Outcome::kException;
     failure.cause = "the scheduler paused the trial, but it cannot save";
     fail(*trial, failure);
   } else if (ended.outcome == Outcome::kLost || phase_ == Phase::kInterrupting) {
-    set_status(*trial, TrialStatus::kPending);
+    wait_again(*trial);
   } else {
     fail(*trial, ended);
   }
@@ -168,6 +167,28 @@ void Controller::on_agent(AgentNumber agent, const AttemptEnded& ended) {
 void Controller::release(Trial& trial) {
   placer_.release(*trial.placement, request_);
   trial.placement.reset();
+}
+
+void Controller::pause(Trial& trial) {
+  trial.paused_by_scheduler = trial.verdict == StopKind::kPause;
+  trial.verdict.reset();
+  set_status(trial, TrialStatus::kPaused);
+}
+
+// An attempt ended before it should: the next goes on from the last checkpoint. When that stands
+// where the trial ends or pauses, only the attempt's last word was lost, and no step is left to do.
+void Controller::wait_again(Trial& trial) {
+  set_status(trial, TrialStatus::kPending);
+  const bool is_saved = trial.last && !trial.checkpoints.empty() &&
+                        trial.checkpoints.back().iteration == trial.last->iteration;
+  if (!is_saved) return;
+  if (trial.last->final) {
+    finish(trial, TrialEnd::kCompleted);
+  } else if (trial.last->iteration == trial.judged && trial.verdict == StopKind::kStop) {
+    finish(trial, TrialEnd::kStopped);
+  } else if (trial.last->iteration == trial.judged && trial.verdict == StopKind::kPause) {
+    pause(trial);
+  }
 }
 
 void Controller::finish(Trial& trial, TrialEnd end) {
@@ -184,7 +205,7 @@ void Controller::fail(Trial& trial, const AttemptEnded& ended) {
                           ended.code,    ended.cause,   ended.stderr_tail};
   const bool retried = trial.failures <= max_failures_;
   if (retried) {
-    set_status(trial, TrialStatus::kPending);
+    wait_again(trial);
   } else {
     finish(trial, TrialEnd::kError);
   }

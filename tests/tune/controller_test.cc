@@ -336,6 +336,51 @@ TEST_CASE("a new driver ends open attempts as lost and a redone step gets the re
   CHECK(scene.controller_.scheduler_lines()[0] == "Using AsyncHyperBand: num_stopped=1");
 }
 
+TEST_CASE("a redone last step is recorded as the last again") {
+  Scene scene({.num_samples = 2,
+               .cpus = 1,
+               .scheduler = asha({.max_t = 2, .grace_period = 1, .reduction_factor = 2})});
+  scene.join();
+  scene.give_report(0, 1, 0.5, true);
+  scene.give_report(0, 2, 0.6, true);  // max_t: to be stopped, but the driver dies now
+  CHECK(scene.results_.back() == std::tuple(0u, 2u, true));
+  scene.start();
+  scene.join();
+  scene.give_report(0, 1, 0.5);
+  CHECK(scene.results_.back() == std::tuple(0u, 1u, false));
+  scene.give_report(0, 2, 0.6, true);
+  CHECK(scene.results_.back() == std::tuple(0u, 2u, true));
+}
+
+TEST_CASE("a trial whose last step is saved takes no step more, however its attempt ends") {
+  enum class Way { kNewDriver, kLostAgent, kLostAttempt, kFailure };
+  for (const Way way : {Way::kNewDriver, Way::kLostAgent, Way::kLostAttempt, Way::kFailure}) {
+    for (const bool stopped : {false, true}) {
+      CAPTURE(static_cast<int>(way));
+      CAPTURE(stopped);
+      Scene scene({.num_samples = 2,
+                   .cpus = 1,
+                   .scheduler = asha({.max_t = 2, .grace_period = 1, .reduction_factor = 2}),
+                   .max_failures = 1});
+      scene.join();
+      scene.give_report(0, 1, 0.5, true);
+      scene.give_report(0, 2, 0.6, stopped, !stopped);  // by the scheduler, or by a stop rule
+      scene.saved(0, 2);
+      scene.take<Launch>();
+      if (way == Way::kNewDriver) scene.start();
+      if (way == Way::kLostAgent) scene.give(AgentLost{AgentNumber{0}, "gone"});
+      if (way == Way::kLostAttempt) scene.end(0, Outcome::kLost);
+      if (way == Way::kFailure) scene.end(0, Outcome::kSignal, "killed");
+      CHECK(scene.status(0) == TrialStatus::kTerminated);
+      if (way == Way::kNewDriver) scene.join();
+      if (way == Way::kLostAgent) scene.join(AgentNumber{1});
+      const auto launches = scene.take<Launch>();
+      REQUIRE(launches.size() == 1);
+      CHECK(launches[0].trial.value == 1);
+    }
+  }
+}
+
 TEST_CASE("the time budget stops running trials and ends the others") {
   Scene scene({.num_samples = 5, .cpus = 1, .budget = std::chrono::seconds(10)});
   scene.join();

@@ -95,6 +95,7 @@ class Agent {
   int run() {
     while (!machine_.is_over()) turn();
     say_farewell();
+    if (driver_gone_) remove_runtime_directory();
     return 0;
   }
 
@@ -102,6 +103,7 @@ class Agent {
   void turn();
   void say_hello();
   void say_farewell();
+  void remove_runtime_directory() const;
   AgentTime sleep_time() const;
   void execute_zygote();
   void take_ended_children();
@@ -207,6 +209,12 @@ void Agent::say_farewell() {
     driver_gone_ = watched[0].revents != 0;
     endpoint_->receive();
   }
+}
+
+// A driver that was killed cannot clear it away itself.
+void Agent::remove_runtime_directory() const {
+  std::error_code ignored;
+  std::filesystem::remove_all(options_.runtime_directory, ignored);
 }
 
 // ---- What comes in ------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ namespace tune {
 struct AgentOptions {
   std::string driver_address;     // "ipc:///path"
   int driver_alive_fd = -1;       // its end means that the driver is gone: everything ends
-  std::string runtime_directory;  // of this run: locks of once_per_node
+  // Of this run: sockets, locks of once_per_node. Removed when the driver goes without a word.
+  std::string runtime_directory;
   NodeResources resources;
   std::string hostname;
   std::string ip;

@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <vector>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -21,7 +23,10 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSpecFile = "experiment.json";
 constexpr const char* kRecordFile = "run.json";
+constexpr const char* kTableFile = "results.csv";
 constexpr const char* kLockFile = "lock";
+constexpr const char* kStoreFolder = "store";  // the journal of a private server
+constexpr const char* kZygoteLog = "zygote.log";
 constexpr std::chrono::seconds kLockWait{15};
 constexpr const char* kStateNames[] = {"running", "interrupted", "finished"};
 
@@ -37,7 +42,8 @@ void make_directory(const fs::path& directory) {
   std::error_code error;
   fs::create_directories(directory, error);
   if (error || access(directory.c_str(), W_OK | X_OK) != 0) {
-    const std::string cause = error ? error.message() : std::error_code(errno, std::generic_category()).message();
+    const std::string cause =
+        error ? error.message() : std::error_code(errno, std::generic_category()).message();
     throw Error(ErrorCode::kBadInput,
                 fmt::format("making the results folder {}: {}: choose another with --storage",
                             directory.string(), cause));
@@ -70,6 +76,35 @@ bool has_password(const std::string& store) {
                           directory.string()));
 }
 
+// A file that a killed driver was writing.
+bool is_broken_write(const std::string& name) {
+  const auto is_of = [&](const char* file) {
+    return name.starts_with(fmt::format("{}.tmp-", file));
+  };
+  return is_of(kSpecFile) || is_of(kRecordFile) || is_of(kTableFile);
+}
+
+// What a driver that was killed while it started has left: all that is made before the spec.
+bool is_of_false_start(const std::string& name) {
+  return name == kLockFile || name == kStoreFolder || name == kZygoteLog || is_broken_write(name);
+}
+
+bool holds_something_else(const fs::path& path) {
+  if (!fs::is_directory(path)) return fs::exists(path);
+  return !std::all_of(fs::directory_iterator(path), fs::directory_iterator(),
+                      [](const auto& entry) { return is_of_false_start(entry.path().filename()); });
+}
+
+// But not the lock: it is held.
+void remove_all_of(const fs::path& directory, bool (*is_wanted)(const std::string& name)) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    const std::string name = entry.path().filename();
+    if (name != kLockFile && is_wanted(name)) found.push_back(entry.path());
+  }
+  for (const fs::path& path : found) fs::remove_all(path);
+}
+
 void move_aside(const fs::path& directory) {
   for (int i = 1;; ++i) {
     const fs::path old = fmt::format("{}.old-{}", directory.string(), i);
@@ -92,18 +127,23 @@ ExperimentFolder ExperimentFolder::create(ExperimentSpec& spec) {
     if (spec.options.if_exists != IfExists::kFresh) refuse_existing(directory);
     const ExperimentLock old(directory / kLockFile, kLockWait);
     move_aside(directory);
-  } else if (fs::exists(directory) && (!fs::is_directory(directory) || !fs::is_empty(directory))) {
+  } else if (holds_something_else(directory)) {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("{} is there and holds no experiment: choose another name or storage",
                             directory.string()));
   }
   make_directory(directory);
-  return ExperimentFolder(directory, ExperimentLock(directory / kLockFile, kLockWait));
+  ExperimentFolder folder(directory, ExperimentLock(directory / kLockFile, kLockWait));
+  if (fs::exists(directory / kSpecFile)) refuse_existing(directory);  // another was quicker
+  remove_all_of(directory, is_of_false_start);
+  return folder;
 }
 
 ExperimentFolder ExperimentFolder::open(const fs::path& directory) {
   read_spec(directory);
-  return ExperimentFolder(directory, ExperimentLock(directory / kLockFile, kLockWait));
+  ExperimentFolder folder(directory, ExperimentLock(directory / kLockFile, kLockWait));
+  remove_all_of(directory, is_broken_write);
+  return folder;
 }
 
 void ExperimentFolder::write_spec(const ExperimentSpec& spec) const {

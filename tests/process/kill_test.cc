@@ -1,11 +1,12 @@
-// What is left when processes are killed or the user interrupts, and that resuming goes on from there.
+// What is left when processes are killed or the user interrupts, and that resuming goes on from
+// there.
 #include <doctest/doctest.h>
 
 #include <signal.h>
 
 #include <algorithm>
 
-#include "process/sandbox.h"
+#include "process/outcome.h"
 #include "process/sweep.h"
 
 namespace tune {
@@ -19,40 +20,6 @@ std::string slow_sweep(int trials) {
                .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 2}\n"});
 }
 
-std::vector<fs::path> trial_folders(const Sandbox& box, const std::string& experiment) {
-  std::vector<fs::path> folders;
-  for (const auto& entry : fs::directory_iterator(box.path() / experiment)) {
-    if (fs::exists(entry.path() / "params.json")) folders.push_back(entry.path());
-  }
-  return folders;
-}
-
-// Every trial of the slow sweep has its 8 results, each once and in order.
-void check_complete(const Sandbox& box, const std::string& experiment, std::size_t trials) {
-  const auto folders = trial_folders(box, experiment);
-  CHECK(folders.size() == trials);
-  for (const fs::path& folder : folders) {
-    const auto lines =
-        lines_of(box.read(fs::relative(folder / "result.json", box.path()).string()));
-    REQUIRE(lines.size() == 8);
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      CHECK(contains(lines[i], "\"training_iteration\":" + std::to_string(i + 1) + ","));
-    }
-  }
-  const auto rows = lines_of(box.read(experiment + "/results.csv"));
-  REQUIRE(rows.size() == trials + 1);
-  for (std::size_t i = 1; i < rows.size(); ++i) CHECK(contains(rows[i], "TERMINATED"));
-}
-
-bool has_results(const Sandbox& box, const std::string& experiment, std::size_t at_least) {
-  if (!fs::exists(box.path() / experiment)) return false;
-  std::size_t lines = 0;
-  for (const fs::path& folder : trial_folders(box, experiment)) {
-    lines += lines_of(box.read(fs::relative(folder / "result.json", box.path()).string())).size();
-  }
-  return lines >= at_least;
-}
-
 TEST_CASE("a killed driver takes every process along, and resume loses nothing") {
   Sandbox box;
   box.write("sweep.yaml", slow_sweep(4));
@@ -63,13 +30,14 @@ TEST_CASE("a killed driver takes every process along, and resume loses nothing")
     run.wait();
   }
   CHECK(box.is_quiet());
+  CHECK(fs::is_empty(box.path() / "tmp"));  // no socket stays behind
+  box.write("results/s/run.json.tmp-1", "{");  // as if it had been writing
   const Finished resumed = box.tune({"resume", "results/s"});
   INFO(resumed.err);
   CHECK(resumed.code == 0);
   CHECK(lines_of(resumed.out).back().starts_with("{\"lr\":"));
-  check_complete(box, "results/s", 4);
-  CHECK(box.is_quiet());
-  CHECK(fs::is_empty(box.path() / "tmp"));  // no socket stays behind
+  check_complete(box, "results/s", 4, 8);
+  check_nothing_left(box, "results/s");
 }
 
 TEST_CASE("a killed worker is a failure with its signal, and max_failures starts it again") {
@@ -77,16 +45,13 @@ TEST_CASE("a killed worker is a failure with its signal, and max_failures starts
   box.write("sweep.yaml", slow_sweep(1) + "max_failures: 1\n");
   Running run = box.start_tune({"run", "sweep.yaml", "--name", "s"});
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
-  // The worker's pid stands in its results.
-  const fs::path folder = trial_folders(box, "results/s").front();
-  const std::string text = box.read(fs::relative(folder / "result.json", box.path()).string());
-  const pid_t worker = std::stoi(text.substr(text.find("\"pid\":") + 6));
+  const pid_t worker = worker_pid(box, trial_folders(box, "results/s").front());
   CHECK(kill(worker, SIGKILL) == 0);
   const Finished finished = run.wait();
   INFO(finished.err);
   CHECK(finished.code == 0);
   CHECK(contains(finished.err, "killed by signal 9 (SIGKILL)"));
-  check_complete(box, "results/s", 1);
+  check_complete(box, "results/s", 1, 8);
   CHECK(box.is_quiet());
 }
 
@@ -102,7 +67,7 @@ TEST_CASE("a killed zygote costs no running trial") {
   const Finished finished = run.wait();
   INFO(finished.err);
   CHECK(finished.code == 0);
-  check_complete(box, "results/s", 4);
+  check_complete(box, "results/s", 4, 8);
   CHECK_FALSE(contains(finished.err, "ERROR"));
 }
 
@@ -120,7 +85,7 @@ TEST_CASE("a killed store ends the run with a clear error, and resume goes on") 
   CHECK(contains(finished.err, "tune resume results/s"));
   CHECK(box.is_quiet());
   CHECK(box.tune({"resume", "results/s", "--quiet"}).code == 0);
-  check_complete(box, "results/s", 3);
+  check_complete(box, "results/s", 3, 8);
 }
 
 TEST_CASE("a killed agent ends the run with a clear error, and resume goes on") {
@@ -137,7 +102,7 @@ TEST_CASE("a killed agent ends the run with a clear error, and resume goes on") 
   CHECK(contains(finished.err, "tune resume results/s"));
   CHECK(box.is_quiet());
   CHECK(box.tune({"resume", "results/s", "--quiet"}).code == 0);
-  check_complete(box, "results/s", 3);
+  check_complete(box, "results/s", 3, 8);
 }
 
 TEST_CASE("the first signal lets trials save and says how to resume") {
@@ -156,17 +121,18 @@ TEST_CASE("the first signal lets trials save and says how to resume") {
     const Finished resumed = box.tune({"resume", "results/s"});
     INFO(resumed.err);
     CHECK(resumed.code == 0);
-    check_complete(box, "results/s", 3);
+    check_complete(box, "results/s", 3, 8);
   }
 }
 
 TEST_CASE("a second signal ends at once, still resumable") {
   Sandbox box;
-  box.write("sweep.yaml", yaml({.trainable = "Faulty",
-                                .config = "{fail_in: save, fail_how: hang, fail_at: 2, step_ms: 300}",
-                                .num_samples = 1,
-                                .rest = "stop: {training_iteration: 4}\n",
-                                .metric = "count"}));
+  box.write("sweep.yaml",
+            yaml({.trainable = "Faulty",
+                  .config = "{fail_in: save, fail_how: hang, fail_at: 2, step_ms: 300}",
+                  .num_samples = 1,
+                  .rest = "stop: {training_iteration: 4}\n",
+                  .metric = "count"}));
   Running run = box.start_tune({"run", "sweep.yaml", "--name", "s"});
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
   run.signal(SIGINT);

@@ -19,7 +19,8 @@ TEST_CASE("bad input is refused before anything is written") {
   };
   const std::string plugins = std::string(TUNE_BINARY_DIR) + "/tests/";
   const Case cases[] = {
-      {yaml({.rest = "stop: {training_iteration: 3}\nnum_sample: 4\n"}), {},
+      {yaml({.rest = "stop: {training_iteration: 3}\nnum_sample: 4\n"}),
+       {},
        {"num_sample", "num_samples", "sweep.yaml:8"}},
       {yaml({.config = "{lr: {unifrom: [0, 1]}}"}), {}, {"config/lr", "uniform"}},
       {yaml({.rest = "stop: {training_iteration: 3}\nresources_per_trial: {gpu: 4}\n"}),
@@ -105,6 +106,25 @@ TEST_CASE("a finished experiment's folder is refused, and --fresh moves it aside
   CHECK(box.tune({"resume", "results"}).code == 2);
 }
 
+TEST_CASE("a name is free when a driver was killed before it began, and when a folder is empty") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.num_samples = 1}));
+  box.write("results/s/lock", "");
+  box.write("results/s/zygote.log", "");
+  box.write("results/s/store/appendonlydir/appendonly.aof.1.incr.aof", "half a jour");
+  box.write("results/s/experiment.json.tmp-77", "{");
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--quiet"});
+  INFO(run.err);
+  CHECK(run.code == 0);
+  CHECK_FALSE(fs::exists(box.path() / "results/s/experiment.json.tmp-77"));
+  box.write("results/t/lock", "");
+  box.write("results/t/thesis.tex", "years of work");
+  const Finished refused = box.tune({"run", "sweep.yaml", "--name", "t"});
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.err, "holds no experiment"));
+  CHECK(box.read("results/t/thesis.tex") == "years of work");
+}
+
 TEST_CASE("a results folder that cannot be written is refused") {
   Sandbox box;
   box.write("sweep.yaml", yaml({.num_samples = 1}));
@@ -166,8 +186,8 @@ TEST_CASE("a server that may lose entries is refused unless told so") {
   CHECK(run.code == 2);
   CHECK(contains(run.err, "append-only"));
   CHECK(contains(run.err, "store_unsafe"));
-  const Finished told = box.tune({"run", "sweep.yaml", "--name", "t", "--store",
-                                  "unix://" + socket, "--set", "store_unsafe=true"});
+  const Finished told = box.tune({"run", "sweep.yaml", "--name", "t", "--store", "unix://" + socket,
+                                  "--set", "store_unsafe=true"});
   INFO(told.err);
   CHECK(told.code == 0);
 }

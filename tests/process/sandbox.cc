@@ -29,8 +29,8 @@ std::string slurp(const fs::path& file) {
 
 fs::path unique_file(const fs::path& directory, const char* kind) {
   static int number = 0;
-  return directory / (std::string(".") + kind + std::to_string(getpid()) + "-" +
-                      std::to_string(++number));
+  return directory /
+         (std::string(".") + kind + std::to_string(getpid()) + "-" + std::to_string(++number));
 }
 
 }  // namespace
@@ -62,14 +62,22 @@ Running::~Running() {
   }
 }
 
-void Running::signal(int number) const { kill(pid_, number); }
+void Running::signal(int number) const {
+  kill(pid_, number);
+}
+
+bool Running::ends_within(std::chrono::microseconds limit) const {
+  const int descriptor = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
+  pollfd watched{descriptor, POLLIN, 0};
+  const timespec time{limit.count() / 1'000'000, limit.count() % 1'000'000 * 1000};
+  const bool ended = ppoll(&watched, 1, &time, nullptr) == 1;
+  close(descriptor);
+  return ended;
+}
 
 Finished Running::wait(std::chrono::seconds limit) {
   Finished result;
-  const int descriptor = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
-  pollfd watched{descriptor, POLLIN, 0};
-  const bool ended = poll(&watched, 1, static_cast<int>(limit.count() * 1000)) == 1;
-  close(descriptor);
+  const bool ended = ends_within(limit);
   if (!ended) kill(-pid_, SIGKILL);
   int status = 0;
   waitpid(pid_, &status, 0);
@@ -101,7 +109,9 @@ void Sandbox::write(const std::string& file, const std::string& text) const {
   std::ofstream(path_ / file, std::ios::binary) << text;
 }
 
-std::string Sandbox::read(const std::string& file) const { return slurp(path_ / file); }
+std::string Sandbox::read(const std::string& file) const {
+  return slurp(path_ / file);
+}
 
 Finished Sandbox::tune(std::vector<std::string> arguments) const {
   return start_tune(std::move(arguments)).wait();
@@ -138,7 +148,9 @@ std::vector<pid_t> Sandbox::processes(const std::string& name_contains) const {
   return found;
 }
 
-void Sandbox::nap() { usleep(2000); }
+void Sandbox::nap() {
+  usleep(2000);
+}
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;

@@ -27,6 +27,7 @@ class Running {
 
   pid_t pid() const { return pid_; }
   void signal(int number) const;
+  bool ends_within(std::chrono::microseconds limit) const;  // wait() is still to be called
   // Waits for its end; after the limit it is killed and the code is -1.
   Finished wait(std::chrono::seconds limit = std::chrono::seconds(60));
 

@@ -15,6 +15,15 @@ namespace tune {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// Of all names that an attempt writes under before they are final.
+std::string ending_of(AttemptNumber attempt) {
+  return ".tmp-" + std::to_string(attempt.value);
+}
+
+}  // namespace
+
 void promote_checkpoint(const fs::path& trial_directory, const CheckpointSaved& saved) {
   const fs::path fresh =
       trial_directory / temporary_checkpoint_name(saved.iteration, saved.attempt);
@@ -22,14 +31,15 @@ void promote_checkpoint(const fs::path& trial_directory, const CheckpointSaved& 
   if (::rename(fresh.c_str(), final.c_str()) != 0) {
     if (errno != ENOTEMPTY && errno != EEXIST) throw file_error("renaming", fresh, errno);
     // Swapped, so that a whole checkpoint stands there all the time; where the file system cannot,
-    // the old one goes first.
-    std::error_code ignored;
-    if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, final.c_str(), RENAME_EXCHANGE) == 0) {
-      fs::remove_all(fresh, ignored);
-    } else {
-      fs::remove_all(final, ignored);
+    // there is none for a moment, but never a part of one.
+    fs::path old = fresh;
+    if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, final.c_str(), RENAME_EXCHANGE) != 0) {
+      old = trial_directory / (".checkpoint_old" + ending_of(saved.attempt));
+      if (::rename(final.c_str(), old.c_str()) != 0) throw file_error("renaming", final, errno);
       if (::rename(fresh.c_str(), final.c_str()) != 0) throw file_error("renaming", fresh, errno);
     }
+    std::error_code ignored;
+    fs::remove_all(old, ignored);
   }
   flush_path(trial_directory);
 }
@@ -47,7 +57,7 @@ void remove_unrecorded(const fs::path& trial_directory,
 }
 
 void remove_half_written(const fs::path& trial_directory, AttemptNumber attempt) {
-  const std::string ending = ".tmp-" + std::to_string(attempt.value);
+  const std::string ending = ending_of(attempt);
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(trial_directory, ignored)) {
     const std::string name = entry.path().filename();

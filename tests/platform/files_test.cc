@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "core/refusal.h"
+#include "every_step.h"
 #include "trainables/temporary_folder.h"
 
 namespace tune::testing {
@@ -25,6 +26,25 @@ TEST_CASE("a file is written whole or stays as it was") {
   CHECK_HAS(refusal([&] { write_file_atomically(folder.path() / "b", "x"); }, ErrorCode::kIo),
             (folder.path() / "b").string());
   CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 2);  // nothing else is left
+}
+
+TEST_CASE("a file whose writer is killed at any step holds the old text or the new one") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "a";
+  const std::string before(5000, 'o');
+  const std::string after(70000, 'n');
+  int old = 0;
+  int fresh = 0;
+  const int steps = kill_at_every_step([&] { write_file_atomically(file, before); },
+                                       [&] { write_file_atomically(file, after); },
+                                       [&](bool killed) {
+                                         const std::string found = read_text(file);
+                                         CHECK((found == after || (killed && found == before)));
+                                         ++(found == after ? fresh : old);
+                                       });
+  if (steps == 0) return;
+  CHECK(old > 4);  // open, write, fsync, before and after each
+  CHECK(fresh > 1);
 }
 
 TEST_CASE("files that cannot be read or written are errors that name path and cause") {

@@ -1,0 +1,159 @@
+// Checkpoints are transactions: whoever writes one may be killed at any step, and what has a
+// checkpoint's name is whole.
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "core/agent/checkpoint_files.h"
+#include "core/spawn.h"
+#include "every_step.h"
+#include "trainables/checkpoint_folder.h"
+#include "trainables/temporary_folder.h"
+
+namespace fs = std::filesystem;
+using namespace tune;
+using namespace tune::testing;
+
+namespace {
+
+CheckpointSaved third_iteration() {
+  CheckpointSaved saved;
+  saved.attempt = AttemptNumber{2};
+  saved.iteration = 3;
+  return saved;
+}
+
+// What a trainable of two files saves.
+void write_model(const fs::path& folder, const std::string& content) {
+  std::ofstream(folder / "config.json") << content;
+  fs::create_directory(folder / "model");
+  std::ofstream(folder / "model/weights") << std::string(10000, content[0]);
+}
+
+bool is_whole(const fs::path& folder, const std::string& content) {
+  return read_text(folder / "config.json") == content &&
+         read_text(folder / "model/weights") == std::string(10000, content[0]);
+}
+
+// The worker's part, then the agent's.
+void save(const fs::path& trial, const std::string& content) {
+  const CheckpointSaved saved = third_iteration();
+  const fs::path folder = trial / temporary_checkpoint_name(saved.iteration, saved.attempt);
+  make_fresh_folder(folder);
+  write_model(folder, content);
+  flush_checkpoint(folder);
+  promote_checkpoint(trial, saved);
+}
+
+// From now on this process is on a file system that cannot swap names, as NFS cannot.
+void forbid_swapping() {
+  std::array<sock_filter, 4> filter{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog program{filter.size(), filter.data()};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+std::size_t entries_of(const fs::path& folder) {
+  return static_cast<std::size_t>(
+      std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+}
+
+}  // namespace
+
+TEST_CASE("a save killed at any step leaves a whole checkpoint or none") {
+  const TemporaryFolder folder;
+  const fs::path trial = folder.path() / "trial";
+  const fs::path checkpoint = trial / checkpoint_name(3);
+  int whole = 0;
+  const int steps = kill_at_every_step(
+      [&] {
+        fs::remove_all(trial);
+        fs::create_directory(trial);
+      },
+      [&] { save(trial, "new"); },
+      [&](bool killed) {
+        const bool there = fs::exists(checkpoint);
+        whole += there ? 1 : 0;
+        CHECK((there || killed));
+        if (there) CHECK(is_whole(checkpoint, "new"));
+        remove_half_written(trial, AttemptNumber{2});
+        CHECK(entries_of(trial) == (there ? 1 : 0));
+      });
+  if (steps == 0) return;
+  CHECK(steps > 40);
+  CHECK(whole > 1);          // killed after the rename
+  CHECK(whole < steps / 2);  // and before it
+}
+
+TEST_CASE("a save that takes another's place, killed at any step, leaves the old or the new one") {
+  const TemporaryFolder folder;
+  const fs::path trial = folder.path() / "trial";
+  const fs::path checkpoint = trial / checkpoint_name(3);
+  int old = 0;
+  int fresh = 0;
+  const int steps = kill_at_every_step(
+      [&] {
+        fs::remove_all(trial);
+        fs::create_directories(checkpoint);
+        write_model(checkpoint, "old");
+        // And what an earlier kill left of this attempt.
+        fs::create_directory(trial / temporary_checkpoint_name(3, AttemptNumber{2}));
+      },
+      [&] { save(trial, "new"); },
+      [&](bool killed) {
+        const bool is_new = is_whole(checkpoint, "new");
+        CHECK((is_new || is_whole(checkpoint, "old")));
+        CHECK((is_new || killed));
+        ++(is_new ? fresh : old);
+        remove_half_written(trial, AttemptNumber{2});
+        CHECK(entries_of(trial) == 1);
+      });
+  if (steps == 0) return;
+  CHECK(old > 20);
+  CHECK(fresh > 4);
+}
+
+TEST_CASE("without a swap of names, a kill leaves the old one, none or the new one, never a part") {
+  const TemporaryFolder folder;
+  const fs::path trial = folder.path() / "trial";
+  const fs::path checkpoint = trial / checkpoint_name(3);
+  int none = 0;
+  const int steps = kill_at_every_step(
+      [&] {
+        fs::remove_all(trial);
+        fs::create_directories(checkpoint);
+        write_model(checkpoint, "old");
+      },
+      [&] {
+        forbid_swapping();
+        save(trial, "new");
+      },
+      [&](bool killed) {
+        const bool there = fs::exists(checkpoint);
+        none += there ? 0 : 1;
+        const bool is_new = is_whole(checkpoint, "new");
+        CHECK((!there || is_new || is_whole(checkpoint, "old")));
+        CHECK((is_new || killed));
+        remove_half_written(trial, AttemptNumber{2});
+        CHECK(entries_of(trial) == (there ? 1 : 0));
+      });
+  if (steps == 0) return;
+  CHECK(none > 0);
+  CHECK(none < 4);
+}

@@ -1,17 +1,14 @@
 // The driver is killed at random moments of an experiment's life, and each time resumed: nothing is
 // lost, nothing is counted twice, and one slot gives what it would have given undisturbed.
-//
-//   TUNE_TEST_KILLS=1000  how often (50)       TUNE_TEST_SEED=7  the moments (drawn)
 #include <doctest/doctest.h>
 
 #include <signal.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <random>
 
 #include "core/random.h"
 #include "process/outcome.h"
+#include "process/random.h"
 #include "process/sweep.h"
 
 namespace tune {
@@ -20,7 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using Moment = std::chrono::microseconds;
 
-constexpr int kDefaultKills = 50;
 constexpr int kKillsInOneLife = 5;
 
 struct Sweep {
@@ -54,16 +50,6 @@ Sweep failing() {
   return {.name = "failing", .text = yaml(text), .cpus = "1", .trials = 4};
 }
 
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-  const char* given = std::getenv(name);
-  return given == nullptr ? otherwise : std::strtoull(given, nullptr, 10);
-}
-
-std::uint64_t seed() {
-  static const std::uint64_t drawn = from_environment("TUNE_TEST_SEED", std::random_device()());
-  return drawn;
-}
-
 std::vector<std::string> run_command(const Sweep& sweep) {
   return {"run", "sweep.yaml", "--name", "s", "--cpus", sweep.cpus, "--quiet"};
 }
@@ -72,7 +58,7 @@ std::vector<std::string> run_command(const Sweep& sweep) {
 class Life {
  public:
   Life(const Sweep& sweep, Moment usual_length, std::uint64_t number)
-      : sweep_(sweep), usual_(usual_length), random_(seed(), sweep.name + sweep.cpus, number) {
+      : sweep_(sweep), usual_(usual_length), random_(test_seed(), sweep.name + sweep.cpus, number) {
     box_.write("sweep.yaml", sweep.text);
   }
 
@@ -97,12 +83,12 @@ class Life {
 
   bool is_killed_before_its_end() {
     Running driver = start();
-    const bool ended = driver.ends_within(Moment(random_.integer(0, usual_.count())));
-    if (!ended) driver.signal(SIGKILL);
+    driver.ends_within(Moment(random_.integer(0, usual_.count())));
+    driver.signal(SIGKILL);  // or it has ended: as it should
     const Finished finished = driver.wait();
     INFO(finished.err);
-    CHECK(finished.code == (ended ? 0 : 128 + SIGKILL));
-    return !ended;
+    CHECK((finished.code == 0 || finished.code == 128 + SIGKILL));
+    return finished.code != 0;
   }
 
   void finish() const {
@@ -134,11 +120,8 @@ Undisturbed undisturbed(const Sweep& sweep) {
   return {lasting_table(box, "results/s"), std::chrono::duration_cast<Moment>(end - begin)};
 }
 
-void kill_again_and_again(const Sweep& sweep, int share_percent, bool is_deterministic) {
-  const auto all = static_cast<int>(from_environment("TUNE_TEST_KILLS", kDefaultKills));
-  const int kills = std::max(1, all * share_percent / 100);
-  MESSAGE(sweep.name << " on " << sweep.cpus << ": " << kills
-                     << " kills, TUNE_TEST_SEED=" << seed());
+void kill_again_and_again(const Sweep& sweep, int usual_kills, bool is_deterministic) {
+  const int kills = share_of_kills(usual_kills);
   const Undisturbed expected = undisturbed(sweep);
   int done = 0;
   for (std::uint64_t number = 0; done < kills; ++number) {
@@ -151,15 +134,15 @@ void kill_again_and_again(const Sweep& sweep, int share_percent, bool is_determi
 }
 
 TEST_CASE("a driver killed at any moment: one slot ends with the table of an undisturbed run") {
-  kill_again_and_again(asha_on("1"), 40, true);
+  kill_again_and_again(asha_on("1"), 20, true);
 }
 
 TEST_CASE("a driver killed at any moment: trials that fail are started again as often as allowed") {
-  kill_again_and_again(failing(), 20, true);
+  kill_again_and_again(failing(), 10, true);
 }
 
 TEST_CASE("a driver killed at any moment: many slots lose no result and double none") {
-  kill_again_and_again(asha_on("4"), 40, false);
+  kill_again_and_again(asha_on("4"), 20, false);
 }
 
 }  // namespace

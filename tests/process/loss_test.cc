@@ -1,0 +1,149 @@
+// Processes that the driver needs are killed or stopped at random moments: the run recovers, or
+// ends with a clear error and goes on when it is resumed. Nothing is lost, nothing stays behind.
+#include <doctest/doctest.h>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/random.h"
+#include "process/outcome.h"
+#include "process/random.h"
+#include "process/sweep.h"
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::microseconds;
+
+constexpr std::size_t kTrials = 8;
+constexpr std::size_t kSteps = 6;
+constexpr microseconds kUsualLength{500'000};
+
+enum class Victim { kAgent, kZygote, kWorker, kStore };
+
+std::string sweep() {
+  return yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 15}",
+               .num_samples = kTrials,
+               .rest = "stop: {training_iteration: 6}\ncheckpoint: {frequency: 2}\n"
+                       "max_failures: 3\n"});
+}
+
+std::vector<pid_t> find(const Sandbox& box, const Running& driver, Victim victim) {
+  std::vector<pid_t> found;
+  if (victim == Victim::kStore) return box.processes("redis-server");
+  if (victim == Victim::kAgent) {  // a fork of the driver
+    found = box.processes(std::string("\0--cpus\0", 8));
+    std::erase(found, driver.pid());
+    return found;
+  }
+  // Workers are forked from the zygote and share its command line: it is the oldest.
+  found = box.processes("tune-worker");
+  std::sort(found.begin(), found.end());
+  if (victim == Victim::kZygote) found.resize(std::min<std::size_t>(found.size(), 1));
+  if (victim == Victim::kWorker && !found.empty()) found.erase(found.begin());
+  return found;
+}
+
+bool has_begun(const Sandbox& box) {
+  return fs::exists(box.path() / "results/s/experiment.json");
+}
+
+Running start(const Sandbox& box) {
+  if (has_begun(box)) return box.start_tune({"resume", "results/s", "--quiet"});
+  return box.start_tune({"run", "sweep.yaml", "--name", "s", "--quiet", "--cpus", "3"});
+}
+
+// An experiment that goes on has said how; one that never began has left its name free.
+void check_error(const Sandbox& box, const Finished& finished) {
+  INFO(finished.err);
+  CHECK(contains(finished.err, "error: "));
+  CHECK((finished.code == 3 || finished.code == 2));
+  if (!has_begun(box)) return;
+  CHECK(finished.code == 3);
+  CHECK(contains(finished.err, "tune resume results/s"));
+}
+
+void check_resumes(const Sandbox& box) {
+  const Finished resumed = start(box).wait();
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  check_complete(box, "results/s", kTrials, kSteps);
+  check_nothing_left(box, "results/s");
+}
+
+// Whether the victim was there at that moment.
+bool kill_one(Victim victim, RandomStream& random) {
+  Sandbox box;
+  box.write("sweep.yaml", sweep());
+  Running driver = start(box);
+  driver.ends_within(microseconds(random.integer(0, kUsualLength.count())));
+  const std::vector<pid_t> found = find(box, driver, victim);
+  if (!found.empty()) {
+    kill(found[random.next() % found.size()], SIGKILL);
+  }
+  const Finished finished = driver.wait(std::chrono::seconds(30));
+  INFO(finished.err);
+  CHECK(finished.code != -1);  // it was waited for long enough
+  CHECK(box.is_quiet());
+  if (finished.code != 0) check_error(box, finished);
+  if (victim == Victim::kWorker || victim == Victim::kZygote) CHECK(finished.code == 0);
+  check_resumes(box);
+  return !found.empty();
+}
+
+TEST_CASE("agents, zygotes, workers and stores killed at any moment cost nothing but time") {
+  const int kills = share_of_kills(6);
+  for (const Victim victim : {Victim::kAgent, Victim::kZygote, Victim::kWorker, Victim::kStore}) {
+    CAPTURE(static_cast<int>(victim));
+    RandomStream random(test_seed(), "loss", static_cast<std::uint64_t>(victim));
+    int done = 0;
+    for (int tries = 0; done < kills && tries < 10 * kills; ++tries) {
+      CAPTURE(tries);
+      done += kill_one(victim, random) ? 1 : 0;
+    }
+    CHECK(done == kills);
+  }
+}
+
+// A process that does not answer any more, and what is said of it.
+void check_stopped(Victim victim, const std::string& expected) {
+  Sandbox box;
+  box.write("sweep.yaml", sweep());
+  Running driver = start(box);
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
+  const std::vector<pid_t> found = find(box, driver, victim);
+  REQUIRE(found.size() == 1);
+  kill(found[0], SIGSTOP);
+  const Finished finished = driver.wait(std::chrono::seconds(60));
+  INFO(finished.err);
+  CHECK(finished.code == 3);
+  CHECK(contains(finished.err, expected));
+  check_error(box, finished);
+  CHECK(box.is_quiet());
+  check_resumes(box);
+}
+
+TEST_CASE("a stopped store ends the run with a clear error, and resume goes on") {
+  check_stopped(Victim::kStore, "the store");
+}
+
+TEST_CASE("a driver that stood still for a while goes on") {
+  Sandbox box;
+  box.write("sweep.yaml", sweep());
+  Running driver = start(box);
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
+  driver.signal(SIGSTOP);
+  driver.ends_within(std::chrono::seconds(3));  // longer than messages wait to be sent again
+  driver.signal(SIGCONT);
+  const Finished finished = driver.wait();
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  check_complete(box, "results/s", kTrials, kSteps);
+  check_nothing_left(box, "results/s");
+}
+
+}  // namespace
+}  // namespace tune

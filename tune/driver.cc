@@ -64,6 +64,17 @@ std::string resume_command(const std::filesystem::path& directory) {
   return fmt::format("tune resume {}", directory.string());
 }
 
+// A limit on the size of files shall be an error of the write, not the end of the whole program.
+class NoFileSizeSignal {
+ public:
+  NoFileSizeSignal() : former_(::signal(SIGXFSZ, SIG_IGN)) {}
+  ~NoFileSizeSignal() { ::signal(SIGXFSZ, former_); }
+  NoFileSizeSignal(const NoFileSizeSignal&) = delete;
+
+ private:
+  void (*former_)(int);
+};
+
 class Driver {
  public:
   Driver(RunRequest request, NodeResources node, ExperimentFolder folder);
@@ -81,6 +92,7 @@ class Driver {
   void note(const Record& record);
   void check_agent();
   void check_store();
+  void check_folder() const;
   void show(bool final);
   void close(RunState state);
   void give_up();
@@ -93,6 +105,7 @@ class Driver {
   ExperimentSpec& spec_ = request_.spec;
   NodeResources node_;
   ExperimentFolder folder_;
+  NoFileSizeSignal no_file_size_signal_;
   RuntimeDirectory runtime_;
   SystemClock clock_;
 
@@ -213,9 +226,12 @@ RunOutcome Driver::run() {
   try {
     start();
     loop();
+  } catch (const SupersededError&) {
+    agent_process_->end_now();  // the folder is the other driver's now
+    throw;
   } catch (const Error& error) {
     give_up();
-    if (!begun_) throw;
+    if (!begun_ || !folder_.is_in_place()) throw;
     throw Error(error.code(), fmt::format("{}; what was done is kept, resume it with: {}",
                                           error.what(), resume_command(folder_.path())));
   } catch (...) {
@@ -244,6 +260,7 @@ void Driver::loop() {
     if (signal_ != 0 && signals_ == nullptr) return;  // a second signal: at once
     if (!events.empty()) commit(std::move(events));
     if (mono() - last_flushed_ >= kFlushEvery) {
+      check_folder();
       endpoint_->flush(mono());
       last_flushed_ = mono();
     }
@@ -318,6 +335,14 @@ void Driver::check_store() {
                           server_->pid(), (folder_.path() / "store" / "redis.log").string()));
 }
 
+// Open files can still be written when their names are gone.
+void Driver::check_folder() const {
+  if (folder_.is_in_place()) return;
+  throw Error(ErrorCode::kIo,
+              fmt::format("running trials: the folder {} was removed or renamed meanwhile",
+                          folder_.path().string()));
+}
+
 // One turn: in the journal first, then its effects.
 void Driver::commit(std::vector<Event> events) {
   const Turn turn{now(), clock_.wall(), std::move(events)};
@@ -390,6 +415,7 @@ void Driver::close(RunState state) {
     agent_process_->wait(kAgentEnd);
   }
   agent_process_->end_now();
+  check_folder();
   write_results_csv(folder_.absolute() / "results.csv", spec_, controller().trials());
   record_.state = state;
   folder_.write_record(record_);
@@ -404,6 +430,7 @@ void Driver::close(RunState state) {
 void Driver::give_up() {
   try {
     if (agent_process_) agent_process_->end_now();
+    if (!folder_.is_in_place()) return;
     if (!begun_) {
       store_.reset();
       server_.reset();
@@ -411,7 +438,7 @@ void Driver::give_up() {
       std::filesystem::remove_all(folder_.absolute(), ignored);
       return;
     }
-    if (!experiment_) return;
+    if (!endpoint_) return;  // the journal was not read: what stands there is better
     record_.state = RunState::kInterrupted;
     folder_.write_record(record_);
     write_results_csv(folder_.absolute() / "results.csv", spec_, controller().trials());

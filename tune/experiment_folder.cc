@@ -146,6 +146,8 @@ ExperimentFolder ExperimentFolder::open(const fs::path& directory) {
   return folder;
 }
 
+bool ExperimentFolder::is_in_place() const { return lock_.is_at(absolute_ / kLockFile); }
+
 void ExperimentFolder::write_spec(const ExperimentSpec& spec) const {
   write_private_if(has_password(spec.options.store), path_ / kSpecFile,
                    to_json(to_value(spec), 2) + "\n");

@@ -34,6 +34,8 @@ class ExperimentFolder {
   const std::filesystem::path& path() const { return path_; }          // as the user wrote storage
   const std::filesystem::path& absolute() const { return absolute_; }
   int lock_descriptor() const { return lock_.descriptor(); }
+  // False when somebody has removed or renamed it: what is written has no place any more.
+  bool is_in_place() const;
 
   void write_spec(const ExperimentSpec& spec) const;
   void write_record(const RunRecord& record) const;

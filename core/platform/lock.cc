@@ -74,14 +74,16 @@ bool ExperimentLock::try_lock(const fs::path& file) {
   }
   // The folder may have been renamed and made anew while this waited: the lock is then another
   // file.
-  struct stat held {};
-  struct stat named {};
-  if (fstat(file_.get(), &held) == 0 && stat(file.c_str(), &named) == 0 &&
-      held.st_ino == named.st_ino && held.st_dev == named.st_dev) {
-    return true;
-  }
+  if (is_at(file)) return true;
   file_.reset();
   return false;
+}
+
+bool ExperimentLock::is_at(const fs::path& file) const {
+  struct stat held {};
+  struct stat named {};
+  return fstat(file_.get(), &held) == 0 && stat(file.c_str(), &named) == 0 &&
+         held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
 bool ExperimentLock::is_held(const fs::path& file) {

@@ -18,6 +18,8 @@ class ExperimentLock {
   ExperimentLock(const std::filesystem::path& file, std::chrono::milliseconds wait);
 
   int descriptor() const { return file_.get(); }  // for children to inherit
+  // Whether the file of that name is the one that is held: not removed, renamed or made anew.
+  bool is_at(const std::filesystem::path& file) const;
   static bool is_held(const std::filesystem::path& file);
 
  private:

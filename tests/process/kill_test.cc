@@ -6,7 +6,9 @@
 
 #include <algorithm>
 
+#include "core/random.h"
 #include "process/outcome.h"
+#include "process/random.h"
 #include "process/sweep.h"
 
 namespace tune {
@@ -30,7 +32,7 @@ TEST_CASE("a killed driver takes every process along, and resume loses nothing")
     run.wait();
   }
   CHECK(box.is_quiet());
-  CHECK(fs::is_empty(box.path() / "tmp"));  // no socket stays behind
+  CHECK(fs::is_empty(box.path() / "tmp"));     // no socket stays behind
   box.write("results/s/run.json.tmp-1", "{");  // as if it had been writing
   const Finished resumed = box.tune({"resume", "results/s"});
   INFO(resumed.err);
@@ -145,6 +147,36 @@ TEST_CASE("a second signal ends at once, still resumable") {
   const Finished resumed = box.tune({"resume", "results/s"});
   INFO(resumed.err);
   CHECK(resumed.code == 0);
+}
+
+TEST_CASE("a signal at any moment, also while starting and ending, is obeyed and can be resumed") {
+  const int moments = share_of_kills(10);
+  RandomStream random(test_seed(), "signals", 0);
+  for (int i = 0; i < moments; ++i) {
+    CAPTURE(i);
+    Sandbox box;
+    box.write("sweep.yaml", slow_sweep(3));
+    Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2", "--quiet"});
+    run.ends_within(std::chrono::microseconds(random.integer(0, 700'000)));
+    run.signal(SIGTERM);
+    const bool twice = random.uniform() < 0.5;
+    if (twice) {
+      run.ends_within(std::chrono::microseconds(random.integer(0, 30'000)));
+      run.signal(SIGTERM);
+    }
+    const Finished finished = run.wait(std::chrono::seconds(20));
+    INFO(finished.err);
+    CHECK((finished.code == 0 || finished.code == 128 + SIGTERM));
+    CHECK(box.is_quiet());
+    const bool begun = fs::exists(box.path() / "results/s/experiment.json");
+    const Finished again =
+        begun ? box.tune({"resume", "results/s", "--quiet"})
+              : box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2", "--quiet"});
+    INFO(again.err);
+    CHECK(again.code == 0);
+    check_complete(box, "results/s", 3, 8);
+    check_nothing_left(box, "results/s");
+  }
 }
 
 TEST_CASE("a second driver on the same experiment is refused while the first lives") {

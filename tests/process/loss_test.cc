@@ -130,6 +130,10 @@ TEST_CASE("a stopped store ends the run with a clear error, and resume goes on")
   check_stopped(Victim::kStore, "the store");
 }
 
+TEST_CASE("a stopped agent ends the run with a clear error, and resume goes on") {
+  check_stopped(Victim::kAgent, "has said nothing for");
+}
+
 TEST_CASE("a driver that stood still for a while goes on") {
   Sandbox box;
   box.write("sweep.yaml", sweep());

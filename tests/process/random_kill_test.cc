@@ -50,6 +50,16 @@ Sweep failing() {
   return {.name = "failing", .text = yaml(text), .cpus = "1", .trials = 4};
 }
 
+// More reports than the journal keeps without a snapshot.
+Sweep many_reports() {
+  const SweepText text{.trainable = "empty_steps",
+                       .config = "{steps: 5000, lr: {uniform: [0, 1]}}",
+                       .num_samples = 16,
+                       .rest = "stop: {training_iteration: 4000}\n",
+                       .metric = "x"};
+  return {.name = "reports", .text = yaml(text), .cpus = "4", .trials = 16};
+}
+
 std::vector<std::string> run_command(const Sweep& sweep) {
   return {"run", "sweep.yaml", "--name", "s", "--cpus", sweep.cpus, "--quiet"};
 }
@@ -142,7 +152,11 @@ TEST_CASE("a driver killed at any moment: trials that fail are started again as 
 }
 
 TEST_CASE("a driver killed at any moment: many slots lose no result and double none") {
-  kill_again_and_again(asha_on("4"), 20, false);
+  kill_again_and_again(asha_on("4"), 10, false);
+}
+
+TEST_CASE("a driver killed at any moment: reports beyond a snapshot are all there") {
+  kill_again_and_again(many_reports(), 10, true);
 }
 
 }  // namespace

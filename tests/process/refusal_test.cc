@@ -192,31 +192,5 @@ TEST_CASE("a server that may lose entries is refused unless told so") {
   CHECK(told.code == 0);
 }
 
-TEST_CASE("a disk that fills up while trials run ends in a clear error and loses nothing") {
-  Sandbox box;
-  box.write("sweep.yaml", yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 1}",
-                                .num_samples = 2,
-                                .rest = "stop: {training_iteration: 4000}\n"}));
-  // A file system of 1 MiB in a namespace of its own, where the kernel allows that.
-  const std::string mounted = "mount -t tmpfs -o size=1m none results && ";
-  fs::create_directory(box.path() / "results");
-  if (box.run({"unshare", "-rm", "sh", "-c", mounted + "true"}).code != 0) {
-    MESSAGE("skipped: no mount namespaces here");
-    return;
-  }
-  const std::string tune = std::string(TUNE_BINARY_DIR) + "/bin/tune";
-  const Finished run = box.run(
-      {"unshare", "-rm", "sh", "-c",
-       mounted + tune + " run sweep.yaml --name s --quiet; echo code=$?;" +
-           "mount -o remount,size=64m results;" + tune +
-           " resume results/s --quiet; echo again=$?; grep -c TERMINATED results/s/results.csv"});
-  INFO(run.err);
-  INFO(run.out);
-  CHECK(contains(run.out, "code=3"));
-  CHECK(contains(run.err, "tune resume results/s"));
-  CHECK(contains(run.out, "again=0"));
-  CHECK(lines_of(run.out).back() == "2");
-}
-
 }  // namespace
 }  // namespace tune

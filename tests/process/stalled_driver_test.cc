@@ -1,0 +1,69 @@
+// Two drivers of one experiment, where no lock can tell them of each other: the older one stood
+// still (a suspended machine, say) while the newer took over.
+#include <doctest/doctest.h>
+
+#include <signal.h>
+
+#include <map>
+
+#include "process/outcome.h"
+#include "process/sweep.h"
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What every file of a folder holds.
+std::map<fs::path, std::string> contents(const Sandbox& box, const std::string& folder) {
+  std::map<fs::path, std::string> all;
+  for (const auto& entry : fs::recursive_directory_iterator(box.path() / folder)) {
+    const fs::path path = fs::relative(entry.path(), box.path());
+    if (entry.is_regular_file()) all[path] = box.read(path);
+  }
+  return all;
+}
+
+TEST_CASE("a driver that stood still while another took over is refused and touches nothing") {
+  Sandbox box;
+  const std::string socket = (box.path() / "tmp/r").string();
+  Running server = box.start({"redis-server", "--port", "0", "--unixsocket", socket, "--appendonly",
+                              "yes", "--dir", box.path()});
+  REQUIRE(Sandbox::eventually([&] { return fs::exists(socket); }));
+  box.write("sweep.yaml", yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 30}",
+                                .num_samples = 4,
+                                .rest = "stop: {training_iteration: 10}\n"
+                                        "checkpoint: {frequency: 2}\n"}));
+  Running old = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2", "--quiet",
+                                "--store", "unix://" + socket});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 6); }));
+  old.signal(SIGSTOP);
+  fs::create_directory(box.path() / "other");
+  fs::copy(box.path() / "results/s", box.path() / "other/s", fs::copy_options::recursive);
+  const Finished newer = box.tune({"resume", "other/s", "--quiet"});
+  INFO(newer.err);
+  CHECK(newer.code == 0);
+  check_complete(box, "other/s", 4, 10);
+
+  const auto before = contents(box, "results/s");
+  old.signal(SIGCONT);
+  const Finished refused = old.wait(std::chrono::seconds(30));
+  INFO(refused.err);
+  CHECK(refused.code == 3);
+  CHECK(contains(refused.err, "another one has taken over"));
+  CHECK_FALSE(contains(refused.err, "tune resume"));
+  auto after = contents(box, "results/s");
+  for (const char* mine : {"stdout", "stderr", "state.json"}) {  // its workers' own, until they end
+    std::erase_if(after, [&](const auto& file) {
+      return file.first.filename() == mine && !before.contains(file.first);
+    });
+  }
+  CHECK(after == before);
+  CHECK(box.tune({"resume", "other/s", "--quiet"}).code == 0);  // as complete as before
+  server.signal(SIGTERM);
+  server.wait();
+  check_nothing_left(box, "results/s");
+}
+
+}  // namespace
+}  // namespace tune

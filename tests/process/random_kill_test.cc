@@ -50,14 +50,14 @@ Sweep failing() {
   return {.name = "failing", .text = yaml(text), .cpus = "1", .trials = 4};
 }
 
-// More reports than the journal keeps without a snapshot.
+// More bytes than the journal keeps without a snapshot.
 Sweep many_reports() {
   const SweepText text{.trainable = "empty_steps",
-                       .config = "{steps: 5000, lr: {uniform: [0, 1]}}",
-                       .num_samples = 16,
-                       .rest = "stop: {training_iteration: 4000}\n",
+                       .config = "{steps: 2500, text_bytes: 600, lr: {uniform: [0, 1]}}",
+                       .num_samples = 8,
+                       .rest = "stop: {training_iteration: 2500}\n",
                        .metric = "x"};
-  return {.name = "reports", .text = yaml(text), .cpus = "4", .trials = 16};
+  return {.name = "reports", .text = yaml(text), .cpus = "4", .trials = 8};
 }
 
 std::vector<std::string> run_command(const Sweep& sweep) {

@@ -63,6 +63,10 @@ Value Value::make_list(List items) {
   return value;
 }
 
+Value Value::make_map() {
+  return make_map(Map());
+}
+
 Value Value::make_map(Map members) {
   Value value;
   value.data_ = std::move(members);

@@ -50,7 +50,8 @@ class Value {
   Value(std::initializer_list<Member> members);
 
   static Value make_list(List items);
-  static Value make_map(Map members = {});
+  static Value make_map();
+  static Value make_map(Map members);
 
   Type type() const { return static_cast<Type>(data_.index()); }
   bool is_null() const { return type() == Type::kNull; }

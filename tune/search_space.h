@@ -79,11 +79,11 @@ class SearchSpace {
  public:
   using Node = std::variant<Value, Domain, std::vector<SpaceMember>>;
 
-  SearchSpace() : node_(std::vector<SpaceMember>{}) {}
+  SearchSpace();  // an empty map
   SearchSpace(std::initializer_list<SpaceMember> members);
-  SearchSpace(Domain domain) : node_(std::move(domain)) {}  // NOLINT
+  SearchSpace(Domain domain);  // NOLINT
   template <ValueLike T>
-  SearchSpace(T&& constant) : node_(Value(std::forward<T>(constant))) {}  // NOLINT
+  SearchSpace(T&& constant);  // NOLINT
   SearchSpace(Value constant);  // NOLINT; maps become nested spaces
 
   bool is_domain() const { return std::holds_alternative<Domain>(node_); }
@@ -110,6 +110,12 @@ struct SpaceMember {
   std::string key;
   SearchSpace value;
 };
+
+// Here, where SpaceMember is known whole.
+inline SearchSpace::SearchSpace() : node_(std::vector<SpaceMember>{}) {}
+inline SearchSpace::SearchSpace(Domain domain) : node_(std::move(domain)) {}
+template <ValueLike T>
+SearchSpace::SearchSpace(T&& constant) : node_(Value(std::forward<T>(constant))) {}
 
 // The space a described or YAML value means: one-key maps {domain: arguments} become domains,
 // {const: x} the constant x. Collects every complaint as (key path, message) instead of throwing.

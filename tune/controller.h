@@ -65,6 +65,7 @@ class Controller {
   std::string save() const;
   void restore(std::string_view state);
 
+  ExperimentTime now() const { return now_; }  // of the newest event
   Phase phase() const { return phase_; }
   bool is_over() const;  // nothing more will happen by itself
   // Why the experiment cannot go on (kFailed): bad input such as a trainable that is not there.

@@ -76,6 +76,7 @@ void Journal::read_snapshot(const Visitor& visitor) {
   if (snapshot.through <= last_) return;
   visitor.snapshot(snapshot);
   last_ = snapshot.through;
+  now_ = snapshot.now;
   snapshot_bytes_ = stored->size();
   bytes_since_snapshot_ = 0;
 }
@@ -94,8 +95,10 @@ void Journal::visit(const Entry& entry, const Visitor& visitor) {
   } catch (const Error& error) {
     throw_unreadable(what, error.what());
   }
+  if (turn.now < now_) throw_unreadable(what, "its time is before that of the entry before it");
   visitor.turn(turn);
   last_ = entry.id;
+  now_ = turn.now;
   bytes_since_snapshot_ += entry.payload.size();
 }
 

@@ -59,6 +59,7 @@ class Journal {
 
   Store& store_;
   EntryId last_;
+  ExperimentTime now_{};  // of the newest turn
   bool begun_ = false;
   std::size_t snapshot_bytes_ = 0;
   std::size_t bytes_since_snapshot_ = 0;  // appended since it was stored

@@ -25,6 +25,9 @@ std::vector<RemoveCheckpoint> JournaledController::replay() {
 
 void JournaledController::restore(const Snapshot& snapshot) {
   controller_.restore(snapshot.controller);
+  if (controller_.now() > snapshot.now) {
+    throw Error(ErrorCode::kProtocol, "reading the journal's snapshot: its times contradict");
+  }
   if (logger_ != nullptr) logger_->restore(snapshot.logger);
   now_ = snapshot.now;
 }

@@ -159,6 +159,20 @@ TEST_CASE("missing and damaged parts are refused by name") {
     store.append({2, 1}, encoded(turn(2)));
     CHECK(cause_of_refusal(store).find("entry 2-1") != std::string::npos);
   }
+  SUBCASE("a turn before the one before it") {
+    store.append({1, 0}, encoded(turn(2)));
+    store.append({1, 1}, encoded(turn(1)));
+    CHECK(cause_of_refusal(store).find("journal entry 1-1: its time is before") !=
+          std::string::npos);
+  }
+  SUBCASE("a turn before the snapshot") {
+    Journal journal(store);
+    journal.append(turn(1));
+    journal.store({journal.last(), std::chrono::seconds(9), "", ""});
+    journal.append(turn(8));
+    CHECK(cause_of_refusal(store).find("journal entry 1-1: its time is before") !=
+          std::string::npos);
+  }
   SUBCASE("bytes that are no turn") {
     store.append({1, 0}, "\xc1");
     CHECK(cause_of_refusal(store).find("journal entry 1-0") != std::string::npos);

@@ -1,0 +1,67 @@
+// Messages between the processes. The first byte says which, the rest is the message.
+#include <string>
+#include <variant>
+
+#include "core/messages.h"
+#include "core/spawn.h"
+#include "core/trial.h"
+#include "fuzz/check.h"
+#include "fuzz/kinds.h"
+#include "tune/result_text.h"
+
+namespace {
+
+using namespace tune;
+
+// What is done with a result: by controller, worker, loggers and readers.
+void use(const Packed& packed) {
+  fuzz::refused_as(ErrorCode::kProtocol, [&] { find_number(packed, "loss/train"); });
+  fuzz::refused_as(ErrorCode::kProtocol, [&] { contains_path(packed, "loss/train"); });
+  fuzz::refused_as(ErrorCode::kProtocol, [&] {
+    ResultText text;
+    text.add_members(packed.bytes, ResultField::kDone);
+    text.add(ResultField::kPid, std::int64_t{1});
+  });
+  fuzz::refused_as(ErrorCode::kProtocol, [&] {
+    const Value value = unpack(packed);
+    fuzz::require(unpack(pack(value)) == value, "a value is packed and unpacked");
+  });
+}
+
+template <class T>
+void read(std::string_view bytes) {
+  const T message = decoded<T>(bytes);
+  const std::string written = encoded(message);
+  fuzz::require(encoded(decoded<T>(written)) == written, "a message reads back as it was written");
+  if constexpr (std::is_same_v<T, AgentEvent>) {
+    if (const auto* report = std::get_if<Reported>(&message)) use(report->result);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view bytes = fuzz::text_of(data + 1, size - 1);
+  fuzz::refused_as(ErrorCode::kProtocol, [&] {
+    switch (static_cast<fuzz::Kind>(data[0])) {
+      case fuzz::Kind::kCommand:
+        return read<Command>(bytes);
+      case fuzz::Kind::kAgentEvent:
+        return read<AgentEvent>(bytes);
+      case fuzz::Kind::kWorkerCommand:
+        return read<WorkerCommand>(bytes);
+      case fuzz::Kind::kWorkerEvent:
+        return read<WorkerEvent>(bytes);
+      case fuzz::Kind::kSpawnRequest:
+        return read<SpawnRequest>(bytes);
+      case fuzz::Kind::kZygoteMessage:
+        return read<ZygoteMessage>(bytes);
+      case fuzz::Kind::kTrial:
+        return read<Trial>(bytes);
+      case fuzz::Kind::kResult:
+        return use(Packed{std::string(bytes)});
+    }
+  });
+  return 0;
+}

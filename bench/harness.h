@@ -1,0 +1,59 @@
+// What the benchmarks share: their arguments, a folder to work in, programs that are timed, medians
+// of runs that take turns, and the table that is printed.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tune::bench {
+
+struct Setting {
+  bool tiny = false;  // moments, to see that it works; its figures mean nothing
+  int runs = 0;       // how often each measurement is made; medians are printed
+};
+// Reads --tiny, --runs N and --help, which prints `help`. Ends the program on anything else.
+Setting parse_setting(int argc, char** argv, const char* help, int default_runs);
+
+// A temporary folder (in $TMPDIR), removed at the end.
+class Workplace {
+ public:
+  Workplace();
+  ~Workplace();
+  Workplace(const Workplace&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path write(const std::string& name, const std::string& text) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+// Seconds from the start of a program to its end. Throws Error (kProcess), with what it printed,
+// when it does not end well.
+double time_program(const std::vector<std::string>& command,
+                    const std::map<std::string, std::string>& environment = {});
+// Seconds that a call takes.
+double time_call(const std::function<void()>& call);
+
+std::string tune_program();  // of this build
+
+// The median of each measurement. They take turns, so that what else the machine does meets all.
+std::vector<double> medians(int runs, const std::vector<std::function<double()>>& measurements);
+
+// Rows of "what, figure, bare limit, ratio", printed as they come.
+class Table {
+ public:
+  explicit Table(const char* title);
+  void seconds(const std::string& what, double figure, const std::string& bare_what, double bare);
+  void rate(const std::string& what, const std::string& unit, double figure,
+            const std::string& bare_what, double bare);
+  void note(const std::string& text);
+};
+
+// Runs a benchmark; an exception is printed and becomes exit code 1.
+int guarded(const std::function<void()>& benchmark);
+
+}  // namespace tune::bench

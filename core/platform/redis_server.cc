@@ -75,19 +75,27 @@ std::vector<std::string> command_line(const std::string& program, const fs::path
   return words;
 }
 
-bool is_listening(const fs::path& socket_path) {
+// A connection of its own, for one word; not open when nobody listens.
+FileDescriptor connect_to(const fs::path& socket_path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (socket_path.string().size() >= sizeof address.sun_path) return false;
+  if (socket_path.string().size() >= sizeof address.sun_path) return {};
   std::strcpy(address.sun_path, socket_path.c_str());
-  const FileDescriptor probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (connect(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    return false;
-  }
+  FileDescriptor connection(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  if (connect(connection.get(), generic, sizeof address) != 0) connection.reset();
+  return connection;
+}
+
+bool say(const FileDescriptor& connection, std::string_view command) {
+  return send(connection.get(), command.data(), command.size(), MSG_NOSIGNAL) >= 0;
+}
+
+bool is_listening(const fs::path& socket_path) {
+  const FileDescriptor probe = connect_to(socket_path);
   // It accepts connections before it has read its file: ask.
-  constexpr std::string_view kPing = "PING\r\n";
   char answer[8] = {};
-  if (send(probe.get(), kPing.data(), kPing.size(), MSG_NOSIGNAL) < 0) return false;
+  if (!probe.is_open() || !say(probe, "PING\r\n")) return false;
   pollfd watched{probe.get(), POLLIN, 0};
   if (poll(&watched, 1, 1000) != 1 || read(probe.get(), answer, sizeof answer - 1) <= 0) {
     return false;
@@ -135,6 +143,9 @@ void RedisServer::wait_until_ready(const RedisServerOptions& options) {
 
 RedisServer::~RedisServer() {
   if (pid_ <= 0) return;
+  // It looks at signals ten times a second only, at commands at once.
+  const FileDescriptor last_word = connect_to(socket_);
+  if (last_word.is_open()) say(last_word, "SHUTDOWN NOSAVE\r\n");
   kill(pid_, SIGTERM);
   kill(pid_, SIGCONT);
   pollfd watched{exit_.get(), POLLIN, 0};

@@ -239,8 +239,10 @@ struct AgentEndpoint::Socket {
     socket.set(zmq::sockopt::sndhwm, 0);
     socket.set(zmq::sockopt::rcvhwm, 0);
     socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(2 * kMaxFrameBytes));
-    socket.set(zmq::sockopt::reconnect_ivl, 2);  // the driver listens a few ms after the start
-    socket.set(zmq::sockopt::reconnect_ivl_max, 500);
+    // The driver listens some ms after the start. On its own host asking again costs nothing.
+    const bool same_host = address.starts_with("ipc:");
+    socket.set(zmq::sockopt::reconnect_ivl, same_host ? 1 : 2);
+    socket.set(zmq::sockopt::reconnect_ivl_max, same_host ? 0 : 500);
     socket.connect(address);
     signal = std::make_unique<InputSignal>(socket.get(zmq::sockopt::fd));
   }

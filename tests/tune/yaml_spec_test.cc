@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -497,12 +498,25 @@ TEST_CASE("a value that --set replaced is not told with the line it stood in") {
                  "--set scheduler={asha: {max_t: -1}}: scheduler/asha/max_t"));
 }
 
-TEST_CASE("the fingerprint of a file changes with it") {
+TEST_CASE("the fingerprint of a file changes with each byte and with its length") {
   const Sweep sweep("a");
-  const std::string before = fingerprint(sweep.file());
-  CHECK(before.size() == 16);
-  sweep.write("s.yaml", "b");
-  CHECK(fingerprint(sweep.file()) != before);
+  std::set<std::string> seen = {fingerprint(sweep.file())};
+  CHECK(seen.begin()->size() == 16);
+  const auto is_new = [&](const std::string& text) {
+    sweep.write("s.yaml", text);
+    return seen.insert(fingerprint(sweep.file())).second;
+  };
+  CHECK(is_new("b"));
+  CHECK(is_new(std::string("b\0", 2)));
+  CHECK(is_new("12345678"));
+  CHECK(is_new("123456789"));
+  std::string large(200'000, 'x');  // more than is read at once
+  CHECK(is_new(large));
+  CHECK_FALSE(is_new(large));
+  for (const std::size_t at : {0u, 9u, 65'535u, 65'536u, 131'079u, 199'999u}) {
+    large[at] = 'y';
+    CHECK(is_new(large));
+  }
   CHECK(fingerprint("/nowhere").empty());
 }
 

@@ -41,6 +41,10 @@ struct Spawned {
 
 using ZygoteMessage = std::variant<ZygoteReady, Spawned>;
 
+// The dynamic linker of an executed zygote resolves every function at once, so that no worker has to
+// do it again. The zygote removes it: it is not for programs that workers start.
+inline constexpr const char* kBindNowVariable = "LD_BIND_NOW";
+
 inline constexpr const char* kRendezvousVariable = "TUNE_RENDEZVOUS_FD";
 
 // Where the ranks of an attempt write a checkpoint before it is whole: beside its final folder.

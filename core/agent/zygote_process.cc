@@ -80,6 +80,7 @@ void ZygoteProcess::execute(const Program& program) {
   for (const auto& [name, value] : program.environment) {
     options.environment[name] = with_control(value, control);
   }
+  options.environment[kBindNowVariable] = "1";
   options.keep = {ends.zygote.get()};
   if (program.lock_fd >= 0) options.keep.push_back(program.lock_fd);
   options.death_signal = SIGKILL;

@@ -320,6 +320,30 @@ TEST_CASE("workers hold the experiment's lock, programs they start do not") {
   ::close(lock);
 }
 
+TEST_CASE("what nobody waits for is told while nothing else happens") {
+  TestNode node({function_entry("f", [](const Config&, Session& session) {
+    session.report({{"x", 1}});
+    for (;;) ::pause();
+  })});
+  node.set_up("f");
+  node.launch(0, {});
+  const pid_t worker = static_cast<pid_t>(node.expect<AttemptStarted>().pid);
+  CHECK_FALSE(node.expect<Reported>().waiting);
+  CHECK(::kill(worker, SIGKILL) == 0);
+  CHECK(node.expect_end(0).outcome == Outcome::kSignal);
+}
+
+TEST_CASE("how the zygote is linked is not passed on to what workers start") {
+  ::setenv(kBindNowVariable, "1", 1);
+  TestNode node({function_entry("f", [](const Config&, Session& session) {
+    session.report({{"there", std::getenv(kBindNowVariable) != nullptr}});
+  })});
+  ::unsetenv(kBindNowVariable);
+  node.set_up("f", stop_after(1));
+  node.launch(0, {});
+  CHECK_FALSE(unpack(node.expect<Reported>().result).get<bool>("there"));
+}
+
 TEST_CASE("many trials at once, each ends once") {
   TestNode node({}, plugin_zygote());
   node.set_up("empty_steps");

@@ -31,6 +31,9 @@ static_assert(AgentMachine::kCreditBytes == kAgentCreditBytes);
 
 constexpr AgentTime kHeartbeat = std::chrono::milliseconds(500);  // the longest sleep
 constexpr AgentTime kFarewell = std::chrono::seconds(5);          // for the last acknowledgement
+// What nobody waits for goes to the driver with the next event that somebody waits for, or this
+// much later: each message costs a turn of the driver, with a flush of the journal to disk.
+constexpr AgentTime kLinger = std::chrono::milliseconds(2);
 
 std::vector<GpuInfo> gpu_infos(const NodeResources& resources) {
   std::vector<GpuInfo> gpus;
@@ -75,6 +78,12 @@ ProcessEnd process_end(int status) {
   return {signalled, signalled ? WTERMSIG(status) : WEXITSTATUS(status), describe_exit(status)};
 }
 
+// Whether no trial and no resource waits for the driver to hear of it.
+bool may_linger(const AgentEvent& event) {
+  const auto* report = std::get_if<Reported>(&event);
+  return std::holds_alternative<AttemptStarted>(event) || (report != nullptr && !report->waiting);
+}
+
 // The edge around AgentMachine: descriptors in, actions out.
 class Agent {
  public:
@@ -114,7 +123,8 @@ class Agent {
   void watch(WorkerId worker, const WorkerSocket& socket);
   void perform();
 
-  void act(TellDriver& action) { endpoint_->send(action.event); }
+  void tell_driver(const AgentEvent& event);
+  void act(TellDriver& action) { tell_driver(action.event); }
   void act(TellWorker& action);
   void act(SpawnWorker& action);
   void act(SignalWorker& action);
@@ -143,6 +153,7 @@ class Agent {
   FileDescriptor children_;
   FileDescriptor workers_epoll_;
   std::optional<AgentEndpoint> endpoint_;
+  std::optional<AgentTime> tell_by_;  // when the events that linger must go
   bool driver_gone_ = false;
   SetupExperiment experiment_;
   std::map<WorkerId, Worker> workers_;
@@ -176,14 +187,19 @@ void Agent::turn() {
   machine_.on_time(now_);
   perform();
   zygote_.flush();
-  endpoint_->flush(now_);
+  if (!tell_by_ || *tell_by_ <= now_) {
+    endpoint_->flush(now_);
+    tell_by_.reset();
+  }
   machine_.on_backlog(now_, endpoint_->unacknowledged_bytes());
 }
 
 AgentTime Agent::sleep_time() const {
-  const auto deadline = machine_.next_deadline();
-  if (!deadline) return kHeartbeat;
-  return std::clamp(*deadline - clock_.monotonic(), AgentTime::zero(), kHeartbeat);
+  const AgentTime now = clock_.monotonic();
+  AgentTime end = now + kHeartbeat;
+  if (const auto deadline = machine_.next_deadline()) end = std::min(end, *deadline);
+  if (tell_by_) end = std::min(end, *tell_by_);
+  return std::max(end - now, AgentTime::zero());
 }
 
 void Agent::say_hello() {
@@ -195,7 +211,7 @@ void Agent::say_hello() {
   hello.memory_bytes = options_.resources.memory_bytes;
   hello.gpus = gpu_infos(options_.resources);
   hello.live = machine_.live();
-  endpoint_->send(hello);
+  tell_driver(hello);
 }
 
 // The last events reach the driver, if there is one.
@@ -310,6 +326,12 @@ void Agent::perform() {
   }
 }
 
+void Agent::tell_driver(const AgentEvent& event) {
+  endpoint_->send(event);
+  const AgentTime by = may_linger(event) ? now_ + kLinger : now_;
+  if (!tell_by_ || by < *tell_by_) tell_by_ = by;
+}
+
 void Agent::execute_zygote() {
   try {
     zygote_.execute({options_.zygote_command, options_.zygote_environment, options_.zygote_log,
@@ -390,7 +412,7 @@ void Agent::act(ConcludeAttempt& action) {
                                    kStderrTailLines, kStderrTailBytes);
   }
   ports_.erase(attempt_key(ended.trial, ended.attempt));
-  endpoint_->send(std::move(ended));
+  tell_driver(std::move(ended));
 }
 
 }  // namespace

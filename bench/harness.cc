@@ -27,13 +27,16 @@ Setting parse_setting(int argc, char** argv, const char* help, int default_runs)
     const std::string_view word = argv[i];
     if (word == "--tiny") {
       setting.tiny = true;
+    } else if (word == "--keep") {
+      setting.keep = true;
     } else if (word == "--runs" && i + 1 < argc && std::atoi(argv[i + 1]) > 0) {
       setting.runs = std::atoi(argv[++i]);
     } else {
       const bool asked = word == "--help";
       fmt::print(asked ? stdout : stderr,
                  "{}\n  --tiny    moments, to see that it works\n"
-                 "  --runs N  measure so often, print medians ({})\n",
+                 "  --runs N  measure so often, print medians ({})\n"
+                 "  --keep    leave what is written in $TMPDIR\n",
                  help, default_runs);
       std::exit(asked ? 0 : 2);
     }
@@ -42,13 +45,14 @@ Setting parse_setting(int argc, char** argv, const char* help, int default_runs)
   return setting;
 }
 
-Workplace::Workplace() {
+Workplace::Workplace(const Setting& setting) : keep_(setting.keep) {
   std::string pattern = fs::temp_directory_path() / "tune-bench-XXXXXX";
   if (mkdtemp(pattern.data()) == nullptr) throw file_error("making a folder", pattern, errno);
   path_ = pattern;
 }
 
 Workplace::~Workplace() {
+  if (keep_) return;
   std::error_code ignored;
   fs::remove_all(path_, ignored);
 }
@@ -57,6 +61,10 @@ fs::path Workplace::write(const std::string& name, const std::string& text) cons
   fs::path file = path_ / name;
   write_file_atomically(file, text);
   return file;
+}
+
+fs::path Workplace::fresh(const std::string& name) const {
+  return path_ / fmt::format("{}-{}", name, ++given_);
 }
 
 double time_call(const std::function<void()>& call) {

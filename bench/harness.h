@@ -13,22 +13,29 @@ namespace tune::bench {
 struct Setting {
   bool tiny = false;  // moments, to see that it works; its figures mean nothing
   int runs = 0;       // how often each measurement is made; medians are printed
+  bool keep = false;  // leave what was written where it is
 };
-// Reads --tiny, --runs N and --help, which prints `help`. Ends the program on anything else.
+// Reads --tiny, --runs N, --keep and --help, which prints `help`. Ends the program on anything
+// else.
 Setting parse_setting(int argc, char** argv, const char* help, int default_runs);
 
-// A temporary folder (in $TMPDIR), removed at the end.
+// A temporary folder (in $TMPDIR), removed at the end unless it is to be kept: for minutes after
+// many files were removed, ext4 is slow to make new ones there.
 class Workplace {
  public:
-  Workplace();
+  explicit Workplace(const Setting& setting);
   ~Workplace();
   Workplace(const Workplace&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path write(const std::string& name, const std::string& text) const;
+  // A path in it that was never given before: nothing has to be removed between two runs.
+  std::filesystem::path fresh(const std::string& name) const;
 
  private:
   std::filesystem::path path_;
+  bool keep_;
+  mutable int given_ = 0;
 };
 
 // Seconds from the start of a program to its end. Throws Error (kProcess), with what it printed,

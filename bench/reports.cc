@@ -34,17 +34,22 @@ struct Written {
   std::vector<std::uint64_t> file_bytes;  // of each result.json and progress.csv
 };
 
-double run_sweep(const Workplace& work, unsigned trials, std::uint64_t reports) {
+struct Run {
+  double seconds = 0;
+  fs::path experiment;
+};
+
+Run run_sweep(const Workplace& work, unsigned trials, std::uint64_t reports) {
   const std::string file = work.write(
       "sweep.yaml",
       fmt::format("plugin: {}\ntrainable: empty_steps\nconfig: {{steps: {}}}\n"
                   "num_samples: {}\nmetric: x\nmode: max\nseed: 1\n"
                   "stop: {{training_iteration: {}}}\ncpus: {}\n",
                   TUNE_SYNTHETIC_PLUGIN, reports / trials, trials, reports / trials, trials));
-  const std::string storage = work.path() / "results";
-  fs::remove_all(storage);
-  return time_program(
-      {tune_program(), "run", file, "--quiet", "--name", "s", "--storage", storage});
+  const fs::path storage = work.fresh("results");
+  const double seconds =
+      time_program({tune_program(), "run", file, "--quiet", "--name", "s", "--storage", storage});
+  return {seconds, storage / "s"};
 }
 
 std::uint64_t bytes_below(const fs::path& folder) {
@@ -55,8 +60,7 @@ std::uint64_t bytes_below(const fs::path& folder) {
   return bytes;
 }
 
-Written look_at(const Workplace& work, std::uint64_t reports) {
-  const fs::path experiment = work.path() / "results" / "s";
+Written look_at(const fs::path& experiment, std::uint64_t reports) {
   Written written;
   std::uint64_t found = 0;
   for (const TrialSummary& trial : Analysis::load(experiment).trials()) {
@@ -80,9 +84,8 @@ Written look_at(const Workplace& work, std::uint64_t reports) {
 
 double redis_alone(const Workplace& work, const Written& written) {
   const RuntimeDirectory runtime;
-  const fs::path data = work.path() / "store";
-  fs::remove_all(data);
-  const RedisServer server({.runtime_directory = runtime.path(), .data_directory = data});
+  const RedisServer server(
+      {.runtime_directory = runtime.path(), .data_directory = work.fresh("store")});
   RedisStore store({.address = server.address(), .prefix = "bare"});
   const std::string payload(written.journal_bytes / written.turns, 'x');
   return time_call([&] {
@@ -93,7 +96,7 @@ double redis_alone(const Workplace& work, const Written& written) {
 double write_alone(const Workplace& work, const Written& written) {
   return time_call([&] {
     for (const std::uint64_t bytes : written.file_bytes) {
-      AppendFile file(work.path() / "bare", true);
+      AppendFile file(work.fresh("bare"), false);
       const std::string piece(bytes / written.turns + 1, 'x');
       for (std::uint64_t done = 0; done < bytes; done += piece.size()) file.write(piece);
     }
@@ -101,21 +104,21 @@ double write_alone(const Workplace& work, const Written& written) {
 }
 
 void measure(const Setting& setting) {
-  const Workplace work;
+  const Workplace work(setting);
   const std::uint64_t reports = setting.tiny ? 800 : 200'000;
   Written one;
-  const std::vector<double> seconds =
-      medians(setting.runs,
-              {[&] { return run_sweep(work, 1, reports); },
-               [&] {
-                 one = look_at(work, reports);
-                 return redis_alone(work, one);
-               },
-               [&] { return write_alone(work, one); }, [&] { return run_sweep(work, 8, reports); },
-               [&] {
-                 look_at(work, reports);
-                 return 0.0;
-               }});
+  const std::vector<double> seconds = medians(
+      setting.runs, {[&] {
+                       const Run run = run_sweep(work, 1, reports);
+                       one = look_at(run.experiment, reports);
+                       return run.seconds;
+                     },
+                     [&] { return redis_alone(work, one); }, [&] { return write_alone(work, one); },
+                     [&] {
+                       const Run run = run_sweep(work, 8, reports);
+                       look_at(run.experiment, reports);
+                       return run.seconds;
+                     }});
   const auto rate = [&](double time) { return static_cast<double>(reports) / time; };
   Table table("reports");
   table.rate("reports of one trial", "/s", rate(seconds[0]), "Redis alone", rate(seconds[1]));

@@ -41,7 +41,7 @@ Sweep run_sweep(const Workplace& work, std::uint32_t trials) {
                                 "num_samples: {}\nmetric: x\nmode: max\nseed: 1\n"
                                 "stop: {{training_iteration: {}}}\n",
                                 TUNE_SYNTHETIC_PLUGIN, kReportsEach, trials, kReportsEach));
-  const fs::path storage = work.path() / "results";
+  const fs::path storage = work.fresh("results");
   time_program({tune_program(), "run", file, "--quiet", "--name", "s", "--storage", storage});
   return {storage / "s", trials};
 }
@@ -79,8 +79,7 @@ void check_nothing_is_lost(const Sweep& sweep) {
 }
 
 double redis_alone(const Workplace& work, const Sweep& sweep) {
-  const fs::path data = work.path() / "store";
-  fs::remove_all(data);
+  const fs::path data = work.fresh("store");
   fs::copy(sweep.directory / "store", data, fs::copy_options::recursive);
   const std::string prefix = read_record(sweep.directory)->prefix;
   const RuntimeDirectory runtime;
@@ -101,7 +100,7 @@ double redis_alone(const Workplace& work, const Sweep& sweep) {
 }
 
 void measure(const Setting& setting) {
-  const Workplace work;
+  const Workplace work(setting);
   const Sweep sweep = run_sweep(work, setting.tiny ? 20u : 10'000u);
   const std::vector<double> seconds = medians(
       setting.runs, {[&] { return resume(sweep); }, [&] { return redis_alone(work, sweep); }});

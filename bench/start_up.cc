@@ -37,22 +37,17 @@ std::string sweep(const std::string& plugin, const std::string& rest) {
 
 double run_sweep(const Workplace& work, const std::string& file,
                  const std::map<std::string, std::string>& environment = {}) {
-  const std::string storage = work.path() / "results";
-  const double seconds = time_program(
-      {tune_program(), "run", file, "--quiet", "--fresh", "--name", "s", "--storage", storage},
+  return time_program(
+      {tune_program(), "run", file, "--quiet", "--name", "s", "--storage", work.fresh("results")},
       environment);
-  std::filesystem::remove_all(storage);
-  return seconds;
 }
 
 double redis_alone(const Workplace& work) {
   const RuntimeDirectory runtime;
-  const std::filesystem::path data = work.path() / "store";
-  const double seconds = time_call([&] {
-    const RedisServer server({.runtime_directory = runtime.path(), .data_directory = data});
+  return time_call([&] {
+    const RedisServer server(
+        {.runtime_directory = runtime.path(), .data_directory = work.fresh("store")});
   });
-  std::filesystem::remove_all(data);
-  return seconds;
 }
 
 // ---- The example with LibTorch ------------------------------------------------------------------
@@ -95,7 +90,7 @@ void measure_torch(const Workplace& work, Table& table, const Setting& setting,
 }
 
 void measure(const Setting& setting, const std::string& self) {
-  const Workplace work;
+  const Workplace work(setting);
   Table table("start-up");
   const std::vector<double> starts = medians(
       10 * setting.runs, {[] {

@@ -47,8 +47,7 @@ BusyTimes in_a_trial(const Workplace& work, const Steps& load) {
                   "num_samples: 1\nmetric: x\nmode: max\nseed: 1\n"
                   "stop: {{training_iteration: {}}}\ncpus: 1\n",
                   TUNE_SYNTHETIC_PLUGIN, load.steps, load.rounds, load.steps));
-  const fs::path storage = work.path() / "results";
-  fs::remove_all(storage);
+  const fs::path storage = work.fresh("results");
   time_program({tune_program(), "run", file, "--quiet", "--name", "s", "--storage", storage});
   const Result last = Analysis::load(storage / "s").trials().at(0).last_result();
   return {last.get<double>("mean_ms"), last.get<double>("median_ms")};
@@ -64,7 +63,7 @@ BusyTimes alone(const Steps& load) {
 }
 
 void measure(const Setting& setting) {
-  const Workplace work;
+  const Workplace work(setting);
   const Steps load{setting.tiny ? 20u : 2000u, rounds_of_a_millisecond()};
   BusyTimes trial, loop;
   const std::vector<double> ms =

@@ -35,14 +35,12 @@ struct Load {
   unsigned slots = 0;  // at a time
 };
 
-double run_sweep(const Workplace& work, const Load& load) {
+double run_sweep(const Workplace& work, const Load& load, const fs::path& storage) {
   const std::string file = work.write(
       "sweep.yaml", fmt::format("plugin: {}\ntrainable: empty_steps\nconfig: {{steps: 1}}\n"
                                 "num_samples: {}\nmetric: x\nmode: max\nseed: 1\n"
                                 "stop: {{training_iteration: 1}}\ncpus: {}\n",
                                 TUNE_SYNTHETIC_PLUGIN, load.trials, load.slots));
-  const std::string storage = work.path() / "results";
-  fs::remove_all(storage);
   return time_program(
       {tune_program(), "run", file, "--quiet", "--name", "s", "--storage", storage});
 }
@@ -75,8 +73,7 @@ void write_new(const fs::path& file, const std::string& text) {
 }
 
 double fork_alone(const Workplace& work, const Load& load, const TrialContents& contents) {
-  const fs::path root = work.path() / "bare";
-  fs::remove_all(root);
+  const fs::path root = work.fresh("bare");
   fs::create_directory(root);
   return time_call([&] {
     unsigned running = 0;
@@ -102,12 +99,17 @@ double fork_alone(const Workplace& work, const Load& load, const TrialContents& 
 }
 
 void measure(const Setting& setting) {
-  const Workplace work;
+  const Workplace work(setting);
   const Load load{setting.tiny ? 20u : 10'000u, std::max(1u, std::thread::hardware_concurrency())};
-  const fs::path experiment = work.path() / "results" / "s";
-  const std::vector<double> seconds = medians(
-      setting.runs, {[&] { return run_sweep(work, load); },
-                     [&] { return fork_alone(work, load, contents_of(experiment, load.trials)); }});
+  TrialContents contents;
+  const std::vector<double> seconds =
+      medians(setting.runs, {[&] {
+                               const fs::path storage = work.fresh("results");
+                               const double time = run_sweep(work, load, storage);
+                               contents = contents_of(storage / "s", load.trials);
+                               return time;
+                             },
+                             [&] { return fork_alone(work, load, contents); }});
   Table table("trials");
   table.rate(fmt::format("{} trials of one step, {} at a time", load.trials, load.slots), "/s",
              load.trials / seconds[0], "fork and the same files", load.trials / seconds[1]);

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Runs every benchmark in its real setting, one after another, and prints their tables. Builds nothing.
+#
+#   bash bench/run.sh [--tiny] [build folder]
+#
+# What they write is removed only at the end: for minutes after many files were removed, ext4 is slow
+# to make new ones. So leave some minutes between two runs.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+tiny=()
+if [ "${1:-}" = --tiny ]; then
+  tiny=(--tiny)
+  shift
+fi
+bin=${1:-$root/build}/bin
+
+TMPDIR=$(mktemp -d)
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+
+echo "commit $(git -C "$root" describe --always --dirty), $(nproc) cores, $(uname -r), load $(cut -d' ' -f1 /proc/loadavg)"
+for name in start_up trials reports training_step resume; do
+  echo
+  "$bin/bench_$name" --keep "${tiny[@]}"
+done
+for name in asha_decision file_logger simulated_cluster; do
+  [ -x "$bin/bench_$name" ] || continue
+  echo
+  echo "== $name"
+  "$bin/bench_$name" "${tiny[@]}"
+done

@@ -220,7 +220,7 @@ TEST_CASE("a skipped milestone is judged once, at the highest rung reached, and 
         "Bracket: Iter 27.000: None | Iter 9.000: 0.3 | Iter 3.000: 0.3 | Iter 1.000: 0.7");
   CHECK_FALSE(asha.stops(1, 11, 0.0));  // recorded at all rungs reached: not judged again
   CHECK(asha.stops(2, 9, 0.2));         // a stopped one fills the lower rungs too
-  CHECK(asha.bracket().find("Iter 9.000: 0.2666666667 | Iter 3.000: 0.2666666667") !=
+  CHECK(asha.bracket().find("Iter 9.000: 0.266667 | Iter 3.000: 0.266667") !=
         std::string::npos);
 }
 

@@ -17,6 +17,7 @@
 
 #include "core/agent/agent_machine.h"
 #include "core/agent/checkpoint_files.h"
+#include "core/agent/worker_rest.h"
 #include "core/agent/worker_socket.h"
 #include "core/agent/zygote_process.h"
 #include "core/error.h"
@@ -120,12 +121,15 @@ class Agent {
   void take_commands();
   void read_workers();
   void read_events(WorkerId worker, WorkerSocket& socket);
-  void watch(WorkerId worker, const WorkerSocket& socket);
+  void rest(WorkerId worker, const WorkerSocket& socket);
+  void end_rests();
+  void watch(WorkerId worker, const WorkerSocket& socket, bool resting = false);
   void perform();
 
   void tell_driver(const AgentEvent& event);
   void act(TellDriver& action) { tell_driver(action.event); }
   void act(TellWorker& action);
+  void act(RestWorker& action);
   void act(SpawnWorker& action);
   void act(SignalWorker& action);
   void act(PromoteCheckpoint& action);
@@ -142,7 +146,8 @@ class Agent {
   struct Worker {
     explicit Worker(FileDescriptor socket) : socket(std::move(socket)) {}
     WorkerSocket socket;
-    bool readable = true;  // nothing wrong with it yet
+    bool readable = true;   // nothing wrong with it yet
+    bool may_rest = false;  // by the last thing it said
   };
 
   const AgentOptions& options_;
@@ -157,6 +162,8 @@ class Agent {
   bool driver_gone_ = false;
   SetupExperiment experiment_;
   std::map<WorkerId, Worker> workers_;
+  std::vector<WorkerId> resting_;       // all until
+  AgentTime rest_end_{};                // this
   std::map<std::uint64_t, int> ports_;  // of rendezvous sockets, by attempt_key
   std::vector<AgentAction> actions_;
 };
@@ -184,6 +191,7 @@ void Agent::turn() {
   }
   if (watched[3].revents != 0) take_commands();
   if (watched[4].revents != 0) read_workers();
+  if (!resting_.empty() && rest_end_ <= now_) end_rests();
   machine_.on_time(now_);
   perform();
   zygote_.flush();
@@ -199,6 +207,7 @@ AgentTime Agent::sleep_time() const {
   AgentTime end = now + kHeartbeat;
   if (const auto deadline = machine_.next_deadline()) end = std::min(end, *deadline);
   if (tell_by_) end = std::min(end, *tell_by_);
+  if (!resting_.empty()) end = std::min(end, rest_end_);
   return std::max(end - now, AgentTime::zero());
 }
 
@@ -297,13 +306,16 @@ void Agent::read_workers() {
       ::epoll_ctl(workers_epoll_.get(), EPOLL_CTL_DEL, socket.descriptor(), nullptr);
     } else {
       read_events(id, socket);
+      if (found->second.readable && found->second.may_rest) rest(id, socket);
     }
   }
 }
 
 void Agent::read_events(WorkerId id, WorkerSocket& socket) {
   try {
+    Worker& worker = workers_.at(id);
     while (auto event = socket.next()) {
+      worker.may_rest = false;
       machine_.on_worker(now_, id, std::move(*event));
       perform();
     }
@@ -314,6 +326,21 @@ void Agent::read_events(WorkerId id, WorkerSocket& socket) {
     machine_.on_worker_garbled(now_, id, error.what());
     perform();
   }
+}
+
+// Still heard of when its process ends.
+void Agent::rest(WorkerId worker, const WorkerSocket& socket) {
+  if (resting_.empty()) rest_end_ = now_ + kWorkerRest;
+  resting_.push_back(worker);
+  watch(worker, socket, true);
+}
+
+void Agent::end_rests() {
+  for (const WorkerId id : resting_) {
+    const auto found = workers_.find(id);
+    if (found != workers_.end() && found->second.readable) watch(id, found->second.socket);
+  }
+  resting_.clear();
 }
 
 // ---- What is to be done -------------------------------------------------------------------------
@@ -344,9 +371,10 @@ void Agent::execute_zygote() {
   }
 }
 
-void Agent::watch(WorkerId worker, const WorkerSocket& socket) {
+void Agent::watch(WorkerId worker, const WorkerSocket& socket, bool resting) {
   epoll_event watched{};
-  watched.events = socket.has_backlog() ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  if (!resting) watched.events |= EPOLLIN;
+  if (socket.has_backlog()) watched.events |= EPOLLOUT;
   watched.data.u64 = worker;
   if (::epoll_ctl(workers_epoll_.get(), EPOLL_CTL_MOD, socket.descriptor(), &watched) != 0) {
     ::epoll_ctl(workers_epoll_.get(), EPOLL_CTL_ADD, socket.descriptor(), &watched);
@@ -366,6 +394,11 @@ void Agent::act(TellWorker& action) {
   WorkerSocket& socket = worker->second.socket;
   socket.send(action.command);
   if (socket.has_backlog()) watch(action.worker, socket);
+}
+
+void Agent::act(RestWorker& action) {
+  const auto worker = workers_.find(action.worker);
+  if (worker != workers_.end()) worker->second.may_rest = true;
 }
 
 void Agent::act(SpawnWorker& action) {

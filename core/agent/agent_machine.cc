@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "core/agent/worker_rest.h"
+
 namespace tune {
 
 AgentMachine::AgentMachine(NodeFacts node, bool can_restart)
@@ -32,6 +34,7 @@ void AgentMachine::on(AgentTime now, Launch launch) {
   if (attempts_.contains(key) || launch.ranks == 0) return;
   Attempt& attempt = attempts_[key];
   attempt.launch = std::move(launch);
+  attempt.until = attempt.launch.until;
   attempt.ranks.resize(attempt.launch.ranks);
   for (std::uint32_t rank = 0; rank < attempt.launch.ranks; ++rank) {
     attempt.ranks[rank].worker = ++last_worker_;
@@ -51,6 +54,7 @@ void AgentMachine::on(AgentTime now, Continue verdict) {
   Attempt* attempt = find(verdict.trial, verdict.attempt);
   if (attempt == nullptr || !attempt->started || attempt->ranks[0].gone) return;
   attempt->waiting = false;
+  attempt->until = verdict.until;
   attempt->last_sign = now;
   act(TellWorker{attempt->ranks[0].worker, std::move(verdict)});
 }
@@ -223,6 +227,7 @@ void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, Reported r
     return on_worker_garbled(now, rank.worker, "a report of another rank or attempt");
   }
   attempt.waiting = report.waiting;
+  if (launch.ranks == 1 && may_rest(report, attempt.until)) act(RestWorker{rank.worker});
   act(TellDriver{std::move(report)});
 }
 

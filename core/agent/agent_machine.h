@@ -34,6 +34,9 @@ struct TellWorker {
   WorkerId worker;
   WorkerCommand command;
 };
+struct RestWorker {  // leave it unread for kWorkerRest, unless it has said more already
+  WorkerId worker;
+};
 struct SpawnWorker {  // ask the zygote for it, with a fresh socket pair
   WorkerId worker;
   std::string trainable;
@@ -60,8 +63,8 @@ struct StartZygote {};
 struct EndZygote {};
 
 using AgentAction =
-    std::variant<TellDriver, TellWorker, SpawnWorker, SignalWorker, PromoteCheckpoint, ForgetWorker,
-                 ConcludeAttempt, StartZygote, EndZygote>;
+    std::variant<TellDriver, TellWorker, RestWorker, SpawnWorker, SignalWorker, PromoteCheckpoint,
+                 ForgetWorker, ConcludeAttempt, StartZygote, EndZygote>;
 
 // How a process ended: by a signal, or by itself with an exit code.
 struct ProcessEnd {
@@ -136,6 +139,7 @@ class AgentMachine {
     std::vector<Rank> ranks;
     bool started = false;
     bool waiting = false;  // for a verdict
+    Milestone until;       // of the last verdict
     AgentTime last_sign{};
     std::optional<Save> save;
     std::optional<Outcome> leader_outcome;

@@ -32,6 +32,27 @@ TEST_CASE("a trial from launch to end") {
   CHECK(script.machine.live().empty());
 }
 
+TEST_CASE("a worker with short steps is left unread for a moment, unless it is of a group") {
+  MachineScript script;
+  script.set_up();
+  script.run();
+  script.report(1, 1, false, 1ms);
+  CHECK(script.said() == Lines{"rest 1", "driver: report 1"});
+  script.report(1, 2, false, 1s);
+  CHECK(script.said() == Lines{"driver: report 2"});
+  // The verdict's milestone is near: the report that reaches it waits, and is read at once.
+  script.machine.on_command(script.now, Continue{{0}, {1}, {"training_iteration", 5}});
+  script.said();
+  script.report(1, 3, false, 1ms);
+  CHECK(script.said() == Lines{"driver: report 3"});
+
+  MachineScript group;
+  group.set_up();
+  group.run(0, 2);
+  group.report(1, 1, false, 1ms);
+  CHECK(group.said() == Lines{"driver: report 1"});
+}
+
 TEST_CASE("launches wait until the zygote is ready, its readiness is told once") {
   MachineScript script;
   SetupExperiment setup;

@@ -62,6 +62,7 @@ inline std::string show(const AgentAction& action) {
       return "conclude " + n(ended.trial.value) + ": " + outcome_name(ended.outcome) + ", rank " +
              n(ended.rank) + ", code " + n(ended.code) + ", " + ended.cause;
     }
+    std::string operator()(const RestWorker& rest) const { return "rest " + n(rest.worker); }
     std::string operator()(const StartZygote&) const { return "start zygote"; }
     std::string operator()(const EndZygote&) const { return "end zygote"; }
   };
@@ -122,8 +123,10 @@ struct MachineScript {
     for (std::uint32_t rank = 1; rank <= ranks; ++rank) spawned(rank, 100 + rank);
     said();
   }
-  void report(WorkerId worker, std::uint64_t iteration, bool waiting = false) {
+  void report(WorkerId worker, std::uint64_t iteration, bool waiting = false,
+              Duration step = std::chrono::seconds(1)) {
     Reported report;
+    report.time_this_iter = step;
     report.attempt = {1};
     report.iteration = iteration;
     report.waiting = waiting;

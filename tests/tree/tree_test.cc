@@ -119,7 +119,7 @@ TEST_CASE("headers include neither fmt nor nlohmann-json, and no file has fmt be
 // Files that decide: no clock, file, socket, thread, log or environment.
 bool is_pure(const std::string& file) {
   static const std::regex pure(
-      R"(^(core/[^/]+|core/agent/agent_machine.*|schedulers/[^/]+)$)"
+      R"(^(core/[^/]+|core/agent/(agent_machine|worker_rest).*|schedulers/[^/]+)$)"
       R"(|^tune/(controller|placement|search_space|searcher|basic_variant|events|key_watch|experiment\.)[^/]*$)");
   static const std::set<std::string> edges = {"core/error.cc", "core/spawn.h"};
   return std::regex_search(file, pure) && !edges.contains(file);

@@ -17,6 +17,7 @@
 #include "core/strings.h"
 #include "tune/csv.h"
 #include "tune/result_lines.h"
+#include "tune/result_text.h"
 #include "tune/results_csv.h"
 
 namespace tune {
@@ -196,12 +197,16 @@ std::optional<double> value_of(const TrialSummary& trial, const Question& questi
   if (seen > 0) {
     bad_input(fmt::format("{}: none is eligible, all {} values are NaN or infinite", what, seen));
   }
-  std::vector<std::string> keys;
+  std::vector<std::string> keys, fields;  // the user's first
   for (const TrialSummary& trial : analysis.trials()) {
     const Result last = trial.last_result();
-    for (const auto& [path, value] : last.leaves()) keys.push_back(path);
-    if (!keys.empty()) break;
+    for (const auto& [path, value] : last.leaves()) {
+      const bool added = result_field_index(path) < kResultFieldNames.size();
+      if (!added || value->is_number()) (added ? fields : keys).push_back(path);
+    }
+    if (!keys.empty() || !fields.empty()) break;
   }
+  keys.insert(keys.end(), fields.begin(), fields.end());
   if (keys.empty()) bad_input(what + ": no trial has reported a result");
   const std::string near = nearest(metric, keys);
   bad_input(fmt::format("{}: it is in no result{}; results have: {}", what,

@@ -112,7 +112,10 @@ TEST_CASE("nothing eligible says so") {
       {{}, "", "the experiment has no trials yet"},
       {{{}, {}}, "", "no trial has reported a result"},
       {{{kNan}, {kInfinity}}, "", "none is eligible, all 2 values are NaN or infinite"},
-      {{{1}}, "exra/x", "it is in no result (did you mean 'extra/x'?); results have: acc, extra/x"},
+      {{{1}},
+       "exra/x",
+       "it is in no result (did you mean 'extra/x'?); results have: acc, extra/x, "
+       "training_iteration"},
   };
   for (const Case& c : cases) {
     const Values story(c.values);

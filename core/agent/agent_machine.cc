@@ -228,19 +228,18 @@ void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, Reported r
   }
   attempt.waiting = report.waiting;
   if (launch.ranks == 1 && may_rest(report, attempt.until)) act(RestWorker{rank.worker});
+  // Rank 0 may be ahead of a rank that still saves: the driver hears of that checkpoint first.
+  const bool ahead = !attempt.saves.empty() && attempt.saves.begin()->first < report.iteration;
+  if (ahead) return attempt.held.push_back(std::move(report));
   act(TellDriver{std::move(report)});
 }
 
 void AgentMachine::heard(AgentTime, Attempt& attempt, Rank& rank, RankSaved saved) {
-  if (!attempt.save || attempt.save->iteration != saved.iteration) {
-    attempt.save = Save{.iteration = saved.iteration, .ranks = 0, .leader = {}};
-  }
-  Save& save = *attempt.save;
+  Save& save = attempt.saves[saved.iteration];
   if (&rank == &attempt.ranks[0]) save.leader = saved;
   if (++save.ranks < attempt.ranks.size()) return;
   act(PromoteCheckpoint{{attempt.launch.trial, attempt.launch.attempt, saved.iteration,
                          save.leader.time_total, save.leader.timesteps_total}});
-  attempt.save.reset();
 }
 
 void AgentMachine::heard(AgentTime, Attempt& attempt, Rank& rank, GroupStep step) {
@@ -267,11 +266,23 @@ void AgentMachine::heard(AgentTime, Attempt&, Rank&, Warning warning) {
 
 void AgentMachine::on_promoted(AgentTime now, const CheckpointSaved& saved,
                                const std::string& error) {
-  if (error.empty()) return act(TellDriver{saved});
   Attempt* attempt = find(saved.trial, saved.attempt);
+  if (error.empty()) act(TellDriver{saved});
   if (attempt == nullptr) return;
+  attempt->saves.erase(saved.iteration);
+  const auto next = attempt->saves.begin();
+  tell_held(*attempt, next == attempt->saves.end() ? ~std::uint64_t{0} : next->first);
+  if (error.empty()) return;
   blame(now, *attempt, {.outcome = Outcome::kException, .text = "save: " + error});
   terminate(now, *attempt);
+}
+
+void AgentMachine::tell_held(Attempt& attempt, std::uint64_t up_to) {
+  auto held = attempt.held.begin();
+  for (; held != attempt.held.end() && held->iteration <= up_to; ++held) {
+    act(TellDriver{std::move(*held)});
+  }
+  attempt.held.erase(attempt.held.begin(), held);
 }
 
 void AgentMachine::on_backlog(AgentTime now, std::size_t unacknowledged_bytes) {

@@ -130,7 +130,6 @@ class AgentMachine {
     bool signalled = false;  // by us
   };
   struct Save {
-    std::uint64_t iteration = 0;
     std::uint32_t ranks = 0;  // that have saved
     RankSaved leader;
   };
@@ -141,7 +140,8 @@ class AgentMachine {
     bool waiting = false;  // for a verdict
     Milestone until;       // of the last verdict
     AgentTime last_sign{};
-    std::optional<Save> save;
+    std::map<std::uint64_t, Save> saves;  // by iteration; not whole in their final folders yet
+    std::vector<Reported> held;           // reports that came before an earlier save was whole
     std::optional<Outcome> leader_outcome;
     std::optional<Cause> cause;  // the first
     std::optional<StopAttempt> stop;
@@ -168,6 +168,7 @@ class AgentMachine {
   void heard(AgentTime now, Attempt& attempt, Rank& rank, GroupStep step);
   void heard(AgentTime now, Attempt& attempt, Rank& rank, WorkerEnded ended);
   void heard(AgentTime now, Attempt& attempt, Rank& rank, Warning warning);
+  void tell_held(Attempt& attempt, std::uint64_t up_to);
 
   Attempt* find(TrialNumber trial, AttemptNumber attempt);
   void request_workers();

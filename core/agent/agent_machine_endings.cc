@@ -97,6 +97,7 @@ void AgentMachine::gone(AgentTime now, Rank& rank) {
 void AgentMachine::conclude_finished() {
   for (const std::uint64_t key : std::exchange(finished_, {})) {
     const auto found = attempts_.find(key);
+    tell_held(found->second, ~std::uint64_t{0});
     act(ConcludeAttempt{verdict_on(found->second)});
     attempts_.erase(found);
   }
@@ -114,10 +115,10 @@ AttemptEnded AgentMachine::verdict_on(const Attempt& attempt) const {
     return ended;
   }
   ended.outcome = attempt.leader_outcome.value_or(Outcome::kLost);
-  if (ended.outcome == Outcome::kPaused && attempt.save) {
+  if (ended.outcome == Outcome::kPaused && !attempt.saves.empty()) {
     ended.outcome = Outcome::kLost;
-    ended.cause = fmt::format("only {} of {} ranks saved before they ended", attempt.save->ranks,
-                              attempt.ranks.size());
+    ended.cause = fmt::format("only {} of {} ranks saved before they ended",
+                              attempt.saves.rbegin()->second.ranks, attempt.ranks.size());
   } else if (ended.outcome == Outcome::kLost) {
     ended.cause = "it was told to pause but cannot be saved";
   }

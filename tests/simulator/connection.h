@@ -1,0 +1,73 @@
+// One connection between a driver and an agent. Frames of one direction arrive in order, late,
+// sometimes twice; when the connection is lost, those under way are gone.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "simulator/world.h"
+
+namespace tune::simulator {
+
+class Connection {
+ public:
+  struct End {
+    std::function<void(std::string)> receive;
+    std::function<void()> reconnected;
+  };
+  enum class To : std::uint8_t { kDriver, kAgent };
+
+  Connection(World& world, End driver, End agent)
+      : world_(world), ends_{std::move(driver), std::move(agent)} {}
+
+  void send(To to, std::string frame) {
+    if (is_closed_ || is_lost_) return;  // Link sends it again
+    const bool doubled = world_.chance(world_.scenario.rates.frame_doubled);
+    if (doubled) plan_arrival(to, frame);
+    plan_arrival(to, std::move(frame));
+  }
+
+  // Until it is there again; what is under way is lost.
+  void lose(Time duration) {
+    if (is_closed_) return;
+    is_lost_ = true;
+    under_way_ = new_life();
+    world_.queue.after(duration, life_, [this] {
+      is_lost_ = false;
+      // Either side may learn of it, or only find out by the time-out.
+      for (End& end : ends_) {
+        if (world_.chance(500'000)) end.reconnected();
+      }
+    });
+  }
+
+  // For ever: the process at one end is gone. Frames that are under way to the driver still come.
+  void close() { is_closed_ = true; }
+  void cut() {
+    is_closed_ = true;
+    under_way_ = new_life();
+  }
+
+ private:
+  void plan_arrival(To to, std::string frame) {
+    const auto index = static_cast<std::size_t>(to);
+    Time delay = world_.about(world_.scenario.network_delay);
+    if (world_.chance(world_.scenario.rates.frame_slow)) delay *= 100;
+    // Never before what was sent earlier the same way.
+    last_arrival_[index] = std::max(last_arrival_[index], world_.queue.now() + delay);
+    world_.queue.after(last_arrival_[index] - world_.queue.now(), under_way_,
+                       [this, index, frame = std::move(frame)] { ends_[index].receive(frame); });
+  }
+
+  World& world_;
+  End ends_[2];
+  bool is_closed_ = false;
+  bool is_lost_ = false;
+  Time last_arrival_[2]{};
+  Life under_way_ = new_life();
+  Life life_ = new_life();
+};
+
+}  // namespace tune::simulator

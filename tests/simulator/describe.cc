@@ -1,0 +1,78 @@
+#include "simulator/describe.h"
+
+#include <fmt/format.h>
+
+namespace tune::simulator {
+
+namespace {
+
+std::string attempt(TrialNumber trial, AttemptNumber attempt) {
+  return fmt::format("of trial {} attempt {}", trial.value, attempt.value);
+}
+
+struct Describer {
+  std::string operator()(const AgentHello& hello) const { return "hello from " + hello.hostname; }
+  std::string operator()(const ZygoteReady& ready) const {
+    return ready.error.empty() ? "zygote ready" : "zygote failed: " + ready.error;
+  }
+  std::string operator()(const AttemptStarted& started) const {
+    return fmt::format("start {} as {}", attempt(started.trial, started.attempt), started.pid);
+  }
+  std::string operator()(const Reported& report) const {
+    return fmt::format("report {} {}{}{}", report.iteration, attempt(report.trial, report.attempt),
+                       report.waiting ? ", waiting" : "", report.final ? ", final" : "");
+  }
+  std::string operator()(const CheckpointSaved& saved) const {
+    return fmt::format("checkpoint {} {}", saved.iteration, attempt(saved.trial, saved.attempt));
+  }
+  std::string operator()(const AttemptEnded& ended) const {
+    return fmt::format("end {}: {} {}", attempt(ended.trial, ended.attempt),
+                       outcome_name(ended.outcome), ended.cause);
+  }
+  std::string operator()(const Warning& warning) const { return "warning " + warning.text; }
+
+  std::string operator()(const SetupExperiment&) const { return "set up"; }
+  std::string operator()(const Launch& launch) const {
+    return fmt::format("launch {} from {} until {}", attempt(launch.trial, launch.attempt),
+                       launch.restore_iteration, launch.until.value);
+  }
+  std::string operator()(const Continue& go) const {
+    return fmt::format("continue {} until {}", attempt(go.trial, go.attempt), go.until.value);
+  }
+  std::string operator()(const StopAttempt& stop) const {
+    return fmt::format("{} {}", stop.kind == StopKind::kStop ? "stop" : "pause",
+                       attempt(stop.trial, stop.attempt));
+  }
+  std::string operator()(const KillAttempt& kill) const {
+    return fmt::format("kill {}", attempt(kill.trial, kill.attempt));
+  }
+  std::string operator()(const Shutdown&) const { return "shut down"; }
+
+  std::string operator()(const DriverStarted& started) const {
+    return fmt::format("driver of epoch {} started", started.epoch);
+  }
+  std::string operator()(const FromAgent& from) const {
+    return fmt::format("agent number {}: {}", from.agent.value, describe(from.event));
+  }
+  std::string operator()(const AgentLost& lost) const {
+    return fmt::format("agent number {} lost", lost.agent.value);
+  }
+  std::string operator()(const DeadlineReached&) const { return "deadline reached"; }
+  std::string operator()(const InterruptRequested& interrupt) const {
+    return fmt::format("interrupt {}", interrupt.signal);
+  }
+};
+
+}  // namespace
+
+std::string describe(const AgentEvent& event) {
+  return std::visit(Describer{}, event);
+}
+std::string describe(const Command& command) {
+  return std::visit(Describer{}, command);
+}
+std::string describe(const Event& event) {
+  return std::visit(Describer{}, event);
+}
+
+}  // namespace tune::simulator

@@ -1,0 +1,15 @@
+// Messages and events as lines of a trace.
+#pragma once
+
+#include <string>
+
+#include "core/messages.h"
+#include "tune/events.h"
+
+namespace tune::simulator {
+
+std::string describe(const AgentEvent& event);
+std::string describe(const Command& command);
+std::string describe(const Event& event);
+
+}  // namespace tune::simulator

@@ -1,0 +1,61 @@
+// Virtual time: what happens next, in the order of time and, at one moment, of asking.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace tune::simulator {
+
+using Time = std::chrono::nanoseconds;
+
+// Whoever owns one dies with it: what was planned for it does not happen any more.
+using Life = std::shared_ptr<char>;
+inline Life new_life() {
+  return std::make_shared<char>();
+}
+
+class EventQueue {
+ public:
+  Time now() const { return now_; }
+
+  void after(Time delay, const Life& life, std::function<void()> happen) {
+    planned_.push_back({now_ + delay, ++last_number_, life, std::move(happen)});
+    std::push_heap(planned_.begin(), planned_.end());
+  }
+
+  // The next thing happens; false: there is none.
+  bool run_next() {
+    while (!planned_.empty()) {
+      std::pop_heap(planned_.begin(), planned_.end());
+      Planned next = std::move(planned_.back());
+      planned_.pop_back();
+      if (next.life.expired()) continue;
+      now_ = next.at;
+      next.happen();
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  struct Planned {
+    Time at;
+    std::uint64_t number;
+    std::weak_ptr<char> life;
+    std::function<void()> happen;
+    // The heap's top is its greatest: what comes first.
+    friend bool operator<(const Planned& a, const Planned& b) {
+      return a.at != b.at ? a.at > b.at : a.number > b.number;
+    }
+  };
+  std::vector<Planned> planned_;
+  Time now_{};
+  std::uint64_t last_number_ = 0;
+};
+
+}  // namespace tune::simulator

@@ -1,0 +1,387 @@
+#include "simulator/invariants.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "simulator/describe.h"
+#include "simulator/violation.h"
+
+namespace tune::simulator {
+
+namespace {
+
+// The attempt a message speaks of.
+struct Subject {
+  TrialNumber trial;
+  AttemptNumber attempt;
+};
+
+std::optional<Subject> subject_of(const AgentEvent& event) {
+  return std::visit(
+      [](const auto& one) -> std::optional<Subject> {
+        if constexpr (requires { one.attempt; }) {
+          return Subject{one.trial, one.attempt};
+        } else {
+          return std::nullopt;
+        }
+      },
+      event);
+}
+
+std::string name_of(TrialNumber trial, AttemptNumber attempt) {
+  return fmt::format("attempt {} of trial {}", attempt.value, trial.value);
+}
+
+const bool kNotReplaying = false;
+
+}  // namespace
+
+void Tally::add(const Tally& other) {
+  turns += other.turns;
+  launches += other.launches;
+  results += other.results;
+  results_again += other.results_again;
+  stale_events += other.stale_events;
+  checkpoints += other.checkpoints;
+  removals += other.removals;
+  failures += other.failures;
+  agents_lost += other.agents_lost;
+  drivers += other.drivers;
+  drivers_superseded += other.drivers_superseded;
+  snapshots += other.snapshots;
+}
+
+// ---- After every event
+// ----------------------------------------------------------------------------
+
+void Invariants::after_event(const Agents& agents, const SimulatedDriver* driver) const {
+  for (const SimulatedAgent* agent : agents) {
+    no_resource_is_promised_twice(*agent);
+    if (driver != nullptr) processes_have_a_reservation(*agent, *driver);
+  }
+}
+
+// Counted from what the processes of a node were given, not from what the placer believes.
+void Invariants::no_resource_is_promised_twice(const SimulatedAgent& agent) const {
+  const NodeResources& node = world_.scenario.nodes[agent.node()];
+  std::int64_t cpu_units = 0;
+  std::vector<std::int64_t> gpu_units(node.gpus.size());
+  for (const auto& [pid, worker] : agent.workers()) {
+    if (!worker->exists() || worker->start() == nullptr) continue;
+    const Launch& launch = worker->start()->launch;
+    const std::uint32_t ranks = launch.ranks;
+    cpu_units += launch.cpu_units / ranks;
+    if (launch.gpus.empty()) continue;
+    const std::size_t each = launch.gpus.size() / ranks;
+    const std::int64_t share =
+        std::min<std::int64_t>(kUnit, world_.scenario.request.gpu_units / ranks);
+    for (std::size_t i = 0; i < each; ++i) {
+      gpu_units.at(launch.gpus[worker->start()->rank * each + i]) += share;
+    }
+  }
+  const bool fits = cpu_units <= node.cpu_units &&
+                    std::ranges::all_of(gpu_units, [](std::int64_t used) { return used <= kUnit; });
+  if (!fits) {
+    violate("no resource is promised twice",
+            fmt::format("node {} runs processes with {} of its {} CPU units, or a GPU has too many",
+                        agent.node(), cpu_units, node.cpu_units));
+  }
+}
+
+void Invariants::processes_have_a_reservation(const SimulatedAgent& agent,
+                                              const SimulatedDriver& driver) const {
+  constexpr const char* kName = "a process exists only while its trial holds a reservation";
+  const std::optional<AgentNumber> number = driver.number_of(agent.identity());
+  for (const auto& [pid, worker] : agent.workers()) {
+    if (!worker->exists()) continue;
+    if (!number) violate(kName, fmt::format("process {} of an agent nobody knows", pid));
+    if (worker->start() == nullptr) {
+      const bool some = std::ranges::any_of(
+          open_, [&](const auto& open) { return open.second.agent == *number; });
+      if (!some) violate(kName, fmt::format("process {} waits on an idle agent", pid));
+      continue;
+    }
+    const Launch& launch = worker->start()->launch;
+    const auto open = open_.find(launch.trial);
+    if (open == open_.end() || open->second != Open{launch.attempt, *number}) {
+      violate(kName, fmt::format("process {} is of {}, which is not the one that runs", pid,
+                                 name_of(launch.trial, launch.attempt)));
+    }
+  }
+}
+
+// ---- Turns
+// ----------------------------------------------------------------------------------------
+
+bool Invariants::is_stale(const FromAgent& from) const {
+  const std::optional<Subject> subject = subject_of(from.event);
+  if (!subject) return false;
+  const auto open = open_.find(subject->trial);
+  return open == open_.end() || open->second != Open{subject->attempt, from.agent};
+}
+
+void Invariants::before_turn(const SimulatedDriver& driver, const Turn& turn) {
+  branch_.reset();
+  if (&driver != leader_) return;
+  const bool stale = std::ranges::any_of(turn.events, [&](const Event& event) {
+    const auto* from = std::get_if<FromAgent>(&event);
+    return from != nullptr && is_stale(*from);
+  });
+  // The others now and then: a controller that was restored goes on as the one that was saved.
+  if (stale || driver.turns() % 64 == 1) branch_off(driver, turn);
+}
+
+void Invariants::branch_off(const SimulatedDriver& driver, const Turn& turn) {
+  Controller controller(controller_setup(world_.scenario, kNotReplaying));
+  controller.restore(driver.controller().save());
+  Branch branch;
+  const auto before = open_;
+  for (const Event& event : turn.events) {
+    const auto* from = std::get_if<FromAgent>(&event);
+    if (from != nullptr && is_stale(*from)) {
+      branch.stale = true;
+      continue;
+    }
+    const Effects effects = controller.handle(turn.now, event, [](const Record&) {});
+    follow(event);
+    for (const auto& [agent, command] : effects.commands) {
+      branch.commands.push_back(encoded(command));
+      if (const auto* launch = std::get_if<Launch>(&command)) {
+        open_[launch->trial] = {launch->attempt, agent};
+      }
+    }
+  }
+  open_ = before;
+  // Time passes also in a turn of which nothing is heard.
+  controller.handle(turn.now, AgentLost{AgentNumber{~0u}, {}}, [](const Record&) {});
+  branch.state = controller.save();
+  branch_ = std::move(branch);
+}
+
+void Invariants::after_turn(const SimulatedDriver& driver, const Turn& turn,
+                            const Effects& effects) {
+  if (&driver != leader_) return;
+  ++tally_.turns;
+  tally_.removals += effects.removals.size();
+  no_old_message_had_an_effect(driver, effects);
+  for (const Event& event : turn.events) {
+    if (const auto* from = std::get_if<FromAgent>(&event)) follow(*from);
+    follow(event);
+  }
+  for (const auto& [agent, command] : effects.commands) {
+    if (const auto* launch = std::get_if<Launch>(&command)) follow_launch(agent, *launch);
+  }
+  running_trials_are_the_open_attempts(driver.controller());
+  reservations_equal_running_trials(driver.controller());
+  recorded_checkpoints_are_on_disk(driver.controller());
+}
+
+void Invariants::no_old_message_had_an_effect(const SimulatedDriver& driver,
+                                              const Effects& effects) {
+  if (!branch_) return;
+  const Branch branch = *std::exchange(branch_, {});
+  std::vector<std::string> commands;
+  for (const auto& [agent, command] : effects.commands) commands.push_back(encoded(command));
+  if (commands == branch.commands && driver.controller().save() == branch.state) return;
+  violate(branch.stale ? "no message of an old attempt has an effect"
+                       : "a restored controller goes on as the one that was saved",
+          "the state or the commands after the turn are different without it");
+}
+
+// What is open after an event.
+void Invariants::follow(const Event& event) {
+  if (std::holds_alternative<DriverStarted>(event)) open_.clear();
+  if (const auto* lost = std::get_if<AgentLost>(&event)) {
+    std::erase_if(open_, [&](const auto& open) { return open.second.agent == lost->agent; });
+  }
+  const auto* from = std::get_if<FromAgent>(&event);
+  if (from == nullptr || is_stale(*from)) return;
+  if (const auto* ended = std::get_if<AttemptEnded>(&from->event)) open_.erase(ended->trial);
+}
+
+// What an agent told is in the journal once, in order and whole.
+void Invariants::follow(const FromAgent& from) {
+  constexpr const char* kName = "no result is lost or counted twice";
+  if (is_stale(from)) ++tally_.stale_events;
+  if (const auto* report = std::get_if<Reported>(&from.event)) {
+    ++tally_.results;
+    const std::uint64_t key = attempt_key(report->trial, report->attempt);
+    const auto [last, is_first] = journaled_.try_emplace(key, report->iteration);
+    if (!is_first && report->iteration != ++last->second) {
+      violate(kName, fmt::format("{}: result {} is journaled when {} was due",
+                                 name_of(report->trial, report->attempt), report->iteration,
+                                 last->second));
+    }
+  }
+  if (std::holds_alternative<CheckpointSaved>(from.event)) ++tally_.checkpoints;
+  const auto* ended = std::get_if<AttemptEnded>(&from.event);
+  if (ended == nullptr) return;
+  if (is_failure(ended->outcome)) ++tally_.failures;
+  const std::uint64_t key = attempt_key(ended->trial, ended->attempt);
+  const auto reported = world_.reported.find(key);
+  const auto journaled = journaled_.find(key);
+  if (reported == world_.reported.end()) return;
+  if (journaled == journaled_.end() || journaled->second != reported->second) {
+    violate(kName,
+            fmt::format("{} ends with result {} journaled, its worker reported {}",
+                        name_of(ended->trial, ended->attempt),
+                        journaled == journaled_.end() ? 0 : journaled->second, reported->second));
+  }
+}
+
+void Invariants::follow_launch(AgentNumber agent, const Launch& launch) {
+  ++tally_.launches;
+  const auto [open, is_only] = open_.try_emplace(launch.trial, Open{launch.attempt, agent});
+  const auto [last, is_first] = launched_.try_emplace(launch.trial, launch.attempt);
+  const bool is_new = is_first || launch.attempt > last->second;
+  last->second = launch.attempt;
+  if (is_only && is_new) return;
+  violate("no trial is started twice",
+          fmt::format("{} is launched while attempt {} is known",
+                      name_of(launch.trial, launch.attempt), open->second.attempt.value));
+}
+
+void Invariants::running_trials_are_the_open_attempts(const Controller& controller) const {
+  std::size_t running = 0;
+  for (const Trial& trial : controller.trials()) {
+    if (trial.status != TrialStatus::kRunning) continue;
+    ++running;
+    const auto open = open_.find(trial.number);
+    if (open != open_.end() && open->second == Open{trial.attempt, trial.placement->agent})
+      continue;
+    violate("reservations equal running trials",
+            fmt::format("{} runs for the controller, but was not launched or has ended",
+                        name_of(trial.number, trial.attempt)));
+  }
+  if (running != open_.size()) {
+    violate("reservations equal running trials",
+            fmt::format("{} trials run, {} attempts are open", running, open_.size()));
+  }
+  const std::uint32_t limit = world_.scenario.max_concurrent_trials;
+  if (limit > 0 && running > limit) {
+    violate("no more trials run than max_concurrent_trials",
+            fmt::format("{} of {}", running, limit));
+  }
+}
+
+void Invariants::reservations_equal_running_trials(const Controller& controller) const {
+  const auto running = static_cast<std::int64_t>(open_.size());
+  const ResourceRequest& request = world_.scenario.request;
+  const Placer& placer = controller.placer();
+  if (placer.cpu_units_used() == running * request.cpu_units &&
+      placer.gpu_units_used() == running * request.gpu_units) {
+    return;
+  }
+  violate("reservations equal running trials",
+          fmt::format("{} CPU units and {} GPU units are promised to {} trials of {} and {}",
+                      placer.cpu_units_used(), placer.gpu_units_used(), running, request.cpu_units,
+                      request.gpu_units));
+}
+
+void Invariants::recorded_checkpoints_are_on_disk(const Controller& controller) const {
+  constexpr const char* kName = "checkpoints that a record needs are on disk";
+  for (const Trial& trial : controller.trials()) {
+    for (const CheckpointRecord& record : trial.checkpoints) {
+      const auto* parts = world_.disk.find(trial.number, record.iteration);
+      if (parts == nullptr) {
+        violate(kName, fmt::format("trial {}: checkpoint {} is gone", trial.number.value,
+                                   record.iteration));
+      }
+      if (parts->size() != static_cast<std::size_t>(world_.scenario.request.ranks)) {
+        violate(kName, fmt::format("trial {}: checkpoint {} has the parts of {} ranks only",
+                                   trial.number.value, record.iteration, parts->size()));
+      }
+    }
+  }
+}
+
+void Invariants::before_command(const SimulatedDriver& driver, const Command& command) {
+  if (driver.last_appended() && store_.now->last >= driver.last_appended()) return;
+  violate("a turn is in the journal before its effects", describe(command));
+}
+
+void Invariants::before_acknowledgement(const SimulatedDriver& driver) {
+  if (driver.received() == driver.committed()) return;
+  violate("what is acknowledged is in the journal",
+          fmt::format("{} events were received, {} are journaled", driver.received(),
+                      driver.committed()));
+}
+
+// ---- From one driver to the next
+// ------------------------------------------------------------------
+
+void Invariants::driver_ended(const SimulatedDriver& driver) {
+  legacy_.reset();
+  if (driver.last_appended()) {
+    legacy_ = {driver.controller().save(), driver.results(), driver.last_appended()};
+  }
+}
+
+void Invariants::replayed(const SimulatedDriver& driver) {
+  ++tally_.drivers;
+  leader_ = &driver;
+  open_.clear();
+  recorded_checkpoints_are_on_disk(driver.controller());
+  // An append whose fate its driver never learned may be there on top.
+  if (!legacy_ || legacy_->last != store_.now->last) return;
+  if (driver.controller().save() != legacy_->state) {
+    violate("replay gives the state that the last driver had", "the states are different");
+  }
+  if (driver.results() != legacy_->results) {
+    violate("no result is lost or counted twice",
+            "the loggers' results are different before and after a restart");
+  }
+}
+
+// ---- At the end
+// -----------------------------------------------------------------------------------
+
+void Invariants::at_the_end(const SimulatedDriver& driver, const ResultFiles& files) const {
+  const Controller& controller = driver.controller();
+  for (const Trial& trial : controller.trials()) {
+    if (is_over(trial.status)) continue;
+    violate("every trial ends",
+            fmt::format("trial {} is {}", trial.number.value, status_name(trial.status)));
+  }
+  results_are_whole(driver, files);
+  recorded_checkpoints_are_on_disk(controller);
+  every_replay_gives_this_state(controller);
+}
+
+void Invariants::results_are_whole(const SimulatedDriver& driver, const ResultFiles& files) const {
+  constexpr const char* kName = "no result is lost or counted twice";
+  const Scenario& scenario = world_.scenario;
+  if (files != driver.results()) violate(kName, "the files are not what was recorded");
+  const bool may_be_cut_short = scenario.fail_fast || scenario.time_budget > Duration{};
+  for (const Trial& trial : driver.controller().trials()) {
+    const auto found = files.find(trial.number);
+    const std::size_t results = found == files.end() ? 0 : found->second.size();
+    const std::uint64_t last = trial.last ? trial.last->iteration : 0;
+    const bool ran_through =
+        trial.status == TrialStatus::kTerminated && trial.reason.empty() && !may_be_cut_short;
+    const std::uint64_t due =
+        ran_through ? LearningCurve(trial.config).last_iteration(scenario) : last;
+    if (results == last && last == due) continue;
+    violate(kName, fmt::format("trial {} has {} results in its file, its last is {}, {} were due",
+                               trial.number.value, results, last, due));
+  }
+}
+
+void Invariants::every_replay_gives_this_state(const Controller& controller) const {
+  const std::string state = controller.save();
+  testing::MemoryStore from_zero;
+  for (const Entry& entry : store_.ever) from_zero.append(entry.id, entry.payload);
+  testing::MemoryStore from_snapshot(store_.now);
+  for (Store* store : {&from_zero, &from_snapshot}) {
+    JournaledController replayed(*store, controller_setup(world_.scenario, kNotReplaying), nullptr);
+    replayed.replay();
+    if (replayed.controller().save() == state) continue;
+    violate(store == &from_zero ? "replay from zero gives the live state"
+                                : "replay from the snapshot gives the live state",
+            fmt::format("after {} entries", store_.ever.size()));
+  }
+}
+
+}  // namespace tune::simulator

@@ -1,0 +1,98 @@
+// What must hold, whatever happens. Each promise has a function of its own that throws Violation.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "simulator/simulated_agent.h"
+#include "simulator/simulated_driver.h"
+
+namespace tune::simulator {
+
+// How often something was met: shows that a run was no idle one.
+struct Tally {
+  std::uint64_t turns = 0;
+  std::uint64_t launches = 0;
+  std::uint64_t results = 0;
+  std::uint64_t results_again = 0;  // steps done again after a restore
+  std::uint64_t stale_events = 0;
+  std::uint64_t checkpoints = 0;
+  std::uint64_t removals = 0;
+  std::uint64_t failures = 0;
+  std::uint64_t agents_lost = 0;
+  std::uint64_t drivers = 0;
+  std::uint64_t drivers_superseded = 0;
+  std::uint64_t snapshots = 0;
+  void add(const Tally& other);
+};
+
+class Invariants : public SimulatedDriver::Witness {
+ public:
+  Invariants(World& world, StoreContents& store) : world_(world), store_(store) {}
+
+  // After every event. `driver` is the one that leads; null while there is none.
+  using Agents = std::vector<const SimulatedAgent*>;
+  void after_event(const Agents& agents, const SimulatedDriver* driver) const;
+
+  // A driver's end; the next one must find its state.
+  void driver_ended(const SimulatedDriver& driver);
+  // The experiment is over.
+  void at_the_end(const SimulatedDriver& driver, const ResultFiles& files) const;
+
+  void replayed(const SimulatedDriver& driver) override;
+  void before_turn(const SimulatedDriver& driver, const Turn& turn) override;
+  void after_turn(const SimulatedDriver& driver, const Turn& turn, const Effects& effects) override;
+  void before_command(const SimulatedDriver& driver, const Command& command) override;
+  void before_acknowledgement(const SimulatedDriver& driver) override;
+
+  Tally& tally() { return tally_; }
+
+ private:
+  struct Open {  // an attempt that was launched and has not ended
+    AttemptNumber attempt;
+    AgentNumber agent;
+    friend bool operator==(const Open&, const Open&) = default;
+  };
+  // The same state in a controller of its own, told the turn without what is stale.
+  struct Branch {
+    std::string state;
+    std::vector<std::string> commands;
+    bool stale = false;
+  };
+
+  void no_resource_is_promised_twice(const SimulatedAgent& agent) const;
+  void processes_have_a_reservation(const SimulatedAgent& agent,
+                                    const SimulatedDriver& driver) const;
+  void reservations_equal_running_trials(const Controller& controller) const;
+  void running_trials_are_the_open_attempts(const Controller& controller) const;
+  void recorded_checkpoints_are_on_disk(const Controller& controller) const;
+  void results_are_whole(const SimulatedDriver& driver, const ResultFiles& files) const;
+  void every_replay_gives_this_state(const Controller& controller) const;
+
+  bool is_stale(const FromAgent& from) const;
+  void follow(const Event& event);
+  void follow(const FromAgent& from);
+  void follow_launch(AgentNumber agent, const Launch& launch);
+  void branch_off(const SimulatedDriver& driver, const Turn& turn);
+  void no_old_message_had_an_effect(const SimulatedDriver& driver, const Effects& effects);
+
+  World& world_;
+  StoreContents& store_;
+  std::map<TrialNumber, Open> open_;
+  std::map<TrialNumber, AttemptNumber> launched_;     // the newest
+  std::map<std::uint64_t, std::uint64_t> journaled_;  // by attempt_key: its last result
+  std::optional<Branch> branch_;
+  const SimulatedDriver* leader_ = nullptr;  // who replayed last; one before it may still append
+  struct Legacy {
+    std::string state;
+    ResultFiles results;
+    std::optional<EntryId> last;
+  };
+  std::optional<Legacy> legacy_;  // what the driver before this one knew
+  Tally tally_;
+};
+
+}  // namespace tune::simulator

@@ -1,0 +1,237 @@
+#include "simulator/scenario.h"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/random.h"
+#include "simulator/simulated_schedulers.h"
+#include "tune/basic_variant.h"
+
+namespace tune::simulator {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : random_(seed, "scenario", 0) {}
+
+  bool chance(double probability) { return random_.uniform() < probability; }
+  int between(int low, int high) {  // both included
+    return low >= high ? low : static_cast<int>(random_.integer(low, std::int64_t{high} + 1));
+  }
+  // The same weight for each order of magnitude.
+  Time logarithmic(Time low, Time high) {
+    const double ratio = static_cast<double>(high.count()) / static_cast<double>(low.count());
+    return Time(static_cast<std::int64_t>(static_cast<double>(low.count()) *
+                                          std::pow(ratio, random_.uniform())));
+  }
+  template <class T>
+  T one_of(std::initializer_list<T> values) {
+    return values.begin()[between(0, static_cast<int>(values.size()) - 1)];
+  }
+  std::uint32_t rate(double often, std::initializer_list<std::uint32_t> rates) {
+    return chance(often) ? one_of(rates) : 0;
+  }
+
+ private:
+  RandomStream random_;
+};
+
+NodeResources draw_node(Draw& draw) {
+  NodeResources node;
+  node.cpu_units = draw.between(1, 8) * kUnit;
+  const int gpus = draw.one_of({0, 0, 1, 2, 4});
+  for (int gpu = 0; gpu < gpus; ++gpu) node.gpus.push_back({std::to_string(gpu), "GPU", 0});
+  return node;
+}
+
+// Every node can hold it, so that whoever is left can finish the experiment.
+ResourceRequest draw_request(Draw& draw, const std::vector<NodeResources>& nodes) {
+  std::int64_t cpus = 64;
+  int gpus = 64;
+  for (const NodeResources& node : nodes) {
+    cpus = std::min(cpus, node.cpu_units / kUnit);
+    gpus = std::min(gpus, static_cast<int>(node.gpus.size()));
+  }
+  Resources wanted;
+  wanted.ranks =
+      draw.chance(0.7) ? 1 : draw.between(1, static_cast<int>(std::min<std::int64_t>(cpus, 3)));
+  wanted.cpu = draw.chance(0.5) ? wanted.ranks : draw.between(1, static_cast<int>(cpus));
+  wanted.cpu = std::max<double>(*wanted.cpu, wanted.ranks);
+  if (gpus > 0 && draw.chance(0.6)) {
+    const bool shares = gpus < wanted.ranks || draw.chance(0.5);
+    wanted.gpu = shares ? wanted.ranks * draw.one_of({0.25, 0.3333, 0.5}) : wanted.ranks;
+    if (wanted.gpu / wanted.ranks * std::max(1, wanted.ranks) > gpus) wanted.gpu = 0;
+  }
+  return to_request(wanted);
+}
+
+void draw_cluster(Draw& draw, const Limits& limits, Scenario& scenario) {
+  const int agents =
+      draw.chance(0.02) ? draw.between(1, 5 * limits.agents) : draw.between(1, limits.agents);
+  const NodeResources same = draw_node(draw);
+  const bool mixed = draw.chance(0.5);
+  for (int i = 0; i < agents; ++i) scenario.nodes.push_back(mixed ? draw_node(draw) : same);
+  scenario.request = draw_request(draw, scenario.nodes);
+  scenario.credit_scale = draw.chance(0.15) ? 4096 : 1;
+}
+
+void draw_sweep(Draw& draw, const Limits& limits, Scenario& scenario) {
+  scenario.judge = draw.one_of({Judge::kFifo, Judge::kAsha, Judge::kAsha, Judge::kPausing});
+  scenario.asha.max_t = scenario.iterations = draw.between(2, limits.iterations);
+  scenario.asha.grace_period = draw.between(1, 2);
+  scenario.asha.reduction_factor = draw.one_of({2.0, 3.0, 4.0});
+  scenario.asha.brackets = draw.between(1, 3);
+  scenario.asha.rule = draw.one_of({AshaRule::kRay, AshaRule::kTop});
+  scenario.asha.stop_last_trials = draw.chance(0.7);
+  if (draw.chance(0.3)) scenario.iterations += 2;
+  scenario.pause_every = draw.between(1, 4);
+  scenario.resumed_first = draw.chance(0.5);
+  const int trials = draw.between(2, limits.trials);
+  scenario.grid_cells = draw.one_of({1, 1, 2, 3});
+  scenario.num_samples = std::max(1, trials / scenario.grid_cells);
+  scenario.some_end_early = draw.chance(0.3);
+  scenario.some_miss_metric = draw.chance(0.15);
+  scenario.can_save = scenario.judge == Judge::kPausing || draw.chance(0.85);
+  scenario.checkpoint.frequency =
+      scenario.can_save ? static_cast<std::uint32_t>(draw.one_of({0, 1, 1, 2, 3, 5})) : 0;
+  scenario.checkpoint.at_end = draw.chance(0.7);
+  scenario.checkpoint.keep = static_cast<std::uint32_t>(draw.between(1, 3));
+  scenario.max_failures = static_cast<std::uint32_t>(draw.one_of({0, 1, 3}));
+  scenario.max_concurrent_trials = static_cast<std::uint32_t>(draw.one_of({0, 0, 0, 1, 2}));
+  scenario.fail_fast = draw.chance(0.08);
+  scenario.hang_timeout = seconds(draw.between(1, 20));
+  scenario.step = draw.logarithmic(microseconds(200), milliseconds(50));
+  scenario.network_delay = draw.logarithmic(microseconds(20), milliseconds(20));
+}
+
+// The time in which all would be done if nothing went wrong, by a rough guess.
+Time guess_length(const Scenario& scenario) {
+  std::int64_t slots = 0;
+  for (const NodeResources& node : scenario.nodes) {
+    slots += std::max<std::int64_t>(1, node.cpu_units / scenario.request.cpu_units);
+  }
+  const std::int64_t steps = static_cast<std::int64_t>(scenario.iterations) * scenario.num_samples *
+                             scenario.grid_cells / slots;
+  return milliseconds(8) + (scenario.step + scenario.network_delay / 2) * (steps + 3);
+}
+
+void draw_rates(Draw& draw, Rates& rates) {
+  rates.attempt_fails = draw.rate(0.5, {50'000, 150'000, 400'000});
+  rates.term_ignored = draw.rate(0.2, {100'000, 500'000});
+  rates.frame_doubled = draw.rate(0.3, {20'000, 200'000});
+  rates.frame_slow = draw.rate(0.2, {5'000, 50'000});
+  rates.append_doubted = draw.rate(0.3, {50'000});
+  rates.snapshot = draw.rate(0.5, {10'000, 100'000, 500'000});
+  rates.promotion_fails = draw.rate(0.1, {20'000, 100'000});
+  rates.fork_fails = draw.rate(0.1, {20'000, 100'000});
+}
+
+void draw_accidents(Draw& draw, Time length, Scenario& scenario) {
+  using Kind = AccidentPlan::Kind;
+  if (draw.chance(0.1))
+    scenario.time_budget = draw.logarithmic(length / 4 + microseconds(1), length);
+  const int accidents = draw.chance(0.35) ? 0 : draw.between(1, 6);
+  for (int i = 0; i < accidents; ++i) {
+    const Kind kind = draw.one_of({Kind::kAgentDies, Kind::kAgentHangs, Kind::kZygoteDies,
+                                   Kind::kWorkerDies, Kind::kWorkerDies, Kind::kConnectionLost,
+                                   Kind::kConnectionLost, Kind::kAgentJoins});
+    scenario.accidents.push_back({kind, draw.logarithmic(milliseconds(1), length * 2)});
+  }
+}
+
+void draw_lives(Draw& draw, Scenario& scenario) {
+  using End = DriverLife::End;
+  const int lives = draw.chance(0.35) ? 0 : draw.between(1, 4);
+  for (int i = 0; i < lives; ++i) {
+    DriverLife& life = scenario.lives.emplace_back();
+    life.end = draw.one_of(
+        {End::kNone, End::kKilled, End::kKilled, End::kKilled, End::kStalled, End::kStoreLost});
+    life.end_at = draw.between(0, draw.one_of({8, 60, 300}));
+    if (draw.chance(0.25)) life.interrupt_at = draw.between(1, draw.one_of({8, 60, 300}));
+    life.agents_die_at_once = draw.chance(0.4);
+    life.retry_errored = draw.chance(0.3);
+    life.more_samples = draw.chance(0.1) ? draw.between(1, 2) : 0;
+  }
+}
+
+}  // namespace
+
+const DriverLife& Scenario::life(std::size_t number) const {
+  static const DriverLife undisturbed;
+  return number < lives.size() ? lives[number] : undisturbed;
+}
+
+Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
+  Draw draw(seed);
+  Scenario scenario;
+  scenario.seed = seed;
+  draw_cluster(draw, limits, scenario);
+  draw_sweep(draw, limits, scenario);
+  draw_rates(draw, scenario.rates);
+  draw_accidents(draw, guess_length(scenario), scenario);
+  draw_lives(draw, scenario);
+  return scenario;
+}
+
+std::string Scenario::describe() const {
+  const char* judges[] = {"fifo", "asha", "pausing"};
+  return fmt::format(
+      "{} nodes, {} trials of {} iterations, {}, {} ranks, {} accidents, {} disturbed drivers, "
+      "max_failures {}, checkpoints every {} keep {}{}{}",
+      nodes.size(), num_samples * grid_cells, iterations, judges[static_cast<int>(judge)],
+      request.ranks, accidents.size(), lives.size(), max_failures, checkpoint.frequency,
+      checkpoint.keep, time_budget > Duration{} ? ", time budget" : "",
+      plant == Plant::kNone ? "" : fmt::format(", planted: {}", name_of(plant)));
+}
+
+ControllerSetup controller_setup(const Scenario& scenario, const bool& replaying) {
+  ControllerSetup setup;
+  setup.experiment.experiment_id = "0a1b2";
+  setup.experiment.experiment_directory = "/results/simulated";
+  setup.experiment.trainable = kTrainable;
+  setup.experiment.stop = {{"training_iteration", static_cast<double>(scenario.iterations)}};
+  setup.experiment.checkpoint = scenario.checkpoint;
+  setup.experiment.hang_timeout = scenario.hang_timeout;
+  setup.request = scenario.request;
+  setup.objective = {kMetric, Mode::kMax, scenario.seed};
+  setup.seed = scenario.seed;
+  setup.fail_fast = scenario.fail_fast;
+
+  switch (scenario.judge) {
+    case Judge::kFifo:
+      setup.scheduler = fifo().make();
+      break;
+    case Judge::kAsha:
+      setup.scheduler = asha(scenario.asha).make();
+      break;
+    case Judge::kPausing:
+      setup.scheduler =
+          std::make_unique<PausingScheduler>(scenario.pause_every, scenario.resumed_first);
+      break;
+  }
+  if (scenario.plant == Plant::kLostRung) {
+    setup.scheduler = std::make_unique<ForgetfulScheduler>(std::move(setup.scheduler), replaying);
+  }
+  setup.scheduler = std::make_unique<WatchedScheduler>(std::move(setup.scheduler));
+  setup.scheduler->configure(setup.objective);
+
+  std::vector<Value> cells;
+  for (int i = 0; i < scenario.grid_cells; ++i) cells.emplace_back(i);
+  setup.searcher = basic_variant().make();
+  setup.searcher->configure({{{"x", uniform(0, 1)}, {"cell", grid_search(cells)}},
+                             scenario.num_samples,
+                             {},
+                             setup.objective});
+  return setup;
+}
+
+}  // namespace tune::simulator

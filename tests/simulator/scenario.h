@@ -1,0 +1,107 @@
+// Scenario: everything about one simulated experiment that is settled before it begins, drawn from
+// the seed: cluster, options of the sweep, rates of failure, accidents and how each driver ends.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/messages.h"
+#include "core/resources.h"
+#include "schedulers/asha.h"
+#include "simulator/event_queue.h"
+#include "simulator/plant.h"
+#include "tune/controller.h"
+
+namespace tune::simulator {
+
+struct Limits {  // of what is drawn
+  int agents = 6;
+  int trials = 14;
+  int iterations = 14;
+};
+
+enum class Judge : std::uint8_t { kFifo, kAsha, kPausing };
+
+struct AccidentPlan {
+  enum class Kind : std::uint8_t {
+    kAgentDies,
+    kAgentHangs,  // for a while, or until it is found dead
+    kZygoteDies,
+    kWorkerDies,  // killed from outside
+    kConnectionLost,
+    kAgentJoins,
+  };
+  Kind kind;
+  Time at;
+};
+
+// How one driver's life goes. Counted in its steps: a turn is several, so that any two effects have
+// a moment between them.
+struct DriverLife {
+  enum class End : std::uint8_t { kNone, kKilled, kStalled, kStoreLost };
+  End end = End::kNone;
+  int end_at = 0;                   // steps
+  std::optional<int> interrupt_at;  // steps
+  bool agents_die_at_once = false;  // when it ends; else they end in order
+  bool retry_errored = false;       // of the driver that comes next
+  int more_samples = 0;
+};
+
+struct Rates {  // of one in a million
+  std::uint32_t attempt_fails = 0;
+  std::uint32_t term_ignored = 0;
+  std::uint32_t frame_doubled = 0;
+  std::uint32_t frame_slow = 0;
+  std::uint32_t append_doubted = 0;  // the store's connection is lost in it
+  std::uint32_t snapshot = 0;        // after a turn
+  std::uint32_t promotion_fails = 0;
+  std::uint32_t fork_fails = 0;
+};
+
+struct Scenario {
+  std::uint64_t seed = 0;
+  Plant plant = Plant::kNone;
+
+  std::vector<NodeResources> nodes;
+  ResourceRequest request;
+  std::size_t credit_scale = 1;  // bytes that a byte in flight stands for
+
+  Judge judge = Judge::kFifo;
+  AshaOptions asha;
+  int pause_every = 2;
+  bool resumed_first = false;
+  int num_samples = 4;
+  int grid_cells = 1;
+  std::uint64_t iterations = 10;  // the stop rule
+  bool some_end_early = false;    // by "done"
+  bool some_miss_metric = false;
+  CheckpointPolicy checkpoint;
+  bool can_save = true;
+  std::uint32_t max_failures = 0;
+  std::uint32_t max_concurrent_trials = 0;
+  bool fail_fast = false;
+  Duration time_budget{};
+  Duration hang_timeout{};
+
+  Time step{};           // of one iteration, about
+  Time network_delay{};  // about
+  Rates rates;
+  std::vector<AccidentPlan> accidents;
+  std::vector<DriverLife> lives;  // later ones are undisturbed
+
+  const DriverLife& life(std::size_t number) const;
+  std::string describe() const;
+};
+
+Scenario draw_scenario(std::uint64_t seed, const Limits& limits = {});
+
+// What a driver of this scenario is set up with. `replaying` is read by a planted scheduler.
+ControllerSetup controller_setup(const Scenario& scenario, const bool& replaying);
+
+inline constexpr const char* kTrainable = "LearningCurve";
+inline constexpr const char* kMetric = "m";
+
+}  // namespace tune::simulator

@@ -1,0 +1,343 @@
+#include "simulator/simulated_agent.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "simulator/describe.h"
+
+namespace tune::simulator {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+constexpr Time kLongestSleep = milliseconds(500);
+constexpr Time kHeartbeatEvery = seconds(1);
+constexpr Time kFarewell = seconds(5);
+
+std::vector<GpuInfo> gpu_infos(const NodeResources& resources) {
+  std::vector<GpuInfo> gpus;
+  for (const Gpu& gpu : resources.gpus) gpus.push_back({gpu.device, gpu.name, gpu.memory_bytes});
+  return gpus;
+}
+
+}  // namespace
+
+SimulatedAgent::SimulatedAgent(World& world, Identity identity, std::size_t node, Outside outside)
+    : world_(world),
+      identity_(identity),
+      node_(node),
+      outside_(std::move(outside)),
+      machine_({gpu_infos(world.scenario.nodes[node]), "/once", identity}, true),
+      link_(identity) {
+  start_zygote();
+  say_hello();
+  plan_tick();
+}
+
+std::string SimulatedAgent::name() const {
+  return fmt::format("agent {}", identity_);
+}
+
+// ---- Turns
+// ----------------------------------------------------------------------------------------
+
+// Everything that happens to the agent goes through here: it may hang.
+void SimulatedAgent::take_part(std::function<void()> what) {
+  if (dead_) return;
+  if (hangs_) return missed_.push_back(std::move(what));
+  what();
+  finish_turn();
+}
+
+void SimulatedAgent::finish_turn() {
+  machine_.on_time(now());
+  perform();
+  if (!flush_is_planned_) {
+    flush_is_planned_ = true;
+    world_.queue.after(world_.about(microseconds(20)), life_, [this] {
+      flush_is_planned_ = false;
+      if (!hangs_) flush();
+    });
+  }
+  plan_tick();
+}
+
+void SimulatedAgent::flush() {
+  for (std::string& frame : link_.frames(now())) {
+    outside_.send_frame(std::move(frame));
+    last_heartbeat_ = now();
+  }
+  if (now() - last_heartbeat_ >= kHeartbeatEvery) {
+    outside_.send_frame(link_.heartbeat());
+    last_heartbeat_ = now();
+  }
+  const bool read = machine_.reading();
+  machine_.on_backlog(now(), link_.unacknowledged_bytes() * world_.scenario.credit_scale);
+  if (!read && machine_.reading()) {
+    for (const auto& [worker, pid] : std::map(pids_)) drain(worker);
+    finish_turn();
+  }
+  if (machine_.is_over() && !farewell_until_) farewell_until_ = now() + kFarewell;
+  if (farewell_until_) say_farewell();
+}
+
+// The last events reach the driver, if there is one.
+void SimulatedAgent::say_farewell() {
+  const bool heard = link_.unacknowledged_bytes() == 0;
+  if (!heard && !driver_gone_ && now() < *farewell_until_) return;
+  world_.trace(name().c_str(), [] { return "ends"; });
+  dead_ = true;
+  life_ = new_life();
+  check_whether_gone();
+}
+
+// It sleeps until its next deadline, for half a second at most.
+void SimulatedAgent::plan_tick() {
+  Time at = now() + kLongestSleep;
+  if (const auto deadline = machine_.next_deadline()) at = std::min(at, *deadline);
+  at = std::max(at, now() + microseconds(1));
+  if (next_tick_ > now() && next_tick_ <= at) return;
+  next_tick_ = at;
+  world_.queue.after(at - now(), life_, [this, at] {
+    if (next_tick_ == at) take_part([] {});
+  });
+}
+
+// ---- What comes in
+// --------------------------------------------------------------------------------
+
+void SimulatedAgent::say_hello() {
+  const NodeResources& node = world_.scenario.nodes[node_];
+  AgentHello hello;
+  hello.hostname = fmt::format("node{}", node_);
+  hello.ip = fmt::format("10.0.0.{}", node_);
+  hello.pid = identity_;
+  hello.cpu_units = node.cpu_units;
+  hello.memory_bytes = node.memory_bytes;
+  hello.gpus = gpu_infos(node);
+  take_part([this, hello] { tell(hello); });
+}
+
+void SimulatedAgent::hear_frame(const std::string& frame) {
+  take_part([this, frame] {
+    for (const std::string& message : link_.receive(frame)) {
+      auto command = decoded<Command>(message);
+      world_.trace(name().c_str(), [&] { return "hears " + describe(command); });
+      machine_.on_command(now(), std::move(command));
+      perform();
+    }
+    link_.acknowledge();
+  });
+}
+
+void SimulatedAgent::reconnected() {
+  take_part([this] { link_.reconnected(); });
+}
+
+void SimulatedAgent::driver_gone() {
+  take_part([this] {
+    if (std::exchange(driver_gone_, true)) return;
+    world_.trace(name().c_str(), [] { return "has no driver any more"; });
+    machine_.on_driver_gone(now());
+  });
+}
+
+void SimulatedAgent::hear_worker(WorkerId worker, WorkerEvent event) {
+  pipes_[worker].push_back(std::move(event));
+  world_.queue.after(world_.about(microseconds(20)), life_, [this, worker] {
+    take_part([this, worker] {
+      if (machine_.reading()) drain(worker);
+    });
+  });
+}
+
+void SimulatedAgent::drain(WorkerId worker) {
+  for (auto pipe = pipes_.find(worker); pipe != pipes_.end() && !pipe->second.empty();
+       pipe = pipes_.find(worker)) {
+    WorkerEvent event = std::move(pipe->second.front());
+    pipe->second.pop_front();
+    machine_.on_worker(now(), worker, std::move(event));
+    perform();
+  }
+}
+
+void SimulatedAgent::see_end(std::uint32_t pid, const ProcessEnd& end) {
+  world_.queue.after(world_.about(microseconds(100)), life_, [this, pid, end] {
+    take_part([this, pid, end] {
+      world_.trace(name().c_str(), [&] { return fmt::format("reaps {}: {}", pid, end.text); });
+      drain(machine_.worker_of(pid));  // what it said is heard before its end
+      workers_.erase(pid);
+      machine_.on_exit(now(), pid, end);
+    });
+  });
+}
+
+// ---- The zygote
+// -----------------------------------------------------------------------------------
+
+void SimulatedAgent::start_zygote() {
+  zygote_ = new_life();
+  world_.queue.after(world_.about(milliseconds(2)), zygote_, [this] {
+    take_part([this] {
+      ZygoteReady ready;
+      ready.trainables = {{kTrainable, world_.scenario.can_save, false}};
+      machine_.on_zygote(now(), ready);
+    });
+  });
+}
+
+void SimulatedAgent::kill_zygote() {
+  if (zygote_ == nullptr || dead_) return;
+  world_.trace(name().c_str(), [] { return "loses its zygote"; });
+  zygote_ends();
+}
+
+void SimulatedAgent::zygote_ends() {
+  zygote_.reset();
+  world_.queue.after(world_.about(microseconds(100)), life_, [this] {
+    take_part([this] { machine_.on_zygote_died(now(), "killed by signal 9 (SIGKILL)"); });
+  });
+}
+
+void SimulatedAgent::act(EndZygote&) {
+  if (zygote_ != nullptr) zygote_ends();
+}
+
+void SimulatedAgent::act(SpawnWorker& action) {
+  if (zygote_ == nullptr) return;  // it is asked again when the death is noticed
+  world_.queue.after(world_.about(microseconds(300)), zygote_,
+                     [this, action] { fork_worker(action); });
+}
+
+void SimulatedAgent::fork_worker(const SpawnWorker& action) {
+  if (dead_) return;
+  Spawned spawned{action.worker, 0, "fork: not enough memory"};
+  if (!world_.chance(world_.scenario.rates.fork_fails)) {
+    spawned = {action.worker, ++world_.last_pid, {}};
+    const std::uint32_t pid = spawned.pid;
+    const WorkerId worker = action.worker;
+    pids_[worker] = pid;
+    workers_[pid] = std::make_unique<SimulatedWorker>(
+        world_, pid,
+        SimulatedWorker::Agent{
+            [this, worker](WorkerEvent event) { hear_worker(worker, std::move(event)); },
+            [this, pid](const ProcessEnd& end) { see_end(pid, end); }});
+  }
+  take_part([this, spawned] { machine_.on_zygote(now(), spawned); });
+}
+
+// ---- What is to be done
+// ---------------------------------------------------------------------------
+
+void SimulatedAgent::perform() {
+  for (machine_.take_actions(actions_); !actions_.empty(); machine_.take_actions(actions_)) {
+    for (AgentAction& action : std::exchange(actions_, {})) {
+      std::visit([this](auto& one) { act(one); }, action);
+    }
+  }
+}
+
+void SimulatedAgent::tell(AgentEvent event) {
+  world_.trace(name().c_str(), [&] { return "tells " + describe(event); });
+  link_.send(encoded(event));
+}
+
+SimulatedWorker* SimulatedAgent::find(WorkerId worker) {
+  const auto pid = pids_.find(worker);
+  if (pid == pids_.end()) return nullptr;
+  const auto found = workers_.find(pid->second);
+  return found == workers_.end() ? nullptr : found->second.get();
+}
+
+void SimulatedAgent::act(TellWorker& action) {
+  const SimulatedWorker* known = find(action.worker);
+  if (known == nullptr) return;
+  const std::uint32_t pid = known->pid();
+  // The same delay for all, so that they stay in order.
+  world_.queue.after(microseconds(30), life_, [this, pid, command = std::move(action.command)] {
+    if (const auto worker = workers_.find(pid); worker != workers_.end()) {
+      worker->second->hear(command);
+    }
+  });
+}
+
+void SimulatedAgent::act(SignalWorker& action) {
+  if (const auto worker = workers_.find(action.pid); worker != workers_.end()) {
+    worker->second->signal(action.signal);
+  }
+}
+
+void SimulatedAgent::act(PromoteCheckpoint& action) {
+  std::string error;
+  if (world_.chance(world_.scenario.rates.promotion_fails)) {
+    error = "renaming the checkpoint: no space left on device";
+  } else if (!world_.disk.promote(action.saved)) {
+    error = "renaming the checkpoint: no such file or directory";
+  }
+  if (world_.scenario.plant == Plant::kHalfCheckpointTold) error.clear();
+  machine_.on_promoted(now(), action.saved, error);
+}
+
+void SimulatedAgent::act(ConcludeAttempt& action) {
+  AttemptEnded& ended = action.ended;
+  const bool clean = ended.outcome == Outcome::kCompleted || ended.outcome == Outcome::kStopped ||
+                     ended.outcome == Outcome::kPaused;
+  if (!clean) world_.disk.remove_half_written(ended.trial, ended.attempt);
+  tell(std::move(ended));
+}
+
+// ---- Accidents
+// ------------------------------------------------------------------------------------
+
+void SimulatedAgent::kill_worker() {
+  if (workers_.empty()) return;
+  auto chosen = workers_.begin();
+  std::advance(chosen, world_.random.integer(0, static_cast<std::int64_t>(workers_.size())));
+  world_.trace(name().c_str(), [&] { return fmt::format("process {} is killed", chosen->first); });
+  chosen->second->die();
+}
+
+void SimulatedAgent::hang() {
+  world_.trace(name().c_str(), [] { return "hangs"; });
+  hangs_ = true;
+}
+
+void SimulatedAgent::go_on() {
+  if (dead_ || !hangs_) return;
+  world_.trace(name().c_str(), [] { return "goes on"; });
+  hangs_ = false;
+  for (auto& what : std::exchange(missed_, {})) take_part(std::move(what));
+  take_part([] {});
+}
+
+// Its workers notice the end of a pipe a moment later and end themselves.
+void SimulatedAgent::die() {
+  if (std::exchange(dead_, true)) return;
+  world_.trace(name().c_str(), [] { return "dies"; });
+  zygote_.reset();
+  life_ = new_life();
+  for (auto& [pid, worker] : workers_) {
+    SimulatedWorker* process = worker.get();
+    world_.queue.after(world_.about(microseconds(200)), life_, [this, process] {
+      process->die();
+      check_whether_gone();
+    });
+  }
+  world_.queue.after(microseconds(1), life_, [this] { check_whether_gone(); });
+}
+
+void SimulatedAgent::check_whether_gone() {
+  for (const auto& [pid, worker] : workers_) {
+    if (worker->exists()) return;
+  }
+  // Whoever is told may destroy this agent: by an event of its own.
+  world_.queue.after(microseconds(1), life_, [told = std::exchange(outside_.ended, {})] {
+    if (told) told();
+  });
+}
+
+}  // namespace tune::simulator

@@ -1,0 +1,101 @@
+// A node: the real AgentMachine and Link with simulated workers and zygote around them. What
+// core/agent/agent.cc does with descriptors happens here with events.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/agent/agent_machine.h"
+#include "core/link.h"
+#include "simulator/simulated_worker.h"
+#include "simulator/world.h"
+
+namespace tune::simulator {
+
+using Identity = std::uint32_t;  // of an agent process; never used twice
+
+class SimulatedAgent {
+ public:
+  struct Outside {
+    std::function<void(std::string)> send_frame;
+    std::function<void()> ended;  // every process of the node is gone
+  };
+  SimulatedAgent(World& world, Identity identity, std::size_t node, Outside outside);
+
+  // What happens to it.
+  void hear_frame(const std::string& frame);
+  void reconnected();
+  void driver_gone();
+  void kill_zygote();
+  void kill_worker();  // one of them, drawn
+  void hang();         // until go_on() or die()
+  void go_on();
+  void die();  // with all its workers; `ended` follows
+
+  Identity identity() const { return identity_; }
+  std::size_t node() const { return node_; }
+  bool is_dead() const { return dead_; }
+  bool hangs() const { return hangs_; }
+  const std::map<std::uint32_t, std::unique_ptr<SimulatedWorker>>& workers() const {
+    return workers_;
+  }
+
+ private:
+  void take_part(std::function<void()> what);
+  void finish_turn();
+  void perform();
+  void flush();
+  void plan_tick();
+  void start_zygote();
+  void zygote_ends();
+  void say_hello();
+  void hear_worker(WorkerId worker, WorkerEvent event);
+  void drain(WorkerId worker);
+  void see_end(std::uint32_t pid, const ProcessEnd& end);
+  void fork_worker(const SpawnWorker& action);
+  SimulatedWorker* find(WorkerId worker);
+  void say_farewell();
+  void check_whether_gone();
+
+  void act(TellDriver& action) { tell(std::move(action.event)); }
+  void act(TellWorker& action);
+  void act(SpawnWorker& action);
+  void act(SignalWorker& action);
+  void act(PromoteCheckpoint& action);
+  void act(ForgetWorker& action) { pipes_.erase(action.worker); }
+  void act(ConcludeAttempt& action);
+  void act(StartZygote&) { start_zygote(); }
+  void act(EndZygote&);
+  void tell(AgentEvent event);
+
+  Time now() const { return world_.queue.now(); }
+  std::string name() const;
+
+  World& world_;
+  Identity identity_;
+  std::size_t node_;
+  Outside outside_;
+  Life life_ = new_life();
+  AgentMachine machine_;
+  Link link_;
+  std::vector<AgentAction> actions_;
+  std::map<std::uint32_t, std::unique_ptr<SimulatedWorker>> workers_;  // by pid, until reaped
+  std::map<WorkerId, std::uint32_t> pids_;
+  std::map<WorkerId, std::deque<WorkerEvent>> pipes_;  // said, not read yet
+  Life zygote_;                                        // null: there is none
+  bool hangs_ = false;
+  bool dead_ = false;
+  bool driver_gone_ = false;
+  bool flush_is_planned_ = false;
+  std::optional<Time> farewell_until_;
+  Time next_tick_{};
+  Time last_heartbeat_{};
+  std::deque<std::function<void()>> missed_;  // while it hung
+};
+
+}  // namespace tune::simulator

@@ -1,0 +1,42 @@
+// The checkpoints in the experiment's folder, on a disk that keeps what was written when processes
+// die. Follows core/agent/checkpoint_files.h.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/trial.h"
+
+namespace tune::simulator {
+
+class SimulatedDisk {
+ public:
+  // What rank 0 does before anybody writes: an empty temporary folder.
+  void make_fresh(TrialNumber trial, AttemptNumber attempt, std::uint64_t iteration);
+  // One rank's part, whole; `state` is that of the trainable.
+  void write_part(TrialNumber trial, AttemptNumber attempt, std::uint64_t iteration,
+                  std::uint32_t rank, std::uint64_t state);
+  // False: there is no such temporary folder.
+  bool promote(const CheckpointSaved& saved);
+  void remove_half_written(TrialNumber trial, AttemptNumber attempt);
+  void remove_unrecorded(TrialNumber trial, const std::vector<CheckpointRecord>& records);
+  void remove(TrialNumber trial, std::uint64_t iteration);
+
+  // The states of all ranks; null: it is not there.
+  const std::map<std::uint32_t, std::uint64_t>* find(TrialNumber trial,
+                                                     std::uint64_t iteration) const;
+
+ private:
+  using Parts = std::map<std::uint32_t, std::uint64_t>;  // by rank
+  struct Folder {
+    std::map<std::uint64_t, Parts> checkpoints;  // by iteration
+    std::map<std::pair<std::uint64_t, AttemptNumber>, Parts> temporary;
+  };
+  std::map<TrialNumber, Folder> folders_;
+};
+
+}  // namespace tune::simulator

@@ -1,0 +1,88 @@
+#include "simulator/simulated_logger.h"
+
+#include <algorithm>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "simulator/violation.h"
+
+namespace tune::simulator {
+
+namespace {
+
+constexpr const char* kOnce = "no result is lost or counted twice";
+
+// Stands for a result that a snapshot knows and the file does not hold: it was cut away since, and
+// so it will be again.
+constexpr std::uint64_t kCutSince = ~std::uint64_t{0};
+
+}  // namespace
+
+void SimulatedLogger::record(const Record& record, WallTime) {
+  if (const auto* recorded = std::get_if<ResultRecorded>(&record)) on(*recorded);
+  if (const auto* cut = std::get_if<ResultsCut>(&record)) on(*cut);
+}
+
+void SimulatedLogger::on(const ResultRecorded& recorded) {
+  const Reported& report = recorded.report;
+  std::vector<std::uint64_t>& results = results_[report.trial];
+  if (report.iteration != results.size() + 1) {
+    violate(kOnce, fmt::format("trial {}: result {} comes after {} results", report.trial.value,
+                               report.iteration, results.size()));
+  }
+  PackReader in(report.result.bytes);
+  std::uint64_t state = 0;
+  for (std::size_t left = in.map(); left > 0; --left) {
+    in.text() == "state" ? void(state = in.unsigned_integer()) : in.skip();
+  }
+  LearningCurve curve(recorded.trial.config);
+  curve.load(results.empty() ? 0 : results.back());
+  curve.step();
+  const bool is_known = results.empty() || results.back() != kCutSince;
+  if (is_known && curve.state() != state) {
+    violate("a result is what the trainable makes of its configuration",
+            fmt::format("trial {}: result {} comes from another state", report.trial.value,
+                        report.iteration));
+  }
+  results.push_back(state);
+}
+
+void SimulatedLogger::on(const ResultsCut& cut) {
+  std::vector<std::uint64_t>& results = results_[cut.trial.number];
+  if (results.size() > cut.iteration) results.resize(cut.iteration);
+}
+
+void SimulatedLogger::flush() {
+  for (const auto& [trial, results] : results_) {
+    if (results.empty() || results.back() != kCutSince) continue;
+    violate(kOnce, fmt::format("trial {}: its file lacks results", trial.value));
+  }
+  files_ = results_;
+}
+
+std::string SimulatedLogger::save() {
+  flush();
+  PackWriter out;
+  out.array(results_.size());
+  for (const auto& [trial, results] : results_) encode(out, trial), encode(out, results.size());
+  return out.take();
+}
+
+// What stands in the files up to the saved lengths is taken from them.
+void SimulatedLogger::restore(std::string_view state) {
+  results_.clear();
+  PackReader in(state);
+  for (std::size_t left = in.array(); left > 0; --left) {
+    TrialNumber trial;
+    std::size_t length = 0;
+    decode(in, trial);
+    decode(in, length);
+    std::vector<std::uint64_t>& results = results_[trial] = files_[trial];
+    const bool cuts = world_.scenario.plant != Plant::kResultCountedTwice;
+    if (results.size() < length || cuts) results.resize(length, kCutSince);
+  }
+  in.expect_end();
+}
+
+}  // namespace tune::simulator

@@ -1,0 +1,41 @@
+// Results as a file logger would keep them: files that stay when the driver dies, written at a
+// flush, cut on resume to the lengths that the snapshot knows. Checks while it writes that each
+// trial's results are 1, 2, 3 ... with the values that its trainable makes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "simulator/learning_curve.h"
+#include "simulator/world.h"
+#include "tune/logger.h"
+
+namespace tune::simulator {
+
+// The state a result tells, for each iteration, by trial.
+using ResultFiles = std::map<TrialNumber, std::vector<std::uint64_t>>;
+
+class SimulatedLogger : public Logger {
+ public:
+  SimulatedLogger(const World& world, ResultFiles& files) : world_(world), files_(files) {}
+
+  void record(const Record& record, WallTime wall) override;
+  void flush() override;
+  std::string save() override;
+  void restore(std::string_view state) override;
+
+  // What the files are after a flush.
+  const ResultFiles& results() const { return results_; }
+
+ private:
+  void on(const ResultRecorded& recorded);
+  void on(const ResultsCut& cut);
+
+  const World& world_;
+  ResultFiles& files_;
+  ResultFiles results_;
+};
+
+}  // namespace tune::simulator

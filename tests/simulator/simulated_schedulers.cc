@@ -1,0 +1,118 @@
+#include "simulator/simulated_schedulers.h"
+
+#include <fmt/format.h>
+
+#include "core/wire.h"
+#include "simulator/violation.h"
+
+namespace tune::simulator {
+
+namespace {
+
+constexpr const char* kTime = "training_iteration";
+constexpr const char* kOnceInOrder = "the scheduler sees each (trial, iteration) once, in order";
+
+}  // namespace
+
+// ---- PausingScheduler
+// -----------------------------------------------------------------------------
+
+Milestone PausingScheduler::add_trial(TrialNumber trial) {
+  turns_[trial] = {trial, static_cast<double>(every_)};
+  return {kTime, turns_[trial].until};
+}
+
+Decision PausingScheduler::result(TrialNumber trial, const ResultView& result) {
+  Turn& turn = turns_.at(trial);
+  if (static_cast<double>(result.iteration()) < turn.until) {
+    return Decision::go_on({kTime, turn.until});
+  }
+  const double value = result.number(objective_.metric).value_or(0);
+  turn.is_hopeless = turn.until > every_ && value < 0.1;
+  return Decision::pause("its turn is over");
+}
+
+Milestone PausingScheduler::resume_trial(TrialNumber trial) {
+  turns_.at(trial).until += every_;
+  return {kTime, turns_.at(trial).until};
+}
+
+// After an error it may be tried again.
+void PausingScheduler::end_trial(TrialNumber trial, TrialEnd end, const Reported*) {
+  if (end != TrialEnd::kError) turns_.erase(trial);
+}
+
+std::optional<TrialNumber> PausingScheduler::choose(const Candidates& candidates) const {
+  for (const Candidate& candidate : candidates.list()) {
+    if (!candidate.paused || !turns_.at(candidate.trial).is_hopeless) return candidate.trial;
+  }
+  return std::nullopt;
+}
+
+std::string PausingScheduler::save() const {
+  std::vector<Turn> turns;
+  for (const auto& [trial, turn] : turns_) turns.push_back(turn);
+  return encoded(turns);
+}
+
+void PausingScheduler::restore(std::string_view state) {
+  turns_.clear();
+  for (const Turn& turn : decoded<std::vector<Turn>>(state)) turns_[turn.trial] = turn;
+}
+
+// ---- WatchedScheduler
+// -----------------------------------------------------------------------------
+
+WatchedScheduler::Seen& WatchedScheduler::seen(TrialNumber trial, const char* by) {
+  if (trial.value >= trials_.size() || trials_[trial.value].ended) {
+    violate(kOnceInOrder,
+            fmt::format("{} of trial {}, which was never added or has ended", by, trial.value));
+  }
+  return trials_[trial.value];
+}
+
+Milestone WatchedScheduler::add_trial(TrialNumber trial) {
+  if (trial.value != trials_.size()) {
+    violate(kOnceInOrder,
+            fmt::format("trial {} is added as number {}", trial.value, trials_.size()));
+  }
+  trials_.emplace_back();
+  return PassingScheduler::add_trial(trial);
+}
+
+Decision WatchedScheduler::result(TrialNumber trial, const ResultView& result) {
+  Seen& known = seen(trial, "a result");
+  if (result.iteration() != known.iterations + 1) {
+    violate(kOnceInOrder, fmt::format("trial {}: result {} after {}", trial.value,
+                                      result.iteration(), known.iterations));
+  }
+  ++known.iterations;
+  return PassingScheduler::result(trial, result);
+}
+
+Milestone WatchedScheduler::resume_trial(TrialNumber trial) {
+  seen(trial, "the resumption");
+  return PassingScheduler::resume_trial(trial);
+}
+
+// A trial whose error is tried again later goes on: it may end once more.
+void WatchedScheduler::end_trial(TrialNumber trial, TrialEnd end, const Reported* last) {
+  seen(trial, "the end").ended = end != TrialEnd::kError;
+  PassingScheduler::end_trial(trial, end, last);
+}
+
+std::string WatchedScheduler::save() const {
+  PackWriter out;
+  encode(out, trials_);
+  out.binary(PassingScheduler::save());
+  return out.take();
+}
+
+void WatchedScheduler::restore(std::string_view state) {
+  PackReader in(state);
+  decode(in, trials_);
+  PassingScheduler::restore(in.binary());
+  in.expect_end();
+}
+
+}  // namespace tune::simulator

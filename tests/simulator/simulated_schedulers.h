@@ -1,0 +1,117 @@
+// Schedulers for the simulator: one that pauses, and a witness of how a scheduler is called.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "schedulers/trial_scheduler.h"
+
+namespace tune::simulator {
+
+// Pauses a trial at every so many iterations, so that all go on in turn. Those that do badly at
+// their second pause never get another turn.
+class PausingScheduler : public TrialScheduler {
+ public:
+  PausingScheduler(int every, bool resumed_first) : every_(every), resumed_first_(resumed_first) {}
+
+  void configure(const Objective& experiment) override { objective_ = experiment; }
+  Objective objective() const override { return objective_; }
+  Milestone add_trial(TrialNumber trial) override;
+  Decision result(TrialNumber trial, const ResultView& result) override;
+  Milestone resume_trial(TrialNumber trial) override;
+  void end_trial(TrialNumber trial, TrialEnd end, const Reported* last) override;
+  std::optional<TrialNumber> choose(const Candidates& candidates) const override;
+  bool resumed_first() const override { return resumed_first_; }
+  bool pauses() const override { return true; }
+  std::vector<std::string> status_lines() const override { return {"Pausing"}; }
+  std::string save() const override;
+  void restore(std::string_view state) override;
+
+ private:
+  struct Turn {
+    TrialNumber trial;
+    double until = 0;
+    bool is_hopeless = false;
+    template <class Self, class F>
+    static void fields(Self& s, F& f) {
+      f(s.trial, s.until, s.is_hopeless);
+    }
+  };
+  int every_;
+  bool resumed_first_;
+  Objective objective_;
+  std::map<TrialNumber, Turn> turns_;
+};
+
+// Passes everything on.
+class PassingScheduler : public TrialScheduler {
+ public:
+  explicit PassingScheduler(std::unique_ptr<TrialScheduler> inner) : inner_(std::move(inner)) {}
+
+  void configure(const Objective& experiment) override { inner_->configure(experiment); }
+  Objective objective() const override { return inner_->objective(); }
+  Milestone add_trial(TrialNumber trial) override { return inner_->add_trial(trial); }
+  Decision result(TrialNumber trial, const ResultView& result) override {
+    return inner_->result(trial, result);
+  }
+  Milestone resume_trial(TrialNumber trial) override { return inner_->resume_trial(trial); }
+  void end_trial(TrialNumber trial, TrialEnd end, const Reported* last) override {
+    inner_->end_trial(trial, end, last);
+  }
+  std::optional<TrialNumber> choose(const Candidates& candidates) const override {
+    return inner_->choose(candidates);
+  }
+  bool resumed_first() const override { return inner_->resumed_first(); }
+  bool pauses() const override { return inner_->pauses(); }
+  std::optional<double> max_t() const override { return inner_->max_t(); }
+  std::vector<std::string> status_lines() const override { return inner_->status_lines(); }
+  std::string save() const override { return inner_->save(); }
+  void restore(std::string_view state) override { inner_->restore(state); }
+
+ private:
+  std::unique_ptr<TrialScheduler> inner_;
+};
+
+// Checks that a scheduler is told of each trial and each (trial, iteration) once and in order. What
+// it has seen is part of the state it saves.
+class WatchedScheduler : public PassingScheduler {
+ public:
+  using PassingScheduler::PassingScheduler;
+  Milestone add_trial(TrialNumber trial) override;
+  Decision result(TrialNumber trial, const ResultView& result) override;
+  Milestone resume_trial(TrialNumber trial) override;
+  void end_trial(TrialNumber trial, TrialEnd end, const Reported* last) override;
+  std::string save() const override;
+  void restore(std::string_view state) override;
+
+ private:
+  struct Seen {
+    std::uint64_t iterations = 0;
+    bool ended = false;
+    template <class Self, class F>
+    static void fields(Self& s, F& f) {
+      f(s.iterations, s.ended);
+    }
+  };
+  Seen& seen(TrialNumber trial, const char* by);
+
+  std::vector<Seen> trials_;
+};
+
+// Planted: while a journal is replayed, second results do not reach the scheduler.
+class ForgetfulScheduler : public PassingScheduler {
+ public:
+  ForgetfulScheduler(std::unique_ptr<TrialScheduler> inner, const bool& replaying)
+      : PassingScheduler(std::move(inner)), replaying_(replaying) {}
+  Decision result(TrialNumber trial, const ResultView& result) override {
+    if (replaying_ && result.iteration() == 2) return Decision::go_on({"training_iteration", 3});
+    return PassingScheduler::result(trial, result);
+  }
+
+ private:
+  const bool& replaying_;
+};
+
+}  // namespace tune::simulator

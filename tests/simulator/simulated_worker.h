@@ -1,0 +1,102 @@
+// One worker process: does what trainables/worker_session.cc does, in virtual time, and fails where
+// the scenario says so. It talks to its agent in whole messages, in order.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/agent/agent_machine.h"
+#include "simulator/learning_curve.h"
+#include "simulator/world.h"
+
+namespace tune::simulator {
+
+// How an attempt goes wrong, drawn for (trial, attempt) whatever the order of events.
+struct AttemptFault {
+  enum class Kind : std::uint8_t {
+    kNone,
+    kThrowsInSetup,
+    kThrowsInStep,
+    kCrashes,
+    kExits,
+    kHangs,
+    kThrowsInSave,
+    kDiesInSave,
+    kThrowsInLoad,
+    kLast = kThrowsInLoad,
+  };
+  Kind kind = Kind::kNone;
+  std::uint32_t rank = 0;
+  std::uint64_t iteration = 1;  // at the first step or save that is not before it
+  bool ignores_term = false;
+};
+AttemptFault draw_fault(const Scenario& scenario, const Launch& launch);
+
+class SimulatedWorker {
+ public:
+  struct Agent {  // what a worker does to it
+    std::function<void(WorkerEvent)> hear;
+    std::function<void(ProcessEnd)> see_end;
+  };
+  SimulatedWorker(World& world, std::uint32_t pid, Agent agent);
+
+  void hear(WorkerCommand command);
+  void signal(int signal);
+  void die() { end({true, 9, "killed by signal 9 (SIGKILL)"}); }
+
+  bool exists() const { return !ended_; }
+  // Null until it is told what to do.
+  const StartWorker* start() const { return start_ ? &*start_ : nullptr; }
+  std::uint32_t pid() const { return pid_; }
+
+ private:
+  using Next = std::function<void()>;
+  void on(const StartWorker& start);
+  void load();
+  void begin();
+  void step();
+  void lead();
+  void follow();
+  void save_now(Next next);
+  void write_part(Next next);
+  void await_verdict(bool waiting);
+  void take_verdict();
+  void carry_out(StopKind verdict, bool can_save);
+  void go_on();
+  void finish(Outcome outcome);
+  void throw_exception(const std::string& cause);
+  void end(ProcessEnd how);
+  bool fails(AttemptFault::Kind kind) const;
+  bool meets_fault_in_step();
+  Reported make_report();
+  bool stops(const Reported& report) const;
+  std::optional<double> number(const Reported& report, const std::string& path) const;
+  void say(WorkerEvent event) { agent_.hear(std::move(event)); }
+  void later(Time delay, Next next);
+
+  bool leads_group() const { return start_->rank == 0 && start_->launch.ranks > 1; }
+
+  World& world_;
+  std::uint32_t pid_;
+  Agent agent_;
+  Life life_ = new_life();
+  bool ended_ = false;
+  bool ignores_term_ = false;
+  std::optional<StartWorker> start_;
+  AttemptFault fault_;
+  std::optional<LearningCurve> trainable_;
+  std::uint64_t iteration_ = 0;
+  std::uint64_t saved_ = 0;
+  Milestone until_;
+  Time step_took_{};
+  Time time_total_{};
+  Time time_since_restore_{};
+  std::deque<WorkerCommand> commands_;
+  enum class Waits : std::uint8_t { kNo, kForVerdict, kForWord };
+  Waits waits_ = Waits::kNo;
+};
+
+}  // namespace tune::simulator

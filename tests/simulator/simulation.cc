@@ -1,0 +1,336 @@
+#include "simulator/simulation.h"
+
+#include <csignal>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace tune::simulator {
+
+using std::chrono::hours;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+constexpr std::uint64_t kMaxEvents = 2'000'000;
+constexpr Time kMaxTime = hours(24);
+constexpr std::size_t kMaxDrivers = 30;
+constexpr Time kSilence = seconds(20);   // after it an agent is taken for dead, and ended
+constexpr Time kAgentEnd = seconds(30);  // that a driver waits for its agents when all is over
+
+}  // namespace
+
+Simulation::Simulation(Scenario scenario, bool traced)
+    : world_(std::move(scenario)), invariants_(world_, store_) {
+  world_.traced = traced;
+  wish_.num_samples = world_.scenario.num_samples;
+  for (const AccidentPlan& accident : world_.scenario.accidents) {
+    world_.queue.after(accident.at, life_, [this, &accident] { meet(accident); });
+  }
+}
+
+Verdict Simulation::run() {
+  Verdict verdict;
+  try {
+    start_driver();
+    while (!finished_) {
+      if (++verdict.events > kMaxEvents || world_.queue.now() > kMaxTime) {
+        violate("nothing waits for ever", fmt::format("{} events", verdict.events));
+      }
+      if (!world_.queue.run_next()) violate("nothing waits for ever", "nothing will happen");
+      Invariants::Agents agents;
+      for (const auto& [identity, node] : nodes_) agents.push_back(node.agent.get());
+      const auto leads = drivers_.find(serial_);
+      const bool is_there = leads != drivers_.end() && !leads->second.is_leaving;
+      invariants_.after_event(agents, is_there ? leads->second.process.get() : nullptr);
+    }
+  } catch (Violation& violation) {
+    verdict.violation = std::move(violation);
+  } catch (const Error& error) {
+    verdict.violation = Violation{"nothing is thrown", error.what()};
+  }
+  for (const Entry& entry : store_.ever) verdict.journal += to_string(entry.id) + entry.payload;
+  verdict.tally = invariants_.tally();
+  return verdict;
+}
+
+// ---- Drivers
+// --------------------------------------------------------------------------------------
+
+SimulatedDriver* Simulation::driver(Serial serial) {
+  const auto found = drivers_.find(serial);
+  return found == drivers_.end() ? nullptr : found->second.process.get();
+}
+
+void Simulation::start_driver() {
+  if (serial_ > kMaxDrivers) violate("every trial ends", "too many drivers");
+  world_.trace("world", [&] { return fmt::format("driver {} starts", serial_); });
+  const Serial serial = serial_;
+  Driver& one = drivers_[serial];
+  SimulatedDriver::Outside outside;
+  outside.send_frame = [this](Identity agent, std::string frame) {
+    const auto node = nodes_.find(agent);
+    if (node == nodes_.end()) return;
+    node->second.connection->send(Connection::To::kAgent, std::move(frame));
+  };
+  outside.wake = [this, serial] { plan_advance(serial); };
+  outside.witness = &invariants_;
+  one.process = std::make_unique<SimulatedDriver>(world_, store_, files_, std::move(outside));
+  for (std::size_t node = 0; node < world_.scenario.nodes.size(); ++node) {
+    world_.queue.after(world_.about(milliseconds(1)), one.life,
+                       [this, node] { start_agent(node); });
+  }
+  one.process->start(wish_);
+}
+
+void Simulation::plan_advance(Serial serial) {
+  Driver& one = drivers_.at(serial);
+  if (one.is_stalled || std::exchange(one.is_planned, true)) return;
+  world_.queue.after(world_.about(microseconds(5)), one.life, [this, serial] { advance(serial); });
+}
+
+void Simulation::advance(Serial serial) {
+  Driver& one = drivers_.at(serial);
+  one.is_planned = false;
+  if (!one.process->has_steps()) return;
+  if (meets_its_end(serial)) return;
+  one.process->step();
+  ++one.steps;
+  if (one.process->has_steps()) plan_advance(serial);
+  check_fate(serial);
+}
+
+// Whether what the scenario plans for this driver comes before its next step.
+bool Simulation::meets_its_end(Serial serial) {
+  if (serial != serial_) return false;
+  Driver& one = drivers_.at(serial);
+  const DriverLife& life = plan();
+  if (life.interrupt_at == one.steps) {
+    world_.trace("world", [] { return "the driver is interrupted"; });
+    one.process->interrupt(SIGINT);
+  }
+  if (one.is_leaving || life.end == DriverLife::End::kNone || one.steps < life.end_at) return false;
+  switch (life.end) {
+    case DriverLife::End::kKilled:
+      world_.trace("world", [] { return "the driver is killed"; });
+      leave(life.agents_die_at_once);
+      return true;
+    // The files of a turn are its own: the lock on them is not simulated.
+    case DriverLife::End::kStalled:
+      if (one.process->is_in_turn()) return false;
+      world_.trace("world", [] { return "the driver stalls"; });
+      one.is_stalled = true;
+      leave(life.agents_die_at_once);
+      return true;
+    case DriverLife::End::kStoreLost:
+      world_.trace("world", [] { return "the store will not answer"; });
+      one.process->store().fail_next_append();
+      return false;
+    case DriverLife::End::kNone:
+      break;
+  }
+  return false;
+}
+
+void Simulation::check_fate(Serial serial) {
+  Driver& one = drivers_.at(serial);
+  const SimulatedDriver::Fate fate = one.process->fate();
+  if (fate == SimulatedDriver::Fate::kSuperseded) {
+    ++invariants_.tally().drivers_superseded;
+    if (serial != serial_) return void(drivers_.erase(serial));
+    // The one before it went on in time to take the epoch that both wanted. It ends with this one.
+    const bool contested =
+        serial > 0 && world_.scenario.life(serial - 1).end == DriverLife::End::kStalled;
+    if (!contested) violate("only another driver supersedes", "there was none");
+    std::erase_if(drivers_, [&](const auto& other) { return other.first != serial; });
+    return leave(true);
+  }
+  if (serial != serial_ && one.process->is_closed()) return void(drivers_.erase(serial));
+  if (one.is_leaving || serial != serial_) return;
+  if (fate == SimulatedDriver::Fate::kStoreLost) return leave(true);
+  if (!one.process->is_closed() || one.process->has_steps()) return;
+  if (one.process->controller().phase() == Phase::kFailed) return leave(true);
+  one.is_leaving = one.is_closed = true;
+  if (nodes_.empty()) return driver_gone();
+  world_.queue.after(kAgentEnd, one.life, [this] { end_agents(false); });
+}
+
+// The driver acts no more. Its agents end, in order or at once; then comes the next.
+void Simulation::leave(bool agents_die) {
+  Driver& one = drivers_.at(serial_);
+  one.is_leaving = true;
+  one.life = new_life();
+  one.is_planned = false;
+  invariants_.driver_ended(*one.process);
+  if (!one.is_stalled) one.process->end();
+  for (auto& [identity, node] : nodes_) node.connection->cut();
+  if (nodes_.empty()) return driver_gone();
+  end_agents(agents_die);
+}
+
+void Simulation::end_agents(bool at_once) {
+  for (auto& [identity, node] : nodes_) {
+    SimulatedAgent* agent = node.agent.get();
+    if (at_once) {
+      agent->die();
+    } else {
+      agent->go_on();
+      agent->driver_gone();
+    }
+  }
+}
+
+// Nothing of the newest driver is left but perhaps itself, stalled.
+void Simulation::driver_gone() {
+  const Driver& one = drivers_.at(serial_);
+  const bool is_done = one.is_closed && one.process->controller().phase() == Phase::kFinished;
+  const DriverLife& life = plan();
+  const bool goes_on =
+      (life.retry_errored || life.more_samples > 0) && serial_ < world_.scenario.lives.size();
+  if (is_done && !goes_on) {
+    invariants_.at_the_end(*one.process, files_);
+    finished_ = true;
+    return;
+  }
+  wish_.retry_errored = life.retry_errored;
+  wish_.num_samples += life.more_samples;
+  if (one.is_closed) invariants_.driver_ended(*one.process);
+  if (one.is_stalled) {
+    world_.queue.after(world_.about(milliseconds(3)), life_, [this] { wake_stalled(); });
+  } else {
+    drivers_.erase(serial_);
+  }
+  broken_.clear();
+  ++serial_;
+  world_.queue.after(world_.about(milliseconds(3)), life_, [this] { start_driver(); });
+}
+
+void Simulation::wake_stalled() {
+  for (auto& [serial, one] : drivers_) {
+    if (!std::exchange(one.is_stalled, false)) continue;
+    world_.trace("world", [] { return "the stalled driver goes on"; });
+    one.process->interrupt(SIGTERM);
+    plan_advance(serial);
+  }
+}
+
+// ---- Agents
+// ---------------------------------------------------------------------------------------
+
+void Simulation::start_agent(std::size_t node) {
+  const Identity identity = ++last_identity_;
+  const Serial serial = serial_;
+  world_.trace("world", [&] { return fmt::format("agent {} starts on node {}", identity, node); });
+  const auto agent_of = [this, identity]() -> SimulatedAgent* {
+    const auto found = nodes_.find(identity);
+    return found == nodes_.end() ? nullptr : found->second.agent.get();
+  };
+  Node& one = nodes_[identity];
+  one.connection =
+      std::make_unique<Connection>(world_,
+                                   Connection::End{[this, serial, identity](std::string frame) {
+                                                     SimulatedDriver* one = driver(serial);
+                                                     if (one != nullptr)
+                                                       one->hear_frame(identity, std::move(frame));
+                                                   },
+                                                   [this, serial, identity] {
+                                                     SimulatedDriver* one = driver(serial);
+                                                     if (one != nullptr) one->reconnected(identity);
+                                                   }},
+                                   Connection::End{[agent_of](const std::string& frame) {
+                                                     if (SimulatedAgent* agent = agent_of())
+                                                       agent->hear_frame(frame);
+                                                   },
+                                                   [agent_of] {
+                                                     if (SimulatedAgent* agent = agent_of())
+                                                       agent->reconnected();
+                                                   }});
+  Connection* connection = one.connection.get();
+  one.agent = std::make_unique<SimulatedAgent>(
+      world_, identity, node,
+      SimulatedAgent::Outside{[connection](std::string frame) {
+                                connection->send(Connection::To::kDriver, std::move(frame));
+                              },
+                              [this, identity] { agent_gone(identity); }});
+}
+
+// Every process of it is reaped: only now the driver may learn of it.
+void Simulation::agent_gone(Identity identity) {
+  world_.trace("world", [&] { return fmt::format("agent {} is gone", identity); });
+  const auto found = nodes_.find(identity);
+  const std::size_t node = found->second.agent->node();
+  found->second.connection->close();
+  broken_.push_back(std::move(found->second.connection));
+  nodes_.erase(found);
+  const auto leads = drivers_.find(serial_);
+  if (leads == drivers_.end()) return;
+  if (leads->second.is_leaving) {
+    if (nodes_.empty()) driver_gone();
+    return;
+  }
+  ++invariants_.tally().agents_lost;
+  const Serial serial = serial_;
+  Life& life = leads->second.life;
+  world_.queue.after(world_.about(milliseconds(2)), life, [this, serial, identity] {
+    if (SimulatedDriver* one = driver(serial)) one->see_lost(identity);
+  });
+  world_.queue.after(world_.about(milliseconds(20)), life, [this, node] { start_agent(node); });
+}
+
+// ---- Accidents
+// ------------------------------------------------------------------------------------
+
+SimulatedAgent* Simulation::any_agent() {
+  if (nodes_.empty()) return nullptr;
+  auto chosen = nodes_.begin();
+  std::advance(chosen, world_.random.integer(0, static_cast<std::int64_t>(nodes_.size())));
+  return chosen->second.agent.get();
+}
+
+void Simulation::meet(const AccidentPlan& accident) {
+  SimulatedAgent* agent = any_agent();
+  if (agent == nullptr) return;
+  switch (accident.kind) {
+    case AccidentPlan::Kind::kAgentDies:
+      return agent->die();
+    case AccidentPlan::Kind::kAgentHangs:
+      return hang(*agent);
+    case AccidentPlan::Kind::kZygoteDies:
+      return agent->kill_zygote();
+    case AccidentPlan::Kind::kWorkerDies:
+      return agent->kill_worker();
+    case AccidentPlan::Kind::kConnectionLost:
+      world_.trace("world",
+                   [&] { return fmt::format("agent {} loses its connection", agent->identity()); });
+      return nodes_.at(agent->identity()).connection->lose(world_.about(milliseconds(20)));
+    case AccidentPlan::Kind::kAgentJoins:
+      if (drivers_.contains(serial_) && !drivers_.at(serial_).is_leaving)
+        start_agent(agent->node());
+      return;
+  }
+}
+
+// For a while; one that hangs for long is found silent by the driver, which ends it.
+void Simulation::hang(SimulatedAgent& agent) {
+  agent.hang();
+  const Identity identity = agent.identity();
+  const bool for_long = world_.chance(300'000);
+  const Time duration = for_long ? kSilence : world_.about(milliseconds(200));
+  world_.queue.after(duration, life_, [this, identity, for_long] {
+    const auto found = nodes_.find(identity);
+    if (found == nodes_.end()) return;
+    for_long ? found->second.agent->die() : found->second.agent->go_on();
+  });
+}
+
+Verdict simulate(const RunOptions& options) {
+  Scenario scenario = draw_scenario(options.seed, options.limits);
+  scenario.plant = options.plant;
+  return Simulation(std::move(scenario), options.traced).run();
+}
+
+}  // namespace tune::simulator

@@ -1,0 +1,89 @@
+// One simulated experiment, from its first driver until every trial is over: cluster, accidents and
+// the lives of its drivers. The same scenario gives the same events, one by one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "simulator/connection.h"
+#include "simulator/invariants.h"
+#include "simulator/simulated_agent.h"
+#include "simulator/simulated_driver.h"
+#include "simulator/violation.h"
+#include "simulator/world.h"
+
+namespace tune::simulator {
+
+struct Verdict {
+  std::optional<Violation> violation;
+  std::uint64_t events = 0;
+  std::string journal;  // every entry ever appended
+  Tally tally;          // what was met on the way
+};
+
+class Simulation {
+ public:
+  Simulation(Scenario scenario, bool traced);
+  Verdict run();
+
+ private:
+  using Serial = std::size_t;  // of a driver: 0, 1, 2 ...
+  struct Driver {
+    std::unique_ptr<SimulatedDriver> process;
+    std::shared_ptr<char> life = new_life();
+    int steps = 0;
+    bool is_planned = false;
+    bool is_stalled = false;
+    bool is_leaving = false;  // over or ending, waits for its agents
+    bool is_closed = false;   // in order
+  };
+  struct Node {
+    std::unique_ptr<SimulatedAgent> agent;
+    std::unique_ptr<Connection> connection;
+  };
+
+  void start_driver();
+  void start_agent(std::size_t node);
+  void plan_advance(Serial serial);
+  void advance(Serial serial);
+  bool meets_its_end(Serial serial);
+  void check_fate(Serial serial);
+  void leave(bool agents_die);
+  void end_agents(bool at_once);
+  void agent_gone(Identity identity);
+  void driver_gone();
+  void wake_stalled();
+  void meet(const AccidentPlan& accident);
+  SimulatedAgent* any_agent();
+  void hang(SimulatedAgent& agent);
+  SimulatedDriver* driver(Serial serial);
+  const DriverLife& plan() const { return world_.scenario.life(serial_); }
+
+  World world_;
+  StoreContents store_;
+  ResultFiles files_;
+  Invariants invariants_;
+  std::map<Serial, Driver> drivers_;  // the newest, and one that stalls
+  Serial serial_ = 0;                 // of the newest
+  std::map<Identity, Node> nodes_;
+  std::vector<std::unique_ptr<Connection>> broken_;  // on which frames may still be under way
+  Identity last_identity_ = 0;
+  SimulatedDriver::Wish wish_;
+  bool finished_ = false;
+  Life life_ = new_life();
+};
+
+// Runs the scenario of this seed; `plant` and `traced` as wanted.
+struct RunOptions {
+  std::uint64_t seed = 0;
+  Limits limits;
+  Plant plant = Plant::kNone;
+  bool traced = false;
+};
+Verdict simulate(const RunOptions& options);
+
+}  // namespace tune::simulator

@@ -1,0 +1,46 @@
+// What all simulated parts share: time, chance, the disk and what is known to have really happened.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "core/random.h"
+#include "simulator/event_queue.h"
+#include "simulator/scenario.h"
+#include "simulator/simulated_disk.h"
+
+namespace tune::simulator {
+
+struct World {
+  explicit World(Scenario drawn) : scenario(std::move(drawn)) {}
+
+  Scenario scenario;
+  EventQueue queue;
+  RandomStream random{scenario.seed, "world", 0};
+  SimulatedDisk disk;
+  std::map<std::uint64_t, std::uint64_t> reported;  // by attempt_key: its last iteration
+  std::uint32_t last_pid = 1000;
+  bool traced = false;
+
+  bool chance(std::uint32_t in_a_million) {
+    return in_a_million > 0 && random.integer(0, 1'000'000) < in_a_million;
+  }
+  Time between(Time low, Time high) {
+    return low >= high ? low : Time(random.integer(low.count(), high.count()));
+  }
+  // About that long: half of it to twice.
+  Time about(Time time) { return between(time / 2, time * 2); }
+
+  // One line of the trace; `text` makes it, only when somebody reads it.
+  template <class Text>
+  void trace(const char* who, Text text) const {
+    if (!traced) return;
+    const double ms = std::chrono::duration<double, std::milli>(queue.now()).count();
+    std::printf("%12.3f ms  %-10s %s\n", ms, who, std::string(text()).c_str());
+  }
+};
+
+}  // namespace tune::simulator

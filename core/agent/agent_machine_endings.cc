@@ -128,7 +128,9 @@ AttemptEnded AgentMachine::verdict_on(const Attempt& attempt) const {
 // ---- Time ---------------------------------------------------------------------------------------
 
 std::optional<AgentTime> AgentMachine::hang_deadline(const Attempt& attempt) const {
-  if (!attempt.started || !reading_ || attempt.waiting || attempt.cause) return std::nullopt;
+  // A report that is held waits for a rank, not for a verdict.
+  const bool waits_for_driver = attempt.waiting && attempt.held.empty();
+  if (!attempt.started || !reading_ || waits_for_driver || attempt.cause) return std::nullopt;
   if (attempt.leader_outcome) return attempt.last_sign + kExitGrace;
   const Duration limit = experiment_->hang_timeout;
   return limit > Duration::zero() ? std::optional(attempt.last_sign + limit) : std::nullopt;

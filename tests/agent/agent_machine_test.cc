@@ -306,6 +306,19 @@ TEST_CASE("a trial without a sign of life is killed") {
   }
 }
 
+TEST_CASE("a rank that hangs while it saves is noticed though rank 0 waits for a verdict") {
+  MachineScript script;
+  script.set_up(30s);
+  script.run(0, 2);
+  script.machine.on_worker(script.now, 1, RankSaved{1, 1s, {}});
+  script.report(1, 2, true);  // held until rank 1 has saved, too: nobody can judge it
+  CHECK(script.said().empty());
+  script.pass(29s);
+  CHECK(script.said().empty());
+  script.pass(1s);
+  CHECK(script.said() == Lines{"signal 9 to 101", "signal 9 to 102"});
+}
+
 TEST_CASE("a stop is passed on, and enforced when its grace is over") {
   MachineScript script;
   script.set_up();

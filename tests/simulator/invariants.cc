@@ -51,6 +51,7 @@ void Tally::add(const Tally& other) {
   drivers += other.drivers;
   drivers_superseded += other.drivers_superseded;
   snapshots += other.snapshots;
+  resumed_from_snapshot += other.resumed_from_snapshot;
 }
 
 // ---- After every event
@@ -321,6 +322,7 @@ void Invariants::driver_ended(const SimulatedDriver& driver) {
 
 void Invariants::replayed(const SimulatedDriver& driver) {
   ++tally_.drivers;
+  if (!store_.now->values.empty()) ++tally_.resumed_from_snapshot;
   leader_ = &driver;
   open_.clear();
   recorded_checkpoints_are_on_disk(driver.controller());

@@ -26,6 +26,7 @@ struct Tally {
   std::uint64_t drivers = 0;
   std::uint64_t drivers_superseded = 0;
   std::uint64_t snapshots = 0;
+  std::uint64_t resumed_from_snapshot = 0;
   void add(const Tally& other);
 };
 
@@ -47,6 +48,7 @@ class Invariants : public SimulatedDriver::Witness {
   void after_turn(const SimulatedDriver& driver, const Turn& turn, const Effects& effects) override;
   void before_command(const SimulatedDriver& driver, const Command& command) override;
   void before_acknowledgement(const SimulatedDriver& driver) override;
+  void snapshot_stored() override { ++tally_.snapshots; }
 
   Tally& tally() { return tally_; }
 

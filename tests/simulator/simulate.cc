@@ -34,7 +34,9 @@ void print(const Tally& tally) {
   print("checkpoints removed", tally.removals);
   print("failed attempts", tally.failures);
   print("agents lost", tally.agents_lost);
+  print("snapshots stored", tally.snapshots);
   print("drivers", tally.drivers);
+  print("drivers that began from a snapshot", tally.resumed_from_snapshot);
   print("drivers superseded", tally.drivers_superseded);
 }
 

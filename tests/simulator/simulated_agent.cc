@@ -58,7 +58,9 @@ void SimulatedAgent::finish_turn() {
   perform();
   if (!flush_is_planned_) {
     flush_is_planned_ = true;
-    world_.queue.after(world_.about(microseconds(20)), life_, [this] {
+    // Now and then what there is lingers, to go with what comes next.
+    const Time linger = world_.chance(200'000) ? Time(milliseconds(2)) : microseconds(20);
+    world_.queue.after(world_.about(linger), life_, [this] {
       flush_is_planned_ = false;
       if (!hangs_) flush();
     });

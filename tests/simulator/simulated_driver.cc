@@ -245,21 +245,29 @@ void SimulatedDriver::plan_effects(const Effects& effects) {
       world_.disk.remove(trial.number, trial.checkpoints.back().iteration);
     });
   }
-  if (experiment_.snapshot_is_due() || world_.chance(world_.scenario.rates.snapshot)) {
-    plan([this] {
-      world_.trace("driver", [] { return "takes a snapshot"; });
-      try {
-        experiment_.take_snapshot();
-      } catch (const SupersededError&) {
-        fate_ = Fate::kSuperseded;
-        steps_.clear();
-      }
-    });
-  }
+  plan([this] { keep_journal_short(); });
   plan([this] {
     in_turn_ = false;
     if (controller().is_over()) close();
   });
+}
+
+// A snapshot is stored some turns after it was taken: its files must be on disk first.
+void SimulatedDriver::keep_journal_short() {
+  const std::uint32_t rate = world_.scenario.rates.snapshot;
+  if (!snapshot_) {
+    if (experiment_.snapshot_is_due() || world_.chance(rate)) snapshot_ = experiment_.snapshot();
+    return;
+  }
+  if (!world_.chance(std::max(rate, 300'000u))) return;
+  world_.trace("driver", [] { return "stores a snapshot"; });
+  try {
+    experiment_.store(*std::exchange(snapshot_, {}));
+    outside_.witness->snapshot_stored();
+  } catch (const SupersededError&) {
+    fate_ = Fate::kSuperseded;
+    steps_.clear();
+  }
 }
 
 void SimulatedDriver::acknowledge() {

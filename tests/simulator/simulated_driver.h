@@ -31,6 +31,7 @@ class SimulatedDriver {
                             const Effects& effects) = 0;
     virtual void before_command(const SimulatedDriver& driver, const Command& command) = 0;
     virtual void before_acknowledgement(const SimulatedDriver& driver) = 0;
+    virtual void snapshot_stored() = 0;
   };
   struct Outside {
     std::function<void(Identity, std::string)> send_frame;
@@ -87,6 +88,7 @@ class SimulatedDriver {
   std::vector<Event> receive();
   void commit(std::vector<Event> events);
   void plan_effects(const Effects& effects);
+  void keep_journal_short();
   void send(AgentNumber agent, const Command& command);
   void flush();
   void replay();
@@ -126,6 +128,7 @@ class SimulatedDriver {
   bool closed_ = false;
   bool in_turn_ = false;
   Fate fate_ = Fate::kLives;
+  std::optional<Snapshot> snapshot_;  // taken, not stored yet
   std::optional<EntryId> appended_;
   std::uint64_t received_ = 0;
   std::uint64_t committed_ = 0;

@@ -1,6 +1,8 @@
 #include "simulator/simulation.h"
 
+#include <algorithm>
 #include <csignal>
+#include <ranges>
 #include <utility>
 
 #include <fmt/format.h>
@@ -142,9 +144,10 @@ void Simulation::check_fate(Serial serial) {
   if (fate == SimulatedDriver::Fate::kSuperseded) {
     ++invariants_.tally().drivers_superseded;
     if (serial != serial_) return void(drivers_.erase(serial));
-    // The one before it went on in time to take the epoch that both wanted. It ends with this one.
-    const bool contested =
-        serial > 0 && world_.scenario.life(serial - 1).end == DriverLife::End::kStalled;
+    // One that stalled went on in time to take the epoch that both wanted. It ends with this one.
+    const bool contested = std::ranges::any_of(
+        world_.scenario.lives | std::views::take(serial),
+        [](const DriverLife& life) { return life.end == DriverLife::End::kStalled; });
     if (!contested) violate("only another driver supersedes", "there was none");
     std::erase_if(drivers_, [&](const auto& other) { return other.first != serial; });
     return leave(true);

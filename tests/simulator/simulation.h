@@ -80,7 +80,7 @@ class Simulation {
 // Runs the scenario of this seed; `plant` and `traced` as wanted.
 struct RunOptions {
   std::uint64_t seed = 0;
-  Limits limits;
+  Limits limits{};
   Plant plant = Plant::kNone;
   bool traced = false;
 };

@@ -193,8 +193,9 @@ void Invariants::no_old_message_had_an_effect(const SimulatedDriver& driver,
 
 // What is open after an event.
 void Invariants::follow(const Event& event) {
-  if (std::holds_alternative<DriverStarted>(event)) open_.clear();
+  if (std::holds_alternative<DriverStarted>(event)) open_.clear(), lost_.clear();
   if (const auto* lost = std::get_if<AgentLost>(&event)) {
+    lost_.insert(lost->agent);
     std::erase_if(open_, [&](const auto& open) { return open.second.agent == lost->agent; });
   }
   const auto* from = std::get_if<FromAgent>(&event);
@@ -234,10 +235,11 @@ void Invariants::follow(const FromAgent& from) {
 
 void Invariants::follow_launch(AgentNumber agent, const Launch& launch) {
   ++tally_.launches;
-  const auto [open, is_only] = open_.try_emplace(launch.trial, Open{launch.attempt, agent});
   const auto [last, is_first] = launched_.try_emplace(launch.trial, launch.attempt);
   const bool is_new = is_first || launch.attempt > last->second;
   last->second = launch.attempt;
+  if (is_new && lost_.contains(agent)) return;  // by a later event of the same turn
+  const auto [open, is_only] = open_.try_emplace(launch.trial, Open{launch.attempt, agent});
   if (is_only && is_new) return;
   violate("no trial is started twice",
           fmt::format("{} is launched while attempt {} is known",

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,7 @@ class Invariants : public SimulatedDriver::Witness {
   World& world_;
   StoreContents& store_;
   std::map<TrialNumber, Open> open_;
+  std::set<AgentNumber> lost_;
   std::map<TrialNumber, AttemptNumber> launched_;     // the newest
   std::map<std::uint64_t, std::uint64_t> journaled_;  // by attempt_key: its last result
   std::optional<Branch> branch_;

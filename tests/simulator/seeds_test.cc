@@ -26,9 +26,9 @@ TEST_CASE("5,000 experiments keep every promise, whatever happens around them") 
     if (verdict.violation) FAIL_CHECK(told(seed, *verdict.violation));
   }
   // They were no idle ones: whatever is to be survived was met often.
-  CHECK(tally.turns > 100 * kSeeds);
+  CHECK(tally.turns > 50 * kSeeds);
   CHECK(tally.launches > 10 * kSeeds);
-  CHECK(tally.results > 50 * kSeeds);
+  CHECK(tally.results > 30 * kSeeds);
   CHECK(tally.checkpoints > 10 * kSeeds);
   for (const std::uint64_t met :
        {tally.stale_events, tally.removals, tally.failures, tally.agents_lost, tally.drivers,

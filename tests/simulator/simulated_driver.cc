@@ -218,7 +218,7 @@ void SimulatedDriver::commit(std::vector<Event> events) {
     if (std::holds_alternative<FromAgent>(event)) ++committed_;
   }
   ++turns_;
-  appended_ = store_.last();
+  appended_ = store_.asked();
   forget_releases(ran);
   outside_.witness->after_turn(*this, told, effects);
   plan_effects(effects);

@@ -31,7 +31,11 @@ class SimulatedStore : public Store {
     for (const Entry& entry : std::exchange(held_, {})) store(entry.id, entry.payload);
   }
 
+  // The newest entry that was to be appended.
+  std::optional<EntryId> asked() const { return asked_; }
+
   void append(EntryId id, std::string_view payload) override {
+    asked_ = id;
     if (holds_back_) return held_.push_back({id, std::string(payload)});
     if (fails_ && world_.chance(500'000)) fail();
     store(id, payload);
@@ -63,6 +67,7 @@ class SimulatedStore : public Store {
   testing::MemoryStore inner_;
   bool fails_ = false;
   bool holds_back_ = false;
+  std::optional<EntryId> asked_;
   std::vector<Entry> held_;
 };
 

@@ -154,7 +154,12 @@ void Simulation::check_fate(Serial serial) {
   }
   if (serial != serial_ && one.process->is_closed()) return void(drivers_.erase(serial));
   if (one.is_leaving || serial != serial_) return;
-  if (fate == SimulatedDriver::Fate::kStoreLost) return leave(true);
+  if (fate == SimulatedDriver::Fate::kStoreLost) {
+    // One that stalls is fenced off by the lock only until the next has its epoch: when that fails,
+    // the files were put in order all the same, and it must not go on.
+    std::erase_if(drivers_, [&](const auto& other) { return other.first != serial; });
+    return leave(true);
+  }
   if (!one.process->is_closed() || one.process->has_steps()) return;
   if (one.process->controller().phase() == Phase::kFailed) return leave(true);
   one.is_leaving = one.is_closed = true;

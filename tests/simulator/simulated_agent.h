@@ -64,6 +64,7 @@ class SimulatedAgent {
 
   void act(TellDriver& action) { tell(std::move(action.event)); }
   void act(TellWorker& action);
+  void act(RestWorker&) {}  // reading late is like a slow network
   void act(SpawnWorker& action);
   void act(SignalWorker& action);
   void act(PromoteCheckpoint& action);

@@ -23,6 +23,7 @@ struct CommandLine {
   ResultsArguments results;
   BestArguments best;
   LogsArguments logs;
+  LaunchArguments launch;
   std::string status_directory;
   std::function<int()> chosen;
 };
@@ -126,6 +127,34 @@ void add_logs(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.chosen = [&line] { return logs_command(line.logs); }; });
 }
 
+void add_launch(CLI::App& app, CommandLine& line) {
+  CLI::App* command = add_command(
+      app, "launch", "starts the ranks of any program, as torchrun does: tune launch [OPTIONS] PROGRAM [ARGS...]",
+      "tune launch --nproc-per-node 2 build/train --epochs 3");
+  LaunchArguments& launch = line.launch;
+  command->add_option("--nproc-per-node,--nproc_per_node", launch.ranks, "ranks on this node")
+      ->type_name("N|gpu");
+  command->add_option("--nnodes", launch.nodes, "nodes; the command is to be given on each")
+      ->type_name("N");
+  command->add_option("--node-rank,--node_rank", launch.node, "number of this node, from 0")
+      ->type_name("N");
+  command
+      ->add_option("--master-addr,--master_addr", launch.master_address,
+                   "address of node 0, where rank 0 listens")
+      ->type_name("ADDRESS");
+  command
+      ->add_option("--master-port,--master_port", launch.master_port,
+                   "port of rank 0; 0 takes a free one")
+      ->type_name("PORT");
+  command->add_flag("--local-rank-arg,--local_rank_arg", launch.local_rank_argument,
+                    "gives the program --local-rank=N as its last argument");
+  command->prefix_command();  // what follows the program is the program's
+  command->callback([command, &line] {
+    line.launch.program = command->remaining();
+    line.chosen = [&line] { return launch_command(line.launch); };
+  });
+}
+
 int parse_and_run(int argc, const char* const* argv) {
   CommandLine line;
   CLI::App app("Searches for the best configuration of a training.", "tune");
@@ -139,6 +168,7 @@ int parse_and_run(int argc, const char* const* argv) {
   add_resume(app, line);
   add_readers(app, line);
   add_logs(app, line);
+  add_launch(app, line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

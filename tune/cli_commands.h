@@ -63,6 +63,19 @@ struct LogsArguments {
 };
 int logs_command(const LogsArguments& arguments);
 
+struct LaunchArguments {
+  std::string ranks = "1";  // of each node; "gpu": one a GPU of this node
+  int nodes = 1;
+  int node = 0;
+  std::string master_address = "127.0.0.1";
+  int master_port = 29500;      // 0: one that is free, on one node only
+  bool local_rank_argument = false;  // --local-rank=N is added to the program's arguments
+  std::vector<std::string> program;
+};
+// The exit code is that of the first rank that failed, 128 + n when signal n ended it, or ended
+// this; 0 when all ranks ended with 0.
+int launch_command(const LaunchArguments& arguments);
+
 // The trial folder of an experiment that `trial` means: its id, its number or the end of its id.
 // Throws Error (kBadInput) naming the trials there are.
 std::filesystem::path find_trial(const std::filesystem::path& directory, const std::string& trial);

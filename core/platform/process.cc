@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -93,6 +95,7 @@ void close_others(const std::vector<int>& keep, int report) {
     dup2(options.output, STDOUT_FILENO);
     dup2(options.output, STDERR_FILENO);
   }
+  if (options.errors >= 0) dup2(options.errors, STDERR_FILENO);
   close_others(prepared.keep, report);
   for (int descriptor : prepared.keep) fcntl(descriptor, F_SETFD, 0);
   execvpe(prepared.argv[0], prepared.argv.data(), prepared.envp.data());
@@ -150,6 +153,10 @@ std::string describe_exit(int wait_status) {
   return fmt::format("exited with code {}", WEXITSTATUS(wait_status));
 }
 
+int exit_code_of(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
 // ---- What this process is
 // -------------------------------------------------------------------------
 
@@ -166,6 +173,44 @@ void for_each_name(const char* directory, Visit visit) {
 }
 
 }  // namespace
+
+void adopt_descendants() {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+namespace {
+
+// Read from the list of all processes: not every kernel tells the children of one.
+std::vector<pid_t> children() {
+  std::vector<pid_t> found;
+  for_each_name("/proc", [&](const char* name) {
+    if (std::strspn(name, "0123456789") != std::strlen(name)) return;
+    const std::string path = fmt::format("/proc/{}/stat", name);
+    const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    char text[512];  // "pid (name) state parent ...", the name of at most 64 bytes
+    const ssize_t count = read(file.get(), text, sizeof text - 1);
+    if (count <= 0) return;
+    text[count] = 0;
+    const char* after_name = std::strrchr(text, ')');
+    char state = 0;
+    int parent = 0;
+    if (after_name == nullptr || std::sscanf(after_name + 1, " %c %d", &state, &parent) != 2) return;
+    if (parent == getpid()) found.push_back(std::atoi(name));
+  });
+  return found;
+}
+
+}  // namespace
+
+void end_descendants() {
+  // Those of a killed child are children next, so that each round sees one generation.
+  while (true) {
+    for (const pid_t child : children()) kill(child, SIGKILL);
+    if (waitpid(-1, nullptr, 0) < 0 && errno != EINTR) return;
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+  }
+}
 
 int thread_count() {
   int count = 0;

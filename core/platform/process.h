@@ -38,6 +38,7 @@ struct SpawnOptions {
   std::map<std::string, std::string> environment = {};  // added to this process's own
   std::vector<int> keep = {};  // descriptors the program inherits under their own numbers
   int output = -1;             // for stdout and stderr; -1: inherited
+  int errors = -1;             // for stderr; -1: as `output` says
   bool new_session = false;    // a session of its own: no terminal signals
   int death_signal = 0;        // sent to it when the calling thread ends; 0: none
 };
@@ -50,6 +51,14 @@ FileDescriptor process_descriptor(pid_t pid);
 
 std::string signal_name(int number);         // "SIGSEGV"
 std::string describe_exit(int wait_status);  // "exited with code 3", "killed by signal 9 (SIGKILL)"
+
+// The exit code a shell gives it: the program's own, or 128 + signal.
+int exit_code_of(int wait_status);
+
+// What this process's descendants leave behind becomes its children from here on.
+void adopt_descendants();
+// Kills every child and, after adopt_descendants(), every descendant; returns when all are reaped.
+void end_descendants();
 
 int thread_count();          // threads of this process
 bool cuda_is_initialised();  // it holds a device of NVIDIA's driver open

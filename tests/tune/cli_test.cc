@@ -73,7 +73,7 @@ TEST_CASE("--version and --help are data and end with 0") {
   CHECK(version.out.starts_with("tune "));
   CHECK(version.err.empty());
   CHECK(contains(shell.tune({"--help"}).out, "tune run sweep.yaml"));
-  for (const char* command : {"run", "validate", "status", "results", "best", "resume", "logs"}) {
+  for (const char* command : {"run", "validate", "status", "results", "best", "resume", "logs", "launch"}) {
     CAPTURE(command);
     const Ended help = shell.tune({command, "--help"});
     CHECK(help.code == 0);
@@ -96,6 +96,9 @@ TEST_CASE("wrong arguments end with 2 and one error on stderr") {
       {"results", ".", "--csv", "-", "--json"},
       {"best", ".", "--json", "--checkpoint"},
       {"logs", "."},
+      {"launch"},
+      {"launch", "--nproc", "2", "true"},
+      {"launch", "--nnodes", "x", "true"},
   };
   for (const auto& arguments : cases) {
     const Ended ended = shell.tune(arguments);

@@ -1,0 +1,78 @@
+#include "core/platform/kept_process.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace tune {
+
+namespace {
+
+[[noreturn]] void child_main(const std::function<int(int)>& body, int alive) {
+  setsid();  // the terminal's signals are the parent's business
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) signal(number, SIG_DFL);
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  adopt_descendants();
+  int code = 3;
+  try {
+    code = body(alive);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    code = exit_code(error.code());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+  }
+  end_descendants();
+  std::fflush(nullptr);
+  _exit(code);
+}
+
+}  // namespace
+
+KeptProcess::KeptProcess(const std::function<int(int alive)>& body) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    throw Error(ErrorCode::kProcess, fmt::format("making a pipe: {}", std::strerror(errno)));
+  }
+  const FileDescriptor read_end(ends[0]);
+  alive_.reset(ends[1]);
+  std::fflush(nullptr);
+  pid_ = fork();
+  if (pid_ < 0) {
+    throw Error(ErrorCode::kProcess,
+                fmt::format("starting a process: fork: {}", std::strerror(errno)));
+  }
+  if (pid_ == 0) {
+    alive_.reset();
+    child_main(body, read_end.get());
+  }
+  exit_ = process_descriptor(pid_);
+}
+
+KeptProcess::~KeptProcess() {
+  alive_.reset();
+  wait();
+}
+
+int KeptProcess::wait() {
+  int status = 0;
+  if (pid_ <= 0) return status;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+  return status;
+}
+
+}  // namespace tune

@@ -1,0 +1,61 @@
+// The ranks of one group on this node: processes that begin together and end together, whoever
+// fails. Their output is passed on line by line, "[rank 1] ..." before each.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace tune {
+
+// Where the ranks of a node stand in the group, as torchrun's variables say it.
+struct RankPlace {
+  int local_ranks = 1;  // on each node
+  int nodes = 1;
+  int node = 0;
+  std::string master_address = "127.0.0.1";
+  int master_port = 0;
+  int threads = 1;  // OMP_NUM_THREADS, unless it is set already
+
+  int first_rank() const { return node * local_ranks; }
+};
+// What rank `local_rank` of the node finds in its environment beside what this process has.
+std::map<std::string, std::string> rank_environment(const RankPlace& place, int local_rank);
+
+// A port nobody listens on at an address of this node; `port` itself when it is not 0. Throws Error
+// (kBadInput) when that one is taken or the address is not of this node.
+int free_port(const std::string& address, int port);
+
+struct RankGroupOptions {
+  int ranks = 1;       // on this node
+  int first_rank = 0;  // its number in the whole group
+  // Starts local rank `rank` with these as its stdout and stderr, in a session of its own; the
+  // kernel is to kill it when the caller ends. What it throws ends the group before it began.
+  std::function<pid_t(int rank, int output, int errors)> start;
+  int alive = -1;  // when this becomes readable all are killed; -1: nobody watches
+  // From the first sign that the group ends until those that still run are killed.
+  std::chrono::milliseconds grace_after_failure{3000};
+  std::chrono::milliseconds grace_after_signal{30000};
+};
+
+struct RankGroupEnd {
+  struct Failure {
+    int rank = 0;  // in the whole group
+    pid_t pid = 0;
+    int wait_status = 0;
+  };
+  std::optional<Failure> failure;  // the first
+  int signal = 0;                  // the first that this process got, passed on to all ranks
+  int output_error = 0;            // errno of a stdout or stderr that takes no more
+};
+
+// Starts the ranks and returns when all are reaped and their output is written. To be called where
+// adopt_descendants() was: nothing that they started lives on. SIGINT, SIGTERM, SIGHUP and SIGQUIT
+// are passed on; the second one kills. Throws what `start` throws.
+RankGroupEnd run_rank_group(const RankGroupOptions& options);
+
+}  // namespace tune

@@ -235,6 +235,7 @@ void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, Reported r
 }
 
 void AgentMachine::heard(AgentTime, Attempt& attempt, Rank& rank, RankSaved saved) {
+  rank.saved = saved.iteration;
   Save& save = attempt.saves[saved.iteration];
   if (&rank == &attempt.ranks[0]) save.leader = saved;
   if (++save.ranks < attempt.ranks.size()) return;

@@ -128,6 +128,7 @@ class AgentMachine {
     bool gone = false;      // reaped, or it will never exist
     bool said_end = false;
     bool signalled = false;  // by us
+    std::uint64_t saved = 0;  // the last iteration it has
   };
   struct Save {
     std::uint32_t ranks = 0;  // that have saved
@@ -184,6 +185,7 @@ class AgentMachine {
   void zygote_failed(AgentTime now, std::string error);
   void drop_ending_requests(AgentTime now);
   std::optional<AgentTime> hang_deadline(const Attempt& attempt) const;
+  Cause hang_cause(const Attempt& attempt) const;
   std::optional<AgentTime> deadline(const Attempt& attempt) const;
   void check_time(AgentTime now, Attempt& attempt);
   void act(AgentAction action) { actions_.push_back(std::move(action)); }

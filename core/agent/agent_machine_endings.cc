@@ -28,6 +28,10 @@ void earliest(std::optional<AgentTime>& soonest, std::optional<AgentTime> other)
   if (other && (!soonest || *other < *soonest)) soonest = other;
 }
 
+bool all_said_end(const auto& ranks) {
+  return std::ranges::all_of(ranks, [](const auto& rank) { return rank.gone || rank.said_end; });
+}
+
 }  // namespace
 
 void AgentMachine::on_exit(AgentTime now, std::uint32_t pid, const ProcessEnd& end) {
@@ -131,9 +135,30 @@ std::optional<AgentTime> AgentMachine::hang_deadline(const Attempt& attempt) con
   // A report that is held waits for a rank, not for a verdict.
   const bool waits_for_driver = attempt.waiting && attempt.held.empty();
   if (!attempt.started || !reading_ || waits_for_driver || attempt.cause) return std::nullopt;
-  if (attempt.leader_outcome) return attempt.last_sign + kExitGrace;
   const Duration limit = experiment_->hang_timeout;
-  return limit > Duration::zero() ? std::optional(attempt.last_sign + limit) : std::nullopt;
+  if (limit > Duration::zero() && !all_said_end(attempt.ranks)) return attempt.last_sign + limit;
+  if (attempt.leader_outcome) return attempt.last_sign + kExitGrace;
+  return std::nullopt;
+}
+
+// Blames a rank that others are ahead of: they saved, or ended. Otherwise rank 0, which all follow.
+AgentMachine::Cause AgentMachine::hang_cause(const Attempt& attempt) const {
+  const std::uint64_t saving = attempt.saves.empty() ? 0 : attempt.saves.begin()->first;
+  const auto is_behind = [&](const Rank& rank) {
+    if (rank.gone || rank.said_end) return false;
+    return attempt.leader_outcome.has_value() || rank.saved < saving;
+  };
+  const auto found = std::ranges::find_if(attempt.ranks, is_behind);
+  const auto hung = found == attempt.ranks.end() ? 0 : found - attempt.ranks.begin();
+  const Duration limit = experiment_->hang_timeout;
+  Cause cause{.outcome = Outcome::kHung, .rank = static_cast<std::uint32_t>(hung)};
+  if (attempt.leader_outcome) {
+    cause.text = fmt::format("did not end within {:g} s of rank 0, killed",
+                             seconds(limit > Duration::zero() ? limit : Duration(kExitGrace)));
+  } else {
+    cause.text = fmt::format("no report for {:g} s (hang_timeout_s), killed", seconds(limit));
+  }
+  return cause;
 }
 
 std::optional<AgentTime> AgentMachine::deadline(const Attempt& attempt) const {
@@ -173,11 +198,7 @@ void AgentMachine::check_time(AgentTime now, Attempt& attempt) {
     }
     return terminate(now, attempt);
   }
-  if (!attempt.leader_outcome) {
-    attempt.cause = Cause{.outcome = Outcome::kHung,
-                          .text = fmt::format("no report for {:g} s (hang_timeout_s), killed",
-                                              seconds(experiment_->hang_timeout))};
-  }
+  if (!all_said_end(attempt.ranks)) attempt.cause = hang_cause(attempt);
   attempt.kill_at = now + kTermGrace;
   signal(attempt, SIGKILL);
 }

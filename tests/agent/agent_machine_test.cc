@@ -200,6 +200,40 @@ TEST_CASE("a group that is paused before all ranks saved is lost") {
         "conclude 0: lost, rank 0, code 0, only 1 of 2 ranks saved before they ended");
 }
 
+TEST_CASE("a rank that does not end with the others is killed and blamed") {
+  for (const Duration limit : {Duration::zero(), Duration(3s)}) {
+    MachineScript script;
+    script.set_up(limit);
+    script.run(0, 3);
+    script.report(1, 1);
+    script.end(1, Outcome::kCompleted);
+    script.end(3, Outcome::kCompleted);
+    script.exits(101);
+    script.said();
+    const AgentTime patience = limit > Duration::zero() ? 3s : AgentMachine::kExitGrace;
+    CHECK(script.machine.next_deadline() == script.now + patience);
+    script.pass(patience);
+    CHECK(script.said() == Lines{"signal 9 to 102", "signal 9 to 103"});
+    script.exits(103);
+    script.dies(102, SIGKILL);
+    CHECK(script.said().back().starts_with("conclude 0: hung, rank 1, code 0, did not end within"));
+  }
+}
+
+TEST_CASE("of a group without a sign of life the rank that others are ahead of is blamed") {
+  MachineScript script;
+  script.set_up(30s);
+  script.run(0, 2);
+  script.report(1, 1);
+  script.machine.on_worker(script.now, 1, RankSaved{1, 1s, {}});
+  script.pass(1s);
+  script.report(1, 2);
+  script.pass(30s);
+  script.dies(101, SIGKILL);
+  script.dies(102, SIGKILL);
+  CHECK(script.said().back().starts_with("conclude 0: hung, rank 1, code 0, no report for 30 s"));
+}
+
 TEST_CASE("a zygote that dies costs no running trial and is asked again for the others") {
   MachineScript script;
   script.set_up();

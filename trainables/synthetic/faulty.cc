@@ -1,17 +1,19 @@
 // Faulty: fails on order, to see what the framework makes of it. Otherwise it counts.
 //
-//   fail_in        setup | step | save | load | none
+//   fail_in        setup | step | save | load | none; a list says it for each attempt
 //   fail_how       throw | throw_int | exit | abort | segv | kill | hang
 //   fail_at        1      the step (counted over restores) at which step or save fails
-//   fail_attempts  1      it fails in attempts up to this one
+//   fail_attempts  1      it fails in attempts up to this one (of a list: its length)
 //   fail_rank      -1     only this rank fails; -1: every rank
 //   step_ms        0      how long a step takes
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <unistd.h>
 
@@ -40,10 +42,14 @@ namespace {
 class Faulty : public Trainable {
  public:
   void setup(const Config& config) override {
-    where_ = config.get_or("fail_in", "none");
+    const Value* where = config.find("fail_in");
+    if (where != nullptr && where->is_list()) {
+      where_ = where->as<std::vector<std::string>>();
+    } else {
+      where_.assign(config.get_or("fail_attempts", 1u), config.get_or("fail_in", "none"));
+    }
     how_ = config.get_or("fail_how", "throw");
     at_ = config.get_or("fail_at", std::uint64_t{1});
-    attempts_ = config.get_or("fail_attempts", 1u);
     rank_ = config.get_or("fail_rank", -1);
     step_ms_ = config.get_or("step_ms", 0.0);
     fail_if_told("setup", at_);
@@ -70,15 +76,15 @@ class Faulty : public Trainable {
  private:
   void fail_if_told(const std::string& here, std::uint64_t count) const {
     const bool mine = rank_ < 0 || rank_ == context().rank();
-    if (where_ == here && mine && count == at_ && context().attempt() <= attempts_) {
-      fail(how_, here);
-    }
+    const std::size_t attempt = context().attempt();
+    if (attempt > where_.size() || where_[attempt - 1] != here || !mine || count != at_) return;
+    std::fprintf(stderr, "rank %d is to fail in %s\n", context().rank(), here.c_str());
+    fail(how_, here);
   }
 
-  std::string where_;
+  std::vector<std::string> where_;  // by attempt
   std::string how_;
   std::uint64_t at_ = 1;
-  std::uint32_t attempts_ = 1;
   int rank_ = -1;
   double step_ms_ = 0;
   std::uint64_t count_ = 0;

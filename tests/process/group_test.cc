@@ -1,0 +1,95 @@
+// Groups of ranks that fail: every rank, in every phase, in every way.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "process/outcome.h"
+#include "process/sandbox.h"
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kSteps = 4;
+
+// A rank fails at step 2, once, in each of the ways; for load the attempt before it fails as well.
+std::string sweep(const std::string& phases, int failures) {
+  return std::string("plugin: ") + TUNE_SYNTHETIC_PLUGIN +
+         "\n"
+         "trainable: Faulty\n"
+         "config:\n"
+         "  fail_in: " +
+         phases +
+         "\n"
+         "  fail_how: {grid_search: [throw, kill, exit, hang]}\n"
+         "  fail_rank: {grid_search: [0, 1, 2]}\n"
+         "  fail_at: 2\n"
+         "  step_ms: 1\n"
+         "metric: count\n"
+         "mode: max\n"
+         "stop: {training_iteration: 4}\n"
+         "resources_per_trial: {cpu: 3, ranks: 3}\n"
+         "checkpoint: {frequency: 1}\n"
+         "hang_timeout_s: 1\n"
+         "max_failures: " +
+         std::to_string(failures) + "\n";
+}
+
+std::string cause(const std::string& how, const std::string& phase) {
+  if (how == "throw") return "told to fail in " + phase;
+  if (how == "kill") return "killed by signal 9 (SIGKILL)";
+  if (how == "exit") return "code 3";
+  return "killed";  // within hang_timeout_s
+}
+
+std::string parameter(const std::string& params, const std::string& key) {
+  const std::size_t at = params.find("\"" + key + "\":") + key.size() + 3;
+  return params.substr(at, params.find_first_of(",}", at) - at);
+}
+
+void check_phase(const std::string& phase, const std::string& phases, int failures) {
+  Sandbox box;
+  box.write("sweep.yaml", sweep(phases, failures));
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "12", "--quiet"});
+  INFO(run.err);
+  CHECK(run.code == 0);
+  check_complete(box, "results/s", 12, kSteps);  // goes on from the last whole checkpoint
+  check_nothing_left(box, "results/s");
+  std::size_t seen = 0;
+  for (const fs::path& trial : trial_folders(box, "results/s")) {
+    const std::string folder = "results/s/" + trial.filename().string();
+    const std::string params = box.read(folder + "/params.json");
+    const std::string error = box.read(folder + "/error.txt");
+    const std::string rank = parameter(params, "fail_rank");
+    std::string how = parameter(params, "fail_how");
+    how = how.substr(1, how.size() - 2);
+    CAPTURE(params);
+    CAPTURE(error);
+    CHECK(contains(error, "rank " + rank));
+    // A rank may fail before the others' first checkpoint is whole: nothing is loaded then.
+    if (!contains(error, "rank " + rank + " is to fail in " + phase)) continue;  // its stderr
+    CHECK(contains(error, cause(how, phase)));
+    ++seen;
+  }
+  CHECK(seen >= (phase == "load" ? 1 : 12));
+}
+
+TEST_CASE("a rank that fails in setup is the group's failure, and the next attempt goes on") {
+  check_phase("setup", "setup", 1);
+}
+
+TEST_CASE("a rank that fails in a step is the group's failure, and the next attempt goes on") {
+  check_phase("step", "step", 1);
+}
+
+TEST_CASE("a rank that fails in a save is the group's failure, and no half checkpoint is loaded") {
+  check_phase("save", "save", 1);
+}
+
+TEST_CASE("a rank that fails in a load is the group's failure, and the next attempt goes on") {
+  check_phase("load", "[step, load]", 2);
+}
+
+}  // namespace
+}  // namespace tune

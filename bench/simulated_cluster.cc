@@ -1,0 +1,176 @@
+// The driver's own work with 1,000 slots: its time per event and its memory per finished trial,
+// with nodes that are simulated and a store that forgets. Other programs measure the rest.
+#include <malloc.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "core/error.h"
+#include "simulator/bare_cluster.h"
+
+namespace tune::bench {
+namespace {
+
+using simulator::BareDriver;
+using simulator::BareNode;
+using simulator::BareOptions;
+using simulator::CountingStore;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+constexpr const char* kHelp =
+    "Runs sweeps of 10 results a trial on 125 simulated nodes of 8 slots and on 1,000 of one.\n"
+    "Counted is what a driver does itself: reading messages, journal entries with snapshots,\n"
+    "the controller, answers; not the nodes, files, store and network.";
+
+constexpr double kKiB = 1024;
+constexpr double kMiB = 1024 * kKiB;
+
+nanoseconds cpu_time() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return seconds(now.tv_sec) + nanoseconds(now.tv_nsec);
+}
+
+std::size_t allocated_bytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+[[noreturn]] void fail(const std::string& why) {
+  fmt::print(stderr, "{}\n", why);
+  std::exit(1);
+}
+
+// One sweep. Every node tells what its slots have in turn, as it were all of them every second.
+class Sweep {
+ public:
+  explicit Sweep(const BareOptions& options)
+      : options_(options), nodes_(options.nodes, BareNode(options_)), driver_(options_, store_) {
+    for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+      turn(AgentNumber{node}, {nodes_[node].hello()});
+    }
+  }
+  Sweep(const Sweep&) = delete;
+
+  // Until everything is over, or for so many rounds of a second.
+  void run(std::optional<std::uint64_t> rounds = {}) {
+    for (std::uint64_t round = 0; !driver_.controller().is_over() && round != rounds; ++round) {
+      for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+        now_ += nanoseconds(seconds(1)) / options_.nodes;
+        turn(AgentNumber{node}, nodes_[node].tell(now_));
+      }
+    }
+  }
+
+  const BareDriver& driver() const { return driver_; }
+  CountingStore& store() { return store_; }
+  nanoseconds spent() const { return spent_; }
+  double each() const {
+    return static_cast<double>(spent_.count()) / static_cast<double>(driver_.events());
+  }
+
+ private:
+  void turn(AgentNumber node, const std::vector<std::string>& frames) {
+    if (frames.empty()) return;
+    const nanoseconds start = cpu_time();
+    driver_.turn(now_, node, frames);
+    spent_ += cpu_time() - start;
+    for (const BareDriver::Outgoing& answer : driver_.outgoing()) {
+      nodes_[answer.node.value].hear(answer.frame);
+    }
+  }
+
+  BareOptions options_;
+  CountingStore store_;
+  std::vector<BareNode> nodes_;
+  BareDriver driver_;
+  nanoseconds now_{};
+  nanoseconds spent_{};
+};
+
+void measure(const BareOptions& options) {
+  malloc_trim(0);
+  const std::size_t before = allocated_bytes();
+  Sweep sweep(options);
+  sweep.run();
+  const std::size_t bytes = allocated_bytes() - before;
+  const auto& counts = sweep.driver().controller().counts();
+  if (counts[static_cast<std::size_t>(TrialStatus::kTerminated)] != options.trials ||
+      sweep.driver().logger().results() != options.trials * options.iterations) {
+    fail("not every trial ended with all of its results: nothing was measured");
+  }
+  fmt::print("{:>12} {:>10} {:>10} {:>12.2f} {:>12} {:>14.1f} {:>14.2f}\n",
+             fmt::format("{} x {}", options.nodes, options.slots_per_node), options.trials,
+             sweep.driver().events(), sweep.each() / 1000, sweep.store().snapshots(),
+             static_cast<double>(sweep.store().written_bytes()) / kMiB,
+             static_cast<double>(bytes) / kKiB / options.trials);
+}
+
+// So many seconds of a day with 1,000 trials that report once a second, from its first second or to
+// its last.
+void measure_day(std::uint64_t begin, std::uint64_t length) {
+  BareOptions options;
+  options.begin = begin;
+  options.iterations = length + 1;
+  options.snapshot_takes = seconds(30);
+  Sweep sweep(options);
+  sweep.run(length);
+  fmt::print("{:>12} {:>10} {:>12.2f} {:>12} {:>16.1f} {:>16.2f}\n", begin, length,
+             sweep.each() / 1000, sweep.store().snapshots(),
+             static_cast<double>(sweep.store().take_peak()) / kMiB,
+             static_cast<double>(sweep.store().snapshot_bytes()) / kMiB);
+}
+
+int run(int argc, char** argv) {
+  bool tiny = false;
+  std::uint64_t day = 0;
+  std::vector<std::uint32_t> trials = {1000, 10'000, 100'000};
+  CLI::App app(kHelp);
+  app.add_flag("--tiny", tiny, "in a moment, as a test");
+  app.add_option("--trials", trials, "sizes of the sweeps");
+  app.add_option("--day", day,
+                 "instead: so many seconds from the beginning and to the end of a day of 1,000\n"
+                 "trials that report once a second; 86400 for all of it");
+  CLI11_PARSE(app, argc, argv);
+  if (tiny) trials = {200};
+  if (day == 0) {
+    fmt::print("{:>12} {:>10} {:>10} {:>12} {:>12} {:>14} {:>14}\n", "nodes x slots", "trials",
+               "events", "us an event", "snapshots", "written, MiB", "KiB a trial");
+    for (const auto& [nodes, slots] : {std::pair(125, 8), std::pair(1000, 1)}) {
+      for (const std::uint32_t count : trials) {
+        BareOptions options;
+        options.nodes = static_cast<std::uint32_t>(nodes);
+        options.slots_per_node = static_cast<std::uint32_t>(slots);
+        options.trials = count;
+        measure(options);
+      }
+    }
+    return 0;
+  }
+  constexpr std::uint64_t kDay = 86'400;
+  day = std::min(day, kDay);
+  fmt::print("{:>12} {:>10} {:>12} {:>12} {:>16} {:>16}\n", "from second", "seconds", "us an event",
+             "snapshots", "stream peak, MiB", "snapshot, MiB");
+  measure_day(0, day);
+  if (day < kDay) measure_day(kDay - day, day);
+  return 0;
+}
+
+}  // namespace
+}  // namespace tune::bench
+
+int main(int argc, char** argv) try {
+  return tune::bench::run(argc, argv);
+} catch (const tune::Error& error) {
+  fmt::print(stderr, "{}\n", error.what());
+  return 1;
+}

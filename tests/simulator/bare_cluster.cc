@@ -1,0 +1,158 @@
+#include "simulator/bare_cluster.h"
+
+#include <iterator>
+#include <utility>
+
+#include "schedulers/scheduler_spec.h"
+#include "tune/basic_variant.h"
+
+namespace tune::simulator {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+constexpr const char* kTrainable = "train_fashion_mnist";
+
+ControllerSetup bare_setup(const BareOptions& options) {
+  ControllerSetup setup;
+  setup.experiment.experiment_id = "0a1b2";
+  setup.experiment.experiment_directory = "/results/simulated";
+  setup.experiment.trainable = kTrainable;
+  const auto last = static_cast<double>(options.begin + options.iterations);
+  setup.experiment.stop = {{"training_iteration", last}};
+  setup.request.cpu_units = kUnit;
+  setup.objective = {"mean_accuracy", Mode::kMax, 1};
+  setup.scheduler = fifo().make();
+  setup.scheduler->configure(setup.objective);
+  setup.searcher = basic_variant().make();
+  setup.searcher->configure(
+      {{{"lr", loguniform(1e-4, 1e-1)}, {"momentum", uniform(0.1, 0.9)}, {"batch_size", 64}},
+       static_cast<std::int64_t>(options.trials),
+       {},
+       setup.objective});
+  return setup;
+}
+
+}  // namespace
+
+// ---- A node
+// ---------------------------------------------------------------------------------------
+
+std::string BareNode::hello() {
+  AgentHello hello;
+  hello.hostname = "node";
+  hello.ip = "10.0.0.1";
+  hello.cpu_units = options_.slots_per_node * kUnit;
+  ZygoteReady ready;
+  ready.trainables = {{kTrainable, true, false}};
+  link_.send(encoded(AgentEvent(hello)));
+  link_.send(encoded(AgentEvent(ready)));
+  return link_.frames({}).front();
+}
+
+std::vector<std::string> BareNode::tell(Duration now) {
+  std::erase_if(slots_, [this](Slot& slot) { return !tell_next(slot); });
+  return link_.frames(now);
+}
+
+// False when that was its last word.
+bool BareNode::tell_next(Slot& slot) {
+  const Launch& launch = slot.launch;
+  if (!std::exchange(slot.has_started, true)) {
+    slot.iteration = options_.begin;
+    link_.send(encoded(AgentEvent(AttemptStarted{launch.trial, launch.attempt, 31'415})));
+    return true;
+  }
+  if (slot.iteration == options_.begin + options_.iterations) {
+    AttemptEnded ended;
+    ended.trial = launch.trial;
+    ended.attempt = launch.attempt;
+    link_.send(encoded(AgentEvent(std::move(ended))));
+    return false;
+  }
+  Reported report;
+  report.trial = launch.trial;
+  report.attempt = launch.attempt;
+  report.iteration = report.iterations_since_restore = ++slot.iteration;
+  report.time_this_iter = milliseconds(997);
+  report.time_total = report.time_since_restore = milliseconds(997) * slot.iteration;
+  report.final = slot.iteration == options_.begin + options_.iterations;
+  const double done = 1.0 / static_cast<double>(slot.iteration + launch.trial.value % 97);
+  report.result = pack(Result{{"loss", 2.3 * done}, {"mean_accuracy", 0.9 - done}});
+  link_.send(encoded(AgentEvent(std::move(report))));
+  return true;
+}
+
+void BareNode::hear(std::string_view frame) {
+  for (const std::string& message : link_.receive(frame)) {
+    Command command = decoded<Command>(message);
+    if (auto* launch = std::get_if<Launch>(&command)) slots_.push_back({std::move(*launch)});
+  }
+  link_.acknowledge();
+}
+
+// ---- The driver
+// -----------------------------------------------------------------------------------
+
+void BareLogger::record(const Record& record, WallTime) {
+  if (std::holds_alternative<TrialAdded>(record)) lengths_.emplace_back();
+  if (const auto* recorded = std::get_if<ResultRecorded>(&record)) {
+    ++results_;
+    Lengths& lengths = lengths_[recorded->trial.number.value];
+    lengths.json += 400;
+    lengths.csv += 150;
+    lengths.columns = 15;
+  }
+}
+
+BareDriver::BareDriver(const BareOptions& options, CountingStore& store)
+    : options_(options),
+      experiment_(store, bare_setup(options), &logger_),
+      links_(options.nodes, Link(1)) {
+  experiment_.replay();
+  DriverStarted started;
+  started.epoch = experiment_.next_epoch();
+  started.num_samples = static_cast<std::int64_t>(options.trials);
+  commit({}, {started});
+}
+
+void BareDriver::turn(Duration now, AgentNumber node, const std::vector<std::string>& frames) {
+  std::vector<Event> events;
+  for (const std::string& frame : frames) {
+    for (const std::string& message : links_[node.value].receive(frame)) {
+      events.emplace_back(FromAgent{node, decoded<AgentEvent>(message)});
+    }
+  }
+  outgoing_.clear();
+  if (!events.empty()) commit(now, std::move(events));
+}
+
+void BareDriver::commit(Duration now, std::vector<Event> events) {
+  const Turn turn{now, WallTime{std::chrono::hours(490'000)} + now, std::move(events)};
+  events_ += turn.events.size();
+  const Effects effects = experiment_.commit(turn);
+  for (Link& link : links_) link.acknowledge();
+  for (const auto& [agent, command] : effects.commands) {
+    links_[agent.value].send(encoded(command));
+  }
+  for (std::uint32_t node = 0; node < links_.size(); ++node) {
+    for (std::string& frame : links_[node].frames(now)) {
+      outgoing_.push_back({AgentNumber{node}, std::move(frame)});
+    }
+  }
+  keep_journal_short(now);
+}
+
+void BareDriver::keep_journal_short(Duration now) {
+  if (!snapshot_) {
+    if (!experiment_.snapshot_is_due()) return;
+    snapshot_ = experiment_.snapshot();
+    snapshot_ready_at_ = now + options_.snapshot_takes;
+  } else if (now >= snapshot_ready_at_) {
+    experiment_.store(*std::exchange(snapshot_, std::nullopt));
+  }
+}
+
+}  // namespace tune::simulator

@@ -1,0 +1,102 @@
+// The driver's own work and nothing else: its JournaledController, Links and codec, told what nodes
+// tell whose trials report and end without processes, network, disk or server. For figures.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "core/link.h"
+#include "simulator/counting_store.h"
+#include "tune/journaled_controller.h"
+
+namespace tune::simulator {
+
+struct BareOptions {
+  std::uint32_t nodes = 125;
+  std::uint32_t slots_per_node = 8;
+  std::uint32_t trials = 1000;
+  std::uint64_t iterations = 10;
+  // Times as if that many seconds and iterations, one a second, were over before the first report.
+  std::uint64_t begin = 0;
+  // From a snapshot until its files are on disk and it is stored.
+  Duration snapshot_takes{};
+};
+
+// A node with the other end of a link.
+class BareNode {
+ public:
+  explicit BareNode(const BareOptions& options) : options_(options) {}
+
+  std::string hello();
+  // What every one of its slots tells next: its start, a result, its end; nothing: none runs.
+  std::vector<std::string> tell(Duration now);
+  void hear(std::string_view frame);
+  std::size_t running() const { return slots_.size(); }
+
+ private:
+  struct Slot {
+    Launch launch;
+    std::uint64_t iteration = 0;
+    bool has_started = false;
+  };
+  bool tell_next(Slot& slot);
+
+  const BareOptions& options_;
+  Link link_{1};
+  std::vector<Slot> slots_;
+};
+
+// Keeps as much of a trial as a logger of files does.
+class BareLogger : public Logger {
+ public:
+  void record(const Record& record, WallTime) override;
+  void flush() override {}
+  std::string save() override { return encoded(lengths_); }
+  void restore(std::string_view) override {}
+  std::uint64_t results() const { return results_; }
+
+ private:
+  struct Lengths {
+    std::uint64_t json = 0, csv = 0, columns = 0, errors = 0;
+    template <class Self, class F>
+    static void fields(Self& s, F& f) {
+      f(s.json, s.csv, s.columns, s.errors);
+    }
+  };
+  std::vector<Lengths> lengths_;
+  std::uint64_t results_ = 0;
+};
+
+class BareDriver {
+ public:
+  BareDriver(const BareOptions& options, CountingStore& store);
+
+  // One turn, as tune/driver.cc takes it. Then the frames for nodes, in `outgoing`.
+  void turn(Duration now, AgentNumber node, const std::vector<std::string>& frames);
+  struct Outgoing {
+    AgentNumber node;
+    std::string frame;
+  };
+  std::vector<Outgoing>& outgoing() { return outgoing_; }
+
+  const Controller& controller() const { return experiment_.controller(); }
+  const BareLogger& logger() const { return logger_; }
+  std::uint64_t events() const { return events_; }
+
+ private:
+  void commit(Duration now, std::vector<Event> events);
+  void keep_journal_short(Duration now);
+
+  const BareOptions& options_;
+  BareLogger logger_;
+  JournaledController experiment_;
+  std::vector<Link> links_;
+  std::vector<Outgoing> outgoing_;
+  std::optional<Snapshot> snapshot_;
+  Duration snapshot_ready_at_{};
+  std::uint64_t events_ = 0;
+};
+
+}  // namespace tune::simulator

@@ -1,0 +1,56 @@
+// A store that counts what it is given and forgets it: for what one writes and never reads.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "core/store.h"
+
+namespace tune::simulator {
+
+class CountingStore : public Store {
+ public:
+  // What a server needs for an entry beside its payload, generously.
+  static constexpr std::size_t kEntryBytes = 64;
+
+  void append(EntryId id, std::string_view payload) override {
+    last_ = id;
+    entries_.emplace_back(id, payload.size() + kEntryBytes);
+    stream_bytes_ += entries_.back().second;
+    written_bytes_ += payload.size();
+    peak_bytes_ = std::max(peak_bytes_, stream_bytes_);
+  }
+  std::vector<Entry> read(EntryId, std::size_t) override { return {}; }
+  std::optional<EntryId> last() override { return last_; }
+  void put(std::string_view, std::string_view) override {}
+  std::optional<std::string> get(std::string_view) override { return std::nullopt; }
+  void put_and_trim(std::string_view, std::string_view value, EntryId through) override {
+    snapshot_bytes_ = value.size();
+    written_bytes_ += value.size();
+    ++snapshots_;
+    for (; !entries_.empty() && entries_.front().first <= through; entries_.pop_front()) {
+      stream_bytes_ -= entries_.front().second;
+    }
+  }
+
+  // Of the entries that are there; the most there were since the last call.
+  std::size_t stream_bytes() const { return stream_bytes_; }
+  std::size_t take_peak() { return std::exchange(peak_bytes_, stream_bytes_); }
+  std::size_t snapshot_bytes() const { return snapshot_bytes_; }
+  std::uint64_t snapshots() const { return snapshots_; }
+  std::uint64_t written_bytes() const { return written_bytes_; }  // entries and snapshots
+
+ private:
+  std::optional<EntryId> last_;
+  std::deque<std::pair<EntryId, std::size_t>> entries_;
+  std::size_t stream_bytes_ = 0;
+  std::size_t peak_bytes_ = 0;
+  std::size_t snapshot_bytes_ = 0;
+  std::uint64_t snapshots_ = 0;
+  std::uint64_t written_bytes_ = 0;
+};
+
+}  // namespace tune::simulator

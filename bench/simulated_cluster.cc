@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
-#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -18,12 +16,9 @@
 namespace tune::bench {
 namespace {
 
-using simulator::BareDriver;
-using simulator::BareNode;
 using simulator::BareOptions;
-using simulator::CountingStore;
+using simulator::BareSweep;
 using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
 constexpr const char* kHelp =
@@ -34,15 +29,14 @@ constexpr const char* kHelp =
 constexpr double kKiB = 1024;
 constexpr double kMiB = 1024 * kKiB;
 
-nanoseconds cpu_time() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return seconds(now.tv_sec) + nanoseconds(now.tv_nsec);
-}
-
 std::size_t allocated_bytes() {
   const struct mallinfo2 info = mallinfo2();
   return info.uordblks + info.hblkhd;
+}
+
+double microseconds_an_event(const BareSweep& sweep) {
+  return std::chrono::duration<double, std::micro>(sweep.spent()).count() /
+         static_cast<double>(sweep.driver().events());
 }
 
 [[noreturn]] void fail(const std::string& why) {
@@ -50,58 +44,11 @@ std::size_t allocated_bytes() {
   std::exit(1);
 }
 
-// One sweep. Every node tells what its slots have in turn, as it were all of them every second.
-class Sweep {
- public:
-  explicit Sweep(const BareOptions& options)
-      : options_(options), nodes_(options.nodes, BareNode(options_)), driver_(options_, store_) {
-    for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
-      turn(AgentNumber{node}, {nodes_[node].hello()});
-    }
-  }
-  Sweep(const Sweep&) = delete;
-
-  // Until everything is over, or for so many rounds of a second.
-  void run(std::optional<std::uint64_t> rounds = {}) {
-    for (std::uint64_t round = 0; !driver_.controller().is_over() && round != rounds; ++round) {
-      for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
-        now_ += nanoseconds(seconds(1)) / options_.nodes;
-        turn(AgentNumber{node}, nodes_[node].tell(now_));
-      }
-    }
-  }
-
-  const BareDriver& driver() const { return driver_; }
-  CountingStore& store() { return store_; }
-  nanoseconds spent() const { return spent_; }
-  double each() const {
-    return static_cast<double>(spent_.count()) / static_cast<double>(driver_.events());
-  }
-
- private:
-  void turn(AgentNumber node, const std::vector<std::string>& frames) {
-    if (frames.empty()) return;
-    const nanoseconds start = cpu_time();
-    driver_.turn(now_, node, frames);
-    spent_ += cpu_time() - start;
-    for (const BareDriver::Outgoing& answer : driver_.outgoing()) {
-      nodes_[answer.node.value].hear(answer.frame);
-    }
-  }
-
-  BareOptions options_;
-  CountingStore store_;
-  std::vector<BareNode> nodes_;
-  BareDriver driver_;
-  nanoseconds now_{};
-  nanoseconds spent_{};
-};
-
 void measure(const BareOptions& options) {
   malloc_trim(0);
   const std::size_t before = allocated_bytes();
-  Sweep sweep(options);
-  sweep.run();
+  BareSweep sweep(options);
+  while (!sweep.driver().controller().is_over()) sweep.run_round();
   const std::size_t bytes = allocated_bytes() - before;
   const auto& counts = sweep.driver().controller().counts();
   if (counts[static_cast<std::size_t>(TrialStatus::kTerminated)] != options.trials ||
@@ -110,7 +57,7 @@ void measure(const BareOptions& options) {
   }
   fmt::print("{:>12} {:>10} {:>10} {:>12.2f} {:>12} {:>14.1f} {:>14.2f}\n",
              fmt::format("{} x {}", options.nodes, options.slots_per_node), options.trials,
-             sweep.driver().events(), sweep.each() / 1000, sweep.store().snapshots(),
+             sweep.driver().events(), microseconds_an_event(sweep), sweep.store().snapshots(),
              static_cast<double>(sweep.store().written_bytes()) / kMiB,
              static_cast<double>(bytes) / kKiB / options.trials);
 }
@@ -119,13 +66,15 @@ void measure(const BareOptions& options) {
 // its last.
 void measure_day(std::uint64_t begin, std::uint64_t length) {
   BareOptions options;
+  options.nodes = 1000;  // an entry for each report
+  options.slots_per_node = 1;
   options.begin = begin;
   options.iterations = length + 1;
   options.snapshot_takes = seconds(30);
-  Sweep sweep(options);
-  sweep.run(length);
+  BareSweep sweep(options);
+  for (std::uint64_t round = 0; round < length; ++round) sweep.run_round();
   fmt::print("{:>12} {:>10} {:>12.2f} {:>12} {:>16.1f} {:>16.2f}\n", begin, length,
-             sweep.each() / 1000, sweep.store().snapshots(),
+             microseconds_an_event(sweep), sweep.store().snapshots(),
              static_cast<double>(sweep.store().take_peak()) / kMiB,
              static_cast<double>(sweep.store().snapshot_bytes()) / kMiB);
 }

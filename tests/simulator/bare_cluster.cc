@@ -1,6 +1,6 @@
 #include "simulator/bare_cluster.h"
 
-#include <iterator>
+#include <ctime>
 #include <utility>
 
 #include "schedulers/scheduler_spec.h"
@@ -14,6 +14,13 @@ using std::chrono::seconds;
 namespace {
 
 constexpr const char* kTrainable = "train_fashion_mnist";
+constexpr Duration kStep = milliseconds(997);
+
+Duration cpu_time() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return seconds(now.tv_sec) + Duration(now.tv_nsec);
+}
 
 ControllerSetup bare_setup(const BareOptions& options) {
   ControllerSetup setup;
@@ -65,7 +72,13 @@ bool BareNode::tell_next(Slot& slot) {
     link_.send(encoded(AgentEvent(AttemptStarted{launch.trial, launch.attempt, 31'415})));
     return true;
   }
-  if (slot.iteration == options_.begin + options_.iterations) {
+  const bool is_done = slot.iteration == options_.begin + options_.iterations;
+  if (is_done && !std::exchange(slot.has_saved, true)) {
+    link_.send(encoded(AgentEvent(CheckpointSaved{
+        launch.trial, launch.attempt, slot.iteration, kStep * slot.iteration, {}})));
+    return true;
+  }
+  if (is_done) {
     AttemptEnded ended;
     ended.trial = launch.trial;
     ended.attempt = launch.attempt;
@@ -76,8 +89,8 @@ bool BareNode::tell_next(Slot& slot) {
   report.trial = launch.trial;
   report.attempt = launch.attempt;
   report.iteration = report.iterations_since_restore = ++slot.iteration;
-  report.time_this_iter = milliseconds(997);
-  report.time_total = report.time_since_restore = milliseconds(997) * slot.iteration;
+  report.time_this_iter = kStep;
+  report.time_total = report.time_since_restore = kStep * slot.iteration;
   report.final = slot.iteration == options_.begin + options_.iterations;
   const double done = 1.0 / static_cast<double>(slot.iteration + launch.trial.value % 97);
   report.result = pack(Result{{"loss", 2.3 * done}, {"mean_accuracy", 0.9 - done}});
@@ -152,6 +165,34 @@ void BareDriver::keep_journal_short(Duration now) {
     snapshot_ready_at_ = now + options_.snapshot_takes;
   } else if (now >= snapshot_ready_at_) {
     experiment_.store(*std::exchange(snapshot_, std::nullopt));
+  }
+}
+
+// ---- The sweep
+// ------------------------------------------------------------------------------------
+
+BareSweep::BareSweep(const BareOptions& options)
+    : options_(options), nodes_(options.nodes, BareNode(options_)), driver_(options_, store_) {
+  now_ = seconds(options.begin);
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    turn(AgentNumber{node}, {nodes_[node].hello()});
+  }
+}
+
+void BareSweep::run_round() {
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    now_ += Duration(seconds(1)) / options_.nodes;
+    turn(AgentNumber{node}, nodes_[node].tell(now_));
+  }
+}
+
+void BareSweep::turn(AgentNumber node, const std::vector<std::string>& frames) {
+  if (frames.empty()) return;
+  const Duration start = cpu_time();
+  driver_.turn(now_, node, frames);
+  spent_ += cpu_time() - start;
+  for (const BareDriver::Outgoing& answer : driver_.outgoing()) {
+    nodes_[answer.node.value].hear(answer.frame);
   }
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +30,8 @@ class BareNode {
   explicit BareNode(const BareOptions& options) : options_(options) {}
 
   std::string hello();
-  // What every one of its slots tells next: its start, a result, its end; nothing: none runs.
+  // What every one of its slots tells next: its start, a result, its last checkpoint, its end;
+  // nothing: none runs.
   std::vector<std::string> tell(Duration now);
   void hear(std::string_view frame);
   std::size_t running() const { return slots_.size(); }
@@ -40,6 +41,7 @@ class BareNode {
     Launch launch;
     std::uint64_t iteration = 0;
     bool has_started = false;
+    bool has_saved = false;  // where it ends
   };
   bool tell_next(Slot& slot);
 
@@ -97,6 +99,28 @@ class BareDriver {
   std::optional<Snapshot> snapshot_;
   Duration snapshot_ready_at_{};
   std::uint64_t events_ = 0;
+};
+
+// A sweep on such a cluster, in rounds: in each every slot tells its next, as once a second.
+class BareSweep {
+ public:
+  explicit BareSweep(const BareOptions& options);
+  BareSweep(const BareSweep&) = delete;
+
+  void run_round();
+  const BareDriver& driver() const { return driver_; }
+  CountingStore& store() { return store_; }
+  Duration spent() const { return spent_; }  // CPU time of the driver
+
+ private:
+  void turn(AgentNumber node, const std::vector<std::string>& frames);
+
+  BareOptions options_;
+  CountingStore store_;
+  std::vector<BareNode> nodes_;
+  BareDriver driver_;
+  Duration now_{};
+  Duration spent_{};
 };
 
 }  // namespace tune::simulator

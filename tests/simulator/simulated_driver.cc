@@ -172,7 +172,7 @@ std::vector<Event> SimulatedDriver::collect() {
   for (Identity identity : std::exchange(lost_, {})) {
     const auto number = number_of(identity);
     if (!number) {
-      lost_.push_back(identity);  // until it is heard of
+      lost_.push_back(identity);  // perhaps a frame of it is still under way
       continue;
     }
     peers_[number->value].is_lost = true;
@@ -188,7 +188,9 @@ void SimulatedDriver::collect_and_commit() {
   if (closed_ || fate_ != Fate::kLives) return;
   std::vector<Event> events = collect();
   if (!events.empty()) commit(std::move(events));
-  if (!lost_.empty() || !inbox_.empty()) plan_turn();
+  const bool knows_lost =
+      std::ranges::any_of(lost_, [this](Identity agent) { return number_of(agent).has_value(); });
+  if (knows_lost || !inbox_.empty()) plan_turn();
 }
 
 void SimulatedDriver::commit(std::vector<Event> events) {

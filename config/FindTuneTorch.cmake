@@ -6,7 +6,9 @@
 # holds, `torch/` of version 2.11 or newer.
 #
 # TuneTorch_FOUND, TuneTorch_VERSION, TuneTorch_FOLDER (the folder torch/) and the target
-# TuneTorch::torch: headers, definitions, libtorch_cpu and libc10.
+# TuneTorch::torch: headers, definitions, libtorch_cpu and libc10. Where the wheel is one for CUDA and
+# the toolkit with the right nccl.h is there, TuneTorch::cuda adds what the GPU part needs; else
+# TuneTorch_NO_CUDA says why not.
 
 set(_tune_torch_minimum 2.11)
 set(_tune_torch_setup 2.11.0)  # what config/setup.sh installs
@@ -106,4 +108,73 @@ if(TuneTorch_FOUND AND NOT TARGET TuneTorch::torch)
   target_link_libraries(TuneTorch::torch INTERFACE TuneTorch::torch_cpu TuneTorch::c10)
   # What libtorch_cpu.so needs it finds by its own RPATH, which the linker does not follow.
   target_link_options(TuneTorch::torch INTERFACE LINKER:--allow-shlib-undefined)
+endif()
+
+# The NCCL that this LibTorch was built with, as its wheel's metadata names it; "" when unknown.
+function(_tune_torch_nccl result)
+  set(${result} "" PARENT_SCOPE)
+  file(GLOB metadata "${TuneTorch_FOLDER}/../torch-*.dist-info/METADATA")
+  if(NOT metadata)
+    return()
+  endif()
+  list(GET metadata 0 metadata)
+  file(STRINGS "${metadata}" line REGEX "^Requires-Dist: *nvidia-nccl" LIMIT_COUNT 1)
+  if(line MATCHES "==([0-9]+\\.[0-9]+\\.[0-9]+)")
+    set(${result} "${CMAKE_MATCH_1}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+# The NCCL of a folder that holds nccl.h.
+function(_tune_nccl_header folder version code)
+  file(STRINGS "${folder}/nccl.h" lines REGEX "^#define NCCL_(MAJOR|MINOR|PATCH|VERSION_CODE) ")
+  foreach(part MAJOR MINOR PATCH VERSION_CODE)
+    string(REGEX MATCH "NCCL_${part} ([0-9]+)" ignored "${lines}")
+    set(${part} "${CMAKE_MATCH_1}")
+  endforeach()
+  set(${version} "${MAJOR}.${MINOR}.${PATCH}" PARENT_SCOPE)
+  set(${code} "${VERSION_CODE}" PARENT_SCOPE)
+endfunction()
+
+# Sets TuneTorch_NO_CUDA or makes TuneTorch::cuda.
+function(_tune_torch_cuda)
+  if(NOT EXISTS "${TuneTorch_FOLDER}/lib/libtorch_cuda.so")
+    set(TuneTorch_NO_CUDA "LibTorch in ${TuneTorch_FOLDER} is one for CPUs" PARENT_SCOPE)
+    return()
+  endif()
+  set(toolkits "$ENV{CUDA_HOME}" "$ENV{CUDA_PATH}" /usr/local/cuda /usr/local/cuda-13.0)
+  find_path(TUNE_CUDA_INCLUDE cuda_runtime_api.h HINTS ${toolkits} PATH_SUFFIXES include)
+  find_path(TUNE_NCCL_INCLUDE nccl.h HINTS "${TUNE_CUDA_INCLUDE}" ${toolkits} PATH_SUFFIXES include)
+  mark_as_advanced(TUNE_CUDA_INCLUDE TUNE_NCCL_INCLUDE)
+  if(NOT TUNE_CUDA_INCLUDE OR NOT TUNE_NCCL_INCLUDE)
+    set(TuneTorch_NO_CUDA "there is no CUDA toolkit with nccl.h (CUDA_HOME may name it)" PARENT_SCOPE)
+    return()
+  endif()
+  _tune_torch_nccl(wanted)
+  _tune_nccl_header("${TUNE_NCCL_INCLUDE}" found code)
+  if(wanted AND NOT wanted VERSION_EQUAL found)
+    set(TuneTorch_NO_CUDA
+      "LibTorch was built with NCCL ${wanted}, ${TUNE_NCCL_INCLUDE}/nccl.h is ${found}: set TUNE_NCCL_INCLUDE to the folder with that of ${wanted}"
+      PARENT_SCOPE)
+    return()
+  endif()
+  foreach(library c10_cuda torch_cuda)
+    add_library(TuneTorch::${library} SHARED IMPORTED)
+    set_target_properties(TuneTorch::${library} PROPERTIES
+      IMPORTED_LOCATION "${TuneTorch_FOLDER}/lib/lib${library}.so"
+      IMPORTED_SONAME lib${library}.so)
+  endforeach()
+  add_library(TuneTorch::cuda INTERFACE IMPORTED)
+  target_include_directories(TuneTorch::cuda SYSTEM INTERFACE
+    "${TUNE_NCCL_INCLUDE}" "${TUNE_CUDA_INCLUDE}")
+  target_compile_definitions(TuneTorch::cuda INTERFACE USE_C10D_NCCL)
+  if(wanted)
+    target_compile_definitions(TuneTorch::cuda INTERFACE TUNE_NCCL_VERSION_CODE=${code})
+  endif()
+  # Linked though not all of it is called: loading it is what brings CUDA to LibTorch.
+  target_link_libraries(TuneTorch::cuda INTERFACE
+    -Wl,--no-as-needed TuneTorch::torch_cuda TuneTorch::c10_cuda)
+endfunction()
+
+if(TuneTorch_FOUND AND NOT TARGET TuneTorch::cuda)
+  _tune_torch_cuda()
 endif()

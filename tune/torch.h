@@ -5,4 +5,6 @@
 #include <torch/torch.h>
 
 #include "trainables/torch/checkpoint.h"
+#include "trainables/torch/device.h"
+#include "trainables/torch/process_group.h"
 #include "trainables/torch/random.h"

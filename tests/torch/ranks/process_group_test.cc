@@ -1,0 +1,202 @@
+#include "trainables/torch/process_group.h"
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "ranks.h"
+#include "trainables/torch/device.h"
+
+namespace tune {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::RankEnd;
+using testing::run_group;
+using testing::run_ranks;
+using testing::values_of;
+
+std::vector<double> doubles(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.to(at::kDouble).contiguous().view(-1);
+  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
+}
+
+bool mentions(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+struct Variable {
+  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Variable() { ::unsetenv(name_); }
+  const char* name_;
+};
+
+template <class Call>
+std::string refusal(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kBadInput);
+    return error.what();
+  }
+  return "none";
+}
+
+TEST_CASE("sums, means, least and greatest are the same on all ranks") {
+  for (const int size : {1, 2, 3, 4}) {
+    CAPTURE(size);
+    const auto ends = run_group(size, [](ProcessGroup& group) {
+      std::vector<double> all;
+      for (const Reduce reduce : {Reduce::kSum, Reduce::kMean, Reduce::kMin, Reduce::kMax}) {
+        at::Tensor tensor = at::full({2}, group.rank() + 1.0);
+        group.all_reduce(tensor, reduce);
+        for (const double value : doubles(tensor)) all.push_back(value);
+      }
+      return all;
+    });
+    const double sum = size * (size + 1) / 2.0;  // 1 + 2 + ... + size
+    const double mean = sum / size;
+    CHECK(values_of(ends) ==
+          std::vector<double>{sum, sum, mean, mean, 1, 1, 1.0 * size, 1.0 * size});
+    CHECK(testing::are_equal(ends));
+  }
+}
+
+TEST_CASE("tensors and texts go from one rank to all, and parts of a larger tensor do as well") {
+  const auto ends = run_group(3, [](ProcessGroup& group) {
+    at::Tensor table = at::zeros({2, 2});
+    at::Tensor column = table.select(1, group.rank() == 2 ? 1 : 0);  // not dense
+    column.fill_(group.rank());
+    group.broadcast(column, 2);
+    std::vector<double> all = doubles(column);
+    for (const at::Tensor& one : group.all_gather(at::full({1}, group.rank() * 10, at::kLong))) {
+      all.push_back(one.item<double>());
+    }
+    const std::string own(static_cast<std::size_t>(group.rank()), '\0');
+    for (const std::string& text : group.all_gather_texts(own)) {
+      all.push_back(static_cast<double>(text.size()));
+    }
+    return all;
+  });
+  CHECK(values_of(ends) == std::vector<double>{2, 2, 0, 10, 20, 0, 1, 2});
+  CHECK(testing::are_equal(ends));
+}
+
+TEST_CASE("two ranks send and receive; a duplicate of the group works beside it") {
+  const auto ends = run_group(2, [](ProcessGroup& group) {
+    ProcessGroup other = group.duplicate();
+    at::Tensor tensor = at::full({3}, 7.0 * (1 - group.rank()));
+    if (group.rank() == 0) {
+      group.send(tensor, 1);
+    } else {
+      group.receive(tensor, 0);
+    }
+    other.all_reduce(tensor);
+    return doubles(tensor);
+  });
+  CHECK(values_of(ends) == std::vector<double>{14, 14, 14});
+  CHECK(testing::are_equal(ends));
+}
+
+TEST_CASE("a rank that skips a collective: all end within the timeout and say who waits for what") {
+  const auto ends = run_group(
+      3,
+      [](ProcessGroup& group) {
+        if (group.rank() != 2) group.all_reduce(at::zeros({4}), Reduce::kSum, "the loss");
+        group.barrier("end of the epoch");
+        return std::vector<double>{};
+      },
+      1s);
+  for (const RankEnd& end : ends) CHECK(end.signal == 0);
+  CHECK(mentions(ends[0].error,
+                 "rank 0 of 3: all_reduce of the loss, Float [4], call 1 of the group"));
+  CHECK(mentions(ends[0].error, "rank 2 waits in barrier (end of the epoch)"));
+  CHECK(mentions(ends[2].error, "rank 2 of 3: barrier (end of the epoch), call 1"));
+}
+
+TEST_CASE("a rank that is killed ends the wait of the others at once") {
+  const auto began = std::chrono::steady_clock::now();
+  const auto ends = run_group(3, [](ProcessGroup& group) {
+    if (group.rank() == 1) ::raise(SIGKILL);
+    group.all_reduce(at::zeros({4}));
+    return std::vector<double>{};
+  });
+  CHECK(std::chrono::steady_clock::now() - began < 25s);  // the timeout is 30 s
+  CHECK(ends[1].signal == SIGKILL);
+  CHECK(mentions(ends[0].error, "(did a rank end?)"));
+  CHECK(mentions(ends[2].error, "all_reduce of Float [4]"));
+}
+
+TEST_CASE("a group that does not come together says which rank is missing") {
+  const auto ends = run_ranks(3, [](const Rendezvous& place) {
+    if (place.rank == 1) return std::vector<double>{};
+    ProcessGroup group(place, {.timeout = 1s});
+    return std::vector<double>{};
+  });
+  CHECK(mentions(ends[0].error, "rank 0 of 3: forming the group failed"));
+  CHECK(mentions(ends[0].error, "rank 1 did not come"));
+  CHECK(!ends[2].error.empty());
+
+  const auto without_first = run_ranks(2, [](const Rendezvous& place) {
+    if (place.rank == 0) return std::vector<double>{};
+    ProcessGroup group(place, {.timeout = 1s});
+    return std::vector<double>{};
+  });
+  CHECK(mentions(without_first[1].error, "rank 1 of 2: cannot reach rank 0 at 127.0.0.1:"));
+}
+
+TEST_CASE("the environment says where the group is, and what is wrong with it") {
+  CHECK(Rendezvous::from_environment().size == 1);
+  const Variable size("WORLD_SIZE", "2");
+  CHECK(
+      mentions(refusal([] { Rendezvous::from_environment(); }), "RANK is not in the environment"));
+  const Variable rank("RANK", "0");
+  const Variable address("MASTER_ADDR", "127.0.0.1");
+  const Variable port("MASTER_PORT", "4321");
+  const Variable socket("TUNE_RENDEZVOUS_FD", "7");
+  const Rendezvous place = Rendezvous::from_environment();
+  CHECK(place.size == 2);
+  CHECK(place.port == 4321);
+  CHECK(place.listening_socket == 7);
+  CHECK(!Rendezvous::from_environment().listening_socket);  // it serves one group
+  const Variable wrong("RANK", "2");
+  CHECK(mentions(refusal([] { Rendezvous::from_environment(); }),
+                 "RANK is 2, a whole number from 0 to 1 is wanted"));
+}
+
+TEST_CASE("calls that make no sense are refused before anyone waits") {
+  const auto ends = run_ranks(1, [](const Rendezvous&) {
+    ProcessGroup alone;
+    CHECK(mentions(refusal([&] { alone.send(at::zeros({1}), 0); }), "no other rank"));
+    CHECK(mentions(refusal([&] { alone.all_reduce(at::zeros({1}, at::kLong), Reduce::kMean); }),
+                   "whole numbers"));
+    return std::vector<double>{};
+  });
+  values_of(ends);
+}
+
+TEST_CASE("a rank without GPUs computes on the CPU; a GPU that is not there is refused by name") {
+  const auto ends = run_ranks(1, [](const Rendezvous&) {
+    ::unsetenv("CUDA_VISIBLE_DEVICES");
+    std::vector<double> result{own_device().is_cpu() ? 1.0 : 0.0};
+    const Variable devices("CUDA_VISIBLE_DEVICES", "0,1");
+    const Variable index("TUNE_DEVICE_INDEX", "2");
+    result.push_back(mentions(refusal([] { own_device(); }),
+                              "TUNE_DEVICE_INDEX is 2, but CUDA_VISIBLE_DEVICES names 2 GPUs"));
+    const Variable part("TUNE_CUDA_PART", "/no/such/library.so");
+    const Variable sound("TUNE_DEVICE_INDEX", "1");
+    result.push_back(mentions(refusal([] { own_device(); }), "/no/such/library.so"));
+    return result;
+  });
+  CHECK(values_of(ends) == std::vector<double>{1, 1, 1});
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,19 @@
+// The device a rank computes on. LibTorch's CUDA part is loaded only where it is asked for here: a
+// worker without GPUs pays nothing for it.
+#pragma once
+
+#include <c10/core/Device.h>
+
+namespace tune {
+
+// This rank's own device as the environment says it: a GPU when the trial holds any
+// (CUDA_VISIBLE_DEVICES names them, TUNE_DEVICE_INDEX or LOCAL_RANK picks one), else the CPU. For a
+// GPU this loads CUDA and makes it the current one. Throws Error (kBadInput) when the trial holds
+// GPUs that cannot be used, and says why.
+c10::Device own_device();
+
+// Loads LibTorch's CUDA part and our own beside it, once. Throws Error (kBadInput) where this was
+// built without it or there is no GPU that works.
+void load_cuda();
+
+}  // namespace tune

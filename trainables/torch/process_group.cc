@@ -1,0 +1,372 @@
+#include "trainables/torch/process_group.h"
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <sstream>
+#include <thread>
+
+#include "core/error.h"
+#include "core/spawn.h"
+#include "trainables/torch/cuda_part.h"
+
+namespace tune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
+
+constexpr Milliseconds kPatienceForOthers{1000};  // that fail at the same time as this rank
+
+std::string text_of(const char* name, const char* fallback = nullptr) {
+  const char* value = std::getenv(name);
+  if (value != nullptr && *value != '\0') return value;
+  if (fallback != nullptr) return fallback;
+  throw Error(ErrorCode::kBadInput,
+              std::string("forming a group of ranks: ") + name + " is not in the environment");
+}
+
+int number_of(const char* name, int low, int high, const char* fallback = nullptr) {
+  const std::string text = text_of(name, fallback);
+  char* end = nullptr;
+  const long value = std::strtol(text.c_str(), &end, 10);
+  if (*end == '\0' && value >= low && value <= high) return static_cast<int>(value);
+  throw Error(ErrorCode::kBadInput, std::string("forming a group of ranks: ") + name + " is " +
+                                        text + ", a whole number from " + std::to_string(low) +
+                                        " to " + std::to_string(high) + " is wanted");
+}
+
+// LibTorch adds a stack trace to what it throws.
+std::string first_line(const std::exception& error) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&error);
+  std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();
+  text.resize(std::min(text.size(), text.find('\n')));
+  return text;
+}
+
+std::string describe(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor.scalar_type() << " " << tensor.sizes();
+  return text.str();
+}
+
+std::string named(const char* operation, const std::string& what, const at::Tensor& tensor) {
+  return std::string(operation) + " of " + (what.empty() ? std::string() : what + ", ") +
+         describe(tensor);
+}
+
+std::string seconds_text(Clock::duration duration) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(duration).count());
+  return text;
+}
+
+c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& place, Milliseconds timeout) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(place.port);
+  options.isServer = place.rank == 0;
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  if (place.listening_socket) options.masterListenFd = *place.listening_socket;
+  return c10::make_intrusive<c10d::TCPStore>(place.address, options);
+}
+
+c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
+                                            const Rendezvous& place, Milliseconds timeout) {
+  using Gloo = c10d::ProcessGroupGloo;
+  const auto options = Gloo::Options::create(timeout);
+  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+  const bool one_host = place.address == "127.0.0.1" || place.address == "localhost";
+  options->devices.push_back(interface != nullptr ? Gloo::createDeviceForInterface(interface)
+                             : one_host           ? Gloo::createDeviceForHostname(place.address)
+                                                  : Gloo::createDefaultDevice());
+  return c10::make_intrusive<Gloo>(c10::make_intrusive<c10d::PrefixStore>("gloo", store),
+                                   place.rank, place.size, options);
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> make_group(const c10::intrusive_ptr<c10d::Store>& store,
+                                                  const Rendezvous& place,
+                                                  const GroupOptions& options) {
+  using Group = c10d::ProcessGroup;
+  auto group = c10::make_intrusive<Group>(store, place.rank, place.size);
+  const auto gloo = make_gloo(store, place, options.timeout);
+  group->setBackend(c10::kCPU, Group::BackendType::GLOO, gloo);
+  group->setDefaultBackend(Group::BackendType::GLOO);
+  if (!options.device.is_cuda()) return group;
+  if (options.gloo_for_gpu) {
+    group->setBackend(c10::kCUDA, Group::BackendType::GLOO, gloo);
+    return group;
+  }
+  group->setBoundDeviceId(options.device);
+  group->setBackend(c10::kCUDA, Group::BackendType::NCCL,
+                    cuda_part().make_nccl(c10::make_intrusive<c10d::PrefixStore>("nccl", store),
+                                          place.rank, place.size, options.timeout));
+  group->setDefaultBackend(Group::BackendType::NCCL);
+  return group;
+}
+
+}  // namespace
+
+Rendezvous Rendezvous::from_environment() {
+  Rendezvous place;
+  place.size = number_of("WORLD_SIZE", 1, 1'000'000, "1");
+  if (place.size == 1) return place;
+  place.rank = number_of("RANK", 0, place.size - 1);
+  place.address = text_of("MASTER_ADDR");
+  place.port = number_of("MASTER_PORT", 1, 65535);
+  if (place.rank == 0 && std::getenv(kRendezvousVariable) != nullptr) {
+    place.listening_socket = number_of(kRendezvousVariable, 0, 1'000'000);
+    ::unsetenv(kRendezvousVariable);
+  }
+  return place;
+}
+
+struct ProcessGroup::State {
+  Rendezvous place;
+  GroupOptions options;
+  c10::intrusive_ptr<c10d::Store> store;  // this group's part of it
+  c10::intrusive_ptr<c10d::ProcessGroup> group;
+  std::uint64_t calls = 0;
+  int duplicates = 0;
+
+  ~State() {
+    if (group && options.device.is_cuda() && !options.gloo_for_gpu) group->shutdown();
+  }
+
+  bool is_alone() const { return place.size == 1; }
+  std::string who() const {
+    return "rank " + std::to_string(place.rank) + " of " + std::to_string(place.size);
+  }
+
+  void form() {
+    const auto began = Clock::now();
+    try {
+      // Seen by the others when this rank gets stuck in what follows.
+      store->set("here/" + std::to_string(place.rank), std::vector<std::uint8_t>{1});
+      group = make_group(store, place, options);
+      // Rank 0 serves the store: it must not end while another still looks up addresses.
+      group->barrier({{}, options.timeout, at::Device(at::kCPU), true})->wait();
+    } catch (const std::exception& error) {
+      throw Error(ErrorCode::kProcess, who() + ": forming the group failed after " +
+                                           seconds_text(Clock::now() - began) + ": " + absent() +
+                                           first_line(error));
+    }
+  }
+
+  std::string absent() const {
+    std::string ranks;
+    try {
+      for (int rank = 0; rank < place.size; ++rank) {
+        if (store->check({"here/" + std::to_string(rank)})) continue;
+        ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+      }
+    } catch (const std::exception&) {
+      return {};  // rank 0, which serves the store, is gone
+    }
+    return ranks.empty() ? ranks : "rank " + ranks + " did not come: ";
+  }
+
+  // Tells the others what this rank has been waiting for, and what they tell, when they give up at
+  // about the same time: ranks that wait for different things wait in vain.
+  std::string others(const std::string& waited_for) const {
+    std::string text;
+    try {
+      const auto key = [](int rank) { return "stuck/" + std::to_string(rank); };
+      store->set(key(place.rank), std::vector<std::uint8_t>(waited_for.begin(), waited_for.end()));
+      const auto until = Clock::now() + std::min(kPatienceForOthers, options.timeout);
+      for (int rank = 0; rank < place.size; ++rank) {
+        if (rank == place.rank) continue;
+        while (!store->check({key(rank)}) && Clock::now() < until) {
+          std::this_thread::sleep_for(Milliseconds(5));
+        }
+        text += "; rank " + std::to_string(rank) + " ";
+        if (!store->check({key(rank)})) {
+          text += "waits for nothing (it computes, is stopped or has ended)";
+          continue;
+        }
+        const auto bytes = store->get(key(rank));
+        text += "waits in " + std::string(bytes.begin(), bytes.end());
+      }
+    } catch (const std::exception&) {
+      text += "; rank 0, which keeps the group together, is gone";
+    }
+    return text;
+  }
+
+  std::string explain(const std::string& what, const std::string& cause,
+                      Clock::time_point began) const {
+    const auto waited = Clock::now() - began;
+    const std::string here = what + ", call " + std::to_string(calls) + " of the group";
+    std::string text = who() + ": " + here + ", failed after " + seconds_text(waited);
+    if (waited < options.timeout * 9 / 10) return text + " (did a rank end?): " + cause;
+    return text + others(here) +
+           ": all ranks must call the same collectives in the same order: " + cause;
+  }
+
+  void expect_other(int rank, const char* operation) const {
+    if (rank >= 0 && rank < place.size && rank != place.rank) return;
+    throw Error(ErrorCode::kBadInput, who() + ": " + operation + " rank " + std::to_string(rank) +
+                                          ", which is no other rank of the group");
+  }
+
+  template <class Start>
+  void run(const std::string& what, Start&& start) {
+    ++calls;
+    const auto began = Clock::now();
+    try {
+      start()->wait();
+    } catch (const std::exception& error) {
+      throw Error(ErrorCode::kProcess, explain(what, first_line(error), began));
+    }
+  }
+};
+
+ProcessGroup::ProcessGroup() : state_(std::make_shared<State>()) {}
+
+ProcessGroup::ProcessGroup(Rendezvous rendezvous, const GroupOptions& options) : ProcessGroup() {
+  state_->options = options;
+  state_->place = std::move(rendezvous);
+  if (state_->is_alone()) return;
+  const Rendezvous& place = state_->place;
+  try {
+    state_->store = open_store(place, options.timeout);
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::kProcess, state_->who() + ": cannot reach rank 0 at " + place.address +
+                                         ":" + std::to_string(place.port) + " within " +
+                                         seconds_text(options.timeout) + ": " + first_line(error));
+  }
+  state_->form();
+}
+
+int ProcessGroup::rank() const {
+  return state_->place.rank;
+}
+int ProcessGroup::size() const {
+  return state_->place.size;
+}
+c10::Device ProcessGroup::device() const {
+  return state_->options.device;
+}
+std::chrono::milliseconds ProcessGroup::timeout() const {
+  return state_->options.timeout;
+}
+const c10::intrusive_ptr<c10d::ProcessGroup>& ProcessGroup::c10d() const {
+  return state_->group;
+}
+std::string ProcessGroup::explain(const std::string& what, const std::string& cause,
+                                  Clock::time_point began) const {
+  return state_->explain(what, cause, began);
+}
+
+void ProcessGroup::all_reduce(at::Tensor tensor, Reduce reduce, const std::string& what) {
+  if (reduce == Reduce::kMean && !tensor.is_floating_point()) {
+    throw Error(ErrorCode::kBadInput, "the mean over ranks of whole numbers is no whole number: " +
+                                          named("all_reduce", what, tensor));
+  }
+  if (state_->is_alone()) return;
+  const at::NoGradGuard no_gradients;
+  c10d::AllreduceOptions options;
+  options.reduceOp = reduce == Reduce::kMin   ? c10d::ReduceOp::MIN
+                     : reduce == Reduce::kMax ? c10d::ReduceOp::MAX
+                                              : c10d::ReduceOp::SUM;
+  options.timeout = state_->options.timeout;
+  // Backends want it dense.
+  std::vector<at::Tensor> tensors{tensor.contiguous()};
+  state_->run(named("all_reduce", what, tensor),
+              [&] { return state_->group->allreduce(tensors, options); });
+  if (reduce == Reduce::kMean) tensors[0].div_(size());
+  if (!tensors[0].is_same(tensor)) tensor.copy_(tensors[0]);
+}
+
+void ProcessGroup::broadcast(at::Tensor tensor, int from, const std::string& what) {
+  if (state_->is_alone()) return;
+  const at::NoGradGuard no_gradients;
+  c10d::BroadcastOptions options;
+  options.rootRank = from;
+  options.timeout = state_->options.timeout;
+  std::vector<at::Tensor> tensors{tensor.contiguous()};
+  state_->run(named("broadcast", what, tensor),
+              [&] { return state_->group->broadcast(tensors, options); });
+  if (!tensors[0].is_same(tensor)) tensor.copy_(tensors[0]);
+}
+
+std::vector<at::Tensor> ProcessGroup::all_gather(const at::Tensor& tensor,
+                                                 const std::string& what) {
+  std::vector<at::Tensor> inputs{tensor.detach().contiguous()};
+  if (state_->is_alone()) return {inputs[0].clone()};
+  std::vector<std::vector<at::Tensor>> outputs(1);
+  for (int rank = 0; rank < size(); ++rank) outputs[0].push_back(at::empty_like(inputs[0]));
+  c10d::AllgatherOptions options;
+  options.timeout = state_->options.timeout;
+  state_->run(named("all_gather", what, tensor),
+              [&] { return state_->group->allgather(outputs, inputs, options); });
+  return std::move(outputs[0]);
+}
+
+std::vector<std::string> ProcessGroup::all_gather_texts(const std::string& text,
+                                                        const std::string& what) {
+  if (state_->is_alone()) return {text};
+  const auto on = at::TensorOptions().device(c10::kCPU);
+  const auto size_of = [](const at::Tensor& length) {
+    return *length.const_data_ptr<std::int64_t>();
+  };
+  const auto length = at::full({1}, static_cast<std::int64_t>(text.size()), on.dtype(at::kLong));
+  const std::vector<at::Tensor> lengths = all_gather(length, what + " (length)");
+  std::int64_t longest = 1;
+  for (const at::Tensor& one : lengths) longest = std::max(longest, size_of(one));
+  at::Tensor bytes = at::zeros({longest}, on.dtype(at::kByte));
+  std::memcpy(bytes.mutable_data_ptr(), text.data(), text.size());
+  const std::vector<at::Tensor> gathered = all_gather(bytes, what);
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < gathered.size(); ++i) {
+    texts.emplace_back(static_cast<const char*>(gathered[i].const_data_ptr()),
+                       static_cast<std::size_t>(size_of(lengths[i])));
+  }
+  return texts;
+}
+
+void ProcessGroup::barrier(const std::string& what) {
+  if (state_->is_alone()) return;
+  c10d::BarrierOptions options;
+  options.timeout = state_->options.timeout;
+  options.device = device();
+  if (device().is_cuda()) options.device_ids = {device().index()};
+  state_->run(what.empty() ? "barrier" : "barrier (" + what + ")",
+              [&] { return state_->group->barrier(options); });
+}
+
+void ProcessGroup::send(const at::Tensor& tensor, int to, int tag) {
+  state_->expect_other(to, "send to");
+  std::vector<at::Tensor> tensors{tensor.detach().contiguous()};
+  state_->run(named("send", "to rank " + std::to_string(to), tensor),
+              [&] { return state_->group->send(tensors, to, tag); });
+}
+
+void ProcessGroup::receive(at::Tensor tensor, int from, int tag) {
+  state_->expect_other(from, "receive from");
+  const at::NoGradGuard no_gradients;
+  std::vector<at::Tensor> tensors{tensor.contiguous()};
+  state_->run(named("receive", "from rank " + std::to_string(from), tensor),
+              [&] { return state_->group->recv(tensors, from, tag); });
+  if (!tensors[0].is_same(tensor)) tensor.copy_(tensors[0]);
+}
+
+ProcessGroup ProcessGroup::duplicate() {
+  ProcessGroup other;
+  other.state_->options = state_->options;
+  other.state_->place = state_->place;
+  if (state_->is_alone()) return other;
+  other.state_->store = c10::make_intrusive<c10d::PrefixStore>(
+      "duplicate/" + std::to_string(++state_->duplicates), state_->store);
+  other.state_->form();
+  return other;
+}
+
+}  // namespace tune

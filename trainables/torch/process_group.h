@@ -1,0 +1,93 @@
+// A group of ranks: the processes of one attempt, which train one model together. Speaks NCCL for
+// tensors on GPUs and Gloo for those of the CPU; a rank alone speaks to nobody and waits for
+// nobody.
+//
+// All ranks call the same functions in the same order, each from one thread. Every wait ends with
+// the group's timeout at the latest. What fails throws Error (kProcess) that says what this rank
+// was waiting for and, when the others wait for something else, for what; the group is of no use
+// then.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace c10d {
+class ProcessGroup;
+}
+
+namespace tune {
+
+enum class Reduce { kSum, kMean, kMin, kMax };
+
+// Where the ranks of a group find each other.
+struct Rendezvous {
+  int rank = 0;
+  int size = 1;
+  std::string address = "127.0.0.1";  // of rank 0
+  int port = 0;
+  // Rank 0: a socket that listens on that port already, so that no other process can take the port;
+  // given away. Without it rank 0 binds the port itself.
+  std::optional<int> listening_socket;
+
+  // RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun sets them and, from the agent,
+  // TUNE_RENDEZVOUS_FD, which is then taken out of the environment: a socket serves one group.
+  // Without WORLD_SIZE: one rank. Throws Error (kBadInput) that names the variable.
+  static Rendezvous from_environment();
+};
+
+struct GroupOptions {
+  std::chrono::milliseconds timeout{60'000};
+  // This rank's own; own_device() is what the environment says.
+  c10::Device device = c10::kCPU;
+  // Gloo for tensors on GPUs as well: slower, but ranks may share a GPU.
+  bool gloo_for_gpu = false;
+};
+
+// A handle: copies are the same group, which ends with the last of them.
+class ProcessGroup {
+ public:
+  // A group of one.
+  ProcessGroup();
+  // Returns when all ranks are there.
+  explicit ProcessGroup(Rendezvous rendezvous, const GroupOptions& options = {});
+
+  int rank() const;
+  int size() const;
+  c10::Device device() const;
+  std::chrono::milliseconds timeout() const;
+
+  // In place; the same result on all ranks, bit for bit. `what` is for the message of an error.
+  // kMean of whole numbers is refused.
+  void all_reduce(at::Tensor tensor, Reduce reduce = Reduce::kSum, const std::string& what = {});
+  // In place: what rank `from` has.
+  void broadcast(at::Tensor tensor, int from = 0, const std::string& what = {});
+  // One from each rank, in their order; all of the same shape and type.
+  std::vector<at::Tensor> all_gather(const at::Tensor& tensor, const std::string& what = {});
+  // The same for texts, which may be of any bytes and lengths.
+  std::vector<std::string> all_gather_texts(const std::string& text, const std::string& what = {});
+  void barrier(const std::string& what = {});
+  void send(const at::Tensor& tensor, int to, int tag = 0);
+  void receive(at::Tensor tensor, int from, int tag = 0);
+
+  // Another group of the same ranks, whose collectives do not mix with those of this one. All ranks
+  // call it.
+  ProcessGroup duplicate();
+
+  // What LibTorch calls a process group, for what is not offered here; null for one rank.
+  const c10::intrusive_ptr<c10d::ProcessGroup>& c10d() const;
+  // The message for `cause`, thrown while this rank waited for `what` since `began`.
+  std::string explain(const std::string& what, const std::string& cause,
+                      std::chrono::steady_clock::time_point began) const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tune

@@ -12,6 +12,10 @@
 
 #include "core/value.h"
 
+namespace c10 {
+struct Device;
+}
+
 namespace tune {
 
 // Where this worker stands. Filled before setup; iteration moves on with each step.
@@ -27,6 +31,9 @@ class Context {
   int local_rank() const { return local_rank_; }
   int cpus() const { return cpus_; }                              // threads this rank should use
   const std::vector<std::string>& gpu_ids() const { return gpu_ids_; }  // of this trial, this node
+  // This rank's own device: a GPU when the trial holds any, which is made the current one, else the
+  // CPU. For those who include <tune/torch.h> and link tune::torch; see own_device().
+  c10::Device device() const;
   // One process of the node runs `function`, the others wait until it is done; what it throws is
   // thrown in all of them. When the one that runs it dies, the next one runs it. Once an experiment.
   void once_per_node(const std::string& name, const std::function<void()>& function) const;

@@ -6,5 +6,8 @@
 
 #include "trainables/torch/checkpoint.h"
 #include "trainables/torch/device.h"
+#include "trainables/torch/distributed_data_parallel.h"
+#include "trainables/torch/metrics.h"
 #include "trainables/torch/process_group.h"
 #include "trainables/torch/random.h"
+#include "trainables/torch/sync_batch_norm.h"

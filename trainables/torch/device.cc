@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "trainables/torch/cuda_part.h"
+#include "trainables/trainable.h"
 
 namespace tune {
 namespace {
@@ -90,6 +91,10 @@ c10::Device own_device() {
   const int index = own_index(gpus);
   cuda_part().use_device(index);
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
+}
+
+c10::Device Context::device() const {
+  return own_device();
 }
 
 }  // namespace tune

@@ -200,8 +200,9 @@ struct ProcessGroup::State {
     return text;
   }
 
-  std::string explain(const std::string& what, const std::string& cause,
+  std::string explain(const std::string& what, const std::exception& error,
                       Clock::time_point began) const {
+    const std::string cause = first_line(error);
     const auto waited = Clock::now() - began;
     const std::string here = what + ", call " + std::to_string(calls) + " of the group";
     std::string text = who() + ": " + here + ", failed after " + seconds_text(waited);
@@ -223,7 +224,7 @@ struct ProcessGroup::State {
     try {
       start()->wait();
     } catch (const std::exception& error) {
-      throw Error(ErrorCode::kProcess, explain(what, first_line(error), began));
+      throw Error(ErrorCode::kProcess, explain(what, error, began));
     }
   }
 };
@@ -260,9 +261,9 @@ std::chrono::milliseconds ProcessGroup::timeout() const {
 const c10::intrusive_ptr<c10d::ProcessGroup>& ProcessGroup::c10d() const {
   return state_->group;
 }
-std::string ProcessGroup::explain(const std::string& what, const std::string& cause,
+std::string ProcessGroup::explain(const std::string& what, const std::exception& error,
                                   Clock::time_point began) const {
-  return state_->explain(what, cause, began);
+  return state_->explain(what, error, began);
 }
 
 void ProcessGroup::all_reduce(at::Tensor tensor, Reduce reduce, const std::string& what) {

@@ -11,7 +11,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
-#include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -81,8 +81,8 @@ class ProcessGroup {
 
   // What LibTorch calls a process group, for what is not offered here; null for one rank.
   const c10::intrusive_ptr<c10d::ProcessGroup>& c10d() const;
-  // The message for `cause`, thrown while this rank waited for `what` since `began`.
-  std::string explain(const std::string& what, const std::string& cause,
+  // The message for `error`, thrown while this rank waited for `what` since `began`.
+  std::string explain(const std::string& what, const std::exception& error,
                       std::chrono::steady_clock::time_point began) const;
 
  private:

@@ -13,24 +13,18 @@
 #include "core/error.h"
 #include "ranks.h"
 #include "trainables/torch/device.h"
+#include "trainables/trainable.h"
 
 namespace tune {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::doubles;
+using testing::mentions;
 using testing::RankEnd;
 using testing::run_group;
 using testing::run_ranks;
 using testing::values_of;
-
-std::vector<double> doubles(const at::Tensor& tensor) {
-  const at::Tensor flat = tensor.to(at::kDouble).contiguous().view(-1);
-  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
-}
-
-bool mentions(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 struct Variable {
   Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
@@ -185,7 +179,7 @@ TEST_CASE("calls that make no sense are refused before anyone waits") {
 TEST_CASE("a rank without GPUs computes on the CPU; a GPU that is not there is refused by name") {
   const auto ends = run_ranks(1, [](const Rendezvous&) {
     ::unsetenv("CUDA_VISIBLE_DEVICES");
-    std::vector<double> result{own_device().is_cpu() ? 1.0 : 0.0};
+    std::vector<double> result{own_device().is_cpu() && Context().device().is_cpu() ? 1.0 : 0.0};
     const Variable devices("CUDA_VISIBLE_DEVICES", "0,1");
     const Variable index("TUNE_DEVICE_INDEX", "2");
     result.push_back(mentions(refusal([] { own_device(); }),

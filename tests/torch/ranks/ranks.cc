@@ -1,5 +1,6 @@
 #include "ranks.h"
 
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
@@ -13,7 +14,9 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
+#include <iostream>
 
 namespace tune::testing {
 namespace {
@@ -100,6 +103,8 @@ std::vector<RankEnd> run_ranks(int size, const RankFunction& function) {
   Rendezvous place;
   place.size = size;
   const int socket = listening_socket(place.port);
+  std::cout.flush();  // what waits there would be printed by each rank
+  std::fflush(stdout);
   std::vector<Started> started;
   for (place.rank = 0; place.rank < size; ++place.rank) {
     int pipe[2];
@@ -145,6 +150,17 @@ std::vector<double> values_of(const std::vector<RankEnd>& ends) {
 bool are_equal(const std::vector<RankEnd>& ends) {
   return std::ranges::all_of(ends,
                              [&](const RankEnd& end) { return end.values == ends[0].values; });
+}
+
+std::vector<double> doubles(const at::Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  const at::Tensor whole = tensor.is_sparse() ? tensor.to_dense() : tensor;
+  const at::Tensor flat = whole.detach().cpu().to(at::kDouble).contiguous().view(-1);
+  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
+}
+
+bool mentions(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
 }
 
 double greatest_difference(const std::vector<double>& a, const std::vector<double>& b) {

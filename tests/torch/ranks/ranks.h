@@ -33,6 +33,9 @@ std::vector<RankEnd> run_group(int size, const GroupFunction& function,
 std::vector<double> values_of(const std::vector<RankEnd>& ends);
 // All ranks have the same values.
 bool are_equal(const std::vector<RankEnd>& ends);
+// Every element, row by row; none of one that is undefined.
+std::vector<double> doubles(const at::Tensor& tensor);
+bool mentions(const std::string& text, const std::string& part);
 double greatest_difference(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace tune::testing

@@ -1,0 +1,166 @@
+// DistributedDataParallel: trains one model on all ranks of a group, each with its own part of
+// every batch. Gradients are averaged over the ranks while backward runs, so that the weights,
+// which are equal at the start, stay equal. What Python's class of that name does, made of the same
+// parts.
+//
+//   tune::DistributedDataParallel model(net, group);      // Net is a TORCH_MODULE
+//   torch::Tensor loss = torch::nll_loss(model.forward(x), y);
+//   model.zero_grad();
+//   model.backward(loss);
+//   optimizer.step();                                     // of net's parameters, on every rank
+//
+// All ranks run the same forwards and backwards in the same order, each from one thread, and change
+// weights in place only. A group of one rank costs nothing and speaks to nobody.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "trainables/torch/process_group.h"
+
+namespace torch::nn {
+class Module;
+template <class Contained>
+class ModuleHolder;
+}  // namespace torch::nn
+
+namespace tune {
+
+// What gradients are turned into on their way between ranks.
+enum class GradientCompression { kNone, kFloat16, kBFloat16 };
+
+struct DdpOptions {
+  double bucket_cap_mb = 25;  // gradients travel in buckets of at most so many MiB
+  // A forward may leave parameters out, other ones on every rank. Costs a walk through the graph.
+  bool find_unused_parameters = false;
+  // Every step uses the same parameters in the same order: what is unused is found only once, and a
+  // parameter may be used several times (checkpointed activations).
+  bool static_graph = false;
+  bool broadcast_buffers = true;  // rank 0's, before each forward that follows a reduced backward
+  bool gradient_as_bucket_view = false;  // saves a copy of the gradients
+  bool delay_allreduce = false;          // one bucket, after backward
+  GradientCompression compression = GradientCompression::kNone;
+};
+
+// What averages the gradients; for models whose forward returns something of which
+// DistributedDataParallel cannot tell the tensors.
+class GradientReducer {
+ public:
+  // Parameters that require gradients are taken now and have to stay what they are. Rank 0's
+  // parameters and buffers are copied to the others. Throws Error (kBadInput) on all ranks when
+  // models or options differ between ranks, naming the first parameter or option that does.
+  GradientReducer(torch::nn::Module& model, ProcessGroup group, const DdpOptions& options = {});
+  ~GradientReducer();
+  GradientReducer(GradientReducer&&) noexcept;
+  GradientReducer& operator=(GradientReducer&&) noexcept;
+
+  // Around every forward. The outputs of it that have gradients are replaced by ones through which
+  // backward finds its way to the reducer.
+  void before_forward();
+  void after_forward(const std::vector<at::Tensor*>& outputs);
+
+  // loss.backward() would do as well, but what it throws when a rank is gone or went another way
+  // does not say who waits for what.
+  void backward(const at::Tensor& loss);
+  // Takes the gradients away (Optimizer::zero_grad() cannot, with gradient_as_bucket_view).
+  void zero_grad();
+
+  // While one of these lives, backward gathers gradients on each rank alone; the forward belongs
+  // into it too. The next backward without averages all that was gathered. Not with static_graph:
+  // Error (kBadInput).
+  class NoSync {
+   public:
+    explicit NoSync(GradientReducer& reducer);
+    ~NoSync();
+    NoSync(const NoSync&) = delete;
+
+   private:
+    GradientReducer& reducer_;
+    bool before_ = true;
+  };
+
+  struct State;
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+namespace detail {
+
+template <class>
+inline constexpr bool kNever = false;
+
+// Tensors within what a forward returns: a tensor, numbers, texts, and ranges, tuples, pairs and
+// optionals of those.
+template <class Output>
+void collect_tensors(Output& output, std::vector<at::Tensor*>& into) {
+  if constexpr (std::is_base_of_v<at::Tensor, Output>) {
+    into.push_back(&output);
+  } else if constexpr (std::is_arithmetic_v<Output> || std::is_enum_v<Output>) {
+    return;
+  } else if constexpr (requires { std::tuple_size<Output>::value; }) {
+    std::apply([&](auto&... parts) { (collect_tensors(parts, into), ...); }, output);
+  } else if constexpr (requires {
+                         output.has_value();
+                         *output;
+                       }) {
+    if (output.has_value()) collect_tensors(*output, into);
+  } else if constexpr (requires { output.begin() != output.end(); }) {
+    for (auto& part : output) collect_tensors(part, into);
+  } else {
+    static_assert(kNever<Output>,
+                  "forward returns something of which the tensors cannot be told: "
+                  "return a tuple, or call tune::GradientReducer yourself");
+  }
+}
+
+template <class Output>
+void collect_tensors(const Output&, std::vector<at::Tensor*>&) {}  // the keys of a map
+
+}  // namespace detail
+
+template <class Model>
+class DistributedDataParallel {
+ public:
+  DistributedDataParallel(std::shared_ptr<Model> model, ProcessGroup group,
+                          const DdpOptions& options = {})
+      : model_(std::move(model)), reducer_(*model_, std::move(group), options) {}
+  DistributedDataParallel(torch::nn::ModuleHolder<Model> model, ProcessGroup group,
+                          const DdpOptions& options = {})
+      : DistributedDataParallel(model.ptr(), std::move(group), options) {}
+
+  template <class... Inputs>
+  auto forward(Inputs&&... inputs) {
+    reducer_.before_forward();
+    auto output = model_->forward(std::forward<Inputs>(inputs)...);
+    std::vector<at::Tensor*> tensors;
+    detail::collect_tensors(output, tensors);
+    reducer_.after_forward(tensors);
+    return output;
+  }
+  template <class... Inputs>
+  auto operator()(Inputs&&... inputs) {
+    return forward(std::forward<Inputs>(inputs)...);
+  }
+
+  void backward(const at::Tensor& loss) { reducer_.backward(loss); }
+  void zero_grad() { reducer_.zero_grad(); }
+  [[nodiscard]] GradientReducer::NoSync no_sync() { return GradientReducer::NoSync(reducer_); }
+
+  // The model itself: to judge with it, to save it. Its forward speaks to nobody.
+  const std::shared_ptr<Model>& module() const { return model_; }
+  Model* operator->() const { return model_.get(); }
+
+ private:
+  std::shared_ptr<Model> model_;
+  GradientReducer reducer_;
+};
+
+}  // namespace tune

@@ -1,12 +1,10 @@
 #include "trainables/torch/checkpoint.h"
 
-#include <doctest/doctest.h>
-#include <tune/torch.h>
-
 #include <fstream>
 #include <string>
 
 #include "core/error.h"
+#include "torch/torch_doctest.h"
 #include "trainables/temporary_folder.h"
 
 namespace tune {

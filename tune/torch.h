@@ -5,9 +5,12 @@
 #include <torch/torch.h>
 
 #include "trainables/torch/checkpoint.h"
+#include "trainables/torch/data_loader.h"
+#include "trainables/torch/dataset.h"
 #include "trainables/torch/device.h"
 #include "trainables/torch/distributed_data_parallel.h"
 #include "trainables/torch/metrics.h"
 #include "trainables/torch/process_group.h"
 #include "trainables/torch/random.h"
+#include "trainables/torch/sampler.h"
 #include "trainables/torch/sync_batch_norm.h"

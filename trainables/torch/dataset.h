@@ -1,0 +1,52 @@
+// Data that a DataLoader makes batches of: samples by number. Not the order they come in: that is a
+// Sampler's.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace tune {
+
+// One sample, or several with a leading dimension; target may be undefined for data without one.
+struct Batch {
+  at::Tensor data;
+  at::Tensor target;
+
+  // Samples of a batch.
+  std::int64_t size() const { return data.size(0); }
+};
+
+// get and get_batch are called by several threads at once when a loader has workers; set_epoch by
+// the loader's own thread, before any of the epoch's samples is asked for.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual std::int64_t size() const = 0;
+
+  // The sample with that index, 0 <= index < size(), its tensors of equal shape for all indices.
+  virtual Batch get(std::int64_t index) const = 0;
+
+  // Those samples, (n) int64 on the CPU with n >= 1. By default get() of each, stacked.
+  virtual Batch get_batch(const at::Tensor& indices) const;
+
+  // For data that is different in each epoch, as with random transforms.
+  virtual void set_epoch(std::int64_t epoch);
+};
+
+// Samples that lie in memory, (size, ...) each, on any device; a batch is one index_select of them,
+// no copy of each sample is made.
+class TensorDataset : public Dataset {
+ public:
+  // Refuses (kBadInput) data and target of different length, and data without samples.
+  explicit TensorDataset(at::Tensor data, at::Tensor target = {});
+  std::int64_t size() const override;
+  Batch get(std::int64_t index) const override;
+  Batch get_batch(const at::Tensor& indices) const override;
+
+ private:
+  at::Tensor data_;
+  at::Tensor target_;
+};
+
+}  // namespace tune

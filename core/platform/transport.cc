@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/link.h"
+#include "core/link_agenda.h"
 #include "core/platform/process.h"
 #include "core/platform/system_clock.h"
 
@@ -158,6 +159,7 @@ struct DriverEndpoint::Socket {
   std::uint64_t epoch = 0;
   std::map<std::string, AgentNumber> numbers;
   std::vector<Peer> peers;
+  LinkAgenda agenda;
   std::string complaint;
 };
 
@@ -199,6 +201,7 @@ std::vector<DriverEndpoint::Incoming> DriverEndpoint::receive() {
       continue;
     }
     peer.heard = true;
+    socket_->agenda.heard(number.value);
     if (events.empty()) continue;
     if (all.empty() || all.back().agent != number) all.push_back({number, {}});
     std::move(events.begin(), events.end(), std::back_inserter(all.back().events));
@@ -207,16 +210,18 @@ std::vector<DriverEndpoint::Incoming> DriverEndpoint::receive() {
 }
 
 void DriverEndpoint::acknowledge() {
-  for (Socket::Peer& peer : socket_->peers) peer.link.acknowledge();
+  for (std::size_t peer : socket_->agenda.take_heard()) socket_->peers[peer].link.acknowledge();
 }
 
 void DriverEndpoint::send(AgentNumber agent, const Command& command) {
   TUNE_CHECK(agent.value < socket_->peers.size());
   socket_->peers[agent.value].link.send(encoded(command));
+  socket_->agenda.sent(agent.value);
 }
 
 void DriverEndpoint::flush(nanoseconds now) {
-  for (Socket::Peer& peer : socket_->peers) {
+  for (std::size_t number : socket_->agenda.take_due(now, socket_->peers.size())) {
+    Socket::Peer& peer = socket_->peers[number];
     if (std::exchange(peer.heard, false)) peer.last_heard = now;
     std::vector<std::string> due = peer.link.frames(now);
     if (due.empty() && now - peer.last_sent >= kHeartbeatEvery) {

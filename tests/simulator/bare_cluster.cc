@@ -138,6 +138,7 @@ void BareDriver::turn(Duration now, AgentNumber node, const std::vector<std::str
       events.emplace_back(FromAgent{node, decoded<AgentEvent>(message)});
     }
   }
+  agenda_.heard(node.value);
   outgoing_.clear();
   if (!events.empty()) commit(now, std::move(events));
 }
@@ -146,13 +147,15 @@ void BareDriver::commit(Duration now, std::vector<Event> events) {
   const Turn turn{now, WallTime{std::chrono::hours(490'000)} + now, std::move(events)};
   events_ += turn.events.size();
   const Effects effects = experiment_.commit(turn);
-  for (Link& link : links_) link.acknowledge();
+  for (std::size_t link : agenda_.take_heard()) links_[link].acknowledge();
   for (const auto& [agent, command] : effects.commands) {
     links_[agent.value].send(encoded(command));
+    agenda_.sent(agent.value);
   }
-  for (std::uint32_t node = 0; node < links_.size(); ++node) {
-    for (std::string& frame : links_[node].frames(now)) {
-      outgoing_.push_back({AgentNumber{node}, std::move(frame)});
+  for (std::size_t link : agenda_.take_due(now, links_.size())) {
+    const AgentNumber node{static_cast<std::uint32_t>(link)};
+    for (std::string& frame : links_[link].frames(now)) {
+      outgoing_.push_back({node, std::move(frame)});
     }
   }
   keep_journal_short(now);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/link.h"
+#include "core/link_agenda.h"
 #include "simulator/counting_store.h"
 #include "tune/journaled_controller.h"
 
@@ -95,6 +96,7 @@ class BareDriver {
   BareLogger logger_;
   JournaledController experiment_;
   std::vector<Link> links_;
+  LinkAgenda agenda_;
   std::vector<Outgoing> outgoing_;
   std::optional<Snapshot> snapshot_;
   Duration snapshot_ready_at_{};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/value.h"
+#include "trainables/named_results.h"
 
 namespace c10 {
 struct Device;
@@ -37,6 +38,8 @@ class Context {
   // One process of the node runs `function`, the others wait until it is done; what it throws is
   // thrown in all of them. When the one that runs it dies, the next one runs it. Once an experiment.
   void once_per_node(const std::string& name, const std::function<void()>& function) const;
+  // Files handed out while the trial runs: below results/ in the trial's folder.
+  NamedResults results() const { return NamedResults(trial_directory_ / "results"); }
 
  private:
   friend class WorkerSession;

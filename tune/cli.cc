@@ -129,7 +129,8 @@ void add_logs(CLI::App& app, CommandLine& line) {
 
 void add_launch(CLI::App& app, CommandLine& line) {
   CLI::App* command = add_command(
-      app, "launch", "starts the ranks of any program, as torchrun does: tune launch [OPTIONS] PROGRAM [ARGS...]",
+      app, "launch",
+      "starts the ranks of any program, as torchrun does: tune launch [OPTIONS] PROGRAM [ARGS...]",
       "tune launch --nproc-per-node 2 build/train --epochs 3");
   LaunchArguments& launch = line.launch;
   command->add_option("--nproc-per-node,--nproc_per_node", launch.ranks, "ranks on this node")

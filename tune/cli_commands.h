@@ -68,7 +68,7 @@ struct LaunchArguments {
   int nodes = 1;
   int node = 0;
   std::string master_address = "127.0.0.1";
-  int master_port = 29500;      // 0: one that is free, on one node only
+  int master_port = 29500;           // 0: one that is free, on one node only
   bool local_rank_argument = false;  // --local-rank=N is added to the program's arguments
   std::vector<std::string> program;
 };

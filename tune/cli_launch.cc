@@ -78,7 +78,9 @@ RankPlace make_place(const LaunchArguments& arguments) {
   }
   const int cpus = static_cast<int>(discover_node({}).cpu_units / kUnit);
   place.threads = std::max(1, cpus / place.local_ranks);
-  if (place.node == 0) place.master_port = free_port(place.master_address, place.master_port);
+  if (place.node == 0) {
+    place.master_port = listen_at(place.master_address, place.master_port).port;  // the rank's then
+  }
   return place;
 }
 

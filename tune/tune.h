@@ -10,6 +10,7 @@
 #include "trainables/session.h"
 #include "trainables/trainable.h"
 #include "tune/analysis.h"
+#include "tune/distributor.h"
 #include "tune/options_from_args.h"
 #include "tune/reporter.h"
 #include "tune/run.h"

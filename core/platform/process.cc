@@ -194,7 +194,8 @@ std::vector<pid_t> children() {
     const char* after_name = std::strrchr(text, ')');
     char state = 0;
     int parent = 0;
-    if (after_name == nullptr || std::sscanf(after_name + 1, " %c %d", &state, &parent) != 2) return;
+    if (after_name == nullptr || std::sscanf(after_name + 1, " %c %d", &state, &parent) != 2)
+      return;
     if (parent == getpid()) found.push_back(std::atoi(name));
   });
   return found;

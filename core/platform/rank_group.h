@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "core/platform/process.h"
+
 namespace tune {
 
 // Where the ranks of a node stand in the group, as torchrun's variables say it.
@@ -26,9 +28,13 @@ struct RankPlace {
 // What rank `local_rank` of the node finds in its environment beside what this process has.
 std::map<std::string, std::string> rank_environment(const RankPlace& place, int local_rank);
 
-// A port nobody listens on at an address of this node; `port` itself when it is not 0. Throws Error
-// (kBadInput) when that one is taken or the address is not of this node.
-int free_port(const std::string& address, int port);
+struct Listener {
+  FileDescriptor socket;  // bound and listening
+  int port = 0;
+};
+// Where rank 0 is to listen: an address of this node; port 0 takes a free one. Throws Error
+// (kBadInput) when the port is taken or the address is not of this node.
+Listener listen_at(const std::string& address, int port);
 
 struct RankGroupOptions {
   int ranks = 1;       // on this node

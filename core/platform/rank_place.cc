@@ -44,7 +44,7 @@ std::map<std::string, std::string> rank_environment(const RankPlace& place, int 
   return environment;
 }
 
-int free_port(const std::string& address, int port) {
+Listener listen_at(const std::string& address, int port) {
   const auto refuse = [&](const std::string& cause, const char* remedy) {
     return Error(ErrorCode::kBadInput,
                  fmt::format("listening on {}:{}: {}: {}", address, port, cause, remedy));
@@ -55,12 +55,12 @@ int free_port(const std::string& address, int port) {
   const int answer = getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (answer != 0) throw refuse(gai_strerror(answer), "give an address of the node of rank 0");
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
-  const FileDescriptor listener(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  FileDescriptor listener(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   // What an ended connection leaves behind is in nobody's way.
   const int on = 1;
   setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (bind(listener.get(), found->ai_addr, found->ai_addrlen) != 0 ||
-      listen(listener.get(), 1) != 0) {
+      listen(listener.get(), SOMAXCONN) != 0) {
     throw refuse(std::strerror(errno), errno == EADDRINUSE
                                            ? "another program has the port: give another one, or 0"
                                            : "give an address and a port of the node of rank 0");
@@ -68,8 +68,10 @@ int free_port(const std::string& address, int port) {
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
   getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &size);
-  return bound.ss_family == AF_INET6 ? ntohs(reinterpret_cast<sockaddr_in6&>(bound).sin6_port)
-                                     : ntohs(reinterpret_cast<sockaddr_in&>(bound).sin_port);
+  const int taken = bound.ss_family == AF_INET6
+                        ? ntohs(reinterpret_cast<sockaddr_in6&>(bound).sin6_port)
+                        : ntohs(reinterpret_cast<sockaddr_in&>(bound).sin_port);
+  return {std::move(listener), taken};
 }
 
 }  // namespace tune

@@ -190,6 +190,18 @@ TEST_CASE("a reader that goes away ends the ranks") {
   CHECK(box.is_quiet());
 }
 
+TEST_CASE("gpu is one rank for each GPU that is visible") {
+  Sandbox box;
+  box.set("LD_LIBRARY_PATH", std::string(TUNE_BINARY_DIR) + "/tests/fake_nvml");
+  box.set("FAKE_GPUS", "4");
+  box.set("CUDA_VISIBLE_DEVICES", "0,2,3");
+  const Finished run = box.tune({"launch", "--nproc-per-node", "gpu", "--master-port", "0", "sh",
+                                 "-c", "echo $WORLD_SIZE $CUDA_VISIBLE_DEVICES"});
+  CHECK(run.code == 0);
+  CHECK(sorted_lines(run.out) ==
+        std::multiset<std::string>{"[rank 0] 3 0,2,3", "[rank 1] 3 0,2,3", "[rank 2] 3 0,2,3"});
+}
+
 TEST_CASE("what cannot be launched is refused before anything starts") {
   Sandbox box;
   struct Row {

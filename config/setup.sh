@@ -3,6 +3,9 @@
 # Does only what is missing, so that running it again is quick. As root, or with sudo.
 #
 #   bash config/setup.sh [--without-torch]
+#   bash config/setup.sh --bundle DIR            gathers the packages for a machine without network
+#   bash config/setup.sh --from DIR --prefix P   unpacks them there, without root; LibTorch is to be
+#                                                there (pip's torch 2.11 or newer), and a compiler
 #
 # TUNE_TORCH_DIR  a LibTorch that is there already (2.11 or newer): none is installed
 # TUNE_CACHE_DIR  where LibTorch goes; default ${XDG_CACHE_HOME:-~/.cache}/tune
@@ -131,18 +134,37 @@ install_torch() {
   say "LibTorch is there: $torch_dir"
 }
 
+# shellcheck source=bundle.sh
+source "$(dirname "${BASH_SOURCE[0]}")/bundle.sh"
+
 with_torch=1
-for argument in "$@"; do
-  case $argument in
+bundle="" from="" prefix=""
+while [[ $# -gt 0 ]]; do
+  case $1 in
     --without-torch) with_torch=0 ;;
+    --bundle | --from | --prefix)
+      [[ -n ${2:-} ]] || fail "$1 wants a folder"
+      printf -v "${1#--}" %s "$2"
+      shift
+      ;;
     -h | --help)
-      sed -n '2,8s/^# \{0,1\}//p' "$0"
+      sed -n '2,11s/^# \{0,1\}//p' "$0"
       exit 0
       ;;
-    *) fail "unknown argument $argument (there is --without-torch)" ;;
+    *) fail "unknown argument $1 (there are --without-torch, --bundle, --from and --prefix)" ;;
   esac
+  shift
 done
 
-install_packages
-if [[ $with_torch -eq 1 ]]; then install_torch; fi
+if [[ -n $bundle && -n $from$prefix ]]; then fail "--bundle goes alone"; fi
+if [[ -n $from && -z $prefix ]]; then fail "--from wants --prefix P, a new folder to unpack into"; fi
+if [[ -z $from && -n $prefix ]]; then fail "--prefix wants --from DIR, a folder that --bundle made"; fi
+if [[ -n $bundle ]]; then
+  make_bundle "$(realpath -m -- "$bundle")"
+elif [[ -n $from ]]; then
+  unpack_bundle "$from" "$prefix"
+else
+  install_packages
+  if [[ $with_torch -eq 1 ]]; then install_torch; fi
+fi
 say "done"

@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# bundle.sh SOURCE_DIRECTORY
+#
+# Makes a bundle, then unpacks it and builds with it where there is no network and, as far as the
+# machine lets a user do that, where the system's own copies of the packages cannot be found.
+set -euo pipefail
+source=$1
+here=$source/tests/package
+
+fail() {
+  echo "error: $*" >&2
+  exit 1
+}
+skip() {
+  echo "skipped: $*"
+  exit 77
+}
+refused() { # refused "text of the error" command...
+  local text=$1 said
+  shift
+  if said=$("$@" 2>&1); then fail "was not refused: $*"; fi
+  [[ $said == *"$text"* ]] || fail "expected \"$text\" in: $said"
+}
+setup() { bash "$source/config/setup.sh" "$@"; }
+
+# ---- Where there is no network ($2: the folder to work in)
+build_with_bundle() {
+  local work=$1 library
+  if mount -t tmpfs none /usr/include/fmt 2>/dev/null; then
+    local hidden
+    for hidden in /usr/include/{fmt,hiredis,yaml-cpp,nlohmann,CLI,doctest} /usr/share/pkgconfig \
+      /usr/lib/*-linux-gnu/{cmake,pkgconfig} /usr/{lib,share}/cmake /usr/share/datasets; do
+      [[ ! -d $hidden ]] || mount -t tmpfs none "$hidden"
+    done
+    echo "the system's own packages are hidden"
+  fi
+  if (exec 3<>/dev/tcp/1.1.1.1/53) 2>/dev/null; then fail "there is a network"; fi
+  setup --from "$work/bundle" --prefix "$work/prefix"
+  refused "is there already" setup --from "$work/bundle" --prefix "$work/prefix"
+  # shellcheck disable=SC1091
+  source "$work/prefix/env.sh"
+
+  cmake -G Ninja -S "$source" -B "$work/tune" -DTUNE_WITH_TORCH=OFF >"$work/configured.log" ||
+    fail "configuring: $(cat "$work/configured.log")"
+  for library in fmt nlohmann_json yaml-cpp CLI11 doctest; do
+    grep -q "^${library}_DIR:PATH=$work/prefix/" "$work/tune/CMakeCache.txt" ||
+      fail "$library: $(grep "^${library}_DIR" "$work/tune/CMakeCache.txt")"
+  done
+  for library in hiredis zmq; do
+    grep -q "_$library:FILEPATH=$work/prefix/" "$work/tune/CMakeCache.txt" ||
+      fail "$library: $(grep "_$library:FILEPATH" "$work/tune/CMakeCache.txt")"
+  done
+
+  cmake -G Ninja -S "$here/bundle" -B "$work/build" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror"
+  cmake --build "$work/build"
+  cmake --install "$work/build" --prefix "$work/installed"
+  run_probe "$work" "$work/build/probe"
+  run_probe "$work" "$work/installed/bin/probe"
+}
+
+run_probe() {
+  local work=$1 probe=$2 libraries library said
+  libraries=$(ldd "$probe" "$work/prefix/usr/lib/"*-linux-gnu/libzmq.so.5)
+  for library in libfmt libyaml-cpp libhiredis libzmq; do
+    [[ $libraries == *"$library"*"=> $work/prefix/"* ]] || fail "$probe: $library: $libraries"
+  done
+  # In the surroundings of a shell that knows nothing of the prefix.
+  ldd "$probe" | grep -E 'sodium|norm|pgm|krb5' | grep -qv "=> $work/prefix/" &&
+    fail "$probe needs libraries of the system: $(ldd "$probe")"
+  "$TUNE_REDIS_SERVER" --port 0 --unixsocket "$work/redis" --save "" --dir "$work" \
+    >"$work/redis.log" &
+  local server=$!
+  for _ in {1..500}; do
+    [[ ! -S $work/redis ]] || break
+    sleep 0.02
+  done
+  said=$(env -i "$probe" "$work/redis") || fail "$probe: $said; $(cat "$work/redis.log")"
+  kill "$server"
+  wait "$server" || true
+  [[ $said == "42 PONG doctest 2" ]] || fail "$probe: $said"
+}
+
+if [[ ${2:-} != "" ]]; then
+  build_with_bundle "$2"
+  exit 0
+fi
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/tune-bundle-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+refused "--from wants --prefix" setup --from "$work"
+refused "--prefix wants --from" setup --prefix "$work/p"
+refused "--bundle goes alone" setup --bundle "$work/b" --prefix "$work/p"
+refused "--bundle wants a folder" setup --bundle
+refused "is no bundle" setup --from "$work" --prefix "$work/p"
+mkdir "$work/full" && touch "$work/full/x"
+refused "holds something" setup --bundle "$work/full"
+
+command -v apt-get >/dev/null || skip "no apt-get"
+[[ -n $(apt-cache policy libfmt-dev) ]] || skip "apt knows no packages: run apt-get update"
+setup --bundle "$work/bundle" >"$work/bundle.log" 2>&1 || {
+  cat "$work/bundle.log"
+  skip "the packages could not be fetched"
+}
+cat "$work/bundle.log"
+mib=$(($(du -sk --apparent-size "$work/bundle" | cut -f1) / 1024))
+[[ $mib -lt 60 ]] || fail "the bundle has $mib MiB"
+
+cp -r "$work/bundle" "$work/damaged"
+for package in "$work"/damaged/libfmt*.deb; do printf x >>"$package"; done
+refused "is damaged" setup --from "$work/damaged" --prefix "$work/p"
+refused "only letters, digits" setup --from "$work/bundle" --prefix "$work/a b"
+[[ ! -e $work/p ]] || fail "a refused prefix was made"
+
+if unshare -rnm true 2>/dev/null; then
+  unshare -rnm bash "${BASH_SOURCE[0]}" "$source" "$work"
+else
+  skip "this machine lets nobody switch the network off (unshare -rnm)"
+fi

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 
 #include "core/random.h"
 #include "process/outcome.h"
@@ -95,7 +96,7 @@ bool kill_one(Victim victim, RandomStream& random) {
 }
 
 TEST_CASE("agents, zygotes, workers and stores killed at any moment cost nothing but time") {
-  const int kills = share_of_kills(6);
+  const int kills = share_of_kills(4);
   for (const Victim victim : {Victim::kAgent, Victim::kZygote, Victim::kWorker, Victim::kStore}) {
     CAPTURE(static_cast<int>(victim));
     RandomStream random(test_seed(), "loss", static_cast<std::uint64_t>(victim));
@@ -132,6 +133,28 @@ TEST_CASE("a stopped store ends the run with a clear error, and resume goes on")
 
 TEST_CASE("a stopped agent ends the run with a clear error, and resume goes on") {
   check_stopped(Victim::kAgent, "has said nothing for");
+}
+
+TEST_CASE("a store elsewhere that is started again in time costs nothing") {
+  Sandbox box;
+  const std::string socket = (box.path() / "tmp/r").string();
+  const auto start_store = [&] {
+    return box.start({"redis-server", "--port", "0", "--unixsocket", socket, "--appendonly", "yes",
+                      "--appendfsync", "always", "--dir", box.path()});
+  };
+  box.write("sweep.yaml", sweep());
+  std::unique_ptr<Running> server(new Running(start_store()));
+  REQUIRE(Sandbox::eventually([&] { return fs::exists(socket); }));
+  Running driver = box.start_tune(
+      {"run", "sweep.yaml", "--name", "s", "--quiet", "--cpus", "3", "--store", "unix://" + socket});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
+  server.reset();  // killed
+  driver.ends_within(std::chrono::milliseconds(300));
+  server.reset(new Running(start_store()));
+  const Finished finished = driver.wait();
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  check_complete(box, "results/s", kTrials, kSteps);
 }
 
 TEST_CASE("a driver that stood still for a while goes on") {

@@ -34,7 +34,7 @@ std::size_t allocated_bytes() {
   return info.uordblks + info.hblkhd;
 }
 
-double microseconds_an_event(const BareSweep& sweep) {
+double microseconds_an_event(BareSweep& sweep) {
   return std::chrono::duration<double, std::micro>(sweep.spent()).count() /
          static_cast<double>(sweep.driver().events());
 }
@@ -55,10 +55,11 @@ void measure(const BareOptions& options) {
       sweep.driver().logger().results() != options.trials * options.iterations) {
     fail("not every trial ended with all of its results: nothing was measured");
   }
-  fmt::print("{:>12} {:>10} {:>10} {:>12.2f} {:>12} {:>14.1f} {:>14.2f}\n",
+  fmt::print("{:>12} {:>10} {:>10} {:>12.2f} {:>16.1f} {:>14.1f} {:>14.2f}\n",
              fmt::format("{} x {}", options.nodes, options.slots_per_node), options.trials,
-             sweep.driver().events(), microseconds_an_event(sweep), sweep.store().snapshots(),
-             static_cast<double>(sweep.store().written_bytes()) / kMiB,
+             sweep.driver().events(), microseconds_an_event(sweep),
+             static_cast<double>(sweep.store().take_peak()) / kMiB,
+             static_cast<double>(sweep.store().snapshot_bytes()) / kMiB,
              static_cast<double>(bytes) / kKiB / options.trials);
 }
 
@@ -92,8 +93,8 @@ int run(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (tiny) trials = {200};
   if (day == 0) {
-    fmt::print("{:>12} {:>10} {:>10} {:>12} {:>12} {:>14} {:>14}\n", "nodes x slots", "trials",
-               "events", "us an event", "snapshots", "written, MiB", "KiB a trial");
+    fmt::print("{:>12} {:>10} {:>10} {:>12} {:>16} {:>14} {:>14}\n", "nodes x slots", "trials",
+               "events", "us an event", "stream peak, MiB", "snapshot, MiB", "KiB a trial");
     for (const auto& [nodes, slots] : {std::pair(125, 8), std::pair(1000, 1)}) {
       for (const std::uint32_t count : trials) {
         BareOptions options;

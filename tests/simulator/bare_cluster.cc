@@ -171,6 +171,11 @@ void BareDriver::keep_journal_short(Duration now) {
   }
 }
 
+std::size_t BareDriver::snapshot_bytes() {
+  const Snapshot now = experiment_.snapshot();
+  return now.controller.size() + now.logger.size();
+}
+
 // ---- The sweep
 // ------------------------------------------------------------------------------------
 

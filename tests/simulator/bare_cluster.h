@@ -86,6 +86,7 @@ class BareDriver {
 
   const Controller& controller() const { return experiment_.controller(); }
   const BareLogger& logger() const { return logger_; }
+  std::size_t snapshot_bytes();  // of one taken now
   std::uint64_t events() const { return events_; }
 
  private:
@@ -110,7 +111,7 @@ class BareSweep {
   BareSweep(const BareSweep&) = delete;
 
   void run_round();
-  const BareDriver& driver() const { return driver_; }
+  BareDriver& driver() { return driver_; }
   CountingStore& store() { return store_; }
   Duration spent() const { return spent_; }  // CPU time of the driver
 

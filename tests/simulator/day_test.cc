@@ -61,5 +61,19 @@ TEST_CASE("a day of 1,000 trials that report once a second keeps the stream unde
   }
 }
 
+// Also when trials take ten minutes each, so that 144,000 have finished when the day ends: a stream
+// may grow as large as its snapshot before the next one is taken, and for half a minute more.
+TEST_CASE("what has finished in a day leaves the stream room under 64 MiB") {
+  BareOptions options;
+  options.trials = 20'000;
+  options.snapshot_takes = seconds(30);
+  BareSweep sweep(options);
+  while (!sweep.driver().controller().is_over()) sweep.run_round();
+  const std::size_t snapshot_bytes = sweep.driver().snapshot_bytes() / options.trials * 144'000;
+  const std::size_t half_a_minute = 30 * 1000 * (200 + CountingStore::kEntryBytes);
+  CHECK(snapshot_bytes + 2 * half_a_minute < kLimit);
+  CHECK(snapshot_bytes > kLimit / 16);
+}
+
 }  // namespace
 }  // namespace tune::simulator

@@ -58,10 +58,10 @@ struct Distributor {
   // those, a Value, Config or Result. What ranks print comes out with "[rank 1] " before each line.
   //
   // Ranks fork from this process as it stands: data is shared, captured variables work, what they
-  // change stays theirs. So this must be called before there are other threads and before CUDA is
-  // touched; otherwise it throws Error (kProcess) that says which of them it was. Returns when
-  // every process of every rank is gone. A rank that fails ends the others (SIGTERM, 3 s, SIGKILL),
-  // then RankError is thrown. Throws Error (kBadInput) for settings that cannot hold.
+  // change stays theirs. So call it before there are other threads and before CUDA is touched; else
+  // it throws Error (kProcess) that says which of them it was. It returns when every process of
+  // every rank is gone. A rank that fails ends the others (SIGTERM, 3 s, SIGKILL), then RankError
+  // is thrown. Throws Error (kBadInput) for settings that cannot hold.
   template <class F, class... Arguments>
   auto run(F&& function, Arguments&&... arguments) const {
     constexpr bool kTakesContext =

@@ -1,0 +1,150 @@
+#include "trainables/torch/learning_rate.h"
+
+#include <torch/optim/optimizer.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <numbers>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+
+namespace tune {
+namespace {
+
+void expect(bool holds, const std::string& message) {
+  if (!holds) throw Error(ErrorCode::kBadInput, message);
+}
+
+// What the line of a scaled rate is made of.
+std::string product(double rate, double factor) {
+  std::ostringstream line;
+  line << "lr " << rate << " x " << factor << " = " << rate * factor << '\n';
+  return line.str();
+}
+
+}  // namespace
+
+LearningRate constant_rate() {
+  return [](double initial, std::int64_t) { return initial; };
+}
+
+LearningRate multi_step(std::vector<std::int64_t> milestones, double gamma) {
+  expect(std::is_sorted(milestones.begin(), milestones.end()),
+         "the milestones of a learning rate must ascend");
+  return [milestones = std::move(milestones), gamma](double initial, std::int64_t step) {
+    const auto passed = std::upper_bound(milestones.begin(), milestones.end(), step);
+    return initial * std::pow(gamma, static_cast<double>(passed - milestones.begin()));
+  };
+}
+
+LearningRate cosine(std::int64_t steps, double lowest) {
+  expect(steps >= 1, "the cosine of a learning rate takes " + std::to_string(steps) +
+                         " steps, at least 1 is wanted");
+  return [steps, lowest](double initial, std::int64_t step) {
+    const double angle = std::numbers::pi * static_cast<double>(step) / static_cast<double>(steps);
+    return lowest + (initial - lowest) * (1 + std::cos(angle)) / 2;
+  };
+}
+
+LearningRate lambda_rate(std::function<double(std::int64_t step)> factor) {
+  return [factor = std::move(factor)](double initial, std::int64_t step) {
+    return initial * factor(step);
+  };
+}
+
+LearningRate warm_up(std::int64_t steps, double start_factor, LearningRate then) {
+  expect(steps >= 1, "the warm-up of a learning rate takes " + std::to_string(steps) +
+                         " steps, at least 1 is wanted");
+  expect(start_factor > 0 && start_factor <= 1,
+         "the warm-up of a learning rate starts at a factor of " + std::to_string(start_factor) +
+             ", above 0 and at most 1 is wanted");
+  return [steps, start_factor, then = std::move(then)](double initial, std::int64_t step) {
+    const double done = static_cast<double>(std::min(step, steps)) / static_cast<double>(steps);
+    return then(initial, step) * (start_factor + (1 - start_factor) * done);
+  };
+}
+
+LearningRateSchedule::LearningRateSchedule(torch::optim::Optimizer& optimizer, LearningRate rate)
+    : optimizer_(optimizer), rate_(std::move(rate)) {
+  initial_ = rates();
+  apply();
+}
+
+void LearningRateSchedule::step() {
+  ++step_;
+  apply();
+}
+
+std::vector<double> LearningRateSchedule::rates() const {
+  std::vector<double> rates;
+  for (const auto& group : optimizer_.param_groups()) rates.push_back(group.options().get_lr());
+  return rates;
+}
+
+Value LearningRateSchedule::state() const {
+  return {{"step", step_}, {"initial", initial_}};
+}
+
+void LearningRateSchedule::load_state(const Value& state) {
+  const auto step = state.get<std::int64_t>("step");
+  auto initial = state.get<std::vector<double>>("initial");
+  expect(step >= 0 && initial.size() == initial_.size(),
+         "loading a learning rate: the state is of step " + std::to_string(step) + " and " +
+             std::to_string(initial.size()) + " groups, the optimizer has " +
+             std::to_string(initial_.size()));
+  step_ = step;
+  initial_ = std::move(initial);
+  apply();
+}
+
+void LearningRateSchedule::apply() {
+  auto& groups = optimizer_.param_groups();
+  expect(groups.size() == initial_.size(),
+         "a learning rate was set up for " + std::to_string(initial_.size()) +
+             " groups, the optimizer now has " + std::to_string(groups.size()));
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    groups[i].options().set_lr(rate_(initial_[i], step_));
+  }
+}
+
+LearningRateScaling LearningRateScaling::by(double factor) {
+  expect(std::isfinite(factor) && factor > 0,
+         "lr_scaling is " + std::to_string(factor) + ", a factor above 0 is wanted");
+  return {Kind::kFactor, factor};
+}
+
+LearningRateScaling LearningRateScaling::from(const Value& value) {
+  if (value.is_number()) return by(value.as<double>());
+  const std::string text = value.is_string() ? value.as<std::string>() : value.dump();
+  if (text == "linear") return linear();
+  if (text == "sqrt") return sqrt();
+  expect(text == "none", "lr_scaling is " + text + ": linear, sqrt, none or a factor is wanted");
+  return none();
+}
+
+double LearningRateScaling::factor(std::int64_t world_size) const {
+  const auto ranks = static_cast<double>(world_size);
+  if (kind_ == Kind::kLinear) return ranks;
+  return kind_ == Kind::kSqrt ? std::sqrt(ranks) : factor_;
+}
+
+void scale_learning_rate(torch::optim::Optimizer& optimizer, const LearningRateScaling& scaling,
+                         std::int64_t world_size, std::int64_t rank) {
+  const double factor = scaling.factor(world_size);
+  if (factor == 1) return;
+  std::set<std::string> lines;
+  for (auto& group : optimizer.param_groups()) {
+    const double rate = group.options().get_lr();
+    group.options().set_lr(rate * factor);
+    lines.insert(product(rate, factor));
+  }
+  if (rank != 0) return;
+  for (const std::string& line : lines) std::cerr << line;
+}
+
+}  // namespace tune

@@ -1,0 +1,217 @@
+#include "trainables/torch/mixed_precision.h"
+
+#include <ATen/Functions.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
+#include <torch/serialize.h>
+
+#include <algorithm>
+#include <string>
+
+#include "core/error.h"
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw Error(ErrorCode::kBadInput, message);
+}
+
+// Every batch norm has it in its class's name, those of users too.
+bool is_batch_norm(const torch::nn::Module& module) {
+  return module.name().find("BatchNorm") != std::string::npos;
+}
+
+// Type by type as Module::to does it: the tensors stay the same objects, which optimizers hold.
+void convert(torch::nn::Module& model, at::ScalarType dtype, bool with_batch_norms) {
+  model.apply([&](torch::nn::Module& module) {
+    if (!with_batch_norms && is_batch_norm(module)) return;
+    for (const bool of_parameters : {true, false}) {
+      auto tensors = of_parameters ? module.parameters(false) : module.buffers(false);
+      for (at::Tensor& tensor : tensors) {
+        if (tensor.is_floating_point()) tensor.set_data(tensor.detach().to(dtype));
+      }
+    }
+  });
+}
+
+GradScalerOptions scaler_options(const MixedPrecisionOptions& options) {
+  GradScalerOptions scaler = options.scaler;
+  const bool is_mixed =
+      options.level == PrecisionLevel::kO1 || options.level == PrecisionLevel::kO2;
+  scaler.enabled = scaler.enabled && is_mixed && options.dtype == at::kHalf;
+  return scaler;
+}
+
+constexpr const char* kFile = "precision.pt";
+
+}  // namespace
+
+Autocast::Autocast(at::DeviceType device, at::ScalarType dtype, bool enabled)
+    : device_(device),
+      was_enabled_(at::autocast::is_autocast_enabled(device)),
+      old_dtype_(at::autocast::get_autocast_dtype(device)) {
+  if (dtype != at::kHalf && dtype != at::kBFloat16) {
+    refuse(std::string("autocast to ") + c10::toString(dtype) + ": Half or BFloat16 is wanted");
+  }
+  at::autocast::set_autocast_enabled(device, enabled);
+  at::autocast::set_autocast_dtype(device, dtype);
+  at::autocast::increment_nesting();
+}
+
+Autocast::~Autocast() {
+  // The outermost one forgets the converted weights: the next step changes them.
+  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  at::autocast::set_autocast_enabled(device_, was_enabled_);
+  at::autocast::set_autocast_dtype(device_, old_dtype_);
+}
+
+PrecisionLevel precision_level(std::string_view name) {
+  if (name == "O0") return PrecisionLevel::kO0;
+  if (name == "O1") return PrecisionLevel::kO1;
+  if (name == "O2") return PrecisionLevel::kO2;
+  if (name == "O3") return PrecisionLevel::kO3;
+  refuse("opt_level is " + std::string(name) + ": O0, O1, O2 or O3 is wanted (the letter O)");
+}
+
+MixedPrecision::MixedPrecision(const std::vector<torch::nn::Module*>& models,
+                               const std::vector<torch::optim::Optimizer*>& optimizers,
+                               const MixedPrecisionOptions& options)
+    : options_(options),
+      models_(models),
+      optimizers_(optimizers),
+      scaler_(scaler_options(options)) {
+  if (options.dtype != at::kHalf && options.dtype != at::kBFloat16) {
+    refuse(std::string("mixed precision with ") + c10::toString(options.dtype) +
+           ": Half or BFloat16 is wanted");
+  }
+  if (options.level < PrecisionLevel::kO2) return;
+  for (const torch::optim::Optimizer* optimizer : optimizers) {
+    if (!optimizer->state().empty()) {
+      refuse("levels O2 and O3 want optimizers that have not made a step");
+    }
+  }
+  const bool is_o3 = options.level == PrecisionLevel::kO3;
+  for (torch::nn::Module* model : models) convert(*model, options.dtype, is_o3);
+  if (is_o3) return;
+  for (torch::optim::Optimizer* optimizer : optimizers) make_masters(*optimizer);
+}
+
+// From the rounded weights, as apex does: model and optimizer agree from the start.
+void MixedPrecision::make_masters(torch::optim::Optimizer& optimizer) {
+  std::vector<Weight>& weights = weights_[&optimizer];
+  for (auto& group : optimizer.param_groups()) {
+    for (at::Tensor& parameter : group.params()) {
+      if (parameter.scalar_type() != options_.dtype) continue;
+      const at::Tensor master =
+          parameter.detach().to(at::kFloat).requires_grad_(parameter.requires_grad());
+      weights.push_back({parameter, master});
+      parameter = master;
+    }
+  }
+}
+
+Autocast MixedPrecision::autocast(at::DeviceType device) const {
+  const bool is_mixed =
+      options_.level == PrecisionLevel::kO1 || options_.level == PrecisionLevel::kO2;
+  return Autocast(device, options_.dtype, is_mixed);
+}
+
+at::Tensor MixedPrecision::input(const at::Tensor& tensor) const {
+  const bool converts = options_.level >= PrecisionLevel::kO2 && tensor.is_floating_point();
+  return converts ? tensor.to(options_.dtype) : tensor;
+}
+
+void MixedPrecision::backward(const at::Tensor& loss) {
+  scaler_.scale(loss).backward();
+}
+
+void MixedPrecision::unscale(torch::optim::Optimizer& optimizer) {
+  for (Weight& weight : weights_[&optimizer]) {
+    const at::Tensor gradient = weight.half.grad();
+    weight.master.mutable_grad() = gradient.defined() ? gradient.to(at::kFloat) : at::Tensor();
+  }
+  scaler_.unscale(optimizer);
+  unscaled_.push_back(&optimizer);
+}
+
+bool MixedPrecision::step() {
+  bool all_stepped = true;
+  for (torch::optim::Optimizer* optimizer : optimizers_) {
+    if (!step(*optimizer)) all_stepped = false;
+  }
+  update();
+  return all_stepped;
+}
+
+bool MixedPrecision::step(torch::optim::Optimizer& optimizer) {
+  if (std::find(unscaled_.begin(), unscaled_.end(), &optimizer) == unscaled_.end()) {
+    unscale(optimizer);
+  }
+  const bool stepped = scaler_.step(optimizer);
+  if (stepped) copy_to_models(weights_[&optimizer]);
+  return stepped;
+}
+
+void MixedPrecision::update() {
+  scaler_.update();
+  unscaled_.clear();
+}
+
+void MixedPrecision::zero_grad() {
+  for (torch::nn::Module* model : models_) model->zero_grad();
+}
+
+void MixedPrecision::copy_to_models(const std::vector<Weight>& weights) {
+  const at::NoGradGuard no_gradients;
+  for (const Weight& weight : weights) weight.half.copy_(weight.master);
+}
+
+void MixedPrecision::save(const fs::path& directory) const {
+  const fs::path file = directory / kFile;
+  const Value scaler = scaler_.state();
+  std::vector<at::Tensor> tensors = {
+      at::tensor({scaler.get<double>("scale"), scaler.get<double>("growth_tracker")}, at::kDouble)};
+  for (const torch::optim::Optimizer* optimizer : optimizers_) {
+    const auto found = weights_.find(optimizer);
+    if (found == weights_.end()) continue;
+    for (const Weight& weight : found->second) tensors.push_back(weight.master.detach().cpu());
+  }
+  try {
+    torch::save(tensors, file.string());
+  } catch (const c10::Error& error) {
+    throw Error(ErrorCode::kIo, "writing " + file.string() + ": " + error.what_without_backtrace());
+  }
+}
+
+void MixedPrecision::load(const fs::path& directory) {
+  const fs::path file = directory / kFile;
+  std::vector<at::Tensor> tensors;
+  try {
+    torch::load(tensors, file.string(), at::Device(at::kCPU));
+  } catch (const c10::Error& error) {
+    throw Error(ErrorCode::kIo, "reading " + file.string() + ": " + error.what_without_backtrace());
+  }
+  std::vector<Weight> weights;
+  for (const torch::optim::Optimizer* optimizer : optimizers_) {
+    const auto found = weights_.find(optimizer);
+    if (found == weights_.end()) continue;
+    weights.insert(weights.end(), found->second.begin(), found->second.end());
+  }
+  bool fits = tensors.size() == weights.size() + 1 && tensors[0].numel() == 2;
+  for (std::size_t i = 0; fits && i < weights.size(); ++i) {
+    fits = tensors[i + 1].sizes() == weights[i].master.sizes();
+  }
+  if (!fits) refuse("loading " + file.string() + ": it is of another model or another opt_level");
+  scaler_.load_state({{"scale", tensors[0][0].item<double>()},
+                      {"growth_tracker", tensors[0][1].to(at::kLong).item<std::int64_t>()}});
+  const at::NoGradGuard no_gradients;
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i].master.copy_(tensors[i + 1]);
+  copy_to_models(weights);
+}
+
+}  // namespace tune

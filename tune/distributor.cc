@@ -1,15 +1,11 @@
 #include "tune/distributor.h"
 
-#include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <map>
@@ -22,10 +18,9 @@
 #include "core/platform/node.h"
 #include "core/platform/process.h"
 #include "core/platform/rank_group.h"
-#include "core/spawn.h"
 #include "core/wire.h"
 #include "trainables/failure.h"
-#include "tune/program_call.h"
+#include "tune/forked_rank.h"
 
 namespace tune {
 
@@ -70,34 +65,9 @@ std::optional<RankSaid> hear(int channel) {
 struct RankStart {
   const std::function<Value(const RankContext&)>& function;
   const std::filesystem::path& folder;
-  RankPlace place = {};
-  bool use_gpu = false;
+  ForkedRanks ranks = {};
   int channel = -1;
-  int rendezvous = -1;  // the listening socket of rank 0
 };
-
-void become_rank(const RankStart& start, int rank, int output, int errors) {
-  for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_DFL);
-  setsid();
-  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  dup2(null, STDIN_FILENO);
-  dup2(output, STDOUT_FILENO);
-  dup2(errors, STDERR_FILENO);
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // what it prints is seen while it runs
-  auto environment = rank_environment(start.place, rank);
-  environment["TUNE_DEVICE_INDEX"] = std::to_string(start.use_gpu ? rank : 0);
-  if (!start.use_gpu) environment["CUDA_VISIBLE_DEVICES"] = "";
-  if (std::getenv("MKL_NUM_THREADS") == nullptr) {
-    environment["MKL_NUM_THREADS"] = std::to_string(start.place.threads);
-  }
-  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
-  if (rank == 0) {
-    setenv(kRendezvousVariable, std::to_string(start.rendezvous).c_str(), 1);
-  } else {
-    close(start.rendezvous);
-    unsetenv(kRendezvousVariable);
-  }
-}
 
 void say_value(int channel, const Value& value) {
   const std::string bytes = pack(value).bytes;
@@ -110,7 +80,7 @@ int call_function(const RankStart& start, int rank) {
   const auto told = [&](const std::string& name) {
     say(start.channel, {RankSaid::kSubmitted, rank, name});
   };
-  const RankContext context(rank, start.place.local_ranks, NamedResults(start.folder, told));
+  const RankContext context(rank, start.ranks.place.local_ranks, NamedResults(start.folder, told));
   try {
     const Value value = start.function(context);
     if (rank == 0) say_value(start.channel, value);
@@ -122,32 +92,15 @@ int call_function(const RankStart& start, int rank) {
   }
 }
 
-pid_t start_rank(const RankStart& start, int rank, int output, int errors) {
-  const pid_t parent = getpid();
-  const pid_t pid = fork();
-  if (pid < 0) {
-    throw Error(ErrorCode::kProcess,
-                fmt::format("starting rank {}: fork: {}", rank, std::strerror(errno)));
-  }
-  if (pid > 0) return pid;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);
-  become_rank(start, rank, output, errors);
-  const int code = call_function(start, rank);
-  std::cout.flush();
-  std::fflush(nullptr);
-  _exit(code);
-}
-
 // ---- In the process that looks after them
 // ---------------------------------------------------------
 
 int look_after_ranks(const RankStart& start, int alive) {
   RankGroupOptions options;
-  options.ranks = start.place.local_ranks;
+  options.ranks = start.ranks.place.local_ranks;
   options.alive = alive;
   options.start = [&](int rank, int output, int errors) {
-    return start_rank(start, rank, output, errors);
+    return fork_rank(start.ranks, rank, output, errors, [&] { return call_function(start, rank); });
   };
   const RankGroupEnd end = run_rank_group(options);
   if (end.failure) {
@@ -192,15 +145,6 @@ int checked_processes(const Distributor& settings) {
   return std::min(settings.num_processes, gpus);
 }
 
-void check_fit_to_fork() {
-  const std::string unfit = why_unfit_to_fork();
-  if (unfit.empty()) return;
-  throw Error(ErrorCode::kProcess,
-              fmt::format("tune::Distributor: this program cannot be forked for the ranks ({}): "
-                          "call run before it starts threads or touches CUDA",
-                          unfit));
-}
-
 // What has been heard until nobody is left who could say more.
 struct Heard {
   std::string value;
@@ -227,16 +171,16 @@ struct Heard {
 }  // namespace
 
 Value Distributor::run_ranks(const std::function<Value(const RankContext&)>& function) const {
-  check_fit_to_fork();
+  check_fit_to_fork("tune::Distributor");
   int ends[2];
   RankStart start{.function = function, .folder = folder};
-  start.place.local_ranks = checked_processes(*this);
-  start.place.threads =
-      std::max(1, static_cast<int>(discover_node({}).cpu_units / kUnit) / start.place.local_ranks);
-  start.use_gpu = use_gpu;
-  Listener listener = listen_at(start.place.master_address, 0);
-  start.place.master_port = listener.port;
-  start.rendezvous = listener.socket.get();
+  start.ranks.place.local_ranks = checked_processes(*this);
+  start.ranks.place.threads = std::max(
+      1, static_cast<int>(discover_node({}).cpu_units / kUnit) / start.ranks.place.local_ranks);
+  start.ranks.use_gpu = use_gpu;
+  Listener listener = listen_at(start.ranks.place.master_address, 0);
+  start.ranks.place.master_port = listener.port;
+  start.ranks.rendezvous = listener.socket.get();
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     throw Error(ErrorCode::kProcess, fmt::format("making a socket: {}", std::strerror(errno)));
   }

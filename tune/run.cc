@@ -118,6 +118,17 @@ void restore_trainable(Trainable& trainable, const Analysis& analysis) {
   trainable.load(checkpoint.path);
 }
 
+Analysis run(SizedTrainable trainable, RunOptions options) {
+  if (options.resources_per_trial != Resources{}) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("resources_per_trial is given beside a trainable that says what it "
+                            "needs: leave it out, and set {} instead",
+                            trainable.instead));
+  }
+  options.resources_per_trial = trainable.resources;
+  return run_entry(std::move(trainable.entry), std::move(options));
+}
+
 Analysis run_entry(TrainableEntry entry, RunOptions options) {
   std::set_terminate(end_with_message);
   std::vector<std::string>& earlier = earlier_calls();

@@ -51,6 +51,14 @@ Analysis run(F function, RunOptions options) {
   return run_entry(function_entry("function", std::move(function)), std::move(options));
 }
 
+// A trainable that says itself what each of its trials needs; such as TorchTrainer's as_trainable.
+struct SizedTrainable {
+  TrainableEntry entry;
+  Resources resources;
+  std::string instead;  // of resources_per_trial, for the error when it is given as well
+};
+Analysis run(SizedTrainable trainable, RunOptions options);
+
 // The best trial's best checkpoint as a Trainable in this process: after setup with the best
 // configuration and load. Throws Error (kBadInput) when nothing was saved, naming the setting.
 template <class T>

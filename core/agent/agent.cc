@@ -403,7 +403,7 @@ void Agent::act(RestWorker& action) {
 
 void Agent::act(SpawnWorker& action) {
   try {
-    Rendezvous listening;
+    GroupSocket listening;
     if (action.rendezvous) {
       listening = listen_for_group();
       ports_[*action.rendezvous] = listening.port;

@@ -66,8 +66,8 @@ WorkerSocketPair worker_socket_pair() {
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-Rendezvous listen_for_group() {
-  Rendezvous rendezvous;
+GroupSocket listen_for_group() {
+  GroupSocket rendezvous;
   rendezvous.socket.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;

@@ -41,10 +41,10 @@ struct WorkerSocketPair {
 WorkerSocketPair worker_socket_pair();  // Error (kProcess)
 
 // A listening socket on the loopback interface, on a free port.
-struct Rendezvous {
+struct GroupSocket {
   FileDescriptor socket;
   int port = 0;
 };
-Rendezvous listen_for_group();  // Error (kProcess)
+GroupSocket listen_for_group();  // Error (kProcess)
 
 }  // namespace tune

@@ -1,0 +1,184 @@
+#include "trainables/torch/torch_trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "trainables/checkpoint_folder.h"
+#include "trainables/torch/device.h"
+#include "trainables/torch/random.h"
+#include "tune/trainer_workers.h"
+
+namespace tune {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void bad_input(const std::string& what) {
+  throw Error(ErrorCode::kBadInput, what);
+}
+
+void check(const TrainerOptions& options) {
+  if (options.num_workers < 1) {
+    bad_input("num_workers is " + std::to_string(options.num_workers) + ", at least 1 is wanted");
+  }
+  if (!(options.num_cpus_per_worker > 0)) {
+    bad_input("num_cpus_per_worker is " + std::to_string(options.num_cpus_per_worker) +
+              ", more than 0 is wanted");
+  }
+}
+
+ProcessGroup make_group(const TrainerOptions& options) {
+  const auto timeout = std::chrono::duration<double>(options.group_timeout_s);
+  return ProcessGroup(Rendezvous::from_environment(),
+                      {.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout),
+                       .device = own_device()});
+}
+
+Config merged(Config config, const Config& defaults) {
+  for (const auto& [path, value] : defaults.leaves()) {
+    if (!config.contains(path)) config.set(path, *value);
+  }
+  return config;
+}
+
+Result train_and_validate(OperatorRunner& runner) {
+  Result result = runner.train();
+  if (!runner.has_validation()) return result;
+  for (const auto& [path, value] : runner.validate().leaves()) {
+    result.set(path == "num_samples" ? "val_num_samples" : path, *value);
+  }
+  return result;
+}
+
+}  // namespace
+
+// ---- As a trial ---------------------------------------------------------------------------------
+
+OperatorTrainable::OperatorTrainable(MakeOperator make, TrainerOptions options)
+    : make_(std::move(make)), options_(std::move(options)) {}
+
+OperatorTrainable::~OperatorTrainable() = default;
+
+void OperatorTrainable::setup(const Config& config) {
+  set_threads(context().cpus());
+  runner_ = std::make_unique<OperatorRunner>(
+      make_(), make_group(options_), merged(config, options_.config),
+      RunnerOptions{.use_fp16 = options_.use_fp16, .seed = context().seed()});
+}
+
+Result OperatorTrainable::step() {
+  return train_and_validate(*runner_);
+}
+
+void OperatorTrainable::save(const fs::path& directory) {
+  runner_->save(directory);
+}
+
+void OperatorTrainable::load(const fs::path& directory) {
+  runner_->load(directory);
+}
+
+SizedTrainable operator_as_trainable(const std::string& name, MakeOperator make,
+                                     const TrainerOptions& options) {
+  check(options);
+  SizedTrainable sized;
+  sized.entry.name = name;
+  sized.entry.can_save = true;
+  sized.entry.make = [make = std::move(make), options] {
+    return std::make_unique<OperatorTrainable>(make, options);
+  };
+  sized.resources.cpu = options.num_workers * options.num_cpus_per_worker;
+  sized.resources.gpu = options.use_gpu ? options.num_workers : 0;
+  sized.resources.ranks = options.num_workers;
+  sized.instead = "num_workers, num_cpus_per_worker and use_gpu of as_trainable";
+  return sized;
+}
+
+// ---- In a program -------------------------------------------------------------------------------
+
+namespace {
+
+void check_gpus(const TrainerOptions& options) {
+  const int gpus = options.use_gpu ? gpu_count() : 0;
+  if (!options.use_gpu || gpus >= options.num_workers) return;
+  const std::string wanted = std::to_string(options.num_workers);
+  bad_input("use_gpu with num_workers " + wanted + " needs " + wanted + " GPUs, this node has " +
+            std::to_string(gpus) +
+            (gpus == 0 ? ": leave use_gpu out to train on CPUs" : ": lower num_workers"));
+}
+
+Value serve(OperatorRunner& runner, const Value& command) {
+  const auto name = command.get<std::string>("command");
+  const fs::path directory = command.get<std::string>("directory");
+  if (name == "train") return runner.train();
+  if (name == "validate") return runner.validate();
+  if (name == "save") {
+    runner.save(directory);
+  } else {
+    runner.load(directory);
+  }
+  return {};
+}
+
+}  // namespace
+
+TorchTrainerBase::TorchTrainerBase(MakeOperator make, const TrainerOptions& options) {
+  check(options);
+  const int threads = std::max(1, static_cast<int>(std::floor(options.num_cpus_per_worker)));
+  check_gpus(options);
+  workers_ = std::make_unique<TrainerWorkers>(
+      options.num_workers, threads, options.use_gpu, [&]() -> TrainerWorkers::Serve {
+        set_threads(threads);
+        auto runner = std::make_shared<OperatorRunner>(
+            make(), make_group(options), options.config,
+            RunnerOptions{.use_fp16 = options.use_fp16, .seed = options.seed});
+        return [runner](const Value& command) { return serve(*runner, command); };
+      });
+}
+
+TorchTrainerBase::~TorchTrainerBase() = default;
+
+Value TorchTrainerBase::call(const std::string& command, const fs::path& directory) {
+  if (!workers_) bad_input("trainer." + command + "() after shutdown(): make a new TorchTrainer");
+  return workers_->call({{"command", command}, {"directory", directory.string()}});
+}
+
+Result TorchTrainerBase::train() {
+  return Result(call("train"));
+}
+
+Result TorchTrainerBase::validate() {
+  return Result(call("validate"));
+}
+
+// Written beside it and renamed, so that an older one stays until the new one is whole.
+void TorchTrainerBase::save(const fs::path& directory) {
+  const fs::path whole = fs::absolute(directory).lexically_normal();
+  fs::path partial = whole;
+  partial += ".tmp";
+  make_fresh_folder(partial);
+  call("save", partial);
+  flush_checkpoint(partial);
+  fs::remove_all(whole);
+  fs::rename(partial, whole);
+}
+
+void TorchTrainerBase::load(const fs::path& directory) {
+  if (!fs::exists(directory / "training.json")) {
+    bad_input("loading " + directory.string() +
+              ": there is no training.json in it, so it is no checkpoint of a TorchTrainer");
+  }
+  call("load", fs::absolute(directory));
+}
+
+void TorchTrainerBase::shutdown() {
+  if (workers_) workers_->end();
+  workers_.reset();
+}
+
+}  // namespace tune

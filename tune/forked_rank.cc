@@ -1,0 +1,78 @@
+#include "tune/forked_rank.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/spawn.h"
+#include "tune/program_call.h"
+
+namespace tune {
+
+namespace {
+
+void become_rank(const ForkedRanks& ranks, int rank, int output, int errors) {
+  for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_DFL);
+  setsid();
+  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  dup2(null, STDIN_FILENO);
+  dup2(output, STDOUT_FILENO);
+  dup2(errors, STDERR_FILENO);
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // what it prints is seen while it runs
+  auto environment = rank_environment(ranks.place, rank);
+  environment["TUNE_DEVICE_INDEX"] = std::to_string(ranks.use_gpu ? rank : 0);
+  if (!ranks.use_gpu) environment["CUDA_VISIBLE_DEVICES"] = "";
+  if (std::getenv("MKL_NUM_THREADS") == nullptr) {
+    environment["MKL_NUM_THREADS"] = std::to_string(ranks.place.threads);
+  }
+  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+  if (rank == 0) {
+    setenv(kRendezvousVariable, std::to_string(ranks.rendezvous).c_str(), 1);
+  } else {
+    close(ranks.rendezvous);
+    unsetenv(kRendezvousVariable);
+  }
+}
+
+}  // namespace
+
+pid_t fork_rank(const ForkedRanks& ranks, int rank, int output, int errors,
+                const std::function<int()>& body) {
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) {
+    throw Error(ErrorCode::kProcess,
+                fmt::format("starting rank {}: fork: {}", rank, std::strerror(errno)));
+  }
+  if (pid > 0) return pid;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(127);
+  become_rank(ranks, rank, output, errors);
+  const int code = body();
+  std::cout.flush();
+  std::fflush(nullptr);
+  _exit(code);
+}
+
+void check_fit_to_fork(const char* who) {
+  const std::string unfit = why_unfit_to_fork();
+  if (unfit.empty()) return;
+  throw Error(
+      ErrorCode::kProcess,
+      fmt::format("{}: this program cannot be forked for the ranks ({}): call it before the "
+                  "program starts threads or touches CUDA",
+                  who, unfit));
+}
+
+}  // namespace tune

@@ -1,0 +1,28 @@
+// A rank that is forked from this process as it stands: what Distributor and TorchTrainer run.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+
+#include "core/platform/rank_group.h"
+
+namespace tune {
+
+struct ForkedRanks {
+  RankPlace place = {};
+  bool use_gpu = false;  // else ranks see none
+  int rendezvous = -1;   // the listening socket at the place's master_port, for rank 0
+};
+
+// Forks local rank `rank`, in a session of its own, with the environment of its place and these as
+// stdout and stderr. `body` runs in it and gives its exit code; it must not throw. The kernel kills
+// the rank when the caller ends. Throws Error (kProcess). For RankGroupOptions::start.
+pid_t fork_rank(const ForkedRanks& ranks, int rank, int output, int errors,
+                const std::function<int()>& body);
+
+// Throws Error (kProcess) in the name of `who` when this process cannot be forked: it has threads
+// or has touched CUDA.
+void check_fit_to_fork(const char* who);
+
+}  // namespace tune

@@ -1,7 +1,11 @@
 #include "trainables/registry.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,6 +28,20 @@ int run_registered(std::uint32_t index, int socket) {
 }
 
 }  // namespace
+
+std::string short_type_name(const std::type_info& type) {
+  int status = 0;
+  char* demangled = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
+  std::string name = demangled ? demangled : type.name();
+  std::free(demangled);
+  const std::size_t arguments = std::min(name.find('<'), name.size());
+  const std::size_t scope = name.rfind("::", arguments);
+  name = name.substr(scope == std::string::npos ? 0 : scope + 2, arguments);
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name;
+}
 
 TrainableEntry function_entry(std::string name,
                               std::function<void(const Config&, Session&)> function) {

@@ -10,8 +10,10 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <typeinfo>
 #include <vector>
 
+#include "core/resources.h"
 #include "trainables/session.h"
 #include "trainables/trainable.h"
 
@@ -25,6 +27,15 @@ struct TrainableEntry {
   std::function<std::unique_ptr<Trainable>()> make;
   std::function<void(const Config&, Session&)> function;
 };
+
+// A trainable that says itself what each of its trials needs; such as TorchTrainer's as_trainable.
+struct SizedTrainable {
+  TrainableEntry entry;
+  Resources resources;
+  std::string instead;  // of resources_per_trial, for the error when it is given as well
+};
+
+std::string short_type_name(const std::type_info& type);  // "Mnist" for app::Mnist
 
 // Whether T (or a base of it) overrides both save and load.
 template <class T>

@@ -20,7 +20,7 @@
 #include "core/platform/rank_group.h"
 #include "core/wire.h"
 #include "trainables/failure.h"
-#include "tune/forked_rank.h"
+#include "core/platform/forked_rank.h"
 
 namespace tune {
 

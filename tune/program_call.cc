@@ -104,11 +104,4 @@ void execute_to_resume(const ProgramCall& program, const std::filesystem::path& 
                           directory.string(), failed, std::strerror(errno)));
 }
 
-std::string why_unfit_to_fork() {
-  const int threads = thread_count();
-  if (cuda_is_initialised()) return "CUDA is initialised";
-  if (threads > 1) return fmt::format("it runs {} threads", threads);
-  return {};
-}
-
 }  // namespace tune

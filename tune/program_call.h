@@ -41,7 +41,4 @@ std::map<std::string, std::string> zygote_environment(const ProgramCall& program
                                     const std::filesystem::path& directory, bool retry_errored,
                                     bool quiet);
 
-// Why this process cannot be forked for workers where it stands; empty when it can.
-std::string why_unfit_to_fork();
-
 }  // namespace tune

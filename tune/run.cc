@@ -1,6 +1,5 @@
 #include "tune/run.h"
 
-#include <cxxabi.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -92,20 +91,6 @@ ZygoteSource make_zygote(const TrainableEntry& entry, const ProgramCall& program
 }
 
 }  // namespace
-
-std::string short_type_name(const std::type_info& type) {
-  int status = 0;
-  char* demangled = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
-  std::string name = demangled ? demangled : type.name();
-  std::free(demangled);
-  const std::size_t arguments = std::min(name.find('<'), name.size());
-  const std::size_t scope = name.rfind("::", arguments);
-  name = name.substr(scope == std::string::npos ? 0 : scope + 2, arguments);
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
-}
 
 void restore_trainable(Trainable& trainable, const Analysis& analysis) {
   static std::deque<Context> contexts;  // a Trainable outlives this call

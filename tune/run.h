@@ -37,7 +37,6 @@ class InterruptedError : public Error {
 Analysis run_entry(TrainableEntry entry, RunOptions options);
 // Sets up and loads a trainable from a checkpoint in this process.
 void restore_trainable(Trainable& trainable, const Analysis& analysis);
-std::string short_type_name(const std::type_info& type);  // "Mnist" for app::Mnist
 
 template <class T>
   requires std::is_base_of_v<Trainable, T>
@@ -51,12 +50,7 @@ Analysis run(F function, RunOptions options) {
   return run_entry(function_entry("function", std::move(function)), std::move(options));
 }
 
-// A trainable that says itself what each of its trials needs; such as TorchTrainer's as_trainable.
-struct SizedTrainable {
-  TrainableEntry entry;
-  Resources resources;
-  std::string instead;  // of resources_per_trial, for the error when it is given as well
-};
+// Its trials need what it says itself.
 Analysis run(SizedTrainable trainable, RunOptions options);
 
 // The best trial's best checkpoint as a Trainable in this process: after setup with the best

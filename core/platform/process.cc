@@ -230,8 +230,13 @@ bool cuda_is_initialised() {
   return found;
 }
 
-// ---- Signals
-// --------------------------------------------------------------------------------------
+std::string why_unfit_to_fork() {
+  if (cuda_is_initialised()) return "CUDA is initialised";
+  const int threads = thread_count();
+  return threads > 1 ? fmt::format("it runs {} threads", threads) : std::string();
+}
+
+// ---- Signals ------------------------------------------------------------------------------------
 
 namespace {
 

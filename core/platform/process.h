@@ -62,6 +62,8 @@ void end_descendants();
 
 int thread_count();          // threads of this process
 bool cuda_is_initialised();  // it holds a device of NVIDIA's driver open
+// Why this process cannot be forked where it stands; empty when it can.
+std::string why_unfit_to_fork();
 
 // While it lives, these signals do not act but can be read. One at a time in a process.
 class SignalWatch {

@@ -138,7 +138,7 @@ TEST_CASE("settings that cannot hold are refused before a rank starts") {
       {"no_process", "num_processes 0: expected 1 to"},
       {"no_nodes", "local_mode false: there are no other nodes"},
       {"gpus", "use_gpu without GPUs"},
-      {"threads", "cannot be forked for the ranks (it runs 2 threads): call run before"},
+      {"threads", "cannot be forked for the ranks (it runs 2 threads): call it before"},
   };
   for (const Row& row : rows) {
     Sandbox box;

@@ -10,7 +10,7 @@
 #include "trainables/checkpoint_folder.h"
 #include "trainables/torch/device.h"
 #include "trainables/torch/random.h"
-#include "tune/trainer_workers.h"
+#include "core/platform/trainer_workers.h"
 
 namespace tune {
 

@@ -26,7 +26,6 @@
 #include "trainables/torch/operator_runner.h"
 #include "trainables/torch/training_operator.h"
 #include "trainables/trainable.h"
-#include "tune/run.h"
 
 namespace tune {
 

@@ -1,4 +1,4 @@
-#include "tune/forked_rank.h"
+#include "core/platform/forked_rank.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -15,8 +15,8 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/platform/process.h"
 #include "core/spawn.h"
-#include "tune/program_call.h"
 
 namespace tune {
 

@@ -1,4 +1,4 @@
-#include "tune/trainer_workers.h"
+#include "core/platform/trainer_workers.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -18,9 +18,9 @@
 
 #include "core/error.h"
 #include "core/frame.h"
+#include "core/platform/forked_rank.h"
 #include "core/platform/rank_group.h"
 #include "core/wire.h"
-#include "tune/forked_rank.h"
 
 namespace tune {
 

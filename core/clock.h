@@ -10,6 +10,14 @@ using ExperimentTime = std::chrono::nanoseconds;
 // Wall time since the Unix epoch; it fills `timestamp` and `date` and decides nothing.
 using WallTime = std::chrono::nanoseconds;
 
+using Duration = std::chrono::nanoseconds;
+inline double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+inline Duration from_seconds(double amount) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(amount));
+}
+
 class Clock {
  public:
   virtual ~Clock() = default;

@@ -12,14 +12,13 @@
 #include <variant>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/ids.h"
 #include "core/resources.h"
 #include "core/value.h"
 #include "core/wire.h"
 
 namespace tune {
-
-using Duration = std::chrono::nanoseconds;
 
 // ---- Shared pieces ----------------------------------------------------------------------------
 
@@ -84,12 +83,14 @@ struct SetupExperiment {
   CheckpointPolicy checkpoint;
   Duration max_trial_time{};  // 0: none
   Duration hang_timeout{};    // 0: none
+  Duration group_timeout{};   // how long ranks wait for each other; told them, 0: not
+  GpuVisibility gpu_visibility = GpuVisibility::kTrial;
   std::map<std::string, std::string> environment;
   std::vector<std::uint64_t> keep;  // attempt_key()s of live attempts to keep; all others end now
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.experiment_id, s.experiment_directory, s.trainable, s.stop, s.checkpoint,
-      s.max_trial_time, s.hang_timeout, s.environment, s.keep);
+      s.max_trial_time, s.hang_timeout, s.group_timeout, s.gpu_visibility, s.environment, s.keep);
   }
 };
 

@@ -53,6 +53,13 @@ struct ResourceRequest {
 // that gives a rank nothing, gpu / ranks neither whole nor below 1; the message has the values.
 ResourceRequest to_request(const Resources& resources);
 
+// Which of a trial's GPUs on a node each of its ranks sees, and in which order.
+enum class GpuVisibility : std::uint8_t {
+  kTrial,    // all, the same for every rank: as torchrun has it
+  kRotated,  // all, its own first: that is always cuda:0
+  kLast = kRotated,
+};
+
 // One GPU of a node: what CUDA_VISIBLE_DEVICES is set to for it (a number, a UUID or a MIG id).
 struct Gpu {
   std::string device;

@@ -16,10 +16,6 @@
 namespace tune {
 namespace {
 
-double seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 [[noreturn]] void unexpected_command() {
   throw AttemptFailure("the agent sent a command that does not fit a step boundary");
 }

@@ -113,7 +113,7 @@ void ConsoleReporter::status(const ExperimentStatus& status, bool final) {
 bool ConsoleReporter::is_due(ExperimentTime running_for, bool in_place) const {
   if (!shown_) return true;
   const double every = options_.every_s > 0 || in_place ? options_.every_s : kPrintEvery;
-  return std::chrono::duration<double>(running_for - *shown_).count() >= every;
+  return seconds(running_for - *shown_) >= every;
 }
 
 // Back to where the block begins. A terminal that became narrower has wrapped its lines.
@@ -124,8 +124,7 @@ std::string ConsoleReporter::back_to_block() const {
   for (const std::string& line : drawn_) {
     height += std::max<std::size_t>(1, (text_width(line) + screen->width - 1) / screen->width);
   }
-  return fmt::format("\x1b[{}A\r",
-                     std::min(height, std::max<std::size_t>(1, screen->height)));
+  return fmt::format("\x1b[{}A\r", std::min(height, std::max<std::size_t>(1, screen->height)));
 }
 
 void ConsoleReporter::redraw(std::vector<std::string> lines) {

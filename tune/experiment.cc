@@ -8,10 +8,6 @@ namespace tune {
 
 namespace {
 
-Duration seconds(double amount) {
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(amount));
-}
-
 SetupExperiment setup_message(const ExperimentSpec& spec, std::string directory) {
   const RunOptions& options = spec.options;
   SetupExperiment message;
@@ -22,8 +18,10 @@ SetupExperiment setup_message(const ExperimentSpec& spec, std::string directory)
   message.checkpoint = {static_cast<std::uint32_t>(options.checkpoint.frequency),
                         options.checkpoint.at_end,
                         static_cast<std::uint32_t>(options.checkpoint.keep)};
-  message.max_trial_time = seconds(options.max_trial_time_s);
-  message.hang_timeout = seconds(options.hang_timeout_s);
+  message.max_trial_time = from_seconds(options.max_trial_time_s);
+  message.hang_timeout = from_seconds(options.hang_timeout_s);
+  message.group_timeout = from_seconds(options.group_timeout_s);
+  message.gpu_visibility = options.gpu_visibility;
   message.environment = options.env;
   return message;
 }
@@ -80,7 +78,7 @@ DriverStarted driver_started(const ExperimentSpec& spec, std::uint64_t epoch, bo
   event.num_samples = spec.options.num_samples;
   event.max_failures = static_cast<std::uint32_t>(spec.options.max_failures);
   event.max_concurrent_trials = static_cast<std::uint32_t>(spec.options.max_concurrent_trials);
-  event.time_budget = seconds(spec.options.time_budget_s);
+  event.time_budget = from_seconds(spec.options.time_budget_s);
   return event;
 }
 

@@ -25,10 +25,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxOpenTrials = 256;  // two descriptors each
 constexpr const char* kDateFormat = "{:%Y-%m-%d_%H-%M-%S}";
 
-double seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 std::int64_t unix_second(WallTime wall) {
   return std::chrono::floor<std::chrono::seconds>(wall).count();
 }

@@ -78,6 +78,8 @@ struct RunOptions {
   bool store_unsafe = false;                 // accept a store that may lose or evict entries
   std::optional<double> cpus = {};           // logical resources instead of the node's own
   std::optional<double> gpus = {};
+  double group_timeout_s = 60;               // how long the ranks of a trial wait for each other
+  GpuVisibility gpu_visibility = GpuVisibility::kTrial;
 };
 
 }  // namespace tune

@@ -42,10 +42,6 @@ std::string cell_text(const Value& value) {
   return fitted(one_line(value.is_string() ? value.string() : value.dump()), kMaxCellWidth);
 }
 
-double seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 // What the framework knows of a result besides what was reported.
 std::optional<Value> added_field(const Trial& trial, std::string_view name) {
   const Reported& last = *trial.last;

@@ -9,10 +9,6 @@
 namespace tune {
 namespace {
 
-double seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 // Of a rank that ended without a last word.
 AgentMachine::Cause exit_cause(const ProcessEnd& end, std::uint32_t rank) {
   AgentMachine::Cause cause{.outcome = end.signalled ? Outcome::kSignal : Outcome::kExit,

@@ -44,12 +44,19 @@ StartWorker worker_start(const SetupExperiment& experiment, const Launch& launch
   start.agent_pid = node.agent_pid;
 
   Devices devices = devices_of(launch, rank, node);
+  if (experiment.gpu_visibility == GpuVisibility::kRotated) {
+    std::ranges::rotate(devices.all, devices.all.begin() + devices.own);
+    devices.own = 0;
+  }
   auto& environment = start.environment;
   environment["CUDA_VISIBLE_DEVICES"] = fmt::format("{}", fmt::join(devices.all, ","));
   environment["TUNE_DEVICE_INDEX"] = std::to_string(devices.own);
   environment["RANK"] = environment["LOCAL_RANK"] = std::to_string(rank);
   environment["WORLD_SIZE"] = environment["LOCAL_WORLD_SIZE"] = std::to_string(launch.ranks);
   environment["GROUP_RANK"] = std::to_string(0);  // one node
+  if (experiment.group_timeout > Duration::zero()) {
+    environment["TUNE_GROUP_TIMEOUT_S"] = fmt::format("{:g}", seconds(experiment.group_timeout));
+  }
   for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) {
     if (!experiment.environment.contains(name)) environment[name] = std::to_string(start.threads);
   }

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "core/clock.h"
 #include "core/wire.h"
 
 namespace tune {
@@ -105,7 +106,7 @@ RedisStore::Reply RedisStore::command(const Arguments& arguments) {
     if (Clock::now() + pause >= end) {
       throw Error(ErrorCode::kStore,
                   fmt::format("the store at {} is lost: {} (tried for {} s)", shown(address_),
-                              cause, std::chrono::duration<double>(options_.timeout).count()));
+                              cause, seconds(options_.timeout)));
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLastRetry);
@@ -351,8 +352,8 @@ return redis.call('XTRIM', KEYS[2], 'MINID', ARGV[2]))";
   const Reply reply = command({"EVAL", kScript, "2", key(name), key("journal"), value,
                                to_string(first_kept), std::to_string(through.epoch)});
   if (reply.is_error() && reply.text().find("SUPERSEDED") != std::string_view::npos) {
-    throw SupersededError(fmt::format(
-        "storing {} as of entry {}: another driver has taken over", name, to_string(through)));
+    throw SupersededError(fmt::format("storing {} as of entry {}: another driver has taken over",
+                                      name, to_string(through)));
   }
   if (reply.is_error()) {
     throw Error(ErrorCode::kStore, fmt::format("storing {}: {}", name, reply.text()));

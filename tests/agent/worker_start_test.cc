@@ -51,6 +51,38 @@ TEST_CASE("a rank sees every GPU of its trial on the node and knows which is its
   }
 }
 
+TEST_CASE("rotated, a rank's own GPU comes first among those of its trial") {
+  SetupExperiment rotated = experiment();
+  rotated.gpu_visibility = GpuVisibility::kRotated;
+  const struct {
+    std::uint32_t ranks;
+    std::vector<std::uint32_t> gpus;
+    std::uint32_t rank;
+    const char* visible;
+  } cases[] = {
+      {1, {}, 0, ""},
+      {2, {0, 1}, 0, "0,GPU-b"},
+      {2, {0, 1}, 1, "GPU-b,0"},
+      {2, {0, 1, 2, 3}, 1, "2,3,0,GPU-b"},  // two each
+      {2, {2, 2}, 1, "2"},                  // half a GPU each, the same one
+      {4, {0, 0, 1, 1}, 2, "GPU-b,0"},
+  };
+  for (const auto& one : cases) {
+    const auto start =
+        worker_start(rotated, launch_of(one.ranks, kUnit * one.ranks, one.gpus), one.rank, kNode);
+    CHECK(start.environment.at("CUDA_VISIBLE_DEVICES") == one.visible);
+    CHECK(start.environment.at("TUNE_DEVICE_INDEX") == "0");
+    CHECK(start.environment.at("LOCAL_RANK") == std::to_string(one.rank));
+  }
+}
+
+TEST_CASE("ranks are told how long to wait for each other") {
+  SetupExperiment setup = experiment();
+  setup.group_timeout = from_seconds(2.5);
+  const auto start = worker_start(setup, launch_of(2, 2 * kUnit, {}), 1, kNode);
+  CHECK(start.environment.at("TUNE_GROUP_TIMEOUT_S") == "2.5");
+}
+
 TEST_CASE("CPUs are shared out as threads, at least one, unless the user says otherwise") {
   const auto threads = [](std::uint32_t ranks, std::int64_t units) {
     return worker_start(experiment(), launch_of(ranks, units, {}), 0, kNode)

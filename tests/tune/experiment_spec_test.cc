@@ -78,6 +78,8 @@ TEST_CASE("what is wrong with options is told with its path and what to write") 
       {"budget too long", [](RunOptions& o) { o.time_budget_s = 1e12; }, "time_budget_s", "1e+09"},
       {"trial time", [](RunOptions& o) { o.max_trial_time_s = -3; }, "max_trial_time_s", "-3"},
       {"hang", [](RunOptions& o) { o.hang_timeout_s = -0.5; }, "hang_timeout_s", "-0.5"},
+      {"group", [](RunOptions& o) { o.group_timeout_s = -1; }, "group_timeout_s", "-1"},
+      {"no group time", [](RunOptions& o) { o.group_timeout_s = 0; }, "group_timeout_s", "above 0"},
       {"frequency", [](RunOptions& o) { o.checkpoint.frequency = -1; }, "checkpoint/frequency",
        "at least 0"},
       {"keep", [](RunOptions& o) { o.checkpoint.keep = 0; }, "checkpoint/keep", "at least 1"},
@@ -263,6 +265,8 @@ RunOptions everything() {
   options.store_unsafe = true;
   options.cpus = 4;
   options.gpus = 2;
+  options.group_timeout_s = 4.5;
+  options.gpu_visibility = GpuVisibility::kRotated;
   return options;
 }
 
@@ -300,6 +304,8 @@ TEST_CASE("a spec with every option comes back from its JSON as it was") {
   CHECK(options.points_to_evaluate == made.spec.options.points_to_evaluate);
   CHECK(options.if_exists == IfExists::kFresh);
   CHECK(options.cpus == 4.0);
+  CHECK(options.group_timeout_s == 4.5);
+  CHECK(options.gpu_visibility == GpuVisibility::kRotated);
   CHECK(options.config.find("infinite")->constant().number() > 1e308);
   CHECK(std::isnan(options.config.find("not_a_number")->constant().number()));
   CHECK(options.config.find("whole")->constant() == Value(1.0));

@@ -128,6 +128,18 @@ Rendezvous Rendezvous::from_environment() {
   return place;
 }
 
+std::chrono::milliseconds group_timeout() {
+  constexpr const char* kVariable = "TUNE_GROUP_TIMEOUT_S";
+  const std::string text = text_of(kVariable, "60");
+  char* end = nullptr;
+  const double amount = std::strtod(text.c_str(), &end);
+  if (*end != '\0' || !(amount > 0) || amount > 1e9) {
+    throw Error(ErrorCode::kBadInput, std::string("forming a group of ranks: ") + kVariable +
+                                          " is " + text + ", seconds above 0 are wanted");
+  }
+  return Milliseconds(std::max<std::int64_t>(1, static_cast<std::int64_t>(amount * 1000)));
+}
+
 struct ProcessGroup::State {
   Rendezvous place;
   GroupOptions options;

@@ -41,8 +41,11 @@ struct Rendezvous {
   static Rendezvous from_environment();
 };
 
+// TUNE_GROUP_TIMEOUT_S, which is a trial's group_timeout_s; 60 s where it is not set.
+std::chrono::milliseconds group_timeout();
+
 struct GroupOptions {
-  std::chrono::milliseconds timeout{60'000};
+  std::chrono::milliseconds timeout = group_timeout();
   // This rank's own; own_device() is what the environment says.
   c10::Device device = c10::kCPU;
   // Gloo for tensors on GPUs as well: slower, but ranks may share a GPU.

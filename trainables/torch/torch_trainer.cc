@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/platform/trainer_workers.h"
 #include "trainables/checkpoint_folder.h"
 #include "trainables/torch/device.h"
 #include "trainables/torch/random.h"
-#include "core/platform/trainer_workers.h"
 
 namespace tune {
 
@@ -23,6 +23,10 @@ namespace fs = std::filesystem;
 }
 
 void check(const TrainerOptions& options) {
+  if (options.group_timeout_s && !(*options.group_timeout_s > 0)) {
+    bad_input("group_timeout_s is " + std::to_string(*options.group_timeout_s) +
+              ", more than 0 is wanted");
+  }
   if (options.num_workers < 1) {
     bad_input("num_workers is " + std::to_string(options.num_workers) + ", at least 1 is wanted");
   }
@@ -33,10 +37,12 @@ void check(const TrainerOptions& options) {
 }
 
 ProcessGroup make_group(const TrainerOptions& options) {
-  const auto timeout = std::chrono::duration<double>(options.group_timeout_s);
-  return ProcessGroup(Rendezvous::from_environment(),
-                      {.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout),
-                       .device = own_device()});
+  GroupOptions group{.device = own_device()};
+  if (options.group_timeout_s) {
+    group.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::duration<double>(*options.group_timeout_s));
+  }
+  return ProcessGroup(Rendezvous::from_environment(), group);
 }
 
 Config merged(Config config, const Config& defaults) {

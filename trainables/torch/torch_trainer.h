@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <typeinfo>
 
 #include "core/value.h"
@@ -36,7 +37,8 @@ struct TrainerOptions {
   bool use_fp16 = false;
   Config config = {};           // of a trial: what its own configuration leaves out
   std::uint64_t seed = 0;       // of a trial: its own seed goes before
-  double group_timeout_s = 60;  // how long ranks wait for each other
+  // How long ranks wait for each other. Empty: a trial's is the sweep's, a trainer's 60 s.
+  std::optional<double> group_timeout_s = {};
 };
 
 using MakeOperator = std::function<std::unique_ptr<TrainingOperator>()>;

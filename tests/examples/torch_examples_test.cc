@@ -1,7 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "process/sandbox.h"
 
@@ -10,15 +13,19 @@ namespace {
 
 const std::string kExamples = TUNE_BINARY_DIR "/examples/";
 
-// The quickstart's sweep with the plugin of this build.
-std::string quickstart_sweep() {
-  std::ifstream file(TUNE_SOURCE_DIR "/config/fashion_mnist.yaml");
+// A sweep of config/ with the plugin of this build.
+std::string sweep_of(const std::string& name) {
+  std::ifstream file(TUNE_SOURCE_DIR "/config/" + name + ".yaml");
   std::ostringstream text;
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("plugin: ")) line = "plugin: " + kExamples + "libfashion_mnist.so";
+    if (line.starts_with("plugin: ")) line = "plugin: " + kExamples + "lib" + name + ".so";
     text << line << '\n';
   }
   return text.str();
+}
+
+std::string quickstart_sweep() {
+  return sweep_of("fashion_mnist");
 }
 
 std::string after(const std::string& text, const std::string& label) {
@@ -60,6 +67,52 @@ TEST_CASE("data that is not there ends the trials with the name of the package")
   const Finished run = box.tune({"run", "sweep.yaml", "--num-samples", "1", "--cpus", "1"});
   CHECK(run.code == 1);
   CHECK(contains(run.err, "dataset-fashion-mnist"));
+}
+
+std::vector<std::string> cells_of(const std::string& row) {
+  std::vector<std::string> cells;
+  std::istringstream in(row);
+  for (std::string cell; std::getline(in, cell, ',');) cells.push_back(cell);
+  return cells;
+}
+
+// What one configuration gets to after three steps with so many ranks.
+double accuracy(Sandbox& box, const std::string& ranks) {
+  const Finished run = box.tune({"run",           "sweep.yaml",
+                                 "--name",        ranks,
+                                 "--num-samples", "1",
+                                 "--cpus",        "2",
+                                 "--set",         "resources_per_trial/ranks=" + ranks,
+                                 "--set",         "config/lr=0.1",
+                                 "--set",         "config/momentum=0.9",
+                                 "--set",         "config/hidden=64",
+                                 "--set",         "config/samples_per_step=1024",
+                                 "--set",         "config/test_samples=1001",
+                                 "--set",         "scheduler/asha/grace_period=3",
+                                 "--set",         "scheduler/asha/max_t=3"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  const auto rows = lines_of(box.read("results/" + ranks + "/results.csv"));
+  REQUIRE(rows.size() == 2);
+  const auto names = cells_of(rows[0]);
+  const auto place = std::ranges::find(names, "mean_accuracy") - names.begin();
+  return std::stod(cells_of(rows[1]).at(static_cast<std::size_t>(place)));
+}
+
+TEST_CASE("a sweep of trials of two ranks trains, and two ranks learn what one does") {
+  Sandbox box;
+  box.write("sweep.yaml", sweep_of("fashion_mnist_ddp"));
+  const Finished run = box.tune({"run", "sweep.yaml", "--num-samples", "3", "--cpus", "2", "--set",
+                                 "config/samples_per_step=512", "--set", "config/test_samples=1000",
+                                 "--set", "scheduler/asha/max_t=3"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK(lines_of(run.out).back().starts_with("{\"lr\":"));
+  CHECK(lines_of(box.read("results/latest/results.csv")).size() == 4);
+  CHECK(box.is_quiet());
+  const double alone = accuracy(box, "1");
+  CHECK(alone > 0.5);
+  CHECK(accuracy(box, "2") == doctest::Approx(alone).epsilon(0.01));
 }
 
 TEST_CASE("a program that used LibTorch before tune::run searches all the same") {

@@ -1,0 +1,183 @@
+// What training on two ranks costs: a step of a small model by DistributedDataParallel over Gloo,
+// beside Python's class of that name with the same LibTorch (bench/ddp_step.py), and the time from
+// fork to the first finished all_reduce.
+#include <ATen/Parallel.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "trainables/torch/distributed_data_parallel.h"
+#include "trainables/torch/process_group.h"
+
+namespace tune::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+namespace nn = torch::nn;
+
+constexpr int kRanks = 2;
+constexpr int kBatch = 64;
+
+double milliseconds_since(Clock::time_point began) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - began).count();
+}
+
+double median(std::vector<double> values) {
+  std::ranges::nth_element(values, values.begin() + values.size() / 2);
+  return values[values.size() / 2];
+}
+
+[[noreturn]] void fail(const char* what) {
+  std::perror(what);
+  std::exit(1);
+}
+
+// As the agent does it for a trial.
+int listen_on_loopback(int& port) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (::bind(socket, reinterpret_cast<sockaddr*>(&address), size) != 0) fail("bind");
+  if (::listen(socket, kRanks) != 0) fail("listen");
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  port = ntohs(address.sin_port);
+  return socket;
+}
+
+// Runs it in two forked ranks; what rank 0 returns.
+double in_ranks(const std::function<double(const Rendezvous&)>& function) {
+  Rendezvous place;
+  place.size = kRanks;
+  const int socket = listen_on_loopback(place.port);
+  int pipe[2];
+  if (::pipe(pipe) != 0) fail("pipe");
+  std::vector<pid_t> ranks;
+  for (place.rank = 0; place.rank < kRanks; ++place.rank) {
+    const pid_t pid = ::fork();
+    if (pid != 0) {
+      ranks.push_back(pid);
+      continue;
+    }
+    if (place.rank == 0) place.listening_socket = socket;
+    if (place.rank != 0) ::close(socket);
+    at::set_num_threads(1);
+    const double value = function(place);
+    if (place.rank == 0 && ::write(pipe[1], &value, sizeof value) != sizeof value) ::_exit(1);
+    ::_exit(0);
+  }
+  ::close(socket);
+  ::close(pipe[1]);
+  double value = -1;
+  const bool whole = ::read(pipe[0], &value, sizeof value) == sizeof value;
+  ::close(pipe[0]);
+  for (const pid_t pid : ranks) ::waitpid(pid, nullptr, 0);
+  if (!whole) {
+    std::fprintf(stderr, "a rank failed\n");
+    std::exit(1);
+  }
+  return value;
+}
+
+double first_all_reduce() {
+  const auto began = Clock::now();
+  return in_ranks([&](const Rendezvous& place) {
+    ProcessGroup group(place);
+    group.all_reduce(torch::ones({1}));
+    const double ms = milliseconds_since(began);
+    group.barrier();
+    return ms;
+  });
+}
+
+// Milliseconds a step, by the median. The same as bench/ddp_step.py does.
+double train(const Rendezvous& place, int steps) {
+  ProcessGroup group(place);
+  torch::manual_seed(1);
+  nn::Sequential net(nn::Linear(64, 256), nn::ReLU(), nn::Linear(256, 256), nn::ReLU(),
+                     nn::Linear(256, 10));
+  DistributedDataParallel model(net, group);
+  torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
+  const torch::Tensor x = torch::randn({kBatch, 64});
+  const torch::Tensor y = torch::randint(10, {kBatch}, torch::kLong);
+  std::vector<double> times;
+  for (int step = 0; step < steps + steps / 10 + 2; ++step) {
+    const auto began = Clock::now();
+    model.zero_grad();
+    model.backward(torch::cross_entropy_loss(model.forward(x), y));
+    optimizer.step();
+    times.push_back(milliseconds_since(began));
+  }
+  group.barrier();
+  times.erase(times.begin(), times.begin() + steps / 10 + 2);
+  return median(times);
+}
+
+// As bench/ddp_step.py prints it: "step 3.9 ms", after what Gloo has to say.
+double python_step(const std::string& python, int steps) {
+  const std::string command =
+      python + " " + TUNE_SOURCE_DIR + "/bench/ddp_step.py " + std::to_string(steps);
+  FILE* pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) fail("popen");
+  double ms = -1;
+  char line[256];
+  while (std::fgets(line, sizeof line, pipe) != nullptr) std::sscanf(line, "step %lf ms", &ms);
+  if (::pclose(pipe) == 0 && ms > 0) return ms;
+  std::fprintf(stderr, "cannot run %s\n", command.c_str());
+  std::exit(1);
+}
+
+void measure(bool tiny, int runs) {
+  const int steps = tiny ? 5 : 1000;
+  const char* python = tiny ? nullptr : std::getenv("TUNE_BENCH_PYTHON");
+  std::vector<double> starts, ours, theirs;
+  for (int run = 0; run < (tiny ? 1 : runs); ++run) {
+    for (int i = 0; i < (tiny ? 1 : 20); ++i) starts.push_back(first_all_reduce());
+    ours.push_back(in_ranks([&](const Rendezvous& place) { return train(place, steps); }));
+    if (python != nullptr) theirs.push_back(python_step(python, steps));
+  }
+  std::printf("== two ranks\nfork to first all_reduce   %8.2f ms (greatest %.2f)\n", median(starts),
+              *std::ranges::max_element(starts));
+  std::printf("step, 64-256-256-10, 64    %8.3f ms", median(ours));
+  if (python == nullptr) {
+    std::printf("   (TUNE_BENCH_PYTHON names no Python with torch to compare with)\n");
+  } else {
+    std::printf("   Python's DDP %.3f ms   %.2f of it\n", median(theirs),
+                median(ours) / median(theirs));
+  }
+}
+
+}  // namespace
+}  // namespace tune::bench
+
+int main(int argc, char** argv) {
+  bool tiny = false;
+  int runs = 5;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--tiny") {
+      tiny = true;
+    } else if (argument == "--runs" && i + 1 < argc) {
+      runs = std::max(1, std::atoi(argv[++i]));
+    } else {
+      std::printf(
+          "Times two ranks on CPUs. TUNE_BENCH_PYTHON may name a Python with the same "
+          "torch.\n\nbench_ddp_step [--tiny] [--runs N]\n");
+      return argument == "--help" ? 0 : 2;
+    }
+  }
+  tune::bench::measure(tiny, runs);
+  return 0;
+}

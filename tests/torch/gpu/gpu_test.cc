@@ -1,0 +1,151 @@
+// What needs a GPU to be seen. Without one every test says "skipped: no GPU".
+#include <torch/torch.h>
+
+#include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "core/platform/node.h"
+#include "torch/ranks/ranks.h"
+#include "trainables/torch/cuda_part.h"
+#include "trainables/torch/device.h"
+#include "trainables/torch/distributed_data_parallel.h"
+#include "trainables/torch/sync_batch_norm.h"
+
+namespace tune {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::doubles;
+using testing::greatest_difference;
+using testing::values_of;
+using torch::Tensor;
+
+const std::vector<Gpu>& machine_gpus() {
+  static const std::vector<Gpu> gpus = discover_node({}).gpus;
+  return gpus;
+}
+
+// The first `count` GPUs are those of the trial; false when there are fewer.
+bool take_gpus(int count) {
+  const std::vector<Gpu>& gpus = machine_gpus();
+  if (static_cast<int>(gpus.size()) < count) {
+    MESSAGE("skipped: no GPU (", gpus.size(), " of ", count, ")");
+    return false;
+  }
+  std::string names;
+  for (int i = 0; i < count; ++i) {
+    names += (i == 0 ? "" : ",") + gpus[static_cast<std::size_t>(i)].device;
+  }
+  ::setenv("CUDA_VISIBLE_DEVICES", names.c_str(), 1);
+  return true;
+}
+
+// A group on GPUs: each rank's own by NCCL, or all on the first by Gloo.
+std::vector<testing::RankEnd> run_on_gpus(int size, bool shared,
+                                          const testing::GroupFunction& function) {
+  return testing::run_ranks(size, [&](const Rendezvous& place) {
+    const int index = shared ? 0 : place.rank;
+    ::setenv("TUNE_DEVICE_INDEX", std::to_string(index).c_str(), 1);
+    ProcessGroup group(place, {.timeout = 30s, .device = own_device(), .gloo_for_gpu = shared});
+    std::vector<double> values = function(group);
+    group.barrier();
+    return values;
+  });
+}
+
+TEST_CASE("NCCL of the right version reduces on one GPU") {
+  if (!take_gpus(1)) return;
+  const auto ends = testing::run_ranks(1, [](const Rendezvous&) {
+    const c10::Device device = own_device();
+    const auto nccl = cuda_part().make_nccl(c10::make_intrusive<c10d::HashStore>(), 0, 1, 30s);
+    std::vector<Tensor> tensors{torch::full({4}, 3.0, device)};
+    nccl->allreduce(tensors)->wait();
+    nccl->shutdown();
+    return doubles(tensors[0]);
+  });
+  CHECK(values_of(ends) == std::vector<double>{3, 3, 3, 3});
+}
+
+std::vector<double> collectives(ProcessGroup& group) {
+  Tensor sum = torch::full({3}, 1.0 + group.rank(), group.device());
+  group.all_reduce(sum);
+  Tensor own = torch::full({1}, 1.0 * group.rank(), group.device());
+  group.broadcast(own, 1);
+  std::vector<double> values = doubles(sum);
+  values.push_back(own.item<double>());
+  return values;
+}
+
+TEST_CASE("two ranks share one GPU by Gloo") {
+  if (!take_gpus(1)) return;
+  const auto ends = run_on_gpus(2, true, collectives);
+  CHECK(values_of(ends) == std::vector<double>{3, 3, 3, 1});
+  CHECK(testing::are_equal(ends));
+}
+
+TEST_CASE("two ranks with a GPU each speak NCCL") {
+  if (!take_gpus(2)) return;
+  const auto ends = run_on_gpus(2, false, collectives);
+  CHECK(values_of(ends) == std::vector<double>{3, 3, 3, 1});
+  CHECK(testing::are_equal(ends));
+}
+
+// Parameters after 20 steps with batch normalisation over all ranks.
+std::vector<double> train(ProcessGroup& group, const NormLayer& norm) {
+  torch::manual_seed(1 + group.rank());
+  torch::nn::Sequential net(torch::nn::Linear(6, 8), norm(8), torch::nn::ReLU(),
+                            torch::nn::Linear(8, 3));
+  net->to(group.device());
+  DistributedDataParallel model(net, group);
+  torch::optim::SGD optimizer(net->parameters(), 0.1);
+  for (unsigned step = 0; step < 20; ++step) {
+    const auto generator = torch::make_generator<at::CPUGeneratorImpl>(step);
+    const auto part = [&](const Tensor& all) {
+      return all.slice(0, group.rank(), {}, group.size()).to(group.device());
+    };
+    const Tensor x = part(torch::randn({12, 6}, generator));
+    const Tensor y = part(torch::randint(3, {12}, generator, torch::kLong));
+    model.zero_grad();
+    model.backward(torch::cross_entropy_loss(model.forward(x), y));
+    optimizer.step();
+  }
+  std::vector<double> all;
+  for (const Tensor& tensor : net->parameters()) {
+    for (const double value : doubles(tensor)) all.push_back(value);
+  }
+  for (const Tensor& tensor : net->buffers()) {
+    for (const double value : doubles(tensor)) all.push_back(value);
+  }
+  return all;
+}
+
+TEST_CASE("ranks on GPUs train with SyncBatchNorm as one process on the CPU") {
+  if (!take_gpus(1)) return;
+  const auto alone =
+      testing::run_group(1, [](ProcessGroup& group) { return train(group, batch_norm_1d()); });
+  const auto ends = run_on_gpus(
+      2, true, [](ProcessGroup& group) { return train(group, sync_batch_norm(group)); });
+  CHECK(greatest_difference(values_of(ends), values_of(alone)) <= 1e-4);
+  CHECK(testing::are_equal(ends));
+}
+
+TEST_CASE("what a trial took of a GPU's memory is there for the next") {
+  if (!take_gpus(1)) return;
+  const std::int64_t bytes = machine_gpus()[0].memory_bytes;
+  for (int trial = 0; trial < 3; ++trial) {
+    const auto ends = testing::run_ranks(1, [&](const Rendezvous&) {
+      const Tensor most =
+          torch::zeros({bytes / 5 * 3}, torch::dtype(torch::kByte).device(own_device()));
+      return std::vector<double>{most.sum().item<double>()};
+    });
+    CHECK(values_of(ends) == std::vector<double>{0});
+  }
+}
+
+}  // namespace
+}  // namespace tune

@@ -18,7 +18,7 @@ constexpr std::pair<std::string_view, double> kSuffixes[] = {
     {"TB", 1e12},    {"K", 0x1p10}, {"M", 0x1p20},   {"G", 0x1p30},   {"T", 0x1p40}};
 
 [[noreturn]] void refuse(const std::string& why) {
-  throw Error(ErrorCode::kBadInput, "resources_per_trial: " + why);
+  throw Error(ErrorCode::kBadInput, why);
 }
 
 void check_amount(const char* name, double amount) {

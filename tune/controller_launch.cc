@@ -20,7 +20,7 @@ void Controller::fill() {
     if (!placement) {
       if (!running_.empty() || agents_.empty() || !all_agents_are_ready()) break;
       const std::string never = placer_.why_never(request_);
-      if (!never.empty()) fail_experiment("placing a trial: it " + never);
+      if (!never.empty()) fail_experiment("placing a trial: " + never);
       break;
     }
     const std::optional<TrialNumber> next = choose_next();

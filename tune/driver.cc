@@ -53,7 +53,7 @@ NodeResources checked_node(const ExperimentSpec& spec) {
   placer.add_node(kLocalAgent, node);
   if (const std::string never = placer.why_never(spec.request); !never.empty()) {
     throw Error(ErrorCode::kBadInput,
-                fmt::format("resources_per_trial: a trial {}: ask for less, or say what the node "
+                fmt::format("resources_per_trial: {}: ask for less, or say what the node "
                             "has with --cpus and --gpus",
                             never));
   }

@@ -155,7 +155,7 @@ void Placer::release(const Placement& placement, const ResourceRequest& request)
 }
 
 std::string Placer::why_never(const ResourceRequest& request) const {
-  if (nodes_.empty()) return "needs a node, and there is none";
+  if (nodes_.empty()) return "a trial needs a node, and there is none";
   std::int64_t cpu_units = 0;
   std::int64_t gpus = 0;
   std::int64_t memory_bytes = 0;
@@ -165,23 +165,27 @@ std::string Placer::why_never(const ResourceRequest& request) const {
     gpus = std::max(gpus, static_cast<std::int64_t>(node.total.gpus.size()));
     memory_bytes = std::max(memory_bytes, node.total.memory_bytes);
   }
+  const std::string who =
+      request.ranks > 1 ? fmt::format("{} ranks need", request.ranks) : "a trial needs";
   const char* has = nodes_.size() > 1 ? "the largest node has" : "the node has";
   if (request.gpu_units > gpus * kUnit) {
-    return fmt::format("needs {}, {} {}", amount(request.gpu_units, "GPU"), has, gpus);
+    return fmt::format("{} {}, {} {}", who, amount(request.gpu_units, "GPU"), has, gpus);
   }
   if (request.cpu_units > cpu_units) {
-    return fmt::format("needs {}, {} {}", amount(request.cpu_units, "CPU"), has, number(cpu_units));
+    return fmt::format("{} {}, {} {}", who, amount(request.cpu_units, "CPU"), has,
+                       number(cpu_units));
   }
   if (request.memory_bytes > memory_bytes) {
-    return fmt::format("needs {} bytes of memory, {} {}", request.memory_bytes, has, memory_bytes);
+    return fmt::format("{} {} bytes of memory, {} {}", who, request.memory_bytes, has,
+                       memory_bytes);
   }
   const RankShare share = share_of(request);
   const std::int64_t ranks_per_gpu = share.gpus > 0 ? kUnit / share.units : request.ranks;
   if (request.ranks > gpus * ranks_per_gpu && share.units < kUnit && share.gpus > 0) {
-    return fmt::format("needs {} for each of {} ranks, of which a GPU holds {}, {} {}",
-                       amount(share.units, "GPU"), request.ranks, ranks_per_gpu, has, gpus);
+    return fmt::format("{} {} each, of which a GPU holds {}, {} {}", who,
+                       amount(share.units, "GPU"), ranks_per_gpu, has, gpus);
   }
-  return fmt::format("needs {}, {} and {} bytes of memory on one node, and none has all of them",
+  return fmt::format("{} {}, {} and {} bytes of memory on one node, and none has all of them", who,
                      amount(request.cpu_units, "CPU"), amount(request.gpu_units, "GPU"),
                      request.memory_bytes);
 }

@@ -28,11 +28,12 @@ class Placer {
   // Reserves; nothing when there is no room now.
   std::optional<Placement> place(const ResourceRequest& request);
   void release(const Placement& placement, const ResourceRequest& request);
-  // Promises again what place() gave before; false, and nothing promised, when it has no room there.
+  // Promises again what place() gave before; false, and nothing promised, when it has no room
+  // there.
   [[nodiscard]] bool reserve(const Placement& placement, const ResourceRequest& request);
 
-  // Why no node could hold the request even when it is empty: "needs 4 GPUs, the largest node has
-  // 0". Empty when one could.
+  // Why no node could hold the request even when it is empty: "4 ranks need 4 GPUs, the largest
+  // node has 2". Empty when one could.
   std::string why_never(const ResourceRequest& request) const;
 
   std::int64_t cpu_units_used() const;

@@ -29,6 +29,14 @@ TEST_CASE("bad input is refused before anything is written") {
       {yaml({.rest = "stop: {training_iteration: 3}\nresources_per_trial: {cpu: 64}\n"}),
        {"--cpus", "2"},
        {"needs 64 CPUs", "the node has 2"}},
+      {yaml({.rest = "stop: {training_iteration: 3}\n"
+                     "resources_per_trial: {cpu: 4, gpu: 4, ranks: 4}\n"}),
+       {"--cpus", "8", "--gpus", "2"},
+       {"4 ranks need 4 GPUs, the node has 2", "--gpus"}},
+      {yaml({.rest = "stop: {training_iteration: 3}\n"
+                     "resources_per_trial: {gpu: 6, ranks: 4}\n"}),
+       {"--gpus", "8"},
+       {"resources_per_trial: gpu 6 over 4 ranks is 1.5 a rank: it must be whole, or below 1"}},
       {yaml({.rest = ""}), {}, {"stop"}},
       {yaml({.plugin = "nowhere/libx.so"}), {}, {"nowhere/libx.so"}},
       {yaml({.rest = "stop: {training_iteration: 3}\nstore: 'redis://localhost:x/0'\n"}),

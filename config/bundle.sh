@@ -119,6 +119,10 @@ unpack_bundle() {
   fi
   [[ -d $partial/usr/lib/$triplet ]] ||
     fail "the bundle is for $(cat "$bundle/architecture"), this machine is $triplet"
+  # Only Debian's compilers look there.
+  if [[ -d $partial/usr/include/$triplet ]]; then
+    cp -a "$partial/usr/include/$triplet/." "$partial/usr/include/"
+  fi
   libraries=$prefix/usr/lib/$triplet
   # What only static linking needs is not there. hiredis names /usr/lib, where its library is not.
   for file in "$partial"/usr/lib/"$triplet"/pkgconfig/*.pc "$partial"/usr/share/pkgconfig/*.pc; do

@@ -32,6 +32,9 @@ build_with_bundle() {
       /usr/lib/*-linux-gnu/{cmake,pkgconfig} /usr/{lib,share}/cmake /usr/share/datasets; do
       [[ ! -d $hidden ]] || mount -t tmpfs none "$hidden"
     done
+    for hidden in /usr/include/{jpeglib,png}.h /usr/include/*-linux-gnu/jconfig.h; do
+      [[ ! -f $hidden ]] || mount --bind /dev/null "$hidden"
+    done
     echo "the system's own packages are hidden"
   fi
   if (exec 3<>/dev/tcp/1.1.1.1/53) 2>/dev/null; then fail "there is a network"; fi
@@ -61,7 +64,7 @@ build_with_bundle() {
 run_probe() {
   local work=$1 probe=$2 libraries library said
   libraries=$(ldd "$probe" "$work/prefix/usr/lib/"*-linux-gnu/libzmq.so.5)
-  for library in libfmt libyaml-cpp libhiredis libzmq; do
+  for library in libfmt libyaml-cpp libhiredis libzmq libjpeg libpng; do
     [[ $libraries == *"$library"*"=> $work/prefix/"* ]] || fail "$probe: $library: $libraries"
   done
   # In the surroundings of a shell that knows nothing of the prefix.

@@ -3,15 +3,22 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <hiredis/hiredis.h>
+#include <png.h>
 #include <yaml-cpp/yaml.h>
 #include <zlib.h>
+#include <cstdio>
 #include <zmq.hpp>
+
+#include <jpeglib.h>  // wants FILE
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 int main(int, char** argv) {
   const CLI::App app(zlibVersion());
+  jpeg_error_mgr errors;
+  jpeg_std_error(&errors);
+  png_access_version_number();
   zmq::context_t context;
   const zmq::socket_t socket(context, zmq::socket_type::dealer);
   const nlohmann::json number = YAML::Load("{answer: 42}")["answer"].as<int>();

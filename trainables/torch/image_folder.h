@@ -1,0 +1,54 @@
+// Images that lie in a folder for each class, as torchvision's ImageFolder takes them:
+//
+//   root/cat/1.jpg, root/cat/more/2.PNG, root/dog/3.jpeg, ...
+//
+// Classes are the folders directly below root, numbered in the order of their names' bytes. Their
+// samples are the files below them, at any depth, whose names end in .jpg, .jpeg or .png in any
+// case, in the order of their folders' paths, then of their names; others are left alone.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "trainables/torch/dataset.h"
+#include "trainables/torch/image_transforms.h"
+
+namespace tune {
+
+class ImageFolder : public Dataset {
+ public:
+  struct Sample {
+    std::filesystem::path file;
+    std::int64_t label;  // the number of its class
+  };
+
+  // Lists the files, reads none. A random transform draws from (seed, epoch, index). Throws Error:
+  // kIo when a folder cannot be read; kBadInput when root holds no folder, or one without images.
+  explicit ImageFolder(const std::filesystem::path& root,
+                       ImageTransform transform = transforms::to_tensor(), std::uint64_t seed = 0);
+
+  std::int64_t size() const override { return static_cast<std::int64_t>(samples_.size()); }
+
+  // {image, label}: what the transform makes of (3, H, W) uint8 RGB, by default floats in [0, 1];
+  // and () int64. Throws what read_image and the transform throw, with the file's name.
+  Batch get(std::int64_t index) const override;
+
+  void set_epoch(std::int64_t epoch) override { epoch_ = epoch; }
+
+  const std::vector<std::string>& classes() const { return classes_; }
+  const std::vector<Sample>& samples() const { return samples_; }
+
+ private:
+  ImageTransform transform_;
+  std::uint64_t seed_;
+  std::int64_t epoch_ = 0;
+  std::vector<std::string> classes_;
+  std::vector<Sample> samples_;
+};
+
+// The same file as (3, H, W) uint8. Errors are those of read_image (image_file.h).
+at::Tensor read_image_tensor(const std::filesystem::path& file);
+
+}  // namespace tune

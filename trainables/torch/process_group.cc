@@ -20,7 +20,7 @@
 namespace tune {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
 constexpr Milliseconds kPatienceForOthers{1000};  // that fail at the same time as this rank
@@ -62,7 +62,7 @@ std::string named(const char* operation, const std::string& what, const at::Tens
          describe(tensor);
 }
 
-std::string seconds_text(Clock::duration duration) {
+std::string seconds_text(SteadyClock::duration duration) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(duration).count());
   return text;
@@ -158,7 +158,7 @@ struct ProcessGroup::State {
   }
 
   void form() {
-    const auto began = Clock::now();
+    const auto began = SteadyClock::now();
     try {
       // Seen by the others when this rank gets stuck in what follows.
       store->set("here/" + std::to_string(place.rank), std::vector<std::uint8_t>{1});
@@ -167,8 +167,8 @@ struct ProcessGroup::State {
       group->barrier({{}, options.timeout, at::Device(at::kCPU), true})->wait();
     } catch (const std::exception& error) {
       throw Error(ErrorCode::kProcess, who() + ": forming the group failed after " +
-                                           seconds_text(Clock::now() - began) + ": " + absent() +
-                                           first_line(error));
+                                           seconds_text(SteadyClock::now() - began) + ": " +
+                                           absent() + first_line(error));
     }
   }
 
@@ -192,10 +192,10 @@ struct ProcessGroup::State {
     try {
       const auto key = [](int rank) { return "stuck/" + std::to_string(rank); };
       store->set(key(place.rank), std::vector<std::uint8_t>(waited_for.begin(), waited_for.end()));
-      const auto until = Clock::now() + std::min(kPatienceForOthers, options.timeout);
+      const auto until = SteadyClock::now() + std::min(kPatienceForOthers, options.timeout);
       for (int rank = 0; rank < place.size; ++rank) {
         if (rank == place.rank) continue;
-        while (!store->check({key(rank)}) && Clock::now() < until) {
+        while (!store->check({key(rank)}) && SteadyClock::now() < until) {
           std::this_thread::sleep_for(Milliseconds(5));
         }
         text += "; rank " + std::to_string(rank) + " ";
@@ -213,9 +213,9 @@ struct ProcessGroup::State {
   }
 
   std::string explain(const std::string& what, const std::exception& error,
-                      Clock::time_point began) const {
+                      SteadyClock::time_point began) const {
     const std::string cause = first_line(error);
-    const auto waited = Clock::now() - began;
+    const auto waited = SteadyClock::now() - began;
     const std::string here = what + ", call " + std::to_string(calls) + " of the group";
     std::string text = who() + ": " + here + ", failed after " + seconds_text(waited);
     if (waited < options.timeout * 9 / 10) return text + " (did a rank end?): " + cause;
@@ -232,7 +232,7 @@ struct ProcessGroup::State {
   template <class Start>
   void run(const std::string& what, Start&& start) {
     ++calls;
-    const auto began = Clock::now();
+    const auto began = SteadyClock::now();
     try {
       start()->wait();
     } catch (const std::exception& error) {
@@ -274,7 +274,7 @@ const c10::intrusive_ptr<c10d::ProcessGroup>& ProcessGroup::c10d() const {
   return state_->group;
 }
 std::string ProcessGroup::explain(const std::string& what, const std::exception& error,
-                                  Clock::time_point began) const {
+                                  SteadyClock::time_point began) const {
   return state_->explain(what, error, began);
 }
 

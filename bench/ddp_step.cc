@@ -23,14 +23,14 @@
 namespace tune::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 namespace nn = torch::nn;
 
 constexpr int kRanks = 2;
 constexpr int kBatch = 64;
 
-double milliseconds_since(Clock::time_point began) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - began).count();
+double milliseconds_since(SteadyClock::time_point began) {
+  return std::chrono::duration<double, std::milli>(SteadyClock::now() - began).count();
 }
 
 double median(std::vector<double> values) {
@@ -92,7 +92,7 @@ double in_ranks(const std::function<double(const Rendezvous&)>& function) {
 }
 
 double first_all_reduce() {
-  const auto began = Clock::now();
+  const auto began = SteadyClock::now();
   return in_ranks([&](const Rendezvous& place) {
     ProcessGroup group(place);
     group.all_reduce(torch::ones({1}));
@@ -114,7 +114,7 @@ double train(const Rendezvous& place, int steps) {
   const torch::Tensor y = torch::randint(10, {kBatch}, torch::kLong);
   std::vector<double> times;
   for (int step = 0; step < steps + steps / 10 + 2; ++step) {
-    const auto began = Clock::now();
+    const auto began = SteadyClock::now();
     model.zero_grad();
     model.backward(torch::cross_entropy_loss(model.forward(x), y));
     optimizer.step();

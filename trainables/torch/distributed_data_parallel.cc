@@ -21,7 +21,7 @@
 namespace tune {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 using Future = c10::ivalue::Future;
 using Names = std::unordered_map<std::size_t, std::string>;
 using Buckets = std::vector<std::vector<std::size_t>>;
@@ -261,7 +261,7 @@ struct GradientReducer::State {
 
   template <class Work>
   void guarded(const std::string& what, Work&& work) {
-    const auto began = Clock::now();
+    const auto began = SteadyClock::now();
     try {
       work();
     } catch (const std::exception& error) {

@@ -108,6 +108,7 @@ class Controller {
   Decision judge(Trial& trial, const Reported& report);
   void apply(Trial& trial, const Decision& decision, bool waiting);
   void give_recorded_verdict(Trial& trial);
+  void expect_metric(const Reported& report);
   void retain_checkpoints(Trial& trial);
   void finish(Trial& trial, TrialEnd end);
   void fail(Trial& trial, const AttemptEnded& ended);
@@ -154,8 +155,9 @@ class Controller {
   Duration time_budget_{};
   bool can_save_ = false;
   bool save_notice_given_ = false;
-  bool exhausted_ = false;          // the searcher has no more
-  std::set<std::string> warnings_;  // that were shown
+  bool exhausted_ = false;            // the searcher has no more
+  bool metric_was_reported_ = false;  // by any trial
+  std::set<std::string> warnings_;    // that were shown
   std::map<AgentNumber, Agent> agents_;
   Placer placer_;
   std::deque<Trial> trials_;

@@ -9,7 +9,7 @@ namespace tune {
 
 namespace {
 
-constexpr std::uint32_t kStateVersion = 1;
+constexpr std::uint32_t kStateVersion = 2;
 
 }  // namespace
 
@@ -25,6 +25,7 @@ std::string Controller::save() const {
   encode(out, can_save_);
   encode(out, save_notice_given_);
   encode(out, exhausted_);
+  encode(out, metric_was_reported_);
   encode(out, std::vector<std::string>(warnings_.begin(), warnings_.end()));
   out.map(agents_.size());
   for (const auto& [number, agent] : agents_) encode(out, number), encode(out, agent);
@@ -51,6 +52,7 @@ void Controller::restore(std::string_view state) {
   decode(in, can_save_);
   decode(in, save_notice_given_);
   decode(in, exhausted_);
+  decode(in, metric_was_reported_);
   std::vector<std::string> warnings;
   decode(in, warnings);
   warnings_ = {warnings.begin(), warnings.end()};

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "tune/controller.h"
+#include "tune/key_watch.h"
 
 namespace tune {
 
@@ -43,13 +44,15 @@ void Controller::set_status(Trial& trial, TrialStatus status) {
   tell(TrialChanged{trial});
 }
 
-// ---- Reports --------------------------------------------------------------------------------------
+// ---- Reports
+// --------------------------------------------------------------------------------------
 
 void Controller::on_agent(AgentNumber agent, const Reported& report) {
   Trial* trial = current(agent, report.trial, report.attempt);
   if (trial == nullptr || (trial->last && report.iteration <= trial->last->iteration)) return;
   trial->last = report;
   trial->metric = ResultView(report).number(objective_.metric);
+  metric_was_reported_ = metric_was_reported_ || trial->metric.has_value();
 
   if (report.iteration <= trial->judged) {  // a step done again after a restore
     const bool stopped = report.iteration == trial->judged && trial->verdict == StopKind::kStop;
@@ -64,6 +67,18 @@ void Controller::on_agent(AgentNumber agent, const Reported& report) {
   const bool stops = decision.kind == Decision::Kind::kStop;
   tell(ResultRecorded{*trial, report, report.final || stops});
   if (!report.final) apply(*trial, decision, report.waiting);
+  expect_metric(report);
+}
+
+// A scheduler never judges, nor ends, what reports no metric.
+void Controller::expect_metric(const Reported& report) {
+  if (metric_was_reported_ || objective_.metric.empty()) return;
+  const std::optional<double> max_t = scheduler_->max_t();
+  if (!max_t || static_cast<double>(report.iteration) < *max_t) return;
+  fail_experiment(fmt::format(
+      "judging trials by the metric: {}, though a trial is past the scheduler's max_t {:g}; begin "
+      "anew with another metric or a trainable that reports it as a number",
+      missing_keys({objective_.metric}, report), *max_t));
 }
 
 void Controller::apply(Trial& trial, const Decision& decision, bool waiting) {
@@ -88,7 +103,8 @@ void Controller::give_recorded_verdict(Trial& trial) {
   }
 }
 
-// ---- Checkpoints ----------------------------------------------------------------------------------
+// ---- Checkpoints
+// ----------------------------------------------------------------------------------
 
 void Controller::on_agent(AgentNumber agent, const CheckpointSaved& saved) {
   Trial* trial = current(agent, saved.trial, saved.attempt);
@@ -130,15 +146,16 @@ void Controller::retain_checkpoints(Trial& trial) {
   }
 }
 
-// ---- Ends -----------------------------------------------------------------------------------------
+// ---- Ends
+// -----------------------------------------------------------------------------------------
 
 void Controller::on_agent(AgentNumber agent, const AttemptEnded& ended) {
   Trial* trial = current(agent, ended.trial, ended.attempt);
   if (trial == nullptr) return;
   release(*trial);
   const bool leaving = phase_ == Phase::kInterrupting || phase_ == Phase::kEnding;
-  const bool cannot_pause = ended.outcome == Outcome::kLost && !leaving &&
-                            trial->verdict == StopKind::kPause;
+  const bool cannot_pause =
+      ended.outcome == Outcome::kLost && !leaving && trial->verdict == StopKind::kPause;
   if (ended.outcome == Outcome::kCompleted) {
     finish(*trial, TrialEnd::kCompleted);
   } else if (ended.outcome == Outcome::kStopped || trial->verdict == StopKind::kStop ||
@@ -201,8 +218,8 @@ void Controller::finish(Trial& trial, TrialEnd end) {
 
 void Controller::fail(Trial& trial, const AttemptEnded& ended) {
   ++trial.failures;
-  trial.failure = Failure{ended.attempt, ended.outcome, ended.rank,
-                          ended.code,    ended.cause,   ended.stderr_tail};
+  trial.failure =
+      Failure{ended.attempt, ended.outcome, ended.rank, ended.code, ended.cause, ended.stderr_tail};
   const bool retried = trial.failures <= max_failures_;
   if (retried) {
     wait_again(trial);

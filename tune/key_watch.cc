@@ -12,9 +12,9 @@ namespace tune {
 namespace {
 
 constexpr std::uint64_t kPatience = 20;  // results
-const std::set<std::string> kAlwaysThere = {"training_iteration", "time_total_s", "time_this_iter_s",
-                                            "time_since_restore", "iterations_since_restore",
-                                            "timesteps_total"};
+const std::set<std::string> kAlwaysThere = {"training_iteration",       "time_total_s",
+                                            "time_this_iter_s",         "time_since_restore",
+                                            "iterations_since_restore", "timesteps_total"};
 
 }  // namespace
 
@@ -34,15 +34,15 @@ std::string KeyWatch::record(const Record& record) {
   done_ = missing_.empty();
   if (done_ || (++results_ < kPatience && !result->done)) return {};
   done_ = true;
-  return complain(result->report);
+  return missing_keys(missing_, result->report);
 }
 
-std::string KeyWatch::complain(const Reported& report) {
+std::string missing_keys(const std::vector<std::string>& paths, const Reported& report) {
   std::vector<std::string> present;
   const Value value = unpack(report.result);
   for (const auto& [path, leaf] : value.leaves()) present.push_back(path);
   std::string text;
-  for (const std::string& path : missing_) {
+  for (const std::string& path : paths) {
     const std::string near = nearest(path, present);
     text += fmt::format("{}'{}' is in no result so far{}", text.empty() ? "" : "; ", path,
                         near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near));

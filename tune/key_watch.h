@@ -9,17 +9,19 @@
 
 namespace tune {
 
+// "'acc' is in no result so far (did you mean 'accuracy'?); results have: accuracy, loss", the keys
+// there are being those of this report.
+std::string missing_keys(const std::vector<std::string>& paths, const Reported& report);
+
 class KeyWatch {
  public:
   // Key paths that results are expected to have.
   explicit KeyWatch(std::vector<std::string> expected);
-  // A warning to show once, or empty: some expected key is in none of a trial's results by its end, or
-  // in none of the first kPatience results.
+  // A warning to show once, or empty: some expected key is in none of a trial's results by its end,
+  // or in none of the first kPatience results.
   std::string record(const Record& record);
 
  private:
-  std::string complain(const Reported& report);
-
   std::vector<std::string> missing_;
   std::uint64_t results_ = 0;
   bool done_ = false;

@@ -59,6 +59,19 @@ TEST_CASE("bad input is refused before anything is written") {
   }
 }
 
+TEST_CASE("a sweep whose metric is never reported ends by itself, and its results stay") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.rest = "scheduler: {asha: {max_t: 5}}\n", .metric = "accuracy"}));
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
+  INFO(run.err);
+  CHECK(run.code == 2);
+  CHECK(contains(run.err, "'accuracy' is in no result so far"));
+  CHECK(contains(run.err, "results have: mean_accuracy"));
+  CHECK(contains(run.err, "max_t 5"));
+  CHECK(std::filesystem::exists(box.path() / "results/s/results.csv"));
+  CHECK(box.is_quiet());
+}
+
 TEST_CASE("a broken plugin is refused with what is wrong with it") {
   struct Case {
     std::string plugin;

@@ -158,12 +158,38 @@ TEST_CASE("a state of another version or set-up, or a damaged one, is refused") 
   };
   refused(scene, state.substr(0, state.size() / 2));
   refused(scene, state + "x");
-  refused(scene, "\x02" + state.substr(1));
+  refused(scene, "\x7f" + state.substr(1));
   refused(Scene({.scheduler = asha({.max_t = 9})}), state);
   // What runs needs 1 CPU; a node of none cannot have promised it.
   Scene larger({.num_samples = 2});
   larger.options_.request = {.cpu_units = 3 * kUnit};
   refused(larger, state);
+}
+
+TEST_CASE("a metric that no trial has reported by max_t ends the experiment, with what there is") {
+  for (const bool reported_once : {false, true}) {
+    CAPTURE(reported_once);
+    Scene scene({.num_samples = 2,
+                 .scheduler = asha({.max_t = 3, .grace_period = 1, .reduction_factor = 3}),
+                 .metric = "n"});
+    scene.join();
+    if (reported_once) {
+      Reported other = scene.report(1, 1, 0.5);
+      other.result = pack(Result{{"n", 0.5}});
+      scene.give(FromAgent{{}, other});
+    }
+    scene.give_report(0, 1, 0.5, true);
+    scene.give_report(0, 2, 0.5, true);
+    CHECK(scene.controller_.phase() == Phase::kRunning);
+    scene.give_report(0, 3, 0.5, true);
+    // Another trial has it: this one may yet.
+    CHECK((scene.controller_.phase() == Phase::kRunning) == reported_once);
+    const std::string why = scene.controller_.failure();
+    CAPTURE(why);
+    CHECK((why.find("'n' is in no result so far") != std::string::npos) == !reported_once);
+    CHECK((why.find("results have: m") != std::string::npos) == !reported_once);
+    CHECK(scene.results_.size() == (reported_once ? 4 : 3));
+  }
 }
 
 TEST_CASE("as many trials run as the node has room for, in order, and the next follows an end") {

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -33,6 +34,12 @@ std::string after(const std::string& text, const std::string& label) {
     if (line.starts_with(label)) return line.substr(label.size());
   }
   return "no " + label;
+}
+
+// Of a line of JSON.
+double number_after(const std::string& line, const std::string& label) {
+  const std::size_t at = line.find(label);
+  return at == std::string::npos ? -1 : std::stod(line.substr(at + label.size()));
 }
 
 TEST_CASE("the best model of a small quickstart, restored, is worth what was recorded") {
@@ -126,6 +133,47 @@ TEST_CASE("a program that used LibTorch before tune::run searches all the same")
   CHECK(out[1].starts_with("Best config is: {\"lr\":"));
   CHECK(lines_of(box.read("results/latest/results.csv")).size() == 5);
   CHECK(box.is_quiet());
+}
+
+TEST_CASE("the ResNet-18 learns, with one worker and with two, in mixed precision") {
+  for (const bool two : {false, true}) {
+    CAPTURE(two);
+    Sandbox box;
+    const Finished run = box.run(
+        {kExamples + "resnet18", "images=generated", "samples=512", "epochs=4", "width=4", "lr=0.4",
+         "fp16=true", two ? "workers=2" : "workers=1", two ? "batch_size=8" : "batch_size=16"});
+    INFO(run.err);
+    INFO(run.out);
+    REQUIRE(run.code == 0);
+    const auto out = lines_of(run.out);
+    REQUIRE(out.size() == 8);
+    CHECK(number_after(out[7], "\"val_accuracy\":") > 0.5);  // chance is 0.1
+    CHECK(number_after(out[6], "\"train_loss\":") < number_after(out[0], "\"train_loss\":"));
+    CHECK(contains(run.err, "lr 0.4 x 0.0625 = 0.025"));  // 16 samples a step of 256
+    CHECK_FALSE(box.read("resnet18_model/model.pt").empty());
+    CHECK(box.is_quiet());
+  }
+}
+
+TEST_CASE("the ResNet-18 trains with folders of images") {
+  Sandbox box;
+  const std::filesystem::path image = TUNE_SOURCE_DIR "/tests/torch/data/images/rgb.png";
+  for (const char* folder : {"train/cat", "train/dog", "val/cat", "val/dog"}) {
+    std::filesystem::create_directories(box.path() / folder);
+    std::filesystem::copy_file(image, box.path() / folder / "1.png");
+  }
+  const Finished run = box.run(
+      {kExamples + "resnet18", "images=.", "epochs=1", "width=4", "batch_size=2", "workers=1"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK(number_after(lines_of(run.out).at(0), "\"num_samples\":") == 2);
+}
+
+TEST_CASE("the ResNet-18 refuses a key that it does not know") {
+  Sandbox box;
+  const Finished run = box.run({kExamples + "resnet18", "epoch=1"});
+  CHECK(run.code == 1);
+  CHECK(contains(run.err, "error: epoch=1: key=value is wanted"));
 }
 
 }  // namespace

@@ -1,0 +1,197 @@
+// Trains a ResNet-18 with data augmentation, batch normalisation over all ranks, mixed precision
+// and a warm-up of the learning rate, on all GPUs there are, else with two workers on CPUs.
+//
+//   resnet18 [key=value]...       such as: resnet18 epochs=5 images=/data/flowers
+//
+//   images      fashion_mnist, generated, or a folder with `train` and `val`, each with a folder of
+//               images for each class; by default fashion_mnist
+//   samples     2048    images of Fashion-MNIST, or generated ones, to train with
+//   epochs      2
+//   width       16      of the first stage; 64 is the one of the paper
+//   batch_size  32      of each worker
+//   lr          0.1     for 256 samples a step, scaled to those there are
+//   fp16                mixed precision; true where there are GPUs
+//   workers             one a GPU, or 2
+#include <tune/torch.h>
+#include <tune/tune.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "core/json.h"
+#include "core/random.h"
+#include "fashion_mnist_data.h"
+#include "resnet.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+namespace transforms = tune::transforms;
+
+// Images that can be learnt: each class has a pattern of its own, seen through noise.
+LabelledImages generated_images(std::size_t count, std::uint64_t seed) {
+  constexpr std::size_t kSide = LabelledImages::kSide;
+  constexpr std::size_t kPatch = 4;  // pixels of one grey
+  LabelledImages images;
+  for (std::size_t i = 0; i < count; ++i) {
+    tune::RandomStream noise(seed, "generated image", i);
+    const std::int64_t label = noise.integer(0, 10);
+    tune::RandomStream pattern(0, "pattern", static_cast<std::uint64_t>(label));
+    double greys[kSide / kPatch][kSide / kPatch];
+    for (auto& row : greys) {
+      for (double& grey : row) grey = 255 * pattern.uniform();
+    }
+    for (std::size_t pixel = 0; pixel < kSide * kSide; ++pixel) {
+      const double grey = greys[pixel / kSide / kPatch][pixel % kSide / kPatch];
+      images.pixels.push_back(
+          static_cast<std::uint8_t>(std::clamp(grey + 64 * noise.normal(), 0.0, 255.0)));
+    }
+    images.labels.push_back(static_cast<std::uint8_t>(label));
+  }
+  return images;
+}
+
+// Grey images in memory, each transformed when it is asked for.
+class GreyImages : public tune::Dataset {
+ public:
+  GreyImages(LabelledImages images, tune::ImageTransform transform, std::uint64_t seed = 0)
+      : images_(std::move(images)), transform_(std::move(transform)), seed_(seed) {}
+
+  std::int64_t size() const override { return static_cast<std::int64_t>(images_.count()); }
+  void set_epoch(std::int64_t epoch) override { epoch_ = epoch; }
+  tune::Batch get(std::int64_t index) const override {
+    constexpr auto kSide = static_cast<std::int64_t>(LabelledImages::kSide);
+    auto* const pixels = const_cast<std::uint8_t*>(images_.pixels.data());
+    const torch::Tensor image =
+        torch::from_blob(pixels + index * kSide * kSide, {1, kSide, kSide}, torch::kUInt8);
+    tune::RandomStream random(seed_ + static_cast<std::uint64_t>(epoch_), "augmentation",
+                              static_cast<std::uint64_t>(index));
+    const auto label = static_cast<std::int64_t>(images_.labels[static_cast<std::size_t>(index)]);
+    return {transform_(image, random), torch::tensor(label)};
+  }
+
+ private:
+  LabelledImages images_;
+  tune::ImageTransform transform_;
+  std::uint64_t seed_;
+  std::int64_t epoch_ = 0;
+};
+
+class ResNetOperator : public tune::TrainingOperator {
+ public:
+  void setup(const tune::Config& config) override {
+    tune::DataParts data{.batch_size = config.get_or("batch_size", std::int64_t{32}),
+                         .drop_last = true,
+                         .workers = 1};
+    ResNetOptions options{.classes = 10, .width = config.get_or("width", std::int64_t{16})};
+    options.norm = norm_layer_2d();
+    const auto images = config.get_or("images", "fashion_mnist");
+    if (images == "fashion_mnist" || images == "generated") {
+      add_small_images(data, config, images == "generated");
+      options.channels = 1;
+      options.small_images = true;
+    } else {
+      options.classes = add_folders(data, images);
+    }
+    ResNet18 net(options);
+    const auto samples_a_step = static_cast<double>(data.batch_size * world_size());
+    auto optimizer = std::make_shared<torch::optim::SGD>(
+        net->parameters(), torch::optim::SGDOptions(config.get_or("lr", 0.1))
+                               .momentum(0.9)
+                               .weight_decay(5e-4)
+                               .nesterov(true));
+    const auto epochs = config.get_or("epochs", std::int64_t{2});
+    const std::int64_t steps = data.train->size() / static_cast<std::int64_t>(samples_a_step);
+    register_training(
+        {.models = {net},
+         .optimizers = {optimizer},
+         .schedulers = {tune::warm_up(std::max<std::int64_t>(1, steps), 0.1,
+                                      tune::cosine(std::max<std::int64_t>(1, epochs * steps)))},
+         .criterion = torch::nn::CrossEntropyLoss(),
+         .scheduler_step = tune::SchedulerStep::kBatch,
+         .lr_scaling = tune::LearningRateScaling::by(samples_a_step / 256)});
+    register_data(data);
+  }
+
+ private:
+  // Gives the number of classes.
+  static std::int64_t add_folders(tune::DataParts& data, const fs::path& root) {
+    const auto normalize = transforms::normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225});
+    auto train = std::make_shared<tune::ImageFolder>(
+        root / "train", transforms::compose({transforms::random_resized_crop(224),
+                                             transforms::random_horizontal_flip(),
+                                             transforms::to_tensor(), normalize}));
+    data.validation = std::make_shared<tune::ImageFolder>(
+        root / "val", transforms::compose({transforms::resize(256), transforms::center_crop(224),
+                                           transforms::to_tensor(), normalize}));
+    const auto classes = static_cast<std::int64_t>(train->classes().size());
+    data.train = std::move(train);
+    return classes;
+  }
+
+  static void add_small_images(tune::DataParts& data, const tune::Config& config, bool generated) {
+    const auto samples = config.get_or("samples", std::size_t{2048});
+    const std::size_t others = std::max<std::size_t>(1, samples / 4);
+    const auto plain =
+        transforms::compose({transforms::to_tensor(), transforms::normalize({0.286}, {0.353})});
+    const auto augmented = generated
+                               ? transforms::compose({transforms::random_crop(28, 2), plain})
+                               : transforms::compose({transforms::random_crop(28, 2),
+                                                      transforms::random_horizontal_flip(), plain});
+    data.train = std::make_shared<GreyImages>(
+        generated ? generated_images(samples, 1) : fashion_mnist_training(samples), augmented);
+    data.validation = std::make_shared<GreyImages>(
+        generated ? generated_images(others, 2) : fashion_mnist_test(others), plain);
+  }
+};
+
+// What is no number, true or false is text.
+tune::Value parse_value(const std::string& text) try {
+  return tune::parse_json(text, "");
+} catch (const tune::Error&) {
+  return text;
+}
+
+tune::Config parse(int argc, char** argv) {
+  static const std::set<std::string> kKeys = {"images",     "samples", "epochs", "width",
+                                              "batch_size", "lr",      "fp16",   "workers"};
+  tune::Config config;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const std::size_t equals = std::min(word.find('='), word.size());
+    const std::string key = word.substr(0, equals);
+    if (equals == word.size() || !kKeys.contains(key)) {
+      throw tune::Error(
+          tune::ErrorCode::kBadInput,
+          word + ": key=value is wanted, and a key that the top of resnet18.cc names");
+    }
+    config.set(key, parse_value(word.substr(equals + 1)));
+  }
+  return config;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const tune::Config config = parse(argc, argv);
+  const int gpus = tune::gpu_count();
+  tune::TorchTrainer<ResNetOperator> trainer(
+      {.num_workers = config.get_or("workers", gpus > 0 ? gpus : 2),
+       .use_gpu = gpus > 0,
+       .use_fp16 = config.get_or("fp16", gpus > 0),
+       .config = config});
+  const auto epochs = config.get_or("epochs", std::int64_t{2});
+  for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
+    std::cout << trainer.train().dump() << "\n" << trainer.validate().dump() << std::endl;
+  }
+  trainer.save("resnet18_model");
+} catch (const tune::Error& error) {
+  std::cerr << "error: " << error.what() << "\n";
+  return 1;
+}

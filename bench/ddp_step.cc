@@ -10,13 +10,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "bench/harness.h"
+#include "core/error.h"
 #include "trainables/torch/distributed_data_parallel.h"
 #include "trainables/torch/process_group.h"
 
@@ -25,6 +29,12 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 namespace nn = torch::nn;
+
+constexpr const char* kHelp =
+    "Times two ranks on CPUs, of one thread each, by Gloo. Beside them, taking turns, Python's "
+    "DDP, if\n"
+    "TUNE_BENCH_PYTHON names a Python that has torch.\n\n"
+    "bench_ddp_step [--tiny] [--runs N]";
 
 constexpr int kRanks = 2;
 constexpr int kBatch = 64;
@@ -38,9 +48,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-[[noreturn]] void fail(const char* what) {
-  std::perror(what);
-  std::exit(1);
+[[noreturn]] void fail(const std::string& what) {
+  throw Error(ErrorCode::kProcess, what + ": " + std::strerror(errno));
 }
 
 // As the agent does it for a trial.
@@ -84,10 +93,7 @@ double in_ranks(const std::function<double(const Rendezvous&)>& function) {
   const bool whole = ::read(pipe[0], &value, sizeof value) == sizeof value;
   ::close(pipe[0]);
   for (const pid_t pid : ranks) ::waitpid(pid, nullptr, 0);
-  if (!whole) {
-    std::fprintf(stderr, "a rank failed\n");
-    std::exit(1);
-  }
+  if (!whole) throw Error(ErrorCode::kProcess, "a rank failed");
   return value;
 }
 
@@ -135,49 +141,46 @@ double python_step(const std::string& python, int steps) {
   char line[256];
   while (std::fgets(line, sizeof line, pipe) != nullptr) std::sscanf(line, "step %lf ms", &ms);
   if (::pclose(pipe) == 0 && ms > 0) return ms;
-  std::fprintf(stderr, "cannot run %s\n", command.c_str());
-  std::exit(1);
+  throw Error(ErrorCode::kProcess, command + " failed");
 }
 
-void measure(bool tiny, int runs) {
-  const int steps = tiny ? 5 : 1000;
-  const char* python = tiny ? nullptr : std::getenv("TUNE_BENCH_PYTHON");
-  std::vector<double> starts, ours, theirs;
-  for (int run = 0; run < (tiny ? 1 : runs); ++run) {
-    for (int i = 0; i < (tiny ? 1 : 20); ++i) starts.push_back(first_all_reduce());
-    ours.push_back(in_ranks([&](const Rendezvous& place) { return train(place, steps); }));
-    if (python != nullptr) theirs.push_back(python_step(python, steps));
-  }
-  std::printf("== two ranks\nfork to first all_reduce   %8.2f ms (greatest %.2f)\n", median(starts),
-              *std::ranges::max_element(starts));
-  std::printf("step, 64-256-256-10, 64    %8.3f ms", median(ours));
+void measure(const Setting& setting) {
+  const int steps = setting.tiny ? 5 : 500;
+  const int starts = setting.tiny ? 1 : 20;
+  const char* python = setting.tiny ? nullptr : std::getenv("TUNE_BENCH_PYTHON");
+  const auto start = [&] {
+    std::vector<double> times;
+    for (int i = 0; i < starts; ++i) times.push_back(first_all_reduce());
+    return median(std::move(times));
+  };
+  const auto step = [&] {
+    return in_ranks([&](const auto& place) { return train(place, steps); });
+  };
+  std::vector<double> ratios;
+  double ours = 0;
+  const std::vector<double> ms = medians(
+      setting.runs, {start, [&] { return ours = step(); },
+                     [&] {
+                       const double theirs = python == nullptr ? ours : python_step(python, steps);
+                       ratios.push_back(ours / theirs);
+                       return theirs;
+                     }});
+  std::printf("fork to the first all_reduce  %7.2f ms\n", ms[0]);
+  std::printf("a step of 64-256-256-10, 64   %7.3f ms", ms[1]);
   if (python == nullptr) {
     std::printf("   (TUNE_BENCH_PYTHON names no Python with torch to compare with)\n");
-  } else {
-    std::printf("   Python's DDP %.3f ms   %.2f of it\n", median(theirs),
-                median(ours) / median(theirs));
+    return;
   }
+  const auto [least, greatest] = std::ranges::minmax(ratios);
+  std::printf("   Python's DDP %.3f ms   %.2f of it (%.2f to %.2f)\n", ms[2],
+              median(std::move(ratios)), least, greatest);
 }
 
 }  // namespace
 }  // namespace tune::bench
 
 int main(int argc, char** argv) {
-  bool tiny = false;
-  int runs = 5;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    if (argument == "--tiny") {
-      tiny = true;
-    } else if (argument == "--runs" && i + 1 < argc) {
-      runs = std::max(1, std::atoi(argv[++i]));
-    } else {
-      std::printf(
-          "Times two ranks on CPUs. TUNE_BENCH_PYTHON may name a Python with the same "
-          "torch.\n\nbench_ddp_step [--tiny] [--runs N]\n");
-      return argument == "--help" ? 0 : 2;
-    }
-  }
-  tune::bench::measure(tiny, runs);
-  return 0;
+  using namespace tune::bench;
+  const Setting setting = parse_setting(argc, argv, kHelp, 7);
+  return guarded([&] { measure(setting); });
 }

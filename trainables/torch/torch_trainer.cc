@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/platform/node.h"
 #include "core/platform/trainer_workers.h"
 #include "trainables/checkpoint_folder.h"
 #include "trainables/torch/device.h"

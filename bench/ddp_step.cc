@@ -9,16 +9,15 @@
 #include <torch/torch.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "bench/beside_python.h"
 #include "bench/harness.h"
 #include "core/error.h"
 #include "trainables/torch/distributed_data_parallel.h"
@@ -41,11 +40,6 @@ constexpr int kBatch = 64;
 
 double milliseconds_since(SteadyClock::time_point began) {
   return std::chrono::duration<double, std::milli>(SteadyClock::now() - began).count();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + values.size() / 2);
-  return values[values.size() / 2];
 }
 
 [[noreturn]] void fail(const std::string& what) {
@@ -108,7 +102,7 @@ double first_all_reduce() {
   });
 }
 
-// Milliseconds a step, by the median. The same as bench/ddp_step.py does.
+// Milliseconds a step. The same as bench/ddp_step.py does.
 double train(const Rendezvous& place, int steps) {
   ProcessGroup group(place);
   torch::manual_seed(1);
@@ -118,62 +112,27 @@ double train(const Rendezvous& place, int steps) {
   torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
   const torch::Tensor x = torch::randn({kBatch, 64});
   const torch::Tensor y = torch::randint(10, {kBatch}, torch::kLong);
-  std::vector<double> times;
-  for (int step = 0; step < steps + steps / 10 + 2; ++step) {
-    const auto began = SteadyClock::now();
+  const double ms = milliseconds_a_step(steps, [&] {
     model.zero_grad();
     model.backward(torch::cross_entropy_loss(model.forward(x), y));
     optimizer.step();
-    times.push_back(milliseconds_since(began));
-  }
+  });
   group.barrier();
-  times.erase(times.begin(), times.begin() + steps / 10 + 2);
-  return median(times);
-}
-
-// As bench/ddp_step.py prints it: "step 3.9 ms", after what Gloo has to say.
-double python_step(const std::string& python, int steps) {
-  const std::string command =
-      python + " " + TUNE_SOURCE_DIR + "/bench/ddp_step.py " + std::to_string(steps);
-  FILE* pipe = ::popen(command.c_str(), "r");
-  if (pipe == nullptr) fail("popen");
-  double ms = -1;
-  char line[256];
-  while (std::fgets(line, sizeof line, pipe) != nullptr) std::sscanf(line, "step %lf ms", &ms);
-  if (::pclose(pipe) == 0 && ms > 0) return ms;
-  throw Error(ErrorCode::kProcess, command + " failed");
+  return ms;
 }
 
 void measure(const Setting& setting) {
   const int steps = setting.tiny ? 5 : 500;
   const int starts = setting.tiny ? 1 : 20;
-  const char* python = setting.tiny ? nullptr : std::getenv("TUNE_BENCH_PYTHON");
-  const auto start = [&] {
-    std::vector<double> times;
-    for (int i = 0; i < starts; ++i) times.push_back(first_all_reduce());
-    return median(std::move(times));
-  };
   const auto step = [&] {
     return in_ranks([&](const auto& place) { return train(place, steps); });
   };
-  std::vector<double> ratios;
-  double ours = 0;
-  const std::vector<double> ms = medians(
-      setting.runs, {start, [&] { return ours = step(); },
-                     [&] {
-                       const double theirs = python == nullptr ? ours : python_step(python, steps);
-                       ratios.push_back(ours / theirs);
-                       return theirs;
-                     }});
-  std::printf("fork to the first all_reduce  %7.2f ms\n", ms[0]);
-  std::printf("a step of 64-256-256-10, 64   %7.3f ms", ms[1]);
-  if (python == nullptr) {
-    std::printf("   (TUNE_BENCH_PYTHON names no Python with torch to compare with)\n");
-    return;
-  }
-  const auto [least, greatest] = std::ranges::minmax(ratios);
-  std::printf("   Python's DDP %.3f ms   %.2f of it (%.2f to %.2f)\n", ms[2],
-              median(std::move(ratios)), least, greatest);
+  const auto python = [&] { return python_milliseconds("ddp_step.py", std::to_string(steps)); };
+  const double start_ms = medians(setting.runs * starts, {first_all_reduce}).front();
+  const BesidePython times = beside_python(setting.runs, step, python);
+  std::printf("fork to the first all_reduce  %7.2f ms\n", start_ms);
+  std::printf("a step of 64-256-256-10, 64   %7.3f ms   %s\n", times.ours,
+              summary(times, "Python's DDP").c_str());
 }
 
 }  // namespace

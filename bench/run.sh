@@ -23,7 +23,7 @@ for name in start_up trials reports training_step resume; do
   echo
   "$bin/bench_$name" --keep "${tiny[@]}"
 done
-for name in asha_decision file_logger simulated_cluster ddp_step; do
+for name in asha_decision file_logger simulated_cluster ddp_step resnet18_step; do
   [ -x "$bin/bench_$name" ] || continue
   echo
   echo "== $name"

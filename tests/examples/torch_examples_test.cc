@@ -83,6 +83,13 @@ std::vector<std::string> cells_of(const std::string& row) {
   return cells;
 }
 
+// Of the first trial of a results.csv.
+double number_in(const std::vector<std::string>& rows, const std::string& column) {
+  const auto names = cells_of(rows[0]);
+  const auto place = std::ranges::find(names, column) - names.begin();
+  return std::stod(cells_of(rows[1]).at(static_cast<std::size_t>(place)));
+}
+
 // What one configuration gets to after three steps with so many ranks.
 double accuracy(Sandbox& box, const std::string& ranks) {
   const Finished run = box.tune({"run",           "sweep.yaml",
@@ -101,9 +108,7 @@ double accuracy(Sandbox& box, const std::string& ranks) {
   REQUIRE(run.code == 0);
   const auto rows = lines_of(box.read("results/" + ranks + "/results.csv"));
   REQUIRE(rows.size() == 2);
-  const auto names = cells_of(rows[0]);
-  const auto place = std::ranges::find(names, "mean_accuracy") - names.begin();
-  return std::stod(cells_of(rows[1]).at(static_cast<std::size_t>(place)));
+  return number_in(rows, "mean_accuracy");
 }
 
 TEST_CASE("a sweep of trials of two ranks trains, and two ranks learn what one does") {
@@ -120,6 +125,32 @@ TEST_CASE("a sweep of trials of two ranks trains, and two ranks learn what one d
   const double alone = accuracy(box, "1");
   CHECK(alone > 0.5);
   CHECK(accuracy(box, "2") == doctest::Approx(alone).epsilon(0.01));
+}
+
+TEST_CASE("an operator of a plugin trains in a sweep from YAML, alone and in groups of two ranks") {
+  Sandbox box;
+  for (const std::string ranks : {"1", "2"}) {
+    CAPTURE(ranks);
+    box.write("sweep.yaml", "plugin: " TUNE_OPERATOR_PLUGIN
+                            "\n"
+                            "trainable: Points\n"
+                            "config:\n  lr: {grid_search: [0.5, 0.0]}\n"
+                            "metric: val_accuracy\nmode: max\n"
+                            "stop: {training_iteration: 3}\nseed: 1\n"
+                            "resources_per_trial: {cpu: 2, ranks: " +
+                                ranks + "}\n");
+    const Finished run = box.tune({"run", "sweep.yaml", "--name", ranks, "--cpus", "2"});
+    INFO(run.err);
+    REQUIRE(run.code == 0);
+    CHECK(lines_of(run.out).back().starts_with("{\"lr\":0.5"));
+    const auto rows = lines_of(box.read("results/" + ranks + "/results.csv"));
+    REQUIRE(rows.size() == 3);
+    CHECK(number_in(rows, "val_accuracy") > 0.8);
+    CHECK(number_in(rows, "epoch") == 3);
+    // 97 samples: the last of two ranks' parts is filled up by one.
+    CHECK(number_in(rows, "num_samples") == (ranks == "2" ? 98 : 97));
+  }
+  CHECK(box.is_quiet());
 }
 
 TEST_CASE("a program that used LibTorch before tune::run searches all the same") {

@@ -19,7 +19,7 @@ export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 
 echo "commit $(git -C "$root" describe --always --dirty), $(nproc) cores, $(uname -r), load $(cut -d' ' -f1 /proc/loadavg)"
-for name in start_up trials reports training_step resume; do
+for name in start_up trials reports training_step group_step resume; do
   echo
   "$bin/bench_$name" --keep "${tiny[@]}"
 done

@@ -14,6 +14,8 @@
 #include "trainables/torch/cuda_part.h"
 #include "trainables/torch/device.h"
 #include "trainables/torch/distributed_data_parallel.h"
+#include "trainables/torch/grad_scaler.h"
+#include "trainables/torch/mixed_precision.h"
 #include "trainables/torch/sync_batch_norm.h"
 
 namespace tune {
@@ -132,6 +134,53 @@ TEST_CASE("ranks on GPUs train with SyncBatchNorm as one process on the CPU") {
       2, true, [](ProcessGroup& group) { return train(group, sync_batch_norm(group)); });
   CHECK(greatest_difference(values_of(ends), values_of(alone)) <= 1e-4);
   CHECK(testing::are_equal(ends));
+}
+
+TEST_CASE("autocast computes in half precision on a GPU, and leaves the weights in floats") {
+  if (!take_gpus(1)) return;
+  const auto ends = testing::run_ranks(1, [](const Rendezvous&) {
+    const c10::Device device = own_device();
+    torch::nn::Linear layer(64, 64);
+    layer->to(device);
+    const Tensor x = torch::randn({32, 64}, device);
+    const Tensor exact = layer->forward(x);
+    Tensor output;
+    {
+      const Autocast autocast(device.type(), at::kHalf);
+      output = layer->forward(x);
+    }
+    const bool is_half = output.scalar_type() == at::kHalf;
+    const bool is_float = layer->weight.scalar_type() == at::kFloat;
+    const double difference = (output.to(at::kFloat) - exact).abs().max().item<double>();
+    return std::vector<double>{is_half ? 1.0 : 0.0, is_float ? 1.0 : 0.0, difference};
+  });
+  const std::vector<double> seen = values_of(ends);
+  REQUIRE(seen.size() == 3);
+  CHECK(seen[0] == 1);
+  CHECK(seen[1] == 1);
+  CHECK(seen[2] > 0);
+  CHECK(seen[2] < 0.02);  // sums of 64 products below 1 or so, rounded to 11 bits
+}
+
+TEST_CASE("a scaler on a GPU skips the step whose gradients are infinite") {
+  if (!take_gpus(1)) return;
+  const auto ends = testing::run_ranks(1, [](const Rendezvous&) {
+    Tensor weight = torch::ones({4}, torch::dtype(at::kFloat).device(own_device()));
+    weight.requires_grad_();
+    torch::optim::SGD optimizer({weight}, 0.5);
+    GradScaler scaler({.scale = 1024});
+    std::vector<double> values;
+    for (const double factor : {1.0, 1e38}) {  // 1e38 x 1024 is no float
+      optimizer.zero_grad();
+      scaler.scale((weight * factor).sum()).backward();
+      values.push_back(scaler.step(optimizer) ? 1 : 0);
+      scaler.update();
+      values.push_back(weight[0].item<double>());
+      values.push_back(scaler.scale());
+    }
+    return values;
+  });
+  CHECK(values_of(ends) == std::vector<double>{1, 0.5, 1024, 0, 0.5, 512});
 }
 
 TEST_CASE("what a trial took of a GPU's memory is there for the next") {

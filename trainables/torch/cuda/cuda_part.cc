@@ -8,28 +8,20 @@
 #include <torch/csrc/cuda/nccl.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
+#include "trainables/torch/nccl_version.h"
+
 namespace tune {
 namespace {
 
-// ncclConfig_t lies inside c10d's options: with the header of another version they would be read
-// and written at the wrong places.
 #ifdef TUNE_NCCL_VERSION_CODE
 static_assert(NCCL_VERSION_CODE == TUNE_NCCL_VERSION_CODE,
               "nccl.h is not of the version that LibTorch was built with");
 #endif
 
-std::string version_text(std::uint64_t major, std::uint64_t minor, std::uint64_t patch) {
-  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
-}
-
 std::string complaint() {
   if (c10::cuda::device_count() == 0) return "CUDA finds none";
-  const std::uint64_t found = torch::cuda::nccl::version();  // major, minor, patch of 16 bits each
-  const std::string wanted = version_text(found >> 32, (found >> 16) & 0xffff, found & 0xffff);
-  const std::string compiled = version_text(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
-  if (wanted == compiled) return {};
-  return "LibTorch was built with NCCL " + wanted + ", tune with the nccl.h of " + compiled +
-         ": build it again with that of " + wanted;
+  return nccl_complaint(NcclVersion::unpacked(torch::cuda::nccl::version()),
+                        {NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH});
 }
 
 void use_device(int index) {

@@ -1,0 +1,216 @@
+// Trials of two ranks that are stopped, paused, killed and resumed while they train one model.
+#include <doctest/doctest.h>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "process/outcome.h"
+#include "process/sandbox.h"
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Hashes = std::map<int, std::string>;  // by iteration
+
+struct Weights {
+  Hashes hashes;
+  std::vector<int> loads;  // of which iterations
+};
+
+std::vector<std::string> command(std::vector<std::string> more = {}) {
+  more.insert(more.begin(), {TUNE_TWINS, "--quiet"});
+  return more;
+}
+
+// What the ranks of a trial noted. All notes of one iteration must be the same, on both ranks, in
+// every attempt, after a step and after a load.
+Weights weights_of(const Sandbox& box, const fs::path& trial) {
+  Weights weights;
+  std::vector<int> loads[2];
+  std::set<int> steps[2];
+  for (const int rank : {0, 1}) {
+    const std::string file = "hashes-" + std::to_string(rank);
+    for (const std::string& line :
+         lines_of(box.read("results/s/" + trial.filename().string() + "/" + file))) {
+      std::istringstream in(line);
+      std::string what, hash;
+      int iteration = 0;
+      in >> what >> iteration >> hash;
+      const auto [known, is_new] = weights.hashes.emplace(iteration, hash);
+      CAPTURE(file);
+      CAPTURE(line);
+      CHECK(known->second == hash);
+      if (what == "load") loads[rank].push_back(iteration);
+      if (what == "step") steps[rank].insert(iteration);
+    }
+  }
+  CHECK(loads[0] == loads[1]);
+  CHECK(!steps[0].empty());
+  CHECK(*steps[0].rbegin() == *steps[1].rbegin());
+  weights.loads = loads[0];
+  return weights;
+}
+
+std::vector<Weights> weights_of_all(const Sandbox& box) {
+  std::vector<Weights> all;
+  for (const fs::path& trial : trial_folders(box, "results/s")) {
+    all.push_back(weights_of(box, trial));
+  }
+  return all;
+}
+
+// Two trials that nothing disturbs.
+const std::vector<Weights>& undisturbed() {
+  static const std::vector<Weights> weights = [] {
+    Sandbox box;
+    const Finished run = box.run(command());
+    INFO(run.err);
+    REQUIRE(run.code == 0);
+    return weights_of_all(box);
+  }();
+  return weights;
+}
+
+void check_as_undisturbed(const Sandbox& box) {
+  const std::vector<Weights> all = weights_of_all(box);
+  REQUIRE(all.size() == undisturbed().size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(i);
+    CHECK(all[i].hashes == undisturbed()[i].hashes);
+  }
+}
+
+bool some_were_loaded(const Sandbox& box) {
+  return std::ranges::any_of(weights_of_all(box),
+                             [](const Weights& one) { return !one.loads.empty(); });
+}
+
+std::set<std::string> different(const Hashes& hashes) {
+  std::set<std::string> values;
+  for (const auto& [iteration, hash] : hashes) values.insert(hash);
+  return values;
+}
+
+TEST_CASE("two ranks have the same weights after every step, and learn") {
+  REQUIRE(undisturbed().size() == 2);
+  for (const Weights& weights : undisturbed()) {
+    CHECK(weights.hashes.size() == 8);
+    CHECK(different(weights.hashes).size() == 8);
+    CHECK(weights.loads.empty());
+  }
+  CHECK(undisturbed()[0].hashes != undisturbed()[1].hashes);
+}
+
+TEST_CASE("asha stops groups: both ranks end at the same step with the same weights") {
+  Sandbox box;
+  const Finished run =
+      box.run(command({"--set", "config/lr={grid_search: [0.02, 0.01, 0.001, 0.0001]}", "--set",
+                       "scheduler/asha/max_t=8", "--set", "scheduler/asha/grace_period=2", "--set",
+                       "scheduler/asha/reduction_factor=2"}));
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  const std::vector<Weights> all = weights_of_all(box);
+  REQUIRE(all.size() == 4);
+  std::size_t stopped = 0;
+  for (const Weights& weights : all) {
+    if (weights.hashes.size() < 8) ++stopped;
+  }
+  CHECK(stopped >= 1);
+  CHECK(stopped <= 3);
+  CHECK(box.is_quiet());
+}
+
+TEST_CASE("groups that a scheduler pauses go on with the weights they had") {
+  Sandbox box;
+  box.set("TWINS_TAKE_TURNS", "1");
+  const Finished run = box.run(command({"--cpus", "2"}));
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  check_as_undisturbed(box);
+  for (const Weights& weights : weights_of_all(box)) {
+    CHECK(weights.loads == std::vector<int>{2, 4, 6});
+  }
+}
+
+TEST_CASE("groups that an interrupt pauses go on with the weights they had") {
+  Sandbox box;
+  const std::vector<std::string> slow{"--set", "config/step_ms=50"};
+  Running run = box.start(command(slow));
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 6); }));
+  run.signal(SIGINT);
+  CHECK(run.wait().code == 128 + SIGINT);
+  CHECK(contains(box.read("results/s/results.csv"), "PAUSED"));
+  CHECK(box.is_quiet());
+  const Finished resumed = box.tune({"resume", "results/s", "--quiet"});
+  INFO(resumed.err);
+  REQUIRE(resumed.code == 0);
+  check_as_undisturbed(box);
+  CHECK(some_were_loaded(box));
+}
+
+TEST_CASE("a group one of whose ranks was killed goes on from its last checkpoint") {
+  for (const char* rank : {"0", "1"}) {
+    CAPTURE(rank);
+    Sandbox box;
+    const Finished run = box.run(command({"--set", std::string("config/kill_rank=") + rank, "--set",
+                                          "checkpoint/frequency=2", "--set", "max_failures=1"}));
+    INFO(run.err);
+    REQUIRE(run.code == 0);
+    check_as_undisturbed(box);
+    for (const Weights& weights : weights_of_all(box)) CHECK(weights.loads == std::vector<int>{2});
+  }
+}
+
+TEST_CASE("groups whose driver was killed go on from their last checkpoints") {
+  Sandbox box;
+  {
+    Running run =
+        box.start(command({"--set", "config/step_ms=50", "--set", "checkpoint/frequency=2"}));
+    REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 10); }));
+    run.signal(SIGKILL);
+    run.wait();
+  }
+  CHECK(box.is_quiet());
+  const Finished resumed = box.tune({"resume", "results/s", "--quiet"});
+  INFO(resumed.err);
+  REQUIRE(resumed.code == 0);
+  check_as_undisturbed(box);
+  CHECK(some_were_loaded(box));
+}
+
+// The error of the only trial, in which rank 1 makes this mistake.
+std::string error_of(const std::string& mistake) {
+  Sandbox box;
+  const Finished run =
+      box.run(command({"--set", "config/lr=0.01", "--set", "config/mistake=" + mistake, "--set",
+                       "group_timeout_s=1"}));
+  CHECK(run.code != 0);
+  CHECK(box.is_quiet());
+  const auto trials = trial_folders(box, "results/s");
+  REQUIRE(trials.size() == 1);
+  return box.read("results/s/" + trials[0].filename().string() + "/error.txt");
+}
+
+TEST_CASE("models that differ between ranks end the trial with the parameter's name") {
+  const std::string error = error_of("wider");
+  CAPTURE(error);
+  CHECK(contains(error, "parameter 0.weight is Float [16, 8] on rank 0, Float [17, 8] on rank 1"));
+}
+
+TEST_CASE("a rank that skips a collective ends the trial within group_timeout_s and is named") {
+  const std::string error = error_of("skips");
+  CAPTURE(error);
+  CHECK(contains(error, "all ranks must call the same collectives in the same order"));
+}
+
+}  // namespace
+}  // namespace tune

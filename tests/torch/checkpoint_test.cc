@@ -121,7 +121,7 @@ TEST_CASE("files that are missing, cut or cannot be written are refused by name"
                "optimizer.pt"));
 
   save_checkpoint(folder.path(), *training.model, training.optimizer);
-  for (const char* name : {"model.pt", "optimizer.pt", "random.pt"}) {
+  for (const char* name : {"model.safetensors", "optimizer.pt", "random.pt"}) {
     const auto file = folder.path() / name;
     const auto size = std::filesystem::file_size(file);
     const std::string whole = testing::read_text(file);
@@ -133,7 +133,7 @@ TEST_CASE("files that are missing, cut or cannot be written are refused by name"
 
   const std::filesystem::path nowhere = folder.path() / "nowhere";
   CHECK(
-      mentions(refusal(ErrorCode::kIo, [&] { save_model(nowhere, *training.model); }), "model.pt"));
+      mentions(refusal(ErrorCode::kIo, [&] { save_model(nowhere, *training.model); }), "model.safetensors"));
   CHECK(mentions(refusal(ErrorCode::kIo, [&] { save_optimizer(nowhere, training.optimizer); }),
                  "optimizer.pt"));
 }

@@ -7,18 +7,19 @@
 
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <mutex>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
+#include "trainables/torch/safetensors.h"
 
 namespace tune {
 namespace {
 
 namespace fs = std::filesystem;
-using Tensors = c10::Dict<std::string, at::Tensor>;
 
 // What LibTorch throws inside `call` comes out as Error with the file and the first line of it: the
 // rest is a stack trace.
@@ -50,8 +51,8 @@ c10::IValue read_pickled(const fs::path& file) {
 }
 
 // The model's own tensors by name; a parameter that several modules share has one name.
-std::vector<std::pair<std::string, at::Tensor>> tensors_of(const torch::nn::Module& model) {
-  std::vector<std::pair<std::string, at::Tensor>> tensors;
+NamedTensors tensors_of(const torch::nn::Module& model) {
+  NamedTensors tensors;
   for (const auto& parameter : model.named_parameters()) {
     tensors.emplace_back(parameter.key(), parameter.value());
   }
@@ -61,18 +62,17 @@ std::vector<std::pair<std::string, at::Tensor>> tensors_of(const torch::nn::Modu
   return tensors;
 }
 
-// What a file of named tensors holds, whether C++ or Python wrote it.
-Tensors named_tensors(const fs::path& file) {
+// What a file of torch.save holds: a dictionary of tensors.
+NamedTensors read_dictionary(const fs::path& file) {
   const c10::IValue value = read_pickled(file);
-  if (!value.isGenericDict()) {
-    throw Error(ErrorCode::kBadInput, file.string() + " holds no dictionary of tensors");
-  }
-  Tensors tensors;
+  const std::string otherwise = file.string() + " holds no dictionary of tensors";
+  if (!value.isGenericDict()) throw Error(ErrorCode::kBadInput, otherwise);
+  NamedTensors tensors;
   for (const auto& entry : value.toGenericDict()) {
     if (!entry.key().isString() || !entry.value().isTensor()) {
-      throw Error(ErrorCode::kBadInput, file.string() + " holds no dictionary of tensors");
+      throw Error(ErrorCode::kBadInput, otherwise);
     }
-    tensors.insert(entry.key().toStringRef(), entry.value().toTensor());
+    tensors.emplace_back(entry.key().toStringRef(), entry.value().toTensor());
   }
   return tensors;
 }
@@ -83,15 +83,16 @@ std::string describe(const at::Tensor& tensor) {
   return text.str();
 }
 
-void expect_fit(const fs::path& file, const torch::nn::Module& model, const Tensors& saved) {
-  const auto wanted = tensors_of(model);
+using TensorsByName = std::map<std::string, at::Tensor>;
+
+void expect_fit(const fs::path& file, const NamedTensors& wanted, const TensorsByName& saved) {
   const std::string start = "loading " + file.string() + " into the model: ";
   for (const auto& [name, tensor] : wanted) {
     const auto found = saved.find(name);
     if (found == saved.end()) {
       throw Error(ErrorCode::kBadInput, start + "the file has no " + name);
     }
-    const at::Tensor value = found->value();
+    const at::Tensor& value = found->second;
     if (value.sizes() != tensor.sizes() || value.scalar_type() != tensor.scalar_type()) {
       throw Error(ErrorCode::kBadInput, start + name + " is " + describe(value) +
                                             " in the file and " + describe(tensor) +
@@ -111,7 +112,8 @@ c10::Device device_of(const torch::optim::Optimizer& optimizer) {
   return c10::kCPU;
 }
 
-constexpr const char* kModelFile = "model.pt";
+constexpr const char* kModelFile = "model.safetensors";
+constexpr const char* kPythonModelFile = "model.pt";  // read only
 constexpr const char* kOptimizerFile = "optimizer.pt";
 constexpr const char* kRandomFile = "random.pt";
 
@@ -132,20 +134,21 @@ void load_checkpoint(const fs::path& directory, torch::nn::Module& model,
 }
 
 void save_model(const fs::path& directory, const torch::nn::Module& model) {
-  Tensors tensors;
-  for (const auto& [name, tensor] : tensors_of(model)) {
-    // A view would drag the whole storage behind it into the file.
-    tensors.insert(name, tensor.detach().to(c10::kCPU).contiguous().clone());
-  }
-  write_pickled(directory / kModelFile, tensors);
+  write_safetensors(directory / kModelFile, tensors_of(model));
 }
 
 void load_model(const fs::path& directory, torch::nn::Module& model) {
-  const fs::path file = directory / kModelFile;
-  const Tensors saved = named_tensors(file);
-  expect_fit(file, model, saved);
+  const bool from_python =
+      !fs::exists(directory / kModelFile) && fs::exists(directory / kPythonModelFile);
+  const fs::path file = directory / (from_python ? kPythonModelFile : kModelFile);
+  TensorsByName saved;
+  for (auto& [name, tensor] : from_python ? read_dictionary(file) : read_safetensors(file)) {
+    saved.emplace(name, std::move(tensor));
+  }
+  const NamedTensors wanted = tensors_of(model);
+  expect_fit(file, wanted, saved);
   const at::NoGradGuard no_gradients;
-  for (auto& [name, tensor] : tensors_of(model)) tensor.copy_(saved.at(name));
+  for (const auto& [name, tensor] : wanted) tensor.copy_(saved.at(name));
 }
 
 void save_optimizer(const fs::path& directory, const torch::optim::Optimizer& optimizer) {

@@ -1,10 +1,11 @@
 // Models, optimizers and the random state as files of a checkpoint's folder: what a Trainable's
 // save and load are made of. Not the transaction around them: the framework flushes and renames.
 //
-//   model.pt      parameters and buffers by name, on the CPU; `torch.load` of Python reads it as a
-//                 dictionary of tensors, and what Python saved as such is read here
-//   optimizer.pt  the optimizer's options (its learning rate too) and state
-//   random.pt     the state of the CPU's generator
+//   model.safetensors  parameters and buffers by name; Python's safetensors.torch.load_file reads
+//                      it. Where it is missing a model.pt is read: a dictionary of tensors as
+//                      Python's torch.save writes it
+//   optimizer.pt       the optimizer's options (its learning rate too) and state
+//   random.pt          the state of the CPU's generator
 //
 // All throw Error: kIo when a file cannot be written or read; kBadInput when it does not fit what
 // it is loaded into.

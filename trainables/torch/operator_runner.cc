@@ -25,7 +25,7 @@ fs::path made(const fs::path& directory) {
   return directory;
 }
 
-// One has the checkpoint's folder to itself, so that predict programs find model.pt there.
+// One has the checkpoint's folder to itself, so that predict programs find model.safetensors there.
 fs::path part_directory(const fs::path& directory, std::size_t index, std::size_t count) {
   return count == 1 ? directory : directory / std::to_string(index);
 }

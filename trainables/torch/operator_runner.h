@@ -2,9 +2,9 @@
 // in common. All ranks call the same functions in the same order.
 //
 // A checkpoint's folder holds, written by rank 0:
-//   model.pt, optimizer.pt   in the folder itself; of several, number i in a folder `i`
-//   training.json            epoch, steps, the states of schedules and gradient scalers
-//   operator/                what the operator's own save wrote
+//   model.safetensors, optimizer.pt   in the folder itself; of several, number i in a folder `i`
+//   training.json                     epoch, steps, the states of schedules and gradient scalers
+//   operator/                         what the operator's own save wrote
 // and by every rank `rank_<r>/random.pt`.
 #pragma once
 

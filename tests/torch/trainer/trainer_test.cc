@@ -215,7 +215,7 @@ TEST_CASE("several models are trained by the operator's own train_batch and save
   CHECK(result.contains("judge_loss"));
   CHECK(result.get<std::int64_t>("num_samples") == kSamples);
   trainer.save(folder.path() / "gan");
-  for (const char* part : {"0/model.pt", "0/optimizer.pt", "1/model.pt", "1/optimizer.pt"}) {
+  for (const char* part : {"0/model.safetensors", "0/optimizer.pt", "1/model.safetensors", "1/optimizer.pt"}) {
     CHECK(fs::exists(folder.path() / "gan" / part));
   }
   trainer.load(folder.path() / "gan");

@@ -70,6 +70,7 @@ def milliseconds_a_step(steps, step):
 
 
 def train_on_cpu(rank, port, steps):
+    os.setsid()  # as ranks of tune have it: on a loaded machine a session has a share of its own
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=RANKS)

@@ -181,7 +181,7 @@ TEST_CASE("the ResNet-18 learns, with one worker and with two, in mixed precisio
     CHECK(number_after(out[7], "\"val_accuracy\":") > 0.5);  // chance is 0.1
     CHECK(number_after(out[6], "\"train_loss\":") < number_after(out[0], "\"train_loss\":"));
     CHECK(contains(run.err, "lr 0.4 x 0.0625 = 0.025"));  // 16 samples a step of 256
-    CHECK_FALSE(box.read("resnet18_model/model.pt").empty());
+    CHECK_FALSE(box.read("resnet18_model/model.safetensors").empty());
     CHECK(box.is_quiet());
   }
 }

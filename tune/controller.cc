@@ -135,9 +135,6 @@ void Controller::on_agent(AgentNumber agent, const AgentHello& hello) {
   agents_[agent].hello = hello;
   tell(NodeJoined{agent, hello});
   placer_.add_node(agent, resources_of(hello));
-  notice(fmt::format("node {} offers {:g} CPUs, {} GPUs and {:.1f} GiB of memory", hello.hostname,
-                     static_cast<double>(hello.cpu_units) / kUnit, hello.gpus.size(),
-                     static_cast<double>(hello.memory_bytes) / 0x1p30));
   if (!hello.gpus.empty() && request_.gpu_units == 0) {
     notice(fmt::format("{} GPUs present on {} but trials ask for none: set resources_per_trial gpu",
                        hello.gpus.size(), hello.hostname));

@@ -380,6 +380,13 @@ void Driver::keep_journal_short() {
 // What the person at the console should know at once.
 void Driver::note(const Record& record) {
   if (const auto* notice = std::get_if<Notice>(&record)) reporter_->notice(notice->text);
+  if (const auto* joined = std::get_if<NodeJoined>(&record); joined && !spec_.options.quiet) {
+    const AgentHello& node = joined->hello;
+    reporter_->notice(fmt::format("node {} offers {:g} CPUs, {} GPUs and {:.1f} GiB of memory",
+                                  node.hostname, static_cast<double>(node.cpu_units) / kUnit,
+                                  node.gpus.size(),
+                                  static_cast<double>(node.memory_bytes) / 0x1p30));
+  }
   if (const auto* failed = std::get_if<AttemptFailed>(&record)) {
     const std::string id = trial_id(experiment_id_of(spec_), failed->trial.number);
     reporter_->failure(failed->trial, id, folder_.path() / id / "error.txt", failed->retried);

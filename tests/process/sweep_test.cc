@@ -12,6 +12,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+TEST_CASE("a quiet sweep says its best configuration and nothing else") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.num_samples = 2}));
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2", "--quiet"});
+  CHECK(run.code == 0);
+  CHECK(lines_of(run.out).size() == 1);
+  CHECK(run.err.empty());
+}
+
 TEST_CASE("a sweep leaves the best configuration on stdout and every file of its trials") {
   Sandbox box;
   box.write("sweep.yaml", yaml({.num_samples = 5}));

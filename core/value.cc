@@ -198,7 +198,7 @@ bool operator==(const Value& a, const Value& b) {
   return a.data_ == b.data_;
 }
 
-std::vector<std::pair<std::string, const Value*>> Value::leaves() const {
+std::vector<std::pair<std::string, const Value*>> Value::leaves() const& {
   std::vector<std::pair<std::string, const Value*>> all;
   const auto walk = [&all](const Value& value, const std::string& path, const auto& self) -> void {
     for (const Member& member : value.map()) {

@@ -103,8 +103,10 @@ class Value {
   // Same types and values, same order of keys (1 and 1.0 differ; NaN equals NaN).
   friend bool operator==(const Value& a, const Value& b);
 
-  // Every leaf (anything but a non-empty map) with its path, in order.
-  std::vector<std::pair<std::string, const Value*>> leaves() const;
+  // Every leaf (anything but a non-empty map) with its path, in order; the pointers are into this
+  // value, so that one that ends with the expression has none to give.
+  std::vector<std::pair<std::string, const Value*>> leaves() const&;
+  std::vector<std::pair<std::string, const Value*>> leaves() const&& = delete;
 
  private:
   template <class T>
@@ -156,7 +158,8 @@ class Config : public Value {
   const Map& map() const { return ready({}).map(); }
   Map& map() { return Value::map(); }
   std::string dump() const { return ready({}).dump(); }
-  std::vector<std::pair<std::string, const Value*>> leaves() const { return ready({}).leaves(); }
+  std::vector<std::pair<std::string, const Value*>> leaves() const& { return ready({}).leaves(); }
+  std::vector<std::pair<std::string, const Value*>> leaves() const&& = delete;
 
  protected:
   // Called with a path before it is read (empty: all of them). Copies do not take it along.

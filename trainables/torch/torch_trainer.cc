@@ -56,7 +56,8 @@ Config merged(Config config, const Config& defaults) {
 Result train_and_validate(OperatorRunner& runner) {
   Result result = runner.train();
   if (!runner.has_validation()) return result;
-  for (const auto& [path, value] : runner.validate().leaves()) {
+  const Result validation = runner.validate();
+  for (const auto& [path, value] : validation.leaves()) {
     result.set(path == "num_samples" ? "val_num_samples" : path, *value);
   }
   return result;

@@ -53,6 +53,9 @@ class Store {
   // Writes a named value and removes all entries up to and including `through`, both or neither.
   // Throws SupersededError, and changes nothing, when the journal is at a later epoch than `through`.
   virtual void put_and_trim(std::string_view name, std::string_view value, EntryId through) = 0;
+  // Removes the journal, with its last id, and every named value, all or none: as if nothing had
+  // ever been written. For a driver whose experiment never began.
+  virtual void remove_all() = 0;
 };
 
 }  // namespace tune

@@ -63,6 +63,8 @@ class MemoryStore : public Store {
     contents_->entries.erase(contents_->entries.begin(), contents_->entries.upper_bound(through));
   }
 
+  void remove_all() override { *contents_ = {}; }
+
  private:
   std::shared_ptr<Contents> contents_;
 };

@@ -21,6 +21,7 @@
 #include "core/platform/redis_store.h"
 #include "core/platform/system_clock.h"
 #include "core/platform/transport.h"
+#include "core/store_address.h"
 #include "tune/console_reporter.h"
 #include "tune/driver_processes.h"
 #include "tune/experiment.h"
@@ -96,6 +97,7 @@ class Driver {
   void show(bool final);
   void close(RunState state);
   void give_up();
+  void remove_keys();
 
   const Controller& controller() const { return experiment_->controller(); }
   nanoseconds mono() const { return clock_.monotonic(); }
@@ -187,7 +189,7 @@ void Driver::open_store() {
   record_.driver_pid = static_cast<std::uint32_t>(getpid());
   record_.hostname = hostname();
   record_.store = spec_.options.store;
-  record_.prefix = fmt::format("tune:{}:{}", spec_.name, experiment_id_of(spec_));
+  record_.prefix = store_prefix_of(spec_);
   RedisStoreOptions options;
   options.unsafe = spec_.options.store_unsafe;
   if (record_.store.empty()) {
@@ -200,7 +202,14 @@ void Driver::open_store() {
   }
   options.address = record_.store;
   options.prefix = record_.prefix;
-  store_ = std::make_unique<RedisStore>(options);
+  auto store = std::make_unique<RedisStore>(options);
+  if (request_.resume.empty() && Journal::is_in(*store)) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("beginning {}: there is a journal under {} in the store already: it is "
+                            "another experiment's, choose another name or store",
+                            spec_.name, record_.prefix));
+  }
+  store_ = std::move(store);
 }
 
 void Driver::replay() {
@@ -439,6 +448,7 @@ void Driver::give_up() {
     if (agent_process_) agent_process_->end_now();
     if (!folder_.is_in_place()) return;
     if (!begun_) {
+      remove_keys();
       store_.reset();
       server_.reset();
       std::error_code ignored;
@@ -452,6 +462,15 @@ void Driver::give_up() {
   } catch (const Error& error) {
     reporter_->notice(fmt::format("while ending: {}", error.what()));
   }
+}
+
+// Of an experiment that did not begin. A private server's go with its file.
+void Driver::remove_keys() try {
+  if (store_ && !server_) store_->remove_all();
+} catch (const Error& error) {
+  reporter_->notice(fmt::format("while ending: the keys {}:* stay in the store at {}: {}",
+                                record_.prefix, shown(parse_store_address(record_.store)),
+                                error.what()));
 }
 
 }  // namespace

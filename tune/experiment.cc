@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "core/error.h"
 
 namespace tune {
@@ -35,6 +37,11 @@ Objective objective_of(const ExperimentSpec& spec) {
 
 std::string experiment_id_of(const ExperimentSpec& spec) {
   return experiment_id(spec.name, spec.options.seed.value_or(0));
+}
+
+std::string store_prefix_of(const ExperimentSpec& spec) {
+  if (!spec.store_prefix.empty()) return spec.store_prefix;
+  return fmt::format("tune:{}:{}", spec.name, experiment_id_of(spec));
 }
 
 ControllerSetup controller_setup(const ExperimentSpec& spec, std::string experiment_directory) {

@@ -10,7 +10,10 @@
 namespace tune {
 
 Objective objective_of(const ExperimentSpec& spec);
+// Opens the names of its trials: a hash of name and seed, so not its own alone.
 std::string experiment_id_of(const ExperimentSpec& spec);
+// Of its keys in the store.
+std::string store_prefix_of(const ExperimentSpec& spec);
 // `experiment_directory` is absolute, as agents see it.
 ControllerSetup controller_setup(const ExperimentSpec& spec, std::string experiment_directory);
 // What the controller knows of it, to be completed by who shows it.

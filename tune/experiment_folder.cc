@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <random>
 #include <vector>
 
 #include <fmt/chrono.h>
@@ -36,6 +37,12 @@ std::string dated_name(const std::string& trainable, const fs::path& storage) {
   std::string unused = name;
   for (int i = 2; fs::exists(storage / unused); ++i) unused = fmt::format("{}_{}", name, i);
   return unused;
+}
+
+// Different for each folder that was ever made.
+std::string drawn_prefix(const std::string& name) {
+  std::random_device random;
+  return fmt::format("tune:{}:{:08x}{:08x}", name, random(), random());
 }
 
 void make_directory(const fs::path& directory) {
@@ -136,6 +143,7 @@ ExperimentFolder ExperimentFolder::create(ExperimentSpec& spec) {
   ExperimentFolder folder(directory, ExperimentLock(directory / kLockFile, kLockWait));
   if (fs::exists(directory / kSpecFile)) refuse_existing(directory);  // another was quicker
   remove_all_of(directory, is_of_false_start);
+  spec.store_prefix = drawn_prefix(spec.name);
   return folder;
 }
 
@@ -146,7 +154,9 @@ ExperimentFolder ExperimentFolder::open(const fs::path& directory) {
   return folder;
 }
 
-bool ExperimentFolder::is_in_place() const { return lock_.is_at(absolute_ / kLockFile); }
+bool ExperimentFolder::is_in_place() const {
+  return lock_.is_at(absolute_ / kLockFile);
+}
 
 void ExperimentFolder::write_spec(const ExperimentSpec& spec) const {
   write_private_if(has_password(spec.options.store), path_ / kSpecFile,

@@ -26,7 +26,7 @@ class ExperimentFolder {
  public:
   // A new experiment: <storage>/<name>. Throws Error (kBadInput) when the folder holds one already
   // (finished: another name or --fresh; interrupted: the command that resumes it) unless
-  // if_exists is kFresh, which renames the old one to <name>.old-N. Fills spec.name.
+  // if_exists is kFresh, which renames the old one to <name>.old-N. Fills spec.name, and draws spec.store_prefix.
   static ExperimentFolder create(ExperimentSpec& spec);
   // An existing one, to go on with. Throws Error (kBadInput) when there is none.
   static ExperimentFolder open(const std::filesystem::path& directory);

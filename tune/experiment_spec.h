@@ -35,6 +35,9 @@ struct ExperimentSpec {
   std::string sweep = {};  // absolute path; empty: not from a file
   std::string sweep_hash = {};
   std::string plugin_hash = {};
+  // Of the keys in the store, drawn when the experiment's folder is made: no other experiment has
+  // it, also not one of the same name and seed. Empty in folders of versions that did not draw it.
+  std::string store_prefix = {};
 };
 
 // One thing wrong with the input: where, what, and what to write instead.

@@ -128,8 +128,9 @@ ProgramCall program_from_value(const Value& value) {
 }
 
 RunOptions options_from_value(Value stored) {
-  for (const char* key : {"version", "name_given", "trainable", "plugin", "program", "sweep",
-                          "sweep_hash", "plugin_hash", kOwnScheduler, kOwnSearcher}) {
+  for (const char* key :
+       {"version", "name_given", "trainable", "plugin", "program", "sweep", "sweep_hash",
+        "plugin_hash", "store_prefix", kOwnScheduler, kOwnSearcher}) {
     stored.erase(key);
   }
   const std::vector<std::string> functions = take_functions(stored);
@@ -166,6 +167,7 @@ ExperimentSpec parts_from_value(const Value& value) {
   spec.sweep = value.get_or("sweep", "");
   spec.sweep_hash = value.get_or("sweep_hash", "");
   spec.plugin_hash = value.get_or("plugin_hash", "");
+  spec.store_prefix = value.get_or("store_prefix", "");
   if (const Value* program = value.find("program")) spec.program = program_from_value(*program);
   if (value.contains(kOwnScheduler)) {
     spec.options.scheduler = SchedulerSpec(
@@ -196,6 +198,7 @@ Value to_value(const ExperimentSpec& spec) {
     value.set("sweep_hash", spec.sweep_hash);
     value.set("plugin_hash", spec.plugin_hash);
   }
+  if (!spec.store_prefix.empty()) value.set("store_prefix", spec.store_prefix);
   if (spec.program) value.set("program", program_to_value(*spec.program));
   if (spec.options.scheduler.name().empty()) value.set(kOwnScheduler, true);
   if (spec.options.searcher.name().empty()) value.set(kOwnSearcher, true);

@@ -55,6 +55,10 @@ bool follows(EntryId entry, EntryId last) {
 
 }  // namespace
 
+bool Journal::is_in(Store& store) {
+  return store.last().has_value() || store.get(kSnapshotName).has_value();
+}
+
 void Journal::replay(const Visitor& visitor) {
   TUNE_CHECK(!begun_);
   if (last_ == EntryId{}) read_snapshot(visitor);

@@ -25,6 +25,9 @@ class Journal {
  public:
   explicit Journal(Store& store) : store_(store) {}
 
+  // Whether anything of a journal is in the store. Throws Error (kStore).
+  static bool is_in(Store& store);
+
   struct Visitor {
     std::function<void(const Snapshot&)> snapshot;
     std::function<void(const Turn&)> turn;

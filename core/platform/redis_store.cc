@@ -360,4 +360,42 @@ return redis.call('XTRIM', KEYS[2], 'MINID', ARGV[2]))";
   }
 }
 
+// ---- All of it
+// ------------------------------------------------------------------------------------
+
+namespace {
+
+// For a pattern that only this text matches.
+std::string without_pattern(std::string_view text) {
+  std::string escaped;
+  for (const char letter : text) {
+    if (std::string_view("*?[]\\").find(letter) != std::string_view::npos) escaped += '\\';
+    escaped += letter;
+  }
+  return escaped;
+}
+
+}  // namespace
+
+void RedisStore::remove_all() {
+  const std::string pattern = without_pattern(key("")) + "*";
+  std::vector<std::string> keys;
+  std::string cursor = "0";
+  do {
+    const Reply reply = command({"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"});
+    if (reply.size() != 2) {
+      throw Error(ErrorCode::kStore, fmt::format("looking for keys {}: {}", pattern, reply.text()));
+    }
+    for (std::size_t i = 0; i < reply[1].size(); ++i) keys.emplace_back(reply[1][i].text());
+    cursor = reply[0].text();
+  } while (cursor != "0");
+  if (keys.empty()) return;
+  Arguments words = {"DEL"};
+  words.insert(words.end(), keys.begin(), keys.end());
+  const Reply reply = command(words);
+  if (reply.is_error()) {
+    throw Error(ErrorCode::kStore, fmt::format("removing {}: {}", pattern, reply.text()));
+  }
+}
+
 }  // namespace tune

@@ -34,6 +34,7 @@ class RedisStore : public Store {
   void put(std::string_view name, std::string_view value) override;
   std::optional<std::string> get(std::string_view name) override;
   void put_and_trim(std::string_view name, std::string_view value, EntryId through) override;
+  void remove_all() override;
 
  private:
   class Reply;

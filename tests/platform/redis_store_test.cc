@@ -65,6 +65,25 @@ TEST_CASE("experiments with different prefixes do not see each other") {
   CHECK_FALSE(neighbour.get("snapshot"));
 }
 
+TEST_CASE("removing all of an experiment leaves others alone, whatever its name is like") {
+  const PlainServer server;
+  for (const char* prefix : {"tune:a", "tune:*", "tune:[a-z]?\\", "tune:a b"}) {
+    CAPTURE(prefix);
+    RedisStoreOptions options = at(server.address());
+    options.prefix = prefix;
+    RedisStore store(options);
+    options.prefix = std::string(prefix) == "tune:a" ? "tune:ab" : "tune:xy";
+    RedisStore neighbour(options);
+    if (!neighbour.last()) neighbour.append({1, 0}, "theirs");
+    store.append({1, 0}, "mine");
+    store.put("snapshot", "mine");
+    store.remove_all();
+    CHECK_FALSE(store.last());
+    CHECK_FALSE(store.get("snapshot"));
+    CHECK(neighbour.read({}, 10).size() == 1);
+  }
+}
+
 TEST_CASE("a server that was killed and comes back is connected to again, with all it had") {
   PlainServer server;
   RedisStore store(at(server.address()));

@@ -118,6 +118,24 @@ inline void check_values(const OpenStore& open) {
     store->append({1, 0}, "a");
     CHECK(store->last() == EntryId{1, 0});
   }
+  SUBCASE("removing all leaves a store as it was at first") {
+    store->append({3, 0}, "a");
+    store->append({3, 1}, "b");
+    store->put_and_trim("snapshot", "of one", {3, 0});
+    store->put("other", "o");
+    store->remove_all();
+    const std::unique_ptr<Store> next = open();
+    CHECK_FALSE(next->last());
+    CHECK(next->read({}, 10).empty());
+    CHECK_FALSE(next->get("snapshot"));
+    CHECK_FALSE(next->get("other"));
+    next->append({1, 0}, "a");
+    CHECK(ids_of(next->read({}, 10)) == Ids{"1-0"});
+  }
+  SUBCASE("removing all where there is nothing changes nothing") {
+    store->remove_all();
+    CHECK_FALSE(store->last());
+  }
 }
 
 }  // namespace tune::testing

@@ -35,6 +35,11 @@ class CountingStore : public Store {
       stream_bytes_ -= entries_.front().second;
     }
   }
+  void remove_all() override {
+    last_.reset();
+    entries_.clear();
+    stream_bytes_ = snapshot_bytes_ = 0;
+  }
 
   // Of the entries that are there; the most there were since the last call.
   std::size_t stream_bytes() const { return stream_bytes_; }

@@ -52,6 +52,7 @@ class SimulatedStore : public Store {
   void put_and_trim(std::string_view name, std::string_view value, EntryId through) override {
     inner_.put_and_trim(name, value, through);
   }
+  void remove_all() override { inner_.remove_all(); }
 
  private:
   void store(EntryId id, std::string_view payload) {

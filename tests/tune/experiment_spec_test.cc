@@ -282,6 +282,7 @@ TEST_CASE("a spec with every option comes back from its JSON as it was") {
   made.spec.sweep = "/p/sweep.yaml";
   made.spec.sweep_hash = "12";
   made.spec.plugin_hash = "34";
+  made.spec.store_prefix = "tune:s:56";
   const ExperimentSpec back = round_trip(made.spec);
   CHECK(to_json(to_value(back)) == to_json(to_value(made.spec)));
 
@@ -292,6 +293,7 @@ TEST_CASE("a spec with every option comes back from its JSON as it was") {
   CHECK(back.plugin == "/p/libx.so");
   CHECK(back.sweep_hash == "12");
   CHECK(back.plugin_hash == "34");
+  CHECK(back.store_prefix == "tune:s:56");
   CHECK(back.stop == made.spec.stop);
   CHECK(back.request == made.spec.request);
   CHECK(options.seed == 18446744073709551615ULL);

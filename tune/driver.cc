@@ -108,7 +108,7 @@ class Driver {
   NodeResources node_;
   ExperimentFolder folder_;
   NoFileSizeSignal no_file_size_signal_;
-  RuntimeDirectory runtime_;
+  std::optional<RuntimeDirectory> runtime_;
   SystemClock clock_;
 
   // In the order they are started; ended in reverse.
@@ -160,9 +160,10 @@ Driver::Driver(RunRequest request, NodeResources node, ExperimentFolder folder)
 // ----------------------------------------------------------------------------------------
 
 void Driver::start() {
+  runtime_.emplace();
   AgentProcess::Options agent;
-  agent.driver_address = fmt::format("ipc://{}/driver", runtime_.path().string());
-  agent.runtime_directory = runtime_.path();
+  agent.driver_address = fmt::format("ipc://{}/driver", runtime_->path().string());
+  agent.runtime_directory = runtime_->path();
   agent.experiment_directory = folder_.absolute();
   agent.resources = node_;
   agent.zygote = request_.zygote;
@@ -194,7 +195,7 @@ void Driver::open_store() {
   options.unsafe = spec_.options.store_unsafe;
   if (record_.store.empty()) {
     RedisServerOptions server;
-    server.runtime_directory = runtime_.path();
+    server.runtime_directory = runtime_->path();
     server.data_directory = folder_.absolute() / "store";
     server.lock_descriptor = folder_.lock_descriptor();
     server_ = std::make_unique<RedisServer>(server);
@@ -451,8 +452,7 @@ void Driver::give_up() {
       remove_keys();
       store_.reset();
       server_.reset();
-      std::error_code ignored;
-      std::filesystem::remove_all(folder_.absolute(), ignored);
+      folder_.withdraw();
       return;
     }
     if (!endpoint_) return;  // the journal was not read: what stands there is better

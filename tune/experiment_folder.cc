@@ -112,11 +112,26 @@ void remove_all_of(const fs::path& directory, bool (*is_wanted)(const std::strin
   for (const fs::path& path : found) fs::remove_all(path);
 }
 
-void move_aside(const fs::path& directory) {
+// Gives where it is now.
+fs::path move_aside(const fs::path& directory) {
   for (int i = 1;; ++i) {
     const fs::path old = fmt::format("{}.old-{}", directory.string(), i);
-    if (!fs::exists(fs::symlink_status(old))) return fs::rename(directory, old);
+    if (fs::exists(fs::symlink_status(old))) continue;
+    std::error_code error;
+    fs::rename(directory, old, error);
+    if (error) throw file_error("renaming", directory, error.value());
+    return old;
   }
+}
+
+// Undoes move_aside, unless the place is taken or somebody works with the old one meanwhile.
+void put_back(const fs::path& old, const fs::path& directory) try {
+  if (old.empty()) return;
+  const ExperimentLock lock(old / kLockFile, std::chrono::milliseconds(0));
+  fs::rename(old, directory);
+} catch (const std::exception& error) {
+  fmt::print(stderr, "the earlier {} is now {}: {}\n", directory.string(), old.string(),
+             error.what());
 }
 
 }  // namespace
@@ -130,21 +145,39 @@ ExperimentFolder ExperimentFolder::create(ExperimentSpec& spec) {
     spec.name = spec.name_given ? spec.options.name : dated_name(spec.trainable, storage);
   }
   const fs::path directory = storage / spec.name;
+  fs::path replaced;
   if (fs::exists(directory / kSpecFile)) {
     if (spec.options.if_exists != IfExists::kFresh) refuse_existing(directory);
     const ExperimentLock old(directory / kLockFile, kLockWait);
-    move_aside(directory);
+    replaced = move_aside(directory);
   } else if (holds_something_else(directory)) {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("{} is there and holds no experiment: choose another name or storage",
                             directory.string()));
   }
+  spec.store_prefix = drawn_prefix(spec.name);
+  try {
+    ExperimentFolder folder = make(directory);
+    if (!replaced.empty()) folder.replaced_ = fs::absolute(replaced);
+    return folder;
+  } catch (const Error&) {
+    put_back(replaced, directory);
+    throw;
+  }
+}
+
+ExperimentFolder ExperimentFolder::make(const fs::path& directory) {
   make_directory(directory);
   ExperimentFolder folder(directory, ExperimentLock(directory / kLockFile, kLockWait));
   if (fs::exists(directory / kSpecFile)) refuse_existing(directory);  // another was quicker
   remove_all_of(directory, is_of_false_start);
-  spec.store_prefix = drawn_prefix(spec.name);
   return folder;
+}
+
+void ExperimentFolder::withdraw() const {
+  std::error_code ignored;
+  fs::remove_all(absolute_, ignored);
+  put_back(replaced_, absolute_);
 }
 
 ExperimentFolder ExperimentFolder::open(const fs::path& directory) {

@@ -36,6 +36,9 @@ class ExperimentFolder {
   int lock_descriptor() const { return lock_.descriptor(); }
   // False when somebody has removed or renamed it: what is written has no place any more.
   bool is_in_place() const;
+  // Of a new one that did not begin: removes it and puts back what kFresh has moved aside, so that
+  // all is as it was before create().
+  void withdraw() const;
 
   void write_spec(const ExperimentSpec& spec) const;
   void write_record(const RunRecord& record) const;
@@ -44,9 +47,11 @@ class ExperimentFolder {
 
  private:
   ExperimentFolder(std::filesystem::path path, ExperimentLock lock);
+  static ExperimentFolder make(const std::filesystem::path& directory);
 
   std::filesystem::path path_;
   std::filesystem::path absolute_;
+  std::filesystem::path replaced_;  // absolute; where kFresh has moved the old one; empty: none
   ExperimentLock lock_;
 };
 

@@ -127,6 +127,27 @@ TEST_CASE("a finished experiment's folder is refused, and --fresh moves it aside
   CHECK(box.tune({"resume", "results"}).code == 2);
 }
 
+TEST_CASE("a fresh start that is refused leaves the experiment of that name where it was") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.num_samples = 1}));
+  REQUIRE(box.tune({"run", "sweep.yaml", "--name", "s", "--quiet"}).code == 0);
+  const std::string before = box.read("results/latest/results.csv");
+  const auto refused = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"run", "sweep.yaml", "--name", "s", "--fresh", "--quiet"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished run = box.tune(arguments);
+    INFO(run.err);
+    CHECK(run.code != 0);
+    CHECK(box.read("results/latest/results.csv") == before);
+    CHECK_FALSE(fs::exists(box.path() / "results/s.old-1"));
+    CHECK(box.tune({"best", "results/latest"}).code == 0);
+  };
+  refused({"--set", "trainable=Curv"});
+  refused({"--store", "unix://" + (box.path() / "nobody").string()});
+  box.set("TUNE_REDIS_SERVER", "/nowhere/redis-server");
+  refused({});
+}
+
 TEST_CASE("a name is free when a driver was killed before it began, and when a folder is empty") {
   Sandbox box;
   box.write("sweep.yaml", yaml({.num_samples = 1}));

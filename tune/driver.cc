@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <future>
 #include <iterator>
 #include <memory>
@@ -21,7 +22,6 @@
 #include "core/platform/redis_store.h"
 #include "core/platform/system_clock.h"
 #include "core/platform/transport.h"
-#include "core/store_address.h"
 #include "tune/console_reporter.h"
 #include "tune/driver_processes.h"
 #include "tune/experiment.h"
@@ -97,7 +97,8 @@ class Driver {
   void show(bool final);
   void close(RunState state);
   void give_up();
-  void remove_keys();
+  void withdraw();
+  void try_to(const std::string& doing, const std::function<void()>& what);
 
   const Controller& controller() const { return experiment_->controller(); }
   nanoseconds mono() const { return clock_.monotonic(); }
@@ -445,32 +446,35 @@ void Driver::close(RunState state) {
 // The experiment cannot go on: end every process, keep what there is. One in which no trial began
 // leaves no folder behind, so that the same name can be used once the input is mended.
 void Driver::give_up() {
-  try {
-    if (agent_process_) agent_process_->end_now();
-    if (!folder_.is_in_place()) return;
-    if (!begun_) {
-      remove_keys();
-      store_.reset();
-      server_.reset();
-      folder_.withdraw();
-      return;
-    }
-    if (!endpoint_) return;  // the journal was not read: what stands there is better
-    record_.state = RunState::kInterrupted;
-    folder_.write_record(record_);
+  if (agent_process_) agent_process_->end_now();
+  if (!folder_.is_in_place()) return;
+  if (!begun_) return withdraw();
+  if (!endpoint_) return;  // the journal was not read: what stands there is better
+  record_.state = RunState::kInterrupted;
+  // Each for itself: a disk that is full may have room for the other.
+  try_to("", [this] { folder_.write_record(record_); });
+  try_to("", [this] {
     write_results_csv(folder_.absolute() / "results.csv", spec_, controller().trials());
-  } catch (const Error& error) {
-    reporter_->notice(fmt::format("while ending: {}", error.what()));
-  }
+  });
 }
 
-// Of an experiment that did not begin. A private server's go with its file.
-void Driver::remove_keys() try {
-  if (store_ && !server_) store_->remove_all();
-} catch (const Error& error) {
-  reporter_->notice(fmt::format("while ending: the keys {}:* stay in the store at {}: {}",
-                                record_.prefix, shown(parse_store_address(record_.store)),
-                                error.what()));
+void Driver::withdraw() {
+  if (store_ && !server_) {  // a private server's keys go with its file
+    try_to(fmt::format("removing the keys {}:*: ", record_.prefix),
+           [this] { store_->remove_all(); });
+  }
+  store_.reset();
+  server_.reset();
+  folder_.withdraw();
+}
+
+// What must not keep the rest of the end from being done.
+void Driver::try_to(const std::string& doing, const std::function<void()>& what) {
+  try {
+    what();
+  } catch (const Error& error) {
+    reporter_->notice(fmt::format("while ending: {}{}", doing, error.what()));
+  }
 }
 
 }  // namespace

@@ -103,6 +103,24 @@ TEST_CASE("a results folder that is removed while it runs ends the run with its 
   CHECK(box.is_quiet());
 }
 
+TEST_CASE("a run that ends in an error writes its table, also when run.json cannot be written") {
+  Sandbox box;
+  box.write("sweep.yaml", sweep());
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--quiet", "--cpus", "2"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 20); }));
+  fs::remove(box.path() / "results/s/run.json");
+  fs::create_directory(box.path() / "results/s/run.json");
+  for (pid_t store : box.processes("redis-server")) kill(store, SIGKILL);
+  const Finished finished = run.wait();
+  INFO(finished.err);
+  CHECK(finished.code == 3);
+  CHECK(contains(finished.err, "while ending: "));
+  CHECK(lines_of(box.read("results/s/results.csv")).size() > 1);
+  fs::remove(box.path() / "results/s/run.json");
+  CHECK(box.tune({"resume", "results/s", "--quiet"}).code == 0);
+  check_complete(box, "results/s", kTrials, kSteps);
+}
+
 TEST_CASE("a folder that can only be read is refused, and left as it is") {
   Sandbox box;
   if (!can_mount(box)) return;

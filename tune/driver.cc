@@ -96,11 +96,13 @@ class Driver {
   void check_folder() const;
   void show(bool final);
   void close(RunState state);
-  void give_up();
+  void give_up(RunState state = RunState::kInterrupted);
   void withdraw();
   void try_to(const std::string& doing, const std::function<void()>& what);
 
   const Controller& controller() const { return experiment_->controller(); }
+  bool is_new() const { return request_.resume.empty(); }
+  bool has_begun() const { return launched_ || !is_new(); }  // with this driver or an earlier one
   nanoseconds mono() const { return clock_.monotonic(); }
   ExperimentTime now() const { return time_base_ + (mono() - started_); }
 
@@ -133,7 +135,7 @@ class Driver {
   nanoseconds last_shown_{};
   nanoseconds last_flushed_{};
   bool changed_ = true;
-  bool begun_ = false;  // a trial was launched, by this driver or an earlier one
+  bool launched_ = false;  // this driver has launched a trial
   int signal_ = 0;
 };
 
@@ -154,8 +156,7 @@ Driver::Driver(RunRequest request, NodeResources node, ExperimentFolder folder)
       node_(std::move(node)),
       folder_(std::move(folder)),
       logger_(folder_.absolute(), spec_),
-      reporter_(make_reporter(spec_)),
-      begun_(!request_.resume.empty()) {}
+      reporter_(make_reporter(spec_)) {}
 
 // ---- Start
 // ----------------------------------------------------------------------------------------
@@ -205,7 +206,7 @@ void Driver::open_store() {
   options.address = record_.store;
   options.prefix = record_.prefix;
   auto store = std::make_unique<RedisStore>(options);
-  if (request_.resume.empty() && Journal::is_in(*store)) {
+  if (is_new() && Journal::is_in(*store)) {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("beginning {}: there is a journal under {} in the store already: it is "
                             "another experiment's, choose another name or store",
@@ -225,7 +226,7 @@ void Driver::replay() {
                       controller().trials()[number.value].checkpoints);
   }
   time_base_ = experiment_->now();
-  if (experiment_->is_new() && !request_.resume.empty()) {
+  if (experiment_->is_new() && !is_new()) {
     reporter_->notice("the journal is empty: the experiment begins anew");
   }
 }
@@ -242,7 +243,7 @@ RunOutcome Driver::run() {
     throw;
   } catch (const Error& error) {
     give_up();
-    if (!begun_ || !folder_.is_in_place()) throw;
+    if (!has_begun() || !folder_.is_in_place()) throw;
     throw Error(error.code(), fmt::format("{}; what was done is kept, resume it with: {}",
                                           error.what(), resume_command(folder_.path())));
   } catch (...) {
@@ -251,7 +252,9 @@ RunOutcome Driver::run() {
   }
   if (controller().phase() == Phase::kFailed) {
     const std::string why = controller().failure();
-    give_up();
+    // One that never got to a trial may go on once the input is mended.
+    give_up(launched_ ? RunState::kFailed : RunState::kInterrupted);
+    if (launched_) show(true);
     throw Error(ErrorCode::kBadInput, why);
   }
   const bool finished = controller().phase() == Phase::kFinished;
@@ -362,9 +365,9 @@ void Driver::commit(std::vector<Event> events) {
   for (const auto& [agent, command] : effects.commands) endpoint_->send(agent, command);
   endpoint_->flush(mono());
   logger_.flush();
-  if (!begun_ && controller().counts()[static_cast<std::size_t>(TrialStatus::kRunning)] > 0) {
-    begun_ = true;
-    folder_.link_latest();
+  if (!launched_ && controller().counts()[static_cast<std::size_t>(TrialStatus::kRunning)] > 0) {
+    launched_ = true;
+    if (is_new()) folder_.link_latest();
   }
   for (const RemoveCheckpoint& removal : effects.removals) {
     std::error_code ignored;
@@ -445,12 +448,12 @@ void Driver::close(RunState state) {
 
 // The experiment cannot go on: end every process, keep what there is. One in which no trial began
 // leaves no folder behind, so that the same name can be used once the input is mended.
-void Driver::give_up() {
+void Driver::give_up(RunState state) {
   if (agent_process_) agent_process_->end_now();
   if (!folder_.is_in_place()) return;
-  if (!begun_) return withdraw();
+  if (!has_begun()) return withdraw();
   if (!endpoint_) return;  // the journal was not read: what stands there is better
-  record_.state = RunState::kInterrupted;
+  record_.state = state;
   // Each for itself: a disk that is full may have room for the other.
   try_to("", [this] { folder_.write_record(record_); });
   try_to("", [this] {

@@ -29,7 +29,7 @@ constexpr const char* kLockFile = "lock";
 constexpr const char* kStoreFolder = "store";  // the journal of a private server
 constexpr const char* kZygoteLog = "zygote.log";
 constexpr std::chrono::seconds kLockWait{15};
-constexpr const char* kStateNames[] = {"running", "interrupted", "finished"};
+constexpr const char* kStateNames[] = {"running", "interrupted", "finished", "failed"};
 
 std::string dated_name(const std::string& trainable, const fs::path& storage) {
   const std::string name =
@@ -70,11 +70,13 @@ bool has_password(const std::string& store) {
 // Refuses the folder of an earlier experiment with the ways out.
 [[noreturn]] void refuse_existing(const fs::path& directory) {
   const std::optional<RunRecord> record = read_record(directory);
-  if (record && record->state == RunState::kFinished) {
+  if (record && (record->state == RunState::kFinished || record->state == RunState::kFailed)) {
     throw Error(ErrorCode::kBadInput,
-                fmt::format("{} holds a finished experiment: choose another name, or --fresh to "
+                fmt::format("{} holds an experiment that {}: choose another name, or --fresh to "
                             "move it to {}.old-N and begin anew",
-                            directory.string(), directory.filename().string()));
+                            directory.string(),
+                            record->state == RunState::kFinished ? "is finished" : "has failed",
+                            directory.filename().string()));
   }
   throw Error(ErrorCode::kBadInput,
               fmt::format("{} holds an experiment that {}: resume it with `tune resume {}`, choose "
@@ -230,7 +232,7 @@ std::optional<RunRecord> read_record(const fs::path& directory) {
   const Value value = parse_json(read_file(file), file.string());
   RunRecord record;
   const auto state = value.get<std::string>("state");
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i <= static_cast<int>(RunState::kLast); ++i) {
     if (state == kStateNames[i]) record.state = static_cast<RunState>(i);
   }
   record.driver_pid = value.get<std::uint32_t>("driver_pid");

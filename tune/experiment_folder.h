@@ -11,7 +11,8 @@
 
 namespace tune {
 
-enum class RunState { kRunning, kInterrupted, kFinished };
+// kFailed: by what no resume mends, such as a metric that is never reported.
+enum class RunState { kRunning, kInterrupted, kFinished, kFailed, kLast = kFailed };
 
 // run.json. A killed driver leaves kRunning behind; the lock tells whether it still lives.
 struct RunRecord {

@@ -69,7 +69,15 @@ TEST_CASE("a sweep whose metric is never reported ends by itself, and its result
   CHECK(contains(run.err, "results have: mean_accuracy"));
   CHECK(contains(run.err, "max_t 5"));
   CHECK(std::filesystem::exists(box.path() / "results/s/results.csv"));
+  CHECK(contains(run.err, "Number of trials: "));  // the last table
+  CHECK(contains(run.err, "results/s/results.csv"));
   CHECK(box.is_quiet());
+  const Finished again = box.tune({"run", "sweep.yaml", "--name", "s"});
+  INFO(again.err);
+  CHECK(again.code == 2);
+  CHECK(contains(again.err, "has failed"));
+  CHECK(contains(again.err, "--fresh"));
+  CHECK_FALSE(contains(again.err, "tune resume"));
 }
 
 TEST_CASE("a broken plugin is refused with what is wrong with it") {

@@ -78,11 +78,26 @@ bool has_password(const std::string& store) {
                             record->state == RunState::kFinished ? "is finished" : "has failed",
                             directory.filename().string()));
   }
+  if (is_live(directory)) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("{} holds an experiment that is running ({}): follow it with `tune "
+                            "status {}`, or choose another name",
+                            directory.string(), describe_holders(directory / kLockFile),
+                            directory.string()));
+  }
   throw Error(ErrorCode::kBadInput,
-              fmt::format("{} holds an experiment that {}: resume it with `tune resume {}`, choose "
-                          "another name, or --fresh to move it aside and begin anew",
-                          directory.string(), is_live(directory) ? "is running" : "was interrupted",
-                          directory.string()));
+              fmt::format("{} holds an experiment that was interrupted: resume it with `tune "
+                          "resume {}`, choose another name, or --fresh to move it aside and begin "
+                          "anew",
+                          directory.string(), directory.string()));
+}
+
+// Processes of a driver that was killed may still be ending.
+ExperimentLock lock_of(const fs::path& directory) {
+  return ExperimentLock(directory / kLockFile, kLockWait, [&](const std::string& holders) {
+    fmt::print(stderr, "{} is in use: waiting up to {} s for {}\n", directory.string(),
+               kLockWait.count(), holders);
+  });
 }
 
 // A file that a killed driver was writing.
@@ -150,7 +165,7 @@ ExperimentFolder ExperimentFolder::create(ExperimentSpec& spec) {
   fs::path replaced;
   if (fs::exists(directory / kSpecFile)) {
     if (spec.options.if_exists != IfExists::kFresh) refuse_existing(directory);
-    const ExperimentLock old(directory / kLockFile, kLockWait);
+    const ExperimentLock old = lock_of(directory);
     replaced = move_aside(directory);
   } else if (holds_something_else(directory)) {
     throw Error(ErrorCode::kBadInput,
@@ -170,7 +185,7 @@ ExperimentFolder ExperimentFolder::create(ExperimentSpec& spec) {
 
 ExperimentFolder ExperimentFolder::make(const fs::path& directory) {
   make_directory(directory);
-  ExperimentFolder folder(directory, ExperimentLock(directory / kLockFile, kLockWait));
+  ExperimentFolder folder(directory, lock_of(directory));
   if (fs::exists(directory / kSpecFile)) refuse_existing(directory);  // another was quicker
   remove_all_of(directory, is_of_false_start);
   return folder;
@@ -184,7 +199,7 @@ void ExperimentFolder::withdraw() const {
 
 ExperimentFolder ExperimentFolder::open(const fs::path& directory) {
   read_spec(directory);
-  ExperimentFolder folder(directory, ExperimentLock(directory / kLockFile, kLockWait));
+  ExperimentFolder folder(directory, lock_of(directory));
   remove_all_of(directory, is_broken_write);
   return folder;
 }

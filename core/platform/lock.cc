@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -32,13 +33,9 @@ std::string name_of(int pid) {
 }
 
 [[noreturn]] void refuse(const fs::path& file) {
-  std::vector<std::string> names;
-  for (int pid : holders_of(file)) names.push_back(name_of(pid));
   throw Error(ErrorCode::kBadInput,
               fmt::format("{} is in use by {}: wait for it, or end it, then try again",
-                          file.parent_path().string(),
-                          names.empty() ? "a process of another machine or user"
-                                        : fmt::format("process {}", fmt::join(names, ", "))));
+                          file.parent_path().string(), describe_holders(file)));
 }
 
 // Calls `visit` for each entry, as far as the folder may be read: processes come and go meanwhile.
@@ -54,13 +51,13 @@ void for_each_entry(const fs::path& directory, Visit visit) {
 
 }  // namespace
 
-ExperimentLock::ExperimentLock(const fs::path& file, std::chrono::milliseconds wait) {
+ExperimentLock::ExperimentLock(const fs::path& file, std::chrono::milliseconds wait,
+                               const Told& waits) {
   const auto end = std::chrono::steady_clock::now() + wait;
+  bool told = !waits;
   while (!try_lock(file)) {
-    if (std::chrono::steady_clock::now() >= end) {
-      file_.reset();  // this process is none of the holders
-      refuse(file);
-    }
+    if (std::chrono::steady_clock::now() >= end) refuse(file);
+    if (!std::exchange(told, true)) waits(describe_holders(file));
     std::this_thread::sleep_for(kRetry);
   }
 }
@@ -110,6 +107,15 @@ std::vector<int> holders_of(const fs::path& file) {
   });
   std::sort(pids.begin(), pids.end());
   return pids;
+}
+
+std::string describe_holders(const fs::path& file) {
+  std::vector<std::string> names;
+  for (int pid : holders_of(file)) {
+    if (pid != getpid()) names.push_back(name_of(pid));
+  }
+  if (names.empty()) return "a process of another machine or user";
+  return fmt::format("process {}", fmt::join(names, ", "));
 }
 
 }  // namespace tune

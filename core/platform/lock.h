@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,12 @@ namespace tune {
 
 class ExperimentLock {
  public:
+  using Told = std::function<void(const std::string& holders)>;
   // Creates the file when it is not there. Waits at most so long for others, then throws Error
-  // (kBadInput) that names the processes holding it.
-  ExperimentLock(const std::filesystem::path& file, std::chrono::milliseconds wait);
+  // (kBadInput) that names the processes holding it. `waits` is told of them once, at once, when
+  // there is something to wait for.
+  ExperimentLock(const std::filesystem::path& file, std::chrono::milliseconds wait,
+                 const Told& waits = {});
 
   int descriptor() const { return file_.get(); }  // for children to inherit
   // Whether the file of that name is the one that is held: not removed, renamed or made anew.
@@ -30,5 +34,7 @@ class ExperimentLock {
 
 // Processes of this machine that have the file open, as far as this user may see.
 std::vector<int> holders_of(const std::filesystem::path& file);
+// Them but this one: "process 12 (tune), 14 (redis-server)".
+std::string describe_holders(const std::filesystem::path& file);
 
 }  // namespace tune

@@ -6,7 +6,9 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "core/refusal.h"
 #include "platform/surroundings.h"
@@ -25,6 +27,19 @@ TEST_CASE("a lock that somebody holds is refused, with the folder and the holder
   const std::string message = refusal([&] { ExperimentLock lock(file, milliseconds(30)); });
   CHECK_HAS(message, folder.path().string() + " is in use by process " +
                          std::to_string(holder.pid()) + " (platform");
+}
+
+TEST_CASE("who waits for a lock is told at once, and once, for whom") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "lock";
+  std::vector<std::string> told;
+  const auto tell = [&](const std::string& holders) { told.push_back(holders); };
+  { const ExperimentLock free(file, milliseconds(30), tell); }
+  CHECK(told.empty());
+  const Child holder([&] { new ExperimentLock(file, milliseconds(0)); });
+  refusal([&] { ExperimentLock lock(file, milliseconds(100), tell); });
+  REQUIRE(told.size() == 1);
+  CHECK(told[0] == "process " + std::to_string(holder.pid()) + " (platform_tests)");
 }
 
 TEST_CASE("a lock is held until every process that inherited it is gone") {

@@ -1,8 +1,10 @@
 // Bad input and bad days: a clear error with the values and a next step, nothing begun or lost.
 #include <doctest/doctest.h>
 
+#include <signal.h>
 #include <unistd.h>
 
+#include "process/outcome.h"
 #include "process/sandbox.h"
 #include "process/sweep.h"
 
@@ -154,6 +156,31 @@ TEST_CASE("a fresh start that is refused leaves the experiment of that name wher
   refused({"--store", "unix://" + (box.path() / "nobody").string()});
   box.set("TUNE_REDIS_SERVER", "/nowhere/redis-server");
   refused({});
+}
+
+TEST_CASE("a running experiment is refused with its processes, and who waits for it says so") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.config = "{lr: 0.1, step_ms: 10}",
+                                .num_samples = 1,
+                                .rest = "stop: {training_iteration: 100000}\n"}));
+  Running running = box.start_tune({"run", "sweep.yaml", "--name", "s", "--quiet"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
+  const std::string driver = std::to_string(running.pid()) + " (tune)";
+  const Finished refused = box.tune({"run", "sweep.yaml", "--name", "s"});
+  INFO(refused.err);
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.err, driver));
+  CHECK(contains(refused.err, "tune status results/s"));
+  CHECK_FALSE(contains(refused.err, "tune resume"));
+  CHECK_FALSE(contains(refused.err, "--fresh"));
+  const Finished waited = box.tune({"run", "sweep.yaml", "--name", "s", "--fresh"});
+  INFO(waited.err);
+  CHECK(waited.code == 2);
+  CHECK(contains(waited.err, "waiting up to 15 s for process " + driver));
+  CHECK(contains(waited.err, "is in use by process " + driver));
+  CHECK_FALSE(running.ends_within(std::chrono::microseconds(0)));
+  running.signal(SIGINT);
+  CHECK(running.wait().code == 128 + SIGINT);
 }
 
 TEST_CASE("a name is free when a driver was killed before it began, and when a folder is empty") {

@@ -418,6 +418,10 @@ void Driver::show(bool final) {
   status.memory_used_bytes = memory.used_bytes;
   status.memory_total_bytes = memory.total_bytes;
   status.directory = folder_.path();
+  if (status.cpu_units_total == 0 && status.gpu_units_total == 0) {  // no node has joined yet
+    status.cpu_units_total = node_.cpu_units;
+    status.gpu_units_total = static_cast<std::int64_t>(node_.gpus.size()) * kUnit;
+  }
   reporter_->status(status, final);
   last_shown_ = mono();
   changed_ = false;

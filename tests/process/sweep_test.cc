@@ -33,6 +33,8 @@ TEST_CASE("a sweep leaves the best configuration on stdout and every file of its
   CHECK(contains(run.err, "== Status =="));
   CHECK(contains(run.err, "Number of trials: 5/5 (5 TERMINATED)"));
   CHECK(contains(run.err, " offers 2 CPUs, "));
+  CHECK(contains(run.err, "Resources requested: 0.0/2 CPUs"));
+  CHECK_FALSE(contains(run.err, "0.0/0 CPUs"));  // also not in the first table, before it joined
 
   CHECK(lines_of(box.read("results/s/results.csv")).size() == 6);
   CHECK(fs::read_symlink(box.path() / "results/latest") == "s");

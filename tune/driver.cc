@@ -84,6 +84,7 @@ class Driver {
  private:
   void start();
   void open_store();
+  std::unique_ptr<RedisStore> connected(const RedisStoreOptions& options) const;
   void replay();
   void loop();
   void wait_for_input();
@@ -92,7 +93,7 @@ class Driver {
   void keep_journal_short();
   void note(const Record& record);
   void check_agent();
-  void check_store();
+  void check_store() const;
   void check_folder() const;
   void show(bool final);
   void close(RunState state);
@@ -205,7 +206,8 @@ void Driver::open_store() {
   }
   options.address = record_.store;
   options.prefix = record_.prefix;
-  auto store = std::make_unique<RedisStore>(options);
+  options.waits = [this](const std::string& text) { reporter_->notice(text); };
+  std::unique_ptr<RedisStore> store = connected(options);
   if (is_new() && Journal::is_in(*store)) {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("beginning {}: there is a journal under {} in the store already: it is "
@@ -213,6 +215,14 @@ void Driver::open_store() {
                             spec_.name, record_.prefix));
   }
   store_ = std::move(store);
+}
+
+std::unique_ptr<RedisStore> Driver::connected(const RedisStoreOptions& options) const try {
+  return std::make_unique<RedisStore>(options);
+} catch (const Error& error) {
+  check_store();
+  if (is_new()) throw;
+  throw Error(ErrorCode::kStore, error.what());  // what was begun can go on when it is there again
 }
 
 void Driver::replay() {
@@ -339,7 +349,7 @@ void Driver::check_agent() {
 }
 
 // A store that is there but does not answer is noticed by the next append.
-void Driver::check_store() {
+void Driver::check_store() const {
   if (!server_) return;
   pollfd watched{server_->exit_descriptor(), POLLIN, 0};
   if (poll(&watched, 1, 0) != 1) return;

@@ -87,6 +87,7 @@ void RedisStore::Close::operator()(redisContext* context) const {
 RedisStore::RedisStore(RedisStoreOptions options)
     : options_(std::move(options)), address_(parse_store_address(options_.address)) {
   command({"PING"});
+  was_there_ = true;
   refuse_unfit();
 }
 
@@ -95,22 +96,37 @@ RedisStore::~RedisStore() = default;
 RedisStore::Reply RedisStore::command(const Arguments& arguments) {
   const NoBrokenPipe guard;
   const Clock::time_point end = Clock::now() + options_.timeout;
+  const Clock::time_point tell_at = end - options_.timeout / 10 * 9;
+  bool told = !options_.waits;
   if (context_ && limit_ != options_.timeout) set_limit(options_.timeout);
   milliseconds pause = kFirstRetry;
   std::string cause;
   while (true) {
-    if (context_ || try_connect(end, cause)) {
+    if (context_ || try_connect(told ? end : tell_at, cause)) {
       std::optional<Reply> reply = exchange(arguments, cause);
       if (reply) return std::move(*reply);
     }
-    if (Clock::now() + pause >= end) {
-      throw Error(ErrorCode::kStore,
-                  fmt::format("the store at {} is lost: {} (tried for {} s)", shown(address_),
-                              cause, seconds(options_.timeout)));
+    if (Clock::now() + pause >= end) give_up(cause);
+    if (!told && Clock::now() >= tell_at) {
+      told = true;
+      options_.waits(fmt::format("the store at {} does not answer ({}): waiting up to {} s for it",
+                                 shown(address_), cause, seconds(options_.timeout)));
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLastRetry);
   }
+}
+
+void RedisStore::give_up(const std::string& cause) const {
+  const std::string tried = fmt::format("{} (tried for {} s)", cause, seconds(options_.timeout));
+  if (was_there_) {
+    throw Error(ErrorCode::kStore,
+                fmt::format("the store at {} is lost: {}", shown(address_), tried));
+  }
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("connecting to the store at {}: {}: start the server, correct store:, or "
+                          "leave store out for a private one",
+                          shown(address_), tried));
 }
 
 // Sends and waits for the answer. Nothing: there is none, the connection is given up.
@@ -126,7 +142,7 @@ std::optional<RedisStore::Reply> RedisStore::exchange(const Arguments& arguments
     const bool too_late = context_->err == REDIS_ERR_IO && errno == EAGAIN;
     cause = too_late ? "no answer" : context_->errstr;
     if (context_->err == REDIS_ERR_PROTOCOL) {
-      throw Error(ErrorCode::kStore,
+      throw Error(was_there_ ? ErrorCode::kStore : ErrorCode::kBadInput,
                   fmt::format("{} is no Redis server: {}: check store:", shown(address_), cause));
     }
     context_.reset();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,13 +19,15 @@ struct RedisStoreOptions {
   std::string prefix;   // "tune:<experiment>"
   // How long a lost or stopped server is waited for before the store counts as lost.
   std::chrono::milliseconds timeout = std::chrono::seconds(10);
+  // Told once a call, after a tenth of the timeout, when a server is waited for.
+  std::function<void(const std::string& text)> waits = {};
   bool unsafe = false;  // accept a server that may lose or evict entries
 };
 
 class RedisStore : public Store {
  public:
-  // Connects. Throws Error (kBadInput) for a bad address, a wrong password, an old or unsafe
-  // server, Error (kStore) when nobody answers or what answers is no Redis server.
+  // Connects. Throws Error (kBadInput) for a bad address, one where nobody answers or something
+  // else does, a wrong password, an old or unsafe server.
   explicit RedisStore(RedisStoreOptions options);
   ~RedisStore() override;
 
@@ -47,6 +50,7 @@ class RedisStore : public Store {
   bool try_connect(Clock::time_point end, std::string& cause);
   bool introduce(const Arguments& words, std::string& cause);
   void set_limit(std::chrono::milliseconds limit);
+  [[noreturn]] void give_up(const std::string& cause) const;
   void refuse_unfit();
   bool holds(EntryId id, std::string_view payload);
   std::string key(std::string_view name) const;
@@ -57,6 +61,7 @@ class RedisStore : public Store {
   RedisStoreOptions options_;
   StoreAddress address_;
   std::unique_ptr<redisContext, Close> context_;
+  bool was_there_ = false;             // the server has answered once
   std::chrono::milliseconds limit_{};  // of one call on the connection
 };
 

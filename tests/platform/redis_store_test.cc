@@ -119,13 +119,20 @@ TEST_CASE("a stopped server is an error after the time-out, and of use again whe
   CHECK(store.read({}, 10).size() == 2);
 }
 
-TEST_CASE("nobody at the address is an error that names it") {
+TEST_CASE("nobody at the address is bad input, and that it is waited for is told") {
   const TemporaryFolder folder;
   const std::string socket = (folder.path() / "nobody").string();
-  const std::string message =
-      refusal([&] { RedisStore store(at("unix://" + socket, kShort)); }, ErrorCode::kStore);
-  CHECK_HAS(message, socket);
+  RedisStoreOptions options = at("unix://" + socket, kShort);
+  std::vector<std::string> told;
+  options.waits = [&](const std::string& text) { told.push_back(text); };
+  const std::string message = refusal([&] { RedisStore store(options); });
+  CHECK_HAS(message, "connecting to the store at " + socket);
   CHECK_HAS(message, "No such file");
+  CHECK_HAS(message, "start the server");
+  CHECK_HAS(message, "leave store out");
+  REQUIRE(told.size() == 1);
+  CHECK_HAS(told[0], socket);
+  CHECK_HAS(told[0], "waiting up to 0.15 s");
 }
 
 // Passes requests on to a server; the answer to the first append is lost with its connection.
@@ -259,8 +266,7 @@ TEST_CASE("a server that may not be asked for its settings is accepted") {
 
 TEST_CASE("something that is no Redis server is told at once") {
   const FakeServer server([](const std::string&) { return "HTTP/1.1 400 Bad Request\r\n\r\n"; });
-  const std::string message =
-      refusal([&] { RedisStore store(at(server.address())); }, ErrorCode::kStore);
+  const std::string message = refusal([&] { RedisStore store(at(server.address())); });
   CHECK_HAS(message, "no Redis server");
 }
 

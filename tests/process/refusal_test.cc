@@ -147,13 +147,18 @@ TEST_CASE("a fresh start that is refused leaves the experiment of that name wher
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Finished run = box.tune(arguments);
     INFO(run.err);
-    CHECK(run.code != 0);
+    CHECK(run.code == 2);
     CHECK(box.read("results/latest/results.csv") == before);
     CHECK_FALSE(fs::exists(box.path() / "results/s.old-1"));
     CHECK(box.tune({"best", "results/latest"}).code == 0);
+    return run;
   };
   refused({"--set", "trainable=Curv"});
-  refused({"--store", "unix://" + (box.path() / "nobody").string()});
+  const std::string nobody = (box.path() / "nobody").string();
+  const Finished lost = refused({"--store", "unix://" + nobody});
+  CHECK(contains(lost.err, "the store at " + nobody + " does not answer"));
+  CHECK(contains(lost.err, "error: connecting to the store at " + nobody));
+  CHECK_FALSE(contains(lost.err, "is kept"));
   box.set("TUNE_REDIS_SERVER", "/nowhere/redis-server");
   refused({});
 }

@@ -58,13 +58,9 @@ void make_directory(const fs::path& directory) {
 }
 
 // A file that holds the store's password is for its owner only.
-void write_private_if(bool secret, const fs::path& file, const std::string& text) {
-  write_file_atomically(file, text);
-  if (secret) fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
-}
-
-bool has_password(const std::string& store) {
-  return !store.empty() && !parse_store_address(store).password.empty();
+Readers readers_of(const std::string& store) {
+  const bool is_secret = !store.empty() && !parse_store_address(store).password.empty();
+  return is_secret ? Readers::kOwnerOnly : Readers::kAsUsual;
 }
 
 // Refuses the folder of an earlier experiment with the ways out.
@@ -209,8 +205,8 @@ bool ExperimentFolder::is_in_place() const {
 }
 
 void ExperimentFolder::write_spec(const ExperimentSpec& spec) const {
-  write_private_if(has_password(spec.options.store), path_ / kSpecFile,
-                   to_json(to_value(spec), 2) + "\n");
+  write_file_atomically(path_ / kSpecFile, to_json(to_value(spec), 2) + "\n",
+                        readers_of(spec.options.store));
 }
 
 void ExperimentFolder::write_record(const RunRecord& record) const {
@@ -219,7 +215,7 @@ void ExperimentFolder::write_record(const RunRecord& record) const {
                      {"hostname", record.hostname},
                      {"store", record.store},
                      {"prefix", record.prefix}};
-  write_private_if(has_password(record.store), path_ / kRecordFile, to_json(value, 2) + "\n");
+  write_file_atomically(path_ / kRecordFile, to_json(value, 2) + "\n", readers_of(record.store));
 }
 
 void ExperimentFolder::link_latest() const {

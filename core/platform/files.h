@@ -18,8 +18,10 @@ namespace tune {
 Error file_error(const std::string& doing, const std::filesystem::path& path, int cause);
 
 std::string read_file(const std::filesystem::path& path);
+enum class Readers { kAsUsual, kOwnerOnly };  // as the umask says; nobody else, at no moment
 // Whole or not at all: a temporary file beside it, flushed, then renamed.
-void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+void write_file_atomically(const std::filesystem::path& path, std::string_view text,
+                           Readers readers = Readers::kAsUsual);
 // Every file and folder below, and the folder itself, is on disk when it returns.
 void flush_folder(const std::filesystem::path& directory);
 void flush_path(const std::filesystem::path& path);

@@ -2,10 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
+#include <string>
 
 #include "core/refusal.h"
 #include "every_step.h"
@@ -45,6 +49,32 @@ TEST_CASE("a file whose writer is killed at any step holds the old text or the n
   if (steps == 0) return;
   CHECK(old > 4);  // open, write, fsync, before and after each
   CHECK(fresh > 1);
+}
+
+TEST_CASE("a file for its owner only is so at every step, also over one that others may read") {
+  const mode_t former = ::umask(022);
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "a";
+  const auto for_others = [&] {
+    std::set<std::string> found;
+    for (const auto& entry : fs::directory_iterator(folder.path())) {
+      if ((entry.status().permissions() & (fs::perms::group_all | fs::perms::others_all)) !=
+          fs::perms::none) {
+        found.insert(entry.path().filename());
+      }
+    }
+    return found;
+  };
+  kill_at_every_step(
+      [&] { write_file_atomically(file, "public"); },
+      [&] { write_file_atomically(file, "secret", Readers::kOwnerOnly); },
+      [&](bool) {
+        const bool is_old = read_text(file) == "public";
+        CHECK(for_others() == (is_old ? std::set<std::string>{"a"} : std::set<std::string>{}));
+      });
+  write_file_atomically(file, "secret", Readers::kOwnerOnly);
+  CHECK(for_others().empty());
+  ::umask(former);
 }
 
 TEST_CASE("files that cannot be read or written are errors that name path and cause") {

@@ -84,6 +84,16 @@ void follow(const std::filesystem::path& directory, const RunRecord& record) try
   }
 }
 
+// A server reads a copy: looking takes no lock and writes nothing, so that whoever may read the
+// folder may look.
+void copy_journal(const std::filesystem::path& from, const std::filesystem::path& to) {
+  std::error_code error;
+  std::filesystem::copy(from, to, std::filesystem::copy_options::recursive, error);
+  if (!error) return;
+  throw Error(ErrorCode::kIo, fmt::format("copying the journal from {} to {}: {}", from.string(),
+                                          to.string(), error.message()));
+}
+
 }  // namespace
 
 int show_status(const std::filesystem::path& directory) {
@@ -99,15 +109,13 @@ int show_status(const std::filesystem::path& directory) {
                 fmt::format("{}: the experiment has not begun yet", directory.string()));
   }
   if (is_live(directory)) follow(directory, *record);
-  // Nobody holds it: a private server reads the stored journal.
-  const ExperimentFolder folder = ExperimentFolder::open(directory);
   const RuntimeDirectory runtime;
   std::unique_ptr<RedisServer> server;
   if (read_spec(directory).options.store.empty()) {
     RedisServerOptions options;
     options.runtime_directory = runtime.path();
-    options.data_directory = folder.absolute() / "store";
-    options.lock_descriptor = folder.lock_descriptor();
+    options.data_directory = runtime.path() / "store";
+    copy_journal(directory / "store", options.data_directory);
     server = std::make_unique<RedisServer>(options);
     record->store = server->address();
   }

@@ -143,6 +143,10 @@ TEST_CASE("a folder that can only be read is refused, and left as it is") {
   CHECK(contains(begun.err, "Read-only file system"));
   CHECK(contains(begun.err, "--storage"));
   CHECK(box.read("results/s/run.json") == before);
+  const Finished looked = with_mounts(box, read_only + kTune + " status results/s");
+  INFO(looked.err);
+  CHECK(looked.code == 0);
+  CHECK(contains(looked.err, "Number of trials: "));
   CHECK(box.tune({"resume", "results/s", "--quiet"}).code == 0);
   check_complete(box, "results/s", kTrials, kSteps);
 }

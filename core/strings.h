@@ -11,6 +11,8 @@ namespace tune {
 
 // The known word nearest to a wrong one (fewest edits, first wins); empty when none is near.
 std::string nearest(std::string_view wrong, const std::vector<std::string>& known);
+// As one word of a shell's line: as it is, or between single quotes.
+std::string shell_word(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 // The shortest text that reads back exactly; always looks like a float ("1.0", "1e+20", "nan").
 std::string format_number(double value);

@@ -22,6 +22,7 @@
 #include "core/platform/redis_store.h"
 #include "core/platform/system_clock.h"
 #include "core/platform/transport.h"
+#include "core/strings.h"
 #include "tune/console_reporter.h"
 #include "tune/driver_processes.h"
 #include "tune/experiment.h"
@@ -62,7 +63,7 @@ NodeResources checked_node(const ExperimentSpec& spec) {
 }
 
 std::string resume_command(const std::filesystem::path& directory) {
-  return fmt::format("tune resume {}", directory.string());
+  return fmt::format("tune resume {}", shell_word(directory.string()));
 }
 
 // A limit on the size of files shall be an error of the write, not the end of the whole program.

@@ -15,6 +15,7 @@
 #include "core/json.h"
 #include "core/platform/files.h"
 #include "core/store_address.h"
+#include "core/strings.h"
 
 namespace tune {
 
@@ -79,13 +80,13 @@ Readers readers_of(const std::string& store) {
                 fmt::format("{} holds an experiment that is running ({}): follow it with `tune "
                             "status {}`, or choose another name",
                             directory.string(), describe_holders(directory / kLockFile),
-                            directory.string()));
+                            shell_word(directory.string())));
   }
   throw Error(ErrorCode::kBadInput,
               fmt::format("{} holds an experiment that was interrupted: resume it with `tune "
                           "resume {}`, choose another name, or --fresh to move it aside and begin "
                           "anew",
-                          directory.string(), directory.string()));
+                          directory.string(), shell_word(directory.string())));
 }
 
 // Processes of a driver that was killed may still be ending.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "core/platform/process.h"
+#include "core/strings.h"
 #include "trainables/access.h"
 #include "trainables/zygote.h"
 #include "tune/driver.h"
@@ -96,8 +97,8 @@ void restore_trainable(Trainable& trainable, const Analysis& analysis) {
   static std::deque<Context> contexts;  // a Trainable outlives this call
   const auto best = analysis.best_trial();
   const auto checkpoint = analysis.best_checkpoint();
-  contexts.push_back(ContextBuilder::for_restore(best.id, checkpoint.path.parent_path(), 0,
-                                                 checkpoint.iteration));
+  contexts.push_back(
+      ContextBuilder::for_restore(best.id, checkpoint.path.parent_path(), 0, checkpoint.iteration));
   TrainableAccess::set_context(trainable, contexts.back());
   trainable.setup(analysis.best_config());
   trainable.load(checkpoint.path);
@@ -134,9 +135,9 @@ Analysis run_entry(TrainableEntry entry, RunOptions options) {
   const RunOutcome outcome = run_experiment(std::move(request));
   earlier.push_back(std::filesystem::absolute(outcome.directory));
   if (outcome.signal != 0) {
-    throw InterruptedError(outcome.signal,
-                           fmt::format("{}: resume with: tune resume {}",
-                                       signal_name(outcome.signal), outcome.directory.string()));
+    throw InterruptedError(
+        outcome.signal, fmt::format("{}: resume with: tune resume {}", signal_name(outcome.signal),
+                                    shell_word(outcome.directory.string())));
   }
   Analysis analysis = Analysis::load(outcome.directory);
   if (outcome.errored > 0 && raise) throw TrialError(std::move(analysis), outcome.errored);

@@ -12,6 +12,14 @@
 namespace tune {
 namespace {
 
+TEST_CASE("a shell reads a quoted word as it was") {
+  CHECK(shell_word("results/a-b_1.0:2") == "results/a-b_1.0:2");
+  CHECK(shell_word("") == "''");
+  CHECK(shell_word("a b") == "'a b'");
+  CHECK(shell_word("~") == "'~'");
+  CHECK(shell_word("it's $HOME") == "'it'\\''s $HOME'");
+}
+
 TEST_CASE("the nearest word is the one with the fewest edits, or none") {
   const std::vector<std::string> known = {"uniform", "quniform", "loguniform", "lr", "momentum"};
   struct Case {

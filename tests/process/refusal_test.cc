@@ -188,6 +188,29 @@ TEST_CASE("a running experiment is refused with its processes, and who waits for
   CHECK(running.wait().code == 128 + SIGINT);
 }
 
+TEST_CASE("the command that resumes can be pasted, whatever the folder's name") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.config = "{lr: 0.1, step_ms: 10}",
+                                .num_samples = 1,
+                                .rest = "stop: {training_iteration: 100}\ncheckpoint: "
+                                        "{frequency: 1}\n"}));
+  const std::string storage = "it's my $HOME";
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--storage", storage});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, storage + "/s", 3); }));
+  run.signal(SIGINT);
+  const Finished interrupted = run.wait();
+  INFO(interrupted.err);
+  const Finished refused =
+      box.tune({"run", "sweep.yaml", "--name", "s", "--storage", storage, "--quiet"});
+  const std::string command = "tune resume 'it'\\''s my $HOME/s'";
+  CHECK(contains(interrupted.err, command));
+  CHECK(contains(refused.err, command));
+  const Finished resumed =
+      box.run({"sh", "-c", std::string(TUNE_BINARY_DIR) + "/bin/" + command + " --quiet"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+}
+
 TEST_CASE("a name is free when a driver was killed before it began, and when a folder is empty") {
   Sandbox box;
   box.write("sweep.yaml", yaml({.num_samples = 1}));

@@ -121,10 +121,10 @@ RedisServer::RedisServer(const RedisServerOptions& options)
   spawned.output = output.get();
   pid_ = spawn(spawned);
   exit_ = process_descriptor(pid_);
-  wait_until_ready(options);
+  wait_until_ready(options, program);
 }
 
-void RedisServer::wait_until_ready(const RedisServerOptions& options) {
+void RedisServer::wait_until_ready(const RedisServerOptions& options, const std::string& program) {
   const auto end = std::chrono::steady_clock::now() + options.start_limit;
   while (!is_listening(socket_)) {
     pollfd watched{exit_.get(), POLLIN, 0};
@@ -136,8 +136,11 @@ void RedisServer::wait_until_ready(const RedisServerOptions& options) {
     waitpid(pid_, &status, 0);
     pid_ = -1;
     throw Error(ErrorCode::kStore,
-                fmt::format("starting the store: redis-server {}; its last words:\n{}",
-                            ended ? describe_exit(status) : "did not answer in time", log));
+                fmt::format("starting the store: {} {}{}", program,
+                            ended ? describe_exit(status) : "did not answer in time",
+                            log.empty() ? " and said nothing: is it a redis-server? "
+                                          "TUNE_REDIS_SERVER names another"
+                                        : "; its last words:\n" + log));
   }
 }
 

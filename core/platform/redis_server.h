@@ -30,7 +30,7 @@ class RedisServer {
   int exit_descriptor() const { return exit_.get(); }  // readable when it has ended
 
  private:
-  void wait_until_ready(const RedisServerOptions& options);
+  void wait_until_ready(const RedisServerOptions& options, const std::string& program);
 
   std::filesystem::path socket_;
   pid_t pid_ = -1;

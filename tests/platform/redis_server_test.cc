@@ -170,6 +170,16 @@ TEST_CASE("a server that cannot read its file gives its last words") {
   CHECK_HAS(message, "manifest");
 }
 
+TEST_CASE("a program that ends without a word is named") {
+  const Place place;
+  const ScopedVariable given("TUNE_REDIS_SERVER", "/bin/true");
+  const std::string message =
+      refusal([&] { RedisServer server(place.options()); }, ErrorCode::kStore);
+  CHECK_HAS(message, "/bin/true exited with code 0 and said nothing: is it a redis-server?");
+  CHECK_HAS(message, "TUNE_REDIS_SERVER");
+  CHECK_FALSE(has(message, "last words"));
+}
+
 TEST_CASE("a program that never answers is ended at the limit") {
   const Place place;
   const fs::path program = place.folder.path() / "redis-server";

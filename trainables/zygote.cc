@@ -19,6 +19,7 @@
 
 #include <fmt/format.h>
 
+#include "core/freed_memory.h"
 #include "core/spawn.h"
 #include "trainables/worker.h"
 
@@ -195,6 +196,7 @@ void run_zygote(int control_socket, ZygoteTrainables trainables) {
   }
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) std::signal(signal, SIG_IGN);
   std::signal(SIGCHLD, SIG_DFL);  // waitpid needs it
+  keep_freed_memory();            // the workers inherit it
   Zygote(control_socket, std::move(trainables)).run();
 }
 

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/freed_memory.h"
 #include "core/platform/process.h"
 #include "core/spawn.h"
 
@@ -25,6 +26,7 @@ namespace {
 void become_rank(const ForkedRanks& ranks, int rank, int output, int errors) {
   for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_DFL);
   setsid();
+  keep_freed_memory();
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   dup2(null, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);

@@ -1,0 +1,55 @@
+#include "core/freed_memory.h"
+
+#include <doctest/doctest.h>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace tune {
+namespace {
+
+// The page faults of a step that fills ten tensors of 8 MiB and frees them.
+long faults_of_a_step() {
+  constexpr std::size_t kBytes = 8u << 20;
+  const auto faults = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+  };
+  const long before = faults();
+  std::vector<void*> tensors;
+  for (int i = 0; i < 10; ++i) {
+    tensors.push_back(std::malloc(kBytes));
+    std::memset(tensors.back(), i, kBytes);
+  }
+  for (void* tensor : tensors) std::free(tensor);
+  return faults() - before;
+}
+
+// A sanitizer's own malloc knows no such option.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kOwnMalloc = true;
+#else
+constexpr bool kOwnMalloc = false;
+#endif
+
+TEST_CASE("the next step finds the memory that the last one freed" * doctest::skip(kOwnMalloc)) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    keep_freed_memory();
+    const long first = faults_of_a_step();
+    const long second = faults_of_a_step();
+    ::_exit(first > 1000 && second < first / 10 ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK(status == 0);
+}
+
+}  // namespace
+}  // namespace tune

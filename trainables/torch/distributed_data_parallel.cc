@@ -74,8 +74,16 @@ void expect_devices(const Parameters& parameters, c10::Device own) {
   }
 }
 
+std::string shape_of(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor.scalar_type() << ' ' << tensor.sizes();
+  if (!tensor.is_contiguous()) text << " with strides " << tensor.strides();
+  return text.str();
+}
+
 // One line for each thing in which ranks must not differ: what it is, a tab, its value.
-std::string description(const Parameters& parameters, const DdpOptions& options) {
+std::string description(const torch::nn::Module& model, const Parameters& parameters,
+                        const DdpOptions& options) {
   std::ostringstream text;
   text << "option bucket_cap_mb\t" << options.bucket_cap_mb << "\noption find_unused_parameters\t"
        << options.find_unused_parameters << "\noption static_graph\t" << options.static_graph
@@ -83,12 +91,18 @@ std::string description(const Parameters& parameters, const DdpOptions& options)
        << "\noption delay_allreduce\t" << options.delay_allreduce << "\noption compression\t"
        << static_cast<int>(options.compression) << '\n';
   for (std::size_t i = 0; i < parameters.tensors.size(); ++i) {
-    const at::Tensor& tensor = parameters.tensors[i];
-    text << "parameter " << parameters.names.at(i) << '\t' << tensor.scalar_type() << ' '
-         << tensor.sizes();
-    if (!tensor.is_contiguous()) text << " with strides " << tensor.strides();
+    text << "parameter " << parameters.names.at(i) << '\t' << shape_of(parameters.tensors[i]);
     if (parameters.sparse[i]) text << " with sparse gradients";
     text << '\n';
+  }
+  for (const auto& item : model.named_parameters()) {
+    if (item.value().requires_grad()) continue;
+    text << "frozen parameter " << item.key() << '\t' << shape_of(item.value()) << '\n';
+  }
+  for (const auto& item : model.named_buffers()) {
+    if (item.value().defined()) {
+      text << "buffer " << item.key() << '\t' << shape_of(item.value()) << '\n';
+    }
   }
   return text.str();
 }
@@ -124,9 +138,10 @@ std::string difference(const std::string& first, const std::string& other,
                              : missing(b[a.size()], other_rank, "rank 0");
 }
 
-void expect_equal_models(ProcessGroup& group, const Parameters& parameters,
-                         const DdpOptions& options) {
-  const auto all = group.all_gather_texts(description(parameters, options), "the models' shapes");
+void expect_equal_models(ProcessGroup& group, const torch::nn::Module& model,
+                         const Parameters& parameters, const DdpOptions& options) {
+  const auto all =
+      group.all_gather_texts(description(model, parameters, options), "the models' shapes");
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;
     throw Error(ErrorCode::kBadInput,
@@ -313,7 +328,7 @@ GradientReducer::GradientReducer(torch::nn::Module& model, ProcessGroup group,
       std::ranges::count(state.parameters.sparse, true) > 0) {
     throw Error(ErrorCode::kBadInput, "sparse gradients cannot be compressed");
   }
-  expect_equal_models(state.group, state.parameters, options);
+  expect_equal_models(state.group, model, state.parameters, options);
   for (const at::Tensor& buffer : model.buffers()) {
     if (buffer.defined()) state.buffers.push_back(buffer);
   }

@@ -1,5 +1,6 @@
 #include "trainables/torch/sync_batch_norm.h"
 
+#include <ATen/OpMathType.h>
 #include <torch/nn/functional/batchnorm.h>
 
 #include <torch/csrc/autograd/custom_function.h>
@@ -59,7 +60,13 @@ std::int64_t values_a_feature(const Tensor& input) {
 // of squares would lose the variance where the mean is large.
 namespace cpu {
 
-Statistics statistics(const Tensor& input, Layer& layer) {
+// Half-precision values are computed with in floats, as LibTorch's own batch normalisation does.
+Tensor computable(const Tensor& values) {
+  return values.to(at::toOpMathType(values.scalar_type()));
+}
+
+Statistics statistics(const Tensor& given, Layer& layer) {
+  const Tensor input = computable(given);
   const auto dimensions = other_dimensions(input);
   const auto local = static_cast<double>(values_a_feature(input));
   Tensor sums =
@@ -85,18 +92,21 @@ Tensor normalised(const Tensor& input, const Tensor& mean, const Tensor& invstd)
   return (input - along_features(mean.to(type), input)) * along_features(invstd.to(type), input);
 }
 
-Tensor apply(const Tensor& input, const Tensor& weight, const Tensor& bias, const Statistics& of) {
+Tensor apply(const Tensor& given, const Tensor& weight, const Tensor& bias, const Statistics& of) {
+  const Tensor input = computable(given);
   const auto type = input.scalar_type();
   Tensor output = normalised(input, of.mean, of.invstd);
   if (weight.defined()) output.mul_(along_features(weight.to(type), input));
   if (bias.defined()) output.add_(along_features(bias.to(type), input));
-  return output;
+  return output.to(given.scalar_type());
 }
 
 // Of input, weight and bias. The latter two are of this rank's batch alone: whoever averages the
 // gradients of a model averages these as well.
-variable_list gradients(const Tensor& output_gradient, const Tensor& input, const Tensor& weight,
+variable_list gradients(const Tensor& given_gradient, const Tensor& given, const Tensor& weight,
                         const Statistics& of, ProcessGroup& group) {
+  const Tensor output_gradient = computable(given_gradient);
+  const Tensor input = computable(given);
   const auto dimensions = other_dimensions(input);
   const auto type = input.scalar_type();
   const Tensor x = normalised(input, of.mean, of.invstd);
@@ -112,8 +122,9 @@ variable_list gradients(const Tensor& output_gradient, const Tensor& input, cons
   Tensor scale = of.invstd.to(type);
   if (weight.defined()) scale = scale * weight.to(type);
   result[0] =
-      (output_gradient - along_features(means[0], input) - x * along_features(means[1], input)) *
-      along_features(scale, input);
+      ((output_gradient - along_features(means[0], input) - x * along_features(means[1], input)) *
+       along_features(scale, input))
+          .to(given.scalar_type());
   return result;
 }
 

@@ -330,6 +330,21 @@ TEST_CASE("models that differ between ranks are refused on all of them, by param
                    "rank 1"));
   }
   for (const RankEnd& end : differ([&](ProcessGroup& group) {
+         auto frozen = linear(group.rank() == 1 ? 5 : 4, false);
+         frozen->weight.set_requires_grad(false);
+         DistributedDataParallel model(torch::nn::Sequential(linear(3, true), frozen), group);
+       })) {
+    CHECK(mentions(end.error,
+                   "frozen parameter 1.weight is Float [2, 4] on rank 0, Float [2, 5] on rank 1"));
+  }
+  for (const RankEnd& end : differ([&](ProcessGroup& group) {
+         auto model = linear(3, true);
+         model->register_buffer("seen", torch::zeros({group.rank() + 1}, torch::kLong));
+         DistributedDataParallel parallel(model, group);
+       })) {
+    CHECK(mentions(end.error, "buffer seen is Long [1] on rank 0, Long [2] on rank 1"));
+  }
+  for (const RankEnd& end : differ([&](ProcessGroup& group) {
          DistributedDataParallel model(linear(3, true), group, {.static_graph = group.rank() == 1});
        })) {
     CHECK(mentions(end.error, "option static_graph is 0 on rank 0, 1 on rank 1"));
@@ -404,13 +419,16 @@ struct NormCase {
   std::string name;
   std::vector<std::int64_t> shape;  // of all ranks' batches together
   std::vector<std::int64_t> cuts;
+  at::ScalarType type = at::kFloat;
+  double mean = 3, deviation = 1;
+  double tolerance = 1e-6;
 };
 
 std::vector<double> normalise(torch::nn::AnyModule layer, ProcessGroup& group,
                               const NormCase& one) {
   torch::manual_seed(5);
-  const Tensor x = torch::randn(one.shape) + 3;
-  const Tensor factors = torch::randn(one.shape) / 4;
+  const Tensor x = (torch::randn(one.shape) * one.deviation + one.mean).to(one.type);
+  const Tensor factors = (torch::randn(one.shape) / 4).to(one.type);
   const auto module = layer.ptr();
   const torch::NoGradGuard no_gradients;
   module->named_parameters()["weight"].uniform_(0.5, 2);
@@ -458,6 +476,8 @@ TEST_CASE("batches of all ranks are normalised as one, even when a rank has none
       {"one without samples", {12, 5, 4, 4}, {0, 0, 7, 12}},
       {"four ranks", {12, 5, 4, 4}, {0, 3, 6, 9, 12}},
       {"two values each", {2, 5, 2, 1}, {0, 1, 2}},
+      // Rounded once, at the end: the tolerance is the last digit of the largest outputs.
+      {"half precision", {12, 5, 4, 4}, {0, 5, 12}, at::kBFloat16, 100, 8, 0.032},
   };
   for (const NormCase& one : cases) {
     INFO(one.name);
@@ -467,7 +487,7 @@ TEST_CASE("batches of all ranks are normalised as one, even when a rank has none
     const auto ends = run_group(size, [&](ProcessGroup& group) {
       return normalise(sync_batch_norm(group)(5), group, one);
     });
-    CHECK(greatest_difference(values_of(ends), values_of(alone)) <= 1e-6);
+    CHECK(greatest_difference(values_of(ends), values_of(alone)) <= one.tolerance);
     CHECK(testing::are_equal(ends));
   }
 }

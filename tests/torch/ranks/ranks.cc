@@ -167,9 +167,9 @@ double greatest_difference(const std::vector<double>& a, const std::vector<doubl
   REQUIRE(a.size() == b.size());
   double greatest = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    // A NaN must not pass as no difference.
     const double difference = std::abs(a[i] - b[i]);
-    if (!(difference <= greatest)) greatest = difference;
+    if (std::isnan(difference)) return difference;  // it must not pass as none
+    greatest = std::max(greatest, difference);
   }
   return greatest;
 }

@@ -185,7 +185,8 @@ void RankGroup::reap(int local_rank) {
   if (waitpid(rank.pid, &status, 0) != rank.pid) return;
   rank.exit.reset();
   --live_;
-  if (status == 0 || end_.failure || end_.signal != 0 || end_.output_error != 0) return;
+  const bool is_good = WIFEXITED(status) && WEXITSTATUS(status) == options_.good_code;
+  if (is_good || end_.failure || end_.signal != 0 || end_.output_error != 0) return;
   end_.failure = {.rank = options_.first_rank + local_rank, .pid = rank.pid, .wait_status = status};
   begin_end(SIGTERM, options_.grace_after_failure);
 }

@@ -42,7 +42,8 @@ struct RankGroupOptions {
   // Starts local rank `rank` with these as its stdout and stderr, in a session of its own; the
   // kernel is to kill it when the caller ends. What it throws ends the group before it began.
   std::function<pid_t(int rank, int output, int errors)> start;
-  int alive = -1;  // when this becomes readable all are killed; -1: nobody watches
+  int good_code = 0;  // of a rank that ends as it should; any other end is a failure
+  int alive = -1;     // when this becomes readable all are killed; -1: nobody watches
   // From the first sign that the group ends until those that still run are killed.
   std::chrono::milliseconds grace_after_failure{3000};
   std::chrono::milliseconds grace_after_signal{30000};

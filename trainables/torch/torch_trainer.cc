@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/platform/files.h"
 #include "core/platform/node.h"
 #include "core/platform/trainer_workers.h"
-#include "trainables/checkpoint_folder.h"
 #include "trainables/torch/device.h"
 #include "trainables/torch/random.h"
 
@@ -164,22 +164,14 @@ Result TorchTrainerBase::validate() {
   return Result(call("validate"));
 }
 
-// Written beside it and renamed, so that an older one stays until the new one is whole.
 void TorchTrainerBase::save(const fs::path& directory) {
-  const fs::path whole = fs::absolute(directory).lexically_normal();
-  fs::path partial = whole;
-  partial += ".tmp";
-  make_fresh_folder(partial);
-  call("save", partial);
-  flush_checkpoint(partial);
-  fs::remove_all(whole);
-  fs::rename(partial, whole);
+  replace_folder(directory, kProgressFile, [&](const fs::path& folder) { call("save", folder); });
 }
 
 void TorchTrainerBase::load(const fs::path& directory) {
-  if (!fs::exists(directory / "training.json")) {
-    bad_input("loading " + directory.string() +
-              ": there is no training.json in it, so it is no checkpoint of a TorchTrainer");
+  if (!fs::exists(directory / kProgressFile)) {
+    bad_input("loading " + directory.string() + ": there is no " + kProgressFile +
+              " in it, so it is no checkpoint of a TorchTrainer");
   }
   call("load", fs::absolute(directory));
 }

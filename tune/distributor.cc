@@ -16,11 +16,11 @@
 
 #include "core/platform/kept_process.h"
 #include "core/platform/node.h"
+#include "core/current_exception.h"
+#include "core/platform/forked_rank.h"
 #include "core/platform/process.h"
 #include "core/platform/rank_group.h"
 #include "core/wire.h"
-#include "trainables/failure.h"
-#include "core/platform/forked_rank.h"
 
 namespace tune {
 

@@ -17,7 +17,7 @@
 
 #include <fmt/format.h>
 
-#include "core/error.h"
+#include "core/current_exception.h"
 #include "core/frame.h"
 #include "core/platform/forked_rank.h"
 #include "core/platform/rank_group.h"
@@ -29,6 +29,7 @@ namespace {
 
 constexpr int kSettleMs = 500;
 constexpr int kGoneMs = 10'000;  // longer than the others may take to end with one
+constexpr std::size_t kMaxMessageBytes = 16u << 10;
 constexpr int kSaidItself = 86;  // exit code of a worker that sent its error
 constexpr int kToldToEnd = 87;   // of one whose trainer closed the connection
 
@@ -80,10 +81,12 @@ int serve(int socket, const std::function<TrainerWorkers::Serve()>& begin) {
       }
       if (!send_value(socket, {{"done", answer(*command)}})) return kToldToEnd;
     }
-  } catch (const std::exception& error) {
-    const auto* const own = dynamic_cast<const Error*>(&error);
-    const bool of_group = own != nullptr && own->code() == ErrorCode::kProcess;
-    send_value(socket, {{of_group ? "group_error" : "error", error.what()}});
+  } catch (...) {
+    const auto code = code_of_current_exception();
+    const bool of_group = code == ErrorCode::kProcess;
+    send_value(socket, {{of_group ? "group_error" : "error",
+                         describe_current_exception().substr(0, kMaxMessageBytes)},
+                        {"code", static_cast<int>(code.value_or(ErrorCode::kProcess))}});
     // Whoever caused it is to be the first to end.
     if (of_group) std::this_thread::sleep_for(std::chrono::milliseconds(2 * kSettleMs));
     return kSaidItself;
@@ -201,7 +204,8 @@ Value TrainerWorkers::answers() {
       const auto answer = next_value(connection.input);
       if (!answer) continue;
       if (const Value* error = answer->find("error")) {
-        fail(fmt::format("rank {}: {}", rank, error->string()));
+        fail(fmt::format("rank {}: {}", rank, error->string()),
+             static_cast<ErrorCode>(answer->get<int>("code")));
       }
       if (const Value* error = answer->find("group_error"); error != nullptr && echo.empty()) {
         echo = fmt::format("rank {}: {}", rank, error->string());
@@ -216,10 +220,10 @@ Value TrainerWorkers::answers() {
   return first;
 }
 
-void TrainerWorkers::fail(const std::string& message) {
+void TrainerWorkers::fail(const std::string& message, ErrorCode code) {
   connections_.clear();
   keeper_.reset();
-  throw Error(ErrorCode::kProcess, message);
+  throw Error(code, message);
 }
 
 // A worker that is gone without a word makes its keeper end the others.

@@ -9,7 +9,9 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "core/error.h"
@@ -93,6 +95,41 @@ TEST_CASE("a worker that ends without an answer is told with its rank and how it
     CHECK_HAS(refusal([&] { made->call(Value(1)); }, ErrorCode::kProcess), ended);
     CHECK_HAS(refusal([&] { made->call(Value(1)); }, ErrorCode::kProcess), "make a new one");
   }
+}
+
+TEST_CASE("what a worker throws comes out with its rank, message and code") {
+  const Limit limit;
+  const auto thrown = [](ErrorCode code, const std::function<void()>& raise) {
+    const auto made = workers(2, [&] {
+      return [raise](const Value& command) -> Value {
+        if (is_rank(1)) raise();
+        return command;
+      };
+    });
+    return refusal([&] { made->call(Value(1)); }, code);
+  };
+  for (const ErrorCode code : {ErrorCode::kBadInput, ErrorCode::kIo, ErrorCode::kTrialFailed}) {
+    CHECK(thrown(code, [code] { throw Error(code, "its cause"); }) == "rank 1: its cause");
+  }
+  CHECK(thrown(ErrorCode::kProcess, [] { throw std::runtime_error("its cause"); }) ==
+        "rank 1: its cause");
+  CHECK_HAS(thrown(ErrorCode::kProcess, [] { throw 3; }), "rank 1: threw something that is no");
+  // Longer than a message may be.
+  const std::string long_one =
+      thrown(ErrorCode::kProcess, [] { throw std::runtime_error(std::string(20 << 20, 'x')); });
+  CHECK_HAS(long_one, "rank 1: xxx");
+}
+
+TEST_CASE("a worker that a peer's end made fail is not the cause") {
+  const Limit limit;
+  const auto made = workers(2, [] {
+    return [](const Value&) -> Value {
+      if (is_rank(0)) throw Error(ErrorCode::kProcess, "connection closed by peer");
+      std::_Exit(5);
+    };
+  });
+  CHECK_HAS(refusal([&] { made->call(Value(1)); }, ErrorCode::kProcess),
+            "exited with code 5 before it answered");
 }
 
 TEST_CASE("the end of the process that looks after the workers is told") {

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <map>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -30,6 +32,7 @@ constexpr int kMaxProcesses = 4096;
 constexpr std::size_t kMaxPacketBytes = 64u << 10;
 constexpr std::size_t kMaxPieceBytes = 32u << 10;  // of a value; larger ones travel in pieces
 constexpr std::size_t kMaxMessageBytes = 16u << 10;
+constexpr std::chrono::seconds kTimeOfTheCause{1};
 
 // What ranks and the process that looks after them tell the caller, a packet each.
 struct RankSaid {
@@ -59,8 +62,7 @@ std::optional<RankSaid> hear(int channel) {
   return decoded<RankSaid>({bytes.data(), static_cast<std::size_t>(count)});
 }
 
-// ---- In a rank
-// ------------------------------------------------------------------------------------
+// ---- In a rank ----------------------------------------------------------------------------------
 
 struct RankStart {
   const std::function<Value(const RankContext&)>& function;
@@ -88,12 +90,15 @@ int call_function(const RankStart& start, int rank) {
   } catch (...) {
     const std::string message = describe_current_exception();
     say(start.channel, {RankSaid::kThrew, rank, message.substr(0, kMaxMessageBytes)});
+    // Whoever caused what the group failed by is to be the first to end.
+    if (code_of_current_exception() == ErrorCode::kProcess) {
+      std::this_thread::sleep_for(kTimeOfTheCause);
+    }
     return 1;
   }
 }
 
-// ---- In the process that looks after them
-// ---------------------------------------------------------
+// ---- In the process that looks after them -------------------------------------------------------
 
 int look_after_ranks(const RankStart& start, int alive) {
   RankGroupOptions options;
@@ -116,8 +121,7 @@ int look_after_ranks(const RankStart& start, int alive) {
   return 0;
 }
 
-// ---- In the caller
-// --------------------------------------------------------------------------------
+// ---- In the caller ------------------------------------------------------------------------------
 
 int checked_processes(const Distributor& settings) {
   const auto refuse = [](const std::string& message) {
@@ -184,14 +188,11 @@ Value Distributor::run_ranks(const std::function<Value(const RankContext&)>& fun
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     throw Error(ErrorCode::kProcess, fmt::format("making a socket: {}", std::strerror(errno)));
   }
-  FileDescriptor ours(ends[0]);
+  PrivateDescriptor ours(ends[0]);
   FileDescriptor theirs(ends[1]);
   start.channel = theirs.get();
   std::cout.flush();
-  KeptProcess group([&](int alive) {
-    ours.reset();
-    return look_after_ranks(start, alive);
-  });
+  KeptProcess group([&](int alive) { return look_after_ranks(start, alive); });
   theirs.reset();
   listener.socket.reset();
 

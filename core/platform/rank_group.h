@@ -55,9 +55,11 @@ struct RankGroupEnd {
     pid_t pid = 0;
     int wait_status = 0;
   };
-  std::optional<Failure> failure;  // the first
-  int signal = 0;                  // the first that this process got, passed on to all ranks
-  int output_error = 0;            // errno of a stdout or stderr that takes no more
+  // The first; but one that is killed by a signal goes before one that failed just before it, which
+  // may have failed by its end.
+  std::optional<Failure> failure;
+  int signal = 0;        // the first that this process got, passed on to all ranks
+  int output_error = 0;  // errno of a stdout or stderr that takes no more
 };
 
 // Starts the ranks and returns when all are reaped and their output is written. To be called where

@@ -92,6 +92,7 @@ TEST_CASE("a rank that fails comes back with its number and cause, and nothing i
       {"hang_after_failure", 4, "rank error of 1: rank 1 threw: disk full"},
       {"killed", 4, " killed by signal 11 (SIGSEGV)"},
       {"exits", 4, " exited with code 5"},
+      {"fails_by_another", 4, "rank error of 1: rank 1 exited with code 5"},
       {"ends_early", 4, "rank error of 0: rank 0 ended before its function returned"},
       {"no_folder", 4, "there is no folder for results: name one in the Distributor's `folder`"},
       {"throwing_listener", 5, "the listener threw"},

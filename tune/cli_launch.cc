@@ -98,7 +98,7 @@ pid_t start_rank(const LaunchArguments& arguments, const RankPlace& place, int r
   options.death_signal = SIGKILL;
   try {
     return spawn(options);
-  } catch (const Error& error) {
+  } catch (const ProgramError& error) {
     throw refusal(error.what());
   }
 }

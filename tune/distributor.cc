@@ -16,10 +16,10 @@
 
 #include <fmt/format.h>
 
-#include "core/platform/kept_process.h"
-#include "core/platform/node.h"
 #include "core/current_exception.h"
 #include "core/platform/forked_rank.h"
+#include "core/platform/kept_process.h"
+#include "core/platform/node.h"
 #include "core/platform/process.h"
 #include "core/platform/rank_group.h"
 #include "core/wire.h"
@@ -36,7 +36,7 @@ constexpr std::chrono::seconds kTimeOfTheCause{1};
 
 // What ranks and the process that looks after them tell the caller, a packet each.
 struct RankSaid {
-  enum Kind : std::uint32_t { kValue, kThrew, kSubmitted, kGroupFailed };
+  enum Kind : std::uint32_t { kValue, kThrew, kSubmitted, kGroupFailed, kNotStarted };
   std::uint32_t kind = kValue;
   std::int64_t rank = 0;
   std::string text;  // a piece of the packed value, a message, a name, how the rank ended
@@ -107,7 +107,13 @@ int look_after_ranks(const RankStart& start, int alive) {
   options.start = [&](int rank, int output, int errors) {
     return fork_rank(start.ranks, rank, output, errors, [&] { return call_function(start, rank); });
   };
-  const RankGroupEnd end = run_rank_group(options);
+  RankGroupEnd end;
+  try {
+    end = run_rank_group(options);
+  } catch (const std::exception& error) {
+    say(start.channel, {RankSaid::kNotStarted, 0, error.what()});
+    return 0;
+  }
   if (end.failure) {
     say(start.channel,
         {RankSaid::kGroupFailed, end.failure->rank, describe_exit(end.failure->wait_status)});
@@ -166,6 +172,8 @@ struct Heard {
       case RankSaid::kSubmitted:
         if (settings.on_result) settings.on_result(said.text, settings.folder / said.text);
         return;
+      case RankSaid::kNotStarted:
+        throw Error(ErrorCode::kProcess, "tune::Distributor: " + said.text);
       default:
         failed = std::move(said);
     }

@@ -88,6 +88,8 @@ RankGroupEnd RankGroup::run() {
 }
 
 void RankGroup::start_all() {
+  // A rank's two pipes and its process, and what it takes to start the last one.
+  expect_descriptors(3 * options_.ranks + 8, fmt::format("starting {} ranks", options_.ranks));
   for (int rank = 0; rank < options_.ranks; ++rank) {
     const FileDescriptor output = add_stream(rank, out_);
     const FileDescriptor errors = add_stream(rank, err_);
@@ -128,11 +130,11 @@ void RankGroup::turn() {
   for (const Rank& rank : ranks_) watched.push_back({rank.exit.get(), POLLIN, 0});
 
   const int count = poll(watched.data(), watched.size(), time_left_ms());
-  if (kill_at_ && Clock::now() >= *kill_at_) {
-    kill_at_.reset();
   if (settled_at_ && Clock::now() >= *settled_at_) {
     begin_end(SIGTERM, options_.grace_after_failure);
   }
+  if (kill_at_ && Clock::now() >= *kill_at_) {
+    kill_at_.reset();
     signal_all(SIGKILL);
   }
   if (count <= 0) return;
@@ -213,9 +215,9 @@ void RankGroup::fail(const RankGroupEnd::Failure& failure) {
 }
 
 void RankGroup::begin_end(int signal_number, std::chrono::milliseconds grace) {
+  settled_at_.reset();
   const auto at = Clock::now() + grace;
   kill_at_ = kill_at_ ? std::min(*kill_at_, at) : at;
-  settled_at_.reset();
   signal_all(signal_number);
 }
 

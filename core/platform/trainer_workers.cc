@@ -118,6 +118,8 @@ struct TrainerWorkers::Connection {
 TrainerWorkers::TrainerWorkers(int workers, int threads, bool use_gpu,
                                const std::function<Serve()>& begin) {
   check_fit_to_fork("making a TorchTrainer");
+  // Two ends of a connection to each, and as for any rank.
+  expect_descriptors(5 * workers + 16, fmt::format("starting {} workers", workers));
   std::vector<FileDescriptor> theirs;
   for (int i = 0; i < workers; ++i) {
     int ends[2];

@@ -149,16 +149,16 @@ TEST_CASE("the end of the process that looks after the workers is told") {
   CHECK_HAS(in_setup, "looks after the workers was killed by signal 9 (SIGKILL)");
 }
 
-TEST_CASE("workers for which descriptors are lacking are refused with the cause") {
+TEST_CASE("workers for which descriptors are lacking are refused with the numbers") {
   const Limit limit;
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);
-  // Enough for the sockets here, not for what the process that keeps the workers opens.
   const rlimit few{.rlim_cur = 50, .rlim_max = before.rlim_max};
   setrlimit(RLIMIT_NOFILE, &few);
   const std::string said = refusal([] { workers(16, begin_echo); }, ErrorCode::kProcess);
   setrlimit(RLIMIT_NOFILE, &before);
-  CHECK_HAS(said, "Too many open files");
+  CHECK_HAS(said, "starting 16 workers takes ");
+  CHECK_HAS(said, " open files, the limit is 50: raise it (ulimit -n ");
 }
 
 }  // namespace

@@ -152,6 +152,15 @@ TEST_CASE("settings that cannot hold are refused before a rank starts") {
   }
 }
 
+TEST_CASE("ranks for which descriptors are lacking are refused with the numbers") {
+  Sandbox box;
+  const Finished run = box.run({"sh", "-c", "ulimit -n 12; exec " + kProgram + " values"});
+  INFO(run.err);
+  CHECK(run.code == 2);
+  CHECK(contains(run.err, "error: tune::Distributor: starting 2 ranks takes "));
+  CHECK(contains(run.err, " open files, the limit is 12: raise it (ulimit -n "));
+}
+
 TEST_CASE("more processes than GPUs are reduced, and the warning says both numbers") {
   Sandbox box;
   box.set("LD_LIBRARY_PATH", std::string(TUNE_BINARY_DIR) + "/tests/fake_nvml");

@@ -262,3 +262,15 @@ TEST_CASE("a port that another program has is refused, with the remedy") {
 
 }  // namespace
 }  // namespace tune
+TEST_CASE("ranks that cannot be started for want of descriptors are no bad input") {
+  Sandbox box;
+  const std::string launches =
+      std::string(TUNE_BINARY_DIR) + "/bin/tune launch --master-port 0 --nproc-per-node ";
+  const Finished files = box.run({"bash", "-c", "ulimit -n 60; exec " + launches + "40 touch x"});
+  INFO(files.err);
+  CHECK(files.code == 3);
+  CHECK(contains(files.err, "starting 40 ranks takes "));
+  CHECK(contains(files.err, " open files, the limit is 60: raise it (ulimit -n "));
+  CHECK(!std::filesystem::exists(box.path() / "x"));
+}
+

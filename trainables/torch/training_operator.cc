@@ -2,7 +2,7 @@
 
 #include <torch/torch.h>
 
-#include <chrono>
+#include <iostream>
 #include <string>
 
 #include "core/error.h"
@@ -262,13 +262,7 @@ bool TrainingOperator::step(const at::Tensor& loss, std::size_t index) {
   OperatorState& s = state();
   torch::optim::Optimizer& chosen = optimizer(index);
   model(index).reducer().zero_grad();
-  const auto began = std::chrono::steady_clock::now();
-  try {
-    s.precision->backward(loss);
-  } catch (const std::exception& error) {
-    if (world_size() == 1) throw;
-    throw Error(ErrorCode::kProcess, s.group.explain("backward", error, began));
-  }
+  model(index).reducer().guarded("backward", [&] { s.precision->backward(loss); });
   const bool done = s.precision->step(chosen);
   s.precision->update();
   return done;

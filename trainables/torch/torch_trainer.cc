@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -19,6 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kMaxWorkers = 4096;
+
 [[noreturn]] void bad_input(const std::string& what) {
   throw Error(ErrorCode::kBadInput, what);
 }
@@ -28,8 +31,9 @@ void check(const TrainerOptions& options) {
     bad_input("group_timeout_s is " + std::to_string(*options.group_timeout_s) +
               ", more than 0 is wanted");
   }
-  if (options.num_workers < 1) {
-    bad_input("num_workers is " + std::to_string(options.num_workers) + ", at least 1 is wanted");
+  if (options.num_workers < 1 || options.num_workers > kMaxWorkers) {
+    bad_input("num_workers is " + std::to_string(options.num_workers) + ", 1 to " +
+              std::to_string(kMaxWorkers) + " are wanted");
   }
   if (!(options.num_cpus_per_worker > 0)) {
     bad_input("num_cpus_per_worker is " + std::to_string(options.num_cpus_per_worker) +
@@ -120,6 +124,17 @@ void check_gpus(const TrainerOptions& options) {
             (gpus == 0 ? ": leave use_gpu out to train on CPUs" : ": lower num_workers"));
 }
 
+void check_cpus(const TrainerOptions& options) {
+  const auto here = static_cast<double>(discover_node({}).cpu_units) / kUnit;
+  const double wanted = options.num_workers * options.num_cpus_per_worker;
+  if (wanted <= here) return;
+  std::ostringstream text;
+  text << "num_workers " << options.num_workers << " with num_cpus_per_worker "
+       << options.num_cpus_per_worker << " needs " << wanted << " CPUs, this node has " << here
+       << ": lower one of them";
+  bad_input(text.str());
+}
+
 Value serve(OperatorRunner& runner, const Value& command) {
   const auto name = command.get<std::string>("command");
   const fs::path directory = command.get<std::string>("directory");
@@ -139,6 +154,7 @@ TorchTrainerBase::TorchTrainerBase(MakeOperator make, const TrainerOptions& opti
   check(options);
   const int threads = std::max(1, static_cast<int>(std::floor(options.num_cpus_per_worker)));
   check_gpus(options);
+  check_cpus(options);
   workers_ = std::make_unique<TrainerWorkers>(
       options.num_workers, threads, options.use_gpu, [&]() -> TrainerWorkers::Serve {
         set_threads(threads);

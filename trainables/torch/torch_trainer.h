@@ -31,9 +31,9 @@
 namespace tune {
 
 struct TrainerOptions {
-  int num_workers = 1;
-  double num_cpus_per_worker = 1;
-  bool use_gpu = false;  // one a worker
+  int num_workers = 1;             // 1 to 4096
+  double num_cpus_per_worker = 1;  // may be less than 1; all together no more than there are
+  bool use_gpu = false;            // one a worker
   bool use_fp16 = false;
   Config config = {};      // of a trial: what its own configuration leaves out
   std::uint64_t seed = 0;  // of a trial: its own seed goes before

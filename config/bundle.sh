@@ -64,12 +64,13 @@ unpack_package() {
 
 check_tools() {
   local compiler=${CXX:-g++} cmake_version
+  local cmake_remedy="pip install --user cmake brings one, also from a wheel that is copied here"
   command -v "$compiler" >/dev/null ||
     fail "there is no $compiler: a bundle has no compiler; install g++ 12 or newer, or set CXX"
   cmake_version=$(cmake --version 2>/dev/null | sed -n '1s/.* //p')
-  [[ -n $cmake_version ]] || fail "there is no cmake: pip install --user cmake brings one"
+  [[ -n $cmake_version ]] || fail "there is no cmake: $cmake_remedy"
   printf '3.25\n%s\n' "$cmake_version" | sort -VC ||
-    fail "cmake is $cmake_version, 3.25 or newer is needed: pip install --user cmake brings one"
+    fail "cmake is $cmake_version, 3.25 or newer is needed: $cmake_remedy"
 }
 
 # A program of the prefix with the prefix's libraries, which nothing else is to see.
@@ -103,14 +104,17 @@ unpack_bundle() {
   [[ $prefix =~ ^[A-Za-z0-9_./+-]+$ ]] ||
     fail "--prefix '$prefix': only letters, digits and _ . / + - are possible in it"
   [[ $prefix == /* ]] || prefix=$PWD/$prefix
+  while [[ $prefix == ?*/ ]]; do prefix=${prefix%/}; done
   [[ ! -e $prefix ]] || fail "$prefix is there already: remove it, or name another prefix"
   check_tools
-  local partial=$prefix.partial triplet package file
+  local partial triplet package file
   triplet=$(uname -m)-linux-gnu  # as Debian names it, whatever the compiler calls it
   (cd -- "$bundle" && sha256sum --quiet -c SHA256SUMS) >&2 || fail "$bundle is damaged: copy it again"
-  rm -rf -- "$partial"
+  mkdir -p -- "$(dirname -- "$prefix")"
+  partial=$(mktemp -d -- "$prefix.XXXXXX")
   cleanup+=("$partial")
-  mkdir -p -- "$partial/bin"
+  chmod 755 "$partial"
+  mkdir -- "$partial/bin"
   for package in "$bundle"/*.deb; do unpack_package "$package" "$partial"; done
   # Some packages still have their libraries in /lib.
   if [[ -d $partial/lib && ! -L $partial/lib ]]; then

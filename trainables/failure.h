@@ -5,16 +5,14 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/current_exception.h"
+
 namespace tune {
 
 class AttemptFailure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-
-// The message of the exception being handled; for what is no std::exception, its type. Only in a
-// catch block.
-std::string describe_current_exception();
 
 // Runs `call`; whatever it throws comes out as AttemptFailure "<phase>: <message>".
 template <class Call>

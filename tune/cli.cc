@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -127,11 +129,22 @@ void add_logs(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.chosen = [&line] { return logs_command(line.logs); }; });
 }
 
+// Names what follows the options: it is no option of ours.
+class UsageWithProgram : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = Formatter::make_usage(app, std::move(name));
+    while (usage.ends_with('\n')) usage.pop_back();
+    return usage + " PROGRAM [ARGS...]\n";
+  }
+};
+
 void add_launch(CLI::App& app, CommandLine& line) {
-  CLI::App* command = add_command(
-      app, "launch",
-      "starts the ranks of any program, as torchrun does: tune launch [OPTIONS] PROGRAM [ARGS...]",
-      "tune launch --nproc-per-node 2 build/train --epochs 3");
+  CLI::App* command =
+      add_command(app, "launch", "starts the ranks of any program, as torchrun does",
+                  "tune launch --nproc-per-node 2 build/train --epochs 3");
+  command->formatter(std::make_shared<UsageWithProgram>());
+  command->option_defaults()->always_capture_default();
   LaunchArguments& launch = line.launch;
   command->add_option("--nproc-per-node,--nproc_per_node", launch.ranks, "ranks on this node")
       ->type_name("N|gpu");
@@ -140,8 +153,9 @@ void add_launch(CLI::App& app, CommandLine& line) {
   command->add_option("--node-rank,--node_rank", launch.node, "number of this node, from 0")
       ->type_name("N");
   command
-      ->add_option("--master-addr,--master_addr", launch.master_address,
-                   "address of node 0, where rank 0 listens")
+      ->add_option(
+          "--master-addr,--master_addr", launch.master_address,
+          "address of node 0, where rank 0 listens; to be given with --nnodes, else 127.0.0.1")
       ->type_name("ADDRESS");
   command
       ->add_option("--master-port,--master_port", launch.master_port,

@@ -67,7 +67,7 @@ struct LaunchArguments {
   std::string ranks = "1";  // of each node; "gpu": one a GPU of this node
   int nodes = 1;
   int node = 0;
-  std::string master_address = "127.0.0.1";
+  std::string master_address = {};   // empty: 127.0.0.1, on one node only
   int master_port = 29500;           // 0: one that is free, on one node only
   bool local_rank_argument = false;  // --local-rank=N is added to the program's arguments
   std::vector<std::string> program;

@@ -61,7 +61,7 @@ RankPlace make_place(const LaunchArguments& arguments) {
   place.local_ranks = ranks_of_node(arguments.ranks);
   place.nodes = arguments.nodes;
   place.node = arguments.node;
-  place.master_address = arguments.master_address;
+  if (!arguments.master_address.empty()) place.master_address = arguments.master_address;
   place.master_port = arguments.master_port;
   if (place.nodes < 1 || place.nodes > kMaxNodes) {
     throw refusal(fmt::format("--nnodes {}: expected 1 to {}", place.nodes, kMaxNodes));
@@ -75,6 +75,13 @@ RankPlace make_place(const LaunchArguments& arguments) {
   }
   if (place.nodes > 1 && place.master_port == 0) {
     throw refusal("--master-port 0 takes a free port, of which other nodes know nothing: give one");
+  }
+  if (place.nodes > 1 && arguments.master_address.empty()) {
+    throw refusal(
+        fmt::format("--nnodes {} without --master-addr: ranks of other nodes do not find rank 0 at "
+                    "{}: give the "
+                    "address of node 0, or {} when all run on this machine",
+                    place.nodes, place.master_address, place.master_address));
   }
   const int cpus = static_cast<int>(discover_node({}).cpu_units / kUnit);
   place.threads = std::max(1, cpus / place.local_ranks);
@@ -98,7 +105,7 @@ pid_t start_rank(const LaunchArguments& arguments, const RankPlace& place, int r
   options.death_signal = SIGKILL;
   try {
     return spawn(options);
-  } catch (const Error& error) {
+  } catch (const ProgramError& error) {
     throw refusal(error.what());
   }
 }

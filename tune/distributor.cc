@@ -5,22 +5,24 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <map>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "core/current_exception.h"
+#include "core/platform/forked_rank.h"
 #include "core/platform/kept_process.h"
 #include "core/platform/node.h"
 #include "core/platform/process.h"
 #include "core/platform/rank_group.h"
 #include "core/wire.h"
-#include "trainables/failure.h"
-#include "core/platform/forked_rank.h"
 
 namespace tune {
 
@@ -30,10 +32,11 @@ constexpr int kMaxProcesses = 4096;
 constexpr std::size_t kMaxPacketBytes = 64u << 10;
 constexpr std::size_t kMaxPieceBytes = 32u << 10;  // of a value; larger ones travel in pieces
 constexpr std::size_t kMaxMessageBytes = 16u << 10;
+constexpr std::chrono::seconds kTimeOfTheCause{1};
 
 // What ranks and the process that looks after them tell the caller, a packet each.
 struct RankSaid {
-  enum Kind : std::uint32_t { kValue, kThrew, kSubmitted, kGroupFailed };
+  enum Kind : std::uint32_t { kValue, kThrew, kSubmitted, kGroupFailed, kNotStarted };
   std::uint32_t kind = kValue;
   std::int64_t rank = 0;
   std::string text;  // a piece of the packed value, a message, a name, how the rank ended
@@ -59,8 +62,7 @@ std::optional<RankSaid> hear(int channel) {
   return decoded<RankSaid>({bytes.data(), static_cast<std::size_t>(count)});
 }
 
-// ---- In a rank
-// ------------------------------------------------------------------------------------
+// ---- In a rank ----------------------------------------------------------------------------------
 
 struct RankStart {
   const std::function<Value(const RankContext&)>& function;
@@ -88,12 +90,15 @@ int call_function(const RankStart& start, int rank) {
   } catch (...) {
     const std::string message = describe_current_exception();
     say(start.channel, {RankSaid::kThrew, rank, message.substr(0, kMaxMessageBytes)});
+    // Whoever caused what the group failed by is to be the first to end.
+    if (code_of_current_exception() == ErrorCode::kProcess) {
+      std::this_thread::sleep_for(kTimeOfTheCause);
+    }
     return 1;
   }
 }
 
-// ---- In the process that looks after them
-// ---------------------------------------------------------
+// ---- In the process that looks after them -------------------------------------------------------
 
 int look_after_ranks(const RankStart& start, int alive) {
   RankGroupOptions options;
@@ -102,7 +107,13 @@ int look_after_ranks(const RankStart& start, int alive) {
   options.start = [&](int rank, int output, int errors) {
     return fork_rank(start.ranks, rank, output, errors, [&] { return call_function(start, rank); });
   };
-  const RankGroupEnd end = run_rank_group(options);
+  RankGroupEnd end;
+  try {
+    end = run_rank_group(options);
+  } catch (const std::exception& error) {
+    say(start.channel, {RankSaid::kNotStarted, 0, error.what()});
+    return 0;
+  }
   if (end.failure) {
     say(start.channel,
         {RankSaid::kGroupFailed, end.failure->rank, describe_exit(end.failure->wait_status)});
@@ -116,8 +127,7 @@ int look_after_ranks(const RankStart& start, int alive) {
   return 0;
 }
 
-// ---- In the caller
-// --------------------------------------------------------------------------------
+// ---- In the caller ------------------------------------------------------------------------------
 
 int checked_processes(const Distributor& settings) {
   const auto refuse = [](const std::string& message) {
@@ -162,6 +172,8 @@ struct Heard {
       case RankSaid::kSubmitted:
         if (settings.on_result) settings.on_result(said.text, settings.folder / said.text);
         return;
+      case RankSaid::kNotStarted:
+        throw Error(ErrorCode::kProcess, "tune::Distributor: " + said.text);
       default:
         failed = std::move(said);
     }
@@ -184,14 +196,11 @@ Value Distributor::run_ranks(const std::function<Value(const RankContext&)>& fun
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     throw Error(ErrorCode::kProcess, fmt::format("making a socket: {}", std::strerror(errno)));
   }
-  FileDescriptor ours(ends[0]);
+  PrivateDescriptor ours(ends[0]);
   FileDescriptor theirs(ends[1]);
   start.channel = theirs.get();
   std::cout.flush();
-  KeptProcess group([&](int alive) {
-    ours.reset();
-    return look_after_ranks(start, alive);
-  });
+  KeptProcess group([&](int alive) { return look_after_ranks(start, alive); });
   theirs.reset();
   listener.socket.reset();
 

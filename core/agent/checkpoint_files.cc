@@ -1,9 +1,5 @@
 #include "core/agent/checkpoint_files.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-
-#include <cerrno>
 #include <set>
 #include <string>
 
@@ -28,19 +24,8 @@ void promote_checkpoint(const fs::path& trial_directory, const CheckpointSaved& 
   const fs::path fresh =
       trial_directory / temporary_checkpoint_name(saved.iteration, saved.attempt);
   const fs::path final = trial_directory / checkpoint_name(saved.iteration);
-  if (::rename(fresh.c_str(), final.c_str()) != 0) {
-    if (errno != ENOTEMPTY && errno != EEXIST) throw file_error("renaming", fresh, errno);
-    // Swapped, so that a whole checkpoint stands there all the time; where the file system cannot,
-    // there is none for a moment, but never a part of one.
-    fs::path old = fresh;
-    if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, final.c_str(), RENAME_EXCHANGE) != 0) {
-      old = trial_directory / (".checkpoint_old" + ending_of(saved.attempt));
-      if (::rename(final.c_str(), old.c_str()) != 0) throw file_error("renaming", final, errno);
-      if (::rename(fresh.c_str(), final.c_str()) != 0) throw file_error("renaming", fresh, errno);
-    }
-    std::error_code ignored;
-    fs::remove_all(old, ignored);
-  }
+  put_folder_in_place(fresh, final,
+                      trial_directory / (".checkpoint_old" + ending_of(saved.attempt)));
   flush_path(trial_directory);
 }
 

@@ -1,6 +1,7 @@
 #include "core/platform/files.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -86,6 +87,63 @@ void write_file_atomically(const fs::path& path, std::string_view text, Readers 
     unlink(temporary.c_str());
     throw;
   }
+}
+
+void put_folder_in_place(const fs::path& fresh, const fs::path& place, const fs::path& aside) {
+  if (rename(fresh.c_str(), place.c_str()) == 0) return;
+  if (errno != ENOTEMPTY && errno != EEXIST) throw file_error("renaming", fresh, errno);
+  fs::path former = fresh;
+  if (renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) != 0) {
+    former = aside;
+    if (rename(place.c_str(), aside.c_str()) != 0) throw file_error("renaming", place, errno);
+    if (rename(fresh.c_str(), place.c_str()) != 0) {
+      const int cause = errno;
+      rename(aside.c_str(), place.c_str());
+      throw file_error("renaming", fresh, cause);
+    }
+  }
+  std::error_code ignored;
+  fs::remove_all(former, ignored);
+}
+
+void replace_folder(const fs::path& directory, const std::string& marker,
+                    const std::function<void(const fs::path& folder)>& write) {
+  // What "model/", "model/." and a link to it stand for.
+  fs::path place = fs::weakly_canonical(fs::absolute(directory).lexically_normal());
+  if (!place.has_filename()) place = place.parent_path();
+  const auto refuse = [&](const char* why) {
+    return Error(
+        ErrorCode::kBadInput,
+        fmt::format("saving to {}: {}: give the name of a new folder", place.string(), why));
+  };
+  if (!place.has_filename()) throw refuse("this is no folder of its own");
+  if (fs::exists(place)) {
+    if (!fs::is_directory(place)) throw refuse("this is a file");
+    if (fs::equivalent(place, fs::current_path())) throw refuse("this is the current folder");
+    if (!fs::is_empty(place) && !fs::exists(place / marker)) {
+      throw refuse("it holds other things, which would be lost");
+    }
+  }
+  const auto beside = [&](const char* ending) {
+    return place.parent_path() /
+           fmt::format(".{}.{}-{}", place.filename().string(), ending, getpid());
+  };
+  const fs::path fresh = beside("tmp");
+  try {
+    fs::remove_all(fresh);
+    fs::create_directories(fresh);
+    write(fresh);
+    flush_folder(fresh);
+    put_folder_in_place(fresh, place, beside("old"));
+  } catch (const std::exception& error) {
+    std::error_code ignored;
+    fs::remove_all(fresh, ignored);
+    if (const auto* refused = dynamic_cast<const fs::filesystem_error*>(&error)) {
+      throw file_error("writing", fresh, refused->code().value());
+    }
+    throw;
+  }
+  flush_path(place.parent_path());
 }
 
 void flush_path(const fs::path& path) {

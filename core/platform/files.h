@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,16 @@ enum class Readers { kAsUsual, kOwnerOnly };  // as the umask says; nobody else,
 // Whole or not at all: a temporary file beside it, flushed, then renamed.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text,
                            Readers readers = Readers::kAsUsual);
+// Renames a folder, which may take the place of another of which nothing is left. They are swapped,
+// so that a whole one stands there all the time; where the file system cannot, the former one is
+// moved to `aside` first. Not flushed.
+void put_folder_in_place(const std::filesystem::path& fresh, const std::filesystem::path& place,
+                         const std::filesystem::path& aside);
+// Puts what `write` writes, into the folder it is given, in the place of `directory` once it is
+// whole and on disk. What is there already must be an empty folder or hold the file `marker`: all
+// else is an Error (kBadInput) before anything is written. Errors leave what was there.
+void replace_folder(const std::filesystem::path& directory, const std::string& marker,
+                    const std::function<void(const std::filesystem::path& folder)>& write);
 // Every file and folder below, and the folder itself, is on disk when it returns.
 void flush_folder(const std::filesystem::path& directory);
 void flush_path(const std::filesystem::path& path);

@@ -8,6 +8,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -17,7 +19,18 @@ namespace tune {
 
 namespace {
 
+// Never destroyed: trainers may live as long as the program.
+struct Privates {
+  std::mutex mutex;
+  std::set<FileDescriptor*> all;
+};
+Privates& privates() {
+  static auto& instance = *new Privates;
+  return instance;
+}
+
 [[noreturn]] void child_main(const std::function<int(int)>& body, int alive) {
+  for (FileDescriptor* each : privates().all) each->reset();
   setsid();  // the terminal's signals are the parent's business
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) signal(number, SIG_DFL);
   signal(SIGPIPE, SIG_IGN);
@@ -41,6 +54,19 @@ namespace {
 
 }  // namespace
 
+PrivateDescriptor::PrivateDescriptor(int descriptor) : FileDescriptor(descriptor) {
+  const std::lock_guard lock(privates().mutex);
+  privates().all.insert(this);
+}
+
+PrivateDescriptor::PrivateDescriptor(PrivateDescriptor&& other) noexcept
+    : PrivateDescriptor(other.release()) {}
+
+PrivateDescriptor::~PrivateDescriptor() {
+  const std::lock_guard lock(privates().mutex);
+  privates().all.erase(this);
+}
+
 KeptProcess::KeptProcess(const std::function<int(int alive)>& body) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -54,10 +80,7 @@ KeptProcess::KeptProcess(const std::function<int(int alive)>& body) {
     throw Error(ErrorCode::kProcess,
                 fmt::format("starting a process: fork: {}", std::strerror(errno)));
   }
-  if (pid_ == 0) {
-    alive_.reset();
-    child_main(body, read_end.get());
-  }
+  if (pid_ == 0) child_main(body, read_end.get());
   exit_ = process_descriptor(pid_);
 }
 

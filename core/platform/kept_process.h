@@ -10,6 +10,16 @@
 
 namespace tune {
 
+// A descriptor for this process alone: the children of any KeptProcess begin by closing it. So who
+// has the other end hears when this process closes it, or is killed.
+class PrivateDescriptor : public FileDescriptor {
+ public:
+  explicit PrivateDescriptor(int descriptor = -1);
+  PrivateDescriptor(PrivateDescriptor&& other) noexcept;
+  PrivateDescriptor& operator=(PrivateDescriptor&& other) noexcept = default;
+  ~PrivateDescriptor();
+};
+
 class KeptProcess {
  public:
   // Forks; `body` runs in the child, in a session of its own, and gives its exit code (what it
@@ -26,7 +36,7 @@ class KeptProcess {
 
  private:
   pid_t pid_ = -1;
-  FileDescriptor alive_;
+  PrivateDescriptor alive_;
   FileDescriptor exit_;
 };
 

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -131,9 +132,11 @@ pid_t spawn(const SpawnOptions& options) {
     while (count < 0 && errno == EINTR);
     if (count == 0) return pid;
     waitpid(pid, nullptr, 0);
+    throw ProgramError(ErrorCode::kProcess,
+                       fmt::format("starting {}: {}", options.command[0], std::strerror(cause)));
   }
   throw Error(ErrorCode::kProcess,
-              fmt::format("starting {}: {}", options.command[0], std::strerror(cause)));
+              fmt::format("starting {}: fork: {}", options.command[0], std::strerror(cause)));
 }
 
 FileDescriptor process_descriptor(pid_t pid) {
@@ -173,6 +176,20 @@ void for_each_name(const char* directory, Visit visit) {
 }
 
 }  // namespace
+
+void expect_descriptors(int wanted, const std::string& doing) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  int open = 0;
+  for_each_name("/proc/self/fd", [&](const char*) { ++open; });
+  const auto needed = static_cast<rlim_t>(open) + static_cast<rlim_t>(wanted);
+  if (needed <= limit.rlim_cur) return;
+  throw Error(
+      ErrorCode::kProcess,
+      fmt::format(
+          "{} takes {} open files, the limit is {}: raise it (ulimit -n {}), or start fewer", doing,
+          needed, limit.rlim_cur, needed));
+}
 
 void adopt_descendants() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
+
 namespace tune {
 
 // Owns one open descriptor.
@@ -42,9 +44,18 @@ struct SpawnOptions {
   bool new_session = false;    // a session of its own: no terminal signals
   int death_signal = 0;        // sent to it when the calling thread ends; 0: none
 };
+// The program itself cannot be executed: it is not there, or no program.
+class ProgramError : public Error {
+ public:
+  using Error::Error;
+};
 // Starts a program; every other descriptor above 2 is closed in it. Returns its pid. Throws Error
-// (kProcess) when it cannot be executed, with the cause. Safe in a process with threads.
+// (kProcess) when there can be no process, and ProgramError (kProcess), with the cause. Safe in a
+// process with threads.
 pid_t spawn(const SpawnOptions& options);
+
+// Throws Error (kProcess) with both numbers when this process cannot open so many files more.
+void expect_descriptors(int wanted, const std::string& doing);
 
 // A descriptor that becomes readable when the process ends.
 FileDescriptor process_descriptor(pid_t pid);

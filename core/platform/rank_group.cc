@@ -24,6 +24,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// One that is killed closes its connections before it can be reaped: others may fail by it, and be
+// reaped, first.
+constexpr std::chrono::milliseconds kSettle{100};
+
 struct Stream {
   FileDescriptor read;  // closed when nothing comes any more
   LinePrefixer lines;
@@ -49,6 +53,7 @@ class RankGroup {
   void read_stream(Stream& stream);
   void write(LineOutput& output);
   void reap(int local_rank);
+  void fail(const RankGroupEnd::Failure& failure);
   void begin_end(int signal_number, std::chrono::milliseconds grace);
   void signal_all(int signal_number) const;
 
@@ -59,6 +64,7 @@ class RankGroup {
   std::vector<Rank> ranks_;
   std::vector<Stream> streams_;
   int live_ = 0;
+  std::optional<Clock::time_point> settled_at_;  // until then a killed rank goes before the failed
   std::optional<Clock::time_point> kill_at_;
   bool in_a_hurry_ = false;  // after a second signal no slow reader is waited for
   RankGroupEnd end_;
@@ -82,6 +88,8 @@ RankGroupEnd RankGroup::run() {
 }
 
 void RankGroup::start_all() {
+  // A rank's two pipes and its process, and what it takes to start the last one.
+  expect_descriptors(3 * options_.ranks + 8, fmt::format("starting {} ranks", options_.ranks));
   for (int rank = 0; rank < options_.ranks; ++rank) {
     const FileDescriptor output = add_stream(rank, out_);
     const FileDescriptor errors = add_stream(rank, err_);
@@ -122,6 +130,9 @@ void RankGroup::turn() {
   for (const Rank& rank : ranks_) watched.push_back({rank.exit.get(), POLLIN, 0});
 
   const int count = poll(watched.data(), watched.size(), time_left_ms());
+  if (settled_at_ && Clock::now() >= *settled_at_) {
+    begin_end(SIGTERM, options_.grace_after_failure);
+  }
   if (kill_at_ && Clock::now() >= *kill_at_) {
     kill_at_.reset();
     signal_all(SIGKILL);
@@ -143,8 +154,10 @@ void RankGroup::turn() {
 }
 
 int RankGroup::time_left_ms() const {
-  if (!kill_at_) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*kill_at_ - Clock::now());
+  if (!kill_at_ && !settled_at_) return -1;
+  const auto next = std::min(kill_at_.value_or(Clock::time_point::max()),
+                             settled_at_.value_or(Clock::time_point::max()));
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
   return static_cast<int>(std::max<std::int64_t>(0, left.count()));
 }
 
@@ -185,12 +198,24 @@ void RankGroup::reap(int local_rank) {
   if (waitpid(rank.pid, &status, 0) != rank.pid) return;
   rank.exit.reset();
   --live_;
-  if (status == 0 || end_.failure || end_.signal != 0 || end_.output_error != 0) return;
-  end_.failure = {.rank = options_.first_rank + local_rank, .pid = rank.pid, .wait_status = status};
-  begin_end(SIGTERM, options_.grace_after_failure);
+  const bool is_good = WIFEXITED(status) && WEXITSTATUS(status) == options_.good_code;
+  if (is_good || end_.signal != 0 || end_.output_error != 0) return;
+  fail({.rank = options_.first_rank + local_rank, .pid = rank.pid, .wait_status = status});
+}
+
+void RankGroup::fail(const RankGroupEnd::Failure& failure) {
+  const bool was_killed = WIFSIGNALED(failure.wait_status);
+  if (end_.failure && !(settled_at_ && was_killed)) return;
+  end_.failure = failure;
+  if (was_killed) {
+    begin_end(SIGTERM, options_.grace_after_failure);
+  } else {
+    settled_at_ = Clock::now() + kSettle;
+  }
 }
 
 void RankGroup::begin_end(int signal_number, std::chrono::milliseconds grace) {
+  settled_at_.reset();
   const auto at = Clock::now() + grace;
   kill_at_ = kill_at_ ? std::min(*kill_at_, at) : at;
   signal_all(signal_number);

@@ -42,7 +42,8 @@ struct RankGroupOptions {
   // Starts local rank `rank` with these as its stdout and stderr, in a session of its own; the
   // kernel is to kill it when the caller ends. What it throws ends the group before it began.
   std::function<pid_t(int rank, int output, int errors)> start;
-  int alive = -1;  // when this becomes readable all are killed; -1: nobody watches
+  int good_code = 0;  // of a rank that ends as it should; any other end is a failure
+  int alive = -1;     // when this becomes readable all are killed; -1: nobody watches
   // From the first sign that the group ends until those that still run are killed.
   std::chrono::milliseconds grace_after_failure{3000};
   std::chrono::milliseconds grace_after_signal{30000};
@@ -54,9 +55,11 @@ struct RankGroupEnd {
     pid_t pid = 0;
     int wait_status = 0;
   };
-  std::optional<Failure> failure;  // the first
-  int signal = 0;                  // the first that this process got, passed on to all ranks
-  int output_error = 0;            // errno of a stdout or stderr that takes no more
+  // The first; but one that is killed by a signal goes before one that failed just before it, which
+  // may have failed by its end.
+  std::optional<Failure> failure;
+  int signal = 0;        // the first that this process got, passed on to all ranks
+  int output_error = 0;  // errno of a stdout or stderr that takes no more
 };
 
 // Starts the ranks and returns when all are reaped and their output is written. To be called where

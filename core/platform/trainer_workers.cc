@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 
 #include <fmt/format.h>
 
-#include "core/error.h"
+#include "core/current_exception.h"
 #include "core/frame.h"
 #include "core/platform/forked_rank.h"
 #include "core/platform/rank_group.h"
@@ -27,7 +28,10 @@ namespace tune {
 namespace {
 
 constexpr int kSettleMs = 500;
+constexpr int kGoneMs = 10'000;  // longer than the others may take to end with one
+constexpr std::size_t kMaxMessageBytes = 16u << 10;
 constexpr int kSaidItself = 86;  // exit code of a worker that sent its error
+constexpr int kToldToEnd = 87;   // of one whose trainer closed the connection
 
 [[noreturn]] void fail_to(const std::string& what) {
   throw Error(ErrorCode::kProcess, fmt::format("{}: {}", what, std::strerror(errno)));
@@ -69,18 +73,20 @@ int serve(int socket, const std::function<TrainerWorkers::Serve()>& begin) {
   FrameBuffer input;
   try {
     const TrainerWorkers::Serve answer = begin();
-    if (!send_value(socket, {{"done", nullptr}})) return 0;
+    if (!send_value(socket, {{"done", nullptr}})) return kToldToEnd;
     for (;;) {
       std::optional<Value> command;
       while (!(command = next_value(input))) {
-        if (!receive_some(socket, input)) return 0;
+        if (!receive_some(socket, input)) return kToldToEnd;
       }
-      if (!send_value(socket, {{"done", answer(*command)}})) return 0;
+      if (!send_value(socket, {{"done", answer(*command)}})) return kToldToEnd;
     }
-  } catch (const std::exception& error) {
-    const auto* const own = dynamic_cast<const Error*>(&error);
-    const bool of_group = own != nullptr && own->code() == ErrorCode::kProcess;
-    send_value(socket, {{of_group ? "group_error" : "error", error.what()}});
+  } catch (...) {
+    const auto code = code_of_current_exception();
+    const bool of_group = code == ErrorCode::kProcess;
+    send_value(socket, {{of_group ? "group_error" : "error",
+                         describe_current_exception().substr(0, kMaxMessageBytes)},
+                        {"code", static_cast<int>(code.value_or(ErrorCode::kProcess))}});
     // Whoever caused it is to be the first to end.
     if (of_group) std::this_thread::sleep_for(std::chrono::milliseconds(2 * kSettleMs));
     return kSaidItself;
@@ -91,8 +97,12 @@ int serve(int socket, const std::function<TrainerWorkers::Serve()>& begin) {
 std::string how_ended(const RankGroupEnd& end) {
   if (end.failure) {
     if (exit_code_of(end.failure->wait_status) == kSaidItself) return {};
-    return fmt::format("rank {} (pid {}) {}", end.failure->rank, end.failure->pid,
-                       describe_exit(end.failure->wait_status));
+    return fmt::format("rank {} (pid {}) {} before it answered", end.failure->rank,
+                       end.failure->pid, describe_exit(end.failure->wait_status));
+  }
+  if (end.output_error != 0) {
+    return fmt::format("the workers were ended, as what they print could not be passed on: {}",
+                       std::strerror(end.output_error));
   }
   return end.signal == 0 ? ""
                          : fmt::format("the workers were ended by {}", signal_name(end.signal));
@@ -101,24 +111,26 @@ std::string how_ended(const RankGroupEnd& end) {
 }  // namespace
 
 struct TrainerWorkers::Connection {
-  FileDescriptor socket;
+  PrivateDescriptor socket;
   FrameBuffer input;
 };
 
 TrainerWorkers::TrainerWorkers(int workers, int threads, bool use_gpu,
                                const std::function<Serve()>& begin) {
   check_fit_to_fork("making a TorchTrainer");
+  // Two ends of a connection to each, and as for any rank.
+  expect_descriptors(5 * workers + 16, fmt::format("starting {} workers", workers));
   std::vector<FileDescriptor> theirs;
   for (int i = 0; i < workers; ++i) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) fail_to("making a socket");
-    connections_.push_back({FileDescriptor(ends[0]), {}});
+    connections_.push_back({PrivateDescriptor(ends[0]), {}});
     theirs.emplace_back(ends[1]);
   }
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) fail_to("making a pipe");
   end_report_.reset(ends[0]);
-  const FileDescriptor report(ends[1]);
+  FileDescriptor report(ends[1]);
   ForkedRanks ranks{.place = {.local_ranks = workers, .threads = threads}, .use_gpu = use_gpu};
   const Listener listener = listen_at(ranks.place.master_address, 0);
   ranks.place.master_port = listener.port;
@@ -129,17 +141,26 @@ TrainerWorkers::TrainerWorkers(int workers, int threads, bool use_gpu,
       // A worker ends when the trainer's end of its socket is closed: nobody else may hold one.
       const FileDescriptor own = std::move(theirs[static_cast<std::size_t>(rank)]);
       theirs.clear();
+      report.reset();
       return serve(own.get(), begin);
     });
   };
   keeper_ = std::make_unique<KeptProcess>([&](int alive) {
-    connections_.clear();
-    const std::string how = how_ended(
-        run_rank_group({.ranks = workers, .first_rank = 0, .start = start, .alive = alive}));
+    std::string how;
+    try {
+      how = how_ended(run_rank_group({.ranks = workers,
+                                      .first_rank = 0,
+                                      .start = start,
+                                      .good_code = kToldToEnd,
+                                      .alive = alive}));
+    } catch (const std::exception& error) {
+      how = error.what();
+    }
     [[maybe_unused]] const ssize_t written = write(report.get(), how.data(), how.size());
     return how.empty() ? 0 : 1;
   });
   theirs.clear();
+  report.reset();
   answers();
 }
 
@@ -169,20 +190,24 @@ Value TrainerWorkers::answers() {
     for (std::size_t i = 0; i < connections_.size(); ++i) {
       watched.push_back({answered[i] ? -1 : connections_[i].socket.get(), POLLIN, 0});
     }
+    watched.push_back({keeper_->descriptor(), POLLIN, 0});
     const int ready = poll(watched.data(), watched.size(), echo.empty() ? -1 : kSettleMs);
     if (ready == 0) fail(echo);
     if (ready < 0) continue;  // a signal
+    // Without the process that keeps them nobody would notice a worker's end. First what they said.
+    const bool only_keeper = ready == 1 && watched.back().revents != 0;
     for (std::size_t rank = 0; rank < connections_.size(); ++rank) {
-      if (watched[rank].revents == 0) continue;
+      if (watched[rank].revents == 0 && !only_keeper) continue;
       Connection& connection = connections_[rank];
-      if (!receive_some(connection.socket.get(), connection.input)) {
+      if (only_keeper || !receive_some(connection.socket.get(), connection.input)) {
         const std::string how = how_it_ended();
-        fail(!how.empty() ? how : echo.empty() ? "the workers are gone" : echo);
+        fail(!how.empty() ? how : !echo.empty() ? echo : "the workers are gone");
       }
       const auto answer = next_value(connection.input);
       if (!answer) continue;
       if (const Value* error = answer->find("error")) {
-        fail(fmt::format("rank {}: {}", rank, error->string()));
+        fail(fmt::format("rank {}: {}", rank, error->string()),
+             static_cast<ErrorCode>(answer->get<int>("code")));
       }
       if (const Value* error = answer->find("group_error"); error != nullptr && echo.empty()) {
         echo = fmt::format("rank {}: {}", rank, error->string());
@@ -197,18 +222,27 @@ Value TrainerWorkers::answers() {
   return first;
 }
 
-void TrainerWorkers::fail(const std::string& message) {
+void TrainerWorkers::fail(const std::string& message, ErrorCode code) {
   connections_.clear();
   keeper_.reset();
-  throw Error(ErrorCode::kProcess, message);
+  throw Error(code, message);
 }
 
 // A worker that is gone without a word makes its keeper end the others.
 std::string TrainerWorkers::how_it_ended() {
-  keeper_->wait();
-  std::array<char, 256> text;
+  pollfd watched = {keeper_->descriptor(), POLLIN, 0};
+  int ready = 0;
+  do ready = poll(&watched, 1, kGoneMs);
+  while (ready < 0 && errno == EINTR);
+  if (ready == 0) return "a worker closed its connection to the trainer";
+  const int status = keeper_->wait();
+  if (WIFSIGNALED(status)) {
+    return fmt::format("the process that looks after the workers was {}", describe_exit(status));
+  }
+  std::string text(4096, '\0');
   const ssize_t count = read(end_report_.get(), text.data(), text.size());
-  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(0, count))};
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, count)));
+  return text;
 }
 
 }  // namespace tune

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "core/platform/kept_process.h"
 #include "core/platform/process.h"
 #include "core/value.h"
@@ -23,9 +24,9 @@ class TrainerWorkers {
   TrainerWorkers(int workers, int threads, bool use_gpu, const std::function<Serve()>& begin);
   ~TrainerWorkers();  // ends them at once
 
-  // The same command to all; rank 0's answer when all are done. Throws Error (kProcess) with the
-  // first worker's own message, or how its process ended; then all have ended and nothing can be
-  // called.
+  // The same command to all; rank 0's answer when all are done. Throws an Error with the message of
+  // the first worker that threw, and its code if that was an Error; else (kProcess), also for a
+  // worker that ended, with how. Then all have ended and nothing can be called.
   Value call(const Value& command);
 
   // Lets them end by themselves; returns when they have.
@@ -34,7 +35,7 @@ class TrainerWorkers {
  private:
   struct Connection;
   Value answers();
-  [[noreturn]] void fail(const std::string& message);
+  [[noreturn]] void fail(const std::string& message, ErrorCode code = ErrorCode::kProcess);
   std::string how_it_ended();  // empty: as the workers themselves said
 
   std::vector<Connection> connections_;

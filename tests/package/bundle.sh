@@ -38,7 +38,10 @@ build_with_bundle() {
     echo "the system's own packages are hidden"
   fi
   if (exec 3<>/dev/tcp/1.1.1.1/53) 2>/dev/null; then fail "there is a network"; fi
-  setup --from "$work/bundle" --prefix "$work/prefix"
+  mkdir "$work/prefix.partial" # somebody's own
+  setup --from "$work/bundle" --prefix "$work/prefix/"
+  [[ -d $work/prefix.partial ]] || fail "prefix.partial is gone"
+  [[ $(echo "$work"/prefix*) == "$work/prefix $work/prefix.partial" ]] || fail "left: $(ls "$work")"
   refused "is there already" setup --from "$work/bundle" --prefix "$work/prefix"
   # shellcheck disable=SC1091
   source "$work/prefix/env.sh"

@@ -20,6 +20,86 @@ namespace {
 
 namespace fs = std::filesystem;
 
+struct Folder {
+  std::string marker, other;
+};
+
+Folder content_of(const fs::path& directory) {
+  return {read_text(directory / "marker"), read_text(directory / "sub" / "other")};
+}
+
+void replace(const fs::path& directory, const std::string& content) {
+  replace_folder(directory, "marker", [&](const fs::path& folder) {
+    std::ofstream(folder / "marker") << content;
+    fs::create_directory(folder / "sub");
+    std::ofstream(folder / "sub" / "other") << content;
+  });
+}
+
+TEST_CASE("a folder is replaced however its name is written") {
+  const TemporaryFolder folder;
+  const fs::path model = folder.path() / "model";
+  fs::create_directory(folder.path() / "model.tmp");  // somebody's own
+  fs::create_directory(model);
+  fs::create_directory_symlink(model, folder.path() / "link");
+  for (const char* name : {"model", "model/", "model/.", "model//", "x/../model", "link"}) {
+    CAPTURE(name);
+    replace(folder.path() / name, name);
+    CHECK(content_of(model).marker == name);
+    CHECK(content_of(model).other == name);
+    CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 3);  // nothing else is left
+  }
+  CHECK(fs::is_symlink(folder.path() / "link"));
+}
+
+TEST_CASE("a folder of other things is never replaced") {
+  const TemporaryFolder folder;
+  const fs::path results = folder.path() / "results";
+  fs::create_directory(results);
+  std::ofstream(results / "thesis") << "text";
+  std::ofstream(folder.path() / "file") << "text";
+  const auto refused = [](const fs::path& directory) {
+    return refusal([&] { replace(directory, "new"); });
+  };
+  CHECK_HAS(refused(results), "it holds other things, which would be lost");
+  CHECK_HAS(refused(results / ""), "it holds other things, which would be lost");
+  CHECK_HAS(refused(folder.path() / "file"), "this is a file");
+  CHECK_HAS(refused("."), "this is the current folder");
+  CHECK_HAS(refused("/"), "this is no folder of its own");
+  CHECK(read_text(results / "thesis") == "text");
+}
+
+TEST_CASE("a folder that cannot be written leaves the former one and nothing else") {
+  const TemporaryFolder folder;
+  const fs::path model = folder.path() / "model";
+  replace(model, "old");
+  const auto fail = [](const fs::path& fresh) {
+    std::ofstream(fresh / "part") << "x";
+    throw Error(ErrorCode::kProcess, "the workers are gone");
+  };
+  CHECK_HAS(refusal([&] { replace_folder(model, "marker", fail); }, ErrorCode::kProcess),
+            "the workers are gone");
+  CHECK(content_of(model).marker == "old");
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
+  CHECK_HAS(refusal([] { replace("/proc/self/model", "x"); }, ErrorCode::kIo), "/proc/");
+}
+
+TEST_CASE("a folder is replaced whole, wherever the process is killed") {
+  const TemporaryFolder folder;
+  const fs::path model = folder.path() / "model";
+  kill_at_every_step(
+      [&] {
+        fs::remove_all(model);
+        replace(model, "old");
+      },
+      [&] { replace(model, "new"); },
+      [&](bool killed) {
+        const Folder found = content_of(model);
+        CHECK(found.marker == found.other);
+        CHECK((found.marker == "new" || (killed && found.marker == "old")));
+      });
+}
+
 TEST_CASE("a file is written whole or stays as it was") {
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "a";

@@ -92,6 +92,7 @@ TEST_CASE("a rank that fails comes back with its number and cause, and nothing i
       {"hang_after_failure", 4, "rank error of 1: rank 1 threw: disk full"},
       {"killed", 4, " killed by signal 11 (SIGSEGV)"},
       {"exits", 4, " exited with code 5"},
+      {"fails_by_another", 4, "rank error of 1: rank 1 exited with code 5"},
       {"ends_early", 4, "rank error of 0: rank 0 ended before its function returned"},
       {"no_folder", 4, "there is no folder for results: name one in the Distributor's `folder`"},
       {"throwing_listener", 5, "the listener threw"},
@@ -149,6 +150,15 @@ TEST_CASE("settings that cannot hold are refused before a rank starts") {
     CHECK(run.out.empty());
     CHECK(contains(run.err, row.message));
   }
+}
+
+TEST_CASE("ranks for which descriptors are lacking are refused with the numbers") {
+  Sandbox box;
+  const Finished run = box.run({"sh", "-c", "ulimit -n 12; exec " + kProgram + " values"});
+  INFO(run.err);
+  CHECK(run.code == 2);
+  CHECK(contains(run.err, "error: tune::Distributor: starting 2 ranks takes "));
+  CHECK(contains(run.err, " open files, the limit is 12: raise it (ulimit -n "));
 }
 
 TEST_CASE("more processes than GPUs are reduced, and the warning says both numbers") {

@@ -72,6 +72,26 @@ TEST_CASE("what follows the program is the program's, whatever it looks like") {
   CHECK(run.out == "[rank 0] --nnodes 3 --help -x -- a b --local-rank=0\n");
 }
 
+TEST_CASE("the help of launch says where the program stands, and each default") {
+  Sandbox box;
+  const Finished run = box.tune({"launch", "--help"});
+  CHECK(run.code == 0);
+  CHECK(contains(run.out, "Usage: tune launch [OPTIONS] PROGRAM [ARGS...]\n"));
+  for (const char* option : {"--nproc_per_node N|gpu=1", "--nnodes N=1", "--node_rank N=0",
+                             "--master_addr ADDRESS", "--master_port PORT=29500"}) {
+    CAPTURE(option);
+    INFO(run.out);
+    CHECK(contains(run.out, option));
+  }
+}
+
+TEST_CASE("two nodes can be tried on one machine when it is meant") {
+  Sandbox box;
+  const Finished run = box.tune({"launch", "--nnodes", "2", "--master-addr", "127.0.0.1",
+                                 "--node-rank", "1", "sh", "-c", "echo $RANK $MASTER_ADDR"});
+  CHECK(run.out == "[rank 1] 1 127.0.0.1\n");
+}
+
 TEST_CASE("lines of ranks are never mixed") {
   Sandbox box;
   const Finished run = box.tune(launch(
@@ -221,6 +241,7 @@ TEST_CASE("what cannot be launched is refused before anything starts") {
        "--node-rank 2: expected 0 to 1 of --nnodes 2"},
       {{"--master-port", "65536", "touch", "x"}, "expected 0 to 65535"},
       {{"--nnodes", "2", "--master-port", "0", "touch", "x"}, "of which other nodes know nothing"},
+      {{"--nnodes", "2", "touch", "x"}, "--nnodes 2 without --master-addr: ranks of other nodes"},
       {{"--master-addr", "192.0.2.1", "touch", "x"}, "give an address and a port of the node"},
       {{"--nnode", "2", "touch", "x"}, "unknown option --nnode (did you mean '--nnodes'?)"},
       {{"no-such-program"}, "starting no-such-program: No such file or directory"},
@@ -239,6 +260,18 @@ TEST_CASE("what cannot be launched is refused before anything starts") {
     CHECK(!std::filesystem::exists(box.path() / "x"));
   }
   CHECK(box.is_quiet());
+}
+
+TEST_CASE("ranks that cannot be started for want of descriptors are no bad input") {
+  Sandbox box;
+  const std::string launches =
+      std::string(TUNE_BINARY_DIR) + "/bin/tune launch --master-port 0 --nproc-per-node ";
+  const Finished files = box.run({"bash", "-c", "ulimit -n 60; exec " + launches + "40 touch x"});
+  INFO(files.err);
+  CHECK(files.code == 3);
+  CHECK(contains(files.err, "starting 40 ranks takes "));
+  CHECK(contains(files.err, " open files, the limit is 60: raise it (ulimit -n "));
+  CHECK(!std::filesystem::exists(box.path() / "x"));
 }
 
 TEST_CASE("a port that another program has is refused, with the remedy") {

@@ -135,6 +135,18 @@ void hang_after_failure() {
   });
 }
 
+// Rank 0 hears of the end of rank 1 before anybody else does.
+void fails_by_another() {
+  kTwo.run([](const tune::RankContext& rank) {
+    if (rank.rank() == 0) {
+      std::ofstream("gone");
+      throw tune::Error(tune::ErrorCode::kProcess, "connection closed by peer");
+    }
+    wait_for("gone");
+    _exit(5);
+  });
+}
+
 void ready_and_hang() {
   kTwo.run([](const tune::RankContext& rank) {
     std::ofstream("ready." + std::to_string(rank.rank()));
@@ -150,6 +162,7 @@ const std::map<std::string, void (*)()> kModes = {
     {"threads", threads},
     {"throwing_listener", throwing_listener},
     {"hang_after_failure", hang_after_failure},
+    {"fails_by_another", fails_by_another},
     {"ready_and_hang", ready_and_hang},
     {"killed", [] { kTwo.run([] { raise(SIGSEGV); }); }},
     {"exits", [] { kTwo.run([] { _exit(5); }); }},

@@ -382,6 +382,10 @@ void GradientReducer::backward(const at::Tensor& loss) {
   }
 }
 
+void GradientReducer::guarded(const std::string& what, const std::function<void()>& work) {
+  state_->guarded(what, work);
+}
+
 void GradientReducer::zero_grad() {
   for (const at::Tensor& parameter : state_->parameters.tensors) parameter.mutable_grad().reset();
 }

@@ -69,6 +69,9 @@ class GradientReducer {
   // loss.backward() would do as well, but what it throws when a rank is gone or went another way
   // does not say who waits for what.
   void backward(const at::Tensor& loss);
+  // Around a backward that is called in another way; `what` is named in the Error (kProcess) of a
+  // group that failed. What the computation throws comes out as it is.
+  void guarded(const std::string& what, const std::function<void()>& work);
   // Takes the gradients away (Optimizer::zero_grad() cannot, with gradient_as_bucket_view).
   void zero_grad();
 

@@ -18,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kProgressFile = "training.json";
-
 fs::path made(const fs::path& directory) {
   fs::create_directories(directory);
   return directory;

@@ -18,6 +18,8 @@
 
 namespace tune {
 
+inline constexpr const char* kProgressFile = "training.json";  // every checkpoint has it
+
 struct RunnerOptions {
   bool use_fp16 = false;
   std::uint64_t seed = 0;  // the same on all ranks

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <sstream>
 #include <string>
 #include <utility>
 
 #include "core/error.h"
+#include "core/platform/files.h"
 #include "core/platform/node.h"
 #include "core/platform/trainer_workers.h"
-#include "trainables/checkpoint_folder.h"
 #include "trainables/torch/device.h"
 #include "trainables/torch/random.h"
 
@@ -18,6 +19,8 @@ namespace tune {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int kMaxWorkers = 4096;
 
 [[noreturn]] void bad_input(const std::string& what) {
   throw Error(ErrorCode::kBadInput, what);
@@ -28,8 +31,9 @@ void check(const TrainerOptions& options) {
     bad_input("group_timeout_s is " + std::to_string(*options.group_timeout_s) +
               ", more than 0 is wanted");
   }
-  if (options.num_workers < 1) {
-    bad_input("num_workers is " + std::to_string(options.num_workers) + ", at least 1 is wanted");
+  if (options.num_workers < 1 || options.num_workers > kMaxWorkers) {
+    bad_input("num_workers is " + std::to_string(options.num_workers) + ", 1 to " +
+              std::to_string(kMaxWorkers) + " are wanted");
   }
   if (!(options.num_cpus_per_worker > 0)) {
     bad_input("num_cpus_per_worker is " + std::to_string(options.num_cpus_per_worker) +
@@ -120,6 +124,17 @@ void check_gpus(const TrainerOptions& options) {
             (gpus == 0 ? ": leave use_gpu out to train on CPUs" : ": lower num_workers"));
 }
 
+void check_cpus(const TrainerOptions& options) {
+  const auto here = static_cast<double>(discover_node({}).cpu_units) / kUnit;
+  const double wanted = options.num_workers * options.num_cpus_per_worker;
+  if (wanted <= here) return;
+  std::ostringstream text;
+  text << "num_workers " << options.num_workers << " with num_cpus_per_worker "
+       << options.num_cpus_per_worker << " needs " << wanted << " CPUs, this node has " << here
+       << ": lower one of them";
+  bad_input(text.str());
+}
+
 Value serve(OperatorRunner& runner, const Value& command) {
   const auto name = command.get<std::string>("command");
   const fs::path directory = command.get<std::string>("directory");
@@ -139,6 +154,7 @@ TorchTrainerBase::TorchTrainerBase(MakeOperator make, const TrainerOptions& opti
   check(options);
   const int threads = std::max(1, static_cast<int>(std::floor(options.num_cpus_per_worker)));
   check_gpus(options);
+  check_cpus(options);
   workers_ = std::make_unique<TrainerWorkers>(
       options.num_workers, threads, options.use_gpu, [&]() -> TrainerWorkers::Serve {
         set_threads(threads);
@@ -164,22 +180,14 @@ Result TorchTrainerBase::validate() {
   return Result(call("validate"));
 }
 
-// Written beside it and renamed, so that an older one stays until the new one is whole.
 void TorchTrainerBase::save(const fs::path& directory) {
-  const fs::path whole = fs::absolute(directory).lexically_normal();
-  fs::path partial = whole;
-  partial += ".tmp";
-  make_fresh_folder(partial);
-  call("save", partial);
-  flush_checkpoint(partial);
-  fs::remove_all(whole);
-  fs::rename(partial, whole);
+  replace_folder(directory, kProgressFile, [&](const fs::path& folder) { call("save", folder); });
 }
 
 void TorchTrainerBase::load(const fs::path& directory) {
-  if (!fs::exists(directory / "training.json")) {
-    bad_input("loading " + directory.string() +
-              ": there is no training.json in it, so it is no checkpoint of a TorchTrainer");
+  if (!fs::exists(directory / kProgressFile)) {
+    bad_input("loading " + directory.string() + ": there is no " + kProgressFile +
+              " in it, so it is no checkpoint of a TorchTrainer");
   }
   call("load", fs::absolute(directory));
 }

@@ -31,12 +31,12 @@
 namespace tune {
 
 struct TrainerOptions {
-  int num_workers = 1;
-  double num_cpus_per_worker = 1;
-  bool use_gpu = false;  // one a worker
+  int num_workers = 1;             // 1 to 4096
+  double num_cpus_per_worker = 1;  // may be less than 1; all together no more than there are
+  bool use_gpu = false;            // one a worker
   bool use_fp16 = false;
-  Config config = {};           // of a trial: what its own configuration leaves out
-  std::uint64_t seed = 0;       // of a trial: its own seed goes before
+  Config config = {};      // of a trial: what its own configuration leaves out
+  std::uint64_t seed = 0;  // of a trial: its own seed goes before
   // How long ranks wait for each other. Empty: a trial's is the sweep's, a trainer's 60 s.
   std::optional<double> group_timeout_s = {};
 };
@@ -79,7 +79,8 @@ class TorchTrainerBase {
 
   Result train();  // one epoch, see OperatorRunner
   Result validate();
-  // A checkpoint as those of trials; an existing folder of that name is replaced.
+  // A checkpoint as those of trials. An older one, or an empty folder, of that name is replaced
+  // when the new one is whole; Error (kBadInput) for a folder that holds anything else.
   void save(const std::filesystem::path& directory);
   void load(const std::filesystem::path& directory);
   void shutdown();  // ends the workers; the destructor does as well

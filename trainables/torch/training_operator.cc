@@ -2,7 +2,7 @@
 
 #include <torch/torch.h>
 
-#include <chrono>
+#include <iostream>
 #include <string>
 
 #include "core/error.h"
@@ -20,7 +20,11 @@ namespace {
 void add_batch(Metrics& metrics, const Result& result, const std::string& from,
                const std::string& example) {
   const Value* samples = result.find("num_samples");
-  if (samples == nullptr || samples->type() != Value::Type::kInt) {
+  if (samples != nullptr && samples->type() != Value::Type::kInt) {
+    bad_input(from + " returned " + samples->dump() +
+              " as num_samples, a whole number is wanted: batch.size()");
+  }
+  if (samples == nullptr) {
     bad_input(from + " returned no num_samples, the number of samples its means are over: write " +
               "return {{\"" + example +
               "\", loss.item<double>()}, {\"num_samples\", batch.size()}}");
@@ -51,10 +55,25 @@ Batch on_device(const Batch& batch, const at::Device& device) {
 // Half precision on GPUs, and what CPUs know of it.
 MixedPrecisionOptions precision_options(const TrainingParts& parts, const OperatorState& s) {
   const bool used = parts.use_fp16 || s.options.use_fp16;
+  const PrecisionLevel level = precision_level(parts.opt_level);
+  if (!used && level > PrecisionLevel::kO1 && s.group.rank() == 0) {
+    std::cerr << "warning: opt_level " << parts.opt_level
+              << " does nothing without use_fp16: this trains in floats\n";
+  }
   MixedPrecisionOptions options;
-  options.level = used ? precision_level(parts.opt_level) : PrecisionLevel::kO0;
+  options.level = used ? level : PrecisionLevel::kO0;
   options.dtype = s.group.device().is_cuda() ? at::kHalf : at::kBFloat16;
   return options;
+}
+
+// Calls of a pointer that is null would end the process without a word.
+template <class Parts, class IsNull>
+void expect_all(const char* name, const Parts& parts, IsNull is_null) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (is_null(parts[i])) {
+      bad_input(std::string("register_training: ") + name + "[" + std::to_string(i) + "] is null");
+    }
+  }
 }
 
 bool is_classification(const at::Tensor& output, const at::Tensor& target) {
@@ -119,6 +138,9 @@ void TrainingOperator::register_training(TrainingParts parts) {
     bad_input("register_training: " + std::to_string(parts.schedulers.size()) + " schedulers for " +
               std::to_string(parts.optimizers.size()) + " optimizers: one each at most");
   }
+  expect_all(".models", parts.models, [](const AnyModel& model) { return !model.module; });
+  expect_all(".optimizers", parts.optimizers, [](const auto& optimizer) { return !optimizer; });
+  expect_all(".schedulers", parts.schedulers, [](const auto& schedule) { return !schedule; });
   std::vector<torch::nn::Module*> modules;
   for (const AnyModel& model : parts.models) {
     model.module->to(device());
@@ -182,6 +204,11 @@ Result TrainingOperator::train_batch(const Batch& batch, const BatchInfo&) {
   if (s.models.size() > 1) {
     bad_input("there are " + std::to_string(s.models.size()) +
               " models: override train_batch, or train_epoch, and say how they are trained");
+  }
+  if (s.parts.optimizers.size() > 1) {
+    bad_input("there are " + std::to_string(s.parts.optimizers.size()) +
+              " optimizers of one model: give one optimizer with several groups of parameters, or "
+              "override train_batch and step each there");
   }
   at::Tensor value;
   {
@@ -262,13 +289,7 @@ bool TrainingOperator::step(const at::Tensor& loss, std::size_t index) {
   OperatorState& s = state();
   torch::optim::Optimizer& chosen = optimizer(index);
   model(index).reducer().zero_grad();
-  const auto began = std::chrono::steady_clock::now();
-  try {
-    s.precision->backward(loss);
-  } catch (const std::exception& error) {
-    if (world_size() == 1) throw;
-    throw Error(ErrorCode::kProcess, s.group.explain("backward", error, began));
-  }
+  model(index).reducer().guarded("backward", [&] { s.precision->backward(loss); });
   const bool done = s.precision->step(chosen);
   s.precision->update();
   return done;

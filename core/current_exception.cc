@@ -1,4 +1,4 @@
-#include "trainables/failure.h"
+#include "core/current_exception.h"
 
 #include <cstdlib>
 #include <memory>
@@ -24,6 +24,16 @@ std::string describe_current_exception() {
         abi::__cxa_demangle(type->name(), nullptr, nullptr, &status), std::free);
     return std::string("threw something that is no std::exception (") +
            (status == 0 ? name.get() : type->name()) + ")";
+  }
+}
+
+std::optional<ErrorCode> code_of_current_exception() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error.code();
+  } catch (...) {
+    return std::nullopt;
   }
 }
 

@@ -41,6 +41,7 @@ class SpecCheck {
   void check_storage();
   void check_space();
   void check_numbers();
+  void check_amounts(const Resources& asked);
   void check_resources();
   void check_env();
   void check_objective();
@@ -135,12 +136,23 @@ void SpecCheck::check_numbers() {
   }
 }
 
-void SpecCheck::check_resources() {
+// Each amount by itself; then whether every rank can be given its share.
+void SpecCheck::check_amounts(const Resources& asked) {
+  const std::size_t before = complaints_.size();
+  at_least("resources_per_trial/cpu", asked.cpu.value_or(0), 0);
+  at_least("resources_per_trial/gpu", asked.gpu, 0);
+  at_least("resources_per_trial/memory", static_cast<double>(asked.memory.bytes()), 0);
+  at_least("resources_per_trial/ranks", asked.ranks, 1);
+  if (complaints_.size() > before) return;
   try {
-    spec_.request = to_request(options_.resources_per_trial);
+    spec_.request = to_request(asked);
   } catch (const Error& error) {
     complain("resources_per_trial", error.what());
   }
+}
+
+void SpecCheck::check_resources() {
+  check_amounts(options_.resources_per_trial);
   const auto check_total = [&](const char* path, std::optional<double> total, double least,
                                const char* what) {
     if (!total) return;
@@ -229,7 +241,7 @@ void SpecCheck::check_stop() {
     const std::string where = "stop/" + path;
     if (path.empty() || path.front() == '/' || path.back() == '/' ||
         path.find("//") != std::string::npos) {
-      complain("stop", fmt::format("'{}' is no key path: write it like loss or loss/test", path));
+      complain(where, fmt::format("'{}' is no key path: write it like loss or loss/test", path));
     }
     if (std::isnan(bound.bound)) complain(where, "nan is never reached: give a number");
     for (std::size_t slash = path.find('/'); slash != std::string::npos;

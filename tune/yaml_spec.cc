@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -38,8 +39,23 @@ std::string read_text(const fs::path& file, std::size_t limit) {
   return text;
 }
 
-std::string top_key(const Complaint& complaint) {
-  return complaint.path.substr(0, complaint.path.find('/'));
+bool is_or_is_below(const std::string& path, const std::string& above) {
+  return path.starts_with(above) && (path.size() == above.size() || path[above.size()] == '/');
+}
+
+// Whether a complaint about `path` may be nothing but a consequence of one about `earlier`.
+bool may_follow(const std::string& path, const std::string& earlier) {
+  if (is_or_is_below(path, earlier) || is_or_is_below(earlier, path)) return true;
+  // What else a check looks at: a value that could not be read is missing there.
+  static const std::map<std::string, std::vector<std::string>> kLooksAt = {
+      {"stop", {"scheduler", "time_budget_s", "max_trial_time_s"}},
+      {"scheduler", {"metric", "mode"}},
+      {"points_to_evaluate", {"config"}},
+  };
+  const auto others = kLooksAt.find(path);
+  if (others == kLooksAt.end()) return false;
+  return std::any_of(others->second.begin(), others->second.end(),
+                     [&](const std::string& key) { return is_or_is_below(earlier, key); });
 }
 
 // One reading of one sweep.
@@ -162,10 +178,7 @@ void SweepReader::add_new(std::vector<Complaint> found) {
   const std::vector<Complaint> told = complaints_;
   for (Complaint& complaint : found) {
     const auto follows = [&](const Complaint& earlier) {
-      const std::string key = top_key(earlier);
-      if (complaint.path != "stop") return key == top_key(complaint);
-      return key == "stop" || key == "scheduler" || key == "time_budget_s" ||
-             key == "max_trial_time_s";
+      return may_follow(complaint.path, earlier.path);
     };
     if (std::none_of(told.begin(), told.end(), follows))
       complaints_.push_back(std::move(complaint));

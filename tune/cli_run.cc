@@ -157,6 +157,7 @@ int run_command(const RunArguments& arguments) {
     parse_set(set, options.overrides, options.complaints);
   }
   RunRequest request;
+  options.node = &request.node.emplace();
   request.spec = spec_from_yaml_file(arguments.sweep, std::move(options));
   RunOptions& run = request.spec.options;
   if (arguments.fresh) run.if_exists = IfExists::kFresh;

@@ -7,8 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "core/store_address.h"
 #include "core/error.h"
+#include "core/store_address.h"
+#include "core/strings.h"
 
 namespace tune {
 
@@ -299,8 +300,7 @@ void SpecCheck::check_searcher() {
 }
 
 std::string complaint_line(const std::string& source, const Complaint& complaint) {
-  std::string line = complaint.option.empty() ? source : complaint.option;
-  if (complaint.option.empty() && complaint.line > 0) line += fmt::format(":{}", complaint.line);
+  std::string line = place_of(source, complaint);
   for (const std::string& part : {complaint.path, complaint.message}) {
     if (part.empty()) continue;
     line += (line.empty() ? "" : ": ") + part;
@@ -310,7 +310,25 @@ std::string complaint_line(const std::string& source, const Complaint& complaint
 
 }  // namespace
 
-void throw_complaints(const std::string& source, const std::vector<Complaint>& all) {
+std::string place_of(const std::string& source, const Complaint& complaint) {
+  if (!complaint.option.empty()) return complaint.option;
+  return complaint.line > 0 ? fmt::format("{}:{}", source, complaint.line) : source;
+}
+
+std::string with_places(const ExperimentSpec& spec, const std::string& lines) {
+  std::string text;
+  for (std::size_t begin = 0; begin < lines.size();) {
+    const std::size_t end = std::min(lines.find('\n', begin), lines.size() - 1) + 1;
+    const std::string line = lines.substr(begin, end - begin);
+    const auto place = spec.places.find(line.substr(0, line.find(": ")));
+    if (place != spec.places.end()) text += place->second + ": ";
+    text += line;
+    begin = end;
+  }
+  return text;
+}
+
+std::string complaint_lines(const std::string& source, const std::vector<Complaint>& all) {
   std::vector<Complaint> ordered = all;
   std::stable_sort(ordered.begin(), ordered.end(), [](const Complaint& a, const Complaint& b) {
     return std::pair(!a.option.empty(), a.line) < std::pair(!b.option.empty(), b.line);
@@ -321,7 +339,11 @@ void throw_complaints(const std::string& source, const std::vector<Complaint>& a
     if (std::find(lines.begin(), lines.end(), line) == lines.end())
       lines.push_back(std::move(line));
   }
-  throw Error(ErrorCode::kBadInput, fmt::format("{}", fmt::join(lines, "\n")));
+  return join(lines, "\n");
+}
+
+void throw_complaints(const std::string& source, const std::vector<Complaint>& all) {
+  throw Error(ErrorCode::kBadInput, complaint_lines(source, all));
 }
 
 ExperimentSpec make_spec(RunOptions options, std::string trainable, bool is_function,

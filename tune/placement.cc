@@ -218,4 +218,12 @@ std::int64_t Placer::gpu_units_used() const {
   return sum;
 }
 
+std::string why_never_on(const NodeResources& node, const ResourceRequest& request) {
+  Placer placer;
+  placer.add_node(AgentNumber{0}, node);
+  const std::string never = placer.why_never(request);
+  if (never.empty()) return {};
+  return never + ": ask for less, or say what the node has with --cpus and --gpus";
+}
+
 }  // namespace tune

@@ -239,6 +239,17 @@ TEST_CASE("what follows from a mistake is not told as well") {
   CHECK_FALSE(contains(Sweep(kHead + "scheduler: {asha: {max_t: x}}\n").error(), "ever ends"));
 }
 
+TEST_CASE("a spec remembers where the options stand that only a run can refuse") {
+  const Sweep sweep(with("checkpoint:\n  frequency: 2\n"));
+  const std::string file = sweep.file().string();
+  const ExperimentSpec spec = sweep.read({"trainable=Other"});
+  CHECK(with_places(spec, "plugin: no\ntrainable: no: such\ncheckpoint/frequency: 2") ==
+        file + ":1: plugin: no\n--set trainable=Other: trainable: no: such\n" + file +
+            ":6: checkpoint/frequency: 2");
+  CHECK(with_places(spec, "placing a trial: no") == "placing a trial: no");
+  CHECK(with_places(spec, "").empty());
+}
+
 TEST_CASE("missing pieces are told by name") {
   const std::string text = Sweep("metric: loss\n").error();
   CHECK(contains(text, "s.yaml: plugin: is missing"));

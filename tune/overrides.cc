@@ -144,24 +144,44 @@ void apply_overrides(const std::vector<Override>& overrides, YamlTree& tree,
   }
 }
 
+namespace {
+
+// The newest option that names the path, or made a key below it when `below`; null: none.
+const Override* override_of(const std::vector<Override>& overrides, const std::string& path,
+                            bool below = false) {
+  const auto found = std::find_if(overrides.rbegin(), overrides.rend(), [&](const Override& one) {
+    return below ? one.path.starts_with(path + "/") : one.path == path;
+  });
+  return found == overrides.rend() ? nullptr : &*found;
+}
+
+// The line or the option of the path itself or of the nearest key above it.
+void place(const std::vector<Override>& overrides, const std::map<std::string, int>& lines,
+           Complaint& complaint) {
+  for (std::string path = complaint.path; !path.empty();) {
+    if (const Override* set = override_of(overrides, path)) {
+      complaint.option = set->option;
+      return;
+    }
+    if (const auto line = lines.find(path); line != lines.end()) {
+      complaint.line = line->second;
+      return;
+    }
+    const std::size_t slash = path.rfind('/');
+    path = slash == std::string::npos ? "" : path.substr(0, slash);
+  }
+  // A key that only --set has, by a path that goes on below it: confg, of --set confg/lr=1.
+  const Override* set = override_of(overrides, complaint.path, true);
+  if (set != nullptr) complaint.option = set->option;
+}
+
+}  // namespace
+
 void place_complaints(const std::vector<Override>& overrides,
                       const std::map<std::string, int>& lines, std::vector<Complaint>& complaints) {
   for (Complaint& complaint : complaints) {
     if (complaint.line != 0 || !complaint.option.empty()) continue;
-    for (std::string path = complaint.path; !path.empty();) {
-      const auto set = std::find_if(overrides.rbegin(), overrides.rend(),
-                                    [&](const Override& one) { return one.path == path; });
-      if (set != overrides.rend()) {
-        complaint.option = set->option;
-        break;
-      }
-      if (const auto line = lines.find(path); line != lines.end()) {
-        complaint.line = line->second;
-        break;
-      }
-      const std::size_t slash = path.rfind('/');
-      path = slash == std::string::npos ? "" : path.substr(0, slash);
-    }
+    place(overrides, lines, complaint);
   }
 }
 

@@ -518,6 +518,8 @@ TEST_CASE("mistakes of --set name the option, beside those of the file") {
       {"num_sample=3",
        "--set num_sample=3: num_sample: unknown key 'num_sample' (did you mean "
        "'num_samples'?)"},
+      {"confg/lr=3", "--set confg/lr=3: confg: unknown key 'confg' (did you mean 'config'?)"},
+      {"checkpoint/kep=3", "--set checkpoint/kep=3: checkpoint/kep: unknown key"},
       {"config/lerning_rate=3", "did you mean config/learning_rate?"},
       {"config/learning_rate/x=3", "--set config/learning_rate/x=3"},
       {"config/x={unifrom: [0, 1]}", "--set config/x={unifrom: [0, 1]}: config/x"},

@@ -211,6 +211,15 @@ TEST_CASE("logs finds a trial by id, number, end of id or name in the table") {
   CHECK(contains(none.err, "there are 4: 2f1e0_00001 to 2f1e0_00011"));
 }
 
+TEST_CASE("a wrong command is named, with the nearest one") {
+  const Shell shell;
+  const Ended ended = shell.tune({"runn", "x"});
+  CHECK(ended.code == 2);
+  CHECK(contains(ended.err, "there is no command 'runn' (did you mean 'run'?); commands: run, "));
+  CHECK(contains(shell.tune({"--nonsense"}).err, "there is no option --nonsense; see tune --help"));
+  CHECK(contains(shell.tune({}).err, "which command? run, validate, "));
+}
+
 // An experiment that is over, as its driver left it: two trials, of which the second failed.
 void write_finished(const Shell& shell) {
   RunOptions options;

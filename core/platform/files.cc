@@ -73,10 +73,12 @@ std::string read_file(const fs::path& path) {
 void write_file_atomically(const fs::path& path, std::string_view text) {
   fs::path temporary = path;
   temporary += fmt::format(".tmp-{}", getpid());
+  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+  const FileDescriptor file(open(temporary.c_str(), flags, 0666));
+  if (!file.is_open()) throw file_error("writing", path, errno);
   try {
-    const FileDescriptor file = open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC, "writing");
-    write_all(file.get(), text, temporary);
-    if (fsync(file.get()) != 0) throw file_error("flushing", temporary, errno);
+    write_all(file.get(), text, path);
+    if (fsync(file.get()) != 0) throw file_error("flushing", path, errno);
     if (rename(temporary.c_str(), path.c_str()) != 0) {
       throw file_error("renaming a temporary file to", path, errno);
     }

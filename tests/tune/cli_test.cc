@@ -267,6 +267,12 @@ TEST_CASE("results and best read a finished experiment in every form") {
   CHECK(shell.tune({"results", "e", "--csv", "out.csv"}).out.empty());
   CHECK(contains(testing::read_text(shell.path() / "out.csv"), "config/model/lr"));
 
+  const Ended nowhere = shell.tune({"results", "e", "--csv", "none/x.csv"});
+  CHECK(nowhere.code == 2);
+  CHECK(contains(nowhere.err, "--csv none/x.csv: there is no folder "));
+  CHECK_FALSE(contains(nowhere.err, ".tmp-"));
+  CHECK(contains(shell.tune({"results", "e", "--csv", "e"}).err, "--csv e: it is a folder"));
+
   CHECK(contains(shell.tune({"best", "e"}).out, "config: {\"model\":{\"lr\":0.5}}\n"));
   const Value best = parse_json(shell.tune({"best", "e", "--json"}).out, "best");
   CHECK(best.get<std::string>("status") == "TERMINATED");

@@ -126,6 +126,8 @@ void add_logs(CLI::App& app, CommandLine& line) {
   command->add_option("TRIAL", line.logs.trial, "its id, its number or the end of its id")
       ->required();
   command->add_flag("-f,--follow", line.logs.follow, "go on until the experiment is over");
+  command->add_flag("--stderr", line.logs.errors, "what it printed on stderr instead of stdout");
+  command->add_option("--rank", line.logs.rank, "of this rank, from 0 (0)")->type_name("R");
   command->callback([&line] { line.chosen = [&line] { return logs_command(line.logs); }; });
 }
 

@@ -211,6 +211,24 @@ TEST_CASE("logs finds a trial by id, number, end of id or name in the table") {
   CHECK(contains(none.err, "there are 4: 2f1e0_00001 to 2f1e0_00011"));
 }
 
+TEST_CASE("logs shows the errors and the other ranks of a trial") {
+  const Shell shell;
+  shell.write("e/experiment.json", "{}");
+  for (const char* name : {"stdout", "stderr", "stdout.1", "stderr.1"}) {
+    shell.write(std::string("e/2f1e0_00001/") + name, std::string("this is ") + name + "\n");
+  }
+  shell.write("e/2f1e0_00002/stdout", "alone\n");
+  CHECK(shell.tune({"logs", "e", "1", "--stderr"}).out == "this is stderr\n");
+  CHECK(shell.tune({"logs", "e", "1", "--rank", "1"}).out == "this is stdout.1\n");
+  CHECK(shell.tune({"logs", "e", "1", "--rank", "1", "--stderr", "-f"}).out ==
+        "this is stderr.1\n");
+  const Ended none = shell.tune({"logs", "e", "1", "--rank", "2"});
+  CHECK(none.code == 2);
+  CHECK(contains(none.err, "--rank 2: e/2f1e0_00001 has ranks 0 to 1"));
+  CHECK(contains(shell.tune({"logs", "e", "2", "--rank", "1"}).err, "has rank 0 only"));
+  CHECK(shell.tune({"logs", "e", "1", "--rank", "x"}).code == 2);
+}
+
 TEST_CASE("a wrong command is named, with the nearest one") {
   const Shell shell;
   const Ended ended = shell.tune({"runn", "x"});

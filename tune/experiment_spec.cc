@@ -25,19 +25,24 @@ class SpecCheck {
       : spec_(spec), options_(spec.options), is_function_(is_function), complaints_(complaints) {}
 
   void run() {
-    check_name();
-    check_storage();
+    check_given();
+    check_values();
     check_space();
-    check_numbers();
-    check_resources();
-    check_env();
     check_objective();
     check_stop();
     check_ends();
     check_searcher();
   }
+  void check_values() {
+    check_name();
+    check_storage();
+    check_numbers();
+    check_resources();
+    check_env();
+  }
 
  private:
+  void check_given();
   void check_name();
   void check_storage();
   void check_space();
@@ -83,19 +88,22 @@ std::string why_bad_name(const std::string& name) {
   return {};
 }
 
-void SpecCheck::check_name() {
+void SpecCheck::check_given() {
   spec_.name_given = !options_.name.empty();
   if (spec_.name_given) {
-    const std::string why = why_bad_name(options_.name);
-    if (!why.empty()) {
-      complain("name", fmt::format("the name '{}' {}: use letters, digits, '_', '-' and '.'",
-                                   options_.name, why));
-    }
     spec_.name = options_.name;
   } else if (options_.if_exists == IfExists::kResume) {
     complain("name", "going on with an earlier experiment needs its name: give one");
   }
   if (spec_.trainable.empty()) complain("trainable", "no trainable is named: name the one to run");
+}
+
+void SpecCheck::check_name() {
+  if (options_.name.empty()) return;
+  const std::string why = why_bad_name(options_.name);
+  if (why.empty()) return;
+  complain("name", fmt::format("the name '{}' {}: use letters, digits, '_', '-' and '.'",
+                               options_.name, why));
 }
 
 void SpecCheck::check_storage() {
@@ -344,6 +352,12 @@ std::string complaint_lines(const std::string& source, const std::vector<Complai
 
 void throw_complaints(const std::string& source, const std::vector<Complaint>& all) {
   throw Error(ErrorCode::kBadInput, complaint_lines(source, all));
+}
+
+void check_values(const RunOptions& options, std::vector<Complaint>& complaints) {
+  ExperimentSpec spec;
+  spec.options = options;
+  SpecCheck(spec, false, complaints).check_values();
 }
 
 ExperimentSpec make_spec(RunOptions options, std::string trainable, bool is_function,

@@ -57,6 +57,9 @@ std::string with_places(const ExperimentSpec& spec, const std::string& lines);
 // Throws one Error (kBadInput) with all of them.
 [[noreturn]] void throw_complaints(const std::string& source, const std::vector<Complaint>& all);
 
+// What is wrong with single values, whatever the others and the trainable are.
+void check_values(const RunOptions& options, std::vector<Complaint>& complaints);
+
 // Checks options and fills the spec: everything that can be known without running anything (stop
 // rules or max_t or a time limit for a class, mode min with a bare stop number for the metric,
 // ranges, resources, scheduler and searcher against metric and mode). Appends to `complaints`.

@@ -107,6 +107,22 @@ const YamlRules& option_rules() {
   return rules;
 }
 
+namespace {
+
+void parse_value(const std::string& option, const std::string& path, const std::string& value,
+                 std::vector<Override>& overrides, std::vector<Complaint>& complaints) {
+  std::vector<Complaint> found;
+  YamlTree tree = parse_yaml(value, path, option_rules(), found);
+  for (Complaint& complaint : found) {
+    complaint.line = 0;
+    complaint.option = option;
+    complaints.push_back(std::move(complaint));
+  }
+  if (found.empty()) overrides.push_back({option, path, std::move(tree.value)});
+}
+
+}  // namespace
+
 void parse_set(const std::string& text, std::vector<Override>& overrides,
                std::vector<Complaint>& complaints) {
   const std::string option = "--set " + text;
@@ -116,14 +132,18 @@ void parse_set(const std::string& text, std::vector<Override>& overrides,
     complaints.push_back({.message = "write PATH=VALUE, as in config/lr=0.1", .option = option});
     return;
   }
-  std::vector<Complaint> found;
-  YamlTree tree = parse_yaml(text.substr(equals + 1), path, option_rules(), found);
-  for (Complaint& complaint : found) {
-    complaint.line = 0;
-    complaint.option = option;
-    complaints.push_back(std::move(complaint));
+  parse_value(option, path, text.substr(equals + 1), overrides, complaints);
+}
+
+void parse_shorthand(const std::string& option, const std::string& path, const std::string& value,
+                     std::vector<Override>& overrides, std::vector<Complaint>& complaints) {
+  const std::string written = option + " " + value;
+  // A seed above the integers is a text as well.
+  if (option_rules().is_text(path) || path == "seed") {
+    overrides.push_back({written, path, value});
+  } else {
+    parse_value(written, path, value, overrides, complaints);
   }
-  if (found.empty()) overrides.push_back({option, path, std::move(tree.value)});
 }
 
 void apply_overrides(const std::vector<Override>& overrides, YamlTree& tree,

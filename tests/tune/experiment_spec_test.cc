@@ -324,6 +324,7 @@ TEST_CASE("values of env are not stored, their names are") {
   const ExperimentSpec back = round_trip(made.spec);
   REQUIRE(back.options.env.contains("TOKEN"));
   CHECK(back.options.env.at("TOKEN").empty());
+  CHECK_FALSE(to_value(make(good()).spec).contains("env"));
 }
 
 TEST_CASE("a dated experiment keeps its folder's name without having been given one") {

@@ -33,7 +33,7 @@ void redirect(int descriptor, const char* name, const StartWorker& start) {
                                      path.string(), std::strerror(errno)));
   }
   ::close(file);
-  const std::string line = fmt::format("--- attempt {} ---\n", start.launch.attempt.value);
+  const std::string line = attempt_line(start.launch.attempt);
   if (::write(descriptor, line.data(), line.size()) < 0) {
     throw AttemptFailure(
         fmt::format("setup: cannot write {}: {}", path.string(), std::strerror(errno)));

@@ -16,6 +16,7 @@
 #include "core/platform/files.h"
 #include "core/strings.h"
 #include "tune/csv.h"
+#include "tune/option_reader.h"
 #include "tune/result_lines.h"
 #include "tune/result_text.h"
 #include "tune/results_csv.h"
@@ -197,6 +198,13 @@ std::optional<double> value_of(const TrialSummary& trial, const Question& questi
   if (seen > 0) {
     bad_input(fmt::format("{}: none is eligible, all {} values are NaN or infinite", what, seen));
   }
+  for (const TrialSummary& trial : analysis.trials()) {
+    const Result last = trial.last_result();
+    const Value* value = last.find(metric);
+    if (value == nullptr) continue;
+    bad_input(fmt::format("{}: it is {} in trial {}, expected a number", what,
+                          describe_value(*value), trial.id));
+  }
   std::vector<std::string> keys, fields;  // the user's first
   for (const TrialSummary& trial : analysis.trials()) {
     const Result last = trial.last_result();
@@ -208,10 +216,8 @@ std::optional<double> value_of(const TrialSummary& trial, const Question& questi
   }
   keys.insert(keys.end(), fields.begin(), fields.end());
   if (keys.empty()) bad_input(what + ": no trial has reported a result");
-  const std::string near = nearest(metric, keys);
   bad_input(fmt::format("{}: it is in no result{}; results have: {}", what,
-                        near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near),
-                        join(keys, ", ")));
+                        did_you_mean(metric, keys), join(keys, ", ")));
 }
 
 std::string describe_failures(const Analysis& analysis, std::uint64_t errored) {

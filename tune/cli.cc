@@ -11,7 +11,9 @@
 #include <CLI/CLI.hpp>
 
 #include "core/error.h"
+#include "core/strings.h"
 #include "tune/cli_commands.h"
+#include "tune/option_reader.h"
 
 namespace tune {
 
@@ -126,6 +128,8 @@ void add_logs(CLI::App& app, CommandLine& line) {
   command->add_option("TRIAL", line.logs.trial, "its id, its number or the end of its id")
       ->required();
   command->add_flag("-f,--follow", line.logs.follow, "go on until the experiment is over");
+  command->add_flag("--stderr", line.logs.errors, "what it printed on stderr instead of stdout");
+  command->add_option("--rank", line.logs.rank, "of this rank, from 0 (0)")->type_name("R");
   command->callback([&line] { line.chosen = [&line] { return logs_command(line.logs); }; });
 }
 
@@ -170,6 +174,19 @@ void add_launch(CLI::App& app, CommandLine& line) {
   });
 }
 
+// Why there is no command in the arguments.
+std::string why_no_command(const CLI::App& app, int argc, const char* const* argv) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  if (argc < 2) return fmt::format("which command? {}", join(names, ", "));
+  const std::string word = argv[1];
+  if (word.starts_with('-')) return fmt::format("there is no option {}", word);
+  return fmt::format("there is no command '{}'{}; commands: {}", word, did_you_mean(word, names),
+                     join(names, ", "));
+}
+
 int parse_and_run(int argc, const char* const* argv) {
   CommandLine line;
   CLI::App app("Searches for the best configuration of a training.", "tune");
@@ -190,8 +207,11 @@ int parse_and_run(int argc, const char* const* argv) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
     const auto commands = app.get_subcommands();
-    const std::string name = commands.empty() ? "" : " " + commands.front()->get_name();
-    throw Error(ErrorCode::kBadInput, fmt::format("{}; see tune{} --help", error.what(), name));
+    throw Error(
+        ErrorCode::kBadInput,
+        commands.empty()
+            ? fmt::format("{}; see tune --help", why_no_command(app, argc, argv))
+            : fmt::format("{}; see tune {} --help", error.what(), commands.front()->get_name()));
   }
   return line.chosen();
 }

@@ -60,6 +60,8 @@ struct LogsArguments {
   std::string directory;
   std::string trial;
   bool follow = false;
+  bool errors = false;  // stderr instead of stdout
+  std::uint32_t rank = 0;
 };
 int logs_command(const LogsArguments& arguments);
 

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/spawn.h"
 #include "tune/cli_commands.h"
 #include "tune/experiment_folder.h"
 
@@ -97,6 +98,17 @@ void follow(const fs::path& directory, const fs::path& file) {
   }
 }
 
+// Every rank has its files once the trial has begun.
+void check_rank(const fs::path& trial, std::uint32_t rank) {
+  if (rank == 0 || !fs::exists(trial / rank_file_name("stdout", 0))) return;
+  std::uint32_t ranks = 1;
+  while (fs::exists(trial / rank_file_name("stdout", ranks))) ++ranks;
+  if (rank < ranks) return;
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("--rank {}: {} has {}", rank, trial.string(),
+                          ranks == 1 ? "rank 0 only" : fmt::format("ranks 0 to {}", ranks - 1)));
+}
+
 }  // namespace
 
 fs::path find_trial(const fs::path& directory, const std::string& trial) {
@@ -124,7 +136,10 @@ fs::path find_trial(const fs::path& directory, const std::string& trial) {
 
 int logs_command(const LogsArguments& arguments) {
   const fs::path directory = arguments.directory;
-  const fs::path file = find_trial(directory, arguments.trial) / "stdout";
+  const fs::path trial = find_trial(directory, arguments.trial);
+  const fs::path file =
+      trial / rank_file_name(arguments.errors ? "stderr" : "stdout", arguments.rank);
+  check_rank(trial, arguments.rank);
   if (arguments.follow) {
     follow(directory, file);
     return 0;

@@ -1,6 +1,7 @@
 // tune status, results and best.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +16,8 @@
 namespace tune {
 
 namespace {
+
+namespace fs = std::filesystem;
 
 using Row = std::vector<std::string>;
 
@@ -72,6 +75,15 @@ void print_table(const std::vector<Row>& rows) {
   }
 }
 
+void check_place(const fs::path& csv) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorCode::kBadInput, fmt::format("--csv {}: {}", csv.string(), why));
+  };
+  const fs::path folder = fs::absolute(csv).parent_path();
+  if (!fs::is_directory(folder)) refuse(fmt::format("there is no folder {}", folder.string()));
+  if (fs::is_directory(csv)) refuse("it is a folder: name a file");
+}
+
 }  // namespace
 
 int status_command(const std::string& directory) {
@@ -83,6 +95,7 @@ int results_command(const ResultsArguments& arguments) {
   if (arguments.csv == "-") {
     fmt::print("{}", analysis.to_csv());
   } else if (!arguments.csv.empty()) {
+    check_place(arguments.csv);
     analysis.write_csv(arguments.csv);
   } else if (arguments.json) {
     for (const TrialSummary& trial : analysis.trials()) {

@@ -50,24 +50,6 @@ int run_to_end(RunRequest request) {
   return has_best ? 0 : exit_code(ErrorCode::kBadInput);  // the metric was never reported
 }
 
-// --seed 7 means --set seed=7; what is a text by nature is taken as it is.
-void add_shorthand(const RunArguments::Shorthand& shorthand, SweepOptions& options) {
-  const std::string option = fmt::format("{} {}", shorthand.option, shorthand.value);
-  if (option_rules().is_text(shorthand.path)) {
-    options.overrides.push_back({option, shorthand.path, shorthand.value});
-    return;
-  }
-  std::vector<Complaint> complaints;
-  YamlTree tree = parse_yaml(shorthand.value, shorthand.path, option_rules(), complaints);
-  for (Complaint& complaint : complaints) {
-    complaint.option = option;
-    options.complaints.push_back(std::move(complaint));
-  }
-  if (complaints.empty()) {
-    options.overrides.push_back({option, shorthand.path, std::move(tree.value)});
-  }
-}
-
 // Values of env are not stored: a resumed sweep takes them from the environment.
 void fetch_env(std::map<std::string, std::string>& env) {
   for (auto entry = env.begin(); entry != env.end();) {
@@ -152,11 +134,14 @@ std::unique_ptr<Searcher> make_searcher(const ExperimentSpec& spec) {
 
 int run_command(const RunArguments& arguments) {
   SweepOptions options;
-  for (const auto& shorthand : arguments.shorthands) add_shorthand(shorthand, options);
+  for (const auto& [path, option, value] : arguments.shorthands) {
+    parse_shorthand(option, path, value, options.overrides, options.complaints);
+  }
   for (const std::string& set : arguments.sets) {
     parse_set(set, options.overrides, options.complaints);
   }
   RunRequest request;
+  options.node = &request.node.emplace();
   request.spec = spec_from_yaml_file(arguments.sweep, std::move(options));
   RunOptions& run = request.spec.options;
   if (arguments.fresh) run.if_exists = IfExists::kFresh;

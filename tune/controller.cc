@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
-#include "core/strings.h"
+#include "tune/trainable_check.h"
 
 namespace tune {
 
@@ -20,6 +20,7 @@ constexpr Duration kSaveGrace = std::chrono::seconds(30);  // to save when the e
 
 Controller::Controller(ControllerSetup setup)
     : experiment_(std::move(setup.experiment)),
+      plugin_(std::move(setup.plugin)),
       request_(setup.request),
       objective_(std::move(setup.objective)),
       seed_(setup.seed),
@@ -39,6 +40,11 @@ Effects Controller::handle(ExperimentTime now, const Event& event, const Sink& s
 std::optional<ExperimentTime> Controller::next_deadline() const {
   if (phase_ != Phase::kRunning || time_budget_ == Duration{}) return std::nullopt;
   return time_budget_;
+}
+
+bool Controller::has_ready_node() const {
+  return std::any_of(agents_.begin(), agents_.end(),
+                     [](const auto& agent) { return agent.second.ready; });
 }
 
 bool Controller::is_over() const {
@@ -145,35 +151,17 @@ void Controller::on_agent(AgentNumber agent, const AgentHello& hello) {
 void Controller::on_agent(AgentNumber number, const ZygoteReady& ready) {
   const auto agent = agents_.find(number);
   if (agent == agents_.end()) return;
-  if (!ready.error.empty()) return fail_experiment(ready.error);
+  const WantedTrainable wanted{experiment_.trainable, plugin_, experiment_.checkpoint.frequency,
+                               scheduler_->pauses()};
+  if (const auto complaints = complaints_about(ready, wanted); !complaints.empty()) {
+    return fail_experiment(complaint_lines("", complaints));
+  }
   if (!ready.note.empty()) notice(ready.note);
-
-  std::vector<std::string> names;
-  const TrainableInfo* info = nullptr;
-  for (const TrainableInfo& known : ready.trainables) {
-    names.push_back(known.name);
-    if (known.name == experiment_.trainable) info = &known;
-  }
-  if (info == nullptr) {
-    const std::string near = nearest(experiment_.trainable, names);
-    return fail_experiment(fmt::format(
-        "loading the trainable: there is no '{}' in it{}; it has: {}", experiment_.trainable,
-        near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near),
-        names.empty() ? "none" : join(names, ", ")));
-  }
+  const auto info =
+      std::find_if(ready.trainables.begin(), ready.trainables.end(),
+                   [&](const TrainableInfo& one) { return one.name == experiment_.trainable; });
   can_save_ = info->can_save;
   if (!can_save_ && !info->is_function) {
-    if (experiment_.checkpoint.frequency > 0) {
-      return fail_experiment(
-          fmt::format("checkpoint frequency is {}, but {} has no save and load: write them or set "
-                      "frequency to 0",
-                      experiment_.checkpoint.frequency, info->name));
-    }
-    if (scheduler_->pauses()) {
-      return fail_experiment(fmt::format(
-          "the scheduler pauses trials, but {} has no save and load: write them or choose another",
-          info->name));
-    }
     if (!std::exchange(save_notice_given_, true)) {
       notice(fmt::format("{} has no save and load: a trial that is started again begins at step 1",
                          info->name));

@@ -29,6 +29,7 @@ namespace tune {
 
 struct ControllerSetup {
   SetupExperiment experiment;  // sent to each agent
+  std::string plugin;          // that has its trainable; empty: a program's own
   ResourceRequest request;     // of one trial
   Objective objective;         // empty metric: none
   std::uint64_t seed = 0;
@@ -69,6 +70,7 @@ class Controller {
   Phase phase() const { return phase_; }
   bool is_over() const;  // nothing more will happen by itself
   // Why the experiment cannot go on (kFailed): bad input such as a trainable that is not there.
+  // What an option is to blame for begins with its key, "trainable: ..."; one a line.
   const std::string& failure() const { return failure_; }
   const Objective& objective() const { return objective_; }
 
@@ -78,6 +80,7 @@ class Controller {
   std::optional<TrialNumber> best_trial() const;  // by metric over the last results; O(n)
   std::vector<std::string> scheduler_lines() const { return scheduler_->status_lines(); }
   const Placer& placer() const { return placer_; }
+  bool has_ready_node() const;  // one that has loaded the trainable
 
  private:
   struct Agent {
@@ -139,6 +142,7 @@ class Controller {
 
   // Set up once
   SetupExperiment experiment_;
+  std::string plugin_;
   ResourceRequest request_;
   Objective objective_;
   std::uint64_t seed_;

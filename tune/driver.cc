@@ -43,21 +43,19 @@ using std::chrono::seconds;
 
 constexpr milliseconds kStatusEvery{100};  // when something changed
 constexpr milliseconds kStatusAnyway{1000};
+constexpr milliseconds kFirstStatus{1000};  // when loading the plugin takes longer
 constexpr milliseconds kFlushEvery{200};  // heartbeats and resends of the transport
 constexpr seconds kAgentEnd{30};
 constexpr seconds kAgentSilence{20};  // it sends a heartbeat every second
 constexpr AgentNumber kLocalAgent{0};
 
 // Refuses what could never run here, before anything is written or started.
-NodeResources checked_node(const ExperimentSpec& spec) {
-  const NodeResources node = discover_node({spec.options.cpus, spec.options.gpus});
-  Placer placer;
-  placer.add_node(kLocalAgent, node);
-  if (const std::string never = placer.why_never(spec.request); !never.empty()) {
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("resources_per_trial: {}: ask for less, or say what the node "
-                            "has with --cpus and --gpus",
-                            never));
+NodeResources checked_node(const RunRequest& request) {
+  const ExperimentSpec& spec = request.spec;
+  const NodeResources node =
+      request.node ? *request.node : discover_node({spec.options.cpus, spec.options.gpus});
+  if (const std::string never = why_never_on(node, spec.request); !never.empty()) {
+    throw Error(ErrorCode::kBadInput, "resources_per_trial: " + never);
   }
   return node;
 }
@@ -96,6 +94,7 @@ class Driver {
   void check_agent();
   void check_store() const;
   void check_folder() const;
+  bool may_show() const;
   void show(bool final);
   void close(RunState state);
   void give_up(RunState state = RunState::kInterrupted);
@@ -266,7 +265,7 @@ RunOutcome Driver::run() {
     // One that never got to a trial may go on once the input is mended.
     give_up(launched_ ? RunState::kFailed : RunState::kInterrupted);
     if (launched_) show(true);
-    throw Error(ErrorCode::kBadInput, why);
+    throw Error(ErrorCode::kBadInput, with_places(spec_, why));
   }
   const bool finished = controller().phase() == Phase::kFinished;
   close(finished ? RunState::kFinished : RunState::kInterrupted);
@@ -278,7 +277,6 @@ RunOutcome Driver::run() {
 }
 
 void Driver::loop() {
-  show(false);
   while (!controller().is_over()) {
     wait_for_input();
     std::vector<Event> events = collect();
@@ -290,7 +288,8 @@ void Driver::loop() {
       last_flushed_ = mono();
     }
     const nanoseconds since = mono() - last_shown_;
-    if (since >= kStatusAnyway || (changed_ && since >= kStatusEvery)) show(false);
+    const bool is_due = since >= kStatusAnyway || (changed_ && since >= kStatusEvery);
+    if (is_due && may_show()) show(false);
   }
 }
 
@@ -421,6 +420,11 @@ void Driver::note(const Record& record) {
   }
 }
 
+// A plugin that is no good is refused before there is a table of trials.
+bool Driver::may_show() const {
+  return controller().has_ready_node() || mono() - started_ >= kFirstStatus;
+}
+
 void Driver::show(bool final) {
   ExperimentStatus status = experiment_status(spec_, controller());
   status.running_for = now();
@@ -499,7 +503,7 @@ void Driver::try_to(const std::string& doing, const std::function<void()>& what)
 
 RunOutcome run_experiment(RunRequest request) {
   ExperimentSpec& spec = request.spec;
-  const NodeResources node = checked_node(spec);
+  const NodeResources node = checked_node(request);
   const bool drawn = !spec.options.seed.has_value();
   if (drawn) spec.options.seed = std::random_device()();
   ExperimentFolder folder = request.resume.empty() ? ExperimentFolder::create(spec)

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,8 @@ namespace tune {
 // trainable runs in a child of the program as it stands, or in the program executed again.
 struct ZygoteSource {
   std::function<void(int control_socket)> in_process;  // never returns; empty: use the command
-  // Executed as the zygote (also when the one in process was killed); "{control}" in it is replaced by
-  // the number of the control socket. Empty: tune-worker with spec.plugin.
+  // Executed as the zygote (also when the one in process was killed); "{control}" in it is replaced
+  // by the number of the control socket. Empty: tune-worker with spec.plugin.
   std::vector<std::string> command;
   std::map<std::string, std::string> environment;
 };
@@ -27,6 +28,8 @@ struct RunRequest {
   // Not empty: this experiment's folder exists and its journal goes on; spec is what it holds.
   std::filesystem::path resume = {};
   bool retry_errored = false;  // with resume: trials in ERROR are tried again
+  // What this node offers, when that was found before.
+  std::optional<NodeResources> node = {};
   ZygoteSource zygote = {};
 };
 
@@ -37,9 +40,10 @@ struct RunOutcome {
 };
 
 // Refuses with Error (kBadInput) before anything is started or written when the folder may not be
-// used, resources can never be had or the trainable cannot be loaded. Throws Error (kStore, kIo,
-// kProcess) when the experiment cannot go on; its state is kept and the message has the command that
-// resumes it.
+// used or resources can never be had. What the plugin lacks is known once the node has loaded it:
+// it is refused then (kBadInput, with file and line when spec.places has them), before a trial or a
+// table, and nothing of a new experiment stays behind. Throws Error (kStore, kIo, kProcess) when
+// the experiment cannot go on; its state is kept and the message has the command that resumes it.
 RunOutcome run_experiment(RunRequest request);
 
 }  // namespace tune

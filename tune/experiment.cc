@@ -48,6 +48,7 @@ ControllerSetup controller_setup(const ExperimentSpec& spec, std::string experim
   const Objective objective = objective_of(spec);
   ControllerSetup setup;
   setup.experiment = setup_message(spec, std::move(experiment_directory));
+  setup.plugin = spec.plugin;
   setup.request = spec.request;
   setup.seed = objective.seed;
   setup.fail_fast = spec.options.fail_fast;

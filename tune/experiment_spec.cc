@@ -7,8 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "core/store_address.h"
 #include "core/error.h"
+#include "core/store_address.h"
+#include "core/strings.h"
 
 namespace tune {
 
@@ -24,23 +25,29 @@ class SpecCheck {
       : spec_(spec), options_(spec.options), is_function_(is_function), complaints_(complaints) {}
 
   void run() {
-    check_name();
-    check_storage();
+    check_given();
+    check_values();
     check_space();
-    check_numbers();
-    check_resources();
-    check_env();
     check_objective();
     check_stop();
     check_ends();
     check_searcher();
   }
+  void check_values() {
+    check_name();
+    check_storage();
+    check_numbers();
+    check_resources();
+    check_env();
+  }
 
  private:
+  void check_given();
   void check_name();
   void check_storage();
   void check_space();
   void check_numbers();
+  void check_amounts(const Resources& asked);
   void check_resources();
   void check_env();
   void check_objective();
@@ -81,19 +88,22 @@ std::string why_bad_name(const std::string& name) {
   return {};
 }
 
-void SpecCheck::check_name() {
+void SpecCheck::check_given() {
   spec_.name_given = !options_.name.empty();
   if (spec_.name_given) {
-    const std::string why = why_bad_name(options_.name);
-    if (!why.empty()) {
-      complain("name", fmt::format("the name '{}' {}: use letters, digits, '_', '-' and '.'",
-                                   options_.name, why));
-    }
     spec_.name = options_.name;
   } else if (options_.if_exists == IfExists::kResume) {
     complain("name", "going on with an earlier experiment needs its name: give one");
   }
   if (spec_.trainable.empty()) complain("trainable", "no trainable is named: name the one to run");
+}
+
+void SpecCheck::check_name() {
+  if (options_.name.empty()) return;
+  const std::string why = why_bad_name(options_.name);
+  if (why.empty()) return;
+  complain("name", fmt::format("the name '{}' {}: use letters, digits, '_', '-' and '.'",
+                               options_.name, why));
 }
 
 void SpecCheck::check_storage() {
@@ -135,12 +145,23 @@ void SpecCheck::check_numbers() {
   }
 }
 
-void SpecCheck::check_resources() {
+// Each amount by itself; then whether every rank can be given its share.
+void SpecCheck::check_amounts(const Resources& asked) {
+  const std::size_t before = complaints_.size();
+  at_least("resources_per_trial/cpu", asked.cpu.value_or(0), 0);
+  at_least("resources_per_trial/gpu", asked.gpu, 0);
+  at_least("resources_per_trial/memory", static_cast<double>(asked.memory.bytes()), 0);
+  at_least("resources_per_trial/ranks", asked.ranks, 1);
+  if (complaints_.size() > before) return;
   try {
-    spec_.request = to_request(options_.resources_per_trial);
+    spec_.request = to_request(asked);
   } catch (const Error& error) {
     complain("resources_per_trial", error.what());
   }
+}
+
+void SpecCheck::check_resources() {
+  check_amounts(options_.resources_per_trial);
   const auto check_total = [&](const char* path, std::optional<double> total, double least,
                                const char* what) {
     if (!total) return;
@@ -229,7 +250,7 @@ void SpecCheck::check_stop() {
     const std::string where = "stop/" + path;
     if (path.empty() || path.front() == '/' || path.back() == '/' ||
         path.find("//") != std::string::npos) {
-      complain("stop", fmt::format("'{}' is no key path: write it like loss or loss/test", path));
+      complain(where, fmt::format("'{}' is no key path: write it like loss or loss/test", path));
     }
     if (std::isnan(bound.bound)) complain(where, "nan is never reached: give a number");
     for (std::size_t slash = path.find('/'); slash != std::string::npos;
@@ -287,8 +308,7 @@ void SpecCheck::check_searcher() {
 }
 
 std::string complaint_line(const std::string& source, const Complaint& complaint) {
-  std::string line = complaint.option.empty() ? source : complaint.option;
-  if (complaint.option.empty() && complaint.line > 0) line += fmt::format(":{}", complaint.line);
+  std::string line = place_of(source, complaint);
   for (const std::string& part : {complaint.path, complaint.message}) {
     if (part.empty()) continue;
     line += (line.empty() ? "" : ": ") + part;
@@ -298,7 +318,25 @@ std::string complaint_line(const std::string& source, const Complaint& complaint
 
 }  // namespace
 
-void throw_complaints(const std::string& source, const std::vector<Complaint>& all) {
+std::string place_of(const std::string& source, const Complaint& complaint) {
+  if (!complaint.option.empty()) return complaint.option;
+  return complaint.line > 0 ? fmt::format("{}:{}", source, complaint.line) : source;
+}
+
+std::string with_places(const ExperimentSpec& spec, const std::string& lines) {
+  std::string text;
+  for (std::size_t begin = 0; begin < lines.size();) {
+    const std::size_t end = std::min(lines.find('\n', begin), lines.size() - 1) + 1;
+    const std::string line = lines.substr(begin, end - begin);
+    const auto place = spec.places.find(line.substr(0, line.find(": ")));
+    if (place != spec.places.end()) text += place->second + ": ";
+    text += line;
+    begin = end;
+  }
+  return text;
+}
+
+std::string complaint_lines(const std::string& source, const std::vector<Complaint>& all) {
   std::vector<Complaint> ordered = all;
   std::stable_sort(ordered.begin(), ordered.end(), [](const Complaint& a, const Complaint& b) {
     return std::pair(!a.option.empty(), a.line) < std::pair(!b.option.empty(), b.line);
@@ -309,7 +347,17 @@ void throw_complaints(const std::string& source, const std::vector<Complaint>& a
     if (std::find(lines.begin(), lines.end(), line) == lines.end())
       lines.push_back(std::move(line));
   }
-  throw Error(ErrorCode::kBadInput, fmt::format("{}", fmt::join(lines, "\n")));
+  return join(lines, "\n");
+}
+
+void throw_complaints(const std::string& source, const std::vector<Complaint>& all) {
+  throw Error(ErrorCode::kBadInput, complaint_lines(source, all));
+}
+
+void check_values(const RunOptions& options, std::vector<Complaint>& complaints) {
+  ExperimentSpec spec;
+  spec.options = options;
+  SpecCheck(spec, false, complaints).check_values();
 }
 
 ExperimentSpec make_spec(RunOptions options, std::string trainable, bool is_function,

@@ -33,6 +33,9 @@ struct ExperimentSpec {
   ResourceRequest request;
   // Of a YAML sweep: to tell on resume that its files have changed (fingerprint() of them).
   std::string sweep = {};  // absolute path; empty: not from a file
+  // Where the options that only a run can refuse were written, by key: {"trainable", "b.yaml:2"}.
+  // Not stored.
+  std::map<std::string, std::string> places = {};
   std::string sweep_hash = {};
   std::string plugin_hash = {};
   // Of the keys in the store, drawn when the experiment's folder is made: no other experiment has
@@ -48,8 +51,17 @@ struct Complaint {
   std::string option =
       {};  // the command line option it came from, "--set config/lr=x"; empty: none
 };
-// Throws one Error (kBadInput) with all of them, one a line: "sweep.yaml:4: config/lr: ...".
+// One a line: "sweep.yaml:4: config/lr: ...".
+std::string complaint_lines(const std::string& source, const std::vector<Complaint>& all);
+// Where it stands: "sweep.yaml:4", or the option it came from.
+std::string place_of(const std::string& source, const Complaint& complaint);
+// Puts the places of the spec before the lines that begin with a key: "trainable: ...".
+std::string with_places(const ExperimentSpec& spec, const std::string& lines);
+// Throws one Error (kBadInput) with all of them.
 [[noreturn]] void throw_complaints(const std::string& source, const std::vector<Complaint>& all);
+
+// What is wrong with single values, whatever the others and the trainable are.
+void check_values(const RunOptions& options, std::vector<Complaint>& complaints);
 
 // Checks options and fills the spec: everything that can be known without running anything (stop
 // rules or max_t or a time limit for a class, mode min with a bare stop number for the metric,

@@ -203,7 +203,8 @@ Value to_value(const ExperimentSpec& spec) {
   if (spec.options.scheduler.name().empty()) value.set(kOwnScheduler, true);
   if (spec.options.searcher.name().empty()) value.set(kOwnSearcher, true);
   Value options = without_odd_floats(options_to_value(spec.options));
-  options.set("env", env_names(spec.options.env));
+  options.erase("env");
+  if (!spec.options.env.empty()) options.set("env", env_names(spec.options.env));
   options.erase("name");
   for (Member& option : options.map()) value.map().push_back(std::move(option));
   return value;

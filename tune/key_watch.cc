@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/strings.h"
+#include "tune/option_reader.h"
 
 namespace tune {
 
@@ -29,7 +30,7 @@ std::string KeyWatch::record(const Record& record) {
   const auto* result = std::get_if<ResultRecorded>(&record);
   if (done_ || result == nullptr) return {};
   std::erase_if(missing_, [&](const std::string& path) {
-    return contains_path(result->report.result, path);
+    return find_number(result->report.result, path).has_value();
   });
   done_ = missing_.empty();
   if (done_ || (++results_ < kPatience && !result->done)) return {};
@@ -43,9 +44,11 @@ std::string missing_keys(const std::vector<std::string>& paths, const Reported& 
   for (const auto& [path, leaf] : value.leaves()) present.push_back(path);
   std::string text;
   for (const std::string& path : paths) {
-    const std::string near = nearest(path, present);
-    text += fmt::format("{}'{}' is in no result so far{}", text.empty() ? "" : "; ", path,
-                        near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near));
+    const Value* found = value.find(path);
+    const std::string what = found == nullptr
+                                 ? "in no result so far" + did_you_mean(path, present)
+                                 : fmt::format("{}, expected a number", describe_value(*found));
+    text += fmt::format("{}'{}' is {}", text.empty() ? "" : "; ", path, what);
   }
   return fmt::format("{}; results have: {}", text,
                      present.empty() ? "nothing" : join(present, ", "));

@@ -1,8 +1,10 @@
 #include "tune/options_from_args.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -18,27 +20,28 @@ namespace tune {
 namespace {
 
 struct Arguments {
-  std::string name;
-  std::string storage;
-  std::int64_t num_samples = 0;
-  double cpus = 0;
-  double gpus = 0;
-  std::string seed;
   std::vector<std::string> sets;
+  std::vector<Override> overrides;  // of the other options that have a value
+  std::vector<Complaint> complaints;
   bool resume = false;
   bool fresh = false;
   bool quiet = false;
 };
 
 void describe(CLI::App& app, const std::string& program, Arguments& arguments) {
-  app.add_option("--name", arguments.name, "name of the experiment, a folder below the storage")
-      ->type_name("N");
-  app.add_option("--storage", arguments.storage, "folder for results")->type_name("DIR");
-  app.add_option("--num-samples", arguments.num_samples, "how often the search space is sampled")
-      ->type_name("N");
-  app.add_option("--cpus", arguments.cpus, "CPUs to use instead of all")->type_name("N");
-  app.add_option("--gpus", arguments.gpus, "GPUs to use instead of all")->type_name("N");
-  app.add_option("--seed", arguments.seed, "makes the configurations repeatable")->type_name("N");
+  const auto shorthand = [&](const char* option, const char* path, const char* type,
+                             const char* what) {
+    const auto parse = [&arguments, option, path](const std::string& value) {
+      parse_shorthand(option, path, value, arguments.overrides, arguments.complaints);
+    };
+    app.add_option_function<std::string>(option, parse, what)->type_name(type);
+  };
+  shorthand("--name", "name", "N", "name of the experiment, a folder below the storage");
+  shorthand("--storage", "storage", "DIR", "folder for results");
+  shorthand("--num-samples", "num_samples", "N", "how often the search space is sampled");
+  shorthand("--cpus", "cpus", "N", "CPUs to use instead of all");
+  shorthand("--gpus", "gpus", "N", "GPUs to use instead of all");
+  shorthand("--seed", "seed", "N", "makes the configurations repeatable");
   app.add_option("--set", arguments.sets, "changes one option; may be given several times")
       ->type_name("PATH=VALUE")
       ->expected(1)
@@ -91,15 +94,18 @@ void apply(const std::vector<Override>& overrides, RunOptions& options,
   reader.finish();
 }
 
-void apply(const CLI::App& app, const Arguments& arguments, RunOptions& options) {
-  if (app.count("--name")) options.name = arguments.name;
-  if (app.count("--storage")) options.storage = arguments.storage;
-  if (app.count("--num-samples")) options.num_samples = arguments.num_samples;
-  if (app.count("--cpus")) options.cpus = arguments.cpus;
-  if (app.count("--gpus")) options.gpus = arguments.gpus;
-  if (arguments.resume) options.if_exists = IfExists::kResume;
-  if (arguments.fresh) options.if_exists = IfExists::kFresh;
-  if (arguments.quiet) options.quiet = true;
+// Values that were given and can be read, but are out of range. What the program itself set is told
+// when it runs.
+void check_given_values(const std::vector<Override>& overrides, const RunOptions& options,
+                        std::vector<Complaint>& complaints) {
+  std::vector<Complaint> found;
+  check_values(options, found);
+  place_complaints(overrides, {}, found);
+  for (Complaint& complaint : found) {
+    const bool told = std::any_of(complaints.begin(), complaints.end(),
+                                  [&](const Complaint& one) { return one.path == complaint.path; });
+    if (!complaint.option.empty() && !told) complaints.push_back(std::move(complaint));
+  }
 }
 
 }  // namespace
@@ -118,15 +124,16 @@ RunOptions parse_options(int argc, const char* const* argv, RunOptions defaults)
     throw Error(ErrorCode::kBadInput, fmt::format("{}; see {} --help", error.what(), program));
   }
   std::vector<Override> overrides;
-  std::vector<Complaint> complaints;
+  std::vector<Complaint> complaints = std::move(arguments.complaints);
   for (const std::string& set : arguments.sets) parse_set(set, overrides, complaints);
-  if (app.count("--seed")) {
-    overrides.push_back({"--seed " + arguments.seed, "seed", arguments.seed});
-  }
+  std::move(arguments.overrides.begin(), arguments.overrides.end(), std::back_inserter(overrides));
   apply(overrides, defaults, complaints);
   place_complaints(overrides, {}, complaints);
+  check_given_values(overrides, defaults, complaints);
   if (!complaints.empty()) throw_complaints("", complaints);
-  apply(app, arguments, defaults);
+  if (arguments.resume) defaults.if_exists = IfExists::kResume;
+  if (arguments.fresh) defaults.if_exists = IfExists::kFresh;
+  if (arguments.quiet) defaults.quiet = true;
   return defaults;
 }
 

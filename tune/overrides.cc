@@ -107,6 +107,22 @@ const YamlRules& option_rules() {
   return rules;
 }
 
+namespace {
+
+void parse_value(const std::string& option, const std::string& path, const std::string& value,
+                 std::vector<Override>& overrides, std::vector<Complaint>& complaints) {
+  std::vector<Complaint> found;
+  YamlTree tree = parse_yaml(value, path, option_rules(), found);
+  for (Complaint& complaint : found) {
+    complaint.line = 0;
+    complaint.option = option;
+    complaints.push_back(std::move(complaint));
+  }
+  if (found.empty()) overrides.push_back({option, path, std::move(tree.value)});
+}
+
+}  // namespace
+
 void parse_set(const std::string& text, std::vector<Override>& overrides,
                std::vector<Complaint>& complaints) {
   const std::string option = "--set " + text;
@@ -116,14 +132,18 @@ void parse_set(const std::string& text, std::vector<Override>& overrides,
     complaints.push_back({.message = "write PATH=VALUE, as in config/lr=0.1", .option = option});
     return;
   }
-  std::vector<Complaint> found;
-  YamlTree tree = parse_yaml(text.substr(equals + 1), path, option_rules(), found);
-  for (Complaint& complaint : found) {
-    complaint.line = 0;
-    complaint.option = option;
-    complaints.push_back(std::move(complaint));
+  parse_value(option, path, text.substr(equals + 1), overrides, complaints);
+}
+
+void parse_shorthand(const std::string& option, const std::string& path, const std::string& value,
+                     std::vector<Override>& overrides, std::vector<Complaint>& complaints) {
+  const std::string written = option + " " + value;
+  // A seed above the integers is a text as well.
+  if (option_rules().is_text(path) || path == "seed") {
+    overrides.push_back({written, path, value});
+  } else {
+    parse_value(written, path, value, overrides, complaints);
   }
-  if (found.empty()) overrides.push_back({option, path, std::move(tree.value)});
 }
 
 void apply_overrides(const std::vector<Override>& overrides, YamlTree& tree,
@@ -144,24 +164,44 @@ void apply_overrides(const std::vector<Override>& overrides, YamlTree& tree,
   }
 }
 
+namespace {
+
+// The newest option that names the path, or made a key below it when `below`; null: none.
+const Override* override_of(const std::vector<Override>& overrides, const std::string& path,
+                            bool below = false) {
+  const auto found = std::find_if(overrides.rbegin(), overrides.rend(), [&](const Override& one) {
+    return below ? one.path.starts_with(path + "/") : one.path == path;
+  });
+  return found == overrides.rend() ? nullptr : &*found;
+}
+
+// The line or the option of the path itself or of the nearest key above it.
+void place(const std::vector<Override>& overrides, const std::map<std::string, int>& lines,
+           Complaint& complaint) {
+  for (std::string path = complaint.path; !path.empty();) {
+    if (const Override* set = override_of(overrides, path)) {
+      complaint.option = set->option;
+      return;
+    }
+    if (const auto line = lines.find(path); line != lines.end()) {
+      complaint.line = line->second;
+      return;
+    }
+    const std::size_t slash = path.rfind('/');
+    path = slash == std::string::npos ? "" : path.substr(0, slash);
+  }
+  // A key that only --set has, by a path that goes on below it: confg, of --set confg/lr=1.
+  const Override* set = override_of(overrides, complaint.path, true);
+  if (set != nullptr) complaint.option = set->option;
+}
+
+}  // namespace
+
 void place_complaints(const std::vector<Override>& overrides,
                       const std::map<std::string, int>& lines, std::vector<Complaint>& complaints) {
   for (Complaint& complaint : complaints) {
     if (complaint.line != 0 || !complaint.option.empty()) continue;
-    for (std::string path = complaint.path; !path.empty();) {
-      const auto set = std::find_if(overrides.rbegin(), overrides.rend(),
-                                    [&](const Override& one) { return one.path == path; });
-      if (set != overrides.rend()) {
-        complaint.option = set->option;
-        break;
-      }
-      if (const auto line = lines.find(path); line != lines.end()) {
-        complaint.line = line->second;
-        break;
-      }
-      const std::size_t slash = path.rfind('/');
-      path = slash == std::string::npos ? "" : path.substr(0, slash);
-    }
+    place(overrides, lines, complaint);
   }
 }
 

@@ -25,6 +25,11 @@ const YamlRules& option_rules();
 void parse_set(const std::string& text, std::vector<Override>& overrides,
                std::vector<Complaint>& complaints);
 
+// Appends what an option of its own means: `--num-samples 7` is --set num_samples=7. What is a text
+// by nature is taken as it is.
+void parse_shorthand(const std::string& option, const std::string& path, const std::string& value,
+                     std::vector<Override>& overrides, std::vector<Complaint>& complaints);
+
 // Puts the values into the tree, in order; its lines forget what was replaced.
 void apply_overrides(const std::vector<Override>& overrides, YamlTree& tree,
                      std::vector<Complaint>& complaints);

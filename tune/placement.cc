@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -41,6 +42,16 @@ std::string number(std::int64_t units) {
 
 std::string amount(std::int64_t units, const char* what) {
   return fmt::format("{} {}{}", number(units), what, units == kUnit ? "" : "s");
+}
+
+std::string memory(std::int64_t bytes) {
+  const std::pair<const char*, double> units[] = {
+      {"GiB", 0x1p30}, {"MiB", 0x1p20}, {"KiB", 0x1p10}};
+  for (const auto& [unit, size] : units) {
+    const double many = static_cast<double>(bytes) / size;
+    if (many >= 1) return fmt::format("{:.6g} {}", many, unit);
+  }
+  return fmt::format("{} bytes", bytes);
 }
 
 }  // namespace
@@ -176,8 +187,8 @@ std::string Placer::why_never(const ResourceRequest& request) const {
                        number(cpu_units));
   }
   if (request.memory_bytes > memory_bytes) {
-    return fmt::format("{} {} bytes of memory, {} {}", who, request.memory_bytes, has,
-                       memory_bytes);
+    return fmt::format("{} {} of memory, {} {}", who, memory(request.memory_bytes), has,
+                       memory(memory_bytes));
   }
   const RankShare share = share_of(request);
   const std::int64_t ranks_per_gpu = share.gpus > 0 ? kUnit / share.units : request.ranks;
@@ -185,9 +196,9 @@ std::string Placer::why_never(const ResourceRequest& request) const {
     return fmt::format("{} {} each, of which a GPU holds {}, {} {}", who,
                        amount(share.units, "GPU"), ranks_per_gpu, has, gpus);
   }
-  return fmt::format("{} {}, {} and {} bytes of memory on one node, and none has all of them", who,
+  return fmt::format("{} {}, {} and {} of memory on one node, and none has all of them", who,
                      amount(request.cpu_units, "CPU"), amount(request.gpu_units, "GPU"),
-                     request.memory_bytes);
+                     memory(request.memory_bytes));
 }
 
 std::int64_t Placer::cpu_units_total() const {
@@ -216,6 +227,14 @@ std::int64_t Placer::gpu_units_used() const {
     for (std::int64_t free : node.free_gpu_units) sum -= free;
   }
   return sum;
+}
+
+std::string why_never_on(const NodeResources& node, const ResourceRequest& request) {
+  Placer placer;
+  placer.add_node(AgentNumber{0}, node);
+  const std::string never = placer.why_never(request);
+  if (never.empty()) return {};
+  return never + ": ask for less, or say what the node has with --cpus and --gpus";
 }
 
 }  // namespace tune

@@ -60,4 +60,7 @@ class Placer {
   std::map<AgentNumber, Node> nodes_;
 };
 
+// Why a trial can never run where this is the only node, and the remedy; empty when it can.
+std::string why_never_on(const NodeResources& node, const ResourceRequest& request);
+
 }  // namespace tune

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
@@ -44,7 +45,13 @@ int end_of(pid_t child) {
   return status;
 }
 
-PluginProbe ask(const std::string& plugin) {
+ZygoteReady refusal(std::string why) {
+  ZygoteReady ready;
+  ready.error = std::move(why);
+  return ready;
+}
+
+ZygoteReady ask(const std::string& plugin) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     throw Error(ErrorCode::kProcess, fmt::format("making a socket pair: {}", std::strerror(errno)));
@@ -67,23 +74,23 @@ PluginProbe ask(const std::string& plugin) {
   const int status = end_of(child);
   if (packet.empty()) {
     const bool too_long = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-    return {too_long ? fmt::format("loading it takes longer than {} s", kLoadLimitSeconds)
-                     : fmt::format("loading it ends the process: {}", describe_exit(status)),
-            {}};
+    return refusal(too_long
+                       ? fmt::format("loading it takes longer than {} s", kLoadLimitSeconds)
+                       : fmt::format("loading it ends the process: {}", describe_exit(status)));
   }
   const auto message = decoded<ZygoteMessage>(packet);
   const auto* ready = std::get_if<ZygoteReady>(&message);
   if (ready == nullptr) throw Error(ErrorCode::kProtocol, "tune-worker sent an unexpected message");
-  return {ready->error, ready->trainables};
+  return *ready;
 }
 
 }  // namespace
 
-PluginProbe probe_plugin(const std::string& plugin) {
+ZygoteReady probe_plugin(const std::string& plugin) {
   try {
     return ask(plugin);
   } catch (const Error& error) {
-    return {error.what(), {}};
+    return refusal(error.what());
   }
 }
 

@@ -3,18 +3,13 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "core/messages.h"
 
 namespace tune {
 
-struct PluginProbe {
-  std::string error;  // why it cannot be used; empty: it can
-  std::vector<TrainableInfo> trainables;
-};
-
-// Takes as long as loading takes (LibTorch: 0.3 s). Does not throw for a plugin that is no good.
-PluginProbe probe_plugin(const std::string& plugin);
+// Takes as long as loading takes (LibTorch: 0.3 s). Does not throw for a plugin that is no good:
+// then the error says why.
+ZygoteReady probe_plugin(const std::string& plugin);
 
 }  // namespace tune

@@ -16,6 +16,7 @@
 #include "tune/experiment_folder.h"
 #include "tune/program_call.h"
 #include "tune/resume.h"
+#include "tune/trainable_check.h"
 
 namespace tune {
 
@@ -49,6 +50,10 @@ std::vector<std::string>& earlier_calls() {
 ExperimentSpec validated_spec(RunOptions options, const TrainableEntry& entry) {
   std::vector<Complaint> complaints;
   ExperimentSpec spec = make_spec(std::move(options), entry.name, entry.is_function, complaints);
+  ZygoteReady loaded;
+  loaded.trainables.push_back({entry.name, entry.can_save, entry.is_function});
+  const auto unfit = complaints_about(loaded, wanted_trainable(spec.options, entry.name));
+  complaints.insert(complaints.end(), unfit.begin(), unfit.end());
   if (!complaints.empty()) throw_complaints("tune::run", complaints);
   return spec;
 }

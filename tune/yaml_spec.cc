@@ -4,17 +4,21 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/platform/node.h"
 #include "core/random.h"
 #include "core/strings.h"
 #include "tune/option_reader.h"
 #include "tune/options_value.h"
+#include "tune/placement.h"
 #include "tune/plugin_probe.h"
+#include "tune/trainable_check.h"
 
 namespace tune {
 
@@ -38,8 +42,23 @@ std::string read_text(const fs::path& file, std::size_t limit) {
   return text;
 }
 
-std::string top_key(const Complaint& complaint) {
-  return complaint.path.substr(0, complaint.path.find('/'));
+bool is_or_is_below(const std::string& path, const std::string& above) {
+  return path.starts_with(above) && (path.size() == above.size() || path[above.size()] == '/');
+}
+
+// Whether a complaint about `path` may be nothing but a consequence of one about `earlier`.
+bool may_follow(const std::string& path, const std::string& earlier) {
+  if (is_or_is_below(path, earlier) || is_or_is_below(earlier, path)) return true;
+  // What else a check looks at: a value that could not be read is missing there.
+  static const std::map<std::string, std::vector<std::string>> kLooksAt = {
+      {"stop", {"scheduler", "time_budget_s", "max_trial_time_s"}},
+      {"scheduler", {"metric", "mode"}},
+      {"points_to_evaluate", {"config"}},
+  };
+  const auto others = kLooksAt.find(path);
+  if (others == kLooksAt.end()) return false;
+  return std::any_of(others->second.begin(), others->second.end(),
+                     [&](const std::string& key) { return is_or_is_below(earlier, key); });
 }
 
 // One reading of one sweep.
@@ -56,8 +75,10 @@ class SweepReader {
   void find_plugin();
   void make();
   void add_new(std::vector<Complaint> found);
+  void check_node();
   void check_trainable();
-  const PluginProbe& probe();
+  void note_places();
+  const ZygoteReady& probe();
   const TrainableInfo* trainable_info();
   void complain(std::string path, std::string message) {
     complaints_.push_back({.path = std::move(path), .message = std::move(message)});
@@ -71,7 +92,7 @@ class SweepReader {
   std::string plugin_;
   std::string trainable_;
   RunOptions run_;
-  std::optional<PluginProbe> probe_;
+  std::optional<ZygoteReady> probe_;
   ExperimentSpec spec_;
 };
 
@@ -80,8 +101,11 @@ ExperimentSpec SweepReader::read() {
   read_keys();
   find_plugin();
   make();
-  if (options_.load_plugin) check_trainable();
+  if (options_.node != nullptr) check_node();
+  const bool all_at_once = options_.node != nullptr && !complaints_.empty();
+  if (options_.load_plugin || all_at_once) check_trainable();
   throw_if_wrong();
+  note_places();
   spec_.plugin = plugin_;
   spec_.sweep = fs::absolute(file_).lexically_normal().string();
   spec_.sweep_hash = fingerprint(file_);
@@ -162,35 +186,40 @@ void SweepReader::add_new(std::vector<Complaint> found) {
   const std::vector<Complaint> told = complaints_;
   for (Complaint& complaint : found) {
     const auto follows = [&](const Complaint& earlier) {
-      const std::string key = top_key(earlier);
-      if (complaint.path != "stop") return key == top_key(complaint);
-      return key == "stop" || key == "scheduler" || key == "time_budget_s" ||
-             key == "max_trial_time_s";
+      return may_follow(complaint.path, earlier.path);
     };
     if (std::none_of(told.begin(), told.end(), follows))
       complaints_.push_back(std::move(complaint));
   }
 }
 
-void SweepReader::check_trainable() {
-  if (plugin_.empty() || trainable_.empty()) return;
-  if (!probe().error.empty()) return complain("plugin", probe().error);
-  const TrainableInfo* info = trainable_info();
-  if (info == nullptr) {
-    std::vector<std::string> names;
-    for (const TrainableInfo& one : probe().trainables) names.push_back(one.name);
-    return complain("trainable", fmt::format("there is no '{}' in {}{}; it has: {}", trainable_,
-                                             plugin_, did_you_mean(trainable_, names),
-                                             names.empty() ? "none" : join(names, ", ")));
+void SweepReader::check_node() {
+  const std::vector<const char*> counted = {"resources_per_trial", "cpus", "gpus"};
+  for (const Complaint& complaint : complaints_) {
+    for (const char* key : counted) {
+      if (is_or_is_below(complaint.path, key)) return;
+    }
   }
-  if (!info->can_save && !info->is_function && run_.checkpoint.frequency > 0) {
-    complain("checkpoint/frequency",
-             fmt::format("is {}, but {} has no save and load: write them, or set it to 0",
-                         run_.checkpoint.frequency, trainable_));
-  }
+  *options_.node = discover_node({spec_.options.cpus, spec_.options.gpus});
+  const std::string never = why_never_on(*options_.node, spec_.request);
+  if (!never.empty()) complain("resources_per_trial", never);
 }
 
-const PluginProbe& SweepReader::probe() {
+void SweepReader::check_trainable() {
+  if (plugin_.empty() || trainable_.empty()) return;
+  add_new(complaints_about(probe(), wanted_trainable(run_, trainable_, plugin_)));
+}
+
+void SweepReader::note_places() {
+  std::vector<Complaint> keys;
+  for (const char* key : {"plugin", "trainable", "checkpoint/frequency", "scheduler"}) {
+    keys.push_back({.path = key});
+  }
+  place_complaints(options_.overrides, tree_.lines, keys);
+  for (const Complaint& key : keys) spec_.places[key.path] = place_of(file_.string(), key);
+}
+
+const ZygoteReady& SweepReader::probe() {
   if (!probe_) probe_ = probe_plugin(plugin_);
   return *probe_;
 }

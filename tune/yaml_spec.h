@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/resources.h"
 #include "tune/experiment_spec.h"
 #include "tune/overrides.h"
 
@@ -15,6 +16,10 @@ struct SweepOptions {
   std::vector<Complaint> complaints = {};  // found before (in the overrides); told with the rest
   // Load the plugin, in a process of its own, and check that it has the trainable.
   bool load_plugin = false;
+  // Not null: the sweep is to be run here. This is filled with what the node has, and a trial that
+  // can never run on it is a mistake. The plugin is loaded only when there is a mistake already, so
+  // that all are told: what else may be wrong with it the run's own loading of it tells.
+  NodeResources* node = nullptr;
 };
 
 // Reads, changes and checks a sweep. Throws one Error (kBadInput) with everything that is wrong,

@@ -434,6 +434,13 @@ void Agent::act(PromoteCheckpoint& action) {
   machine_.on_promoted(now_, action.saved, error);
 }
 
+// What an attempt wrote last of a file that earlier ones have written as well.
+std::string own_tail(const std::filesystem::path& file, AttemptNumber attempt) {
+  const std::string tail = tail_lines(file, kStderrTailLines, kStderrTailBytes);
+  const std::size_t begin = ("\n" + tail).rfind("\n" + attempt_line(attempt));
+  return begin == std::string::npos ? tail : tail.substr(begin);
+}
+
 void Agent::act(ConcludeAttempt& action) {
   AttemptEnded& ended = action.ended;
   const auto directory = trial_directory(ended.trial);
@@ -441,8 +448,7 @@ void Agent::act(ConcludeAttempt& action) {
                      ended.outcome == Outcome::kPaused;
   if (!clean) remove_half_written(directory, ended.attempt);
   if (is_failure(ended.outcome)) {
-    ended.stderr_tail = tail_lines(directory / rank_file_name("stderr", ended.rank),
-                                   kStderrTailLines, kStderrTailBytes);
+    ended.stderr_tail = own_tail(directory / rank_file_name("stderr", ended.rank), ended.attempt);
   }
   ports_.erase(attempt_key(ended.trial, ended.attempt));
   tell_driver(std::move(ended));

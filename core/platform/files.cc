@@ -45,8 +45,8 @@ void write_all(int descriptor, std::string_view text, const fs::path& path) {
   }
 }
 
-FileDescriptor open_file(const fs::path& path, int flags, const char* doing, mode_t mode = 0666) {
-  FileDescriptor file(open(path.c_str(), flags | O_CLOEXEC, mode));
+FileDescriptor open_file(const fs::path& path, int flags, const char* doing) {
+  FileDescriptor file(open(path.c_str(), flags | O_CLOEXEC, 0666));
   if (!file.is_open()) throw file_error(doing, path, errno);
   return file;
 }
@@ -74,12 +74,14 @@ std::string read_file(const fs::path& path) {
 void write_file_atomically(const fs::path& path, std::string_view text, Readers readers) {
   fs::path temporary = path;
   temporary += fmt::format(".tmp-{}", getpid());
+  const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
   const mode_t mode = readers == Readers::kOwnerOnly ? 0600 : 0666;
   unlink(temporary.c_str());  // one that was left keeps its mode
+  const FileDescriptor file(open(temporary.c_str(), flags, mode));
+  if (!file.is_open()) throw file_error("writing", path, errno);
   try {
-    const FileDescriptor file = open_file(temporary, O_WRONLY | O_CREAT | O_EXCL, "writing", mode);
-    write_all(file.get(), text, temporary);
-    if (fsync(file.get()) != 0) throw file_error("flushing", temporary, errno);
+    write_all(file.get(), text, path);
+    if (fsync(file.get()) != 0) throw file_error("flushing", path, errno);
     if (rename(temporary.c_str(), path.c_str()) != 0) {
       throw file_error("renaming a temporary file to", path, errno);
     }

@@ -168,6 +168,7 @@ TEST_CASE("files that cannot be read or written are errors that name path and ca
         refusal([&] { flush_folder(none); }, ErrorCode::kIo)}) {
     CHECK_HAS(message, none);
     CHECK_HAS(message, "No such file");
+    CHECK(message.find(".tmp-") == std::string::npos);  // a name that nobody gave
   }
   CHECK_HAS(refusal([&] { read_file(folder.path()); }, ErrorCode::kIo), "Is a directory");
 }

@@ -109,6 +109,73 @@ TEST_CASE("a broken plugin is refused with what is wrong with it") {
   }
 }
 
+TEST_CASE("what the plugin lacks is told with file, line and key, before any table") {
+  struct Case {
+    SweepText sweep;
+    std::vector<std::string> arguments;
+    std::string expected;
+  };
+  const std::string library = TUNE_SYNTHETIC_PLUGIN;
+  const std::string broken = std::string(TUNE_BINARY_DIR) + "/tests/libno_symbol.so";
+  const Case cases[] = {
+      {{.trainable = "Curv"},
+       {},
+       "error: sweep.yaml:2: trainable: there is no 'Curv' in " + library +
+           " (did you mean 'Curve'?); it has: "},
+      {{},
+       {"--set", "trainable=Curv"},
+       "error: --set trainable=Curv: trainable: there is no 'Curv'"},
+      {{.plugin = broken}, {}, "error: sweep.yaml:1: plugin: "},
+      {{.trainable = "Forgetful",
+        .rest = "stop: {training_iteration: 3}\ncheckpoint:\n  frequency: 2\n",
+        .plugin = std::string(TUNE_BINARY_DIR) + "/tests/libforgetful.so"},
+       {},
+       "error: sweep.yaml:9: checkpoint/frequency: is 2, but Forgetful has no save and load"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.expected);
+    Sandbox box;
+    box.write("sweep.yaml", yaml(c.sweep));
+    std::vector<std::string> arguments = {"run", "sweep.yaml", "--name", "s"};
+    arguments.insert(arguments.end(), c.arguments.begin(), c.arguments.end());
+    const Finished run = box.tune(arguments);
+    INFO(run.err);
+    CHECK(run.code == 2);
+    CHECK(run.out.empty());
+    CHECK_FALSE(contains(run.err, "PENDING"));  // no table of trials that wait for it
+    CHECK(contains(run.err, c.expected));
+    CHECK_FALSE(fs::exists(box.path() / "results/s"));
+    CHECK(box.is_quiet());
+    if (c.arguments.empty()) {  // in the words of the other command
+      const Finished told = box.tune({"validate", "sweep.yaml"});
+      CHECK(contains(run.err, told.err));
+    }
+  }
+}
+
+TEST_CASE("mistakes in the sweep, its plugin and its resources are told at once, nothing begun") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.trainable = "Curv",
+                                .rest = "stop: {training_iteration: 3}\n"
+                                        "resources_per_trial: {gpu: 4}\n"}));
+  const Finished unfit = box.tune({"run", "sweep.yaml", "--gpus", "0"});
+  INFO(unfit.err);
+  CHECK(unfit.code == 2);
+  CHECK(contains(unfit.err, "sweep.yaml:2: trainable: there is no 'Curv'"));
+  CHECK(contains(unfit.err,
+                 "sweep.yaml:8: resources_per_trial: a trial needs 4 GPUs, the node has 0"));
+  CHECK(lines_of(unfit.err).size() == 2);
+
+  const Finished wrong = box.tune({"run", "sweep.yaml", "--gpus", "0", "--set", "num_sample=4"});
+  INFO(wrong.err);
+  CHECK(wrong.code == 2);
+  CHECK(contains(wrong.err, "trainable: there is no 'Curv'"));
+  CHECK(contains(wrong.err, "num_sample"));
+  CHECK(contains(wrong.err, "needs 4 GPUs"));
+  CHECK(lines_of(wrong.err).size() == 3);
+  CHECK_FALSE(fs::exists(box.path() / "results"));
+}
+
 TEST_CASE("a metric that no result has is said early and is an error at the end") {
   Sandbox box;
   box.write("sweep.yaml", yaml({.num_samples = 2, .metric = "mean_acuracy"}));

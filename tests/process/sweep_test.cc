@@ -181,6 +181,30 @@ TEST_CASE("max_failures starts a trial again from its last checkpoint") {
   }
 }
 
+TEST_CASE("an error shows the last lines of its own attempt") {
+  Sandbox box;
+  box.write("sweep.yaml",
+            yaml({.trainable = "Faulty",
+                  .config = "{fail_in: step, fail_how: segv, fail_at: 1, fail_attempts: 2}",
+                  .num_samples = 1,
+                  .rest = "stop: {training_iteration: 1}\nmax_failures: 1\n",
+                  .metric = "count"}));
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
+  INFO(run.err);
+  CHECK(run.code == 1);
+  for (const auto& entry : fs::directory_iterator(box.path() / "results/s")) {
+    if (!fs::exists(entry.path() / "error.txt")) continue;
+    const std::string text =
+        box.read("results/s/" + entry.path().filename().string() + "/error.txt");
+    CAPTURE(text);
+    const std::size_t second = text.find("--- attempt 2 failed");
+    REQUIRE(second != std::string::npos);
+    CHECK(contains(text.substr(0, second), "--- attempt 1 ---"));
+    CHECK(contains(text.substr(second), "--- attempt 2 ---"));
+    CHECK_FALSE(contains(text.substr(second), "--- attempt 1 ---"));
+  }
+}
+
 TEST_CASE("a trial that hangs is ended and told") {
   Sandbox box;
   box.write("sweep.yaml", yaml({.trainable = "Faulty",

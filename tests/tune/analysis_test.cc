@@ -85,6 +85,20 @@ TEST_CASE("mode min, another metric, another mode") {
   CHECK(story.load().best_config("time_total_s").get<int>("which") == 0);
 }
 
+TEST_CASE("a metric that is no number is told as what it is") {
+  for (const auto& [value, what] :
+       {std::pair(Value("high"), "it is the text 'high'"), std::pair(Value(true), "it is true")}) {
+    Values story(Lists{});
+    Trial& trial = story.add({{"which", 0}});
+    story.report(trial, {{"acc", value}});
+    story.flush();
+    const std::string message = message_of([&] { story.load().best_trial(); });
+    INFO(message);
+    CHECK(has(message, std::string(what) + " in trial "));
+    CHECK(has(message, "expected a number"));
+  }
+}
+
 TEST_CASE("the first trial wins ties, values that are not finite never win") {
   CHECK(Values(Lists{{0.5}, {0.5}}).best(Scope::kLast) == 0);
   CHECK(Values(Lists{{kNan}, {0.1}, {kInfinity}}).best(Scope::kLast) == 1);

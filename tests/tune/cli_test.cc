@@ -211,6 +211,33 @@ TEST_CASE("logs finds a trial by id, number, end of id or name in the table") {
   CHECK(contains(none.err, "there are 4: 2f1e0_00001 to 2f1e0_00011"));
 }
 
+TEST_CASE("logs shows the errors and the other ranks of a trial") {
+  const Shell shell;
+  shell.write("e/experiment.json", "{}");
+  for (const char* name : {"stdout", "stderr", "stdout.1", "stderr.1"}) {
+    shell.write(std::string("e/2f1e0_00001/") + name, std::string("this is ") + name + "\n");
+  }
+  shell.write("e/2f1e0_00002/stdout", "alone\n");
+  CHECK(shell.tune({"logs", "e", "1", "--stderr"}).out == "this is stderr\n");
+  CHECK(shell.tune({"logs", "e", "1", "--rank", "1"}).out == "this is stdout.1\n");
+  CHECK(shell.tune({"logs", "e", "1", "--rank", "1", "--stderr", "-f"}).out ==
+        "this is stderr.1\n");
+  const Ended none = shell.tune({"logs", "e", "1", "--rank", "2"});
+  CHECK(none.code == 2);
+  CHECK(contains(none.err, "--rank 2: e/2f1e0_00001 has ranks 0 to 1"));
+  CHECK(contains(shell.tune({"logs", "e", "2", "--rank", "1"}).err, "has rank 0 only"));
+  CHECK(shell.tune({"logs", "e", "1", "--rank", "x"}).code == 2);
+}
+
+TEST_CASE("a wrong command is named, with the nearest one") {
+  const Shell shell;
+  const Ended ended = shell.tune({"runn", "x"});
+  CHECK(ended.code == 2);
+  CHECK(contains(ended.err, "there is no command 'runn' (did you mean 'run'?); commands: run, "));
+  CHECK(contains(shell.tune({"--nonsense"}).err, "there is no option --nonsense; see tune --help"));
+  CHECK(contains(shell.tune({}).err, "which command? run, validate, "));
+}
+
 // An experiment that is over, as its driver left it: two trials, of which the second failed.
 void write_finished(const Shell& shell) {
   RunOptions options;
@@ -257,6 +284,12 @@ TEST_CASE("results and best read a finished experiment in every form") {
   CHECK(contains(shell.tune({"results", "e", "--csv", "-"}).out, "2f1e0_00001,ERROR"));
   CHECK(shell.tune({"results", "e", "--csv", "out.csv"}).out.empty());
   CHECK(contains(testing::read_text(shell.path() / "out.csv"), "config/model/lr"));
+
+  const Ended nowhere = shell.tune({"results", "e", "--csv", "none/x.csv"});
+  CHECK(nowhere.code == 2);
+  CHECK(contains(nowhere.err, "--csv none/x.csv: there is no folder "));
+  CHECK_FALSE(contains(nowhere.err, ".tmp-"));
+  CHECK(contains(shell.tune({"results", "e", "--csv", "e"}).err, "--csv e: it is a folder"));
 
   CHECK(contains(shell.tune({"best", "e"}).out, "config: {\"model\":{\"lr\":0.5}}\n"));
   const Value best = parse_json(shell.tune({"best", "e", "--json"}).out, "best");

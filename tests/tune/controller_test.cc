@@ -35,6 +35,7 @@ class Scene {
     ControllerSetup setup;
     setup.experiment.trainable = "T";
     setup.experiment.checkpoint = options_.checkpoint;
+    setup.plugin = "/p.so";
     setup.request = options_.request;
     setup.seed = 7;
     setup.fail_fast = options_.fail_fast;
@@ -455,9 +456,13 @@ TEST_CASE("what the zygote cannot offer ends the experiment with the reason") {
     std::string expected;
   };
   const Case cases[] = {
-      {{"loading x.so: no such file", {}, {}}, 0, "loading x.so: no such file"},
-      {{"", {{"Tt", true, false}}, {}}, 0, "did you mean 'Tt'?"},
-      {{"", {{"T", false, false}}, {}}, 2, "checkpoint frequency is 2, but T has no save and load"},
+      {{"loading x.so: no such file", {}, {}}, 0, "plugin: loading x.so: no such file"},
+      {{"", {{"Tt", true, false}}, {}},
+       0,
+       "trainable: there is no 'T' in /p.so (did you mean 'Tt'?); it has: Tt"},
+      {{"", {{"T", false, false}}, {}},
+       2,
+       "checkpoint/frequency: is 2, but T has no save and load"},
   };
   for (const Case& c : cases) {
     Scene scene({.checkpoint = {.frequency = c.frequency, .at_end = true, .keep = 1}});
@@ -466,7 +471,8 @@ TEST_CASE("what the zygote cannot offer ends the experiment with the reason") {
     scene.give(FromAgent{{}, hello});
     scene.give(FromAgent{{}, c.ready});
     CHECK(scene.controller_.phase() == Phase::kFailed);
-    CHECK(scene.controller_.failure().find(c.expected) != std::string::npos);
+    CHECK(scene.controller_.failure().find(c.expected) == 0);
+    CHECK_FALSE(scene.controller_.has_ready_node());
     CHECK(scene.take<Launch>().empty());
   }
 }

@@ -86,8 +86,10 @@ TEST_CASE("what is wrong with options is told with its path and what to write") 
       {"rows", [](RunOptions& o) { o.reporter.max_rows = 0; }, "reporter/max_rows", "at least 1"},
       {"gpu share", [](RunOptions& o) { o.resources_per_trial.gpu = 1.5; }, "resources_per_trial",
        "1.5"},
-      {"cpu", [](RunOptions& o) { o.resources_per_trial.cpu = -1; }, "resources_per_trial", "-1"},
-      {"ranks", [](RunOptions& o) { o.resources_per_trial.ranks = 0; }, "resources_per_trial", "0"},
+      {"cpu", [](RunOptions& o) { o.resources_per_trial.cpu = -1; }, "resources_per_trial/cpu",
+       "-1"},
+      {"ranks", [](RunOptions& o) { o.resources_per_trial.ranks = 0; }, "resources_per_trial/ranks",
+       "0"},
       {"cpus", [](RunOptions& o) { o.cpus = 0; }, "cpus", "above 0"},
       {"name", [](RunOptions& o) { o.name = "a/b"; }, "name", "holds a '/'"},
       {"name", [](RunOptions& o) { o.name = ".."; }, "name", "'..' is taken"},
@@ -96,12 +98,13 @@ TEST_CASE("what is wrong with options is told with its path and what to write") 
       {"name", [](RunOptions& o) { o.name = "a\nb"; }, "name", "control character"},
       {"name", [](RunOptions& o) { o.name = std::string(300, 'a'); }, "name", "longer than 200"},
       {"storage", [](RunOptions& o) { o.storage = ""; }, "storage", "./results"},
-      {"store", [](RunOptions& o) { o.store = "localhost"; }, "store", "redis://[:password@]host:6379"},
+      {"store", [](RunOptions& o) { o.store = "localhost"; }, "store",
+       "redis://[:password@]host:6379"},
       {"env", [](RunOptions& o) { o.env["A-B"] = "x"; }, "env/A-B", "'A-B' is no name"},
       {"env", [](RunOptions& o) { o.env["CUDA_VISIBLE_DEVICES"] = "0"; },
        "env/CUDA_VISIBLE_DEVICES", "for each trial"},
       {"stop nan", [](RunOptions& o) { o.stop.emplace("x", std::nan("")); }, "stop/x", "nan"},
-      {"stop path", [](RunOptions& o) { o.stop.emplace("a//b", 1); }, "stop", "no key path"},
+      {"stop path", [](RunOptions& o) { o.stop.emplace("a//b", 1); }, "stop/a//b", "no key path"},
       {"stop number and map",
        [](RunOptions& o) {
          o.stop.emplace("loss", 1);
@@ -323,6 +326,7 @@ TEST_CASE("values of env are not stored, their names are") {
   const ExperimentSpec back = round_trip(made.spec);
   REQUIRE(back.options.env.contains("TOKEN"));
   CHECK(back.options.env.at("TOKEN").empty());
+  CHECK_FALSE(to_value(make(good()).spec).contains("env"));
 }
 
 TEST_CASE("a dated experiment keeps its folder's name without having been given one") {

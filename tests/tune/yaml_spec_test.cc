@@ -197,10 +197,57 @@ TEST_CASE("one mistake is told with its line, its path and what to write") {
   }
 }
 
+TEST_CASE("mistakes of different kinds under one key are told at once") {
+  struct Case {
+    const char* rest;
+    std::vector<const char*> parts;
+  };
+  const Case cases[] = {
+      {"resources_per_trial: {cpus: 1, gpu: -1, memory: -2}\n",
+       {"resources_per_trial/cpus: unknown key", "resources_per_trial/gpu: -1 is out of range",
+        "resources_per_trial/memory: -2 is out of range"}},
+      {"reporter: {metric: [a], max_rows: 0}\n",
+       {"reporter/metric: unknown key", "reporter/max_rows: 0 is out of range"}},
+      {"stop: {training_iteration: abc, loss: .nan, /a: 3}\n",
+       {"stop/training_iteration: expected a number", "stop/loss: nan is never reached",
+        "stop//a: the key '' is empty"}},
+      {"checkpoint: {freqency: 1, keep: 0}\n",
+       {"checkpoint/freqency: unknown key", "checkpoint/keep: 0 is out of range"}},
+  };
+  for (const Case& one : cases) {
+    CAPTURE(one.rest);
+    const bool has_stop = std::string(one.rest).starts_with("stop");
+    const std::string text = Sweep(has_stop ? kHead + one.rest : with(one.rest)).error();
+    INFO(text);
+    for (const char* part : one.parts) CHECK_MESSAGE(contains(text, part), part);
+    CHECK(std::count(text.begin(), text.end(), '\n') + 1 ==
+          static_cast<std::ptrdiff_t>(one.parts.size()));
+  }
+}
+
 TEST_CASE("what follows from a mistake is not told as well") {
+  // One rank is what a number of ranks that cannot be read leaves; it has no share of these.
+  const auto lines = [](const std::string& rest) {
+    const std::string text = Sweep(with(rest)).error();
+    CAPTURE(text);
+    return std::count(text.begin(), text.end(), '\n') + 1;
+  };
+  CHECK(lines("resources_per_trial: {gpu: 1.5, ranks: x}\n") == 1);
+  CHECK(lines("config: {lr: {unifrom: [0, 1]}}\npoints_to_evaluate: [{lr: 0.5}]\n") == 1);
   // No other end than the stop rule that cannot be read.
   CHECK_FALSE(contains(Sweep(kHead + "stop: {loss: x}\n").error(), "ever ends"));
   CHECK_FALSE(contains(Sweep(kHead + "scheduler: {asha: {max_t: x}}\n").error(), "ever ends"));
+}
+
+TEST_CASE("a spec remembers where the options stand that only a run can refuse") {
+  const Sweep sweep(with("checkpoint:\n  frequency: 2\n"));
+  const std::string file = sweep.file().string();
+  const ExperimentSpec spec = sweep.read({"trainable=Other"});
+  CHECK(with_places(spec, "plugin: no\ntrainable: no: such\ncheckpoint/frequency: 2") ==
+        file + ":1: plugin: no\n--set trainable=Other: trainable: no: such\n" + file +
+            ":6: checkpoint/frequency: 2");
+  CHECK(with_places(spec, "placing a trial: no") == "placing a trial: no");
+  CHECK(with_places(spec, "").empty());
 }
 
 TEST_CASE("missing pieces are told by name") {
@@ -471,6 +518,8 @@ TEST_CASE("mistakes of --set name the option, beside those of the file") {
       {"num_sample=3",
        "--set num_sample=3: num_sample: unknown key 'num_sample' (did you mean "
        "'num_samples'?)"},
+      {"confg/lr=3", "--set confg/lr=3: confg: unknown key 'confg' (did you mean 'config'?)"},
+      {"checkpoint/kep=3", "--set checkpoint/kep=3: checkpoint/kep: unknown key"},
       {"config/lerning_rate=3", "did you mean config/learning_rate?"},
       {"config/learning_rate/x=3", "--set config/learning_rate/x=3"},
       {"config/x={unifrom: [0, 1]}", "--set config/x={unifrom: [0, 1]}: config/x"},

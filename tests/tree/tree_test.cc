@@ -166,11 +166,18 @@ std::string text_of(const fs::path& file) {
   return text.str();
 }
 
-TEST_CASE("the README's first program and sweep are those that are built and run") {
+TEST_CASE("the README's programs and sweep are those that are built and run") {
   const std::string readme = text_of(kRoot / "README.md");
   std::string program = text_of(kRoot / "examples/first_program.cc");
   program.erase(0, program.find("#include <tune/tune.h>"));
   CHECK(readme.find(program) != std::string::npos);
+  for (const char* part : {"examples/median_stopping.h", "examples/hill_climbing.h"}) {
+    const std::string text = text_of(kRoot / part);
+    const std::size_t includes = text.rfind("#include");
+    REQUIRE(includes != std::string::npos);
+    const std::size_t begin = text.find_first_not_of('\n', text.find('\n', includes));
+    CHECK_MESSAGE(readme.find("```cpp\n" + text.substr(begin) + "```\n") != std::string::npos, part);
+  }
   std::istringstream sweep(text_of(kRoot / "config/fashion_mnist.yaml"));
   for (std::string line; std::getline(sweep, line);) {
     if (!line.starts_with("#")) CHECK_MESSAGE(readme.find(line) != std::string::npos, line);

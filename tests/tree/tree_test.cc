@@ -28,7 +28,7 @@ std::vector<Source> sources_below(const std::string& folder) {
   std::vector<Source> found;
   for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
     const std::string extension = entry.path().extension();
-    if (extension != ".h" && extension != ".cc") continue;
+    if (extension != ".h" && extension != ".cc" && extension != ".cpp") continue;
     Source source;
     source.file = fs::relative(entry.path(), kRoot);
     std::ifstream in(entry.path());
@@ -98,6 +98,19 @@ TEST_CASE("torch stays in trainables/torch, tune/torch.h and the examples") {
       }
     }
   }
+}
+
+TEST_CASE("the examples include the public headers only") {
+  std::size_t own = 0;
+  for (const Source& source : sources_below("examples")) {
+    for (const std::string& header : source.includes) {
+      if (room_of(header).empty()) continue;
+      ++own;
+      CHECK_MESSAGE((header == "tune/tune.h" || header == "tune/torch.h"),
+                    source.file << " includes " << header);
+    }
+  }
+  CHECK(own > 0);
 }
 
 TEST_CASE("headers include neither fmt nor nlohmann-json, and no file has fmt beside torch") {

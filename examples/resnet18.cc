@@ -16,16 +16,15 @@
 #include <tune/tune.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
-#include "core/json.h"
-#include "core/random.h"
 #include "fashion_mnist_data.h"
 #include "resnet.h"
 
@@ -86,12 +85,11 @@ class GreyImages : public tune::Dataset {
 class ResNetOperator : public tune::TrainingOperator {
  public:
   void setup(const tune::Config& config) override {
-    tune::DataParts data{.batch_size = config.get_or("batch_size", std::int64_t{32}),
-                         .drop_last = true,
-                         .workers = 1};
-    ResNetOptions options{.classes = 10, .width = config.get_or("width", std::int64_t{16})};
+    tune::DataParts data{
+        .batch_size = config.get<std::int64_t>("batch_size"), .drop_last = true, .workers = 1};
+    ResNetOptions options{.classes = 10, .width = config.get<std::int64_t>("width")};
     options.norm = norm_layer_2d();
-    const auto images = config.get_or("images", "fashion_mnist");
+    const auto images = config.get<std::string>("images");
     if (images == "fashion_mnist" || images == "generated") {
       add_small_images(data, config, images == "generated");
       options.channels = 1;
@@ -102,11 +100,11 @@ class ResNetOperator : public tune::TrainingOperator {
     ResNet18 net(options);
     const auto samples_a_step = static_cast<double>(data.batch_size * world_size());
     auto optimizer = std::make_shared<torch::optim::SGD>(
-        net->parameters(), torch::optim::SGDOptions(config.get_or("lr", 0.1))
+        net->parameters(), torch::optim::SGDOptions(config.get<double>("lr"))
                                .momentum(0.9)
                                .weight_decay(5e-4)
                                .nesterov(true));
-    const auto epochs = config.get_or("epochs", std::int64_t{2});
+    const auto epochs = config.get<std::int64_t>("epochs");
     const std::int64_t steps = data.train->size() / static_cast<std::int64_t>(samples_a_step);
     register_training(
         {.models = {net},
@@ -136,7 +134,7 @@ class ResNetOperator : public tune::TrainingOperator {
   }
 
   static void add_small_images(tune::DataParts& data, const tune::Config& config, bool generated) {
-    const auto samples = config.get_or("samples", std::size_t{2048});
+    const auto samples = config.get<std::size_t>("samples");
     const std::size_t others = std::max<std::size_t>(1, samples / 4);
     const auto plain =
         transforms::compose({transforms::to_tensor(), transforms::normalize({0.286}, {0.353})});
@@ -151,27 +149,50 @@ class ResNetOperator : public tune::TrainingOperator {
   }
 };
 
-// What is no number, true or false is text.
-tune::Value parse_value(const std::string& text) try {
-  return tune::parse_json(text, "");
-} catch (const tune::Error&) {
-  return text;
+tune::Error bad_input(const std::string& word, const std::string& wanted) {
+  return {tune::ErrorCode::kBadInput, word + ": " + wanted + " is wanted"};
 }
 
-tune::Config parse(int argc, char** argv) {
-  static const std::set<std::string> kKeys = {"images",     "samples", "epochs", "width",
-                                              "batch_size", "lr",      "fp16",   "workers"};
-  tune::Config config;
+template <class Number>
+Number parse_number(const std::string& word, std::string_view text, const char* wanted) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) throw bad_input(word, wanted);
+  return number;
+}
+
+// What stands behind key= in `word`, of the type of the key's default.
+tune::Value parse_value(const std::string& word, std::string_view text, tune::Value::Type type) {
+  switch (type) {
+    case tune::Value::Type::kBool:
+      if (text != "true" && text != "false") throw bad_input(word, "true or false");
+      return text == "true";
+    case tune::Value::Type::kInt:
+      return parse_number<std::int64_t>(word, text, "an integer");
+    case tune::Value::Type::kFloat:
+      return parse_number<double>(word, text, "a number");
+    default:
+      return text;
+  }
+}
+
+tune::Config parse(int argc, char** argv, int gpus) {
+  tune::Config config = {{"images", "fashion_mnist"},
+                         {"samples", 2048},
+                         {"epochs", 2},
+                         {"width", 16},
+                         {"batch_size", 32},
+                         {"lr", 0.1},
+                         {"fp16", gpus > 0},
+                         {"workers", gpus > 0 ? gpus : 2}};
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const std::size_t equals = std::min(word.find('='), word.size());
-    const std::string key = word.substr(0, equals);
-    if (equals == word.size() || !kKeys.contains(key)) {
-      throw tune::Error(
-          tune::ErrorCode::kBadInput,
-          word + ": key=value is wanted, and a key that the top of resnet18.cc names");
+    const tune::Value* preset = equals == 0 ? nullptr : config.find(word.substr(0, equals));
+    if (equals == word.size() || preset == nullptr) {
+      throw bad_input(word, "key=value with a key that the top of resnet18.cc names");
     }
-    config.set(key, parse_value(word.substr(equals + 1)));
+    config.set(word.substr(0, equals), parse_value(word, word.substr(equals + 1), preset->type()));
   }
   return config;
 }
@@ -179,19 +200,18 @@ tune::Config parse(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const tune::Config config = parse(argc, argv);
   const int gpus = tune::gpu_count();
-  tune::TorchTrainer<ResNetOperator> trainer(
-      {.num_workers = config.get_or("workers", gpus > 0 ? gpus : 2),
-       .use_gpu = gpus > 0,
-       .use_fp16 = config.get_or("fp16", gpus > 0),
-       .config = config});
-  const auto epochs = config.get_or("epochs", std::int64_t{2});
+  const tune::Config config = parse(argc, argv, gpus);
+  tune::TorchTrainer<ResNetOperator> trainer({.num_workers = config.get<int>("workers"),
+                                              .use_gpu = gpus > 0,
+                                              .use_fp16 = config.get<bool>("fp16"),
+                                              .config = config});
+  const auto epochs = config.get<std::int64_t>("epochs");
   for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
     std::cout << trainer.train().dump() << "\n" << trainer.validate().dump() << std::endl;
   }
   trainer.save("resnet18_model");
 } catch (const tune::Error& error) {
   std::cerr << "error: " << error.what() << "\n";
-  return 1;
+  return tune::exit_code(error.code());
 }

@@ -1,11 +1,11 @@
 #include "every_step.h"
 
-#include <doctest/doctest.h>
-
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "skip.h"
 
 namespace tune::testing {
 
@@ -48,7 +48,7 @@ int kill_at_every_step(const std::function<void()>& prepare, const std::function
     prepare();
     const std::optional<bool> killed = is_killed_at_step(n, body);
     if (!killed) {
-      MESSAGE("skipped: processes may not be traced here");
+      skip("processes may not be traced here");
       return 0;
     }
     check(*killed);

@@ -7,6 +7,7 @@
 
 #include "process/outcome.h"
 #include "process/sweep.h"
+#include "skip.h"
 
 namespace tune {
 namespace {
@@ -34,7 +35,7 @@ Finished with_mounts(const Sandbox& box, const std::string& script) {
 bool can_mount(const Sandbox& box) {
   fs::create_directory(box.path() / "results");
   if (with_mounts(box, "mount -t tmpfs none results").code == 0) return true;
-  MESSAGE("skipped: no mount namespaces here");
+  testing::skip("no mount namespaces here");
   return false;
 }
 

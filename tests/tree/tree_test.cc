@@ -28,7 +28,7 @@ std::vector<Source> sources_below(const std::string& folder) {
   std::vector<Source> found;
   for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
     const std::string extension = entry.path().extension();
-    if (extension != ".h" && extension != ".cc") continue;
+    if (extension != ".h" && extension != ".cc" && extension != ".cpp") continue;
     Source source;
     source.file = fs::relative(entry.path(), kRoot);
     std::ifstream in(entry.path());
@@ -100,6 +100,19 @@ TEST_CASE("torch stays in trainables/torch, tune/torch.h and the examples") {
   }
 }
 
+TEST_CASE("the examples include the public headers only") {
+  std::size_t own = 0;
+  for (const Source& source : sources_below("examples")) {
+    for (const std::string& header : source.includes) {
+      if (room_of(header).empty()) continue;
+      ++own;
+      CHECK_MESSAGE((header == "tune/tune.h" || header == "tune/torch.h"),
+                    source.file << " includes " << header);
+    }
+  }
+  CHECK(own > 0);
+}
+
 TEST_CASE("headers include neither fmt nor nlohmann-json, and no file has fmt beside torch") {
   for (const char* top : {"core", "schedulers", "trainables", "tune", "examples"}) {
     for (const Source& source : sources_below(top)) {
@@ -166,11 +179,18 @@ std::string text_of(const fs::path& file) {
   return text.str();
 }
 
-TEST_CASE("the README's first program and sweep are those that are built and run") {
+TEST_CASE("the README's programs and sweep are those that are built and run") {
   const std::string readme = text_of(kRoot / "README.md");
   std::string program = text_of(kRoot / "examples/first_program.cc");
   program.erase(0, program.find("#include <tune/tune.h>"));
   CHECK(readme.find(program) != std::string::npos);
+  for (const char* part : {"examples/median_stopping.h", "examples/hill_climbing.h"}) {
+    const std::string text = text_of(kRoot / part);
+    const std::size_t includes = text.rfind("#include");
+    REQUIRE(includes != std::string::npos);
+    const std::size_t begin = text.find_first_not_of('\n', text.find('\n', includes));
+    CHECK_MESSAGE(readme.find("```cpp\n" + text.substr(begin) + "```\n") != std::string::npos, part);
+  }
   std::istringstream sweep(text_of(kRoot / "config/fashion_mnist.yaml"));
   for (std::string line; std::getline(sweep, line);) {
     if (!line.starts_with("#")) CHECK_MESSAGE(readme.find(line) != std::string::npos, line);

@@ -1,0 +1,49 @@
+// The README's C++ blocks that need no LibTorch, with what their readers have of their own.
+#include "the_first_program_1.inc"
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Data {};
+
+void the_first_program(const Data& data) {
+  struct Model {
+    Model(const Data&, double) {}
+    double train() { return 0; }
+  };
+#include "the_first_program_2.inc"
+}
+
+void results() {
+#include "results_1.inc"
+}
+
+double train(const Data&, int) {
+  return 0;
+}
+std::string summary() {
+  return {};
+}
+void ranks_of_any_program(const Data& data) {
+#include "ranks_of_any_program_1.inc"
+}
+
+#include "writing_a_scheduler_or_a_searcher_1.inc"
+#include "writing_a_scheduler_or_a_searcher_2.inc"
+
+}  // namespace
+
+// So that they count as used.
+void readme_snippets() {
+  const Data data;
+  the_first_program(data);
+  results();
+  ranks_of_any_program(data);
+  tune::scheduler<MedianStopping>(3);
+  tune::searcher<HillClimbing>(0.0);
+}

@@ -1,0 +1,42 @@
+// The README's C++ blocks that need LibTorch, with what their readers have of their own.
+#include <tune/torch.h>
+#include <tune/tune.h>
+
+#include <memory>
+
+namespace {
+
+struct ConvNetImpl : torch::nn::Module {
+  torch::Tensor forward(const torch::Tensor& x) { return x; }
+};
+TORCH_MODULE(ConvNet);
+
+class WritingATrainable : public tune::Trainable {
+  void setup(const tune::Config&) override {
+#include "writing_a_trainable_1.inc"
+  }
+};
+
+class SeveralRanks : public tune::Trainable {
+  tune::Result step() override {
+    ConvNet net;
+    torch::optim::SGD optimizer(net->parameters(), 0.1);
+    const torch::Tensor x, y;
+#include "several_ranks_1.inc"
+    return {};
+  }
+};
+
+void torch_trainer() {
+  static std::shared_ptr<tune::Dataset> images, others;
+#include "torchtrainer_1.inc"
+}
+
+}  // namespace
+
+// So that they count as used.
+void readme_torch_snippets() {
+  WritingATrainable().setup({});
+  SeveralRanks().step();
+  torch_trainer();
+}

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/error.h"
+#include "core/refusal.h"
 #include "schedulers/asha.h"
 #include "schedulers/scheduler_spec.h"
 #include "tune/searcher.h"
@@ -186,8 +187,8 @@ TEST_CASE("a metric that no trial has reported by max_t ends the experiment, wit
     CHECK((scene.controller_.phase() == Phase::kRunning) == reported_once);
     const std::string why = scene.controller_.failure();
     CAPTURE(why);
-    CHECK((why.find("'n' is in no result so far") != std::string::npos) == !reported_once);
-    CHECK((why.find("results have: m") != std::string::npos) == !reported_once);
+    CHECK(testing::has(why, "'n' is in no result so far") == !reported_once);
+    CHECK(testing::has(why, "results have: m") == !reported_once);
     CHECK(scene.results_.size() == (reported_once ? 4 : 3));
   }
 }
@@ -466,7 +467,7 @@ TEST_CASE("what the zygote cannot offer ends the experiment with the reason") {
     scene.give(FromAgent{{}, hello});
     scene.give(FromAgent{{}, c.ready});
     CHECK(scene.controller_.phase() == Phase::kFailed);
-    CHECK(scene.controller_.failure().find(c.expected) != std::string::npos);
+    CHECK_HAS(scene.controller_.failure(), c.expected);
     CHECK(scene.take<Launch>().empty());
   }
 }

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "core/random.h"
+#include "core/refusal.h"
 #include "process/outcome.h"
 #include "process/random.h"
 #include "process/sweep.h"
@@ -60,11 +61,11 @@ Running start(const Sandbox& box) {
 // An experiment that goes on has said how; one that never began has left its name free.
 void check_error(const Sandbox& box, const Finished& finished) {
   INFO(finished.err);
-  CHECK(contains(finished.err, "error: "));
+  CHECK_HAS(finished.err, "error: ");
   CHECK((finished.code == 3 || finished.code == 2));
   if (!has_begun(box)) return;
   CHECK(finished.code == 3);
-  CHECK(contains(finished.err, "tune resume results/s"));
+  CHECK_HAS(finished.err, "tune resume results/s");
 }
 
 void check_resumes(const Sandbox& box) {
@@ -121,7 +122,7 @@ void check_stopped(Victim victim, const std::string& expected) {
   const Finished finished = driver.wait(std::chrono::seconds(60));
   INFO(finished.err);
   CHECK(finished.code == 3);
-  CHECK(contains(finished.err, expected));
+  CHECK_HAS(finished.err, expected);
   check_error(box, finished);
   CHECK(box.is_quiet());
   check_resumes(box);

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "core/refusal.h"
 #include "process/sandbox.h"
 #include "process/sweep.h"
 
@@ -53,7 +54,7 @@ TEST_CASE("bad input is refused before anything is written") {
     INFO(run.err);
     CHECK(run.code == 2);
     CHECK(run.out.empty());
-    for (const std::string& part : c.expected) CHECK(contains(run.err, part));
+    for (const std::string& part : c.expected) CHECK_HAS(run.err, part);
     CHECK_FALSE(fs::exists(box.path() / "results"));
     CHECK(box.is_quiet());
   }
@@ -65,9 +66,9 @@ TEST_CASE("a sweep whose metric is never reported ends by itself, and its result
   const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
   INFO(run.err);
   CHECK(run.code == 2);
-  CHECK(contains(run.err, "'accuracy' is in no result so far"));
-  CHECK(contains(run.err, "results have: mean_accuracy"));
-  CHECK(contains(run.err, "max_t 5"));
+  CHECK_HAS(run.err, "'accuracy' is in no result so far");
+  CHECK_HAS(run.err, "results have: mean_accuracy");
+  CHECK_HAS(run.err, "max_t 5");
   CHECK(std::filesystem::exists(box.path() / "results/s/results.csv"));
   CHECK(box.is_quiet());
 }
@@ -93,7 +94,7 @@ TEST_CASE("a broken plugin is refused with what is wrong with it") {
     const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
     INFO(run.err);
     CHECK(run.code == 2);
-    for (const std::string& part : c.expected) CHECK(contains(run.err, part));
+    for (const std::string& part : c.expected) CHECK_HAS(run.err, part);
     CHECK_FALSE(fs::exists(box.path() / "results/s"));  // the name is free once it is mended
     CHECK(box.is_quiet());
   }
@@ -105,7 +106,7 @@ TEST_CASE("a metric that no result has is said early and is an error at the end"
   const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
   INFO(run.err);
   CHECK(run.code != 0);
-  CHECK(contains(run.err, "did you mean 'mean_accuracy'?"));
+  CHECK_HAS(run.err, "did you mean 'mean_accuracy'?");
   CHECK(lines_of(box.read("results/s/results.csv")).size() == 3);  // nothing is lost
 }
 
@@ -116,8 +117,8 @@ TEST_CASE("a finished experiment's folder is refused, and --fresh moves it aside
   const std::string before = box.read("results/s/results.csv");
   const Finished again = box.tune({"run", "sweep.yaml", "--name", "s"});
   CHECK(again.code == 2);
-  CHECK(contains(again.err, "finished"));
-  CHECK(contains(again.err, "--fresh"));
+  CHECK_HAS(again.err, "finished");
+  CHECK_HAS(again.err, "--fresh");
   CHECK(box.read("results/s/results.csv") == before);
   CHECK(box.tune({"run", "sweep.yaml", "--name", "s", "--fresh", "--quiet"}).code == 0);
   CHECK(box.read("results/s.old-1/results.csv") == before);
@@ -142,7 +143,7 @@ TEST_CASE("a name is free when a driver was killed before it began, and when a f
   box.write("results/t/thesis.tex", "years of work");
   const Finished refused = box.tune({"run", "sweep.yaml", "--name", "t"});
   CHECK(refused.code == 2);
-  CHECK(contains(refused.err, "holds no experiment"));
+  CHECK_HAS(refused.err, "holds no experiment");
   CHECK(box.read("results/t/thesis.tex") == "years of work");
 }
 
@@ -153,8 +154,8 @@ TEST_CASE("a results folder that cannot be written is refused") {
   const Finished run = box.tune({"run", "sweep.yaml", "--storage", "file", "--name", "s"});
   INFO(run.err);
   CHECK(run.code == 2);
-  CHECK(contains(run.err, "file"));
-  CHECK(contains(run.err, "--storage"));
+  CHECK_HAS(run.err, "file");
+  CHECK_HAS(run.err, "--storage");
 }
 
 TEST_CASE("without redis-server the package and the alternative are named") {
@@ -164,8 +165,8 @@ TEST_CASE("without redis-server the package and the alternative are named") {
   const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
   INFO(run.err);
   CHECK(run.code == 2);
-  CHECK(contains(run.err, "redis-server"));
-  CHECK(contains(run.err, "store: redis://"));
+  CHECK_HAS(run.err, "redis-server");
+  CHECK_HAS(run.err, "store: redis://");
   CHECK(box.is_quiet());
   CHECK_FALSE(fs::exists(box.path() / "results/s"));
 }
@@ -183,11 +184,11 @@ TEST_CASE("an existing server is used, with the right password only") {
   const Finished wrong = run("unix://:guess@" + socket, "wrong");
   INFO(wrong.err);
   CHECK(wrong.code == 2);
-  CHECK(contains(wrong.err, "password"));
-  CHECK_FALSE(contains(wrong.err, "guess"));
+  CHECK_HAS(wrong.err, "password");
+  CHECK_FALSE(testing::has(wrong.err, "guess"));
   const Finished none = run("unix://" + socket, "none");
   CHECK(none.code == 2);
-  CHECK(contains(none.err, "password"));
+  CHECK_HAS(none.err, "password");
   const Finished right = run("unix://:secret@" + socket, "right");
   INFO(right.err);
   CHECK(right.code == 0);
@@ -205,8 +206,8 @@ TEST_CASE("a server that may lose entries is refused unless told so") {
   const Finished run =
       box.tune({"run", "sweep.yaml", "--name", "s", "--store", "unix://" + socket});
   CHECK(run.code == 2);
-  CHECK(contains(run.err, "append-only"));
-  CHECK(contains(run.err, "store_unsafe"));
+  CHECK_HAS(run.err, "append-only");
+  CHECK_HAS(run.err, "store_unsafe");
   const Finished told = box.tune({"run", "sweep.yaml", "--name", "t", "--store", "unix://" + socket,
                                   "--set", "store_unsafe=true"});
   INFO(told.err);

@@ -16,7 +16,7 @@ std::string refusal(Call&& call, ErrorCode code = ErrorCode::kBadInput) {
   try {
     call();
   } catch (const Error& error) {
-    CHECK_MESSAGE(error.code() == code, error.what());
+    CHECK_MESSAGE(error.code() == code, std::string(error.what()));
     return error.what();
   }
   FAIL_CHECK("nothing was refused");
@@ -29,5 +29,10 @@ inline bool has(const std::string& text, const std::string& part) {
 
 }  // namespace tune::testing
 
-// Checks that a text holds a part, and shows the text when it does not.
-#define CHECK_HAS(text, part) CHECK_MESSAGE(::tune::testing::has(text, part), "in: " << (text))
+// Checks that a text holds a part, and shows both when it does not. They are made once, before the
+// check: doctest holds a lock while it prints, so that a refusal() made there waits for ever.
+#define CHECK_HAS(text, part)                                    \
+  [](const std::string& searched, const std::string& wanted) {   \
+    CHECK_MESSAGE(::tune::testing::has(searched, wanted),        \
+                  "'" << wanted << "' is not in: " << searched); \
+  }(text, part)

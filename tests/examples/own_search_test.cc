@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "core/refusal.h"
 #include "examples/hill_climbing.h"
 #include "examples/median_stopping.h"
 #include "process/sandbox.h"
@@ -30,7 +31,7 @@ TEST_CASE("the README's own scheduler and searcher find the top of the hill") {
       box.run({TUNE_BINARY_DIR "/examples/own_search", "--seed", "1", "--cpus", "1"});
   INFO(run.err);
   REQUIRE(run.code == 0);
-  CHECK(contains(run.err, "Using median stopping"));
+  CHECK_HAS(run.err, "Using median stopping");
   const std::string label = "Best config is: {\"x\":";
   const std::string best = lines_of(run.out).back();
   REQUIRE(best.starts_with(label));

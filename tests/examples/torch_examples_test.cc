@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/refusal.h"
 #include "process/sandbox.h"
 
 namespace tune {
@@ -58,14 +59,14 @@ TEST_CASE("the best model of a small quickstart, restored, is worth what was rec
   INFO(predict.err);
   REQUIRE(predict.code == 0);
   CHECK(after(predict.out, "test accuracy:     ") == after(predict.out, "recorded accuracy: "));
-  CHECK(contains(after(predict.out, "checkpoint:        "), "checkpoint_00000"));
+  CHECK_HAS(after(predict.out, "checkpoint:        "), "checkpoint_00000");
 }
 
 TEST_CASE("predict says when there is nothing to restore") {
   Sandbox box;
   const Finished predict = box.run({kExamples + "predict", "nowhere"});
   CHECK(predict.code == 2);
-  CHECK(contains(predict.err, "error: nowhere"));
+  CHECK_HAS(predict.err, "error: nowhere");
 }
 
 TEST_CASE("data that is not there ends the trials with the name of the package") {
@@ -74,7 +75,7 @@ TEST_CASE("data that is not there ends the trials with the name of the package")
   box.write("sweep.yaml", quickstart_sweep());
   const Finished run = box.tune({"run", "sweep.yaml", "--num-samples", "1", "--cpus", "1"});
   CHECK(run.code == 1);
-  CHECK(contains(run.err, "dataset-fashion-mnist"));
+  CHECK_HAS(run.err, "dataset-fashion-mnist");
 }
 
 std::vector<std::string> cells_of(const std::string& row) {
@@ -181,7 +182,7 @@ TEST_CASE("the ResNet-18 learns, with one worker and with two, in mixed precisio
     REQUIRE(out.size() == 8);
     CHECK(number_after(out[7], "\"val_accuracy\":") > 0.5);  // chance is 0.1
     CHECK(number_after(out[6], "\"train_loss\":") < number_after(out[0], "\"train_loss\":"));
-    CHECK(contains(run.err, "lr 0.4 x 0.0625 = 0.025"));  // 16 samples a step of 256
+    CHECK_HAS(run.err, "lr 0.4 x 0.0625 = 0.025");  // 16 samples a step of 256
     CHECK_FALSE(box.read("resnet18_model/model.safetensors").empty());
     CHECK(box.is_quiet());
   }
@@ -217,7 +218,7 @@ TEST_CASE("the ResNet-18 refuses what it does not understand as bad input") {
     Sandbox box;
     const Finished run = box.run({kExamples + "resnet18", word});
     CHECK(run.code == 2);
-    CHECK_MESSAGE(contains(run.err, "error: " + word + ": " + wanted), run.err);
+    CHECK_MESSAGE(testing::has(run.err, "error: " + word + ": " + wanted), run.err);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "core/refusal.h"
 #include "process/outcome.h"
 #include "process/sweep.h"
 #include "skip.h"
@@ -40,7 +41,7 @@ bool can_mount(const Sandbox& box) {
 }
 
 bool is_clear_error(const std::string& text) {
-  return contains(text, "error: ") && contains(text, "No space left on device");
+  return testing::has(text, "error: ") && testing::has(text, "No space left on device");
 }
 
 TEST_CASE("a disk that is full at any stage ends in a clear error, and with room it is resumed") {
@@ -61,12 +62,13 @@ TEST_CASE("a disk that is full at any stage ends in a clear error, and with room
                  "; fi; echo again=$?; mkdir kept; cp -r results/s kept");
     INFO(run.err);
     INFO(run.out);
-    CHECK_FALSE(contains(run.out, "code=0"));
+    CHECK_FALSE(testing::has(run.out, "code=0"));
     CHECK(is_clear_error(run.err));
-    const bool begun = contains(run.out, "begun");
-    CHECK((!begun || contains(run.err, "tune resume results/s") || contains(run.out, "code=1")));
+    const bool begun = testing::has(run.out, "begun");
+    CHECK((!begun || testing::has(run.err, "tune resume results/s") ||
+           testing::has(run.out, "code=1")));
     (begun ? full_while_running : full_before_the_start) = true;
-    CHECK(contains(run.out, "again=0"));
+    CHECK_HAS(run.out, "again=0");
     check_complete(box, "kept/s", kTrials, kSteps);
     CHECK(box.is_quiet());
   }
@@ -80,8 +82,8 @@ TEST_CASE("a limit on the size of files is an error with its remedy, not a signa
   const Finished run = box.run({"bash", "-c", "ulimit -f 40; " + kRun});
   INFO(run.err);
   CHECK(run.code == 3);
-  CHECK(contains(run.err, "error: "));
-  CHECK(contains(run.err, "tune resume results/s"));
+  CHECK_HAS(run.err, "error: ");
+  CHECK_HAS(run.err, "tune resume results/s");
   CHECK(box.is_quiet());
   const Finished resumed = box.tune({"resume", "results/s", "--quiet", "--errored"});
   INFO(resumed.err);
@@ -99,8 +101,8 @@ TEST_CASE("a results folder that is removed while it runs ends the run with its 
   const Finished finished = run.wait();
   INFO(finished.err);
   CHECK(finished.code == 3);
-  CHECK(contains(finished.err, "results/s"));
-  CHECK_FALSE(contains(finished.err, "tune resume"));  // there is nothing to resume
+  CHECK_HAS(finished.err, "results/s");
+  CHECK_FALSE(testing::has(finished.err, "tune resume"));  // there is nothing to resume
   CHECK(box.is_quiet());
 }
 
@@ -115,7 +117,7 @@ TEST_CASE("a run that ends in an error writes its table, also when run.json cann
   const Finished finished = run.wait();
   INFO(finished.err);
   CHECK(finished.code == 3);
-  CHECK(contains(finished.err, "while ending: "));
+  CHECK_HAS(finished.err, "while ending: ");
   CHECK(lines_of(box.read("results/s/results.csv")).size() > 1);
   fs::remove(box.path() / "results/s/run.json");
   CHECK(box.tune({"resume", "results/s", "--quiet"}).code == 0);
@@ -136,18 +138,18 @@ TEST_CASE("a folder that can only be read is refused, and left as it is") {
   const Finished resumed = with_mounts(box, read_only + kResume);
   INFO(resumed.err);
   CHECK((resumed.code == 2 || resumed.code == 3));
-  CHECK(contains(resumed.err, "Read-only file system"));
-  CHECK(contains(resumed.err, "a folder you may write to"));
+  CHECK_HAS(resumed.err, "Read-only file system");
+  CHECK_HAS(resumed.err, "a folder you may write to");
   const Finished begun = with_mounts(box, read_only + kTune + " run sweep.yaml --name t --quiet");
   INFO(begun.err);
   CHECK(begun.code == 2);
-  CHECK(contains(begun.err, "Read-only file system"));
-  CHECK(contains(begun.err, "--storage"));
+  CHECK_HAS(begun.err, "Read-only file system");
+  CHECK_HAS(begun.err, "--storage");
   CHECK(box.read("results/s/run.json") == before);
   const Finished looked = with_mounts(box, read_only + kTune + " status results/s");
   INFO(looked.err);
   CHECK(looked.code == 0);
-  CHECK(contains(looked.err, "Number of trials: "));
+  CHECK_HAS(looked.err, "Number of trials: ");
   CHECK(box.tune({"resume", "results/s", "--quiet"}).code == 0);
   check_complete(box, "results/s", kTrials, kSteps);
 }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/refusal.h"
 #include "process/sandbox.h"
 
 namespace tune {
@@ -61,9 +62,9 @@ TEST_CASE("named results reach the caller while the ranks run") {
   CHECK(run.code == 0);
   CHECK(box.read("handed/worker/0") == "of rank 0");
   CHECK(box.read("handed/worker/1") == "of rank 1");
-  CHECK(contains(run.out, "worker/0 holds of rank 0\n"));
-  CHECK(contains(run.out, "worker/1 holds of rank 1\n"));
-  CHECK(contains(run.out, R"([rank 1] submitting the result "../1": '.' and '..' are no parts)"));
+  CHECK_HAS(run.out, "worker/0 holds of rank 0\n");
+  CHECK_HAS(run.out, "worker/1 holds of rank 1\n");
+  CHECK_HAS(run.out, R"([rank 1] submitting the result "../1": '.' and '..' are no parts)");
   CHECK(!std::filesystem::exists(box.path() / "0"));
 }
 
@@ -103,7 +104,7 @@ TEST_CASE("a rank that fails comes back with its number and cause, and nothing i
     CAPTURE(row.mode);
     INFO(run.err);
     CHECK(run.code == row.code);
-    CHECK(contains(run.err, row.message));
+    CHECK_HAS(run.err, row.message);
     CHECK(box.is_quiet());
   }
 }
@@ -125,7 +126,7 @@ TEST_CASE("a killed caller, or a killed process beside it, takes the ranks along
     kill(caller ? run.pid() : *beside, SIGKILL);
     const Finished finished = run.wait();
     CHECK(finished.code == (caller ? 128 + SIGKILL : 2));
-    if (!caller) CHECK(contains(finished.err, "looks after the ranks killed by signal 9"));
+    if (!caller) CHECK_HAS(finished.err, "looks after the ranks killed by signal 9");
     CHECK(box.is_quiet());
   }
 }
@@ -148,7 +149,7 @@ TEST_CASE("settings that cannot hold are refused before a rank starts") {
     CAPTURE(row.mode);
     CHECK(run.code == 2);
     CHECK(run.out.empty());
-    CHECK(contains(run.err, row.message));
+    CHECK_HAS(run.err, row.message);
   }
 }
 
@@ -157,8 +158,8 @@ TEST_CASE("ranks for which descriptors are lacking are refused with the numbers"
   const Finished run = box.run({"sh", "-c", "ulimit -n 12; exec " + kProgram + " values"});
   INFO(run.err);
   CHECK(run.code == 2);
-  CHECK(contains(run.err, "error: tune::Distributor: starting 2 ranks takes "));
-  CHECK(contains(run.err, " open files, the limit is 12: raise it (ulimit -n "));
+  CHECK_HAS(run.err, "error: tune::Distributor: starting 2 ranks takes ");
+  CHECK_HAS(run.err, " open files, the limit is 12: raise it (ulimit -n ");
 }
 
 TEST_CASE("more processes than GPUs are reduced, and the warning says both numbers") {

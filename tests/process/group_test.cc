@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "core/refusal.h"
 #include "process/outcome.h"
 #include "process/sandbox.h"
 
@@ -66,10 +67,10 @@ void check_phase(const std::string& phase, const std::string& phases, int failur
     how = how.substr(1, how.size() - 2);
     CAPTURE(params);
     CAPTURE(error);
-    CHECK(contains(error, "rank " + rank));
+    CHECK_HAS(error, "rank " + rank);
     // A rank may fail before the others' first checkpoint is whole: nothing is loaded then.
-    if (!contains(error, "rank " + rank + " is to fail in " + phase)) continue;  // its stderr
-    CHECK(contains(error, cause(how, phase)));
+    if (!testing::has(error, "rank " + rank + " is to fail in " + phase)) continue;  // its stderr
+    CHECK_HAS(error, cause(how, phase));
     ++seen;
   }
   CHECK(seen >= (phase == "load" ? 1 : 12));

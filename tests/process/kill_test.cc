@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/random.h"
+#include "core/refusal.h"
 #include "process/outcome.h"
 #include "process/random.h"
 #include "process/sweep.h"
@@ -52,7 +53,7 @@ TEST_CASE("a killed worker is a failure with its signal, and max_failures starts
   const Finished finished = run.wait();
   INFO(finished.err);
   CHECK(finished.code == 0);
-  CHECK(contains(finished.err, "killed by signal 9 (SIGKILL)"));
+  CHECK_HAS(finished.err, "killed by signal 9 (SIGKILL)");
   check_complete(box, "results/s", 1, 8);
   CHECK(box.is_quiet());
 }
@@ -70,7 +71,7 @@ TEST_CASE("a killed zygote costs no running trial") {
   INFO(finished.err);
   CHECK(finished.code == 0);
   check_complete(box, "results/s", 4, 8);
-  CHECK_FALSE(contains(finished.err, "ERROR"));
+  CHECK_FALSE(testing::has(finished.err, "ERROR"));
 }
 
 TEST_CASE("a killed store ends the run with a clear error, and resume goes on") {
@@ -83,8 +84,8 @@ TEST_CASE("a killed store ends the run with a clear error, and resume goes on") 
   kill(servers.front(), SIGKILL);
   const Finished finished = run.wait();
   CHECK(finished.code == 3);
-  CHECK(contains(finished.err, "store"));
-  CHECK(contains(finished.err, "tune resume results/s"));
+  CHECK_HAS(finished.err, "store");
+  CHECK_HAS(finished.err, "tune resume results/s");
   CHECK(box.is_quiet());
   CHECK(box.tune({"resume", "results/s", "--quiet"}).code == 0);
   check_complete(box, "results/s", 3, 8);
@@ -100,8 +101,8 @@ TEST_CASE("a killed agent ends the run with a clear error, and resume goes on") 
   }
   const Finished finished = run.wait();
   CHECK(finished.code == 3);
-  CHECK(contains(finished.err, "agent"));
-  CHECK(contains(finished.err, "tune resume results/s"));
+  CHECK_HAS(finished.err, "agent");
+  CHECK_HAS(finished.err, "tune resume results/s");
   CHECK(box.is_quiet());
   CHECK(box.tune({"resume", "results/s", "--quiet"}).code == 0);
   check_complete(box, "results/s", 3, 8);
@@ -117,8 +118,8 @@ TEST_CASE("the first signal lets trials save and says how to resume") {
     run.signal(number);
     const Finished finished = run.wait();
     CHECK(finished.code == 128 + number);
-    CHECK(contains(finished.err, "tune resume results/s"));
-    CHECK(contains(box.read("results/s/results.csv"), "PAUSED"));
+    CHECK_HAS(finished.err, "tune resume results/s");
+    CHECK_HAS(box.read("results/s/results.csv"), "PAUSED");
     CHECK(box.is_quiet());
     const Finished resumed = box.tune({"resume", "results/s"});
     INFO(resumed.err);
@@ -186,11 +187,11 @@ TEST_CASE("a second driver on the same experiment is refused while the first liv
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
   const Finished same = box.tune({"run", "sweep.yaml", "--name", "s"});
   CHECK(same.code == 2);
-  CHECK(contains(same.err, "is running"));
+  CHECK_HAS(same.err, "is running");
   const Finished resumed = box.tune({"resume", "results/s"});
   CHECK(resumed.code == 2);
-  CHECK(contains(resumed.err, "in use by process"));
-  CHECK(contains(resumed.err, std::to_string(run.pid())));
+  CHECK_HAS(resumed.err, "in use by process");
+  CHECK_HAS(resumed.err, std::to_string(run.pid()));
 }
 
 TEST_CASE("status shows a sweep that runs elsewhere, and a finished one") {
@@ -200,11 +201,11 @@ TEST_CASE("status shows a sweep that runs elsewhere, and a finished one") {
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
   const Finished live = box.tune({"status", "results/s"});  // until the sweep is over
   CHECK(live.code == 0);
-  CHECK(contains(live.out + live.err, "RUNNING"));
+  CHECK_HAS(live.out + live.err, "RUNNING");
   CHECK(run.wait().code == 0);
   const Finished after = box.tune({"status", "results/s"});
   CHECK(after.code == 0);
-  CHECK(contains(after.out + after.err, "2/2 (2 TERMINATED)"));
+  CHECK_HAS(after.out + after.err, "2/2 (2 TERMINATED)");
 }
 
 }  // namespace

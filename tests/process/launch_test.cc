@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "core/refusal.h"
 #include "process/sandbox.h"
 
 namespace tune {
@@ -76,12 +77,12 @@ TEST_CASE("the help of launch says where the program stands, and each default") 
   Sandbox box;
   const Finished run = box.tune({"launch", "--help"});
   CHECK(run.code == 0);
-  CHECK(contains(run.out, "Usage: tune launch [OPTIONS] PROGRAM [ARGS...]\n"));
+  CHECK_HAS(run.out, "Usage: tune launch [OPTIONS] PROGRAM [ARGS...]\n");
   for (const char* option : {"--nproc_per_node N|gpu=1", "--nnodes N=1", "--node_rank N=0",
                              "--master_addr ADDRESS", "--master_port PORT=29500"}) {
     CAPTURE(option);
     INFO(run.out);
-    CHECK(contains(run.out, option));
+    CHECK_HAS(run.out, option);
   }
 }
 
@@ -113,9 +114,9 @@ TEST_CASE("the first rank that fails ends the others, and its exit code is the l
   const Finished run =
       box.tune(launch(3, "[ $RANK = 1 ] && { echo cause >&2; exit 7; }; sleep 1000 & wait"));
   CHECK(run.code == 7);
-  CHECK(contains(run.err, "[rank 1] cause\n"));
-  CHECK(contains(run.err, "error: rank 1 (pid "));
-  CHECK(contains(run.err, ") exited with code 7: all ranks were ended\n"));
+  CHECK_HAS(run.err, "[rank 1] cause\n");
+  CHECK_HAS(run.err, "error: rank 1 (pid ");
+  CHECK_HAS(run.err, ") exited with code 7: all ranks were ended\n");
   CHECK(box.is_quiet());
 }
 
@@ -123,8 +124,8 @@ TEST_CASE("a rank that is killed by a signal gives 128 + its number") {
   Sandbox box;
   const Finished run = box.tune(launch(2, "[ $RANK = 0 ] && kill -SEGV $$; sleep 1000"));
   CHECK(run.code == 128 + SIGSEGV);
-  CHECK(contains(run.err, "rank 0 (pid "));
-  CHECK(contains(run.err, "killed by signal 11 (SIGSEGV)"));
+  CHECK_HAS(run.err, "rank 0 (pid ");
+  CHECK_HAS(run.err, "killed by signal 11 (SIGSEGV)");
   CHECK(box.is_quiet());
 }
 
@@ -256,7 +257,7 @@ TEST_CASE("what cannot be launched is refused before anything starts") {
     CAPTURE(row.message);
     CHECK(run.code == 2);
     CHECK(run.out.empty());
-    CHECK(contains(run.err, row.message));
+    CHECK_HAS(run.err, row.message);
     CHECK(!std::filesystem::exists(box.path() / "x"));
   }
   CHECK(box.is_quiet());
@@ -269,8 +270,8 @@ TEST_CASE("ranks that cannot be started for want of descriptors are no bad input
   const Finished files = box.run({"bash", "-c", "ulimit -n 60; exec " + launches + "40 touch x"});
   INFO(files.err);
   CHECK(files.code == 3);
-  CHECK(contains(files.err, "starting 40 ranks takes "));
-  CHECK(contains(files.err, " open files, the limit is 60: raise it (ulimit -n "));
+  CHECK_HAS(files.err, "starting 40 ranks takes ");
+  CHECK_HAS(files.err, " open files, the limit is 60: raise it (ulimit -n ");
   CHECK(!std::filesystem::exists(box.path() / "x"));
 }
 
@@ -287,8 +288,8 @@ TEST_CASE("a port that another program has is refused, with the remedy") {
   Sandbox box;
   const Finished run = box.tune({"launch", "--master-port", port, "touch", "x"});
   CHECK(run.code == 2);
-  CHECK(contains(run.err, "listening on 127.0.0.1:" + port + ": Address already in use"));
-  CHECK(contains(run.err, "give another one, or 0"));
+  CHECK_HAS(run.err, "listening on 127.0.0.1:" + port + ": Address already in use");
+  CHECK_HAS(run.err, "give another one, or 0");
   CHECK(!std::filesystem::exists(box.path() / "x"));
   close(taken);
 }

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "core/random.h"
+#include "core/refusal.h"
 #include "process/outcome.h"
 #include "process/random.h"
 #include "process/sweep.h"
@@ -60,11 +61,11 @@ Running start(const Sandbox& box) {
 // An experiment that goes on has said how; one that never began has left its name free.
 void check_error(const Sandbox& box, const Finished& finished) {
   INFO(finished.err);
-  CHECK(contains(finished.err, "error: "));
+  CHECK_HAS(finished.err, "error: ");
   CHECK((finished.code == 3 || finished.code == 2));
   if (!has_begun(box)) return;
   CHECK(finished.code == 3);
-  CHECK(contains(finished.err, "tune resume results/s"));
+  CHECK_HAS(finished.err, "tune resume results/s");
 }
 
 void check_resumes(const Sandbox& box) {
@@ -121,7 +122,7 @@ void check_stopped(Victim victim, const std::string& expected) {
   const Finished finished = driver.wait(std::chrono::seconds(60));
   INFO(finished.err);
   CHECK(finished.code == 3);
-  CHECK(contains(finished.err, expected));
+  CHECK_HAS(finished.err, expected);
   check_error(box, finished);
   CHECK(box.is_quiet());
   check_resumes(box);
@@ -145,8 +146,8 @@ TEST_CASE("a store elsewhere that is started again in time costs nothing") {
   box.write("sweep.yaml", sweep());
   std::unique_ptr<Running> server(new Running(start_store()));
   REQUIRE(Sandbox::eventually([&] { return fs::exists(socket); }));
-  Running driver = box.start_tune(
-      {"run", "sweep.yaml", "--name", "s", "--quiet", "--cpus", "3", "--store", "unix://" + socket});
+  Running driver = box.start_tune({"run", "sweep.yaml", "--name", "s", "--quiet", "--cpus", "3",
+                                   "--store", "unix://" + socket});
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
   server.reset();  // killed
   driver.ends_within(std::chrono::milliseconds(300));

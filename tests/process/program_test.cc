@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include "core/refusal.h"
 #include "process/sandbox.h"
 
 namespace tune {
@@ -23,7 +24,7 @@ TEST_CASE("two sweeps in one program, the second around the first's best configu
   REQUIRE(lines.size() == 3);
   CHECK(lines[0] == "before the first run");  // once: workers do not repeat it
   const std::string around = lines[1].substr(7, lines[1].find(' ', 7) - 7);
-  CHECK(contains(lines[1], "best was " + around));
+  CHECK_HAS(lines[1], "best was " + around);
   CHECK(fs::exists(box.path() / "results/first/results.csv"));
   CHECK(lines_of(box.read("results/second/results.csv")).size() == 5);
   CHECK(box.is_quiet());
@@ -38,7 +39,7 @@ TEST_CASE("the program of the API page runs as printed") {
   REQUIRE(lines.size() == 2);
   CHECK(lines[0].starts_with("Best config is: {\"lr\":"));
   CHECK(lines[1].starts_with("restored on "));
-  CHECK(contains(run.err, "32/32 (32 TERMINATED)"));  // 16 samples of a grid of 2
+  CHECK_HAS(run.err, "32/32 (32 TERMINATED)");  // 16 samples of a grid of 2
   CHECK(lines_of(box.read("result.csv")).size() == 33);
 }
 
@@ -70,7 +71,7 @@ TEST_CASE("a killed program is resumed by executing it again") {
   CHECK(resumed.code == 0);
   const auto rows = lines_of(box.read("results/second/results.csv"));
   REQUIRE(rows.size() == 5);
-  for (std::size_t i = 1; i < rows.size(); ++i) CHECK(contains(rows[i], "TERMINATED"));
+  for (std::size_t i = 1; i < rows.size(); ++i) CHECK_HAS(rows[i], "TERMINATED");
   REQUIRE(!resumed.out.empty());
   CHECK(lines_of(resumed.out).back() == lines_of(whole.out).back());
 }
@@ -86,7 +87,7 @@ TEST_CASE("a scheduler and a searcher of the program's own pause, choose and pro
   // second.
   CHECK(lines[0] == R"({"x":0.2})");
   CHECK(lines[1] == "1 4 2 1 ");
-  CHECK(contains(run.err, "Halving together"));
+  CHECK_HAS(run.err, "Halving together");
 }
 
 TEST_CASE("an own scheduler and searcher go on where a killed program stood") {
@@ -114,7 +115,7 @@ TEST_CASE("an own scheduler and searcher go on where a killed program stood") {
         box.run({std::string(TUNE_BINARY_DIR) + "/bin/tune", "resume", "results/own", "--quiet"});
     INFO(resumed.err);
     CHECK(resumed.code == 0);
-    CHECK(contains(resumed.out, "1 4 2 1 "));
+    CHECK_HAS(resumed.out, "1 4 2 1 ");
   }
 }
 
@@ -124,9 +125,9 @@ TEST_CASE("a program with threads is executed again for its trials, with one war
   INFO(run.err);
   REQUIRE(run.code == 0);
   CHECK(run.out == "trials: 3\n");
-  CHECK(contains(run.err, "warning: this program cannot be forked"));
-  CHECK(contains(run.err, "2 threads"));
-  CHECK(contains(run.err, "3 TERMINATED"));
+  CHECK_HAS(run.err, "warning: this program cannot be forked");
+  CHECK_HAS(run.err, "2 threads");
+  CHECK_HAS(run.err, "3 TERMINATED");
   CHECK(box.is_quiet());
 }
 
@@ -134,7 +135,7 @@ TEST_CASE("a program's options come from its arguments") {
   Sandbox box;
   const Finished help = box.run({program("two_runs"), "--help"});
   CHECK(help.code == 0);
-  CHECK(contains(help.out, "--num-samples"));
+  CHECK_HAS(help.out, "--num-samples");
   const Finished wrong = box.run({program("two_runs"), "--num-sample", "3"});
   CHECK(wrong.code == 2);
 }
@@ -144,8 +145,8 @@ TEST_CASE("an uncaught error is printed and gives the command line's exit code")
   REQUIRE(box.run({program("two_runs"), "--quiet"}).code == 0);
   const Finished again = box.run({program("two_runs"), "--quiet"});
   CHECK(again.code == 2);
-  CHECK(contains(again.err, "error: "));
-  CHECK(contains(again.err, "finished"));
+  CHECK_HAS(again.err, "error: ");
+  CHECK_HAS(again.err, "finished");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "core/refusal.h"
 #include "process/outcome.h"
 #include "process/sandbox.h"
 #include "process/sweep.h"
@@ -55,7 +56,7 @@ TEST_CASE("bad input is refused before anything is written") {
     INFO(run.err);
     CHECK(run.code == 2);
     CHECK(run.out.empty());
-    for (const std::string& part : c.expected) CHECK(contains(run.err, part));
+    for (const std::string& part : c.expected) CHECK_HAS(run.err, part);
     CHECK_FALSE(fs::exists(box.path() / "results"));
     CHECK(box.is_quiet());
   }
@@ -67,19 +68,19 @@ TEST_CASE("a sweep whose metric is never reported ends by itself, and its result
   const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
   INFO(run.err);
   CHECK(run.code == 2);
-  CHECK(contains(run.err, "'accuracy' is in no result so far"));
-  CHECK(contains(run.err, "results have: mean_accuracy"));
-  CHECK(contains(run.err, "max_t 5"));
+  CHECK_HAS(run.err, "'accuracy' is in no result so far");
+  CHECK_HAS(run.err, "results have: mean_accuracy");
+  CHECK_HAS(run.err, "max_t 5");
   CHECK(std::filesystem::exists(box.path() / "results/s/results.csv"));
-  CHECK(contains(run.err, "Number of trials: "));  // the last table
-  CHECK(contains(run.err, "results/s/results.csv"));
+  CHECK_HAS(run.err, "Number of trials: ");  // the last table
+  CHECK_HAS(run.err, "results/s/results.csv");
   CHECK(box.is_quiet());
   const Finished again = box.tune({"run", "sweep.yaml", "--name", "s"});
   INFO(again.err);
   CHECK(again.code == 2);
-  CHECK(contains(again.err, "has failed"));
-  CHECK(contains(again.err, "--fresh"));
-  CHECK_FALSE(contains(again.err, "tune resume"));
+  CHECK_HAS(again.err, "has failed");
+  CHECK_HAS(again.err, "--fresh");
+  CHECK_FALSE(testing::has(again.err, "tune resume"));
 }
 
 TEST_CASE("a broken plugin is refused with what is wrong with it") {
@@ -103,7 +104,7 @@ TEST_CASE("a broken plugin is refused with what is wrong with it") {
     const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
     INFO(run.err);
     CHECK(run.code == 2);
-    for (const std::string& part : c.expected) CHECK(contains(run.err, part));
+    for (const std::string& part : c.expected) CHECK_HAS(run.err, part);
     CHECK_FALSE(fs::exists(box.path() / "results/s"));  // the name is free once it is mended
     CHECK(box.is_quiet());
   }
@@ -142,13 +143,13 @@ TEST_CASE("what the plugin lacks is told with file, line and key, before any tab
     INFO(run.err);
     CHECK(run.code == 2);
     CHECK(run.out.empty());
-    CHECK_FALSE(contains(run.err, "PENDING"));  // no table of trials that wait for it
-    CHECK(contains(run.err, c.expected));
+    CHECK_FALSE(testing::has(run.err, "PENDING"));  // no table of trials that wait for it
+    CHECK_HAS(run.err, c.expected);
     CHECK_FALSE(fs::exists(box.path() / "results/s"));
     CHECK(box.is_quiet());
     if (c.arguments.empty()) {  // in the words of the other command
       const Finished told = box.tune({"validate", "sweep.yaml"});
-      CHECK(contains(run.err, told.err));
+      CHECK_HAS(run.err, told.err);
     }
   }
 }
@@ -161,17 +162,16 @@ TEST_CASE("mistakes in the sweep, its plugin and its resources are told at once,
   const Finished unfit = box.tune({"run", "sweep.yaml", "--gpus", "0"});
   INFO(unfit.err);
   CHECK(unfit.code == 2);
-  CHECK(contains(unfit.err, "sweep.yaml:2: trainable: there is no 'Curv'"));
-  CHECK(contains(unfit.err,
-                 "sweep.yaml:8: resources_per_trial: a trial needs 4 GPUs, the node has 0"));
+  CHECK_HAS(unfit.err, "sweep.yaml:2: trainable: there is no 'Curv'");
+  CHECK_HAS(unfit.err, "sweep.yaml:8: resources_per_trial: a trial needs 4 GPUs, the node has 0");
   CHECK(lines_of(unfit.err).size() == 2);
 
   const Finished wrong = box.tune({"run", "sweep.yaml", "--gpus", "0", "--set", "num_sample=4"});
   INFO(wrong.err);
   CHECK(wrong.code == 2);
-  CHECK(contains(wrong.err, "trainable: there is no 'Curv'"));
-  CHECK(contains(wrong.err, "num_sample"));
-  CHECK(contains(wrong.err, "needs 4 GPUs"));
+  CHECK_HAS(wrong.err, "trainable: there is no 'Curv'");
+  CHECK_HAS(wrong.err, "num_sample");
+  CHECK_HAS(wrong.err, "needs 4 GPUs");
   CHECK(lines_of(wrong.err).size() == 3);
   CHECK_FALSE(fs::exists(box.path() / "results"));
 }
@@ -182,7 +182,7 @@ TEST_CASE("a metric that no result has is said early and is an error at the end"
   const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
   INFO(run.err);
   CHECK(run.code != 0);
-  CHECK(contains(run.err, "did you mean 'mean_accuracy'?"));
+  CHECK_HAS(run.err, "did you mean 'mean_accuracy'?");
   CHECK(lines_of(box.read("results/s/results.csv")).size() == 3);  // nothing is lost
 }
 
@@ -193,8 +193,8 @@ TEST_CASE("a finished experiment's folder is refused, and --fresh moves it aside
   const std::string before = box.read("results/s/results.csv");
   const Finished again = box.tune({"run", "sweep.yaml", "--name", "s"});
   CHECK(again.code == 2);
-  CHECK(contains(again.err, "finished"));
-  CHECK(contains(again.err, "--fresh"));
+  CHECK_HAS(again.err, "finished");
+  CHECK_HAS(again.err, "--fresh");
   CHECK(box.read("results/s/results.csv") == before);
   CHECK(box.tune({"run", "sweep.yaml", "--name", "s", "--fresh", "--quiet"}).code == 0);
   CHECK(box.read("results/s.old-1/results.csv") == before);
@@ -223,9 +223,9 @@ TEST_CASE("a fresh start that is refused leaves the experiment of that name wher
   refused({"--set", "trainable=Curv"});
   const std::string nobody = (box.path() / "nobody").string();
   const Finished lost = refused({"--store", "unix://" + nobody});
-  CHECK(contains(lost.err, "the store at " + nobody + " does not answer"));
-  CHECK(contains(lost.err, "error: connecting to the store at " + nobody));
-  CHECK_FALSE(contains(lost.err, "is kept"));
+  CHECK_HAS(lost.err, "the store at " + nobody + " does not answer");
+  CHECK_HAS(lost.err, "error: connecting to the store at " + nobody);
+  CHECK_FALSE(testing::has(lost.err, "is kept"));
   box.set("TUNE_REDIS_SERVER", "/nowhere/redis-server");
   refused({});
 }
@@ -241,15 +241,15 @@ TEST_CASE("a running experiment is refused with its processes, and who waits for
   const Finished refused = box.tune({"run", "sweep.yaml", "--name", "s"});
   INFO(refused.err);
   CHECK(refused.code == 2);
-  CHECK(contains(refused.err, driver));
-  CHECK(contains(refused.err, "tune status results/s"));
-  CHECK_FALSE(contains(refused.err, "tune resume"));
-  CHECK_FALSE(contains(refused.err, "--fresh"));
+  CHECK_HAS(refused.err, driver);
+  CHECK_HAS(refused.err, "tune status results/s");
+  CHECK_FALSE(testing::has(refused.err, "tune resume"));
+  CHECK_FALSE(testing::has(refused.err, "--fresh"));
   const Finished waited = box.tune({"run", "sweep.yaml", "--name", "s", "--fresh"});
   INFO(waited.err);
   CHECK(waited.code == 2);
-  CHECK(contains(waited.err, "waiting up to 15 s for process " + driver));
-  CHECK(contains(waited.err, "is in use by process " + driver));
+  CHECK_HAS(waited.err, "waiting up to 15 s for process " + driver);
+  CHECK_HAS(waited.err, "is in use by process " + driver);
   CHECK_FALSE(running.ends_within(std::chrono::microseconds(0)));
   running.signal(SIGINT);
   CHECK(running.wait().code == 128 + SIGINT);
@@ -270,8 +270,8 @@ TEST_CASE("the command that resumes can be pasted, whatever the folder's name") 
   const Finished refused =
       box.tune({"run", "sweep.yaml", "--name", "s", "--storage", storage, "--quiet"});
   const std::string command = "tune resume 'it'\\''s my $HOME/s'";
-  CHECK(contains(interrupted.err, command));
-  CHECK(contains(refused.err, command));
+  CHECK_HAS(interrupted.err, command);
+  CHECK_HAS(refused.err, command);
   const Finished resumed =
       box.run({"sh", "-c", std::string(TUNE_BINARY_DIR) + "/bin/" + command + " --quiet"});
   INFO(resumed.err);
@@ -293,7 +293,7 @@ TEST_CASE("a name is free when a driver was killed before it began, and when a f
   box.write("results/t/thesis.tex", "years of work");
   const Finished refused = box.tune({"run", "sweep.yaml", "--name", "t"});
   CHECK(refused.code == 2);
-  CHECK(contains(refused.err, "holds no experiment"));
+  CHECK_HAS(refused.err, "holds no experiment");
   CHECK(box.read("results/t/thesis.tex") == "years of work");
 }
 
@@ -304,8 +304,8 @@ TEST_CASE("a results folder that cannot be written is refused") {
   const Finished run = box.tune({"run", "sweep.yaml", "--storage", "file", "--name", "s"});
   INFO(run.err);
   CHECK(run.code == 2);
-  CHECK(contains(run.err, "file"));
-  CHECK(contains(run.err, "--storage"));
+  CHECK_HAS(run.err, "file");
+  CHECK_HAS(run.err, "--storage");
 }
 
 TEST_CASE("without redis-server the package and the alternative are named") {
@@ -315,8 +315,8 @@ TEST_CASE("without redis-server the package and the alternative are named") {
   const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
   INFO(run.err);
   CHECK(run.code == 2);
-  CHECK(contains(run.err, "redis-server"));
-  CHECK(contains(run.err, "store: redis://"));
+  CHECK_HAS(run.err, "redis-server");
+  CHECK_HAS(run.err, "store: redis://");
   CHECK(box.is_quiet());
   CHECK_FALSE(fs::exists(box.path() / "results/s"));
 }
@@ -334,11 +334,11 @@ TEST_CASE("an existing server is used, with the right password only") {
   const Finished wrong = run("unix://:guess@" + socket, "wrong");
   INFO(wrong.err);
   CHECK(wrong.code == 2);
-  CHECK(contains(wrong.err, "password"));
-  CHECK_FALSE(contains(wrong.err, "guess"));
+  CHECK_HAS(wrong.err, "password");
+  CHECK_FALSE(testing::has(wrong.err, "guess"));
   const Finished none = run("unix://" + socket, "none");
   CHECK(none.code == 2);
-  CHECK(contains(none.err, "password"));
+  CHECK_HAS(none.err, "password");
   const Finished right = run("unix://:secret@" + socket, "right");
   INFO(right.err);
   CHECK(right.code == 0);
@@ -356,8 +356,8 @@ TEST_CASE("a server that may lose entries is refused unless told so") {
   const Finished run =
       box.tune({"run", "sweep.yaml", "--name", "s", "--store", "unix://" + socket});
   CHECK(run.code == 2);
-  CHECK(contains(run.err, "append-only"));
-  CHECK(contains(run.err, "store_unsafe"));
+  CHECK_HAS(run.err, "append-only");
+  CHECK_HAS(run.err, "store_unsafe");
   const Finished told = box.tune({"run", "sweep.yaml", "--name", "t", "--store", "unix://" + socket,
                                   "--set", "store_unsafe=true"});
   INFO(told.err);

@@ -75,6 +75,5 @@ class Sandbox {
 
 // Lines of a text; rows of a CSV without quoted line breaks.
 std::vector<std::string> lines_of(const std::string& text);
-bool contains(const std::string& text, const std::string& part);
 
 }  // namespace tune

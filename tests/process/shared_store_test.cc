@@ -7,6 +7,7 @@
 
 #include "core/json.h"
 #include "core/platform/redis_store.h"
+#include "core/refusal.h"
 #include "platform/redis_servers.h"
 #include "process/outcome.h"
 #include "process/sweep.h"
@@ -97,7 +98,7 @@ void check_resumes(const Sandbox& box) {
   const Finished resumed = box.tune({"resume", "results/s"});
   INFO(resumed.err);
   CHECK(resumed.code == 0);
-  CHECK_FALSE(contains(resumed.err + resumed.out, "begins anew"));
+  CHECK_FALSE(testing::has(resumed.err + resumed.out, "begins anew"));
   check_complete(box, "results/s", 4, 20);
 }
 
@@ -110,7 +111,7 @@ TEST_CASE("an interrupted one finds its journal again, also when its folder was 
   const Finished resumed = box.tune({"resume", "results/t"});
   INFO(resumed.err);
   CHECK(resumed.code == 0);
-  CHECK_FALSE(contains(resumed.err + resumed.out, "begins anew"));
+  CHECK_FALSE(testing::has(resumed.err + resumed.out, "begins anew"));
   check_complete(box, "results/t", 4, 20);
 }
 
@@ -145,10 +146,10 @@ TEST_CASE("a new experiment whose keys are there already is refused, and they ar
   std::string requests;
   const FakeServer server([&](const std::string& request) -> std::string {
     requests += request;
-    if (contains(request, "INFO\r\n$6\r\nSTREAM")) {
+    if (testing::has(request, "INFO\r\n$6\r\nSTREAM")) {
       return "*2\r\n$17\r\nlast-generated-id\r\n$3\r\n4-0\r\n";
     }
-    return contains(request, "INFO") ? "$13\r\naof_enabled:1\r\n" : "+PONG\r\n";
+    return testing::has(request, "INFO") ? "$13\r\naof_enabled:1\r\n" : "+PONG\r\n";
   });
   Sandbox box;
   box.write("sweep.yaml",
@@ -156,9 +157,9 @@ TEST_CASE("a new experiment whose keys are there already is refused, and they ar
   const Finished refused = box.tune({"run", "sweep.yaml", "--name", "s"});
   INFO(refused.err);
   CHECK(refused.code == 2);
-  CHECK(contains(refused.err, "there is a journal under tune:s:"));
-  CHECK_FALSE(contains(requests, "XADD"));
-  CHECK_FALSE(contains(requests, "DEL"));
+  CHECK_HAS(refused.err, "there is a journal under tune:s:");
+  CHECK_FALSE(testing::has(requests, "XADD"));
+  CHECK_FALSE(testing::has(requests, "DEL"));
   CHECK_FALSE(fs::exists(box.path() / "results/s"));
 }
 

@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "core/refusal.h"
 #include "process/outcome.h"
 #include "process/sweep.h"
 
@@ -50,8 +51,8 @@ TEST_CASE("a driver that stood still while another took over is refused and touc
   const Finished refused = old.wait(std::chrono::seconds(30));
   INFO(refused.err);
   CHECK(refused.code == 3);
-  CHECK(contains(refused.err, "another one has taken over"));
-  CHECK_FALSE(contains(refused.err, "tune resume"));
+  CHECK_HAS(refused.err, "another one has taken over");
+  CHECK_FALSE(testing::has(refused.err, "tune resume"));
   auto after = contents(box, "results/s");
   for (const char* mine : {"stdout", "stderr", "state.json"}) {  // its workers' own, until they end
     std::erase_if(after, [&](const auto& file) {

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include "core/refusal.h"
 #include "process/sandbox.h"
 
 namespace tune {
@@ -30,11 +31,12 @@ TEST_CASE("a sweep leaves the best configuration on stdout and every file of its
   const auto out = lines_of(run.out);
   REQUIRE(!out.empty());
   CHECK(out.back().starts_with("{\"lr\":"));
-  CHECK(contains(run.err, "== Status =="));
-  CHECK(contains(run.err, "Number of trials: 5/5 (5 TERMINATED)"));
-  CHECK(contains(run.err, " offers 2 CPUs, "));
-  CHECK(contains(run.err, "Resources requested: 0.0/2 CPUs"));
-  CHECK_FALSE(contains(run.err, "0.0/0 CPUs"));  // also not in the first table, before it joined
+  CHECK_HAS(run.err, "== Status ==");
+  CHECK_HAS(run.err, "Number of trials: 5/5 (5 TERMINATED)");
+  CHECK_HAS(run.err, " offers 2 CPUs, ");
+  CHECK_HAS(run.err, "Resources requested: 0.0/2 CPUs");
+  CHECK_FALSE(
+      testing::has(run.err, "0.0/0 CPUs"));  // also not in the first table, before it joined
 
   CHECK(lines_of(box.read("results/s/results.csv")).size() == 6);
   CHECK(fs::read_symlink(box.path() / "results/latest") == "s");
@@ -45,8 +47,8 @@ TEST_CASE("a sweep leaves the best configuration on stdout and every file of its
     ++trials;
     CHECK(lines_of(box.read("results/s/" + id + "/result.json")).size() == 3);
     CHECK(lines_of(box.read("results/s/" + id + "/progress.csv")).size() == 4);
-    CHECK(contains(box.read("results/s/" + id + "/params.json"), "\"lr\""));
-    CHECK(contains(box.read("results/s/" + id + "/stdout"), "--- attempt 1 ---"));
+    CHECK_HAS(box.read("results/s/" + id + "/params.json"), "\"lr\"");
+    CHECK_HAS(box.read("results/s/" + id + "/stdout"), "--- attempt 1 ---");
     CHECK(fs::exists(entry.path() / "checkpoint_000003" / "state.json"));
   }
   CHECK(trials == 5);
@@ -57,21 +59,22 @@ TEST_CASE("a sweep leaves the best configuration on stdout and every file of its
   const Finished quiet = box.tune({"run", "sweep.yaml", "--name", "q", "--cpus", "2", "--quiet"});
   CHECK(quiet.code == 0);
   CHECK(lines_of(quiet.out).back() == out.back());
-  CHECK_FALSE(contains(quiet.err, "Status"));
+  CHECK_FALSE(testing::has(quiet.err, "Status"));
 }
 
 TEST_CASE("asha stops weak trials early and says so") {
   Sandbox box;
-  box.write("sweep.yaml",
-            yaml({.num_samples = 12,
-                  .rest = "scheduler: {asha: {max_t: 9, grace_period: 1, reduction_factor: 3}}\n"}));
+  box.write(
+      "sweep.yaml",
+      yaml({.num_samples = 12,
+            .rest = "scheduler: {asha: {max_t: 9, grace_period: 1, reduction_factor: 3}}\n"}));
   const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "3"});
   INFO(run.err);
   REQUIRE(run.code == 0);
-  CHECK(contains(run.err, "Using AsyncHyperBand: num_stopped="));
+  CHECK_HAS(run.err, "Using AsyncHyperBand: num_stopped=");
   const std::string last = run.err.substr(run.err.rfind("== Status =="));
-  CHECK(contains(last, "Bracket: Iter 9.000: "));
-  CHECK_FALSE(contains(last, "None"));
+  CHECK_HAS(last, "Bracket: Iter 9.000: ");
+  CHECK_FALSE(testing::has(last, "None"));
   const auto rows = lines_of(box.read("results/s/results.csv"));
   CHECK(rows.size() == 13);
 }
@@ -108,23 +111,22 @@ TEST_CASE("a trial that fails is an ERROR with its cause, the others go on") {
     CAPTURE(c.in);
     CAPTURE(c.how);
     Sandbox box;
-    box.write("sweep.yaml",
-              yaml({.trainable = "Faulty",
-                    .config = std::string("{fail_in: {grid_search: [none, ") + c.in +
-                              "]}, fail_how: " + c.how + ", fail_at: 1}",
-                    .num_samples = 1,
-                    .rest = "stop: {training_iteration: 1}\n",
-                    .metric = "count"}));
+    box.write("sweep.yaml", yaml({.trainable = "Faulty",
+                                  .config = std::string("{fail_in: {grid_search: [none, ") + c.in +
+                                            "]}, fail_how: " + c.how + ", fail_at: 1}",
+                                  .num_samples = 1,
+                                  .rest = "stop: {training_iteration: 1}\n",
+                                  .metric = "count"}));
     const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
     INFO(run.err);
     CHECK(run.code == 1);
-    CHECK(contains(run.err, c.cause));
-    CHECK(contains(run.err, "1 TERMINATED"));
-    CHECK(contains(run.err, "1 ERROR"));
+    CHECK_HAS(run.err, c.cause);
+    CHECK_HAS(run.err, "1 TERMINATED");
+    CHECK_HAS(run.err, "1 ERROR");
     bool told = false;
     for (const auto& entry : fs::recursive_directory_iterator(box.path() / "results/s")) {
       if (entry.path().filename() != "error.txt") continue;
-      told = contains(box.read(fs::relative(entry.path(), box.path())), c.cause);
+      told = testing::has(box.read(fs::relative(entry.path(), box.path())), c.cause);
     }
     CHECK(told);
     CHECK(box.is_quiet());
@@ -152,7 +154,7 @@ TEST_CASE("a failing load is the error of the attempt that restores") {
   const Finished resumed = box.tune({"resume", "results/s"});
   INFO(resumed.err);
   CHECK(resumed.code == 1);
-  CHECK(contains(resumed.err, "load: told to fail in load"));
+  CHECK_HAS(resumed.err, "load: told to fail in load");
 }
 
 TEST_CASE("max_failures starts a trial again from its last checkpoint") {
@@ -174,10 +176,10 @@ TEST_CASE("max_failures starts a trial again from its last checkpoint") {
     const auto lines = lines_of(box.read("results/s/" + id + "/result.json"));
     REQUIRE(lines.size() == 5);
     for (int i = 0; i < 5; ++i) {
-      CHECK(contains(lines[i], "\"count\":" + std::to_string(i + 1)));
-      CHECK(contains(lines[i], "\"training_iteration\":" + std::to_string(i + 1)));
+      CHECK_HAS(lines[i], "\"count\":" + std::to_string(i + 1));
+      CHECK_HAS(lines[i], "\"training_iteration\":" + std::to_string(i + 1));
     }
-    CHECK(contains(box.read("results/s/" + id + "/stderr"), "--- attempt 2 ---"));
+    CHECK_HAS(box.read("results/s/" + id + "/stderr"), "--- attempt 2 ---");
   }
 }
 
@@ -199,9 +201,9 @@ TEST_CASE("an error shows the last lines of its own attempt") {
     CAPTURE(text);
     const std::size_t second = text.find("--- attempt 2 failed");
     REQUIRE(second != std::string::npos);
-    CHECK(contains(text.substr(0, second), "--- attempt 1 ---"));
-    CHECK(contains(text.substr(second), "--- attempt 2 ---"));
-    CHECK_FALSE(contains(text.substr(second), "--- attempt 1 ---"));
+    CHECK_HAS(text.substr(0, second), "--- attempt 1 ---");
+    CHECK_HAS(text.substr(second), "--- attempt 2 ---");
+    CHECK_FALSE(testing::has(text.substr(second), "--- attempt 1 ---"));
   }
 }
 
@@ -215,7 +217,7 @@ TEST_CASE("a trial that hangs is ended and told") {
   const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
   INFO(run.err);
   CHECK(run.code == 1);
-  CHECK(contains(run.err, "hang_timeout_s"));
+  CHECK_HAS(run.err, "hang_timeout_s");
   CHECK(box.is_quiet());
 }
 
@@ -223,8 +225,7 @@ TEST_CASE("a results folder whose path is longer than a socket's may be") {
   Sandbox box;
   const std::string deep = std::string(100, 'd') + "/" + std::string(100, 'e');
   box.write("sweep.yaml", yaml({.num_samples = 2}));
-  const Finished run =
-      box.tune({"run", "sweep.yaml", "--storage", deep, "--name", "s", "--quiet"});
+  const Finished run = box.tune({"run", "sweep.yaml", "--storage", deep, "--name", "s", "--quiet"});
   INFO(run.err);
   CHECK(run.code == 0);
   CHECK(lines_of(box.read(deep + "/s/results.csv")).size() == 3);
@@ -249,18 +250,19 @@ TEST_CASE("a group's ranks run together and are judged as one") {
 
 TEST_CASE("a rank that dies ends its group with the first cause") {
   Sandbox box;
-  box.write("sweep.yaml",
-            yaml({.trainable = "Faulty",
-                  .config = "{fail_in: step, fail_how: kill, fail_at: 2, fail_rank: 1, step_ms: 20}",
-                  .num_samples = 1,
-                  .rest = "stop: {training_iteration: 1000}\n"
-                          "resources_per_trial: {cpu: 2, ranks: 2}\n",
-                  .metric = "count"}));
+  box.write(
+      "sweep.yaml",
+      yaml({.trainable = "Faulty",
+            .config = "{fail_in: step, fail_how: kill, fail_at: 2, fail_rank: 1, step_ms: 20}",
+            .num_samples = 1,
+            .rest = "stop: {training_iteration: 1000}\n"
+                    "resources_per_trial: {cpu: 2, ranks: 2}\n",
+            .metric = "count"}));
   const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
   INFO(run.err);
   CHECK(run.code == 1);
-  CHECK(contains(run.err, "killed by signal 9 (SIGKILL)"));
-  CHECK(contains(run.err, "rank 1"));
+  CHECK_HAS(run.err, "killed by signal 9 (SIGKILL)");
+  CHECK_HAS(run.err, "rank 1");
   CHECK(box.is_quiet());
 }
 

@@ -16,6 +16,7 @@
 namespace tune {
 namespace {
 
+using testing::refusal;
 using Indices = std::vector<std::int64_t>;
 
 Indices to_vector(const torch::Tensor& tensor) {
@@ -25,17 +26,6 @@ Indices to_vector(const torch::Tensor& tensor) {
 Indices numbers(const std::string& text) {
   std::istringstream in(text);
   return {std::istream_iterator<std::int64_t>(in), {}};
-}
-
-template <class Call>
-std::string refusal(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::kBadInput);
-    return error.what();
-  }
-  return "none";
 }
 
 TEST_CASE("the distributed sampler gives the indices that Python's gives") {
@@ -107,7 +97,7 @@ TEST_CASE("a restored sampler goes on where the saved one stood") {
   CHECK(refusal([&] { smaller.load_state(state); }) ==
         "loading a sampler: position 2 is not within its 1 samples: the state is of other data or "
         "another world size");
-  CHECK(refusal([&] { smaller.load_state({{"epoch", 1}}); }) != "none");
+  CHECK_HAS(refusal([&] { smaller.load_state({{"epoch", 1}}); }), "position");
   CHECK(refusal([&] { smaller.set_epoch(-1); }) == "epoch -1 of a sampler is below 0");
 }
 

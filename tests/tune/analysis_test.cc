@@ -4,9 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
 
+#include "core/refusal.h"
 #include "tune/results_csv.h"
 #include "tune/story.h"
 
@@ -17,6 +17,8 @@ namespace fs = std::filesystem;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+using testing::refusal;
 
 using Lists = std::vector<std::vector<double>>;
 
@@ -39,20 +41,6 @@ struct Values : Story {
   Analysis load() const { return Analysis::load(path()); }
   int best(Scope scope) const { return load().best_config({}, {}, scope).get<int>("which"); }
 };
-
-std::string message_of(const std::function<void()>& call, ErrorCode code = ErrorCode::kBadInput) {
-  try {
-    call();
-  } catch (const Error& error) {
-    CHECK(error.code() == code);
-    return error.what();
-  }
-  return "no error";
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST_CASE("the best trial by each scope") {
   // Trial 0 ends best, trial 1 had the best value, trial 2 is best on average, trial 3 over its
@@ -133,16 +121,15 @@ TEST_CASE("nothing eligible says so") {
   };
   for (const Case& c : cases) {
     const Values story(c.values);
-    const std::string message = message_of([&] { story.load().best_trial(c.metric); });
-    INFO(message);
-    CHECK(has(message, c.says));
-    CHECK(has(message, story.path().string()));
+    const std::string message = refusal([&] { story.load().best_trial(c.metric); });
+    CHECK_HAS(message, c.says);
+    CHECK_HAS(message, story.path().string());
   }
   ExperimentSpec spec = story_spec();
   spec.options.metric = "";
   Story story(spec);
   story.write_spec();
-  CHECK(has(message_of([&] { Analysis::load(story.path()).best_trial(); }), "has no metric"));
+  CHECK_HAS(refusal([&] { Analysis::load(story.path()).best_trial(); }), "has no metric");
 }
 
 TEST_CASE("best_result is the last one, or with scope all the one that won") {
@@ -174,8 +161,7 @@ TEST_CASE("the best checkpoint is the best trial's saved one with the best value
   const auto save = [&](std::uint64_t iteration) {
     fs::create_directory(story.directory(story.trials()[1]) / checkpoint_name(iteration));
   };
-  CHECK(has(message_of([&] { story.load().best_checkpoint(); }),
-            "set checkpoint frequency or at_end"));
+  CHECK_HAS(refusal([&] { story.load().best_checkpoint(); }), "set checkpoint frequency or at_end");
   fs::create_directory(story.directory(story.trials()[1]) / ".checkpoint_000002.tmp-1");
   save(5);
   BestCheckpoint best = story.load().best_checkpoint();
@@ -315,14 +301,13 @@ TEST_CASE("trials are in order of their number, also beyond five digits") {
 
 TEST_CASE("a folder that is no experiment's, or damaged") {
   testing::TemporaryFolder folder;
-  CHECK(has(message_of([&] { Analysis::load(folder.path()); }), "holds no experiment"));
-  CHECK(has(message_of([&] { Analysis::load(folder.path() / "none"); }), "holds no experiment"));
+  CHECK_HAS(refusal([&] { Analysis::load(folder.path()); }), "holds no experiment");
+  CHECK_HAS(refusal([&] { Analysis::load(folder.path() / "none"); }), "holds no experiment");
   const Values story(Lists{{0.5}, {0.25}});
   const fs::path file = story.load().trials()[1].directory / "result.json";
   AppendFile(file, false).write("no json\n{\"acc\":0.5}\n");
-  const std::string message = message_of([&] { story.load().best_trial({}, {}, Scope::kAll); });
-  INFO(message);
-  CHECK(has(message, file.string() + ":2"));
+  const std::string message = refusal([&] { story.load().best_trial({}, {}, Scope::kAll); });
+  CHECK_HAS(message, file.string() + ":2");
 }
 
 TEST_CASE("TrialError holds the Analysis and says where to look") {
@@ -332,9 +317,8 @@ TEST_CASE("TrialError holds the Analysis and says where to look") {
   const TrialError error(story.load(), 5);
   CHECK(error.code() == ErrorCode::kTrialFailed);
   const std::string message = error.what();
-  INFO(message);
-  CHECK(has(message, "5 of 6 trials ended in ERROR: see " + story.path().string()));
-  CHECK(has(message, "_00003/error.txt, ..."));
+  CHECK_HAS(message, "5 of 6 trials ended in ERROR: see " + story.path().string());
+  CHECK_HAS(message, "_00003/error.txt, ...");
   CHECK(error.analysis().best_config().get<int>("which") == 0);
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/refusal.h"
 #include "trainables/temporary_folder.h"
 #include "tune/cli_commands.h"
 #include "tune/experiment_spec.h"
@@ -19,10 +20,6 @@ namespace tune {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 struct Ended {
   int code = -1;
@@ -72,13 +69,14 @@ TEST_CASE("--version and --help are data and end with 0") {
   CHECK(version.code == 0);
   CHECK(version.out.starts_with("tune "));
   CHECK(version.err.empty());
-  CHECK(contains(shell.tune({"--help"}).out, "tune run sweep.yaml"));
-  for (const char* command : {"run", "validate", "status", "results", "best", "resume", "logs", "launch"}) {
+  CHECK_HAS(shell.tune({"--help"}).out, "tune run sweep.yaml");
+  for (const char* command :
+       {"run", "validate", "status", "results", "best", "resume", "logs", "launch"}) {
     CAPTURE(command);
     const Ended help = shell.tune({command, "--help"});
     CHECK(help.code == 0);
-    CHECK(contains(help.out, "Example:"));
-    CHECK(contains(help.out, std::string("  tune ") + command));
+    CHECK_HAS(help.out, "Example:");
+    CHECK_HAS(help.out, std::string("  tune ") + command);
     CHECK(help.err.empty());
   }
 }
@@ -106,7 +104,7 @@ TEST_CASE("wrong arguments end with 2 and one error on stderr") {
     CHECK(ended.code == 2);
     CHECK(ended.out.empty());
     CHECK(ended.err.starts_with("error: "));
-    CHECK(contains(ended.err, "--help"));
+    CHECK_HAS(ended.err, "--help");
   }
 }
 
@@ -119,9 +117,9 @@ TEST_CASE("a sweep with mistakes ends run and validate with 2 before anything is
     CHECK(ended.code == 2);
     CHECK(ended.out.empty());
     CHECK(ended.err.starts_with("error: s.yaml"));
-    CHECK(contains(ended.err, "s.yaml:3: num_sampels: unknown key"));
-    CHECK(contains(ended.err, "s.yaml:4: seed: expected"));
-    CHECK(contains(ended.err, "plugin: there is no file"));
+    CHECK_HAS(ended.err, "s.yaml:3: num_sampels: unknown key");
+    CHECK_HAS(ended.err, "s.yaml:4: seed: expected");
+    CHECK_HAS(ended.err, "plugin: there is no file");
     CHECK_FALSE(fs::exists(shell.path() / "results"));
   }
 }
@@ -134,12 +132,12 @@ TEST_CASE("shorthands of run are checked like --set and named in errors") {
                                   "a/b", "--store", "host", "--cpus", "-1", "--set", "nothing"});
   INFO(ended.err);
   CHECK(ended.code == 2);
-  CHECK(contains(ended.err, "--seed x: seed: expected a whole number"));
-  CHECK(contains(ended.err, "--num-samples 0: num_samples: 0 is out of range"));
-  CHECK(contains(ended.err, "--name a/b: name: the name 'a/b' holds a '/'"));
-  CHECK(contains(ended.err, "--store host: store: this is no address"));
-  CHECK(contains(ended.err, "--cpus -1: cpus: -1 CPUs is out of range"));
-  CHECK(contains(ended.err, "--set nothing: write PATH=VALUE"));
+  CHECK_HAS(ended.err, "--seed x: seed: expected a whole number");
+  CHECK_HAS(ended.err, "--num-samples 0: num_samples: 0 is out of range");
+  CHECK_HAS(ended.err, "--name a/b: name: the name 'a/b' holds a '/'");
+  CHECK_HAS(ended.err, "--store host: store: this is no address");
+  CHECK_HAS(ended.err, "--cpus -1: cpus: -1 CPUs is out of range");
+  CHECK_HAS(ended.err, "--set nothing: write PATH=VALUE");
 }
 
 TEST_CASE("a plugin that cannot be loaded is a mistake that validate finds") {
@@ -149,7 +147,7 @@ TEST_CASE("a plugin that cannot be loaded is a mistake that validate finds") {
   const Ended ended = shell.tune({"validate", "s.yaml"});
   INFO(ended.err);
   CHECK(ended.code == 2);
-  CHECK(contains(ended.err, "s.yaml:1: plugin: "));
+  CHECK_HAS(ended.err, "s.yaml:1: plugin: ");
 }
 
 TEST_CASE("commands that read an experiment refuse a folder without one") {
@@ -167,7 +165,7 @@ TEST_CASE("commands that read an experiment refuse a folder without one") {
     CHECK(ended.code == 2);
     CHECK(ended.out.empty());
     CHECK(ended.err.starts_with("error: "));
-    CHECK(contains(ended.err, arguments[1]));
+    CHECK_HAS(ended.err, arguments[1]);
   }
 }
 
@@ -205,10 +203,10 @@ TEST_CASE("logs finds a trial by id, number, end of id or name in the table") {
   const Ended silent = shell.tune({"logs", "e", "4"});
   CHECK(silent.code == 0);
   CHECK(silent.out.empty());
-  CHECK(contains(silent.err, "nothing yet"));
+  CHECK_HAS(silent.err, "nothing yet");
   const Ended none = shell.tune({"logs", "e", "7"});
   CHECK(none.code == 2);
-  CHECK(contains(none.err, "there are 4: 2f1e0_00001 to 2f1e0_00011"));
+  CHECK_HAS(none.err, "there are 4: 2f1e0_00001 to 2f1e0_00011");
 }
 
 TEST_CASE("logs shows the errors and the other ranks of a trial") {
@@ -224,8 +222,8 @@ TEST_CASE("logs shows the errors and the other ranks of a trial") {
         "this is stderr.1\n");
   const Ended none = shell.tune({"logs", "e", "1", "--rank", "2"});
   CHECK(none.code == 2);
-  CHECK(contains(none.err, "--rank 2: e/2f1e0_00001 has ranks 0 to 1"));
-  CHECK(contains(shell.tune({"logs", "e", "2", "--rank", "1"}).err, "has rank 0 only"));
+  CHECK_HAS(none.err, "--rank 2: e/2f1e0_00001 has ranks 0 to 1");
+  CHECK_HAS(shell.tune({"logs", "e", "2", "--rank", "1"}).err, "has rank 0 only");
   CHECK(shell.tune({"logs", "e", "1", "--rank", "x"}).code == 2);
 }
 
@@ -233,9 +231,9 @@ TEST_CASE("a wrong command is named, with the nearest one") {
   const Shell shell;
   const Ended ended = shell.tune({"runn", "x"});
   CHECK(ended.code == 2);
-  CHECK(contains(ended.err, "there is no command 'runn' (did you mean 'run'?); commands: run, "));
-  CHECK(contains(shell.tune({"--nonsense"}).err, "there is no option --nonsense; see tune --help"));
-  CHECK(contains(shell.tune({}).err, "which command? run, validate, "));
+  CHECK_HAS(ended.err, "there is no command 'runn' (did you mean 'run'?); commands: run, ");
+  CHECK_HAS(shell.tune({"--nonsense"}).err, "there is no option --nonsense; see tune --help");
+  CHECK_HAS(shell.tune({}).err, "which command? run, validate, ");
 }
 
 // An experiment that is over, as its driver left it: two trials, of which the second failed.
@@ -281,17 +279,17 @@ TEST_CASE("results and best read a finished experiment in every form") {
   CHECK(first.get<std::string>("trial_id") == "2f1e0_00000");
   CHECK(first.get<double>("config/model/lr") == 0.5);
   CHECK(first.get<double>("result/loss") == 0.25);
-  CHECK(contains(shell.tune({"results", "e", "--csv", "-"}).out, "2f1e0_00001,ERROR"));
+  CHECK_HAS(shell.tune({"results", "e", "--csv", "-"}).out, "2f1e0_00001,ERROR");
   CHECK(shell.tune({"results", "e", "--csv", "out.csv"}).out.empty());
-  CHECK(contains(testing::read_text(shell.path() / "out.csv"), "config/model/lr"));
+  CHECK_HAS(testing::read_text(shell.path() / "out.csv"), "config/model/lr");
 
   const Ended nowhere = shell.tune({"results", "e", "--csv", "none/x.csv"});
   CHECK(nowhere.code == 2);
-  CHECK(contains(nowhere.err, "--csv none/x.csv: there is no folder "));
-  CHECK_FALSE(contains(nowhere.err, ".tmp-"));
-  CHECK(contains(shell.tune({"results", "e", "--csv", "e"}).err, "--csv e: it is a folder"));
+  CHECK_HAS(nowhere.err, "--csv none/x.csv: there is no folder ");
+  CHECK_FALSE(testing::has(nowhere.err, ".tmp-"));
+  CHECK_HAS(shell.tune({"results", "e", "--csv", "e"}).err, "--csv e: it is a folder");
 
-  CHECK(contains(shell.tune({"best", "e"}).out, "config: {\"model\":{\"lr\":0.5}}\n"));
+  CHECK_HAS(shell.tune({"best", "e"}).out, "config: {\"model\":{\"lr\":0.5}}\n");
   const Value best = parse_json(shell.tune({"best", "e", "--json"}).out, "best");
   CHECK(best.get<std::string>("status") == "TERMINATED");
   CHECK(best.get<double>("config/model/lr") == 0.5);
@@ -305,8 +303,7 @@ TEST_CASE("resuming a finished experiment starts nothing and still gives the bes
   INFO(ended.err);
   CHECK(ended.code == 1);
   CHECK(ended.out == "{\"model\":{\"lr\":0.5}}\n");
-  CHECK(contains(ended.err,
-                 "is finished, nothing to resume: --errored tries its failed trials again"));
+  CHECK_HAS(ended.err, "is finished, nothing to resume: --errored tries its failed trials again");
 }
 
 }  // namespace

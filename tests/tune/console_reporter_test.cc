@@ -8,6 +8,7 @@
 #include <ctime>
 #include <deque>
 
+#include "core/refusal.h"
 #include "tune/experiment.h"
 #include "tune/status_table.h"
 
@@ -113,10 +114,6 @@ std::vector<const Trial*> rows_of(const Scene& scene, std::size_t max_rows) {
   return choose_rows(scene.status(), max_rows, memory);
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // ---- Rendering ---------------------------------------------------------------------------------
 
 TEST_CASE("the whole block") {
@@ -176,8 +173,8 @@ TEST_CASE("an experiment that has just begun, and one without an end") {
 TEST_CASE("an experiment that nobody runs has no resources to show") {
   Scene scene;
   scene.live = false;
-  CHECK_FALSE(has(rendered(scene), "Resources"));
-  CHECK_FALSE(has(rendered(scene), "Memory"));
+  CHECK_FALSE(testing::has(rendered(scene), "Resources"));
+  CHECK_FALSE(testing::has(rendered(scene), "Memory"));
 }
 
 TEST_CASE("twenty rows, every status among them, and what is left is counted") {
@@ -273,9 +270,9 @@ TEST_CASE("columns: searched parameters, usual metrics, three others as first re
              {"m3", 3},
              {"m4", 4}},
             {{"lr", 1}});
-  CHECK(has(header(scene), "| lr | momentum | iter | total time (s) | m1 | m2/x | m4 |"));
-  CHECK(has(header(scene, {.metrics = {"m3", "mean_accuracy"}, .parameters = {"batch"}}),
-            "| loc | batch | m3 | acc |"));
+  CHECK_HAS(header(scene), "| lr | momentum | iter | total time (s) | m1 | m2/x | m4 |");
+  CHECK_HAS(header(scene, {.metrics = {"m3", "mean_accuracy"}, .parameters = {"batch"}}),
+            "| loc | batch | m3 | acc |");
 }
 
 TEST_CASE("the order of metrics is that of their first report, in whatever trial") {
@@ -307,8 +304,7 @@ TEST_CASE("cells of every kind of value") {
     scene.add(TrialStatus::kPending, {{"lr", c.value}});
     const std::string row =
         lines_of(rendered(scene, {.metrics = {"m"}, .parameters = {"lr"}})).back();
-    CAPTURE(row);
-    CHECK(has(row, std::string(" ") + c.cell + " | "));
+    CHECK_HAS(row, std::string(" ") + c.cell + " | ");
   }
 }
 
@@ -317,16 +313,16 @@ TEST_CASE("the best trial's parameters: what was searched, or everything when no
   scene.add(TrialStatus::kTerminated, {{"mean_accuracy", 1}},
             {{"lr", 0.12345678}, {"momentum", "hi\n"}, {"batch", 64}});
   scene.best = TrialNumber{0};
-  CHECK(has(rendered(scene), "mean_accuracy=1 and parameters={'lr': 0.1235, 'momentum': 'hi '}"));
+  CHECK_HAS(rendered(scene), "mean_accuracy=1 and parameters={'lr': 0.1235, 'momentum': 'hi '}");
   scene.spec.options.config = {{"batch", 64}};
-  CHECK(has(rendered(scene), "'batch': 64}"));
+  CHECK_HAS(rendered(scene), "'batch': 64}");
 }
 
 TEST_CASE("a result that its worker damaged leaves its cells empty") {
   Scene scene;
   scene.add(TrialStatus::kRunning, {{"mean_accuracy", 1}}, {{"lr", 1}});
   scene.trials[0].last->result.bytes = "\x81";
-  CHECK(has(rendered(scene), "RUNNING"));
+  CHECK_HAS(rendered(scene), "RUNNING");
 }
 
 TEST_CASE("on a screen everything fits") {
@@ -409,7 +405,7 @@ TEST_CASE("a terminal's block is redrawn in place, notices stand above it") {
   CHECK(second.starts_with(back + "== Status ==\x1b[K\n"));
   // Nothing is cleared before it is written over: tmux would keep a copy of the whole screen.
   CHECK(second.find("\x1b[J") == second.size() - 3);
-  CHECK(has(second, "2 PENDING"));
+  CHECK_HAS(second, "2 PENDING");
 
   terminal.reporter.notice("node x is lost\x1b[2J");
   const std::string taller = "\x1b[" + std::to_string(height + 1) + "A\r";
@@ -441,7 +437,7 @@ TEST_CASE("elsewhere the block is printed at once, every 30 s when it changed, a
   Reporting file(std::nullopt);
   scene.running_for = seconds(0);
   file.reporter.status(scene.status(), false);
-  CHECK(has(file.take(), "1 PENDING"));
+  CHECK_HAS(file.take(), "1 PENDING");
   scene.add(TrialStatus::kPending);
   scene.running_for = seconds(29);
   file.reporter.status(scene.status(), false);
@@ -449,15 +445,15 @@ TEST_CASE("elsewhere the block is printed at once, every 30 s when it changed, a
   scene.running_for = seconds(30);
   file.reporter.status(scene.status(), false);
   const std::string second = file.take();
-  CHECK(has(second, "2 PENDING"));
-  CHECK_FALSE(has(second, "\x1b"));
+  CHECK_HAS(second, "2 PENDING");
+  CHECK_FALSE(testing::has(second, "\x1b"));
   scene.running_for = seconds(90);  // only the time is another
   file.reporter.status(scene.status(), false);
   CHECK(file.take() == "");
   file.reporter.notice("hello");
   CHECK(file.take() == "hello\n");
   file.reporter.status(scene.status(), true);
-  CHECK(has(file.take(), "00:01:30.41"));
+  CHECK_HAS(file.take(), "00:01:30.41");
 }
 
 TEST_CASE("every_s chooses how often") {
@@ -490,7 +486,7 @@ TEST_CASE("at the end: the best configuration and where the CSV is; what follows
   scene.live = false;
   Reporting reader(std::nullopt);
   reader.reporter.status(scene.status(), true);
-  CHECK_FALSE(has(reader.take(), "Results:"));
+  CHECK_FALSE(testing::has(reader.take(), "Results:"));
 }
 
 TEST_CASE("a failure shows its cause, its file and the last 20 lines of stderr") {

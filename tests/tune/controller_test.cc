@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/error.h"
+#include "core/refusal.h"
 #include "schedulers/asha.h"
 #include "schedulers/scheduler_spec.h"
 #include "tune/searcher.h"
@@ -187,8 +188,8 @@ TEST_CASE("a metric that no trial has reported by max_t ends the experiment, wit
     CHECK((scene.controller_.phase() == Phase::kRunning) == reported_once);
     const std::string why = scene.controller_.failure();
     CAPTURE(why);
-    CHECK((why.find("'n' is in no result so far") != std::string::npos) == !reported_once);
-    CHECK((why.find("results have: m") != std::string::npos) == !reported_once);
+    CHECK(testing::has(why, "'n' is in no result so far") == !reported_once);
+    CHECK(testing::has(why, "results have: m") == !reported_once);
     CHECK(scene.results_.size() == (reported_once ? 4 : 3));
   }
 }

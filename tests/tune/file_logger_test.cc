@@ -14,6 +14,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/refusal.h"
 #include "tune/csv.h"
 #include "tune/result_lines.h"
 #include "tune/story.h"
@@ -231,7 +232,7 @@ TEST_CASE("results that are void are cut from both files") {
     const std::string csv = story.read(trial, "progress.csv");
     CHECK(csv_cell(csv, left + 1, "i") == "7");
     // A column that only the cut results had is gone.
-    CHECK((split_lines(csv).at(0).find("late") != std::string::npos) == (kept == 9));
+    CHECK(testing::has(split_lines(csv).at(0), "late") == (kept == 9));
     CHECK(split_lines(story.read(trial, "result.json")).at(left).starts_with("{\"i\":7,"));
   }
 }
@@ -454,13 +455,8 @@ TEST_CASE("a file that cannot be written is an error that names it") {
   Trial& trial = story.add();
   std::filesystem::create_directory(story.directory(trial) / "result.json");
   story.report(trial, {{"a", 1}});
-  try {
-    story.flush();
-    FAIL("no error");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::kIo);
-    CHECK(std::string(error.what()).find("result.json: Is a directory") != std::string::npos);
-  }
+  CHECK_HAS(testing::refusal([&] { story.flush(); }, ErrorCode::kIo),
+            "result.json: Is a directory");
 }
 
 TEST_CASE("a full disk is an error with path, bytes and remedy; what was written stays") {
@@ -481,8 +477,8 @@ TEST_CASE("a full disk is an error with path, bytes and remedy; what was written
     } catch (const Error& error) {
       const std::string text = error.what();
       const bool told = error.code() == ErrorCode::kIo && text.starts_with("writing ") &&
-                        text.find(" bytes to ") != std::string::npos &&
-                        text.find("result.json: File too large: ") != std::string::npos;
+                        testing::has(text, " bytes to ") &&
+                        testing::has(text, "result.json: File too large: ");
       _exit(told ? 0 : 1);
     }
     _exit(2);

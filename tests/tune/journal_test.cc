@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/refusal.h"
 #include "memory_store.h"
 
 namespace tune {
@@ -44,13 +45,7 @@ Words heard_from(Store& store) {
 }
 
 std::string cause_of_refusal(Store& store) {
-  try {
-    heard_from(store);
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::kProtocol);
-    return error.what();
-  }
-  return "";
+  return testing::refusal([&] { heard_from(store); }, ErrorCode::kProtocol);
 }
 
 TEST_CASE("a replay begins at the snapshot and goes on with what was appended since") {
@@ -147,39 +142,36 @@ TEST_CASE("missing and damaged parts are refused by name") {
   SUBCASE("an entry in the middle") {
     store.append({1, 0}, encoded(turn(1)));
     store.append({1, 2}, encoded(turn(3)));
-    CHECK(cause_of_refusal(store).find("entry 1-2: the entries between 1-0 and it are missing") !=
-          std::string::npos);
+    CHECK_HAS(cause_of_refusal(store), "entry 1-2: the entries between 1-0 and it are missing");
   }
   SUBCASE("the first entries, without a snapshot") {
     store.append({1, 5}, encoded(turn(6)));
-    CHECK(cause_of_refusal(store).find("entry 1-5") != std::string::npos);
+    CHECK_HAS(cause_of_refusal(store), "entry 1-5");
   }
   SUBCASE("the begin of an epoch") {
     store.append({1, 0}, encoded(turn(1)));
     store.append({2, 1}, encoded(turn(2)));
-    CHECK(cause_of_refusal(store).find("entry 2-1") != std::string::npos);
+    CHECK_HAS(cause_of_refusal(store), "entry 2-1");
   }
   SUBCASE("a turn before the one before it") {
     store.append({1, 0}, encoded(turn(2)));
     store.append({1, 1}, encoded(turn(1)));
-    CHECK(cause_of_refusal(store).find("journal entry 1-1: its time is before") !=
-          std::string::npos);
+    CHECK_HAS(cause_of_refusal(store), "journal entry 1-1: its time is before");
   }
   SUBCASE("a turn before the snapshot") {
     Journal journal(store);
     journal.append(turn(1));
     journal.store({journal.last(), std::chrono::seconds(9), "", ""});
     journal.append(turn(8));
-    CHECK(cause_of_refusal(store).find("journal entry 1-1: its time is before") !=
-          std::string::npos);
+    CHECK_HAS(cause_of_refusal(store), "journal entry 1-1: its time is before");
   }
   SUBCASE("bytes that are no turn") {
     store.append({1, 0}, "\xc1");
-    CHECK(cause_of_refusal(store).find("journal entry 1-0") != std::string::npos);
+    CHECK_HAS(cause_of_refusal(store), "journal entry 1-0");
   }
   SUBCASE("bytes that are no snapshot") {
     store.put("snapshot", "\x95\x01");
-    CHECK(cause_of_refusal(store).find("snapshot") != std::string::npos);
+    CHECK_HAS(cause_of_refusal(store), "snapshot");
   }
 }
 

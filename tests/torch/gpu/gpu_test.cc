@@ -1,7 +1,4 @@
 // What needs a GPU to be seen. Without one every test says "skipped: no GPU".
-#include <torch/torch.h>
-
-#include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
@@ -11,6 +8,7 @@
 
 #include "core/platform/node.h"
 #include "torch/ranks/ranks.h"
+#include "torch/torch_doctest.h"
 #include "trainables/torch/cuda_part.h"
 #include "trainables/torch/device.h"
 #include "trainables/torch/distributed_data_parallel.h"

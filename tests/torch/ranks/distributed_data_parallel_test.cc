@@ -1,17 +1,13 @@
 // Training on several ranks against the same training by one process on the full batch.
 #include "trainables/torch/distributed_data_parallel.h"
 
-#include <torch/torch.h>
-
-#include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own
-
 #include <csignal>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "core/error.h"
 #include "ranks.h"
+#include "torch/torch_doctest.h"
 #include "trainables/torch/metrics.h"
 #include "trainables/torch/sync_batch_norm.h"
 
@@ -21,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::doubles;
 using testing::greatest_difference;
-using testing::mentions;
+using testing::is_refused;
 using testing::RankEnd;
 using testing::run_group;
 using testing::values_of;
@@ -237,7 +233,7 @@ TEST_CASE("gathering without reducing is refused for a static graph") {
     const auto guard = model.no_sync();
     return std::vector<double>{};
   });
-  CHECK(mentions(ends[1].error, "no_sync() does not go with static_graph"));
+  CHECK_HAS(ends[1].error, "no_sync() does not go with static_graph");
 }
 
 TEST_CASE("a parameter of two modules is reduced once") {
@@ -325,29 +321,29 @@ TEST_CASE("models that differ between ranks are refused on all of them, by param
   for (const RankEnd& end : differ([&](ProcessGroup& group) {
          DistributedDataParallel model(linear(3, group.rank() == 0), group);
        })) {
-    CHECK(mentions(end.error,
-                   "parameter bias (Float [2]) is on rank 0, but not at that place on "
-                   "rank 1"));
+    CHECK_HAS(end.error,
+              "parameter bias (Float [2]) is on rank 0, but not at that place on "
+              "rank 1");
   }
   for (const RankEnd& end : differ([&](ProcessGroup& group) {
          auto frozen = linear(group.rank() == 1 ? 5 : 4, false);
          frozen->weight.set_requires_grad(false);
          DistributedDataParallel model(torch::nn::Sequential(linear(3, true), frozen), group);
        })) {
-    CHECK(mentions(end.error,
-                   "frozen parameter 1.weight is Float [2, 4] on rank 0, Float [2, 5] on rank 1"));
+    CHECK_HAS(end.error,
+              "frozen parameter 1.weight is Float [2, 4] on rank 0, Float [2, 5] on rank 1");
   }
   for (const RankEnd& end : differ([&](ProcessGroup& group) {
          auto model = linear(3, true);
          model->register_buffer("seen", torch::zeros({group.rank() + 1}, torch::kLong));
          DistributedDataParallel parallel(model, group);
        })) {
-    CHECK(mentions(end.error, "buffer seen is Long [1] on rank 0, Long [2] on rank 1"));
+    CHECK_HAS(end.error, "buffer seen is Long [1] on rank 0, Long [2] on rank 1");
   }
   for (const RankEnd& end : differ([&](ProcessGroup& group) {
          DistributedDataParallel model(linear(3, true), group, {.static_graph = group.rank() == 1});
        })) {
-    CHECK(mentions(end.error, "option static_graph is 0 on rank 0, 1 on rank 1"));
+    CHECK_HAS(end.error, "option static_graph is 0 on rank 0, 1 on rank 1");
   }
 }
 
@@ -360,15 +356,14 @@ TEST_CASE("a model or an option that cannot be trained with is refused") {
                      })[0]
         .error;
   };
-  CHECK(mentions(refusal([](ProcessGroup& group) {
-                   DistributedDataParallel model(torch::nn::Sequential(torch::nn::ReLU()), group);
-                 }),
-                 "no parameter with a gradient"));
-  CHECK(mentions(refusal([](ProcessGroup& group) {
-                   DistributedDataParallel model(torch::nn::Linear(1, 1), group,
-                                                 {.bucket_cap_mb = 0});
-                 }),
-                 "bucket_cap_mb is 0.0"));
+  CHECK_HAS(refusal([](ProcessGroup& group) {
+              DistributedDataParallel model(torch::nn::Sequential(torch::nn::ReLU()), group);
+            }),
+            "no parameter with a gradient");
+  CHECK_HAS(refusal([](ProcessGroup& group) {
+              DistributedDataParallel model(torch::nn::Linear(1, 1), group, {.bucket_cap_mb = 0});
+            }),
+            "bucket_cap_mb is 0.0");
 }
 
 TEST_CASE("a rank that dies or skips a step: the others' backward says what it waited for") {
@@ -391,10 +386,10 @@ TEST_CASE("a rank that dies or skips a step: the others' backward says what it w
                2s)[0]
         .error;
   };
-  CHECK(mentions(end_of_rank_0([] { ::raise(SIGKILL); }),
-                 "rank 0 of 2: all_reduce of the gradients, call "));
+  CHECK_HAS(end_of_rank_0([] { ::raise(SIGKILL); }),
+            "rank 0 of 2: all_reduce of the gradients, call ");
   const std::string skipped = end_of_rank_0([] {});
-  CHECK(mentions(skipped, "rank 0 of 2: all_reduce of the gradients"));
+  CHECK_HAS(skipped, "rank 0 of 2: all_reduce of the gradients");
 }
 
 TEST_CASE("an exception of the model's own backward is not blamed on the group") {
@@ -410,8 +405,8 @@ TEST_CASE("an exception of the model's own backward is not blamed on the group")
     model.backward(Thrower::apply(model.forward(torch::ones({1, 1}))).sum());
     return std::vector<double>{};
   });
-  for (const RankEnd& end : ends) CHECK(mentions(end.error, "division of apples"));
-  CHECK(!mentions(ends[0].error, "all_reduce"));
+  for (const RankEnd& end : ends) CHECK_HAS(end.error, "division of apples");
+  CHECK_FALSE(testing::has(ends[0].error, "all_reduce"));
 }
 
 // Batch normalisation of 12 samples, of which each rank has those from its number in `cuts` on.
@@ -497,12 +492,9 @@ TEST_CASE("inputs that batch normalisation cannot take are refused") {
     SyncBatchNorm layer(torch::nn::BatchNormOptions(3), group.duplicate());
     std::vector<double> said;
     for (const auto& shape : {std::vector<std::int64_t>{4, 2}, {group.rank() == 0 ? 1 : 0, 3}}) {
-      try {
-        layer->forward(torch::ones(shape));
-      } catch (const Error& error) {
-        said.push_back(mentions(error.what(), said.empty() ? "the input's shape is [4, 2]"
-                                                           : "they hold 1 values a feature"));
-      }
+      said.push_back(is_refused(
+          [&] { layer->forward(torch::ones(shape)); },
+          said.empty() ? "the input's shape is [4, 2]" : "they hold 1 values a feature"));
     }
     return said;
   });

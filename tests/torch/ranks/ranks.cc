@@ -18,6 +18,8 @@
 #include <cstring>
 #include <iostream>
 
+#include "core/refusal.h"
+
 namespace tune::testing {
 namespace {
 
@@ -139,6 +141,15 @@ std::vector<RankEnd> run_group(int size, const GroupFunction& function,
   });
 }
 
+bool is_refused(const std::function<void()>& call, const std::string& part) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::kBadInput && has(error.what(), part);
+  }
+  return false;
+}
+
 std::vector<double> values_of(const std::vector<RankEnd>& ends) {
   for (const RankEnd& end : ends) {
     REQUIRE_MESSAGE(end.error.empty(), end.error);
@@ -157,10 +168,6 @@ std::vector<double> doubles(const at::Tensor& tensor) {
   const at::Tensor whole = tensor.is_sparse() ? tensor.to_dense() : tensor;
   const at::Tensor flat = whole.detach().cpu().to(at::kDouble).contiguous().view(-1);
   return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
-}
-
-bool mentions(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 double greatest_difference(const std::vector<double>& a, const std::vector<double>& b) {

@@ -29,13 +29,16 @@ using GroupFunction = std::function<std::vector<double>(ProcessGroup&)>;
 std::vector<RankEnd> run_group(int size, const GroupFunction& function,
                                std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
+// In a rank, whose checks nobody hears of: whether the call is refused as bad input, with this part
+// in the message.
+bool is_refused(const std::function<void()>& call, const std::string& part);
+
 // Of rank 0; fails the test with the error of any rank that has one.
 std::vector<double> values_of(const std::vector<RankEnd>& ends);
 // All ranks have the same values.
 bool are_equal(const std::vector<RankEnd>& ends);
 // Every element, row by row; none of one that is undefined.
 std::vector<double> doubles(const at::Tensor& tensor);
-bool mentions(const std::string& text, const std::string& part);
 double greatest_difference(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace tune::testing

@@ -1,6 +1,5 @@
 // TorchTrainer and operators as trials, with real processes. This process itself computes nothing:
 // workers are forked from it.
-#include <tune/torch.h>
 #include <tune/tune.h>
 
 #include <csignal>
@@ -18,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace nn = torch::nn;
+using testing::refusal;
 
 constexpr std::int64_t kSamples = 96;
 constexpr std::int64_t kFeatures = 6;
@@ -69,20 +69,6 @@ class Classifier : public TrainingOperator {
  private:
   std::shared_ptr<torch::optim::Optimizer> rate_;
 };
-
-template <class Call>
-std::string refusal(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "none";
-}
-
-bool mentions(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // The weights of a checkpoint, read without computing.
 std::vector<float> weights(const fs::path& directory) {
@@ -219,18 +205,20 @@ TEST_CASE("several models are trained by the operator's own train_batch and save
     CHECK(fs::exists(folder.path() / "gan" / part));
   }
   trainer.load(folder.path() / "gan");
-  CHECK(mentions(refusal([&] { trainer.validate(); }), "give .validation to register_data"));
+  CHECK_HAS(refusal([&] { trainer.validate(); }, ErrorCode::kProcess),
+            "give .validation to register_data");
 }
 
 TEST_CASE("what an operator must say is asked for with the words to write") {
   const auto trained = [](Config config) {
-    return refusal([&] { TorchTrainer<Adversaries>({.config = std::move(config)}).train(); });
+    return refusal([&] { TorchTrainer<Adversaries>({.config = std::move(config)}).train(); },
+                   ErrorCode::kProcess);
   };
-  CHECK(mentions(trained({{"own_train_batch", false}}),
-                 "there are 2 models: override train_batch, or train_epoch"));
+  CHECK_HAS(trained({{"own_train_batch", false}}),
+            "there are 2 models: override train_batch, or train_epoch");
   const std::string uncounted = trained({{"num_samples", false}});
-  CHECK(mentions(uncounted, "train_batch returned no num_samples"));
-  CHECK(mentions(uncounted, "{\"num_samples\", batch.size()}"));
+  CHECK_HAS(uncounted, "train_batch returned no num_samples");
+  CHECK_HAS(uncounted, "{\"num_samples\", batch.size()}");
 }
 
 // Fails in the way and on the rank that its configuration says.
@@ -268,46 +256,48 @@ TEST_CASE("a worker that fails ends the trainer with its rank and the cause") {
           Case{"kill", "killed by signal 9 (SIGKILL)"}, Case{"exit", "exited with code 7"}}) {
       CAPTURE(c.how);
       CAPTURE(rank);
-      const std::string said = refusal([&] {
-        TorchTrainer<Failing> trainer(
-            {.num_workers = 2, .config = {{"how", c.how}, {"rank", rank}}, .group_timeout_s = 20});
-        trainer.train();
-      });
-      INFO(said);
-      CHECK(mentions(said, "rank " + std::to_string(rank)));
-      CHECK(mentions(said, c.says));
+      const std::string said = refusal(
+          [&] {
+            TorchTrainer<Failing> trainer({.num_workers = 2,
+                                           .config = {{"how", c.how}, {"rank", rank}},
+                                           .group_timeout_s = 20});
+            trainer.train();
+          },
+          ErrorCode::kProcess);
+      CHECK_HAS(said, "rank " + std::to_string(rank));
+      CHECK_HAS(said, c.says);
     }
   }
 }
 
 TEST_CASE("a worker that hangs is waited for until the group's timeout") {
-  const std::string said = refusal([&] {
-    TorchTrainer<Failing> trainer(
-        {.num_workers = 2, .config = {{"how", "hang"}, {"rank", 1}}, .group_timeout_s = 1});
-    trainer.train();
-  });
-  INFO(said);
-  CHECK(mentions(said, "rank 0: "));
-  CHECK(mentions(said, "rank 1 waits for nothing"));
+  const std::string said = refusal(
+      [&] {
+        TorchTrainer<Failing> trainer(
+            {.num_workers = 2, .config = {{"how", "hang"}, {"rank", 1}}, .group_timeout_s = 1});
+        trainer.train();
+      },
+      ErrorCode::kProcess);
+  CHECK_HAS(said, "rank 0: ");
+  CHECK_HAS(said, "rank 1 waits for nothing");
 }
 
 TEST_CASE("a trainer that cannot be is refused at once") {
-  CHECK(
-      mentions(refusal([] { TorchTrainer<Classifier>({.num_workers = 0}); }), "num_workers is 0"));
+  CHECK_HAS(refusal([] { TorchTrainer<Classifier>({.num_workers = 0}); }), "num_workers is 0");
   if (gpu_count() == 0) {
-    CHECK(mentions(refusal([] { TorchTrainer<Classifier>({.num_workers = 4, .use_gpu = true}); }),
-                   "needs 4 GPUs, this node has 0"));
+    CHECK_HAS(refusal([] { TorchTrainer<Classifier>({.num_workers = 4, .use_gpu = true}); }),
+              "needs 4 GPUs, this node has 0");
   }
   {
     std::thread other([] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); });
-    CHECK(mentions(refusal([] { TorchTrainer<Classifier>(); }), "threads"));
+    CHECK_HAS(refusal([] { TorchTrainer<Classifier>(); }, ErrorCode::kProcess), "threads");
     other.join();
   }
   TorchTrainer<Classifier> trainer;
-  CHECK(mentions(refusal([&] { trainer.load("/nowhere"); }), "no checkpoint of a TorchTrainer"));
+  CHECK_HAS(refusal([&] { trainer.load("/nowhere"); }), "no checkpoint of a TorchTrainer");
   trainer.train();  // still there
   trainer.shutdown();
-  CHECK(mentions(refusal([&] { trainer.train(); }), "after shutdown()"));
+  CHECK_HAS(refusal([&] { trainer.train(); }), "after shutdown()");
 }
 
 TEST_CASE("an operator is a trial whose resources follow from its workers") {
@@ -340,8 +330,8 @@ TEST_CASE("an operator is a trial whose resources follow from its workers") {
 
   RunOptions twice = options;
   twice.resources_per_trial = {.cpu = 4};
-  CHECK(mentions(refusal([&] { run(trainable, twice); }),
-                 "leave it out, and set num_workers, num_cpus_per_worker and use_gpu"));
+  CHECK_HAS(refusal([&] { run(trainable, twice); }),
+            "leave it out, and set num_workers, num_cpus_per_worker and use_gpu");
 }
 
 }  // namespace

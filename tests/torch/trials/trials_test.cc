@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/refusal.h"
 #include "process/outcome.h"
 #include "process/sandbox.h"
 
@@ -148,7 +149,7 @@ TEST_CASE("groups that an interrupt pauses go on with the weights they had") {
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 6); }));
   run.signal(SIGINT);
   CHECK(run.wait().code == 128 + SIGINT);
-  CHECK(contains(box.read("results/s/results.csv"), "PAUSED"));
+  CHECK_HAS(box.read("results/s/results.csv"), "PAUSED");
   CHECK(box.is_quiet());
   const Finished resumed = box.tune({"resume", "results/s", "--quiet"});
   INFO(resumed.err);
@@ -203,13 +204,13 @@ std::string error_of(const std::string& mistake) {
 TEST_CASE("models that differ between ranks end the trial with the parameter's name") {
   const std::string error = error_of("wider");
   CAPTURE(error);
-  CHECK(contains(error, "parameter 0.weight is Float [16, 8] on rank 0, Float [17, 8] on rank 1"));
+  CHECK_HAS(error, "parameter 0.weight is Float [16, 8] on rank 0, Float [17, 8] on rank 1");
 }
 
 TEST_CASE("a rank that skips a collective ends the trial within group_timeout_s and is named") {
   const std::string error = error_of("skips");
   CAPTURE(error);
-  CHECK(contains(error, "all ranks must call the same collectives in the same order"));
+  CHECK_HAS(error, "all ranks must call the same collectives in the same order");
 }
 
 }  // namespace

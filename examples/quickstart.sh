@@ -2,7 +2,7 @@
 # From a clone to a best configuration: sets up, builds what is needed, and searches learning rate and
 # momentum of a small network on Fashion-MNIST with ASHA. Run again, it is quick to start.
 #
-#   bash examples/quickstart.sh [options of `tune run`, such as --seed 2]
+#   bash examples/quickstart.sh [options of `tune run`, such as --seed 2; paths from the clone's folder]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,8 +11,15 @@ cmake --preset default
 cmake --build --preset default --target tune-program tune-worker fashion_mnist predict \
   -j "$(bash config/jobs.sh)"
 
-best=$(build/bin/tune run config/fashion_mnist.yaml --storage results "$@" | tail -n 1)
+storage=results before=""
+for option in "$@"; do
+  if [[ $before == --storage ]]; then storage=$option; fi
+  if [[ $option == --storage=* ]]; then storage=${option#*=}; fi
+  before=$option
+done
+
+best=$(build/bin/tune run config/fashion_mnist.yaml "$@" | tail -n 1)
 echo
 echo "best configuration: $best"
-echo "all trials:         $(realpath results/latest)/results.csv"
-echo "test it again:      build/examples/predict results/latest"
+echo "all trials:         $(realpath "$storage/latest")/results.csv"
+echo "test it again:      build/examples/predict $storage/latest"

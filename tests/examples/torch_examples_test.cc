@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -60,6 +61,52 @@ TEST_CASE("the best model of a small quickstart, restored, is worth what was rec
   REQUIRE(predict.code == 0);
   CHECK(after(predict.out, "test accuracy:     ") == after(predict.out, "recorded accuracy: "));
   CHECK_HAS(after(predict.out, "checkpoint:        "), "checkpoint_00000");
+}
+
+// A clone whose programs are built: `cmake` then only checks what it is asked for.
+void make_clone(Sandbox& box) {
+  namespace fs = std::filesystem;
+  fs::create_directories(box.path() / "examples");
+  const fs::path source = TUNE_SOURCE_DIR;
+  fs::copy(source / "config", box.path() / "config");
+  fs::copy_file(source / "examples/quickstart.sh", box.path() / "examples/quickstart.sh");
+  fs::create_directory_symlink(TUNE_BINARY_DIR, box.path() / "build");
+  box.write("config/setup.sh", "echo set up\n");
+  box.write("bin/cmake",
+            "#!/bin/sh\n"
+            "if [ \"$*\" = \"--preset default\" ]; then exit 0; fi\n"
+            "[ \"$1 $2 $3\" = \"--build --preset default\" ] || exit 1\n"
+            "shift 3\n"
+            "exec \"" TUNE_CMAKE "\" --build \"" TUNE_BINARY_DIR "\" \"$@\" -- -n\n");
+  fs::permissions(box.path() / "bin/cmake", fs::perms::owner_all);
+  box.set("PATH", (box.path() / "bin").string() + ":" + std::getenv("PATH"));
+}
+
+TEST_CASE("the quickstart's script ends with what it found and how to test it again") {
+  Sandbox box;
+  make_clone(box);
+  const std::vector<std::pair<std::string, std::string>> table = {
+      {"", "results"}, {"--storage=other", "other"}, {"--storage elsewhere/x", "elsewhere/x"}};
+  for (const auto& [option, storage] : table) {
+    CAPTURE(option);
+    const Finished run =
+        box.run({"bash", "-c",
+                 "bash examples/quickstart.sh --num-samples 2 " + option +
+                     " --cpus 2 --set config/samples_per_step=256 --set config/test_samples=500"
+                     " --set scheduler/asha/max_t=2"});
+    INFO(run.err);
+    INFO(run.out);
+    REQUIRE(run.code == 0);
+    CHECK(lines_of(run.out).front() == "set up");
+    CHECK(after(run.out, "best configuration: ").starts_with("{\"lr\":"));
+    const std::filesystem::path table_of_trials = after(run.out, "all trials:         ");
+    CHECK(std::filesystem::equivalent(table_of_trials.parent_path().parent_path(),
+                                      box.path() / storage));
+    CHECK(lines_of(box.read(std::filesystem::relative(table_of_trials, box.path()))).size() == 3);
+    const std::string again = after(run.out, "test it again:      ");
+    CHECK(again == "build/examples/predict " + storage + "/latest");
+    CHECK(box.run({"bash", "-c", again}).code == 0);
+  }
 }
 
 TEST_CASE("predict says when there is nothing to restore") {

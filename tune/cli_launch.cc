@@ -21,7 +21,7 @@ namespace tune {
 
 namespace {
 
-constexpr int kMaxRanks = 4096;  // on a node; each takes five descriptors and a process
+constexpr int kMaxRanks = 4096;  // on a node; each takes three descriptors and a process
 constexpr int kMaxNodes = 100'000;
 
 Error refusal(const std::string& message) {

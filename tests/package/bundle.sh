@@ -126,6 +126,11 @@ cp -r "$work/bundle" "$work/damaged"
 for package in "$work"/damaged/libfmt*.deb; do printf x >>"$package"; done
 refused "is damaged" setup --from "$work/damaged" --prefix "$work/p"
 refused "only letters, digits" setup --from "$work/bundle" --prefix "$work/a b"
+mkdir "$work/old"
+printf '#!/bin/sh\necho cmake version 3.20.1\n' >"$work/old/cmake"
+chmod 755 "$work/old/cmake"
+PATH=$work/old:$PATH refused "cmake is 3.20.1, 3.25 or newer is needed: where there is a network" \
+  setup --from "$work/bundle" --prefix "$work/p"
 [[ ! -e $work/p ]] || fail "a refused prefix was made"
 
 if unshare -rnm true 2>/dev/null; then

@@ -180,5 +180,21 @@ TEST_CASE("more processes than GPUs are reduced, and the warning says both numbe
   CHECK(enough.err.empty());
 }
 
+TEST_CASE("with use_gpu the ranks are told of the node's GPUs, and which is their own") {
+  for (const char* visible : {"", "CUDA_VISIBLE_DEVICES=0,1 "}) {
+    CAPTURE(visible);
+    Sandbox box;
+    box.set("LD_LIBRARY_PATH", std::string(TUNE_BINARY_DIR) + "/tests/fake_nvml");
+    box.set("FAKE_GPUS", "2");
+    const Finished run = box.run({"bash", "-c",
+                                  std::string("unset CUDA_VISIBLE_DEVICES; TUNE_DEVICE_INDEX=7 ") +
+                                      visible + kProgram + " own_gpu"});
+    INFO(run.err);
+    CHECK(run.code == 0);
+    CHECK(contains(run.out, "[rank 0] 0,1 of which 0\n"));
+    CHECK(contains(run.out, "[rank 1] 0,1 of which 1\n"));
+  }
+}
+
 }  // namespace
 }  // namespace tune

@@ -171,6 +171,14 @@ const std::map<std::string, void (*)()> kModes = {
      [] { kTwo.run([](const tune::RankContext& rank) { rank.results().submit("a", "b"); }); }},
     {"no_process", [] { tune::Distributor{.num_processes = 0, .use_gpu = false}.run([] {}); }},
     {"no_nodes", [] { tune::Distributor{.num_processes = 2, .local_mode = false}.run([] {}); }},
+    {"own_gpu",
+     [] {
+       const tune::Distributor two{2, true, true};
+       two.run([](const tune::RankContext&) {
+         std::cout << variable("CUDA_VISIBLE_DEVICES") << " of which "
+                   << variable("TUNE_DEVICE_INDEX") << "\n";
+       });
+     }},
     {"gpus",
      [] {
        const tune::Distributor three{3, true, true};

@@ -18,6 +18,7 @@
 #include "core/freed_memory.h"
 #include "core/platform/node.h"
 #include "core/platform/process.h"
+#include "core/rank_start.h"
 #include "core/spawn.h"
 
 namespace tune {
@@ -45,6 +46,7 @@ void become_rank(const ForkedRanks& ranks, int rank, int output, int errors) {
     close(ranks.rendezvous);
     unsetenv(kRendezvousVariable);
   }
+  begin_rank();
 }
 
 }  // namespace

@@ -81,6 +81,7 @@ TEST_CASE("a trial's named results lie in its folder") {
                                              box.path())) == "{}");
   }
   CHECK(found == 1);
+  CHECK(std::filesystem::exists(box.path() / "prepared.of.1"));  // before its function is called
 }
 
 TEST_CASE("a rank that fails comes back with its number and cause, and nothing is left") {
@@ -192,7 +193,7 @@ TEST_CASE("with use_gpu the ranks are told of the node's GPUs, and which is thei
     INFO(run.err);
     CHECK(run.code == 0);
     CHECK(contains(run.out, "[rank 0] 0,1 of which 0\n"));
-    CHECK(contains(run.out, "[rank 1] 0,1 of which 1\n"));
+    CHECK(contains(run.out, "[rank 1] prepared to see 0,1\n[rank 1] 0,1 of which 1\n"));
   }
 }
 

@@ -5,10 +5,12 @@
 #include <charconv>
 #include <climits>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "core/error.h"
 #include "core/platform/node.h"
+#include "core/rank_start.h"
 #include "trainables/torch/cuda_part.h"
 #include "trainables/trainable.h"
 
@@ -92,22 +94,49 @@ CudaPart load_part() {
   bad_input("cannot use the GPUs: the CUDA part of tune::torch cannot be loaded:" + causes);
 }
 
+// One state of CUDA in the process.
+const CudaPart* loaded = nullptr;
+std::optional<std::uint64_t> seed_to_come;
+
+// LibTorch keeps for ever what it finds when it is first asked for CUDA, and so much asks it
+// (torch::manual_seed, a backward) that only loading it first is safe. Where that fails the rank
+// may do without GPUs; own_device() says what is wrong.
+[[maybe_unused]] const bool kLoadsFirst = at_rank_start([] {
+  try {
+    if (visible_gpus() > 0) load_cuda();
+  } catch (const std::exception&) {
+  }
+});
+
 }  // namespace
 
 const CudaPart& cuda_part() {
   static const CudaPart part = load_part();
+  if (loaded == nullptr) {
+    loaded = &part;
+    if (seed_to_come) part.seed(*seed_to_come);
+  }
   return part;
+}
+
+const CudaPart* loaded_cuda_part() {
+  return loaded;
 }
 
 void load_cuda() {
   cuda_part();
 }
 
+void seed_cuda(std::uint64_t seed) {
+  seed_to_come = seed;
+  if (loaded != nullptr) loaded->seed(seed);
+}
+
 c10::Device own_device() {
   const int gpus = visible_gpus();
   if (gpus == 0) return c10::kCPU;
   const int index = own_index(gpus);
-  cuda_part().use_device(index);
+  refuse(cuda_part().use_device(index));
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
 

@@ -7,7 +7,7 @@
 #
 # TuneTorch_FOUND, TuneTorch_VERSION, TuneTorch_FOLDER (the folder torch/) and the target
 # TuneTorch::torch: headers, definitions, libtorch_cpu and libc10. Where the wheel is one for CUDA and
-# the toolkit with the right nccl.h is there, TuneTorch::cuda adds what the GPU part needs; else
+# the toolkit is there, and the right nccl.h beside LibTorch or in the toolkit, TuneTorch::cuda adds what the GPU part needs; else
 # TuneTorch_NO_CUDA says why not.
 
 set(_tune_torch_minimum 2.11)
@@ -141,14 +141,39 @@ function(_tune_torch_cuda)
     set(TuneTorch_NO_CUDA "LibTorch in ${TuneTorch_FOLDER} is one for CPUs" PARENT_SCOPE)
     return()
   endif()
+  # pip's torch brings the nccl.h that fits and, beside the toolkit's, most headers of CUDA: those of
+  # the compiler, by which a whole folder is known, it has not.
+  get_filename_component(wheels "${TuneTorch_FOLDER}/../nvidia" ABSOLUTE)
+  file(GLOB wheel_includes "${wheels}/cu[0-9]*/include")
   set(toolkits "$ENV{CUDA_HOME}" "$ENV{CUDA_PATH}" /usr/local/cuda /usr/local/cuda-13.0)
-  find_path(TUNE_CUDA_INCLUDE cuda_runtime_api.h HINTS ${toolkits} PATH_SUFFIXES include)
-  find_path(TUNE_NCCL_INCLUDE nccl.h HINTS "${TUNE_CUDA_INCLUDE}" ${toolkits} PATH_SUFFIXES include)
+  find_path(TUNE_NCCL_INCLUDE nccl.h HINTS "${wheels}/nccl/include" ${toolkits}
+    PATH_SUFFIXES include)
+  find_path(TUNE_CUDA_INCLUDE crt/host_defines.h HINTS ${wheel_includes} ${toolkits}
+    PATH_SUFFIXES include)
   mark_as_advanced(TUNE_CUDA_INCLUDE TUNE_NCCL_INCLUDE)
-  if(NOT TUNE_CUDA_INCLUDE OR NOT TUNE_NCCL_INCLUDE)
-    set(TuneTorch_NO_CUDA "there is no CUDA toolkit with nccl.h (CUDA_HOME may name it)" PARENT_SCOPE)
+  if(NOT TUNE_CUDA_INCLUDE)
+    set(TuneTorch_NO_CUDA "there is no CUDA toolkit (CUDA_HOME may name it)" PARENT_SCOPE)
     return()
   endif()
+  if(NOT TUNE_NCCL_INCLUDE)
+    set(TuneTorch_NO_CUDA
+      "there is no nccl.h: not beside LibTorch, where `pip install torch` puts it, nor in the CUDA toolkit (TUNE_NCCL_INCLUDE may name its folder)"
+      PARENT_SCOPE)
+    return()
+  endif()
+  set(includes "${TUNE_CUDA_INCLUDE}")
+  if(EXISTS "${TUNE_CUDA_INCLUDE}/cccl")
+    list(APPEND includes "${TUNE_CUDA_INCLUDE}/cccl")
+  endif()
+  list(APPEND includes ${wheel_includes})
+  foreach(header cuda_runtime_api.h cublas_v2.h cusolverDn.h cusparse.h)
+    find_path(found_${header} ${header} PATHS ${includes} NO_DEFAULT_PATH NO_CACHE)
+    if(NOT found_${header})
+      set(TuneTorch_NO_CUDA "there is no ${header} in ${includes}: install the whole CUDA toolkit or `pip install torch`"
+        PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
   _tune_torch_nccl(wanted)
   _tune_nccl_header("${TUNE_NCCL_INCLUDE}" found code)
   if(wanted AND NOT wanted VERSION_EQUAL found)
@@ -165,7 +190,7 @@ function(_tune_torch_cuda)
   endforeach()
   add_library(TuneTorch::cuda INTERFACE IMPORTED)
   target_include_directories(TuneTorch::cuda SYSTEM INTERFACE
-    "${TUNE_NCCL_INCLUDE}" "${TUNE_CUDA_INCLUDE}")
+    "${TUNE_NCCL_INCLUDE}" ${includes})
   target_compile_definitions(TuneTorch::cuda INTERFACE USE_C10D_NCCL)
   if(wanted)
     target_compile_definitions(TuneTorch::cuda INTERFACE TUNE_NCCL_VERSION_CODE=${code})

@@ -62,15 +62,18 @@ unpack_package() {
   fi
 }
 
+# Debian's cmake and what it needs would take 26 of the bundle's 60 MiB.
+readonly cmake_advice="where there is a network run: pip download cmake; copy the wheel here, then run: \
+pip install --user --no-index cmake-*.whl"
+
 check_tools() {
   local compiler=${CXX:-g++} cmake_version
-  local cmake_remedy="pip install --user cmake brings one, also from a wheel that is copied here"
   command -v "$compiler" >/dev/null ||
     fail "there is no $compiler: a bundle has no compiler; install g++ 12 or newer, or set CXX"
   cmake_version=$(cmake --version 2>/dev/null | sed -n '1s/.* //p')
-  [[ -n $cmake_version ]] || fail "there is no cmake: $cmake_remedy"
+  [[ -n $cmake_version ]] || fail "there is no cmake, which a bundle has not either: $cmake_advice"
   printf '3.25\n%s\n' "$cmake_version" | sort -VC ||
-    fail "cmake is $cmake_version, 3.25 or newer is needed: $cmake_remedy"
+    fail "cmake is $cmake_version, 3.25 or newer is needed: $cmake_advice"
 }
 
 # A program of the prefix with the prefix's libraries, which nothing else is to see.
@@ -101,10 +104,10 @@ unpack_bundle() {
   local bundle=$1
   prefix=$2
   [[ -f $bundle/SHA256SUMS ]] || fail "$bundle is no bundle: make one with --bundle DIR"
+  [[ $prefix == /* ]] || prefix=$PWD/$prefix
+  while [[ $prefix == *?/ ]]; do prefix=${prefix%/}; done
   [[ $prefix =~ ^[A-Za-z0-9_./+-]+$ ]] ||
     fail "--prefix '$prefix': only letters, digits and _ . / + - are possible in it"
-  [[ $prefix == /* ]] || prefix=$PWD/$prefix
-  while [[ $prefix == ?*/ ]]; do prefix=${prefix%/}; done
   [[ ! -e $prefix ]] || fail "$prefix is there already: remove it, or name another prefix"
   check_tools
   local partial triplet package file

@@ -5,7 +5,7 @@
 #   bash config/setup.sh [--without-torch]
 #   bash config/setup.sh --bundle DIR            gathers the packages for a machine without network
 #   bash config/setup.sh --from DIR --prefix P   unpacks them there, without root; LibTorch is to be
-#                                                there (pip's torch 2.11 or newer), and a compiler
+#                                                there (pip's torch 2.11 or newer), g++ and cmake
 #
 # TUNE_TORCH_DIR  a LibTorch that is there already (2.11 or newer): none is installed
 # TUNE_CACHE_DIR  where LibTorch goes; default ${XDG_CACHE_HOME:-~/.cache}/tune

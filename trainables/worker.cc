@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "core/rank_start.h"
 #include "core/spawn.h"
 #include "trainables/access.h"
 #include "trainables/channel.h"
@@ -47,6 +48,7 @@ void prepare_process(const StartWorker& start) {
   redirect(STDOUT_FILENO, "stdout", start);
   redirect(STDERR_FILENO, "stderr", start);
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // lines can be followed while the trial runs
+  begin_rank();
 }
 
 Config config_of(const StartWorker& start) {

@@ -135,6 +135,7 @@ int launch_command(const LaunchArguments& arguments) {
   const RankPlace place = make_place(arguments);
   adopt_descendants();  // of the group, should the process that looks after it be killed
   KeptProcess group([&](int alive) {
+    name_visible_gpus();
     RankGroupOptions options;
     options.ranks = place.local_ranks;
     options.first_rank = place.first_rank();

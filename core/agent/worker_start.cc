@@ -50,6 +50,10 @@ StartWorker worker_start(const SetupExperiment& experiment, const Launch& launch
   }
   auto& environment = start.environment;
   environment["CUDA_VISIBLE_DEVICES"] = fmt::format("{}", fmt::join(devices.all, ","));
+  // The node's numbers are NVML's, by the bus: CUDA's own begin with the fastest GPU.
+  if (!experiment.environment.contains("CUDA_DEVICE_ORDER")) {
+    environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  }
   environment["TUNE_DEVICE_INDEX"] = std::to_string(devices.own);
   environment["RANK"] = environment["LOCAL_RANK"] = std::to_string(rank);
   environment["WORLD_SIZE"] = environment["LOCAL_WORLD_SIZE"] = std::to_string(launch.ranks);

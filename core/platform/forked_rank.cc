@@ -16,7 +16,9 @@
 
 #include "core/error.h"
 #include "core/freed_memory.h"
+#include "core/platform/node.h"
 #include "core/platform/process.h"
+#include "core/rank_start.h"
 #include "core/spawn.h"
 
 namespace tune {
@@ -33,7 +35,6 @@ void become_rank(const ForkedRanks& ranks, int rank, int output, int errors) {
   dup2(errors, STDERR_FILENO);
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // what it prints is seen while it runs
   auto environment = rank_environment(ranks.place, rank);
-  environment["TUNE_DEVICE_INDEX"] = std::to_string(ranks.use_gpu ? rank : 0);
   if (!ranks.use_gpu) environment["CUDA_VISIBLE_DEVICES"] = "";
   if (std::getenv("MKL_NUM_THREADS") == nullptr) {
     environment["MKL_NUM_THREADS"] = std::to_string(ranks.place.threads);
@@ -45,12 +46,14 @@ void become_rank(const ForkedRanks& ranks, int rank, int output, int errors) {
     close(ranks.rendezvous);
     unsetenv(kRendezvousVariable);
   }
+  begin_rank();
 }
 
 }  // namespace
 
 pid_t fork_rank(const ForkedRanks& ranks, int rank, int output, int errors,
                 const std::function<int()>& body) {
+  if (ranks.use_gpu) name_visible_gpus();  // here, as asking the driver takes long: once for all
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) {

@@ -17,7 +17,8 @@ struct ForkedRanks {
 
 // Forks local rank `rank`, in a session of its own, with the environment of its place and these as
 // stdout and stderr. `body` runs in it and gives its exit code; it must not throw. The kernel kills
-// the rank when the caller ends. Throws Error (kProcess). For RankGroupOptions::start.
+// the rank when the caller ends. With use_gpu the caller gets CUDA_VISIBLE_DEVICES, too, where it
+// is not set. Throws Error (kProcess). For RankGroupOptions::start.
 pid_t fork_rank(const ForkedRanks& ranks, int rank, int output, int errors,
                 const std::function<int()>& body);
 

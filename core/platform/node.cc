@@ -147,6 +147,11 @@ std::optional<Gpu> find_gpu(const std::vector<PhysicalGpu>& all, std::string_vie
   return named.size() == 1 ? std::optional(named[0]) : std::nullopt;
 }
 
+bool is_gpu_name(std::string_view entry) {
+  if (entry.starts_with("GPU-") || entry.starts_with("MIG-")) return true;
+  return !entry.empty() && entry.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   while (text.ends_with(' ')) text.remove_suffix(1);
@@ -171,10 +176,23 @@ std::vector<Gpu> visible_gpus(const std::vector<PhysicalGpu>& all,
   return visible;
 }
 
+int count_named_gpus(std::string_view cuda_visible_devices) {
+  int count = 0;
+  while (!cuda_visible_devices.empty()) {
+    const std::size_t comma = std::min(cuda_visible_devices.find(','), cuda_visible_devices.size());
+    if (!is_gpu_name(trimmed(cuda_visible_devices.substr(0, comma)))) break;
+    ++count;
+    cuda_visible_devices.remove_prefix(std::min(comma + 1, cuda_visible_devices.size()));
+  }
+  return count;
+}
+
 namespace {
 
+constexpr const char* kVisibleVariable = "CUDA_VISIBLE_DEVICES";
+
 std::vector<Gpu> own_gpus() {
-  const char* set = std::getenv("CUDA_VISIBLE_DEVICES");
+  const char* set = std::getenv(kVisibleVariable);
   return visible_gpus(list_gpus(), set ? std::optional<std::string>(set) : std::nullopt);
 }
 
@@ -199,6 +217,15 @@ NodeResources discover_node(const NodeOverrides& overrides) {
 
 int gpu_count() {
   return static_cast<int>(own_gpus().size());
+}
+
+void name_visible_gpus() {
+  if (std::getenv(kVisibleVariable) != nullptr) return;
+  std::string names;
+  for (const Gpu& gpu : own_gpus()) names += (names.empty() ? "" : ",") + gpu.device;
+  if (names.empty()) return;
+  setenv(kVisibleVariable, names.c_str(), 1);
+  setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);  // by which NVML numbers them
 }
 
 MemoryUse memory_use() {

@@ -19,6 +19,10 @@ struct NodeOverrides {
 NodeResources discover_node(const NodeOverrides& overrides);
 // GPUs within CUDA_VISIBLE_DEVICES; 0 when there is no driver.
 int gpu_count();
+// Sets CUDA_VISIBLE_DEVICES to this node's GPUs where it is not set, for the processes started from
+// now on, and CUDA_DEVICE_ORDER: these count and number them as this one does. Without GPUs nothing
+// is set.
+void name_visible_gpus();
 
 struct MemoryUse {
   std::int64_t used_bytes = 0;
@@ -43,6 +47,9 @@ struct PhysicalGpu {
 // empty: none.
 std::vector<Gpu> visible_gpus(const std::vector<PhysicalGpu>& all,
                               const std::optional<std::string>& cuda_visible_devices);
+// How many such a list names, be they there or not. What is no number, UUID or MIG id ends it, as
+// the "-1" by which many say none does.
+int count_named_gpus(std::string_view cuda_visible_devices);
 // The path of a controller's hierarchy in what /proc/self/cgroup says; of version 2 when the
 // controller is empty.
 std::optional<std::string> cgroup_path(std::string_view text, std::string_view controller);

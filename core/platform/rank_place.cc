@@ -22,6 +22,7 @@ std::map<std::string, std::string> rank_environment(const RankPlace& place, int 
   std::map<std::string, std::string> environment = {
       {"RANK", rank},
       {"LOCAL_RANK", std::to_string(local_rank)},
+      {"TUNE_DEVICE_INDEX", std::to_string(local_rank)},  // it may be a trial that starts ranks
       {"WORLD_SIZE", ranks},
       {"LOCAL_WORLD_SIZE", std::to_string(place.local_ranks)},
       {"GROUP_RANK", std::to_string(place.node)},

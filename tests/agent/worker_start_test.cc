@@ -76,6 +76,18 @@ TEST_CASE("rotated, a rank's own GPU comes first among those of its trial") {
   }
 }
 
+TEST_CASE("GPUs are numbered as NVML does, unless the user says otherwise") {
+  const auto order = [](const SetupExperiment& setup) {
+    const auto start = worker_start(setup, launch_of(1, kUnit, {0}), 0, kNode);
+    const auto found = start.environment.find("CUDA_DEVICE_ORDER");
+    return found == start.environment.end() ? "as the user says" : found->second;
+  };
+  CHECK(order(experiment()) == "PCI_BUS_ID");
+  SetupExperiment own = experiment();
+  own.environment = {{"CUDA_DEVICE_ORDER", "FASTEST_FIRST"}};
+  CHECK(order(own) == "as the user says");
+}
+
 TEST_CASE("ranks are told how long to wait for each other") {
   SetupExperiment setup = experiment();
   setup.group_timeout = from_seconds(2.5);

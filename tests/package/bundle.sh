@@ -2,7 +2,8 @@
 # bundle.sh SOURCE_DIRECTORY
 #
 # Makes a bundle, then unpacks it and builds with it where there is no network and, as far as the
-# machine lets a user do that, where the system's own copies of the packages cannot be found.
+# machine lets a user do that, where the system's own copies of the packages cannot be found. With
+# TUNE_TORCH_DIR it is configured with LibTorch, too.
 set -euo pipefail
 source=$1
 here=$source/tests/package
@@ -46,16 +47,25 @@ build_with_bundle() {
   # shellcheck disable=SC1091
   source "$work/prefix/env.sh"
 
-  cmake -G Ninja -S "$source" -B "$work/tune" -DTUNE_WITH_TORCH=OFF >"$work/configured.log" ||
-    fail "configuring: $(cat "$work/configured.log")"
+  local with_torch=OFF cache=$work/tune/CMakeCache.txt
+  [[ -z ${TUNE_TORCH_DIR:-} ]] || with_torch=ON
+  cmake -G Ninja -S "$source" -B "$work/tune" -DTUNE_WITH_TORCH=$with_torch \
+    >"$work/configured.log" 2>&1 || fail "configuring: $(cat "$work/configured.log")"
   for library in fmt nlohmann_json yaml-cpp CLI11 doctest; do
-    grep -q "^${library}_DIR:PATH=$work/prefix/" "$work/tune/CMakeCache.txt" ||
-      fail "$library: $(grep "^${library}_DIR" "$work/tune/CMakeCache.txt")"
+    grep -q "^${library}_DIR:PATH=$work/prefix/" "$cache" ||
+      fail "$library: $(grep "^${library}_DIR" "$cache")"
   done
   for library in hiredis zmq; do
-    grep -q "_$library:FILEPATH=$work/prefix/" "$work/tune/CMakeCache.txt" ||
-      fail "$library: $(grep "_$library:FILEPATH" "$work/tune/CMakeCache.txt")"
+    grep -q "_$library:FILEPATH=$work/prefix/" "$cache" ||
+      fail "$library: $(grep "_$library:FILEPATH" "$cache")"
   done
+  if [[ $with_torch == ON ]]; then
+    grep -q "Found TuneTorch: " "$work/configured.log" || fail "$(cat "$work/configured.log")"
+    for library in JPEG_LIBRARY_RELEASE PNG_LIBRARY_RELEASE JPEG_INCLUDE_DIR PNG_PNG_INCLUDE_DIR; do
+      grep -q "^$library:[A-Z]*=$work/prefix/" "$cache" ||
+        fail "$library: $(grep "^$library" "$cache")"
+    done
+  fi
 
   cmake -G Ninja -S "$here/bundle" -B "$work/build" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror"
   cmake --build "$work/build"
@@ -116,6 +126,11 @@ cp -r "$work/bundle" "$work/damaged"
 for package in "$work"/damaged/libfmt*.deb; do printf x >>"$package"; done
 refused "is damaged" setup --from "$work/damaged" --prefix "$work/p"
 refused "only letters, digits" setup --from "$work/bundle" --prefix "$work/a b"
+mkdir "$work/old"
+printf '#!/bin/sh\necho cmake version 3.20.1\n' >"$work/old/cmake"
+chmod 755 "$work/old/cmake"
+PATH=$work/old:$PATH refused "cmake is 3.20.1, 3.25 or newer is needed: where there is a network" \
+  setup --from "$work/bundle" --prefix "$work/p"
 [[ ! -e $work/p ]] || fail "a refused prefix was made"
 
 if unshare -rnm true 2>/dev/null; then

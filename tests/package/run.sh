@@ -56,3 +56,12 @@ expect_none "what the plugin exports" "tune4" \
 if [[ $torch == torch ]]; then
   expect "the torch program" "same numbers 1" "$("$work/build/torch_program")"
 fi
+
+# The GPU part is taken from the install tree: something else in its place is seen.
+if [[ -e $build/lib/libtune_torch_cuda.so ]]; then
+  part=$(find "$work/tune" -name libtune_torch_cuda.so)
+  [[ -n $part ]] || fail "the GPU part is not installed"
+  echo | c++ -x c++ -shared -fPIC -o "$part" -
+  expect "the program that sees a GPU" "the library does not export tune_cuda_part" \
+    "$(CUDA_VISIBLE_DEVICES=0 "$work/build/torch_program" 2>&1)"
+fi

@@ -95,6 +95,24 @@ TEST_CASE("the GPUs offered are those that CUDA would show, in its order") {
   CHECK(visible_gpus({}, std::nullopt).empty());
 }
 
+TEST_CASE("a list names GPUs up to the first entry that can be none") {
+  for (const auto& [list, count] :
+       std::vector<std::pair<const char*, int>>{{"", 0},
+                                                {"-1", 0},
+                                                {"NoDevFiles", 0},
+                                                {" ", 0},
+                                                {",1", 0},
+                                                {"3", 1},
+                                                {"0, 2 ,7", 3},
+                                                {"1,-1,0", 1},
+                                                {"0,,1", 1},
+                                                {"0,", 1},
+                                                {"GPU-aa,MIG-1,1", 3}}) {
+    CAPTURE(list);
+    CHECK(count_named_gpus(list) == count);
+  }
+}
+
 TEST_CASE("overrides give logical resources") {
   const NodeResources node = discover_node({.cpus = 6.5, .gpus = 3});
   CHECK(node.cpu_units == 65000);

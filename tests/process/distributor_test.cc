@@ -81,6 +81,7 @@ TEST_CASE("a trial's named results lie in its folder") {
                                              box.path())) == "{}");
   }
   CHECK(found == 1);
+  CHECK(std::filesystem::exists(box.path() / "prepared.of.1"));  // before its function is called
 }
 
 TEST_CASE("a rank that fails comes back with its number and cause, and nothing is left") {
@@ -178,6 +179,22 @@ TEST_CASE("more processes than GPUs are reduced, and the warning says both numbe
   const Finished enough = distributed(box, "gpus");
   CHECK(enough.out == "3\n");
   CHECK(enough.err.empty());
+}
+
+TEST_CASE("with use_gpu the ranks are told of the node's GPUs, and which is their own") {
+  for (const char* visible : {"", "CUDA_VISIBLE_DEVICES=0,1 "}) {
+    CAPTURE(visible);
+    Sandbox box;
+    box.set("LD_LIBRARY_PATH", std::string(TUNE_BINARY_DIR) + "/tests/fake_nvml");
+    box.set("FAKE_GPUS", "2");
+    const Finished run = box.run({"bash", "-c",
+                                  std::string("unset CUDA_VISIBLE_DEVICES; TUNE_DEVICE_INDEX=7 ") +
+                                      visible + kProgram + " own_gpu"});
+    INFO(run.err);
+    CHECK(run.code == 0);
+    CHECK(contains(run.out, "[rank 0] 0,1 of which 0\n"));
+    CHECK(contains(run.out, "[rank 1] prepared to see 0,1\n[rank 1] 0,1 of which 1\n"));
+  }
 }
 
 }  // namespace

@@ -211,16 +211,40 @@ TEST_CASE("a reader that goes away ends the ranks") {
   CHECK(box.is_quiet());
 }
 
-TEST_CASE("gpu is one rank for each GPU that is visible") {
+TEST_CASE("gpu is one rank for each GPU that is visible, which each rank is told of") {
+  struct Row {
+    const char* visible;
+    std::multiset<std::string> lines;
+  };
+  for (const Row& row : {Row{"export CUDA_VISIBLE_DEVICES=2,3",
+                             {"[rank 0] 2 2,3 of which 0", "[rank 1] 2 2,3 of which 1"}},
+                         Row{"unset CUDA_VISIBLE_DEVICES",
+                             {"[rank 0] 4 0,1,2,3 of which 0", "[rank 1] 4 0,1,2,3 of which 1",
+                              "[rank 2] 4 0,1,2,3 of which 2", "[rank 3] 4 0,1,2,3 of which 3"}}}) {
+    CAPTURE(row.visible);
+    Sandbox box;
+    box.set("LD_LIBRARY_PATH", std::string(TUNE_BINARY_DIR) + "/tests/fake_nvml");
+    box.set("FAKE_GPUS", "4");
+    box.set("TUNE_DEVICE_INDEX", "7");  // of the trial that starts ranks
+    const Finished run =
+        box.run({"bash", "-c",
+                 std::string(row.visible) +
+                     "; exec " TUNE_BINARY_DIR
+                     "/bin/tune launch --nproc-per-node gpu --master-port 0 sh -c "
+                     "'echo $WORLD_SIZE $CUDA_VISIBLE_DEVICES of which $TUNE_DEVICE_INDEX'"});
+    INFO(run.err);
+    CHECK(run.code == 0);
+    CHECK(sorted_lines(run.out) == row.lines);
+  }
+}
+
+TEST_CASE("without GPUs a rank is told of none, and of no list where there was none") {
   Sandbox box;
-  box.set("LD_LIBRARY_PATH", std::string(TUNE_BINARY_DIR) + "/tests/fake_nvml");
-  box.set("FAKE_GPUS", "4");
-  box.set("CUDA_VISIBLE_DEVICES", "0,2,3");
-  const Finished run = box.tune({"launch", "--nproc-per-node", "gpu", "--master-port", "0", "sh",
-                                 "-c", "echo $WORLD_SIZE $CUDA_VISIBLE_DEVICES"});
-  CHECK(run.code == 0);
-  CHECK(sorted_lines(run.out) ==
-        std::multiset<std::string>{"[rank 0] 3 0,2,3", "[rank 1] 3 0,2,3", "[rank 2] 3 0,2,3"});
+  const Finished run = box.run({"bash", "-c",
+                                "unset CUDA_VISIBLE_DEVICES; exec " TUNE_BINARY_DIR
+                                "/bin/tune launch --nproc-per-node 1 --master-port 0 sh -c "
+                                "'echo ${CUDA_VISIBLE_DEVICES-none}'"});
+  CHECK(run.out == "[rank 0] none\n");
 }
 
 TEST_CASE("what cannot be launched is refused before anything starts") {

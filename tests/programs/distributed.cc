@@ -15,6 +15,8 @@
 #include <string>
 #include <thread>
 
+#include "core/rank_start.h"
+
 namespace {
 
 std::string variable(const char* name) {
@@ -82,6 +84,7 @@ void named_results() {
 }
 
 void submit_in_trial() {
+  tune::at_rank_start([] { std::ofstream("prepared.of." + variable("WORLD_SIZE")); });
   const auto analysis = tune::run(
       [](const tune::Config&, tune::Session& session) {
         session.context().results().submit("worker/0/data.json", "{}");
@@ -171,6 +174,16 @@ const std::map<std::string, void (*)()> kModes = {
      [] { kTwo.run([](const tune::RankContext& rank) { rank.results().submit("a", "b"); }); }},
     {"no_process", [] { tune::Distributor{.num_processes = 0, .use_gpu = false}.run([] {}); }},
     {"no_nodes", [] { tune::Distributor{.num_processes = 2, .local_mode = false}.run([] {}); }},
+    {"own_gpu",
+     [] {
+       tune::at_rank_start(
+           [] { std::cout << "prepared to see " << variable("CUDA_VISIBLE_DEVICES") << "\n"; });
+       const tune::Distributor two{2, true, true};
+       two.run([](const tune::RankContext&) {
+         std::cout << variable("CUDA_VISIBLE_DEVICES") << " of which "
+                   << variable("TUNE_DEVICE_INDEX") << "\n";
+       });
+     }},
     {"gpus",
      [] {
        const tune::Distributor three{3, true, true};

@@ -52,6 +52,13 @@ TEST_CASE("model, optimizer and random state are restored so that training goes 
   CHECK(restored.step() == third);
 }
 
+TEST_CASE("a seed gives the numbers that LibTorch's own gives") {
+  seed_all(5);
+  const torch::Tensor ours = torch::rand({8});
+  torch::manual_seed(5);
+  CHECK(torch::rand({8}).equal(ours));
+}
+
 TEST_CASE("a model is loaded into the tensors it has, so that others who hold them see it") {
   const testing::TemporaryFolder folder;
   Training saved;

@@ -5,6 +5,7 @@
 #include <torch/optim/optimizer.h>
 #include <torch/serialize.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "trainables/torch/cuda_part.h"
 #include "trainables/torch/safetensors.h"
 
 namespace tune {
@@ -117,6 +119,13 @@ constexpr const char* kPythonModelFile = "model.pt";  // read only
 constexpr const char* kOptimizerFile = "optimizer.pt";
 constexpr const char* kRandomFile = "random.pt";
 
+// The CPU's and, where there is one, that of this rank's GPU.
+std::vector<at::Generator> default_generators() {
+  std::vector<at::Generator> generators{at::detail::getDefaultCPUGenerator()};
+  if (const CudaPart* cuda = loaded_cuda_part()) generators.push_back(cuda->generator());
+  return generators;
+}
+
 }  // namespace
 
 void save_checkpoint(const fs::path& directory, const torch::nn::Module& model,
@@ -170,21 +179,27 @@ void load_optimizer(const fs::path& directory, torch::optim::Optimizer& optimize
 }
 
 void save_random_state(const fs::path& directory) {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard lock(generator.mutex());
-  write_pickled(directory / kRandomFile, generator.get_state());
+  std::vector<at::Tensor> states;
+  for (at::Generator& generator : default_generators()) {
+    const std::lock_guard lock(generator.mutex());
+    states.push_back(generator.get_state());
+  }
+  write_pickled(directory / kRandomFile, states);
 }
 
 void load_random_state(const fs::path& directory) {
   const fs::path file = directory / kRandomFile;
-  const c10::IValue state = read_pickled(file);
-  if (!state.isTensor()) {
-    throw Error(ErrorCode::kBadInput, file.string() + " holds no random state");
+  const c10::IValue states = read_pickled(file);
+  if (!states.isTensorList()) {
+    throw Error(ErrorCode::kBadInput, file.string() + " holds no random states");
   }
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard lock(generator.mutex());
-  on_file(ErrorCode::kBadInput, "loading the random state from", file,
-          [&] { generator.set_state(state.toTensor()); });
+  std::vector<at::Generator> generators = default_generators();
+  const std::vector<at::Tensor> saved = states.toTensorVector();
+  for (std::size_t i = 0; i < std::min(saved.size(), generators.size()); ++i) {
+    const std::lock_guard lock(generators[i].mutex());
+    on_file(ErrorCode::kBadInput, "loading the random state from", file,
+            [&] { generators[i].set_state(saved[i]); });
+  }
 }
 
 }  // namespace tune

@@ -5,7 +5,7 @@
 //                      it. Where it is missing a model.pt is read: a dictionary of tensors as
 //                      Python's torch.save writes it
 //   optimizer.pt       the optimizer's options (its learning rate too) and state
-//   random.pt          the state of the CPU's generator
+//   random.pt          the states of the generators of the CPU and of the own GPU
 //
 // All throw Error: kIo when a file cannot be written or read; kBadInput when it does not fit what
 // it is loaded into.

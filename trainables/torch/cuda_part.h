@@ -2,10 +2,12 @@
 // need either. It is loaded at run time and exports one C function that fills in this table.
 #pragma once
 
+#include <ATen/core/Generator.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 namespace tune {
@@ -13,16 +15,22 @@ namespace tune {
 struct CudaPart {
   // Empty when CUDA works and NCCL is the version this was compiled with, else what is wrong.
   std::string (*complaint)();
-  void (*use_device)(int index);
+  std::string (*use_device)(int index);  // makes it the current one; empty, or what is wrong
   // NCCL for this rank on the GPU `index`; connects at the first collective.
   c10::intrusive_ptr<c10d::Backend> (*make_nccl)(const c10::intrusive_ptr<c10d::Store>& store,
                                                  int rank, int size,
                                                  std::chrono::milliseconds timeout);
+  void (*seed)(std::uint64_t seed);  // the generators of all GPUs
+  at::Generator (*generator)();      // of the GPU that is the current one
 };
 
 inline constexpr const char* kCudaPartFunction = "tune_cuda_part";
 
-// The table of the loaded library; see load_cuda().
+// The table of the library, which is loaded where it is not yet; see load_cuda().
 const CudaPart& cuda_part();
+// Null where nothing has loaded it.
+const CudaPart* loaded_cuda_part();
+// Now, or as soon as CUDA is loaded.
+void seed_cuda(std::uint64_t seed);
 
 }  // namespace tune

@@ -2,12 +2,15 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
+#include <charconv>
+#include <climits>
 #include <cstdlib>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "core/error.h"
+#include "core/platform/node.h"
+#include "core/rank_start.h"
 #include "trainables/torch/cuda_part.h"
 #include "trainables/trainable.h"
 
@@ -19,77 +22,121 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
+[[noreturn]] void bad_input(const std::string& what) {
+  throw Error(ErrorCode::kBadInput, what);
+}
+
+void refuse(const std::string& complaint) {
+  if (!complaint.empty()) bad_input("cannot use the GPUs: " + complaint);
+}
+
+// What a list names is the trial's: that it is not there is an error, and no reason for the CPU.
 int visible_gpus() {
-  const std::string list = variable("CUDA_VISIBLE_DEVICES");
-  if (list.empty()) return 0;
-  return static_cast<int>(std::count(list.begin(), list.end(), ',')) + 1;
+  if (const char* list = std::getenv("CUDA_VISIBLE_DEVICES")) return count_named_gpus(list);
+  static const int all = gpu_count();  // the driver takes long to answer
+  return all;
 }
 
 int own_index(int gpus) {
   for (const char* name : {"TUNE_DEVICE_INDEX", "LOCAL_RANK"}) {
     const std::string text = variable(name);
     if (text.empty()) continue;
-    const int index = std::atoi(text.c_str());
-    if (index < 0 || index >= gpus) {
-      throw Error(ErrorCode::kBadInput, std::string(name) + " is " + text +
-                                            ", but CUDA_VISIBLE_DEVICES names " +
-                                            std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs"));
+    int index = -1;
+    const char* end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, index);
+    if (read.ec != std::errc() || read.ptr != end || index < 0) {
+      bad_input(std::string(name) + " is " + text + ", a whole number from 0 on is wanted");
     }
-    return index;
+    if (index < gpus) return index;
+    bad_input(std::string(name) + " is " + text + ", but " +
+              (gpus == 1 ? "1 GPU is" : std::to_string(gpus) + " GPUs are") +
+              " visible: start no more ranks than GPUs, or set CUDA_VISIBLE_DEVICES to nothing to "
+              "compute on CPUs");
   }
   return 0;
 }
 
-// What the build and the installation lay down, or what the user says.
-std::vector<std::string> candidates() {
-  const std::string given = variable("TUNE_CUDA_PART");
-  if (!given.empty()) return {given};
-  return {TUNE_CUDA_PART_BUILT, TUNE_CUDA_PART_INSTALLED};
+// The folder of the LibTorch that runs.
+std::string torch_folder() {
+  char folder[PATH_MAX] = ".";
+  if (void* torch = ::dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD)) {
+    ::dlinfo(torch, RTLD_DI_ORIGIN, folder);
+    ::dlclose(torch);
+  }
+  return folder;
 }
 
 CudaPart load_part() {
   std::string causes;
-  for (const std::string& path : candidates()) {
-    // Global: LibTorch's CUDA part registers itself, and what it registers is looked up by others.
+  // Global: LibTorch's CUDA part registers itself, and what it registers is looked up by others.
+  const auto load = [&](const std::string& path) {
     void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-    if (library == nullptr) {
-      causes += std::string("\n  ") + ::dlerror();
-      continue;
+    if (library == nullptr) causes += std::string("\n  ") + ::dlerror();
+    return library;
+  };
+  // By its path, so that it is not that of another LibTorch.
+  load(torch_folder() + "/libtorch_cuda.so");
+  // Without a folder it is sought where programs that link tune::torch are told to.
+  const std::string given = variable("TUNE_CUDA_PART");
+  void* library = load(given.empty() ? "libtune_torch_cuda.so" : given);
+  if (library != nullptr) {
+    if (void* function = ::dlsym(library, kCudaPartFunction)) {
+      CudaPart part;
+      reinterpret_cast<void (*)(CudaPart*)>(function)(&part);
+      refuse(part.complaint());
+      return part;
     }
-    void* function = ::dlsym(library, kCudaPartFunction);
-    if (function == nullptr) {
-      causes += "\n  " + path + " does not export " + kCudaPartFunction;
-      continue;
-    }
-    CudaPart part;
-    reinterpret_cast<void (*)(CudaPart*)>(function)(&part);
-    const std::string complaint = part.complaint();
-    if (complaint.empty()) return part;
-    throw Error(ErrorCode::kBadInput, "cannot use the GPUs: " + complaint);
+    causes += std::string("\n  the library does not export ") + kCudaPartFunction;
   }
-  throw Error(
-      ErrorCode::kBadInput,
-      "cannot use the GPUs: the CUDA part of tune::torch cannot be loaded (it is built where "
-      "the CUDA toolkit is):" +
-          causes);
+#ifdef TUNE_NO_CUDA_PART
+  causes += "\n  tune::torch was built without it: " TUNE_NO_CUDA_PART;
+#endif
+  bad_input("cannot use the GPUs: the CUDA part of tune::torch cannot be loaded:" + causes);
 }
+
+// One state of CUDA in the process.
+const CudaPart* loaded = nullptr;
+std::optional<std::uint64_t> seed_to_come;
+
+// LibTorch keeps for ever what it finds when it is first asked for CUDA, and so much asks it
+// (torch::manual_seed, a backward) that only loading it first is safe. Where that fails the rank
+// may do without GPUs; own_device() says what is wrong.
+[[maybe_unused]] const bool kLoadsFirst = at_rank_start([] {
+  try {
+    if (visible_gpus() > 0) load_cuda();
+  } catch (const std::exception&) {
+  }
+});
 
 }  // namespace
 
 const CudaPart& cuda_part() {
   static const CudaPart part = load_part();
+  if (loaded == nullptr) {
+    loaded = &part;
+    if (seed_to_come) part.seed(*seed_to_come);
+  }
   return part;
+}
+
+const CudaPart* loaded_cuda_part() {
+  return loaded;
 }
 
 void load_cuda() {
   cuda_part();
 }
 
+void seed_cuda(std::uint64_t seed) {
+  seed_to_come = seed;
+  if (loaded != nullptr) loaded->seed(seed);
+}
+
 c10::Device own_device() {
   const int gpus = visible_gpus();
   if (gpus == 0) return c10::kCPU;
   const int index = own_index(gpus);
-  cuda_part().use_device(index);
+  refuse(cuda_part().use_device(index));
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
 

@@ -6,10 +6,10 @@
 
 namespace tune {
 
-// This rank's own device as the environment says it: a GPU when the trial holds any
-// (CUDA_VISIBLE_DEVICES names them, TUNE_DEVICE_INDEX or LOCAL_RANK picks one), else the CPU. For a
-// GPU this loads CUDA and makes it the current one. Throws Error (kBadInput) when the trial holds
-// GPUs that cannot be used, and says why.
+// This rank's own device: a GPU when it sees any (those that CUDA_VISIBLE_DEVICES names or, where
+// it is not set, all of the node; TUNE_DEVICE_INDEX or LOCAL_RANK picks one, else the first), else
+// the CPU. For a GPU this loads CUDA and makes it the current one. Throws Error (kBadInput) when it
+// sees GPUs that cannot be used, and says why.
 c10::Device own_device();
 
 // Loads LibTorch's CUDA part and our own beside it, once. Throws Error (kBadInput) where this was

@@ -147,9 +147,16 @@ struct ProcessGroup::State {
   c10::intrusive_ptr<c10d::ProcessGroup> group;
   std::uint64_t calls = 0;
   int duplicates = 0;
+  bool has_failed = false;
 
+  // After a failure there is nothing to wait for: NCCL's shutdown waits for what is under way.
   ~State() {
-    if (group && options.device.is_cuda() && !options.gloo_for_gpu) group->shutdown();
+    if (!group || !options.device.is_cuda() || options.gloo_for_gpu) return;
+    try {
+      has_failed || std::uncaught_exceptions() > 0 ? group->abort() : group->shutdown();
+    } catch (const std::exception& error) {  // CUDA is broken: what broke it has been said
+      std::fprintf(stderr, "ending the group: %s\n", first_line(error).c_str());
+    }
   }
 
   bool is_alone() const { return place.size == 1; }
@@ -213,7 +220,8 @@ struct ProcessGroup::State {
   }
 
   std::string explain(const std::string& what, const std::exception& error,
-                      SteadyClock::time_point began) const {
+                      SteadyClock::time_point began) {
+    has_failed = true;
     const std::string cause = first_line(error);
     const auto waited = SteadyClock::now() - began;
     const std::string here = what + ", call " + std::to_string(calls) + " of the group";

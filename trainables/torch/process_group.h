@@ -6,6 +6,10 @@
 // the group's timeout at the latest. What fails throws Error (kProcess) that says what this rank
 // was waiting for and, when the others wait for something else, for what; the group is of no use
 // then.
+//
+// On GPUs that is so for forming a group and for what computes on the CPU only. There the functions
+// return when the work is queued; a rank whose work is not done after the group's timeout is ended
+// by NCCL's watchdog (SIGABRT, its words on stderr), and the agent or launcher ends the others.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -5,8 +5,9 @@
 
 namespace tune {
 
-// Seeds the default generator of the CPU, and of CUDA where the process has it. Usually with
-// context().seed(), before the model is made.
+// Seeds the default generators of the CPU and of the GPUs, also when CUDA is loaded only later.
+// Usually with context().seed(), before the model is made. Unlike torch::manual_seed it may be
+// called in a process that forks ranks with GPUs.
 void seed_all(std::uint64_t seed);
 
 // Threads that one operation may use, usually context().cpus(). LibTorch reads OMP_NUM_THREADS when

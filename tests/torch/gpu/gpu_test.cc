@@ -9,12 +9,19 @@
 #include "core/platform/node.h"
 #include "torch/ranks/ranks.h"
 #include "torch/torch_doctest.h"
+#include "trainables/temporary_folder.h"
+#include "trainables/torch/checkpoint.h"
 #include "trainables/torch/cuda_part.h"
+#include "trainables/torch/data_loader.h"
+#include "trainables/torch/dataset.h"
 #include "trainables/torch/device.h"
 #include "trainables/torch/distributed_data_parallel.h"
 #include "trainables/torch/grad_scaler.h"
 #include "trainables/torch/mixed_precision.h"
+#include "trainables/torch/random.h"
 #include "trainables/torch/sync_batch_norm.h"
+#include "trainables/torch/torch_trainer.h"
+#include "tune/run.h"
 
 namespace tune {
 namespace {
@@ -181,9 +188,108 @@ TEST_CASE("a scaler on a GPU skips the step whose gradients are infinite") {
   CHECK(values_of(ends) == std::vector<double>{1, 0.5, 1024, 0, 0.5, 512});
 }
 
+// Before and after the GPU is asked for, and after a checkpoint.
+TEST_CASE("a GPU's random numbers follow from the seed, and go on where a checkpoint was made") {
+  if (!take_gpus(1)) return;
+  const auto numbers = [] { return torch::rand({2}, torch::device(own_device())); };
+  const auto ends = testing::run_ranks(1, [&](const Rendezvous&) {
+    const testing::TemporaryFolder folder;
+    seed_all(7);  // CUDA is not loaded yet
+    const Tensor first = numbers();
+    save_random_state(folder.path());
+    const Tensor second = numbers();
+    seed_all(7);
+    const bool again = numbers().equal(first);
+    seed_all(8);
+    const bool differs = !numbers().equal(first);
+    load_random_state(folder.path());
+    const bool goes_on = numbers().equal(second);
+    return std::vector<double>{again ? 1.0 : 0.0, differs ? 1.0 : 0.0, goes_on ? 1.0 : 0.0};
+  });
+  CHECK(values_of(ends) == std::vector<double>{1, 1, 1});
+}
+
+class Seeded : public Trainable {
+ public:
+  void setup(const Config&) override {
+    torch::manual_seed(static_cast<std::uint64_t>(context().seed()));
+    device_ = context().device();
+  }
+  Result step() override {
+    return {{"on_gpu", device_.is_cuda()},
+            {"number", torch::rand({1}, torch::device(device_)).item<double>()}};
+  }
+
+ private:
+  torch::Device device_ = torch::kCPU;
+};
+
+class OneLayer : public TrainingOperator {
+ public:
+  void setup(const Config&) override {
+    torch::nn::Linear net(4, 1);
+    auto optimizer = std::make_shared<torch::optim::SGD>(net->parameters(), 0.1);
+    register_training(
+        {.models = {net}, .optimizers = {optimizer}, .criterion = torch::nn::MSELoss()});
+    register_data(
+        {.train = std::make_shared<TensorDataset>(torch::ones({8, 4}), torch::ones({8, 1})),
+         .batch_size = 4});
+  }
+};
+
+TEST_CASE("trials and trainers get their GPU from a program that is told of none") {
+  if (!take_gpus(1)) return;
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  const testing::TemporaryFolder folder;
+  const Analysis analysis = run<Seeded>({.name = "s",
+                                         .metric = "number",
+                                         .stop = {{"training_iteration", 1}},
+                                         .resources_per_trial = {.cpu = 1, .gpu = 1},
+                                         .storage = folder.path(),
+                                         .quiet = true});
+  CHECK(analysis.best_result().get<bool>("on_gpu"));
+  TorchTrainer<OneLayer> trainer({.use_gpu = true});
+  const double first = trainer.train().get<double>("train_loss");
+  for (int epoch = 0; epoch < 10; ++epoch) trainer.train();
+  CHECK(trainer.train().get<double>("train_loss") < first / 10);
+}
+
+TEST_CASE("half gradients and batches in pinned memory train on a GPU") {
+  if (!take_gpus(1)) return;
+  const auto ends = run_on_gpus(2, true, [](ProcessGroup& group) {
+    torch::nn::Linear net(4, 1);
+    net->to(group.device());
+    DistributedDataParallel model(net, group, {.compression = GradientCompression::kFloat16});
+    torch::optim::SGD optimizer(net->parameters(), 0.1);
+    const auto data = std::make_shared<TensorDataset>(torch::ones({8, 4}), torch::ones({8, 1}));
+    DataLoader loader(
+        data, std::make_shared<DistributedSampler>(8, DistributedSamplerOptions{.shuffle = false}),
+        {.batch_size = 4, .pin_memory = true});
+    std::vector<double> losses;
+    double pinned = 1;
+    for (int epoch = 0; epoch < 20; ++epoch) {
+      for (const Batch& batch : loader) {
+        if (!batch.data.is_pinned()) pinned = 0;
+        model.zero_grad();
+        const Tensor loss = torch::mse_loss(model.forward(batch.data.to(group.device(), true)),
+                                            batch.target.to(group.device(), true));
+        model.backward(loss);
+        optimizer.step();
+        losses.push_back(loss.item<double>());
+      }
+    }
+    return std::vector<double>{pinned, losses.back() < losses.front() / 10 ? 1.0 : 0.0};
+  });
+  CHECK(values_of(ends) == std::vector<double>{1, 1});
+}
+
 TEST_CASE("what a trial took of a GPU's memory is there for the next") {
   if (!take_gpus(1)) return;
   const std::int64_t bytes = machine_gpus()[0].memory_bytes;
+  if (bytes == 0) {  // a part of a GPU
+    MESSAGE("skipped: how much memory the GPU has is not known");
+    return;
+  }
   for (int trial = 0; trial < 3; ++trial) {
     const auto ends = testing::run_ranks(1, [&](const Rendezvous&) {
       const Tensor most =

@@ -1,18 +1,21 @@
 #include "trainables/torch/process_group.h"
 
 #include <ATen/ATen.h>
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "core/refusal.h"
 #include "ranks.h"
 #include "trainables/torch/device.h"
+#include "trainables/torch/random.h"
 #include "trainables/trainable.h"
 
 namespace tune {
@@ -165,20 +168,67 @@ TEST_CASE("calls that make no sense are refused before anyone waits") {
   CHECK(values_of(ends) == std::vector<double>{1, 1});
 }
 
-TEST_CASE("a rank without GPUs computes on the CPU; a GPU that is not there is refused by name") {
+TEST_CASE("a rank that sees no GPU computes on the CPU; one that is not there is refused by name") {
   const auto ends = run_ranks(1, [](const Rendezvous&) {
-    ::unsetenv("CUDA_VISIBLE_DEVICES");
-    std::vector<double> result{own_device().is_cpu() && Context().device().is_cpu() ? 1.0 : 0.0};
+    std::vector<double> result;
+    for (const char* none : {"", "-1"}) {
+      const Variable devices("CUDA_VISIBLE_DEVICES", none);
+      result.push_back(own_device().is_cpu() && Context().device().is_cpu() ? 1.0 : 0.0);
+    }
     const Variable devices("CUDA_VISIBLE_DEVICES", "0,1");
     const Variable index("TUNE_DEVICE_INDEX", "2");
     result.push_back(is_refused([] { own_device(); },
-                                "TUNE_DEVICE_INDEX is 2, but CUDA_VISIBLE_DEVICES names 2 GPUs"));
+                                "TUNE_DEVICE_INDEX is 2, but 2 GPUs are visible: start no more"));
     const Variable part("TUNE_CUDA_PART", "/no/such/library.so");
     const Variable sound("TUNE_DEVICE_INDEX", "1");
     result.push_back(is_refused([] { own_device(); }, "/no/such/library.so"));
     return result;
   });
-  CHECK(values_of(ends) == std::vector<double>{1, 1, 1});
+  CHECK(values_of(ends) == std::vector<double>{1, 1, 1, 1});
+}
+
+// Needs no GPU, but all libraries of LibTorch's CUDA part.
+TEST_CASE("a seed leaves CUDA to be loaded later; who asks for it too early hears so") {
+  for (const bool early : {false, true}) {
+    CAPTURE(early);
+    const auto ends = run_ranks(1, [&](const Rendezvous&) {
+      const Variable devices("CUDA_VISIBLE_DEVICES", "0");
+      early ? at::manual_seed(1) : seed_all(1);
+      if (is_refused([] { own_device(); }, "cannot be loaded")) return std::vector<double>{-1};
+      const bool too_late = is_refused([] { own_device(); }, "keeps the answer that there is none");
+      return std::vector<double>{too_late ? 1.0 : 0.0};
+    });
+    const std::vector<double> seen = values_of(ends);
+    if (seen == std::vector<double>{-1}) {
+      MESSAGE("skipped: no CUDA part");
+    } else {
+      CHECK(seen == std::vector<double>{early ? 1.0 : 0.0});
+    }
+  }
+}
+
+TEST_CASE("a rank that is told of no devices sees those of the node") {
+  struct Row {
+    const char* gpus;
+    const char* rank;
+    const char* refusal;  // none: the CPU
+  };
+  for (const Row& row : {Row{"0", "1", nullptr}, Row{"2", "1", "/no/such/library.so"},
+                         Row{"2", "2", "LOCAL_RANK is 2, but 2 GPUs are visible"}}) {
+    CAPTURE(row.gpus);
+    CAPTURE(row.rank);
+    const auto ends = run_ranks(1, [&](const Rendezvous&) {
+      // Loaded already, it is what stands for the driver's library of that name.
+      if (::dlopen(TUNE_FAKE_NVML, RTLD_NOW) == nullptr) throw std::runtime_error(::dlerror());
+      ::unsetenv("CUDA_VISIBLE_DEVICES");
+      const Variable gpus("FAKE_GPUS", row.gpus);
+      const Variable rank("LOCAL_RANK", row.rank);
+      const Variable part("TUNE_CUDA_PART", "/no/such/library.so");
+      if (row.refusal == nullptr) return std::vector<double>{own_device().is_cpu() ? 1.0 : 0.0};
+      return std::vector<double>{is_refused([] { own_device(); }, row.refusal) ? 1.0 : 0.0};
+    });
+    CHECK(values_of(ends) == std::vector<double>{1});
+  }
 }
 
 }  // namespace

@@ -115,7 +115,8 @@ RedisServer::RedisServer(const RedisServerOptions& options)
   spawned.command = command_line(program, socket_, options);
   if (options.lock_descriptor >= 0) spawned.keep = {options.lock_descriptor};
   spawned.new_session = true;  // the terminal's Ctrl-C is not for it
-  spawned.death_signal = SIGTERM;
+  // Also one that is stopped must not outlive this process; every answered entry is on the disk.
+  spawned.death_signal = SIGKILL;
   const FileDescriptor output(open((options.data_directory / kLogFile).c_str(),
                                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   spawned.output = output.get();

@@ -38,6 +38,8 @@ std::vector<pid_t> find(const Sandbox& box, const Running& driver, Victim victim
   if (victim == Victim::kAgent) {  // a fork of the driver
     found = box.processes(std::string("\0--cpus\0", 8));
     std::erase(found, driver.pid());
+    std::sort(found.begin(), found.end());  // later ones are about to become something else
+    found.resize(std::min<std::size_t>(found.size(), 1));
     return found;
   }
   // Workers are forked from the zygote and share its command line: it is the oldest.
@@ -135,6 +137,23 @@ TEST_CASE("a stopped agent ends the run with a clear error, and resume goes on")
   check_stopped(Victim::kAgent, "has said nothing for");
 }
 
+TEST_CASE("a driver killed while its store or agent stands still can be resumed") {
+  for (const Victim victim : {Victim::kStore, Victim::kAgent}) {
+    CAPTURE(static_cast<int>(victim));
+    Sandbox box;
+    box.write("sweep.yaml", sweep());
+    Running driver = start(box);
+    REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
+    const std::vector<pid_t> found = find(box, driver, victim);
+    REQUIRE(found.size() == 1);
+    kill(found[0], SIGSTOP);
+    driver.signal(SIGKILL);
+    driver.wait();
+    check_resumes(box);
+    CHECK(box.is_quiet());
+  }
+}
+
 TEST_CASE("a store elsewhere that is started again in time costs nothing") {
   Sandbox box;
   const std::string socket = (box.path() / "tmp/r").string();
@@ -145,8 +164,8 @@ TEST_CASE("a store elsewhere that is started again in time costs nothing") {
   box.write("sweep.yaml", sweep());
   std::unique_ptr<Running> server(new Running(start_store()));
   REQUIRE(Sandbox::eventually([&] { return fs::exists(socket); }));
-  Running driver = box.start_tune(
-      {"run", "sweep.yaml", "--name", "s", "--quiet", "--cpus", "3", "--store", "unix://" + socket});
+  Running driver = box.start_tune({"run", "sweep.yaml", "--name", "s", "--quiet", "--cpus", "3",
+                                   "--store", "unix://" + socket});
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
   server.reset();  // killed
   driver.ends_within(std::chrono::milliseconds(300));

@@ -103,6 +103,17 @@ bool is_listening(const fs::path& socket_path) {
   return std::string_view(answer).starts_with("+PONG");
 }
 
+// A server that is killed in a rewrite of its file leaves what it had written of it, and none
+// removes that.
+void remove_cut_rewrites(const fs::path& directory) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    if (entry.path().filename().string().starts_with("temp-rewriteaof-")) {
+      fs::remove(entry.path(), ignored);
+    }
+  }
+}
+
 }  // namespace
 
 RedisServer::RedisServer(const RedisServerOptions& options)
@@ -111,6 +122,7 @@ RedisServer::RedisServer(const RedisServerOptions& options)
   std::error_code error;
   fs::create_directories(options.data_directory, error);
   if (error) throw file_error("making the store's folder", options.data_directory, error.value());
+  remove_cut_rewrites(options.data_directory);
   SpawnOptions spawned;
   spawned.command = command_line(program, socket_, options);
   if (options.lock_descriptor >= 0) spawned.keep = {options.lock_descriptor};

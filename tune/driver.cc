@@ -380,9 +380,7 @@ void Driver::commit(std::vector<Event> events) {
     if (is_new()) folder_.link_latest();
   }
   for (const RemoveCheckpoint& removal : effects.removals) {
-    std::error_code ignored;
-    std::filesystem::remove_all(
-        logger_.trial_directory(removal.trial) / checkpoint_name(removal.iteration), ignored);
+    remove_checkpoint(logger_.trial_directory(removal.trial), removal.iteration);
   }
   keep_journal_short();
   changed_ = true;

@@ -11,7 +11,6 @@
 #include <memory>
 #include <optional>
 #include <random>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -84,11 +83,12 @@ class Driver {
   void start();
   void open_store();
   std::unique_ptr<RedisStore> connected(const RedisStoreOptions& options) const;
-  void replay();
+  void take_over(std::uint64_t epoch);
   void loop();
   void wait_for_input();
   std::vector<Event> collect();
   void commit(std::vector<Event> events);
+  void carry_out(const Effects& effects);
   void keep_journal_short();
   void note(const Record& record);
   void check_agent();
@@ -179,14 +179,15 @@ void Driver::start() {
   open_store();
   experiment_.emplace(*store_, controller_setup(spec_, folder_.absolute()), &logger_);
   key_watch_.emplace(expected_keys(spec_, controller().objective()));
-  replay();
+  experiment_->replay();
+  if (experiment_->is_new() && !is_new()) {
+    reporter_->notice("the journal is empty: the experiment begins anew");
+  }
   const std::uint64_t epoch = experiment_->next_epoch();
   endpoint_ = std::make_unique<DriverEndpoint>(agent.driver_address, epoch);
-  started_ = mono();
-  const DriverStarted event = driver_started(spec_, epoch, request_.retry_errored);
   folder_.write_spec(spec_);
   folder_.write_record(record_);
-  commit({event});
+  take_over(epoch);
 }
 
 void Driver::open_store() {
@@ -225,20 +226,19 @@ std::unique_ptr<RedisStore> Driver::connected(const RedisStoreOptions& options) 
   throw Error(ErrorCode::kStore, error.what());  // what was begun can go on when it is there again
 }
 
-void Driver::replay() {
-  std::set<TrialNumber> unsettled;  // trials whose folder may hold checkpoints without a record
-  for (const RemoveCheckpoint& removal : experiment_->replay()) unsettled.insert(removal.trial);
-  for (const Trial& trial : controller().trials()) {
-    if (trial.status == TrialStatus::kRunning) unsettled.insert(trial.number);
-  }
-  for (TrialNumber number : unsettled) {
+// Only who has the epoch may remove files: before, an older driver may still record what they are.
+void Driver::take_over(std::uint64_t epoch) {
+  const DriverStarted event = driver_started(spec_, epoch, request_.retry_errored);
+  const Turn turn{experiment_->now(), clock_.wall(), {event}};
+  const JournaledController::Takeover takeover =
+      experiment_->take_over(turn, [this](const Record& record) { note(record); });
+  time_base_ = experiment_->now();
+  started_ = mono();
+  for (TrialNumber number : takeover.unsettled) {
     remove_unrecorded(logger_.trial_directory(number),
                       controller().trials()[number.value].checkpoints);
   }
-  time_base_ = experiment_->now();
-  if (experiment_->is_new() && !is_new()) {
-    reporter_->notice("the journal is empty: the experiment begins anew");
-  }
+  carry_out(takeover.effects);
 }
 
 // ---- Loop
@@ -370,7 +370,10 @@ void Driver::check_folder() const {
 // One turn: in the journal first, then its effects.
 void Driver::commit(std::vector<Event> events) {
   const Turn turn{now(), clock_.wall(), std::move(events)};
-  const Effects effects = experiment_->commit(turn, [this](const Record& record) { note(record); });
+  carry_out(experiment_->commit(turn, [this](const Record& record) { note(record); }));
+}
+
+void Driver::carry_out(const Effects& effects) {
   endpoint_->acknowledge();
   for (const auto& [agent, command] : effects.commands) endpoint_->send(agent, command);
   endpoint_->flush(mono());

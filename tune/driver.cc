@@ -334,8 +334,10 @@ std::vector<Event> Driver::collect() {
 
 void Driver::check_agent() {
   std::string how = agent_process_->wait(milliseconds(0));
-  if (how.empty() && endpoint_->agents() > 0) {
-    const nanoseconds silence = last_flushed_ - endpoint_->last_heard(kLocalAgent);
+  if (how.empty()) {
+    const bool is_known = endpoint_->agents() > 0;
+    const nanoseconds heard = is_known ? endpoint_->last_heard(kLocalAgent) : started_;
+    const nanoseconds silence = last_flushed_ - heard;
     if (silence > kAgentSilence) {
       kill(agent_process_->pid(), SIGKILL);  // its workers end with it
       how = fmt::format("pid {} has said nothing for {:.0f} s", agent_process_->pid(),

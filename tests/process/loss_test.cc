@@ -154,6 +154,26 @@ TEST_CASE("a driver killed while its store or agent stands still can be resumed"
   }
 }
 
+TEST_CASE("an agent that never says a word is not waited for without end") {
+  Sandbox box;
+  box.write("sweep.yaml", sweep());
+  box.write("slow-redis",
+            "#!/bin/sh\nuntil [ -e gate ]; do sleep 0.02; done\nexec redis-server \"$@\"\n");
+  fs::permissions(box.path() / "slow-redis", fs::perms::owner_all);
+  box.set("TUNE_REDIS_SERVER", box.path() / "slow-redis");
+  Running driver = start(box);
+  // The driver cannot be spoken to before it has its store.
+  REQUIRE(Sandbox::eventually([&] { return !find(box, driver, Victim::kAgent).empty(); }));
+  kill(find(box, driver, Victim::kAgent)[0], SIGSTOP);
+  box.write("gate", "");
+  const Finished finished = driver.wait();
+  INFO(finished.err);
+  CHECK(finished.code == 3);
+  CHECK(contains(finished.err, "has said nothing for"));
+  CHECK(box.is_quiet());
+  check_resumes(box);
+}
+
 TEST_CASE("a store elsewhere that is started again in time costs nothing") {
   Sandbox box;
   const std::string socket = (box.path() / "tmp/r").string();

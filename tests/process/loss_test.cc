@@ -137,6 +137,45 @@ TEST_CASE("a stopped agent ends the run with a clear error, and resume goes on")
   check_stopped(Victim::kAgent, "has said nothing for");
 }
 
+// Stops one at a random moment, also while all start or end, and kills the driver or lets it find
+// out. Whether there was one to stop.
+bool stop_one(Victim victim, bool kills_driver, RandomStream& random) {
+  Sandbox box;
+  box.write("sweep.yaml", sweep());
+  Running driver = start(box);
+  driver.ends_within(microseconds(random.integer(0, kUsualLength.count())));
+  const std::vector<pid_t> found = find(box, driver, victim);
+  if (found.empty()) return false;
+  kill(found[0], SIGSTOP);
+  if (kills_driver) driver.signal(SIGKILL);
+  // An agent may be silent for 20 s, a store for 10 s and while it starts for 30 s.
+  const Finished finished = driver.wait(std::chrono::seconds(45));
+  INFO(finished.err);
+  CHECK(finished.code != -1);  // it was waited for long enough
+  if (!kills_driver && finished.code != 0) check_error(box, finished);
+  check_resumes(box);
+  CHECK(box.is_quiet());
+  return true;
+}
+
+TEST_CASE("agents and stores that stop at any moment are noticed, also when the driver is killed") {
+  for (const bool kills_driver : {true, false}) {
+    CAPTURE(kills_driver);
+    const int stops = share_of_kills(kills_driver ? 4 : 1);
+    for (const Victim victim : {Victim::kStore, Victim::kAgent}) {
+      CAPTURE(static_cast<int>(victim));
+      RandomStream random(test_seed(), kills_driver ? "orphans" : "stops",
+                          static_cast<std::uint64_t>(victim));
+      int done = 0;
+      for (int tries = 0; done < stops && tries < 10 * stops; ++tries) {
+        CAPTURE(tries);
+        done += stop_one(victim, kills_driver, random) ? 1 : 0;
+      }
+      CHECK(done == stops);
+    }
+  }
+}
+
 TEST_CASE("a driver killed while its store or agent stands still can be resumed") {
   for (const Victim victim : {Victim::kStore, Victim::kAgent}) {
     CAPTURE(static_cast<int>(victim));

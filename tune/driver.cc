@@ -45,7 +45,9 @@ constexpr milliseconds kStatusAnyway{1000};
 constexpr milliseconds kFirstStatus{1000};  // when loading the plugin takes longer
 constexpr milliseconds kFlushEvery{200};  // heartbeats and resends of the transport
 constexpr seconds kAgentEnd{30};
-constexpr seconds kAgentSilence{20};  // it sends a heartbeat every second
+constexpr milliseconds kAtOnce{2500};  // for the agent after a second signal; workers have 2 s
+constexpr seconds kStuck{3};           // after a second signal, when nothing comes of it
+constexpr seconds kAgentSilence{20};   // it sends a heartbeat every second
 constexpr AgentNumber kLocalAgent{0};
 
 // Refuses what could never run here, before anything is written or started.
@@ -61,6 +63,12 @@ NodeResources checked_node(const RunRequest& request) {
 
 std::string resume_command(const std::filesystem::path& directory) {
   return fmt::format("tune resume {}", shell_word(directory.string()));
+}
+
+// A second signal is obeyed also while a store or a disk does not answer.
+LastResort last_resort(const ExperimentFolder& folder) {
+  return {kStuck, fmt::format("ending at once, what was done is kept; resume it with: {}\n",
+                              resume_command(folder.path()))};
 }
 
 // A limit on the size of files shall be an error of the write, not the end of the whole program.
@@ -138,6 +146,7 @@ class Driver {
   bool changed_ = true;
   bool launched_ = false;  // this driver has launched a trial
   int signal_ = 0;
+  bool ends_at_once_ = false;  // after a second signal
 };
 
 std::shared_ptr<ProgressReporter> make_reporter(const ExperimentSpec& spec) {
@@ -175,7 +184,8 @@ void Driver::start() {
   // Before any thread or socket of ours: a zygote in process must find the program as it stood.
   agent_process_ = std::make_unique<AgentProcess>(agent);
 
-  signals_ = std::make_unique<SignalWatch>(std::vector<int>{SIGINT, SIGTERM, SIGHUP});
+  signals_ = std::make_unique<SignalWatch>(std::vector<int>{SIGINT, SIGTERM, SIGHUP},
+                                           last_resort(folder_));
   open_store();
   experiment_.emplace(*store_, controller_setup(spec_, folder_.absolute()), &logger_);
   key_watch_.emplace(expected_keys(spec_, controller().objective()));
@@ -280,7 +290,7 @@ void Driver::loop() {
   while (!controller().is_over()) {
     wait_for_input();
     std::vector<Event> events = collect();
-    if (signal_ != 0 && signals_ == nullptr) return;  // a second signal: at once
+    if (ends_at_once_) return;
     if (!events.empty()) commit(std::move(events));
     if (mono() - last_flushed_ >= kFlushEvery) {
       check_folder();
@@ -317,7 +327,7 @@ std::vector<Event> Driver::collect() {
   for (int signal : signals_->take()) {
     if (signal_ != 0) {  // the second one
       signal_ = signal;
-      signals_.reset();
+      ends_at_once_ = true;
       return {};
     }
     signal_ = signal;
@@ -450,14 +460,14 @@ void Driver::show(bool final) {
 
 void Driver::close(RunState state) {
   // An agent that was not heard of yet, or after a second signal, just ends with the pipe.
-  if (signals_ != nullptr && endpoint_->agents() > 0) {
+  if (!ends_at_once_ && endpoint_->agents() > 0) {
     for (std::size_t agent = 0; agent < endpoint_->agents(); ++agent) {
       endpoint_->send(AgentNumber{static_cast<std::uint32_t>(agent)}, Shutdown{});
     }
     endpoint_->flush(mono());
     agent_process_->wait(kAgentEnd);
   }
-  agent_process_->end_now();
+  agent_process_->end_now(ends_at_once_ ? kAtOnce : AgentProcess::kEndLimit);
   check_folder();
   write_results_csv(folder_.absolute() / "results.csv", spec_, controller().trials());
   record_.state = state;

@@ -38,7 +38,9 @@ class AgentProcess {
   // Waits for its end at most so long; the text says how it ended, empty while it runs.
   std::string wait(std::chrono::milliseconds limit);
   // Closes the pipe: it ends all workers at once; then waits, and kills it when it takes too long.
-  void end_now();
+  void end_now(std::chrono::milliseconds limit = kEndLimit);
+
+  static constexpr std::chrono::seconds kEndLimit{12};  // workers get SIGTERM, 5 s, SIGKILL
 
  private:
   pid_t pid_ = -1;

@@ -179,6 +179,7 @@ void Driver::start() {
   agent.experiment_directory = folder_.absolute();
   agent.resources = node_;
   agent.zygote = request_.zygote;
+  agent.zygote_loads = spec_.plugin.empty() ? "the program" : spec_.plugin;
   if (agent.zygote.command.empty()) agent.zygote.command = worker_command(spec_.plugin);
   agent.lock_descriptor = folder_.lock_descriptor();
   // Before any thread or socket of ours: a zygote in process must find the program as it stood.

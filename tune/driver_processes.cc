@@ -46,6 +46,7 @@ std::string how_it_ended(int status) {
     agent.zygote = options.zygote.in_process;
     agent.zygote_command = options.zygote.command;
     agent.zygote_environment = options.zygote.environment;
+    agent.zygote_loads = options.zygote_loads;
     agent.zygote_log = options.experiment_directory / "zygote.log";
     agent.lock_fd = options.lock_descriptor;
     code = run_agent(agent);

@@ -25,6 +25,7 @@ class AgentProcess {
     std::filesystem::path experiment_directory;
     NodeResources resources;
     ZygoteSource zygote;
+    std::string zygote_loads;  // the plugin, or the program, in messages
     int lock_descriptor = -1;
   };
 

@@ -213,6 +213,25 @@ TEST_CASE("an agent that never says a word is not waited for without end") {
   check_resumes(box);
 }
 
+TEST_CASE("a plugin whose loading hangs is waited for by name") {
+  Sandbox box;
+  box.write("sweep.yaml", sweep());
+  box.write("hung-worker", "#!/bin/sh\nexec sleep 300\n");
+  fs::permissions(box.path() / "hung-worker", fs::perms::owner_all);
+  box.set("TUNE_WORKER", box.path() / "hung-worker");
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s"});
+  Running validate = box.start_tune({"validate", "sweep.yaml"});
+  CHECK_FALSE(run.ends_within(std::chrono::seconds(14)));  // there is a word every 10 s
+  for (Running* one : {&run, &validate}) {
+    one->signal(SIGTERM);
+    const Finished finished = one->wait();
+    INFO(finished.err);
+    CHECK(finished.code == 128 + SIGTERM);
+    CHECK(contains(finished.out + finished.err, "synthetic.so for 10 s (pid "));
+  }
+  CHECK(box.is_quiet());
+}
+
 TEST_CASE("a store elsewhere that is started again in time costs nothing") {
   Sandbox box;
   const std::string socket = (box.path() / "tmp/r").string();

@@ -11,7 +11,6 @@
 #include <memory>
 #include <optional>
 #include <random>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -46,7 +45,9 @@ constexpr milliseconds kStatusAnyway{1000};
 constexpr milliseconds kFirstStatus{1000};  // when loading the plugin takes longer
 constexpr milliseconds kFlushEvery{200};  // heartbeats and resends of the transport
 constexpr seconds kAgentEnd{30};
-constexpr seconds kAgentSilence{20};  // it sends a heartbeat every second
+constexpr milliseconds kAtOnce{2500};  // for the agent after a second signal; workers have 2 s
+constexpr seconds kStuck{3};           // after a second signal, when nothing comes of it
+constexpr seconds kAgentSilence{20};   // it sends a heartbeat every second
 constexpr AgentNumber kLocalAgent{0};
 
 // Refuses what could never run here, before anything is written or started.
@@ -62,6 +63,12 @@ NodeResources checked_node(const RunRequest& request) {
 
 std::string resume_command(const std::filesystem::path& directory) {
   return fmt::format("tune resume {}", shell_word(directory.string()));
+}
+
+// A second signal is obeyed also while a store or a disk does not answer.
+LastResort last_resort(const ExperimentFolder& folder) {
+  return {kStuck, fmt::format("ending at once, what was done is kept; resume it with: {}\n",
+                              resume_command(folder.path()))};
 }
 
 // A limit on the size of files shall be an error of the write, not the end of the whole program.
@@ -84,11 +91,12 @@ class Driver {
   void start();
   void open_store();
   std::unique_ptr<RedisStore> connected(const RedisStoreOptions& options) const;
-  void replay();
+  void take_over(std::uint64_t epoch);
   void loop();
   void wait_for_input();
   std::vector<Event> collect();
   void commit(std::vector<Event> events);
+  void carry_out(const Effects& effects);
   void keep_journal_short();
   void note(const Record& record);
   void check_agent();
@@ -138,6 +146,7 @@ class Driver {
   bool changed_ = true;
   bool launched_ = false;  // this driver has launched a trial
   int signal_ = 0;
+  bool ends_at_once_ = false;  // after a second signal
 };
 
 std::shared_ptr<ProgressReporter> make_reporter(const ExperimentSpec& spec) {
@@ -170,23 +179,26 @@ void Driver::start() {
   agent.experiment_directory = folder_.absolute();
   agent.resources = node_;
   agent.zygote = request_.zygote;
+  agent.zygote_loads = spec_.plugin.empty() ? "the program" : spec_.plugin;
   if (agent.zygote.command.empty()) agent.zygote.command = worker_command(spec_.plugin);
   agent.lock_descriptor = folder_.lock_descriptor();
   // Before any thread or socket of ours: a zygote in process must find the program as it stood.
   agent_process_ = std::make_unique<AgentProcess>(agent);
 
-  signals_ = std::make_unique<SignalWatch>(std::vector<int>{SIGINT, SIGTERM, SIGHUP});
+  signals_ = std::make_unique<SignalWatch>(std::vector<int>{SIGINT, SIGTERM, SIGHUP},
+                                           last_resort(folder_));
   open_store();
   experiment_.emplace(*store_, controller_setup(spec_, folder_.absolute()), &logger_);
   key_watch_.emplace(expected_keys(spec_, controller().objective()));
-  replay();
+  experiment_->replay();
+  if (experiment_->is_new() && !is_new()) {
+    reporter_->notice("the journal is empty: the experiment begins anew");
+  }
   const std::uint64_t epoch = experiment_->next_epoch();
   endpoint_ = std::make_unique<DriverEndpoint>(agent.driver_address, epoch);
-  started_ = mono();
-  const DriverStarted event = driver_started(spec_, epoch, request_.retry_errored);
   folder_.write_spec(spec_);
   folder_.write_record(record_);
-  commit({event});
+  take_over(epoch);
 }
 
 void Driver::open_store() {
@@ -225,20 +237,19 @@ std::unique_ptr<RedisStore> Driver::connected(const RedisStoreOptions& options) 
   throw Error(ErrorCode::kStore, error.what());  // what was begun can go on when it is there again
 }
 
-void Driver::replay() {
-  std::set<TrialNumber> unsettled;  // trials whose folder may hold checkpoints without a record
-  for (const RemoveCheckpoint& removal : experiment_->replay()) unsettled.insert(removal.trial);
-  for (const Trial& trial : controller().trials()) {
-    if (trial.status == TrialStatus::kRunning) unsettled.insert(trial.number);
-  }
-  for (TrialNumber number : unsettled) {
+// Only who has the epoch may remove files: before, an older driver may still record what they are.
+void Driver::take_over(std::uint64_t epoch) {
+  const DriverStarted event = driver_started(spec_, epoch, request_.retry_errored);
+  const Turn turn{experiment_->now(), clock_.wall(), {event}};
+  const JournaledController::Takeover takeover =
+      experiment_->take_over(turn, [this](const Record& record) { note(record); });
+  time_base_ = experiment_->now();
+  started_ = mono();
+  for (TrialNumber number : takeover.unsettled) {
     remove_unrecorded(logger_.trial_directory(number),
                       controller().trials()[number.value].checkpoints);
   }
-  time_base_ = experiment_->now();
-  if (experiment_->is_new() && !is_new()) {
-    reporter_->notice("the journal is empty: the experiment begins anew");
-  }
+  carry_out(takeover.effects);
 }
 
 // ---- Loop
@@ -280,7 +291,7 @@ void Driver::loop() {
   while (!controller().is_over()) {
     wait_for_input();
     std::vector<Event> events = collect();
-    if (signal_ != 0 && signals_ == nullptr) return;  // a second signal: at once
+    if (ends_at_once_) return;
     if (!events.empty()) commit(std::move(events));
     if (mono() - last_flushed_ >= kFlushEvery) {
       check_folder();
@@ -317,7 +328,7 @@ std::vector<Event> Driver::collect() {
   for (int signal : signals_->take()) {
     if (signal_ != 0) {  // the second one
       signal_ = signal;
-      signals_.reset();
+      ends_at_once_ = true;
       return {};
     }
     signal_ = signal;
@@ -334,8 +345,10 @@ std::vector<Event> Driver::collect() {
 
 void Driver::check_agent() {
   std::string how = agent_process_->wait(milliseconds(0));
-  if (how.empty() && endpoint_->agents() > 0) {
-    const nanoseconds silence = last_flushed_ - endpoint_->last_heard(kLocalAgent);
+  if (how.empty()) {
+    const bool is_known = endpoint_->agents() > 0;
+    const nanoseconds heard = is_known ? endpoint_->last_heard(kLocalAgent) : started_;
+    const nanoseconds silence = last_flushed_ - heard;
     if (silence > kAgentSilence) {
       kill(agent_process_->pid(), SIGKILL);  // its workers end with it
       how = fmt::format("pid {} has said nothing for {:.0f} s", agent_process_->pid(),
@@ -370,7 +383,10 @@ void Driver::check_folder() const {
 // One turn: in the journal first, then its effects.
 void Driver::commit(std::vector<Event> events) {
   const Turn turn{now(), clock_.wall(), std::move(events)};
-  const Effects effects = experiment_->commit(turn, [this](const Record& record) { note(record); });
+  carry_out(experiment_->commit(turn, [this](const Record& record) { note(record); }));
+}
+
+void Driver::carry_out(const Effects& effects) {
   endpoint_->acknowledge();
   for (const auto& [agent, command] : effects.commands) endpoint_->send(agent, command);
   endpoint_->flush(mono());
@@ -380,9 +396,7 @@ void Driver::commit(std::vector<Event> events) {
     if (is_new()) folder_.link_latest();
   }
   for (const RemoveCheckpoint& removal : effects.removals) {
-    std::error_code ignored;
-    std::filesystem::remove_all(
-        logger_.trial_directory(removal.trial) / checkpoint_name(removal.iteration), ignored);
+    remove_checkpoint(logger_.trial_directory(removal.trial), removal.iteration);
   }
   keep_journal_short();
   changed_ = true;
@@ -447,14 +461,14 @@ void Driver::show(bool final) {
 
 void Driver::close(RunState state) {
   // An agent that was not heard of yet, or after a second signal, just ends with the pipe.
-  if (signals_ != nullptr && endpoint_->agents() > 0) {
+  if (!ends_at_once_ && endpoint_->agents() > 0) {
     for (std::size_t agent = 0; agent < endpoint_->agents(); ++agent) {
       endpoint_->send(AgentNumber{static_cast<std::uint32_t>(agent)}, Shutdown{});
     }
     endpoint_->flush(mono());
     agent_process_->wait(kAgentEnd);
   }
-  agent_process_->end_now();
+  agent_process_->end_now(ends_at_once_ ? kAtOnce : AgentProcess::kEndLimit);
   check_folder();
   write_results_csv(folder_.absolute() / "results.csv", spec_, controller().trials());
   record_.state = state;

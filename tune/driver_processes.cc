@@ -21,8 +21,6 @@ namespace tune {
 
 namespace {
 
-constexpr std::chrono::seconds kEndLimit{12};  // workers get SIGTERM, 5 s, SIGKILL
-
 std::string how_it_ended(int status) {
   if (WIFSIGNALED(status)) {
     return fmt::format("killed by signal {} ({})", WTERMSIG(status), signal_name(WTERMSIG(status)));
@@ -48,6 +46,7 @@ std::string how_it_ended(int status) {
     agent.zygote = options.zygote.in_process;
     agent.zygote_command = options.zygote.command;
     agent.zygote_environment = options.zygote.environment;
+    agent.zygote_loads = options.zygote_loads;
     agent.zygote_log = options.experiment_directory / "zygote.log";
     agent.lock_fd = options.lock_descriptor;
     code = run_agent(agent);
@@ -99,10 +98,11 @@ std::string AgentProcess::wait(std::chrono::milliseconds limit) {
   }
 }
 
-void AgentProcess::end_now() {
+void AgentProcess::end_now(std::chrono::milliseconds limit) {
   if (pid_ <= 0 || !ended_.empty()) return;
   alive_.reset();
-  if (wait(kEndLimit).empty()) {
+  kill(pid_, SIGCONT);  // one that is stopped ends in order as well
+  if (wait(limit).empty()) {
     kill(pid_, SIGKILL);
     wait(kEndLimit);
   }

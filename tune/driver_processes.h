@@ -25,6 +25,7 @@ class AgentProcess {
     std::filesystem::path experiment_directory;
     NodeResources resources;
     ZygoteSource zygote;
+    std::string zygote_loads;  // the plugin, or the program, in messages
     int lock_descriptor = -1;
   };
 
@@ -38,7 +39,9 @@ class AgentProcess {
   // Waits for its end at most so long; the text says how it ended, empty while it runs.
   std::string wait(std::chrono::milliseconds limit);
   // Closes the pipe: it ends all workers at once; then waits, and kills it when it takes too long.
-  void end_now();
+  void end_now(std::chrono::milliseconds limit = kEndLimit);
+
+  static constexpr std::chrono::seconds kEndLimit{12};  // workers get SIGTERM, 5 s, SIGKILL
 
  private:
   pid_t pid_ = -1;

@@ -63,14 +63,21 @@ void Journal::replay(const Visitor& visitor) {
   TUNE_CHECK(!begun_);
   if (last_ == EntryId{}) read_snapshot(visitor);
   while (true) {
-    const std::vector<Entry> batch = store_.read(last_, kReadBatch);
-    // Another driver took a snapshot since the last call, and trimmed what was not read here yet.
-    if (!batch.empty() && !follows(batch.front().id, last_)) read_snapshot(visitor);
+    const std::vector<Entry> batch = read_batch(visitor);
     for (const Entry& entry : batch) {
       if (entry.id > last_) visit(entry, visitor);
     }
     if (batch.size() < kReadBatch) return;
   }
+}
+
+// The next entries, after the snapshot where another driver took one and trimmed what was not read
+// here yet. That the last entries of an epoch are gone cannot be seen in the ids.
+std::vector<Entry> Journal::read_batch(const Visitor& visitor) {
+  std::vector<Entry> batch = store_.read(last_, kReadBatch);
+  const EntryId next{last_.epoch, last_.sequence + 1};
+  if (!batch.empty() && batch.front().id != next) read_snapshot(visitor);
+  return batch;
 }
 
 void Journal::read_snapshot(const Visitor& visitor) {
@@ -99,19 +106,51 @@ void Journal::visit(const Entry& entry, const Visitor& visitor) {
   } catch (const Error& error) {
     throw_unreadable(what, error.what());
   }
-  if (turn.now < now_) throw_unreadable(what, "its time is before that of the entry before it");
+  const bool takes_epoch = entry.id.sequence == 0;
+  if (turn.now < now_ && !takes_epoch) {
+    throw_unreadable(what, "its time is before that of the entry before it");
+  }
+  take_in(entry.id, turn, entry.payload.size());
   visitor.turn(turn);
-  last_ = entry.id;
+}
+
+// Who takes an epoch may not have seen the last turns before it: it counts as after them.
+void Journal::take_in(EntryId id, Turn& turn, std::size_t bytes) {
+  turn.now = std::max(turn.now, now_);
+  last_ = id;
   now_ = turn.now;
-  bytes_since_snapshot_ += entry.payload.size();
+  bytes_since_snapshot_ += bytes;
+}
+
+Turn Journal::take_epoch(Turn turn, const Visitor& visitor) {
+  TUNE_CHECK(!begun_);
+  const EntryId id{next_epoch(), 0};
+  const std::string payload = encoded(turn);
+  store_.append(id, payload);
+  begun_ = true;
+  while (true) {
+    const std::vector<Entry> batch = read_batch(visitor);
+    if (batch.empty() || last_ >= id) break;  // it was trimmed already
+    for (const Entry& entry : batch) {
+      if (entry.id <= last_) continue;
+      if (entry.id == id) {
+        take_in(id, turn, payload.size());
+        return turn;
+      }
+      visit(entry, visitor);
+    }
+  }
+  throw SupersededError(fmt::format("taking epoch {}: another driver has taken over", id.epoch));
 }
 
 void Journal::append(const Turn& turn) {
-  const EntryId id = begun_ ? EntryId{last_.epoch, last_.sequence + 1} : EntryId{next_epoch(), 0};
+  TUNE_CHECK(begun_);
+  TUNE_CHECK(turn.now >= now_);
+  const EntryId id{last_.epoch, last_.sequence + 1};
   const std::string payload = encoded(turn);
   store_.append(id, payload);
   last_ = id;
-  begun_ = true;
+  now_ = turn.now;
   bytes_since_snapshot_ += payload.size();
 }
 

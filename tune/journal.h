@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/store.h"
 #include "tune/events.h"
@@ -40,8 +41,13 @@ class Journal {
   // The epoch this driver takes: one above the last one seen by replay.
   std::uint64_t next_epoch() const { return last_.epoch + 1; }
 
-  // Appends durably; the first call takes the epoch. Throws SupersededError when a newer driver
-  // exists, Error (kStore) when the store is lost.
+  // Takes the epoch by appending `turn` durably; from then on no older driver can append. Hands
+  // over as replay does what one of them has appended since this one's replay, and gives back the
+  // turn as every replay will see it: its time is not before that of the turns so found. Throws as
+  // append and replay do.
+  Turn take_epoch(Turn turn, const Visitor& visitor);
+  // Appends durably, after take_epoch. Throws SupersededError when a newer driver exists, Error
+  // (kStore) when the store is lost.
   void append(const Turn& turn);
 
   // Whether the entries since the last snapshot have grown so much that another one should be
@@ -58,7 +64,9 @@ class Journal {
 
  private:
   void read_snapshot(const Visitor& visitor);
+  std::vector<Entry> read_batch(const Visitor& visitor);
   void visit(const Entry& entry, const Visitor& visitor);
+  void take_in(EntryId id, Turn& turn, std::size_t bytes);
 
   Store& store_;
   EntryId last_;

@@ -10,17 +10,21 @@ namespace tune {
 JournaledController::JournaledController(Store& store, ControllerSetup setup, Logger* logger)
     : journal_(store), controller_(std::move(setup)), logger_(logger) {}
 
-std::vector<RemoveCheckpoint> JournaledController::replay() {
-  Effects effects;
-  const auto replay_turn = [&](const Turn& turn) {
+void JournaledController::replay() {
+  journal_.replay(follower());
+}
+
+// Commands of turns that others committed were carried out or are void.
+Journal::Visitor JournaledController::follower() {
+  const auto replay_turn = [this](const Turn& turn) {
     const auto log = [&](const Record& record) {
       if (logger_ != nullptr) logger_->record(record, turn.wall);
     };
+    Effects effects;
     handle(turn, log, effects);
-    effects.commands.clear();
+    for (const RemoveCheckpoint& removal : effects.removals) removed_from_.insert(removal.trial);
   };
-  journal_.replay({[this](const Snapshot& snapshot) { restore(snapshot); }, replay_turn});
-  return std::move(effects.removals);
+  return {[this](const Snapshot& snapshot) { restore(snapshot); }, replay_turn};
 }
 
 void JournaledController::restore(const Snapshot& snapshot) {
@@ -32,9 +36,26 @@ void JournaledController::restore(const Snapshot& snapshot) {
   now_ = snapshot.now;
 }
 
+JournaledController::Takeover JournaledController::take_over(const Turn& turn,
+                                                             const Controller::Sink& also) {
+  TUNE_CHECK(logger_ != nullptr);
+  const Turn taken = journal_.take_epoch(turn, follower());
+  Takeover takeover;
+  takeover.unsettled = std::exchange(removed_from_, {});
+  for (const Trial& trial : controller_.trials()) {
+    if (trial.status == TrialStatus::kRunning) takeover.unsettled.insert(trial.number);
+  }
+  takeover.effects = carry_out(taken, also);
+  return takeover;
+}
+
 Effects JournaledController::commit(const Turn& turn, const Controller::Sink& also) {
   TUNE_CHECK(logger_ != nullptr);
   journal_.append(turn);
+  return carry_out(turn, also);
+}
+
+Effects JournaledController::carry_out(const Turn& turn, const Controller::Sink& also) {
   Effects effects;
   handle(
       turn,

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <set>
 
 #include "core/store.h"
 #include "tune/controller.h"
@@ -19,14 +19,23 @@ class JournaledController {
   JournaledController(Store& store, ControllerSetup setup, Logger* logger);
 
   // Brings the state to the journal's end; called again, follows what another driver appended.
-  // Commands are discarded, for they were carried out or are void; the removals of checkpoints that
-  // come back may not have been. Throws as Journal::replay, and Error (kProtocol) when a scheduler,
+  // Effects are discarded. Throws as Journal::replay, and Error (kProtocol) when a scheduler,
   // searcher or logger does not know the snapshot's state as its own.
-  std::vector<RemoveCheckpoint> replay();
+  void replay();
 
-  // One turn: appended, then handled; a reader of records beside the logger may be given. Commands
-  // and removals may be carried out, and the agents' events be acknowledged, when it returns.
-  // Throws as Journal::append; nothing has happened then.
+  struct Takeover {
+    Effects effects;  // of the turn, as those of commit
+    // Trials of which a driver before this one may have left checkpoints that no record names.
+    std::set<TrialNumber> unsettled;
+  };
+  // The first turn of a driver that commits, after replay(): takes the journal's epoch with it, and
+  // brings the state to what an older driver has appended up to then before it handles the turn.
+  // From then on nobody else appends, so that files may be removed. now() may be after the turn's
+  // own time. Throws as Journal::take_epoch.
+  Takeover take_over(const Turn& turn, const Controller::Sink& also = {});
+  // A further turn: appended, then handled; a reader of records beside the logger may be given.
+  // Commands and removals may be carried out, and the agents' events be acknowledged, when it
+  // returns. Throws as Journal::append; nothing has happened then.
   Effects commit(const Turn& turn, const Controller::Sink& also = {});
 
   bool snapshot_is_due() const { return journal_.snapshot_is_due(); }
@@ -42,13 +51,16 @@ class JournaledController {
   ExperimentTime now() const { return now_; }  // of the newest turn
 
  private:
+  Journal::Visitor follower();
   void restore(const Snapshot& snapshot);
+  Effects carry_out(const Turn& turn, const Controller::Sink& also);
   void handle(const Turn& turn, const Controller::Sink& sink, Effects& effects);
 
   Journal journal_;
   Controller controller_;
   Logger* logger_;
   ExperimentTime now_{};
+  std::set<TrialNumber> removed_from_;  // in replayed turns; those removals may not have been done
 };
 
 }  // namespace tune

@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -22,16 +24,33 @@ namespace tune {
 
 namespace {
 
+using std::chrono::seconds;
+
 constexpr int kLoadLimitSeconds = 60;
+constexpr seconds kNoticeEvery{10};
+constexpr seconds kEndLimit{5};
+
+// Whether the descriptor became readable in that time.
+bool is_ready_within(int descriptor, seconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(std::max(
+        end - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration::zero()));
+    pollfd watched{descriptor, POLLIN, 0};
+    const int ready = poll(&watched, 1, static_cast<int>(left.count()));
+    if (ready > 0) return true;
+    if (left.count() == 0) return false;
+  }
+}
 
 // The zygote's first word; empty when it ended or took too long.
-std::string first_packet(int socket) {
-  pollfd watched{socket, POLLIN, 0};
-  int ready = 0;
-  do {
-    ready = poll(&watched, 1, kLoadLimitSeconds * 1000);
-  } while (ready < 0 && errno == EINTR);
-  if (ready <= 0) return {};
+std::string first_packet(int socket, const std::string& plugin, pid_t child) {
+  seconds waited{};
+  while (!is_ready_within(socket, kNoticeEvery)) {
+    waited += kNoticeEvery;
+    if (waited.count() >= kLoadLimitSeconds) return {};
+    fmt::print(stderr, "loading {} for {} s (pid {})\n", plugin, waited.count(), child);
+  }
   std::string packet(kMaxSpawnPacketBytes, '\0');
   const ssize_t count = recv(socket, packet.data(), packet.size(), 0);
   packet.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
@@ -39,6 +58,8 @@ std::string first_packet(int socket) {
 }
 
 int end_of(pid_t child) {
+  const FileDescriptor end = process_descriptor(child);
+  if (!is_ready_within(end.get(), kEndLimit)) kill(child, SIGKILL);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -68,7 +89,7 @@ ZygoteReady ask(const std::string& plugin) {
   options.death_signal = SIGKILL;
   const pid_t child = spawn(options);
   theirs.reset();
-  const std::string packet = first_packet(ours.get());
+  const std::string packet = first_packet(ours.get(), plugin, child);
   ours.reset();  // ends it
   if (packet.empty()) kill(child, SIGKILL);
   const int status = end_of(child);

@@ -35,6 +35,7 @@ constexpr AgentTime kFarewell = std::chrono::seconds(5);          // for the las
 // What nobody waits for goes to the driver with the next event that somebody waits for, or this
 // much later: each message costs a turn of the driver, with a flush of the journal to disk.
 constexpr AgentTime kLinger = std::chrono::milliseconds(2);
+constexpr AgentTime kLoadingNotice = std::chrono::seconds(10);  // and each time as long after it
 
 std::vector<GpuInfo> gpu_infos(const NodeResources& resources) {
   std::vector<GpuInfo> gpus;
@@ -118,6 +119,7 @@ class Agent {
   void execute_zygote();
   void take_ended_children();
   void take_zygote_messages();
+  void tell_of_loading();
   void take_commands();
   void read_workers();
   void read_events(WorkerId worker, WorkerSocket& socket);
@@ -155,6 +157,8 @@ class Agent {
   AgentTime now_{};
   AgentMachine machine_;
   ZygoteProcess zygote_;
+  std::optional<AgentTime> loading_since_;  // a zygote that has not said a word yet
+  AgentTime loading_told_{};                // when there was a notice of it
   FileDescriptor children_;
   FileDescriptor workers_epoll_;
   std::optional<AgentEndpoint> endpoint_;
@@ -192,6 +196,7 @@ void Agent::turn() {
   if (watched[3].revents != 0) take_commands();
   if (watched[4].revents != 0) read_workers();
   if (!resting_.empty() && rest_end_ <= now_) end_rests();
+  tell_of_loading();
   machine_.on_time(now_);
   perform();
   zygote_.flush();
@@ -272,13 +277,24 @@ void Agent::take_ended_children() {
 void Agent::take_zygote_messages() {
   zygote_.flush();
   for (ZygoteMessage& message : zygote_.receive()) {
+    loading_since_.reset();
     machine_.on_zygote(now_, std::move(message));
     perform();
   }
   if (const auto how = zygote_.take_end()) {
+    loading_since_.reset();
     machine_.on_zygote_died(now_, *how);
     perform();
   }
+}
+
+// A library may do anything when it is loaded: whoever waits for it should know for what.
+void Agent::tell_of_loading() {
+  if (!loading_since_ || now_ - loading_told_ < kLoadingNotice) return;
+  loading_told_ = now_;
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(now_ - *loading_since_);
+  tell_driver(Warning{fmt::format("loading {} for {} s (pid {})", options_.zygote_loads,
+                                  seconds.count(), zygote_.pid())});
 }
 
 void Agent::take_commands() {
@@ -363,6 +379,7 @@ void Agent::execute_zygote() {
   try {
     zygote_.execute({options_.zygote_command, options_.zygote_environment, options_.zygote_log,
                      options_.lock_fd});
+    loading_since_ = loading_told_ = clock_.monotonic();
   } catch (const Error& error) {
     ZygoteReady failed;
     failed.error = error.what();

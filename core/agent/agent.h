@@ -25,6 +25,7 @@ struct AgentOptions {
   // environment, becomes the descriptor's number.
   std::vector<std::string> zygote_command;
   std::map<std::string, std::string> zygote_environment;
+  std::string zygote_loads;  // the plugin, or the program, in messages
   std::string zygote_log;  // stdout and stderr of an executed zygote; appended to
   int lock_fd = -1;        // inherited by zygote and workers, never closed
 };

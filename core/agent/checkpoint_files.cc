@@ -13,6 +13,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// Under its final name it is whole until it is gone. What cannot be renamed or removed stays.
+void remove_whole(const fs::path& checkpoint) {
+  const fs::path gone =
+      checkpoint.parent_path() / ("." + checkpoint.filename().string() + ".tmp-gone");
+  std::error_code error;
+  fs::remove_all(gone, error);  // of a removal that was cut short
+  fs::rename(checkpoint, gone, error);
+  if (!error) fs::remove_all(gone, error);
+}
+
 // Of all names that an attempt writes under before they are final.
 std::string ending_of(AttemptNumber attempt) {
   return ".tmp-" + std::to_string(attempt.value);
@@ -29,6 +39,10 @@ void promote_checkpoint(const fs::path& trial_directory, const CheckpointSaved& 
   flush_path(trial_directory);
 }
 
+void remove_checkpoint(const fs::path& trial_directory, std::uint64_t iteration) {
+  remove_whole(trial_directory / checkpoint_name(iteration));
+}
+
 void remove_unrecorded(const fs::path& trial_directory,
                        const std::vector<CheckpointRecord>& records) {
   std::set<std::string> recorded;
@@ -36,8 +50,8 @@ void remove_unrecorded(const fs::path& trial_directory,
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(trial_directory, ignored)) {
     const std::string name = entry.path().filename();
-    const bool is_checkpoint = name.starts_with("checkpoint_") || name.starts_with(".checkpoint_");
-    if (is_checkpoint && !recorded.contains(name)) fs::remove_all(entry.path(), ignored);
+    if (name.starts_with(".checkpoint_")) fs::remove_all(entry.path(), ignored);
+    if (name.starts_with("checkpoint_") && !recorded.contains(name)) remove_whole(entry.path());
   }
 }
 

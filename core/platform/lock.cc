@@ -1,12 +1,14 @@
 #include "core/platform/lock.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -21,6 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::chrono::milliseconds kRetry{20};
+constexpr int kTriesPerLook = 25;  // at who holds it
 
 std::string name_of(int pid) {
   try {
@@ -29,6 +32,16 @@ std::string name_of(int pid) {
     return fmt::format("{} ({})", pid, name);
   } catch (const Error&) {
     return fmt::format("{}", pid);
+  }
+}
+
+bool is_stopped(int pid) {
+  try {  // "pid (name) state ..."
+    const std::string text = read_file(fmt::format("/proc/{}/stat", pid));
+    const std::size_t after_name = text.rfind(") ");
+    return after_name != std::string::npos && text.substr(after_name + 2, 1) == "T";
+  } catch (const Error&) {
+    return false;
   }
 }
 
@@ -55,10 +68,30 @@ ExperimentLock::ExperimentLock(const fs::path& file, std::chrono::milliseconds w
                                const Told& waits) {
   const auto end = std::chrono::steady_clock::now() + wait;
   bool told = !waits;
-  while (!try_lock(file)) {
+  for (int tries = 0; !try_lock(file); ++tries) {
+    if (tries % kTriesPerLook == 0) wake_orphans(file);
     if (std::chrono::steady_clock::now() >= end) refuse(file);
     if (!std::exchange(told, true)) waits(describe_holders(file));
     std::this_thread::sleep_for(kRetry);
+  }
+  sign();
+}
+
+void ExperimentLock::sign() const {
+  const std::string number = std::to_string(getpid());
+  // A disk that is full is no reason to refuse: only orphans that are stopped are not woken then.
+  [[maybe_unused]] const bool is_signed =
+      ftruncate(file_.get(), 0) == 0 && pwrite(file_.get(), number.data(), number.size(), 0) > 0;
+}
+
+// A process that stands still does not see that the one it works for is gone.
+void ExperimentLock::wake_orphans(const fs::path& file) const {
+  char text[32] = {};
+  if (!file_.is_open() || pread(file_.get(), text, sizeof text - 1, 0) <= 0) return;
+  const std::vector<int> holders = holders_of(file);
+  if (std::find(holders.begin(), holders.end(), std::atoi(text)) != holders.end()) return;
+  for (int pid : holders) {
+    if (is_stopped(pid)) kill(pid, SIGCONT);
   }
 }
 

@@ -15,9 +15,10 @@ namespace tune {
 class ExperimentLock {
  public:
   using Told = std::function<void(const std::string& holders)>;
-  // Creates the file when it is not there. Waits at most so long for others, then throws Error
-  // (kBadInput) that names the processes holding it. `waits` is told of them once, at once, when
-  // there is something to wait for.
+  // Creates the file when it is not there, and writes this process's number into it. Waits at most
+  // so long for others, then throws Error (kBadInput) that names the processes holding it. `waits`
+  // is told of them once, at once, when there is something to wait for. Lets heirs of a process
+  // that is gone go on if they are stopped: they would hold it for good.
   ExperimentLock(const std::filesystem::path& file, std::chrono::milliseconds wait,
                  const Told& waits = {});
 
@@ -28,6 +29,8 @@ class ExperimentLock {
 
  private:
   bool try_lock(const std::filesystem::path& file);
+  void sign() const;
+  void wake_orphans(const std::filesystem::path& file) const;
 
   FileDescriptor file_;
 };

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -257,18 +258,41 @@ std::string why_unfit_to_fork() {
 
 namespace {
 
-int signal_pipe = -1;  // where the handler writes
+// What the handler sees; set while it is not installed.
+int signal_pipe = -1;  // where it writes
+int signals_taken = 0;
+int second_signal = 0;
+bool has_last_resort = false;
+timer_t last_resort_timer;
+itimerspec last_resort_patience;
+std::string_view last_resort_words;
 
-void write_signal(int number) {
+void end_by_second_signal() {
+  [[maybe_unused]] const auto written =
+      write(STDERR_FILENO, last_resort_words.data(), last_resort_words.size());
+  signal(second_signal, SIG_DFL);
+  raise(second_signal);
+}
+
+void take_signal(int number, siginfo_t* info, void*) {
   const int saved = errno;
-  const auto byte = static_cast<unsigned char>(number);
-  [[maybe_unused]] const auto written = write(signal_pipe, &byte, 1);
+  if (info->si_code == SI_TIMER) {
+    end_by_second_signal();
+  } else {
+    const auto byte = static_cast<unsigned char>(number);
+    [[maybe_unused]] const auto written = write(signal_pipe, &byte, 1);
+    if (++signals_taken == 2 && has_last_resort) {
+      second_signal = number;
+      timer_settime(last_resort_timer, 0, &last_resort_patience, nullptr);
+    }
+  }
   errno = saved;
 }
 
 }  // namespace
 
-SignalWatch::SignalWatch(std::vector<int> signals) {
+SignalWatch::SignalWatch(std::vector<int> signals, LastResort last_resort)
+    : last_resort_(std::move(last_resort)) {
   TUNE_CHECK(signal_pipe == -1);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
@@ -277,17 +301,33 @@ SignalWatch::SignalWatch(std::vector<int> signals) {
   read_.reset(ends[0]);
   write_.reset(ends[1]);
   signal_pipe = ends[1];
+  signals_taken = 0;
+  if (last_resort_.patience.count() > 0) prepare_last_resort(signals.front());
   for (int number : signals) {
     struct sigaction action {};
     struct sigaction former {};
-    action.sa_handler = write_signal;
-    action.sa_flags = SA_RESTART;
+    action.sa_sigaction = take_signal;
+    action.sa_flags = SA_RESTART | SA_SIGINFO;
     sigaction(number, &action, &former);
     former_.emplace_back(number, former);
   }
 }
 
+// A timer that sends one of the watched signals: no other is taken from the program for it.
+void SignalWatch::prepare_last_resort(int signal) {
+  sigevent event{};
+  event.sigev_notify = SIGEV_SIGNAL;
+  event.sigev_signo = signal;
+  if (timer_create(CLOCK_MONOTONIC, &event, &last_resort_timer) != 0) return;
+  has_last_resort = true;
+  last_resort_words = last_resort_.words;
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(last_resort_.patience);
+  const std::chrono::nanoseconds rest = last_resort_.patience - whole;
+  last_resort_patience.it_value = {whole.count(), rest.count()};
+}
+
 SignalWatch::~SignalWatch() {
+  if (std::exchange(has_last_resort, false)) timer_delete(last_resort_timer);
   for (const auto& [number, former] : former_) sigaction(number, &former, nullptr);
   signal_pipe = -1;
 }

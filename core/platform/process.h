@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -76,10 +77,17 @@ bool cuda_is_initialised();  // it holds a device of NVIDIA's driver open
 // Why this process cannot be forked where it stands; empty when it can.
 std::string why_unfit_to_fork();
 
+// Who sends a second signal is obeyed also by a process that is stuck and reads none: it ends by
+// that signal, with these words on stderr, when the watch still lives so long after it.
+struct LastResort {
+  std::chrono::milliseconds patience{};  // 0: there is none
+  std::string words = {};
+};
+
 // While it lives, these signals do not act but can be read. One at a time in a process.
 class SignalWatch {
  public:
-  explicit SignalWatch(std::vector<int> signals);
+  explicit SignalWatch(std::vector<int> signals, LastResort last_resort = {});
   ~SignalWatch();  // the former handlers act again
   SignalWatch(const SignalWatch&) = delete;
 
@@ -87,6 +95,9 @@ class SignalWatch {
   std::vector<int> take();  // those that came since, oldest first; never blocks
 
  private:
+  void prepare_last_resort(int signal);
+
+  LastResort last_resort_;
   std::vector<std::pair<int, struct sigaction>> former_;
   FileDescriptor read_;
   FileDescriptor write_;

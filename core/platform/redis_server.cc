@@ -103,6 +103,17 @@ bool is_listening(const fs::path& socket_path) {
   return std::string_view(answer).starts_with("+PONG");
 }
 
+// A server that is killed in a rewrite of its file leaves what it had written of it, and none
+// removes that.
+void remove_cut_rewrites(const fs::path& directory) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    if (entry.path().filename().string().starts_with("temp-rewriteaof-")) {
+      fs::remove(entry.path(), ignored);
+    }
+  }
+}
+
 }  // namespace
 
 RedisServer::RedisServer(const RedisServerOptions& options)
@@ -111,11 +122,13 @@ RedisServer::RedisServer(const RedisServerOptions& options)
   std::error_code error;
   fs::create_directories(options.data_directory, error);
   if (error) throw file_error("making the store's folder", options.data_directory, error.value());
+  remove_cut_rewrites(options.data_directory);
   SpawnOptions spawned;
   spawned.command = command_line(program, socket_, options);
   if (options.lock_descriptor >= 0) spawned.keep = {options.lock_descriptor};
   spawned.new_session = true;  // the terminal's Ctrl-C is not for it
-  spawned.death_signal = SIGTERM;
+  // Also one that is stopped must not outlive this process; every answered entry is on the disk.
+  spawned.death_signal = SIGKILL;
   const FileDescriptor output(open((options.data_directory / kLogFile).c_str(),
                                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   spawned.output = output.get();

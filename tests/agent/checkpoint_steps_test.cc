@@ -157,3 +157,35 @@ TEST_CASE("without a swap of names, a kill leaves the old one, none or the new o
   CHECK(none > 0);
   CHECK(none < 4);
 }
+
+TEST_CASE("a removal killed at any step leaves a whole checkpoint or none, and is done again") {
+  const TemporaryFolder folder;
+  const fs::path trial = folder.path() / "trial";
+  const fs::path checkpoint = trial / checkpoint_name(3);
+  for (const bool by_retention : {true, false}) {
+    const auto remove = [&] {
+      by_retention ? remove_checkpoint(trial, 3) : remove_unrecorded(trial, {});
+    };
+    int none = 0;
+    const int steps = kill_at_every_step(
+        [&] {
+          fs::remove_all(trial);
+          fs::create_directories(checkpoint);
+          write_model(checkpoint, "old");
+          // And what an earlier kill left of another removal.
+          fs::create_directories(trial / ".checkpoint_000003.tmp-gone/model");
+        },
+        remove,
+        [&](bool killed) {
+          const bool there = fs::exists(checkpoint);
+          none += there ? 0 : 1;
+          CHECK((!there || killed));
+          CHECK((!there || is_whole(checkpoint, "old")));
+          remove_unrecorded(trial, {});
+          CHECK(entries_of(trial) == 0);
+        });
+    if (steps == 0) return;
+    CHECK(none > 4);  // killed after the rename
+    CHECK(none < steps);
+  }
+}

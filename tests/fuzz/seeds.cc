@@ -102,7 +102,7 @@ class ShortExperiment {
     started.epoch = 1;
     started.num_samples = 4;
     started.max_failures = 1;
-    give({started});
+    experiment_.take_over({now_, WallTime(now_), {started}});
     AgentHello hello;
     hello.cpu_units = 2 * kUnit;
     ZygoteReady ready;

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -56,6 +57,25 @@ TEST_CASE("a lock is held until every process that inherited it is gone") {
   heir.end();
   CHECK_FALSE(ExperimentLock::is_held(file));
   CHECK_NOTHROW(ExperimentLock(file, milliseconds(0)));
+}
+
+TEST_CASE("heirs that are stopped are let go on when the one they inherited it from is gone") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "lock";
+  Child owner([&] {
+    new ExperimentLock(file, milliseconds(0));
+    if (::fork() == 0) {
+      ::raise(SIGSTOP);
+      ::_exit(0);
+    }
+  });
+  const std::string number = std::to_string(owner.pid());
+  CHECK(read_text(file) == number);
+  CHECK_HAS(refusal([&] { ExperimentLock lock(file, milliseconds(0)); }), number);
+  owner.end();
+  CHECK(ExperimentLock::is_held(file));  // the heir still stands
+  const ExperimentLock lock(file, milliseconds(30000));
+  CHECK(read_text(file) == std::to_string(::getpid()));
 }
 
 TEST_CASE("looking whether a lock is held does not take it") {

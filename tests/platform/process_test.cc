@@ -176,5 +176,34 @@ TEST_CASE("watched signals are read in their order instead of acting, until the 
   CHECK(second.take() == std::vector<int>{SIGHUP});
 }
 
+// How a child ends that watches its signals, reads none and has got these.
+std::string end_of_stuck(const std::vector<int>& signals) {
+  int words[2];
+  REQUIRE(::pipe(words) == 0);
+  const Child child(
+      [&] {
+        ::dup2(words[1], STDERR_FILENO);
+        new SignalWatch({SIGINT, SIGTERM}, {std::chrono::milliseconds(20), "last words"});
+        for (const int number : signals) ::raise(number);
+        if (signals.size() > 1) return;
+        ::usleep(100'000);  // nothing comes of it
+        ::_exit(7);
+      },
+      Child::kAtOnce);
+  ::close(words[1]);
+  int status = 0;
+  REQUIRE(::waitpid(child.pid(), &status, 0) == child.pid());
+  char text[100] = {};
+  [[maybe_unused]] const auto count = ::read(words[0], text, sizeof text - 1);
+  ::close(words[0]);
+  return std::string(text) + ": " + describe_exit(status);
+}
+
+TEST_CASE("a second signal ends also a process that is stuck, with its last words") {
+  CHECK(end_of_stuck({SIGINT, SIGTERM}) == "last words: killed by signal 15 (SIGTERM)");
+  CHECK(end_of_stuck({SIGTERM, SIGINT}) == "last words: killed by signal 2 (SIGINT)");
+  CHECK(end_of_stuck({SIGINT}) == ": exited with code 7");
+}
+
 }  // namespace
 }  // namespace tune::testing

@@ -85,6 +85,38 @@ TEST_CASE("an entry that a power cut left half written is dropped, those before 
   CHECK(RedisStore(at(server)).last() == EntryId{1, 0});
 }
 
+TEST_CASE(
+    "what a kill left of a rewrite of the file is removed with the next start, all else stays") {
+  const Place place;
+  const fs::path data = place.options().data_directory;
+  {
+    const RedisServer server(place.options());
+    RedisStore(at(server)).append({1, 0}, "kept");
+  }
+  for (const char* name : {"temp-rewriteaof-17.aof", "temp-rewriteaof-bg-17.aof", "other-17.aof"}) {
+    std::ofstream(data / name) << "half of it";
+  }
+  const RedisServer server(place.options());
+  CHECK_FALSE(fs::exists(data / "temp-rewriteaof-17.aof"));
+  CHECK_FALSE(fs::exists(data / "temp-rewriteaof-bg-17.aof"));
+  CHECK(fs::exists(data / "other-17.aof"));
+  CHECK(RedisStore(at(server)).last() == EntryId{1, 0});
+}
+
+TEST_CASE("a stopped server ends with the process that started it") {
+  const Place place;
+  RedisServerOptions options = place.options();
+  const fs::path lock = place.folder.path() / "lock";
+  Child parent([&] {
+    static const ExperimentLock held(lock, std::chrono::milliseconds(0));
+    options.lock_descriptor = held.descriptor();
+    ::kill((new RedisServer(options))->pid(), SIGSTOP);
+  });
+  REQUIRE(holders_of(lock).size() == 2);
+  parent.end();
+  CHECK(eventually([&] { return !ExperimentLock::is_held(lock); }));
+}
+
 TEST_CASE("long paths and odd characters in the experiment's folder do not matter") {
   const Place place;
   std::string data = "a folder with 'quotes', \"more\" and back\\slash";

@@ -142,12 +142,44 @@ TEST_CASE("a second signal ends at once, still resumable") {
   // It hangs while saving; without a second signal it would be given 30 s.
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 2); }));
   run.signal(SIGINT);
-  const Finished finished = run.wait(std::chrono::seconds(20));
+  const Finished finished = run.wait(std::chrono::seconds(8));
   CHECK(finished.code == 128 + SIGINT);
   CHECK(box.is_quiet());
   const Finished resumed = box.tune({"resume", "results/s"});
   INFO(resumed.err);
   CHECK(resumed.code == 0);
+}
+
+// The agent, or the store, that stands still; one signal makes the driver wait for it.
+void check_second_signal(const std::string& process) {
+  Sandbox box;
+  box.write("sweep.yaml", slow_sweep(4));
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
+  std::vector<pid_t> found = box.processes(process);
+  std::erase(found, run.pid());
+  REQUIRE(found.size() == 1);
+  kill(found[0], SIGSTOP);
+  run.signal(SIGTERM);
+  CHECK_FALSE(run.ends_within(std::chrono::milliseconds(200)));
+  run.signal(SIGTERM);
+  const Finished finished = run.wait(std::chrono::seconds(8));
+  INFO(finished.err);
+  CHECK(finished.code == 128 + SIGTERM);
+  CHECK(contains(finished.err, "tune resume results/s"));
+  CHECK(box.is_quiet());
+  const Finished resumed = box.tune({"resume", "results/s"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  check_complete(box, "results/s", 4, 8);
+}
+
+TEST_CASE("a second signal ends at once also while the agent stands still") {
+  check_second_signal(std::string("\0--cpus\0", 8));  // a fork of the driver
+}
+
+TEST_CASE("a second signal ends at once also while the store stands still") {
+  check_second_signal("redis-server");
 }
 
 TEST_CASE("a signal at any moment, also while starting and ending, is obeyed and can be resumed") {

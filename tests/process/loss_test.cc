@@ -39,6 +39,8 @@ std::vector<pid_t> find(const Sandbox& box, const Running& driver, Victim victim
   if (victim == Victim::kAgent) {  // a fork of the driver
     found = box.processes(std::string("\0--cpus\0", 8));
     std::erase(found, driver.pid());
+    std::sort(found.begin(), found.end());  // later ones are about to become something else
+    found.resize(std::min<std::size_t>(found.size(), 1));
     return found;
   }
   // Workers are forked from the zygote and share its command line: it is the oldest.
@@ -134,6 +136,101 @@ TEST_CASE("a stopped store ends the run with a clear error, and resume goes on")
 
 TEST_CASE("a stopped agent ends the run with a clear error, and resume goes on") {
   check_stopped(Victim::kAgent, "has said nothing for");
+}
+
+// Stops one at a random moment, also while all start or end, and kills the driver or lets it find
+// out. Whether there was one to stop.
+bool stop_one(Victim victim, bool kills_driver, RandomStream& random) {
+  Sandbox box;
+  box.write("sweep.yaml", sweep());
+  Running driver = start(box);
+  driver.ends_within(microseconds(random.integer(0, kUsualLength.count())));
+  const std::vector<pid_t> found = find(box, driver, victim);
+  if (found.empty()) return false;
+  kill(found[0], SIGSTOP);
+  if (kills_driver) driver.signal(SIGKILL);
+  // An agent may be silent for 20 s, a store for 10 s and while it starts for 30 s.
+  const Finished finished = driver.wait(std::chrono::seconds(45));
+  INFO(finished.err);
+  CHECK(finished.code != -1);  // it was waited for long enough
+  if (!kills_driver && finished.code != 0) check_error(box, finished);
+  check_resumes(box);
+  CHECK(box.is_quiet());
+  return true;
+}
+
+TEST_CASE("agents and stores that stop at any moment are noticed, also when the driver is killed") {
+  for (const bool kills_driver : {true, false}) {
+    CAPTURE(kills_driver);
+    const int stops = share_of_kills(kills_driver ? 4 : 1);
+    for (const Victim victim : {Victim::kStore, Victim::kAgent}) {
+      CAPTURE(static_cast<int>(victim));
+      RandomStream random(test_seed(), kills_driver ? "orphans" : "stops",
+                          static_cast<std::uint64_t>(victim));
+      int done = 0;
+      for (int tries = 0; done < stops && tries < 10 * stops; ++tries) {
+        CAPTURE(tries);
+        done += stop_one(victim, kills_driver, random) ? 1 : 0;
+      }
+      CHECK(done == stops);
+    }
+  }
+}
+
+TEST_CASE("a driver killed while its store or agent stands still can be resumed") {
+  for (const Victim victim : {Victim::kStore, Victim::kAgent}) {
+    CAPTURE(static_cast<int>(victim));
+    Sandbox box;
+    box.write("sweep.yaml", sweep());
+    Running driver = start(box);
+    REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
+    const std::vector<pid_t> found = find(box, driver, victim);
+    REQUIRE(found.size() == 1);
+    kill(found[0], SIGSTOP);
+    driver.signal(SIGKILL);
+    driver.wait();
+    check_resumes(box);
+    CHECK(box.is_quiet());
+  }
+}
+
+TEST_CASE("an agent that never says a word is not waited for without end") {
+  Sandbox box;
+  box.write("sweep.yaml", sweep());
+  box.write("slow-redis",
+            "#!/bin/sh\nuntil [ -e gate ]; do sleep 0.02; done\nexec redis-server \"$@\"\n");
+  fs::permissions(box.path() / "slow-redis", fs::perms::owner_all);
+  box.set("TUNE_REDIS_SERVER", box.path() / "slow-redis");
+  Running driver = start(box);
+  // The driver cannot be spoken to before it has its store.
+  REQUIRE(Sandbox::eventually([&] { return !find(box, driver, Victim::kAgent).empty(); }));
+  kill(find(box, driver, Victim::kAgent)[0], SIGSTOP);
+  box.write("gate", "");
+  const Finished finished = driver.wait();
+  INFO(finished.err);
+  CHECK(finished.code == 3);
+  CHECK(contains(finished.err, "has said nothing for"));
+  CHECK(box.is_quiet());
+  check_resumes(box);
+}
+
+TEST_CASE("a plugin whose loading hangs is waited for by name") {
+  Sandbox box;
+  box.write("sweep.yaml", sweep());
+  box.write("hung-worker", "#!/bin/sh\nexec sleep 300\n");
+  fs::permissions(box.path() / "hung-worker", fs::perms::owner_all);
+  box.set("TUNE_WORKER", box.path() / "hung-worker");
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s"});
+  Running validate = box.start_tune({"validate", "sweep.yaml"});
+  CHECK_FALSE(run.ends_within(std::chrono::seconds(14)));  // there is a word every 10 s
+  for (Running* one : {&run, &validate}) {
+    one->signal(SIGTERM);
+    const Finished finished = one->wait();
+    INFO(finished.err);
+    CHECK(finished.code == 128 + SIGTERM);
+    CHECK(contains(finished.out + finished.err, "synthetic.so for 10 s (pid "));
+  }
+  CHECK(box.is_quiet());
 }
 
 TEST_CASE("a store elsewhere that is started again in time costs nothing") {

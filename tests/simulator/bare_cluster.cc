@@ -120,6 +120,14 @@ void BareLogger::record(const Record& record, WallTime) {
   }
 }
 
+namespace {
+
+Turn made_turn(Duration now, std::vector<Event> events) {
+  return {now, WallTime{std::chrono::hours(490'000)} + now, std::move(events)};
+}
+
+}  // namespace
+
 BareDriver::BareDriver(const BareOptions& options, CountingStore& store)
     : options_(options),
       experiment_(store, bare_setup(options), &logger_),
@@ -128,7 +136,7 @@ BareDriver::BareDriver(const BareOptions& options, CountingStore& store)
   DriverStarted started;
   started.epoch = experiment_.next_epoch();
   started.num_samples = static_cast<std::int64_t>(options.trials);
-  commit({}, {started});
+  experiment_.take_over(made_turn({}, {started}));
 }
 
 void BareDriver::turn(Duration now, AgentNumber node, const std::vector<std::string>& frames) {
@@ -144,7 +152,7 @@ void BareDriver::turn(Duration now, AgentNumber node, const std::vector<std::str
 }
 
 void BareDriver::commit(Duration now, std::vector<Event> events) {
-  const Turn turn{now, WallTime{std::chrono::hours(490'000)} + now, std::move(events)};
+  const Turn turn = made_turn(now, std::move(events));
   events_ += turn.events.size();
   const Effects effects = experiment_.commit(turn);
   for (std::size_t link : agenda_.take_heard()) links_[link].acknowledge();

@@ -6,6 +6,7 @@
 #include <deque>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/store.h"
 
@@ -23,7 +24,10 @@ class CountingStore : public Store {
     written_bytes_ += payload.size();
     peak_bytes_ = std::max(peak_bytes_, stream_bytes_);
   }
-  std::vector<Entry> read(EntryId, std::size_t) override { return {}; }
+  // The newest one, without what it held.
+  std::vector<Entry> read(EntryId after, std::size_t) override {
+    return last_ && *last_ > after ? std::vector<Entry>{{*last_, {}}} : std::vector<Entry>{};
+  }
   std::optional<EntryId> last() override { return last_; }
   void put(std::string_view, std::string_view) override {}
   std::optional<std::string> get(std::string_view) override { return std::nullopt; }

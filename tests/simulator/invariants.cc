@@ -50,6 +50,7 @@ void Tally::add(const Tally& other) {
   agents_lost += other.agents_lost;
   drivers += other.drivers;
   drivers_superseded += other.drivers_superseded;
+  late_entries += other.late_entries;
   snapshots += other.snapshots;
   resumed_from_snapshot += other.resumed_from_snapshot;
 }

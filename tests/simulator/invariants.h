@@ -26,6 +26,7 @@ struct Tally {
   std::uint64_t agents_lost = 0;
   std::uint64_t drivers = 0;
   std::uint64_t drivers_superseded = 0;
+  std::uint64_t late_entries = 0;  // of a driver that was gone when they arrived
   std::uint64_t snapshots = 0;
   std::uint64_t resumed_from_snapshot = 0;
   void add(const Tally& other);

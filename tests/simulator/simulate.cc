@@ -38,6 +38,7 @@ void print(const Tally& tally) {
   print("drivers", tally.drivers);
   print("drivers that began from a snapshot", tally.resumed_from_snapshot);
   print("drivers superseded", tally.drivers_superseded);
+  print("entries of drivers that were gone", tally.late_entries);
 }
 
 Plant plant_named(const std::string& name) {

@@ -1,7 +1,6 @@
 #include "simulator/simulated_driver.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -61,16 +60,10 @@ void SimulatedDriver::start(Wish wish) {
 
 void SimulatedDriver::replay() {
   replaying_ = true;
-  std::set<TrialNumber> unsettled;
-  for (const RemoveCheckpoint& removal : experiment_.replay()) unsettled.insert(removal.trial);
+  experiment_.replay();
   replaying_ = false;
   for (const Trial& trial : controller().trials()) {
-    if (trial.status != TrialStatus::kRunning) continue;
-    unsettled.insert(trial.number);
-    interrupted_.push_back(trial);
-  }
-  for (TrialNumber trial : unsettled) {
-    world_.disk.remove_unrecorded(trial, controller().trials()[trial.value].checkpoints);
+    if (trial.status == TrialStatus::kRunning) interrupted_.push_back(trial);
   }
   time_base_ = experiment_.now();
   outside_.witness->replayed(*this);
@@ -204,10 +197,10 @@ void SimulatedDriver::commit(std::vector<Event> events) {
       if (trial.placement) ran.push_back(trial);
     }
   }
-  if (plant() == Plant::kAppendAfterEffect) store_.hold_back();
+  if (plant() == Plant::kAppendAfterEffect && turns_ > 0) store_.hold_back();
   Effects effects;
   try {
-    effects = experiment_.commit(turn);
+    effects = turns_ == 0 ? take_over(turn) : experiment_.commit(turn);
   } catch (const Error& error) {
     const bool superseded = dynamic_cast<const SupersededError*>(&error) != nullptr;
     world_.trace("driver", [&] { return fmt::format("epoch {}: {}", epoch_, error.what()); });
@@ -224,6 +217,15 @@ void SimulatedDriver::commit(std::vector<Event> events) {
   forget_releases(ran);
   outside_.witness->after_turn(*this, told, effects);
   plan_effects(effects);
+}
+
+Effects SimulatedDriver::take_over(const Turn& turn) {
+  JournaledController::Takeover takeover = experiment_.take_over(turn);
+  time_base_ = experiment_.now();
+  for (TrialNumber trial : takeover.unsettled) {
+    world_.disk.remove_unrecorded(trial, controller().trials()[trial.value].checkpoints);
+  }
+  return std::move(takeover.effects);
 }
 
 void SimulatedDriver::plan_effects(const Effects& effects) {

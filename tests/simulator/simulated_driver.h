@@ -87,6 +87,7 @@ class SimulatedDriver {
   std::vector<Event> collect();
   std::vector<Event> receive();
   void commit(std::vector<Event> events);
+  Effects take_over(const Turn& turn);
   void plan_effects(const Effects& effects);
   void keep_journal_short();
   void send(AgentNumber agent, const Command& command);

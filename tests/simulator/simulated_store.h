@@ -4,7 +4,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "memory_store.h"
@@ -16,6 +18,10 @@ struct StoreContents {
   std::shared_ptr<testing::MemoryStore::Contents> now =
       std::make_shared<testing::MemoryStore::Contents>();
   std::vector<Entry> ever;  // also those that were trimmed
+  // Of a driver that has given it up: it arrives just before another one takes its epoch, which has
+  // read all that is there by then.
+  std::optional<Entry> under_way;
+  std::uint64_t arrived_late = 0;
 };
 
 class SimulatedStore : public Store {
@@ -23,7 +29,7 @@ class SimulatedStore : public Store {
   SimulatedStore(World& world, StoreContents& contents)
       : world_(world), contents_(contents), inner_(contents.now) {}
 
-  // The next append fails for good; its entry may be stored all the same.
+  // The next append fails for good; its entry may be stored all the same, or still be under way.
   void fail_next_append() { fails_ = true; }
   // Planted: the entry is only kept here until `settle`.
   void hold_back() { holds_back_ = true; }
@@ -37,7 +43,11 @@ class SimulatedStore : public Store {
   void append(EntryId id, std::string_view payload) override {
     asked_ = id;
     if (holds_back_) return held_.push_back({id, std::string(payload)});
-    if (fails_ && world_.chance(500'000)) fail();
+    if (fails_ && world_.chance(500'000)) {
+      if (world_.chance(500'000)) contents_.under_way = Entry{id, std::string(payload)};
+      fail();
+    }
+    if (id.sequence == 0) let_arrive();
     store(id, payload);
     if (fails_) fail();
     // The answer was lost: the same id is sent again.
@@ -58,6 +68,12 @@ class SimulatedStore : public Store {
   void store(EntryId id, std::string_view payload) {
     inner_.append(id, payload);
     contents_.ever.push_back({id, std::string(payload)});
+  }
+  void let_arrive() {
+    const std::optional<Entry> late = std::exchange(contents_.under_way, std::nullopt);
+    if (!late || late->id <= contents_.now->last.value_or(EntryId{})) return;
+    store(late->id, late->payload);
+    ++contents_.arrived_late;
   }
   [[noreturn]] static void fail() {
     throw Error(ErrorCode::kStore, "appending: the store does not answer");

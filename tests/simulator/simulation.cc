@@ -57,6 +57,7 @@ Verdict Simulation::run() {
   }
   for (const Entry& entry : store_.ever) verdict.journal += to_string(entry.id) + entry.payload;
   verdict.tally = invariants_.tally();
+  verdict.tally.late_entries = store_.arrived_late;
   return verdict;
 }
 
@@ -144,10 +145,13 @@ void Simulation::check_fate(Serial serial) {
   if (fate == SimulatedDriver::Fate::kSuperseded) {
     ++invariants_.tally().drivers_superseded;
     if (serial != serial_) return void(drivers_.erase(serial));
-    // One that stalled went on in time to take the epoch that both wanted. It ends with this one.
-    const bool contested = std::ranges::any_of(
-        world_.scenario.lives | std::views::take(serial),
-        [](const DriverLife& life) { return life.end == DriverLife::End::kStalled; });
+    // One that stalled went on in time to take the epoch that both wanted, or what it took the
+    // epoch with came late. It ends with this one.
+    const bool contested = store_.arrived_late > 0 ||
+                           std::ranges::any_of(world_.scenario.lives | std::views::take(serial),
+                                               [](const DriverLife& life) {
+                                                 return life.end == DriverLife::End::kStalled;
+                                               });
     if (!contested) violate("only another driver supersedes", "there was none");
     std::erase_if(drivers_, [&](const auto& other) { return other.first != serial; });
     return leave(true);

@@ -3,7 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -23,19 +26,27 @@ Turn turn(int number) {
 // What a replay hands over: "s<seconds>" for a snapshot, "<number>" for a turn.
 class Heard {
  public:
-  void replay(Journal& journal) {
-    journal.replay({[this](const Snapshot& snapshot) {
-                      words.push_back("s" + std::to_string(snapshot.now / std::chrono::seconds(1)));
-                    },
-                    [this](const Turn& turn) {
-                      const auto& event = std::get<InterruptRequested>(turn.events.at(0));
-                      words.push_back(std::to_string(event.signal));
-                    }});
+  Journal::Visitor visitor() {
+    return {[this](const Snapshot& snapshot) {
+              words.push_back("s" + std::to_string(snapshot.now / std::chrono::seconds(1)));
+            },
+            [this](const Turn& turn) {
+              const auto& event = std::get<InterruptRequested>(turn.events.at(0));
+              words.push_back(std::to_string(event.signal));
+            }};
   }
+  void replay(Journal& journal) { journal.replay(visitor()); }
   std::vector<std::string> words;
 };
 
 using Words = std::vector<std::string>;
+
+// Takes the epoch; gives what was found meanwhile.
+Words begin(Journal& journal, const Turn& turn) {
+  Heard heard;
+  journal.take_epoch(turn, heard.visitor());
+  return heard.words;
+}
 
 Words heard_from(Store& store) {
   Journal journal(store);
@@ -51,7 +62,8 @@ std::string cause_of_refusal(Store& store) {
 TEST_CASE("a replay begins at the snapshot and goes on with what was appended since") {
   testing::MemoryStore store;
   Journal journal(store);
-  for (int i = 1; i <= 3; ++i) journal.append(turn(i));
+  begin(journal, turn(1));
+  for (int i = 2; i <= 3; ++i) journal.append(turn(i));
   CHECK(heard_from(store) == Words{"1", "2", "3"});
   journal.store({journal.last(), std::chrono::seconds(3), "controller", "logger"});
   CHECK(store.read({}, 10).empty());
@@ -67,7 +79,7 @@ TEST_CASE("a replay begins at the snapshot and goes on with what was appended si
   heard.replay(next);
   CHECK_FALSE(next.is_empty());
   CHECK(next.next_epoch() == 2);  // the trimmed entries count
-  next.append(turn(6));
+  begin(next, turn(6));
   CHECK(store.last() == EntryId{2, 0});
   CHECK(heard_from(store) == Words{"s5", "6"});
 }
@@ -75,7 +87,7 @@ TEST_CASE("a replay begins at the snapshot and goes on with what was appended si
 TEST_CASE("a snapshot comes back as it was taken") {
   testing::MemoryStore store;
   Journal journal(store);
-  journal.append(turn(1));
+  begin(journal, turn(1));
   const std::string bytes("\0\xff\x93 any", 7);
   journal.store({journal.last(), std::chrono::seconds(9), bytes, "of the logger"});
   Journal reader(store);
@@ -94,7 +106,7 @@ TEST_CASE("a snapshot comes back as it was taken") {
 TEST_CASE("a snapshot may be stored after further turns") {
   testing::MemoryStore store;
   Journal journal(store);
-  journal.append(turn(1));
+  begin(journal, turn(1));
   const EntryId then = journal.last();
   journal.append(turn(2));
   journal.append(turn(3));
@@ -107,7 +119,7 @@ TEST_CASE("one who follows a running journal goes on over a snapshot that anothe
   Journal writer(store);
   Journal follower(store);
   Heard heard;
-  writer.append(turn(1));
+  begin(writer, turn(1));
   heard.replay(follower);
   CHECK(heard.words == Words{"1"});
   writer.append(turn(2));
@@ -127,14 +139,122 @@ TEST_CASE("one who follows a running journal goes on over a snapshot that anothe
 TEST_CASE("a driver that was superseded takes no snapshot") {
   testing::MemoryStore store;
   Journal old(store);
-  old.append(turn(1));
+  begin(old, turn(1));
   Journal next(store);
   Heard heard;
   heard.replay(next);
-  next.append(turn(2));
+  begin(next, turn(2));
   CHECK_THROWS_AS(old.store({old.last(), {}, "stale", ""}), SupersededError);
   CHECK_THROWS_AS(old.append(turn(3)), SupersededError);
   CHECK(heard_from(store) == Words{"1", "2"});
+}
+
+TEST_CASE("who takes the epoch hears what an older driver has appended since the replay") {
+  testing::MemoryStore store;
+  Journal old(store);
+  begin(old, turn(1));
+  Journal next(store);
+  Heard heard;
+  heard.replay(next);
+  CHECK(heard.words == Words{"1"});
+  Turn first = turn(2);
+  SUBCASE("entries") {
+    old.append(turn(3));  // 1-1 and 1-2, as if they had still been under way
+    old.append(turn(5));
+    const Turn taken = next.take_epoch(first, heard.visitor());
+    CHECK(heard.words == Words{"1", "3", "5"});
+    CHECK(taken.now == std::chrono::seconds(5));  // none goes back in time
+    CHECK(heard_from(store) == Words{"1", "3", "5", "2"});
+  }
+  SUBCASE("and a snapshot") {
+    old.append(turn(3));
+    old.store({old.last(), std::chrono::seconds(3), "", ""});
+    old.append(turn(5));
+    CHECK(next.take_epoch(first, heard.visitor()).now == std::chrono::seconds(5));
+    CHECK(heard.words == Words{"1", "s3", "5"});
+    CHECK(heard_from(store) == Words{"s3", "5", "2"});
+  }
+  SUBCASE("and a snapshot of all of them") {
+    old.append(turn(3));
+    old.store({old.last(), std::chrono::seconds(3), "", ""});
+    CHECK(next.take_epoch(first, heard.visitor()).now == std::chrono::seconds(3));
+    CHECK(heard.words == Words{"1", "s3"});
+    CHECK(heard_from(store) == Words{"s3", "2"});
+  }
+  CHECK_THROWS_AS(old.append(turn(6)), SupersededError);
+  CHECK(store.last() == EntryId{2, 0});
+  next.append(turn(7));
+}
+
+TEST_CASE("more entries than are fetched at a time are heard by who takes the epoch") {
+  testing::MemoryStore store;
+  Journal old(store);
+  begin(old, turn(1));
+  Journal next(store);
+  Heard heard;
+  heard.replay(next);
+  for (int i = 2; i <= 2000; ++i) old.append(turn(i));
+  CHECK(begin(next, turn(1)).size() == 1999);
+  CHECK(heard_from(store).size() == 2001);
+}
+
+TEST_CASE("who follows a journal hears the snapshot that stands for the end of an epoch") {
+  testing::MemoryStore store;
+  Journal old(store);
+  Journal follower(store);
+  Heard heard;
+  begin(old, turn(1));
+  heard.replay(follower);
+  old.append(turn(2));
+  old.store({old.last(), std::chrono::seconds(2), "", ""});
+  Journal next(store);
+  next.replay(Heard().visitor());
+  begin(next, turn(3));
+  heard.replay(follower);
+  CHECK(heard.words == Words{"1", "s2", "3"});
+}
+
+// Plays two others between the append that takes the epoch and what is read after it.
+class OvertakenStore : public testing::MemoryStore {
+ public:
+  using MemoryStore::MemoryStore;
+  std::function<void()> after_append;
+  void append(EntryId id, std::string_view payload) override {
+    MemoryStore::append(id, payload);
+    if (after_append) std::exchange(after_append, {})();
+  }
+};
+
+TEST_CASE("who is overtaken while it takes the epoch says so, or finds out with its next entry") {
+  const auto contents = std::make_shared<testing::MemoryStore::Contents>();
+  OvertakenStore store(contents);
+  testing::MemoryStore others(contents);
+  Journal first(store);
+  Journal second(others);
+  SUBCASE("by an entry") {
+    store.after_append = [&] {
+      second.replay(Heard().visitor());
+      begin(second, turn(2));
+    };
+    CHECK(begin(first, turn(1)).empty());
+    CHECK_THROWS_AS(first.append(turn(3)), SupersededError);
+  }
+  SUBCASE("by one that has trimmed the entry already") {
+    store.after_append = [&] {
+      second.replay(Heard().visitor());
+      begin(second, turn(2));
+      second.store({{1, 0}, std::chrono::seconds(1), "", ""});
+    };
+    CHECK_THROWS_AS(begin(first, turn(1)), SupersededError);
+  }
+  SUBCASE("by one that has trimmed all") {
+    store.after_append = [&] {
+      second.replay(Heard().visitor());
+      begin(second, turn(2));
+      second.store({second.last(), std::chrono::seconds(2), "", ""});
+    };
+    CHECK_THROWS_AS(begin(first, turn(1)), SupersededError);
+  }
 }
 
 TEST_CASE("missing and damaged parts are refused by name") {
@@ -160,7 +280,7 @@ TEST_CASE("missing and damaged parts are refused by name") {
   }
   SUBCASE("a turn before the snapshot") {
     Journal journal(store);
-    journal.append(turn(1));
+    begin(journal, turn(1));
     journal.store({journal.last(), std::chrono::seconds(9), "", ""});
     journal.append(turn(8));
     CHECK_HAS(cause_of_refusal(store), "journal entry 1-1: its time is before");
@@ -182,7 +302,8 @@ TEST_CASE("a snapshot is due when the entries have outgrown the last one") {
   Warning warning;
   warning.text.assign(1u << 20, 'x');
   large.events.push_back(FromAgent{AgentNumber{0}, warning});
-  for (int i = 0; i < 3; ++i) journal.append(large);
+  begin(journal, large);
+  for (int i = 1; i < 3; ++i) journal.append(large);
   CHECK_FALSE(journal.snapshot_is_due());  // 3 MiB and a little; 4 MiB is the limit
   journal.append(large);
   CHECK(journal.snapshot_is_due());
@@ -202,7 +323,7 @@ TEST_CASE("a snapshot is due when the entries have outgrown the last one") {
 TEST_CASE("a snapshot that no store would take leaves the entries") {
   testing::MemoryStore store;
   Journal journal(store);
-  journal.append(turn(1));
+  begin(journal, turn(1));
   journal.store({journal.last(), {}, std::string(Journal::kMaxSnapshotBytes + 1, 'c'), ""});
   CHECK_FALSE(store.get("snapshot"));
   CHECK(heard_from(store) == Words{"1"});

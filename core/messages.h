@@ -59,7 +59,7 @@ enum class Outcome : std::uint8_t {
   kException,  // setup, step, save, load or the function threw
   kSignal,     // a rank was ended by a signal
   kExit,       // a rank exited on its own
-  kHung,       // no report within hang_timeout; the agent killed it
+  kHung,       // no report within hang_timeout, or group_timeout passed; the agent killed it
   kLost,       // its agent, node or driver was lost; not counted as a failure
   kLast = kLost,
 };
@@ -83,7 +83,7 @@ struct SetupExperiment {
   CheckpointPolicy checkpoint;
   Duration max_trial_time{};  // 0: none
   Duration hang_timeout{};    // 0: none
-  Duration group_timeout{};   // how long ranks wait for each other; told them, 0: not
+  Duration group_timeout{};   // how long ranks wait for each other, see RunOptions; 0: any time
   GpuVisibility gpu_visibility = GpuVisibility::kTrial;
   std::map<std::string, std::string> environment;
   std::vector<std::uint64_t> keep;  // attempt_key()s of live attempts to keep; all others end now
@@ -323,6 +323,13 @@ struct RankSaved {
   static void fields(Self& s, F& f) { f(s.iteration, s.time_total, s.timesteps_total); }
 };
 
+// This rank of a group has finished its setup, its load or (rank r > 0) a step: rank 0's step ends
+// with its report, a save with RankSaved.
+struct PhaseDone {
+  template <class Self, class F>
+  static void fields(Self&, F& f) { f(); }
+};
+
 // Last word of a worker before it exits on its own.
 struct WorkerEnded {
   Outcome outcome = Outcome::kCompleted;
@@ -331,6 +338,7 @@ struct WorkerEnded {
   static void fields(Self& s, F& f) { f(s.outcome, s.cause); }
 };
 
-using WorkerEvent = std::variant<Reported, RankSaved, GroupStep, WorkerEnded, Warning>;
+using WorkerEvent =
+    std::variant<Reported, RankSaved, GroupStep, WorkerEnded, Warning, PhaseDone>;
 
 }  // namespace tune

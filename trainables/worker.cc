@@ -78,6 +78,7 @@ void run_class(const TrainableEntry& entry, Attempt& attempt) {
   });
   Trainable& trainable = *attempt.trainable;
   if (session.checkpoint()) {
+    session.is_set_up();
     in_phase("load", [&] { trainable.load(existing_checkpoint(session)); });
   }
   const Session::Save save = [&](const std::filesystem::path& folder) { trainable.save(folder); };
@@ -90,7 +91,10 @@ void run_class(const TrainableEntry& entry, Attempt& attempt) {
 
 void run_function(const TrainableEntry& entry, Attempt& attempt) {
   WorkerSession& session = *attempt.session;
-  if (session.checkpoint()) in_phase("load", [&] { existing_checkpoint(session); });
+  if (session.checkpoint()) {
+    session.is_set_up();
+    in_phase("load", [&] { existing_checkpoint(session); });
+  }
   if (!session.begin()) return;
   in_phase("function", [&] { entry.function(config_of(attempt.start), session); });
   session.finish();

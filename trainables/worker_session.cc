@@ -38,7 +38,13 @@ std::optional<std::filesystem::path> WorkerSession::checkpoint() const {
   return context_.trial_directory_ / checkpoint_name(start_.launch.restore_iteration);
 }
 
+// What a rank alone has finished is nobody's concern.
+void WorkerSession::say_done() {
+  if (start_.launch.ranks > 1) channel_.send(PhaseDone{});
+}
+
 bool WorkerSession::begin() {
+  say_done();
   if (start_.rank != 0) return follow(nullptr);
   const auto verdict = await_verdict(false);
   if (verdict) return carry_out(*verdict, nullptr);
@@ -69,7 +75,9 @@ bool WorkerSession::step_done(const Result& result, const Save* save) {
   if (failure_) throw AttemptFailure(*failure_);
   ++context_.iteration_;
   try {
-    return start_.rank == 0 ? lead(result, save) : follow(save);
+    if (start_.rank == 0) return lead(result, save);
+    say_done();
+    return follow(save);
   } catch (const AttemptFailure& failure) {
     failure_ = failure.what();  // stands even if the user's function catches it
     throw;

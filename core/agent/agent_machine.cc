@@ -56,6 +56,7 @@ void AgentMachine::on(AgentTime now, Continue verdict) {
   attempt->waiting = false;
   attempt->until = verdict.until;
   attempt->last_sign = now;
+  if (attempt->pace) attempt->pace->on_listening(watched(now), 0);
   act(TellWorker{attempt->ranks[0].worker, std::move(verdict)});
 }
 
@@ -64,6 +65,7 @@ void AgentMachine::on(AgentTime now, StopAttempt stop) {
   if (attempt == nullptr) return;
   attempt->waiting = false;
   attempt->last_sign = now;
+  if (attempt->pace) attempt->pace->on_listening(watched(now), 0);
   if (stop.grace > Duration::zero()) attempt->stop_deadline = now + stop.grace;
   if (attempt->started && !attempt->ranks[0].gone) act(TellWorker{attempt->ranks[0].worker, stop});
   attempt->stop = stop;
@@ -136,6 +138,9 @@ void AgentMachine::start_if_complete(AgentTime now, Attempt& attempt) {
   attempt.started = true;
   attempt.last_sign = now;
   const Launch& launch = attempt.launch;
+  if (launch.ranks > 1) {
+    attempt.pace.emplace(watched(now), launch.ranks, launch.restore_iteration > 0);
+  }
   act(TellDriver{AttemptStarted{launch.trial, launch.attempt, attempt.ranks[0].pid}});
   for (std::uint32_t rank = 0; rank < launch.ranks; ++rank) {
     act(TellWorker{attempt.ranks[rank].worker, worker_start(*experiment_, launch, rank, node_)});
@@ -226,6 +231,7 @@ void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, Reported r
       report.attempt != launch.attempt) {
     return on_worker_garbled(now, rank.worker, "a report of another rank or attempt");
   }
+  done(now, attempt, rank);
   attempt.waiting = report.waiting;
   if (launch.ranks == 1 && may_rest(report, attempt.until)) act(RestWorker{rank.worker});
   // Rank 0 may be ahead of a rank that still saves: the driver hears of that checkpoint first.
@@ -234,8 +240,8 @@ void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, Reported r
   act(TellDriver{std::move(report)});
 }
 
-void AgentMachine::heard(AgentTime, Attempt& attempt, Rank& rank, RankSaved saved) {
-  rank.saved = saved.iteration;
+void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, RankSaved saved) {
+  done(now, attempt, rank);
   Save& save = attempt.saves[saved.iteration];
   if (&rank == &attempt.ranks[0]) save.leader = saved;
   if (++save.ranks < attempt.ranks.size()) return;
@@ -243,7 +249,11 @@ void AgentMachine::heard(AgentTime, Attempt& attempt, Rank& rank, RankSaved save
                          save.leader.time_total, save.leader.timesteps_total}});
 }
 
-void AgentMachine::heard(AgentTime, Attempt& attempt, Rank& rank, GroupStep step) {
+void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, GroupStep step) {
+  if (&rank != &attempt.ranks[0]) {
+    return on_worker_garbled(now, rank.worker, "a word to the group that is not of rank 0");
+  }
+  if (attempt.pace) attempt.pace->on_word(watched(now), step);
   for (const Rank& other : attempt.ranks) {
     if (&other != &rank && !other.gone) act(TellWorker{other.worker, step});
   }
@@ -251,7 +261,8 @@ void AgentMachine::heard(AgentTime, Attempt& attempt, Rank& rank, GroupStep step
 
 void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, WorkerEnded ended) {
   rank.said_end = true;
-  const auto number = static_cast<std::uint32_t>(&rank - attempt.ranks.data());
+  const std::uint32_t number = workers_.at(rank.worker).rank;
+  if (attempt.pace) attempt.pace->on_ended(watched(now), number);
   if (ended.outcome == Outcome::kException) {
     blame(now, attempt,
           {.outcome = ended.outcome, .text = std::move(ended.cause), .code = 1, .rank = number});
@@ -263,6 +274,14 @@ void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, WorkerEnde
 
 void AgentMachine::heard(AgentTime, Attempt&, Rank&, Warning warning) {
   act(TellDriver{std::move(warning)});
+}
+
+void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, PhaseDone) {
+  done(now, attempt, rank);
+}
+
+void AgentMachine::done(AgentTime now, Attempt& attempt, const Rank& rank) {
+  if (attempt.pace) attempt.pace->on_done(watched(now), workers_.at(rank.worker).rank);
 }
 
 void AgentMachine::on_promoted(AgentTime now, const CheckpointSaved& saved,
@@ -291,7 +310,12 @@ void AgentMachine::on_backlog(AgentTime now, std::size_t unacknowledged_bytes) {
     reading_ = false;
   } else if (!reading_ && unacknowledged_bytes < kCreditBytes / 2) {
     reading_ = true;
-    for (auto& [key, attempt] : attempts_) attempt.last_sign = now;  // they were not listened to
+    for (auto& [key, attempt] : attempts_) {  // they were not listened to
+      attempt.last_sign = now;
+      for (std::uint32_t rank = 0; attempt.pace && rank < attempt.launch.ranks; ++rank) {
+        attempt.pace->on_listening(watched(now), rank);
+      }
+    }
   }
 }
 

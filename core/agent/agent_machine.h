@@ -6,6 +6,7 @@
 // the last process is reaped. Nothing makes it throw.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -16,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/agent/group_pace.h"
 #include "core/agent/worker_start.h"
 #include "core/messages.h"
 #include "core/spawn.h"
@@ -90,6 +92,11 @@ class AgentMachine {
   static constexpr AgentTime kExitGrace = std::chrono::seconds(60);      // after rank 0's last word
   // A rank that throws may only echo the death of another: its cause waits this long for that.
   static constexpr AgentTime kSettle = std::chrono::milliseconds(100);
+  // Ranks that notice by themselves that they wait too long know better why: they may speak first.
+  static constexpr AgentTime kGroupPatience = std::chrono::seconds(2);
+  // Of a longer time between two turns no more counts against a rank: this process was stopped or
+  // got no processor, and so, for all it knows, did the ranks.
+  static constexpr AgentTime kLongestTurn = std::chrono::seconds(1);
   static constexpr int kMaxZygoteDeaths = 3;  // in a row without a worker
 
   // `can_restart`: whether another zygote can be started after the first.
@@ -128,7 +135,6 @@ class AgentMachine {
     bool gone = false;      // reaped, or it will never exist
     bool said_end = false;
     bool signalled = false;  // by us
-    std::uint64_t saved = 0;  // the last iteration it has
   };
   struct Save {
     std::uint32_t ranks = 0;  // that have saved
@@ -141,6 +147,7 @@ class AgentMachine {
     bool waiting = false;  // for a verdict
     Milestone until;       // of the last verdict
     AgentTime last_sign{};
+    std::optional<GroupPace> pace;        // of several ranks that have started; in watched time
     std::map<std::uint64_t, Save> saves;  // by iteration; not whole in their final folders yet
     std::vector<Reported> held;           // reports that came before an earlier save was whole
     std::optional<Outcome> leader_outcome;
@@ -169,6 +176,8 @@ class AgentMachine {
   void heard(AgentTime now, Attempt& attempt, Rank& rank, GroupStep step);
   void heard(AgentTime now, Attempt& attempt, Rank& rank, WorkerEnded ended);
   void heard(AgentTime now, Attempt& attempt, Rank& rank, Warning warning);
+  void heard(AgentTime now, Attempt& attempt, Rank& rank, PhaseDone done);
+  void done(AgentTime now, Attempt& attempt, const Rank& rank);
   void tell_held(Attempt& attempt, std::uint64_t up_to);
 
   Attempt* find(TrialNumber trial, AttemptNumber attempt);
@@ -186,6 +195,13 @@ class AgentMachine {
   void drop_ending_requests(AgentTime now);
   std::optional<AgentTime> hang_deadline(const Attempt& attempt) const;
   Cause hang_cause(const Attempt& attempt) const;
+  std::optional<AgentTime> group_deadline(const Attempt& attempt) const;
+  Cause group_cause(const Attempt& attempt) const;
+  std::optional<GroupPace::Awaited> awaited(const Attempt& attempt) const;
+  // The time in which this process could have seen what happens.
+  AgentTime watched(AgentTime now) const {
+    return watched_ + std::min(now - last_turn_, kLongestTurn);
+  }
   std::optional<AgentTime> deadline(const Attempt& attempt) const;
   void check_time(AgentTime now, Attempt& attempt);
   void act(AgentAction action) { actions_.push_back(std::move(action)); }
@@ -206,6 +222,8 @@ class AgentMachine {
   int zygote_deaths_ = 0;
   bool reading_ = true;
   bool ending_ = false;
+  AgentTime last_turn_{};
+  AgentTime watched_{};  // at the last turn
   std::vector<AgentAction> actions_;
 };
 

@@ -224,8 +224,10 @@ TEST_CASE("of a group without a sign of life the rank that others are ahead of i
   MachineScript script;
   script.set_up(30s);
   script.run(0, 2);
+  script.begin(2);
   script.report(1, 1);
-  script.machine.on_worker(script.now, 1, RankSaved{1, 1s, {}});
+  script.word(1, GroupAction::kSave);
+  script.saved(1, 1);
   script.pass(1s);
   script.report(1, 2);
   script.pass(30s);

@@ -14,7 +14,14 @@ namespace fs = std::filesystem;
 constexpr std::size_t kSteps = 4;
 
 // A rank fails at step 2, once, in each of the ways; for load the attempt before it fails as well.
-std::string sweep(const std::string& phases, int failures) {
+struct Ways {
+  std::string how;
+  std::string limits;
+};
+const Ways kOwnEnds = {"[throw, kill, exit, hang]", "hang_timeout_s: 1\n"};
+const Ways kStopped = {"[stop]", "group_timeout_s: 1\n"};
+
+std::string sweep(const std::string& phases, int failures, const Ways& ways) {
   return std::string("plugin: ") + TUNE_SYNTHETIC_PLUGIN +
          "\n"
          "trainable: Faulty\n"
@@ -22,7 +29,9 @@ std::string sweep(const std::string& phases, int failures) {
          "  fail_in: " +
          phases +
          "\n"
-         "  fail_how: {grid_search: [throw, kill, exit, hang]}\n"
+         "  fail_how: {grid_search: " +
+         ways.how +
+         "}\n"
          "  fail_rank: {grid_search: [0, 1, 2]}\n"
          "  fail_at: 2\n"
          "  step_ms: 1\n"
@@ -31,15 +40,15 @@ std::string sweep(const std::string& phases, int failures) {
          "stop: {training_iteration: 4}\n"
          "resources_per_trial: {cpu: 3, ranks: 3}\n"
          "checkpoint: {frequency: 1}\n"
-         "hang_timeout_s: 1\n"
          "max_failures: " +
-         std::to_string(failures) + "\n";
+         std::to_string(failures) + "\n" + ways.limits;
 }
 
 std::string cause(const std::string& how, const std::string& phase) {
   if (how == "throw") return "told to fail in " + phase;
   if (how == "kill") return "killed by signal 9 (SIGKILL)";
   if (how == "exit") return "code 3";
+  if (how == "stop") return "did not finish " + phase;
   return "killed";  // within hang_timeout_s
 }
 
@@ -48,13 +57,15 @@ std::string parameter(const std::string& params, const std::string& key) {
   return params.substr(at, params.find_first_of(",}", at) - at);
 }
 
-void check_phase(const std::string& phase, const std::string& phases, int failures) {
+void check_phase(const std::string& phase, const std::string& phases, int failures,
+                 const Ways& ways = kOwnEnds) {
   Sandbox box;
-  box.write("sweep.yaml", sweep(phases, failures));
+  box.write("sweep.yaml", sweep(phases, failures, ways));
   const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "12", "--quiet"});
   INFO(run.err);
   CHECK(run.code == 0);
-  check_complete(box, "results/s", 12, kSteps);  // goes on from the last whole checkpoint
+  const std::size_t trials = ways.limits == kOwnEnds.limits ? 12 : 3;
+  check_complete(box, "results/s", trials, kSteps);  // goes on from the last whole checkpoint
   check_nothing_left(box, "results/s");
   std::size_t seen = 0;
   for (const fs::path& trial : trial_folders(box, "results/s")) {
@@ -72,7 +83,7 @@ void check_phase(const std::string& phase, const std::string& phases, int failur
     CHECK(contains(error, cause(how, phase)));
     ++seen;
   }
-  CHECK(seen >= (phase == "load" ? 1 : 12));
+  CHECK(seen >= (phase == "load" ? 1 : trials));
 }
 
 TEST_CASE("a rank that fails in setup is the group's failure, and the next attempt goes on") {
@@ -89,6 +100,21 @@ TEST_CASE("a rank that fails in a save is the group's failure, and no half check
 
 TEST_CASE("a rank that fails in a load is the group's failure, and the next attempt goes on") {
   check_phase("load", "[step, load]", 2);
+}
+
+TEST_CASE("a rank that is stopped is named after group_timeout_s, whatever it is in") {
+  SUBCASE("setup") {
+    check_phase("setup", "setup", 1, kStopped);
+  }
+  SUBCASE("a step") {
+    check_phase("step", "step", 1, kStopped);
+  }
+  SUBCASE("a save") {
+    check_phase("save", "save", 1, kStopped);
+  }
+  SUBCASE("a load") {
+    check_phase("load", "[step, load]", 2, kStopped);
+  }
 }
 
 }  // namespace

@@ -70,7 +70,9 @@ void SimulatedWorker::on(const StartWorker& start) {
   until_ = start.launch.until;
   later(world_.about(microseconds(500)), [this] {
     if (fails(AttemptFault::Kind::kThrowsInSetup)) return throw_exception("setup: no data");
-    start_->launch.restore_iteration > 0 ? load() : begin();
+    if (start_->launch.restore_iteration == 0) return begin();
+    say_done();
+    load();
   });
 }
 
@@ -85,6 +87,7 @@ void SimulatedWorker::load() {
 }
 
 void SimulatedWorker::begin() {
+  say_done();
   if (start_->rank != 0) return follow();
   // A stop may be there already; nothing can be saved before the first step.
   while (!commands_.empty()) {
@@ -111,7 +114,9 @@ void SimulatedWorker::step() {
     if (meets_fault_in_step()) return;
     ++iteration_;
     trainable_->step();
-    start_->rank == 0 ? lead() : follow();
+    if (start_->rank == 0) return lead();
+    say_done();
+    follow();
   });
 }
 

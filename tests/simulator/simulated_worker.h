@@ -77,6 +77,10 @@ class SimulatedWorker {
   void say(WorkerEvent event) { agent_.hear(std::move(event)); }
   void later(Time delay, Next next);
 
+  void say_done() {
+    if (start_->launch.ranks > 1) say(PhaseDone{});
+  }
+
   bool leads_group() const { return start_->rank == 0 && start_->launch.ranks > 1; }
 
   World& world_;

@@ -44,6 +44,7 @@ TEST_CASE("rank 0 says step, save and end; only it reports") {
   start.experiment.stop = {{"training_iteration", 2, false}};
   start.experiment.checkpoint = {.frequency = 0, .at_end = true, .keep = 1};
   WorkerProcess leader(kMember, start);
+  leader.expect<PhaseDone>();
   expect_step(leader.expect<GroupStep>(), 1, GroupAction::kStep);
   leader.expect<Reported>();
   expect_step(leader.expect<GroupStep>(), 2, GroupAction::kStep);
@@ -60,7 +61,9 @@ TEST_CASE("another rank does what rank 0 says and writes into the same checkpoin
   const auto shared = folder.path() / "0a1b2_00007" / ".checkpoint_000001.tmp-1";
   std::filesystem::create_directories(shared);
   std::ofstream(shared / "rank0") << "1";
+  follower.expect<PhaseDone>();  // setup
   follower.send(GroupStep{1, GroupAction::kStep});
+  follower.expect<PhaseDone>();  // step 1
   follower.send(GroupStep{1, GroupAction::kSave});
   CHECK(follower.expect<RankSaved>().iteration == 1);
   CHECK(read_text(shared / "rank0") == "1");
@@ -68,8 +71,20 @@ TEST_CASE("another rank does what rank 0 says and writes into the same checkpoin
   CHECK(follower.says_nothing());
   follower.send(GroupStep{2, GroupAction::kStep});
   follower.send(GroupStep{2, GroupAction::kEnd});
+  follower.expect<PhaseDone>();
   CHECK(follower.expect<WorkerEnded>().outcome == Outcome::kCompleted);
   CHECK(std::filesystem::exists(folder.path() / "0a1b2_00007/stdout.1"));
+}
+
+TEST_CASE("a rank that goes on from a checkpoint says when it is set up and when it has loaded") {
+  TemporaryFolder folder;
+  StartWorker start = member_start(folder.path(), 1);
+  start.launch.restore_iteration = 4;
+  std::filesystem::create_directories(folder.path() / "0a1b2_00007" / "checkpoint_000004");
+  WorkerProcess follower(kMember, start);
+  follower.expect<PhaseDone>();
+  follower.expect<PhaseDone>();
+  CHECK(follower.says_nothing());
 }
 
 TEST_CASE("a rank that is not where rank 0 is says so") {
@@ -77,6 +92,8 @@ TEST_CASE("a rank that is not where rank 0 is says so") {
   WorkerProcess follower(kMember, member_start(folder.path(), 1));
   follower.send(GroupStep{1, GroupAction::kStep});
   follower.send(GroupStep{3, GroupAction::kStep});
+  follower.expect<PhaseDone>();
+  follower.expect<PhaseDone>();
   const auto ended = follower.expect<WorkerEnded>();
   CHECK(ended.outcome == Outcome::kException);
   CHECK(ended.cause.find("rank 1 has done 1 steps when rank 0 begins step 3") == 0);
@@ -87,6 +104,7 @@ TEST_CASE("a pause of a group saves on all ranks before it ends") {
   StartWorker start = member_start(folder.path(), 0);
   start.launch.until = {"training_iteration", 1};
   WorkerProcess leader(kMember, start);
+  leader.expect<PhaseDone>();
   leader.expect<GroupStep>();
   CHECK(leader.expect<Reported>().waiting);
   leader.send(StopAttempt{{7}, {1}, StopKind::kPause, {}});

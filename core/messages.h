@@ -334,8 +334,9 @@ struct PhaseDone {
 struct WorkerEnded {
   Outcome outcome = Outcome::kCompleted;
   std::string cause;
+  bool is_of_group = false;  // an exception that the end of another rank may have caused
   template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.outcome, s.cause); }
+  static void fields(Self& s, F& f) { f(s.outcome, s.cause, s.is_of_group); }
 };
 
 using WorkerEvent =

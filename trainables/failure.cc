@@ -5,6 +5,8 @@
 
 #include <cxxabi.h>
 
+#include "core/error.h"
+
 namespace tune {
 
 std::string describe_current_exception() {
@@ -24,6 +26,18 @@ std::string describe_current_exception() {
         abi::__cxa_demangle(type->name(), nullptr, nullptr, &status), std::free);
     return std::string("threw something that is no std::exception (") +
            (status == 0 ? name.get() : type->name()) + ")";
+  }
+}
+
+bool current_exception_is_of_group() {
+  try {
+    throw;
+  } catch (const AttemptFailure& failure) {
+    return failure.is_of_group();
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::kProcess;
+  } catch (...) {
+    return false;
   }
 }
 

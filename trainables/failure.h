@@ -9,12 +9,20 @@ namespace tune {
 
 class AttemptFailure : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit AttemptFailure(const std::string& cause, bool is_of_group = false)
+      : std::runtime_error(cause), is_of_group_(is_of_group) {}
+  // Whether the end of another rank may be the cause.
+  bool is_of_group() const { return is_of_group_; }
+
+ private:
+  bool is_of_group_;
 };
 
 // The message of the exception being handled; for what is no std::exception, its type. Only in a
 // catch block.
 std::string describe_current_exception();
+// Whether it is of a group of ranks: an Error (kProcess), as the collectives throw. The same rule.
+bool current_exception_is_of_group();
 
 // Runs `call`; whatever it throws comes out as AttemptFailure "<phase>: <message>".
 template <class Call>
@@ -24,7 +32,8 @@ auto in_phase(const char* phase, Call&& call) {
   } catch (const AttemptFailure&) {
     throw;
   } catch (...) {
-    throw AttemptFailure(std::string(phase) + ": " + describe_current_exception());
+    throw AttemptFailure(std::string(phase) + ": " + describe_current_exception(),
+                         current_exception_is_of_group());
   }
 }
 

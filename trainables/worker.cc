@@ -129,7 +129,7 @@ int run_attempt(const TrainableEntry& entry, Channel& channel) {
     const std::string cause = describe_current_exception();
     std::fprintf(stderr, "error: %s\n", cause.c_str());
     flush_output();
-    channel.send(WorkerEnded{Outcome::kException, cause});
+    channel.send(WorkerEnded{Outcome::kException, cause, current_exception_is_of_group()});
   }
   attempt.trainable.reset();
   flush_output();

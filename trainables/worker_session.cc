@@ -56,7 +56,7 @@ bool WorkerSession::begin() {
 }
 
 void WorkerSession::finish() {
-  if (failure_) throw AttemptFailure(*failure_);
+  if (failure_) throw *failure_;
   if (outcome_) return;
   if (start_.rank == 0) {
     end(Outcome::kCompleted);
@@ -72,14 +72,14 @@ bool WorkerSession::step_done(const Result& result, const Save* save) {
     std::fflush(nullptr);
     ::_exit(0);
   }
-  if (failure_) throw AttemptFailure(*failure_);
+  if (failure_) throw *failure_;
   ++context_.iteration_;
   try {
     if (start_.rank == 0) return lead(result, save);
     say_done();
     return follow(save);
   } catch (const AttemptFailure& failure) {
-    failure_ = failure.what();  // stands even if the user's function catches it
+    failure_ = failure;  // stands even if the user's function catches it
     throw;
   }
 }

@@ -11,6 +11,7 @@
 
 #include "core/messages.h"
 #include "trainables/channel.h"
+#include "trainables/failure.h"
 #include "trainables/session.h"
 #include "trainables/trainable.h"
 
@@ -68,7 +69,7 @@ class WorkerSession : public Session {
   std::uint64_t saved_ = 0;  // iteration of the newest checkpoint; 0: none
   bool save_was_missed_ = false;
   std::optional<Outcome> outcome_;
-  std::optional<std::string> failure_;
+  std::optional<AttemptFailure> failure_;
   PackWriter packed_result_;
 };
 

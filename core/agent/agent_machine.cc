@@ -232,6 +232,7 @@ void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, Reported r
     return on_worker_garbled(now, rank.worker, "a report of another rank or attempt");
   }
   done(now, attempt, rank);
+  if (blame_deserter(now, attempt)) return;  // the result is of a part of the group
   attempt.waiting = report.waiting;
   if (launch.ranks == 1 && may_rest(report, attempt.until)) act(RestWorker{rank.worker});
   // Rank 0 may be ahead of a rank that still saves: the driver hears of that checkpoint first.
@@ -262,14 +263,21 @@ void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, GroupStep 
 void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, WorkerEnded ended) {
   rank.said_end = true;
   const std::uint32_t number = workers_.at(rank.worker).rank;
-  if (attempt.pace) attempt.pace->on_ended(watched(now), number);
-  if (ended.outcome == Outcome::kException) {
+  const bool threw = ended.outcome == Outcome::kException;
+  if (attempt.pace && threw) attempt.pace->on_ended(watched(now), number);
+  if (attempt.pace && !threw) attempt.pace->on_returned(watched(now), number);
+  if (threw) {
     blame(now, attempt,
-          {.outcome = ended.outcome, .text = std::move(ended.cause), .code = 1, .rank = number});
+          {.outcome = ended.outcome,
+           .text = std::move(ended.cause),
+           .code = 1,
+           .rank = number,
+           .is_of_group = ended.is_of_group});
   } else if (number == 0) {
     attempt.leader_outcome = ended.outcome;
     attempt.waiting = false;
   }
+  blame_deserter(now, attempt);
 }
 
 void AgentMachine::heard(AgentTime, Attempt&, Rank&, Warning warning) {

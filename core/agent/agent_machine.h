@@ -85,13 +85,17 @@ class AgentMachine {
     std::string text = {};
     std::int32_t code = 0;
     std::uint32_t rank = 0;
+    bool is_of_group = false;  // an exception that the end of another rank may have caused
   };
   static constexpr std::size_t kCreditBytes = 4u << 20;             // unacknowledged, to the driver
   static constexpr AgentTime kTermGrace = std::chrono::seconds(5);  // from SIGTERM to SIGKILL
   static constexpr AgentTime kAbandonedGrace = std::chrono::seconds(2);  // the same, no driver
   static constexpr AgentTime kExitGrace = std::chrono::seconds(60);      // after rank 0's last word
-  // A rank that throws may only echo the death of another: its cause waits this long for that.
+  // A rank that throws may only echo the death of another: its cause waits this long for that, and
+  // longer if it says itself that it is one of the group: the other may still have to clear away
+  // what it was doing before it can tell its own.
   static constexpr AgentTime kSettle = std::chrono::milliseconds(100);
+  static constexpr AgentTime kEchoSettle = std::chrono::seconds(1);
   // Ranks that notice by themselves that they wait too long know better why: they may speak first.
   static constexpr AgentTime kGroupPatience = std::chrono::seconds(2);
   // Of a longer time between two turns no more counts against a rank: this process was stopped or
@@ -187,6 +191,7 @@ class AgentMachine {
   void end_all(AgentTime now, AgentTime grace);
   void terminate(AgentTime now, Attempt& attempt, AgentTime grace = kTermGrace);
   void signal(Attempt& attempt, int signal);
+  bool blame_deserter(AgentTime now, Attempt& attempt);
   void lose(Attempt& attempt, std::string why);
   void gone(AgentTime now, Rank& rank);
   void conclude_finished();

@@ -44,17 +44,35 @@ void AgentMachine::on_exit(AgentTime now, std::uint32_t pid, const ProcessEnd& e
 }
 
 // Keeps the first cause and sees to it that every rank ends. An exception may be the echo of
-// another rank's death that is noticed a moment later: then the death is the cause.
+// another rank's death that is noticed a moment later: then the death is the cause. One of the
+// group may be the echo of another rank's own exception as well.
 void AgentMachine::blame(AgentTime now, Attempt& attempt, Cause cause) {
   const bool exception = cause.outcome == Outcome::kException;
-  const bool echoed = !exception && attempt.cause && attempt.terminate_at &&
-                      attempt.cause->outcome == Outcome::kException &&
-                      attempt.cause->rank != cause.rank;
+  const bool may_be_echo = attempt.cause && attempt.terminate_at &&
+                           attempt.cause->outcome == Outcome::kException &&
+                           attempt.cause->rank != cause.rank;
+  const bool is_own = !exception || (attempt.cause && attempt.cause->is_of_group);
+  const bool echoed = may_be_echo && is_own && !cause.is_of_group;
+  const AgentTime settle = cause.is_of_group ? kEchoSettle : kSettle;
   if (!attempt.cause || echoed) attempt.cause = std::move(cause);
   if (attempt.kill_at) return;
   if (!exception) return terminate(now, attempt);
-  const AgentTime patience = attempt.ranks.size() > 1 ? kSettle : kExitGrace;
-  if (!attempt.terminate_at) attempt.terminate_at = now + patience;
+  const AgentTime by = now + (attempt.ranks.size() > 1 ? settle : kExitGrace);
+  if (!attempt.terminate_at || by < *attempt.terminate_at) attempt.terminate_at = by;
+}
+
+// The function of a rank may return a moment before rank 0's does. It was too early when rank 0 has
+// reported what that rank never will, or waited for it in a collective.
+bool AgentMachine::blame_deserter(AgentTime now, Attempt& attempt) {
+  if (!attempt.pace || (attempt.cause && !attempt.cause->is_of_group)) return false;
+  const auto deserter = attempt.pace->deserter();
+  if (!deserter || !(deserter->missed || attempt.cause)) return false;
+  blame(now, attempt,
+        {.outcome = Outcome::kException,
+         .text = fmt::format("ended in {} before rank 0 did: all ranks must report equally often",
+                             deserter->phase),
+         .rank = deserter->rank});
+  return true;
 }
 
 // It ends by no fault of its own.

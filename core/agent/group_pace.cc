@@ -30,6 +30,9 @@ GroupPace::GroupPace(Time now, std::uint32_t ranks, bool loads) : ranks_(ranks) 
 void GroupPace::on_word(Time now, GroupStep word) {
   // A function that returns has finished the step it was in without a report.
   while (ranks_[0].done < begun()) on_done(now, 0);
+  if (word.action == GroupAction::kEnd) {
+    for (Rank& rank : ranks_) rank.deserted.clear();
+  }
   phases_.push_back({.name = phase_name(word), .is_end = word.action == GroupAction::kEnd});
 }
 
@@ -45,6 +48,12 @@ void GroupPace::on_done(Time now, std::uint32_t number) {
     phases_.pop_front();
     ++forgotten_;
   }
+}
+
+void GroupPace::on_returned(Time now, std::uint32_t number) {
+  const bool is_time = !phases_.empty() && phases_.back().is_end;
+  if (number != 0 && !is_time) ranks_[number].deserted = phase_of(number);
+  on_ended(now, number);
 }
 
 void GroupPace::on_ended(Time now, std::uint32_t number) {
@@ -78,6 +87,15 @@ std::optional<GroupPace::Awaited> GroupPace::awaited(bool leader_waits_for_drive
 std::string GroupPace::phase_of(std::uint32_t rank) const {
   const Phase* unfinished = phase(ranks_[rank]);
   return unfinished == nullptr ? std::string() : unfinished->name;
+}
+
+std::optional<GroupPace::Deserter> GroupPace::deserter() const {
+  for (std::uint32_t number = 0; number < ranks_.size(); ++number) {
+    const Rank& rank = ranks_[number];
+    if (rank.deserted.empty()) continue;
+    return Deserter{number, rank.deserted, ranks_[0].done > rank.done};
+  }
+  return std::nullopt;
 }
 
 std::uint32_t GroupPace::hindmost() const {

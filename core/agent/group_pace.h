@@ -26,6 +26,7 @@ class GroupPace {
 
   void on_word(Time now, GroupStep word);           // of rank 0, to all
   void on_done(Time now, std::uint32_t rank);       // with its phase
+  void on_returned(Time now, std::uint32_t rank);   // it ended as if all were to
   void on_ended(Time now, std::uint32_t rank);      // it said its last word, or is gone
   void on_listening(Time now, std::uint32_t rank);  // its time counts from now on
 
@@ -37,6 +38,13 @@ class GroupPace {
   std::optional<Awaited> awaited(bool leader_waits_for_driver) const;
   // What it has not finished: "setup", "load", "step 3", "save 3", "the end". Empty between phases.
   std::string phase_of(std::uint32_t rank) const;
+  // A rank that returned though rank 0 has not said that all are to end.
+  struct Deserter {
+    std::uint32_t rank = 0;
+    std::string phase;    // in which it returned
+    bool missed = false;  // rank 0 has finished that phase
+  };
+  std::optional<Deserter> deserter() const;
   // The one that has finished least, of those that have not ended; the lowest of several.
   std::uint32_t hindmost() const;
 
@@ -45,6 +53,7 @@ class GroupPace {
     std::uint64_t done = 0;  // phases
     Time since{};
     bool ended = false;
+    std::string deserted = {};  // the phase in which it returned before its time
   };
   struct Phase {
     std::string name;

@@ -126,7 +126,7 @@ TEST_CASE("a group starts when all its ranks exist and is told of as one") {
   CHECK(script.said().empty());
   script.spawned(1, 101);
   CHECK(script.said() == Lines{"driver: started 101", "worker 1: start", "worker 2: start"});
-  script.machine.on_worker(script.now, 1, GroupStep{1, GroupAction::kStep});
+  script.word(1, GroupAction::kStep);
   CHECK(script.said() == Lines{"worker 2: group step"});
   script.machine.on_worker(script.now, 2, RankSaved{1, 9s, {}});
   CHECK(script.said().empty());
@@ -134,6 +134,8 @@ TEST_CASE("a group starts when all its ranks exist and is told of as one") {
   const auto promoted = script.wanted<PromoteCheckpoint>();
   REQUIRE(promoted.size() == 1);
   CHECK(promoted[0].saved.time_total == 5s);  // rank 0's
+  script.word(1, GroupAction::kEnd);
+  script.said();
   script.end(2, Outcome::kCompleted);
   script.exits(102);
   script.end(1, Outcome::kStopped);
@@ -192,6 +194,7 @@ TEST_CASE("a group that is paused before all ranks saved is lost") {
   script.set_up();
   script.run(0, 2);
   script.machine.on_worker(script.now, 1, RankSaved{3, 1s, {}});
+  script.word(3, GroupAction::kEnd);
   script.end(1, Outcome::kPaused);
   script.end(2, Outcome::kCompleted);
   script.exits(101);
@@ -206,6 +209,7 @@ TEST_CASE("a rank that does not end with the others is killed and blamed") {
     script.set_up(limit);
     script.run(0, 3);
     script.report(1, 1);
+    script.word(1, GroupAction::kEnd);
     script.end(1, Outcome::kCompleted);
     script.end(3, Outcome::kCompleted);
     script.exits(101);

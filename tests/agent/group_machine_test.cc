@@ -182,3 +182,83 @@ TEST_CASE("a word to the group that is not of rank 0 is nonsense") {
   script.machine.on_worker(script.now, 2, GroupStep{2, GroupAction::kStep});
   CHECK(script.said() == Lines{"signal 15 to 101", "signal 15 to 102", "signal 15 to 103"});
 }
+
+TEST_CASE("a rank whose function returns before rank 0 has said the last word") {
+  MachineScript script = in_step_1();
+  SUBCASE("a moment before rank 0's own: that is how functions end") {
+    script.report(1, 1);
+    script.word(2, GroupAction::kStep);
+    script.done(2);
+    script.done(3);
+    script.end(2, Outcome::kCompleted);
+    script.word(1, GroupAction::kEnd);
+    script.end(3, Outcome::kCompleted);
+    script.end(1, Outcome::kCompleted);
+    for (const std::uint32_t pid : {101, 102, 103}) script.exits(pid);
+    CHECK(script.said().back() == "conclude 0: completed, rank 0, code 0, ");
+    return;
+  }
+  SUBCASE("rank 0 reports once more") {
+    script.end(2, Outcome::kCompleted);
+    script.exits(102);
+    script.said();
+    script.report(1, 1, true);
+    CHECK(script.said().empty());  // no result of the group
+    script.pass(AgentMachine::kSettle);
+    CHECK(script.said() == Lines{"signal 15 to 101", "signal 15 to 103"});
+  }
+  SUBCASE("rank 0 has reported before") {
+    script.report(1, 1);
+    script.word(2, GroupAction::kStep);
+    script.end(2, Outcome::kCompleted);
+  }
+  SUBCASE("rank 0 waits for it in a collective, which ends") {
+    script.end(2, Outcome::kCompleted);
+    script.echo(1, "step: connection closed by peer");
+  }
+  SUBCASE("the same, and the collective is heard of first") {
+    script.echo(3, "step: connection closed by peer");
+    script.end(2, Outcome::kCompleted);
+  }
+  script.pass(AgentMachine::kSettle);
+  for (const std::uint32_t pid : {101, 102, 103}) script.dies(pid, SIGTERM);
+  CHECK(script.said().back() ==
+        "conclude 0: exception, rank 1, code 0, ended in step 1 before rank 0 did: all ranks must "
+        "report equally often");
+}
+
+TEST_CASE("a rank that returned at its time is not blamed for what rank 0 throws later") {
+  MachineScript script = in_step_1();
+  script.end(2, Outcome::kCompleted);
+  script.end(3, Outcome::kCompleted);
+  script.end(1, Outcome::kException, "function: no space for the summary");
+  for (const std::uint32_t pid : {101, 102, 103}) script.exits(pid, 1);
+  CHECK(script.said().back() ==
+        "conclude 0: exception, rank 0, code 1, function: no space for the summary");
+}
+
+TEST_CASE("an exception of the group gives way to the one that another rank threw by itself") {
+  MachineScript script = in_step_1();
+  script.echo(2, "step: all_reduce failed (did a rank end?)");
+  SUBCASE("which may take a moment to be told") {
+    script.pass(AgentMachine::kEchoSettle - 1ms);
+    CHECK(script.said().empty());
+    script.end(1, Outcome::kException, "step: no luck");
+    script.echo(3, "step: all_reduce failed (did a rank end?)");
+    script.pass(AgentMachine::kSettle);
+    for (const std::uint32_t pid : {101, 102, 103}) script.dies(pid, SIGTERM);
+    CHECK(script.said().back() == "conclude 0: exception, rank 0, code 1, step: no luck");
+  }
+  SUBCASE("or to a death") {
+    script.dies(103, SIGKILL);
+    for (const std::uint32_t pid : {101, 102}) script.dies(pid, SIGTERM);
+    CHECK(script.said().back().starts_with("conclude 0: signal, rank 2, code 9"));
+  }
+  SUBCASE("but not to another of the group") {
+    script.echo(1, "step: broadcast failed (did a rank end?)");
+    script.pass(AgentMachine::kEchoSettle);
+    for (const std::uint32_t pid : {101, 102, 103}) script.dies(pid, SIGTERM);
+    CHECK(script.said().back() ==
+          "conclude 0: exception, rank 1, code 1, step: all_reduce failed (did a rank end?)");
+  }
+}

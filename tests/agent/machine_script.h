@@ -159,6 +159,10 @@ struct MachineScript {
   void end(WorkerId worker, Outcome outcome, std::string cause = {}) {
     machine.on_worker(now, worker, WorkerEnded{outcome, std::move(cause)});
   }
+  // An exception that the end of another rank may have caused.
+  void echo(WorkerId worker, std::string cause) {
+    machine.on_worker(now, worker, WorkerEnded{Outcome::kException, std::move(cause), true});
+  }
   void exits(std::uint32_t pid, int code = 0) {
     machine.on_exit(now, pid, {false, code, "exited with code " + std::to_string(code)});
   }

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "core/error.h"
 #include "trainables/temporary_folder.h"
 #include "trainables/worker_process.h"
 
@@ -20,6 +21,18 @@ class Member : public Trainable {
     std::ofstream(directory / ("rank" + std::to_string(context().rank()))) << context().iteration();
   }
   void load(const std::filesystem::path&) override {}
+};
+
+// A step that fails as a collective does.
+class CutOff : public Member {
+ public:
+  Result step() override { throw Error(ErrorCode::kProcess, "all_reduce failed"); }
+};
+
+// A step that fails by itself.
+class Unlucky : public Member {
+ public:
+  Result step() override { throw Error(ErrorCode::kIo, "no luck"); }
 };
 
 const TrainableEntry kMember = trainable_entry<Member>("Member");
@@ -112,4 +125,20 @@ TEST_CASE("a pause of a group saves on all ranks before it ends") {
   leader.expect<RankSaved>();
   expect_step(leader.expect<GroupStep>(), 1, GroupAction::kEnd);
   CHECK(leader.expect<WorkerEnded>().outcome == Outcome::kPaused);
+}
+
+TEST_CASE("an exception says whether it is of the group") {
+  const auto last_word_of = [](const TrainableEntry& entry) {
+    TemporaryFolder folder;
+    WorkerProcess follower(entry, member_start(folder.path(), 1));
+    follower.expect<PhaseDone>();
+    follower.send(GroupStep{1, GroupAction::kStep});
+    return follower.expect<WorkerEnded>();
+  };
+  const WorkerEnded cut_off = last_word_of(trainable_entry<CutOff>("CutOff"));
+  CHECK(cut_off.cause == "step: all_reduce failed");
+  CHECK(cut_off.is_of_group);
+  const WorkerEnded unlucky = last_word_of(trainable_entry<Unlucky>("Unlucky"));
+  CHECK(unlucky.cause == "step: no luck");
+  CHECK_FALSE(unlucky.is_of_group);
 }

@@ -89,6 +89,8 @@ class AgentMachine {
   };
   static constexpr std::size_t kCreditBytes = 4u << 20;             // unacknowledged, to the driver
   static constexpr AgentTime kTermGrace = std::chrono::seconds(5);  // from SIGTERM to SIGKILL
+  // The same of a group: with kEchoSettle before it, no rank outlives another by five seconds.
+  static constexpr AgentTime kGroupGrace = std::chrono::seconds(3);
   static constexpr AgentTime kAbandonedGrace = std::chrono::seconds(2);  // the same, no driver
   static constexpr AgentTime kExitGrace = std::chrono::seconds(60);      // after rank 0's last word
   // A rank that throws may only echo the death of another: its cause waits this long for that, and

@@ -85,6 +85,7 @@ void AgentMachine::lose(Attempt& attempt, std::string why) {
 void AgentMachine::terminate(AgentTime now, Attempt& attempt, AgentTime grace) {
   attempt.terminate_at.reset();
   attempt.stop_deadline.reset();
+  if (attempt.ranks.size() > 1) grace = std::min(grace, kGroupGrace);
   if (!attempt.kill_at || *attempt.kill_at > now + grace) attempt.kill_at = now + grace;
   for (Rank& rank : attempt.ranks) {
     const auto request = requests_.find(rank.worker);

@@ -152,8 +152,8 @@ TEST_CASE("a rank that dies ends the others, by force if need be") {
   CHECK(script.said() == Lines{"signal 15 to 101", "signal 15 to 103", "forget 2"});
   script.dies(103, SIGTERM);
   CHECK(script.said() == Lines{"forget 3"});
-  CHECK(script.machine.next_deadline() == AgentMachine::kTermGrace);
-  script.pass(AgentMachine::kTermGrace);
+  CHECK(script.machine.next_deadline() == AgentMachine::kGroupGrace);
+  script.pass(AgentMachine::kGroupGrace);
   CHECK(script.said() == Lines{"signal 9 to 101"});
   script.dies(101, SIGKILL);
   CHECK(script.said() ==

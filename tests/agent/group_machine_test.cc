@@ -13,6 +13,10 @@ using Lines = std::vector<std::string>;
 namespace {
 
 constexpr Duration kLimit = 60s;
+// What is promised: a rank that ends takes the others with it within five seconds.
+static_assert(AgentMachine::kSettle < AgentMachine::kEchoSettle);
+static_assert(AgentMachine::kEchoSettle + AgentMachine::kGroupGrace < 5s);
+
 constexpr Duration kBound = kLimit + AgentMachine::kGroupPatience;
 
 // Three ranks, set up, in step 1.

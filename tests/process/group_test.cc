@@ -1,6 +1,7 @@
 // Groups of ranks that fail: every rank, in every phase, in every way.
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <string>
 
 #include "process/outcome.h"
@@ -115,6 +116,58 @@ TEST_CASE("a rank that is stopped is named after group_timeout_s, whatever it is
   SUBCASE("a load") {
     check_phase("load", "[step, load]", 2, kStopped);
   }
+}
+
+// The limits of time are far: only the death itself can end these groups so soon.
+void check_kill_ends(const std::string& phases, int failures) {
+  Sandbox box;
+  box.write("sweep.yaml", sweep(phases, failures, {"[kill]", "group_timeout_s: 600\n"}));
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "27", "--quiet"});
+  CHECK(run.ends_within(std::chrono::seconds(60)));
+  INFO(run.wait().err);
+  check_nothing_left(box, "results/s");
+  for (const fs::path& trial : trial_folders(box, "results/s")) {
+    const std::string folder = "results/s/" + trial.filename().string();
+    const std::string error = box.read(folder + "/error.txt");
+    const std::string rank = parameter(box.read(folder + "/params.json"), "fail_rank");
+    CHECK(contains(error, "rank " + rank + ": killed by signal 9"));
+  }
+}
+
+TEST_CASE("a rank that is killed ends its group at once, whatever it is in") {
+  SUBCASE("setup, a step or a save") {
+    check_kill_ends("{grid_search: [setup, step, save]}", 0);
+  }
+  SUBCASE("a load") {
+    check_kill_ends("[step, load]", 1);
+  }
+}
+
+// A stopped process does not see that it is asked to end.
+TEST_CASE("a rank that does not listen does not outlive one that is killed") {
+  Sandbox box;
+  box.write("group.yaml",
+            std::string("plugin: ") + TUNE_SYNTHETIC_PLUGIN +
+                "\n"
+                "trainable: Faulty\n"
+                "config: {fail_in: step, fail_how: stop, fail_rank: 1, fail_at: 2, step_ms: 1}\n"
+                "metric: count\n"
+                "mode: max\n"
+                "resources_per_trial: {cpu: 2, ranks: 2}\n"
+                "stop: {training_iteration: 1000000}\n"
+                "group_timeout_s: 600\n");
+  Running run = box.start_tune({"run", "group.yaml", "--name", "s", "--cpus", "2", "--quiet"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 2); }));
+  const fs::path trial = trial_folders(box, "results/s").at(0);
+  REQUIRE(Sandbox::eventually([&] {
+    return contains(box.read("results/s/" + trial.filename().string() + "/stderr.1"), "is to fail");
+  }));
+  kill(worker_pid(box, trial), SIGKILL);
+  CHECK(run.ends_within(std::chrono::seconds(30)));
+  CHECK(run.wait().code != 0);
+  check_nothing_left(box, "results/s");
+  const std::string error = box.read("results/s/" + trial.filename().string() + "/error.txt");
+  CHECK(contains(error, "rank 0: killed by signal 9"));
 }
 
 }  // namespace

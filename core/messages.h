@@ -311,7 +311,15 @@ struct GroupStep {
   static void fields(Self& s, F& f) { f(s.iteration, s.action); }
 };
 
-using WorkerCommand = std::variant<StartWorker, Continue, StopAttempt, GroupStep>;
+// To rank 0 of a group: to stay at its next step boundary, where no rank waits for another in a
+// collective, or to go on. The driver is behind and takes no more results for a while.
+struct HoldGroup {
+  bool hold = false;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) { f(s.hold); }
+};
+
+using WorkerCommand = std::variant<StartWorker, Continue, StopAttempt, GroupStep, HoldGroup>;
 
 // This rank has written and flushed its part of the temporary checkpoint folder. When all ranks
 // have, the agent renames the folder to its final name and tells the driver CheckpointSaved.

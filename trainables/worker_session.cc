@@ -192,11 +192,16 @@ bool WorkerSession::is_due(const Reported& report, const Result& result) const {
   return reached && *reached >= until_.value;
 }
 
-// Commands that are there, or the next ones until one answers a report that waits.
+// Commands that are there, or the next ones until one answers a report that waits and none holds
+// the group.
 std::optional<StopKind> WorkerSession::await_verdict(bool waiting) {
-  for (;;) {
-    const auto command = waiting ? std::optional(channel_.wait()) : channel_.poll();
+  for (bool held = false;;) {
+    const auto command = waiting || held ? std::optional(channel_.wait()) : channel_.poll();
     if (!command) return std::nullopt;
+    if (const auto* word = std::get_if<HoldGroup>(&*command)) {
+      held = word->hold;
+      continue;
+    }
     if (const auto* stop = std::get_if<StopAttempt>(&*command)) return stop->kind;
     const auto* go = std::get_if<Continue>(&*command);
     if (go == nullptr) unexpected_command();

@@ -146,6 +146,7 @@ void AgentMachine::start_if_complete(AgentTime now, Attempt& attempt) {
     act(TellWorker{attempt.ranks[rank].worker, worker_start(*experiment_, launch, rank, node_)});
   }
   if (attempt.stop) act(TellWorker{attempt.ranks[0].worker, *attempt.stop});
+  if (!reading_) hold(attempt);
 }
 
 // Asks for what has not been asked for yet, in order.
@@ -154,9 +155,10 @@ void AgentMachine::request_workers() {
   for (auto& [worker, asked] : requests_) {
     if (std::exchange(asked, true)) continue;
     const Place place = workers_.at(worker);
-    const bool leads = place.rank == 0 && attempts_.at(place.attempt).launch.ranks > 1;
+    const bool of_group = attempts_.at(place.attempt).launch.ranks > 1;
+    const bool leads = of_group && place.rank == 0;
     const auto rendezvous = leads ? std::optional(place.attempt) : std::nullopt;
-    act(SpawnWorker{worker, experiment_->trainable, rendezvous});
+    act(SpawnWorker{worker, experiment_->trainable, of_group, rendezvous});
   }
 }
 
@@ -316,15 +318,21 @@ void AgentMachine::tell_held(Attempt& attempt, std::uint64_t up_to) {
 void AgentMachine::on_backlog(AgentTime now, std::size_t unacknowledged_bytes) {
   if (reading_ && unacknowledged_bytes > kCreditBytes) {
     reading_ = false;
+    for (auto& [key, attempt] : attempts_) hold(attempt);
   } else if (!reading_ && unacknowledged_bytes < kCreditBytes / 2) {
     reading_ = true;
-    for (auto& [key, attempt] : attempts_) {  // they were not listened to
+    for (auto& [key, attempt] : attempts_) {  // they were not listened to, or held
       attempt.last_sign = now;
-      for (std::uint32_t rank = 0; attempt.pace && rank < attempt.launch.ranks; ++rank) {
-        attempt.pace->on_listening(watched(now), rank);
-      }
+      if (attempt.pace) attempt.pace->on_listening(watched(now), 0);
+      hold(attempt);
     }
   }
+}
+
+// A group, or lets it go on, as the driver keeps up.
+void AgentMachine::hold(Attempt& attempt) {
+  if (!attempt.pace || attempt.ranks[0].gone) return;
+  act(TellWorker{attempt.ranks[0].worker, HoldGroup{!reading_}});
 }
 
 WorkerId AgentMachine::worker_of(std::uint32_t pid) const {

@@ -42,6 +42,7 @@ struct RestWorker {  // leave it unread for kWorkerRest, unless it has said more
 struct SpawnWorker {  // ask the zygote for it, with a fresh socket pair
   WorkerId worker;
   std::string trainable;
+  bool of_group = false;
   // Set for rank 0 of a group: the attempt_key whose rendezvous socket goes with it.
   std::optional<std::uint64_t> rendezvous;
 };
@@ -126,7 +127,8 @@ class AgentMachine {
     actions.clear();
     actions.swap(actions_);
   }
-  // False while the driver is too far behind: workers are not to be read.
+  // False while the driver is too far behind: workers are not to be read, but those of groups. A
+  // group is held at a step boundary instead: its ranks need each other's words to get there.
   bool reading() const { return reading_; }
   // The worker with this process, 0 when there is none.
   WorkerId worker_of(std::uint32_t pid) const;
@@ -184,6 +186,7 @@ class AgentMachine {
   void heard(AgentTime now, Attempt& attempt, Rank& rank, Warning warning);
   void heard(AgentTime now, Attempt& attempt, Rank& rank, PhaseDone done);
   void done(AgentTime now, Attempt& attempt, const Rank& rank);
+  void hold(Attempt& attempt);
   void tell_held(Attempt& attempt, std::uint64_t up_to);
 
   Attempt* find(TrialNumber trial, AttemptNumber attempt);

@@ -171,9 +171,9 @@ AgentMachine::Cause AgentMachine::hang_cause(const Attempt& attempt) const {
 }
 
 std::optional<GroupPace::Awaited> AgentMachine::awaited(const Attempt& attempt) const {
-  if (!attempt.pace || !reading_ || attempt.cause) return std::nullopt;
+  if (!attempt.pace || attempt.cause) return std::nullopt;
   if (experiment_->group_timeout == Duration::zero()) return std::nullopt;
-  return attempt.pace->awaited(attempt.waiting);
+  return attempt.pace->awaited(attempt.waiting || !reading_);
 }
 
 std::optional<AgentTime> AgentMachine::group_deadline(const Attempt& attempt) const {

@@ -266,3 +266,45 @@ TEST_CASE("an exception of the group gives way to the one that another rank thre
           "conclude 0: exception, rank 1, code 1, step: all_reduce failed (did a rank end?)");
   }
 }
+
+TEST_CASE("a group is held at a step boundary while the driver is too far behind") {
+  MachineScript script = in_step_1();
+  const auto fall_behind = [&] {
+    script.machine.on_backlog(script.now, AgentMachine::kCreditBytes + 1);
+  };
+  SUBCASE("it is told once, and once that it may go on") {
+    fall_behind();
+    CHECK(script.said() == Lines{"worker 1: hold"});
+    fall_behind();
+    CHECK(script.said().empty());
+    script.machine.on_backlog(script.now, 0);
+    CHECK(script.said() == Lines{"worker 1: go on"});
+  }
+  SUBCASE("nobody is blamed for it") {
+    fall_behind();
+    script.report(1, 1);
+    script.done(2);
+    script.done(3);
+    check_never_ends(script);
+    script.machine.on_backlog(script.now, 0);
+    check_ends(script, kBound, 0, "did not tell the other ranks within 60 s how to go on");
+  }
+  SUBCASE("but a rank that others are ahead of is") {
+    fall_behind();
+    script.report(1, 1);
+    script.done(3);
+    check_ends(script, kBound, 1, "did not finish step 1 within 60 s of another rank");
+  }
+  SUBCASE("also one that starts meanwhile, and no rank alone") {
+    fall_behind();
+    script.said();
+    script.launch(1, 2);
+    script.launch(2, 1);
+    for (const std::uint32_t worker : {4, 5, 6}) script.spawned(worker, 100 + worker);
+    CHECK(script.said() == Lines{"spawn 4 with rendezvous", "spawn 5", "spawn 6",
+                                 "driver: started 104", "worker 4: start", "worker 5: start",
+                                 "worker 4: hold", "driver: started 106", "worker 6: start"});
+    script.machine.on_backlog(script.now, 0);
+    CHECK(script.said() == Lines{"worker 1: go on", "worker 4: go on"});
+  }
+}

@@ -33,6 +33,7 @@ inline std::string show(const AgentEvent& event) {
 }
 
 inline std::string show(const WorkerCommand& command) {
+  if (const auto* word = std::get_if<HoldGroup>(&command)) return word->hold ? "hold" : "go on";
   static const char* const names[] = {"start", "continue", "stop", "group step"};
   return names[command.index()];
 }

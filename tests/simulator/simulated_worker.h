@@ -101,6 +101,8 @@ class SimulatedWorker {
   std::deque<WorkerCommand> commands_;
   enum class Waits : std::uint8_t { kNo, kForVerdict, kForWord };
   Waits waits_ = Waits::kNo;
+  bool held_ = false;         // at a step boundary, by its agent
+  bool has_stepped_ = false;  // there is something to save
 };
 
 }  // namespace tune::simulator

@@ -112,6 +112,27 @@ TEST_CASE("a rank that is not where rank 0 is says so") {
   CHECK(ended.cause.find("rank 1 has done 1 steps when rank 0 begins step 3") == 0);
 }
 
+TEST_CASE("rank 0 stays at a step boundary while its group is held") {
+  TemporaryFolder folder;
+  StartWorker start = member_start(folder.path(), 0);
+  start.launch.until = {"training_iteration", 1};
+  WorkerProcess leader(kMember, start);
+  leader.expect<PhaseDone>();
+  leader.expect<GroupStep>();
+  CHECK(leader.expect<Reported>().waiting);
+  leader.send(HoldGroup{true});
+  leader.send(Continue{{7}, {1}, {"training_iteration", 2}});
+  CHECK(leader.says_nothing());
+  SUBCASE("and goes on after it") {
+    leader.send(HoldGroup{false});
+    expect_step(leader.expect<GroupStep>(), 2, GroupAction::kStep);
+  }
+  SUBCASE("but can be stopped there") {
+    leader.send(StopAttempt{{7}, {1}, StopKind::kStop, {}});
+    expect_step(leader.expect<GroupStep>(), 1, GroupAction::kEnd);
+  }
+}
+
 TEST_CASE("a pause of a group saves on all ranks before it ends") {
   TemporaryFolder folder;
   StartWorker start = member_start(folder.path(), 0);

@@ -5,6 +5,8 @@
 
 #include <cxxabi.h>
 
+#include "core/error.h"
+
 namespace tune {
 
 std::string describe_current_exception() {

@@ -59,7 +59,7 @@ enum class Outcome : std::uint8_t {
   kException,  // setup, step, save, load or the function threw
   kSignal,     // a rank was ended by a signal
   kExit,       // a rank exited on its own
-  kHung,       // no report within hang_timeout; the agent killed it
+  kHung,       // no report within hang_timeout, or group_timeout passed; the agent killed it
   kLost,       // its agent, node or driver was lost; not counted as a failure
   kLast = kLost,
 };
@@ -83,7 +83,7 @@ struct SetupExperiment {
   CheckpointPolicy checkpoint;
   Duration max_trial_time{};  // 0: none
   Duration hang_timeout{};    // 0: none
-  Duration group_timeout{};   // how long ranks wait for each other; told them, 0: not
+  Duration group_timeout{};   // how long ranks wait for each other, see RunOptions; 0: any time
   GpuVisibility gpu_visibility = GpuVisibility::kTrial;
   std::map<std::string, std::string> environment;
   std::vector<std::uint64_t> keep;  // attempt_key()s of live attempts to keep; all others end now
@@ -311,7 +311,15 @@ struct GroupStep {
   static void fields(Self& s, F& f) { f(s.iteration, s.action); }
 };
 
-using WorkerCommand = std::variant<StartWorker, Continue, StopAttempt, GroupStep>;
+// To rank 0 of a group: to stay at its next step boundary, where no rank waits for another in a
+// collective, or to go on. The driver is behind and takes no more results for a while.
+struct HoldGroup {
+  bool hold = false;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) { f(s.hold); }
+};
+
+using WorkerCommand = std::variant<StartWorker, Continue, StopAttempt, GroupStep, HoldGroup>;
 
 // This rank has written and flushed its part of the temporary checkpoint folder. When all ranks
 // have, the agent renames the folder to its final name and tells the driver CheckpointSaved.
@@ -323,14 +331,23 @@ struct RankSaved {
   static void fields(Self& s, F& f) { f(s.iteration, s.time_total, s.timesteps_total); }
 };
 
+// This rank of a group has finished its setup, its load or (rank r > 0) a step: rank 0's step ends
+// with its report, a save with RankSaved.
+struct PhaseDone {
+  template <class Self, class F>
+  static void fields(Self&, F& f) { f(); }
+};
+
 // Last word of a worker before it exits on its own.
 struct WorkerEnded {
   Outcome outcome = Outcome::kCompleted;
   std::string cause;
+  bool is_of_group = false;  // an exception that the end of another rank may have caused
   template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.outcome, s.cause); }
+  static void fields(Self& s, F& f) { f(s.outcome, s.cause, s.is_of_group); }
 };
 
-using WorkerEvent = std::variant<Reported, RankSaved, GroupStep, WorkerEnded, Warning>;
+using WorkerEvent =
+    std::variant<Reported, RankSaved, GroupStep, WorkerEnded, Warning, PhaseDone>;
 
 }  // namespace tune

@@ -28,7 +28,7 @@
 namespace tune {
 
 // Version of everything below and of core/messages.h; both ends must have the same.
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 inline constexpr std::size_t kMaxFrameBytes = 16u << 20;
 
 // One value in MessagePack form, kept as bytes.

@@ -11,8 +11,26 @@ namespace tune {
 
 class AttemptFailure : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit AttemptFailure(const std::string& cause, bool is_of_group = false)
+      : std::runtime_error(cause), is_of_group_(is_of_group) {}
+  // Whether the end of another rank may be the cause.
+  bool is_of_group() const { return is_of_group_; }
+
+ private:
+  bool is_of_group_;
 };
+
+// Whether the exception being handled is of a group of ranks: an Error (kProcess), as the
+// collectives throw. Only in a catch block.
+inline bool current_exception_is_of_group() {
+  try {
+    throw;
+  } catch (const AttemptFailure& failure) {
+    return failure.is_of_group();
+  } catch (...) {
+    return code_of_current_exception() == ErrorCode::kProcess;
+  }
+}
 
 // Runs `call`; whatever it throws comes out as AttemptFailure "<phase>: <message>".
 template <class Call>
@@ -22,7 +40,8 @@ auto in_phase(const char* phase, Call&& call) {
   } catch (const AttemptFailure&) {
     throw;
   } catch (...) {
-    throw AttemptFailure(std::string(phase) + ": " + describe_current_exception());
+    throw AttemptFailure(std::string(phase) + ": " + describe_current_exception(),
+                         current_exception_is_of_group());
   }
 }
 

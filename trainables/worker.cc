@@ -80,6 +80,7 @@ void run_class(const TrainableEntry& entry, Attempt& attempt) {
   });
   Trainable& trainable = *attempt.trainable;
   if (session.checkpoint()) {
+    session.is_set_up();
     in_phase("load", [&] { trainable.load(existing_checkpoint(session)); });
   }
   const Session::Save save = [&](const std::filesystem::path& folder) { trainable.save(folder); };
@@ -92,7 +93,10 @@ void run_class(const TrainableEntry& entry, Attempt& attempt) {
 
 void run_function(const TrainableEntry& entry, Attempt& attempt) {
   WorkerSession& session = *attempt.session;
-  if (session.checkpoint()) in_phase("load", [&] { existing_checkpoint(session); });
+  if (session.checkpoint()) {
+    session.is_set_up();
+    in_phase("load", [&] { existing_checkpoint(session); });
+  }
   if (!session.begin()) return;
   in_phase("function", [&] { entry.function(config_of(attempt.start), session); });
   session.finish();
@@ -127,7 +131,7 @@ int run_attempt(const TrainableEntry& entry, Channel& channel) {
     const std::string cause = describe_current_exception();
     std::fprintf(stderr, "error: %s\n", cause.c_str());
     flush_output();
-    channel.send(WorkerEnded{Outcome::kException, cause});
+    channel.send(WorkerEnded{Outcome::kException, cause, current_exception_is_of_group()});
   }
   attempt.trainable.reset();
   flush_output();

@@ -38,7 +38,13 @@ std::optional<std::filesystem::path> WorkerSession::checkpoint() const {
   return context_.trial_directory_ / checkpoint_name(start_.launch.restore_iteration);
 }
 
+// What a rank alone has finished is nobody's concern.
+void WorkerSession::say_done() {
+  if (start_.launch.ranks > 1) channel_.send(PhaseDone{});
+}
+
 bool WorkerSession::begin() {
+  say_done();
   if (start_.rank != 0) return follow(nullptr);
   const auto verdict = await_verdict(false);
   if (verdict) return carry_out(*verdict, nullptr);
@@ -50,7 +56,7 @@ bool WorkerSession::begin() {
 }
 
 void WorkerSession::finish() {
-  if (failure_) throw AttemptFailure(*failure_);
+  if (failure_) throw *failure_;
   if (outcome_) return;
   if (start_.rank == 0) {
     end(Outcome::kCompleted);
@@ -66,12 +72,14 @@ bool WorkerSession::step_done(const Result& result, const Save* save) {
     std::fflush(nullptr);
     ::_exit(0);
   }
-  if (failure_) throw AttemptFailure(*failure_);
+  if (failure_) throw *failure_;
   ++context_.iteration_;
   try {
-    return start_.rank == 0 ? lead(result, save) : follow(save);
+    if (start_.rank == 0) return lead(result, save);
+    say_done();
+    return follow(save);
   } catch (const AttemptFailure& failure) {
-    failure_ = failure.what();  // stands even if the user's function catches it
+    failure_ = failure;  // stands even if the user's function catches it
     throw;
   }
 }
@@ -184,11 +192,16 @@ bool WorkerSession::is_due(const Reported& report, const Result& result) const {
   return reached && *reached >= until_.value;
 }
 
-// Commands that are there, or the next ones until one answers a report that waits.
+// Commands that are there, or the next ones until one answers a report that waits and none holds
+// the group.
 std::optional<StopKind> WorkerSession::await_verdict(bool waiting) {
-  for (;;) {
-    const auto command = waiting ? std::optional(channel_.wait()) : channel_.poll();
+  for (bool held = false;;) {
+    const auto command = waiting || held ? std::optional(channel_.wait()) : channel_.poll();
     if (!command) return std::nullopt;
+    if (const auto* word = std::get_if<HoldGroup>(&*command)) {
+      held = word->hold;
+      continue;
+    }
     if (const auto* stop = std::get_if<StopAttempt>(&*command)) return stop->kind;
     const auto* go = std::get_if<Continue>(&*command);
     if (go == nullptr) unexpected_command();

@@ -11,6 +11,7 @@
 
 #include "core/messages.h"
 #include "trainables/channel.h"
+#include "trainables/failure.h"
 #include "trainables/session.h"
 #include "trainables/trainable.h"
 
@@ -21,6 +22,8 @@ class WorkerSession : public Session {
   // `start` and `channel` must outlive it.
   WorkerSession(const StartWorker& start, Channel& channel);
 
+  // The trainable is set up, and is still to be loaded from its checkpoint.
+  void is_set_up() { say_done(); }
   // Everything is set up and loaded. False: the attempt is over before its first step.
   bool begin();
   // A function trainable has returned: what has no outcome yet is completed.
@@ -50,6 +53,7 @@ class WorkerSession : public Session {
   bool carry_out(StopKind verdict, const Save* save);
   bool end(Outcome outcome);
   bool go_on();
+  void say_done();
   void save_now(const Save* save);
   void write_checkpoint(const Save* save);
   bool is_group_leader() const { return start_.launch.ranks > 1 && start_.rank == 0; }
@@ -65,7 +69,7 @@ class WorkerSession : public Session {
   std::uint64_t saved_ = 0;  // iteration of the newest checkpoint; 0: none
   bool save_was_missed_ = false;
   std::optional<Outcome> outcome_;
-  std::optional<std::string> failure_;
+  std::optional<AttemptFailure> failure_;
   PackWriter packed_result_;
 };
 

@@ -78,7 +78,10 @@ struct RunOptions {
   bool store_unsafe = false;                 // accept a store that may lose or evict entries
   std::optional<double> cpus = {};           // logical resources instead of the node's own
   std::optional<double> gpus = {};
-  double group_timeout_s = 60;               // how long the ranks of a trial wait for each other
+  // How long the ranks of a trial wait for each other: in a collective, and for a rank that has not
+  // finished the setup, load, step, save or end that another has. What no rank has finished may take
+  // any time.
+  double group_timeout_s = 60;
   GpuVisibility gpu_visibility = GpuVisibility::kTrial;
 };
 

@@ -99,6 +99,7 @@ class Agent {
       execute_zygote();
     }
     workers_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+    groups_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     endpoint_.emplace(options_.driver_address, fmt::format("{}-{}", options_.hostname, ::getpid()));
     say_hello();
   }
@@ -121,11 +122,19 @@ class Agent {
   void take_zygote_messages();
   void tell_of_loading();
   void take_commands();
-  void read_workers();
-  void read_events(WorkerId worker, WorkerSocket& socket);
-  void rest(WorkerId worker, const WorkerSocket& socket);
+  struct Worker {
+    Worker(FileDescriptor socket, int epoll) : socket(std::move(socket)), epoll(epoll) {}
+    WorkerSocket socket;
+    int epoll;              // which watches it
+    bool readable = true;   // nothing wrong with it yet
+    bool may_rest = false;  // by the last thing it said
+  };
+  void read_workers(int epoll);
+  void read_events(WorkerId id, Worker& worker);
+  void rest(WorkerId id, const Worker& worker);
   void end_rests();
-  void watch(WorkerId worker, const WorkerSocket& socket, bool resting = false);
+  static void watch(WorkerId id, const Worker& worker, bool resting = false);
+  static void unwatch(const Worker& worker);
   void perform();
 
   void tell_driver(const AgentEvent& event);
@@ -145,13 +154,6 @@ class Agent {
            trial_id(experiment_.experiment_id, trial);
   }
 
-  struct Worker {
-    explicit Worker(FileDescriptor socket) : socket(std::move(socket)) {}
-    WorkerSocket socket;
-    bool readable = true;   // nothing wrong with it yet
-    bool may_rest = false;  // by the last thing it said
-  };
-
   const AgentOptions& options_;
   SystemClock clock_;
   AgentTime now_{};
@@ -160,7 +162,8 @@ class Agent {
   std::optional<AgentTime> loading_since_;  // a zygote that has not said a word yet
   AgentTime loading_told_{};                // when there was a notice of it
   FileDescriptor children_;
-  FileDescriptor workers_epoll_;
+  FileDescriptor workers_epoll_;  // ranks alone
+  FileDescriptor groups_epoll_;   // ranks of groups
   std::optional<AgentEndpoint> endpoint_;
   std::optional<AgentTime> tell_by_;  // when the events that linger must go
   bool driver_gone_ = false;
@@ -176,12 +179,13 @@ class Agent {
 
 void Agent::turn() {
   const short control_events = zygote_.has_backlog() ? POLLIN | POLLOUT : POLLIN;
-  std::array<pollfd, 5> watched{{
+  std::array<pollfd, 6> watched{{
       {children_.get(), POLLIN, 0},
       {zygote_.control(), control_events, 0},
       {driver_gone_ ? -1 : options_.driver_alive_fd, POLLIN, 0},
       {endpoint_->descriptor(), POLLIN, 0},
       {machine_.reading() ? workers_epoll_.get() : -1, POLLIN, 0},
+      {groups_epoll_.get(), POLLIN, 0},
   }};
   const auto sleep = std::chrono::ceil<std::chrono::milliseconds>(sleep_time());
   ::poll(watched.data(), watched.size(), static_cast<int>(sleep.count()));
@@ -194,7 +198,8 @@ void Agent::turn() {
     perform();
   }
   if (watched[3].revents != 0) take_commands();
-  if (watched[4].revents != 0) read_workers();
+  if (watched[4].revents != 0) read_workers(workers_epoll_.get());
+  if (watched[5].revents != 0) read_workers(groups_epoll_.get());
   if (!resting_.empty() && rest_end_ <= now_) end_rests();
   tell_of_loading();
   machine_.on_time(now_);
@@ -205,6 +210,7 @@ void Agent::turn() {
     tell_by_.reset();
   }
   machine_.on_backlog(now_, endpoint_->unacknowledged_bytes());
+  perform();
 }
 
 AgentTime Agent::sleep_time() const {
@@ -264,9 +270,9 @@ void Agent::take_ended_children() {
     }
     const WorkerId id = machine_.worker_of(static_cast<std::uint32_t>(child.pid));
     if (const auto worker = workers_.find(id); worker != workers_.end()) {
-      WorkerSocket& socket = worker->second.socket;
-      while (worker->second.readable && socket.read() == WorkerSocket::Read::kData) {
-        read_events(id, socket);
+      Worker& dead = worker->second;
+      while (dead.readable && dead.socket.read() == WorkerSocket::Read::kData) {
+        read_events(id, dead);
       }
     }
     machine_.on_exit(now_, static_cast<std::uint32_t>(child.pid), process_end(child.status));
@@ -305,56 +311,55 @@ void Agent::take_commands() {
   }
 }
 
-void Agent::read_workers() {
+void Agent::read_workers(int epoll) {
   std::array<epoll_event, 64> ready;
-  const int count = ::epoll_wait(workers_epoll_.get(), ready.data(), ready.size(), 0);
+  const int count = ::epoll_wait(epoll, ready.data(), ready.size(), 0);
   for (int i = 0; i < count; ++i) {
     const WorkerId id = ready[i].data.u64;
     const auto found = workers_.find(id);
     if (found == workers_.end()) continue;
-    WorkerSocket& socket = found->second.socket;
+    Worker& worker = found->second;
     if ((ready[i].events & EPOLLOUT) != 0) {
-      socket.flush();
-      if (!socket.has_backlog()) watch(id, socket);
+      worker.socket.flush();
+      if (!worker.socket.has_backlog()) watch(id, worker);
     }
     if ((ready[i].events & ~EPOLLOUT) == 0) continue;
-    if (socket.read() == WorkerSocket::Read::kEnd) {  // its process ends as well, or has ended
-      ::epoll_ctl(workers_epoll_.get(), EPOLL_CTL_DEL, socket.descriptor(), nullptr);
+    if (worker.socket.read() == WorkerSocket::Read::kEnd) {  // its process ends too, or has ended
+      unwatch(worker);
     } else {
-      read_events(id, socket);
-      if (found->second.readable && found->second.may_rest) rest(id, socket);
+      read_events(id, worker);
+      if (worker.readable && worker.may_rest) rest(id, worker);
     }
   }
 }
 
-void Agent::read_events(WorkerId id, WorkerSocket& socket) {
+void Agent::read_events(WorkerId id, Worker& worker) {
   try {
-    Worker& worker = workers_.at(id);
-    while (auto event = socket.next()) {
+    while (auto event = worker.socket.next()) {
       worker.may_rest = false;
       machine_.on_worker(now_, id, std::move(*event));
       perform();
     }
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kProtocol) throw;
-    workers_.at(id).readable = false;
-    ::epoll_ctl(workers_epoll_.get(), EPOLL_CTL_DEL, socket.descriptor(), nullptr);
+    worker.readable = false;
+    unwatch(worker);
     machine_.on_worker_garbled(now_, id, error.what());
     perform();
   }
 }
 
 // Still heard of when its process ends.
-void Agent::rest(WorkerId worker, const WorkerSocket& socket) {
+void Agent::rest(WorkerId id, const Worker& worker) {
   if (resting_.empty()) rest_end_ = now_ + kWorkerRest;
-  resting_.push_back(worker);
-  watch(worker, socket, true);
+  resting_.push_back(id);
+  watch(id, worker, true);
 }
 
 void Agent::end_rests() {
   for (const WorkerId id : resting_) {
     const auto found = workers_.find(id);
-    if (found != workers_.end() && found->second.readable) watch(id, found->second.socket);
+    if (found != workers_.end() && found->second.readable) watch(id, found->second);
   }
   resting_.clear();
 }
@@ -388,14 +393,19 @@ void Agent::execute_zygote() {
   }
 }
 
-void Agent::watch(WorkerId worker, const WorkerSocket& socket, bool resting) {
+void Agent::watch(WorkerId id, const Worker& worker, bool resting) {
   epoll_event watched{};
   if (!resting) watched.events |= EPOLLIN;
-  if (socket.has_backlog()) watched.events |= EPOLLOUT;
-  watched.data.u64 = worker;
-  if (::epoll_ctl(workers_epoll_.get(), EPOLL_CTL_MOD, socket.descriptor(), &watched) != 0) {
-    ::epoll_ctl(workers_epoll_.get(), EPOLL_CTL_ADD, socket.descriptor(), &watched);
+  if (worker.socket.has_backlog()) watched.events |= EPOLLOUT;
+  watched.data.u64 = id;
+  const int descriptor = worker.socket.descriptor();
+  if (::epoll_ctl(worker.epoll, EPOLL_CTL_MOD, descriptor, &watched) != 0) {
+    ::epoll_ctl(worker.epoll, EPOLL_CTL_ADD, descriptor, &watched);
   }
+}
+
+void Agent::unwatch(const Worker& worker) {
+  ::epoll_ctl(worker.epoll, EPOLL_CTL_DEL, worker.socket.descriptor(), nullptr);
 }
 
 void Agent::act(TellWorker& action) {
@@ -410,7 +420,7 @@ void Agent::act(TellWorker& action) {
   }
   WorkerSocket& socket = worker->second.socket;
   socket.send(action.command);
-  if (socket.has_backlog()) watch(action.worker, socket);
+  if (socket.has_backlog()) watch(action.worker, worker->second);
 }
 
 void Agent::act(RestWorker& action) {
@@ -427,8 +437,9 @@ void Agent::act(SpawnWorker& action) {
     }
     WorkerSocketPair pair = worker_socket_pair();
     workers_.erase(action.worker);  // asked for again after a zygote's death
-    const auto [worker, added] = workers_.emplace(action.worker, std::move(pair.agent));
-    watch(action.worker, worker->second.socket);
+    const int epoll = (action.of_group ? groups_epoll_ : workers_epoll_).get();
+    const auto [worker, added] = workers_.try_emplace(action.worker, std::move(pair.agent), epoll);
+    watch(action.worker, worker->second);
     zygote_.request({action.worker, action.trainable}, std::move(pair.worker),
                     std::move(listening.socket));
   } catch (const Error& error) {

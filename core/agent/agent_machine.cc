@@ -56,6 +56,7 @@ void AgentMachine::on(AgentTime now, Continue verdict) {
   attempt->waiting = false;
   attempt->until = verdict.until;
   attempt->last_sign = now;
+  if (attempt->pace) attempt->pace->on_listening(watched(now), 0);
   act(TellWorker{attempt->ranks[0].worker, std::move(verdict)});
 }
 
@@ -64,6 +65,7 @@ void AgentMachine::on(AgentTime now, StopAttempt stop) {
   if (attempt == nullptr) return;
   attempt->waiting = false;
   attempt->last_sign = now;
+  if (attempt->pace) attempt->pace->on_listening(watched(now), 0);
   if (stop.grace > Duration::zero()) attempt->stop_deadline = now + stop.grace;
   if (attempt->started && !attempt->ranks[0].gone) act(TellWorker{attempt->ranks[0].worker, stop});
   attempt->stop = stop;
@@ -136,11 +138,15 @@ void AgentMachine::start_if_complete(AgentTime now, Attempt& attempt) {
   attempt.started = true;
   attempt.last_sign = now;
   const Launch& launch = attempt.launch;
+  if (launch.ranks > 1) {
+    attempt.pace.emplace(watched(now), launch.ranks, launch.restore_iteration > 0);
+  }
   act(TellDriver{AttemptStarted{launch.trial, launch.attempt, attempt.ranks[0].pid}});
   for (std::uint32_t rank = 0; rank < launch.ranks; ++rank) {
     act(TellWorker{attempt.ranks[rank].worker, worker_start(*experiment_, launch, rank, node_)});
   }
   if (attempt.stop) act(TellWorker{attempt.ranks[0].worker, *attempt.stop});
+  if (!reading_) hold(attempt);
 }
 
 // Asks for what has not been asked for yet, in order.
@@ -149,9 +155,10 @@ void AgentMachine::request_workers() {
   for (auto& [worker, asked] : requests_) {
     if (std::exchange(asked, true)) continue;
     const Place place = workers_.at(worker);
-    const bool leads = place.rank == 0 && attempts_.at(place.attempt).launch.ranks > 1;
+    const bool of_group = attempts_.at(place.attempt).launch.ranks > 1;
+    const bool leads = of_group && place.rank == 0;
     const auto rendezvous = leads ? std::optional(place.attempt) : std::nullopt;
-    act(SpawnWorker{worker, experiment_->trainable, rendezvous});
+    act(SpawnWorker{worker, experiment_->trainable, of_group, rendezvous});
   }
 }
 
@@ -226,6 +233,8 @@ void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, Reported r
       report.attempt != launch.attempt) {
     return on_worker_garbled(now, rank.worker, "a report of another rank or attempt");
   }
+  done(now, attempt, rank);
+  if (blame_deserter(now, attempt)) return;  // the result is of a part of the group
   attempt.waiting = report.waiting;
   if (launch.ranks == 1 && may_rest(report, attempt.until)) act(RestWorker{rank.worker});
   // Rank 0 may be ahead of a rank that still saves: the driver hears of that checkpoint first.
@@ -234,8 +243,8 @@ void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, Reported r
   act(TellDriver{std::move(report)});
 }
 
-void AgentMachine::heard(AgentTime, Attempt& attempt, Rank& rank, RankSaved saved) {
-  rank.saved = saved.iteration;
+void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, RankSaved saved) {
+  done(now, attempt, rank);
   Save& save = attempt.saves[saved.iteration];
   if (&rank == &attempt.ranks[0]) save.leader = saved;
   if (++save.ranks < attempt.ranks.size()) return;
@@ -243,7 +252,11 @@ void AgentMachine::heard(AgentTime, Attempt& attempt, Rank& rank, RankSaved save
                          save.leader.time_total, save.leader.timesteps_total}});
 }
 
-void AgentMachine::heard(AgentTime, Attempt& attempt, Rank& rank, GroupStep step) {
+void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, GroupStep step) {
+  if (&rank != &attempt.ranks[0]) {
+    return on_worker_garbled(now, rank.worker, "a word to the group that is not of rank 0");
+  }
+  if (attempt.pace) attempt.pace->on_word(watched(now), step);
   for (const Rank& other : attempt.ranks) {
     if (&other != &rank && !other.gone) act(TellWorker{other.worker, step});
   }
@@ -251,18 +264,34 @@ void AgentMachine::heard(AgentTime, Attempt& attempt, Rank& rank, GroupStep step
 
 void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, WorkerEnded ended) {
   rank.said_end = true;
-  const auto number = static_cast<std::uint32_t>(&rank - attempt.ranks.data());
-  if (ended.outcome == Outcome::kException) {
+  const std::uint32_t number = workers_.at(rank.worker).rank;
+  const bool threw = ended.outcome == Outcome::kException;
+  if (attempt.pace && threw) attempt.pace->on_ended(watched(now), number);
+  if (attempt.pace && !threw) attempt.pace->on_returned(watched(now), number);
+  if (threw) {
     blame(now, attempt,
-          {.outcome = ended.outcome, .text = std::move(ended.cause), .code = 1, .rank = number});
+          {.outcome = ended.outcome,
+           .text = std::move(ended.cause),
+           .code = 1,
+           .rank = number,
+           .is_of_group = ended.is_of_group});
   } else if (number == 0) {
     attempt.leader_outcome = ended.outcome;
     attempt.waiting = false;
   }
+  blame_deserter(now, attempt);
 }
 
 void AgentMachine::heard(AgentTime, Attempt&, Rank&, Warning warning) {
   act(TellDriver{std::move(warning)});
+}
+
+void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, PhaseDone) {
+  done(now, attempt, rank);
+}
+
+void AgentMachine::done(AgentTime now, Attempt& attempt, const Rank& rank) {
+  if (attempt.pace) attempt.pace->on_done(watched(now), workers_.at(rank.worker).rank);
 }
 
 void AgentMachine::on_promoted(AgentTime now, const CheckpointSaved& saved,
@@ -289,10 +318,21 @@ void AgentMachine::tell_held(Attempt& attempt, std::uint64_t up_to) {
 void AgentMachine::on_backlog(AgentTime now, std::size_t unacknowledged_bytes) {
   if (reading_ && unacknowledged_bytes > kCreditBytes) {
     reading_ = false;
+    for (auto& [key, attempt] : attempts_) hold(attempt);
   } else if (!reading_ && unacknowledged_bytes < kCreditBytes / 2) {
     reading_ = true;
-    for (auto& [key, attempt] : attempts_) attempt.last_sign = now;  // they were not listened to
+    for (auto& [key, attempt] : attempts_) {  // they were not listened to, or held
+      attempt.last_sign = now;
+      if (attempt.pace) attempt.pace->on_listening(watched(now), 0);
+      hold(attempt);
+    }
   }
+}
+
+// A group, or lets it go on, as the driver keeps up.
+void AgentMachine::hold(Attempt& attempt) {
+  if (!attempt.pace || attempt.ranks[0].gone) return;
+  act(TellWorker{attempt.ranks[0].worker, HoldGroup{!reading_}});
 }
 
 WorkerId AgentMachine::worker_of(std::uint32_t pid) const {

@@ -6,6 +6,7 @@
 // the last process is reaped. Nothing makes it throw.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -16,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/agent/group_pace.h"
 #include "core/agent/worker_start.h"
 #include "core/messages.h"
 #include "core/spawn.h"
@@ -40,6 +42,7 @@ struct RestWorker {  // leave it unread for kWorkerRest, unless it has said more
 struct SpawnWorker {  // ask the zygote for it, with a fresh socket pair
   WorkerId worker;
   std::string trainable;
+  bool of_group = false;
   // Set for rank 0 of a group: the attempt_key whose rendezvous socket goes with it.
   std::optional<std::uint64_t> rendezvous;
 };
@@ -83,13 +86,24 @@ class AgentMachine {
     std::string text = {};
     std::int32_t code = 0;
     std::uint32_t rank = 0;
+    bool is_of_group = false;  // an exception that the end of another rank may have caused
   };
   static constexpr std::size_t kCreditBytes = 4u << 20;             // unacknowledged, to the driver
   static constexpr AgentTime kTermGrace = std::chrono::seconds(5);  // from SIGTERM to SIGKILL
+  // The same of a group: with kEchoSettle before it, no rank outlives another by five seconds.
+  static constexpr AgentTime kGroupGrace = std::chrono::seconds(3);
   static constexpr AgentTime kAbandonedGrace = std::chrono::seconds(2);  // the same, no driver
   static constexpr AgentTime kExitGrace = std::chrono::seconds(60);      // after rank 0's last word
-  // A rank that throws may only echo the death of another: its cause waits this long for that.
+  // A rank that throws may only echo the death of another: its cause waits this long for that, and
+  // longer if it says itself that it is one of the group: the other may still have to clear away
+  // what it was doing before it can tell its own.
   static constexpr AgentTime kSettle = std::chrono::milliseconds(100);
+  static constexpr AgentTime kEchoSettle = std::chrono::seconds(1);
+  // Ranks that notice by themselves that they wait too long know better why: they may speak first.
+  static constexpr AgentTime kGroupPatience = std::chrono::seconds(2);
+  // Of a longer time between two turns no more counts against a rank: this process was stopped or
+  // got no processor, and so, for all it knows, did the ranks.
+  static constexpr AgentTime kLongestTurn = std::chrono::seconds(1);
   static constexpr int kMaxZygoteDeaths = 3;  // in a row without a worker
 
   // `can_restart`: whether another zygote can be started after the first.
@@ -113,7 +127,8 @@ class AgentMachine {
     actions.clear();
     actions.swap(actions_);
   }
-  // False while the driver is too far behind: workers are not to be read.
+  // False while the driver is too far behind: workers are not to be read, but those of groups. A
+  // group is held at a step boundary instead: its ranks need each other's words to get there.
   bool reading() const { return reading_; }
   // The worker with this process, 0 when there is none.
   WorkerId worker_of(std::uint32_t pid) const;
@@ -128,7 +143,6 @@ class AgentMachine {
     bool gone = false;      // reaped, or it will never exist
     bool said_end = false;
     bool signalled = false;  // by us
-    std::uint64_t saved = 0;  // the last iteration it has
   };
   struct Save {
     std::uint32_t ranks = 0;  // that have saved
@@ -141,6 +155,7 @@ class AgentMachine {
     bool waiting = false;  // for a verdict
     Milestone until;       // of the last verdict
     AgentTime last_sign{};
+    std::optional<GroupPace> pace;        // of several ranks that have started; in watched time
     std::map<std::uint64_t, Save> saves;  // by iteration; not whole in their final folders yet
     std::vector<Reported> held;           // reports that came before an earlier save was whole
     std::optional<Outcome> leader_outcome;
@@ -169,6 +184,9 @@ class AgentMachine {
   void heard(AgentTime now, Attempt& attempt, Rank& rank, GroupStep step);
   void heard(AgentTime now, Attempt& attempt, Rank& rank, WorkerEnded ended);
   void heard(AgentTime now, Attempt& attempt, Rank& rank, Warning warning);
+  void heard(AgentTime now, Attempt& attempt, Rank& rank, PhaseDone done);
+  void done(AgentTime now, Attempt& attempt, const Rank& rank);
+  void hold(Attempt& attempt);
   void tell_held(Attempt& attempt, std::uint64_t up_to);
 
   Attempt* find(TrialNumber trial, AttemptNumber attempt);
@@ -178,6 +196,7 @@ class AgentMachine {
   void end_all(AgentTime now, AgentTime grace);
   void terminate(AgentTime now, Attempt& attempt, AgentTime grace = kTermGrace);
   void signal(Attempt& attempt, int signal);
+  bool blame_deserter(AgentTime now, Attempt& attempt);
   void lose(Attempt& attempt, std::string why);
   void gone(AgentTime now, Rank& rank);
   void conclude_finished();
@@ -186,6 +205,13 @@ class AgentMachine {
   void drop_ending_requests(AgentTime now);
   std::optional<AgentTime> hang_deadline(const Attempt& attempt) const;
   Cause hang_cause(const Attempt& attempt) const;
+  std::optional<AgentTime> group_deadline(const Attempt& attempt) const;
+  Cause group_cause(const Attempt& attempt) const;
+  std::optional<GroupPace::Awaited> awaited(const Attempt& attempt) const;
+  // The time in which this process could have seen what happens.
+  AgentTime watched(AgentTime now) const {
+    return watched_ + std::min(now - last_turn_, kLongestTurn);
+  }
   std::optional<AgentTime> deadline(const Attempt& attempt) const;
   void check_time(AgentTime now, Attempt& attempt);
   void act(AgentAction action) { actions_.push_back(std::move(action)); }
@@ -206,6 +232,8 @@ class AgentMachine {
   int zygote_deaths_ = 0;
   bool reading_ = true;
   bool ending_ = false;
+  AgentTime last_turn_{};
+  AgentTime watched_{};  // at the last turn
   std::vector<AgentAction> actions_;
 };
 

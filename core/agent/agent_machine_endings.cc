@@ -44,17 +44,35 @@ void AgentMachine::on_exit(AgentTime now, std::uint32_t pid, const ProcessEnd& e
 }
 
 // Keeps the first cause and sees to it that every rank ends. An exception may be the echo of
-// another rank's death that is noticed a moment later: then the death is the cause.
+// another rank's death that is noticed a moment later: then the death is the cause. One of the
+// group may be the echo of another rank's own exception as well.
 void AgentMachine::blame(AgentTime now, Attempt& attempt, Cause cause) {
   const bool exception = cause.outcome == Outcome::kException;
-  const bool echoed = !exception && attempt.cause && attempt.terminate_at &&
-                      attempt.cause->outcome == Outcome::kException &&
-                      attempt.cause->rank != cause.rank;
+  const bool may_be_echo = attempt.cause && attempt.terminate_at &&
+                           attempt.cause->outcome == Outcome::kException &&
+                           attempt.cause->rank != cause.rank;
+  const bool is_own = !exception || (attempt.cause && attempt.cause->is_of_group);
+  const bool echoed = may_be_echo && is_own && !cause.is_of_group;
+  const AgentTime settle = cause.is_of_group ? kEchoSettle : kSettle;
   if (!attempt.cause || echoed) attempt.cause = std::move(cause);
   if (attempt.kill_at) return;
   if (!exception) return terminate(now, attempt);
-  const AgentTime patience = attempt.ranks.size() > 1 ? kSettle : kExitGrace;
-  if (!attempt.terminate_at) attempt.terminate_at = now + patience;
+  const AgentTime by = now + (attempt.ranks.size() > 1 ? settle : kExitGrace);
+  if (!attempt.terminate_at || by < *attempt.terminate_at) attempt.terminate_at = by;
+}
+
+// The function of a rank may return a moment before rank 0's does. It was too early when rank 0 has
+// reported what that rank never will, or waited for it in a collective.
+bool AgentMachine::blame_deserter(AgentTime now, Attempt& attempt) {
+  if (!attempt.pace || (attempt.cause && !attempt.cause->is_of_group)) return false;
+  const auto deserter = attempt.pace->deserter();
+  if (!deserter || !(deserter->missed || attempt.cause)) return false;
+  blame(now, attempt,
+        {.outcome = Outcome::kException,
+         .text = fmt::format("ended in {} before rank 0 did: all ranks must report equally often",
+                             deserter->phase),
+         .rank = deserter->rank});
+  return true;
 }
 
 // It ends by no fault of its own.
@@ -67,6 +85,7 @@ void AgentMachine::lose(Attempt& attempt, std::string why) {
 void AgentMachine::terminate(AgentTime now, Attempt& attempt, AgentTime grace) {
   attempt.terminate_at.reset();
   attempt.stop_deadline.reset();
+  if (attempt.ranks.size() > 1) grace = std::min(grace, kGroupGrace);
   if (!attempt.kill_at || *attempt.kill_at > now + grace) attempt.kill_at = now + grace;
   for (Rank& rank : attempt.ranks) {
     const auto request = requests_.find(rank.worker);
@@ -87,6 +106,7 @@ void AgentMachine::gone(AgentTime now, Rank& rank) {
   const Place place = workers_.at(rank.worker);
   Attempt& attempt = attempts_.at(place.attempt);
   attempt.last_sign = now;
+  if (attempt.pace) attempt.pace->on_ended(watched(now), place.rank);
   rank.gone = true;
   requests_.erase(rank.worker);
   workers_.erase(rank.worker);
@@ -137,17 +157,10 @@ std::optional<AgentTime> AgentMachine::hang_deadline(const Attempt& attempt) con
   return std::nullopt;
 }
 
-// Blames a rank that others are ahead of: they saved, or ended. Otherwise rank 0, which all follow.
+// Blames a rank that others are ahead of. Otherwise rank 0, which all follow.
 AgentMachine::Cause AgentMachine::hang_cause(const Attempt& attempt) const {
-  const std::uint64_t saving = attempt.saves.empty() ? 0 : attempt.saves.begin()->first;
-  const auto is_behind = [&](const Rank& rank) {
-    if (rank.gone || rank.said_end) return false;
-    return attempt.leader_outcome.has_value() || rank.saved < saving;
-  };
-  const auto found = std::ranges::find_if(attempt.ranks, is_behind);
-  const auto hung = found == attempt.ranks.end() ? 0 : found - attempt.ranks.begin();
   const Duration limit = experiment_->hang_timeout;
-  Cause cause{.outcome = Outcome::kHung, .rank = static_cast<std::uint32_t>(hung)};
+  Cause cause{.outcome = Outcome::kHung, .rank = attempt.pace ? attempt.pace->hindmost() : 0};
   if (attempt.leader_outcome) {
     cause.text = fmt::format("did not end within {:g} s of rank 0, killed",
                              seconds(limit > Duration::zero() ? limit : Duration(kExitGrace)));
@@ -157,9 +170,33 @@ AgentMachine::Cause AgentMachine::hang_cause(const Attempt& attempt) const {
   return cause;
 }
 
+std::optional<GroupPace::Awaited> AgentMachine::awaited(const Attempt& attempt) const {
+  if (!attempt.pace || attempt.cause) return std::nullopt;
+  if (experiment_->group_timeout == Duration::zero()) return std::nullopt;
+  return attempt.pace->awaited(attempt.waiting || !reading_);
+}
+
+std::optional<AgentTime> AgentMachine::group_deadline(const Attempt& attempt) const {
+  const auto laggard = awaited(attempt);
+  if (!laggard) return std::nullopt;
+  const AgentTime due = laggard->since + experiment_->group_timeout + kGroupPatience;
+  return last_turn_ + std::min(due - watched_, kLongestTurn);
+}
+
+AgentMachine::Cause AgentMachine::group_cause(const Attempt& attempt) const {
+  const std::uint32_t rank = awaited(attempt)->rank;
+  const std::string phase = attempt.pace->phase_of(rank);
+  const double limit = seconds(experiment_->group_timeout);
+  const std::string what =
+      phase.empty() ? fmt::format("did not tell the other ranks within {:g} s how to go on", limit)
+                    : fmt::format("did not finish {} within {:g} s of another rank", phase, limit);
+  return {.outcome = Outcome::kHung, .text = what + " (group_timeout_s), killed", .rank = rank};
+}
+
 std::optional<AgentTime> AgentMachine::deadline(const Attempt& attempt) const {
   if (attempt.kill_at) return attempt.kill_at;
   std::optional<AgentTime> soonest = hang_deadline(attempt);
+  earliest(soonest, group_deadline(attempt));
   earliest(soonest, attempt.terminate_at);
   earliest(soonest, attempt.stop_deadline);
   return soonest;
@@ -172,6 +209,8 @@ std::optional<AgentTime> AgentMachine::next_deadline() const {
 }
 
 void AgentMachine::on_time(AgentTime now) {
+  watched_ = watched(now);
+  last_turn_ = now;
   for (auto& [key, attempt] : attempts_) {
     const auto due = deadline(attempt);
     if (due && *due <= now) check_time(now, attempt);
@@ -194,7 +233,12 @@ void AgentMachine::check_time(AgentTime now, Attempt& attempt) {
     }
     return terminate(now, attempt);
   }
-  if (!all_said_end(attempt.ranks)) attempt.cause = hang_cause(attempt);
+  const auto group_due = group_deadline(attempt);
+  if (group_due && *group_due <= now) {
+    attempt.cause = group_cause(attempt);
+  } else if (!all_said_end(attempt.ranks)) {
+    attempt.cause = hang_cause(attempt);
+  }
   attempt.kill_at = now + kTermGrace;
   signal(attempt, SIGKILL);
 }

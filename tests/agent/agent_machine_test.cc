@@ -126,7 +126,7 @@ TEST_CASE("a group starts when all its ranks exist and is told of as one") {
   CHECK(script.said().empty());
   script.spawned(1, 101);
   CHECK(script.said() == Lines{"driver: started 101", "worker 1: start", "worker 2: start"});
-  script.machine.on_worker(script.now, 1, GroupStep{1, GroupAction::kStep});
+  script.word(1, GroupAction::kStep);
   CHECK(script.said() == Lines{"worker 2: group step"});
   script.machine.on_worker(script.now, 2, RankSaved{1, 9s, {}});
   CHECK(script.said().empty());
@@ -134,6 +134,8 @@ TEST_CASE("a group starts when all its ranks exist and is told of as one") {
   const auto promoted = script.wanted<PromoteCheckpoint>();
   REQUIRE(promoted.size() == 1);
   CHECK(promoted[0].saved.time_total == 5s);  // rank 0's
+  script.word(1, GroupAction::kEnd);
+  script.said();
   script.end(2, Outcome::kCompleted);
   script.exits(102);
   script.end(1, Outcome::kStopped);
@@ -150,8 +152,8 @@ TEST_CASE("a rank that dies ends the others, by force if need be") {
   CHECK(script.said() == Lines{"signal 15 to 101", "signal 15 to 103", "forget 2"});
   script.dies(103, SIGTERM);
   CHECK(script.said() == Lines{"forget 3"});
-  CHECK(script.machine.next_deadline() == AgentMachine::kTermGrace);
-  script.pass(AgentMachine::kTermGrace);
+  CHECK(script.machine.next_deadline() == AgentMachine::kGroupGrace);
+  script.pass(AgentMachine::kGroupGrace);
   CHECK(script.said() == Lines{"signal 9 to 101"});
   script.dies(101, SIGKILL);
   CHECK(script.said() ==
@@ -192,6 +194,7 @@ TEST_CASE("a group that is paused before all ranks saved is lost") {
   script.set_up();
   script.run(0, 2);
   script.machine.on_worker(script.now, 1, RankSaved{3, 1s, {}});
+  script.word(3, GroupAction::kEnd);
   script.end(1, Outcome::kPaused);
   script.end(2, Outcome::kCompleted);
   script.exits(101);
@@ -206,6 +209,7 @@ TEST_CASE("a rank that does not end with the others is killed and blamed") {
     script.set_up(limit);
     script.run(0, 3);
     script.report(1, 1);
+    script.word(1, GroupAction::kEnd);
     script.end(1, Outcome::kCompleted);
     script.end(3, Outcome::kCompleted);
     script.exits(101);
@@ -224,8 +228,10 @@ TEST_CASE("of a group without a sign of life the rank that others are ahead of i
   MachineScript script;
   script.set_up(30s);
   script.run(0, 2);
+  script.begin(2);
   script.report(1, 1);
-  script.machine.on_worker(script.now, 1, RankSaved{1, 1s, {}});
+  script.word(1, GroupAction::kSave);
+  script.saved(1, 1);
   script.pass(1s);
   script.report(1, 2);
   script.pass(30s);

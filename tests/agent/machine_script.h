@@ -33,6 +33,7 @@ inline std::string show(const AgentEvent& event) {
 }
 
 inline std::string show(const WorkerCommand& command) {
+  if (const auto* word = std::get_if<HoldGroup>(&command)) return word->hold ? "hold" : "go on";
   static const char* const names[] = {"start", "continue", "stop", "group step"};
   return names[command.index()];
 }
@@ -95,31 +96,41 @@ struct MachineScript {
     now += time;
     machine.on_time(now);
   }
+  // The same as the agent does it: awake at every deadline, until then.
+  void watch_for(AgentTime time) {
+    const AgentTime end = now + time;
+    while (now < end) {
+      const auto deadline = machine.next_deadline();
+      pass(deadline && *deadline < end ? *deadline - now : end - now);
+    }
+  }
 
-  void set_up(Duration hang_timeout = {}) {
+  void set_up(Duration hang_timeout = {}, Duration group_timeout = {}) {
     SetupExperiment setup;
     setup.experiment_id = "0a1b2";
     setup.experiment_directory = "/results/x";
     setup.trainable = "Curve";
     setup.hang_timeout = hang_timeout;
+    setup.group_timeout = group_timeout;
     machine.on_command(now, setup);
     machine.on_zygote(now, ZygoteReady{{}, {{"Curve", true, false}}, {}});
     said();
   }
-  void launch(std::uint32_t trial, std::uint32_t ranks = 1) {
+  void launch(std::uint32_t trial, std::uint32_t ranks = 1, std::uint64_t restore_iteration = 0) {
     Launch launch;
     launch.trial = {trial};
     launch.attempt = {1};
     launch.ranks = ranks;
     launch.cpu_units = ranks * kUnit;
+    launch.restore_iteration = restore_iteration;
     machine.on_command(now, launch);
   }
   void spawned(WorkerId worker, std::uint32_t pid) {
     machine.on_zygote(now, Spawned{worker, pid, {}});
   }
   // A trial whose workers 1 .. ranks run as processes 101 ...
-  void run(std::uint32_t trial = 0, std::uint32_t ranks = 1) {
-    launch(trial, ranks);
+  void run(std::uint32_t trial = 0, std::uint32_t ranks = 1, std::uint64_t restore_iteration = 0) {
+    launch(trial, ranks, restore_iteration);
     for (std::uint32_t rank = 1; rank <= ranks; ++rank) spawned(rank, 100 + rank);
     said();
   }
@@ -132,8 +143,26 @@ struct MachineScript {
     report.waiting = waiting;
     machine.on_worker(now, worker, report);
   }
+  // Of the ranks of a group.
+  void word(std::uint64_t iteration, GroupAction action) {
+    machine.on_worker(now, 1, GroupStep{iteration, action});
+  }
+  void done(WorkerId worker) { machine.on_worker(now, worker, PhaseDone{}); }
+  void saved(WorkerId worker, std::uint64_t iteration) {
+    machine.on_worker(now, worker, RankSaved{iteration, std::chrono::seconds(1), {}});
+  }
+  // All of them are set up and begin step 1.
+  void begin(std::uint32_t ranks) {
+    for (WorkerId worker = 1; worker <= ranks; ++worker) done(worker);
+    word(1, GroupAction::kStep);
+    said();
+  }
   void end(WorkerId worker, Outcome outcome, std::string cause = {}) {
     machine.on_worker(now, worker, WorkerEnded{outcome, std::move(cause)});
+  }
+  // An exception that the end of another rank may have caused.
+  void echo(WorkerId worker, std::string cause) {
+    machine.on_worker(now, worker, WorkerEnded{Outcome::kException, std::move(cause), true});
   }
   void exits(std::uint32_t pid, int code = 0) {
     machine.on_exit(now, pid, {false, code, "exited with code " + std::to_string(code)});

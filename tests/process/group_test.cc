@@ -1,6 +1,7 @@
 // Groups of ranks that fail: every rank, in every phase, in every way.
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <string>
 
 #include "core/refusal.h"
@@ -15,7 +16,14 @@ namespace fs = std::filesystem;
 constexpr std::size_t kSteps = 4;
 
 // A rank fails at step 2, once, in each of the ways; for load the attempt before it fails as well.
-std::string sweep(const std::string& phases, int failures) {
+struct Ways {
+  std::string how;
+  std::string limits;
+};
+const Ways kOwnEnds = {"[throw, kill, exit, hang]", "hang_timeout_s: 1\n"};
+const Ways kStopped = {"[stop]", "group_timeout_s: 1\n"};
+
+std::string sweep(const std::string& phases, int failures, const Ways& ways) {
   return std::string("plugin: ") + TUNE_SYNTHETIC_PLUGIN +
          "\n"
          "trainable: Faulty\n"
@@ -23,7 +31,9 @@ std::string sweep(const std::string& phases, int failures) {
          "  fail_in: " +
          phases +
          "\n"
-         "  fail_how: {grid_search: [throw, kill, exit, hang]}\n"
+         "  fail_how: {grid_search: " +
+         ways.how +
+         "}\n"
          "  fail_rank: {grid_search: [0, 1, 2]}\n"
          "  fail_at: 2\n"
          "  step_ms: 1\n"
@@ -32,15 +42,15 @@ std::string sweep(const std::string& phases, int failures) {
          "stop: {training_iteration: 4}\n"
          "resources_per_trial: {cpu: 3, ranks: 3}\n"
          "checkpoint: {frequency: 1}\n"
-         "hang_timeout_s: 1\n"
          "max_failures: " +
-         std::to_string(failures) + "\n";
+         std::to_string(failures) + "\n" + ways.limits;
 }
 
 std::string cause(const std::string& how, const std::string& phase) {
   if (how == "throw") return "told to fail in " + phase;
   if (how == "kill") return "killed by signal 9 (SIGKILL)";
   if (how == "exit") return "code 3";
+  if (how == "stop") return "did not finish " + phase;
   return "killed";  // within hang_timeout_s
 }
 
@@ -49,13 +59,15 @@ std::string parameter(const std::string& params, const std::string& key) {
   return params.substr(at, params.find_first_of(",}", at) - at);
 }
 
-void check_phase(const std::string& phase, const std::string& phases, int failures) {
+void check_phase(const std::string& phase, const std::string& phases, int failures,
+                 const Ways& ways = kOwnEnds) {
   Sandbox box;
-  box.write("sweep.yaml", sweep(phases, failures));
+  box.write("sweep.yaml", sweep(phases, failures, ways));
   const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "12", "--quiet"});
   INFO(run.err);
   CHECK(run.code == 0);
-  check_complete(box, "results/s", 12, kSteps);  // goes on from the last whole checkpoint
+  const std::size_t trials = ways.limits == kOwnEnds.limits ? 12 : 3;
+  check_complete(box, "results/s", trials, kSteps);  // goes on from the last whole checkpoint
   check_nothing_left(box, "results/s");
   std::size_t seen = 0;
   for (const fs::path& trial : trial_folders(box, "results/s")) {
@@ -73,7 +85,7 @@ void check_phase(const std::string& phase, const std::string& phases, int failur
     CHECK_HAS(error, cause(how, phase));
     ++seen;
   }
-  CHECK(seen >= (phase == "load" ? 1 : 12));
+  CHECK(seen >= (phase == "load" ? 1 : trials));
 }
 
 TEST_CASE("a rank that fails in setup is the group's failure, and the next attempt goes on") {
@@ -90,6 +102,73 @@ TEST_CASE("a rank that fails in a save is the group's failure, and no half check
 
 TEST_CASE("a rank that fails in a load is the group's failure, and the next attempt goes on") {
   check_phase("load", "[step, load]", 2);
+}
+
+TEST_CASE("a rank that is stopped is named after group_timeout_s, whatever it is in") {
+  SUBCASE("setup") {
+    check_phase("setup", "setup", 1, kStopped);
+  }
+  SUBCASE("a step") {
+    check_phase("step", "step", 1, kStopped);
+  }
+  SUBCASE("a save") {
+    check_phase("save", "save", 1, kStopped);
+  }
+  SUBCASE("a load") {
+    check_phase("load", "[step, load]", 2, kStopped);
+  }
+}
+
+// The limits of time are far: only the death itself can end these groups so soon.
+void check_kill_ends(const std::string& phases, int failures) {
+  Sandbox box;
+  box.write("sweep.yaml", sweep(phases, failures, {"[kill]", "group_timeout_s: 600\n"}));
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "27", "--quiet"});
+  CHECK(run.ends_within(std::chrono::seconds(60)));
+  INFO(run.wait().err);
+  check_nothing_left(box, "results/s");
+  for (const fs::path& trial : trial_folders(box, "results/s")) {
+    const std::string folder = "results/s/" + trial.filename().string();
+    const std::string error = box.read(folder + "/error.txt");
+    const std::string rank = parameter(box.read(folder + "/params.json"), "fail_rank");
+    CHECK(contains(error, "rank " + rank + ": killed by signal 9"));
+  }
+}
+
+TEST_CASE("a rank that is killed ends its group at once, whatever it is in") {
+  SUBCASE("setup, a step or a save") {
+    check_kill_ends("{grid_search: [setup, step, save]}", 0);
+  }
+  SUBCASE("a load") {
+    check_kill_ends("[step, load]", 1);
+  }
+}
+
+// A stopped process does not see that it is asked to end.
+TEST_CASE("a rank that does not listen does not outlive one that is killed") {
+  Sandbox box;
+  box.write("group.yaml",
+            std::string("plugin: ") + TUNE_SYNTHETIC_PLUGIN +
+                "\n"
+                "trainable: Faulty\n"
+                "config: {fail_in: step, fail_how: stop, fail_rank: 1, fail_at: 2, step_ms: 1}\n"
+                "metric: count\n"
+                "mode: max\n"
+                "resources_per_trial: {cpu: 2, ranks: 2}\n"
+                "stop: {training_iteration: 1000000}\n"
+                "group_timeout_s: 600\n");
+  Running run = box.start_tune({"run", "group.yaml", "--name", "s", "--cpus", "2", "--quiet"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 2); }));
+  const fs::path trial = trial_folders(box, "results/s").at(0);
+  REQUIRE(Sandbox::eventually([&] {
+    return contains(box.read("results/s/" + trial.filename().string() + "/stderr.1"), "is to fail");
+  }));
+  kill(worker_pid(box, trial), SIGKILL);
+  CHECK(run.ends_within(std::chrono::seconds(30)));
+  CHECK(run.wait().code != 0);
+  check_nothing_left(box, "results/s");
+  const std::string error = box.read("results/s/" + trial.filename().string() + "/error.txt");
+  CHECK(contains(error, "rank 0: killed by signal 9"));
 }
 
 }  // namespace

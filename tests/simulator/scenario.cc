@@ -201,6 +201,7 @@ ControllerSetup controller_setup(const Scenario& scenario, const bool& replaying
   setup.experiment.stop = {{"training_iteration", static_cast<double>(scenario.iterations)}};
   setup.experiment.checkpoint = scenario.checkpoint;
   setup.experiment.hang_timeout = scenario.hang_timeout;
+  setup.experiment.group_timeout = scenario.hang_timeout / 2;
   setup.request = scenario.request;
   setup.objective = {kMetric, Mode::kMax, scenario.seed};
   setup.seed = scenario.seed;

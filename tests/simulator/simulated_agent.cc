@@ -79,6 +79,7 @@ void SimulatedAgent::flush() {
   }
   const bool read = machine_.reading();
   machine_.on_backlog(now(), link_.unacknowledged_bytes() * world_.scenario.credit_scale);
+  perform();
   if (!read && machine_.reading()) {
     for (const auto& [worker, pid] : std::map(pids_)) drain(worker);
     finish_turn();
@@ -152,7 +153,7 @@ void SimulatedAgent::hear_worker(WorkerId worker, WorkerEvent event) {
   pipes_[worker].push_back(std::move(event));
   world_.queue.after(world_.about(microseconds(20)), life_, [this, worker] {
     take_part([this, worker] {
-      if (machine_.reading()) drain(worker);
+      if (machine_.reading() || of_groups_.contains(worker)) drain(worker);
     });
   });
 }
@@ -210,6 +211,7 @@ void SimulatedAgent::act(EndZygote&) {
 }
 
 void SimulatedAgent::act(SpawnWorker& action) {
+  if (action.of_group) of_groups_.insert(action.worker);
   if (zygote_ == nullptr) return;  // it is asked again when the death is noticed
   world_.queue.after(world_.about(microseconds(300)), zygote_,
                      [this, action] { fork_worker(action); });

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -87,6 +88,7 @@ class SimulatedAgent {
   std::vector<AgentAction> actions_;
   std::map<std::uint32_t, std::unique_ptr<SimulatedWorker>> workers_;  // by pid, until reaped
   std::map<WorkerId, std::uint32_t> pids_;
+  std::set<WorkerId> of_groups_;
   std::map<WorkerId, std::deque<WorkerEvent>> pipes_;  // said, not read yet
   Life zygote_;                                        // null: there is none
   bool hangs_ = false;

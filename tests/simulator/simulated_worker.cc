@@ -41,7 +41,7 @@ void SimulatedWorker::hear(WorkerCommand command) {
   if (ended_) return;
   if (const auto* start = std::get_if<StartWorker>(&command)) return on(*start);
   commands_.push_back(std::move(command));
-  if (waits_ == Waits::kForVerdict) take_verdict();
+  if (waits_ == Waits::kForVerdict || held_) take_verdict();
   if (waits_ == Waits::kForWord) follow();
 }
 
@@ -70,7 +70,9 @@ void SimulatedWorker::on(const StartWorker& start) {
   until_ = start.launch.until;
   later(world_.about(microseconds(500)), [this] {
     if (fails(AttemptFault::Kind::kThrowsInSetup)) return throw_exception("setup: no data");
-    start_->launch.restore_iteration > 0 ? load() : begin();
+    if (start_->launch.restore_iteration == 0) return begin();
+    say_done();
+    load();
   });
 }
 
@@ -85,22 +87,14 @@ void SimulatedWorker::load() {
 }
 
 void SimulatedWorker::begin() {
+  say_done();
   if (start_->rank != 0) return follow();
-  // A stop may be there already; nothing can be saved before the first step.
-  while (!commands_.empty()) {
-    const WorkerCommand command = std::move(commands_.front());
-    commands_.pop_front();
-    if (const auto* go = std::get_if<Continue>(&command)) until_ = go->until;
-    if (const auto* stop = std::get_if<StopAttempt>(&command)) return carry_out(stop->kind, false);
-  }
-  if (start_->launch.ranks == 1 && start_->experiment.hang_timeout > Duration::zero()) {
-    say(GroupStep{iteration_ + 1, GroupAction::kStep});
-  }
-  go_on();
+  await_verdict(false);  // a stop may be there already
 }
 
 void SimulatedWorker::go_on() {
-  if (leads_group()) say(GroupStep{iteration_ + 1, GroupAction::kStep});
+  const bool shows_life = !has_stepped_ && start_->experiment.hang_timeout > Duration::zero();
+  if (leads_group() || shows_life) say(GroupStep{iteration_ + 1, GroupAction::kStep});
   step();
 }
 
@@ -110,8 +104,11 @@ void SimulatedWorker::step() {
   later(step_took_, [this] {
     if (meets_fault_in_step()) return;
     ++iteration_;
+    has_stepped_ = true;
     trainable_->step();
-    start_->rank == 0 ? lead() : follow();
+    if (start_->rank == 0) return lead();
+    say_done();
+    follow();
   });
 }
 
@@ -177,11 +174,8 @@ void SimulatedWorker::follow() {
 // -------------------------------------------------------------------------------------
 
 void SimulatedWorker::await_verdict(bool waiting) {
-  if (waiting || !commands_.empty()) {
-    waits_ = waiting ? Waits::kForVerdict : Waits::kNo;
-    return take_verdict();
-  }
-  go_on();
+  waits_ = waiting ? Waits::kForVerdict : Waits::kNo;
+  take_verdict();
 }
 
 void SimulatedWorker::take_verdict() {
@@ -190,14 +184,19 @@ void SimulatedWorker::take_verdict() {
     commands_.pop_front();
     if (const auto* stop = std::get_if<StopAttempt>(&command)) {
       waits_ = Waits::kNo;
-      return carry_out(stop->kind, true);
+      held_ = false;
+      return carry_out(stop->kind, has_stepped_);
+    }
+    if (const auto* word = std::get_if<HoldGroup>(&command)) {
+      held_ = word->hold;
+      continue;
     }
     const auto* go = std::get_if<Continue>(&command);
     if (go == nullptr) return throw_exception("a command that does not fit a step boundary");
     until_ = go->until;
     waits_ = Waits::kNo;
   }
-  if (waits_ == Waits::kNo) go_on();
+  if (waits_ == Waits::kNo && !held_) go_on();
 }
 
 void SimulatedWorker::carry_out(StopKind verdict, bool can_save) {

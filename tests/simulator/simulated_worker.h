@@ -77,6 +77,10 @@ class SimulatedWorker {
   void say(WorkerEvent event) { agent_.hear(std::move(event)); }
   void later(Time delay, Next next);
 
+  void say_done() {
+    if (start_->launch.ranks > 1) say(PhaseDone{});
+  }
+
   bool leads_group() const { return start_->rank == 0 && start_->launch.ranks > 1; }
 
   World& world_;
@@ -97,6 +101,8 @@ class SimulatedWorker {
   std::deque<WorkerCommand> commands_;
   enum class Waits : std::uint8_t { kNo, kForVerdict, kForWord };
   Waits waits_ = Waits::kNo;
+  bool held_ = false;         // at a step boundary, by its agent
+  bool has_stepped_ = false;  // there is something to save
 };
 
 }  // namespace tune::simulator

@@ -1,7 +1,7 @@
 // Faulty: fails on order, to see what the framework makes of it. Otherwise it counts.
 //
 //   fail_in        setup | step | save | load | none; a list says it for each attempt
-//   fail_how       throw | throw_int | exit | abort | segv | kill | hang
+//   fail_how       throw | throw_int | exit | abort | segv | kill | hang | stop (by a signal)
 //   fail_at        1      the step (counted over restores) at which step or save fails
 //   fail_attempts  1      it fails in attempts up to this one (of a list: its length)
 //   fail_rank      -1     only this rank fails; -1: every rank
@@ -28,7 +28,7 @@ namespace {
   for (;;) ::pause();
 }
 
-[[noreturn]] void fail(const std::string& how, const std::string& where) {
+void fail(const std::string& how, const std::string& where) {
   if (how == "throw") throw std::runtime_error("told to fail in " + where);
   if (how == "throw_int") throw 42;
   if (how == "exit") std::exit(3);
@@ -36,6 +36,10 @@ namespace {
   if (how == "segv") std::raise(SIGSEGV);
   if (how == "kill") std::raise(SIGKILL);
   if (how == "hang") hang();
+  if (how == "stop") {
+    std::raise(SIGSTOP);
+    return;  // it goes on when it is told to
+  }
   throw Error(ErrorCode::kBadInput, "Faulty does not know fail_how \"" + how + "\"");
 }
 

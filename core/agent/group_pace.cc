@@ -1,0 +1,117 @@
+#include "core/agent/group_pace.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace tune {
+namespace {
+
+std::string phase_name(const GroupStep& word) {
+  switch (word.action) {
+    case GroupAction::kStep:
+      return fmt::format("step {}", word.iteration);
+    case GroupAction::kSave:
+      return fmt::format("save {}", word.iteration);
+    case GroupAction::kEnd:
+      break;
+  }
+  return "the end";
+}
+
+}  // namespace
+
+GroupPace::GroupPace(Time now, std::uint32_t ranks, bool loads) : ranks_(ranks) {
+  for (Rank& rank : ranks_) rank.since = now;
+  phases_.push_back({.name = "setup"});
+  if (loads) phases_.push_back({.name = "load"});
+}
+
+void GroupPace::on_word(Time now, GroupStep word) {
+  // A function that returns has finished the step it was in without a report.
+  while (ranks_[0].done < begun()) on_done(now, 0);
+  if (word.action == GroupAction::kEnd) {
+    for (Rank& rank : ranks_) rank.deserted.clear();
+  }
+  phases_.push_back({.name = phase_name(word), .is_end = word.action == GroupAction::kEnd});
+}
+
+void GroupPace::on_done(Time now, std::uint32_t number) {
+  Rank& rank = ranks_[number];
+  if (rank.ended || rank.done == begun()) return;
+  Phase& finished = phases_[rank.done - forgotten_];
+  if (!finished.passed) finished.passed = now;
+  ++rank.done;
+  rank.since = now;
+  const auto is_behind = [this](const Rank& one) { return !one.ended && one.done <= forgotten_; };
+  while (!phases_.empty() && std::ranges::none_of(ranks_, is_behind)) {
+    phases_.pop_front();
+    ++forgotten_;
+  }
+}
+
+void GroupPace::on_returned(Time now, std::uint32_t number) {
+  const bool is_time = !phases_.empty() && phases_.back().is_end;
+  if (number != 0 && !is_time) ranks_[number].deserted = phase_of(number);
+  on_ended(now, number);
+}
+
+void GroupPace::on_ended(Time now, std::uint32_t number) {
+  Rank& rank = ranks_[number];
+  if (rank.ended) return;
+  if (const Phase* last = phase(rank); last != nullptr && last->is_end) on_done(now, number);
+  rank.ended = true;
+}
+
+void GroupPace::on_listening(Time now, std::uint32_t rank) {
+  ranks_[rank].since = now;
+}
+
+std::optional<GroupPace::Awaited> GroupPace::awaited(bool leader_waits_for_driver) const {
+  std::optional<Awaited> longest;
+  for (std::uint32_t number = 0; number < ranks_.size(); ++number) {
+    const Rank& rank = ranks_[number];
+    if (rank.ended) continue;
+    Time since = rank.since;
+    if (const Phase* unfinished = phase(rank)) {
+      if (!unfinished->passed) continue;
+      since = std::max(since, *unfinished->passed);
+    } else if (number != 0 || leader_waits_for_driver) {
+      continue;
+    }
+    if (!longest || since < longest->since) longest = {number, since};
+  }
+  return longest;
+}
+
+std::string GroupPace::phase_of(std::uint32_t rank) const {
+  const Phase* unfinished = phase(ranks_[rank]);
+  return unfinished == nullptr ? std::string() : unfinished->name;
+}
+
+std::optional<GroupPace::Deserter> GroupPace::deserter() const {
+  for (std::uint32_t number = 0; number < ranks_.size(); ++number) {
+    const Rank& rank = ranks_[number];
+    if (rank.deserted.empty()) continue;
+    return Deserter{number, rank.deserted, ranks_[0].done > rank.done};
+  }
+  return std::nullopt;
+}
+
+std::uint32_t GroupPace::hindmost() const {
+  std::uint32_t found = 0;
+  for (std::uint32_t number = 1; number < ranks_.size(); ++number) {
+    const Rank& best = ranks_[found];
+    const Rank& rank = ranks_[number];
+    if (!rank.ended && (best.ended || rank.done < best.done)) found = number;
+  }
+  return found;
+}
+
+// Null between two phases.
+const GroupPace::Phase* GroupPace::phase(const Rank& rank) const {
+  const bool known = rank.done >= forgotten_ && rank.done < begun();
+  return known ? &phases_[rank.done - forgotten_] : nullptr;
+}
+
+}  // namespace tune

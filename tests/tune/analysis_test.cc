@@ -80,10 +80,9 @@ TEST_CASE("a metric that is no number is told as what it is") {
     Trial& trial = story.add({{"which", 0}});
     story.report(trial, {{"acc", value}});
     story.flush();
-    const std::string message = message_of([&] { story.load().best_trial(); });
-    INFO(message);
-    CHECK(has(message, std::string(what) + " in trial "));
-    CHECK(has(message, "expected a number"));
+    const std::string message = refusal([&] { story.load().best_trial(); });
+    CHECK_HAS(message, std::string(what) + " in trial ");
+    CHECK_HAS(message, "expected a number");
   }
 }
 

@@ -47,7 +47,7 @@ void AgentMachine::on(AgentTime now, Launch launch) {
                                              zygote_error_.empty() ? "" : ": ", zygote_error_));
     return terminate(now, attempt);
   }
-  request_workers();
+  request_workers(now);
 }
 
 void AgentMachine::on(AgentTime now, Continue verdict) {
@@ -106,12 +106,13 @@ void AgentMachine::on(AgentTime now, ZygoteReady ready) {
   if (!ready.error.empty()) return zygote_failed(now, std::move(ready.error));
   zygote_ready_ = true;
   if (!std::exchange(ready_told_, true)) act(TellDriver{std::move(ready)});
-  request_workers();
+  request_workers(now);
 }
 
 void AgentMachine::on(AgentTime now, const Spawned& spawned) {
   const auto place = workers_.find(spawned.request);
   if (place == workers_.end() || requests_.erase(spawned.request) == 0) return;
+  expect_worker(now);
   const auto [key, number] = place->second;
   Attempt& attempt = attempts_.at(key);
   Rank& rank = attempt.ranks[number];
@@ -150,7 +151,7 @@ void AgentMachine::start_if_complete(AgentTime now, Attempt& attempt) {
 }
 
 // Asks for what has not been asked for yet, in order.
-void AgentMachine::request_workers() {
+void AgentMachine::request_workers(AgentTime now) {
   if (!zygote_ready_) return;
   for (auto& [worker, asked] : requests_) {
     if (std::exchange(asked, true)) continue;
@@ -160,10 +161,28 @@ void AgentMachine::request_workers() {
     const auto rendezvous = leads ? std::optional(place.attempt) : std::nullopt;
     act(SpawnWorker{worker, experiment_->trainable, of_group, rendezvous});
   }
+  if (!zygote_due_) expect_worker(now);
+}
+
+// The zygote has until then to fork the next of those that it has been asked for.
+void AgentMachine::expect_worker(AgentTime now) {
+  zygote_due_.reset();
+  const auto is_asked = [](const auto& request) { return request.second; };
+  if (std::ranges::any_of(requests_, is_asked)) zygote_due_ = watched(now) + kForkLimit;
+}
+
+void AgentMachine::end_stuck_zygote() {
+  zygote_due_.reset();
+  act(
+      TellDriver{Warning{fmt::format("the process that starts workers has not answered for {:g} s: "
+                                     "it is ended",
+                                     seconds(kForkLimit))}});
+  act(EndZygote{});
 }
 
 void AgentMachine::on_zygote_died(AgentTime now, const std::string& how) {
   zygote_alive_ = zygote_ready_ = false;
+  zygote_due_.reset();
   ++zygote_deaths_;
   for (auto& [worker, asked] : requests_) asked = false;
   drop_ending_requests(now);

@@ -104,6 +104,8 @@ class AgentMachine {
   // Of a longer time between two turns no more counts against a rank: this process was stopped or
   // got no processor, and so, for all it knows, did the ranks.
   static constexpr AgentTime kLongestTurn = std::chrono::seconds(1);
+  // For the zygote to fork the next worker; one that takes longer is ended and started anew.
+  static constexpr AgentTime kForkLimit = std::chrono::seconds(20);
   static constexpr int kMaxZygoteDeaths = 3;  // in a row without a worker
 
   // `can_restart`: whether another zygote can be started after the first.
@@ -190,7 +192,7 @@ class AgentMachine {
   void tell_held(Attempt& attempt, std::uint64_t up_to);
 
   Attempt* find(TrialNumber trial, AttemptNumber attempt);
-  void request_workers();
+  void request_workers(AgentTime now);
   void start_if_complete(AgentTime now, Attempt& attempt);
   void blame(AgentTime now, Attempt& attempt, Cause cause);
   void end_all(AgentTime now, AgentTime grace);
@@ -202,6 +204,8 @@ class AgentMachine {
   void conclude_finished();
   AttemptEnded verdict_on(const Attempt& attempt) const;
   void zygote_failed(AgentTime now, std::string error);
+  void expect_worker(AgentTime now);
+  void end_stuck_zygote();
   void drop_ending_requests(AgentTime now);
   std::optional<AgentTime> hang_deadline(const Attempt& attempt) const;
   Cause hang_cause(const Attempt& attempt) const;
@@ -213,6 +217,10 @@ class AgentMachine {
     return watched_ + std::min(now - last_turn_, kLongestTurn);
   }
   std::optional<AgentTime> deadline(const Attempt& attempt) const;
+  // When the machine has to look again, so that its watched time is `due` at the earliest.
+  AgentTime next_look(AgentTime due) const {
+    return last_turn_ + std::min(due - watched_, kLongestTurn);
+  }
   void check_time(AgentTime now, Attempt& attempt);
   void act(AgentAction action) { actions_.push_back(std::move(action)); }
 
@@ -227,6 +235,7 @@ class AgentMachine {
   WorkerId last_worker_ = 0;
   bool zygote_alive_ = true;
   bool zygote_ready_ = false;
+  std::optional<AgentTime> zygote_due_;  // it owes a worker; in watched time
   bool ready_told_ = false;
   std::string zygote_error_;  // not empty: there will be no workers any more
   int zygote_deaths_ = 0;

@@ -179,8 +179,7 @@ std::optional<GroupPace::Awaited> AgentMachine::awaited(const Attempt& attempt) 
 std::optional<AgentTime> AgentMachine::group_deadline(const Attempt& attempt) const {
   const auto laggard = awaited(attempt);
   if (!laggard) return std::nullopt;
-  const AgentTime due = laggard->since + experiment_->group_timeout + kGroupPatience;
-  return last_turn_ + std::min(due - watched_, kLongestTurn);
+  return next_look(laggard->since + experiment_->group_timeout + kGroupPatience);
 }
 
 AgentMachine::Cause AgentMachine::group_cause(const Attempt& attempt) const {
@@ -204,6 +203,7 @@ std::optional<AgentTime> AgentMachine::deadline(const Attempt& attempt) const {
 
 std::optional<AgentTime> AgentMachine::next_deadline() const {
   std::optional<AgentTime> soonest;
+  if (zygote_due_) soonest = next_look(*zygote_due_);
   for (const auto& [key, attempt] : attempts_) earliest(soonest, deadline(attempt));
   return soonest;
 }
@@ -211,6 +211,7 @@ std::optional<AgentTime> AgentMachine::next_deadline() const {
 void AgentMachine::on_time(AgentTime now) {
   watched_ = watched(now);
   last_turn_ = now;
+  if (zygote_due_ && *zygote_due_ <= watched_) end_stuck_zygote();
   for (auto& [key, attempt] : attempts_) {
     const auto due = deadline(attempt);
     if (due && *due <= now) check_time(now, attempt);

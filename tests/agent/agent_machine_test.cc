@@ -255,6 +255,47 @@ TEST_CASE("a zygote that dies costs no running trial and is asked again for the 
   CHECK(script.machine.live().size() == 2);
 }
 
+TEST_CASE("a zygote that stands still is ended, and its workers are asked of the next") {
+  MachineScript script;
+  script.set_up();
+  script.launch(0);
+  script.launch(1);
+  CHECK(script.said() == Lines{"spawn 1", "spawn 2"});
+  script.watch_for(15s);
+  script.spawned(1, 101);
+  script.said();
+  script.watch_for(19s);  // of the next one's time
+  CHECK(script.said().empty());
+  script.watch_for(2s);
+  CHECK(
+      script.said() ==
+      Lines{
+          "driver: warning the process that starts workers has not answered for 20 s: it is ended",
+          "end zygote"});
+  script.machine.on_zygote_died(script.now, "killed by signal 9");
+  CHECK(script.said() == Lines{"start zygote"});
+  script.machine.on_zygote(script.now, ZygoteReady{});
+  CHECK(script.said() == Lines{"spawn 2"});
+  script.spawned(2, 102);
+  script.said();
+  script.watch_for(60s);  // it owes nothing
+  CHECK(script.said().empty());
+}
+
+TEST_CASE("a trial whose worker is owed by a zygote that stands still can be ended") {
+  MachineScript script;
+  script.set_up();
+  script.launch(0);
+  script.said();
+  script.machine.on_command(script.now, KillAttempt{{0}, {1}});
+  script.watch_for(20s);
+  const auto said = script.said();
+  CHECK(std::ranges::count(said, "end zygote") == 1);
+  script.machine.on_zygote_died(script.now, "killed by signal 9");
+  CHECK(std::ranges::any_of(script.said(),
+                            [](const auto& line) { return line.starts_with("conclude 0: "); }));
+}
+
 TEST_CASE("a zygote that dies three times without a worker is given up") {
   MachineScript script;
   script.set_up();

@@ -6,7 +6,7 @@
 //   lr                learning rate of SGD, > 0
 //   momentum          0      its momentum
 //   hidden            128    width of the hidden layer
-//   batch_size        128    of all ranks together
+//   batch_size        128    of all ranks together, a multiple of their number
 //   samples_per_step  4096   training images a step goes through
 //   test_samples      5000   images to judge on, at most
 #include <tune/torch.h>
@@ -59,13 +59,11 @@ struct Training {
         model(network, group),
         optimizer(network->parameters(), torch::optim::SGDOptions(config.get<double>("lr"))
                                              .momentum(config.get_or("momentum", 0.0))) {
-    if (batch_size >= group.size() && batches_per_step > 0 && batch_size <= train.labels.size(0)) {
-      return;
-    }
+    tune::batch_of_rank(batch_size, group.size());  // else ranks would not learn what one does
+    if (batches_per_step > 0 && batch_size <= train.labels.size(0)) return;
     throw tune::Error(tune::ErrorCode::kBadInput,
-                      "batch_size is " + std::to_string(batch_size) + ": at least one image for " +
-                          "each of " + std::to_string(group.size()) +
-                          " ranks is wanted, and no more than samples_per_step");
+                      "batch_size is " + std::to_string(batch_size) +
+                          ": no more than samples_per_step and the training images are wanted");
   }
 
   // This rank's rows of `set`: every group.size()-th.

@@ -2,7 +2,9 @@
 # From a clone to a best configuration: sets up, builds what is needed, and searches learning rate and
 # momentum of a small network on Fashion-MNIST with ASHA. Run again, it is quick to start.
 #
-#   bash examples/quickstart.sh [options of `tune run`, such as --seed 2; paths from the clone's folder]
+#   bash examples/quickstart.sh [options of `tune run`, such as --seed 2]
+#
+# Paths in options start at the clone's folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -13,8 +13,8 @@ cmake --build --preset ci -j "$(bash config/jobs.sh)"
 status=0
 ctest --test-dir build --output-on-failure -j "$(nproc)" "$@" || status=$?
 
-# ctest runs one file of tests at a time; what counts are the test cases in them. One that the machine
-# cannot run says "skipped: why" and passes.
+# ctest runs one file of tests at a time; what counts are the test cases in them. One that the
+# machine cannot run says "skipped: why" and passes.
 awk '
   /^\[doctest\] test cases:/ {
     gsub(/[^0-9 ]/, " ")

@@ -176,6 +176,37 @@ TEST_CASE("a sweep of trials of two ranks trains, and two ranks learn what one d
   CHECK(accuracy(box, "2") == doctest::Approx(alone).epsilon(0.01));
 }
 
+TEST_CASE("the ranks refuse a batch that they cannot share equally") {
+  Sandbox box;
+  box.write("sweep.yaml", sweep_of("fashion_mnist_ddp"));
+  for (const char* size : {"127", "1"}) {
+    CAPTURE(size);
+    const Finished run =
+        box.tune({"run", "sweep.yaml", "--name", size, "--num-samples", "1", "--cpus", "2", "--set",
+                  std::string("config/batch_size=") + size});
+    INFO(run.err);
+    CHECK(run.code == 1);
+    CHECK(contains(run.err, std::string("a batch of ") + size));
+    CHECK(box.is_quiet());
+  }
+}
+
+TEST_CASE("a searched operator goes on training in a program, from its best checkpoint") {
+  Sandbox box;
+  const Finished run = box.run({kExamples + "fashion_mnist_trainer", "--num-samples", "2", "--cpus",
+                                "2", "--seed", "1", "--set", "config/samples=512"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  const auto out = lines_of(run.out);
+  REQUIRE(out.size() == 2);  // an epoch each
+  for (const std::string& line : out) CHECK(number_after(line, "\"num_samples\":") == 512);
+  const auto rows = lines_of(box.read("results/latest/results.csv"));
+  REQUIRE(rows.size() == 3);
+  CHECK(number_after(out.back(), "\"val_accuracy\":") > 0.3);  // chance is 0.1
+  CHECK_FALSE(box.read("fashion_mnist_model/model.safetensors").empty());
+  CHECK(box.is_quiet());
+}
+
 TEST_CASE("an operator of a plugin trains in a sweep from YAML, alone and in groups of two ranks") {
   Sandbox box;
   for (const std::string ranks : {"1", "2"}) {

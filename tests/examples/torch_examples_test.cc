@@ -186,7 +186,7 @@ TEST_CASE("the ranks refuse a batch that they cannot share equally") {
                   std::string("config/batch_size=") + size});
     INFO(run.err);
     CHECK(run.code == 1);
-    CHECK(contains(run.err, std::string("a batch of ") + size));
+    CHECK_HAS(run.err, std::string("a batch of ") + size);
     CHECK(box.is_quiet());
   }
 }

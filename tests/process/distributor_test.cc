@@ -192,8 +192,8 @@ TEST_CASE("with use_gpu the ranks are told of the node's GPUs, and which is thei
                                       visible + kProgram + " own_gpu"});
     INFO(run.err);
     CHECK(run.code == 0);
-    CHECK(contains(run.out, "[rank 0] 0,1 of which 0\n"));
-    CHECK(contains(run.out, "[rank 1] prepared to see 0,1\n[rank 1] 0,1 of which 1\n"));
+    CHECK_HAS(run.out, "[rank 0] 0,1 of which 0\n");
+    CHECK_HAS(run.out, "[rank 1] prepared to see 0,1\n[rank 1] 0,1 of which 1\n");
   }
 }
 

@@ -131,7 +131,7 @@ void check_kill_ends(const std::string& phases, int failures) {
     const std::string folder = "results/s/" + trial.filename().string();
     const std::string error = box.read(folder + "/error.txt");
     const std::string rank = parameter(box.read(folder + "/params.json"), "fail_rank");
-    CHECK(contains(error, "rank " + rank + ": killed by signal 9"));
+    CHECK_HAS(error, "rank " + rank + ": killed by signal 9");
   }
 }
 
@@ -161,14 +161,15 @@ TEST_CASE("a rank that does not listen does not outlive one that is killed") {
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 2); }));
   const fs::path trial = trial_folders(box, "results/s").at(0);
   REQUIRE(Sandbox::eventually([&] {
-    return contains(box.read("results/s/" + trial.filename().string() + "/stderr.1"), "is to fail");
+    return testing::has(box.read("results/s/" + trial.filename().string() + "/stderr.1"),
+                        "is to fail");
   }));
   kill(worker_pid(box, trial), SIGKILL);
   CHECK(run.ends_within(std::chrono::seconds(30)));
   CHECK(run.wait().code != 0);
   check_nothing_left(box, "results/s");
   const std::string error = box.read("results/s/" + trial.filename().string() + "/error.txt");
-  CHECK(contains(error, "rank 0: killed by signal 9"));
+  CHECK_HAS(error, "rank 0: killed by signal 9");
 }
 
 }  // namespace

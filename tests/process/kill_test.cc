@@ -166,7 +166,7 @@ void check_second_signal(const std::string& process) {
   const Finished finished = run.wait(std::chrono::seconds(8));
   INFO(finished.err);
   CHECK(finished.code == 128 + SIGTERM);
-  CHECK(contains(finished.err, "tune resume results/s"));
+  CHECK_HAS(finished.err, "tune resume results/s");
   CHECK(box.is_quiet());
   const Finished resumed = box.tune({"resume", "results/s"});
   INFO(resumed.err);

@@ -209,7 +209,7 @@ TEST_CASE("an agent that never says a word is not waited for without end") {
   const Finished finished = driver.wait();
   INFO(finished.err);
   CHECK(finished.code == 3);
-  CHECK(contains(finished.err, "has said nothing for"));
+  CHECK_HAS(finished.err, "has said nothing for");
   CHECK(box.is_quiet());
   check_resumes(box);
 }
@@ -228,7 +228,7 @@ TEST_CASE("a plugin whose loading hangs is waited for by name") {
     const Finished finished = one->wait();
     INFO(finished.err);
     CHECK(finished.code == 128 + SIGTERM);
-    CHECK(contains(finished.out + finished.err, "synthetic.so for 10 s (pid "));
+    CHECK_HAS(finished.out + finished.err, "synthetic.so for 10 s (pid ");
   }
   CHECK(box.is_quiet());
 }

@@ -12,12 +12,14 @@ struct ConvNetImpl : torch::nn::Module {
 TORCH_MODULE(ConvNet);
 
 class WritingATrainable : public tune::Trainable {
+  tune::Result step() override { return {}; }
   void setup(const tune::Config&) override {
 #include "writing_a_trainable_1.inc"
   }
 };
 
 class SeveralRanks : public tune::Trainable {
+  void setup(const tune::Config&) override {}
   tune::Result step() override {
     ConvNet net;
     torch::optim::SGD optimizer(net->parameters(), 0.1);
@@ -36,7 +38,7 @@ void torch_trainer() {
 
 // So that they count as used.
 void readme_torch_snippets() {
-  WritingATrainable().setup({});
-  SeveralRanks().step();
+  tune::restore<WritingATrainable>("");
+  tune::restore<SeveralRanks>("");
   torch_trainer();
 }

@@ -28,6 +28,7 @@ GroupPace::GroupPace(Time now, std::uint32_t ranks, bool loads) : ranks_(ranks) 
 }
 
 void GroupPace::on_word(Time now, GroupStep word) {
+  if (ranks_[0].ended) return;
   // A function that returns has finished the step it was in without a report.
   while (ranks_[0].done < begun()) on_done(now, 0);
   if (word.action == GroupAction::kEnd) {
@@ -90,12 +91,13 @@ std::string GroupPace::phase_of(std::uint32_t rank) const {
 }
 
 std::optional<GroupPace::Deserter> GroupPace::deserter() const {
-  for (std::uint32_t number = 0; number < ranks_.size(); ++number) {
-    const Rank& rank = ranks_[number];
-    if (rank.deserted.empty()) continue;
-    return Deserter{number, rank.deserted, ranks_[0].done > rank.done};
+  const Rank* first = nullptr;
+  for (const Rank& rank : ranks_) {
+    if (!rank.deserted.empty() && (first == nullptr || rank.done < first->done)) first = &rank;
   }
-  return std::nullopt;
+  if (first == nullptr) return std::nullopt;
+  const auto number = static_cast<std::uint32_t>(first - ranks_.data());
+  return Deserter{number, first->deserted, ranks_[0].done > first->done};
 }
 
 std::uint32_t GroupPace::hindmost() const {

@@ -38,7 +38,7 @@ class GroupPace {
   std::optional<Awaited> awaited(bool leader_waits_for_driver) const;
   // What it has not finished: "setup", "load", "step 3", "save 3", "the end". Empty between phases.
   std::string phase_of(std::uint32_t rank) const;
-  // A rank that returned though rank 0 has not said that all are to end.
+  // The first rank that returned though rank 0 has not said that all are to end.
   struct Deserter {
     std::uint32_t rank = 0;
     std::string phase;    // in which it returned

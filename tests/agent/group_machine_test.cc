@@ -231,6 +231,28 @@ TEST_CASE("a rank whose function returns before rank 0 has said the last word") 
         "report equally often");
 }
 
+TEST_CASE("of ranks that returned too early the first is blamed") {
+  MachineScript script = in_step_1();
+  script.report(1, 1);
+  script.done(2);
+  script.word(2, GroupAction::kStep);
+  script.end(2, Outcome::kCompleted);  // in step 2, which rank 0 has not finished
+  script.end(3, Outcome::kCompleted);  // in step 1
+  script.pass(AgentMachine::kSettle);
+  for (const std::uint32_t pid : {101, 102, 103}) script.dies(pid, SIGTERM);
+  CHECK(script.said().back().starts_with("conclude 0: exception, rank 2, code 0, ended in step 1"));
+}
+
+TEST_CASE("a rank 0 that goes on after its last word is not listened to") {
+  MachineScript script = in_step_1();
+  script.report(1, 1);
+  script.end(1, Outcome::kCompleted);
+  script.said();
+  script.word(2, GroupAction::kStep);
+  script.exits(101);
+  CHECK(script.said() == Lines{"worker 2: group step", "worker 3: group step", "forget 1"});
+}
+
 TEST_CASE("a rank that returned at its time is not blamed for what rank 0 throws later") {
   MachineScript script = in_step_1();
   script.end(2, Outcome::kCompleted);

@@ -114,7 +114,7 @@ TEST_CASE("a rank that is killed ends the wait of the others at once") {
     group.all_reduce(at::zeros({4}));
     return std::vector<double>{};
   });
-  CHECK(std::chrono::steady_clock::now() - began < 25s);  // the timeout is 30 s
+  CHECK(std::chrono::steady_clock::now() - began < 10s);  // promised are 5 s, the timeout is 30 s
   CHECK(ends[1].signal == SIGKILL);
   CHECK_HAS(ends[0].error, "(did a rank end?)");
   CHECK_HAS(ends[2].error, "all_reduce of Float [4]");

@@ -12,10 +12,9 @@ struct ConvNetImpl : torch::nn::Module {
 TORCH_MODULE(ConvNet);
 
 class WritingATrainable : public tune::Trainable {
-  void setup(const tune::Config&) override{
+  tune::Result step() override { return {}; }
+  void setup(const tune::Config&) override {
 #include "writing_a_trainable_1.inc"
-  } tune::Result step() override {
-    return {};
   }
 };
 

@@ -148,6 +148,8 @@ void RedisServer::wait_until_ready(const RedisServerOptions& options, const std:
     int status = 0;
     waitpid(pid_, &status, 0);
     pid_ = -1;
+    // One whose disk is full has no room to say so.
+    if (log.empty()) AppendFile(options.data_directory / kLogFile, false).write("\n");
     throw Error(ErrorCode::kStore,
                 fmt::format("starting the store: {} {}{}", program,
                             ended ? describe_exit(status) : "did not answer in time",

@@ -177,6 +177,18 @@ std::vector<Event> SimulatedDriver::collect() {
 // ---- Turns
 // ----------------------------------------------------------------------------------------
 
+namespace {
+
+// As a plant wants them.
+void results_last(std::vector<Event>& events) {
+  std::ranges::stable_partition(events, [](const Event& event) {
+    const auto* from = std::get_if<FromAgent>(&event);
+    return from == nullptr || !std::holds_alternative<Reported>(from->event);
+  });
+}
+
+}  // namespace
+
 void SimulatedDriver::collect_and_commit() {
   if (closed_ || fate_ != Fate::kLives) return;
   std::vector<Event> events = collect();
@@ -187,6 +199,7 @@ void SimulatedDriver::collect_and_commit() {
 }
 
 void SimulatedDriver::commit(std::vector<Event> events) {
+  if (plant() == Plant::kCheckpointBeforeResult) results_last(events);
   Turn turn{experiment_now(), {}, std::move(events)};
   outside_.witness->before_turn(*this, turn);
   const Turn told = turn;
@@ -345,12 +358,6 @@ std::optional<Speaks> attempt_of(AgentEvent& event) {
 }  // namespace
 
 void SimulatedDriver::distort(std::vector<Event>& events) const {
-  if (plant() == Plant::kCheckpointBeforeResult) {
-    std::ranges::stable_partition(events, [](const Event& event) {
-      const auto* from = std::get_if<FromAgent>(&event);
-      return from == nullptr || !std::holds_alternative<Reported>(from->event);
-    });
-  }
   if (plant() != Plant::kLateVerdict) return;
   for (Event& event : events) {
     auto* from = std::get_if<FromAgent>(&event);

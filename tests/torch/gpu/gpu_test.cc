@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/platform/node.h"
+#include "skip.h"
 #include "torch/ranks/ranks.h"
 #include "torch/torch_doctest.h"
 #include "trainables/temporary_folder.h"
@@ -41,7 +42,7 @@ const std::vector<Gpu>& machine_gpus() {
 bool take_gpus(int count) {
   const std::vector<Gpu>& gpus = machine_gpus();
   if (static_cast<int>(gpus.size()) < count) {
-    MESSAGE("skipped: no GPU (", gpus.size(), " of ", count, ")");
+    testing::skip("no GPU (" + std::to_string(gpus.size()) + " of " + std::to_string(count) + ")");
     return false;
   }
   std::string names;
@@ -287,7 +288,7 @@ TEST_CASE("what a trial took of a GPU's memory is there for the next") {
   if (!take_gpus(1)) return;
   const std::int64_t bytes = machine_gpus()[0].memory_bytes;
   if (bytes == 0) {  // a part of a GPU
-    MESSAGE("skipped: how much memory the GPU has is not known");
+    testing::skip("how much memory the GPU has is not known");
     return;
   }
   for (int trial = 0; trial < 3; ++trial) {

@@ -61,6 +61,30 @@ struct Describer {
   std::string operator()(const InterruptRequested& interrupt) const {
     return fmt::format("interrupt {}", interrupt.signal);
   }
+
+  std::string operator()(const TrialAdded& added) const {
+    return fmt::format("trial {} added", added.trial.number.value);
+  }
+  std::string operator()(const ResultRecorded& recorded) const {
+    return fmt::format("trial {} recorded: {}{}", recorded.trial.number.value,
+                       describe(AgentEvent(recorded.report)), recorded.done ? ", done" : "");
+  }
+  std::string operator()(const ResultsCut& cut) const {
+    return fmt::format("trial {} cut to {}", cut.trial.number.value, cut.iteration);
+  }
+  std::string operator()(const TrialChanged& changed) const {
+    const Trial& trial = changed.trial;
+    return fmt::format("trial {} changed: {} at {}, {} checkpoints", trial.number.value,
+                       status_name(trial.status), trial.location, trial.checkpoints.size());
+  }
+  std::string operator()(const AttemptFailed& failed) const {
+    return fmt::format("trial {} failed{}", failed.trial.number.value,
+                       failed.retried ? ", again" : "");
+  }
+  std::string operator()(const Notice& notice) const { return "notice " + notice.text; }
+  std::string operator()(const NodeJoined& joined) const {
+    return fmt::format("agent number {} joined", joined.agent.value);
+  }
 };
 
 }  // namespace
@@ -73,6 +97,9 @@ std::string describe(const Command& command) {
 }
 std::string describe(const Event& event) {
   return std::visit(Describer{}, event);
+}
+std::string describe(const Record& record) {
+  return std::visit(Describer{}, record);
 }
 
 }  // namespace tune::simulator

@@ -11,5 +11,6 @@ namespace tune::simulator {
 std::string describe(const AgentEvent& event);
 std::string describe(const Command& command);
 std::string describe(const Event& event);
+std::string describe(const Record& record);
 
 }  // namespace tune::simulator

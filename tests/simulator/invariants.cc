@@ -1,6 +1,7 @@
 #include "simulator/invariants.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,7 +43,6 @@ void Tally::add(const Tally& other) {
   turns += other.turns;
   launches += other.launches;
   results += other.results;
-  results_again += other.results_again;
   stale_events += other.stale_events;
   checkpoints += other.checkpoints;
   removals += other.removals;
@@ -136,10 +136,27 @@ void Invariants::before_turn(const SimulatedDriver& driver, const Turn& turn) {
   if (stale || driver.turns() % 64 == 1) branch_off(driver, turn);
 }
 
+namespace {
+
+std::vector<std::string> in_words(const Effects& effects, std::vector<std::string> records) {
+  std::vector<std::string> words = std::move(records);
+  for (const auto& [agent, command] : effects.commands) {
+    words.push_back(fmt::format("to {}: {}", agent.value, encoded(command)));
+  }
+  for (const RemoveCheckpoint& removal : effects.removals) {
+    words.push_back(fmt::format("remove {} of {}", removal.iteration, removal.trial.value));
+  }
+  return words;
+}
+
+}  // namespace
+
 void Invariants::branch_off(const SimulatedDriver& driver, const Turn& turn) {
   Controller controller(controller_setup(world_.scenario, kNotReplaying));
   controller.restore(driver.controller().save());
   Branch branch;
+  Effects all;
+  std::vector<std::string> records;
   const auto before = open_;
   for (const Event& event : turn.events) {
     const auto* from = std::get_if<FromAgent>(&event);
@@ -147,15 +164,18 @@ void Invariants::branch_off(const SimulatedDriver& driver, const Turn& turn) {
       branch.stale = true;
       continue;
     }
-    const Effects effects = controller.handle(turn.now, event, [](const Record&) {});
+    const auto record = [&](const Record& one) { records.push_back(describe(one)); };
+    const Effects effects = controller.handle(turn.now, event, record);
     follow(event);
+    std::ranges::copy(effects.commands, std::back_inserter(all.commands));
+    std::ranges::copy(effects.removals, std::back_inserter(all.removals));
     for (const auto& [agent, command] : effects.commands) {
-      branch.commands.push_back(encoded(command));
       if (const auto* launch = std::get_if<Launch>(&command)) {
         open_[launch->trial] = {launch->attempt, agent};
       }
     }
   }
+  branch.effects = in_words(all, std::move(records));
   open_ = before;
   // Time passes also in a turn of which nothing is heard.
   controller.handle(turn.now, AgentLost{AgentNumber{~0u}, {}}, [](const Record&) {});
@@ -185,12 +205,12 @@ void Invariants::no_old_message_had_an_effect(const SimulatedDriver& driver,
                                               const Effects& effects) {
   if (!branch_) return;
   const Branch branch = *std::exchange(branch_, {});
-  std::vector<std::string> commands;
-  for (const auto& [agent, command] : effects.commands) commands.push_back(encoded(command));
-  if (commands == branch.commands && driver.controller().save() == branch.state) return;
+  if (in_words(effects, driver.records()) == branch.effects &&
+      driver.controller().save() == branch.state)
+    return;
   violate(branch.stale ? "no message of an old attempt has an effect"
                        : "a restored controller goes on as the one that was saved",
-          "the state or the commands after the turn are different without it");
+          "the state after the turn, its commands, removals or records are different without it");
 }
 
 // What is open after an event.

@@ -18,7 +18,6 @@ struct Tally {
   std::uint64_t turns = 0;
   std::uint64_t launches = 0;
   std::uint64_t results = 0;
-  std::uint64_t results_again = 0;  // steps done again after a restore
   std::uint64_t stale_events = 0;
   std::uint64_t checkpoints = 0;
   std::uint64_t removals = 0;
@@ -63,7 +62,7 @@ class Invariants : public SimulatedDriver::Witness {
   // The same state in a controller of its own, told the turn without what is stale.
   struct Branch {
     std::string state;
-    std::vector<std::string> commands;
+    std::vector<std::string> effects;  // commands, removals and records
     bool stale = false;
   };
 

@@ -213,7 +213,9 @@ void SimulatedDriver::commit(std::vector<Event> events) {
   if (plant() == Plant::kAppendAfterEffect && turns_ > 0) store_.hold_back();
   Effects effects;
   try {
-    effects = turns_ == 0 ? take_over(turn) : experiment_.commit(turn);
+    records_.clear();
+    const auto record = [this](const Record& one) { records_.push_back(describe(one)); };
+    effects = turns_ == 0 ? take_over(turn) : experiment_.commit(turn, record);
   } catch (const Error& error) {
     const bool superseded = dynamic_cast<const SupersededError*>(&error) != nullptr;
     world_.trace("driver", [&] { return fmt::format("epoch {}: {}", epoch_, error.what()); });

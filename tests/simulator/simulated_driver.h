@@ -69,6 +69,7 @@ class SimulatedDriver {
   std::uint64_t committed() const { return committed_; }
   std::optional<EntryId> last_appended() const { return appended_; }
   std::uint64_t turns() const { return turns_; }
+  const std::vector<std::string>& records() const { return records_; }  // of the last turn
 
  private:
   struct Peer {
@@ -133,6 +134,7 @@ class SimulatedDriver {
   std::optional<EntryId> appended_;
   std::uint64_t received_ = 0;
   std::uint64_t committed_ = 0;
+  std::vector<std::string> records_;
   std::uint64_t turns_ = 0;
 };
 

@@ -25,7 +25,7 @@ touch_all() { # touch_all FOLDER FILE...
 expect() { # expect TEXT: of a new configuration
   local said
   rm -rf "$work/build"
-  said=$(CUDA_HOME=$work/toolkit cmake -S "$source/tests/package/find_torch" -B "$work/build" \
+  said=$(CUDA_HOME=$work/toolkit cmake -G Ninja -S "$source/tests/package/find_torch" -B "$work/build" \
     -DMODULES="$source/config" -DTUNE_TORCH_DIR="$work/site" 2>&1) ||
     { echo "error: $said" >&2; exit 1; }
   [[ $said == *"$1"* ]] || { echo "error: expected \"$1\" in: $said" >&2; exit 1; }

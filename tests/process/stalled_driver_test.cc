@@ -25,7 +25,28 @@ std::map<fs::path, std::string> contents(const Sandbox& box, const std::string& 
   return all;
 }
 
-TEST_CASE("a driver that stood still while another took over is refused and touches nothing") {
+// Its workers go on meanwhile and rename what they save.
+void copy_folder(const Sandbox& box, const char* from, const char* to) {
+  REQUIRE(Sandbox::eventually([&] {
+    std::error_code moved;
+    fs::remove_all(box.path() / to, moved);
+    fs::copy(box.path() / from, box.path() / to, fs::copy_options::recursive, moved);
+    return !moved;
+  }));
+}
+
+// What a driver did of a turn that was in the journal when it was stopped: the last lines of
+// results, and the removal of a checkpoint that the newer one does not keep either.
+bool is_end_of_turn(const Sandbox& box, const fs::path& file, const std::string& before,
+                    const std::string* after) {
+  const std::string name = file.filename();
+  if (name == "result.json" || name == "progress.csv") return after && after->starts_with(before);
+  const fs::path folder = file.parent_path();
+  return !after && folder.filename().string().starts_with("checkpoint_") &&
+         !fs::exists(box.path() / "other" / fs::relative(folder, "results"));
+}
+
+TEST_CASE("a driver that stood still while another took over is refused and begins nothing") {
   Sandbox box;
   const std::string socket = (box.path() / "tmp/r").string();
   Running server = box.start({"redis-server", "--port", "0", "--unixsocket", socket, "--appendonly",
@@ -40,7 +61,7 @@ TEST_CASE("a driver that stood still while another took over is refused and touc
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 6); }));
   old.signal(SIGSTOP);
   fs::create_directory(box.path() / "other");
-  fs::copy(box.path() / "results/s", box.path() / "other/s", fs::copy_options::recursive);
+  copy_folder(box, "results/s", "other/s");
   const Finished newer = box.tune({"resume", "other/s", "--quiet"});
   INFO(newer.err);
   CHECK(newer.code == 0);
@@ -59,7 +80,14 @@ TEST_CASE("a driver that stood still while another took over is refused and touc
       return file.first.filename() == mine && !before.contains(file.first);
     });
   }
-  CHECK(after == before);
+  for (const auto& [file, text] : before) {
+    const auto found = after.find(file);
+    const std::string* now = found == after.end() ? nullptr : &found->second;
+    const bool is_same = now != nullptr && *now == text;
+    CHECK_MESSAGE((is_same || is_end_of_turn(box, file, text, now)), file.string());
+    after.erase(file);
+  }
+  for (const auto& [file, text] : after) FAIL_CHECK(file.string() << " is new");
   CHECK(box.tune({"resume", "other/s", "--quiet"}).code == 0);  // as complete as before
   server.signal(SIGTERM);
   server.wait();

@@ -155,7 +155,7 @@ TEST_CASE("without a swap of names, a kill leaves the old one, none or the new o
       });
   if (steps == 0) return;
   CHECK(none > 0);
-  CHECK(none < 8);
+  CHECK(none < 4);
 }
 
 TEST_CASE("a removal killed at any step leaves a whole checkpoint or none, and is done again") {

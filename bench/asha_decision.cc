@@ -2,40 +2,40 @@
 // covers what the controller calls: reading time and metric from the packed result, the decision
 // with its reason, and recording the value.
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <ctime>
 #include <memory>
-#include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "bench/harness.h"
+#include "core/error.h"
 #include "core/random.h"
 #include "core/wire.h"
 #include "schedulers/asha.h"
 
+namespace tune::bench {
 namespace {
 
-using namespace tune;
+constexpr const char* kHelp =
+    "CPU time of one decision of ASHA with 1,000, 100,000 and 1,000,000 values in its rung. Bare\n"
+    "limit: reading the metric from the packed result, comparing it with a cutoff that is known,\n"
+    "and keeping the value.\n\n"
+    "bench_asha_decision [--tiny] [--runs N]";
 
-double cpu_nanoseconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
-}
+constexpr const char* kMetric = "mean_accuracy";
 
 Reported report(std::uint32_t trial, RandomStream& random) {
   Reported reported;
   reported.trial = TrialNumber{trial};
   reported.iteration = 1;
-  reported.result = pack(Result{{"loss", random.uniform()}, {"mean_accuracy", random.uniform()}});
+  reported.result = pack(Result{{"loss", random.uniform()}, {kMetric, random.uniform()}});
   return reported;
 }
 
 // A scheduler whose lowest rung holds so many values.
 std::unique_ptr<TrialScheduler> filled(AshaRule rule, std::uint32_t values, RandomStream& random) {
   auto scheduler = asha({.rule = rule}).make();
-  scheduler->configure({"mean_accuracy", Mode::kMax, 1});
+  scheduler->configure({kMetric, Mode::kMax, 1});
   for (std::uint32_t trial = 0; trial < values; ++trial) {
     scheduler->add_trial({trial});
     scheduler->result({trial}, report(trial, random));
@@ -43,52 +43,86 @@ std::unique_ptr<TrialScheduler> filled(AshaRule rule, std::uint32_t values, Rand
   return scheduler;
 }
 
+struct Counted {
+  std::uint32_t judged = 0;
+  std::uint32_t stopped = 0;
+  double seconds = 0;
+};
+
+[[noreturn]] void fail_unmeasured(std::uint32_t judged) {
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("all {} trials were judged alike: nothing was measured", judged));
+}
+
+double seconds_a_decision(const Counted& counted) {
+  if (counted.stopped == 0 || counted.stopped == counted.judged) fail_unmeasured(counted.judged);
+  return counted.seconds / counted.judged;
+}
+
 // Mean over so many decisions. The rung grows by a tenth at most before it is made anew.
-double nanoseconds_a_decision(AshaRule rule, std::uint32_t values, std::uint32_t decisions) {
+double by_asha(AshaRule rule, std::uint32_t values, std::uint32_t decisions) {
   RandomStream random(1, "asha_decision", values);
   const std::uint32_t batch = values / 10;
-  std::uint32_t judged = 0;
-  std::size_t stopped = 0;
-  double spent = 0;
-  while (judged < decisions) {
+  Counted counted;
+  while (counted.judged < decisions) {
     const auto scheduler = filled(rule, values, random);
     std::vector<Reported> reports;
     for (std::uint32_t i = 0; i < batch; ++i) {
       scheduler->add_trial({values + i});
       reports.push_back(report(values + i, random));
     }
-    const double start = cpu_nanoseconds();
+    const double start = cpu_time();
     for (const Reported& each : reports) {
       const Decision decision = scheduler->result(each.trial, each);
-      stopped += decision.kind == Decision::Kind::kStop ? 1 : 0;
+      counted.stopped += decision.kind == Decision::Kind::kStop ? 1 : 0;
     }
-    spent += cpu_nanoseconds() - start;
-    judged += batch;
+    counted.seconds += cpu_time() - start;
+    counted.judged += batch;
   }
-  if (stopped == 0 || stopped == judged) {
-    std::fprintf(stderr, "asha judged all %u trials alike: nothing was measured\n", judged);
-    std::exit(1);
+  return seconds_a_decision(counted);
+}
+
+double by_comparing(std::uint32_t decisions) {
+  RandomStream random(1, "asha_decision", decisions);
+  std::vector<Reported> reports;
+  for (std::uint32_t i = 0; i < decisions; ++i) reports.push_back(report(i, random));
+  constexpr double kCutoff = 0.75;
+  std::vector<double> kept;
+  Counted counted{.judged = decisions};
+  const double start = cpu_time();
+  for (const Reported& each : reports) {
+    const double value = find_number(each.result, kMetric).value();
+    counted.stopped += value < kCutoff ? 1 : 0;
+    kept.push_back(value);
   }
-  return spent / judged;
+  counted.seconds = cpu_time() - start;
+  return seconds_a_decision(counted);
+}
+
+void measure(const Setting& setting) {
+  const std::vector<std::uint32_t> sizes =
+      setting.tiny ? std::vector<std::uint32_t>{100, 1000}
+                   : std::vector<std::uint32_t>{1000, 100'000, 1'000'000};
+  const std::uint32_t decisions = setting.tiny ? 100 : 200'000;
+  Table table("an ASHA decision, CPU time");
+  for (const std::uint32_t values : sizes) {
+    const std::vector<double> seconds =
+        medians(setting.runs, {[&] { return by_asha(AshaRule::kRay, values, decisions); },
+                               [&] { return by_asha(AshaRule::kTop, values, decisions); },
+                               [&] { return by_comparing(decisions); }});
+    const std::string bare = "reading and comparing";
+    table.seconds(fmt::format("{} values in the rung, rule ray", values), seconds[0], bare,
+                  seconds[2]);
+    table.seconds(fmt::format("{} values in the rung, rule top", values), seconds[1], bare,
+                  seconds[2]);
+  }
 }
 
 }  // namespace
+}  // namespace tune::bench
 
 int main(int argc, char** argv) {
-  const bool tiny = argc == 2 && std::strcmp(argv[1], "--tiny") == 0;
-  if (argc > 1 && !tiny) {
-    std::fprintf(stderr, "usage: %s [--tiny]\n", argv[0]);
-    return 2;
-  }
-  const std::vector<std::uint32_t> sizes =
-      tiny ? std::vector<std::uint32_t>{100, 1000}
-           : std::vector<std::uint32_t>{1000, 100'000, 1'000'000};
-  const std::uint32_t decisions = tiny ? 100 : 200'000;
-  std::printf("%20s %16s %16s\n", "values in the rung", "rule ray, ns", "rule top, ns");
-  for (std::uint32_t values : sizes) {
-    std::printf("%20u %16.0f %16.0f\n", values,
-                nanoseconds_a_decision(AshaRule::kRay, values, decisions),
-                nanoseconds_a_decision(AshaRule::kTop, values, decisions));
-  }
-  return 0;
+  using namespace tune::bench;
+  const Setting setting = parse_setting(argc, argv, kHelp, 3);
+  return guarded([&] { measure(setting); });
 }

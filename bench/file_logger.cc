@@ -1,21 +1,17 @@
-// How fast results get into the files of their trials, and what the files cost afterwards.
-//
-//   file_logger [--tiny]
-//
-// result.json and progress.csv together: results/s with 64 trials that report in turns of 256
-// results; 10,000 trials of one step; Analysis of those 10,000; a console block over 100,000
-// trials.
-#include <unistd.h>
-
+// How fast results get into the files of their trials, and what the files cost afterwards; beside
+// writing and reading the same bytes.
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
-#include <ctime>
 #include <deque>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "bench/harness.h"
+#include "core/error.h"
 #include "core/json.h"
 #include "core/platform/files.h"
 #include "tune/analysis.h"
@@ -24,32 +20,25 @@
 #include "tune/results_csv.h"
 #include "tune/status_block.h"
 
-namespace tune {
+namespace tune::bench {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kHelp =
+    "Times the driver's own work for result files, without nodes and journal: results of 64 "
+    "trials\n"
+    "that report in turns of 256 into result.json and progress.csv; 10,000 trials of one step, "
+    "with\n"
+    "folder and files; results.csv and the best configuration of those; a block for the terminal\n"
+    "over 100,000 trials. Bare limits: the same bytes written, or read, in as many pieces; the\n"
+    "statuses counted.\n\n"
+    "bench_file_logger [--tiny] [--runs N]";
+
 struct Sizes {
   std::uint64_t results = 1'000'000;
-  std::uint64_t short_trials = 10'000;
-  std::uint64_t shown_trials = 100'000;
-};
-
-// Seconds of wall time, and of CPU time (of this process and for it), since it was made.
-class Stopwatch {
- public:
-  double wall() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - wall_).count();
-  }
-  double cpu() const { return static_cast<double>(std::clock() - cpu_) / CLOCKS_PER_SEC; }
-  // "what: 0.123 s (0.100 s CPU)", of one of `count`.
-  void print(const std::string& what, double count = 1) const {
-    fmt::print("{}: {:.3g} ms ({:.3g} ms CPU)\n", what, 1e3 * wall() / count, 1e3 * cpu() / count);
-  }
-
- private:
-  std::chrono::steady_clock::time_point wall_ = std::chrono::steady_clock::now();
-  std::clock_t cpu_ = std::clock();
+  std::uint32_t short_trials = 10'000;
+  std::uint32_t shown_trials = 100'000;
 };
 
 ExperimentSpec make_spec() {
@@ -87,59 +76,147 @@ Reported make_report(const Trial& trial, std::uint64_t iteration) {
   return report;
 }
 
-void result_rate(const fs::path& folder, const Sizes& sizes) {
-  constexpr std::size_t kTrials = 64;
-  constexpr std::size_t kTurn = 256;
+constexpr std::size_t kReporting = 64;  // trials
+constexpr std::size_t kTurn = 256;      // results
+
+double log_results(const fs::path& folder, const Sizes& sizes) {
+  fs::create_directory(folder);
   FileLogger logger(folder, make_spec());
   std::deque<Trial> trials;
   std::vector<Reported> reports;
-  for (std::size_t i = 0; i < kTrials; ++i) {
+  for (std::size_t i = 0; i < kReporting; ++i) {
     trials.push_back(make_trial(i));
     logger.record(TrialAdded{trials.back()}, {});
   }
-  for (std::size_t i = 0; i < kTurn; ++i)
-    reports.push_back(make_report(trials[i % kTrials], i + 1));
-  const Stopwatch watch;
-  for (std::uint64_t written = 0; written < sizes.results;) {
-    for (const Reported& report : reports) {
-      logger.record(ResultRecorded{trials[report.trial.value], report, false},
-                    std::chrono::milliseconds(written));
-      ++written;
-    }
-    logger.flush();
+  for (std::size_t i = 0; i < kTurn; ++i) {
+    reports.push_back(make_report(trials[i % kReporting], i + 1));
   }
-  const auto count = static_cast<double>(sizes.results);
-  fmt::print("results into both files: {:.0f}/s\n", count / watch.wall());
-  watch.print("one result", count);
+  return time_call([&] {
+    for (std::uint64_t written = 0; written < sizes.results;) {
+      for (const Reported& report : reports) {
+        logger.record(ResultRecorded{trials[report.trial.value], report, false},
+                      std::chrono::milliseconds(written));
+        ++written;
+      }
+      logger.flush();
+    }
+  });
 }
 
-void short_trials(const fs::path& folder, const Sizes& sizes) {
-  const ExperimentSpec spec = make_spec();
-  const Stopwatch watch;
-  FileLogger logger(folder, spec);
-  std::deque<Trial> trials;
-  for (std::size_t i = 0; i < sizes.short_trials; ++i) {
-    Trial& trial = trials.emplace_back(make_trial(i));
-    logger.record(TrialAdded{trial}, {});
-    trial.last = make_report(trial, 1);
-    logger.record(ResultRecorded{trial, *trial.last, true}, {});
-    trial.status = TrialStatus::kTerminated;
-    logger.record(TrialChanged{trial}, {});
-    logger.flush();
+std::vector<fs::path> files_below(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
   }
-  watch.print("a trial of one step", static_cast<double>(sizes.short_trials));
+  return files;
+}
 
-  const Stopwatch table;
-  write_results_csv(folder / "results.csv", spec, trials);
-  table.print(fmt::format("results.csv of {} trials", sizes.short_trials));
+// A piece a turn into each file that the logger wrote.
+double write_results(const fs::path& folder, const fs::path& logged, const Sizes& sizes) {
+  fs::create_directory(folder);
+  const std::uint64_t turns = (sizes.results + kTurn - 1) / kTurn;
+  std::vector<std::string> pieces;
+  std::deque<AppendFile> files;
+  for (const fs::path& file : files_below(logged)) {
+    if (file.filename() == "params.json") continue;
+    pieces.emplace_back(fs::file_size(file) / turns, 'x');
+    files.emplace_back(folder / std::to_string(files.size()), false);
+  }
+  return time_call([&] {
+    for (std::uint64_t turn = 0; turn < turns; ++turn) {
+      for (std::size_t i = 0; i < files.size(); ++i) files[i].write(pieces[i]);
+    }
+  });
+}
+
+double log_trials(const fs::path& folder, std::deque<Trial>& trials, const Sizes& sizes) {
+  fs::create_directory(folder);
+  trials.clear();
+  FileLogger logger(folder, make_spec());
+  return time_call([&] {
+    for (std::size_t i = 0; i < sizes.short_trials; ++i) {
+      Trial& trial = trials.emplace_back(make_trial(i));
+      logger.record(TrialAdded{trial}, {});
+      trial.last = make_report(trial, 1);
+      logger.record(ResultRecorded{trial, *trial.last, true}, {});
+      trial.status = TrialStatus::kTerminated;
+      logger.record(TrialChanged{trial}, {});
+      logger.flush();
+    }
+  });
+}
+
+double write_trials(const fs::path& folder, const fs::path& logged, const Sizes& sizes) {
+  fs::create_directory(folder);
+  const std::vector<fs::path> like = files_below(fs::directory_iterator(logged)->path());
+  std::vector<std::string> contents;
+  for (const fs::path& file : like) contents.push_back(read_file(file));
+  return time_call([&] {
+    for (std::size_t i = 0; i < sizes.short_trials; ++i) {
+      const fs::path trial = folder / std::to_string(i);
+      fs::create_directory(trial);
+      for (std::size_t j = 0; j < like.size(); ++j) {
+        AppendFile(trial / like[j].filename(), false).write(contents[j]);
+      }
+    }
+  });
+}
+
+double find_best(const fs::path& folder) {
+  const ExperimentSpec spec = make_spec();
   write_file_atomically(folder / "experiment.json",
                         to_json(Config{{"name", spec.name}, {"metric", spec.options.metric}}));
-  const Stopwatch asked;
-  const Config best = Analysis::load(folder).best_config();
-  asked.print(fmt::format("the best configuration of {} trials", sizes.short_trials));
+  return time_call([&] {
+    if (Analysis::load(folder).best_config().get<double>("lr") <= 0) {
+      throw Error(ErrorCode::kBadInput, "no best configuration was found");
+    }
+  });
 }
 
-void redraw(const Sizes& sizes) {
+double read_results(const fs::path& folder) {
+  std::vector<fs::path> read;
+  for (const fs::path& file : files_below(folder)) {
+    if (file.filename() == "result.json" || file.filename() == "params.json") read.push_back(file);
+  }
+  return time_call([&] {
+    for (const fs::path& file : read) {
+      if (read_file(file).empty()) throw Error(ErrorCode::kStore, file.string() + " is empty");
+    }
+  });
+}
+
+void measure_files(const Workplace& work, Table& table, const Setting& setting,
+                   const Sizes& sizes) {
+  fs::path logged;
+  const std::vector<double> results =
+      medians(setting.runs, {[&] { return log_results(logged = work.fresh("results"), sizes); },
+                             [&] { return write_results(work.fresh("bare"), logged, sizes); }});
+  const auto count = static_cast<double>(sizes.results);
+  table.rate("results into both files of a trial", "/s", count / results[0], "writing alone",
+             count / results[1]);
+
+  std::deque<Trial> trials;
+  const std::vector<double> seconds = medians(
+      setting.runs,
+      {[&] { return log_trials(logged = work.fresh("trials"), trials, sizes); },
+       [&] { return write_trials(work.fresh("bare"), logged, sizes); },
+       [&] {
+         return time_call([&] { write_results_csv(logged / "results.csv", make_spec(), trials); });
+       },
+       [&] {
+         const std::string text = read_file(logged / "results.csv");
+         return time_call([&] { write_file_atomically(work.fresh("bare.csv"), text); });
+       },
+       [&] { return find_best(logged); }, [&] { return read_results(logged); }});
+  table.seconds("a trial of one step", seconds[0] / sizes.short_trials, "writing alone",
+                seconds[1] / sizes.short_trials);
+  table.seconds(fmt::format("results.csv of {} trials", sizes.short_trials), seconds[2],
+                "writing alone", seconds[3]);
+  table.seconds(fmt::format("best configuration of {} trials", sizes.short_trials), seconds[4],
+                "reading alone", seconds[5]);
+}
+
+void measure_block(Table& table, const Setting& setting, const Sizes& sizes) {
   const ExperimentSpec spec = make_spec();
   std::deque<Trial> trials;
   ExperimentStatus status{.spec = spec, .trials = trials};
@@ -152,29 +229,39 @@ void redraw(const Sizes& sizes) {
     ++status.counts[static_cast<std::size_t>(trial.status)];
   }
   status.best = TrialNumber{0};
-  constexpr int kTimes = 20;
-  const Stopwatch watch;
   BlockMemory memory;
-  for (int i = 0; i < kTimes; ++i) {
-    if (render_status(status, {}, memory, {120, 40}).empty()) std::abort();
-  }
-  watch.print(fmt::format("a block over {} trials", sizes.shown_trials), kTimes);
+  const std::vector<double> seconds =
+      medians(10 * setting.runs, {[&] {
+                                    return time_call([&] {
+                                      if (render_status(status, {}, memory, {120, 40}).empty())
+                                        std::abort();
+                                    });
+                                  },
+                                  [&] {
+                                    return time_call([&] {
+                                      std::size_t running = 0;
+                                      for (const Trial& trial : trials)
+                                        running += trial.status == TrialStatus::kRunning;
+                                      if (running == 0) std::abort();
+                                    });
+                                  }});
+  table.seconds(fmt::format("a block over {} trials", sizes.shown_trials), seconds[0],
+                "counting alone", seconds[1]);
+}
+
+void measure(const Setting& setting) {
+  const Workplace work(setting);
+  const Sizes sizes = setting.tiny ? Sizes{2'000, 50, 500} : Sizes{};
+  Table table("result files");
+  measure_files(work, table, setting, sizes);
+  measure_block(table, setting, sizes);
 }
 
 }  // namespace
-}  // namespace tune
+}  // namespace tune::bench
 
 int main(int argc, char** argv) {
-  tune::Sizes sizes;
-  if (argc > 1 && std::string(argv[1]) == "--tiny") sizes = {2'000, 50, 500};
-  std::string pattern = (std::filesystem::temp_directory_path() / "tune-bench-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) return 1;
-  const std::filesystem::path folder = pattern;
-  std::filesystem::create_directory(folder / "a");
-  std::filesystem::create_directory(folder / "b");
-  tune::result_rate(folder / "a", sizes);
-  tune::short_trials(folder / "b", sizes);
-  tune::redraw(sizes);
-  std::filesystem::remove_all(folder);
-  return 0;
+  using namespace tune::bench;
+  const Setting setting = parse_setting(argc, argv, kHelp, 3);
+  return guarded([&] { measure(setting); });
 }

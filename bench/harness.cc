@@ -9,7 +9,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <string_view>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -73,22 +75,44 @@ double time_call(const std::function<void()>& call) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+namespace {
+
+// Its wait status.
+int wait_for(pid_t pid, const std::function<void(int pid)>& watch) {
+  int status = 0;
+  for (;;) {
+    const pid_t ended = waitpid(pid, &status, watch ? WNOHANG : 0);
+    if (ended == pid) return status;
+    if (ended < 0 && errno != EINTR) throw Error(ErrorCode::kProcess, "waitpid failed");
+    if (!watch) continue;
+    watch(pid);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+}  // namespace
+
 double time_program(const std::vector<std::string>& command,
-                    const std::map<std::string, std::string>& environment) {
+                    const std::map<std::string, std::string>& environment,
+                    const std::function<void(int pid)>& watch) {
   std::string printed = fs::temp_directory_path() / "tune-bench-output-XXXXXX";
   const FileDescriptor output(mkostemp(printed.data(), O_CLOEXEC));
   int status = 0;
   const double seconds = time_call([&] {
-    const pid_t pid =
-        spawn({.command = command, .environment = environment, .output = output.get()});
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
+    status = wait_for(
+        spawn({.command = command, .environment = environment, .output = output.get()}), watch);
   });
   const std::string tail = tail_lines(printed, 20, 16u << 10);
   fs::remove(printed);
   if (status == 0) return seconds;
   throw Error(ErrorCode::kProcess, fmt::format("{} {}; it printed:\n{}", fmt::join(command, " "),
                                                describe_exit(status), tail));
+}
+
+double cpu_time() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
 std::string tune_program() {
@@ -117,7 +141,9 @@ void print_row(const std::string& what, const std::string& figure, const std::st
   std::fflush(stdout);
 }
 
-std::string in_ms(double seconds) {
+std::string duration(double seconds) {
+  if (seconds < 1e-6) return fmt::format("{:.0f} ns", seconds * 1e9);
+  if (seconds < 1e-3) return fmt::format("{:.2f} us", seconds * 1e6);
   return fmt::format("{:.2f} ms", seconds * 1e3);
 }
 
@@ -129,7 +155,7 @@ Table::Table(const char* title) {
 
 void Table::seconds(const std::string& what, double figure, const std::string& bare_what,
                     double bare) {
-  print_row(what, in_ms(figure), fmt::format("{} {}", in_ms(bare), bare_what),
+  print_row(what, duration(figure), fmt::format("{} {}", duration(bare), bare_what),
             fmt::format("{:.3g}", figure / bare));
 }
 
@@ -137,6 +163,13 @@ void Table::rate(const std::string& what, const std::string& unit, double figure
                  const std::string& bare_what, double bare) {
   print_row(what, fmt::format("{:.0f} {}", figure, unit),
             fmt::format("{:.0f} {} {}", bare, unit, bare_what),
+            fmt::format("{:.3g}", figure / bare));
+}
+
+void Table::bytes(const std::string& what, double figure, const std::string& bare_what,
+                  double bare) {
+  print_row(what, fmt::format("{:.2f} KiB", figure / 1024),
+            fmt::format("{:.2f} KiB {}", bare / 1024, bare_what),
             fmt::format("{:.3g}", figure / bare));
 }
 

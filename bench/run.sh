@@ -19,11 +19,12 @@ export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 
 echo "commit $(git -C "$root" describe --always --dirty), $(nproc) cores, $(uname -r), load $(cut -d' ' -f1 /proc/loadavg)"
-for name in start_up trials reports training_step group_step resume; do
+for name in start_up trials reports training_step group_step resume asha_decision file_logger \
+    driver_memory; do
   echo
   "$bin/bench_$name" --keep "${tiny[@]}"
 done
-for name in asha_decision file_logger simulated_cluster ddp_step resnet18_step; do
+for name in simulated_cluster ddp_step resnet18_step; do
   [ -x "$bin/bench_$name" ] || continue
   echo
   echo "== $name"

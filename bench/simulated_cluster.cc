@@ -4,13 +4,14 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "bench/harness.h"
 #include "core/error.h"
+#include "core/wire.h"
 #include "simulator/bare_cluster.h"
 
 namespace tune::bench {
@@ -24,7 +25,9 @@ using std::chrono::seconds;
 constexpr const char* kHelp =
     "Runs sweeps of 10 results a trial on 125 simulated nodes of 8 slots and on 1,000 of one.\n"
     "Counted is what a driver does itself: reading messages, journal entries with snapshots,\n"
-    "the controller, answers; not the nodes, files, store and network.";
+    "the controller, answers; not the nodes, files, store and network. Bare limits: reading one\n"
+    "result's message and packing its journal entry, no more; the bytes of a trial's packed\n"
+    "configuration and last result.";
 
 constexpr double kKiB = 1024;
 constexpr double kMiB = 1024 * kKiB;
@@ -40,8 +43,34 @@ double microseconds_an_event(BareSweep& sweep) {
 }
 
 [[noreturn]] void fail(const std::string& why) {
-  fmt::print(stderr, "{}\n", why);
-  std::exit(1);
+  throw Error(ErrorCode::kBadInput, why);
+}
+
+// Of a result's message: taken apart, and put into a journal entry of its own.
+double microseconds_a_message() {
+  constexpr int kMessages = 200'000;
+  Reported report;
+  report.result = pack(Result{{"loss", 2.3}, {"mean_accuracy", 0.9}});
+  const std::string message = encoded(AgentEvent(report));
+  std::size_t bytes = 0;
+  const double start = cpu_time();
+  for (int i = 0; i < kMessages; ++i) {
+    Turn turn;
+    turn.events.emplace_back(FromAgent{AgentNumber{0}, decoded<AgentEvent>(message)});
+    bytes += encoded(turn).size();
+  }
+  const double spent = cpu_time() - start;
+  if (bytes < kMessages * message.size()) fail("the messages got lost: nothing was measured");
+  return 1e6 * spent / kMessages;
+}
+
+double packed_bytes(const Controller& controller) {
+  std::size_t bytes = 0;
+  for (const Trial& trial : controller.trials()) {
+    bytes += trial.config.bytes.size();
+    if (trial.last) bytes += trial.last->result.bytes.size();
+  }
+  return static_cast<double>(bytes);
 }
 
 void measure(const BareOptions& options) {
@@ -55,12 +84,13 @@ void measure(const BareOptions& options) {
       sweep.driver().logger().results() != options.trials * options.iterations) {
     fail("not every trial ended with all of its results: nothing was measured");
   }
-  fmt::print("{:>12} {:>10} {:>10} {:>12.2f} {:>16.1f} {:>14.1f} {:>14.2f}\n",
+  fmt::print("{:>12} {:>8} {:>10} {:>12.2f} {:>8.2f} {:>12.1f} {:>14.1f} {:>12.2f} {:>10.2f}\n",
              fmt::format("{} x {}", options.nodes, options.slots_per_node), options.trials,
-             sweep.driver().events(), microseconds_an_event(sweep),
+             sweep.driver().events(), microseconds_an_event(sweep), microseconds_a_message(),
              static_cast<double>(sweep.store().take_peak()) / kMiB,
              static_cast<double>(sweep.store().snapshot_bytes()) / kMiB,
-             static_cast<double>(bytes) / kKiB / options.trials);
+             static_cast<double>(bytes) / kKiB / options.trials,
+             packed_bytes(sweep.driver().controller()) / kKiB / options.trials);
 }
 
 // So many seconds of a day with 1,000 trials that report once a second, from its first second or to
@@ -93,8 +123,9 @@ int run(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (tiny) trials = {200};
   if (day == 0) {
-    fmt::print("{:>12} {:>10} {:>10} {:>12} {:>16} {:>14} {:>14}\n", "nodes x slots", "trials",
-               "events", "us an event", "stream peak, MiB", "snapshot, MiB", "KiB a trial");
+    fmt::print("{:>12} {:>8} {:>10} {:>12} {:>8} {:>12} {:>14} {:>12} {:>10}\n", "nodes x slots",
+               "trials", "events", "us an event", "bare", "stream, MiB", "snapshot, MiB",
+               "KiB a trial", "bare");
     for (const auto& [nodes, slots] : {std::pair(125, 8), std::pair(1000, 1)}) {
       for (const std::uint32_t count : trials) {
         BareOptions options;
@@ -118,9 +149,8 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace tune::bench
 
-int main(int argc, char** argv) try {
-  return tune::bench::run(argc, argv);
-} catch (const tune::Error& error) {
-  fmt::print(stderr, "{}\n", error.what());
-  return 1;
+int main(int argc, char** argv) {
+  int code = 0;
+  const int failed = tune::bench::guarded([&] { code = tune::bench::run(argc, argv); });
+  return failed != 0 ? failed : code;
 }

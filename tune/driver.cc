@@ -21,7 +21,6 @@
 #include "core/platform/redis_store.h"
 #include "core/platform/system_clock.h"
 #include "core/platform/transport.h"
-#include "core/strings.h"
 #include "tune/console_reporter.h"
 #include "tune/driver_processes.h"
 #include "tune/experiment.h"
@@ -43,7 +42,7 @@ using std::chrono::seconds;
 constexpr milliseconds kStatusEvery{100};  // when something changed
 constexpr milliseconds kStatusAnyway{1000};
 constexpr milliseconds kFirstStatus{1000};  // when loading the plugin takes longer
-constexpr milliseconds kFlushEvery{200};  // heartbeats and resends of the transport
+constexpr milliseconds kFlushEvery{200};    // heartbeats and resends of the transport
 constexpr seconds kAgentEnd{30};
 constexpr milliseconds kAtOnce{2500};  // for the agent after a second signal; workers have 2 s
 constexpr seconds kStuck{3};           // after a second signal, when nothing comes of it
@@ -61,14 +60,10 @@ NodeResources checked_node(const RunRequest& request) {
   return node;
 }
 
-std::string resume_command(const std::filesystem::path& directory) {
-  return fmt::format("tune resume {}", shell_word(directory.string()));
-}
-
 // A second signal is obeyed also while a store or a disk does not answer.
 LastResort last_resort(const ExperimentFolder& folder) {
   return {kStuck, fmt::format("ending at once, what was done is kept; resume it with: {}\n",
-                              resume_command(folder.path()))};
+                              how_to_resume(folder.path()))};
 }
 
 // A limit on the size of files shall be an error of the write, not the end of the whole program.
@@ -266,7 +261,7 @@ RunOutcome Driver::run() {
     give_up();
     if (!has_begun() || !folder_.is_in_place()) throw;
     throw Error(error.code(), fmt::format("{}; what was done is kept, resume it with: {}",
-                                          error.what(), resume_command(folder_.path())));
+                                          error.what(), how_to_resume(folder_.path())));
   } catch (...) {
     give_up();
     throw;
@@ -475,7 +470,7 @@ void Driver::close(RunState state) {
   folder_.write_record(record_);
   show(true);
   if (state == RunState::kInterrupted) {
-    reporter_->notice(fmt::format("interrupted; resume with: {}", resume_command(folder_.path())));
+    reporter_->notice(fmt::format("interrupted; resume with: {}", how_to_resume(folder_.path())));
   }
 }
 

@@ -258,4 +258,8 @@ bool is_live(const fs::path& directory) {
   return ExperimentLock::is_held(directory / kLockFile);
 }
 
+std::string how_to_resume(const fs::path& directory) {
+  return "tune resume " + shell_word(directory.string());
+}
+
 }  // namespace tune

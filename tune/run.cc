@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "core/platform/process.h"
-#include "core/strings.h"
 #include "trainables/access.h"
 #include "trainables/zygote.h"
 #include "tune/driver.h"
@@ -140,9 +139,9 @@ Analysis run_entry(TrainableEntry entry, RunOptions options) {
   const RunOutcome outcome = run_experiment(std::move(request));
   earlier.push_back(std::filesystem::absolute(outcome.directory));
   if (outcome.signal != 0) {
-    throw InterruptedError(
-        outcome.signal, fmt::format("{}: resume with: tune resume {}", signal_name(outcome.signal),
-                                    shell_word(outcome.directory.string())));
+    throw InterruptedError(outcome.signal,
+                           fmt::format("{}: resume with: {}", signal_name(outcome.signal),
+                                       how_to_resume(outcome.directory)));
   }
   Analysis analysis = Analysis::load(outcome.directory);
   if (outcome.errored > 0 && raise) throw TrialError(std::move(analysis), outcome.errored);

@@ -38,6 +38,8 @@ class Follower {
   void catch_up() { experiment_.replay(); }
   bool is_over() const { return experiment_.controller().is_over(); }
 
+  void notice(const std::string& text) { reporter_.notice(text); }
+
   void show(bool live, bool final) {
     ExperimentStatus status = experiment_status(spec_, experiment_.controller());
     status.running_for = experiment_.now();
@@ -125,6 +127,11 @@ int show_status(const std::filesystem::path& directory) {
   Follower follower(directory, store);
   follower.catch_up();
   follower.show(false, true);
+  if (!follower.is_over() && !is_live(directory)) {
+    follower.notice(
+        fmt::format("no driver holds it (the last was process {} on {}); resume it with: {}",
+                    record->driver_pid, record->hostname, how_to_resume(directory)));
+  }
   return 0;
 }
 

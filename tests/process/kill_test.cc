@@ -11,6 +11,7 @@
 #include "process/outcome.h"
 #include "process/random.h"
 #include "process/sweep.h"
+#include "tune/experiment_folder.h"
 
 namespace tune {
 namespace {
@@ -238,6 +239,22 @@ TEST_CASE("status shows a sweep that runs elsewhere, and a finished one") {
   const Finished after = box.tune({"status", "results/s"});
   CHECK(after.code == 0);
   CHECK_HAS(after.out + after.err, "2/2 (2 TERMINATED)");
+  CHECK(!testing::has(after.out + after.err, "resume"));
+}
+
+TEST_CASE("status of a sweep whose driver was killed says so, and how it goes on") {
+  Sandbox box;
+  box.write("sweep.yaml", slow_sweep(500));
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "1"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
+  const std::string driver = std::to_string(run.pid());
+  run.signal(SIGKILL);
+  run.wait();
+  REQUIRE(Sandbox::eventually([&] { return !is_live(box.path() / "results/s"); }));
+  const Finished status = box.tune({"status", "results/s"});
+  CHECK(status.code == 0);
+  CHECK_HAS(status.out + status.err, "no driver holds it (the last was process " + driver);
+  CHECK_HAS(status.out + status.err, "resume it with: tune resume results/s");
 }
 
 }  // namespace

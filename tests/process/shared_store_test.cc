@@ -5,6 +5,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <optional>
+#include <string>
+
 #include "core/json.h"
 #include "core/platform/redis_store.h"
 #include "core/refusal.h"
@@ -144,7 +147,7 @@ TEST_CASE("a folder of a version that drew no prefix is resumed") {
 
 TEST_CASE("a new experiment whose keys are there already is refused, and they are left alone") {
   std::string requests;
-  const FakeServer server([&](const std::string& request) -> std::string {
+  std::optional<FakeServer> server(std::in_place, [&](const std::string& request) -> std::string {
     requests += request;
     if (testing::has(request, "INFO\r\n$6\r\nSTREAM")) {
       return "*2\r\n$17\r\nlast-generated-id\r\n$3\r\n4-0\r\n";
@@ -153,8 +156,9 @@ TEST_CASE("a new experiment whose keys are there already is refused, and they ar
   });
   Sandbox box;
   box.write("sweep.yaml",
-            yaml({.rest = "stop: {training_iteration: 3}\nstore: '" + server.address() + "'\n"}));
+            yaml({.rest = "stop: {training_iteration: 3}\nstore: '" + server->address() + "'\n"}));
   const Finished refused = box.tune({"run", "sweep.yaml", "--name", "s"});
+  server.reset();  // with its thread, which writes `requests`
   INFO(refused.err);
   CHECK(refused.code == 2);
   CHECK_HAS(refused.err, "there is a journal under tune:s:");

@@ -71,7 +71,6 @@ class ResultText {
   void add(ResultField field, std::string_view value);
 
   std::string_view json() const { return json_; }  // the members, without braces
-  void forget_json() { json_ = std::string(); }    // only cells are needed
   std::size_t cells() const { return cells_.size(); }
   std::string_view path(std::size_t cell) const;  // "loss/train"
   std::string_view text(std::size_t cell) const;  // as it stands in a CSV row

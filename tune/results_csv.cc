@@ -14,15 +14,24 @@ void ResultsTable::add(std::string id, TrialStatus status, std::string_view last
   Row& row = rows_.emplace_back();
   row.status = status;
   if (!last_line.empty()) {
-    row.result.add_members(pack(parse_json(last_line, "the last result of " + id)).bytes,
-                           ResultField::kTrialId);
+    row.result = pack(parse_json(last_line, "the last result of " + id)).bytes;
   }
-  row.config.add_members(config.bytes);
+  row.config = config.bytes;
   row.id = std::move(id);
-  row.result.forget_json();
-  row.config.forget_json();
-  results_.learn(row.result);
-  configs_.learn(row.config);
+  results_.learn(result_of(row));
+  configs_.learn(config_of(row));
+}
+
+const ResultText& ResultsTable::result_of(const Row& row) {
+  result_.clear();
+  if (!row.result.empty()) result_.add_members(row.result, ResultField::kTrialId);
+  return result_;
+}
+
+const ResultText& ResultsTable::config_of(const Row& row) {
+  config_.clear();
+  config_.add_members(row.config);
+  return config_;
 }
 
 std::string ResultsTable::to_csv() {
@@ -38,8 +47,8 @@ std::string ResultsTable::to_csv() {
   text += '\n';
   for (const Row& row : rows_) {
     text.append(row.id).append(1, ',').append(status_name(row.status));
-    part(results_, [&] { results_.append_row(text, row.result); });
-    part(configs_, [&] { configs_.append_row(text, row.config); });
+    part(results_, [&] { results_.append_row(text, result_of(row)); });
+    part(configs_, [&] { configs_.append_row(text, config_of(row)); });
     text += '\n';
   }
   return text;

@@ -6,7 +6,7 @@
 #include <deque>
 #include <filesystem>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "core/trial.h"
 #include "tune/columns.h"
@@ -25,12 +25,16 @@ class ResultsTable {
   struct Row {
     std::string id;
     TrialStatus status;
-    ResultText result;
-    ResultText config{""};
+    std::string result, config;  // packed, which is a fifth of their text with its places
   };
-  std::vector<Row> rows_;
+  const ResultText& result_of(const Row& row);  // until the next call
+  const ResultText& config_of(const Row& row);
+
+  std::deque<Row> rows_;
   Columns results_;
   Columns configs_;
+  ResultText result_;
+  ResultText config_{""};
 };
 
 // Whole or not at all. The trials' folders stand beside `file`. Throws Error (kIo) naming the file.

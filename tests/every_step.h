@@ -1,19 +1,21 @@
-// Kills at every step: what a program leaves when it is ended between any two of its system calls.
+// Kills at every step: what a program leaves when it is ended between any two of the system calls
+// that change its files.
 #pragma once
 
+#include <filesystem>
 #include <functional>
-#include <optional>
 
 namespace tune::testing {
 
-// Runs `body` in a process of its own and kills that at the n-th stop (before or after one of its
-// system calls). Returns true when it was killed, false when `body` returned before; nothing where
-// processes may not be traced. `body` must not check anything.
-std::optional<bool> is_killed_at_step(int n, const std::function<void()>& body);
+struct EveryStep {
+  std::filesystem::path folder;            // where steps count, see file_calls.h
+  std::function<void()> prepare;           // before each kill
+  std::function<void()> body;              // in a process of its own; must not check anything
+  std::function<void(bool killed)> check;  // after each; at last for the one that was not killed
+};
 
-// Calls `prepare`, is_killed_at_step(n, body) and `check` for n = 1, 2, ... until `body` is
+// Kills `body` at its first step (before or after such a call), its second and so on until it is
 // through. Returns how many steps it has; 0, and says so, where processes may not be traced.
-int kill_at_every_step(const std::function<void()>& prepare, const std::function<void()>& body,
-                       const std::function<void(bool killed)>& check);
+int kill_at_every_step(const EveryStep& given);
 
 }  // namespace tune::testing

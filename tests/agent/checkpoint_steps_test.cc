@@ -46,6 +46,9 @@ bool is_whole(const fs::path& folder, const std::string& content) {
          read_text(folder / "model/weights") == std::string(10000, content[0]);
 }
 
+// Two folders; of each of two files that it is made and written; the flush of all four.
+constexpr int kCallsOfSave = 2 + 2 * 2 + 4;
+
 // The worker's part, then the agent's.
 void save(const fs::path& trial, const std::string& content) {
   const CheckpointSaved saved = third_iteration();
@@ -81,24 +84,25 @@ TEST_CASE("a save killed at any step leaves a whole checkpoint or none") {
   const fs::path trial = folder.path() / "trial";
   const fs::path checkpoint = trial / checkpoint_name(3);
   int whole = 0;
-  const int steps = kill_at_every_step(
-      [&] {
-        fs::remove_all(trial);
-        fs::create_directory(trial);
-      },
-      [&] { save(trial, "new"); },
-      [&](bool killed) {
-        const bool there = fs::exists(checkpoint);
-        whole += there ? 1 : 0;
-        CHECK((there || killed));
-        if (there) CHECK(is_whole(checkpoint, "new"));
-        remove_half_written(trial, AttemptNumber{2});
-        CHECK(entries_of(trial) == (there ? 1 : 0));
-      });
+  const int steps = kill_at_every_step({.folder = folder.path(),
+                                        .prepare =
+                                            [&] {
+                                              fs::remove_all(trial);
+                                              fs::create_directory(trial);
+                                            },
+                                        .body = [&] { save(trial, "new"); },
+                                        .check =
+                                            [&](bool killed) {
+                                              const bool there = fs::exists(checkpoint);
+                                              whole += there ? 1 : 0;
+                                              CHECK((there || killed));
+                                              if (there) CHECK(is_whole(checkpoint, "new"));
+                                              remove_half_written(trial, AttemptNumber{2});
+                                              CHECK(entries_of(trial) == (there ? 1 : 0));
+                                            }});
   if (steps == 0) return;
-  CHECK(steps > 40);
-  CHECK(whole > 1);          // killed after the rename
-  CHECK(whole < steps / 2);  // and before it
+  CHECK(steps >= 2 * kCallsOfSave);
+  CHECK(whole == 4);  // after the rename, before and after the flush, and the one not killed
 }
 
 TEST_CASE("a save that takes another's place, killed at any step, leaves the old or the new one") {
@@ -108,25 +112,28 @@ TEST_CASE("a save that takes another's place, killed at any step, leaves the old
   int old = 0;
   int fresh = 0;
   const int steps = kill_at_every_step(
-      [&] {
-        fs::remove_all(trial);
-        fs::create_directories(checkpoint);
-        write_model(checkpoint, "old");
-        // And what an earlier kill left of this attempt.
-        fs::create_directory(trial / temporary_checkpoint_name(3, AttemptNumber{2}));
-      },
-      [&] { save(trial, "new"); },
-      [&](bool killed) {
-        const bool is_new = is_whole(checkpoint, "new");
-        CHECK((is_new || is_whole(checkpoint, "old")));
-        CHECK((is_new || killed));
-        ++(is_new ? fresh : old);
-        remove_half_written(trial, AttemptNumber{2});
-        CHECK(entries_of(trial) == 1);
-      });
+      {.folder = folder.path(),
+       .prepare =
+           [&] {
+             fs::remove_all(trial);
+             fs::create_directories(checkpoint);
+             write_model(checkpoint, "old");
+             // And what an earlier kill left of this attempt.
+             fs::create_directory(trial / temporary_checkpoint_name(3, AttemptNumber{2}));
+           },
+       .body = [&] { save(trial, "new"); },
+       .check =
+           [&](bool killed) {
+             const bool is_new = is_whole(checkpoint, "new");
+             CHECK((is_new || is_whole(checkpoint, "old")));
+             CHECK((is_new || killed));
+             ++(is_new ? fresh : old);
+             remove_half_written(trial, AttemptNumber{2});
+             CHECK(entries_of(trial) == 1);
+           }});
   if (steps == 0) return;
-  CHECK(old > 20);
-  CHECK(fresh > 4);
+  CHECK(old >= 2 * kCallsOfSave);
+  CHECK(fresh > 4 + 4);  // the former one's two files and two folders are removed after the swap
 }
 
 TEST_CASE("without a swap of names, a kill leaves the old one, none or the new one, never a part") {
@@ -134,28 +141,31 @@ TEST_CASE("without a swap of names, a kill leaves the old one, none or the new o
   const fs::path trial = folder.path() / "trial";
   const fs::path checkpoint = trial / checkpoint_name(3);
   int none = 0;
-  const int steps = kill_at_every_step(
-      [&] {
-        fs::remove_all(trial);
-        fs::create_directories(checkpoint);
-        write_model(checkpoint, "old");
-      },
-      [&] {
-        forbid_swapping();
-        save(trial, "new");
-      },
-      [&](bool killed) {
-        const bool there = fs::exists(checkpoint);
-        none += there ? 0 : 1;
-        const bool is_new = is_whole(checkpoint, "new");
-        CHECK((!there || is_new || is_whole(checkpoint, "old")));
-        CHECK((is_new || killed));
-        remove_half_written(trial, AttemptNumber{2});
-        CHECK(entries_of(trial) == (there ? 1 : 0));
-      });
+  const int steps =
+      kill_at_every_step({.folder = folder.path(),
+                          .prepare =
+                              [&] {
+                                fs::remove_all(trial);
+                                fs::create_directories(checkpoint);
+                                write_model(checkpoint, "old");
+                              },
+                          .body =
+                              [&] {
+                                forbid_swapping();
+                                save(trial, "new");
+                              },
+                          .check =
+                              [&](bool killed) {
+                                const bool there = fs::exists(checkpoint);
+                                none += there ? 0 : 1;
+                                const bool is_new = is_whole(checkpoint, "new");
+                                CHECK((!there || is_new || is_whole(checkpoint, "old")));
+                                CHECK((is_new || killed));
+                                remove_half_written(trial, AttemptNumber{2});
+                                CHECK(entries_of(trial) == (there ? 1 : 0));
+                              }});
   if (steps == 0) return;
-  CHECK(none > 0);
-  CHECK(none < 4);
+  CHECK(none == 2);  // between the two renames: after the first, before the second
 }
 
 TEST_CASE("a removal killed at any step leaves a whole checkpoint or none, and is done again") {
@@ -167,23 +177,26 @@ TEST_CASE("a removal killed at any step leaves a whole checkpoint or none, and i
       by_retention ? remove_checkpoint(trial, 3) : remove_unrecorded(trial, {});
     };
     int none = 0;
-    const int steps = kill_at_every_step(
-        [&] {
-          fs::remove_all(trial);
-          fs::create_directories(checkpoint);
-          write_model(checkpoint, "old");
-          // And what an earlier kill left of another removal.
-          fs::create_directories(trial / ".checkpoint_000003.tmp-gone/model");
-        },
-        remove,
-        [&](bool killed) {
-          const bool there = fs::exists(checkpoint);
-          none += there ? 0 : 1;
-          CHECK((!there || killed));
-          CHECK((!there || is_whole(checkpoint, "old")));
-          remove_unrecorded(trial, {});
-          CHECK(entries_of(trial) == 0);
-        });
+    const int steps = kill_at_every_step({.folder = folder.path(),
+                                          .prepare =
+                                              [&] {
+                                                fs::remove_all(trial);
+                                                fs::create_directories(checkpoint);
+                                                write_model(checkpoint, "old");
+                                                // And what an earlier kill left of another removal.
+                                                fs::create_directories(
+                                                    trial / ".checkpoint_000003.tmp-gone/model");
+                                              },
+                                          .body = remove,
+                                          .check =
+                                              [&](bool killed) {
+                                                const bool there = fs::exists(checkpoint);
+                                                none += there ? 0 : 1;
+                                                CHECK((!there || killed));
+                                                CHECK((!there || is_whole(checkpoint, "old")));
+                                                remove_unrecorded(trial, {});
+                                                CHECK(entries_of(trial) == 0);
+                                              }});
     if (steps == 0) return;
     CHECK(none > 4);  // killed after the rename
     CHECK(none < steps);

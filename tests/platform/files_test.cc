@@ -87,17 +87,19 @@ TEST_CASE("a folder that cannot be written leaves the former one and nothing els
 TEST_CASE("a folder is replaced whole, wherever the process is killed") {
   const TemporaryFolder folder;
   const fs::path model = folder.path() / "model";
-  kill_at_every_step(
-      [&] {
-        fs::remove_all(model);
-        replace(model, "old");
-      },
-      [&] { replace(model, "new"); },
-      [&](bool killed) {
-        const Folder found = content_of(model);
-        CHECK(found.marker == found.other);
-        CHECK((found.marker == "new" || (killed && found.marker == "old")));
-      });
+  kill_at_every_step({.folder = folder.path(),
+                      .prepare =
+                          [&] {
+                            fs::remove_all(model);
+                            replace(model, "old");
+                          },
+                      .body = [&] { replace(model, "new"); },
+                      .check =
+                          [&](bool killed) {
+                            const Folder found = content_of(model);
+                            CHECK(found.marker == found.other);
+                            CHECK((found.marker == "new" || (killed && found.marker == "old")));
+                          }});
 }
 
 TEST_CASE("a file is written whole or stays as it was") {
@@ -119,13 +121,16 @@ TEST_CASE("a file whose writer is killed at any step holds the old text or the n
   const std::string after(70000, 'n');
   int old = 0;
   int fresh = 0;
-  const int steps = kill_at_every_step([&] { write_file_atomically(file, before); },
-                                       [&] { write_file_atomically(file, after); },
-                                       [&](bool killed) {
-                                         const std::string found = read_text(file);
-                                         CHECK((found == after || (killed && found == before)));
-                                         ++(found == after ? fresh : old);
-                                       });
+  const int steps =
+      kill_at_every_step({.folder = folder.path(),
+                          .prepare = [&] { write_file_atomically(file, before); },
+                          .body = [&] { write_file_atomically(file, after); },
+                          .check =
+                              [&](bool killed) {
+                                const std::string found = read_text(file);
+                                CHECK((found == after || (killed && found == before)));
+                                ++(found == after ? fresh : old);
+                              }});
   if (steps == 0) return;
   CHECK(old > 4);  // open, write, fsync, before and after each
   CHECK(fresh > 1);
@@ -145,13 +150,15 @@ TEST_CASE("a file for its owner only is so at every step, also over one that oth
     }
     return found;
   };
-  kill_at_every_step(
-      [&] { write_file_atomically(file, "public"); },
-      [&] { write_file_atomically(file, "secret", Readers::kOwnerOnly); },
-      [&](bool) {
-        const bool is_old = read_text(file) == "public";
-        CHECK(for_others() == (is_old ? std::set<std::string>{"a"} : std::set<std::string>{}));
-      });
+  kill_at_every_step({.folder = folder.path(),
+                      .prepare = [&] { write_file_atomically(file, "public"); },
+                      .body = [&] { write_file_atomically(file, "secret", Readers::kOwnerOnly); },
+                      .check =
+                          [&](bool) {
+                            const bool is_old = read_text(file) == "public";
+                            CHECK(for_others() ==
+                                  (is_old ? std::set<std::string>{"a"} : std::set<std::string>{}));
+                          }});
   write_file_atomically(file, "secret", Readers::kOwnerOnly);
   CHECK(for_others().empty());
   ::umask(former);

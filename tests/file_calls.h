@@ -1,0 +1,39 @@
+// What a process does to its files, call by call: each system call that changes something below a
+// folder stops it before and after, so that a test can note it or kill the process right there.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+
+namespace tune::testing {
+
+// Calls that only read are none, nor are those that a sanitizer adds elsewhere.
+struct FileCall {
+  enum class Kind { kMake, kWrite, kFlush, kRename, kRemove };
+
+  Kind kind = Kind::kMake;
+  std::filesystem::path path;         // absolute; the old name of a rename
+  std::filesystem::path target = {};  // the new name of a rename
+  pid_t process = 0;
+  bool done = false;    // stopped after it, not before it
+  bool failed = false;  // when done
+};
+
+enum class Watched { kEnded, kKilled, kNotTraced };
+
+// Lets `process`, a child of this thread, go on under watch, it and every process it forks, but
+// not its other threads. They are killed, all of them, when `goes_on` answers false at a stop.
+// Returns when all have ended and are reaped. kNotTraced: processes may not be traced here; it
+// runs on unwatched. `ready` is called once it is watched.
+Watched watch_file_calls(pid_t process, const std::filesystem::path& folder,
+                         const std::function<void()>& ready,
+                         const std::function<bool(const FileCall& call)>& goes_on);
+
+// The same for a forked process that runs `body` and ends; `body` must not check anything.
+Watched watch_file_calls_of(const std::function<void()>& body, const std::filesystem::path& folder,
+                            const std::function<bool(const FileCall& call)>& goes_on);
+
+}  // namespace tune::testing

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -46,9 +47,12 @@ class PlainServer {
   ~PlainServer() { kill(); }
   PlainServer(const PlainServer&) = delete;
 
+  const std::filesystem::path& folder() const { return folder_.path(); }
   std::string socket() const { return (folder_.path() / "redis").string(); }
   std::string address() const { return "unix://" + socket(); }
+  pid_t pid() const { return pid_; }
   void signal(int number) const { ::kill(pid_, number); }
+  void was_reaped() { pid_ = -1; }  // by someone else
   void kill() {
     if (pid_ <= 0) return;
     signal(SIGKILL);

@@ -146,7 +146,8 @@ class Watch {
     long signal = 0;
     if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
       if (!passes_call(process, watched_[process])) return false;
-    } else if (event == PTRACE_EVENT_FORK) {
+    } else if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK ||
+               event == PTRACE_EVENT_CLONE) {
       unsigned long child = 0;
       ::ptrace(PTRACE_GETEVENTMSG, process, nullptr, &child);
       watched_[static_cast<pid_t>(child)];
@@ -193,7 +194,8 @@ class Watch {
 
 Watched watch_file_calls(pid_t process, const fs::path& folder, const std::function<void()>& ready,
                          const std::function<bool(const FileCall& call)>& goes_on) {
-  constexpr long kOptions = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_EXITKILL;
+  constexpr long kOptions = PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL | PTRACE_O_TRACEFORK |
+                            PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE;
   const bool is_traced = ::ptrace(PTRACE_SEIZE, process, nullptr, kOptions) == 0 &&
                          ::ptrace(PTRACE_INTERRUPT, process, nullptr, nullptr) == 0;
   if (!is_traced) return Watched::kNotTraced;
@@ -222,6 +224,58 @@ Watched watch_file_calls_of(const std::function<void()>& body, const fs::path& f
   ::close(start[1]);
   if (outcome == Watched::kNotTraced) ::waitpid(process, nullptr, 0);
   return outcome;
+}
+
+// ---- What is flushed
+
+std::string listed(const std::set<fs::path>& paths) {
+  std::string text;
+  for (const fs::path& path : paths) text += (text.empty() ? "" : " ") + path.string();
+  return text;
+}
+
+void Unflushed::note(const FileCall& call) {
+  if (!call.done || call.failed) return;
+  switch (call.kind) {
+    case Kind::kMake:
+      changed_.insert({call.path, call.path.parent_path()});
+      break;
+    case Kind::kWrite:
+      changed_.insert(call.path);
+      break;
+    case Kind::kFlush:
+      changed_.erase(call.path);
+      std::erase_if(names_, [&](const fs::path& name) { return name.parent_path() == call.path; });
+      break;
+    case Kind::kRename:
+      rename(call);
+      break;
+    case Kind::kRemove:
+      changed_.erase(call.path);
+      changed_.insert(call.path.parent_path());
+      names_.erase(call.path);
+      break;
+  }
+}
+
+void Unflushed::rename(const FileCall& call) {
+  for (const fs::path& replaced : at_or_below(call.target)) changed_.erase(replaced);
+  for (const fs::path& moved : at_or_below(call.path)) {
+    renamed_too_early_.insert(moved);
+    changed_.erase(moved);
+    changed_.insert((call.target / moved.lexically_relative(call.path)).lexically_normal());
+  }
+  changed_.insert({call.path.parent_path(), call.target.parent_path()});
+  names_.erase(call.path);
+  names_.insert(call.target);
+}
+
+std::set<fs::path> Unflushed::at_or_below(const fs::path& path) const {
+  std::set<fs::path> found;
+  for (const fs::path& changed : changed_) {
+    if (is_within(changed, path)) found.insert(changed);
+  }
+  return found;
 }
 
 }  // namespace tune::testing

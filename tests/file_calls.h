@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <set>
+#include <string>
 
 namespace tune::testing {
 
@@ -24,10 +26,10 @@ struct FileCall {
 
 enum class Watched { kEnded, kKilled, kNotTraced };
 
-// Lets `process`, a child of this thread, go on under watch, it and every process it forks, but
-// not its other threads. They are killed, all of them, when `goes_on` answers false at a stop.
-// Returns when all have ended and are reaped. kNotTraced: processes may not be traced here; it
-// runs on unwatched. `ready` is called once it is watched.
+// Lets `process`, a child of this thread, go on under watch, it and every process and thread it
+// makes, but not threads that it has already. They are killed, all of them, when `goes_on` answers
+// false at a stop. Returns when all have ended and are reaped. kNotTraced: processes may not be
+// traced here; it runs on unwatched. `ready` is called once it is watched.
 Watched watch_file_calls(pid_t process, const std::filesystem::path& folder,
                          const std::function<void()>& ready,
                          const std::function<bool(const FileCall& call)>& goes_on);
@@ -35,5 +37,28 @@ Watched watch_file_calls(pid_t process, const std::filesystem::path& folder,
 // The same for a forked process that runs `body` and ends; `body` must not check anything.
 Watched watch_file_calls_of(const std::function<void()>& body, const std::filesystem::path& folder,
                             const std::function<bool(const FileCall& call)>& goes_on);
+
+// One path after the other, for messages.
+std::string listed(const std::set<std::filesystem::path>& paths);
+
+// What would be lost with the machine: kills do not show that, they leave what the kernel has.
+class Unflushed {
+ public:
+  void note(const FileCall& call);  // every one that is done, in their order
+
+  // Files that were written, and folders in which names came or went, since they were flushed.
+  std::set<std::filesystem::path> at_or_below(const std::filesystem::path& path) const;
+  // All that was in this state when it, or a folder it is in, was renamed; by its old name.
+  const std::set<std::filesystem::path>& renamed_too_early() const { return renamed_too_early_; }
+  // New names given since their folder was flushed.
+  const std::set<std::filesystem::path>& names() const { return names_; }
+
+ private:
+  void rename(const FileCall& call);
+
+  std::set<std::filesystem::path> changed_;
+  std::set<std::filesystem::path> renamed_too_early_;
+  std::set<std::filesystem::path> names_;
+};
 
 }  // namespace tune::testing

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -18,6 +19,8 @@
 #include "core/agent/checkpoint_files.h"
 #include "core/spawn.h"
 #include "every_step.h"
+#include "file_calls.h"
+#include "skip.h"
 #include "trainables/checkpoint_folder.h"
 #include "trainables/temporary_folder.h"
 
@@ -103,6 +106,55 @@ TEST_CASE("a save killed at any step leaves a whole checkpoint or none") {
   if (steps == 0) return;
   CHECK(steps >= 2 * kCallsOfSave);
   CHECK(whole == 4);  // after the rename, before and after the flush, and the one not killed
+}
+
+TEST_CASE("a checkpoint is on the disk before it has its name, and its name when it is promoted") {
+  const TemporaryFolder folder;
+  const fs::path trial = fs::canonical(folder.path()) / "trial";
+  fs::create_directory(trial);
+  for (const char* content : {"old", "new"}) {  // to a free name, and in another's place
+    CAPTURE(content);
+    Unflushed unflushed;
+    std::set<fs::path> flushed;
+    const Watched outcome =
+        watch_file_calls_of([&] { save(trial, content); }, trial,
+                            [&](const FileCall& call) {
+                              unflushed.note(call);
+                              if (call.done && call.kind == FileCall::Kind::kFlush) {
+                                flushed.insert(call.path.lexically_relative(trial));
+                              }
+                              return true;
+                            });
+    if (outcome == Watched::kNotTraced) return skip("processes may not be traced here");
+    CHECK(is_whole(trial / checkpoint_name(3), content));
+    CHECK(listed(unflushed.renamed_too_early()) == "");
+    CHECK(listed(unflushed.at_or_below(trial / checkpoint_name(3))) == "");
+    CHECK(listed(unflushed.names()) == "");
+    const fs::path fresh = temporary_checkpoint_name(3, AttemptNumber{2});
+    CHECK(listed(flushed) ==
+          listed({".", fresh, fresh / "config.json", fresh / "model", fresh / "model/weights"}));
+  }
+}
+
+TEST_CASE("a checkpoint that nobody flushed would be noticed, file by file") {
+  const TemporaryFolder folder;
+  const fs::path trial = fs::canonical(folder.path());
+  const fs::path fresh = trial / temporary_checkpoint_name(3, AttemptNumber{2});
+  Unflushed unflushed;
+  const auto save_unflushed = [&] {
+    make_fresh_folder(fresh);
+    write_model(fresh, "new");
+    fs::rename(fresh, trial / checkpoint_name(3));
+  };
+  const Watched outcome = watch_file_calls_of(save_unflushed, trial, [&](const FileCall& call) {
+    unflushed.note(call);
+    return true;
+  });
+  if (outcome == Watched::kNotTraced) return skip("processes may not be traced here");
+  CHECK(listed(unflushed.renamed_too_early()) ==
+        listed({fresh, fresh / "config.json", fresh / "model", fresh / "model/weights"}));
+  CHECK(unflushed.at_or_below(trial / checkpoint_name(3)).size() == 4);
+  CHECK(listed(unflushed.names()) == listed({trial / checkpoint_name(3)}));
 }
 
 TEST_CASE("a save that takes another's place, killed at any step, leaves the old or the new one") {

@@ -13,6 +13,8 @@
 
 #include "core/refusal.h"
 #include "every_step.h"
+#include "file_calls.h"
+#include "skip.h"
 #include "trainables/temporary_folder.h"
 
 namespace tune::testing {
@@ -136,6 +138,26 @@ TEST_CASE("a file whose writer is killed at any step holds the old text or the n
   CHECK(fresh > 1);
 }
 
+TEST_CASE("what gets its name by renaming is on the disk before") {
+  const TemporaryFolder folder;
+  const fs::path parent = fs::canonical(folder.path());
+  Unflushed unflushed;
+  const auto watch = [&](const std::function<void()>& body) {
+    return watch_file_calls_of(body, parent, [&](const FileCall& call) {
+      unflushed.note(call);
+      return true;
+    });
+  };
+  if (watch([&] { write_file_atomically(parent / "a", "text"); }) == Watched::kNotTraced) {
+    return skip("processes may not be traced here");
+  }
+  CHECK(read_text(parent / "a") == "text");
+  for (const char* text : {"old", "new"}) watch([&] { replace(parent / "model", text); });
+  CHECK(content_of(parent / "model").marker == "new");
+  CHECK(listed(unflushed.renamed_too_early()) == "");
+  CHECK(listed(unflushed.names()) == "");  // the folder's flush is for all of its names
+}
+
 TEST_CASE("a file for its owner only is so at every step, also over one that others may read") {
   const mode_t former = ::umask(022);
   const TemporaryFolder folder;
@@ -194,7 +216,7 @@ TEST_CASE("an error says what helps") {
 }
 
 TEST_CASE("a full disk is an error with its remedy") {
-  if (!fs::exists("/dev/full")) return;
+  if (!fs::exists("/dev/full")) return skip("no /dev/full here");
   AppendFile full("/dev/full", false);
   const std::string message = refusal([&] { full.write("abc"); }, ErrorCode::kIo);
   CHECK_HAS(message, "writing 3 bytes to /dev/full: No space left");

@@ -27,6 +27,34 @@ std::string slurp(const fs::path& file) {
   return text.str();
 }
 
+struct Start {
+  std::vector<std::string> command;
+  fs::path directory;
+  std::map<std::string, std::string> environment;
+  fs::path out;
+  fs::path err;
+};
+
+[[noreturn]] void become(const Start& start) {
+  std::vector<char*> argv;
+  for (const std::string& word : start.command) argv.push_back(const_cast<char*>(word.data()));
+  argv.push_back(nullptr);
+  setpgid(0, 0);
+  for (const auto& [name, value] : start.environment) setenv(name.c_str(), value.c_str(), 1);
+  const int out = open(start.out.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
+  const int err = open(start.err.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
+  const int in = open("/dev/null", O_RDONLY);
+  dup2(in, 0), dup2(out, 1), dup2(err, 2);
+  close_range(3, ~0U, 0);
+  if (chdir(start.directory.c_str()) == 0) execvp(argv[0], argv.data());
+  _exit(127);
+}
+
+std::vector<std::string> tune_command(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), std::string(TUNE_BINARY_DIR) + "/bin/tune");
+  return arguments;
+}
+
 fs::path unique_file(const fs::path& directory, const char* kind) {
   static int number = 0;
   return directory /
@@ -38,21 +66,10 @@ fs::path unique_file(const fs::path& directory, const char* kind) {
 Running::Running(std::vector<std::string> command, const fs::path& directory,
                  const std::map<std::string, std::string>& environment)
     : out_(unique_file(directory, "out")), err_(unique_file(directory, "err")) {
-  std::vector<char*> argv;
-  for (std::string& word : command) argv.push_back(word.data());
-  argv.push_back(nullptr);
+  const Start start{std::move(command), directory, environment, out_, err_};
   pid_ = fork();
   if (pid_ < 0) throw std::runtime_error("fork");
-  if (pid_ > 0) return;
-  setpgid(0, 0);
-  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
-  const int out = open(out_.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
-  const int err = open(err_.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
-  const int in = open("/dev/null", O_RDONLY);
-  dup2(in, 0), dup2(out, 1), dup2(err, 2);
-  close_range(3, ~0U, 0);
-  if (chdir(directory.c_str()) == 0) execvp(argv[0], argv.data());
-  _exit(127);
+  if (pid_ == 0) become(start);
 }
 
 Running::~Running() {
@@ -118,8 +135,7 @@ Finished Sandbox::tune(std::vector<std::string> arguments) const {
 }
 
 Running Sandbox::start_tune(std::vector<std::string> arguments) const {
-  arguments.insert(arguments.begin(), std::string(TUNE_BINARY_DIR) + "/bin/tune");
-  return Running(std::move(arguments), path_, environment_);
+  return Running(tune_command(std::move(arguments)), path_, environment_);
 }
 
 Finished Sandbox::run(std::vector<std::string> command) const {
@@ -128,6 +144,10 @@ Finished Sandbox::run(std::vector<std::string> command) const {
 
 Running Sandbox::start(std::vector<std::string> command) const {
   return Running(std::move(command), path_, environment_);
+}
+
+void Sandbox::become_tune(std::vector<std::string> arguments) const {
+  become({tune_command(std::move(arguments)), path_, environment_, path_ / "out", path_ / "err"});
 }
 
 std::vector<pid_t> Sandbox::processes(const std::string& name_contains) const {

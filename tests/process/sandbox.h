@@ -1,4 +1,5 @@
-// For tests with real processes: a temporary folder, programs run in it, and what they leave behind.
+// For tests with real processes: a temporary folder, programs run in it, and what they leave
+// behind.
 #pragma once
 
 #include <sys/types.h>
@@ -51,6 +52,8 @@ class Sandbox {
   Running start_tune(std::vector<std::string> arguments) const;
   Finished run(std::vector<std::string> command) const;
   Running start(std::vector<std::string> command) const;
+  // In a process that was forked for it: becomes the program, its output goes to files.
+  [[noreturn]] void become_tune(std::vector<std::string> arguments) const;
 
   // Processes with the sandbox's mark in their environment: what tests check to be none.
   std::vector<pid_t> processes(const std::string& name_contains = {}) const;

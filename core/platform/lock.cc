@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kRetry{20};
 constexpr int kTriesPerLook = 25;  // at who holds it
+constexpr std::size_t kNamedHolders = 4;
 
 std::string name_of(int pid) {
   try {
@@ -144,11 +145,18 @@ std::vector<int> holders_of(const fs::path& file) {
 
 std::string describe_holders(const fs::path& file) {
   std::vector<std::string> names;
+  std::size_t more = 0;
   for (int pid : holders_of(file)) {
-    if (pid != getpid()) names.push_back(name_of(pid));
+    if (pid == getpid()) continue;
+    if (names.size() == kNamedHolders) {
+      ++more;
+    } else {
+      names.push_back(name_of(pid));
+    }
   }
   if (names.empty()) return "a process of another machine or user";
-  return fmt::format("process {}", fmt::join(names, ", "));
+  return fmt::format("process {}{}", fmt::join(names, ", "),
+                     more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
 }  // namespace tune

@@ -37,7 +37,7 @@ class ExperimentLock {
 
 // Processes of this machine that have the file open, as far as this user may see.
 std::vector<int> holders_of(const std::filesystem::path& file);
-// Them but this one: "process 12 (tune), 14 (redis-server)".
+// Them but this one, the oldest by name: "process 12 (tune), 14 (redis-server) and 3 more".
 std::string describe_holders(const std::filesystem::path& file);
 
 }  // namespace tune

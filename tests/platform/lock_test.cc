@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <list>
 #include <optional>
 #include <string>
 #include <thread>
@@ -41,6 +42,25 @@ TEST_CASE("who waits for a lock is told at once, and once, for whom") {
   refusal([&] { ExperimentLock lock(file, milliseconds(100), tell); });
   REQUIRE(told.size() == 1);
   CHECK(told[0] == "process " + std::to_string(holder.pid()) + " (platform_tests)");
+}
+
+TEST_CASE("of many who hold a lock a few are named") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "lock";
+  const ExperimentLock lock(file, milliseconds(0));
+  std::list<Child> heirs;
+  std::string four = "process ";
+  for (int i = 0; i < 7; ++i) heirs.emplace_back([] {});
+  std::vector<int> others = holders_of(file);
+  std::erase(others, ::getpid());
+  REQUIRE(others.size() == 7);
+  for (int i = 0; i < 4; ++i) {
+    four += (i > 0 ? ", " : "") + std::to_string(others[i]) + " (platform_tests)";
+  }
+  CHECK(describe_holders(file) == four + " and 3 more");
+  while (heirs.size() > 4) heirs.pop_back();
+  CHECK(testing::has(describe_holders(file), "platform_tests"));
+  CHECK_FALSE(testing::has(describe_holders(file), "more"));
 }
 
 TEST_CASE("a lock is held until every process that inherited it is gone") {

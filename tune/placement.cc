@@ -229,12 +229,27 @@ std::int64_t Placer::gpu_units_used() const {
   return sum;
 }
 
+namespace {
+
+// Of what why_never() names: nobody can say that a node has more memory.
+std::string remedy_on(const NodeResources& node, const ResourceRequest& request) {
+  const auto gpus = static_cast<std::int64_t>(node.gpus.size());
+  const bool has_gpus = request.gpu_units <= gpus * kUnit;
+  const bool has_cpus = request.cpu_units <= node.cpu_units;
+  const bool has_memory = request.memory_bytes <= node.memory_bytes;
+  if (has_gpus && has_cpus && !has_memory) return "ask for less";
+  return fmt::format("ask for less, or say what the node has with {}",
+                     has_gpus && !has_cpus ? "--cpus" : "--gpus");
+}
+
+}  // namespace
+
 std::string why_never_on(const NodeResources& node, const ResourceRequest& request) {
   Placer placer;
   placer.add_node(AgentNumber{0}, node);
   const std::string never = placer.why_never(request);
   if (never.empty()) return {};
-  return never + ": ask for less, or say what the node has with --cpus and --gpus";
+  return never + ": " + remedy_on(node, request);
 }
 
 }  // namespace tune

@@ -205,6 +205,18 @@ TEST_CASE("what no node could ever hold is refused with numbers") {
   }
 }
 
+TEST_CASE("the remedy for what a node cannot hold fits what it lacks") {
+  const std::string less = ": ask for less";
+  const std::string said = less + ", or say what the node has with ";
+  CHECK(why_never_on(node(2), request(2)).empty());
+  CHECK(why_never_on(node(2), request(8)).ends_with("has 2" + said + "--cpus"));
+  CHECK(why_never_on(node(2), request(1, 1)).ends_with("has 0" + said + "--gpus"));
+  CHECK(why_never_on(node(2, 2), request(3, 1.8, 3)).ends_with("has 2" + said + "--cpus"));
+  CHECK(why_never_on(node(8, 2), request(3, 1.8, 3)).ends_with("has 2" + said + "--gpus"));
+  CHECK(why_never_on(node(2), request(8, 1)).ends_with("has 0" + said + "--gpus"));
+  CHECK(why_never_on(node(8, 0, 100), request(1, 0, 1, 101)).ends_with("100 bytes" + less));
+}
+
 TEST_CASE("releasing what is not held, and adding a node twice, are programmer's errors") {
   const ResourceRequest gpu = request(1, 1);
   const auto after = [&](auto action) {

@@ -41,7 +41,6 @@ using std::chrono::seconds;
 
 constexpr milliseconds kStatusEvery{100};  // when something changed
 constexpr milliseconds kStatusAnyway{1000};
-constexpr milliseconds kFirstStatus{1000};  // when loading the plugin takes longer
 constexpr milliseconds kFlushEvery{200};    // heartbeats and resends of the transport
 constexpr seconds kAgentEnd{30};
 constexpr milliseconds kAtOnce{2500};  // for the agent after a second signal; workers have 2 s
@@ -429,9 +428,9 @@ void Driver::note(const Record& record) {
   }
 }
 
-// A plugin that is no good is refused before there is a table of trials.
+// A plugin that is no good is refused before there is a table of trials, however long it loads.
 bool Driver::may_show() const {
-  return controller().has_ready_node() || mono() - started_ >= kFirstStatus;
+  return last_shown_ != nanoseconds{} || controller().has_ready_node();
 }
 
 void Driver::show(bool final) {

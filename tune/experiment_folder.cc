@@ -58,6 +58,14 @@ void make_directory(const fs::path& directory) {
   }
 }
 
+// How many of the folders that hold it are still to be made.
+int missing_parents(const fs::path& directory) {
+  int missing = 0;
+  fs::path parent = fs::absolute(directory).parent_path();
+  for (; !fs::exists(parent); parent = parent.parent_path()) ++missing;
+  return missing;
+}
+
 // A file that holds the store's password is for its owner only.
 Readers readers_of(const std::string& store) {
   const bool is_secret = !store.empty() && !parse_store_address(store).password.empty();
@@ -181,8 +189,10 @@ ExperimentFolder ExperimentFolder::create(ExperimentSpec& spec) {
 }
 
 ExperimentFolder ExperimentFolder::make(const fs::path& directory) {
+  const int made = missing_parents(directory);
   make_directory(directory);
   ExperimentFolder folder(directory, lock_of(directory));
+  folder.made_parents_ = made;
   if (fs::exists(directory / kSpecFile)) refuse_existing(directory);  // another was quicker
   remove_all_of(directory, is_of_false_start);
   return folder;
@@ -192,6 +202,11 @@ void ExperimentFolder::withdraw() const {
   std::error_code ignored;
   fs::remove_all(absolute_, ignored);
   put_back(replaced_, absolute_);
+  fs::path parent = absolute_.parent_path();
+  // One in which there is something by now is another's too.
+  for (int i = 0; i < made_parents_ && fs::remove(parent, ignored); ++i) {
+    parent = parent.parent_path();
+  }
 }
 
 ExperimentFolder ExperimentFolder::open(const fs::path& directory) {

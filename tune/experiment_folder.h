@@ -37,8 +37,8 @@ class ExperimentFolder {
   int lock_descriptor() const { return lock_.descriptor(); }
   // False when somebody has removed or renamed it: what is written has no place any more.
   bool is_in_place() const;
-  // Of a new one that did not begin: removes it and puts back what kFresh has moved aside, so that
-  // all is as it was before create().
+  // Of a new one that did not begin: removes it, with the folders that were made to hold it, and puts
+  // back what kFresh has moved aside, so that all is as it was before create().
   void withdraw() const;
 
   void write_spec(const ExperimentSpec& spec) const;
@@ -53,6 +53,7 @@ class ExperimentFolder {
   std::filesystem::path path_;
   std::filesystem::path absolute_;
   std::filesystem::path replaced_;  // absolute; where kFresh has moved the old one; empty: none
+  int made_parents_ = 0;    // folders above it that create() has made
   ExperimentLock lock_;
 };
 

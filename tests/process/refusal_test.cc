@@ -105,9 +105,38 @@ TEST_CASE("a broken plugin is refused with what is wrong with it") {
     INFO(run.err);
     CHECK(run.code == 2);
     for (const std::string& part : c.expected) CHECK_HAS(run.err, part);
-    CHECK_FALSE(fs::exists(box.path() / "results/s"));  // the name is free once it is mended
+    CHECK_FALSE(fs::exists(box.path() / "results"));  // the name is free once it is mended
     CHECK(box.is_quiet());
   }
+}
+
+TEST_CASE("a refused run takes away the folders that it has made, and no others") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.trainable = "Curv"}));
+  fs::create_directories(box.path() / "mine");
+  for (const char* storage : {"mine", "mine/a/b"}) {
+    CAPTURE(storage);
+    const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--storage", storage});
+    INFO(run.err);
+    CHECK(run.code == 2);
+    REQUIRE(fs::exists(box.path() / "mine"));
+    CHECK(fs::is_empty(box.path() / "mine"));
+  }
+}
+
+TEST_CASE("a plugin that is refused after it has loaded for long shows no table before") {
+  Sandbox box;
+  box.set("FORGETFUL_LOAD_MS", "1500");  // more than a table of trials that wait was held back for
+  box.write("sweep.yaml",
+            yaml({.trainable = "Forgetful",
+                  .rest = "stop: {training_iteration: 3}\ncheckpoint: {frequency: 2}\n",
+                  .plugin = std::string(TUNE_BINARY_DIR) + "/tests/libforgetful.so"}));
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
+  INFO(run.err);
+  CHECK(run.code == 2);
+  CHECK_HAS(run.err, "Forgetful has no save and load");
+  CHECK_FALSE(testing::has(run.err, "PENDING"));
+  CHECK_FALSE(testing::has(run.err, "Number of trials"));
 }
 
 TEST_CASE("what the plugin lacks is told with file, line and key, before any table") {
@@ -145,7 +174,7 @@ TEST_CASE("what the plugin lacks is told with file, line and key, before any tab
     CHECK(run.out.empty());
     CHECK_FALSE(testing::has(run.err, "PENDING"));  // no table of trials that wait for it
     CHECK_HAS(run.err, c.expected);
-    CHECK_FALSE(fs::exists(box.path() / "results/s"));
+    CHECK_FALSE(fs::exists(box.path() / "results"));
     CHECK(box.is_quiet());
     if (c.arguments.empty()) {  // in the words of the other command
       const Finished told = box.tune({"validate", "sweep.yaml"});

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -17,6 +19,7 @@
 #include <doctest/doctest.h>
 
 #include "core/agent/checkpoint_files.h"
+#include "core/error.h"
 #include "core/spawn.h"
 #include "every_step.h"
 #include "file_calls.h"
@@ -62,11 +65,11 @@ void save(const fs::path& trial, const std::string& content) {
   promote_checkpoint(trial, saved);
 }
 
-// From now on this process is on a file system that cannot swap names, as NFS cannot.
-void forbid_swapping() {
+// From now on this process is on a file system that cannot do this.
+void forbid(std::uint32_t call) {
   std::array<sock_filter, 4> filter{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   }};
@@ -203,7 +206,7 @@ TEST_CASE("without a swap of names, a kill leaves the old one, none or the new o
                               },
                           .body =
                               [&] {
-                                forbid_swapping();
+                                forbid(SYS_renameat2);  // as NFS does
                                 save(trial, "new");
                               },
                           .check =
@@ -218,6 +221,30 @@ TEST_CASE("without a swap of names, a kill leaves the old one, none or the new o
                               }});
   if (steps == 0) return;
   CHECK(none == 2);  // between the two renames: after the first, before the second
+}
+
+TEST_CASE(
+    "a file that cannot be flushed is an error, a folder for which there is no flush is not") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder.path() / "model");
+  const auto is_refused_without_flush = [&] {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      forbid(SYS_fsync);
+      try {
+        flush_checkpoint(folder.path());
+      } catch (const Error&) {
+        ::_exit(1);
+      }
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return status != 0;
+  };
+  CHECK_FALSE(is_refused_without_flush());
+  std::ofstream(folder.path() / "model/weights") << "w";
+  CHECK(is_refused_without_flush());
 }
 
 TEST_CASE("a removal killed at any step leaves a whole checkpoint or none, and is done again") {

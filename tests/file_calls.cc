@@ -175,14 +175,15 @@ class Watch {
     return goes_on_(call);
   }
 
+  // A process is only reaped after its threads: whichever comes next.
   void kill_all() {
     for (const auto& [process, call] : watched_) ::kill(process, SIGKILL);
-    for (const auto& [process, call] : watched_) {
-      int status = 0;
-      while (::waitpid(process, &status, __WALL) == process && WIFSTOPPED(status)) {
-      }
+    int status = 0;
+    while (!watched_.empty()) {
+      const pid_t process = ::waitpid(-1, &status, __WALL | __WNOTHREAD);
+      if (process < 0) return;
+      if (!WIFSTOPPED(status)) watched_.erase(process);
     }
-    watched_.clear();
   }
 
   fs::path folder_;

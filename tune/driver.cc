@@ -41,7 +41,7 @@ using std::chrono::seconds;
 
 constexpr milliseconds kStatusEvery{100};  // when something changed
 constexpr milliseconds kStatusAnyway{1000};
-constexpr milliseconds kFlushEvery{200};    // heartbeats and resends of the transport
+constexpr milliseconds kFlushEvery{200};  // heartbeats and resends of the transport
 constexpr seconds kAgentEnd{30};
 constexpr milliseconds kAtOnce{2500};  // for the agent after a second signal; workers have 2 s
 constexpr seconds kStuck{3};           // after a second signal, when nothing comes of it

@@ -1,5 +1,5 @@
-// The folder of one experiment: its name, its lock, its files experiment.json (the resolved spec) and
-// run.json (how the run stands). Whoever holds the object holds the experiment's lock.
+// The folder of one experiment: its name, its lock, its files experiment.json (the resolved spec)
+// and run.json (how the run stands). Whoever holds the object holds the experiment's lock.
 #pragma once
 
 #include <filesystem>
@@ -27,18 +27,19 @@ class ExperimentFolder {
  public:
   // A new experiment: <storage>/<name>. Throws Error (kBadInput) when the folder holds one already
   // (finished: another name or --fresh; interrupted: the command that resumes it) unless
-  // if_exists is kFresh, which renames the old one to <name>.old-N. Fills spec.name, and draws spec.store_prefix.
+  // if_exists is kFresh, which renames the old one to <name>.old-N. Fills spec.name, and draws
+  // spec.store_prefix.
   static ExperimentFolder create(ExperimentSpec& spec);
   // An existing one, to go on with. Throws Error (kBadInput) when there is none.
   static ExperimentFolder open(const std::filesystem::path& directory);
 
-  const std::filesystem::path& path() const { return path_; }          // as the user wrote storage
+  const std::filesystem::path& path() const { return path_; }  // as the user wrote storage
   const std::filesystem::path& absolute() const { return absolute_; }
   int lock_descriptor() const { return lock_.descriptor(); }
   // False when somebody has removed or renamed it: what is written has no place any more.
   bool is_in_place() const;
-  // Of a new one that did not begin: removes it, with the folders that were made to hold it, and puts
-  // back what kFresh has moved aside, so that all is as it was before create().
+  // Of a new one that did not begin: removes it, with the folders that were made to hold it, and
+  // puts back what kFresh has moved aside, so that all is as it was before create().
   void withdraw() const;
 
   void write_spec(const ExperimentSpec& spec) const;
@@ -53,7 +54,7 @@ class ExperimentFolder {
   std::filesystem::path path_;
   std::filesystem::path absolute_;
   std::filesystem::path replaced_;  // absolute; where kFresh has moved the old one; empty: none
-  int made_parents_ = 0;    // folders above it that create() has made
+  int made_parents_ = 0;            // folders above it that create() has made
   ExperimentLock lock_;
 };
 

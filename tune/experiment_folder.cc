@@ -223,6 +223,7 @@ bool ExperimentFolder::is_in_place() const {
 void ExperimentFolder::write_spec(const ExperimentSpec& spec) const {
   write_file_atomically(path_ / kSpecFile, to_json(to_value(spec), 2) + "\n",
                         readers_of(spec.options.store));
+  flush_path(absolute_);
 }
 
 void ExperimentFolder::write_record(const RunRecord& record) const {

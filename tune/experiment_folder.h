@@ -42,6 +42,7 @@ class ExperimentFolder {
   // puts back what kFresh has moved aside, so that all is as it was before create().
   void withdraw() const;
 
+  // On the disk under its name when it returns: without it a journal cannot be resumed.
   void write_spec(const ExperimentSpec& spec) const;
   void write_record(const RunRecord& record) const;
   // <storage>/latest -> <name>

@@ -2,6 +2,8 @@
 // kernel has: here each call that changes a file of the experiment is noted, of all processes.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "file_calls.h"
 #include "process/outcome.h"
 #include "process/sweep.h"
@@ -18,6 +20,7 @@ using testing::Watched;
 
 struct Noted {
   Unflushed unflushed;
+  bool spec_is_lasting = false;    // when the first checkpoint was named
   std::set<fs::path> checkpoints;  // folders that got their final name
   std::set<std::string> renamed;   // other names that were given, of run.json say
 };
@@ -26,6 +29,11 @@ void note(const FileCall& call, Noted& noted) {
   noted.unflushed.note(call);
   if (!call.done || call.failed || call.kind != FileCall::Kind::kRename) return;
   const std::string name = call.target.filename();
+  if (name.starts_with("checkpoint_") && noted.checkpoints.empty()) {
+    noted.spec_is_lasting =
+        std::none_of(noted.unflushed.names().begin(), noted.unflushed.names().end(),
+                     [](const fs::path& given) { return given.filename() == "experiment.json"; });
+  }
   name.starts_with("checkpoint_") ? noted.checkpoints.insert(call.target).second
                                   : noted.renamed.insert(name).second;
 }
@@ -56,6 +64,7 @@ TEST_CASE("checkpoints and files that are replaced are on the disk before they h
     CHECK(noted.renamed.contains(name));
   }
   CHECK(listed(noted.unflushed.renamed_too_early()) == "");
+  CHECK(noted.spec_is_lasting);
   for (const fs::path& checkpoint : noted.checkpoints) {
     CHECK(listed(noted.unflushed.at_or_below(checkpoint)) == "");
     CHECK_FALSE(noted.unflushed.names().contains(checkpoint));

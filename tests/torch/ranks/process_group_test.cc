@@ -15,7 +15,6 @@
 #include "core/refusal.h"
 #include "ranks.h"
 #include "trainables/torch/device.h"
-#include "trainables/torch/random.h"
 #include "trainables/trainable.h"
 
 namespace tune {
@@ -185,26 +184,6 @@ TEST_CASE("a rank that sees no GPU computes on the CPU; one that is not there is
     return result;
   });
   CHECK(values_of(ends) == std::vector<double>{1, 1, 1, 1});
-}
-
-// Needs no GPU, but all libraries of LibTorch's CUDA part.
-TEST_CASE("a seed leaves CUDA to be loaded later; who asks for it too early hears so") {
-  for (const bool early : {false, true}) {
-    CAPTURE(early);
-    const auto ends = run_ranks(1, [&](const Rendezvous&) {
-      const Variable devices("CUDA_VISIBLE_DEVICES", "0");
-      early ? at::manual_seed(1) : seed_all(1);
-      if (is_refused([] { own_device(); }, "cannot be loaded")) return std::vector<double>{-1};
-      const bool too_late = is_refused([] { own_device(); }, "keeps the answer that there is none");
-      return std::vector<double>{too_late ? 1.0 : 0.0};
-    });
-    const std::vector<double> seen = values_of(ends);
-    if (seen == std::vector<double>{-1}) {
-      MESSAGE("skipped: no CUDA part");
-    } else {
-      CHECK(seen == std::vector<double>{early ? 1.0 : 0.0});
-    }
-  }
 }
 
 TEST_CASE("a rank that is told of no devices sees those of the node") {

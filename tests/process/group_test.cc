@@ -267,5 +267,24 @@ TEST_CASE("a group waits, and nobody is blamed, while the driver stands still") 
   check_nothing_left(box, "results/s");
 }
 
+TEST_CASE("each rank of a trial with MIG instances sees its own alone") {
+  Sandbox box;
+  box.set("LD_LIBRARY_PATH", std::string(TUNE_BINARY_DIR) + "/tests/fake_nvml");
+  box.set("FAKE_GPUS", "1");
+  box.set("FAKE_MIG", "3");
+  box.write("sweep.yaml", uneven("viewer", "{}", 3, ""));
+  const Finished run = box.run({"bash", "-c",
+                                "unset CUDA_VISIBLE_DEVICES; exec " TUNE_BINARY_DIR
+                                "/bin/tune run sweep.yaml --name s --cpus 3 --quiet "
+                                "--set resources_per_trial/gpu=3"});
+  INFO(run.err);
+  CHECK(run.code == 0);
+  const std::string folder =
+      "results/s/" + trial_folders(box, "results/s").at(0).filename().string();
+  CHECK(box.read(folder + "/rank-0") == "MIG-1-1 of which 0");
+  CHECK(box.read(folder + "/rank-1") == "MIG-1-2 of which 0");
+  CHECK(box.read(folder + "/rank-2") == "MIG-1-3 of which 0");
+}
+
 }  // namespace
 }  // namespace tune

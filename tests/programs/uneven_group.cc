@@ -50,7 +50,15 @@ void talker(const Config&, Session& session) {
   }
 }
 
+// Notes the GPUs it sees.
+void viewer(const Config&, Session& session) {
+  std::ofstream(session.context().trial_directory() / own_file(session))
+      << std::getenv("CUDA_VISIBLE_DEVICES") << " of which " << std::getenv("TUNE_DEVICE_INDEX");
+  session.report({{"count", 1}});
+}
+
 }  // namespace
 
 TUNE_FUNCTION(deserter)
 TUNE_FUNCTION(talker)
+TUNE_FUNCTION(viewer)

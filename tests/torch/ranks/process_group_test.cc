@@ -179,11 +179,22 @@ TEST_CASE("a rank that sees no GPU computes on the CPU; one that is not there is
     result.push_back(is_refused([] { own_device(); },
                                 "TUNE_DEVICE_INDEX is 2, but 2 GPUs are visible: start no more"));
     const Variable part("TUNE_CUDA_PART", "/no/such/library.so");
+    {
+      const Variable split("CUDA_VISIBLE_DEVICES", "MIG-a,MIG-b,MIG-c");
+      result.push_back(is_refused([] { own_device(); },
+                                  "TUNE_DEVICE_INDEX is 2, and CUDA_VISIBLE_DEVICES is "
+                                  "MIG-a,MIG-b,MIG-c: of a list with MIG instances"));
+      result.push_back(GroupOptions().gloo_for_gpu ? 1 : 0);
+      const Variable own("CUDA_VISIBLE_DEVICES", "MIG-c");
+      const Variable first("TUNE_DEVICE_INDEX", "0");
+      result.push_back(is_refused([] { own_device(); }, "/no/such/library.so"));
+    }
+    const Variable whole("CUDA_VISIBLE_DEVICES", "0,1");
     const Variable sound("TUNE_DEVICE_INDEX", "1");
     result.push_back(is_refused([] { own_device(); }, "/no/such/library.so"));
     return result;
   });
-  CHECK(values_of(ends) == std::vector<double>{1, 1, 1, 1});
+  CHECK(values_of(ends) == std::vector<double>(7, 1));
 }
 
 TEST_CASE("a rank that is told of no devices sees those of the node") {

@@ -3,11 +3,14 @@
 #include <ATen/ATen.h>
 #include <dlfcn.h>
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -135,6 +138,46 @@ TEST_CASE("a group that does not come together says which rank is missing") {
     return std::vector<double>{};
   });
   CHECK_HAS(without_first[1].error, "rank 1 of 2: cannot reach rank 0 at 127.0.0.1:");
+}
+
+// Seen by all ranks.
+struct Fate {
+  std::atomic<pid_t> first = 0;
+  std::atomic<int> failed = 0;
+};
+
+TEST_CASE("a rank 0 that is stopped does not hold the others beyond the timeout") {
+  void* shared =
+      ::mmap(nullptr, sizeof(Fate), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(shared != MAP_FAILED);
+  for (const bool before : {true, false}) {
+    CAPTURE(before);
+    Fate& fate = *new (shared) Fate;
+    const auto ends = run_ranks(3, [&](const Rendezvous& place) {
+      const auto stop = [&] {
+        if (place.rank != 0) return;
+        fate.first = ::getpid();
+        ::raise(SIGSTOP);
+      };
+      try {
+        if (before) stop();
+        ProcessGroup group(place, {.timeout = 1s});
+        stop();
+        group.all_reduce(at::zeros({4}), Reduce::kSum, "the loss");
+      } catch (const Error&) {
+        if (++fate.failed == 2 && fate.first > 0) ::kill(fate.first, SIGKILL);
+        throw;
+      }
+      return std::vector<double>{};
+    });
+    CHECK(fate.failed == 2);
+    for (const RankEnd& end : {ends[1], ends[2]}) {
+      CHECK(end.signal == 0);
+      CHECK_HAS(end.error, before ? "cannot reach rank 0" : "all_reduce of the loss");
+      CHECK_HAS(end.error, "rank 0, which keeps the group together, does not answer");
+    }
+  }
+  ::munmap(shared, sizeof(Fate));
 }
 
 TEST_CASE("the environment says where the group is, and what is wrong with it") {

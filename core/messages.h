@@ -285,7 +285,7 @@ struct StartWorker {
   std::uint32_t rank = 0;
   std::uint32_t local_rank = 0;
   std::uint32_t threads = 1;
-  std::vector<std::string> gpu_devices;                // of this trial on this node
+  std::vector<std::string> gpu_devices;                // in CUDA_VISIBLE_DEVICES
   std::map<std::string, std::string> environment;      // CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS, ...
   std::uint32_t agent_pid = 0;
   template <class Self, class F>

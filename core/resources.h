@@ -53,7 +53,8 @@ struct ResourceRequest {
 // that gives a rank nothing, gpu / ranks neither whole nor below 1; the message has the values.
 ResourceRequest to_request(const Resources& resources);
 
-// Which of a trial's GPUs on a node each of its ranks sees, and in which order.
+// Which of a trial's GPUs on a node each of its ranks sees, and in which order. Where any is a MIG
+// instance, of which CUDA shows a process only one, each rank sees its own alone.
 enum class GpuVisibility : std::uint8_t {
   kTrial,    // all, the same for every rank: as torchrun has it
   kRotated,  // all, its own first: that is always cuda:0

@@ -20,7 +20,7 @@ awk '
     gsub(/[^0-9 ]/, " ")
     cases += $1; passed += $2; failed += $3
   }
-  /(^|MESSAGE: )skipped: / { skipped++; print }
+  /^skipped: / { skipped++; print }
   /^Test (Passed|Failed)\./ && !counted { if ($2 == "Passed.") passed++; else failed++ }
   /^\[doctest\]/ { counted = 1 }
   /^[0-9]+\/[0-9]+ Testing:/ { counted = 0 }

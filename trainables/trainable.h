@@ -31,7 +31,8 @@ class Context {
   int world_size() const { return world_size_; }
   int local_rank() const { return local_rank_; }
   int cpus() const { return cpus_; }                              // threads this rank should use
-  const std::vector<std::string>& gpu_ids() const { return gpu_ids_; }  // of this trial, this node
+  // Of this trial on this node, as this rank sees them: what CUDA_VISIBLE_DEVICES holds.
+  const std::vector<std::string>& gpu_ids() const { return gpu_ids_; }
   // This rank's own device: a GPU when the trial holds any, which is made the current one, else the
   // CPU. For those who include <tune/torch.h> and link tune::torch; see own_device().
   c10::Device device() const;

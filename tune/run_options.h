@@ -79,8 +79,8 @@ struct RunOptions {
   std::optional<double> cpus = {};           // logical resources instead of the node's own
   std::optional<double> gpus = {};
   // How long the ranks of a trial wait for each other: in a collective, and for a rank that has not
-  // finished the setup, load, step, save or end that another has. What no rank has finished may take
-  // any time.
+  // finished the setup, load, step, save or end that another has, or whose function returned while
+  // others go on. What no rank has finished may take any time.
   double group_timeout_s = 60;
   GpuVisibility gpu_visibility = GpuVisibility::kTrial;
 };

@@ -37,7 +37,14 @@ void AgentMachine::on_exit(AgentTime now, std::uint32_t pid, const ProcessEnd& e
   Attempt& attempt = attempts_.at(place.attempt);
   Rank& rank = attempt.ranks[place.rank];
   rank.gone = true;
-  if (!rank.said_end && !rank.signalled) blame(now, attempt, exit_cause(end, place.rank));
+  if (!rank.said_end && !rank.signalled) {
+    Cause cause = exit_cause(end, place.rank);
+    // It may have waited for one that is gone: NCCL ends a rank whose collective takes too long.
+    if (const auto deserter = attempt.pace ? attempt.pace->deserter() : std::nullopt) {
+      cause.text += fmt::format("; rank {} had ended in {}", deserter->rank, deserter->phase);
+    }
+    blame(now, attempt, std::move(cause));
+  }
   pids_.erase(known);
   gone(now, rank);
   conclude_finished();
@@ -183,12 +190,15 @@ std::optional<AgentTime> AgentMachine::group_deadline(const Attempt& attempt) co
 }
 
 AgentMachine::Cause AgentMachine::group_cause(const Attempt& attempt) const {
-  const std::uint32_t rank = awaited(attempt)->rank;
+  const auto [rank, since, returned] = *awaited(attempt);
   const std::string phase = attempt.pace->phase_of(rank);
   const double limit = seconds(experiment_->group_timeout);
   const std::string what =
-      phase.empty() ? fmt::format("did not tell the other ranks within {:g} s how to go on", limit)
-                    : fmt::format("did not finish {} within {:g} s of another rank", phase, limit);
+      returned
+          ? fmt::format("ended in {}, which others have not finished {:g} s later", phase, limit)
+      : phase.empty()
+          ? fmt::format("did not tell the other ranks within {:g} s how to go on", limit)
+          : fmt::format("did not finish {} within {:g} s of another rank", phase, limit);
   return {.outcome = Outcome::kHung, .text = what + " (group_timeout_s), killed", .rank = rank};
 }
 

@@ -1,6 +1,7 @@
 #include "core/agent/group_pace.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -53,7 +54,11 @@ void GroupPace::on_done(Time now, std::uint32_t number) {
 
 void GroupPace::on_returned(Time now, std::uint32_t number) {
   const bool is_time = !phases_.empty() && phases_.back().is_end;
-  if (number != 0 && !is_time) ranks_[number].deserted = phase_of(number);
+  Rank& rank = ranks_[number];
+  if (number != 0 && !is_time && !rank.ended) {
+    rank.deserted = phase_of(number);
+    rank.since = now;
+  }
   on_ended(now, number);
 }
 
@@ -69,18 +74,20 @@ void GroupPace::on_listening(Time now, std::uint32_t rank) {
 }
 
 std::optional<GroupPace::Awaited> GroupPace::awaited(bool leader_waits_for_driver) const {
+  const bool is_leader_alone = std::ranges::all_of(ranks_ | std::views::drop(1), &Rank::ended);
   std::optional<Awaited> longest;
   for (std::uint32_t number = 0; number < ranks_.size(); ++number) {
     const Rank& rank = ranks_[number];
-    if (rank.ended) continue;
     Time since = rank.since;
-    if (const Phase* unfinished = phase(rank)) {
+    if (rank.ended) {
+      if (rank.deserted.empty() || is_leader_alone) continue;
+    } else if (const Phase* unfinished = phase(rank)) {
       if (!unfinished->passed) continue;
       since = std::max(since, *unfinished->passed);
     } else if (number != 0 || leader_waits_for_driver) {
       continue;
     }
-    if (!longest || since < longest->since) longest = {number, since};
+    if (!longest || since < longest->since) longest = {number, since, rank.ended};
   }
   return longest;
 }

@@ -4,7 +4,9 @@
 // what rank 0 says next: a step, a save, the end. A rank is awaited in its phase from when another
 // rank finished that phase, or from when it began it if that is later. Rank 0 is awaited between
 // two phases as well, unless it waits for the driver. Nobody is awaited in a phase that none has
-// finished: it may take as long as it likes. A pure state machine; nothing makes it throw.
+// finished: it may take as long as it likes. One that returned before its time is awaited from then
+// on, unless only rank 0 is left, which may have work of its own. A pure state machine; nothing
+// makes it throw.
 #pragma once
 
 #include <chrono>
@@ -33,6 +35,7 @@ class GroupPace {
   struct Awaited {
     std::uint32_t rank = 0;
     Time since{};
+    bool returned = false;  // before its time
   };
   // Who is awaited longest.
   std::optional<Awaited> awaited(bool leader_waits_for_driver) const;
@@ -53,7 +56,7 @@ class GroupPace {
     std::uint64_t done = 0;  // phases
     Time since{};
     bool ended = false;
-    std::string deserted = {};  // the phase in which it returned before its time
+    std::string deserted = {};  // the phase in which it returned before its time, at `since`
   };
   struct Phase {
     std::string name;

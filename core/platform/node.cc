@@ -115,14 +115,17 @@ std::optional<std::int64_t> bytes_of_limit(std::string_view text) {
 
 namespace {
 
+// What CUDA shows of a GPU that is named as a whole: of one that is split its first instance.
+Gpu shown(const PhysicalGpu& gpu, std::string device) {
+  if (!gpu.mig.empty()) return {gpu.mig[0], gpu.name + " MIG", 0};
+  return {std::move(device), gpu.name, gpu.memory_bytes};
+}
+
 std::vector<Gpu> all_gpus(const std::vector<PhysicalGpu>& all) {
   std::vector<Gpu> visible;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    // A split GPU shows only its first instance to a program; each is offered by its own id.
     for (const std::string& id : all[i].mig) visible.push_back({id, all[i].name + " MIG", 0});
-    if (all[i].mig.empty()) {
-      visible.push_back({std::to_string(i), all[i].name, all[i].memory_bytes});
-    }
+    if (all[i].mig.empty()) visible.push_back(shown(all[i], std::to_string(i)));
   }
   return visible;
 }
@@ -133,12 +136,12 @@ std::optional<Gpu> find_gpu(const std::vector<PhysicalGpu>& all, std::string_vie
   const auto read = std::from_chars(entry.data(), entry.data() + entry.size(), index);
   if (read.ec == std::errc() && read.ptr == entry.data() + entry.size()) {
     if (index >= all.size()) return std::nullopt;
-    return Gpu{std::to_string(index), all[index].name, all[index].memory_bytes};
+    return shown(all[index], std::to_string(index));
   }
   std::vector<Gpu> named;
   for (const PhysicalGpu& gpu : all) {
     if (entry.starts_with("GPU-") && gpu.uuid.starts_with(entry)) {
-      named.push_back({gpu.uuid, gpu.name, gpu.memory_bytes});
+      named.push_back(shown(gpu, gpu.uuid));
     }
     for (const std::string& id : gpu.mig) {
       if (id == entry) named.push_back({id, gpu.name + " MIG", 0});
@@ -176,15 +179,16 @@ std::vector<Gpu> visible_gpus(const std::vector<PhysicalGpu>& all,
   return visible;
 }
 
-int count_named_gpus(std::string_view cuda_visible_devices) {
-  int count = 0;
+std::vector<std::string> named_gpus(std::string_view cuda_visible_devices) {
+  std::vector<std::string> names;
   while (!cuda_visible_devices.empty()) {
     const std::size_t comma = std::min(cuda_visible_devices.find(','), cuda_visible_devices.size());
-    if (!is_gpu_name(trimmed(cuda_visible_devices.substr(0, comma)))) break;
-    ++count;
+    const std::string_view name = trimmed(cuda_visible_devices.substr(0, comma));
+    if (!is_gpu_name(name)) break;
+    names.emplace_back(name);
     cuda_visible_devices.remove_prefix(std::min(comma + 1, cuda_visible_devices.size()));
   }
-  return count;
+  return names;
 }
 
 namespace {

@@ -47,9 +47,9 @@ struct PhysicalGpu {
 // empty: none.
 std::vector<Gpu> visible_gpus(const std::vector<PhysicalGpu>& all,
                               const std::optional<std::string>& cuda_visible_devices);
-// How many such a list names, be they there or not. What is no number, UUID or MIG id ends it, as
-// the "-1" by which many say none does.
-int count_named_gpus(std::string_view cuda_visible_devices);
+// What such a list names, be it there or not. What is no number, UUID or MIG id ends it, as the
+// "-1" by which many say none does.
+std::vector<std::string> named_gpus(std::string_view cuda_visible_devices);
 // The path of a controller's hierarchy in what /proc/self/cgroup says; of version 2 when the
 // controller is empty.
 std::optional<std::string> cgroup_path(std::string_view text, std::string_view controller);

@@ -3,18 +3,37 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/mig.h"
+#include "core/platform/node.h"
 #include "core/platform/process.h"
 #include "core/platform/rank_group.h"
 
 namespace tune {
+
+namespace {
+
+// Of a list with a MIG instance each rank is given its own alone, as CUDA would show all of them
+// the first. Nothing for a list that all may have.
+std::optional<std::string> own_of_list(int local_rank) {
+  const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
+  const std::vector<std::string> names = named_gpus(list == nullptr ? "" : list);
+  const auto own = static_cast<std::size_t>(local_rank);
+  if (own >= names.size() || std::ranges::none_of(names, is_mig_instance)) return std::nullopt;
+  return names[own];
+}
+
+}  // namespace
 
 std::map<std::string, std::string> rank_environment(const RankPlace& place, int local_rank) {
   const std::string rank = std::to_string(place.first_rank() + local_rank);
@@ -39,6 +58,10 @@ std::map<std::string, std::string> rank_environment(const RankPlace& place, int 
       {"TORCHELASTIC_MAX_RESTARTS", "0"},
       {"TORCHELASTIC_USE_AGENT_STORE", "False"},
   };
+  if (const auto own = own_of_list(local_rank)) {
+    environment["CUDA_VISIBLE_DEVICES"] = *own;
+    environment["TUNE_DEVICE_INDEX"] = std::to_string(0);
+  }
   if (std::getenv("OMP_NUM_THREADS") == nullptr) {
     environment["OMP_NUM_THREADS"] = std::to_string(place.threads);
   }

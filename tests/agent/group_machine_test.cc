@@ -231,6 +231,46 @@ TEST_CASE("a rank whose function returns before rank 0 has said the last word") 
         "report equally often");
 }
 
+TEST_CASE(
+    "a rank that returned while others go on, who wait for it in a way that nobody hears of") {
+  MachineScript script = in_step_1();
+  script.report(1, 1);
+  script.done(2);
+  script.done(3);
+  script.word(2, GroupAction::kStep);
+  script.watch_for(1h);
+  script.end(3, Outcome::kCompleted);
+  script.exits(103);
+  SUBCASE("is named when the others have had their time") {
+    script.said();
+    script.watch_for(kBound - 1ms);
+    CHECK(script.said().empty());
+    script.watch_for(1ms);
+    CHECK(script.said() == Lines{"signal 9 to 101", "signal 9 to 102"});
+    script.dies(101, SIGKILL);
+    script.dies(102, SIGKILL);
+    CHECK(script.said().back() ==
+          "conclude 0: hung, rank 2, code 0, ended in step 2, which others have not finished 60 s "
+          "later (group_timeout_s), killed");
+  }
+  SUBCASE("is named beside one that dies of it") {
+    script.dies(101, SIGABRT);
+    script.dies(102, SIGTERM);
+    const std::string end = script.said().back();
+    CHECK(end.starts_with("conclude 0: signal, rank 0, code 6"));
+    CHECK(end.ends_with("; rank 2 had ended in step 2"));
+  }
+  SUBCASE("is no hindrance when rank 0 alone goes on: it may have the end's work to do") {
+    script.end(2, Outcome::kCompleted);
+    script.exits(102);
+    check_never_ends(script);
+    script.word(1, GroupAction::kEnd);
+    script.end(1, Outcome::kCompleted);
+    script.exits(101);
+    CHECK(script.said().back() == "conclude 0: completed, rank 0, code 0, ");
+  }
+}
+
 TEST_CASE("of ranks that returned too early the first is blamed") {
   MachineScript script = in_step_1();
   script.report(1, 1);

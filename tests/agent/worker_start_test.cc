@@ -76,6 +76,39 @@ TEST_CASE("rotated, a rank's own GPU comes first among those of its trial") {
   }
 }
 
+TEST_CASE(
+    "a rank of a trial with MIG instances sees its own share alone, of which CUDA shows one") {
+  const NodeFacts split{
+      {{"0", "", 0}, {"MIG-a", "", 0}, {"MIG-b", "", 0}, {"MIG-c", "", 0}, {"MIG-d", "", 0}},
+      "/run/once",
+      42};
+  const struct {
+    std::uint32_t ranks;
+    std::vector<std::uint32_t> gpus;
+    std::uint32_t rank;
+    const char* visible;
+  } cases[] = {
+      {1, {2}, 0, "MIG-b"},
+      {2, {1, 3}, 0, "MIG-a"},
+      {2, {1, 3}, 1, "MIG-c"},
+      {2, {1, 2, 3, 4}, 1, "MIG-c,MIG-d"},  // for programs that it may start
+      {2, {4, 4}, 1, "MIG-d"},
+      {4, {1, 1, 2, 2}, 2, "MIG-b"},
+      {2, {0, 1}, 0, "0"},
+      {2, {0, 1}, 1, "MIG-a"},
+  };
+  for (const GpuVisibility visibility : {GpuVisibility::kTrial, GpuVisibility::kRotated}) {
+    SetupExperiment setup = experiment();
+    setup.gpu_visibility = visibility;
+    for (const auto& one : cases) {
+      const auto start =
+          worker_start(setup, launch_of(one.ranks, kUnit * one.ranks, one.gpus), one.rank, split);
+      CHECK(start.environment.at("CUDA_VISIBLE_DEVICES") == one.visible);
+      CHECK(start.environment.at("TUNE_DEVICE_INDEX") == "0");
+    }
+  }
+}
+
 TEST_CASE("GPUs are numbered as NVML does, unless the user says otherwise") {
   const auto order = [](const SetupExperiment& setup) {
     const auto start = worker_start(setup, launch_of(1, kUnit, {0}), 0, kNode);

@@ -68,7 +68,7 @@ TEST_CASE("the GPUs offered are those that CUDA would show, in its order") {
                         Case{"", {}},
                         Case{"1,0", {"1", "0"}},
                         Case{" 1 , 0", {"1", "0"}},
-                        Case{"2", {"2"}},
+                        Case{"2", {"MIG-1"}},
                         Case{"0,7,1", {"0"}},
                         Case{"0,,1", {"0"}},
                         Case{"-1", {}},
@@ -82,6 +82,7 @@ TEST_CASE("the GPUs offered are those that CUDA would show, in its order") {
                         Case{"GPU-aab,GPU-aabb", {}},
                         Case{"GPU-dddd", {}},
                         Case{"GPU", {}},
+                        Case{"2,MIG-1", {}},
                         Case{"MIG-12,0", {"MIG-12", "0"}},
                         Case{"MIG-1", {"MIG-1"}},
                         Case{"MIG-2", {}},
@@ -91,25 +92,27 @@ TEST_CASE("the GPUs offered are those that CUDA would show, in its order") {
     for (const Gpu& gpu : visible_gpus(all, c.visible)) devices.push_back(gpu.device);
     CHECK(devices == c.devices);
   }
-  CHECK(visible_gpus(all, "GPU-cccc3333")[0] == Gpu{"GPU-cccc3333", "H", 80});
+  CHECK(visible_gpus(all, "GPU-aaaa1111")[0] == Gpu{"GPU-aaaa1111", "H", 80});
+  CHECK(visible_gpus(all, "GPU-cccc3333")[0] == Gpu{"MIG-1", "H MIG", 0});
   CHECK(visible_gpus({}, std::nullopt).empty());
 }
 
 TEST_CASE("a list names GPUs up to the first entry that can be none") {
-  for (const auto& [list, count] :
-       std::vector<std::pair<const char*, int>>{{"", 0},
-                                                {"-1", 0},
-                                                {"NoDevFiles", 0},
-                                                {" ", 0},
-                                                {",1", 0},
-                                                {"3", 1},
-                                                {"0, 2 ,7", 3},
-                                                {"1,-1,0", 1},
-                                                {"0,,1", 1},
-                                                {"0,", 1},
-                                                {"GPU-aa,MIG-1,1", 3}}) {
+  using Names = std::vector<std::string>;
+  for (const auto& [list, names] :
+       std::vector<std::pair<const char*, Names>>{{"", {}},
+                                                  {"-1", {}},
+                                                  {"NoDevFiles", {}},
+                                                  {" ", {}},
+                                                  {",1", {}},
+                                                  {"3", {"3"}},
+                                                  {"0, 2 ,7", {"0", "2", "7"}},
+                                                  {"1,-1,0", {"1"}},
+                                                  {"0,,1", {"0"}},
+                                                  {"0,", {"0"}},
+                                                  {"GPU-aa,MIG-1,1", {"GPU-aa", "MIG-1", "1"}}}) {
     CAPTURE(list);
-    CHECK(count_named_gpus(list) == count);
+    CHECK(named_gpus(list) == names);
   }
 }
 

@@ -190,6 +190,19 @@ TEST_CASE("more processes than GPUs are reduced, and the warning says both numbe
   CHECK(enough.err.empty());
 }
 
+TEST_CASE("with MIG instances each rank is prepared to see its own alone") {
+  Sandbox box;
+  box.set("LD_LIBRARY_PATH", std::string(TUNE_BINARY_DIR) + "/tests/fake_nvml");
+  box.set("FAKE_GPUS", "1");
+  box.set("FAKE_MIG", "3");
+  const Finished run =
+      box.run({"bash", "-c", "unset CUDA_VISIBLE_DEVICES; " + std::string(kProgram) + " own_gpu"});
+  INFO(run.err);
+  CHECK(run.code == 0);
+  CHECK_HAS(run.out, "[rank 0] MIG-1-1 of which 0\n");
+  CHECK_HAS(run.out, "[rank 1] prepared to see MIG-1-2\n[rank 1] MIG-1-2 of which 0\n");
+}
+
 TEST_CASE("with use_gpu the ranks are told of the node's GPUs, and which is their own") {
   for (const char* visible : {"", "CUDA_VISIBLE_DEVICES=0,1 "}) {
     CAPTURE(visible);

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <string>
+#include <vector>
 
 #include "core/refusal.h"
 #include "process/outcome.h"
@@ -170,6 +171,119 @@ TEST_CASE("a rank that does not listen does not outlive one that is killed") {
   check_nothing_left(box, "results/s");
   const std::string error = box.read("results/s/" + trial.filename().string() + "/error.txt");
   CHECK_HAS(error, "rank 0: killed by signal 9");
+}
+
+// ---- Ranks that do not do alike -----------------------------------------------------------------
+
+std::string uneven(const std::string& trainable, const std::string& config, int ranks,
+                   const std::string& rest) {
+  return std::string("plugin: ") + TUNE_UNEVEN_GROUP_PLUGIN + "\ntrainable: " + trainable +
+         "\nconfig: " + config +
+         "\n"
+         "metric: count\n"
+         "mode: max\n"
+         "resources_per_trial: {cpu: " +
+         std::to_string(ranks) + ", ranks: " + std::to_string(ranks) + "}\n" + rest;
+}
+
+// Ranks 1 and 2, each the deserter of a trial, which then goes on from step 2's checkpoint. An
+// empty cause: nobody is one.
+void check_deserters(const std::string& how, const std::string& timeout, const std::string& cause) {
+  Sandbox box;
+  box.write("sweep.yaml", uneven("deserter", "{rank: {grid_search: [1, 2]}, how: " + how + "}", 3,
+                                 "stop: {training_iteration: 5}\n"
+                                 "checkpoint: {frequency: 1}\n"
+                                 "max_failures: 1\n"
+                                 "group_timeout_s: " +
+                                     timeout + "\n"));
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "6", "--quiet"});
+  INFO(run.err);
+  CHECK(run.code == 0);
+  check_complete(box, "results/s", 2, 5);
+  check_nothing_left(box, "results/s");
+  for (const fs::path& trial : trial_folders(box, "results/s")) {
+    const std::string folder = "results/s/" + trial.filename().string();
+    const std::string error = box.read(folder + "/error.txt");
+    const std::string results = box.read(folder + "/result.json");
+    CAPTURE(error);
+    CHECK(testing::has(results, "\"iterations_since_restore\":5") == cause.empty());
+    if (cause.empty()) {
+      CHECK(error.empty());
+    } else {
+      CHECK_HAS(error,
+                "rank " + parameter(box.read(folder + "/params.json"), "rank") + ": " + cause);
+    }
+  }
+}
+
+TEST_CASE("a rank that ends before the others is the group's failure, and is named") {
+  const std::string far = "600";  // only the end itself can end these groups within the limit
+  SUBCASE("its function returns") {
+    check_deserters("return", far, "ended in step 3 before rank 0 did");
+  }
+  SUBCASE("its function returns, and the others wait for it") {
+    check_deserters("return, waits: true", "1",
+                    "ended in step 3, which others have not finished 1 s later");
+  }
+  SUBCASE("its process exits as if all were well") {
+    check_deserters("exit", far, "exited with code 0 before its trial was over");
+  }
+}
+
+TEST_CASE("only rank 0 says when a trial is done") {
+  check_deserters("done", "600", "");
+}
+
+TEST_CASE("a group waits, and nobody is blamed, while the driver stands still") {
+  Sandbox box;
+  box.write("sweep.yaml", uneven("talker", "{}", 3, "group_timeout_s: 1\n"));
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "3", "--quiet"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
+  run.signal(SIGSTOP);
+  const std::string folder =
+      "results/s/" + trial_folders(box, "results/s").at(0).filename().string();
+  const auto last_steps = [&] {
+    std::vector<std::string> steps;
+    for (const char* rank : {"0", "1", "2"}) {
+      steps.push_back(lines_of(box.read(folder + "/rank-" + rank)).back());
+    }
+    return steps;
+  };
+  // Longer than it would take to end a group whose rank 0 does not go on.
+  constexpr std::chrono::seconds kLonger{5};
+  std::vector<std::string> held;
+  REQUIRE(Sandbox::eventually([&] {
+    held = last_steps();
+    return !Sandbox::eventually([&] { return last_steps() != held; }, kLonger);
+  }));
+  CHECK(held.at(0) != "300");
+  CHECK(held == std::vector<std::string>(3, held.at(0)));  // all within the same step
+  run.signal(SIGCONT);
+  const Finished finished = run.wait();
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  CHECK(box.read(folder + "/error.txt").empty());
+  check_complete(box, "results/s", 1, 300);
+  check_nothing_left(box, "results/s");
+}
+
+TEST_CASE("each rank of a trial with MIG instances sees its own alone") {
+  Sandbox box;
+  box.set("LD_LIBRARY_PATH", std::string(TUNE_BINARY_DIR) + "/tests/fake_nvml");
+  box.set("FAKE_GPUS", "1");
+  box.set("FAKE_MIG", "3");
+  box.write("sweep.yaml", uneven("viewer", "{}", 3, ""));
+  const Finished run = box.run({"bash", "-c",
+                                "unset CUDA_VISIBLE_DEVICES; exec " TUNE_BINARY_DIR
+                                "/bin/tune run sweep.yaml --name s --cpus 3 --quiet "
+                                "--set resources_per_trial/gpu=3"});
+  INFO(run.err);
+  CHECK(run.code == 0);
+  const std::string folder =
+      "results/s/" + trial_folders(box, "results/s").at(0).filename().string();
+  CHECK(box.read(folder + "/rank-0") == "MIG-1-1 of which 0");
+  CHECK(box.read(folder + "/rank-1") == "MIG-1-2 of which 0");
+  CHECK(box.read(folder + "/rank-2") == "MIG-1-3 of which 0");
 }
 
 }  // namespace

@@ -220,7 +220,13 @@ TEST_CASE("gpu is one rank for each GPU that is visible, which each rank is told
                              {"[rank 0] 2 2,3 of which 0", "[rank 1] 2 2,3 of which 1"}},
                          Row{"unset CUDA_VISIBLE_DEVICES",
                              {"[rank 0] 4 0,1,2,3 of which 0", "[rank 1] 4 0,1,2,3 of which 1",
-                              "[rank 2] 4 0,1,2,3 of which 2", "[rank 3] 4 0,1,2,3 of which 3"}}}) {
+                              "[rank 2] 4 0,1,2,3 of which 2", "[rank 3] 4 0,1,2,3 of which 3"}},
+                         // Split GPUs: each rank is to see its own instance alone.
+                         Row{"unset CUDA_VISIBLE_DEVICES; export FAKE_GPUS=2 FAKE_MIG=2",
+                             {"[rank 0] 4 MIG-1-1 of which 0", "[rank 1] 4 MIG-1-2 of which 0",
+                              "[rank 2] 4 MIG-2-1 of which 0", "[rank 3] 4 MIG-2-2 of which 0"}},
+                         Row{"export CUDA_VISIBLE_DEVICES=MIG-2-1,MIG-1-2 FAKE_MIG=2",
+                             {"[rank 0] 2 MIG-2-1 of which 0", "[rank 1] 2 MIG-1-2 of which 0"}}}) {
     CAPTURE(row.visible);
     Sandbox box;
     box.set("LD_LIBRARY_PATH", std::string(TUNE_BINARY_DIR) + "/tests/fake_nvml");

@@ -1,6 +1,18 @@
-// Stands for libnvidia-ml.so.1 with as many GPUs as FAKE_GPUS says.
+// Stands for libnvidia-ml.so.1 with as many GPUs as FAKE_GPUS says, each of them split into as many
+// MIG instances as FAKE_MIG says.
 #include <cstdio>
 #include <cstdlib>
+
+namespace {
+
+constexpr unsigned long kInstance = 1000;  // a handle: GPU 2's third instance is 2003
+
+unsigned number_of(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? static_cast<unsigned>(std::atoi(text)) : 0;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -13,8 +25,7 @@ EXPORTED int nvmlShutdown() {
   return 0;
 }
 EXPORTED int nvmlDeviceGetCount_v2(unsigned* count) {
-  const char* gpus = std::getenv("FAKE_GPUS");
-  *count = gpus != nullptr ? static_cast<unsigned>(std::atoi(gpus)) : 0;
+  *count = number_of("FAKE_GPUS");
   return 0;
 }
 EXPORTED int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
@@ -22,7 +33,26 @@ EXPORTED int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   return 0;
 }
 EXPORTED int nvmlDeviceGetUUID(void* device, char* text, unsigned size) {
-  std::snprintf(text, size, "GPU-%lu", reinterpret_cast<unsigned long>(device));
+  const auto handle = reinterpret_cast<unsigned long>(device);
+  if (handle < kInstance) {
+    std::snprintf(text, size, "GPU-%lu", handle);
+  } else {
+    std::snprintf(text, size, "MIG-%lu-%lu", handle / kInstance, handle % kInstance);
+  }
+  return 0;
+}
+EXPORTED int nvmlDeviceGetMigMode(void*, unsigned* current, unsigned* pending) {
+  *current = *pending = number_of("FAKE_MIG") > 0 ? 1 : 0;
+  return 0;
+}
+EXPORTED int nvmlDeviceGetMaxMigDeviceCount(void*, unsigned* count) {
+  *count = 7;  // as many as fit, not as there are
+  return 0;
+}
+EXPORTED int nvmlDeviceGetMigDeviceHandleByIndex(void* device, unsigned index, void** instance) {
+  if (index >= number_of("FAKE_MIG")) return 6;  // not found
+  *instance =
+      reinterpret_cast<void*>(reinterpret_cast<unsigned long>(device) * kInstance + index + 1);
   return 0;
 }
 }

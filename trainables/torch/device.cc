@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <charconv>
 #include <climits>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/mig.h"
 #include "core/platform/node.h"
 #include "core/rank_start.h"
 #include "trainables/torch/cuda_part.h"
@@ -32,9 +34,19 @@ void refuse(const std::string& complaint) {
 
 // What a list names is the trial's: that it is not there is an error, and no reason for the CPU.
 int visible_gpus() {
-  if (const char* list = std::getenv("CUDA_VISIBLE_DEVICES")) return count_named_gpus(list);
+  if (const char* list = std::getenv("CUDA_VISIBLE_DEVICES")) {
+    return static_cast<int>(named_gpus(list).size());
+  }
   static const int all = gpu_count();  // the driver takes long to answer
   return all;
+}
+
+void check_shown(const std::string& who, int index) {
+  if (index == 0 || !sees_mig_instance()) return;
+  bad_input(who + " is " + std::to_string(index) + ", and CUDA_VISIBLE_DEVICES is " +
+            variable("CUDA_VISIBLE_DEVICES") +
+            ": of a list with MIG instances CUDA shows a process the first alone: start the ranks "
+            "with tune launch, or name each one's own");
 }
 
 int own_index(int gpus) {
@@ -47,7 +59,10 @@ int own_index(int gpus) {
     if (read.ec != std::errc() || read.ptr != end || index < 0) {
       bad_input(std::string(name) + " is " + text + ", a whole number from 0 on is wanted");
     }
-    if (index < gpus) return index;
+    if (index < gpus) {
+      check_shown(name, index);
+      return index;
+    }
     bad_input(std::string(name) + " is " + text + ", but " +
               (gpus == 1 ? "1 GPU is" : std::to_string(gpus) + " GPUs are") +
               " visible: start no more ranks than GPUs, or set CUDA_VISIBLE_DEVICES to nothing to "
@@ -130,6 +145,10 @@ void load_cuda() {
 void seed_cuda(std::uint64_t seed) {
   seed_to_come = seed;
   if (loaded != nullptr) loaded->seed(seed);
+}
+
+bool sees_mig_instance() {
+  return std::ranges::any_of(named_gpus(variable("CUDA_VISIBLE_DEVICES")), is_mig_instance);
 }
 
 c10::Device own_device() {

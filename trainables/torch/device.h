@@ -16,4 +16,7 @@ c10::Device own_device();
 // built without it or there is no GPU that works.
 void load_cuda();
 
+// Whether a GPU of CUDA_VISIBLE_DEVICES is a MIG instance: NCCL connects none of them.
+bool sees_mig_instance();
+
 }  // namespace tune

@@ -27,6 +27,8 @@ using Names = std::unordered_map<std::size_t, std::string>;
 using Buckets = std::vector<std::vector<std::size_t>>;
 
 constexpr std::size_t kBroadcastBytes = 250u << 20;
+constexpr double kDefaultBucketMb = 25;
+constexpr double kMostBucketMb = 1e6;  // as good as no limit
 
 struct Parameters {
   std::vector<at::Tensor> tensors;
@@ -85,11 +87,16 @@ std::string shape_of(const at::Tensor& tensor) {
 std::string description(const torch::nn::Module& model, const Parameters& parameters,
                         const DdpOptions& options) {
   std::ostringstream text;
-  text << "option bucket_cap_mb\t" << options.bucket_cap_mb << "\noption find_unused_parameters\t"
-       << options.find_unused_parameters << "\noption static_graph\t" << options.static_graph
-       << "\noption broadcast_buffers\t" << options.broadcast_buffers
-       << "\noption delay_allreduce\t" << options.delay_allreduce << "\noption compression\t"
-       << static_cast<int>(options.compression) << '\n';
+  text << "option bucket_cap_mb\t";
+  if (options.bucket_cap_mb) {
+    text << *options.bucket_cap_mb;
+  } else {
+    text << "none";
+  }
+  text << "\noption find_unused_parameters\t" << options.find_unused_parameters
+       << "\noption static_graph\t" << options.static_graph << "\noption broadcast_buffers\t"
+       << options.broadcast_buffers << "\noption delay_allreduce\t" << options.delay_allreduce
+       << "\noption compression\t" << static_cast<int>(options.compression) << '\n';
   for (std::size_t i = 0; i < parameters.tensors.size(); ++i) {
     text << "parameter " << parameters.names.at(i) << '\t' << shape_of(parameters.tensors[i]);
     if (parameters.sparse[i]) text << " with sparse gradients";
@@ -239,24 +246,24 @@ struct GradientReducer::State {
   std::shared_ptr<bool> first_backward_seen = std::make_shared<bool>(false);  // of a static graph
 
   void make() {
-    const auto cap = static_cast<std::int64_t>(options.bucket_cap_mb * (1 << 20));
-    const std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
-    const bool in_two_sizes =
-        options.find_unused_parameters && !options.static_graph && !options.delay_allreduce;
-    // All in one at first where buckets are made anew after the first step, in the order in which
-    // gradients came.
-    const std::vector<std::size_t> limits =
-        in_two_sizes ? std::vector<std::size_t>{static_cast<std::size_t>(std::min<std::int64_t>(
-                                                    c10d::kDefaultFirstBucketBytes, cap)),
-                                                static_cast<std::size_t>(cap)}
-                     : std::vector<std::size_t>{std::numeric_limits<std::size_t>::max()};
+    const double cap_mb = std::min(options.bucket_cap_mb.value_or(kDefaultBucketMb), kMostBucketMb);
+    const std::int64_t cap = options.delay_allreduce
+                                 ? std::numeric_limits<std::int64_t>::max()
+                                 : static_cast<std::int64_t>(cap_mb * (1 << 20));
+    const std::int64_t first_cap = options.delay_allreduce || options.bucket_cap_mb
+                                       ? cap
+                                       : std::int64_t{c10d::kDefaultFirstBucketBytes};
+    // Where buckets are made anew after the first step, in the order in which gradients came, all
+    // are in one until then.
+    const bool stay = options.find_unused_parameters && !options.static_graph;
+    using Limits = std::vector<std::size_t>;
+    const Limits limits =
+        stay ? Limits{static_cast<std::size_t>(first_cap), static_cast<std::size_t>(cap)}
+             : Limits{std::numeric_limits<std::size_t>::max()};
     Buckets buckets = std::get<0>(
         c10d::compute_bucket_assignment_by_size(parameters.tensors, limits, parameters.sparse));
     std::reverse(buckets.begin(), buckets.end());
-    reducer = make_reducer<c10d::Reducer>(
-        parameters, buckets, group, options, options.delay_allreduce ? unlimited : cap,
-        options.delay_allreduce ? unlimited
-                                : std::min<std::int64_t>(c10d::kDefaultFirstBucketBytes, cap));
+    reducer = make_reducer<c10d::Reducer>(parameters, buckets, group, options, cap, first_cap);
     logger = std::make_shared<c10d::Logger>(reducer);
     const bool on_gpu = parameters.tensors[0].is_cuda();
     const int device = on_gpu ? parameters.tensors[0].device().index() : -1;
@@ -318,8 +325,8 @@ GradientReducer::GradientReducer(torch::nn::Module& model, ProcessGroup group,
     throw Error(ErrorCode::kBadInput,
                 "training on a group of ranks: the model has no parameter with a gradient");
   }
-  if (!(options.bucket_cap_mb > 0)) {
-    throw Error(ErrorCode::kBadInput, "bucket_cap_mb is " + std::to_string(options.bucket_cap_mb) +
+  if (options.bucket_cap_mb && !(*options.bucket_cap_mb > 0)) {
+    throw Error(ErrorCode::kBadInput, "bucket_cap_mb is " + std::to_string(*options.bucket_cap_mb) +
                                           ", more than 0 is wanted");
   }
   if (state.group.size() == 1) return;

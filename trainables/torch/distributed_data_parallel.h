@@ -9,6 +9,10 @@
 //   model.backward(loss);
 //   optimizer.step();                                     // of net's parameters, on every rank
 //
+// Sums of three ranks or more may differ in the last digit between the first step and later ones,
+// and so between a training that went on from a checkpoint and one that ran through: gradients are
+// ordered anew after the first step.
+//
 // All ranks run the same forwards and backwards in the same order, each from one thread, and change
 // weights in place only. A group of one rank costs nothing and speaks to nobody.
 #pragma once
@@ -37,7 +41,9 @@ namespace tune {
 enum class GradientCompression { kNone, kFloat16, kBFloat16 };
 
 struct DdpOptions {
-  double bucket_cap_mb = 25;  // gradients travel in buckets of at most so many MiB
+  // Gradients travel in buckets, each of which is closed when it has so many MiB. None: 25, but 1
+  // for the first, so that it leaves soon. Each type of gradients has buckets of its own.
+  std::optional<double> bucket_cap_mb = {};
   // A forward may leave parameters out, other ones on every rank. Costs a walk through the graph.
   bool find_unused_parameters = false;
   // Every step uses the same parameters in the same order: what is unused is found only once, and a
@@ -45,7 +51,7 @@ struct DdpOptions {
   bool static_graph = false;
   bool broadcast_buffers = true;  // rank 0's, before each forward that follows a reduced backward
   bool gradient_as_bucket_view = false;  // saves a copy of the gradients
-  bool delay_allreduce = false;          // one bucket, after backward
+  bool delay_allreduce = false;          // one bucket, when the last gradient is there
   GradientCompression compression = GradientCompression::kNone;
 };
 

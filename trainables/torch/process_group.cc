@@ -10,8 +10,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <future>
 #include <sstream>
+#include <stdexcept>
 #include <thread>
+#include <type_traits>
+#include <utility>
 
 #include "core/error.h"
 #include "core/spawn.h"
@@ -24,6 +28,7 @@ using SteadyClock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
 constexpr Milliseconds kPatienceForOthers{1000};  // that fail at the same time as this rank
+constexpr Milliseconds kPatienceForStore{500};    // beyond the time that it is to keep itself
 
 std::string text_of(const char* name, const char* fallback = nullptr) {
   const char* value = std::getenv(name);
@@ -68,6 +73,21 @@ std::string seconds_text(SteadyClock::duration duration) {
   return text;
 }
 
+struct NoAnswer : std::runtime_error {
+  NoAnswer() : std::runtime_error("rank 0, which keeps the group together, does not answer") {}
+};
+
+// What asks rank 0's store waits for ever when rank 0 is stopped or never begins: it is then left
+// to itself, in its thread. `work` owns all that it uses.
+template <class Work>
+auto within(Milliseconds limit, Work work) {
+  std::packaged_task<std::invoke_result_t<Work&>()> task(std::move(work));
+  auto result = task.get_future();
+  std::thread(std::move(task)).detach();
+  if (result.wait_for(limit + kPatienceForStore) != std::future_status::ready) throw NoAnswer();
+  return result.get();
+}
+
 c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& place, Milliseconds timeout) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(place.port);
@@ -96,7 +116,9 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_group(const c10::intrusive_ptr<c10d:
                                                   const GroupOptions& options) {
   using Group = c10d::ProcessGroup;
   auto group = c10::make_intrusive<Group>(store, place.rank, place.size);
-  const auto gloo = make_gloo(store, place, options.timeout);
+  const auto gloo = within(options.timeout, [store, place, timeout = options.timeout] {
+    return make_gloo(store, place, timeout);
+  });
   group->setBackend(c10::kCPU, Group::BackendType::GLOO, gloo);
   group->setDefaultBackend(Group::BackendType::GLOO);
   if (!options.device.is_cuda()) return group;
@@ -110,6 +132,28 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_group(const c10::intrusive_ptr<c10d:
                                           place.rank, place.size, options.timeout));
   group->setDefaultBackend(Group::BackendType::NCCL);
   return group;
+}
+
+std::string what_others_say(c10d::Store& store, const Rendezvous& place, Milliseconds patience,
+                            const std::string& waited_for) {
+  const auto key = [](int rank) { return "stuck/" + std::to_string(rank); };
+  store.set(key(place.rank), std::vector<std::uint8_t>(waited_for.begin(), waited_for.end()));
+  const auto until = SteadyClock::now() + patience;
+  std::string text;
+  for (int rank = 0; rank < place.size; ++rank) {
+    if (rank == place.rank) continue;
+    while (!store.check({key(rank)}) && SteadyClock::now() < until) {
+      std::this_thread::sleep_for(Milliseconds(5));
+    }
+    text += "; rank " + std::to_string(rank) + " ";
+    if (!store.check({key(rank)})) {
+      text += "waits for nothing (it computes, is stopped or has ended)";
+      continue;
+    }
+    const auto bytes = store.get(key(rank));
+    text += "waits in " + std::string(bytes.begin(), bytes.end());
+  }
+  return text;
 }
 
 }  // namespace
@@ -179,44 +223,35 @@ struct ProcessGroup::State {
     }
   }
 
+  // The ranks that did not come, when the store can say it.
   std::string absent() const {
-    std::string ranks;
     try {
-      for (int rank = 0; rank < place.size; ++rank) {
-        if (store->check({"here/" + std::to_string(rank)})) continue;
-        ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
-      }
+      return within(Milliseconds(0), [store = store, size = place.size] {
+        std::string ranks;
+        for (int rank = 0; rank < size; ++rank) {
+          if (store->check({"here/" + std::to_string(rank)})) continue;
+          ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+        }
+        return ranks.empty() ? ranks : "rank " + ranks + " did not come: ";
+      });
     } catch (const std::exception&) {
-      return {};  // rank 0, which serves the store, is gone
+      return {};  // rank 0, which serves the store, is gone or does not answer
     }
-    return ranks.empty() ? ranks : "rank " + ranks + " did not come: ";
   }
 
   // Tells the others what this rank has been waiting for, and what they tell, when they give up at
   // about the same time: ranks that wait for different things wait in vain.
   std::string others(const std::string& waited_for) const {
-    std::string text;
+    const Milliseconds patience = std::min(kPatienceForOthers, options.timeout);
     try {
-      const auto key = [](int rank) { return "stuck/" + std::to_string(rank); };
-      store->set(key(place.rank), std::vector<std::uint8_t>(waited_for.begin(), waited_for.end()));
-      const auto until = SteadyClock::now() + std::min(kPatienceForOthers, options.timeout);
-      for (int rank = 0; rank < place.size; ++rank) {
-        if (rank == place.rank) continue;
-        while (!store->check({key(rank)}) && SteadyClock::now() < until) {
-          std::this_thread::sleep_for(Milliseconds(5));
-        }
-        text += "; rank " + std::to_string(rank) + " ";
-        if (!store->check({key(rank)})) {
-          text += "waits for nothing (it computes, is stopped or has ended)";
-          continue;
-        }
-        const auto bytes = store->get(key(rank));
-        text += "waits in " + std::string(bytes.begin(), bytes.end());
-      }
+      return within(patience, [store = store, place = place, patience, waited_for] {
+        return what_others_say(*store, place, patience, waited_for);
+      });
+    } catch (const NoAnswer& error) {
+      return std::string("; ") + error.what() + " (it computes or is stopped)";
     } catch (const std::exception&) {
-      text += "; rank 0, which keeps the group together, is gone";
+      return "; rank 0, which keeps the group together, is gone";
     }
-    return text;
   }
 
   std::string explain(const std::string& what, const std::exception& error,
@@ -257,7 +292,8 @@ ProcessGroup::ProcessGroup(Rendezvous rendezvous, const GroupOptions& options) :
   if (state_->is_alone()) return;
   const Rendezvous& place = state_->place;
   try {
-    state_->store = open_store(place, options.timeout);
+    state_->store = within(
+        options.timeout, [place, timeout = options.timeout] { return open_store(place, timeout); });
   } catch (const std::exception& error) {
     throw Error(ErrorCode::kProcess, state_->who() + ": cannot reach rank 0 at " + place.address +
                                          ":" + std::to_string(place.port) + " within " +

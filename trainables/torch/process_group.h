@@ -21,6 +21,8 @@
 #include <string>
 #include <vector>
 
+#include "trainables/torch/device.h"
+
 namespace c10d {
 class ProcessGroup;
 }
@@ -52,8 +54,9 @@ struct GroupOptions {
   std::chrono::milliseconds timeout = group_timeout();
   // This rank's own; own_device() is what the environment says.
   c10::Device device = c10::kCPU;
-  // Gloo for tensors on GPUs as well: slower, but ranks may share a GPU.
-  bool gloo_for_gpu = false;
+  // Gloo for tensors on GPUs as well: slower, but ranks may share a GPU, or have MIG instances,
+  // which NCCL does not connect.
+  bool gloo_for_gpu = sees_mig_instance();
 };
 
 // A handle: copies are the same group, which ends with the last of them.

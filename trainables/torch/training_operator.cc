@@ -44,14 +44,6 @@ Result epoch_result(const Metrics& metrics) {
   return result;
 }
 
-Batch on_device(const Batch& batch, const at::Device& device) {
-  const auto move = [&](const at::Tensor& tensor) {
-    return tensor.defined() ? tensor.to(device, tensor.scalar_type(), /*non_blocking=*/true)
-                            : tensor;
-  };
-  return {move(batch.data), move(batch.target)};
-}
-
 // Half precision on GPUs, and what CPUs know of it.
 MixedPrecisionOptions precision_options(const TrainingParts& parts, const OperatorState& s) {
   const bool used = parts.use_fp16 || s.options.use_fp16;
@@ -190,7 +182,7 @@ Result TrainingOperator::train_epoch(DataLoader& batches) {
   Metrics metrics;
   BatchInfo info{.epoch = s.epoch, .batch = 0, .global_step = s.global_step};
   for (const Batch& batch : batches) {
-    add_batch(metrics, train_batch(on_device(batch, device()), info), "train_batch", "train_loss");
+    add_batch(metrics, train_batch(on_device(batch), info), "train_batch", "train_loss");
     if (s.parts.scheduler_step == SchedulerStep::kBatch) step_schedulers();
     ++info.batch;
     ++info.global_step;
@@ -224,8 +216,7 @@ Result TrainingOperator::validate(DataLoader& batches) {
   Metrics metrics;
   BatchInfo info{.epoch = s.epoch, .batch = 0, .global_step = s.global_step};
   for (const Batch& batch : batches) {
-    add_batch(metrics, validate_batch(on_device(batch, device()), info), "validate_batch",
-              "val_loss");
+    add_batch(metrics, validate_batch(on_device(batch), info), "validate_batch", "val_loss");
     ++info.batch;
   }
   return epoch_result(metrics.over(s.group));
@@ -269,6 +260,15 @@ torch::optim::Optimizer& TrainingOperator::optimizer(std::size_t index) {
               "): " + std::to_string(s.parts.optimizers.size()) + " are registered");
   }
   return *s.parts.optimizers[index];
+}
+
+Batch TrainingOperator::on_device(const Batch& batch) const {
+  const at::Device device = this->device();
+  const auto move = [&](const at::Tensor& tensor) {
+    return tensor.defined() ? tensor.to(device, tensor.scalar_type(), /*non_blocking=*/true)
+                            : tensor;
+  };
+  return {move(batch.data), move(batch.target)};
 }
 
 void TrainingOperator::step_schedulers() {

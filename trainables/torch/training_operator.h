@@ -176,7 +176,8 @@ class TrainingOperator {
   virtual void setup(const Config& config) = 0;
 
   // One pass over the rank's part of the training set. By default train_batch for each batch;
-  // returns the means of what that returned, weighted by its num_samples, over all ranks.
+  // returns the means of what that returned, weighted by its num_samples, over all ranks. An own
+  // one takes each batch on_device and, unless they step by epoch, calls step_schedulers.
   virtual Result train_epoch(DataLoader& batches);
   // One step. By default forward, criterion, backward and the optimizer's step of the only model;
   // returns train_loss and num_samples. The batch is on the device.
@@ -200,7 +201,8 @@ class TrainingOperator {
   // For own train_batch and train_epoch.
   OperatorModel& model(std::size_t index = 0);
   torch::optim::Optimizer& optimizer(std::size_t index = 0);
-  void step_schedulers();  // for SchedulerStep::kManual
+  Batch on_device(const Batch& batch) const;  // a loader's batches are on the CPU
+  void step_schedulers();                     // for SchedulerStep::kManual
   at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const;  // by the criterion
   // Takes the gradients of that model away, then backward, then the optimizer's step, in the
   // precision asked for. Model and optimizer have the same index. False when a gradient was not

@@ -3,11 +3,14 @@
 #include <ATen/ATen.h>
 #include <dlfcn.h>
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -15,7 +18,6 @@
 #include "core/refusal.h"
 #include "ranks.h"
 #include "trainables/torch/device.h"
-#include "trainables/torch/random.h"
 #include "trainables/trainable.h"
 
 namespace tune {
@@ -138,6 +140,46 @@ TEST_CASE("a group that does not come together says which rank is missing") {
   CHECK_HAS(without_first[1].error, "rank 1 of 2: cannot reach rank 0 at 127.0.0.1:");
 }
 
+// Seen by all ranks.
+struct Fate {
+  std::atomic<pid_t> first = 0;
+  std::atomic<int> failed = 0;
+};
+
+TEST_CASE("a rank 0 that is stopped does not hold the others beyond the timeout") {
+  void* shared =
+      ::mmap(nullptr, sizeof(Fate), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(shared != MAP_FAILED);
+  for (const bool before : {true, false}) {
+    CAPTURE(before);
+    Fate& fate = *new (shared) Fate;
+    const auto ends = run_ranks(3, [&](const Rendezvous& place) {
+      const auto stop = [&] {
+        if (place.rank != 0) return;
+        fate.first = ::getpid();
+        ::raise(SIGSTOP);
+      };
+      try {
+        if (before) stop();
+        ProcessGroup group(place, {.timeout = 1s});
+        stop();
+        group.all_reduce(at::zeros({4}), Reduce::kSum, "the loss");
+      } catch (const Error&) {
+        if (++fate.failed == 2 && fate.first > 0) ::kill(fate.first, SIGKILL);
+        throw;
+      }
+      return std::vector<double>{};
+    });
+    CHECK(fate.failed == 2);
+    for (const RankEnd& end : {ends[1], ends[2]}) {
+      CHECK(end.signal == 0);
+      CHECK_HAS(end.error, before ? "cannot reach rank 0" : "all_reduce of the loss");
+      CHECK_HAS(end.error, "rank 0, which keeps the group together, does not answer");
+    }
+  }
+  ::munmap(shared, sizeof(Fate));
+}
+
 TEST_CASE("the environment says where the group is, and what is wrong with it") {
   CHECK(Rendezvous::from_environment().size == 1);
   const Variable size("WORLD_SIZE", "2");
@@ -180,31 +222,22 @@ TEST_CASE("a rank that sees no GPU computes on the CPU; one that is not there is
     result.push_back(is_refused([] { own_device(); },
                                 "TUNE_DEVICE_INDEX is 2, but 2 GPUs are visible: start no more"));
     const Variable part("TUNE_CUDA_PART", "/no/such/library.so");
+    {
+      const Variable split("CUDA_VISIBLE_DEVICES", "MIG-a,MIG-b,MIG-c");
+      result.push_back(is_refused([] { own_device(); },
+                                  "TUNE_DEVICE_INDEX is 2, and CUDA_VISIBLE_DEVICES is "
+                                  "MIG-a,MIG-b,MIG-c: of a list with MIG instances"));
+      result.push_back(GroupOptions().gloo_for_gpu ? 1 : 0);
+      const Variable own("CUDA_VISIBLE_DEVICES", "MIG-c");
+      const Variable first("TUNE_DEVICE_INDEX", "0");
+      result.push_back(is_refused([] { own_device(); }, "/no/such/library.so"));
+    }
+    const Variable whole("CUDA_VISIBLE_DEVICES", "0,1");
     const Variable sound("TUNE_DEVICE_INDEX", "1");
     result.push_back(is_refused([] { own_device(); }, "/no/such/library.so"));
     return result;
   });
-  CHECK(values_of(ends) == std::vector<double>{1, 1, 1, 1});
-}
-
-// Needs no GPU, but all libraries of LibTorch's CUDA part.
-TEST_CASE("a seed leaves CUDA to be loaded later; who asks for it too early hears so") {
-  for (const bool early : {false, true}) {
-    CAPTURE(early);
-    const auto ends = run_ranks(1, [&](const Rendezvous&) {
-      const Variable devices("CUDA_VISIBLE_DEVICES", "0");
-      early ? at::manual_seed(1) : seed_all(1);
-      if (is_refused([] { own_device(); }, "cannot be loaded")) return std::vector<double>{-1};
-      const bool too_late = is_refused([] { own_device(); }, "keeps the answer that there is none");
-      return std::vector<double>{too_late ? 1.0 : 0.0};
-    });
-    const std::vector<double> seen = values_of(ends);
-    if (seen == std::vector<double>{-1}) {
-      MESSAGE("skipped: no CUDA part");
-    } else {
-      CHECK(seen == std::vector<double>{early ? 1.0 : 0.0});
-    }
-  }
+  CHECK(values_of(ends) == std::vector<double>(7, 1));
 }
 
 TEST_CASE("a rank that is told of no devices sees those of the node") {

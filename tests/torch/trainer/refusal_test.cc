@@ -2,11 +2,15 @@
 #include <tune/torch.h>
 #include <tune/tune.h>
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -189,6 +193,27 @@ TEST_CASE("options of a trainer that cannot hold are refused") {
   });
   CHECK_HAS(many, "num_workers 2 with num_cpus_per_worker 1e+06 needs 2e+06 CPUs, this node has ");
   CHECK_HAS(many, ": lower one of them");
+}
+
+TEST_CASE(
+    "more workers than GPUs are refused, and what to change depends on whether there are any") {
+  // Loaded already, it is what stands for the driver's library of that name.
+  const std::unique_ptr<void, int (*)(void*)> nvml(dlopen(TUNE_FAKE_NVML, RTLD_NOW), dlclose);
+  REQUIRE(nvml);
+  const char* before = std::getenv("CUDA_VISIBLE_DEVICES");
+  const std::optional<std::string> visible = before ? std::optional(before) : std::nullopt;
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  const auto said = [](const char* gpus) {
+    setenv("FAKE_GPUS", gpus, 1);
+    return testing::refusal([] {
+      TorchTrainer<Mistaken>({.num_workers = 3, .use_gpu = true, .config = {{"how", "nothing"}}});
+    });
+  };
+  CHECK_HAS(said("2"),
+            "use_gpu with num_workers 3 needs 3 GPUs, this node has 2: lower num_workers");
+  CHECK_HAS(said("0"), "this node has 0: leave use_gpu out to train on CPUs");
+  unsetenv("FAKE_GPUS");
+  if (visible) setenv("CUDA_VISIBLE_DEVICES", visible->c_str(), 1);
 }
 
 TEST_CASE("a checkpoint of another number of schedules is refused") {

@@ -1,0 +1,64 @@
+// A plugin of functions for groups of ranks that do not do alike.
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include <unistd.h>
+
+#include "trainables/registry.h"
+
+namespace {
+
+using tune::Config;
+using tune::Session;
+namespace fs = std::filesystem;
+
+std::string own_file(const Session& session) {
+  return "rank-" + std::to_string(session.context().rank());
+}
+
+// Counts. In step 3 of its first attempt one rank ends before its time:
+//
+//   rank   which
+//   how    return | exit | done (it says so with its result)
+//   waits  false   the others wait for it, then, as in a collective that nobody ends
+void deserter(const Config& config, Session& session) {
+  const tune::Context& context = session.context();
+  const bool is_deserter = context.rank() == config.get<int>("rank");
+  const auto how = config.get<std::string>("how");
+  int count = 0;
+  if (const auto folder = session.checkpoint()) std::ifstream(*folder / own_file(session)) >> count;
+  for (bool goes_on = true; goes_on;) {
+    const bool is_time = ++count == 3 && context.attempt() == 1;
+    if (is_time && is_deserter && how == "return") return;
+    if (is_time && is_deserter && how == "exit") std::exit(0);
+    while (is_time && config.get_or("waits", false)) ::pause();
+    const bool done = is_time && is_deserter && how == "done";
+    goes_on = session.report({{"count", count}, {"done", done}}, [&](const fs::path& folder) {
+      std::ofstream(folder / own_file(session)) << count;
+    });
+  }
+}
+
+// Reports more than a driver that stands still may be sent: 300 results of 64 KiB.
+void talker(const Config&, Session& session) {
+  const std::string text(64 << 10, 't');
+  std::ofstream steps(session.context().trial_directory() / own_file(session));
+  for (int step = 1; step <= 300; ++step) {
+    steps << step << std::endl;
+    if (!session.report({{"count", step}, {"text", text}})) return;
+  }
+}
+
+// Notes the GPUs it sees.
+void viewer(const Config&, Session& session) {
+  std::ofstream(session.context().trial_directory() / own_file(session))
+      << std::getenv("CUDA_VISIBLE_DEVICES") << " of which " << std::getenv("TUNE_DEVICE_INDEX");
+  session.report({{"count", 1}});
+}
+
+}  // namespace
+
+TUNE_FUNCTION(deserter)
+TUNE_FUNCTION(talker)
+TUNE_FUNCTION(viewer)

@@ -61,8 +61,9 @@ void make_directory(const fs::path& directory) {
 // How many of the folders that hold it are still to be made.
 int missing_parents(const fs::path& directory) {
   int missing = 0;
+  std::error_code unknown;  // what cannot be looked at cannot be made either
   fs::path parent = fs::absolute(directory).parent_path();
-  for (; !fs::exists(parent); parent = parent.parent_path()) ++missing;
+  for (; !fs::exists(parent, unknown) && !unknown; parent = parent.parent_path()) ++missing;
   return missing;
 }
 

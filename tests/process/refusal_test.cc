@@ -330,11 +330,13 @@ TEST_CASE("a results folder that cannot be written is refused") {
   Sandbox box;
   box.write("sweep.yaml", yaml({.num_samples = 1}));
   box.write("file", "not a folder");
-  const Finished run = box.tune({"run", "sweep.yaml", "--storage", "file", "--name", "s"});
-  INFO(run.err);
-  CHECK(run.code == 2);
-  CHECK_HAS(run.err, "file");
-  CHECK_HAS(run.err, "--storage");
+  for (const std::string& storage : {std::string("file"), "too-long/" + std::string(300, 'x')}) {
+    const Finished run = box.tune({"run", "sweep.yaml", "--storage", storage, "--name", "s"});
+    INFO(run.err);
+    CHECK(run.code == 2);
+    CHECK_HAS(run.err, "making the results folder " + storage);
+    CHECK_HAS(run.err, "--storage");
+  }
 }
 
 TEST_CASE("without redis-server the package and the alternative are named") {

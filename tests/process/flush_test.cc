@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string>
 
 #include "file_calls.h"
 #include "process/outcome.h"
@@ -29,13 +32,17 @@ void note(const FileCall& call, Noted& noted) {
   noted.unflushed.note(call);
   if (!call.done || call.failed || call.kind != FileCall::Kind::kRename) return;
   const std::string name = call.target.filename();
-  if (name.starts_with("checkpoint_") && noted.checkpoints.empty()) {
-    noted.spec_is_lasting =
-        std::none_of(noted.unflushed.names().begin(), noted.unflushed.names().end(),
-                     [](const fs::path& given) { return given.filename() == "experiment.json"; });
+  if (!name.starts_with("checkpoint_")) {
+    noted.renamed.insert(name);
+    return;
   }
-  name.starts_with("checkpoint_") ? noted.checkpoints.insert(call.target).second
-                                  : noted.renamed.insert(name).second;
+  if (noted.checkpoints.empty()) {
+    const std::set<fs::path>& names = noted.unflushed.names();
+    noted.spec_is_lasting = std::none_of(names.begin(), names.end(), [](const fs::path& given) {
+      return given.filename() == "experiment.json";
+    });
+  }
+  noted.checkpoints.insert(call.target);
 }
 
 TEST_CASE("checkpoints and files that are replaced are on the disk before they have their names") {

@@ -69,7 +69,8 @@ struct Trial {
   std::optional<Placement> placement;  // while RUNNING
   std::string location;              // "ip:pid" of the newest attempt, empty before it started
   Milestone until;                   // how far it may run unasked
-  std::uint64_t judged = 0;          // the scheduler has seen iterations up to here
+  std::uint64_t judged = 0;          // the scheduler has seen iterations up to here,
+  std::uint64_t searched = 0;        // the searcher up to here: also what ended an attempt
   std::optional<StopKind> verdict;   // given at iteration `judged`, not yet carried out
   std::string reason;                // of the last stop or pause, fit to show
   bool paused_by_scheduler = false;
@@ -81,8 +82,8 @@ struct Trial {
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.number, s.status, s.config, s.attempt, s.failures, s.placement, s.location, s.until,
-      s.judged, s.verdict, s.reason, s.paused_by_scheduler, s.last, s.metric, s.at_checkpoint,
-      s.checkpoints, s.failure);
+      s.judged, s.searched, s.verdict, s.reason, s.paused_by_scheduler, s.last, s.metric,
+      s.at_checkpoint, s.checkpoints, s.failure);
   }
 };
 

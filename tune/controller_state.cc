@@ -9,7 +9,7 @@ namespace tune {
 
 namespace {
 
-constexpr std::uint32_t kStateVersion = 2;
+constexpr std::uint32_t kStateVersion = 3;
 
 }  // namespace
 

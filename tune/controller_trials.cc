@@ -54,14 +54,18 @@ void Controller::on_agent(AgentNumber agent, const Reported& report) {
   trial->metric = ResultView(report).number(objective_.metric);
   metric_was_reported_ = metric_was_reported_ || trial->metric.has_value();
 
+  if (report.iteration > trial->searched) {
+    trial->searched = report.iteration;
+    searcher_->result(trial->number, report);
+  }
   if (report.iteration <= trial->judged) {  // a step done again after a restore
     const bool stopped = report.iteration == trial->judged && trial->verdict == StopKind::kStop;
     tell(ResultRecorded{*trial, report, report.final || stopped});
     if (report.waiting) give_recorded_verdict(*trial);
     return;
   }
-  trial->judged = report.iteration;
-  searcher_->result(trial->number, report);
+  // A last result is not judged. Done again it may not be the last: its time may not be up then.
+  if (!report.final) trial->judged = report.iteration;
   const Decision decision =
       report.final ? Decision::go_on(trial->until) : scheduler_->result(trial->number, report);
   const bool stops = decision.kind == Decision::Kind::kStop;

@@ -380,6 +380,23 @@ TEST_CASE("a redone last step is recorded as the last again") {
   CHECK(scene.results_.back() == std::tuple(0u, 2u, true));
 }
 
+// By max_trial_time, say: done again it takes less time.
+TEST_CASE("a last step that is not the last when it is redone is judged then") {
+  Scene scene({.num_samples = 2,
+               .cpus = 2,
+               .scheduler = asha({.max_t = 9, .grace_period = 1, .reduction_factor = 3})});
+  scene.join();
+  scene.give_report(0, 1, 0.5, true);
+  scene.give_report(1, 1, 0.4, false, true);
+  CHECK(scene.results_.back() == std::tuple(1u, 1u, true));
+  scene.start();
+  scene.join();
+  scene.commands_.clear();
+  scene.give_report(1, 1, 0.4, true);
+  CHECK(scene.take<StopAttempt>().size() == 1);  // the worse of two at its rung
+  CHECK(scene.results_.back() == std::tuple(1u, 1u, true));
+}
+
 TEST_CASE("a trial whose last step is saved takes no step more, however its attempt ends") {
   enum class Way { kNewDriver, kLostAgent, kLostAttempt, kFailure };
   for (const Way way : {Way::kNewDriver, Way::kLostAgent, Way::kLostAttempt, Way::kFailure}) {

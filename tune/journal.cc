@@ -47,6 +47,10 @@ Snapshot unpacked(std::string_view bytes) try {
   throw_unreadable("the journal's snapshot", error.what());
 }
 
+[[noreturn]] void throw_overtaken(EntryId id) {
+  throw SupersededError(fmt::format("taking epoch {}: another driver has taken over", id.epoch));
+}
+
 // An epoch begins with sequence 0; nothing else is ever left out.
 bool follows(EntryId entry, EntryId last) {
   if (entry.epoch == last.epoch) return entry.sequence == last.sequence + 1;
@@ -133,14 +137,15 @@ Turn Journal::take_epoch(Turn turn, const Visitor& visitor) {
     if (batch.empty() || last_ >= id) break;  // it was trimmed already
     for (const Entry& entry : batch) {
       if (entry.id <= last_) continue;
-      if (entry.id == id) {
+      if (entry.id == id && entry.id == batch.back().id) {
         take_in(id, turn, payload.size());
         return turn;
       }
+      if (entry.id >= id) throw_overtaken(id);
       visit(entry, visitor);
     }
   }
-  throw SupersededError(fmt::format("taking epoch {}: another driver has taken over", id.epoch));
+  throw_overtaken(id);
 }
 
 void Journal::append(const Turn& turn) {

@@ -39,22 +39,6 @@ const bool kNotReplaying = false;
 
 }  // namespace
 
-void Tally::add(const Tally& other) {
-  turns += other.turns;
-  launches += other.launches;
-  results += other.results;
-  stale_events += other.stale_events;
-  checkpoints += other.checkpoints;
-  removals += other.removals;
-  failures += other.failures;
-  agents_lost += other.agents_lost;
-  drivers += other.drivers;
-  drivers_superseded += other.drivers_superseded;
-  late_entries += other.late_entries;
-  snapshots += other.snapshots;
-  resumed_from_snapshot += other.resumed_from_snapshot;
-}
-
 // ---- After every event
 // ----------------------------------------------------------------------------
 
@@ -62,7 +46,7 @@ void Invariants::after_event(const Agents& agents, const SimulatedDriver* driver
   for (const SimulatedAgent* agent : agents) {
     no_resource_is_promised_twice(*agent);
     // One that another has superseded may not know yet: its agents end when it does.
-    if (driver != nullptr && driver == leader_) processes_have_a_reservation(*agent, *driver);
+    if (driver != nullptr && leads(*driver)) processes_have_a_reservation(*agent, *driver);
   }
 }
 
@@ -126,8 +110,8 @@ bool Invariants::is_stale(const FromAgent& from) const {
 }
 
 void Invariants::before_turn(const SimulatedDriver& driver, const Turn& turn) {
+  if (!leads(driver)) return;
   branch_.reset();
-  if (&driver != leader_) return;
   const bool stale = std::ranges::any_of(turn.events, [&](const Event& event) {
     const auto* from = std::get_if<FromAgent>(&event);
     return from != nullptr && is_stale(*from);
@@ -185,9 +169,10 @@ void Invariants::branch_off(const SimulatedDriver& driver, const Turn& turn) {
 
 void Invariants::after_turn(const SimulatedDriver& driver, const Turn& turn,
                             const Effects& effects) {
-  if (&driver != leader_) return;
-  ++tally_.turns;
-  tally_.removals += effects.removals.size();
+  if (driver.turns() == 1) taken_over(driver);
+  if (!leads(driver)) return;
+  ++world_.tally.turns;
+  world_.tally.removals += effects.removals.size();
   no_old_message_had_an_effect(driver, effects);
   for (const Event& event : turn.events) {
     if (const auto* from = std::get_if<FromAgent>(&event)) follow(*from);
@@ -228,9 +213,9 @@ void Invariants::follow(const Event& event) {
 // What an agent told is in the journal once, in order and whole.
 void Invariants::follow(const FromAgent& from) {
   constexpr const char* kName = "no result is lost or counted twice";
-  if (is_stale(from)) ++tally_.stale_events;
+  if (is_stale(from)) ++world_.tally.stale_events;
   if (const auto* report = std::get_if<Reported>(&from.event)) {
-    ++tally_.results;
+    ++world_.tally.results;
     const std::uint64_t key = attempt_key(report->trial, report->attempt);
     const auto [last, is_first] = journaled_.try_emplace(key, report->iteration);
     if (!is_first && report->iteration != ++last->second) {
@@ -239,10 +224,10 @@ void Invariants::follow(const FromAgent& from) {
                                  last->second));
     }
   }
-  if (std::holds_alternative<CheckpointSaved>(from.event)) ++tally_.checkpoints;
+  if (std::holds_alternative<CheckpointSaved>(from.event)) ++world_.tally.checkpoints;
   const auto* ended = std::get_if<AttemptEnded>(&from.event);
   if (ended == nullptr) return;
-  if (is_failure(ended->outcome)) ++tally_.failures;
+  if (is_failure(ended->outcome)) ++world_.tally.failures;
   const std::uint64_t key = attempt_key(ended->trial, ended->attempt);
   const auto reported = world_.reported.find(key);
   const auto journaled = journaled_.find(key);
@@ -256,7 +241,7 @@ void Invariants::follow(const FromAgent& from) {
 }
 
 void Invariants::follow_launch(AgentNumber agent, const Launch& launch) {
-  ++tally_.launches;
+  ++world_.tally.launches;
   const auto [last, is_first] = launched_.try_emplace(launch.trial, launch.attempt);
   const bool is_new = is_first || launch.attempt > last->second;
   last->second = launch.attempt;
@@ -345,10 +330,9 @@ void Invariants::driver_ended(const SimulatedDriver& driver) {
 }
 
 void Invariants::replayed(const SimulatedDriver& driver) {
-  ++tally_.drivers;
-  if (!store_.now->values.empty()) ++tally_.resumed_from_snapshot;
-  leader_ = &driver;
-  open_.clear();
+  ++world_.tally.drivers;
+  if (!store_.now->values.empty()) ++world_.tally.resumed_from_snapshot;
+  read_up_to_ = store_.now->last;
   recorded_checkpoints_are_on_disk(driver.controller());
   // An append whose fate its driver never learned may be there on top.
   if (!legacy_ || legacy_->last != store_.now->last) return;
@@ -359,6 +343,14 @@ void Invariants::replayed(const SimulatedDriver& driver) {
     violate("no result is lost or counted twice",
             "the loggers' results are different before and after a restart");
   }
+}
+
+// What another has appended since the replay is handled too.
+void Invariants::taken_over(const SimulatedDriver& driver) {
+  leader_ = driver.last_appended()->epoch;
+  branch_.reset();
+  const bool is_first = store_.ever.size() < 2;
+  if (!is_first && store_.ever[store_.ever.size() - 2].id != read_up_to_) ++world_.tally.overtaken;
 }
 
 // ---- At the end

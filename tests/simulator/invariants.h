@@ -13,24 +13,6 @@
 
 namespace tune::simulator {
 
-// How often something was met: shows that a run was no idle one.
-struct Tally {
-  std::uint64_t turns = 0;
-  std::uint64_t launches = 0;
-  std::uint64_t results = 0;
-  std::uint64_t stale_events = 0;
-  std::uint64_t checkpoints = 0;
-  std::uint64_t removals = 0;
-  std::uint64_t failures = 0;
-  std::uint64_t agents_lost = 0;
-  std::uint64_t drivers = 0;
-  std::uint64_t drivers_superseded = 0;
-  std::uint64_t late_entries = 0;  // of a driver that was gone when they arrived
-  std::uint64_t snapshots = 0;
-  std::uint64_t resumed_from_snapshot = 0;
-  void add(const Tally& other);
-};
-
 class Invariants : public SimulatedDriver::Witness {
  public:
   Invariants(World& world, StoreContents& store) : world_(world), store_(store) {}
@@ -39,6 +21,10 @@ class Invariants : public SimulatedDriver::Witness {
   using Agents = std::vector<const SimulatedAgent*>;
   void after_event(const Agents& agents, const SimulatedDriver* driver) const;
 
+  // Whether it has taken over last.
+  bool leads(const SimulatedDriver& driver) const {
+    return driver.last_appended() && driver.last_appended()->epoch == leader_;
+  }
   // A driver's end; the next one must find its state.
   void driver_ended(const SimulatedDriver& driver);
   // The experiment is over.
@@ -49,9 +35,6 @@ class Invariants : public SimulatedDriver::Witness {
   void after_turn(const SimulatedDriver& driver, const Turn& turn, const Effects& effects) override;
   void before_command(const SimulatedDriver& driver, const Command& command) override;
   void before_acknowledgement(const SimulatedDriver& driver) override;
-  void snapshot_stored() override { ++tally_.snapshots; }
-
-  Tally& tally() { return tally_; }
 
  private:
   struct Open {  // an attempt that was launched and has not ended
@@ -78,6 +61,7 @@ class Invariants : public SimulatedDriver::Witness {
   bool is_stale(const FromAgent& from) const;
   void follow(const Event& event);
   void follow(const FromAgent& from);
+  void taken_over(const SimulatedDriver& driver);
   void follow_launch(AgentNumber agent, const Launch& launch);
   void branch_off(const SimulatedDriver& driver, const Turn& turn);
   void no_old_message_had_an_effect(const SimulatedDriver& driver, const Effects& effects);
@@ -89,14 +73,14 @@ class Invariants : public SimulatedDriver::Witness {
   std::map<TrialNumber, AttemptNumber> launched_;     // the newest
   std::map<std::uint64_t, std::uint64_t> journaled_;  // by attempt_key: its last result
   std::optional<Branch> branch_;
-  const SimulatedDriver* leader_ = nullptr;  // who replayed last; one before it may still append
+  std::uint64_t leader_ = 0;           // the epoch of the driver that has taken over last
+  std::optional<EntryId> read_up_to_;  // by the driver that has replayed last
   struct Legacy {
     std::string state;
     ResultFiles results;
     std::optional<EntryId> last;
   };
   std::optional<Legacy> legacy_;  // what the driver before this one knew
-  Tally tally_;
 };
 
 }  // namespace tune::simulator

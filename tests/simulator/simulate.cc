@@ -26,19 +26,7 @@ void print(const char* what, std::uint64_t count) {
 }
 
 void print(const Tally& tally) {
-  print("turns of a driver", tally.turns);
-  print("launches", tally.launches);
-  print("results", tally.results);
-  print("messages of old attempts", tally.stale_events);
-  print("checkpoints", tally.checkpoints);
-  print("checkpoints removed", tally.removals);
-  print("failed attempts", tally.failures);
-  print("agents lost", tally.agents_lost);
-  print("snapshots stored", tally.snapshots);
-  print("drivers", tally.drivers);
-  print("drivers that began from a snapshot", tally.resumed_from_snapshot);
-  print("drivers superseded", tally.drivers_superseded);
-  print("entries of drivers that were gone", tally.late_entries);
+  for (const Tallied& one : kTallied) print(one.what, tally.*one.count);
 }
 
 Plant plant_named(const std::string& name) {

@@ -15,6 +15,8 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr Time kFlushEvery = milliseconds(200);
+// From its replay until it takes the epoch: an older driver may still append.
+constexpr Time kPreparation = milliseconds(2);
 
 }  // namespace
 
@@ -54,7 +56,8 @@ void SimulatedDriver::end() {
 void SimulatedDriver::start(Wish wish) {
   plan([this, wish] {
     replay();
-    take_epoch(wish);
+    world_.queue.after(world_.about(kPreparation), life_,
+                       [this, wish] { plan([this, wish] { take_epoch(wish); }); });
   });
 }
 
@@ -200,7 +203,7 @@ void SimulatedDriver::collect_and_commit() {
 
 void SimulatedDriver::commit(std::vector<Event> events) {
   if (plant() == Plant::kCheckpointBeforeResult) results_last(events);
-  Turn turn{experiment_now(), {}, std::move(events)};
+  Turn turn{experiment_now(), WallTime{now()}, std::move(events)};
   outside_.witness->before_turn(*this, turn);
   const Turn told = turn;
   distort(turn.events);
@@ -237,6 +240,8 @@ void SimulatedDriver::commit(std::vector<Event> events) {
 Effects SimulatedDriver::take_over(const Turn& turn) {
   JournaledController::Takeover takeover = experiment_.take_over(turn);
   time_base_ = experiment_.now();
+  started_ = now();
+  if (has_left_files_) return std::move(takeover.effects);
   for (TrialNumber trial : takeover.unsettled) {
     world_.disk.remove_unrecorded(trial, controller().trials()[trial.value].checkpoints);
   }
@@ -282,7 +287,7 @@ void SimulatedDriver::keep_journal_short() {
   world_.trace("driver", [] { return "stores a snapshot"; });
   try {
     experiment_.store(*std::exchange(snapshot_, {}));
-    outside_.witness->snapshot_stored();
+    ++world_.tally.snapshots;
   } catch (const SupersededError&) {
     fate_ = Fate::kSuperseded;
     steps_.clear();

@@ -31,7 +31,6 @@ class SimulatedDriver {
                             const Effects& effects) = 0;
     virtual void before_command(const SimulatedDriver& driver, const Command& command) = 0;
     virtual void before_acknowledgement(const SimulatedDriver& driver) = 0;
-    virtual void snapshot_stored() = 0;
   };
   struct Outside {
     std::function<void(Identity, std::string)> send_frame;
@@ -56,6 +55,12 @@ class SimulatedDriver {
   void see_lost(Identity agent);
   void interrupt(int signal);
   void end();  // nothing of it happens any more
+  // Another driver has taken over, and with it the lock on the folder: what is still written goes
+  // to files of its own, and what it does not know there is not put in order.
+  void leave_files() {
+    has_left_files_ = true;
+    logger_.leave_files();
+  }
   SimulatedStore& store() { return store_; }
 
   Fate fate() const { return fate_; }
@@ -69,6 +74,7 @@ class SimulatedDriver {
   std::uint64_t committed() const { return committed_; }
   std::optional<EntryId> last_appended() const { return appended_; }
   std::uint64_t turns() const { return turns_; }
+  std::uint64_t epoch() const { return epoch_; }
   const std::vector<std::string>& records() const { return records_; }  // of the last turn
 
  private:
@@ -129,6 +135,7 @@ class SimulatedDriver {
   bool tick_is_planned_ = false;
   bool closed_ = false;
   bool in_turn_ = false;
+  bool has_left_files_ = false;
   Fate fate_ = Fate::kLives;
   std::optional<Snapshot> snapshot_;  // taken, not stored yet
   std::optional<EntryId> appended_;

@@ -58,7 +58,7 @@ void SimulatedLogger::flush() {
     if (results.empty() || results.back() != kCutSince) continue;
     violate(kOnce, fmt::format("trial {}: its file lacks results", trial.value));
   }
-  files_ = results_;
+  *files_ = results_;
 }
 
 std::string SimulatedLogger::save() {
@@ -78,7 +78,7 @@ void SimulatedLogger::restore(std::string_view state) {
     std::size_t length = 0;
     decode(in, trial);
     decode(in, length);
-    std::vector<std::uint64_t>& results = results_[trial] = files_[trial];
+    std::vector<std::uint64_t>& results = results_[trial] = (*files_)[trial];
     const bool cuts = world_.scenario.plant != Plant::kResultCountedTwice;
     if (results.size() < length || cuts) results.resize(length, kCutSince);
   }

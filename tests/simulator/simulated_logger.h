@@ -19,7 +19,7 @@ using ResultFiles = std::map<TrialNumber, std::vector<std::uint64_t>>;
 
 class SimulatedLogger : public Logger {
  public:
-  SimulatedLogger(const World& world, ResultFiles& files) : world_(world), files_(files) {}
+  SimulatedLogger(const World& world, ResultFiles& files) : world_(world), files_(&files) {}
 
   void record(const Record& record, WallTime wall) override;
   void flush() override;
@@ -29,12 +29,18 @@ class SimulatedLogger : public Logger {
   // What the files are after a flush.
   const ResultFiles& results() const { return results_; }
 
+  // Those are another's now: this one writes to files of its own. (A driver that was stopped within
+  // a turn may write that turn's lines when another has written them already: they may stand twice
+  // in a folder that two nodes share. That is accepted.)
+  void leave_files() { files_ = &own_files_; }
+
  private:
   void on(const ResultRecorded& recorded);
   void on(const ResultsCut& cut);
 
   const World& world_;
-  ResultFiles& files_;
+  ResultFiles* files_;
+  ResultFiles own_files_;
   ResultFiles results_;
 };
 

@@ -21,7 +21,6 @@ struct StoreContents {
   // Of a driver that has given it up: it arrives just before another one takes its epoch, which has
   // read all that is there by then.
   std::optional<Entry> under_way;
-  std::uint64_t arrived_late = 0;
 };
 
 class SimulatedStore : public Store {
@@ -73,7 +72,7 @@ class SimulatedStore : public Store {
     const std::optional<Entry> late = std::exchange(contents_.under_way, std::nullopt);
     if (!late || late->id <= contents_.now->last.value_or(EntryId{})) return;
     store(late->id, late->payload);
-    ++contents_.arrived_late;
+    ++world_.tally.late_writes;
   }
   [[noreturn]] static void fail() {
     throw Error(ErrorCode::kStore, "appending: the store does not answer");

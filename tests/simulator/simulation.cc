@@ -56,8 +56,7 @@ Verdict Simulation::run() {
     verdict.violation = Violation{"nothing is thrown", error.what()};
   }
   for (const Entry& entry : store_.ever) verdict.journal += to_string(entry.id) + entry.payload;
-  verdict.tally = invariants_.tally();
-  verdict.tally.late_entries = store_.arrived_late;
+  verdict.tally = world_.tally;
   return verdict;
 }
 
@@ -75,10 +74,9 @@ void Simulation::start_driver() {
   const Serial serial = serial_;
   Driver& one = drivers_[serial];
   SimulatedDriver::Outside outside;
-  outside.send_frame = [this](Identity agent, std::string frame) {
-    const auto node = nodes_.find(agent);
-    if (node == nodes_.end()) return;
-    node->second.connection->send(Connection::To::kAgent, std::move(frame));
+  outside.send_frame = [this, serial](Identity agent, std::string frame) {
+    if (Connection* way = way_to(agent, serial))
+      way->send(Connection::To::kAgent, std::move(frame));
   };
   outside.wake = [this, serial] { plan_advance(serial); };
   outside.witness = &invariants_;
@@ -88,6 +86,19 @@ void Simulation::start_driver() {
                        [this, node] { start_agent(node); });
   }
   one.process->start(wish_);
+}
+
+// To that agent; from a driver that stalled, to who has its address now.
+Connection* Simulation::way_to(Identity agent, Serial from) {
+  if (const auto node = nodes_.find(agent); node != nodes_.end())
+    return node->second.connection.get();
+  if (from == serial_) return nullptr;
+  for (const auto& [identity, node] : nodes_) {
+    if (node.agent->node() != places_.at(agent)) continue;
+    ++world_.tally.late_frames;
+    return node.connection.get();
+  }
+  return nullptr;
 }
 
 void Simulation::plan_advance(Serial serial) {
@@ -103,8 +114,17 @@ void Simulation::advance(Serial serial) {
   if (meets_its_end(serial)) return;
   one.process->step();
   ++one.steps;
+  if (one.process->turns() == 1) part_files(one);
   if (one.process->has_steps()) plan_advance(serial);
   check_fate(serial);
+}
+
+// Who has taken over writes the files, and no driver before it.
+void Simulation::part_files(const Driver& leader) {
+  for (auto& [serial, one] : drivers_) {
+    const std::uint64_t epoch = one.process->epoch();
+    if (epoch > 0 && epoch < leader.process->epoch()) one.process->leave_files();
+  }
 }
 
 // Whether what the scenario plans for this driver comes before its next step.
@@ -122,9 +142,8 @@ bool Simulation::meets_its_end(Serial serial) {
       world_.trace("world", [] { return "the driver is killed"; });
       leave(life.agents_die_at_once);
       return true;
-    // The files of a turn are its own: the lock on them is not simulated.
     case DriverLife::End::kStalled:
-      if (one.process->is_in_turn()) return false;
+      if (one.process->is_in_turn()) ++world_.tally.stalled_within_turn;
       world_.trace("world", [] { return "the driver stalls"; });
       one.is_stalled = true;
       leave(life.agents_die_at_once);
@@ -143,11 +162,11 @@ void Simulation::check_fate(Serial serial) {
   Driver& one = drivers_.at(serial);
   const SimulatedDriver::Fate fate = one.process->fate();
   if (fate == SimulatedDriver::Fate::kSuperseded) {
-    ++invariants_.tally().drivers_superseded;
+    ++world_.tally.drivers_superseded;
     if (serial != serial_) return void(drivers_.erase(serial));
     // One that stalled went on in time to take the epoch that both wanted, or what it took the
     // epoch with came late. It ends with this one.
-    const bool contested = store_.arrived_late > 0 ||
+    const bool contested = world_.tally.late_writes > 0 ||
                            std::ranges::any_of(world_.scenario.lives | std::views::take(serial),
                                                [](const DriverLife& life) {
                                                  return life.end == DriverLife::End::kStalled;
@@ -199,7 +218,8 @@ void Simulation::end_agents(bool at_once) {
 // Nothing of the newest driver is left but perhaps itself, stalled.
 void Simulation::driver_gone() {
   const Driver& one = drivers_.at(serial_);
-  const bool is_done = one.is_closed && one.process->controller().phase() == Phase::kFinished;
+  const bool is_done = one.is_closed && one.process->controller().phase() == Phase::kFinished &&
+                       invariants_.leads(*one.process);
   const DriverLife& life = plan();
   const bool goes_on =
       (life.retry_errored || life.more_samples > 0) && serial_ < world_.scenario.lives.size();
@@ -212,7 +232,8 @@ void Simulation::driver_gone() {
   wish_.num_samples += life.more_samples;
   if (one.is_closed) invariants_.driver_ended(*one.process);
   if (one.is_stalled) {
-    world_.queue.after(world_.about(milliseconds(3)), life_, [this] { wake_stalled(); });
+    const Time pause = milliseconds(world_.chance(500'000) ? 3 : 30);
+    world_.queue.after(world_.about(pause), life_, [this, serial = serial_] { wake(serial); });
   } else {
     drivers_.erase(serial_);
   }
@@ -221,13 +242,12 @@ void Simulation::driver_gone() {
   world_.queue.after(world_.about(milliseconds(3)), life_, [this] { start_driver(); });
 }
 
-void Simulation::wake_stalled() {
-  for (auto& [serial, one] : drivers_) {
-    if (!std::exchange(one.is_stalled, false)) continue;
-    world_.trace("world", [] { return "the stalled driver goes on"; });
-    one.process->interrupt(SIGTERM);
-    plan_advance(serial);
-  }
+void Simulation::wake(Serial serial) {
+  const auto found = drivers_.find(serial);
+  if (found == drivers_.end() || !std::exchange(found->second.is_stalled, false)) return;
+  world_.trace("world", [] { return "the stalled driver goes on"; });
+  found->second.process->interrupt(SIGTERM);
+  plan_advance(serial);
 }
 
 // ---- Agents
@@ -241,6 +261,7 @@ void Simulation::start_agent(std::size_t node) {
     const auto found = nodes_.find(identity);
     return found == nodes_.end() ? nullptr : found->second.agent.get();
   };
+  places_[identity] = node;
   Node& one = nodes_[identity];
   one.connection =
       std::make_unique<Connection>(world_,
@@ -284,7 +305,7 @@ void Simulation::agent_gone(Identity identity) {
     if (nodes_.empty()) driver_gone();
     return;
   }
-  ++invariants_.tally().agents_lost;
+  ++world_.tally.agents_lost;
   const Serial serial = serial_;
   Life& life = leads->second.life;
   world_.queue.after(world_.about(milliseconds(2)), life, [this, serial, identity] {

@@ -50,17 +50,19 @@ class Simulation {
   void start_agent(std::size_t node);
   void plan_advance(Serial serial);
   void advance(Serial serial);
+  void part_files(const Driver& leader);
   bool meets_its_end(Serial serial);
   void check_fate(Serial serial);
   void leave(bool agents_die);
   void end_agents(bool at_once);
   void agent_gone(Identity identity);
   void driver_gone();
-  void wake_stalled();
+  void wake(Serial stalled);
   void meet(const AccidentPlan& accident);
   SimulatedAgent* any_agent();
   void hang(SimulatedAgent& agent);
   SimulatedDriver* driver(Serial serial);
+  Connection* way_to(Identity agent, Serial from);
   const DriverLife& plan() const { return world_.scenario.life(serial_); }
 
   World world_;
@@ -72,6 +74,7 @@ class Simulation {
   std::map<Identity, Node> nodes_;
   std::vector<std::unique_ptr<Connection>> broken_;  // on which frames may still be under way
   Identity last_identity_ = 0;
+  std::map<Identity, std::size_t> places_;  // the node of every agent there was
   SimulatedDriver::Wish wish_;
   bool finished_ = false;
   Life life_ = new_life();

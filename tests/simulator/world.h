@@ -11,6 +11,7 @@
 #include "simulator/event_queue.h"
 #include "simulator/scenario.h"
 #include "simulator/simulated_disk.h"
+#include "simulator/tally.h"
 
 namespace tune::simulator {
 
@@ -21,6 +22,7 @@ struct World {
   EventQueue queue;
   RandomStream random{scenario.seed, "world", 0};
   SimulatedDisk disk;
+  Tally tally;
   std::map<std::uint64_t, std::uint64_t> reported;  // by attempt_key: its last iteration
   std::uint32_t last_pid = 1000;
   bool traced = false;

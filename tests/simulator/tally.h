@@ -1,0 +1,56 @@
+// How often something was met: shows that a run was no idle one.
+#pragma once
+
+#include <cstdint>
+
+namespace tune::simulator {
+
+struct Tally {
+  std::uint64_t turns = 0;
+  std::uint64_t launches = 0;
+  std::uint64_t results = 0;
+  std::uint64_t stale_events = 0;
+  std::uint64_t checkpoints = 0;
+  std::uint64_t removals = 0;
+  std::uint64_t failures = 0;
+  std::uint64_t agents_lost = 0;
+  std::uint64_t snapshots = 0;
+  std::uint64_t drivers = 0;
+  std::uint64_t resumed_from_snapshot = 0;
+  std::uint64_t drivers_superseded = 0;
+  std::uint64_t late_writes = 0;
+  std::uint64_t overtaken = 0;
+  std::uint64_t stalled_within_turn = 0;
+  std::uint64_t late_frames = 0;
+
+  inline void add(const Tally& other);
+};
+
+struct Tallied {
+  const char* what;
+  std::uint64_t Tally::*count;
+};
+inline constexpr Tallied kTallied[] = {
+    {"turns of a driver", &Tally::turns},
+    {"launches", &Tally::launches},
+    {"results", &Tally::results},
+    {"messages of old attempts", &Tally::stale_events},
+    {"checkpoints", &Tally::checkpoints},
+    {"checkpoints removed", &Tally::removals},
+    {"failed attempts", &Tally::failures},
+    {"agents lost", &Tally::agents_lost},
+    {"snapshots stored", &Tally::snapshots},
+    {"drivers", &Tally::drivers},
+    {"drivers that began from a snapshot", &Tally::resumed_from_snapshot},
+    {"drivers superseded", &Tally::drivers_superseded},
+    {"writes of drivers that were gone", &Tally::late_writes},
+    {"drivers overtaken between replay and epoch", &Tally::overtaken},
+    {"drivers stalled within a turn", &Tally::stalled_within_turn},
+    {"frames of stalled drivers to agents of another", &Tally::late_frames},
+};
+
+void Tally::add(const Tally& other) {
+  for (const Tallied& one : kTallied) this->*one.count += other.*one.count;
+}
+
+}  // namespace tune::simulator

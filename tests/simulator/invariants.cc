@@ -332,10 +332,10 @@ void Invariants::driver_ended(const SimulatedDriver& driver) {
 void Invariants::replayed(const SimulatedDriver& driver) {
   ++world_.tally.drivers;
   if (!store_.now->values.empty()) ++world_.tally.resumed_from_snapshot;
-  read_up_to_ = store_.now->last;
-  recorded_checkpoints_are_on_disk(driver.controller());
+  read_up_to_ = driver.read_up_to();
+  if (read_up_to_ == store_.now->last) recorded_checkpoints_are_on_disk(driver.controller());
   // An append whose fate its driver never learned may be there on top.
-  if (!legacy_ || legacy_->last != store_.now->last) return;
+  if (!legacy_ || legacy_->last != read_up_to_) return;
   if (driver.controller().save() != legacy_->state) {
     violate("replay gives the state that the last driver had", "the states are different");
   }

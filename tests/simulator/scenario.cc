@@ -111,6 +111,7 @@ void draw_sweep(Draw& draw, const Limits& limits, Scenario& scenario) {
   scenario.hang_timeout = seconds(draw.between(1, 20));
   scenario.step = draw.logarithmic(microseconds(200), milliseconds(50));
   scenario.network_delay = draw.logarithmic(microseconds(20), milliseconds(20));
+  scenario.store_delay = draw.logarithmic(milliseconds(1), seconds(3));
 }
 
 // The time in which all would be done if nothing went wrong, by a rough guess.
@@ -130,6 +131,7 @@ void draw_rates(Draw& draw, Rates& rates) {
   rates.frame_doubled = draw.rate(0.3, {20'000, 200'000});
   rates.frame_slow = draw.rate(0.2, {5'000, 50'000});
   rates.append_doubted = draw.rate(0.3, {50'000});
+  rates.store_slow = draw.rate(0.2, {5'000, 50'000, 300'000});
   rates.snapshot = draw.rate(0.5, {10'000, 100'000, 500'000});
   rates.promotion_fails = draw.rate(0.1, {20'000, 100'000});
   rates.fork_fails = draw.rate(0.1, {20'000, 100'000});

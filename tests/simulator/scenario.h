@@ -56,6 +56,7 @@ struct Rates {  // of one in a million
   std::uint32_t frame_doubled = 0;
   std::uint32_t frame_slow = 0;
   std::uint32_t append_doubted = 0;  // the store's connection is lost in it
+  std::uint32_t store_slow = 0;      // a call, before or after its effect
   std::uint32_t snapshot = 0;        // after a turn
   std::uint32_t promotion_fails = 0;
   std::uint32_t fork_fails = 0;
@@ -88,6 +89,7 @@ struct Scenario {
 
   Time step{};           // of one iteration, about
   Time network_delay{};  // about
+  Time store_delay{};    // of a slow call, about
   Rates rates;
   std::vector<AccidentPlan> accidents;
   std::vector<DriverLife> lives;  // later ones are undisturbed

@@ -1,6 +1,7 @@
 #include "simulator/simulated_driver.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,6 +42,14 @@ void SimulatedDriver::plan(Step step) {
   outside_.wake();
 }
 
+// Before whatever is planned already.
+void SimulatedDriver::do_next(std::vector<Step> steps) {
+  if (steps.empty()) return;
+  steps_.insert(steps_.begin(), std::make_move_iterator(steps.begin()),
+                std::make_move_iterator(steps.end()));
+  outside_.wake();
+}
+
 void SimulatedDriver::step() {
   const Step next = std::move(steps_.front());
   steps_.pop_front();
@@ -53,9 +62,21 @@ void SimulatedDriver::end() {
   steps_.clear();
 }
 
+// The journal is another's, or the store is lost.
+void SimulatedDriver::give_up(const Error& error) {
+  const bool superseded = dynamic_cast<const SupersededError*>(&error) != nullptr;
+  world_.trace("driver", [&] { return fmt::format("epoch {}: {}", epoch_, error.what()); });
+  fate_ = superseded ? Fate::kSuperseded : Fate::kStoreLost;
+  steps_.clear();
+}
+
 void SimulatedDriver::start(Wish wish) {
   plan([this, wish] {
-    replay();
+    try {
+      replay();
+    } catch (const Error& error) {
+      return give_up(error);
+    }
     world_.queue.after(world_.about(kPreparation), life_,
                        [this, wish] { plan([this, wish] { take_epoch(wish); }); });
   });
@@ -220,11 +241,7 @@ void SimulatedDriver::commit(std::vector<Event> events) {
     const auto record = [this](const Record& one) { records_.push_back(describe(one)); };
     effects = turns_ == 0 ? take_over(turn) : experiment_.commit(turn, record);
   } catch (const Error& error) {
-    const bool superseded = dynamic_cast<const SupersededError*>(&error) != nullptr;
-    world_.trace("driver", [&] { return fmt::format("epoch {}: {}", epoch_, error.what()); });
-    fate_ = superseded ? Fate::kSuperseded : Fate::kStoreLost;
-    steps_.clear();
-    return;
+    return give_up(error);
   }
   for (const Event& event : turn.events) {
     world_.trace("driver", [&] { return "event: " + describe(event); });
@@ -250,6 +267,8 @@ Effects SimulatedDriver::take_over(const Turn& turn) {
 
 void SimulatedDriver::plan_effects(const Effects& effects) {
   in_turn_ = true;
+  std::vector<Step> steps;
+  const auto plan = [&steps](Step step) { steps.push_back(std::move(step)); };
   plan([this] { acknowledge(); });
   plan([this, commands = effects.commands] {
     for (const auto& [agent, command] : commands) send(agent, command);
@@ -274,6 +293,7 @@ void SimulatedDriver::plan_effects(const Effects& effects) {
     in_turn_ = false;
     if (controller().is_over()) close();
   });
+  do_next(std::move(steps));
 }
 
 // A snapshot is stored some turns after it was taken: its files must be on disk first.
@@ -288,9 +308,8 @@ void SimulatedDriver::keep_journal_short() {
   try {
     experiment_.store(*std::exchange(snapshot_, {}));
     ++world_.tally.snapshots;
-  } catch (const SupersededError&) {
-    fate_ = Fate::kSuperseded;
-    steps_.clear();
+  } catch (const Error& error) {
+    give_up(error);
   }
 }
 
@@ -326,8 +345,7 @@ void SimulatedDriver::flush() {
       });
     }
   }
-  steps_.insert(steps_.begin(), frames.begin(), frames.end());
-  if (!frames.empty()) outside_.wake();
+  do_next(std::move(frames));
 }
 
 void SimulatedDriver::close() {

@@ -73,6 +73,7 @@ class SimulatedDriver {
   std::uint64_t received() const { return received_; }
   std::uint64_t committed() const { return committed_; }
   std::optional<EntryId> last_appended() const { return appended_; }
+  std::optional<EntryId> read_up_to() const { return store_.read_up_to(); }
   std::uint64_t turns() const { return turns_; }
   std::uint64_t epoch() const { return epoch_; }
   const std::vector<std::string>& records() const { return records_; }  // of the last turn
@@ -87,6 +88,8 @@ class SimulatedDriver {
   using Step = std::function<void()>;
 
   void plan(Step step);
+  void do_next(std::vector<Step> steps);
+  void give_up(const Error& error);
   void plan_turn();
   void plan_tick();
   void plan_deadline();

@@ -29,6 +29,7 @@ constexpr Time kAgentEnd = seconds(30);  // that a driver waits for its agents w
 Simulation::Simulation(Scenario scenario, bool traced)
     : world_(std::move(scenario)), invariants_(world_, store_) {
   world_.traced = traced;
+  world_.wait = [this](Time duration) { wait(duration); };
   wish_.num_samples = world_.scenario.num_samples;
   for (const AccidentPlan& accident : world_.scenario.accidents) {
     world_.queue.after(accident.at, life_, [this, &accident] { meet(accident); });
@@ -39,25 +40,36 @@ Verdict Simulation::run() {
   Verdict verdict;
   try {
     start_driver();
-    while (!finished_) {
-      if (++verdict.events > kMaxEvents || world_.queue.now() > kMaxTime) {
-        violate("nothing waits for ever", fmt::format("{} events", verdict.events));
-      }
-      if (!world_.queue.run_next()) violate("nothing waits for ever", "nothing will happen");
-      Invariants::Agents agents;
-      for (const auto& [identity, node] : nodes_) agents.push_back(node.agent.get());
-      const auto leads = drivers_.find(serial_);
-      const bool is_there = leads != drivers_.end() && !leads->second.is_leaving;
-      invariants_.after_event(agents, is_there ? leads->second.process.get() : nullptr);
-    }
+    while (!finished_) happen();
   } catch (Violation& violation) {
     verdict.violation = std::move(violation);
   } catch (const Error& error) {
     verdict.violation = Violation{"nothing is thrown", error.what()};
   }
+  verdict.events = events_;
   for (const Entry& entry : store_.ever) verdict.journal += to_string(entry.id) + entry.payload;
   verdict.tally = world_.tally;
   return verdict;
+}
+
+// One event, and what must hold after it.
+void Simulation::happen() {
+  if (++events_ > kMaxEvents || world_.queue.now() > kMaxTime) {
+    violate("nothing waits for ever", fmt::format("{} events", events_));
+  }
+  if (!world_.queue.run_next()) violate("nothing waits for ever", "nothing will happen");
+  Invariants::Agents agents;
+  for (const auto& [identity, node] : nodes_) agents.push_back(node.agent.get());
+  const auto leads = drivers_.find(serial_);
+  const bool is_there = leads != drivers_.end() && !leads->second.is_leaving;
+  invariants_.after_event(agents, is_there ? leads->second.process.get() : nullptr);
+}
+
+// Within an event: a process waits for something, and the others do not.
+void Simulation::wait(Time duration) {
+  bool is_over = false;
+  world_.queue.after(duration, life_, [&is_over] { is_over = true; });
+  while (!is_over && !finished_) happen();
 }
 
 // ---- Drivers
@@ -103,7 +115,7 @@ Connection* Simulation::way_to(Identity agent, Serial from) {
 
 void Simulation::plan_advance(Serial serial) {
   Driver& one = drivers_.at(serial);
-  if (one.is_stalled || std::exchange(one.is_planned, true)) return;
+  if (one.is_stalled || one.is_in_step || std::exchange(one.is_planned, true)) return;
   world_.queue.after(world_.about(microseconds(5)), one.life, [this, serial] { advance(serial); });
 }
 
@@ -112,7 +124,10 @@ void Simulation::advance(Serial serial) {
   one.is_planned = false;
   if (!one.process->has_steps()) return;
   if (meets_its_end(serial)) return;
+  one.is_in_step = true;
   one.process->step();
+  one.is_in_step = false;
+  if (one.is_removed) return void(drivers_.erase(serial));
   ++one.steps;
   if (one.process->turns() == 1) part_files(one);
   if (one.process->has_steps()) plan_advance(serial);
@@ -150,7 +165,7 @@ bool Simulation::meets_its_end(Serial serial) {
       return true;
     case DriverLife::End::kStoreLost:
       world_.trace("world", [] { return "the store will not answer"; });
-      one.process->store().fail_next_append();
+      one.process->store().fail_soon();
       return false;
     case DriverLife::End::kNone:
       break;
@@ -163,7 +178,7 @@ void Simulation::check_fate(Serial serial) {
   const SimulatedDriver::Fate fate = one.process->fate();
   if (fate == SimulatedDriver::Fate::kSuperseded) {
     ++world_.tally.drivers_superseded;
-    if (serial != serial_) return void(drivers_.erase(serial));
+    if (serial != serial_) return remove(serial);
     // One that stalled went on in time to take the epoch that both wanted, or what it took the
     // epoch with came late. It ends with this one.
     const bool contested = world_.tally.late_writes > 0 ||
@@ -172,15 +187,16 @@ void Simulation::check_fate(Serial serial) {
                                                  return life.end == DriverLife::End::kStalled;
                                                });
     if (!contested) violate("only another driver supersedes", "there was none");
-    std::erase_if(drivers_, [&](const auto& other) { return other.first != serial; });
+    remove_all_but(serial);
     return leave(true);
   }
-  if (serial != serial_ && one.process->is_closed()) return void(drivers_.erase(serial));
+  const bool is_done = one.process->is_closed() || fate == SimulatedDriver::Fate::kStoreLost;
+  if (serial != serial_ && is_done) return remove(serial);
   if (one.is_leaving || serial != serial_) return;
   if (fate == SimulatedDriver::Fate::kStoreLost) {
     // One that stalls is fenced off by the lock only until the next has its epoch: when that fails,
     // the files were put in order all the same, and it must not go on.
-    std::erase_if(drivers_, [&](const auto& other) { return other.first != serial; });
+    remove_all_but(serial);
     return leave(true);
   }
   if (!one.process->is_closed() || one.process->has_steps()) return;
@@ -188,6 +204,23 @@ void Simulation::check_fate(Serial serial) {
   one.is_leaving = one.is_closed = true;
   if (nodes_.empty()) return driver_gone();
   world_.queue.after(kAgentEnd, one.life, [this] { end_agents(false); });
+}
+
+// One that waits for the store is still to come back from there.
+void Simulation::remove(Serial serial) {
+  Driver& one = drivers_.at(serial);
+  if (one.is_in_step) {
+    one.is_removed = true;
+  } else {
+    drivers_.erase(serial);
+  }
+}
+
+void Simulation::remove_all_but(Serial serial) {
+  const auto all = drivers_ | std::views::keys;
+  for (const Serial other : std::vector<Serial>(all.begin(), all.end())) {
+    if (other != serial) remove(other);
+  }
 }
 
 // The driver acts no more. Its agents end, in order or at once; then comes the next.
@@ -235,7 +268,7 @@ void Simulation::driver_gone() {
     const Time pause = milliseconds(world_.chance(500'000) ? 3 : 30);
     world_.queue.after(world_.about(pause), life_, [this, serial = serial_] { wake(serial); });
   } else {
-    drivers_.erase(serial_);
+    remove(serial_);
   }
   broken_.clear();
   ++serial_;

@@ -37,6 +37,8 @@ class Simulation {
     std::shared_ptr<char> life = new_life();
     int steps = 0;
     bool is_planned = false;
+    bool is_in_step = false;  // waits for the store, perhaps
+    bool is_removed = false;  // when it is back from there
     bool is_stalled = false;
     bool is_leaving = false;  // over or ending, waits for its agents
     bool is_closed = false;   // in order
@@ -46,6 +48,8 @@ class Simulation {
     std::unique_ptr<Connection> connection;
   };
 
+  void happen();
+  void wait(Time duration);
   void start_driver();
   void start_agent(std::size_t node);
   void plan_advance(Serial serial);
@@ -53,6 +57,8 @@ class Simulation {
   void part_files(const Driver& leader);
   bool meets_its_end(Serial serial);
   void check_fate(Serial serial);
+  void remove(Serial serial);
+  void remove_all_but(Serial serial);
   void leave(bool agents_die);
   void end_agents(bool at_once);
   void agent_gone(Identity identity);
@@ -76,6 +82,7 @@ class Simulation {
   Identity last_identity_ = 0;
   std::map<Identity, std::size_t> places_;  // the node of every agent there was
   SimulatedDriver::Wish wish_;
+  std::uint64_t events_ = 0;
   bool finished_ = false;
   Life life_ = new_life();
 };

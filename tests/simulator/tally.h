@@ -22,6 +22,10 @@ struct Tally {
   std::uint64_t overtaken = 0;
   std::uint64_t stalled_within_turn = 0;
   std::uint64_t late_frames = 0;
+  std::uint64_t slow_calls = 0;
+  std::uint64_t appends_lost = 0;
+  std::uint64_t trims_lost = 0;
+  std::uint64_t reads_lost = 0;
 
   inline void add(const Tally& other);
 };
@@ -47,6 +51,10 @@ inline constexpr Tallied kTallied[] = {
     {"drivers overtaken between replay and epoch", &Tally::overtaken},
     {"drivers stalled within a turn", &Tally::stalled_within_turn},
     {"frames of stalled drivers to agents of another", &Tally::late_frames},
+    {"slow calls of the store", &Tally::slow_calls},
+    {"appends in which the store was lost", &Tally::appends_lost},
+    {"trims in which the store was lost", &Tally::trims_lost},
+    {"reads in which the store was lost", &Tally::reads_lost},
 };
 
 void Tally::add(const Tally& other) {

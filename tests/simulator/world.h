@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -25,6 +26,7 @@ struct World {
   Tally tally;
   std::map<std::uint64_t, std::uint64_t> reported;  // by attempt_key: its last iteration
   std::uint32_t last_pid = 1000;
+  std::function<void(Time)> wait;  // a process does, in a call, while everything else goes on
   bool traced = false;
 
   bool chance(std::uint32_t in_a_million) {

@@ -48,6 +48,7 @@ void disturb_nothing(Scenario& scenario) {
   scenario.judge = Judge::kFifo;
   scenario.some_end_early = false;
   scenario.hang_timeout = seconds(20);
+  scenario.max_trial_time = {};
 }
 
 // What is left on a node beside the groups that fit is always half of one, so that two halves on

@@ -54,12 +54,14 @@ void Invariants::after_event(const Agents& agents, const SimulatedDriver* driver
 void Invariants::no_resource_is_promised_twice(const SimulatedAgent& agent) const {
   const NodeResources& node = world_.scenario.nodes[agent.node()];
   std::int64_t cpu_units = 0;
+  std::int64_t memory_bytes = 0;
   std::vector<std::int64_t> gpu_units(node.gpus.size());
   for (const auto& [pid, worker] : agent.workers()) {
     if (!worker->exists() || worker->start() == nullptr) continue;
     const Launch& launch = worker->start()->launch;
     const std::uint32_t ranks = launch.ranks;
     cpu_units += launch.cpu_units / ranks;
+    memory_bytes += world_.scenario.request.memory_bytes / ranks;
     if (launch.gpus.empty()) continue;
     const std::size_t each = launch.gpus.size() / ranks;
     const std::int64_t share =
@@ -68,12 +70,17 @@ void Invariants::no_resource_is_promised_twice(const SimulatedAgent& agent) cons
       gpu_units.at(launch.gpus[worker->start()->rank * each + i]) += share;
     }
   }
-  const bool fits = cpu_units <= node.cpu_units &&
+  const ResourceRequest& request = world_.scenario.request;
+  const bool has_cpus = cpu_units + request.cpu_units <= node.cpu_units;
+  const bool has_memory = memory_bytes + request.memory_bytes <= node.memory_bytes;
+  if (has_cpus && !has_memory) ++world_.tally.full_of_memory;
+  const bool fits = cpu_units <= node.cpu_units && memory_bytes <= node.memory_bytes &&
                     std::ranges::all_of(gpu_units, [](std::int64_t used) { return used <= kUnit; });
   if (!fits) {
     violate("no resource is promised twice",
-            fmt::format("node {} runs processes with {} of its {} CPU units, or a GPU has too many",
-                        agent.node(), cpu_units, node.cpu_units));
+            fmt::format("node {} runs processes with {} of its {} CPU units and {} of its {} bytes "
+                        "of memory, or a GPU has too many",
+                        agent.node(), cpu_units, node.cpu_units, memory_bytes, node.memory_bytes));
   }
 }
 
@@ -210,12 +217,18 @@ void Invariants::follow(const Event& event) {
   if (const auto* ended = std::get_if<AttemptEnded>(&from->event)) open_.erase(ended->trial);
 }
 
+bool Invariants::is_timed_out(const Reported& report) const {
+  const Duration limit = world_.scenario.max_trial_time;
+  return report.final && limit > Duration::zero() && report.time_total >= limit;
+}
+
 // What an agent told is in the journal once, in order and whole.
 void Invariants::follow(const FromAgent& from) {
   constexpr const char* kName = "no result is lost or counted twice";
   if (is_stale(from)) ++world_.tally.stale_events;
   if (const auto* report = std::get_if<Reported>(&from.event)) {
     ++world_.tally.results;
+    if (is_timed_out(*report)) ++world_.tally.timed_out;
     const std::uint64_t key = attempt_key(report->trial, report->attempt);
     const auto [last, is_first] = journaled_.try_emplace(key, report->iteration);
     if (!is_first && report->iteration != ++last->second) {
@@ -379,8 +392,9 @@ void Invariants::results_are_whole(const SimulatedDriver& driver, const ResultFi
     const std::uint64_t last = trial.last ? trial.last->iteration : 0;
     const bool ran_through =
         trial.status == TrialStatus::kTerminated && trial.reason.empty() && !may_be_cut_short;
+    const bool is_whole = ran_through && !(trial.last && is_timed_out(*trial.last));
     const std::uint64_t due =
-        ran_through ? LearningCurve(trial.config).last_iteration(scenario) : last;
+        is_whole ? LearningCurve(trial.config).last_iteration(scenario) : last;
     if (results == last && last == due) continue;
     violate(kName, fmt::format("trial {} has {} results in its file, its last is {}, {} were due",
                                trial.number.value, results, last, due));

@@ -59,6 +59,7 @@ class Invariants : public SimulatedDriver::Witness {
   void every_replay_gives_this_state(const Controller& controller) const;
 
   bool is_stale(const FromAgent& from) const;
+  bool is_timed_out(const Reported& report) const;
   void follow(const Event& event);
   void follow(const FromAgent& from);
   void taken_over(const SimulatedDriver& driver);

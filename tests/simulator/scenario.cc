@@ -19,6 +19,8 @@ using std::chrono::seconds;
 
 namespace {
 
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : random_(seed, "scenario", 0) {}
@@ -48,6 +50,7 @@ class Draw {
 NodeResources draw_node(Draw& draw) {
   NodeResources node;
   node.cpu_units = draw.between(1, 8) * kUnit;
+  node.memory_bytes = draw.between(2, 16) * kGiB;
   const int gpus = draw.one_of({0, 0, 1, 2, 4});
   for (int gpu = 0; gpu < gpus; ++gpu) node.gpus.push_back({std::to_string(gpu), "GPU", 0});
   return node;
@@ -57,8 +60,10 @@ NodeResources draw_node(Draw& draw) {
 ResourceRequest draw_request(Draw& draw, const std::vector<NodeResources>& nodes) {
   std::int64_t cpus = 64;
   int gpus = 64;
+  std::int64_t memory = 64 * kGiB;
   for (const NodeResources& node : nodes) {
     cpus = std::min(cpus, node.cpu_units / kUnit);
+    memory = std::min(memory, node.memory_bytes);
     gpus = std::min(gpus, static_cast<int>(node.gpus.size()));
   }
   Resources wanted;
@@ -71,6 +76,7 @@ ResourceRequest draw_request(Draw& draw, const std::vector<NodeResources>& nodes
     wanted.gpu = shares ? wanted.ranks * draw.one_of({0.25, 0.3333, 0.5}) : wanted.ranks;
     if (wanted.gpu / wanted.ranks * std::max(1, wanted.ranks) > gpus) wanted.gpu = 0;
   }
+  if (draw.chance(0.4)) wanted.memory = MemorySize(memory / draw.between(1, 4));
   return to_request(wanted);
 }
 
@@ -110,6 +116,10 @@ void draw_sweep(Draw& draw, const Limits& limits, Scenario& scenario) {
   scenario.fail_fast = draw.chance(0.08);
   scenario.hang_timeout = seconds(draw.between(1, 20));
   scenario.step = draw.logarithmic(microseconds(200), milliseconds(50));
+  if (draw.chance(0.12)) {
+    scenario.max_trial_time =
+        scenario.step * draw.between(1, static_cast<int>(scenario.iterations));
+  }
   scenario.network_delay = draw.logarithmic(microseconds(20), milliseconds(20));
   scenario.store_delay = draw.logarithmic(milliseconds(1), seconds(3));
 }
@@ -118,7 +128,11 @@ void draw_sweep(Draw& draw, const Limits& limits, Scenario& scenario) {
 Time guess_length(const Scenario& scenario) {
   std::int64_t slots = 0;
   for (const NodeResources& node : scenario.nodes) {
-    slots += std::max<std::int64_t>(1, node.cpu_units / scenario.request.cpu_units);
+    const ResourceRequest& request = scenario.request;
+    std::int64_t fitting = node.cpu_units / request.cpu_units;
+    if (request.memory_bytes > 0)
+      fitting = std::min(fitting, node.memory_bytes / request.memory_bytes);
+    slots += std::max<std::int64_t>(1, fitting);
   }
   const std::int64_t steps = static_cast<std::int64_t>(scenario.iterations) * scenario.num_samples *
                              scenario.grid_cells / slots;
@@ -188,10 +202,12 @@ std::string Scenario::describe() const {
   const char* judges[] = {"fifo", "asha", "pausing"};
   return fmt::format(
       "{} nodes, {} trials of {} iterations, {}, {} ranks, {} accidents, {} disturbed drivers, "
-      "max_failures {}, checkpoints every {} keep {}{}{}",
+      "max_failures {}, checkpoints every {} keep {}{}{}{}{}",
       nodes.size(), num_samples * grid_cells, iterations, judges[static_cast<int>(judge)],
       request.ranks, accidents.size(), lives.size(), max_failures, checkpoint.frequency,
-      checkpoint.keep, time_budget > Duration{} ? ", time budget" : "",
+      checkpoint.keep, request.memory_bytes > 0 ? ", memory" : "",
+      time_budget > Duration{} ? ", time budget" : "",
+      max_trial_time > Duration{} ? ", time limit of a trial" : "",
       plant == Plant::kNone ? "" : fmt::format(", planted: {}", name_of(plant)));
 }
 
@@ -202,6 +218,7 @@ ControllerSetup controller_setup(const Scenario& scenario, const bool& replaying
   setup.experiment.trainable = kTrainable;
   setup.experiment.stop = {{"training_iteration", static_cast<double>(scenario.iterations)}};
   setup.experiment.checkpoint = scenario.checkpoint;
+  setup.experiment.max_trial_time = scenario.max_trial_time;
   setup.experiment.hang_timeout = scenario.hang_timeout;
   setup.experiment.group_timeout = scenario.hang_timeout / 2;
   setup.request = scenario.request;

@@ -85,6 +85,7 @@ struct Scenario {
   std::uint32_t max_concurrent_trials = 0;
   bool fail_fast = false;
   Duration time_budget{};
+  Duration max_trial_time{};
   Duration hang_timeout{};
 
   Time step{};           // of one iteration, about

@@ -266,6 +266,8 @@ std::optional<double> SimulatedWorker::number(const Reported& report,
 
 bool SimulatedWorker::stops(const Reported& report) const {
   if (contains_path(report.result, "done")) return true;
+  const Duration limit = start_->experiment.max_trial_time;
+  if (limit > Duration::zero() && report.time_total >= limit) return true;
   for (const StopRule& rule : start_->experiment.stop) {
     const auto found = number(report, rule.path);
     if (found && (rule.at_most ? *found <= rule.bound : *found >= rule.bound)) return true;

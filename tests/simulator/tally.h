@@ -22,6 +22,8 @@ struct Tally {
   std::uint64_t overtaken = 0;
   std::uint64_t stalled_within_turn = 0;
   std::uint64_t late_frames = 0;
+  std::uint64_t timed_out = 0;
+  std::uint64_t full_of_memory = 0;
   std::uint64_t slow_calls = 0;
   std::uint64_t appends_lost = 0;
   std::uint64_t trims_lost = 0;
@@ -51,6 +53,8 @@ inline constexpr Tallied kTallied[] = {
     {"drivers overtaken between replay and epoch", &Tally::overtaken},
     {"drivers stalled within a turn", &Tally::stalled_within_turn},
     {"frames of stalled drivers to agents of another", &Tally::late_frames},
+    {"trials ended by max_trial_time", &Tally::timed_out},
+    {"events while memory alone keeps a node from a launch", &Tally::full_of_memory},
     {"slow calls of the store", &Tally::slow_calls},
     {"appends in which the store was lost", &Tally::appends_lost},
     {"trims in which the store was lost", &Tally::trims_lost},

@@ -149,6 +149,7 @@ void draw_rates(Draw& draw, Rates& rates) {
   rates.snapshot = draw.rate(0.5, {10'000, 100'000, 500'000});
   rates.promotion_fails = draw.rate(0.1, {20'000, 100'000});
   rates.fork_fails = draw.rate(0.1, {20'000, 100'000});
+  rates.agent_silent = draw.rate(0.1, {20'000, 200'000});
 }
 
 void draw_accidents(Draw& draw, Time length, Scenario& scenario) {
@@ -157,9 +158,10 @@ void draw_accidents(Draw& draw, Time length, Scenario& scenario) {
     scenario.time_budget = draw.logarithmic(length / 4 + microseconds(1), length);
   const int accidents = draw.chance(0.35) ? 0 : draw.between(1, 6);
   for (int i = 0; i < accidents; ++i) {
-    const Kind kind = draw.one_of({Kind::kAgentDies, Kind::kAgentHangs, Kind::kZygoteDies,
-                                   Kind::kWorkerDies, Kind::kWorkerDies, Kind::kConnectionLost,
-                                   Kind::kConnectionLost, Kind::kAgentJoins});
+    const Kind kind =
+        draw.one_of({Kind::kAgentDies, Kind::kAgentHangs, Kind::kZygoteDies, Kind::kZygoteHangs,
+                     Kind::kWorkerDies, Kind::kWorkerDies, Kind::kConnectionLost,
+                     Kind::kConnectionLost, Kind::kAgentJoins});
     scenario.accidents.push_back({kind, draw.logarithmic(milliseconds(1), length * 2)});
   }
 }
@@ -174,6 +176,8 @@ void draw_lives(Draw& draw, Scenario& scenario) {
     life.end_at = draw.between(0, draw.one_of({8, 60, 300}));
     if (draw.chance(0.25)) life.interrupt_at = draw.between(1, draw.one_of({8, 60, 300}));
     life.agents_die_at_once = draw.chance(0.4);
+    if (draw.chance(0.15)) life.failing_zygote = draw.between(1, draw.one_of({2, 6}));
+    life.restarted_zygotes_fail = draw.chance(0.2);
     life.retry_errored = draw.chance(0.3);
     life.more_samples = draw.chance(0.1) ? draw.between(1, 2) : 0;
   }
@@ -200,15 +204,24 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
 
 std::string Scenario::describe() const {
   const char* judges[] = {"fifo", "asha", "pausing"};
-  return fmt::format(
+  std::string text = fmt::format(
       "{} nodes, {} trials of {} iterations, {}, {} ranks, {} accidents, {} disturbed drivers, "
-      "max_failures {}, checkpoints every {} keep {}{}{}{}{}",
+      "max_failures {}, checkpoints every {} keep {}",
       nodes.size(), num_samples * grid_cells, iterations, judges[static_cast<int>(judge)],
       request.ranks, accidents.size(), lives.size(), max_failures, checkpoint.frequency,
-      checkpoint.keep, request.memory_bytes > 0 ? ", memory" : "",
-      time_budget > Duration{} ? ", time budget" : "",
-      max_trial_time > Duration{} ? ", time limit of a trial" : "",
-      plant == Plant::kNone ? "" : fmt::format(", planted: {}", name_of(plant)));
+      checkpoint.keep);
+  const auto tell = [&text](bool is_so, const char* what) {
+    if (is_so) text += what;
+  };
+  tell(request.memory_bytes > 0, ", memory is counted");
+  tell(time_budget > Duration{}, ", time budget");
+  tell(max_trial_time > Duration{}, ", time limit of a trial");
+  tell(rates.store_slow > 0, ", slow store");
+  tell(rates.agent_silent > 0, ", agents that begin silent");
+  tell(std::ranges::any_of(lives, [](const DriverLife& life) { return life.zygotes_fail(); }),
+       ", zygotes that cannot load");
+  if (plant != Plant::kNone) text += fmt::format(", planted: {}", name_of(plant));
+  return text;
 }
 
 ControllerSetup controller_setup(const Scenario& scenario, const bool& replaying) {

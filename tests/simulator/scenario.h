@@ -30,7 +30,8 @@ struct AccidentPlan {
     kAgentDies,
     kAgentHangs,  // for a while, or until it is found dead
     kZygoteDies,
-    kWorkerDies,  // killed from outside
+    kZygoteHangs,  // until its agent finds that it owes a worker for too long
+    kWorkerDies,   // killed from outside
     kConnectionLost,
     kAgentJoins,
   };
@@ -43,10 +44,13 @@ struct AccidentPlan {
 struct DriverLife {
   enum class End : std::uint8_t { kNone, kKilled, kStalled, kStoreLost };
   End end = End::kNone;
-  int end_at = 0;                   // steps
-  std::optional<int> interrupt_at;  // steps
-  bool agents_die_at_once = false;  // when it ends; else they end in order
-  bool retry_errored = false;       // of the driver that comes next
+  int end_at = 0;                     // steps
+  std::optional<int> interrupt_at;    // steps
+  bool agents_die_at_once = false;    // when it ends; else they end in order
+  std::optional<int> failing_zygote;  // of its nodes' first ones, the one that cannot load
+  bool restarted_zygotes_fail = false;
+  bool zygotes_fail() const { return failing_zygote || restarted_zygotes_fail; }
+  bool retry_errored = false;  // of the driver that comes next
   int more_samples = 0;
 };
 
@@ -60,6 +64,7 @@ struct Rates {  // of one in a million
   std::uint32_t snapshot = 0;        // after a turn
   std::uint32_t promotion_fails = 0;
   std::uint32_t fork_fails = 0;
+  std::uint32_t agent_silent = 0;  // from its start, for a while or until it is found dead
 };
 
 struct Scenario {

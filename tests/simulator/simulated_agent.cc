@@ -184,37 +184,63 @@ void SimulatedAgent::see_end(std::uint32_t pid, const ProcessEnd& end) {
 
 void SimulatedAgent::start_zygote() {
   zygote_ = new_life();
-  world_.queue.after(world_.about(milliseconds(2)), zygote_, [this] {
-    take_part([this] {
-      ZygoteReady ready;
-      ready.trainables = {{kTrainable, world_.scenario.can_save, false}};
-      machine_.on_zygote(now(), ready);
-    });
+  zygote_is_ready_ = zygote_hangs_ = false;
+  const bool can_load = outside_.can_load(zygotes_++ > 0);
+  world_.queue.after(world_.about(milliseconds(2)), zygote_, [this, can_load] {
+    take_part([this, can_load] { zygote_loaded(can_load); });
   });
+}
+
+void SimulatedAgent::zygote_loaded(bool successfully) {
+  ZygoteReady ready;
+  if (successfully) {
+    ready.trainables = {{kTrainable, world_.scenario.can_save, false}};
+    zygote_is_ready_ = true;
+  } else {
+    ready.error = "cannot open shared object file";
+    ++(zygotes_ > 1 ? world_.tally.loads_failed_again : world_.tally.loads_failed);
+    zygote_ends("exited with code 1");
+  }
+  machine_.on_zygote(now(), std::move(ready));
 }
 
 void SimulatedAgent::kill_zygote() {
   if (zygote_ == nullptr || dead_) return;
   world_.trace(name().c_str(), [] { return "loses its zygote"; });
-  zygote_ends();
+  zygote_ends("killed by signal 9 (SIGKILL)");
 }
 
-void SimulatedAgent::zygote_ends() {
+// One that loads its library may take any time.
+void SimulatedAgent::hang_zygote() {
+  if (!zygote_is_ready_ || dead_) return;
+  world_.trace(name().c_str(), [] { return "has a zygote that hangs"; });
+  zygote_hangs_ = true;
+}
+
+void SimulatedAgent::zygote_ends(const std::string& how) {
   zygote_.reset();
-  world_.queue.after(world_.about(microseconds(100)), life_, [this] {
-    take_part([this] { machine_.on_zygote_died(now(), "killed by signal 9 (SIGKILL)"); });
+  zygote_is_ready_ = false;
+  world_.queue.after(world_.about(microseconds(100)), life_, [this, how] {
+    take_part([this, how] { machine_.on_zygote_died(now(), how); });
   });
 }
 
+void SimulatedAgent::act(StartZygote&) {
+  if (zygote_hangs_) ++world_.tally.hung_zygotes;
+  start_zygote();
+}
+
 void SimulatedAgent::act(EndZygote&) {
-  if (zygote_ != nullptr) zygote_ends();
+  if (zygote_ == nullptr) return;
+  zygote_ends("killed by signal 9 (SIGKILL)");
 }
 
 void SimulatedAgent::act(SpawnWorker& action) {
   if (action.of_group) of_groups_.insert(action.worker);
   if (zygote_ == nullptr) return;  // it is asked again when the death is noticed
-  world_.queue.after(world_.about(microseconds(300)), zygote_,
-                     [this, action] { fork_worker(action); });
+  world_.queue.after(world_.about(microseconds(300)), zygote_, [this, action] {
+    if (!zygote_hangs_) fork_worker(action);
+  });
 }
 
 void SimulatedAgent::fork_worker(const SpawnWorker& action) {

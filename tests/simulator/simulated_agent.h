@@ -24,7 +24,8 @@ class SimulatedAgent {
  public:
   struct Outside {
     std::function<void(std::string)> send_frame;
-    std::function<void()> ended;  // every process of the node is gone
+    std::function<void()> ended;               // every process of the node is gone
+    std::function<bool(bool again)> can_load;  // whether a zygote that starts loads its library
   };
   SimulatedAgent(World& world, Identity identity, std::size_t node, Outside outside);
 
@@ -33,6 +34,7 @@ class SimulatedAgent {
   void reconnected();
   void driver_gone();
   void kill_zygote();
+  void hang_zygote();
   void kill_worker();  // one of them, drawn
   void hang();         // until go_on() or die()
   void go_on();
@@ -53,7 +55,8 @@ class SimulatedAgent {
   void flush();
   void plan_tick();
   void start_zygote();
-  void zygote_ends();
+  void zygote_loaded(bool successfully);
+  void zygote_ends(const std::string& how);
   void say_hello();
   void hear_worker(WorkerId worker, WorkerEvent event);
   void drain(WorkerId worker);
@@ -71,7 +74,7 @@ class SimulatedAgent {
   void act(PromoteCheckpoint& action);
   void act(ForgetWorker& action) { pipes_.erase(action.worker); }
   void act(ConcludeAttempt& action);
-  void act(StartZygote&) { start_zygote(); }
+  void act(StartZygote&);
   void act(EndZygote&);
   void tell(AgentEvent event);
 
@@ -91,6 +94,9 @@ class SimulatedAgent {
   std::set<WorkerId> of_groups_;
   std::map<WorkerId, std::deque<WorkerEvent>> pipes_;  // said, not read yet
   Life zygote_;                                        // null: there is none
+  bool zygote_is_ready_ = false;
+  bool zygote_hangs_ = false;
+  int zygotes_ = 0;  // that were started
   bool hangs_ = false;
   bool dead_ = false;
   bool driver_gone_ = false;

@@ -83,6 +83,7 @@ SimulatedDriver* Simulation::driver(Serial serial) {
 void Simulation::start_driver() {
   if (serial_ > kMaxDrivers) violate("every trial ends", "too many drivers");
   world_.trace("world", [&] { return fmt::format("driver {} starts", serial_); });
+  zygotes_ = 0;
   const Serial serial = serial_;
   Driver& one = drivers_[serial];
   SimulatedDriver::Outside outside;
@@ -321,7 +322,15 @@ void Simulation::start_agent(std::size_t node) {
       SimulatedAgent::Outside{[connection](std::string frame) {
                                 connection->send(Connection::To::kDriver, std::move(frame));
                               },
-                              [this, identity] { agent_gone(identity); }});
+                              [this, identity] { agent_gone(identity); },
+                              [this](bool again) {
+                                return again ? !plan().restarted_zygotes_fail
+                                             : ++zygotes_ != plan().failing_zygote;
+                              }});
+  if (world_.chance(world_.scenario.rates.agent_silent)) {
+    ++world_.tally.silent_agents;
+    hang(*one.agent);
+  }
 }
 
 // Every process of it is reaped: only now the driver may learn of it.
@@ -367,6 +376,8 @@ void Simulation::meet(const AccidentPlan& accident) {
       return hang(*agent);
     case AccidentPlan::Kind::kZygoteDies:
       return agent->kill_zygote();
+    case AccidentPlan::Kind::kZygoteHangs:
+      return agent->hang_zygote();
     case AccidentPlan::Kind::kWorkerDies:
       return agent->kill_worker();
     case AccidentPlan::Kind::kConnectionLost:

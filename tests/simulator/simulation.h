@@ -80,6 +80,7 @@ class Simulation {
   std::map<Identity, Node> nodes_;
   std::vector<std::unique_ptr<Connection>> broken_;  // on which frames may still be under way
   Identity last_identity_ = 0;
+  int zygotes_ = 0;                         // the first ones of nodes, under this driver
   std::map<Identity, std::size_t> places_;  // the node of every agent there was
   SimulatedDriver::Wish wish_;
   std::uint64_t events_ = 0;

@@ -24,6 +24,10 @@ struct Tally {
   std::uint64_t late_frames = 0;
   std::uint64_t timed_out = 0;
   std::uint64_t full_of_memory = 0;
+  std::uint64_t loads_failed = 0;
+  std::uint64_t loads_failed_again = 0;
+  std::uint64_t hung_zygotes = 0;
+  std::uint64_t silent_agents = 0;
   std::uint64_t slow_calls = 0;
   std::uint64_t appends_lost = 0;
   std::uint64_t trims_lost = 0;
@@ -55,6 +59,10 @@ inline constexpr Tallied kTallied[] = {
     {"frames of stalled drivers to agents of another", &Tally::late_frames},
     {"trials ended by max_trial_time", &Tally::timed_out},
     {"events while memory alone keeps a node from a launch", &Tally::full_of_memory},
+    {"zygotes that could not load, of a node that just began", &Tally::loads_failed},
+    {"zygotes that could not load when started again", &Tally::loads_failed_again},
+    {"zygotes ended because they hung", &Tally::hung_zygotes},
+    {"agents silent from their start", &Tally::silent_agents},
     {"slow calls of the store", &Tally::slow_calls},
     {"appends in which the store was lost", &Tally::appends_lost},
     {"trims in which the store was lost", &Tally::trims_lost},

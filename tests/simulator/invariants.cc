@@ -242,6 +242,12 @@ void Invariants::follow(const FromAgent& from) {
   if (ended == nullptr) return;
   if (is_failure(ended->outcome)) ++world_.tally.failures;
   const std::uint64_t key = attempt_key(ended->trial, ended->attempt);
+  const bool ends_well = !is_failure(ended->outcome) && ended->outcome != Outcome::kLost;
+  if (ends_well && world_.spoke_nonsense.contains(key)) {
+    violate("a worker's nonsense fails its attempt",
+            fmt::format("{} ends as {}", name_of(ended->trial, ended->attempt),
+                        outcome_name(ended->outcome)));
+  }
   const auto reported = world_.reported.find(key);
   const auto journaled = journaled_.find(key);
   if (reported == world_.reported.end()) return;

@@ -149,7 +149,8 @@ void SimulatedAgent::driver_gone() {
   });
 }
 
-void SimulatedAgent::hear_worker(WorkerId worker, WorkerEvent event) {
+void SimulatedAgent::hear_worker(WorkerId worker, std::optional<WorkerEvent> event) {
+  if (garbled_.contains(worker)) return;
   pipes_[worker].push_back(std::move(event));
   world_.queue.after(world_.about(microseconds(20)), life_, [this, worker] {
     take_part([this, worker] {
@@ -161,9 +162,15 @@ void SimulatedAgent::hear_worker(WorkerId worker, WorkerEvent event) {
 void SimulatedAgent::drain(WorkerId worker) {
   for (auto pipe = pipes_.find(worker); pipe != pipes_.end() && !pipe->second.empty();
        pipe = pipes_.find(worker)) {
-    WorkerEvent event = std::move(pipe->second.front());
+    std::optional<WorkerEvent> event = std::move(pipe->second.front());
     pipe->second.pop_front();
-    machine_.on_worker(now(), worker, std::move(event));
+    if (event) {
+      machine_.on_worker(now(), worker, std::move(*event));
+    } else {
+      garbled_.insert(worker);
+      pipe->second.clear();
+      machine_.on_worker_garbled(now(), worker, "a frame of 4 GiB");
+    }
     perform();
   }
 }
@@ -253,9 +260,10 @@ void SimulatedAgent::fork_worker(const SpawnWorker& action) {
     pids_[worker] = pid;
     workers_[pid] = std::make_unique<SimulatedWorker>(
         world_, pid,
-        SimulatedWorker::Agent{
-            [this, worker](WorkerEvent event) { hear_worker(worker, std::move(event)); },
-            [this, pid](const ProcessEnd& end) { see_end(pid, end); }});
+        SimulatedWorker::Agent{[this, worker](std::optional<WorkerEvent> event) {
+                                 hear_worker(worker, std::move(event));
+                               },
+                               [this, pid](const ProcessEnd& end) { see_end(pid, end); }});
   }
   take_part([this, spawned] { machine_.on_zygote(now(), spawned); });
 }

@@ -58,7 +58,7 @@ class SimulatedAgent {
   void zygote_loaded(bool successfully);
   void zygote_ends(const std::string& how);
   void say_hello();
-  void hear_worker(WorkerId worker, WorkerEvent event);
+  void hear_worker(WorkerId worker, std::optional<WorkerEvent> event);
   void drain(WorkerId worker);
   void see_end(std::uint32_t pid, const ProcessEnd& end);
   void fork_worker(const SpawnWorker& action);
@@ -92,8 +92,10 @@ class SimulatedAgent {
   std::map<std::uint32_t, std::unique_ptr<SimulatedWorker>> workers_;  // by pid, until reaped
   std::map<WorkerId, std::uint32_t> pids_;
   std::set<WorkerId> of_groups_;
-  std::map<WorkerId, std::deque<WorkerEvent>> pipes_;  // said, not read yet
-  Life zygote_;                                        // null: there is none
+  // Said, not read yet. Nothing: what is no message; nothing is read after it.
+  std::map<WorkerId, std::deque<std::optional<WorkerEvent>>> pipes_;
+  std::set<WorkerId> garbled_;
+  Life zygote_;  // null: there is none
   bool zygote_is_ready_ = false;
   bool zygote_hangs_ = false;
   int zygotes_ = 0;  // that were started

@@ -127,9 +127,34 @@ bool SimulatedWorker::meets_fault_in_step() {
       return true;
     case Kind::kHangs:
       return true;  // nothing more will come
+    case Kind::kGarbles:
+    case Kind::kSpeaksFalsely:
+      if (!std::exchange(has_spoken_nonsense_, true)) speak_nonsense();
+      return false;
     default:
       return false;
   }
+}
+
+void SimulatedWorker::speak_nonsense() {
+  ++world_.tally.nonsense;
+  world_.spoke_nonsense.insert(attempt_key(start_->launch.trial, start_->launch.attempt));
+  if (fault_.kind == AttemptFault::Kind::kGarbles) {
+    agent_.hear(std::nullopt);
+  } else {
+    say(false_word());
+  }
+}
+
+WorkerEvent SimulatedWorker::false_word() const {
+  if (start_->rank != 0) return GroupStep{iteration_ + 1, GroupAction::kStep};
+  const bool is_alone = start_->launch.ranks == 1;
+  if (is_alone && iteration_ % 2 == 0) return RankSaved{iteration_ + 1000, time_total_, {}};
+  Reported report;
+  report.trial = start_->launch.trial;
+  report.attempt = AttemptNumber{start_->launch.attempt.value - 1};
+  report.iteration = iteration_ + 1;
+  return report;
 }
 
 // Rank 0 after a step: reports, saves, and goes on as far as it may.
@@ -138,7 +163,8 @@ void SimulatedWorker::lead() {
   const bool final = report.final;
   const bool waiting = report.waiting;
   const Launch& launch = start_->launch;
-  world_.reported[attempt_key(launch.trial, launch.attempt)] = iteration_;
+  const bool is_heard = !has_spoken_nonsense_ || fault_.kind != AttemptFault::Kind::kGarbles;
+  if (is_heard) world_.reported[attempt_key(launch.trial, launch.attempt)] = iteration_;
   say(report);
   const CheckpointPolicy& policy = start_->experiment.checkpoint;
   if (final) {

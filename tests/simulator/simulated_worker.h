@@ -26,7 +26,9 @@ struct AttemptFault {
     kThrowsInSave,
     kDiesInSave,
     kThrowsInLoad,
-    kLast = kThrowsInLoad,
+    kGarbles,        // writes what is no message, and goes on
+    kSpeaksFalsely,  // a message that is not its to send, and goes on
+    kLast = kSpeaksFalsely,
   };
   Kind kind = Kind::kNone;
   std::uint32_t rank = 0;
@@ -37,8 +39,8 @@ AttemptFault draw_fault(const Scenario& scenario, const Launch& launch);
 
 class SimulatedWorker {
  public:
-  struct Agent {  // what a worker does to it
-    std::function<void(WorkerEvent)> hear;
+  struct Agent {                                           // what a worker does to it
+    std::function<void(std::optional<WorkerEvent>)> hear;  // nothing: what is no message
     std::function<void(ProcessEnd)> see_end;
   };
   SimulatedWorker(World& world, std::uint32_t pid, Agent agent);
@@ -71,6 +73,8 @@ class SimulatedWorker {
   void end(ProcessEnd how);
   bool fails(AttemptFault::Kind kind) const;
   bool meets_fault_in_step();
+  void speak_nonsense();
+  WorkerEvent false_word() const;
   Reported make_report();
   bool stops(const Reported& report) const;
   std::optional<double> number(const Reported& report, const std::string& path) const;
@@ -91,6 +95,7 @@ class SimulatedWorker {
   bool ignores_term_ = false;
   std::optional<StartWorker> start_;
   AttemptFault fault_;
+  bool has_spoken_nonsense_ = false;
   std::optional<LearningCurve> trainable_;
   std::uint64_t iteration_ = 0;
   std::uint64_t saved_ = 0;

@@ -28,6 +28,7 @@ struct Tally {
   std::uint64_t loads_failed_again = 0;
   std::uint64_t hung_zygotes = 0;
   std::uint64_t silent_agents = 0;
+  std::uint64_t nonsense = 0;
   std::uint64_t slow_calls = 0;
   std::uint64_t appends_lost = 0;
   std::uint64_t trims_lost = 0;
@@ -63,6 +64,7 @@ inline constexpr Tallied kTallied[] = {
     {"zygotes that could not load when started again", &Tally::loads_failed_again},
     {"zygotes ended because they hung", &Tally::hung_zygotes},
     {"agents silent from their start", &Tally::silent_agents},
+    {"workers that sent nonsense", &Tally::nonsense},
     {"slow calls of the store", &Tally::slow_calls},
     {"appends in which the store was lost", &Tally::appends_lost},
     {"trims in which the store was lost", &Tally::trims_lost},

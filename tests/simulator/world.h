@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -25,6 +26,7 @@ struct World {
   SimulatedDisk disk;
   Tally tally;
   std::map<std::uint64_t, std::uint64_t> reported;  // by attempt_key: its last iteration
+  std::set<std::uint64_t> spoke_nonsense;           // the attempt_keys of those that did
   std::uint32_t last_pid = 1000;
   std::function<void(Time)> wait;  // a process does, in a call, while everything else goes on
   bool traced = false;

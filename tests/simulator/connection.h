@@ -43,8 +43,12 @@ class Connection {
     });
   }
 
-  // For ever: the process at one end is gone. Frames that are under way to the driver still come.
-  void close() { is_closed_ = true; }
+  // For ever: the process at one end is gone. Frames that are under way to the driver still come,
+  // perhaps late: when it knows of the end already.
+  void close() {
+    is_closed_ = true;
+    if (world_.chance(700'000)) linger_ = world_.about(kLinger);
+  }
   void cut() {
     is_closed_ = true;
     under_way_ = new_life();
@@ -58,13 +62,21 @@ class Connection {
     // Never before what was sent earlier the same way.
     last_arrival_[index] = std::max(last_arrival_[index], world_.queue.now() + delay);
     world_.queue.after(last_arrival_[index] - world_.queue.now(), under_way_,
-                       [this, index, frame = std::move(frame)] { ends_[index].receive(frame); });
+                       [this, index, frame = std::move(frame)] { arrive(index, frame); });
   }
+  // All linger for the same time, so that they stay in order.
+  void arrive(std::size_t index, const std::string& frame) {
+    if (linger_ == Time{}) return ends_[index].receive(frame);
+    world_.queue.after(linger_, under_way_, [this, index, frame] { ends_[index].receive(frame); });
+  }
+
+  static constexpr Time kLinger = std::chrono::milliseconds(20);
 
   World& world_;
   End ends_[2];
   bool is_closed_ = false;
   bool is_lost_ = false;
+  Time linger_{};
   Time last_arrival_[2]{};
   Life under_way_ = new_life();
   Life life_ = new_life();

@@ -120,7 +120,7 @@ void draw_sweep(Draw& draw, const Limits& limits, Scenario& scenario) {
     scenario.max_trial_time =
         scenario.step * draw.between(1, static_cast<int>(scenario.iterations));
   }
-  scenario.network_delay = draw.logarithmic(microseconds(20), milliseconds(20));
+  scenario.network_delay = draw.logarithmic(microseconds(20), milliseconds(50));
   scenario.store_delay = draw.logarithmic(milliseconds(1), seconds(3));
 }
 
@@ -143,12 +143,13 @@ void draw_rates(Draw& draw, Rates& rates) {
   rates.attempt_fails = draw.rate(0.5, {50'000, 150'000, 400'000});
   rates.term_ignored = draw.rate(0.2, {100'000, 500'000});
   rates.frame_doubled = draw.rate(0.3, {20'000, 200'000});
-  rates.frame_slow = draw.rate(0.2, {5'000, 50'000});
+  rates.frame_slow = draw.rate(0.3, {5'000, 50'000, 200'000});
   rates.append_doubted = draw.rate(0.3, {50'000});
   rates.store_slow = draw.rate(0.2, {5'000, 50'000, 300'000});
   rates.snapshot = draw.rate(0.5, {10'000, 100'000, 500'000});
   rates.promotion_fails = draw.rate(0.1, {20'000, 100'000});
   rates.fork_fails = draw.rate(0.1, {20'000, 100'000});
+  rates.agent_dies = draw.rate(0.2, {3'000, 15'000});
   rates.agent_silent = draw.rate(0.1, {20'000, 200'000});
 }
 
@@ -156,12 +157,12 @@ void draw_accidents(Draw& draw, Time length, Scenario& scenario) {
   using Kind = AccidentPlan::Kind;
   if (draw.chance(0.1))
     scenario.time_budget = draw.logarithmic(length / 4 + microseconds(1), length);
-  const int accidents = draw.chance(0.35) ? 0 : draw.between(1, 6);
+  const int accidents = draw.chance(0.35) ? 0 : draw.between(1, 8);
   for (int i = 0; i < accidents; ++i) {
     const Kind kind =
-        draw.one_of({Kind::kAgentDies, Kind::kAgentHangs, Kind::kZygoteDies, Kind::kZygoteHangs,
-                     Kind::kWorkerDies, Kind::kWorkerDies, Kind::kConnectionLost,
-                     Kind::kConnectionLost, Kind::kAgentJoins});
+        draw.one_of({Kind::kAgentDies, Kind::kAgentDies, Kind::kAgentHangs, Kind::kZygoteDies,
+                     Kind::kZygoteHangs, Kind::kWorkerDies, Kind::kWorkerDies,
+                     Kind::kConnectionLost, Kind::kConnectionLost, Kind::kAgentJoins});
     scenario.accidents.push_back({kind, draw.logarithmic(milliseconds(1), length * 2)});
   }
 }
@@ -171,13 +172,17 @@ void draw_lives(Draw& draw, Scenario& scenario) {
   const int lives = draw.chance(0.35) ? 0 : draw.between(1, 4);
   for (int i = 0; i < lives; ++i) {
     DriverLife& life = scenario.lives.emplace_back();
-    life.end = draw.one_of(
-        {End::kNone, End::kKilled, End::kKilled, End::kKilled, End::kStalled, End::kStoreLost});
+    life.end = draw.one_of({End::kNone, End::kKilled, End::kKilled, End::kKilled, End::kStalled,
+                            End::kStoreLost, End::kStoreLost});
     life.end_at = draw.between(0, draw.one_of({8, 60, 300}));
+    life.lost_in =
+        draw.one_of({StoreCall::kAny, StoreCall::kAny, StoreCall::kTrim, StoreCall::kRead});
+    const bool loses_read = life.end == End::kStoreLost && life.lost_in == StoreCall::kRead;
+    if (loses_read) life.end_at = 0;  // it reads when it starts
     if (draw.chance(0.25)) life.interrupt_at = draw.between(1, draw.one_of({8, 60, 300}));
     life.agents_die_at_once = draw.chance(0.4);
     if (draw.chance(0.15)) life.failing_zygote = draw.between(1, draw.one_of({2, 6}));
-    life.restarted_zygotes_fail = draw.chance(0.2);
+    life.restarted_zygotes_fail = draw.chance(0.4);
     life.retry_errored = draw.chance(0.3);
     life.more_samples = draw.chance(0.1) ? draw.between(1, 2) : 0;
   }

@@ -39,12 +39,15 @@ struct AccidentPlan {
   Time at;
 };
 
+enum class StoreCall : std::uint8_t { kAny, kTrim, kRead };
+
 // How one driver's life goes. Counted in its steps: a turn is several, so that any two effects have
 // a moment between them.
 struct DriverLife {
   enum class End : std::uint8_t { kNone, kKilled, kStalled, kStoreLost };
   End end = End::kNone;
-  int end_at = 0;                     // steps
+  int end_at = 0;  // steps
+  StoreCall lost_in = StoreCall::kAny;
   std::optional<int> interrupt_at;    // steps
   bool agents_die_at_once = false;    // when it ends; else they end in order
   std::optional<int> failing_zygote;  // of its nodes' first ones, the one that cannot load
@@ -64,6 +67,7 @@ struct Rates {  // of one in a million
   std::uint32_t snapshot = 0;        // after a turn
   std::uint32_t promotion_fails = 0;
   std::uint32_t fork_fails = 0;
+  std::uint32_t agent_dies = 0;    // when it has just told something
   std::uint32_t agent_silent = 0;  // from its start, for a while or until it is found dead
 };
 

@@ -30,6 +30,7 @@ TEST_CASE("5,000 experiments keep every promise, whatever happens around them") 
   CHECK(tally.launches > 10 * kSeeds);
   CHECK(tally.results > 30 * kSeeds);
   CHECK(tally.checkpoints > 10 * kSeeds);
+  CHECK(tally.stale_events > kSeeds / 5);
   for (const Tallied& one : kTallied) {
     CAPTURE(one.what);
     CHECK(tally.*one.count > 100);

@@ -77,6 +77,8 @@ void SimulatedAgent::flush() {
     outside_.send_frame(link_.heartbeat());
     last_heartbeat_ = now();
   }
+  const bool has_told = last_heartbeat_ == now();
+  if (has_told && world_.chance(world_.scenario.rates.agent_dies)) return die();
   const bool read = machine_.reading();
   machine_.on_backlog(now(), link_.unacknowledged_bytes() * world_.scenario.credit_scale);
   perform();

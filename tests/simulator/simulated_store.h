@@ -28,10 +28,12 @@ class SimulatedStore : public Store {
   SimulatedStore(World& world, StoreContents& contents)
       : world_(world), contents_(contents), inner_(contents.now) {}
 
-  // It fails for good in a call soon: what that writes may be stored all the same, or still be
-  // under way.
-  void fail_soon() {
-    if (!calls_left_) calls_left_ = static_cast<int>(world_.random.integer(0, 3));
+  // It fails for good in one of the next calls of that kind: what that writes may be stored all the
+  // same, or still be under way.
+  void fail_soon(StoreCall in) {
+    if (calls_left_) return;
+    fails_in_ = in;
+    calls_left_ = static_cast<int>(world_.random.integer(0, 3));
   }
   // Planted: entries are only kept here until `settle`.
   void hold_back() { holds_back_ = true; }
@@ -49,7 +51,9 @@ class SimulatedStore : public Store {
     Entry entry{id, std::string(payload)};
     if (holds_back_) return held_.push_back(std::move(entry));
     if (id.sequence == 0) let_arrive();
-    write([&contents = contents_, entry] { put_in(contents, entry); }, world_.tally.appends_lost);
+    write(
+        StoreCall::kAny, [&contents = contents_, entry] { put_in(contents, entry); },
+        world_.tally.appends_lost);
     // The answer was lost: the same id is sent again.
     if (world_.chance(world_.scenario.rates.append_doubted)) inner_.append(id, payload);
   }
@@ -67,9 +71,12 @@ class SimulatedStore : public Store {
     return ask<std::optional<std::string>>([&] { return inner_.get(name); });
   }
   void put_and_trim(std::string_view name, std::string_view value, EntryId through) override {
-    write([contents = contents_.now, name = std::string(name), value = std::string(value),
-           through] { testing::MemoryStore(contents).put_and_trim(name, value, through); },
-          world_.tally.trims_lost);
+    write(
+        StoreCall::kTrim,
+        [contents = contents_.now, name = std::string(name), value = std::string(value), through] {
+          testing::MemoryStore(contents).put_and_trim(name, value, through);
+        },
+        world_.tally.trims_lost);
   }
   void remove_all() override { inner_.remove_all(); }
 
@@ -81,9 +88,9 @@ class SimulatedStore : public Store {
   }
 
   // A call takes its time before it has its effect and again until the answer is there.
-  void write(const std::function<void()>& effect, std::uint64_t& lost) {
+  void write(StoreCall call, const std::function<void()>& effect, std::uint64_t& lost) {
     take_time();
-    if (!is_lost_now()) {
+    if (!is_lost_in(call)) {
       effect();
       return take_time();
     }
@@ -98,7 +105,7 @@ class SimulatedStore : public Store {
   template <class T, class Read>
   T ask(Read read) {
     take_time();
-    if (is_lost_now()) ++world_.tally.reads_lost, fail();
+    if (is_lost_in(StoreCall::kRead)) ++world_.tally.reads_lost, fail();
     T answer = read();
     take_time();
     return answer;
@@ -109,7 +116,10 @@ class SimulatedStore : public Store {
     ++world_.tally.slow_calls;
     world_.wait(world_.about(world_.scenario.store_delay));
   }
-  bool is_lost_now() { return calls_left_ && (*calls_left_)-- <= 0; }
+  bool is_lost_in(StoreCall call) {
+    const bool is_due = calls_left_ && (fails_in_ == StoreCall::kAny || fails_in_ == call);
+    return is_due && (*calls_left_)-- <= 0;
+  }
 
   void let_arrive() {
     const auto late = std::exchange(contents_.under_way, {});
@@ -125,7 +135,8 @@ class SimulatedStore : public Store {
   World& world_;
   StoreContents& contents_;
   testing::MemoryStore inner_;
-  std::optional<int> calls_left_;  // that are answered
+  StoreCall fails_in_ = StoreCall::kAny;
+  std::optional<int> calls_left_;  // of those, that are answered
   bool holds_back_ = false;
   std::optional<EntryId> asked_;
   std::optional<EntryId> read_up_to_;

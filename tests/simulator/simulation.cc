@@ -166,7 +166,7 @@ bool Simulation::meets_its_end(Serial serial) {
       return true;
     case DriverLife::End::kStoreLost:
       world_.trace("world", [] { return "the store will not answer"; });
-      one.process->store().fail_soon();
+      one.process->store().fail_soon(life.lost_in);
       return false;
     case DriverLife::End::kNone:
       break;
@@ -350,7 +350,9 @@ void Simulation::agent_gone(Identity identity) {
   ++world_.tally.agents_lost;
   const Serial serial = serial_;
   Life& life = leads->second.life;
-  world_.queue.after(world_.about(milliseconds(2)), life, [this, serial, identity] {
+  // What it said last may still be under way then.
+  const Time notice = world_.chance(500'000) ? microseconds(20) : microseconds(2000);
+  world_.queue.after(world_.about(notice), life, [this, serial, identity] {
     if (SimulatedDriver* one = driver(serial)) one->see_lost(identity);
   });
   world_.queue.after(world_.about(milliseconds(20)), life, [this, node] { start_agent(node); });

@@ -11,7 +11,6 @@
 
 namespace tune::simulator {
 
-using std::chrono::hours;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -19,10 +18,12 @@ using std::chrono::seconds;
 namespace {
 
 constexpr std::uint64_t kMaxEvents = 2'000'000;
-constexpr Time kMaxTime = hours(24);
 constexpr std::size_t kMaxDrivers = 30;
 constexpr Time kSilence = seconds(20);   // after it an agent is taken for dead, and ended
 constexpr Time kAgentEnd = seconds(30);  // that a driver waits for its agents when all is over
+constexpr Time kInterruptGrace = seconds(30);  // that running trials have to save
+constexpr Time kFarewell = seconds(5);         // of an agent
+constexpr int kStoreCalls = 10;                // of one driver from its start to its first entry
 
 }  // namespace
 
@@ -54,15 +55,32 @@ Verdict Simulation::run() {
 
 // One event, and what must hold after it.
 void Simulation::happen() {
-  if (++events_ > kMaxEvents || world_.queue.now() > kMaxTime) {
-    violate("nothing waits for ever", fmt::format("{} events", events_));
+  constexpr const char* kName = "nothing waits for ever";
+  if (++events_ > kMaxEvents) violate(kName, fmt::format("{} events", events_));
+  if (!world_.queue.run_next()) violate(kName, "nothing will happen");
+  const Time now = world_.queue.now();
+  if (now - last_progress_ > longest_wait()) {
+    violate(kName, fmt::format("nothing was journaled for {:g} s",
+                               std::chrono::duration<double>(now - last_progress_).count()));
   }
-  if (!world_.queue.run_next()) violate("nothing waits for ever", "nothing will happen");
+  const std::size_t progress = store_.ever.size() + serial_;
+  if (std::exchange(progress_, progress) != progress) last_progress_ = now;
   Invariants::Agents agents;
   for (const auto& [identity, node] : nodes_) agents.push_back(node.agent.get());
   const auto leads = drivers_.find(serial_);
   const bool is_there = leads != drivers_.end() && !leads->second.is_leaving;
   invariants_.after_event(agents, is_there ? leads->second.process.get() : nullptr);
+}
+
+// Every time-out that there is, once, one after the other.
+Time Simulation::longest_wait() const {
+  const Scenario& scenario = world_.scenario;
+  const Time driver =
+      kSilence + kAgentEnd + kInterruptGrace + kStoreCalls * 2 * scenario.store_delay;
+  const Time agent = 2 * scenario.hang_timeout + AgentMachine::kForkLimit +
+                     AgentMachine::kTermGrace + AgentMachine::kLongestTurn + kFarewell;
+  const Time network = Link::kResendAfter + 200 * scenario.network_delay;
+  return driver + agent + network + 2 * scenario.step;
 }
 
 // Within an event: a process waits for something, and the others do not.

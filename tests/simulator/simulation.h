@@ -50,6 +50,7 @@ class Simulation {
 
   void happen();
   void wait(Time duration);
+  Time longest_wait() const;
   void start_driver();
   void start_agent(std::size_t node);
   void plan_advance(Serial serial);
@@ -84,6 +85,8 @@ class Simulation {
   std::map<Identity, std::size_t> places_;  // the node of every agent there was
   SimulatedDriver::Wish wish_;
   std::uint64_t events_ = 0;
+  std::size_t progress_ = 0;  // entries and drivers so far
+  Time last_progress_{};
   bool finished_ = false;
   Life life_ = new_life();
 };

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "core/random.h"
 #include "simulator/simulation.h"
 
 namespace {
@@ -44,6 +45,7 @@ int main(int argc, char** argv) {
   std::uint64_t first = 1;
   std::uint64_t only = 0;
   std::string plant = "none";
+  bool digests = false;
   CLI::App app(
       "Simulates experiments drawn from seeds: the real controller, schedulers, journal, agents "
       "and\n"
@@ -57,6 +59,7 @@ int main(int argc, char** argv) {
   app.add_option("--agents", options.limits.agents, "nodes at most");
   app.add_option("--trials", options.limits.trials, "trials at most");
   app.add_option("--iterations", options.limits.iterations, "iterations of a trial at most");
+  app.add_flag("--digests", digests, "print a digest of each seed's journal");
   app.add_option("--plant", plant, "a bug to make on purpose")
       ->check(CLI::IsMember(std::vector<std::string>(kPlantNames.begin(), kPlantNames.end())));
   CLI11_PARSE(app, argc, argv);
@@ -75,6 +78,12 @@ int main(int argc, char** argv) {
     const Verdict verdict = simulate(options);
     events += verdict.events;
     tally.add(verdict.tally);
+    if (digests) {
+      std::printf("%llu: %llu events, %zu bytes, %016llx\n",
+                  static_cast<unsigned long long>(options.seed),
+                  static_cast<unsigned long long>(verdict.events), verdict.journal.size(),
+                  static_cast<unsigned long long>(tune::hash64(verdict.journal)));
+    }
     if (!verdict.violation) continue;
     std::fprintf(stderr, "seed %llu breaks a promise after %llu events: %s\n  %s\n",
                  static_cast<unsigned long long>(options.seed),

@@ -18,7 +18,9 @@ enum class Plant : std::uint8_t {
   kResultCountedTwice,        // a restarted logger writes on where its file ends
   kHalfCheckpointTold,        // a checkpoint is told although it could not be given its name
   kCheckpointBeforeResult,    // of one turn's events, results go last
-  kLast = kCheckpointBeforeResult,
+  kOldVerdictCarriedOut,      // a verdict that comes too late is kept for the trial's next attempt
+  kOldDriverHeard,            // an agent carries out what a superseded driver says
+  kLast = kOldDriverHeard,
 };
 
 inline constexpr std::array kPlantNames = {
@@ -33,6 +35,8 @@ inline constexpr std::array kPlantNames = {
     "result-counted-twice",
     "half-checkpoint-told",
     "checkpoint-before-result",
+    "old-verdict-carried-out",
+    "old-driver-heard",
 };
 inline const char* name_of(Plant plant) {
   return kPlantNames[static_cast<std::size_t>(plant)];

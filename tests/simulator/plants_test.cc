@@ -38,8 +38,10 @@ TEST_CASE("every bug that is planted is found, by the promise that it breaks") {
       {Plant::kAcknowledgedBeforeAppend, 10, "what is acknowledged is in the journal"},
       {Plant::kNeededCheckpointRemoved, 10, "checkpoints that a record needs are on disk"},
       {Plant::kResultCountedTwice, 50, "no result is lost or counted twice"},
-      {Plant::kHalfCheckpointTold, 20, "checkpoints that a record needs are on disk"},
+      {Plant::kHalfCheckpointTold, 50, "checkpoints that a record needs are on disk"},
       {Plant::kCheckpointBeforeResult, 20, "no result is lost or counted twice"},
+      {Plant::kOldVerdictCarriedOut, 200, "a worker hears the verdicts of its own attempt"},
+      {Plant::kOldDriverHeard, 500, "a process exists only while its trial holds a reservation"},
   };
   CHECK(std::size(rows) == static_cast<std::size_t>(Plant::kLast));
   for (const Row& row : rows) {

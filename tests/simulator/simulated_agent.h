@@ -50,6 +50,7 @@ class SimulatedAgent {
 
  private:
   void take_part(std::function<void()> what);
+  void hear(Command command);
   void finish_turn();
   void perform();
   void flush();
@@ -77,6 +78,10 @@ class SimulatedAgent {
   void act(StartZygote&);
   void act(EndZygote&);
   void tell(AgentEvent event);
+
+  // Plants
+  void keep_verdict(const Command& command);
+  void hear_old_driver(std::string_view frame);
 
   Time now() const { return world_.queue.now(); }
   std::string name() const;
@@ -107,6 +112,7 @@ class SimulatedAgent {
   Time next_tick_{};
   Time last_heartbeat_{};
   std::deque<std::function<void()>> missed_;  // while it hung
+  std::vector<Command> kept_verdicts_;        // planted
 };
 
 }  // namespace tune::simulator

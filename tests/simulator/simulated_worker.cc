@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "simulator/violation.h"
+
 namespace tune::simulator {
 
 using std::chrono::microseconds;
@@ -40,9 +42,22 @@ bool SimulatedWorker::fails(AttemptFault::Kind kind) const {
 void SimulatedWorker::hear(WorkerCommand command) {
   if (ended_) return;
   if (const auto* start = std::get_if<StartWorker>(&command)) return on(*start);
+  check_verdict(command);
   commands_.push_back(std::move(command));
   if (waits_ == Waits::kForVerdict || held_) take_verdict();
   if (waits_ == Waits::kForWord) follow();
+}
+
+void SimulatedWorker::check_verdict(const WorkerCommand& command) const {
+  const auto verdict = verdict_of(command);
+  if (!verdict) return;
+  const Launch& launch = start_->launch;
+  const bool is_own = verdict->first == attempt_key(launch.trial, launch.attempt);
+  const auto said = world_.verdicts.find(verdict->first);
+  if (is_own && said != world_.verdicts.end() && said->second.contains(verdict->second)) return;
+  violate("a worker hears the verdicts of its own attempt",
+          fmt::format("attempt {} of trial {} hears one that no driver gave it",
+                      launch.attempt.value, launch.trial.value));
 }
 
 void SimulatedWorker::signal(int signal) {

@@ -37,6 +37,17 @@ struct AttemptFault {
 };
 AttemptFault draw_fault(const Scenario& scenario, const Launch& launch);
 
+// What is said to an attempt while it runs, with its attempt_key; nothing: `command` is no verdict.
+template <class AnyCommand>
+std::optional<std::pair<std::uint64_t, std::string>> verdict_of(const AnyCommand& command) {
+  const auto told = [](const auto& verdict) {
+    return std::pair(attempt_key(verdict.trial, verdict.attempt), encoded(verdict));
+  };
+  if (const auto* go = std::get_if<Continue>(&command)) return told(*go);
+  if (const auto* stop = std::get_if<StopAttempt>(&command)) return told(*stop);
+  return std::nullopt;
+}
+
 class SimulatedWorker {
  public:
   struct Agent {                                           // what a worker does to it
@@ -57,6 +68,7 @@ class SimulatedWorker {
  private:
   using Next = std::function<void()>;
   void on(const StartWorker& start);
+  void check_verdict(const WorkerCommand& command) const;
   void load();
   void begin();
   void step();

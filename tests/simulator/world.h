@@ -26,7 +26,9 @@ struct World {
   SimulatedDisk disk;
   Tally tally;
   std::map<std::uint64_t, std::uint64_t> reported;  // by attempt_key: its last iteration
-  std::set<std::uint64_t> spoke_nonsense;           // the attempt_keys of those that did
+  // What drivers have said to an attempt while it runs, by attempt_key.
+  std::map<std::uint64_t, std::set<std::string>> verdicts;
+  std::set<std::uint64_t> spoke_nonsense;  // the attempt_keys of those that did
   std::uint32_t last_pid = 1000;
   std::function<void(Time)> wait;  // a process does, in a call, while everything else goes on
   bool traced = false;

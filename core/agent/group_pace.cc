@@ -32,10 +32,15 @@ void GroupPace::on_word(Time now, GroupStep word) {
   if (ranks_[0].ended) return;
   // A function that returns has finished the step it was in without a report.
   while (ranks_[0].done < begun()) on_done(now, 0);
-  if (word.action == GroupAction::kEnd) {
-    for (Rank& rank : ranks_) rank.deserted.clear();
-  }
   phases_.push_back({.name = phase_name(word), .is_end = word.action == GroupAction::kEnd});
+  for (Rank& rank : ranks_) {
+    if (may_return(rank)) rank.deserted.clear();
+  }
+}
+
+// All that is left to it is the end, and the step in which rank 0's function may have returned too.
+bool GroupPace::may_return(const Rank& rank) const {
+  return !phases_.empty() && phases_.back().is_end && rank.done + 2 >= begun();
 }
 
 void GroupPace::on_done(Time now, std::uint32_t number) {
@@ -53,9 +58,8 @@ void GroupPace::on_done(Time now, std::uint32_t number) {
 }
 
 void GroupPace::on_returned(Time now, std::uint32_t number) {
-  const bool is_time = !phases_.empty() && phases_.back().is_end;
   Rank& rank = ranks_[number];
-  if (number != 0 && !is_time && !rank.ended) {
+  if (number != 0 && !rank.ended && !may_return(rank)) {
     rank.deserted = phase_of(number);
     rank.since = now;
   }

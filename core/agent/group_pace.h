@@ -41,7 +41,8 @@ class GroupPace {
   std::optional<Awaited> awaited(bool leader_waits_for_driver) const;
   // What it has not finished: "setup", "load", "step 3", "save 3", "the end". Empty between phases.
   std::string phase_of(std::uint32_t rank) const;
-  // The first rank that returned though rank 0 has not said that all are to end.
+  // The first rank that returned though rank 0 has not said that all are to end, or though it had
+  // more to do before that end.
   struct Deserter {
     std::uint32_t rank = 0;
     std::string phase;    // in which it returned
@@ -65,6 +66,7 @@ class GroupPace {
   };
   std::uint64_t begun() const { return forgotten_ + phases_.size(); }
   const Phase* phase(const Rank& rank) const;
+  bool may_return(const Rank& rank) const;
 
   std::vector<Rank> ranks_;
   std::deque<Phase> phases_;

@@ -231,6 +231,37 @@ TEST_CASE("a rank whose function returns before rank 0 has said the last word") 
         "report equally often");
 }
 
+TEST_CASE("a rank that returns with steps left, though rank 0 has ended by then") {
+  MachineScript script = in_step_1();
+  script.report(1, 1);
+  script.word(2, GroupAction::kStep);
+  script.report(1, 2);
+  script.word(2, GroupAction::kEnd);
+  script.end(1, Outcome::kCompleted);
+  script.exits(101);
+  SUBCASE("has not done what the group's result says") {
+    script.done(3);
+    script.done(3);
+    script.end(3, Outcome::kCompleted);
+    script.exits(103);
+    script.end(2, Outcome::kCompleted);  // in step 1
+    script.pass(AgentMachine::kSettle);
+    script.exits(102);
+    CHECK(
+        script.said().back() ==
+        "conclude 0: exception, rank 1, code 0, ended in step 1 before rank 0 did: all ranks must "
+        "report equally often");
+  }
+  SUBCASE("may have returned in the last of them, as a function does") {
+    for (const std::uint32_t rank : {2, 3}) {
+      script.done(rank);
+      script.end(rank, Outcome::kCompleted);
+      script.exits(100 + rank);
+    }
+    CHECK(script.said().back() == "conclude 0: completed, rank 0, code 0, ");
+  }
+}
+
 TEST_CASE(
     "a rank that returned while others go on, who wait for it in a way that nobody hears of") {
   MachineScript script = in_step_1();

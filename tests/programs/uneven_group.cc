@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "core/ids.h"
 #include "trainables/registry.h"
 
 namespace {
@@ -17,7 +18,13 @@ std::string own_file(const Session& session) {
   return "rank-" + std::to_string(session.context().rank());
 }
 
-// Counts. In step 3 of its first attempt one rank ends before its time:
+// The ranks do not wait for each other: another one may still be in its save.
+void await_checkpoint(const tune::Context& context, int iteration) {
+  while (!fs::exists(context.trial_directory() / tune::checkpoint_name(iteration))) ::usleep(1000);
+}
+
+// Counts. In step 3 of its first attempt, when step 2's checkpoint is whole, one rank ends before
+// its time:
 //
 //   rank   which
 //   how    return | exit | done (it says so with its result)
@@ -30,6 +37,7 @@ void deserter(const Config& config, Session& session) {
   if (const auto folder = session.checkpoint()) std::ifstream(*folder / own_file(session)) >> count;
   for (bool goes_on = true; goes_on;) {
     const bool is_time = ++count == 3 && context.attempt() == 1;
+    if (is_time && is_deserter) await_checkpoint(context, 2);
     if (is_time && is_deserter && how == "return") return;
     if (is_time && is_deserter && how == "exit") std::exit(0);
     while (is_time && config.get_or("waits", false)) ::pause();

@@ -5,6 +5,8 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -86,6 +88,14 @@ auto within(Milliseconds limit, Work work) {
   std::thread(std::move(task)).detach();
   if (result.wait_for(limit + kPatienceForStore) != std::future_status::ready) throw NoAnswer();
   return result.get();
+}
+
+// Writing to a rank that is gone is then an error to tell, as in Python, and not this one's end as
+// well: Gloo and the store write to their sockets without MSG_NOSIGNAL.
+void ignore_broken_pipes() {
+  struct sigaction now {};
+  ::sigaction(SIGPIPE, nullptr, &now);
+  if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
 }
 
 c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& place, Milliseconds timeout) {
@@ -290,6 +300,7 @@ ProcessGroup::ProcessGroup(Rendezvous rendezvous, const GroupOptions& options) :
   state_->options = options;
   state_->place = std::move(rendezvous);
   if (state_->is_alone()) return;
+  ignore_broken_pipes();
   const Rendezvous& place = state_->place;
   try {
     state_->store = within(

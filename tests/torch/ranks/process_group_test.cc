@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <new>
@@ -117,9 +118,22 @@ TEST_CASE("a rank that is killed ends the wait of the others at once") {
     return std::vector<double>{};
   });
   CHECK(std::chrono::steady_clock::now() - began < 10s);  // promised are 5 s, the timeout is 30 s
+  CHECK(ends[0].signal == 0);
   CHECK(ends[1].signal == SIGKILL);
+  CHECK(ends[2].signal == 0);
   CHECK_HAS(ends[0].error, "(did a rank end?)");
   CHECK_HAS(ends[2].error, "all_reduce of Float [4]");
+}
+
+TEST_CASE("writing to what is gone is an error to tell, and not a rank's end") {
+  const auto ends = run_group(2, [](ProcessGroup&) {
+    int pipe[2];
+    if (::pipe(pipe) != 0) return std::vector<double>{};
+    ::close(pipe[0]);
+    const bool failed = ::write(pipe[1], "x", 1) < 0 && errno == EPIPE;
+    return std::vector<double>{failed ? 1.0 : 0.0};
+  });
+  for (const RankEnd& end : ends) CHECK(end.values == std::vector<double>{1.0});
 }
 
 TEST_CASE("a group that does not come together says which rank is missing") {

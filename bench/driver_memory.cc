@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/platform/files.h"
 #include "core/wire.h"
-#include "tune/analysis.h"
+#include "tune/results/analysis.h"
 
 namespace tune::bench {
 namespace {

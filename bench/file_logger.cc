@@ -14,11 +14,10 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/platform/files.h"
-#include "tune/analysis.h"
-#include "tune/experiment.h"
-#include "tune/file_logger.h"
-#include "tune/results_csv.h"
-#include "tune/status_block.h"
+#include "tune/results/analysis.h"
+#include "tune/results/file_logger.h"
+#include "tune/results/results_csv.h"
+#include "tune/show/status_block.h"
 
 namespace tune::bench {
 namespace {

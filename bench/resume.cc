@@ -13,8 +13,8 @@
 #include "core/platform/redis_server.h"
 #include "core/platform/redis_store.h"
 #include "core/platform/runtime_directory.h"
-#include "tune/analysis.h"
-#include "tune/experiment_folder.h"
+#include "tune/results/analysis.h"
+#include "tune/results/experiment_folder.h"
 
 namespace tune::bench {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "bench/harness.h"
 #include "trainables/synthetic/busy_steps.h"
-#include "tune/analysis.h"
+#include "tune/results/analysis.h"
 
 namespace tune::bench {
 namespace {

@@ -15,7 +15,7 @@
 #include "bench/harness.h"
 #include "core/error.h"
 #include "core/platform/files.h"
-#include "tune/analysis.h"
+#include "tune/results/analysis.h"
 
 namespace tune::bench {
 namespace {

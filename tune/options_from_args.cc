@@ -12,8 +12,8 @@
 #include <CLI/CLI.hpp>
 
 #include "core/error.h"
-#include "tune/options_value.h"
-#include "tune/overrides.h"
+#include "tune/spec/options_value.h"
+#include "tune/spec/overrides.h"
 
 namespace tune {
 

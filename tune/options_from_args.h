@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tune/run_options.h"
+#include "tune/spec/run_options.h"
 
 namespace tune {
 

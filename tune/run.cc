@@ -11,11 +11,12 @@
 #include "core/platform/process.h"
 #include "trainables/access.h"
 #include "trainables/zygote.h"
-#include "tune/driver.h"
-#include "tune/experiment_folder.h"
-#include "tune/program_call.h"
-#include "tune/resume.h"
-#include "tune/trainable_check.h"
+#include "tune/drive/driver.h"
+#include "tune/drive/program_call.h"
+#include "tune/drive/resume.h"
+#include "tune/results/experiment_folder.h"
+#include "tune/show/make_reporter.h"
+#include "tune/spec/trainable_check.h"
 
 namespace tune {
 
@@ -135,6 +136,7 @@ Analysis run_entry(TrainableEntry entry, RunOptions options) {
   RunRequest request = make_request(validated_spec(std::move(options), entry), call);
   request.spec.program = this_program(call, earlier);
   request.zygote = make_zygote(entry, *request.spec.program);
+  request.reporter = make_reporter(request.spec.options);
 
   const RunOutcome outcome = run_experiment(std::move(request));
   earlier.push_back(std::filesystem::absolute(outcome.directory));

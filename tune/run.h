@@ -18,8 +18,8 @@
 
 #include "core/error.h"
 #include "trainables/registry.h"
-#include "tune/analysis.h"
-#include "tune/run_options.h"
+#include "tune/results/analysis.h"
+#include "tune/spec/run_options.h"
 
 namespace tune {
 

@@ -10,7 +10,7 @@
 #include "examples/median_stopping.h"
 #include "process/sandbox.h"
 #include "schedulers/scheduler_conformance.h"
-#include "tune/searcher_conformance.h"
+#include "tune/search/searcher_conformance.h"
 
 namespace tune {
 namespace {

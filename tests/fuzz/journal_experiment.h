@@ -3,8 +3,8 @@
 
 #include "schedulers/asha.h"
 #include "schedulers/scheduler_spec.h"
-#include "tune/controller.h"
-#include "tune/searcher.h"
+#include "tune/control/controller.h"
+#include "tune/search/searcher.h"
 
 namespace tune::fuzz {
 

@@ -6,7 +6,7 @@
 #include "fuzz/check.h"
 #include "fuzz/journal_experiment.h"
 #include "memory_store.h"
-#include "tune/journaled_controller.h"
+#include "tune/drive/journaled_controller.h"
 
 namespace {
 

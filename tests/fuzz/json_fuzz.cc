@@ -2,7 +2,7 @@
 #include "core/json.h"
 
 #include "fuzz/check.h"
-#include "tune/result_lines.h"
+#include "tune/results/result_lines.h"
 
 namespace {
 

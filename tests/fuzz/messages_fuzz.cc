@@ -7,7 +7,7 @@
 #include "core/trial.h"
 #include "fuzz/check.h"
 #include "fuzz/kinds.h"
-#include "tune/result_text.h"
+#include "tune/results/result_text.h"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include "fuzz/journal_experiment.h"
 #include "fuzz/kinds.h"
 #include "memory_store.h"
-#include "tune/journaled_controller.h"
+#include "tune/drive/journaled_controller.h"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include "core/store.h"
 #include "core/store_address.h"
 #include "fuzz/check.h"
-#include "tune/csv.h"
-#include "tune/yaml_tree.h"
+#include "tune/results/csv.h"
+#include "tune/spec/yaml_tree.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include "core/json.h"
 #include "fuzz/check.h"
-#include "tune/yaml_spec.h"
+#include "tune/spec/yaml_spec.h"
 
 namespace {
 

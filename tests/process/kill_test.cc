@@ -11,7 +11,7 @@
 #include "process/outcome.h"
 #include "process/random.h"
 #include "process/sweep.h"
-#include "tune/experiment_folder.h"
+#include "tune/results/experiment_folder.h"
 
 namespace tune {
 namespace {

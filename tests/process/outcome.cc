@@ -8,8 +8,8 @@
 
 #include "core/json.h"
 #include "core/platform/runtime_directory.h"
-#include "tune/csv.h"
-#include "tune/experiment_folder.h"
+#include "tune/results/csv.h"
+#include "tune/results/experiment_folder.h"
 
 namespace tune {
 

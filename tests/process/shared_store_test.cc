@@ -14,7 +14,7 @@
 #include "platform/redis_servers.h"
 #include "process/outcome.h"
 #include "process/sweep.h"
-#include "tune/experiment_folder.h"
+#include "tune/results/experiment_folder.h"
 
 namespace tune {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "schedulers/scheduler_spec.h"
-#include "tune/basic_variant.h"
+#include "tune/search/basic_variant.h"
 
 namespace tune::simulator {
 

@@ -10,7 +10,7 @@
 #include "core/link.h"
 #include "core/link_agenda.h"
 #include "simulator/counting_store.h"
-#include "tune/journaled_controller.h"
+#include "tune/drive/journaled_controller.h"
 
 namespace tune::simulator {
 
@@ -76,7 +76,7 @@ class BareDriver {
  public:
   BareDriver(const BareOptions& options, CountingStore& store);
 
-  // One turn, as tune/driver.cc takes it. Then the frames for nodes, in `outgoing`.
+  // One turn, as tune/drive/driver.cc takes it. Then the frames for nodes, in `outgoing`.
   void turn(Duration now, AgentNumber node, const std::vector<std::string>& frames);
   struct Outgoing {
     AgentNumber node;

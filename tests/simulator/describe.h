@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/messages.h"
-#include "tune/events.h"
+#include "tune/control/events.h"
 
 namespace tune::simulator {
 

@@ -9,7 +9,7 @@
 
 #include "core/random.h"
 #include "simulator/simulated_schedulers.h"
-#include "tune/basic_variant.h"
+#include "tune/search/basic_variant.h"
 
 namespace tune::simulator {
 

@@ -13,7 +13,7 @@
 #include "schedulers/asha.h"
 #include "simulator/event_queue.h"
 #include "simulator/plant.h"
-#include "tune/controller.h"
+#include "tune/control/controller.h"
 
 namespace tune::simulator {
 

@@ -1,4 +1,4 @@
-// One driver process: the real JournaledController and Links, and around them what tune/driver.cc
+// One driver process: the real JournaledController and Links, and around them what tune/drive/driver.cc
 // does in a turn, cut into steps so that it can be killed or stalled between any two of them.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "simulator/simulated_logger.h"
 #include "simulator/simulated_store.h"
 #include "simulator/world.h"
-#include "tune/journaled_controller.h"
+#include "tune/drive/journaled_controller.h"
 
 namespace tune::simulator {
 

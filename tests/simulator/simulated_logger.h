@@ -10,7 +10,7 @@
 
 #include "simulator/learning_curve.h"
 #include "simulator/world.h"
-#include "tune/logger.h"
+#include "tune/results/logger.h"
 
 namespace tune::simulator {
 

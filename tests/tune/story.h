@@ -10,8 +10,8 @@
 #include "core/json.h"
 #include "core/platform/files.h"
 #include "trainables/temporary_folder.h"
-#include "tune/experiment.h"
-#include "tune/file_logger.h"
+#include "tune/control/experiment_setup.h"
+#include "tune/results/file_logger.h"
 
 namespace tune {
 

@@ -1,0 +1,13 @@
+// The program that loads a plugin and becomes the zygote of its workers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tune {
+
+// argv of the zygote of a plugin: tune-worker beside this program, or $TUNE_WORKER. "{control}" in
+// it stands for the number of the control socket. Throws Error (kProcess) when it is not there.
+std::vector<std::string> worker_command(const std::string& plugin);
+
+}  // namespace tune

@@ -1,0 +1,36 @@
+#include "tune/control/key_watch.h"
+
+#include <doctest/doctest.h>
+
+#include "core/trial.h"
+
+namespace tune {
+namespace {
+
+// What is said after a trial's only result.
+std::string said(const std::vector<std::string>& expected, const Result& result, bool done = true) {
+  const Trial trial;
+  Reported report;
+  report.result = pack(result);
+  return KeyWatch(expected).record(ResultRecorded{trial, report, done});
+}
+
+TEST_CASE("a key that is in no result is told with the nearest one") {
+  CHECK(said({"acc"}, {{"acc", 0.5}}).empty());
+  CHECK(said({"acc", "loss"}, {{"acc", 0.5}, {"los", 0.5}}) ==
+        "'loss' is in no result so far (did you mean 'los'?); results have: acc, los");
+  CHECK(said({"acc"}, {{"loss", 0.5}}, false).empty());  // it may come yet
+  CHECK(said({"training_iteration", ""}, {{"loss", 0.5}}).empty());
+}
+
+TEST_CASE("a key that holds no number is told as what it is") {
+  CHECK(said({"acc"}, {{"acc", "high"}}) ==
+        "'acc' is the text 'high', expected a number; results have: acc");
+  CHECK(said({"acc", "n"}, {{"acc", true}}) ==
+        "'acc' is true, expected a number; 'n' is in no result so far; results have: acc");
+  CHECK(said({"loss"}, {{"loss", Value{{"train", 1.0}}}}) ==
+        "'loss' is a map, expected a number; results have: loss/train");
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,112 @@
+// What a driver that takes over makes of what the one before it appended at the last moment.
+#include "tune/drive/journaled_controller.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "fuzz/journal_experiment.h"
+#include "memory_store.h"
+
+namespace tune {
+namespace {
+
+using std::chrono::seconds;
+
+class NoLogger : public Logger {
+ public:
+  void record(const Record&, WallTime) override {}
+  void flush() override {}
+  std::string save() override { return ""; }
+  void restore(std::string_view) override {}
+};
+
+// One driver of an experiment with four trials, of which two run at a time.
+class OneDriver {
+ public:
+  explicit OneDriver(Store& store) : experiment(store, fuzz::journal_experiment(), &logger_) {
+    experiment.replay();
+  }
+  JournaledController::Takeover take_over(ExperimentTime now) {
+    DriverStarted started;
+    started.epoch = experiment.next_epoch();
+    started.num_samples = 4;
+    return experiment.take_over({now, {}, {started}});
+  }
+  void join(ExperimentTime now) {
+    AgentHello hello;
+    hello.cpu_units = 2 * kUnit;
+    ZygoteReady ready;
+    ready.trainables = {{"T", true, false}};
+    experiment.commit({now, {}, {FromAgent{{}, hello}, FromAgent{{}, ready}}});
+  }
+  template <class T>
+  void save(ExperimentTime now, T event) {
+    event.trial = TrialNumber{0};
+    event.attempt = AttemptNumber{1};
+    event.iteration = 1;
+    experiment.commit({now, {}, {FromAgent{{}, event}}});
+  }
+
+ private:
+  NoLogger logger_;
+
+ public:
+  JournaledController experiment;
+};
+
+TEST_CASE("a driver that takes over counts what the old one appended after the replay") {
+  testing::MemoryStore store;
+  OneDriver old(store);
+  old.take_over({});
+  OneDriver next(store);
+  CHECK(next.experiment.controller().counts()[static_cast<std::size_t>(TrialStatus::kRunning)] ==
+        0);
+  old.join(seconds(1));  // launches trials 0 and 1
+  Reported report;
+  report.result = pack(Result{{"m", 0.5}});
+  old.save(seconds(2), report);
+  old.save(seconds(3), CheckpointSaved{});
+
+  const JournaledController::Takeover takeover = next.take_over({});
+  CHECK(next.experiment.now() == seconds(3));
+  CHECK(takeover.unsettled == std::set{TrialNumber{0}, TrialNumber{1}});
+  const Trial& trial = next.experiment.controller().trials().at(0);
+  CHECK(trial.status == TrialStatus::kPending);
+  CHECK(trial.attempt.value == 1);
+  REQUIRE(trial.checkpoints.size() == 1);
+  CHECK(trial.checkpoints[0].iteration == 1);
+
+  JournaledController again(store, fuzz::journal_experiment(), nullptr);
+  again.replay();
+  CHECK(again.controller().save() == next.experiment.controller().save());
+  CHECK(again.now() == next.experiment.now());
+  CHECK_THROWS_AS(old.join(seconds(4)), SupersededError);
+}
+
+TEST_CASE("checkpoints that were to be removed before the takeover are unsettled") {
+  testing::MemoryStore store;
+  OneDriver old(store);
+  old.take_over({});
+  old.join(seconds(1));
+  AttemptEnded ended;
+  ended.outcome = Outcome::kStopped;
+  ended.trial = TrialNumber{0};
+  ended.attempt = AttemptNumber{1};
+  Reported report;
+  report.result = pack(Result{{"m", 0.5}});
+  old.save(seconds(2), report);
+  old.save(seconds(3), CheckpointSaved{});
+  old.experiment.commit({seconds(4), {}, {FromAgent{{}, ended}}});
+  OneDriver next(store);
+  CHECK(next.take_over(seconds(4)).unsettled.contains(TrialNumber{1}));
+  // What ran is settled now; another takeover finds what is open then.
+  OneDriver third(store);
+  CHECK(third.take_over(seconds(5)).unsettled.empty());
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,150 @@
+// What every Searcher keeps to. `make` gives a fresh one that is not configured yet; `setup` has a
+// seed and a finite num_samples, at least 4 trials in all.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/wire.h"
+#include "tune/search/searcher.h"
+
+namespace tune::testing {
+
+using MakeSearcher = std::function<std::unique_ptr<Searcher>()>;
+
+inline std::unique_ptr<Searcher> configured(const MakeSearcher& make, const SearcherSetup& setup) {
+  auto searcher = make();
+  REQUIRE(searcher != nullptr);
+  searcher->configure(setup);
+  return searcher;
+}
+
+// Tells the searcher that the trial reported `loss` once and completed.
+inline void live(Searcher& searcher, TrialNumber trial, double loss) {
+  Reported report;
+  report.trial = trial;
+  report.attempt = AttemptNumber{1};
+  report.iteration = 1;
+  report.result = pack(Value{{"loss", loss}});
+  searcher.result(trial, report);
+  searcher.end_trial(trial, TrialEnd::kCompleted, &report);
+}
+
+// The configurations of trials [first, last) as text; fewer when there are no more.
+inline std::vector<std::string> run_trials(Searcher& searcher, std::uint32_t first,
+                                           std::uint32_t last) {
+  std::vector<std::string> configs;
+  for (std::uint32_t i = first; i < last; ++i) {
+    const std::optional<Config> config = searcher.suggest(TrialNumber{i});
+    if (!config) break;
+    configs.push_back(config->dump());
+    live(searcher, TrialNumber{i}, 1.0 / (i + 1));
+  }
+  return configs;
+}
+
+inline void check_same_proposals(const MakeSearcher& make, const SearcherSetup& setup) {
+  const auto first = run_trials(*configured(make, setup), 0, 1000);
+  CHECK(first.size() >= 4);
+  CHECK(run_trials(*configured(make, setup), 0, 1000) == first);
+}
+
+inline void check_end(const MakeSearcher& make, const SearcherSetup& setup) {
+  const auto searcher = configured(make, setup);
+  const auto count = static_cast<std::uint32_t>(run_trials(*searcher, 0, 1000).size());
+  if (const auto total = searcher->total()) CHECK(*total == count);
+  CHECK_FALSE(searcher->suggest(TrialNumber{count}).has_value());
+  CHECK_FALSE(searcher->suggest(TrialNumber{count}).has_value());
+}
+
+inline void check_every_key(const MakeSearcher& make, const SearcherSetup& setup) {
+  const auto searcher = configured(make, setup);
+  const std::optional<Config> config = searcher->suggest(TrialNumber{0});
+  REQUIRE(config.has_value());
+  for (const auto& [path, domain] : setup.space.domains()) {
+    CAPTURE(path);
+    CHECK(config->contains(path));
+  }
+}
+
+// Saved anywhere, restored into a fresh one, it goes on as if nothing had happened.
+inline void check_restore(const MakeSearcher& make, const SearcherSetup& setup) {
+  const auto whole = run_trials(*configured(make, setup), 0, 1000);
+  for (std::uint32_t at = 0; at <= whole.size(); ++at) {
+    CAPTURE(at);
+    const auto before = configured(make, setup);
+    run_trials(*before, 0, at);
+    const std::string state = before->save();
+    const auto after = configured(make, setup);
+    after->restore(state);
+    CHECK(after->save() == state);
+    CHECK(after->total() == before->total());
+    CHECK(run_trials(*after, at, 1000) ==
+          std::vector<std::string>(whole.begin() + at, whole.end()));
+  }
+}
+
+inline void check_foreign_states(const MakeSearcher& make, const SearcherSetup& setup) {
+  const auto searcher = configured(make, setup);
+  const auto before = run_trials(*configured(make, setup), 0, 1000);
+  const std::string own = searcher->save();
+  std::vector<std::string> foreign = {"", "\xc1", encoded(std::string("text")),
+                                      encoded(std::vector<std::string>{"another", "state"}),
+                                      own + '\0'};
+  for (std::size_t size = 0; size < own.size(); ++size) foreign.push_back(own.substr(0, size));
+  for (const std::string& state : foreign) {
+    CAPTURE(state);
+    try {
+      searcher->restore(state);
+      FAIL_CHECK("a foreign state was taken");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kProtocol);
+    }
+  }
+  CHECK(run_trials(*searcher, 0, 1000) == before);  // and left no trace
+}
+
+// More samples than it began with: what was proposed before stays, more follows.
+inline void check_more_samples(const MakeSearcher& make, const SearcherSetup& setup) {
+  const auto searcher = configured(make, setup);
+  const auto before = run_trials(*searcher, 0, 1000);
+  searcher->set_num_samples(setup.num_samples * 2);
+  const auto count = static_cast<std::uint32_t>(before.size());
+  const auto more = run_trials(*searcher, count, 1000);
+  CHECK(!more.empty());
+  if (const auto total = searcher->total()) CHECK(*total == before.size() + more.size());
+  SearcherSetup larger = setup;
+  larger.num_samples *= 2;
+  auto all = before;
+  all.insert(all.end(), more.begin(), more.end());
+  CHECK(run_trials(*configured(make, larger), 0, 1000) == all);
+}
+
+inline void check_silent_trials(const MakeSearcher& make, const SearcherSetup& setup) {
+  const auto searcher = configured(make, setup);
+  REQUIRE(searcher->suggest(TrialNumber{0}).has_value());
+  searcher->end_trial(TrialNumber{0}, TrialEnd::kError, nullptr);  // never reported
+  REQUIRE(searcher->suggest(TrialNumber{1}).has_value());
+  REQUIRE(searcher->suggest(TrialNumber{2}).has_value());  // two at once
+  live(*searcher, TrialNumber{2}, 0.5);
+  searcher->end_trial(TrialNumber{1}, TrialEnd::kStopped, nullptr);
+  CHECK(searcher->suggest(TrialNumber{3}).has_value());
+}
+
+inline void check_searcher(const MakeSearcher& make, const SearcherSetup& setup) {
+  check_same_proposals(make, setup);
+  check_end(make, setup);
+  check_every_key(make, setup);
+  check_restore(make, setup);
+  check_foreign_states(make, setup);
+  check_more_samples(make, setup);
+  check_silent_trials(make, setup);
+}
+
+}  // namespace tune::testing

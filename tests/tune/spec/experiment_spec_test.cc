@@ -1,0 +1,384 @@
+#include "tune/spec/experiment_spec.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/refusal.h"
+
+namespace tune {
+namespace {
+
+using testing::refusal;
+
+RunOptions good() {
+  RunOptions options;
+  options.config = {{"lr", loguniform(1e-3, 1.0)}, {"batch_size", 64}};
+  options.metric = "accuracy";
+  options.stop = {{"training_iteration", 3}};
+  return options;
+}
+
+struct Made {
+  ExperimentSpec spec;
+  std::vector<Complaint> complaints;
+};
+
+Made make(RunOptions options, bool is_function = false) {
+  Made made;
+  made.spec = make_spec(std::move(options), "Mnist", is_function, made.complaints);
+  return made;
+}
+
+std::string told(const std::vector<Complaint>& complaints) {
+  std::string text;
+  for (const Complaint& one : complaints) text += one.path + ": " + one.message + "\n";
+  return text;
+}
+
+TEST_CASE("good options make a spec with the defaults filled in") {
+  const Made made = make(good());
+  INFO(told(made.complaints));
+  REQUIRE(made.complaints.empty());
+  CHECK(made.spec.options.mode == Mode::kMax);
+  CHECK(made.spec.trainable == "Mnist");
+  CHECK_FALSE(made.spec.name_given);
+  CHECK(made.spec.request == ResourceRequest{});
+  REQUIRE(made.spec.stop.size() == 1);
+  CHECK(made.spec.stop[0] == StopRule{"training_iteration", 3, false});
+}
+
+TEST_CASE("what is wrong with options is told with its path and what to write") {
+  struct Case {
+    const char* what;
+    void (*change)(RunOptions&);
+    const char* path;
+    const char* part;
+  };
+  const Case cases[] = {
+      {"no samples", [](RunOptions& o) { o.num_samples = 0; }, "num_samples", "at least 1, or -1"},
+      {"negative samples", [](RunOptions& o) { o.num_samples = -2; }, "num_samples", "-2"},
+      {"endless without an end",
+       [](RunOptions& o) {
+         o.num_samples = -1;
+         o.stop.clear();
+         o.max_trial_time_s = 5;
+       },
+       "num_samples", "give time_budget_s or a stop rule"},
+      {"failures", [](RunOptions& o) { o.max_failures = -1; }, "max_failures", "at least 0"},
+      {"concurrency", [](RunOptions& o) { o.max_concurrent_trials = -1; }, "max_concurrent_trials",
+       "at least 0"},
+      {"budget", [](RunOptions& o) { o.time_budget_s = -1; }, "time_budget_s", "-1"},
+      {"budget nan", [](RunOptions& o) { o.time_budget_s = std::nan(""); }, "time_budget_s", "nan"},
+      {"budget too long", [](RunOptions& o) { o.time_budget_s = 1e12; }, "time_budget_s", "1e+09"},
+      {"trial time", [](RunOptions& o) { o.max_trial_time_s = -3; }, "max_trial_time_s", "-3"},
+      {"hang", [](RunOptions& o) { o.hang_timeout_s = -0.5; }, "hang_timeout_s", "-0.5"},
+      {"group", [](RunOptions& o) { o.group_timeout_s = -1; }, "group_timeout_s", "-1"},
+      {"no group time", [](RunOptions& o) { o.group_timeout_s = 0; }, "group_timeout_s", "above 0"},
+      {"frequency", [](RunOptions& o) { o.checkpoint.frequency = -1; }, "checkpoint/frequency",
+       "at least 0"},
+      {"keep", [](RunOptions& o) { o.checkpoint.keep = 0; }, "checkpoint/keep", "at least 1"},
+      {"rows", [](RunOptions& o) { o.reporter.max_rows = 0; }, "reporter/max_rows", "at least 1"},
+      {"gpu share", [](RunOptions& o) { o.resources_per_trial.gpu = 1.5; }, "resources_per_trial",
+       "1.5"},
+      {"cpu", [](RunOptions& o) { o.resources_per_trial.cpu = -1; }, "resources_per_trial/cpu",
+       "-1"},
+      {"ranks", [](RunOptions& o) { o.resources_per_trial.ranks = 0; }, "resources_per_trial/ranks",
+       "0"},
+      {"cpus", [](RunOptions& o) { o.cpus = 0; }, "cpus", "above 0"},
+      {"name", [](RunOptions& o) { o.name = "a/b"; }, "name", "holds a '/'"},
+      {"name", [](RunOptions& o) { o.name = ".."; }, "name", "'..' is taken"},
+      {"name", [](RunOptions& o) { o.name = "latest"; }, "name", "is taken"},
+      {"name", [](RunOptions& o) { o.name = "-x"; }, "name", "begins with '-'"},
+      {"name", [](RunOptions& o) { o.name = "a\nb"; }, "name", "control character"},
+      {"name", [](RunOptions& o) { o.name = std::string(300, 'a'); }, "name", "longer than 200"},
+      {"storage", [](RunOptions& o) { o.storage = ""; }, "storage", "./results"},
+      {"store", [](RunOptions& o) { o.store = "localhost"; }, "store",
+       "redis://[:password@]host:6379"},
+      {"env", [](RunOptions& o) { o.env["A-B"] = "x"; }, "env/A-B", "'A-B' is no name"},
+      {"env", [](RunOptions& o) { o.env["CUDA_VISIBLE_DEVICES"] = "0"; },
+       "env/CUDA_VISIBLE_DEVICES", "for each trial"},
+      {"stop nan", [](RunOptions& o) { o.stop.emplace("x", std::nan("")); }, "stop/x", "nan"},
+      {"stop path", [](RunOptions& o) { o.stop.emplace("a//b", 1); }, "stop/a//b", "no key path"},
+      {"stop number and map",
+       [](RunOptions& o) {
+         o.stop.emplace("loss", 1);
+         o.stop.emplace("loss-x", 1);
+         o.stop.emplace("loss/test", 1);
+       },
+       "stop/loss/test", "loss cannot be a number and hold"},
+      {"stop at or above for min",
+       [](RunOptions& o) {
+         o.metric = "loss";
+         o.mode = Mode::kMin;
+         o.stop = {{"loss", 0.1}};
+       },
+       "stop/loss", "write loss: {\"<=\": 0.1} (in C++ {\"loss\", tune::at_most(0.1)})"},
+      {"no end", [](RunOptions& o) { o.stop.clear(); }, "stop", "training_iteration: 100"},
+      {"asha without metric",
+       [](RunOptions& o) {
+         o.metric.clear();
+         o.scheduler = asha();
+       },
+       "scheduler", "metric"},
+      {"metric twice", [](RunOptions& o) { o.scheduler = asha({.metric = "loss"}); }, "metric",
+       "keep one"},
+      {"mode twice",
+       [](RunOptions& o) {
+         o.mode = Mode::kMin;
+         o.scheduler = asha({.mode = Mode::kMin});
+       },
+       "mode", "keep one"},
+      {"config", [](RunOptions& o) { o.config = 3; }, "config", "a map of parameters"},
+      {"resume without name", [](RunOptions& o) { o.if_exists = IfExists::kResume; }, "name",
+       "give one"},
+  };
+  for (const Case& one : cases) {
+    CAPTURE(one.what);
+    RunOptions options = good();
+    one.change(options);
+    const Made made = make(options);
+    INFO(told(made.complaints));
+    REQUIRE(made.complaints.size() == 1);
+    CHECK(made.complaints[0].path == one.path);
+    CHECK_HAS(made.complaints[0].message, one.part);
+  }
+}
+
+TEST_CASE("all mistakes are told at once, in one error") {
+  RunOptions options = good();
+  options.num_samples = 0;
+  options.name = "a/b";
+  options.checkpoint.keep = 0;
+  options.resources_per_trial.gpu = -1;
+  const Made made = make(options);
+  CHECK(made.complaints.size() == 4);
+  const std::string text = refusal([&] { throw_complaints("tune::run", made.complaints); });
+  CHECK(std::count(text.begin(), text.end(), '\n') == 3);
+  CHECK_HAS(text, "tune::run: num_samples: 0 is out of range");
+}
+
+TEST_CASE("complaints are told in the order of their lines, each once, with their option") {
+  const std::string text = refusal([] {
+    throw_complaints("s.yaml", {{.path = "b", .line = 7, .message = "second"},
+                                {.path = "a", .line = 2, .message = "first"},
+                                {.path = "a", .line = 2, .message = "first"},
+                                {.path = "c", .message = "no line", .option = "--set c=1"}});
+  });
+  CHECK(text == "s.yaml:2: a: first\ns.yaml:7: b: second\n--set c=1: c: no line");
+}
+
+TEST_CASE("any end is enough for a class and none is needed for a function") {
+  const auto ends = [](void (*change)(RunOptions&), bool is_function) {
+    RunOptions options = good();
+    options.stop.clear();
+    change(options);
+    return make(options, is_function).complaints.empty();
+  };
+  CHECK_FALSE(ends([](RunOptions&) {}, false));
+  CHECK(ends([](RunOptions&) {}, true));
+  CHECK(ends([](RunOptions& o) { o.time_budget_s = 5; }, false));
+  CHECK(ends([](RunOptions& o) { o.max_trial_time_s = 5; }, false));
+  CHECK(ends([](RunOptions& o) { o.scheduler = asha({.max_t = 9}); }, false));
+  CHECK(ends([](RunOptions& o) { o.scheduler = asha({.max_t = 9, .time_attr = "epoch"}); }, false));
+  CHECK_FALSE(ends(
+      [](RunOptions& o) { o.scheduler = asha({.max_t = 9, .stop_last_trials = false}); }, false));
+}
+
+TEST_CASE("metric and mode that only the scheduler has become the experiment's") {
+  RunOptions options = good();
+  options.metric.clear();
+  options.scheduler = asha({.max_t = 9, .metric = "loss", .mode = Mode::kMin});
+  const Made made = make(options);
+  INFO(told(made.complaints));
+  REQUIRE(made.complaints.empty());
+  CHECK(made.spec.options.metric == "loss");
+  CHECK(made.spec.options.mode == Mode::kMin);
+  // The driver configures the scheduler with the experiment's: it must not find them twice.
+  const auto scheduler = made.spec.options.scheduler.make();
+  scheduler->configure({"loss", Mode::kMin, 1});
+  CHECK(scheduler->objective().metric == "loss");
+  CHECK(scheduler->objective().mode == Mode::kMin);
+}
+
+TEST_CASE("min is obeyed by bare stop numbers of other metrics and by at_most") {
+  RunOptions options = good();
+  options.metric = "loss";
+  options.mode = Mode::kMin;
+  options.stop = {{"loss", at_most(0.1)}, {"training_iteration", 9}};
+  const Made made = make(options);
+  INFO(told(made.complaints));
+  CHECK(made.complaints.empty());
+  CHECK(made.spec.stop[0] == StopRule{"loss", 0.1, true});
+}
+
+// ---- experiment.json ----
+
+RunOptions everything() {
+  RunOptions options;
+  options.name = "full";
+  options.config = {
+      {"lr", loguniform(1e-4, 0.1)},
+      {"model", {{"act", choice({"relu", 2, 1.0, true})}, {"layers", grid_search({1, 2})}}},
+      {"units", qrandint(16, 256, 16)},
+      {"noise", qrandn(0, 1, 0.5)},
+      {"whole", 1.0},
+      {"text", "010"},
+      {"nothing", nullptr},
+      {"infinite", std::numeric_limits<double>::infinity()},
+      {"not_a_number", std::nan("")},
+      {"one_key", Value{{"key", list({1, 2})}}}};
+  options.num_samples = 16;
+  options.metric = "loss/test";
+  options.mode = Mode::kMin;
+  options.scheduler = asha({.max_t = 27, .reduction_factor = 3, .rule = AshaRule::kTop});
+  options.stop = {{"loss/test", at_most(0.1)}, {"loss/train", at_most(0.05)}, {"epoch", 50}};
+  options.resources_per_trial = {.cpu = 2, .gpu = 0.5, .memory = "8GiB"};
+  options.seed = 18446744073709551615ULL;
+  options.storage = "elsewhere";
+  options.checkpoint = {.frequency = 2, .at_end = false, .keep = 3};
+  options.max_failures = 2;
+  options.max_concurrent_trials = 3;
+  options.time_budget_s = 1.5;
+  options.max_trial_time_s = 2.5;
+  options.hang_timeout_s = 3.5;
+  options.points_to_evaluate = {{{"lr", 0.01}, {"model", {{"layers", 2}}}}};
+  options.searcher = basic_variant({.constant_grid_search = true});
+  options.store = "redis://host:6379";
+  options.env = {{"TOKEN", "secret"}};
+  options.reporter = {.metrics = {"a"}, .parameters = {"lr"}, .max_rows = 5, .every_s = 2};
+  options.raise_on_failed_trial = false;
+  options.fail_fast = true;
+  options.if_exists = IfExists::kFresh;
+  options.quiet = true;
+  options.store_unsafe = true;
+  options.cpus = 4;
+  options.gpus = 2;
+  options.group_timeout_s = 4.5;
+  options.gpu_visibility = GpuVisibility::kRotated;
+  return options;
+}
+
+ExperimentSpec round_trip(const ExperimentSpec& spec) {
+  return spec_from_value(parse_json(to_json(to_value(spec), 2), "experiment.json"));
+}
+
+TEST_CASE("a spec with every option comes back from its JSON as it was") {
+  Made made = make(everything());
+  INFO(told(made.complaints));
+  REQUIRE(made.complaints.empty());
+  made.spec.plugin = "/p/libx.so";
+  made.spec.sweep = "/p/sweep.yaml";
+  made.spec.sweep_hash = "12";
+  made.spec.plugin_hash = "34";
+  made.spec.store_prefix = "tune:s:56";
+  const ExperimentSpec back = round_trip(made.spec);
+  CHECK(to_json(to_value(back)) == to_json(to_value(made.spec)));
+
+  const RunOptions& options = back.options;
+  CHECK(back.name == "full");
+  CHECK(back.name_given);
+  CHECK(back.trainable == "Mnist");
+  CHECK(back.plugin == "/p/libx.so");
+  CHECK(back.sweep_hash == "12");
+  CHECK(back.plugin_hash == "34");
+  CHECK(back.store_prefix == "tune:s:56");
+  CHECK(back.stop == made.spec.stop);
+  CHECK(back.request == made.spec.request);
+  CHECK(options.seed == 18446744073709551615ULL);
+  CHECK(options.mode == Mode::kMin);
+  CHECK(options.scheduler.name() == "asha");
+  CHECK(options.scheduler.parameters() == made.spec.options.scheduler.parameters());
+  CHECK(options.searcher.name() == made.spec.options.searcher.name());
+  CHECK(options.searcher.parameters() == made.spec.options.searcher.parameters());
+  CHECK(options.resources_per_trial == made.spec.options.resources_per_trial);
+  CHECK(options.points_to_evaluate == made.spec.options.points_to_evaluate);
+  CHECK(options.if_exists == IfExists::kFresh);
+  CHECK(options.cpus == 4.0);
+  CHECK(options.group_timeout_s == 4.5);
+  CHECK(options.gpu_visibility == GpuVisibility::kRotated);
+  CHECK(options.config.find("infinite")->constant().number() > 1e308);
+  CHECK(std::isnan(options.config.find("not_a_number")->constant().number()));
+  CHECK(options.config.find("whole")->constant() == Value(1.0));
+  CHECK(options.config.find("text")->constant() == Value("010"));
+  CHECK(options.config.find("one_key/key")->constant() == list({1, 2}));
+  CHECK(options.config.domains().size() == 5);
+}
+
+TEST_CASE("values of env are not stored, their names are") {
+  Made made = make(everything());
+  const std::string text = to_json(to_value(made.spec));
+  CHECK_FALSE(testing::has(text, "secret"));
+  const ExperimentSpec back = round_trip(made.spec);
+  REQUIRE(back.options.env.contains("TOKEN"));
+  CHECK(back.options.env.at("TOKEN").empty());
+  CHECK_FALSE(to_value(make(good()).spec).contains("env"));
+}
+
+TEST_CASE("a dated experiment keeps its folder's name without having been given one") {
+  Made made = make(good());
+  made.spec.name = "Mnist_2026-11-21_11-38-00";
+  const ExperimentSpec back = round_trip(made.spec);
+  CHECK(back.name == made.spec.name);
+  CHECK_FALSE(back.name_given);
+  CHECK(back.options.name.empty());
+}
+
+TEST_CASE("a program's call comes back as it was") {
+  Made made = make(good());
+  made.spec.program = ProgramCall{"/bin/x", {"--a", "b c"}, "/tmp", 2, {"/tmp/first"}};
+  const ExperimentSpec back = round_trip(made.spec);
+  REQUIRE(back.program);
+  CHECK(back.program->executable == "/bin/x");
+  CHECK(back.program->arguments == std::vector<std::string>{"--a", "b c"});
+  CHECK(back.program->working_directory == "/tmp");
+  CHECK(back.program->call == 2);
+  CHECK(back.program->earlier == std::vector<std::string>{"/tmp/first"});
+}
+
+TEST_CASE("own schedulers, searchers and functions are stored by a note that says who has them") {
+  Made made = make(good());
+  made.spec.options.scheduler = SchedulerSpec("", {}, [] { return fifo().make(); });
+  made.spec.options.searcher = SearcherSpec("", {}, [] { return basic_variant().make(); });
+  made.spec.options.config = {{"a", 1},
+                              {"b", {{"c", sample_from([](const Config&) { return Value(2); })}}}};
+  const ExperimentSpec back = round_trip(made.spec);
+  CHECK(back.options.scheduler.name().empty());
+  CHECK_THROWS_WITH_AS(
+      back.options.scheduler.make(),
+      "this experiment uses a scheduler of its own program: run it again from that "
+      "program",
+      Error);
+  CHECK_THROWS_AS(back.options.searcher.make(), Error);
+  REQUIRE(back.options.config.find("b/c") != nullptr);
+  CHECK(back.options.config.find("b/c")->domain().is_function());
+}
+
+TEST_CASE("a stored spec that is damaged is refused with the place") {
+  const Value good_value = to_value(make(good()).spec);
+  struct Case {
+    const char* path;
+    Value value;
+    const char* part;
+  };
+  const Case cases[] = {{"version", 2, "version is 2"},
+                        {"num_samples", "many", "num_samples: expected a whole number"},
+                        {"surprise", 1, "unknown key 'surprise'"},
+                        {"mode", "big", "mode: expected max or min"},
+                        {"name_given", nullptr, "name_given"},
+                        {"trainable", 3, "trainable"}};
+  for (const Case& one : cases) {
+    Value value = good_value;
+    value.set(one.path, one.value);
+    CAPTURE(one.path);
+    CHECK_HAS(refusal([&] { spec_from_value(value); }, ErrorCode::kProtocol), one.part);
+  }
+  CHECK_THROWS_AS(spec_from_value(Value(3)), Error);
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,236 @@
+#include "tune/cli/cli.h"
+
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "tune/cli/cli_commands.h"
+#include "tune/spec/option_reader.h"
+
+namespace tune {
+
+namespace {
+
+// All arguments and what the chosen command will do with them.
+struct CommandLine {
+  RunArguments run;
+  ValidateArguments validate;
+  ResumeArguments resume;
+  ResultsArguments results;
+  BestArguments best;
+  LogsArguments logs;
+  LaunchArguments launch;
+  std::string status_directory;
+  std::function<int()> chosen;
+};
+
+CLI::App* add_command(CLI::App& app, const char* name, const char* what, const char* example) {
+  CLI::App* command = app.add_subcommand(name, what);
+  command->footer(fmt::format("Example:\n  {}", example));
+  return command;
+}
+
+void add_directory(CLI::App* command, std::string& target) {
+  command->add_option("DIR", target, "folder of the experiment, as in results/latest")->required();
+}
+
+void add_sweep(CLI::App* command, std::string& sweep, std::vector<std::string>& sets) {
+  command->add_option("SWEEP", sweep, "the sweep, a YAML file")->required();
+  command->add_option("--set", sets, "changes one key of the sweep; may be given several times")
+      ->type_name("PATH=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void add_run(CLI::App& app, CommandLine& line) {
+  CLI::App* command = add_command(
+      app, "run", "runs a sweep; the best configuration is the last line of its output",
+      "tune run sweep.yaml --num-samples 8 --set config/lr=0.1 --set scheduler/asha/max_t=9");
+  add_sweep(command, line.run.sweep, line.run.sets);
+  const auto shorthand = [&](const char* option, const char* path, const char* type,
+                             const char* what) {
+    const auto keep = [&line, option, path](const std::string& value) {
+      line.run.shorthands.push_back({path, option, value});
+    };
+    command->add_option_function<std::string>(option, keep, what)->type_name(type);
+  };
+  shorthand("--name", "name", "N", "name of the experiment, a folder below the storage");
+  shorthand("--storage", "storage", "DIR", "folder for results");
+  shorthand("--num-samples", "num_samples", "N", "how often the search space is sampled");
+  shorthand("--cpus", "cpus", "N", "CPUs to use instead of all");
+  shorthand("--gpus", "gpus", "N", "GPUs to use instead of all");
+  shorthand("--seed", "seed", "N", "makes the configurations repeatable");
+  shorthand("--store", "store", "URL", "a Redis server to use: redis://host:6379");
+  command->add_flag("--fresh", line.run.fresh, "move an experiment of that name aside, begin anew");
+  command->add_flag("--quiet", line.run.quiet, "no table, only errors and the best configuration");
+  command->callback([&line] { line.chosen = [&line] { return run_command(line.run); }; });
+}
+
+void add_validate(CLI::App& app, CommandLine& line) {
+  CLI::App* command = add_command(app, "validate", "tells every mistake of a sweep, runs nothing",
+                                  "tune validate sweep.yaml --configs 3");
+  add_sweep(command, line.validate.sweep, line.validate.sets);
+  command
+      ->add_option("--configs", line.validate.configs,
+                   "print the first configurations, one JSON object a line")
+      ->type_name("N");
+  command->callback([&line] { line.chosen = [&line] { return validate_command(line.validate); }; });
+}
+
+void add_resume(CLI::App& app, CommandLine& line) {
+  CLI::App* command =
+      add_command(app, "resume", "goes on where a killed or interrupted sweep stood",
+                  "tune resume results/latest --errored");
+  add_directory(command, line.resume.directory);
+  command->add_flag("--errored", line.resume.errored, "try failed trials again");
+  command->add_flag("--quiet", line.resume.quiet,
+                    "no table, only errors and the best configuration");
+  command->callback([&line] { line.chosen = [&line] { return resume_command(line.resume); }; });
+}
+
+void add_readers(CLI::App& app, CommandLine& line) {
+  CLI::App* status =
+      add_command(app, "status", "the table of a sweep, live while it runs elsewhere",
+                  "tune status results/latest");
+  add_directory(status, line.status_directory);
+  status->callback(
+      [&line] { line.chosen = [&line] { return status_command(line.status_directory); }; });
+
+  CLI::App* results =
+      add_command(app, "results", "one row a trial", "tune results results/latest --csv - | sort");
+  add_directory(results, line.results.directory);
+  CLI::Option* csv = results->add_option("--csv", line.results.csv, "write a CSV file; - is stdout")
+                         ->type_name("FILE");
+  results->add_flag("--json", line.results.json, "one JSON object a line")->excludes(csv);
+  results->callback([&line] { line.chosen = [&line] { return results_command(line.results); }; });
+
+  CLI::App* best = add_command(app, "best", "the best configuration and its result",
+                               "tune best results/latest --checkpoint");
+  add_directory(best, line.best.directory);
+  CLI::Option* json = best->add_flag("--json", line.best.json, "as one JSON object");
+  best->add_flag("--checkpoint", line.best.checkpoint, "only the folder of its checkpoint")
+      ->excludes(json);
+  best->callback([&line] { line.chosen = [&line] { return best_command(line.best); }; });
+}
+
+void add_logs(CLI::App& app, CommandLine& line) {
+  CLI::App* command =
+      add_command(app, "logs", "what a trial printed", "tune logs results/latest 3 -f");
+  add_directory(command, line.logs.directory);
+  command->add_option("TRIAL", line.logs.trial, "its id, its number or the end of its id")
+      ->required();
+  command->add_flag("-f,--follow", line.logs.follow, "go on until the experiment is over");
+  command->add_flag("--stderr", line.logs.errors, "what it printed on stderr instead of stdout");
+  command->add_option("--rank", line.logs.rank, "of this rank, from 0 (0)")->type_name("R");
+  command->callback([&line] { line.chosen = [&line] { return logs_command(line.logs); }; });
+}
+
+// Names what follows the options: it is no option of ours.
+class UsageWithProgram : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = Formatter::make_usage(app, std::move(name));
+    while (usage.ends_with('\n')) usage.pop_back();
+    return usage + " PROGRAM [ARGS...]\n";
+  }
+};
+
+void add_launch(CLI::App& app, CommandLine& line) {
+  CLI::App* command =
+      add_command(app, "launch", "starts the ranks of any program, as torchrun does",
+                  "tune launch --nproc-per-node 2 build/train --epochs 3");
+  command->formatter(std::make_shared<UsageWithProgram>());
+  command->option_defaults()->always_capture_default();
+  LaunchArguments& launch = line.launch;
+  command->add_option("--nproc-per-node,--nproc_per_node", launch.ranks, "ranks on this node")
+      ->type_name("N|gpu");
+  command->add_option("--nnodes", launch.nodes, "nodes; the command is to be given on each")
+      ->type_name("N");
+  command->add_option("--node-rank,--node_rank", launch.node, "number of this node, from 0")
+      ->type_name("N");
+  command
+      ->add_option(
+          "--master-addr,--master_addr", launch.master_address,
+          "address of node 0, where rank 0 listens; to be given with --nnodes, else 127.0.0.1")
+      ->type_name("ADDRESS");
+  command
+      ->add_option("--master-port,--master_port", launch.master_port,
+                   "port of rank 0; 0 takes a free one")
+      ->type_name("PORT");
+  command->add_flag("--local-rank-arg,--local_rank_arg", launch.local_rank_argument,
+                    "gives the program --local-rank=N as its last argument");
+  command->prefix_command();  // what follows the program is the program's
+  command->callback([command, &line] {
+    line.launch.program = command->remaining();
+    line.chosen = [&line] { return launch_command(line.launch); };
+  });
+}
+
+// Why there is no command in the arguments.
+std::string why_no_command(const CLI::App& app, int argc, const char* const* argv) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  if (argc < 2) return fmt::format("which command? {}", join(names, ", "));
+  const std::string word = argv[1];
+  if (word.starts_with('-')) return fmt::format("there is no option {}", word);
+  return fmt::format("there is no command '{}'{}; commands: {}", word, did_you_mean(word, names),
+                     join(names, ", "));
+}
+
+int parse_and_run(int argc, const char* const* argv) {
+  CommandLine line;
+  CLI::App app("Searches for the best configuration of a training.", "tune");
+  app.set_version_flag("--version", "tune " TUNE_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Example:\n  tune run sweep.yaml\n  tune best results/latest\n"
+      "Every command has --help.");
+  add_run(app, line);
+  add_validate(app, line);
+  add_resume(app, line);
+  add_readers(app, line);
+  add_logs(app, line);
+  add_launch(app, line);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    const auto commands = app.get_subcommands();
+    throw Error(
+        ErrorCode::kBadInput,
+        commands.empty()
+            ? fmt::format("{}; see tune --help", why_no_command(app, argc, argv))
+            : fmt::format("{}; see tune {} --help", error.what(), commands.front()->get_name()));
+  }
+  return line.chosen();
+}
+
+}  // namespace
+
+int command_line(int argc, const char* const* argv) {
+  try {
+    const int code = parse_and_run(argc, argv);
+    if (std::fflush(stdout) == 0) return code;
+    std::fprintf(stderr, "error: writing to stdout failed\n");
+  } catch (const Error& error) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return exit_code(error.code());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+  }
+  return 3;
+}
+
+}  // namespace tune

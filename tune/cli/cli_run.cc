@@ -1,0 +1,198 @@
+// tune run, resume and validate.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "tune/cli/cli_commands.h"
+#include "tune/drive/driver.h"
+#include "tune/drive/program_call.h"
+#include "tune/drive/resume.h"
+#include "tune/results/analysis.h"
+#include "tune/results/experiment_folder.h"
+#include "tune/show/make_reporter.h"
+#include "tune/spec/experiment_identity.h"
+#include "tune/spec/overrides.h"
+#include "tune/spec/yaml_spec.h"
+
+namespace tune {
+
+namespace {
+
+void warn(const std::string& text) {
+  fmt::print(stderr, "warning: {}\n", text);
+}
+
+// The last line of standard output: the best configuration. False: there is none, though there should.
+bool print_best(const std::filesystem::path& directory) {
+  try {
+    const Analysis analysis = Analysis::load(directory);
+    if (analysis.metric().empty()) {
+      fmt::print(stderr, "no best configuration: the experiment has no metric\n");
+      return true;
+    }
+    fmt::print("{}\n", analysis.best_config().dump());
+    return true;
+  } catch (const Error& error) {
+    fmt::print(stderr, "no best configuration: {}\n", error.what());
+    return false;
+  }
+}
+
+int run_to_end(RunRequest request) {
+  request.reporter = make_reporter(request.spec.options);
+  const RunOutcome outcome = run_experiment(std::move(request));
+  const bool has_best = print_best(outcome.directory);
+  if (outcome.signal != 0) return 128 + outcome.signal;
+  if (outcome.errored > 0) return exit_code(ErrorCode::kTrialFailed);
+  return has_best ? 0 : exit_code(ErrorCode::kBadInput);  // the metric was never reported
+}
+
+// Values of env are not stored: a resumed sweep takes them from the environment.
+void fetch_env(std::map<std::string, std::string>& env) {
+  for (auto entry = env.begin(); entry != env.end();) {
+    if (const char* value = std::getenv(entry->first.c_str())) {
+      entry->second = value;
+      ++entry;
+    } else {
+      warn(fmt::format(
+          "the value of env {} is not stored: set {} in the environment when the trials "
+          "need it",
+          entry->first, entry->first));
+      entry = env.erase(entry);
+    }
+  }
+}
+
+void warn_of_changed_files(const ExperimentSpec& spec) {
+  const std::string sweep = spec.sweep.empty() ? "" : fingerprint(spec.sweep);
+  if (!sweep.empty() && sweep != spec.sweep_hash) {
+    warn(fmt::format("{} has changed since the experiment began: it goes on as it was begun",
+                     spec.sweep));
+  }
+  const std::string plugin = fingerprint(spec.plugin);
+  if (plugin.empty()) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("resuming {}: its plugin {} is not there: build it again at that place",
+                            spec.name, spec.plugin));
+  }
+  if (!spec.plugin_hash.empty() && plugin != spec.plugin_hash) {
+    warn(fmt::format("{} has changed since the experiment began: trials go on with the new one",
+                     spec.plugin));
+  }
+}
+
+// Whether there is nothing to go on with: every trial is over, and none is to be tried again.
+bool is_all_done(const std::filesystem::path& directory, bool retry_errored,
+                 std::uint64_t& errored) {
+  const std::optional<RunRecord> record = read_record(directory);
+  if (!record || record->state != RunState::kFinished) return false;
+  const Analysis analysis = Analysis::load(directory);
+  const auto& trials = analysis.trials();
+  errored = static_cast<std::uint64_t>(
+      std::count_if(trials.begin(), trials.end(),
+                    [](const TrialSummary& trial) { return trial.status == TrialStatus::kError; }));
+  return errored == 0 || !retry_errored;
+}
+
+// ---- validate ----
+
+std::string summary(const ExperimentSpec& spec, const std::optional<std::uint64_t>& total) {
+  const RunOptions& options = spec.options;
+  std::string text =
+      fmt::format("ok: {} of {}", total ? fmt::format("{} trials", *total) : "trials without end",
+                  spec.trainable);
+  text += fmt::format(", each with {:g} CPUs and {:g} GPUs",
+                      static_cast<double>(spec.request.cpu_units) / kUnit,
+                      static_cast<double>(spec.request.gpu_units) / kUnit);
+  if (spec.request.ranks > 1) text += fmt::format(" for {} ranks", spec.request.ranks);
+  text += fmt::format(", scheduler {}", options.scheduler.name());
+  if (!options.metric.empty()) {
+    text +=
+        fmt::format(", metric {} ({})", options.metric, options.mode == Mode::kMin ? "min" : "max");
+  }
+  for (const StopRule& rule : spec.stop) {
+    text += fmt::format(", stop at {} {} {:g}", rule.path, rule.at_most ? "<=" : ">=", rule.bound);
+  }
+  return text;
+}
+
+std::unique_ptr<Searcher> make_searcher(const ExperimentSpec& spec) {
+  SearcherSetup setup;
+  setup.space = spec.options.config;
+  setup.num_samples = spec.options.num_samples;
+  setup.points_to_evaluate = spec.options.points_to_evaluate;
+  setup.objective = objective_of(spec);
+  auto searcher = spec.options.searcher.make();
+  searcher->configure(setup);
+  return searcher;
+}
+
+}  // namespace
+
+int run_command(const RunArguments& arguments) {
+  SweepOptions options;
+  for (const auto& [path, option, value] : arguments.shorthands) {
+    parse_shorthand(option, path, value, options.overrides, options.complaints);
+  }
+  for (const std::string& set : arguments.sets) {
+    parse_set(set, options.overrides, options.complaints);
+  }
+  RunRequest request;
+  options.node = &request.node.emplace();
+  request.spec = spec_from_yaml_file(arguments.sweep, std::move(options));
+  RunOptions& run = request.spec.options;
+  if (arguments.fresh) run.if_exists = IfExists::kFresh;
+  if (arguments.quiet) run.quiet = true;
+  return run_to_end(std::move(request));
+}
+
+int resume_command(const ResumeArguments& arguments) {
+  RunRequest request = resume_request(arguments.directory);
+  std::uint64_t errored = 0;
+  if (is_all_done(request.resume, arguments.errored, errored)) {
+    fmt::print(stderr, "{} is finished, nothing to resume{}\n", arguments.directory,
+               errored > 0 ? ": --errored tries its failed trials again" : "");
+    print_best(request.resume);
+    return errored > 0 ? exit_code(ErrorCode::kTrialFailed) : 0;
+  }
+  ExperimentSpec& spec = request.spec;
+  if (spec.program) {
+    execute_to_resume(*spec.program, std::filesystem::absolute(request.resume), arguments.errored,
+                      arguments.quiet);
+  }
+  warn_of_changed_files(spec);
+  fetch_env(spec.options.env);
+  spec.options.quiet = arguments.quiet;
+  request.retry_errored = arguments.errored;
+  return run_to_end(std::move(request));
+}
+
+int validate_command(const ValidateArguments& arguments) {
+  SweepOptions options;
+  options.load_plugin = true;
+  for (const std::string& set : arguments.sets) {
+    parse_set(set, options.overrides, options.complaints);
+  }
+  ExperimentSpec spec = spec_from_yaml_file(arguments.sweep, std::move(options));
+  const bool drawn = !spec.options.seed;
+  if (drawn) spec.options.seed = std::random_device()();
+  const auto searcher = make_searcher(spec);
+  if (!arguments.configs) {
+    fmt::print("{}\n", summary(spec, searcher->total()));
+    return 0;
+  }
+  if (drawn) fmt::print(stderr, "seed: {}\n", *spec.options.seed);
+  for (std::uint64_t i = 0; i < *arguments.configs; ++i) {
+    const auto config = searcher->suggest(TrialNumber{static_cast<std::uint32_t>(i)});
+    if (!config) break;
+    fmt::print("{}\n", config->dump());
+  }
+  return 0;
+}
+
+}  // namespace tune

@@ -1,0 +1,178 @@
+// Controller: the pure heart of the driver. Told events with the time they happened at, it answers
+// with the effects it wants: commands for agents, checkpoints to remove, records for loggers and
+// reporters. State is a fold over events: the same events in the same order give the same state and
+// effects, under the driver, in the simulator and in replay (where commands are discarded).
+//
+// No event makes it throw: what does not fit (a message of an old attempt, say) changes nothing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/messages.h"
+#include "core/resources.h"
+#include "core/trial.h"
+#include "schedulers/trial_scheduler.h"
+#include "tune/control/events.h"
+#include "tune/control/placement.h"
+#include "tune/search/searcher.h"
+
+namespace tune {
+
+struct ControllerSetup {
+  SetupExperiment experiment;  // sent to each agent
+  std::string plugin;          // that has its trainable; empty: a program's own
+  ResourceRequest request;     // of one trial
+  Objective objective;         // empty metric: none
+  std::uint64_t seed = 0;
+  bool fail_fast = false;
+  std::unique_ptr<TrialScheduler> scheduler;  // configured
+  std::unique_ptr<Searcher> searcher;         // configured
+};
+
+// How the experiment stands as a whole.
+enum class Phase : std::uint8_t {
+  kRunning,
+  kEnding,        // no more launches; running trials are being stopped (budget, fail_fast)
+  kInterrupting,  // the same, but trials are paused to go on later
+  kFinished,      // every trial is over
+  kInterrupted,   // nothing runs; the journal can be resumed
+  kFailed,        // cannot go on: see failure()
+  kLast = kFailed,
+};
+
+class Controller {
+ public:
+  using Sink = std::function<void(const Record&)>;
+
+  explicit Controller(ControllerSetup setup);
+
+  // One event. Records go to `sink` while it is handled; their references hold during that call.
+  Effects handle(ExperimentTime now, const Event& event, const Sink& sink);
+
+  // When handle(DeadlineReached) is due, in experiment time.
+  std::optional<ExperimentTime> next_deadline() const;
+
+  // The whole state, MessagePack. A controller of the same setup that restores it goes on as the
+  // one that saved it would. Throws Error (kProtocol) when it is not of this version or setup.
+  std::string save() const;
+  void restore(std::string_view state);
+
+  ExperimentTime now() const { return now_; }  // of the newest event
+  Phase phase() const { return phase_; }
+  bool is_over() const;  // nothing more will happen by itself
+  // Why the experiment cannot go on (kFailed): bad input such as a trainable that is not there.
+  // What an option is to blame for begins with its key, "trainable: ..."; one a line.
+  const std::string& failure() const { return failure_; }
+  const Objective& objective() const { return objective_; }
+
+  const std::deque<Trial>& trials() const { return trials_; }
+  const std::array<std::uint64_t, 5>& counts() const { return counts_; }  // by TrialStatus
+  std::optional<std::uint64_t> total_trials() const { return searcher_->total(); }
+  std::optional<TrialNumber> best_trial() const;  // by metric over the last results; O(n)
+  std::vector<std::string> scheduler_lines() const { return scheduler_->status_lines(); }
+  const Placer& placer() const { return placer_; }
+  bool has_ready_node() const;  // one that has loaded the trainable
+
+ private:
+  struct Agent {
+    AgentHello hello;
+    bool ready = false;  // its zygote has loaded the trainable: the placer knows the node
+    template <class Self, class F>
+    static void fields(Self& s, F& f) {
+      f(s.hello, s.ready);
+    }
+  };
+
+  void on(const DriverStarted& event);
+  void on(const FromAgent& event);
+  void on(const AgentLost& event);
+  void on(const DeadlineReached& event);
+  void on(const InterruptRequested& event);
+
+  void on_agent(AgentNumber agent, const AgentHello& hello);
+  void on_agent(AgentNumber agent, const ZygoteReady& ready);
+  void on_agent(AgentNumber agent, const AttemptStarted& started);
+  void on_agent(AgentNumber agent, const Reported& report);
+  void on_agent(AgentNumber agent, const CheckpointSaved& saved);
+  void on_agent(AgentNumber agent, const AttemptEnded& ended);
+  void on_agent(AgentNumber agent, const Warning& warning);
+
+  // Trials (controller_trials.cc)
+  Trial* current(AgentNumber agent, TrialNumber trial, AttemptNumber attempt);
+  Decision judge(Trial& trial, const Reported& report);
+  void apply(Trial& trial, const Decision& decision, bool waiting);
+  void give_recorded_verdict(Trial& trial);
+  void expect_metric(const Reported& report);
+  void retain_checkpoints(Trial& trial);
+  void finish(Trial& trial, TrialEnd end);
+  void fail(Trial& trial, const AttemptEnded& ended);
+  void release(Trial& trial);
+  void pause(Trial& trial);
+  void wait_again(Trial& trial);
+  void supersede(Trial& trial, std::uint64_t iteration);
+  void set_status(Trial& trial, TrialStatus status);
+  std::set<TrialNumber>* group_of(const Trial& trial);
+
+  // Who goes next (controller_launch.cc)
+  void fill();
+  bool create_trial();
+  std::optional<TrialNumber> choose_next();
+  void launch(Trial& trial, Placement placement);
+  bool all_agents_are_ready() const;
+  void settle();
+  void end_leftovers();
+  void stop_running(StopKind kind, Duration grace, Phase phase);
+  void fail_experiment(std::string why);
+
+  void restore_agents(PackReader& in);
+  void restore_trials(PackReader& in);
+
+  void send(AgentNumber agent, Command command);
+  void tell(const Record& record) { (*sink_)(record); }
+  void notice(std::string text) { tell(Notice{std::move(text)}); }
+
+  // Set up once
+  SetupExperiment experiment_;
+  std::string plugin_;
+  ResourceRequest request_;
+  Objective objective_;
+  std::uint64_t seed_;
+  bool fail_fast_;
+  std::unique_ptr<TrialScheduler> scheduler_;
+  std::unique_ptr<Searcher> searcher_;
+
+  // State, saved by save() but for what follows from the rest
+  Phase phase_ = Phase::kRunning;
+  std::string failure_;
+  ExperimentTime now_{};
+  std::uint32_t max_failures_ = 0;
+  std::uint32_t max_concurrent_trials_ = 0;
+  Duration time_budget_{};
+  bool can_save_ = false;
+  bool save_notice_given_ = false;
+  bool exhausted_ = false;            // the searcher has no more
+  bool metric_was_reported_ = false;  // by any trial
+  std::set<std::string> warnings_;    // that were shown
+  std::map<AgentNumber, Agent> agents_;
+  Placer placer_;
+  std::deque<Trial> trials_;
+  std::array<std::uint64_t, 5> counts_{};
+  std::set<TrialNumber> waiting_;  // PENDING
+  std::set<TrialNumber> paused_;   // PAUSED by the scheduler
+  std::set<TrialNumber> running_;
+
+  // During one handle()
+  Effects effects_;
+  const Sink* sink_ = nullptr;
+};
+
+}  // namespace tune

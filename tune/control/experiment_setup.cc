@@ -1,0 +1,63 @@
+#include "tune/control/experiment_setup.h"
+
+#include <utility>
+
+#include "tune/spec/experiment_identity.h"
+
+namespace tune {
+
+namespace {
+
+SetupExperiment setup_message(const ExperimentSpec& spec, std::string directory) {
+  const RunOptions& options = spec.options;
+  SetupExperiment message;
+  message.experiment_id = experiment_id_of(spec);
+  message.experiment_directory = std::move(directory);
+  message.trainable = spec.trainable;
+  message.stop = spec.stop;
+  message.checkpoint = {static_cast<std::uint32_t>(options.checkpoint.frequency),
+                        options.checkpoint.at_end,
+                        static_cast<std::uint32_t>(options.checkpoint.keep)};
+  message.max_trial_time = from_seconds(options.max_trial_time_s);
+  message.hang_timeout = from_seconds(options.hang_timeout_s);
+  message.group_timeout = from_seconds(options.group_timeout_s);
+  message.gpu_visibility = options.gpu_visibility;
+  message.environment = options.env;
+  return message;
+}
+
+}  // namespace
+
+ControllerSetup controller_setup(const ExperimentSpec& spec, std::string experiment_directory) {
+  const Objective objective = objective_of(spec);
+  ControllerSetup setup;
+  setup.experiment = setup_message(spec, std::move(experiment_directory));
+  setup.plugin = spec.plugin;
+  setup.request = spec.request;
+  setup.seed = objective.seed;
+  setup.fail_fast = spec.options.fail_fast;
+  setup.scheduler = spec.options.scheduler.make();
+  setup.scheduler->configure(objective);
+  setup.objective = setup.scheduler->objective();
+  setup.searcher = spec.options.searcher.make();
+  SearcherSetup search;
+  search.space = spec.options.config;
+  search.num_samples = spec.options.num_samples;
+  search.points_to_evaluate = spec.options.points_to_evaluate;
+  search.objective = setup.objective;
+  setup.searcher->configure(search);
+  return setup;
+}
+
+DriverStarted driver_started(const ExperimentSpec& spec, std::uint64_t epoch, bool retry_errored) {
+  DriverStarted event;
+  event.epoch = epoch;
+  event.retry_errored = retry_errored;
+  event.num_samples = spec.options.num_samples;
+  event.max_failures = static_cast<std::uint32_t>(spec.options.max_failures);
+  event.max_concurrent_trials = static_cast<std::uint32_t>(spec.options.max_concurrent_trials);
+  event.time_budget = from_seconds(spec.options.time_budget_s);
+  return event;
+}
+
+}  // namespace tune

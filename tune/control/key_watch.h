@@ -1,0 +1,31 @@
+// KeyWatch: notices when the metric or a key of a stop rule is never a number of the results. Pure.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tune/control/events.h"
+
+namespace tune {
+
+// "'acc' is in no result so far (did you mean 'accuracy'?); results have: accuracy, loss", the keys
+// there are being those of this report; of what is there, "'acc' is the text 'high', expected a
+// number".
+std::string missing_keys(const std::vector<std::string>& paths, const Reported& report);
+
+class KeyWatch {
+ public:
+  // Key paths at which results are expected to have numbers.
+  explicit KeyWatch(std::vector<std::string> expected);
+  // A warning to show once, or empty: some expected key is in none of a trial's results by its end,
+  // or in none of the first kPatience results.
+  std::string record(const Record& record);
+
+ private:
+  std::vector<std::string> missing_;
+  std::uint64_t results_ = 0;
+  bool done_ = false;
+};
+
+}  // namespace tune

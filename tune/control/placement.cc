@@ -1,0 +1,128 @@
+#include "tune/control/placement.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "core/error.h"
+
+namespace tune {
+
+void Placer::add_node(AgentNumber agent, const NodeResources& resources) {
+  TUNE_CHECK(nodes_.contains(agent) == false);
+  nodes_.emplace(agent, Node{empty_room(resources)});
+}
+
+void Placer::open_node(AgentNumber agent) {
+  const auto found = nodes_.find(agent);
+  TUNE_CHECK(found != nodes_.end());
+  found->second.open = true;
+}
+
+void Placer::remove_node(AgentNumber agent) {
+  nodes_.erase(agent);
+}
+
+// The node whose GPUs it fills best; among equals the one with the fewest free GPUs, then CPUs.
+std::optional<Placement> Placer::place(const ResourceRequest& request) {
+  Node* best = nullptr;
+  Placement placement;
+  std::tuple<std::int64_t, std::int64_t, std::int64_t> best_rest;
+  for (auto& [agent, node] : nodes_) {
+    if (!node.open) continue;
+    std::optional<Fit> fit = fit_on(node.room, request);
+    if (!fit) continue;
+    const auto& gpus = node.room.free_gpu_units;
+    const std::tuple rest(fit->room_left, std::accumulate(gpus.begin(), gpus.end(), std::int64_t{}),
+                          node.room.free_cpu_units);
+    if (best != nullptr && rest >= best_rest) continue;
+    best = &node;
+    best_rest = rest;
+    placement = {agent, std::move(fit->gpus)};
+  }
+  if (best == nullptr) return std::nullopt;
+  take(best->room, placement, request);
+  return placement;
+}
+
+void Placer::take(NodeRoom& room, const Placement& placement, const ResourceRequest& request) {
+  room.free_cpu_units -= request.cpu_units;
+  room.free_memory_bytes -= request.memory_bytes;
+  TUNE_CHECK(room.free_cpu_units >= 0);
+  TUNE_CHECK(room.free_memory_bytes >= 0);
+  const RankShare share = share_of(request);
+  for (std::uint32_t gpu : placement.gpus) {
+    room.free_gpu_units[gpu] -= share.units;
+    TUNE_CHECK(room.free_gpu_units[gpu] >= 0);
+  }
+}
+
+bool Placer::reserve(const Placement& placement, const ResourceRequest& request) {
+  const auto found = nodes_.find(placement.agent);
+  if (found == nodes_.end()) return false;
+  const NodeRoom& room = found->second.room;
+  const RankShare share = share_of(request);
+  std::vector<std::int64_t> free = room.free_gpu_units;
+  for (std::uint32_t gpu : placement.gpus) {
+    if (gpu >= free.size() || (free[gpu] -= share.units) < 0) return false;
+  }
+  const bool fits = room.free_cpu_units >= request.cpu_units &&
+                    room.free_memory_bytes >= request.memory_bytes &&
+                    static_cast<std::int64_t>(placement.gpus.size()) == share.gpus * request.ranks;
+  if (fits) take(found->second.room, placement, request);
+  return fits;
+}
+
+void Placer::release(const Placement& placement, const ResourceRequest& request) {
+  const auto found = nodes_.find(placement.agent);
+  TUNE_CHECK(found != nodes_.end());
+  NodeRoom& room = found->second.room;
+  room.free_cpu_units += request.cpu_units;
+  room.free_memory_bytes += request.memory_bytes;
+  TUNE_CHECK(room.free_cpu_units <= room.total.cpu_units);
+  TUNE_CHECK(room.free_memory_bytes <= room.total.memory_bytes);
+  const RankShare share = share_of(request);
+  TUNE_CHECK(static_cast<std::int64_t>(placement.gpus.size()) == share.gpus * request.ranks);
+  for (std::uint32_t gpu : placement.gpus) {
+    TUNE_CHECK(gpu < room.free_gpu_units.size());
+    room.free_gpu_units[gpu] += share.units;
+    TUNE_CHECK(room.free_gpu_units[gpu] <= kUnit);
+  }
+}
+
+std::string Placer::why_never(const ResourceRequest& request) const {
+  std::vector<const NodeResources*> totals;
+  for (const auto& [agent, node] : nodes_) totals.push_back(&node.room.total);
+  return tune::why_never(totals, request);
+}
+
+std::int64_t Placer::cpu_units_total() const {
+  std::int64_t sum = 0;
+  for (const auto& [agent, node] : nodes_) sum += node.room.total.cpu_units;
+  return sum;
+}
+
+std::int64_t Placer::cpu_units_used() const {
+  std::int64_t sum = 0;
+  for (const auto& [agent, node] : nodes_) sum += node.room.total.cpu_units - node.room.free_cpu_units;
+  return sum;
+}
+
+std::int64_t Placer::gpu_units_total() const {
+  std::int64_t sum = 0;
+  for (const auto& [agent, node] : nodes_) {
+    sum += kUnit * static_cast<std::int64_t>(node.room.total.gpus.size());
+  }
+  return sum;
+}
+
+std::int64_t Placer::gpu_units_used() const {
+  std::int64_t sum = gpu_units_total();
+  for (const auto& [agent, node] : nodes_) {
+    for (std::int64_t free : node.room.free_gpu_units) sum -= free;
+  }
+  return sum;
+}
+
+}  // namespace tune

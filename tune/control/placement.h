@@ -1,0 +1,53 @@
+// Placer: which node and GPUs a trial gets, and what is promised to whom. Pure.
+//
+// What fits where is core/fitting.h's. Promising something twice or releasing what is not held is a
+// programmer's error (TUNE_CHECK).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/fitting.h"
+#include "core/ids.h"
+#include "core/resources.h"
+#include "core/trial.h"
+
+namespace tune {
+
+class Placer {
+ public:
+  // Nothing is placed on it until it is opened.
+  void add_node(AgentNumber agent, const NodeResources& resources);
+  void open_node(AgentNumber agent);
+  void remove_node(AgentNumber agent);  // with everything it was promised
+
+  // Reserves; nothing when there is no room now.
+  std::optional<Placement> place(const ResourceRequest& request);
+  void release(const Placement& placement, const ResourceRequest& request);
+  // Promises again what place() gave before; false, and nothing promised, when it has no room
+  // there.
+  [[nodiscard]] bool reserve(const Placement& placement, const ResourceRequest& request);
+
+  // Why no node could hold the request even when it is empty: "4 ranks need 4 GPUs, the largest
+  // node has 2". Empty when one could.
+  std::string why_never(const ResourceRequest& request) const;
+
+  std::int64_t cpu_units_used() const;
+  std::int64_t cpu_units_total() const;
+  std::int64_t gpu_units_used() const;
+  std::int64_t gpu_units_total() const;
+
+ private:
+  struct Node {
+    NodeRoom room;
+    bool open = false;
+  };
+  static void take(NodeRoom& room, const Placement& placement, const ResourceRequest& request);
+
+  std::map<AgentNumber, Node> nodes_;
+};
+
+}  // namespace tune

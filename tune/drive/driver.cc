@@ -1,0 +1,519 @@
+#include "tune/drive/driver.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <future>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "core/agent/checkpoint_files.h"
+#include "core/agent/worker_command.h"
+#include "core/error.h"
+#include "core/fitting.h"
+#include "core/platform/files.h"
+#include "core/platform/node.h"
+#include "core/platform/redis_store.h"
+#include "core/platform/system_clock.h"
+#include "core/platform/transport.h"
+#include "tune/control/experiment_setup.h"
+#include "tune/control/key_watch.h"
+#include "tune/drive/driver_processes.h"
+#include "tune/drive/journaled_controller.h"
+#include "tune/results/experiment_folder.h"
+#include "tune/results/file_logger.h"
+#include "tune/results/results_csv.h"
+#include "tune/spec/experiment_identity.h"
+
+namespace tune {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+constexpr milliseconds kStatusEvery{100};  // when something changed
+constexpr milliseconds kStatusAnyway{1000};
+constexpr milliseconds kFlushEvery{200};  // heartbeats and resends of the transport
+constexpr seconds kAgentEnd{30};
+constexpr milliseconds kAtOnce{2500};  // for the agent after a second signal; workers have 2 s
+constexpr seconds kStuck{3};           // after a second signal, when nothing comes of it
+constexpr seconds kAgentSilence{20};   // it sends a heartbeat every second
+constexpr AgentNumber kLocalAgent{0};
+
+// Refuses what could never run here, before anything is written or started.
+NodeResources checked_node(const RunRequest& request) {
+  const ExperimentSpec& spec = request.spec;
+  const NodeResources node =
+      request.node ? *request.node : discover_node({spec.options.cpus, spec.options.gpus});
+  if (const std::string never = why_never_on(node, spec.request); !never.empty()) {
+    throw Error(ErrorCode::kBadInput, "resources_per_trial: " + never);
+  }
+  return node;
+}
+
+// A second signal is obeyed also while a store or a disk does not answer.
+LastResort last_resort(const ExperimentFolder& folder) {
+  return {kStuck, fmt::format("ending at once, what was done is kept; resume it with: {}\n",
+                              how_to_resume(folder.path()))};
+}
+
+// A limit on the size of files shall be an error of the write, not the end of the whole program.
+class NoFileSizeSignal {
+ public:
+  NoFileSizeSignal() : former_(::signal(SIGXFSZ, SIG_IGN)) {}
+  ~NoFileSizeSignal() { ::signal(SIGXFSZ, former_); }
+  NoFileSizeSignal(const NoFileSizeSignal&) = delete;
+
+ private:
+  void (*former_)(int);
+};
+
+class Driver {
+ public:
+  Driver(RunRequest request, NodeResources node, ExperimentFolder folder);
+  RunOutcome run();
+
+ private:
+  void start();
+  void open_store();
+  std::unique_ptr<RedisStore> connected(const RedisStoreOptions& options) const;
+  void take_over(std::uint64_t epoch);
+  void loop();
+  void wait_for_input();
+  std::vector<Event> collect();
+  void commit(std::vector<Event> events);
+  void carry_out(const Effects& effects);
+  void keep_journal_short();
+  void note(const Record& record);
+  void check_agent();
+  void check_store() const;
+  void check_folder() const;
+  bool may_show() const;
+  void show(bool final);
+  void close(RunState state);
+  void give_up(RunState state = RunState::kInterrupted);
+  void withdraw();
+  void try_to(const std::string& doing, const std::function<void()>& what);
+
+  const Controller& controller() const { return experiment_->controller(); }
+  bool is_new() const { return request_.resume.empty(); }
+  bool has_begun() const { return launched_ || !is_new(); }  // with this driver or an earlier one
+  nanoseconds mono() const { return clock_.monotonic(); }
+  ExperimentTime now() const { return time_base_ + (mono() - started_); }
+
+  RunRequest request_;
+  ExperimentSpec& spec_ = request_.spec;
+  NodeResources node_;
+  ExperimentFolder folder_;
+  NoFileSizeSignal no_file_size_signal_;
+  std::optional<RuntimeDirectory> runtime_;
+  SystemClock clock_;
+
+  // In the order they are started; ended in reverse.
+  std::unique_ptr<AgentProcess> agent_process_;
+  std::unique_ptr<SignalWatch> signals_;
+  std::unique_ptr<RedisServer> server_;
+  std::unique_ptr<RedisStore> store_;
+  FileLogger logger_;
+  std::optional<JournaledController> experiment_;
+  std::unique_ptr<DriverEndpoint> endpoint_;
+
+  std::optional<KeyWatch> key_watch_;
+  std::shared_ptr<ProgressReporter> reporter_;
+  RunRecord record_;
+
+  Snapshot snapshot_;  // to be stored when `flushed_` is done
+  std::future<void> flushed_;
+
+  ExperimentTime time_base_{};
+  nanoseconds started_{};
+  nanoseconds last_shown_{};
+  nanoseconds last_flushed_{};
+  bool changed_ = true;
+  bool launched_ = false;  // this driver has launched a trial
+  int signal_ = 0;
+  bool ends_at_once_ = false;  // after a second signal
+};
+
+std::vector<std::string> expected_keys(const ExperimentSpec& spec, const Objective& objective) {
+  std::vector<std::string> keys = {objective.metric};
+  for (const StopRule& rule : spec.stop) keys.push_back(rule.path);
+  return keys;
+}
+
+Driver::Driver(RunRequest request, NodeResources node, ExperimentFolder folder)
+    : request_(std::move(request)),
+      node_(std::move(node)),
+      folder_(std::move(folder)),
+      logger_(folder_.absolute(), spec_),
+      reporter_(request_.reporter) {}
+
+// ---- Start
+// ----------------------------------------------------------------------------------------
+
+void Driver::start() {
+  runtime_.emplace();
+  AgentProcess::Options agent;
+  agent.driver_address = fmt::format("ipc://{}/driver", runtime_->path().string());
+  agent.runtime_directory = runtime_->path();
+  agent.experiment_directory = folder_.absolute();
+  agent.resources = node_;
+  agent.zygote = request_.zygote;
+  agent.zygote_loads = spec_.plugin.empty() ? "the program" : spec_.plugin;
+  if (agent.zygote.command.empty()) agent.zygote.command = worker_command(spec_.plugin);
+  agent.lock_descriptor = folder_.lock_descriptor();
+  // Before any thread or socket of ours: a zygote in process must find the program as it stood.
+  agent_process_ = std::make_unique<AgentProcess>(agent);
+
+  signals_ = std::make_unique<SignalWatch>(std::vector<int>{SIGINT, SIGTERM, SIGHUP},
+                                           last_resort(folder_));
+  open_store();
+  experiment_.emplace(*store_, controller_setup(spec_, folder_.absolute()), &logger_);
+  key_watch_.emplace(expected_keys(spec_, controller().objective()));
+  experiment_->replay();
+  if (experiment_->is_new() && !is_new()) {
+    reporter_->notice("the journal is empty: the experiment begins anew");
+  }
+  const std::uint64_t epoch = experiment_->next_epoch();
+  endpoint_ = std::make_unique<DriverEndpoint>(agent.driver_address, epoch);
+  folder_.write_spec(spec_);
+  folder_.write_record(record_);
+  take_over(epoch);
+}
+
+void Driver::open_store() {
+  record_.driver_pid = static_cast<std::uint32_t>(getpid());
+  record_.hostname = hostname();
+  record_.store = spec_.options.store;
+  record_.prefix = store_prefix_of(spec_);
+  RedisStoreOptions options;
+  options.unsafe = spec_.options.store_unsafe;
+  if (record_.store.empty()) {
+    RedisServerOptions server;
+    server.runtime_directory = runtime_->path();
+    server.data_directory = folder_.absolute() / "store";
+    server.lock_descriptor = folder_.lock_descriptor();
+    server_ = std::make_unique<RedisServer>(server);
+    record_.store = server_->address();
+  }
+  options.address = record_.store;
+  options.prefix = record_.prefix;
+  options.waits = [this](const std::string& text) { reporter_->notice(text); };
+  std::unique_ptr<RedisStore> store = connected(options);
+  if (is_new() && Journal::is_in(*store)) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("beginning {}: there is a journal under {} in the store already: it is "
+                            "another experiment's, choose another name or store",
+                            spec_.name, record_.prefix));
+  }
+  store_ = std::move(store);
+}
+
+std::unique_ptr<RedisStore> Driver::connected(const RedisStoreOptions& options) const try {
+  return std::make_unique<RedisStore>(options);
+} catch (const Error& error) {
+  check_store();
+  if (is_new()) throw;
+  throw Error(ErrorCode::kStore, error.what());  // what was begun can go on when it is there again
+}
+
+// Only who has the epoch may remove files: before, an older driver may still record what they are.
+void Driver::take_over(std::uint64_t epoch) {
+  const DriverStarted event = driver_started(spec_, epoch, request_.retry_errored);
+  const Turn turn{experiment_->now(), clock_.wall(), {event}};
+  const JournaledController::Takeover takeover =
+      experiment_->take_over(turn, [this](const Record& record) { note(record); });
+  time_base_ = experiment_->now();
+  started_ = mono();
+  for (TrialNumber number : takeover.unsettled) {
+    remove_unrecorded(logger_.trial_directory(number),
+                      controller().trials()[number.value].checkpoints);
+  }
+  carry_out(takeover.effects);
+}
+
+// ---- Loop
+// -----------------------------------------------------------------------------------------
+
+RunOutcome Driver::run() {
+  try {
+    start();
+    loop();
+  } catch (const SupersededError&) {
+    agent_process_->end_now();  // the folder is the other driver's now
+    throw;
+  } catch (const Error& error) {
+    give_up();
+    if (!has_begun() || !folder_.is_in_place()) throw;
+    throw Error(error.code(), fmt::format("{}; what was done is kept, resume it with: {}",
+                                          error.what(), how_to_resume(folder_.path())));
+  } catch (...) {
+    give_up();
+    throw;
+  }
+  if (controller().phase() == Phase::kFailed) {
+    const std::string why = controller().failure();
+    // One that never got to a trial may go on once the input is mended.
+    give_up(launched_ ? RunState::kFailed : RunState::kInterrupted);
+    if (launched_) show(true);
+    throw Error(ErrorCode::kBadInput, with_places(spec_, why));
+  }
+  const bool finished = controller().phase() == Phase::kFinished;
+  close(finished ? RunState::kFinished : RunState::kInterrupted);
+  RunOutcome outcome;
+  outcome.directory = folder_.path();
+  outcome.errored = controller().counts()[static_cast<std::size_t>(TrialStatus::kError)];
+  if (!finished) outcome.signal = signal_;
+  return outcome;
+}
+
+void Driver::loop() {
+  while (!controller().is_over()) {
+    wait_for_input();
+    std::vector<Event> events = collect();
+    if (ends_at_once_) return;
+    if (!events.empty()) commit(std::move(events));
+    if (mono() - last_flushed_ >= kFlushEvery) {
+      check_folder();
+      endpoint_->flush(mono());
+      last_flushed_ = mono();
+    }
+    const nanoseconds since = mono() - last_shown_;
+    const bool is_due = since >= kStatusAnyway || (changed_ && since >= kStatusEvery);
+    if (is_due && may_show()) show(false);
+  }
+}
+
+void Driver::wait_for_input() {
+  nanoseconds limit = kFlushEvery;
+  if (changed_) limit = std::min<nanoseconds>(limit, kStatusEvery);
+  if (const auto deadline = controller().next_deadline())
+    limit = std::min(limit, *deadline - now());
+  const std::int64_t wait = std::max<std::int64_t>(0, limit.count());
+  pollfd watched[] = {{endpoint_->descriptor(), POLLIN, 0},
+                      {signals_->descriptor(), POLLIN, 0},
+                      {agent_process_->exit_descriptor(), POLLIN, 0},
+                      {server_ ? server_->exit_descriptor() : -1, POLLIN, 0}};
+  const timespec timeout{wait / 1'000'000'000, wait % 1'000'000'000};
+  ppoll(watched, std::size(watched), &timeout, nullptr);
+}
+
+std::vector<Event> Driver::collect() {
+  std::vector<Event> events;
+  for (DriverEndpoint::Incoming& incoming : endpoint_->receive()) {
+    for (AgentEvent& event : incoming.events) {
+      events.emplace_back(FromAgent{incoming.agent, std::move(event)});
+    }
+  }
+  for (int signal : signals_->take()) {
+    if (signal_ != 0) {  // the second one
+      signal_ = signal;
+      ends_at_once_ = true;
+      return {};
+    }
+    signal_ = signal;
+    reporter_->notice(fmt::format("{}: running trials save and end; once more ends at once",
+                                  signal_name(signal)));
+    events.emplace_back(InterruptRequested{signal});
+  }
+  const auto deadline = controller().next_deadline();
+  if (deadline && now() >= *deadline) events.emplace_back(DeadlineReached{});
+  check_store();
+  if (events.empty()) check_agent();
+  return events;
+}
+
+void Driver::check_agent() {
+  std::string how = agent_process_->wait(milliseconds(0));
+  if (how.empty()) {
+    const bool is_known = endpoint_->agents() > 0;
+    const nanoseconds heard = is_known ? endpoint_->last_heard(kLocalAgent) : started_;
+    const nanoseconds silence = last_flushed_ - heard;
+    if (silence > kAgentSilence) {
+      kill(agent_process_->pid(), SIGKILL);  // its workers end with it
+      how = fmt::format("pid {} has said nothing for {:.0f} s", agent_process_->pid(),
+                        std::chrono::duration<double>(silence).count());
+    }
+  }
+  if (how.empty()) return;
+  throw Error(ErrorCode::kProcess,
+              fmt::format("running trials: the agent of this node is gone ({}), see {}", how,
+                          (folder_.path() / "zygote.log").string()));
+}
+
+// A store that is there but does not answer is noticed by the next append.
+void Driver::check_store() const {
+  if (!server_) return;
+  pollfd watched{server_->exit_descriptor(), POLLIN, 0};
+  if (poll(&watched, 1, 0) != 1) return;
+  throw Error(ErrorCode::kStore,
+              fmt::format("writing the journal: the store, redis-server with pid {}, has ended; "
+                          "its last words are in {}",
+                          server_->pid(), (folder_.path() / "store" / "redis.log").string()));
+}
+
+// Open files can still be written when their names are gone.
+void Driver::check_folder() const {
+  if (folder_.is_in_place()) return;
+  throw Error(ErrorCode::kIo,
+              fmt::format("running trials: the folder {} was removed or renamed meanwhile",
+                          folder_.path().string()));
+}
+
+// One turn: in the journal first, then its effects.
+void Driver::commit(std::vector<Event> events) {
+  const Turn turn{now(), clock_.wall(), std::move(events)};
+  carry_out(experiment_->commit(turn, [this](const Record& record) { note(record); }));
+}
+
+void Driver::carry_out(const Effects& effects) {
+  endpoint_->acknowledge();
+  for (const auto& [agent, command] : effects.commands) endpoint_->send(agent, command);
+  endpoint_->flush(mono());
+  logger_.flush();
+  if (!launched_ && controller().counts()[static_cast<std::size_t>(TrialStatus::kRunning)] > 0) {
+    launched_ = true;
+    if (is_new()) folder_.link_latest();
+  }
+  for (const RemoveCheckpoint& removal : effects.removals) {
+    remove_checkpoint(logger_.trial_directory(removal.trial), removal.iteration);
+  }
+  keep_journal_short();
+  changed_ = true;
+}
+
+// The log files get to disk beside the loop; only then may the entries go that could write them
+// again.
+void Driver::keep_journal_short() {
+  if (!flushed_.valid()) {
+    if (!experiment_->snapshot_is_due()) return;
+    snapshot_ = experiment_->snapshot();
+    flushed_ = std::async(std::launch::async, flush_file_system, folder_.absolute());
+  } else if (flushed_.wait_for(seconds(0)) == std::future_status::ready) {
+    flushed_.get();
+    experiment_->store(snapshot_);
+  }
+}
+
+// What the person at the console should know at once.
+void Driver::note(const Record& record) {
+  if (const auto* notice = std::get_if<Notice>(&record)) reporter_->notice(notice->text);
+  if (const auto* joined = std::get_if<NodeJoined>(&record); joined && !spec_.options.quiet) {
+    const AgentHello& node = joined->hello;
+    reporter_->notice(fmt::format("node {} offers {:g} CPUs, {} GPUs and {:.1f} GiB of memory",
+                                  node.hostname, static_cast<double>(node.cpu_units) / kUnit,
+                                  node.gpus.size(),
+                                  static_cast<double>(node.memory_bytes) / 0x1p30));
+  }
+  if (const auto* failed = std::get_if<AttemptFailed>(&record)) {
+    const std::string id = trial_id(experiment_id_of(spec_), failed->trial.number);
+    reporter_->failure(failed->trial, id, folder_.path() / id / "error.txt", failed->retried);
+  }
+  if (const std::string warning = key_watch_->record(record); !warning.empty()) {
+    reporter_->notice(warning);
+  }
+}
+
+// A plugin that is no good is refused before there is a table of trials, however long it loads.
+bool Driver::may_show() const {
+  return last_shown_ != nanoseconds{} || controller().has_ready_node();
+}
+
+void Driver::show(bool final) {
+  ExperimentStatus status = experiment_status(spec_, controller());
+  status.running_for = now();
+  status.wall = clock_.wall();
+  const MemoryUse memory = memory_use();
+  status.memory_used_bytes = memory.used_bytes;
+  status.memory_total_bytes = memory.total_bytes;
+  status.directory = folder_.path();
+  if (status.cpu_units_total == 0 && status.gpu_units_total == 0) {  // no node has joined yet
+    status.cpu_units_total = node_.cpu_units;
+    status.gpu_units_total = static_cast<std::int64_t>(node_.gpus.size()) * kUnit;
+  }
+  reporter_->status(status, final);
+  last_shown_ = mono();
+  changed_ = false;
+}
+
+// ---- End
+// ------------------------------------------------------------------------------------------
+
+void Driver::close(RunState state) {
+  // An agent that was not heard of yet, or after a second signal, just ends with the pipe.
+  if (!ends_at_once_ && endpoint_->agents() > 0) {
+    for (std::size_t agent = 0; agent < endpoint_->agents(); ++agent) {
+      endpoint_->send(AgentNumber{static_cast<std::uint32_t>(agent)}, Shutdown{});
+    }
+    endpoint_->flush(mono());
+    agent_process_->wait(kAgentEnd);
+  }
+  agent_process_->end_now(ends_at_once_ ? kAtOnce : AgentProcess::kEndLimit);
+  check_folder();
+  write_results_csv(folder_.absolute() / "results.csv", spec_, controller().trials());
+  record_.state = state;
+  folder_.write_record(record_);
+  show(true);
+  if (state == RunState::kInterrupted) {
+    reporter_->notice(fmt::format("interrupted; resume with: {}", how_to_resume(folder_.path())));
+  }
+}
+
+// The experiment cannot go on: end every process, keep what there is. One in which no trial began
+// leaves no folder behind, so that the same name can be used once the input is mended.
+void Driver::give_up(RunState state) {
+  if (agent_process_) agent_process_->end_now();
+  if (!folder_.is_in_place()) return;
+  if (!has_begun()) return withdraw();
+  if (!endpoint_) return;  // the journal was not read: what stands there is better
+  record_.state = state;
+  // Each for itself: a disk that is full may have room for the other.
+  try_to("", [this] { folder_.write_record(record_); });
+  try_to("", [this] {
+    write_results_csv(folder_.absolute() / "results.csv", spec_, controller().trials());
+  });
+}
+
+void Driver::withdraw() {
+  if (store_ && !server_) {  // a private server's keys go with its file
+    try_to(fmt::format("removing the keys {}:*: ", record_.prefix),
+           [this] { store_->remove_all(); });
+  }
+  store_.reset();
+  server_.reset();
+  folder_.withdraw();
+}
+
+// What must not keep the rest of the end from being done.
+void Driver::try_to(const std::string& doing, const std::function<void()>& what) {
+  try {
+    what();
+  } catch (const Error& error) {
+    reporter_->notice(fmt::format("while ending: {}{}", doing, error.what()));
+  }
+}
+
+}  // namespace
+
+RunOutcome run_experiment(RunRequest request) {
+  ExperimentSpec& spec = request.spec;
+  const NodeResources node = checked_node(request);
+  const bool drawn = !spec.options.seed.has_value();
+  if (drawn) spec.options.seed = std::random_device()();
+  ExperimentFolder folder = request.resume.empty() ? ExperimentFolder::create(spec)
+                                                   : ExperimentFolder::open(request.resume);
+  if (drawn && !spec.options.quiet) fmt::print(stderr, "seed: {}\n", *spec.options.seed);
+  Driver driver(std::move(request), node, std::move(folder));
+  return driver.run();
+}
+
+}  // namespace tune

@@ -1,0 +1,52 @@
+// Runs one experiment to its end: the process that decides. One at a time in a process.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tune/results/reporter.h"
+#include "tune/spec/experiment_spec.h"
+
+namespace tune {
+
+// Where worker processes come from. A plugin's zygote is the program `tune-worker`; a program's own
+// trainable runs in a child of the program as it stands, or in the program executed again.
+struct ZygoteSource {
+  std::function<void(int control_socket)> in_process;  // never returns; empty: use the command
+  // Executed as the zygote (also when the one in process was killed); "{control}" in it is replaced
+  // by the number of the control socket. Empty: tune-worker with spec.plugin.
+  std::vector<std::string> command;
+  std::map<std::string, std::string> environment;
+};
+
+struct RunRequest {
+  ExperimentSpec spec;
+  // Not empty: this experiment's folder exists and its journal goes on; spec is what it holds.
+  std::filesystem::path resume = {};
+  bool retry_errored = false;  // with resume: trials in ERROR are tried again
+  // What this node offers, when that was found before.
+  std::optional<NodeResources> node = {};
+  ZygoteSource zygote = {};
+  std::shared_ptr<ProgressReporter> reporter = {};  // never null when it runs
+};
+
+struct RunOutcome {
+  std::filesystem::path directory;  // <storage>/<name>
+  std::uint64_t errored = 0;        // trials in ERROR
+  int signal = 0;                   // not 0: this signal ended it early; it can be resumed
+};
+
+// Refuses with Error (kBadInput) before anything is started or written when the folder may not be
+// used or resources can never be had. What the plugin lacks is known once the node has loaded it:
+// it is refused then (kBadInput, with file and line when spec.places has them), before a trial or a
+// table, and nothing of a new experiment stays behind. Throws Error (kStore, kIo, kProcess) when
+// the experiment cannot go on; its state is kept and the message has the command that resumes it.
+RunOutcome run_experiment(RunRequest request);
+
+}  // namespace tune

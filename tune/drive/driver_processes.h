@@ -1,0 +1,53 @@
+// The processes a driver has: the private redis-server and the node agent, and how they end.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/platform/process.h"
+#include "core/platform/redis_server.h"
+#include "core/platform/runtime_directory.h"
+#include "core/resources.h"
+#include "tune/drive/driver.h"
+
+namespace tune {
+
+// The agent of this node, a child of the driver. It ends itself, with all workers, when the driver's
+// end of a pipe closes.
+class AgentProcess {
+ public:
+  struct Options {
+    std::string driver_address;
+    std::filesystem::path runtime_directory;
+    std::filesystem::path experiment_directory;
+    NodeResources resources;
+    ZygoteSource zygote;
+    std::string zygote_loads;  // the plugin, or the program, in messages
+    int lock_descriptor = -1;
+  };
+
+  // Forks. The caller has no other thread when zygote.in_process is set.
+  explicit AgentProcess(const Options& options);
+  ~AgentProcess();  // end_now()
+  AgentProcess(const AgentProcess&) = delete;
+
+  pid_t pid() const { return pid_; }
+  int exit_descriptor() const { return exit_.get(); }  // readable once it has ended
+  // Waits for its end at most so long; the text says how it ended, empty while it runs.
+  std::string wait(std::chrono::milliseconds limit);
+  // Closes the pipe: it ends all workers at once; then waits, and kills it when it takes too long.
+  void end_now(std::chrono::milliseconds limit = kEndLimit);
+
+  static constexpr std::chrono::seconds kEndLimit{12};  // workers get SIGTERM, 5 s, SIGKILL
+
+ private:
+  pid_t pid_ = -1;
+  FileDescriptor alive_;  // write end
+  FileDescriptor exit_;   // pidfd
+  std::string ended_;
+};
+
+}  // namespace tune

@@ -1,0 +1,84 @@
+#include "tune/drive/journaled_controller.h"
+
+#include <iterator>
+#include <utility>
+
+#include "core/error.h"
+
+namespace tune {
+
+JournaledController::JournaledController(Store& store, ControllerSetup setup, Logger* logger)
+    : journal_(store), controller_(std::move(setup)), logger_(logger) {}
+
+void JournaledController::replay() {
+  journal_.replay(follower());
+}
+
+// Commands of turns that others committed were carried out or are void.
+Journal::Visitor JournaledController::follower() {
+  const auto replay_turn = [this](const Turn& turn) {
+    const auto log = [&](const Record& record) {
+      if (logger_ != nullptr) logger_->record(record, turn.wall);
+    };
+    Effects effects;
+    handle(turn, log, effects);
+    for (const RemoveCheckpoint& removal : effects.removals) removed_from_.insert(removal.trial);
+  };
+  return {[this](const Snapshot& snapshot) { restore(snapshot); }, replay_turn};
+}
+
+void JournaledController::restore(const Snapshot& snapshot) {
+  controller_.restore(snapshot.controller);
+  if (controller_.now() > snapshot.now) {
+    throw Error(ErrorCode::kProtocol, "reading the journal's snapshot: its times contradict");
+  }
+  if (logger_ != nullptr) logger_->restore(snapshot.logger);
+  now_ = snapshot.now;
+}
+
+JournaledController::Takeover JournaledController::take_over(const Turn& turn,
+                                                             const Controller::Sink& also) {
+  TUNE_CHECK(logger_ != nullptr);
+  const Turn taken = journal_.take_epoch(turn, follower());
+  Takeover takeover;
+  takeover.unsettled = std::exchange(removed_from_, {});
+  for (const Trial& trial : controller_.trials()) {
+    if (trial.status == TrialStatus::kRunning) takeover.unsettled.insert(trial.number);
+  }
+  takeover.effects = carry_out(taken, also);
+  return takeover;
+}
+
+Effects JournaledController::commit(const Turn& turn, const Controller::Sink& also) {
+  TUNE_CHECK(logger_ != nullptr);
+  journal_.append(turn);
+  return carry_out(turn, also);
+}
+
+Effects JournaledController::carry_out(const Turn& turn, const Controller::Sink& also) {
+  Effects effects;
+  handle(
+      turn,
+      [&](const Record& record) {
+        logger_->record(record, turn.wall);
+        if (also) also(record);
+      },
+      effects);
+  return effects;
+}
+
+void JournaledController::handle(const Turn& turn, const Controller::Sink& sink, Effects& effects) {
+  for (const Event& event : turn.events) {
+    Effects more = controller_.handle(turn.now, event, sink);
+    std::move(more.commands.begin(), more.commands.end(), std::back_inserter(effects.commands));
+    std::move(more.removals.begin(), more.removals.end(), std::back_inserter(effects.removals));
+  }
+  now_ = turn.now;
+}
+
+Snapshot JournaledController::snapshot() {
+  TUNE_CHECK(logger_ != nullptr);
+  return {journal_.last(), now_, controller_.save(), logger_->save()};
+}
+
+}  // namespace tune

@@ -1,0 +1,66 @@
+// JournaledController: the controller of an experiment whose every turn is in the journal before
+// its effects. What the driver, a reader of a running experiment and the simulator share.
+#pragma once
+
+#include <cstdint>
+#include <set>
+
+#include "core/store.h"
+#include "tune/control/controller.h"
+#include "tune/drive/journal.h"
+#include "tune/results/logger.h"
+
+namespace tune {
+
+class JournaledController {
+ public:
+  // `logger` is told every record, also those of replayed turns, and is saved in snapshots; null: a
+  // reader, who never commits.
+  JournaledController(Store& store, ControllerSetup setup, Logger* logger);
+
+  // Brings the state to the journal's end; called again, follows what another driver appended.
+  // Effects are discarded. Throws as Journal::replay, and Error (kProtocol) when a scheduler,
+  // searcher or logger does not know the snapshot's state as its own.
+  void replay();
+
+  struct Takeover {
+    Effects effects;  // of the turn, as those of commit
+    // Trials of which a driver before this one may have left checkpoints that no record names.
+    std::set<TrialNumber> unsettled;
+  };
+  // The first turn of a driver that commits, after replay(): takes the journal's epoch with it, and
+  // brings the state to what an older driver has appended up to then before it handles the turn.
+  // From then on nobody else appends, so that files may be removed. now() may be after the turn's
+  // own time. Throws as Journal::take_epoch.
+  Takeover take_over(const Turn& turn, const Controller::Sink& also = {});
+  // A further turn: appended, then handled; a reader of records beside the logger may be given.
+  // Commands and removals may be carried out, and the agents' events be acknowledged, when it
+  // returns. Throws as Journal::append; nothing has happened then.
+  Effects commit(const Turn& turn, const Controller::Sink& also = {});
+
+  bool snapshot_is_due() const { return journal_.snapshot_is_due(); }
+  // Everything as it stands now, the log files flushed. Once they are on disk it may be stored,
+  // also after further turns: resuming begins there then, and the entries it stands for are
+  // removed.
+  Snapshot snapshot();
+  void store(const Snapshot& snapshot) { journal_.store(snapshot); }
+
+  const Controller& controller() const { return controller_; }
+  bool is_new() const { return journal_.is_empty(); }  // nothing was ever committed
+  std::uint64_t next_epoch() const { return journal_.next_epoch(); }
+  ExperimentTime now() const { return now_; }  // of the newest turn
+
+ private:
+  Journal::Visitor follower();
+  void restore(const Snapshot& snapshot);
+  Effects carry_out(const Turn& turn, const Controller::Sink& also);
+  void handle(const Turn& turn, const Controller::Sink& sink, Effects& effects);
+
+  Journal journal_;
+  Controller controller_;
+  Logger* logger_;
+  ExperimentTime now_{};
+  std::set<TrialNumber> removed_from_;  // in replayed turns; those removals may not have been done
+};
+
+}  // namespace tune

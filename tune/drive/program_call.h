@@ -1,0 +1,44 @@
+// A program that calls tune::run may be executed again: for its workers, when it cannot be forked
+// where it stands, and to resume one of its experiments. The environment variable TUNE_PROGRAM_CALL
+// then says which call of tune::run is meant, in which role, and what earlier calls gave.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tune/spec/experiment_spec.h"
+
+namespace tune {
+
+struct ExecutedAgain {
+  enum class Role { kZygote, kResume };
+  Role role = Role::kZygote;
+  std::uint32_t call = 0;            // which tune::run, from 1
+  int control_socket = -1;           // kZygote
+  std::string directory;             // kResume: absolute
+  bool retry_errored = false;        // kResume
+  bool quiet = false;                // kResume
+  std::vector<std::string> earlier;  // folders of the calls before it, absolute
+};
+
+// What this process was executed for; nothing for a program that a person started.
+const std::optional<ExecutedAgain>& executed_again();
+
+// This program as it was started; `call` and `earlier` as given.
+ProgramCall this_program(std::uint32_t call, std::vector<std::string> earlier);
+
+// argv and environment that execute the program again as zygote of this call.
+std::vector<std::string> zygote_command(const ProgramCall& program);
+std::map<std::string, std::string> zygote_environment(const ProgramCall& program);
+
+// Replaces this process by the program of a stored experiment, which then resumes it. Throws Error
+// (kBadInput) when the program is not there any more.
+[[noreturn]] void execute_to_resume(const ProgramCall& program,
+                                    const std::filesystem::path& directory, bool retry_errored,
+                                    bool quiet);
+
+}  // namespace tune

@@ -1,0 +1,411 @@
+#include "tune/results/analysis.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/ids.h"
+#include "core/json.h"
+#include "core/platform/files.h"
+#include "core/strings.h"
+#include "tune/results/csv.h"
+#include "tune/results/result_lines.h"
+#include "tune/results/result_text.h"
+#include "tune/results/results_csv.h"
+#include "tune/spec/option_reader.h"
+
+namespace tune {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<const char*, 5> kScopeNames = {"last", "all", "avg", "last-5-avg",
+                                                    "last-10-avg"};
+constexpr const char* kSpecFile = "experiment.json";
+constexpr std::size_t kNamedTrials = 3;  // in the message of a TrialError
+
+[[noreturn]] void bad_input(std::string message) {
+  throw Error(ErrorCode::kBadInput, std::move(message));
+}
+
+std::optional<std::uint64_t> whole_number(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// ---- The folder --------------------------------------------------------------------------------
+
+std::vector<fs::path> entries_of(const fs::path& directory) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  fs::directory_iterator entry(directory, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    entries.push_back(entry->path());
+  }
+  if (error) throw file_error("reading the folder", directory, error.value());
+  return entries;
+}
+
+// The number of a trial's folder, "2f1e0_00003"; nothing for any other name.
+std::optional<std::uint64_t> trial_number(std::string_view folder) {
+  constexpr std::size_t kHash = 5;
+  constexpr std::size_t kDigits = 5;
+  if (folder.size() < kHash + 1 + kDigits || folder[kHash] != '_') return std::nullopt;
+  if (folder.substr(0, kHash).find_first_not_of("0123456789abcdef") != folder.npos) {
+    return std::nullopt;
+  }
+  return whole_number(folder.substr(kHash + 1));
+}
+
+std::vector<TrialSummary> find_trials(const fs::path& directory) {
+  std::vector<std::pair<std::uint64_t, TrialSummary>> found;
+  for (fs::path& entry : entries_of(directory)) {
+    TrialSummary trial;
+    trial.id = entry.filename().string();
+    const auto number = trial_number(trial.id);
+    if (!number || !fs::exists(entry / "params.json")) continue;
+    trial.directory = std::move(entry);
+    found.emplace_back(*number, std::move(trial));
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.first, a.second.id) < std::tie(b.first, b.second.id);
+  });
+  std::vector<TrialSummary> trials;
+  for (auto& [number, trial] : found) trials.push_back(std::move(trial));
+  return trials;
+}
+
+std::map<std::string, TrialStatus> read_statuses(const fs::path& file) {
+  std::map<std::string, TrialStatus> statuses;
+  if (!fs::exists(file)) return statuses;
+  const std::string all = read_file(file);
+  std::string_view text = all;
+  std::vector<std::string> row;
+  for (next_csv_row(text, row); next_csv_row(text, row);) {  // the first is the header
+    if (row.size() < 2) continue;
+    if (const auto status = status_from_name(row[1])) statuses[row[0]] = *status;
+  }
+  return statuses;
+}
+
+// What is known of a trial whose end nobody wrote down.
+TrialStatus status_from_files(const TrialSummary& trial) {
+  const Result last = trial.last_result();
+  const Value* done = last.find("done");
+  if (done != nullptr && *done == Value(true)) return TrialStatus::kTerminated;
+  const fs::path error = trial.directory / "error.txt";
+  if (fs::exists(error)) {
+    const std::string text = read_file(error);
+    const std::size_t newest = text.rfind("--- attempt ");
+    const std::string headline =
+        newest == text.npos ? "" : text.substr(newest, text.find('\n', newest));
+    if (headline.find("in ERROR") != headline.npos) return TrialStatus::kError;
+  }
+  return last.map().empty() ? TrialStatus::kPending : TrialStatus::kRunning;
+}
+
+// Whether results.csv tells how the trials stand: not while a driver runs, or was killed.
+bool is_settled(const fs::path& directory) {
+  const fs::path file = directory / "run.json";
+  if (!fs::exists(file)) return true;
+  return parse_json(read_file(file), file.string()).get_or("state", "") != "running";
+}
+
+void fill_statuses(const fs::path& directory, std::vector<TrialSummary>& trials) {
+  const auto statuses = read_statuses(directory / "results.csv");
+  const bool settled = is_settled(directory);
+  for (TrialSummary& trial : trials) {
+    const auto found = statuses.find(trial.id);
+    const bool known = found != statuses.end() && (settled || is_over(found->second));
+    trial.status = known ? found->second : status_from_files(trial);
+  }
+}
+
+// ---- Values of a trial -------------------------------------------------------------------------
+
+std::optional<double> number_at(const Result& result, std::string_view metric) {
+  const Value* value = result.find(metric);
+  if (value == nullptr || !value->is_number()) return std::nullopt;
+  return value->number();
+}
+
+bool is_better(double value, double than, Mode mode) {
+  return mode == Mode::kMax ? value > than : value < than;
+}
+
+std::optional<double> average_of_last(const std::vector<double>& values, std::size_t count) {
+  if (values.empty()) return std::nullopt;
+  const std::size_t used = std::min(count, values.size());
+  return std::accumulate(values.end() - static_cast<std::ptrdiff_t>(used), values.end(), 0.0) /
+         static_cast<double>(used);
+}
+
+std::optional<double> best_of(const std::vector<double>& values, Mode mode) {
+  std::optional<double> best;
+  for (double value : values) {
+    if (std::isfinite(value) && (!best || is_better(value, *best, mode))) best = value;
+  }
+  return best;
+}
+
+struct Question {
+  std::string metric;
+  Mode mode = Mode::kMax;
+  Scope scope = Scope::kLast;
+};
+
+std::optional<double> value_of(const TrialSummary& trial, const Question& question) {
+  if (question.scope == Scope::kLast) {
+    // Mostly the last line has it; some report it only now and then.
+    const auto last = number_at(trial.last_result(), question.metric);
+    if (last) return last;
+  }
+  std::vector<double> values;
+  for (const Result& result : trial.results()) {
+    if (const auto value = number_at(result, question.metric)) values.push_back(*value);
+  }
+  switch (question.scope) {
+    case Scope::kLast:
+      return average_of_last(values, 1);
+    case Scope::kAll:
+      return best_of(values, question.mode);
+    case Scope::kAvg:
+      return average_of_last(values, values.size());
+    case Scope::kLast5Avg:
+      return average_of_last(values, 5);
+    case Scope::kLast10Avg:
+      return average_of_last(values, 10);
+  }
+  return std::nullopt;
+}
+
+// Why there is no best trial; `seen` values were there, none of them finite.
+[[noreturn]] void nothing_eligible(const Analysis& analysis, const std::string& metric,
+                                   std::size_t seen) {
+  const std::string what = fmt::format("looking for the best trial of {} by '{}'",
+                                       analysis.directory().string(), metric);
+  if (analysis.trials().empty()) bad_input(what + ": the experiment has no trials yet");
+  if (seen > 0) {
+    bad_input(fmt::format("{}: none is eligible, all {} values are NaN or infinite", what, seen));
+  }
+  for (const TrialSummary& trial : analysis.trials()) {
+    const Result last = trial.last_result();
+    const Value* value = last.find(metric);
+    if (value == nullptr) continue;
+    bad_input(fmt::format("{}: it is {} in trial {}, expected a number", what,
+                          describe_value(*value), trial.id));
+  }
+  std::vector<std::string> keys, fields;  // the user's first
+  for (const TrialSummary& trial : analysis.trials()) {
+    const Result last = trial.last_result();
+    for (const auto& [path, value] : last.leaves()) {
+      const bool added = result_field_index(path) < kResultFieldNames.size();
+      if (!added || value->is_number()) (added ? fields : keys).push_back(path);
+    }
+    if (!keys.empty() || !fields.empty()) break;
+  }
+  keys.insert(keys.end(), fields.begin(), fields.end());
+  if (keys.empty()) bad_input(what + ": no trial has reported a result");
+  bad_input(fmt::format("{}: it is in no result{}; results have: {}", what,
+                        did_you_mean(metric, keys), join(keys, ", ")));
+}
+
+std::string describe_failures(const Analysis& analysis, std::uint64_t errored) {
+  std::string named;
+  std::size_t count = 0;
+  for (const TrialSummary& trial : analysis.trials()) {
+    if (trial.status != TrialStatus::kError) continue;
+    if (++count > kNamedTrials) break;
+    named += fmt::format("{}{}", named.empty() ? ": see " : ", ",
+                         (trial.directory / "error.txt").string());
+  }
+  return fmt::format("{} of {} trials ended in ERROR{}{}", errored, analysis.trials().size(), named,
+                     count > kNamedTrials ? ", ..." : "");
+}
+
+}  // namespace
+
+std::optional<Scope> scope_from_name(std::string_view name) {
+  for (std::size_t i = 0; i < kScopeNames.size(); ++i) {
+    if (name == kScopeNames[i]) return static_cast<Scope>(i);
+  }
+  return std::nullopt;
+}
+
+const char* scope_name(Scope scope) {
+  return kScopeNames[static_cast<std::size_t>(scope)];
+}
+
+// ---- TrialSummary ------------------------------------------------------------------------------
+
+// Unlike in results, null is what the user wrote.
+Config TrialSummary::config() const {
+  const fs::path file = directory / "params.json";
+  return config_from_json(read_file(file), file.string());
+}
+
+Result TrialSummary::last_result() const {
+  const fs::path file = directory / "result.json";
+  const std::optional<std::string> line = last_line(file);
+  return line ? result_from_line(*line, file.string()) : Result();
+}
+
+std::vector<Result> TrialSummary::results() const {
+  const fs::path file = directory / "result.json";
+  std::vector<Result> results;
+  for_each_line(file, [&](std::string_view line, std::size_t number) {
+    results.push_back(result_from_line(line, fmt::format("{}:{}", file.string(), number)));
+  });
+  return results;
+}
+
+// ---- ResultRows --------------------------------------------------------------------------------
+
+ResultRows::Iterator::Iterator(const std::vector<TrialSummary>& trials) : trials_(&trials) {
+  if (!trials.empty()) results_ = trials.front().results();
+  ++*this;
+}
+
+ResultRows::Iterator& ResultRows::Iterator::operator++() {
+  while (next_ == results_.size() && trial_ + 1 < trials_->size()) {
+    results_ = (*trials_)[++trial_].results();
+    next_ = 0;
+  }
+  if (next_ == results_.size()) {
+    row_ = {};
+  } else {
+    row_ = {&(*trials_)[trial_], std::move(results_[next_++])};
+  }
+  return *this;
+}
+
+// ---- Analysis ----------------------------------------------------------------------------------
+
+Analysis Analysis::load(const fs::path& directory) {
+  const fs::path file = directory / kSpecFile;
+  if (!fs::exists(file)) {
+    bad_input(
+        fmt::format("{} holds no experiment: there is no {} in it", directory.string(), kSpecFile));
+  }
+  const Value spec = parse_json(read_file(file), file.string());
+  Analysis analysis;
+  analysis.directory_ = directory;
+  analysis.name_ = spec.get_or("name", "");
+  analysis.metric_ = spec.get_or("metric", "");
+  analysis.mode_ = spec.get_or("mode", "max") == "min" ? Mode::kMin : Mode::kMax;
+  std::vector<TrialSummary> trials = find_trials(directory);
+  fill_statuses(directory, trials);
+  analysis.trials_ = std::make_shared<const std::vector<TrialSummary>>(std::move(trials));
+  return analysis;
+}
+
+struct Analysis::Best {
+  const TrialSummary* trial;
+  Question question;
+  double value;
+};
+
+Analysis::Best Analysis::find_best(std::string_view metric, std::optional<Mode> mode,
+                                   Scope scope) const {
+  const Question question{metric.empty() ? metric_ : std::string(metric), mode.value_or(mode_),
+                          scope};
+  if (question.metric.empty()) {
+    bad_input(
+        fmt::format("looking for the best trial of {}: the experiment has no metric: say which "
+                    "one, as in best_trial(\"loss\", tune::Mode::kMin)",
+                    directory_.string()));
+  }
+  Best best{nullptr, question, 0};
+  std::size_t seen = 0;
+  for (const TrialSummary& trial : *trials_) {
+    const std::optional<double> value = value_of(trial, question);
+    if (!value) continue;
+    ++seen;
+    if (!std::isfinite(*value)) continue;
+    if (best.trial != nullptr && !is_better(*value, best.value, question.mode)) continue;
+    best.trial = &trial;
+    best.value = *value;
+  }
+  if (best.trial == nullptr) nothing_eligible(*this, question.metric, seen);
+  return best;
+}
+
+TrialSummary Analysis::best_trial(std::string_view metric, std::optional<Mode> mode,
+                                  Scope scope) const {
+  return *find_best(metric, mode, scope).trial;
+}
+
+Config Analysis::best_config(std::string_view metric, std::optional<Mode> mode, Scope scope) const {
+  return find_best(metric, mode, scope).trial->config();
+}
+
+Result Analysis::best_result(std::string_view metric, std::optional<Mode> mode, Scope scope) const {
+  const Best best = find_best(metric, mode, scope);
+  if (scope == Scope::kAll) {
+    for (Result& result : best.trial->results()) {
+      if (number_at(result, best.question.metric) == best.value) return std::move(result);
+    }
+  }
+  return best.trial->last_result();
+}
+
+BestCheckpoint Analysis::best_checkpoint(std::string_view metric, std::optional<Mode> mode,
+                                         Scope scope) const {
+  const Best best = find_best(metric, mode, scope);
+  std::map<std::uint64_t, BestCheckpoint> saved;  // by iteration
+  constexpr std::string_view kPrefix = "checkpoint_";
+  for (const fs::path& entry : entries_of(best.trial->directory)) {
+    const std::string name = entry.filename().string();
+    if (!name.starts_with(kPrefix) || !fs::is_directory(entry)) continue;
+    const auto iteration = whole_number(std::string_view(name).substr(kPrefix.size()));
+    if (iteration) saved[*iteration] = {entry, *iteration, std::nullopt};
+  }
+  if (saved.empty()) {
+    bad_input(
+        fmt::format("looking for a checkpoint of {}: none was saved: set checkpoint frequency or "
+                    "at_end, and give the trainable save and load",
+                    best.trial->directory.string()));
+  }
+  const BestCheckpoint* chosen = nullptr;
+  const std::vector<Result> results = best.trial->results();
+  for (auto& [iteration, checkpoint] : saved) {
+    if (iteration == 0 || iteration > results.size()) continue;
+    checkpoint.value = number_at(results[iteration - 1], best.question.metric);
+    if (!checkpoint.value || !std::isfinite(*checkpoint.value)) continue;
+    if (chosen != nullptr && !is_better(*checkpoint.value, *chosen->value, best.question.mode)) {
+      continue;
+    }
+    chosen = &checkpoint;
+  }
+  return chosen != nullptr ? *chosen : saved.rbegin()->second;
+}
+
+std::string Analysis::to_csv() const {
+  ResultsTable table;
+  for (const TrialSummary& trial : *trials_) {
+    const fs::path params = trial.directory / "params.json";
+    table.add(trial.id, trial.status, last_line(trial.directory / "result.json").value_or(""),
+              pack(parse_json(read_file(params), params.string())));
+  }
+  return table.to_csv();
+}
+
+void Analysis::write_csv(const fs::path& file) const {
+  write_file_atomically(file, to_csv());
+}
+
+TrialError::TrialError(Analysis analysis, std::uint64_t errored)
+    : Error(ErrorCode::kTrialFailed, describe_failures(analysis, errored)),
+      analysis_(std::move(analysis)) {}
+
+}  // namespace tune

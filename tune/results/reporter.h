@@ -1,0 +1,53 @@
+// ProgressReporter: what a person sees while an experiment runs. Derive from it for an own one; the
+// default is the console reporter (tune/show/console_reporter.h). Called from the driver's loop: quick.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/trial.h"
+#include "tune/spec/experiment_spec.h"
+
+namespace tune {
+
+class Controller;
+
+// The experiment as it stands; valid during the call only.
+struct ExperimentStatus {
+  const ExperimentSpec& spec;
+  const std::deque<Trial>& trials;                 // by number; those created so far
+  std::optional<std::uint64_t> total_trials = {};       // nothing: no end
+  std::array<std::uint64_t, 5> counts{};           // of created trials, by TrialStatus
+  std::optional<TrialNumber> best = {};                 // by metric and mode, over the last results
+  ExperimentTime running_for{};
+  WallTime wall{};
+  std::int64_t cpu_units_used = 0, cpu_units_total = 0;
+  std::int64_t gpu_units_used = 0, gpu_units_total = 0;
+  std::int64_t memory_used_bytes = 0, memory_total_bytes = 0;  // of this node
+  std::vector<std::string> scheduler_lines = {};
+  std::filesystem::path directory = {};                 // as the user wrote storage, not resolved
+  bool live = true;                                // false: read from a journal, nothing runs
+};
+
+// What the controller knows of it, to be completed by the caller that shows it.
+ExperimentStatus experiment_status(const ExperimentSpec& spec, const Controller& controller);
+
+class ProgressReporter {
+ public:
+  virtual ~ProgressReporter() = default;
+  // Once at the start, then when something changed (not more often than every ~100 ms), and once with
+  // final = true at the end.
+  virtual void status(const ExperimentStatus& status, bool final) = 0;
+  // A line for the user: a warning, a stopped trial's reason.
+  virtual void notice(const std::string& text) = 0;
+  // An attempt failed; trial.failure says how. `file` holds the whole story (error.txt).
+  virtual void failure(const Trial& trial, const std::string& trial_id,
+                       const std::filesystem::path& file, bool retried) = 0;
+};
+
+}  // namespace tune

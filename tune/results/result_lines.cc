@@ -1,0 +1,142 @@
+#include "tune/results/result_lines.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/platform/files.h"
+
+namespace tune {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kChunkBytes = 64u << 10;
+
+// Not open when the file is not there.
+FileDescriptor open_for_reading(const fs::path& file) {
+  FileDescriptor opened(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!opened.is_open() && errno != ENOENT) throw file_error("reading", file, errno);
+  return opened;
+}
+
+// Reads at most kChunkBytes at the offset; empty at the end.
+void read_chunk(int descriptor, std::size_t offset, const fs::path& file, std::string& chunk) {
+  chunk.resize(kChunkBytes);
+  ssize_t count = 0;
+  do {
+    count = pread(descriptor, chunk.data(), chunk.size(), static_cast<off_t>(offset));
+  } while (count < 0 && errno == EINTR);
+  if (count < 0) throw file_error("reading", file, errno);
+  chunk.resize(static_cast<std::size_t>(count));
+}
+
+enum class Null { kIsNan, kStays };
+
+void turn_back(Value& value, Null null) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (value.is_null()) {
+    if (null == Null::kIsNan) value = std::numeric_limits<double>::quiet_NaN();
+  } else if (value.is_string() && value.string() == "inf") {
+    value = kInfinity;
+  } else if (value.is_string() && value.string() == "-inf") {
+    value = -kInfinity;
+  } else if (value.is_list()) {
+    for (Value& item : value.list()) turn_back(item, null);
+  } else if (value.is_map()) {
+    for (Member& member : value.map()) turn_back(member.value, null);
+  }
+}
+
+Value read_object(std::string_view text, const std::string& where, Null null) {
+  Value value = parse_json(text, where);
+  if (!value.is_map()) {
+    throw Error(ErrorCode::kBadInput, fmt::format("reading {}: expected an object, found {}", where,
+                                                  type_name(value.type())));
+  }
+  turn_back(value, null);
+  return value;
+}
+
+}  // namespace
+
+void for_each_line(const fs::path& file,
+                   const std::function<void(std::string_view, std::size_t)>& visit) {
+  const FileDescriptor opened = open_for_reading(file);
+  if (!opened.is_open()) return;
+  std::string chunk;
+  std::string kept;  // the begin of a line that goes on in the next chunk
+  std::size_t number = 0;
+  for (std::size_t offset = 0;; offset += chunk.size()) {
+    read_chunk(opened.get(), offset, file, chunk);
+    if (chunk.empty()) return;
+    std::string_view rest = chunk;
+    for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
+      std::string_view line = rest.substr(0, end);
+      if (!kept.empty()) line = kept.append(line);
+      visit(line, ++number);
+      kept.clear();
+      rest.remove_prefix(end + 1);
+    }
+    kept.append(rest);
+  }
+}
+
+std::optional<std::string> last_line(const fs::path& file) {
+  const FileDescriptor opened = open_for_reading(file);
+  struct stat status {};
+  if (!opened.is_open()) return std::nullopt;
+  if (fstat(opened.get(), &status) != 0) throw file_error("reading", file, errno);
+  std::string tail;
+  std::string chunk;
+  for (auto begin = static_cast<std::size_t>(status.st_size); begin > 0;) {
+    // Most lines are short: a small piece first.
+    const std::size_t wanted = std::min(begin, tail.empty() ? std::size_t{4096} : kChunkBytes);
+    begin -= wanted;
+    read_chunk(opened.get(), begin, file, chunk);
+    chunk.resize(std::min(chunk.size(), wanted));
+    tail.insert(0, chunk);
+    const std::size_t end = tail.rfind('\n');
+    if (end == std::string::npos) continue;
+    const std::size_t before = end == 0 ? std::string::npos : tail.rfind('\n', end - 1);
+    if (before != std::string::npos) return tail.substr(before + 1, end - before - 1);
+    if (begin == 0) return tail.substr(0, end);
+  }
+  return std::nullopt;
+}
+
+std::size_t offset_after_lines(const fs::path& file, std::size_t count) {
+  const FileDescriptor opened = open_for_reading(file);
+  std::string chunk;
+  std::size_t end_of_lines = 0;
+  std::size_t lines = 0;
+  for (std::size_t offset = 0; opened.is_open() && lines < count; offset += chunk.size()) {
+    read_chunk(opened.get(), offset, file, chunk);
+    if (chunk.empty()) break;
+    for (std::size_t at = chunk.find('\n'); at != std::string::npos && lines < count;
+         at = chunk.find('\n', at + 1)) {
+      ++lines;
+      end_of_lines = offset + at + 1;
+    }
+  }
+  return end_of_lines;
+}
+
+Result result_from_line(std::string_view line, const std::string& where) {
+  return Result(read_object(line, where, Null::kIsNan));
+}
+
+Config config_from_json(std::string_view text, const std::string& where) {
+  return Config(read_object(text, where, Null::kStays));
+}
+
+}  // namespace tune

@@ -1,0 +1,267 @@
+// Search spaces as values and back: what YAML and experiment.json hold.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/strings.h"
+#include "tune/search/search_space.h"
+
+namespace tune {
+
+namespace {
+
+constexpr const char* kConst = "const";
+constexpr const char* kSampleFrom = "sample_from";
+
+// ---- Domains as one-key maps --------------------------------------------------------------------
+
+using Items = Value::List;
+
+double number(const Items& items, std::size_t at) {
+  return items[at].as<double>();
+}
+std::int64_t integer(const Items& items, std::size_t at) {
+  return items[at].as<std::int64_t>();
+}
+
+struct Form {
+  std::string name;
+  std::string arguments;
+  std::size_t fewest;
+  std::size_t most;
+  Domain (*make)(const Items& items);
+};
+
+const std::vector<Form>& forms() {
+  constexpr std::size_t kAny = static_cast<std::size_t>(-1);
+  static const std::vector<Form> all = {
+      {"uniform", "[low, high]", 2, 2,
+       [](const Items& i) { return uniform(number(i, 0), number(i, 1)); }},
+      {"quniform", "[low, high, q]", 3, 3,
+       [](const Items& i) { return quniform(number(i, 0), number(i, 1), number(i, 2)); }},
+      {"loguniform", "[low, high]", 2, 2,
+       [](const Items& i) { return loguniform(number(i, 0), number(i, 1)); }},
+      {"qloguniform", "[low, high, q]", 3, 3,
+       [](const Items& i) { return qloguniform(number(i, 0), number(i, 1), number(i, 2)); }},
+      {"randint", "[low, high], high excluded", 2, 2,
+       [](const Items& i) { return randint(integer(i, 0), integer(i, 1)); }},
+      {"qrandint", "[low, high, q], high included", 2, 3,
+       [](const Items& i) {
+         return qrandint(integer(i, 0), integer(i, 1), i.size() > 2 ? integer(i, 2) : 1);
+       }},
+      {"lograndint", "[low, high], high excluded", 2, 2,
+       [](const Items& i) { return lograndint(integer(i, 0), integer(i, 1)); }},
+      {"randn", "[mean, sd]", 0, 2,
+       [](const Items& i) {
+         return randn(i.size() > 0 ? number(i, 0) : 0, i.size() > 1 ? number(i, 1) : 1);
+       }},
+      {"qrandn", "[mean, sd, q]", 3, 3,
+       [](const Items& i) { return qrandn(number(i, 0), number(i, 1), number(i, 2)); }},
+      {"choice", "a list of values", 1, kAny, [](const Items& i) { return choice(i); }},
+      {"grid_search", "a list of values", 1, kAny, [](const Items& i) { return grid_search(i); }},
+  };
+  return all;
+}
+
+const Form* find_form(const std::string& name) {
+  for (const Form& form : forms()) {
+    if (form.name == name) return &form;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> form_names() {
+  std::vector<std::string> names;
+  for (const Form& form : forms()) names.push_back(form.name);
+  return names;
+}
+
+// Throws Error that shows how the domain is written.
+Domain make_domain(const Form& form, const Value& arguments) {
+  const bool fits = arguments.is_list() && arguments.list().size() >= form.fewest &&
+                    arguments.list().size() <= form.most;
+  if (!fits) {
+    throw Error(ErrorCode::kBadInput, fmt::format("{} takes {}, found {}", form.name,
+                                                  form.arguments, to_json(arguments)));
+  }
+  const bool any_type = form.name == "choice" || form.name == "grid_search";
+  const bool integers = form.name.ends_with("randint");
+  for (const Value& item : arguments.list()) {
+    if (any_type || item.type() == Value::Type::kInt || (item.is_number() && !integers)) continue;
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("{} takes {} of {}, found {}", form.name, form.arguments,
+                            integers ? "whole numbers" : "numbers", to_json(item)));
+  }
+  return form.make(arguments.list());
+}
+
+// ---- The spelling of other tools ----------------------------------------------------------------
+
+const std::vector<std::string> kForeignKeys = {"distribution", "type",  "min", "max",    "q",
+                                               "mu",           "sigma", "log", "values", "value",
+                                               "probabilities"};
+
+const Value* number_in(const Value& map, const char* key) {
+  const Value* found = map.find(key);
+  return found != nullptr && found->is_number() ? found : nullptr;
+}
+
+// A range with bounds, as a domain of ours.
+std::string range_spelling(const Value& map, const std::string& kind) {
+  const Value* log = map.find("log");
+  const bool is_log =
+      kind.find("log") != std::string::npos || (log != nullptr && *log == Value(true));
+  const Value* q = number_in(map, "q");
+  const Value* low = number_in(map, "min");
+  const Value* high = number_in(map, "max");
+  const std::string step = q != nullptr ? ", " + to_json(*q) : "";
+  // Elsewhere the bounds of log_uniform are exponents of e.
+  if (kind == "log_uniform" || kind == "q_log_uniform") {
+    return fmt::format("{{{}loguniform: [{:.4g}, {:.4g}{}]}}", q != nullptr ? "q" : "",
+                       std::exp(low->number()), std::exp(high->number()), step);
+  }
+  const std::string bounds = fmt::format("[{}, {}{}]", to_json(*low), to_json(*high), step);
+  if (kind.starts_with("int") || kind.starts_with("q_int")) {
+    return fmt::format("{{qrandint: {}}}", bounds);
+  }
+  const std::string line =
+      fmt::format("{{{}{}uniform: {}}}", q != nullptr ? "q" : "", is_log ? "log" : "", bounds);
+  const bool whole = low->type() == Value::Type::kInt && high->type() == Value::Type::kInt;
+  if (!whole || is_log || !kind.empty()) return line;
+  return fmt::format("{}`, or for whole numbers `{{qrandint: {}}}", line, bounds);
+}
+
+// The domain to write for a map in the spelling of other tools; empty when it is none.
+std::string foreign_spelling(const Value& map) {
+  for (const Member& member : map.map()) {
+    if (std::find(kForeignKeys.begin(), kForeignKeys.end(), member.key) == kForeignKeys.end()) {
+      return {};
+    }
+  }
+  const Value* values = map.find("values");
+  if (values != nullptr && values->is_list()) {
+    return fmt::format("{{choice: {0}}}`, or to try each `{{grid_search: {0}}}", to_json(*values));
+  }
+  const Value* named = map.contains("distribution") ? map.find("distribution") : map.find("type");
+  const std::string kind = named != nullptr && named->is_string() ? named->string() : "";
+  if (number_in(map, "min") && number_in(map, "max")) return range_spelling(map, kind);
+  if (!map.contains("distribution")) return {};
+  if (number_in(map, "mu") && number_in(map, "sigma")) {
+    const Value* q = number_in(map, "q");
+    return fmt::format("{{{}randn: [{}, {}{}]}}", q ? "q" : "", to_json(map.at("mu")),
+                       to_json(map.at("sigma")), q ? ", " + to_json(*q) : "");
+  }
+  return kind.find("log") != std::string::npos ? "{loguniform: [low, high]}"
+                                               : "{uniform: [low, high]}";
+}
+
+// ---- Reading ------------------------------------------------------------------------------------
+
+// Whether a map within a space is read as anything but a nested space.
+bool has_meaning(const Value& map) {
+  if (!foreign_spelling(map).empty()) return true;
+  if (map.map().size() != 1) return false;
+  const Member& only = map.map().front();
+  return only.value.is_list() || only.key == kConst || only.key == kSampleFrom ||
+         find_form(only.key) != nullptr;
+}
+
+std::string join_path(const std::string& path, const std::string& key) {
+  return path.empty() ? key : path + "/" + key;
+}
+
+// A space of constants alone, as the value it stands for.
+Value plain_value(const SearchSpace& space) {
+  if (space.is_constant()) return space.constant();
+  Value::Map map;
+  for (const SpaceMember& member : space.members()) {
+    map.emplace_back(member.key, plain_value(member.value));
+  }
+  return Value::make_map(std::move(map));
+}
+
+class Reader {
+ public:
+  explicit Reader(std::vector<SpaceComplaint>& complaints) : complaints_(complaints) {}
+
+  SearchSpace read(const Value& value, const std::string& path) {
+    if (!value.is_map()) return SearchSpace(value);
+    if (!has_meaning(value)) return read_members(value, path);
+    if (const std::string line = foreign_spelling(value); !line.empty()) {
+      const std::string key = path.substr(path.rfind('/') + 1);
+      return complain(path, fmt::format("this is how another tool writes it: here it is "
+                                        "`{}: {}`; a constant of this shape is written {{const: "
+                                        "{}}}",
+                                        key, line, to_json(value)));
+    }
+    const auto& [key, inner] = value.map().front();
+    if (key == kConst) return SearchSpace(inner);
+    if (key == kSampleFrom) {
+      return complain(path, "sample_from needs a function: it is for C++ programs only");
+    }
+    if (const Form* form = find_form(key)) return read_domain(*form, inner, path);
+    const std::string near = nearest(key, form_names());
+    return complain(path, fmt::format("there is no domain '{}'{}; a constant of this shape is "
+                                      "written {{const: {}}}",
+                                      key,
+                                      near.empty() ? ", there are: " + join(form_names(), ", ")
+                                                   : fmt::format(" (did you mean '{}'?)", near),
+                                      to_json(value)));
+  }
+
+  SearchSpace read_top(const Value& value) {
+    if (!value.is_map()) return SearchSpace(value);
+    const bool alone = value.map().size() == 1;
+    if (alone && value.map().front().key == kConst) return SearchSpace(value.map().front().value);
+    return read_members(value, {});
+  }
+
+ private:
+  SearchSpace read_members(const Value& map, const std::string& path) {
+    SearchSpace space;
+    for (const auto& [key, inner] : map.map()) space.set(key, read(inner, join_path(path, key)));
+    return space;
+  }
+  SearchSpace read_domain(const Form& form, const Value& arguments, const std::string& path) {
+    try {
+      return SearchSpace(make_domain(form, arguments));
+    } catch (const Error& error) {
+      return complain(path, error.what());
+    }
+  }
+  SearchSpace complain(const std::string& path, std::string message) {
+    complaints_.push_back({path, std::move(message)});
+    return SearchSpace(Value());
+  }
+
+  std::vector<SpaceComplaint>& complaints_;
+};
+
+}  // namespace
+
+SearchSpace search_space_from_value(const Value& value, std::vector<SpaceComplaint>& complaints) {
+  return Reader(complaints).read_top(value);
+}
+
+SearchSpace search_node_from_value(const Value& value, const std::string& path,
+                                   std::vector<SpaceComplaint>& complaints) {
+  return Reader(complaints).read(value, path);
+}
+
+Value SearchSpace::describe() const {
+  if (is_domain()) return domain().describe();
+  if (is_constant()) return constant();
+  if (domains().empty()) {
+    // Constants that would be read as something else.
+    Value plain = plain_value(*this);
+    if (has_meaning(plain)) return Value{{kConst, std::move(plain)}};
+  }
+  Value::Map map;
+  for (const SpaceMember& member : members()) map.emplace_back(member.key, member.value.describe());
+  return Value::make_map(std::move(map));
+}
+
+}  // namespace tune

@@ -1,0 +1,14 @@
+// The reporter that the options ask for.
+#pragma once
+
+#include <memory>
+
+#include "tune/results/reporter.h"
+#include "tune/spec/run_options.h"
+
+namespace tune {
+
+// The user's own, else none when quiet, else the console reporter. Never null.
+std::shared_ptr<ProgressReporter> make_reporter(const RunOptions& options);
+
+}  // namespace tune

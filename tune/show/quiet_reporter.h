@@ -1,0 +1,16 @@
+// QuietReporter: no table; warnings and failures of trials still go to stderr, a line each.
+#pragma once
+
+#include "tune/results/reporter.h"
+
+namespace tune {
+
+class QuietReporter : public ProgressReporter {
+ public:
+  void status(const ExperimentStatus&, bool) override {}
+  void notice(const std::string& text) override;
+  void failure(const Trial& trial, const std::string& trial_id, const std::filesystem::path& file,
+               bool retried) override;
+};
+
+}  // namespace tune

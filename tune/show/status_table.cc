@@ -1,0 +1,204 @@
+#include "tune/show/status_table.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "tune/results/result_text.h"
+#include "tune/show/status_block.h"
+#include "tune/spec/experiment_identity.h"
+
+namespace tune {
+
+namespace {
+
+constexpr std::size_t kOtherMetrics = 3;
+constexpr std::size_t kFirstParameters = 2;  // those that weigh more than other metrics
+constexpr std::size_t kMaxCellWidth = 40;
+
+struct Column {
+  std::string name;
+  int weight = 0;  // those of less are left out first
+  bool right = false;
+  std::vector<std::string> cells = {};
+  std::size_t width = 0;
+};
+
+std::string short_name(const std::string& metric) {
+  static const std::map<std::string, std::string> kShort = {{"mean_accuracy", "acc"},
+                                                            {"mean_loss", "loss"},
+                                                            {"training_iteration", "iter"},
+                                                            {"time_total_s", "total time (s)"}};
+  const auto found = kShort.find(metric);
+  return found == kShort.end() ? metric : found->second;
+}
+
+std::string cell_text(const Value& value) {
+  if (value.type() == Value::Type::kFloat) return fmt::format("{:.6g}", value.number());
+  return fitted(one_line(value.is_string() ? value.string() : value.dump()), kMaxCellWidth);
+}
+
+// What the framework knows of a result besides what was reported.
+std::optional<Value> added_field(const Trial& trial, std::string_view name) {
+  const Reported& last = *trial.last;
+  if (name == "training_iteration") return Value(last.iteration);
+  if (name == "time_total_s") return Value(seconds(last.time_total));
+  if (name == "time_this_iter_s") return Value(seconds(last.time_this_iter));
+  if (name == "time_since_restore") return Value(seconds(last.time_since_restore));
+  if (name == "iterations_since_restore") return Value(last.iterations_since_restore);
+  if (name == "timesteps_total" && last.timesteps_total) return Value(*last.timesteps_total);
+  return std::nullopt;
+}
+
+// Names of the metric columns, in their order.
+std::vector<std::string> metric_columns(const ExperimentStatus& status,
+                                        const ReporterOptions& options,
+                                        const std::vector<std::string>& reported) {
+  if (!options.metrics.empty()) return options.metrics;
+  std::vector<std::string> columns;
+  for (const char* usual : {"mean_accuracy", "mean_loss"}) {
+    if (std::find(reported.begin(), reported.end(), usual) != reported.end()) {
+      columns.push_back(usual);
+    }
+  }
+  columns.insert(columns.end(), {"training_iteration", "time_total_s"});
+  std::vector<std::string> others;
+  for (const std::string& name : reported) {
+    if (std::find(columns.begin(), columns.end(), name) == columns.end()) others.push_back(name);
+  }
+  // The metric that decides has its place among the first.
+  const auto decides = std::find(others.begin(), others.end(), status.spec.options.metric);
+  if (decides != others.end() && decides - others.begin() >= std::ptrdiff_t{kOtherMetrics}) {
+    std::rotate(others.begin() + (kOtherMetrics - 1), decides, decides + 1);
+  }
+  others.resize(std::min(others.size(), kOtherMetrics));
+  columns.insert(columns.end(), others.begin(), others.end());
+  return columns;
+}
+
+std::vector<std::string> parameter_columns(const ExperimentStatus& status,
+                                           const ReporterOptions& options) {
+  if (!options.parameters.empty()) return options.parameters;
+  std::vector<std::string> columns;
+  for (const auto& [path, domain] : status.spec.options.config.domains()) columns.push_back(path);
+  return columns;
+}
+
+void add_trial_columns(const ExperimentStatus& status, const std::vector<const Trial*>& rows,
+                       std::vector<Column>& columns) {
+  const std::string prefix = status.spec.trainable + "_";
+  const std::string experiment = experiment_id_of(status.spec);
+  Column name{.name = "Trial name", .weight = 1000};
+  Column state{.name = "status", .weight = 999};
+  Column location{.name = "loc", .weight = 0};
+  for (const Trial* trial : rows) {
+    name.cells.push_back(prefix + trial_id(experiment, trial->number));
+    state.cells.push_back(status_name(trial->status));
+    location.cells.push_back(trial->location);
+  }
+  columns = {std::move(name), std::move(state), std::move(location)};
+}
+
+void add_parameters(const std::vector<std::string>& paths, const std::vector<const Trial*>& rows,
+                    std::vector<Column>& columns) {
+  const std::size_t first = columns.size();
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const int weight = (i < kFirstParameters ? 700 : 300) - static_cast<int>(i);
+    columns.push_back({.name = one_line(paths[i]), .weight = weight, .right = true});
+  }
+  for (const Trial* trial : rows) {
+    const Value config = unpack(trial->config);
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      const Value* value = config.find(paths[i]);
+      columns[first + i].cells.push_back(value == nullptr ? "" : cell_text(*value));
+    }
+  }
+}
+
+void add_metrics(const ExperimentStatus& status, const std::vector<std::string>& paths,
+                 const std::vector<const Trial*>& rows, std::vector<Column>& columns) {
+  const std::size_t first = columns.size();
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const std::string& path = paths[i];
+    int weight = 500 - static_cast<int>(i);
+    if (path == "time_total_s") weight = 400;
+    if (path == "mean_accuracy" || path == "mean_loss" || path == "training_iteration")
+      weight = 800;
+    if (path == status.spec.options.metric) weight = 900;
+    columns.push_back({.name = one_line(short_name(path)), .weight = weight, .right = true});
+  }
+  for (const Trial* trial : rows) {
+    const Value result = last_result_of(*trial);
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      std::string cell;
+      if (const Value* value = result.find(paths[i])) {
+        cell = cell_text(*value);
+      } else if (trial->last) {
+        if (const auto added = added_field(*trial, paths[i])) cell = cell_text(*added);
+      }
+      columns[first + i].cells.push_back(std::move(cell));
+    }
+  }
+}
+
+// "| " before, " | " between, " |" after.
+std::size_t table_width(const std::vector<Column>& columns) {
+  std::size_t width = 1;
+  for (const Column& column : columns) width += column.width + 3;
+  return width;
+}
+
+void fit(std::vector<Column>& columns, std::size_t width) {
+  while (width > 0 && columns.size() > 2 && table_width(columns) > width) {
+    columns.erase(
+        std::min_element(columns.begin(), columns.end(),
+                         [](const Column& a, const Column& b) { return a.weight < b.weight; }));
+  }
+}
+
+std::string padded(const std::string& text, const Column& column) {
+  const std::string blanks(column.width - text_width(text), ' ');
+  return column.right ? blanks + text : text + blanks;
+}
+
+}  // namespace
+
+Value last_result_of(const Trial& trial) try {
+  return trial.last ? unpack(trial.last->result) : Value();
+} catch (const Error&) {
+  return {};
+}
+
+std::vector<std::string> render_table(const ExperimentStatus& status,
+                                      const std::vector<const Trial*>& rows,
+                                      const ReporterOptions& options,
+                                      const std::vector<std::string>& metrics, std::size_t width) {
+  std::vector<Column> columns;
+  add_trial_columns(status, rows, columns);
+  add_parameters(parameter_columns(status, options), rows, columns);
+  add_metrics(status, metric_columns(status, options, metrics), rows, columns);
+  for (Column& column : columns) {
+    column.width = text_width(column.name);
+    for (const std::string& cell : column.cells) {
+      column.width = std::max(column.width, text_width(cell));
+    }
+  }
+  fit(columns, width);
+
+  std::vector<std::string> lines(rows.size() + 2, "|");
+  for (const Column& column : columns) {
+    const char* joint = &column == &columns.back() ? "|" : "+";
+    lines[0] += fmt::format(" {} |", padded(column.name, column));
+    lines[1] += std::string(column.width + 2, '-') + joint;
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      lines[row + 2] += fmt::format(" {} |", padded(column.cells[row], column));
+    }
+  }
+  return lines;
+}
+
+}  // namespace tune

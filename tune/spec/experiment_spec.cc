@@ -1,0 +1,372 @@
+#include "tune/spec/experiment_spec.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/store_address.h"
+#include "core/strings.h"
+
+namespace tune {
+
+namespace {
+
+constexpr double kMaxSeconds = 1e9;  // 31 years: nanoseconds of it fit into 64 bits
+constexpr std::size_t kMaxNameLength = 200;
+
+// Collects what is wrong with one spec.
+class SpecCheck {
+ public:
+  SpecCheck(ExperimentSpec& spec, bool is_function, std::vector<Complaint>& complaints)
+      : spec_(spec), options_(spec.options), is_function_(is_function), complaints_(complaints) {}
+
+  void run() {
+    check_given();
+    check_values();
+    check_space();
+    check_objective();
+    check_stop();
+    check_ends();
+    check_searcher();
+  }
+  void check_values() {
+    check_name();
+    check_storage();
+    check_numbers();
+    check_resources();
+    check_env();
+  }
+
+ private:
+  void check_given();
+  void check_name();
+  void check_storage();
+  void check_space();
+  void check_numbers();
+  void check_amounts(const Resources& asked);
+  void check_resources();
+  void check_env();
+  void check_objective();
+  void configure_scheduler();
+  void move_objective_to_experiment(const Objective& objective);
+  void check_stop();
+  void check_ends();
+  void check_searcher();
+
+  void complain(std::string path, std::string message) {
+    complaints_.push_back({.path = std::move(path), .message = std::move(message)});
+  }
+  void at_least(const char* path, double value, double least) {
+    if (value >= least) return;
+    complain(path, fmt::format("{} is out of range: it must be at least {}", value, least));
+  }
+  void check_seconds(const char* path, double value) {
+    if (value >= 0 && value <= kMaxSeconds) return;
+    complain(path, fmt::format("{} is out of range: it must be from 0 (none) to {:g} seconds",
+                               value, kMaxSeconds));
+  }
+
+  ExperimentSpec& spec_;
+  RunOptions& options_;
+  bool is_function_;
+  std::vector<Complaint>& complaints_;
+  std::optional<double> max_t_;  // a bound the scheduler gives
+};
+
+std::string why_bad_name(const std::string& name) {
+  if (name == "." || name == ".." || name == "latest") return "is taken";
+  if (name.front() == '-') return "begins with '-'";
+  if (name.size() > kMaxNameLength) return fmt::format("is longer than {} bytes", kMaxNameLength);
+  for (const char c : name) {
+    if (c == '/') return "holds a '/': it names one folder below storage";
+    if (std::iscntrl(static_cast<unsigned char>(c))) return "holds a control character";
+  }
+  return {};
+}
+
+void SpecCheck::check_given() {
+  spec_.name_given = !options_.name.empty();
+  if (spec_.name_given) {
+    spec_.name = options_.name;
+  } else if (options_.if_exists == IfExists::kResume) {
+    complain("name", "going on with an earlier experiment needs its name: give one");
+  }
+  if (spec_.trainable.empty()) complain("trainable", "no trainable is named: name the one to run");
+}
+
+void SpecCheck::check_name() {
+  if (options_.name.empty()) return;
+  const std::string why = why_bad_name(options_.name);
+  if (why.empty()) return;
+  complain("name", fmt::format("the name '{}' {}: use letters, digits, '_', '-' and '.'",
+                               options_.name, why));
+}
+
+void SpecCheck::check_storage() {
+  if (options_.storage.empty()) {
+    complain("storage", "the folder for results is empty: name one, or leave it out for ./results");
+  }
+  if (options_.store.empty()) return;
+  try {
+    parse_store_address(options_.store);
+  } catch (const Error& error) {
+    complain("store", error.what());
+  }
+}
+
+void SpecCheck::check_space() {
+  if (!options_.config.is_map()) {
+    complain("config", "expected a map of parameters, as in {lr: 0.1}");
+  }
+}
+
+void SpecCheck::check_numbers() {
+  if (options_.num_samples < 1 && options_.num_samples != -1) {
+    complain("num_samples",
+             fmt::format("{} is out of range: it must be at least 1, or -1 for no end",
+                         options_.num_samples));
+  }
+  at_least("max_failures", options_.max_failures, 0);
+  at_least("max_concurrent_trials", options_.max_concurrent_trials, 0);
+  at_least("checkpoint/frequency", options_.checkpoint.frequency, 0);
+  at_least("checkpoint/keep", options_.checkpoint.keep, 1);
+  at_least("reporter/max_rows", options_.reporter.max_rows, 1);
+  check_seconds("time_budget_s", options_.time_budget_s);
+  check_seconds("max_trial_time_s", options_.max_trial_time_s);
+  check_seconds("hang_timeout_s", options_.hang_timeout_s);
+  check_seconds("reporter/every_s", options_.reporter.every_s);
+  check_seconds("group_timeout_s", options_.group_timeout_s);
+  if (options_.group_timeout_s == 0) {
+    complain("group_timeout_s", "0 s is no time to wait: it must be above 0");
+  }
+}
+
+// Each amount by itself; then whether every rank can be given its share.
+void SpecCheck::check_amounts(const Resources& asked) {
+  const std::size_t before = complaints_.size();
+  at_least("resources_per_trial/cpu", asked.cpu.value_or(0), 0);
+  at_least("resources_per_trial/gpu", asked.gpu, 0);
+  at_least("resources_per_trial/memory", static_cast<double>(asked.memory.bytes()), 0);
+  at_least("resources_per_trial/ranks", asked.ranks, 1);
+  if (complaints_.size() > before) return;
+  try {
+    spec_.request = to_request(asked);
+  } catch (const Error& error) {
+    complain("resources_per_trial", error.what());
+  }
+}
+
+void SpecCheck::check_resources() {
+  check_amounts(options_.resources_per_trial);
+  const auto check_total = [&](const char* path, std::optional<double> total, double least,
+                               const char* what) {
+    if (!total) return;
+    if (!(*total >= least) || !std::isfinite(*total)) {
+      return complain(path, fmt::format("{} {} is out of range: it must be {}", *total, what,
+                                        least > 0 ? "above 0" : "at least 0"));
+    }
+  };
+  check_total("cpus", options_.cpus, 1.0 / kUnit, "CPUs");
+  check_total("gpus", options_.gpus, 0, "GPUs");
+}
+
+bool is_variable_name(const std::string& name) {
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front()))) return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return c == '_' || std::isalnum(static_cast<unsigned char>(c));
+  });
+}
+
+void SpecCheck::check_env() {
+  for (const auto& [name, value] : options_.env) {
+    const std::string path = "env/" + name;
+    if (!is_variable_name(name)) {
+      complain(path, fmt::format("'{}' is no name of an environment variable: use letters, digits "
+                                 "and '_'",
+                                 name));
+    } else if (name == "CUDA_VISIBLE_DEVICES") {
+      complain(path,
+               "it is set for each trial to the GPUs it holds: set it for the whole program "
+               "instead");
+    }
+    if (value.find('\0') != std::string::npos) complain(path, "the value holds a zero byte");
+  }
+}
+
+// ---- Metric and mode ----
+
+void SpecCheck::check_objective() {
+  const Config& parameters = options_.scheduler.parameters();
+  if (options_.mode && parameters.contains("mode")) {
+    complain("mode", fmt::format("is given to the experiment and to the scheduler {}: keep one",
+                                 options_.scheduler.name()));
+  }
+  if (!options_.metric.empty() && parameters.contains("metric")) {
+    complain("metric",
+             fmt::format("is given to the experiment ('{}') and to the scheduler {}: keep one",
+                         options_.metric, options_.scheduler.name()));
+  } else {
+    configure_scheduler();
+  }
+}
+
+void SpecCheck::configure_scheduler() {
+  const auto seed = options_.seed.value_or(0);
+  try {
+    const auto scheduler = options_.scheduler.make();
+    scheduler->configure({options_.metric, options_.mode.value_or(Mode::kMax), seed});
+    max_t_ = scheduler->max_t();
+    move_objective_to_experiment(scheduler->objective());
+  } catch (const Error& error) {
+    complain("scheduler", error.what());
+  }
+}
+
+// What the scheduler alone was given becomes the experiment's: everybody finds it there.
+void SpecCheck::move_objective_to_experiment(const Objective& objective) {
+  options_.mode = objective.metric.empty() ? options_.mode.value_or(Mode::kMax) : objective.mode;
+  const bool had_metric = !options_.metric.empty();
+  if (!had_metric) options_.metric = objective.metric;
+  const SchedulerSpec& given = options_.scheduler;
+  if (!given.name().empty()) {
+    Config rest = given.parameters();
+    const bool own_metric = rest.erase("metric");
+    const bool own_mode = rest.erase("mode");
+    if (own_metric || own_mode) options_.scheduler = scheduler_from_config(given.name(), rest);
+  } else if (!had_metric && !options_.metric.empty()) {
+    // An own scheduler is made as it was given: it must accept the experiment's metric too.
+    given.make()->configure({options_.metric, *options_.mode, options_.seed.value_or(0)});
+  }
+}
+
+// ---- What ends trials and the experiment ----
+
+void SpecCheck::check_stop() {
+  for (const auto& [path, bound] : options_.stop) {
+    const std::string where = "stop/" + path;
+    if (path.empty() || path.front() == '/' || path.back() == '/' ||
+        path.find("//") != std::string::npos) {
+      complain(where, fmt::format("'{}' is no key path: write it like loss or loss/test", path));
+    }
+    if (std::isnan(bound.bound)) complain(where, "nan is never reached: give a number");
+    for (std::size_t slash = path.find('/'); slash != std::string::npos;
+         slash = path.find('/', slash + 1)) {
+      const std::string above = path.substr(0, slash);
+      if (!options_.stop.contains(above)) continue;
+      complain(
+          where,
+          fmt::format("{} cannot be a number and hold other values: keep one of the two", above));
+    }
+    if (path == options_.metric && options_.mode == Mode::kMin && !bound.at_most) {
+      complain(
+          where,
+          fmt::format("a bare number stops at or above {0:g}, but the mode of {1} is min: write "
+                      "{1}: {{\"<=\": {0:g}}} (in C++ {{\"{1}\", tune::at_most({0:g})}})",
+                      bound.bound, path));
+    }
+    spec_.stop.push_back({path, bound.bound, bound.at_most});
+  }
+}
+
+void SpecCheck::check_ends() {
+  const bool has_budget = options_.time_budget_s > 0;
+  if (options_.num_samples == -1 && options_.stop.empty() && !has_budget) {
+    complain("num_samples", "-1 has no end: give time_budget_s or a stop rule");
+  }
+  if (is_function_ || !options_.stop.empty() || has_budget || options_.max_trial_time_s > 0) return;
+  // A scheduler's limit counts whatever attribute it is measured in, unless it stops nobody there.
+  const Config& parameters = options_.scheduler.parameters();
+  const Value* stops = parameters.find("stop_last_trials");
+  const bool stops_last =
+      stops == nullptr || stops->type() != Value::Type::kBool || stops->boolean();
+  if (max_t_ || (parameters.contains("max_t") && stops_last)) return;
+  complain("stop",
+           "nothing ever ends a trial: give a stop rule such as {training_iteration: 100}, a "
+           "scheduler with max_t, max_trial_time_s or time_budget_s");
+}
+
+void SpecCheck::check_searcher() {
+  const bool has_samples = options_.num_samples >= 1 || options_.num_samples == -1;
+  if (!options_.config.is_map() || !has_samples) return;
+  try {
+    SearcherSetup setup;
+    setup.space = options_.config;
+    setup.num_samples = options_.num_samples;
+    setup.points_to_evaluate = options_.points_to_evaluate;
+    setup.objective = {options_.metric, options_.mode.value_or(Mode::kMax),
+                       options_.seed.value_or(0)};
+    options_.searcher.make()->configure(setup);
+  } catch (const Error& error) {
+    const bool of_points =
+        std::string_view(error.what()).find("points_to_evaluate") != std::string_view::npos;
+    complain(of_points ? "points_to_evaluate" : "config", error.what());
+  }
+}
+
+std::string complaint_line(const std::string& source, const Complaint& complaint) {
+  std::string line = place_of(source, complaint);
+  for (const std::string& part : {complaint.path, complaint.message}) {
+    if (part.empty()) continue;
+    line += (line.empty() ? "" : ": ") + part;
+  }
+  return line;
+}
+
+}  // namespace
+
+std::string place_of(const std::string& source, const Complaint& complaint) {
+  if (!complaint.option.empty()) return complaint.option;
+  return complaint.line > 0 ? fmt::format("{}:{}", source, complaint.line) : source;
+}
+
+std::string with_places(const ExperimentSpec& spec, const std::string& lines) {
+  std::string text;
+  for (std::size_t begin = 0; begin < lines.size();) {
+    const std::size_t end = std::min(lines.find('\n', begin), lines.size() - 1) + 1;
+    const std::string line = lines.substr(begin, end - begin);
+    const auto place = spec.places.find(line.substr(0, line.find(": ")));
+    if (place != spec.places.end()) text += place->second + ": ";
+    text += line;
+    begin = end;
+  }
+  return text;
+}
+
+std::string complaint_lines(const std::string& source, const std::vector<Complaint>& all) {
+  std::vector<Complaint> ordered = all;
+  std::stable_sort(ordered.begin(), ordered.end(), [](const Complaint& a, const Complaint& b) {
+    return std::pair(!a.option.empty(), a.line) < std::pair(!b.option.empty(), b.line);
+  });
+  std::vector<std::string> lines;
+  for (const Complaint& complaint : ordered) {
+    std::string line = complaint_line(source, complaint);
+    if (std::find(lines.begin(), lines.end(), line) == lines.end())
+      lines.push_back(std::move(line));
+  }
+  return join(lines, "\n");
+}
+
+void throw_complaints(const std::string& source, const std::vector<Complaint>& all) {
+  throw Error(ErrorCode::kBadInput, complaint_lines(source, all));
+}
+
+void check_values(const RunOptions& options, std::vector<Complaint>& complaints) {
+  ExperimentSpec spec;
+  spec.options = options;
+  SpecCheck(spec, false, complaints).check_values();
+}
+
+ExperimentSpec make_spec(RunOptions options, std::string trainable, bool is_function,
+                         std::vector<Complaint>& complaints) {
+  ExperimentSpec spec;
+  spec.trainable = std::move(trainable);
+  spec.options = std::move(options);
+  SpecCheck(spec, is_function, complaints).run();
+  return spec;
+}
+
+}  // namespace tune

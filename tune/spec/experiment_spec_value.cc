@@ -1,0 +1,222 @@
+// experiment.json: an ExperimentSpec as a Value and back.
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "tune/spec/experiment_spec.h"
+#include "tune/spec/option_reader.h"
+#include "tune/spec/options_value.h"
+
+namespace tune {
+
+namespace {
+
+constexpr std::int64_t kVersion = 1;
+constexpr const char* kFloat = "$float";          // JSON has no nan and no infinities
+constexpr const char* kFunction = "sample_from";  // {sample_from: null} in a described space
+constexpr const char* kOwnScheduler = "own_scheduler";
+constexpr const char* kOwnSearcher = "own_searcher";
+
+// ---- Floats that JSON cannot hold ----
+
+Value without_odd_floats(const Value& value) {
+  if (value.type() == Value::Type::kFloat && !std::isfinite(value.number())) {
+    const char* sign = value.number() > 0 ? "inf" : "-inf";
+    return Value{{kFloat, std::isnan(value.number()) ? "nan" : sign}};
+  }
+  Value copy = value;
+  if (copy.is_list()) {
+    for (Value& item : copy.list()) item = without_odd_floats(item);
+  } else if (copy.is_map()) {
+    for (Member& member : copy.map()) member.value = without_odd_floats(member.value);
+  }
+  return copy;
+}
+
+Value with_odd_floats(Value value) {
+  if (value.is_list()) {
+    for (Value& item : value.list()) item = with_odd_floats(std::move(item));
+  } else if (value.is_map()) {
+    const Value::Map& map = value.map();
+    if (map.size() == 1 && map[0].key == kFloat && map[0].value.is_string()) {
+      const std::string& text = map[0].value.string();
+      if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+      if (text == "inf") return std::numeric_limits<double>::infinity();
+      if (text == "-inf") return -std::numeric_limits<double>::infinity();
+    }
+    for (Member& member : value.map()) member.value = with_odd_floats(std::move(member.value));
+  }
+  return value;
+}
+
+// ---- What only the program itself can bring ----
+
+[[noreturn]] void needs_program(const char* what) {
+  throw Error(
+      ErrorCode::kBadInput,
+      fmt::format("this experiment uses {} of its own program: run it again from that program",
+                  what));
+}
+
+// The paths of functions in a described space; what is in `const` is never one.
+void find_functions(const Value& value, const std::string& path, std::vector<std::string>& paths) {
+  if (!value.is_map()) return;
+  for (const Member& member : value.map()) {
+    const bool alone = value.map().size() == 1;
+    if (alone && member.key == "const") return;
+    if (alone && member.key == kFunction && member.value.is_null()) return paths.push_back(path);
+    find_functions(member.value, join_path(path, member.key), paths);
+  }
+}
+
+// Takes the functions out of the stored space: they are put back by put_functions_back.
+std::vector<std::string> take_functions(Value& options) {
+  std::vector<std::string> paths;
+  const Value* space = options.find("config");
+  if (space != nullptr) find_functions(*space, "", paths);
+  for (const std::string& path : paths) options.set(join_path("config", path), Value());
+  return paths;
+}
+
+void put_functions_back(SearchSpace& space, const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    space.set(path, sample_from([](const Config&) -> Value {
+                needs_program("a function in its search space");
+              }));
+  }
+}
+
+// ---- Values of env are secrets ----
+
+Value env_names(const std::map<std::string, std::string>& env) {
+  Value::List names;
+  for (const auto& [name, value] : env) names.emplace_back(name);
+  return Value::make_list(std::move(names));
+}
+
+void restore_env_map(Value& options) {
+  const Value* names = options.find("env");
+  if (names == nullptr || !names->is_list()) return;
+  Value map = Value::make_map();
+  for (const Value& name : names->list()) {
+    if (name.is_string()) map.set(name.string(), "");
+  }
+  options.set("env", std::move(map));
+}
+
+// ---- The parts ----
+
+Value program_to_value(const ProgramCall& program) {
+  return Value{{"executable", program.executable},
+               {"arguments", program.arguments},
+               {"working_directory", program.working_directory},
+               {"call", program.call},
+               {"earlier", program.earlier}};
+}
+
+ProgramCall program_from_value(const Value& value) {
+  ProgramCall program;
+  program.executable = value.get<std::string>("executable");
+  program.arguments = value.get<std::vector<std::string>>("arguments");
+  program.working_directory = value.get<std::string>("working_directory");
+  program.call = value.get<std::uint32_t>("call");
+  program.earlier = value.get<std::vector<std::string>>("earlier");
+  return program;
+}
+
+RunOptions options_from_value(Value stored) {
+  for (const char* key :
+       {"version", "name_given", "trainable", "plugin", "program", "sweep", "sweep_hash",
+        "plugin_hash", "store_prefix", kOwnScheduler, kOwnSearcher}) {
+    stored.erase(key);
+  }
+  const std::vector<std::string> functions = take_functions(stored);
+  restore_env_map(stored);
+  stored = with_odd_floats(std::move(stored));
+  std::vector<Complaint> complaints;
+  RunOptions options;
+  OptionReader reader(stored, "", complaints);
+  read_options(reader, options);
+  reader.finish();
+  if (!complaints.empty()) throw_complaints("", complaints);
+  put_functions_back(options.config, functions);
+  return options;
+}
+
+void check_version(const Value& value) {
+  const auto version = value.get<std::int64_t>("version");
+  if (version == kVersion) return;
+  throw Error(ErrorCode::kProtocol,
+              fmt::format("its version is {}, this program reads {}: use the version of tune that "
+                          "wrote it",
+                          version, kVersion));
+}
+
+ExperimentSpec parts_from_value(const Value& value) {
+  check_version(value);
+  ExperimentSpec spec;
+  spec.options = options_from_value(value);
+  spec.name = std::exchange(spec.options.name, "");
+  spec.name_given = value.get<bool>("name_given");
+  if (spec.name_given) spec.options.name = spec.name;
+  spec.trainable = value.get<std::string>("trainable");
+  spec.plugin = value.get<std::string>("plugin");
+  spec.sweep = value.get_or("sweep", "");
+  spec.sweep_hash = value.get_or("sweep_hash", "");
+  spec.plugin_hash = value.get_or("plugin_hash", "");
+  spec.store_prefix = value.get_or("store_prefix", "");
+  if (const Value* program = value.find("program")) spec.program = program_from_value(*program);
+  if (value.contains(kOwnScheduler)) {
+    spec.options.scheduler = SchedulerSpec(
+        "", {}, []() -> std::unique_ptr<TrialScheduler> { needs_program("a scheduler"); });
+  }
+  if (value.contains(kOwnSearcher)) {
+    spec.options.searcher =
+        SearcherSpec("", {}, []() -> std::unique_ptr<Searcher> { needs_program("a searcher"); });
+  }
+  for (const auto& [path, bound] : spec.options.stop) {
+    spec.stop.push_back({path, bound.bound, bound.at_most});
+  }
+  spec.request = to_request(spec.options.resources_per_trial);
+  return spec;
+}
+
+}  // namespace
+
+// Flat: the keys of RunOptions beside those of the spec itself.
+Value to_value(const ExperimentSpec& spec) {
+  Value value{{"version", kVersion},
+              {"name", spec.name},
+              {"name_given", spec.name_given},
+              {"trainable", spec.trainable},
+              {"plugin", spec.plugin}};
+  if (!spec.sweep.empty()) {
+    value.set("sweep", spec.sweep);
+    value.set("sweep_hash", spec.sweep_hash);
+    value.set("plugin_hash", spec.plugin_hash);
+  }
+  if (!spec.store_prefix.empty()) value.set("store_prefix", spec.store_prefix);
+  if (spec.program) value.set("program", program_to_value(*spec.program));
+  if (spec.options.scheduler.name().empty()) value.set(kOwnScheduler, true);
+  if (spec.options.searcher.name().empty()) value.set(kOwnSearcher, true);
+  Value options = without_odd_floats(options_to_value(spec.options));
+  options.erase("env");
+  if (!spec.options.env.empty()) options.set("env", env_names(spec.options.env));
+  options.erase("name");
+  for (Member& option : options.map()) value.map().push_back(std::move(option));
+  return value;
+}
+
+ExperimentSpec spec_from_value(const Value& value) {
+  try {
+    return parts_from_value(value);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kProtocol,
+                fmt::format("reading the stored spec of an experiment: {}", error.what()));
+  }
+}
+
+}  // namespace tune

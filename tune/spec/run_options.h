@@ -1,0 +1,88 @@
+// RunOptions: everything tune::run can be told, with its defaults. Designated initialisers need the
+// fields in this order; new ones go to the end. Values only: copy freely.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/resources.h"
+#include "core/value.h"
+#include "schedulers/asha.h"
+#include "schedulers/scheduler_spec.h"
+#include "tune/search/search_space.h"
+#include "tune/search/searcher.h"
+
+namespace tune {
+
+class ProgressReporter;
+
+// {"accuracy", 0.99} stops at or above; {"loss", tune::at_most(0.1)} at or below.
+struct AtMost {
+  double bound;
+};
+inline AtMost at_most(double bound) { return {bound}; }
+struct StopBound {
+  StopBound(double bound) : bound(bound) {}                          // NOLINT
+  StopBound(AtMost bound) : bound(bound.bound), at_most(true) {}     // NOLINT
+  double bound;
+  bool at_most = false;
+};
+using StopCriteria = std::map<std::string, StopBound>;
+
+struct CheckpointOptions {
+  int frequency = 0;    // save after every so many steps; 0: never
+  bool at_end = true;   // save when a trial ends without an error
+  int keep = 1;         // newest ones of a trial that stay; the one with the best metric always does
+};
+
+struct ReporterOptions {
+  std::vector<std::string> metrics = {};     // columns; empty: results.md's choice
+  std::vector<std::string> parameters = {};  // columns; empty: the searched ones
+  int max_rows = 20;
+  double every_s = 0;                        // 0: redraw as needed on a terminal, 30 s elsewhere
+  std::shared_ptr<ProgressReporter> own = {};  // replaces the console reporter
+};
+
+enum class IfExists { kRefuse, kResume, kFresh };
+
+struct RunOptions {
+  std::string name = {};
+  SearchSpace config = {};
+  std::int64_t num_samples = 1;              // -1: no end
+  std::string metric = {};
+  std::optional<Mode> mode = {};             // max
+  SchedulerSpec scheduler = {};              // FIFO
+  StopCriteria stop = {};
+  Resources resources_per_trial = {};
+  std::optional<std::uint64_t> seed = {};    // drawn, printed and stored
+  std::string storage = "results";
+  CheckpointOptions checkpoint = {};
+  int max_failures = 0;
+  int max_concurrent_trials = 0;             // 0: as many as fit
+  double time_budget_s = 0;                  // 0: none
+  double max_trial_time_s = 0;               // 0: none
+  double hang_timeout_s = 0;                 // 0: none
+  std::vector<Config> points_to_evaluate = {};
+  SearcherSpec searcher = {};
+  std::string store = {};                    // empty: private; redis://[:password@]host:port/db, unix://
+  std::map<std::string, std::string> env = {};
+  ReporterOptions reporter = {};
+  bool raise_on_failed_trial = true;
+  bool fail_fast = false;
+  IfExists if_exists = IfExists::kRefuse;
+  bool quiet = false;
+  bool store_unsafe = false;                 // accept a store that may lose or evict entries
+  std::optional<double> cpus = {};           // logical resources instead of the node's own
+  std::optional<double> gpus = {};
+  // How long the ranks of a trial wait for each other: in a collective, and for a rank that has not
+  // finished the setup, load, step, save or end that another has, or whose function returned while
+  // others go on. What no rank has finished may take any time.
+  double group_timeout_s = 60;
+  GpuVisibility gpu_visibility = GpuVisibility::kTrial;
+};
+
+}  // namespace tune

@@ -1,0 +1,264 @@
+#include "tune/spec/yaml_spec.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "core/agent/plugin_probe.h"
+#include "core/error.h"
+#include "core/fitting.h"
+#include "core/platform/node.h"
+#include "core/random.h"
+#include "core/strings.h"
+#include "tune/spec/option_reader.h"
+#include "tune/spec/options_value.h"
+#include "tune/spec/trainable_check.h"
+
+namespace tune {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// At most `limit` bytes; one more tells that there is more.
+std::string read_text(const fs::path& file, std::size_t limit) {
+  std::error_code ignored;
+  errno = 0;
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream || fs::is_directory(file, ignored)) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("reading the sweep {}: {}: name a YAML file", file.string(),
+                            stream ? "it is a folder" : std::strerror(errno)));
+  }
+  std::string text(limit + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  return text;
+}
+
+bool is_or_is_below(const std::string& path, const std::string& above) {
+  return path.starts_with(above) && (path.size() == above.size() || path[above.size()] == '/');
+}
+
+// Whether a complaint about `path` may be nothing but a consequence of one about `earlier`.
+bool may_follow(const std::string& path, const std::string& earlier) {
+  if (is_or_is_below(path, earlier) || is_or_is_below(earlier, path)) return true;
+  // What else a check looks at: a value that could not be read is missing there.
+  static const std::map<std::string, std::vector<std::string>> kLooksAt = {
+      {"stop", {"scheduler", "time_budget_s", "max_trial_time_s"}},
+      {"scheduler", {"metric", "mode"}},
+      {"points_to_evaluate", {"config"}},
+  };
+  const auto others = kLooksAt.find(path);
+  if (others == kLooksAt.end()) return false;
+  return std::any_of(others->second.begin(), others->second.end(),
+                     [&](const std::string& key) { return is_or_is_below(earlier, key); });
+}
+
+// One reading of one sweep.
+class SweepReader {
+ public:
+  SweepReader(const fs::path& file, SweepOptions options)
+      : file_(file), options_(std::move(options)), complaints_(std::move(options_.complaints)) {}
+
+  ExperimentSpec read();
+
+ private:
+  void read_tree();
+  void read_keys();
+  void find_plugin();
+  void make();
+  void add_new(std::vector<Complaint> found);
+  void check_node();
+  void check_trainable();
+  void note_places();
+  const ZygoteReady& probe();
+  const TrainableInfo* trainable_info();
+  void complain(std::string path, std::string message) {
+    complaints_.push_back({.path = std::move(path), .message = std::move(message)});
+  }
+  void throw_if_wrong();
+
+  fs::path file_;
+  SweepOptions options_;
+  std::vector<Complaint> complaints_;
+  YamlTree tree_;
+  std::string plugin_;
+  std::string trainable_;
+  RunOptions run_;
+  std::optional<ZygoteReady> probe_;
+  ExperimentSpec spec_;
+};
+
+ExperimentSpec SweepReader::read() {
+  read_tree();
+  read_keys();
+  find_plugin();
+  make();
+  if (options_.node != nullptr) check_node();
+  const bool all_at_once = options_.node != nullptr && !complaints_.empty();
+  if (options_.load_plugin || all_at_once) check_trainable();
+  throw_if_wrong();
+  note_places();
+  spec_.plugin = plugin_;
+  spec_.sweep = fs::absolute(file_).lexically_normal().string();
+  spec_.sweep_hash = fingerprint(file_);
+  spec_.plugin_hash = fingerprint(plugin_);
+  return std::move(spec_);
+}
+
+void SweepReader::read_tree() {
+  const std::size_t before = complaints_.size();
+  tree_ = parse_yaml(read_text(file_, kMaxYamlBytes), "", option_rules(), complaints_);
+  if (tree_.value.is_map()) return apply_overrides(options_.overrides, tree_, complaints_);
+  if (complaints_.size() == before) {
+    complain("",
+             fmt::format("expected the keys of a sweep (trainable: Name, config: ...), found {}",
+                         describe_value(tree_.value)));
+  }
+  throw_if_wrong();
+}
+
+void SweepReader::read_keys() {
+  std::vector<Complaint> found;
+  OptionReader reader(tree_.value, "", found);
+  reader.read("plugin", plugin_);
+  reader.read("trainable", trainable_);
+  read_options(reader, run_);
+  reader.finish();
+  // A value that could not be read is missing here: told already.
+  const std::vector<Complaint> told = complaints_;
+  for (Complaint& complaint : found) {
+    const auto same = [&](const Complaint& earlier) { return earlier.path == complaint.path; };
+    if (std::none_of(told.begin(), told.end(), same)) complaints_.push_back(std::move(complaint));
+  }
+}
+
+// `plugin` is relative to the sweep; given on the command line, to the working directory.
+void SweepReader::find_plugin() {
+  if (plugin_.empty()) {
+    const bool told = std::any_of(complaints_.begin(), complaints_.end(),
+                                  [](const Complaint& one) { return one.path == "plugin"; });
+    if (!told) complain("plugin", "is missing: name the library (.so) that holds the trainable");
+    return;
+  }
+  const bool from_command_line =
+      std::any_of(options_.overrides.begin(), options_.overrides.end(),
+                  [](const Override& one) { return one.path == "plugin"; });
+  const fs::path given = plugin_;
+  const fs::path base = from_command_line ? fs::current_path() : fs::absolute(file_).parent_path();
+  const fs::path full = (base / given).lexically_normal();
+  plugin_ = full.string();
+  std::error_code ignored;
+  if (fs::is_regular_file(full, ignored)) return;
+  complain(
+      "plugin",
+      fmt::format("there is no file {} ({}{} is relative to {}): build it, for example with "
+                  "cmake --build build, or correct the path",
+                  plugin_, given.is_absolute() ? "an absolute path; else " : "", given.string(),
+                  from_command_line ? "the working directory" : "the sweep's folder"));
+  plugin_.clear();
+}
+
+// Whether the trainable is a function decides only what a sweep without any end means, so the
+// plugin is loaded for it only then.
+void SweepReader::make() {
+  std::vector<Complaint> found;
+  spec_ = make_spec(run_, trainable_, false, found);
+  const bool has_no_end = std::any_of(found.begin(), found.end(),
+                                      [](const Complaint& one) { return one.path == "stop"; });
+  const TrainableInfo* info = has_no_end && !plugin_.empty() ? trainable_info() : nullptr;
+  if (info != nullptr && info->is_function) {
+    found.clear();
+    spec_ = make_spec(run_, trainable_, true, found);
+  }
+  add_new(std::move(found));
+}
+
+// What follows from a mistake that is told already is left out.
+void SweepReader::add_new(std::vector<Complaint> found) {
+  const std::vector<Complaint> told = complaints_;
+  for (Complaint& complaint : found) {
+    const auto follows = [&](const Complaint& earlier) {
+      return may_follow(complaint.path, earlier.path);
+    };
+    if (std::none_of(told.begin(), told.end(), follows))
+      complaints_.push_back(std::move(complaint));
+  }
+}
+
+void SweepReader::check_node() {
+  const std::vector<const char*> counted = {"resources_per_trial", "cpus", "gpus"};
+  for (const Complaint& complaint : complaints_) {
+    for (const char* key : counted) {
+      if (is_or_is_below(complaint.path, key)) return;
+    }
+  }
+  *options_.node = discover_node({spec_.options.cpus, spec_.options.gpus});
+  const std::string never = why_never_on(*options_.node, spec_.request);
+  if (!never.empty()) complain("resources_per_trial", never);
+}
+
+void SweepReader::check_trainable() {
+  if (plugin_.empty() || trainable_.empty()) return;
+  add_new(complaints_about(probe(), wanted_trainable(run_, trainable_, plugin_)));
+}
+
+void SweepReader::note_places() {
+  std::vector<Complaint> keys;
+  for (const char* key : {"plugin", "trainable", "checkpoint/frequency", "scheduler"}) {
+    keys.push_back({.path = key});
+  }
+  place_complaints(options_.overrides, tree_.lines, keys);
+  for (const Complaint& key : keys) spec_.places[key.path] = place_of(file_.string(), key);
+}
+
+const ZygoteReady& SweepReader::probe() {
+  if (!probe_) probe_ = probe_plugin(plugin_);
+  return *probe_;
+}
+
+const TrainableInfo* SweepReader::trainable_info() {
+  for (const TrainableInfo& info : probe().trainables) {
+    if (info.name == trainable_) return &info;
+  }
+  return nullptr;
+}
+
+void SweepReader::throw_if_wrong() {
+  if (complaints_.empty()) return;
+  place_complaints(options_.overrides, tree_.lines, complaints_);
+  throw_complaints(file_.string(), complaints_);
+}
+
+}  // namespace
+
+ExperimentSpec spec_from_yaml_file(const fs::path& file, SweepOptions options) {
+  return SweepReader(file, std::move(options)).read();
+}
+
+std::string fingerprint(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return {};
+  // Plugins with debug information have hundreds of megabytes: eight bytes at a time.
+  std::uint64_t hash = hash64("");
+  std::vector<std::uint64_t> block(1u << 13);
+  const std::streamsize bytes = std::ssize(block) * 8;
+  while (std::fill(block.begin(), block.end(), 0),
+         stream.read(reinterpret_cast<char*>(block.data()), bytes), stream.gcount() > 0) {
+    for (const std::uint64_t word : block) {
+      hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+      hash ^= hash >> 32;
+    }
+    hash += static_cast<std::uint64_t>(stream.gcount());
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+}  // namespace tune

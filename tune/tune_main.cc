@@ -1,3 +1,0 @@
-#include "tune/cli.h"
-
-int main(int argc, char** argv) { return tune::command_line(argc, argv); }

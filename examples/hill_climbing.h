@@ -1,4 +1,4 @@
-// A searcher of one's own: the README shows it whole.
+// A custom searcher: tune/README.md shows it whole.
 #pragma once
 
 #include <tune/tune.h>

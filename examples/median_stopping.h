@@ -1,4 +1,4 @@
-// A scheduler of one's own: the README shows it whole.
+// A custom scheduler: schedulers/README.md shows it whole.
 #pragma once
 
 #include <tune/tune.h>

@@ -1,4 +1,4 @@
-// The README's C++ blocks that need no LibTorch, with what their readers have of their own.
+// The READMEs' C++ blocks that need no LibTorch, with what their readers have of their own.
 #include "the_first_program_1.inc"
 
 #include <algorithm>
@@ -11,16 +11,16 @@ namespace {
 
 struct Data {};
 
-void the_first_program(const Data& data) {
+void from_a_program(const Data& data) {
   struct Model {
     Model(const Data&, double) {}
     double train() { return 0; }
   };
-#include "the_first_program_2.inc"
+#include "tune/from_a_program_1.inc"
 }
 
 void results() {
-#include "results_1.inc"
+#include "tune/results_1.inc"
 }
 
 double train(const Data&, int) {
@@ -30,18 +30,18 @@ std::string summary() {
   return {};
 }
 void ranks_of_any_program(const Data& data) {
-#include "ranks_of_any_program_1.inc"
+#include "tune/ranks_of_any_program_1.inc"
 }
 
-#include "writing_a_scheduler_or_a_searcher_1.inc"
-#include "writing_a_scheduler_or_a_searcher_2.inc"
+#include "schedulers/writing_a_scheduler_1.inc"
+#include "tune/writing_a_searcher_1.inc"
 
 }  // namespace
 
 // So that they count as used.
 void readme_snippets() {
   const Data data;
-  the_first_program(data);
+  from_a_program(data);
   results();
   ranks_of_any_program(data);
   tune::scheduler<MedianStopping>(3);

@@ -1,4 +1,4 @@
-// The README's C++ blocks that need LibTorch, with what their readers have of their own.
+// The READMEs' C++ blocks that need LibTorch, with what their readers have of their own.
 #include <tune/torch.h>
 #include <tune/tune.h>
 
@@ -14,7 +14,7 @@ TORCH_MODULE(ConvNet);
 class WritingATrainable : public tune::Trainable {
   tune::Result step() override { return {}; }
   void setup(const tune::Config&) override {
-#include "writing_a_trainable_1.inc"
+#include "trainables/torch/opening_1.inc"
   }
 };
 
@@ -24,14 +24,14 @@ class SeveralRanks : public tune::Trainable {
     ConvNet net;
     torch::optim::SGD optimizer(net->parameters(), 0.1);
     const torch::Tensor x, y;
-#include "several_ranks_1.inc"
+#include "trainables/torch/several_ranks_1.inc"
     return {};
   }
 };
 
 void torch_trainer() {
   static std::shared_ptr<tune::Dataset> images, others;
-#include "torchtrainer_1.inc"
+#include "trainables/torch/torchtrainer_1.inc"
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// ASHA by its worked examples and rule by rule (reference: README "ASHA").
+// ASHA by its worked examples and rule by rule (schedulers/README.md, "ASHA").
 #include "schedulers/asha.h"
 
 #include <cmath>

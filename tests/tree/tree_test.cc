@@ -1,6 +1,8 @@
 // Reads the tree: who may include whom, what pure files may not touch, where torch may be.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -188,26 +190,117 @@ std::string text_of(const fs::path& file) {
   return text.str();
 }
 
-TEST_CASE("the README's programs and sweep are those that are built and run") {
-  const std::string readme = text_of(kRoot / "README.md");
+// All README.md files, relative to the root.
+std::vector<std::string> readmes() {
+  std::vector<std::string> found = {"README.md"};
+  for (const char* top :
+       {"core", "schedulers", "trainables", "tune", "examples", "config", "tests", "bench"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / top)) {
+      const std::string path = fs::relative(entry.path(), kRoot);
+      if (path.ends_with("/README.md") && !path.starts_with("tests/data/")) found.push_back(path);
+    }
+  }
+  return found;
+}
+
+// A source file from the line after its last include on, as a README shows it.
+std::string shown_part(const std::string& file) {
+  const std::string text = text_of(kRoot / file);
+  const std::size_t includes = text.rfind("#include");
+  REQUIRE(includes != std::string::npos);
+  return text.substr(text.find_first_not_of('\n', text.find('\n', includes)));
+}
+
+void check_block(const std::string& readme, const std::string& kind, const std::string& block) {
+  const std::string text = text_of(kRoot / readme);
+  CHECK_MESSAGE(text.find("```" + kind + "\n" + block + "```\n") != std::string::npos,
+                readme << " does not show as one block:\n" << block);
+}
+
+TEST_CASE("the READMEs' programs and sweep are those that are built and run") {
   std::string program = text_of(kRoot / "examples/first_program.cc");
   program.erase(0, program.find("#include <tune/tune.h>"));
-  CHECK(readme.find(program) != std::string::npos);
-  for (const char* part : {"examples/median_stopping.h", "examples/hill_climbing.h"}) {
-    const std::string text = text_of(kRoot / part);
-    const std::size_t includes = text.rfind("#include");
-    REQUIRE(includes != std::string::npos);
-    const std::size_t begin = text.find_first_not_of('\n', text.find('\n', includes));
-    CHECK_MESSAGE(readme.find("```cpp\n" + text.substr(begin) + "```\n") != std::string::npos, part);
+  check_block("README.md", "cpp", program);
+  check_block("schedulers/README.md", "cpp", shown_part("examples/median_stopping.h"));
+  check_block("tune/README.md", "cpp", shown_part("examples/hill_climbing.h"));
+
+  std::istringstream lines(text_of(kRoot / "config/fashion_mnist.yaml"));
+  std::string sweep;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("#")) sweep += line + "\n";
   }
-  std::istringstream sweep(text_of(kRoot / "config/fashion_mnist.yaml"));
-  for (std::string line; std::getline(sweep, line);) {
-    if (!line.starts_with("#")) CHECK_MESSAGE(readme.find(line) != std::string::npos, line);
+  check_block("README.md", "yaml", sweep);
+}
+
+TEST_CASE("the top README is a door: short, and every folder's README is behind it") {
+  const std::string top = text_of(kRoot / "README.md");
+  CHECK(std::count(top.begin(), top.end(), '\n') <= 150);
+  for (const std::string& readme : readmes()) {
+    if (readme == "README.md") continue;
+    CHECK_MESSAGE(top.find("](" + readme + ")") != std::string::npos, readme);
   }
-  for (const char* command : {"examples/quickstart.sh", "tests/run.sh", "config/setup.sh"}) {
-    CHECK(readme.find(command) != std::string::npos);
-    CHECK(fs::exists(kRoot / command));
+}
+
+// The anchor that a heading gets: lower case, a hyphen for a space, no punctuation.
+std::set<std::string> anchors_of(const fs::path& readme) {
+  std::set<std::string> anchors;
+  std::istringstream lines(text_of(readme));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("#")) continue;
+    std::string anchor;
+    for (const char letter : line.substr(line.find(' ') + 1)) {
+      if (letter == ' ') anchor += '-';
+      if (std::isalnum(static_cast<unsigned char>(letter)) || letter == '-' || letter == '_') {
+        anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+      }
+    }
+    anchors.insert(anchor);
   }
+  return anchors;
+}
+
+TEST_CASE("every link of a README leads to a file and a heading that are there") {
+  static const std::regex link(R"(\]\(([^)#]*)(#([^)]*))?\))");
+  std::size_t links = 0;
+  for (const std::string& readme : readmes()) {
+    const std::string text = text_of(kRoot / readme);
+    for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at) {
+      const std::string target = (*at)[1];
+      const std::string heading = (*at)[3];
+      if (target.starts_with("http")) continue;
+      // C++ has brackets and parentheses, too.
+      if (!target.empty() && target.find_first_not_of("abcdefghijklmnopqrstuvwxyz_./READM") !=
+                                 std::string::npos) {
+        continue;
+      }
+      if (target.empty() && heading.empty()) continue;
+      ++links;
+      const fs::path file =
+          target.empty() ? kRoot / readme : (kRoot / readme).parent_path() / target;
+      CHECK_MESSAGE(fs::exists(file), readme << " links to " << target);
+      if (heading.empty()) continue;
+      CHECK_MESSAGE(anchors_of(file).contains(heading), readme << ": " << target << "#" << heading);
+    }
+  }
+  CHECK(links > 10);
+}
+
+TEST_CASE("every file that a README names is there") {
+  // Paths of this tree, between backquotes or in a command.
+  static const std::regex path(
+      R"([ `(/](((core|schedulers|trainables|tune|examples|config|tests|bench)/)[a-z0-9_/]+\.(h|cc|cpp|sh|yaml|py|cmake|md))\b)");
+  std::size_t paths = 0;
+  for (const std::string& readme : readmes()) {
+    const std::string text = text_of(kRoot / readme);
+    for (std::sregex_iterator at(text.begin(), text.end(), path), end; at != end; ++at) {
+      ++paths;
+      const std::string named = (*at)[1];
+      const bool there = fs::exists(kRoot / named) ||
+                         fs::exists((kRoot / readme).parent_path() / named);
+      CHECK_MESSAGE(there, readme << " names " << named);
+    }
+  }
+  CHECK(paths > 30);
 }
 
 std::string output_of(const std::string& command) {
@@ -218,6 +311,38 @@ std::string output_of(const std::string& command) {
   while (const std::size_t count = fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, count);
   CHECK(pclose(pipe) == 0);
   return text;
+}
+
+std::string help_of(const std::string& command) {
+  return output_of(std::string(TUNE_BINARY_DIR) + "/bin/tune " + command + " --help");
+}
+
+TEST_CASE("tune/README.md names every command of the program with every option") {
+  // The command's lines in the README, and those that its options go on in.
+  std::map<std::string, std::string> described;
+  std::istringstream lines(text_of(kRoot / "tune/README.md"));
+  static const std::regex usage(R"(^tune ([a-z]+) .*)");
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (std::regex_match(line, match, usage)) described[match[1]] += line + "\n";
+  }
+  const std::string help = help_of("");
+  static const std::regex command(R"(\n  ([a-z]+)  )");
+  static const std::regex option(R"(\n  (?:-.,)?(--[a-z][a-z-]+))");
+  std::size_t options = 0;
+  for (std::sregex_iterator at(help.begin(), help.end(), command), end; at != end; ++at) {
+    const std::string name = (*at)[1];
+    REQUIRE_MESSAGE(described.contains(name), "tune " << name);
+    const std::string own_help = help_of(name);
+    for (std::sregex_iterator o(own_help.begin(), own_help.end(), option); o != end; ++o) {
+      if ((*o)[1] == "--help" || (*o)[1] == "--follow") continue;  // "-f"
+      ++options;
+      CHECK_MESSAGE(described.at(name).find((*o)[1]) != std::string::npos,
+                    "tune " << name << " " << (*o)[1]);
+    }
+  }
+  CHECK(described.size() >= 8);
+  CHECK(options > 20);
 }
 
 TEST_CASE("tune and tune-worker link no torch") {

@@ -125,7 +125,7 @@ int run_attempt(const TrainableEntry& entry, Channel& channel) {
     WorkerSession& session = attempt.session.emplace(attempt.start, channel);
     entry.is_function ? run_function(entry, attempt) : run_class(entry, attempt);
     flush_output();
-    channel.send(WorkerEnded{session.outcome(), {}});
+    channel.send(session.last_word());
     return 0;
   } catch (...) {
     const std::string cause = describe_current_exception();

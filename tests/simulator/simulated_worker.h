@@ -1,5 +1,5 @@
-// One worker process: does what trainables/worker_session.cc does, in virtual time, and fails where
-// the scenario says so. It talks to its agent in whole messages, in order.
+// One worker process: the real WorkerMachine in virtual time, with a socket that delivers whole
+// messages in order, the simulated disk, and a trainable that fails where the scenario says so.
 #pragma once
 
 #include <deque>
@@ -11,6 +11,7 @@
 #include "core/agent/agent_machine.h"
 #include "simulator/learning_curve.h"
 #include "simulator/world.h"
+#include "trainables/worker_machine.h"
 
 namespace tune::simulator {
 
@@ -66,38 +67,29 @@ class SimulatedWorker {
   std::uint32_t pid() const { return pid_; }
 
  private:
-  using Next = std::function<void()>;
   void on(const StartWorker& start);
   void check_verdict(const WorkerCommand& command) const;
   void load();
   void begin();
   void step();
-  void lead();
-  void follow();
-  void save_now(Next next);
-  void write_part(Next next);
-  void await_verdict(bool waiting);
-  void take_verdict();
-  void carry_out(StopKind verdict, bool can_save);
-  void go_on();
-  void finish(Outcome outcome);
+  void listen();
+  void perform();
+  void act(SayToAgent& action);
+  void act(const PrepareCheckpoint& action);
+  void act(const WriteCheckpoint& action);
+  void act(const ListenToAgent& action);
+  void act(const BeginStep&) { step(); }
+  void act(const LeaveAttempt&);
+  void act(const FailAttempt& action) { throw_exception(action.cause); }
+  void act(const ExitWorker&) { end({false, 0, "exited with code 0"}); }
   void throw_exception(const std::string& cause);
   void end(ProcessEnd how);
   bool fails(AttemptFault::Kind kind) const;
   bool meets_fault_in_step();
   void speak_nonsense();
   WorkerEvent false_word() const;
-  Reported make_report();
-  bool stops(const Reported& report) const;
-  std::optional<double> number(const Reported& report, const std::string& path) const;
   void say(WorkerEvent event) { agent_.hear(std::move(event)); }
-  void later(Time delay, Next next);
-
-  void say_done() {
-    if (start_->launch.ranks > 1) say(PhaseDone{});
-  }
-
-  bool leads_group() const { return start_->rank == 0 && start_->launch.ranks > 1; }
+  void later(Time delay, std::function<void()> next);
 
   World& world_;
   std::uint32_t pid_;
@@ -109,17 +101,10 @@ class SimulatedWorker {
   AttemptFault fault_;
   bool has_spoken_nonsense_ = false;
   std::optional<LearningCurve> trainable_;
-  std::uint64_t iteration_ = 0;
-  std::uint64_t saved_ = 0;
-  Milestone until_;
-  Time step_took_{};
-  Time time_total_{};
-  Time time_since_restore_{};
-  std::deque<WorkerCommand> commands_;
-  enum class Waits : std::uint8_t { kNo, kForVerdict, kForWord };
-  Waits waits_ = Waits::kNo;
-  bool held_ = false;         // at a step boundary, by its agent
-  bool has_stepped_ = false;  // there is something to save
+  std::optional<WorkerMachine> machine_;
+  std::vector<WorkerAction> actions_;
+  std::deque<WorkerCommand> commands_;    // in the socket
+  std::optional<ListenToAgent> listens_;  // to them
 };
 
 }  // namespace tune::simulator

@@ -191,6 +191,7 @@ void Invariants::after_turn(const SimulatedDriver& driver, const Turn& turn,
   running_trials_are_the_open_attempts(driver.controller());
   reservations_equal_running_trials(driver.controller());
   recorded_checkpoints_are_on_disk(driver.controller());
+  trials_.after_turn(driver.controller(), effects);
 }
 
 void Invariants::no_old_message_had_an_effect(const SimulatedDriver& driver,
@@ -368,6 +369,8 @@ void Invariants::replayed(const SimulatedDriver& driver) {
 
 // What another has appended since the replay is handled too.
 void Invariants::taken_over(const SimulatedDriver& driver) {
+  // One that stalled while the store took its epoch may hear of it when another has the next.
+  if (driver.last_appended()->epoch < leader_) return;
   leader_ = driver.last_appended()->epoch;
   branch_.reset();
   const bool is_first = store_.ever.size() < 2;
@@ -387,6 +390,7 @@ void Invariants::at_the_end(const SimulatedDriver& driver, const ResultFiles& fi
   results_are_whole(driver, files);
   recorded_checkpoints_are_on_disk(controller);
   every_replay_gives_this_state(controller);
+  trials_.at_the_end(controller);
 }
 
 void Invariants::results_are_whole(const SimulatedDriver& driver, const ResultFiles& files) const {

@@ -10,12 +10,14 @@
 
 #include "simulator/simulated_agent.h"
 #include "simulator/simulated_driver.h"
+#include "simulator/trial_promises.h"
 
 namespace tune::simulator {
 
 class Invariants : public SimulatedDriver::Witness {
  public:
-  Invariants(World& world, StoreContents& store) : world_(world), store_(store) {}
+  Invariants(World& world, StoreContents& store)
+      : world_(world), store_(store), trials_(world, store) {}
 
   // After every event. `driver` is the one that leads; null while there is none.
   using Agents = std::vector<const SimulatedAgent*>;
@@ -69,6 +71,7 @@ class Invariants : public SimulatedDriver::Witness {
 
   World& world_;
   StoreContents& store_;
+  TrialPromises trials_;
   std::map<TrialNumber, Open> open_;
   std::set<AgentNumber> lost_;
   std::map<TrialNumber, AttemptNumber> launched_;     // the newest

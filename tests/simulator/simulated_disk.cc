@@ -49,4 +49,12 @@ const std::map<std::uint32_t, std::uint64_t>* SimulatedDisk::find(TrialNumber tr
   return found == folder->second.checkpoints.end() ? nullptr : &found->second;
 }
 
+std::vector<std::uint64_t> SimulatedDisk::checkpoints_of(TrialNumber trial) const {
+  std::vector<std::uint64_t> found;
+  const auto folder = folders_.find(trial);
+  if (folder == folders_.end()) return found;
+  for (const auto& [iteration, parts] : folder->second.checkpoints) found.push_back(iteration);
+  return found;
+}
+
 }  // namespace tune::simulator

@@ -29,6 +29,7 @@ class SimulatedDisk {
   // The states of all ranks; null: it is not there.
   const std::map<std::uint32_t, std::uint64_t>* find(TrialNumber trial,
                                                      std::uint64_t iteration) const;
+  std::vector<std::uint64_t> checkpoints_of(TrialNumber trial) const;  // whole ones, sorted
 
  private:
   using Parts = std::map<std::uint32_t, std::uint64_t>;  // by rank

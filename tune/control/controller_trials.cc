@@ -158,8 +158,10 @@ void Controller::on_agent(AgentNumber agent, const AttemptEnded& ended) {
   if (trial == nullptr) return;
   release(*trial);
   const bool leaving = phase_ == Phase::kInterrupting || phase_ == Phase::kEnding;
-  const bool cannot_pause =
-      ended.outcome == Outcome::kLost && !leaving && trial->verdict == StopKind::kPause;
+  // Only an attempt that got to the judged result was told to pause.
+  const bool was_told = trial->last && trial->last->iteration == trial->judged;
+  const bool cannot_pause = ended.outcome == Outcome::kLost && !leaving && was_told &&
+                            trial->verdict == StopKind::kPause;
   if (ended.outcome == Outcome::kCompleted) {
     finish(*trial, TrialEnd::kCompleted);
   } else if (ended.outcome == Outcome::kStopped || trial->verdict == StopKind::kStop ||

@@ -311,6 +311,40 @@ TEST_CASE("retention keeps the newest and the best checkpoint") {
   CHECK(scene.controller_.trials()[0].checkpoints[0].iteration == 2);
 }
 
+// Pauses every trial at its first result.
+class PauseAtOnce : public TrialScheduler {
+ public:
+  void configure(const Objective& experiment) override { objective_ = experiment; }
+  Objective objective() const override { return objective_; }
+  Milestone add_trial(TrialNumber) override { return {"training_iteration", 1}; }
+  Decision result(TrialNumber, const ResultView&) override { return Decision::pause("its turn"); }
+  void end_trial(TrialNumber, TrialEnd, const Reported*) override {}
+  bool pauses() const override { return true; }
+  std::vector<std::string> status_lines() const override { return {}; }
+  std::string save() const override { return {}; }
+  void restore(std::string_view) override {}
+
+ private:
+  Objective objective_;
+};
+
+TEST_CASE("an attempt that is lost before the result at which an earlier one was to pause is no "
+          "failure") {
+  Scene scene({.num_samples = 1, .scheduler = scheduler<PauseAtOnce>(), .max_failures = 1});
+  scene.join();
+  scene.give_report(0, 1, 0.1, true);
+  REQUIRE(scene.take<StopAttempt>().size() == 1);
+  scene.end(0, Outcome::kSignal);  // before it saved
+  REQUIRE(scene.controller_.trials()[0].failures == 1);
+  scene.end(0, Outcome::kLost);  // the second attempt, by its node, before any result
+  CHECK(scene.controller_.trials()[0].failures == 1);
+  CHECK(scene.status(0) == TrialStatus::kRunning);  // the third
+  // One that is told to pause and is lost cannot save.
+  scene.give_report(0, 1, 0.1, true);
+  scene.end(0, Outcome::kLost);
+  CHECK(scene.status(0) == TrialStatus::kError);
+}
+
 TEST_CASE("an interrupt pauses running trials, and a new driver lets them go on") {
   Scene scene({.num_samples = 3});
   scene.join();

@@ -1,0 +1,194 @@
+#include "simulator/trial_promises.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "simulator/violation.h"
+
+namespace tune::simulator {
+
+void TrialPromises::after_turn(const Controller& controller, const Effects& effects) {
+  journal_.replay({[](const Snapshot&) {}, [this](const Turn& turn) { follow(turn); }});
+  for (const auto& [agent, command] : effects.commands) {
+    const auto* launch = std::get_if<Launch>(&command);
+    if (launch == nullptr) continue;
+    starts_from_its_newest_checkpoint(*launch);
+    if (nodes_.contains(agent)) open_[launch->trial] = {launch->attempt, agent, launch->gpus};
+  }
+  no_more_trials_than_asked_for(controller);
+  for (const Trial& trial : controller.trials()) {
+    fails_only_when_its_failures_are_used_up(trial);
+    keeps_few_checkpoints(trial);
+    trials_[trial.number].is_in_error = trial.status == TrialStatus::kError;
+  }
+  none_waits_for_room_that_is_there(controller);
+}
+
+// ---- What the journal says
+// ------------------------------------------------------------------------
+
+void TrialPromises::follow(const Turn& turn) {
+  for (const Event& event : turn.events) {
+    std::visit([this](const auto& one) { follow(one); }, event);
+  }
+}
+
+void TrialPromises::follow(const DriverStarted& event) {
+  asked_for_ = static_cast<std::uint64_t>(event.num_samples) *
+               static_cast<std::uint64_t>(world_.scenario.grid_cells);
+  most_asked_for_ = std::max(most_asked_for_, asked_for_);
+  max_failures_ = event.max_failures;
+  max_concurrent_trials_ = event.max_concurrent_trials;
+  for (auto& [number, trial] : trials_) {
+    if (trial.is_in_error && event.retry_errored) trial.failures = 0;
+  }
+  for (const auto& [trial, open] : open_) unsettled_.insert(trial);
+  open_.clear();
+  nodes_.clear();
+  ready_.clear();
+}
+
+void TrialPromises::follow(const AgentLost& event) {
+  nodes_.erase(event.agent);
+  ready_.erase(event.agent);
+  for (const auto& [trial, open] : open_) {
+    if (open.agent == event.agent) unsettled_.insert(trial);
+  }
+  std::erase_if(open_, [&](const auto& open) { return open.second.agent == event.agent; });
+}
+
+const TrialPromises::Open* TrialPromises::current(AgentNumber agent, TrialNumber trial,
+                                                  AttemptNumber attempt) const {
+  const auto open = open_.find(trial);
+  const bool is_open =
+      open != open_.end() && open->second.attempt == attempt && open->second.agent == agent;
+  return is_open ? &open->second : nullptr;
+}
+
+void TrialPromises::follow(const FromAgent& from) {
+  if (const auto* hello = std::get_if<AgentHello>(&from.event)) {
+    nodes_.try_emplace(from.agent, resources_of(*hello));
+  } else if (const auto* zygote = std::get_if<ZygoteReady>(&from.event)) {
+    if (zygote->error.empty() && nodes_.contains(from.agent)) ready_.insert(from.agent);
+  } else if (const auto* saved = std::get_if<CheckpointSaved>(&from.event)) {
+    if (current(from.agent, saved->trial, saved->attempt) == nullptr) return;
+    trials_[saved->trial].newest_checkpoint = saved->iteration;
+  } else if (const auto* ended = std::get_if<AttemptEnded>(&from.event)) {
+    if (current(from.agent, ended->trial, ended->attempt) != nullptr) follow(*ended);
+  }
+}
+
+// A trial that was to be paused and cannot save is lost by its own fault.
+void TrialPromises::follow(const AttemptEnded& ended) {
+  const bool may_count =
+      is_failure(ended.outcome) || (ended.outcome == Outcome::kLost && !world_.scenario.can_save);
+  if (may_count) ++trials_[ended.trial].failures;
+  open_.erase(ended.trial);
+}
+
+// ---- The promises
+// ---------------------------------------------------------------------------------
+
+void TrialPromises::starts_from_its_newest_checkpoint(const Launch& launch) const {
+  const auto known = trials_.find(launch.trial);
+  const std::uint64_t newest = known == trials_.end() ? 0 : known->second.newest_checkpoint;
+  if (launch.restore_iteration == newest) return;
+  violate("a trial starts again at its newest recorded checkpoint",
+          fmt::format("attempt {} of trial {} begins at {}, the newest recorded one is {}",
+                      launch.attempt.value, launch.trial.value, launch.restore_iteration, newest));
+}
+
+void TrialPromises::no_more_trials_than_asked_for(const Controller& controller) const {
+  if (controller.trials().size() <= most_asked_for_) return;
+  violate("there are as many trials as asked for",
+          fmt::format("{} of {}", controller.trials().size(), most_asked_for_));
+}
+
+void TrialPromises::fails_only_when_its_failures_are_used_up(const Trial& trial) const {
+  const auto known = trials_.find(trial.number);
+  const std::uint64_t failures = known == trials_.end() ? 0 : known->second.failures;
+  const bool is_error = trial.status == TrialStatus::kError;
+  if (trial.failures <= failures && (!is_error || failures > max_failures_)) return;
+  violate("a trial is in error only when max_failures is used up",
+          fmt::format("trial {} is {} with {} failures counted, {} happened and {} are allowed",
+                      trial.number.value, status_name(trial.status), trial.failures, failures,
+                      max_failures_));
+}
+
+void TrialPromises::keeps_few_checkpoints(const Trial& trial) const {
+  const std::size_t keep = std::max<std::size_t>(1, world_.scenario.checkpoint.keep);
+  if (trial.checkpoints.size() <= keep + 1) return;
+  violate("surplus checkpoints go",
+          fmt::format("trial {} has {} of them recorded, {} are to stay", trial.number.value,
+                      trial.checkpoints.size(), keep));
+}
+
+void TrialPromises::none_waits_for_room_that_is_there(const Controller& controller) const {
+  if (controller.phase() != Phase::kRunning) return;
+  if (max_concurrent_trials_ > 0 && open_.size() >= max_concurrent_trials_) return;
+  const auto& trials = controller.trials();
+  const bool some_wait =
+      trials.size() < asked_for_ || std::ranges::any_of(trials, [](const Trial& trial) {
+        return trial.status == TrialStatus::kPending;
+      });
+  if (!some_wait) return;
+  for (const auto& [agent, left] : room()) {
+    if (!fits(left)) continue;
+    violate("a trial that fits is not left waiting",
+            fmt::format("node number {} has {} CPU units free", agent.value, left.cpu_units));
+  }
+}
+
+std::map<AgentNumber, TrialPromises::Room> TrialPromises::room() const {
+  const ResourceRequest& request = world_.scenario.request;
+  std::map<AgentNumber, Room> rooms;
+  for (const AgentNumber agent : ready_) {
+    const NodeResources& node = nodes_.at(agent);
+    rooms[agent] = {node.cpu_units, node.memory_bytes,
+                    std::vector<std::int64_t>(node.gpus.size(), kUnit)};
+  }
+  const std::int64_t share = std::min<std::int64_t>(kUnit, request.gpu_units / request.ranks);
+  for (const auto& [trial, open] : open_) {
+    const auto room = rooms.find(open.agent);
+    if (room == rooms.end()) continue;
+    room->second.cpu_units -= request.cpu_units;
+    room->second.memory_bytes -= request.memory_bytes;
+    for (const std::uint32_t gpu : open.gpus) room->second.gpu_units.at(gpu) -= share;
+  }
+  return rooms;
+}
+
+bool TrialPromises::fits(const Room& room) const {
+  const ResourceRequest& request = world_.scenario.request;
+  if (room.cpu_units < request.cpu_units || room.memory_bytes < request.memory_bytes) return false;
+  const std::int64_t each = request.gpu_units / request.ranks;
+  if (each == 0) return true;
+  std::int64_t shares = 0;  // of a GPU, or whole ones
+  for (const std::int64_t free : room.gpu_units) shares += free / std::min(each, kUnit);
+  return shares >= request.ranks * std::max<std::int64_t>(1, each / kUnit);
+}
+
+// ---- At the end
+// -----------------------------------------------------------------------------------
+
+void TrialPromises::at_the_end(const Controller& controller) const {
+  const Scenario& scenario = world_.scenario;
+  const bool may_be_cut_short = scenario.fail_fast || scenario.time_budget > Duration{};
+  if (!may_be_cut_short && controller.trials().size() < asked_for_) {
+    violate("there are as many trials as asked for",
+            fmt::format("{} of {}", controller.trials().size(), asked_for_));
+  }
+  for (const Trial& trial : controller.trials()) {
+    std::vector<std::uint64_t> recorded;
+    for (const CheckpointRecord& record : trial.checkpoints) recorded.push_back(record.iteration);
+    std::ranges::sort(recorded);
+    const std::vector<std::uint64_t> on_disk = world_.disk.checkpoints_of(trial.number);
+    if (on_disk == recorded || unsettled_.contains(trial.number)) continue;
+    violate("surplus checkpoints go",
+            fmt::format("trial {} leaves checkpoints {}, recorded are {}", trial.number.value,
+                        fmt::join(on_disk, " "), fmt::join(recorded, " ")));
+  }
+}
+
+}  // namespace tune::simulator

@@ -1,0 +1,82 @@
+// What an experiment owes its trials: how many there are, when one fails for good, where it starts
+// again, which of its checkpoints stay, and that it need not wait for room that is there.
+//
+// Counted from what stands in the journal and from what agents are told, not from what the
+// controller says of itself.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "memory_store.h"
+#include "simulator/simulated_store.h"
+#include "simulator/world.h"
+#include "tune/control/controller.h"
+#include "tune/drive/journal.h"
+
+namespace tune::simulator {
+
+class TrialPromises {
+ public:
+  TrialPromises(World& world, StoreContents& store)
+      : world_(world), contents_(store.now), journal_(contents_) {}
+
+  // After a turn of the driver that leads, with what it made of it.
+  void after_turn(const Controller& controller, const Effects& effects);
+  // The experiment is over.
+  void at_the_end(const Controller& controller) const;
+
+ private:
+  struct Open {  // an attempt that was launched and has not ended
+    AttemptNumber attempt;
+    AgentNumber agent;
+    std::vector<std::uint32_t> gpus;
+  };
+  struct Known {
+    std::uint64_t newest_checkpoint = 0;  // recorded last; 0: none
+    std::uint64_t failures = 0;           // since the trial was created or retried, at the most
+    bool is_in_error = false;
+  };
+  struct Room {  // that a node still has
+    std::int64_t cpu_units = 0;
+    std::int64_t memory_bytes = 0;
+    std::vector<std::int64_t> gpu_units;
+  };
+
+  void follow(const Turn& turn);
+  void follow(const DriverStarted& event);
+  void follow(const AgentLost& event);
+  void follow(const FromAgent& event);
+  void follow(const AttemptEnded& ended);
+  template <class Any>
+  void follow(const Any&) {}
+  const Open* current(AgentNumber agent, TrialNumber trial, AttemptNumber attempt) const;
+
+  void starts_from_its_newest_checkpoint(const Launch& launch) const;
+  void no_more_trials_than_asked_for(const Controller& controller) const;
+  void fails_only_when_its_failures_are_used_up(const Trial& trial) const;
+  void keeps_few_checkpoints(const Trial& trial) const;
+  void none_waits_for_room_that_is_there(const Controller& controller) const;
+  std::map<AgentNumber, Room> room() const;
+  bool fits(const Room& room) const;
+
+  World& world_;
+  testing::MemoryStore contents_;
+  Journal journal_;
+  std::uint64_t asked_for_ = 0;       // by the newest driver
+  std::uint64_t most_asked_for_ = 0;  // one that stalled may take over with an older wish
+  std::uint32_t max_failures_ = 0;
+  std::uint32_t max_concurrent_trials_ = 0;
+  std::map<TrialNumber, Known> trials_;
+  std::map<TrialNumber, Open> open_;
+  std::map<AgentNumber, NodeResources> nodes_;
+  std::set<AgentNumber> ready_;
+  // Ran on an agent that was lost while its driver lived: it may have given a checkpoint its name
+  // without telling.
+  std::set<TrialNumber> unsettled_;
+};
+
+}  // namespace tune::simulator

@@ -28,7 +28,7 @@
 #include "bench/harness.h"
 #include "core/error.h"
 #include "core/platform/files.h"
-#include "core/platform/rank_group.h"
+#include "core/platform/rank_place.h"
 #include "core/spawn.h"
 #include "trainables/synthetic/busy_steps.h"
 #include "tune/tune.h"

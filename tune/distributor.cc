@@ -22,6 +22,7 @@
 #include "core/platform/node.h"
 #include "core/platform/process.h"
 #include "core/platform/rank_group.h"
+#include "core/platform/rank_place.h"
 #include "core/wire.h"
 
 namespace tune {

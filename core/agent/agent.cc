@@ -22,6 +22,7 @@
 #include "core/agent/zygote_process.h"
 #include "core/error.h"
 #include "core/platform/files.h"
+#include "core/platform/rank_place.h"
 #include "core/platform/system_clock.h"
 #include "core/platform/transport.h"
 
@@ -35,6 +36,7 @@ constexpr AgentTime kFarewell = std::chrono::seconds(5);          // for the las
 // What nobody waits for goes to the driver with the next event that somebody waits for, or this
 // much later: each message costs a turn of the driver, with a flush of the journal to disk.
 constexpr AgentTime kLinger = std::chrono::milliseconds(2);
+constexpr const char* kLoopback = "127.0.0.1";                  // where a node's ranks meet
 constexpr AgentTime kLoadingNotice = std::chrono::seconds(10);  // and each time as long after it
 
 std::vector<GpuInfo> gpu_infos(const NodeResources& resources) {
@@ -413,10 +415,7 @@ void Agent::act(TellWorker& action) {
   if (worker == workers_.end()) return;
   if (auto* start = std::get_if<StartWorker>(&action.command)) {
     const auto port = ports_.find(attempt_key(start->launch.trial, start->launch.attempt));
-    if (port != ports_.end()) {
-      start->environment["MASTER_ADDR"] = "127.0.0.1";
-      start->environment["MASTER_PORT"] = std::to_string(port->second);
-    }
+    if (port != ports_.end()) add_rendezvous(start->environment, kLoopback, port->second);
   }
   WorkerSocket& socket = worker->second.socket;
   socket.send(action.command);
@@ -430,9 +429,9 @@ void Agent::act(RestWorker& action) {
 
 void Agent::act(SpawnWorker& action) {
   try {
-    GroupSocket listening;
+    Listener listening;
     if (action.rendezvous) {
-      listening = listen_for_group();
+      listening = listen_at(kLoopback, 0);
       ports_[*action.rendezvous] = listening.port;
     }
     WorkerSocketPair pair = worker_socket_pair();

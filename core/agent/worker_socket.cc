@@ -1,8 +1,6 @@
 #include "core/agent/worker_socket.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -64,23 +62,6 @@ WorkerSocketPair worker_socket_pair() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) fail("socketpair");
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
-}
-
-GroupSocket listen_for_group() {
-  GroupSocket rendezvous;
-  rendezvous.socket.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  const int socket = rendezvous.socket.get();
-  if (socket < 0 || ::bind(socket, generic, size) != 0 || ::listen(socket, SOMAXCONN) != 0 ||
-      ::getsockname(socket, generic, &size) != 0) {
-    fail("listening for the ranks of a group");
-  }
-  rendezvous.port = ntohs(address.sin_port);
-  return rendezvous;
 }
 
 }  // namespace tune

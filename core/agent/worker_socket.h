@@ -40,11 +40,4 @@ struct WorkerSocketPair {
 };
 WorkerSocketPair worker_socket_pair();  // Error (kProcess)
 
-// A listening socket on the loopback interface, on a free port.
-struct GroupSocket {
-  FileDescriptor socket;
-  int port = 0;
-};
-GroupSocket listen_for_group();  // Error (kProcess)
-
 }  // namespace tune

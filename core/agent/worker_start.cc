@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "core/mig.h"
+#include "core/rank_environment.h"
 #include "core/resources.h"
 
 namespace tune {
@@ -17,8 +17,7 @@ struct Devices {
   std::size_t own = 0;           // index of this rank's first
   std::size_t own_count = 0;
 
-  // Those that the rank is shown, and which of them is its own.
-  std::pair<std::vector<std::string>, std::size_t> visible(GpuVisibility visibility) const;
+  ShownGpus shown(GpuVisibility visibility) const;
 };
 
 Devices devices_of(const Launch& launch, std::uint32_t rank, const NodeFacts& node) {
@@ -35,15 +34,13 @@ Devices devices_of(const Launch& launch, std::uint32_t rank, const NodeFacts& no
   return devices;
 }
 
-std::pair<std::vector<std::string>, std::size_t> Devices::visible(GpuVisibility visibility) const {
-  std::vector<std::string> seen = all;
-  const auto first = seen.begin() + static_cast<std::ptrdiff_t>(own);
-  if (std::ranges::any_of(all, is_mig_instance)) {
-    return {{first, first + static_cast<std::ptrdiff_t>(own_count)}, 0};
-  }
-  if (visibility == GpuVisibility::kTrial) return {seen, own};
-  std::ranges::rotate(seen, first);
-  return {seen, 0};
+ShownGpus Devices::shown(GpuVisibility visibility) const {
+  ShownGpus shown = shown_gpus(all, own, own_count);
+  if (visibility == GpuVisibility::kTrial) return shown;
+  const auto first = shown.devices.begin() + static_cast<std::ptrdiff_t>(shown.own);
+  std::ranges::rotate(shown.devices, first);
+  shown.own = 0;
+  return shown;
 }
 
 }  // namespace
@@ -62,24 +59,22 @@ StartWorker worker_start(const SetupExperiment& experiment, const Launch& launch
       std::max<std::int64_t>(1, launch.cpu_units / kUnit / launch.ranks));
   start.agent_pid = node.agent_pid;
 
-  const auto [visible, own] = devices_of(launch, rank, node).visible(experiment.gpu_visibility);
+  const RankPlace place{.local_ranks = static_cast<int>(launch.ranks),
+                        .threads = static_cast<int>(start.threads)};
   auto& environment = start.environment;
-  environment["CUDA_VISIBLE_DEVICES"] = fmt::format("{}", fmt::join(visible, ","));
+  environment = rank_environment(place, static_cast<int>(rank), [&](const std::string& name) {
+    return experiment.environment.contains(name);
+  });
+  const ShownGpus gpus = devices_of(launch, rank, node).shown(experiment.gpu_visibility);
+  add_gpus(environment, gpus);
   // The node's numbers are NVML's, by the bus: CUDA's own begin with the fastest GPU.
   if (!experiment.environment.contains("CUDA_DEVICE_ORDER")) {
     environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   }
-  environment["TUNE_DEVICE_INDEX"] = std::to_string(own);
-  environment["RANK"] = environment["LOCAL_RANK"] = std::to_string(rank);
-  environment["WORLD_SIZE"] = environment["LOCAL_WORLD_SIZE"] = std::to_string(launch.ranks);
-  environment["GROUP_RANK"] = std::to_string(0);  // one node
   if (experiment.group_timeout > Duration::zero()) {
     environment["TUNE_GROUP_TIMEOUT_S"] = fmt::format("{:g}", seconds(experiment.group_timeout));
   }
-  for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) {
-    if (!experiment.environment.contains(name)) environment[name] = std::to_string(start.threads);
-  }
-  start.gpu_devices = visible;
+  start.gpu_devices = gpus.devices;
   return start;
 }
 

@@ -14,10 +14,10 @@ struct NodeFacts {
   std::uint32_t agent_pid = 0;
 };
 
-// For one rank. The environment is torchrun's without the rendezvous (MASTER_ADDR, MASTER_PORT),
-// the thread counts (unless the experiment's own environment sets them), CUDA_VISIBLE_DEVICES with
-// every GPU of the trial on this node, by CUDA_DEVICE_ORDER the same numbers as the node's,
-// TUNE_DEVICE_INDEX: which of those is this rank's first, and TUNE_GROUP_TIMEOUT_S.
+// For one rank. The environment is that of any rank, see core/rank_environment.h; the rendezvous
+// is added by add_rendezvous when its port is known. CUDA_VISIBLE_DEVICES has every GPU of the
+// trial on this node, by CUDA_DEVICE_ORDER the same numbers as the node's. TUNE_GROUP_TIMEOUT_S is
+// the experiment's.
 StartWorker worker_start(const SetupExperiment& experiment, const Launch& launch,
                          std::uint32_t rank, const NodeFacts& node);
 

@@ -18,6 +18,7 @@
 #include "core/freed_memory.h"
 #include "core/platform/node.h"
 #include "core/platform/process.h"
+#include "core/platform/rank_place.h"
 #include "core/rank_start.h"
 #include "core/spawn.h"
 
@@ -34,11 +35,8 @@ void become_rank(const ForkedRanks& ranks, int rank, int output, int errors) {
   dup2(output, STDOUT_FILENO);
   dup2(errors, STDERR_FILENO);
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // what it prints is seen while it runs
-  auto environment = rank_environment(ranks.place, rank);
+  auto environment = started_rank_environment(ranks.place, rank);
   if (!ranks.use_gpu) environment["CUDA_VISIBLE_DEVICES"] = "";
-  if (std::getenv("MKL_NUM_THREADS") == nullptr) {
-    environment["MKL_NUM_THREADS"] = std::to_string(ranks.place.threads);
-  }
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
   if (rank == 0) {
     setenv(kRendezvousVariable, std::to_string(ranks.rendezvous).c_str(), 1);

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "core/platform/rank_group.h"
+#include "core/rank_environment.h"
 
 namespace tune {
 

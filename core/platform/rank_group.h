@@ -6,35 +6,11 @@
 
 #include <chrono>
 #include <functional>
-#include <map>
 #include <optional>
-#include <string>
 
 #include "core/platform/process.h"
 
 namespace tune {
-
-// Where the ranks of a node stand in the group, as torchrun's variables say it.
-struct RankPlace {
-  int local_ranks = 1;  // on each node
-  int nodes = 1;
-  int node = 0;
-  std::string master_address = "127.0.0.1";
-  int master_port = 0;
-  int threads = 1;  // OMP_NUM_THREADS, unless it is set already
-
-  int first_rank() const { return node * local_ranks; }
-};
-// What rank `local_rank` of the node finds in its environment beside what this process has.
-std::map<std::string, std::string> rank_environment(const RankPlace& place, int local_rank);
-
-struct Listener {
-  FileDescriptor socket;  // bound and listening
-  int port = 0;
-};
-// Where rank 0 is to listen: an address of this node; port 0 takes a free one. Throws Error
-// (kBadInput) when the port is taken or the address is not of this node.
-Listener listen_at(const std::string& address, int port);
 
 struct RankGroupOptions {
   int ranks = 1;       // on this node

@@ -1,3 +1,5 @@
+#include "core/platform/rank_place.h"
+
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -8,62 +10,23 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "core/error.h"
-#include "core/mig.h"
 #include "core/platform/node.h"
-#include "core/platform/process.h"
-#include "core/platform/rank_group.h"
 
 namespace tune {
 
-namespace {
-
-// Of a list with a MIG instance each rank is given its own alone, as CUDA would show all of them
-// the first. Nothing for a list that all may have.
-std::optional<std::string> own_of_list(int local_rank) {
+Environment started_rank_environment(const RankPlace& place, int local_rank) {
+  const auto is_set = [](const std::string& name) { return std::getenv(name.c_str()) != nullptr; };
+  Environment environment = rank_environment(place, local_rank, is_set);
   const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
-  const std::vector<std::string> names = named_gpus(list == nullptr ? "" : list);
+  const std::vector<std::string> gpus = named_gpus(list == nullptr ? "" : list);
   const auto own = static_cast<std::size_t>(local_rank);
-  if (own >= names.size() || std::ranges::none_of(names, is_mig_instance)) return std::nullopt;
-  return names[own];
-}
-
-}  // namespace
-
-std::map<std::string, std::string> rank_environment(const RankPlace& place, int local_rank) {
-  const std::string rank = std::to_string(place.first_rank() + local_rank);
-  const std::string ranks = std::to_string(place.local_ranks * place.nodes);
-  std::map<std::string, std::string> environment = {
-      {"RANK", rank},
-      {"LOCAL_RANK", std::to_string(local_rank)},
-      {"TUNE_DEVICE_INDEX", std::to_string(local_rank)},  // it may be a trial that starts ranks
-      {"WORLD_SIZE", ranks},
-      {"LOCAL_WORLD_SIZE", std::to_string(place.local_ranks)},
-      {"GROUP_RANK", std::to_string(place.node)},
-      {"GROUP_WORLD_SIZE", std::to_string(place.nodes)},
-      {"ROLE_NAME", "default"},
-      {"ROLE_RANK", rank},
-      {"ROLE_WORLD_SIZE", ranks},
-      {"MASTER_ADDR", place.master_address},
-      {"MASTER_PORT", std::to_string(place.master_port)},
-      // Where programs look whether they were started by torchrun. No agent holds a store for them:
-      // rank 0 listens itself.
-      {"TORCHELASTIC_RUN_ID", "none"},
-      {"TORCHELASTIC_RESTART_COUNT", "0"},
-      {"TORCHELASTIC_MAX_RESTARTS", "0"},
-      {"TORCHELASTIC_USE_AGENT_STORE", "False"},
-  };
-  if (const auto own = own_of_list(local_rank)) {
-    environment["CUDA_VISIBLE_DEVICES"] = *own;
-    environment["TUNE_DEVICE_INDEX"] = std::to_string(0);
-  }
-  if (std::getenv("OMP_NUM_THREADS") == nullptr) {
-    environment["OMP_NUM_THREADS"] = std::to_string(place.threads);
+  if (own < gpus.size() && std::ranges::any_of(gpus, is_mig_instance)) {
+    add_gpus(environment, shown_gpus(gpus, own, 1));
   }
   return environment;
 }

@@ -21,6 +21,7 @@
 #include "core/frame.h"
 #include "core/platform/forked_rank.h"
 #include "core/platform/rank_group.h"
+#include "core/platform/rank_place.h"
 #include "core/wire.h"
 
 namespace tune {

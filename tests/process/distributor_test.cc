@@ -48,6 +48,18 @@ TEST_CASE("ranks of a Distributor find torchrun's environment, and rank 0 a list
   CHECK(box.is_quiet());
 }
 
+TEST_CASE("ranks of a Distributor and of tune launch find the same") {
+  Sandbox box;
+  for (const Finished& run :
+       {distributed(box, "variables"), box.tune({"launch", "--nproc-per-node", "2", "--master-port",
+                                                 "0", kProgram, "launched"})}) {
+    INFO(run.err);
+    CHECK(run.code == 0);
+    CHECK(sorted_lines(run.out) ==
+          std::vector<std::string>{"[rank 0] as torchrun's", "[rank 1] as torchrun's"});
+  }
+}
+
 TEST_CASE("run gives back what rank 0 returned, of any size") {
   Sandbox box;
   const Finished run = distributed(box, "values");

@@ -273,6 +273,19 @@ TEST_CASE("a group waits, and nobody is blamed, while the driver stands still") 
   check_nothing_left(box, "results/s");
 }
 
+TEST_CASE("each rank of a trial finds what torchrun gives") {
+  Sandbox box;
+  box.write("sweep.yaml", uneven("reader", "{}", 3, ""));
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "3", "--quiet"});
+  INFO(run.err);
+  CHECK(run.code == 0);
+  const std::string folder =
+      "results/s/" + trial_folders(box, "results/s").at(0).filename().string();
+  for (const char* rank : {"0", "1", "2"}) {
+    CHECK(box.read(folder + "/rank-" + rank) == "as torchrun's");
+  }
+}
+
 TEST_CASE("each rank of a trial with MIG instances sees its own alone") {
   Sandbox box;
   box.set("LD_LIBRARY_PATH", std::string(TUNE_BINARY_DIR) + "/tests/fake_nvml");

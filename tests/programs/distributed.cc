@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "core/rank_start.h"
+#include "rank_variables.h"
 
 namespace {
 
@@ -37,6 +38,17 @@ void environment() {
               << variable("GROUP_RANK") << " " << variable("MASTER_ADDR") << " ["
               << variable("CUDA_VISIBLE_DEVICES") << "] "
               << (variable("TUNE_RENDEZVOUS_FD") == "(not set)" ? "connects" : "listens") << "\n";
+  });
+}
+
+// In a rank that `tune launch` started.
+void launched() {
+  std::cout << tune::testing::rank_variables_seen(std::stoi(variable("RANK")), 2) << "\n";
+}
+
+void variables() {
+  kTwo.run([](const tune::RankContext& rank) {
+    std::cout << tune::testing::rank_variables_seen(rank.rank(), 2) << "\n";
   });
 }
 
@@ -159,6 +171,8 @@ void ready_and_hang() {
 
 const std::map<std::string, void (*)()> kModes = {
     {"environment", environment},
+    {"launched", launched},
+    {"variables", variables},
     {"values", values},
     {"named_results", named_results},
     {"submit_in_trial", submit_in_trial},

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/ids.h"
+#include "rank_variables.h"
 #include "trainables/registry.h"
 
 namespace {
@@ -65,8 +66,17 @@ void viewer(const Config&, Session& session) {
   session.report({{"count", 1}});
 }
 
+// Notes whether it finds what every rank finds.
+void reader(const Config&, Session& session) {
+  const tune::Context& context = session.context();
+  std::ofstream(context.trial_directory() / own_file(session))
+      << tune::testing::rank_variables_seen(context.rank(), context.world_size());
+  session.report({{"count", 1}});
+}
+
 }  // namespace
 
 TUNE_FUNCTION(deserter)
 TUNE_FUNCTION(talker)
+TUNE_FUNCTION(reader)
 TUNE_FUNCTION(viewer)

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "core/error.h"
-#include "core/mig.h"
 #include "core/platform/node.h"
+#include "core/rank_environment.h"
 #include "core/rank_start.h"
 #include "trainables/torch/cuda_part.h"
 #include "trainables/trainable.h"

@@ -14,6 +14,7 @@
 #include "core/platform/node.h"
 #include "core/platform/process.h"
 #include "core/platform/rank_group.h"
+#include "core/platform/rank_place.h"
 #include "tune/cli/cli_commands.h"
 #include "tune/spec/option_reader.h"
 
@@ -98,7 +99,7 @@ pid_t start_rank(const LaunchArguments& arguments, const RankPlace& place, int r
   if (arguments.local_rank_argument) {
     options.command.push_back(fmt::format("--local-rank={}", rank));
   }
-  options.environment = rank_environment(place, rank);
+  options.environment = started_rank_environment(place, rank);
   options.output = output;
   options.errors = errors;
   options.new_session = true;

@@ -1,0 +1,24 @@
+// The place of ranks that this process starts: their environment beside its own, and the socket at
+// which they find each other.
+#pragma once
+
+#include <string>
+
+#include "core/platform/process.h"
+#include "core/rank_environment.h"
+
+namespace tune {
+
+// Of rank_environment(), what this process's own environment leaves open. Of a CUDA_VISIBLE_DEVICES
+// that lists MIG instances the rank is given its own alone; any other list all ranks may have.
+Environment started_rank_environment(const RankPlace& place, int local_rank);
+
+struct Listener {
+  FileDescriptor socket;  // bound and listening
+  int port = 0;
+};
+// Where rank 0 is to listen: an address of this node; port 0 takes a free one. Throws Error
+// (kBadInput) when the port is taken or the address is not of this node.
+Listener listen_at(const std::string& address, int port);
+
+}  // namespace tune

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "core/platform/process.h"
+#include "core/platform/side_output.h"
 #include "trainables/access.h"
 #include "trainables/zygote.h"
 #include "tune/drive/driver.h"
@@ -30,16 +31,17 @@ std::vector<std::string>& earlier_calls() {
 
 [[noreturn]] void end_with_message() {
   int code = 0;
+  const auto tell = [](const std::string& text) { write_or_give_up(STDERR_FILENO, text + "\n"); };
   try {
     if (std::current_exception()) throw;
   } catch (const InterruptedError& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    tell(error.what());
     code = 128 + error.signal();
   } catch (const Error& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
+    tell(fmt::format("error: {}", error.what()));
     code = exit_code(error.code());
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "terminate called after an exception: %s\n", error.what());
+    tell(fmt::format("terminate called after an exception: {}", error.what()));
   } catch (...) {
   }
   std::fflush(nullptr);

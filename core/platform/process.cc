@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/platform/side_output.h"
 
 extern char** environ;
 
@@ -268,8 +269,7 @@ itimerspec last_resort_patience;
 std::string_view last_resort_words;
 
 void end_by_second_signal() {
-  [[maybe_unused]] const auto written =
-      write(STDERR_FILENO, last_resort_words.data(), last_resort_words.size());
+  write_if_it_fits(STDERR_FILENO, last_resort_words);  // a stopped terminal must not keep it
   signal(second_signal, SIG_DFL);
   raise(second_signal);
 }

@@ -72,6 +72,11 @@ TEST_CASE("checkpoints and files that are replaced are on the disk before they h
   }
   CHECK(listed(noted.unflushed.renamed_too_early()) == "");
   CHECK(noted.spec_is_lasting);
+  // The last names of a run are as lasting as its checkpoints'.
+  for (const char* name : {"experiment.json", "run.json", "results.csv"}) {
+    CAPTURE(name);
+    CHECK_FALSE(noted.unflushed.names().contains(box.path() / "results/s" / name));
+  }
   for (const fs::path& checkpoint : noted.checkpoints) {
     CHECK(listed(noted.unflushed.at_or_below(checkpoint)) == "");
     CHECK_FALSE(noted.unflushed.names().contains(checkpoint));

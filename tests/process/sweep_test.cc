@@ -5,13 +5,21 @@
 
 #include <signal.h>
 
+#include "core/json.h"
 #include "core/refusal.h"
-#include "process/sandbox.h"
+#include "process/outcome.h"
 
 namespace tune {
 namespace {
 
 namespace fs = std::filesystem;
+
+// The folder of the trial of results/s, of which there is one.
+std::string only_trial(const Sandbox& box) {
+  const std::vector<fs::path> folders = trial_folders(box, "results/s");
+  REQUIRE(folders.size() == 1);
+  return fs::relative(folders[0], box.path());
+}
 
 TEST_CASE("a quiet sweep says its best configuration and nothing else") {
   Sandbox box;
@@ -85,11 +93,31 @@ TEST_CASE("the same seed tries the same configurations and gives the same result
   for (const char* name : {"a", "b"}) {
     REQUIRE(box.tune({"run", "sweep.yaml", "--name", name, "--cpus", "1", "--quiet"}).code == 0);
   }
-  const Finished a = box.tune({"best", "results/a", "--json"});
-  const Finished b = box.tune({"best", "results/b", "--json"});
-  CHECK(a.code == 0);
-  const auto config = [](const std::string& text) { return text.substr(text.find("\"lr\""), 20); };
-  CHECK(config(a.out) == config(b.out));
+  // Trials have names of their own experiment; what else lasts is the same.
+  std::vector<std::string> outcomes;
+  for (const char* name : {"a", "b"}) {
+    const std::string experiment = std::string("results/") + name;
+    check_complete(box, experiment, 4, 3);
+    std::string& outcome = outcomes.emplace_back();
+    for (const fs::path& trial : trial_folders(box, experiment)) {
+      const std::string folder = fs::relative(trial, box.path());
+      outcome += box.read(folder + "/params.json");
+      for (const std::string& line : lines_of(box.read(folder + "/result.json"))) {
+        const Value result = parse_json(line, folder);
+        for (const char* key : {"mean_accuracy", "training_iteration", "done", "experiment_tag"}) {
+          outcome += std::string(key) + " " + result.at(key).dump() + "\n";
+        }
+      }
+    }
+  }
+  CHECK(lines_of(outcomes[0]).size() == 4 * (1 + 3 * 4));
+  CHECK(outcomes[0] == outcomes[1]);
+  // Not for any seed: the configurations are drawn by it.
+  REQUIRE(box.tune({"run", "sweep.yaml", "--name", "c", "--cpus", "1", "--quiet", "--seed", "6"})
+              .code == 0);
+  const std::string other = fs::relative(trial_folders(box, "results/c").at(0), box.path());
+  const std::string first = fs::relative(trial_folders(box, "results/a").at(0), box.path());
+  CHECK(box.read(other + "/params.json") != box.read(first + "/params.json"));
 }
 
 TEST_CASE("a trial that fails is an ERROR with its cause, the others go on") {
@@ -169,18 +197,17 @@ TEST_CASE("max_failures starts a trial again from its last checkpoint") {
   const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
   INFO(run.err);
   REQUIRE(run.code == 0);
-  for (const auto& entry : fs::directory_iterator(box.path() / "results/s")) {
-    if (!fs::exists(entry.path() / "result.json")) continue;
-    const std::string id = entry.path().filename();
-    // Steps 1 to 5 once each: the second attempt went on from checkpoint 2.
-    const auto lines = lines_of(box.read("results/s/" + id + "/result.json"));
-    REQUIRE(lines.size() == 5);
-    for (int i = 0; i < 5; ++i) {
-      CHECK_HAS(lines[i], "\"count\":" + std::to_string(i + 1));
-      CHECK_HAS(lines[i], "\"training_iteration\":" + std::to_string(i + 1));
-    }
-    CHECK_HAS(box.read("results/s/" + id + "/stderr"), "--- attempt 2 ---");
+  const std::string trial = only_trial(box);
+  // Steps 1 to 5 once each: the second attempt went on from checkpoint 2.
+  const auto lines = lines_of(box.read(trial + "/result.json"));
+  REQUIRE(lines.size() == 5);
+  for (int i = 0; i < 5; ++i) {
+    const Value result = parse_json(lines[i], trial);
+    CHECK(result.get<int>("count") == i + 1);
+    CHECK(result.get<int>("training_iteration") == i + 1);
+    CHECK(result.get<int>("iterations_since_restore") == (i < 2 ? i + 1 : i - 1));
   }
+  CHECK_HAS(box.read(trial + "/stderr"), "--- attempt 2 ---");
 }
 
 TEST_CASE("an error shows the last lines of its own attempt") {
@@ -194,17 +221,13 @@ TEST_CASE("an error shows the last lines of its own attempt") {
   const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
   INFO(run.err);
   CHECK(run.code == 1);
-  for (const auto& entry : fs::directory_iterator(box.path() / "results/s")) {
-    if (!fs::exists(entry.path() / "error.txt")) continue;
-    const std::string text =
-        box.read("results/s/" + entry.path().filename().string() + "/error.txt");
-    CAPTURE(text);
-    const std::size_t second = text.find("--- attempt 2 failed");
-    REQUIRE(second != std::string::npos);
-    CHECK_HAS(text.substr(0, second), "--- attempt 1 ---");
-    CHECK_HAS(text.substr(second), "--- attempt 2 ---");
-    CHECK_FALSE(testing::has(text.substr(second), "--- attempt 1 ---"));
-  }
+  const std::string text = box.read(only_trial(box) + "/error.txt");
+  CAPTURE(text);
+  const std::size_t second = text.find("--- attempt 2 failed");
+  REQUIRE(second != std::string::npos);
+  CHECK_HAS(text.substr(0, second), "--- attempt 1 ---");
+  CHECK_HAS(text.substr(second), "--- attempt 2 ---");
+  CHECK_FALSE(testing::has(text.substr(second), "--- attempt 1 ---"));
 }
 
 TEST_CASE("a trial that hangs is ended and told") {

@@ -1,5 +1,7 @@
 #include "tune/cli/cli.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -11,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include "core/error.h"
+#include "core/platform/side_output.h"
 #include "core/strings.h"
 #include "tune/cli/cli_commands.h"
 #include "tune/spec/option_reader.h"
@@ -219,16 +222,19 @@ int parse_and_run(int argc, const char* const* argv) {
 }  // namespace
 
 int command_line(int argc, const char* const* argv) {
+  const auto tell = [](const std::string& what) {
+    write_or_give_up(STDERR_FILENO, fmt::format("error: {}\n", what));
+  };
   try {
     const int code = parse_and_run(argc, argv);
     if (std::fflush(stdout) == 0) return code;
-    std::fprintf(stderr, "error: writing to stdout failed\n");
+    tell("writing to stdout failed");
   } catch (const Error& error) {
     std::fflush(stdout);
-    std::fprintf(stderr, "error: %s\n", error.what());
+    tell(error.what());
     return exit_code(error.code());
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
+    tell(error.what());
   }
   return 3;
 }

@@ -1,4 +1,6 @@
 // tune run, resume and validate.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -8,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/platform/side_output.h"
 #include "tune/cli/cli_commands.h"
 #include "tune/drive/driver.h"
 #include "tune/drive/program_call.h"
@@ -27,20 +30,30 @@ void warn(const std::string& text) {
   fmt::print(stderr, "warning: {}\n", text);
 }
 
+// The sweep is over: a terminal that nobody reads must not keep its process.
+void tell(int descriptor, const std::string& line) {
+  const SideOutput::Written written = write_or_give_up(descriptor, line + "\n");
+  if (descriptor == STDOUT_FILENO && written == SideOutput::Written::kRefused) {
+    throw Error(ErrorCode::kProcess, "writing to stdout failed");
+  }
+}
+
 // The last line of standard output: the best configuration. False: there is none, though there should.
 bool print_best(const std::filesystem::path& directory) {
+  std::string best;
   try {
     const Analysis analysis = Analysis::load(directory);
     if (analysis.metric().empty()) {
-      fmt::print(stderr, "no best configuration: the experiment has no metric\n");
+      tell(STDERR_FILENO, "no best configuration: the experiment has no metric");
       return true;
     }
-    fmt::print("{}\n", analysis.best_config().dump());
-    return true;
+    best = analysis.best_config().dump();
   } catch (const Error& error) {
-    fmt::print(stderr, "no best configuration: {}\n", error.what());
+    tell(STDERR_FILENO, fmt::format("no best configuration: {}", error.what()));
     return false;
   }
+  tell(STDOUT_FILENO, best);
+  return true;
 }
 
 int run_to_end(RunRequest request) {

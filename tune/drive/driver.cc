@@ -21,6 +21,7 @@
 #include "core/platform/files.h"
 #include "core/platform/node.h"
 #include "core/platform/redis_store.h"
+#include "core/platform/side_output.h"
 #include "core/platform/system_clock.h"
 #include "core/platform/transport.h"
 #include "tune/control/experiment_setup.h"
@@ -477,10 +478,10 @@ void Driver::give_up(RunState state) {
   if (!endpoint_) return;  // the journal was not read: what stands there is better
   record_.state = state;
   // Each for itself: a disk that is full may have room for the other.
-  try_to("", [this] { folder_.write_record(record_); });
   try_to("", [this] {
     write_results_csv(folder_.absolute() / "results.csv", spec_, controller().trials());
   });
+  try_to("", [this] { folder_.write_record(record_); });
 }
 
 void Driver::withdraw() {
@@ -511,7 +512,9 @@ RunOutcome run_experiment(RunRequest request) {
   if (drawn) spec.options.seed = std::random_device()();
   ExperimentFolder folder = request.resume.empty() ? ExperimentFolder::create(spec)
                                                    : ExperimentFolder::open(request.resume);
-  if (drawn && !spec.options.quiet) fmt::print(stderr, "seed: {}\n", *spec.options.seed);
+  if (drawn && !spec.options.quiet) {
+    write_if_it_fits(STDERR_FILENO, fmt::format("seed: {}\n", *spec.options.seed));
+  }
   Driver driver(std::move(request), node, std::move(folder));
   return driver.run();
 }

@@ -224,7 +224,6 @@ bool ExperimentFolder::is_in_place() const {
 void ExperimentFolder::write_spec(const ExperimentSpec& spec) const {
   write_file_atomically(path_ / kSpecFile, to_json(to_value(spec), 2) + "\n",
                         readers_of(spec.options.store));
-  flush_path(absolute_);
 }
 
 void ExperimentFolder::write_record(const RunRecord& record) const {
@@ -234,6 +233,7 @@ void ExperimentFolder::write_record(const RunRecord& record) const {
                      {"store", record.store},
                      {"prefix", record.prefix}};
   write_file_atomically(path_ / kRecordFile, to_json(value, 2) + "\n", readers_of(record.store));
+  flush_path(absolute_);
 }
 
 void ExperimentFolder::link_latest() const {

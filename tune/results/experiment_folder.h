@@ -42,7 +42,9 @@ class ExperimentFolder {
   // puts back what kFresh has moved aside, so that all is as it was before create().
   void withdraw() const;
 
-  // On the disk under its name when it returns: without it a journal cannot be resumed.
+  // What is written is on the disk, but its name only after the next write_record(): one flush of the
+  // folder serves the files of a start (spec and record) and those of an end (results.csv and record).
+  // Without the spec a journal cannot be resumed: no trial may begin before.
   void write_spec(const ExperimentSpec& spec) const;
   void write_record(const RunRecord& record) const;
   // <storage>/latest -> <name>

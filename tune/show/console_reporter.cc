@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <utility>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/platform/side_output.h"
 
 namespace tune {
 
@@ -29,14 +29,9 @@ bool may_redraw() {
 
 class StderrConsole : public Console {
  public:
-  void write(std::string_view text) override {
-    while (!text.empty()) {
-      const ssize_t count = ::write(STDERR_FILENO, text.data(), text.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return;
-      text.remove_prefix(static_cast<std::size_t>(count));
-    }
-  }
+  bool write(std::string_view text) override { return output_.write(text); }
+  bool is_idle() const override { return output_.is_idle(); }
+  void wait() override { output_.wait(SideOutput::kEndPatience); }
   std::optional<BlockSize> screen() override {
     if (!redraws_) return std::nullopt;
     winsize size{};
@@ -47,6 +42,7 @@ class StderrConsole : public Console {
   }
 
  private:
+  SideOutput output_{STDERR_FILENO};
   const bool redraws_ = may_redraw();
 };
 
@@ -96,7 +92,14 @@ std::unique_ptr<Console> stderr_console() {
 ConsoleReporter::ConsoleReporter(ReporterOptions options, std::unique_ptr<Console> console)
     : options_(std::move(options)), console_(std::move(console)) {}
 
+ConsoleReporter::~ConsoleReporter() {
+  tell_dropped();
+}
+
 void ConsoleReporter::status(const ExperimentStatus& status, bool final) {
+  if (final) console_->wait();  // for a reader who comes back late
+  if (!final && !console_->is_idle()) return;
+  tell_dropped();
   const std::optional<BlockSize> screen = console_->screen();
   if (!final && !is_due(status.running_for, screen.has_value())) return;
   shown_ = status.running_for;
@@ -129,8 +132,7 @@ std::string ConsoleReporter::back_to_block() const {
 
 void ConsoleReporter::redraw(std::vector<std::string> lines) {
   const std::string back = back_to_block();
-  drawn_ = std::move(lines);
-  console_->write(written_over(back, joined(drawn_)));
+  if (console_->write(written_over(back, joined(lines)))) drawn_ = std::move(lines);
 }
 
 void ConsoleReporter::print(const std::vector<std::string>& lines) {
@@ -141,7 +143,20 @@ void ConsoleReporter::print(const std::vector<std::string>& lines) {
 }
 
 void ConsoleReporter::notice(const std::string& text) {
-  console_->write(written_over(back_to_block(), printable(text) + "\n" + joined(drawn_)));
+  tell_dropped();
+  if (!write_above(text)) ++dropped_;
+}
+
+// On a terminal the block moves down by it.
+bool ConsoleReporter::write_above(const std::string& text) {
+  return console_->write(written_over(back_to_block(), printable(text) + "\n" + joined(drawn_)));
+}
+
+void ConsoleReporter::tell_dropped() {
+  if (dropped_ == 0) return;
+  const char* plural = dropped_ == 1 ? "" : "s";
+  if (write_above(fmt::format("{} notice{} not shown: nobody read this output", dropped_, plural)))
+    dropped_ = 0;
 }
 
 void ConsoleReporter::failure(const Trial& trial, const std::string& trial_id,

@@ -1,8 +1,13 @@
 // ConsoleReporter: the status block on stderr. On a terminal it is redrawn in place and fits the
 // screen (not with NO_COLOR or TERM=dumb); elsewhere it is printed every 30 s when it changed.
 // Notices and failures stand above it.
+//
+// Its caller never waits for the reader. While nobody reads what was written (Ctrl-S, an ssh client
+// that sleeps) no further block is made, as it would be stale when it is seen; notices wait up to
+// the console's bound, and of those beyond it the number is told.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,7 +23,10 @@ namespace tune {
 class Console {
  public:
   virtual ~Console() = default;
-  virtual void write(std::string_view text) = 0;  // what cannot be written is lost
+  // Never waits. False, and nothing is written, when too much waits to be read already.
+  virtual bool write(std::string_view text) = 0;
+  virtual bool is_idle() const = 0;  // nothing waits to be read
+  virtual void wait() = 0;           // until it is idle, for a short time at most
   // The size of a terminal that can be redrawn now; nothing: it is none.
   virtual std::optional<BlockSize> screen() = 0;
 };
@@ -28,6 +36,7 @@ class ConsoleReporter : public ProgressReporter {
  public:
   explicit ConsoleReporter(ReporterOptions options,
                            std::unique_ptr<Console> console = stderr_console());
+  ~ConsoleReporter() override;
 
   void status(const ExperimentStatus& status, bool final) override;
   void notice(const std::string& text) override;
@@ -39,6 +48,8 @@ class ConsoleReporter : public ProgressReporter {
   std::string back_to_block() const;
   void redraw(std::vector<std::string> lines);
   void print(const std::vector<std::string>& lines);
+  bool write_above(const std::string& text);
+  void tell_dropped();
 
   ReporterOptions options_;
   std::unique_ptr<Console> console_;
@@ -46,6 +57,7 @@ class ConsoleReporter : public ProgressReporter {
   std::vector<std::string> drawn_;    // the block that stands on the terminal
   std::vector<std::string> printed_;  // the last one elsewhere, without what changes by itself
   std::optional<ExperimentTime> shown_;
+  std::uint64_t dropped_ = 0;  // notices that nobody will read
 };
 
 }  // namespace tune

@@ -366,12 +366,21 @@ TEST_CASE("texts are cut by what a terminal shows") {
 struct Screen {
   std::string text;
   std::optional<BlockSize> size;
+  bool is_read = true;  // else what is written waits,
+  std::size_t room = 1u << 20;  // as much as this
+  bool was_waited_for = false;
 };
 
 class FakeConsole : public Console {
  public:
   explicit FakeConsole(std::shared_ptr<Screen> screen) : screen_(std::move(screen)) {}
-  void write(std::string_view text) override { screen_->text += text; }
+  bool write(std::string_view text) override {
+    if (!screen_->is_read && screen_->text.size() + text.size() > screen_->room) return false;
+    screen_->text += text;
+    return true;
+  }
+  bool is_idle() const override { return screen_->is_read || screen_->text.empty(); }
+  void wait() override { screen_->was_waited_for = true; }
   std::optional<BlockSize> screen() override { return screen_->size; }
 
  private:
@@ -410,6 +419,51 @@ TEST_CASE("a terminal's block is redrawn in place, notices stand above it") {
   terminal.reporter.notice("node x is lost\x1b[2J");
   const std::string taller = "\x1b[" + std::to_string(height + 1) + "A\r";
   CHECK(terminal.take() == taller + "node x is lost?[2J\x1b[K\n" + second.substr(back.size()));
+}
+
+TEST_CASE("while nobody reads no block is made, and notices wait up to a bound") {
+  Scene scene;
+  scene.add(TrialStatus::kPending);
+  Reporting terminal(BlockSize{200, 50});
+  terminal.screen->is_read = false;
+  terminal.reporter.status(scene.status(), false);
+  const std::string first = terminal.screen->text;
+  CHECK_HAS(first, "1 PENDING");
+  scene.add(TrialStatus::kPending);
+  terminal.reporter.status(scene.status(), false);
+  CHECK(terminal.screen->text == first);
+
+  terminal.reporter.notice("one that fits");
+  const std::string with_notice = terminal.screen->text;
+  CHECK_HAS(with_notice, "one that fits");
+  terminal.screen->room = with_notice.size();
+  for (int i = 0; i < 3; ++i) terminal.reporter.notice("one too many");
+  CHECK(terminal.screen->text == with_notice);
+
+  terminal.screen->is_read = true;  // what waited is read, and the block stands where it was drawn
+  terminal.take();
+  const std::size_t height = lines_of(first).size();
+  terminal.reporter.status(scene.status(), false);
+  const std::string then = terminal.take();
+  CHECK(then.starts_with("\x1b[" + std::to_string(height) +
+                         "A\r3 notices not shown: nobody read this output\x1b[K\n"));
+  CHECK_HAS(then, "2 PENDING");
+  terminal.reporter.status(scene.status(), false);
+  CHECK_FALSE(testing::has(terminal.take(), "not shown"));
+}
+
+TEST_CASE("a last block is made whether somebody reads or not, and so is what was lost till then") {
+  Scene scene;
+  Reporting file(std::nullopt);
+  file.screen->is_read = false;
+  file.screen->room = 8;
+  file.reporter.notice("a very long one");
+  file.screen->room = 1u << 20;
+  file.reporter.notice("short");
+  CHECK_FALSE(file.screen->was_waited_for);
+  file.reporter.status(scene.status(), true);
+  CHECK(file.screen->was_waited_for);
+  CHECK(file.take().starts_with("1 notice not shown: nobody read this output\nshort\n== Status =="));
 }
 
 TEST_CASE("a terminal that became narrower has wrapped the old block") {

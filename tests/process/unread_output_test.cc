@@ -108,7 +108,7 @@ TEST_CASE("a reader who comes back is told what was not shown, and sees the end"
             yaml({.trainable = "Faulty",
                   .config = "{fail_in: step, fail_how: throw, fail_at: 2, fail_attempts: 9}",
                   .num_samples = 300,
-                  .rest = "stop: {training_iteration: 3}\nmax_failures: 3\n",
+                  .rest = "stop: {training_iteration: 3}\nmax_failures: 5\n",
                   .metric = "count"}));
   // It reads nothing before results.csv is there: by then messages fill the pipe and their bound.
   const Finished run =

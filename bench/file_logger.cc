@@ -18,6 +18,7 @@
 #include "tune/results/file_logger.h"
 #include "tune/results/results_csv.h"
 #include "tune/show/status_block.h"
+#include "tune/spec/experiment_identity.h"
 
 namespace tune::bench {
 namespace {
@@ -218,7 +219,10 @@ void measure_files(const Workplace& work, Table& table, const Setting& setting,
 void measure_block(Table& table, const Setting& setting, const Sizes& sizes) {
   const ExperimentSpec spec = make_spec();
   std::deque<Trial> trials;
-  ExperimentStatus status{.spec = spec, .trials = trials};
+  ExperimentStatus status{.options = spec.options,
+                          .trainable = spec.trainable,
+                          .experiment_id = experiment_id_of(spec),
+                          .trials = trials};
   for (std::size_t i = 0; i < sizes.shown_trials; ++i) {
     Trial& trial = trials.emplace_back(make_trial(i));
     trial.last = make_report(trial, 1);

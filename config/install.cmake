@@ -1,6 +1,7 @@
 # What `cmake --install` lays down: bin/tune with tune-worker beside it, the static libraries, the
-# headers below include/tune-cpp, and the package that find_package(tune) reads.
+# public headers below include/tune-cpp, and the package that find_package(tune) reads.
 include(CMakePackageConfigHelpers)
+include(config/public_headers.cmake)
 set(tune_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tune)
 
 install(TARGETS tune-program tune-worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -8,20 +9,20 @@ install(TARGETS tune_core tune_platform tune_agent tune_schedulers tune_trainabl
   EXPORT tune-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT tune-targets NAMESPACE tune:: DESTINATION ${tune_package_dir})
 
-set(tune_headers_without PATTERN synthetic EXCLUDE)
+set(tune_installed_headers ${tune_public_headers})
 if(TUNE_WITH_TORCH)
+  list(APPEND tune_installed_headers ${tune_public_torch_headers})
   install(TARGETS tune_torch EXPORT tune-torch-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   if(TARGET tune_torch_cuda)
     install(TARGETS tune_torch_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   endif()
   install(EXPORT tune-torch-targets NAMESPACE tune:: DESTINATION ${tune_package_dir})
   install(FILES config/FindTuneTorch.cmake DESTINATION ${tune_package_dir})
-else()
-  list(APPEND tune_headers_without PATTERN torch EXCLUDE PATTERN torch.h EXCLUDE)
 endif()
-install(DIRECTORY core schedulers trainables tune
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tune-cpp
-  FILES_MATCHING PATTERN "*.h" ${tune_headers_without})
+foreach(header IN LISTS tune_installed_headers)
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tune-cpp/${folder})
+endforeach()
 
 configure_package_config_file(config/tune-config.cmake.in ${PROJECT_BINARY_DIR}/tune-config.cmake
   INSTALL_DESTINATION ${tune_package_dir})

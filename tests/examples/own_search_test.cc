@@ -9,8 +9,8 @@
 #include "examples/hill_climbing.h"
 #include "examples/median_stopping.h"
 #include "process/sandbox.h"
-#include "schedulers/scheduler_conformance.h"
-#include "tune/search/searcher_conformance.h"
+#include "tune/testing/scheduler_conformance.h"
+#include "tune/testing/searcher_conformance.h"
 
 namespace tune {
 namespace {

@@ -25,6 +25,12 @@ if grep -rIlF -e "$build" "$work/tune" --include='*.cmake'; then
   fail "the package names the build folder"
 fi
 
+# The public headers, by name, and no others.
+public=$(sed -n 's/^  \(.*\.h\)$/\1/p' "$here/../../config/public_headers.cmake")
+if [[ $torch != torch ]]; then public=$(grep -v torch <<<"$public"); fi
+installed=$(cd "$work/tune/include/tune-cpp" && find . -type f -printf '%P\n')
+diff <(sort <<<"$public") <(sort <<<"$installed") || fail "these headers are installed or not"
+
 cmake -G Ninja -S "$here/consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/tune" \
   -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror" \
   -DWITH_TORCH="$([[ $torch == torch ]] && echo ON || echo OFF)"
@@ -33,6 +39,8 @@ cmake --build "$work/build" -j 2
 mkdir "$work/run"
 cd "$work/run"
 expect "the program" "best slope 3" "$("$work/build/program" --name p --cpus 2 --quiet)"
+
+"$work/build/contracts" || fail "the user's own parts"
 
 cat >sweep.yaml <<YAML
 plugin: ../build/libplugin.so

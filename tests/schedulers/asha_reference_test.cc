@@ -16,7 +16,7 @@
 #include "schedulers/asha.h"
 #include "schedulers/asha_scheduler.h"
 #include "schedulers/reference_asha.h"
-#include "schedulers/reports.h"
+#include "tune/testing/reports.h"
 
 using namespace tune;
 using namespace tune::testing;

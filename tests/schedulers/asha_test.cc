@@ -13,7 +13,7 @@
 #include "core/random.h"
 #include "core/refusal.h"
 #include "schedulers/asha_scheduler.h"
-#include "schedulers/reports.h"
+#include "tune/testing/reports.h"
 
 using namespace tune;
 using namespace tune::testing;

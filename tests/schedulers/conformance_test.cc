@@ -5,7 +5,8 @@
 #include <doctest/doctest.h>
 
 #include "schedulers/asha.h"
-#include "schedulers/scheduler_conformance.h"
+#include "schedulers/fifo.h"
+#include "tune/testing/scheduler_conformance.h"
 
 using namespace tune;
 using namespace tune::testing;
@@ -112,6 +113,19 @@ TEST_CASE("asha keeps the contract with a metric of its own") {
 
 TEST_CASE("an own scheduler that pauses keeps the contract") {
   check_scheduler(scheduler<PauseThenBest>());
+}
+
+namespace {
+
+class NeverChooses : public FifoScheduler {
+  std::optional<TrialNumber> choose(const Candidates&) const override { return std::nullopt; }
+};
+
+}  // namespace
+
+TEST_CASE("a scheduler that leaves everything waiting breaks the contract" *
+          doctest::should_fail()) {
+  check_choice(scheduler<NeverChooses>(), "m");
 }
 
 std::vector<std::uint32_t> numbers_of(const Candidates& candidates) {

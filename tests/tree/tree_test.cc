@@ -26,22 +26,26 @@ struct Source {
   std::vector<std::string> includes;
 };
 
+Source read_source(const fs::path& path) {
+  Source source;
+  source.file = fs::relative(path, kRoot);
+  std::ifstream in(path);
+  static const std::regex include(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])");
+  for (std::string line; std::getline(in, line);) {
+    if (const auto comment = line.find("//"); comment != std::string::npos) line.resize(comment);
+    std::smatch match;
+    if (std::regex_search(line, match, include)) source.includes.push_back(match[1]);
+    source.lines.push_back(std::move(line));
+  }
+  return source;
+}
+
 std::vector<Source> sources_below(const std::string& folder) {
   std::vector<Source> found;
   for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
     const std::string extension = entry.path().extension();
     if (extension != ".h" && extension != ".cc" && extension != ".cpp") continue;
-    Source source;
-    source.file = fs::relative(entry.path(), kRoot);
-    std::ifstream in(entry.path());
-    static const std::regex include(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])");
-    for (std::string line; std::getline(in, line);) {
-      if (const auto comment = line.find("//"); comment != std::string::npos) line.resize(comment);
-      std::smatch match;
-      if (std::regex_search(line, match, include)) source.includes.push_back(match[1]);
-      source.lines.push_back(std::move(line));
-    }
-    found.push_back(std::move(source));
+    found.push_back(read_source(entry.path()));
   }
   return found;
 }
@@ -49,9 +53,10 @@ std::vector<Source> sources_below(const std::string& folder) {
 // The folder an own header belongs to ("core/platform"), or "" for anybody else's.
 std::string room_of(const std::string& path) {
   static const std::vector<std::string> rooms = {
-      "core/platform", "core/agent", "core", "schedulers", "tune/search", "tune/spec",
-      "tune/control", "tune/results", "tune/drive", "tune/show", "tune/cli", "tune",
-      "trainables/torch", "trainables", "examples", "tests", "bench"};
+      "core/platform", "core/agent", "core",         "schedulers",       "tune/testing",
+      "tune/search",   "tune/spec",  "tune/control", "tune/results",     "tune/drive",
+      "tune/show",     "tune/cli",   "tune",         "trainables/torch", "trainables",
+      "examples",      "tests",      "bench"};
   for (const std::string& room : rooms) {
     if (path.starts_with(room + "/")) return room;
   }
@@ -83,6 +88,7 @@ TEST_CASE("includes follow the arrows between folders") {
     below = {"core", "core/platform", "core/agent", "schedulers"};
     below.insert(floors.begin() + static_cast<std::ptrdiff_t>(floor), floors.end());
   }
+  allowed["tune/testing"] = {"core", "schedulers", "tune/search", "tune/testing"};
   // Where tune meets trainables: the front doors of a user's program.
   const std::set<std::string> front_door = {"tune/run.h", "tune/run.cc", "tune/tune.h",
                                             "tune/distributor.h", "tune/distributor.cc"};
@@ -96,6 +102,54 @@ TEST_CASE("includes follow the arrows between folders") {
         if (source.file == "tune/torch.h") continue;
         CHECK_MESSAGE(allowed.at(room).contains(from), source.file << " includes " << header);
       }
+    }
+  }
+}
+
+// Adds what the header includes of this tree, and what that includes.
+void add_reached(const std::string& header, std::set<std::string>& reached) {
+  if (room_of(header).empty() || !reached.insert(header).second) return;
+  for (const std::string& next : read_source(kRoot / header).includes) add_reached(next, reached);
+}
+
+// One of the lists of config/public_headers.cmake.
+std::set<std::string> public_headers(const std::string& list) {
+  std::ifstream in(kRoot / "config/public_headers.cmake");
+  std::set<std::string> headers;
+  std::string line;
+  while (std::getline(in, line) && line != "set(" + list) continue;
+  while (std::getline(in, line) && line != ")") headers.insert(line.substr(2));
+  return headers;
+}
+
+void check_same(const std::set<std::string>& listed, const std::set<std::string>& reached) {
+  for (const std::string& header : reached) {
+    CHECK_MESSAGE(listed.contains(header), header << " is reached by a public header: leave it out "
+                                                  << "there, or list it in public_headers.cmake");
+  }
+  for (const std::string& header : listed) {
+    CHECK_MESSAGE(reached.contains(header), header << " is listed as public and reached by none");
+  }
+}
+
+TEST_CASE("the headers that are installed are those that public headers reach") {
+  std::set<std::string> reached;
+  for (const char* header : {"tune/tune.h", "tune/testing/scheduler_conformance.h",
+                             "tune/testing/searcher_conformance.h"}) {
+    add_reached(header, reached);
+  }
+  check_same(public_headers("tune_public_headers"), reached);
+  std::set<std::string> with_torch = reached;
+  add_reached("tune/torch.h", with_torch);
+  for (const std::string& header : reached) with_torch.erase(header);
+  check_same(public_headers("tune_public_torch_headers"), with_torch);
+}
+
+TEST_CASE("public headers reach nothing of the drivers, agents and files of a run") {
+  for (const std::string& header : public_headers("tune_public_headers")) {
+    for (const char* inside : {"core/platform/", "core/agent/", "tune/drive/", "tune/control/",
+                               "tune/show/", "tune/cli/"}) {
+      CHECK_MESSAGE(!header.starts_with(inside), header);
     }
   }
 }

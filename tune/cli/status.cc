@@ -16,6 +16,7 @@
 #include "tune/control/experiment_setup.h"
 #include "tune/drive/journaled_controller.h"
 #include "tune/results/experiment_folder.h"
+#include "tune/results/experiment_status.h"
 #include "tune/show/console_reporter.h"
 
 namespace tune {

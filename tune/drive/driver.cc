@@ -29,6 +29,7 @@
 #include "tune/drive/driver_processes.h"
 #include "tune/drive/journaled_controller.h"
 #include "tune/results/experiment_folder.h"
+#include "tune/results/experiment_status.h"
 #include "tune/results/file_logger.h"
 #include "tune/results/results_csv.h"
 #include "tune/spec/experiment_identity.h"

@@ -1,5 +1,5 @@
-// ProgressReporter: what a person sees while an experiment runs. Derive from it for an own one; the
-// default is the console reporter (tune/show/console_reporter.h). Called from the driver's loop: quick.
+// ProgressReporter: what a person sees while an experiment runs. Derive from it for a custom one;
+// the default is the console reporter. Called from the driver's loop: be quick.
 #pragma once
 
 #include <array>
@@ -11,15 +11,15 @@
 
 #include "core/clock.h"
 #include "core/trial.h"
-#include "tune/spec/experiment_spec.h"
+#include "tune/spec/run_options.h"
 
 namespace tune {
 
-class Controller;
-
 // The experiment as it stands; valid during the call only.
 struct ExperimentStatus {
-  const ExperimentSpec& spec;
+  const RunOptions& options;       // metric and mode also when only the scheduler has them
+  const std::string& trainable;    // its name
+  std::string experiment_id = {};  // trial_id(experiment_id, number) is a trial's name
   const std::deque<Trial>& trials;                 // by number; those created so far
   std::optional<std::uint64_t> total_trials = {};       // nothing: no end
   std::array<std::uint64_t, 5> counts{};           // of created trials, by TrialStatus
@@ -33,9 +33,6 @@ struct ExperimentStatus {
   std::filesystem::path directory = {};                 // as the user wrote storage, not resolved
   bool live = true;                                // false: read from a journal, nothing runs
 };
-
-// What the controller knows of it, to be completed by the caller that shows it.
-ExperimentStatus experiment_status(const ExperimentSpec& spec, const Controller& controller);
 
 class ProgressReporter {
  public:

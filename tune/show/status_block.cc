@@ -11,7 +11,6 @@
 
 #include "tune/results/result_text.h"
 #include "tune/show/status_table.h"
-#include "tune/spec/experiment_identity.h"
 
 namespace tune {
 
@@ -88,7 +87,7 @@ std::string parameter_text(const Value& value) {
 std::string parameters_text(const ExperimentStatus& status, const Trial& trial) {
   const Value config = unpack(trial.config);
   std::vector<std::string> parts;
-  for (const auto& [path, domain] : status.spec.options.config.domains()) {
+  for (const auto& [path, domain] : status.options.config.domains()) {
     const Value* value = config.find(path);
     if (value != nullptr) parts.push_back(fmt::format("'{}': {}", path, parameter_text(*value)));
   }
@@ -103,9 +102,8 @@ std::string parameters_text(const ExperimentStatus& status, const Trial& trial) 
 std::string best_line(const ExperimentStatus& status) {
   const Trial& best = status.trials[status.best->value];
   return fmt::format("Current best trial: {} with {}={:.4g} and parameters={}",
-                     trial_id(experiment_id_of(status.spec), best.number),
-                     status.spec.options.metric, best.metric.value_or(0),
-                     parameters_text(status, best));
+                     trial_id(status.experiment_id, best.number), status.options.metric,
+                     best.metric.value_or(0), parameters_text(status, best));
 }
 
 std::vector<std::string> head_lines(const ExperimentStatus& status) {

@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "tune/results/result_text.h"
 #include "tune/show/status_block.h"
-#include "tune/spec/experiment_identity.h"
 
 namespace tune {
 
@@ -71,7 +70,7 @@ std::vector<std::string> metric_columns(const ExperimentStatus& status,
     if (std::find(columns.begin(), columns.end(), name) == columns.end()) others.push_back(name);
   }
   // The metric that decides has its place among the first.
-  const auto decides = std::find(others.begin(), others.end(), status.spec.options.metric);
+  const auto decides = std::find(others.begin(), others.end(), status.options.metric);
   if (decides != others.end() && decides - others.begin() >= std::ptrdiff_t{kOtherMetrics}) {
     std::rotate(others.begin() + (kOtherMetrics - 1), decides, decides + 1);
   }
@@ -84,14 +83,14 @@ std::vector<std::string> parameter_columns(const ExperimentStatus& status,
                                            const ReporterOptions& options) {
   if (!options.parameters.empty()) return options.parameters;
   std::vector<std::string> columns;
-  for (const auto& [path, domain] : status.spec.options.config.domains()) columns.push_back(path);
+  for (const auto& [path, domain] : status.options.config.domains()) columns.push_back(path);
   return columns;
 }
 
 void add_trial_columns(const ExperimentStatus& status, const std::vector<const Trial*>& rows,
                        std::vector<Column>& columns) {
-  const std::string prefix = status.spec.trainable + "_";
-  const std::string experiment = experiment_id_of(status.spec);
+  const std::string prefix = status.trainable + "_";
+  const std::string experiment = status.experiment_id;
   Column name{.name = "Trial name", .weight = 1000};
   Column state{.name = "status", .weight = 999};
   Column location{.name = "loc", .weight = 0};
@@ -128,7 +127,7 @@ void add_metrics(const ExperimentStatus& status, const std::vector<std::string>&
     if (path == "time_total_s") weight = 400;
     if (path == "mean_accuracy" || path == "mean_loss" || path == "training_iteration")
       weight = 800;
-    if (path == status.spec.options.metric) weight = 900;
+    if (path == status.options.metric) weight = 900;
     columns.push_back({.name = one_line(short_name(path)), .weight = weight, .right = true});
   }
   for (const Trial* trial : rows) {

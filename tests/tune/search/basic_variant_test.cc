@@ -6,7 +6,7 @@
 
 #include "core/json.h"
 #include "core/refusal.h"
-#include "tune/search/searcher_conformance.h"
+#include "tune/testing/searcher_conformance.h"
 
 namespace tune {
 namespace {

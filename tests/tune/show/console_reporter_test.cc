@@ -67,7 +67,10 @@ struct Scene {
   }
 
   ExperimentStatus status(std::optional<std::uint64_t> total = 32) const {
-    ExperimentStatus shown{.spec = spec, .trials = trials};
+    ExperimentStatus shown{.options = spec.options,
+                           .trainable = spec.trainable,
+                           .experiment_id = experiment_id_of(spec),
+                           .trials = trials};
     shown.total_trials = total;
     for (const Trial& trial : trials) ++shown.counts[static_cast<std::size_t>(trial.status)];
     shown.best = best;

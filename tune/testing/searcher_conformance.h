@@ -1,5 +1,14 @@
-// What every Searcher keeps to. `make` gives a fresh one that is not configured yet; `setup` has a
-// seed and a finite num_samples, at least 4 trials in all.
+// What every Searcher promises (tune/search/searcher.h). For tests by doctest, which you bring:
+//
+//   #include <tune/testing/searcher_conformance.h>
+//   TEST_CASE("mine keeps the contract") {
+//     tune::testing::check_searcher([] { return std::make_unique<Mine>(); },
+//                                   {.num_samples = 6, .objective = {"loss", tune::Mode::kMin,
+//                                   1}});
+//   }
+//
+// `make` gives a fresh searcher that is not configured yet; `setup` has a seed and a finite
+// num_samples, at least 4 trials in all. Not for how good its proposals are.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -13,6 +22,7 @@
 #include "core/error.h"
 #include "core/wire.h"
 #include "tune/search/searcher.h"
+#include "tune/testing/reports.h"
 
 namespace tune::testing {
 
@@ -27,13 +37,9 @@ inline std::unique_ptr<Searcher> configured(const MakeSearcher& make, const Sear
 
 // Tells the searcher that the trial reported `loss` once and completed.
 inline void live(Searcher& searcher, TrialNumber trial, double loss) {
-  Reported report;
-  report.trial = trial;
-  report.attempt = AttemptNumber{1};
-  report.iteration = 1;
-  report.result = pack(Value{{"loss", loss}});
-  searcher.result(trial, report);
-  searcher.end_trial(trial, TrialEnd::kCompleted, &report);
+  const Reported reported = report(trial.value, 1, Result{{"loss", loss}});
+  searcher.result(trial, reported);
+  searcher.end_trial(trial, TrialEnd::kCompleted, &reported);
 }
 
 // The configurations of trials [first, last) as text; fewer when there are no more.

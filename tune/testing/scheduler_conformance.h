@@ -1,9 +1,11 @@
-// What every TrialScheduler promises (schedulers/trial_scheduler.h), tried on random schedules.
-// Use:
+// What every TrialScheduler promises (schedulers/trial_scheduler.h), tried on random schedules. For
+// tests by doctest, which you bring:
 //
-//   TEST_CASE("mine keeps the contract") { check_scheduler(tune::scheduler<Mine>(), "m"); }
+//   #include <tune/testing/scheduler_conformance.h>
+//   TEST_CASE("mine keeps the contract") { tune::testing::check_scheduler(tune::scheduler<Mine>());
+//   }
 //
-// `metric` is given to configure() as the experiment's; empty when the scheduler brings its own.
+// Not for what a scheduler decides: only it knows that.
 #pragma once
 
 #include <cmath>
@@ -19,9 +21,9 @@
 
 #include "core/error.h"
 #include "core/random.h"
-#include "schedulers/reports.h"
 #include "schedulers/scheduler_spec.h"
 #include "schedulers/trial_scheduler.h"
+#include "tune/testing/reports.h"
 
 namespace tune::testing {
 
@@ -211,10 +213,14 @@ inline void check_choice(const SchedulerSpec& spec, const std::string& metric) {
   const std::set<TrialNumber> none;
   const Candidates candidates(pending, none, scheduler->resumed_first());
   const std::optional<TrialNumber> chosen = scheduler->choose(candidates);
-  if (!chosen) return;
+  REQUIRE_MESSAGE(chosen.has_value(),
+                  "nothing runs and no trial is chosen: the sweep stands still");
   CHECK(candidates.contains(*chosen));
+  CHECK(scheduler->choose(candidates) == chosen);  // asking changes nothing
 }
 
+// Reports have the number "m", sometimes no metric and sometimes another kind of value. `metric` is
+// given to configure() as the experiment's; empty when the scheduler brings its own.
 inline void check_scheduler(const SchedulerSpec& spec, const std::string& metric = "m") {
   CHECK(configured(spec, metric)->objective().seed == 7);
   CHECK_FALSE(configured(spec, metric)->status_lines().empty());

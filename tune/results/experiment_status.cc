@@ -1,11 +1,15 @@
-#include "tune/results/reporter.h"
+#include "tune/results/experiment_status.h"
 
 #include "tune/control/controller.h"
+#include "tune/spec/experiment_identity.h"
 
 namespace tune {
 
 ExperimentStatus experiment_status(const ExperimentSpec& spec, const Controller& controller) {
-  ExperimentStatus status{.spec = spec, .trials = controller.trials()};
+  ExperimentStatus status{.options = spec.options,
+                          .trainable = spec.trainable,
+                          .experiment_id = experiment_id_of(spec),
+                          .trials = controller.trials()};
   status.total_trials = controller.total_trials();
   status.counts = controller.counts();
   status.best = controller.best_trial();

@@ -1,4 +1,4 @@
-// Reports as a trial would send them, for tests of schedulers.
+// Reports as a trial would send them, for tests of schedulers and searchers.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,56 @@
+# The headers that users may include, and what those include: all that is installed. tests/tree holds
+# the lists equal to what tune/tune.h, tune/torch.h and tune/testing/ reach. A header that is only
+# reached (core/wire.h) is no place for anything that users need not see.
+set(tune_public_headers
+  core/clock.h
+  core/error.h
+  core/ids.h
+  core/messages.h
+  core/random.h
+  core/resources.h
+  core/trial.h
+  core/value.h
+  core/wire.h
+  schedulers/asha.h
+  schedulers/scheduler_spec.h
+  schedulers/trial_scheduler.h
+  trainables/named_results.h
+  trainables/registry.h
+  trainables/session.h
+  trainables/trainable.h
+  tune/distributor.h
+  tune/options_from_args.h
+  tune/results/analysis.h
+  tune/results/reporter.h
+  tune/run.h
+  tune/search/search_space.h
+  tune/search/searcher.h
+  tune/spec/run_options.h
+  tune/testing/reports.h
+  tune/testing/scheduler_conformance.h
+  tune/testing/searcher_conformance.h
+  tune/tune.h
+)
+
+set(tune_public_torch_headers
+  trainables/torch/checkpoint.h
+  trainables/torch/data_loader.h
+  trainables/torch/dataset.h
+  trainables/torch/device.h
+  trainables/torch/distributed_data_parallel.h
+  trainables/torch/grad_scaler.h
+  trainables/torch/image_folder.h
+  trainables/torch/image_transforms.h
+  trainables/torch/learning_rate.h
+  trainables/torch/metrics.h
+  trainables/torch/mixed_precision.h
+  trainables/torch/operator_runner.h
+  trainables/torch/process_group.h
+  trainables/torch/random.h
+  trainables/torch/safetensors.h
+  trainables/torch/sampler.h
+  trainables/torch/sync_batch_norm.h
+  trainables/torch/torch_trainer.h
+  trainables/torch/training_operator.h
+  tune/torch.h
+)

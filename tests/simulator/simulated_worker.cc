@@ -95,7 +95,9 @@ void SimulatedWorker::load() {
   const std::uint64_t iteration = machine_->iteration();
   const auto* parts = world_.disk.find(start_->launch.trial, iteration);
   if (parts == nullptr || !parts->contains(start_->rank)) {
-    return throw_exception(fmt::format("load: checkpoint {} is not there", iteration));
+    violate("a restored attempt finds its checkpoint",
+            fmt::format("checkpoint {} of trial {} is not there", iteration,
+                        start_->launch.trial.value));
   }
   trainable_->load(parts->at(start_->rank));
   later(world_.about(microseconds(300)), [this] { begin(); });

@@ -11,10 +11,13 @@ namespace tune::simulator {
 void TrialPromises::after_turn(const Controller& controller, const Effects& effects) {
   journal_.replay({[](const Snapshot&) {}, [this](const Turn& turn) { follow(turn); }});
   for (const auto& [agent, command] : effects.commands) {
-    const auto* launch = std::get_if<Launch>(&command);
-    if (launch == nullptr) continue;
-    starts_from_its_newest_checkpoint(*launch);
-    if (nodes_.contains(agent)) open_[launch->trial] = {launch->attempt, agent, launch->gpus};
+    if (const auto* launch = std::get_if<Launch>(&command)) {
+      starts_from_its_newest_checkpoint(*launch);
+      if (!nodes_.contains(agent)) continue;  // lost by a later event of the same turn
+      open_[launch->trial] = {launch->attempt, agent, launch->gpus, launch->until};
+    } else if (const auto* go = std::get_if<Continue>(&command)) {
+      if (Open* open = current(agent, go->trial, go->attempt)) open->until = go->until;
+    }
   }
   no_more_trials_than_asked_for(controller);
   for (const Trial& trial : controller.trials()) {
@@ -58,8 +61,8 @@ void TrialPromises::follow(const AgentLost& event) {
   std::erase_if(open_, [&](const auto& open) { return open.second.agent == event.agent; });
 }
 
-const TrialPromises::Open* TrialPromises::current(AgentNumber agent, TrialNumber trial,
-                                                  AttemptNumber attempt) const {
+TrialPromises::Open* TrialPromises::current(AgentNumber agent, TrialNumber trial,
+                                            AttemptNumber attempt) {
   const auto open = open_.find(trial);
   const bool is_open =
       open != open_.end() && open->second.attempt == attempt && open->second.agent == agent;
@@ -71,12 +74,25 @@ void TrialPromises::follow(const FromAgent& from) {
     nodes_.try_emplace(from.agent, resources_of(*hello));
   } else if (const auto* zygote = std::get_if<ZygoteReady>(&from.event)) {
     if (zygote->error.empty() && nodes_.contains(from.agent)) ready_.insert(from.agent);
+  } else if (const auto* report = std::get_if<Reported>(&from.event)) {
+    const Open* open = current(from.agent, report->trial, report->attempt);
+    if (open != nullptr) follow(*report, *open);
   } else if (const auto* saved = std::get_if<CheckpointSaved>(&from.event)) {
     if (current(from.agent, saved->trial, saved->attempt) == nullptr) return;
     trials_[saved->trial].newest_checkpoint = saved->iteration;
   } else if (const auto* ended = std::get_if<AttemptEnded>(&from.event)) {
     if (current(from.agent, ended->trial, ended->attempt) != nullptr) follow(*ended);
   }
+}
+
+// What it was told later than it reported only lets it go further.
+void TrialPromises::follow(const Reported& report, const Open& open) {
+  const auto iteration = static_cast<double>(report.iteration);
+  if (open.until.attribute != "training_iteration" || iteration < open.until.value) return;
+  if (report.waiting || report.final) return;
+  violate("a worker waits at its milestone",
+          fmt::format("trial {} goes on at {}, told to wait at {}", report.trial.value,
+                      report.iteration, open.until.value));
 }
 
 // A trial that was to be paused and cannot save is lost by its own fault.

@@ -34,6 +34,7 @@ class TrialPromises {
     AttemptNumber attempt;
     AgentNumber agent;
     std::vector<std::uint32_t> gpus;
+    Milestone until;  // as it was told last
   };
   struct Known {
     std::uint64_t newest_checkpoint = 0;  // recorded last; 0: none
@@ -53,7 +54,8 @@ class TrialPromises {
   void follow(const AttemptEnded& ended);
   template <class Any>
   void follow(const Any&) {}
-  const Open* current(AgentNumber agent, TrialNumber trial, AttemptNumber attempt) const;
+  void follow(const Reported& report, const Open& open);
+  Open* current(AgentNumber agent, TrialNumber trial, AttemptNumber attempt);
 
   void starts_from_its_newest_checkpoint(const Launch& launch) const;
   void no_more_trials_than_asked_for(const Controller& controller) const;

@@ -1,5 +1,8 @@
 #include "core/link.h"
 
+#include <algorithm>
+
+#include "core/error.h"
 #include "core/wire.h"
 
 namespace tune {
@@ -77,6 +80,12 @@ std::vector<std::string> Link::receive(std::string_view frame) {
   // former life of this one: say who this is and what was received.
   if (count > 0 && fresh.empty()) acknowledged_sent_ = kSayAgain;
   return fresh;
+}
+
+void Link::acknowledge(Position through) {
+  if (through.life != peer_epoch_) return;
+  TUNE_CHECK(through.sequence <= received_);
+  acknowledged_to_send_ = std::max(acknowledged_to_send_, through.sequence);
 }
 
 void Link::meet(std::uint64_t epoch) {

@@ -36,11 +36,19 @@ class Link {
   std::size_t unacknowledged_bytes() const { return unacknowledged_bytes_; }
 
   // ---- Receiving
+  // A place in what the other side has sent, in that life of it.
+  struct Position {
+    std::uint64_t life = 0;
+    std::uint64_t sequence = 0;
+  };
   // The fresh messages of one frame, in order. Throws Error (kProtocol) when it is malformed;
   // nothing of it counts as received then.
   std::vector<std::string> receive(std::string_view frame);
   // Everything received so far may be acknowledged by the next frame.
   void acknowledge() { acknowledged_to_send_ = received_; }
+  // Everything received up to there may; one in an earlier life of the other side says nothing.
+  void acknowledge(Position through);
+  Position received() const { return {peer_epoch_, received_}; }  // the newest message
   bool owes_acknowledgement() const { return acknowledged_to_send_ != acknowledged_sent_; }
   std::uint64_t peer_epoch() const { return peer_epoch_; }
 

@@ -18,14 +18,9 @@ class LinkAgenda {
   // All are looked at this often, for what is to be sent again and for heartbeats.
   static constexpr Link::Time kLookEvery = std::chrono::milliseconds(200);
 
-  void heard(std::size_t link) { heard_.insert(link), due_.insert(link); }
-  void sent(std::size_t link) { due_.insert(link); }
+  // Something came by it, may be acknowledged on it, or is to be sent.
+  void touch(std::size_t link) { due_.insert(link); }
 
-  // Those heard since the last call: their acknowledgements are due then.
-  std::set<std::size_t> take_heard() {
-    due_.insert(heard_.begin(), heard_.end());
-    return std::exchange(heard_, {});
-  }
   // Those of the links 0 .. count - 1 to be flushed now.
   std::vector<std::size_t> take_due(Link::Time now, std::size_t count) {
     const std::set<std::size_t> due = std::exchange(due_, {});
@@ -37,7 +32,6 @@ class LinkAgenda {
   }
 
  private:
-  std::set<std::size_t> heard_;
   std::set<std::size_t> due_;
   Link::Time last_look_{};
 };

@@ -102,7 +102,7 @@ class Agent {
     }
     workers_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     groups_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
-    endpoint_.emplace(options_.driver_address, fmt::format("{}-{}", options_.hostname, ::getpid()));
+    endpoint_.emplace(options_.driver_address, agent_identity(options_.hostname, ::getpid()));
     say_hello();
   }
 
@@ -482,6 +482,10 @@ void Agent::act(ConcludeAttempt& action) {
 }
 
 }  // namespace
+
+std::string agent_identity(const std::string& hostname, pid_t pid) {
+  return fmt::format("{}-{}", hostname, pid);
+}
 
 int run_agent(const AgentOptions& options) {
   ::setsid();  // fails when it leads a session already

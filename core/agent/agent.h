@@ -2,6 +2,8 @@
 // to the driver. One process per node, one thread of its own.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <map>
 #include <string>
@@ -34,5 +36,8 @@ struct AgentOptions {
 // threads, of its own: it changes signal handling, makes itself a subreaper and leads a session.
 // Returns the exit code. Throws Error (kProcess) when it cannot start.
 int run_agent(const AgentOptions& options);
+
+// By which the agent process of that host is known to the driver.
+std::string agent_identity(const std::string& hostname, pid_t pid);
 
 }  // namespace tune

@@ -14,7 +14,6 @@
 
 #include "core/error.h"
 #include "core/link.h"
-#include "core/link_agenda.h"
 #include "core/platform/process.h"
 #include "core/platform/system_clock.h"
 
@@ -110,15 +109,8 @@ std::uint64_t life_number() {
 // ---------------------------------------------------------------------------------------
 
 struct DriverEndpoint::Socket {
-  struct Peer {
-    std::string identity;
-    Link link;
-    nanoseconds last_sent{};
-    nanoseconds last_heard{};
-    bool heard = false;  // since the last flush
-  };
-
-  explicit Socket(const std::string& address) : socket(context, zmq::socket_type::router) {
+  Socket(const std::string& address, std::uint64_t epoch)
+      : socket(context, zmq::socket_type::router), peers(epoch) {
     socket.set(zmq::sockopt::router_mandatory, 1);
     socket.set(zmq::sockopt::router_handover, 1);
     socket.set(zmq::sockopt::linger, 1000);
@@ -134,19 +126,9 @@ struct DriverEndpoint::Socket {
     signal = std::make_unique<InputSignal>(socket.get(zmq::sockopt::fd));
   }
 
-  AgentNumber number_of(const std::string& identity) {
-    const auto [found, is_new] =
-        numbers.try_emplace(identity, AgentNumber{static_cast<std::uint32_t>(peers.size())});
-    if (is_new) peers.push_back({.identity = identity, .link = Link(epoch)});
-    return found->second;
-  }
-  void forget_last(const std::string& identity) {
-    numbers.erase(std::string(identity));
-    peers.pop_back();
-  }
-  void send_frame(Peer& peer, const std::string& frame) {
+  void send_frame(const std::string& identity, const std::string& frame) {
     try {
-      send_part(socket, peer.identity, zmq::send_flags::sndmore);
+      send_part(socket, identity, zmq::send_flags::sndmore);
       send_part(socket, frame, zmq::send_flags::none);
     } catch (const zmq::error_t&) {
       // Not connected now: the link sends it again.
@@ -156,80 +138,45 @@ struct DriverEndpoint::Socket {
   zmq::context_t context{1};
   zmq::socket_t socket;
   std::unique_ptr<InputSignal> signal;
-  std::uint64_t epoch = 0;
-  std::map<std::string, AgentNumber> numbers;
-  std::vector<Peer> peers;
-  LinkAgenda agenda;
-  std::string complaint;
+  Peers peers;
 };
 
 DriverEndpoint::DriverEndpoint(const std::string& address, std::uint64_t epoch)
-    : socket_(std::make_unique<Socket>(address)) {
-  socket_->epoch = epoch;
-}
+    : socket_(std::make_unique<Socket>(address, epoch)) {}
 DriverEndpoint::~DriverEndpoint() = default;
 
 int DriverEndpoint::descriptor() const {
   return socket_->signal->descriptor();
 }
-std::size_t DriverEndpoint::agents() const {
-  return socket_->peers.size();
-}
-const std::string& DriverEndpoint::last_complaint() const {
-  return socket_->complaint;
+const Peers& DriverEndpoint::peers() const {
+  return socket_->peers;
 }
 
-nanoseconds DriverEndpoint::last_heard(AgentNumber agent) const {
-  TUNE_CHECK(agent.value < socket_->peers.size());
-  return socket_->peers[agent.value].last_heard;
-}
-
-std::vector<DriverEndpoint::Incoming> DriverEndpoint::receive() {
+std::vector<Peers::Told> DriverEndpoint::receive(nanoseconds now) {
   socket_->signal->clear();
-  std::vector<Incoming> all;
+  std::vector<Peers::Told> told;
   zmq::message_t identity, frame;
   while (receive_part(socket_->socket, identity)) {
     if (!identity.more() || !receive_part(socket_->socket, frame)) continue;
     while (frame.more() && receive_part(socket_->socket, frame)) {  // ours have no more parts
     }
-    const AgentNumber number = socket_->number_of(identity.to_string());
-    Socket::Peer& peer = socket_->peers[number.value];
-    std::vector<AgentEvent> events =
-        unpack_frame<AgentEvent>(peer.link, frame.to_string_view(), socket_->complaint);
-    if (peer.link.peer_epoch() == 0) {  // no agent, and nobody to remember
-      socket_->forget_last(peer.identity);
-      continue;
-    }
-    peer.heard = true;
-    socket_->agenda.heard(number.value);
-    if (events.empty()) continue;
-    if (all.empty() || all.back().agent != number) all.push_back({number, {}});
-    std::move(events.begin(), events.end(), std::back_inserter(all.back().events));
+    socket_->peers.receive(identity.to_string(), frame.to_string_view(), now, told);
   }
-  return all;
+  return told;
 }
 
-void DriverEndpoint::acknowledge() {
-  for (std::size_t peer : socket_->agenda.take_heard()) socket_->peers[peer].link.acknowledge();
+void DriverEndpoint::acknowledge(AgentNumber agent, Link::Position through) {
+  socket_->peers.acknowledge(agent, through);
 }
 
 void DriverEndpoint::send(AgentNumber agent, const Command& command) {
-  TUNE_CHECK(agent.value < socket_->peers.size());
-  socket_->peers[agent.value].link.send(encoded(command));
-  socket_->agenda.sent(agent.value);
+  socket_->peers.send(agent, command);
 }
 
 void DriverEndpoint::flush(nanoseconds now) {
-  for (std::size_t number : socket_->agenda.take_due(now, socket_->peers.size())) {
-    Socket::Peer& peer = socket_->peers[number];
-    if (std::exchange(peer.heard, false)) peer.last_heard = now;
-    std::vector<std::string> due = peer.link.frames(now);
-    if (due.empty() && now - peer.last_sent >= kHeartbeatEvery) {
-      due.push_back(peer.link.heartbeat());
-    }
-    for (const std::string& frame : due) socket_->send_frame(peer, frame);
-    if (!due.empty()) peer.last_sent = now;
-  }
+  socket_->peers.flush(now, [this](const std::string& identity, const std::string& frame) {
+    socket_->send_frame(identity, frame);
+  });
   raise_if_readable(socket_->socket, *socket_->signal);
 }
 

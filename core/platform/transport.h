@@ -11,6 +11,7 @@
 
 #include "core/ids.h"
 #include "core/messages.h"
+#include "core/peers.h"
 
 namespace tune {
 
@@ -23,24 +24,15 @@ class DriverEndpoint {
   // Readable while there may be something to receive.
   int descriptor() const;
 
-  struct Incoming {
-    AgentNumber agent;
-    std::vector<AgentEvent> events;
-  };
-  // Fresh events in order, those of one agent together. Agents are numbered as they are first
-  // heard.
-  std::vector<Incoming> receive();
-  // Everything received so far is in the journal and need not come again.
-  void acknowledge();
+  // Fresh events, those of one agent in order. Agents are numbered as they are first heard.
+  std::vector<Peers::Told> receive(std::chrono::nanoseconds now);
+  // Everything that agent told up to there is in the journal and need not come again.
+  void acknowledge(AgentNumber agent, Link::Position through);
   void send(AgentNumber agent, const Command& command);  // queued until flush
   // Sends what is queued, acknowledgements, what was not acknowledged in time, and heartbeats.
   void flush(std::chrono::nanoseconds now);
 
-  std::size_t agents() const;
-  // The time of the flush after which the agent was last heard.
-  std::chrono::nanoseconds last_heard(AgentNumber agent) const;
-  // What was wrong with the last frame or message that was dropped; empty: none was.
-  const std::string& last_complaint() const;
+  const Peers& peers() const;
 
  private:
   struct Socket;

@@ -120,10 +120,10 @@ class TestNode {
       }
       pollfd readable{driver_->descriptor(), POLLIN, 0};
       ::poll(&readable, 1, 100);
-      for (auto& incoming : driver_->receive()) {
-        for (AgentEvent& event : incoming.events) events_.push_back(std::move(event));
+      for (Peers::Told& told : driver_->receive(now())) {
+        driver_->acknowledge(told.agent, told.position);
+        events_.push_back(std::move(told.event));
       }
-      driver_->acknowledge();
       driver_->flush(now());
     }
     throw std::runtime_error("the event did not come");
@@ -154,8 +154,9 @@ class TestNode {
     while (::waitpid(agent_, &status, WNOHANG) == 0) {
       pollfd readable{driver_->descriptor(), POLLIN, 0};
       ::poll(&readable, 1, 10);
-      driver_->receive();
-      driver_->acknowledge();
+      for (const Peers::Told& told : driver_->receive(now())) {
+        driver_->acknowledge(told.agent, told.position);
+      }
       driver_->flush(now());
     }
     agent_ = 0;

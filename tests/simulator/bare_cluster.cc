@@ -120,63 +120,38 @@ void BareLogger::record(const Record& record, WallTime) {
   }
 }
 
-namespace {
-
-Turn made_turn(Duration now, std::vector<Event> events) {
-  return {now, WallTime{std::chrono::hours(490'000)} + now, std::move(events)};
-}
-
-}  // namespace
-
 BareDriver::BareDriver(const BareOptions& options, CountingStore& store)
-    : options_(options),
-      experiment_(store, bare_setup(options), &logger_),
-      links_(options.nodes, Link(1)) {
+    : options_(options), experiment_(store, bare_setup(options), &logger_) {
+  for (std::uint32_t node = 0; node < options.nodes; ++node) {
+    identities_.push_back(std::to_string(node));
+  }
   experiment_.replay();
   DriverStarted started;
   started.epoch = experiment_.next_epoch();
   started.num_samples = static_cast<std::int64_t>(options.trials);
-  experiment_.take_over(made_turn({}, {started}));
+  turns_.take_over(started);
+  turns_.run();
+  events_ = 0;
 }
 
+// Nodes are first heard in order, so that their numbers are those of their agents.
 void BareDriver::turn(Duration now, AgentNumber node, const std::vector<std::string>& frames) {
-  std::vector<Event> events;
+  now_ = now;
+  told_.clear();
   for (const std::string& frame : frames) {
-    for (const std::string& message : links_[node.value].receive(frame)) {
-      events.emplace_back(FromAgent{node, decoded<AgentEvent>(message)});
-    }
+    peers_.receive(identities_[node.value], frame, now, told_);
   }
-  agenda_.heard(node.value);
+  for (Peers::Told& told : told_) machine_.on_told(std::move(told));
+  machine_.on_time(now, peers_);
   outgoing_.clear();
-  if (!events.empty()) commit(now, std::move(events));
+  turns_.run();
 }
 
-void BareDriver::commit(Duration now, std::vector<Event> events) {
-  const Turn turn = made_turn(now, std::move(events));
-  events_ += turn.events.size();
-  const Effects effects = experiment_.commit(turn);
-  for (std::size_t link : agenda_.take_heard()) links_[link].acknowledge();
-  for (const auto& [agent, command] : effects.commands) {
-    links_[agent.value].send(encoded(command));
-    agenda_.sent(agent.value);
-  }
-  for (std::size_t link : agenda_.take_due(now, links_.size())) {
-    const AgentNumber node{static_cast<std::uint32_t>(link)};
-    for (std::string& frame : links_[link].frames(now)) {
-      outgoing_.push_back({node, std::move(frame)});
-    }
-  }
-  keep_journal_short(now);
-}
-
-void BareDriver::keep_journal_short(Duration now) {
-  if (!snapshot_) {
-    if (!experiment_.snapshot_is_due()) return;
-    snapshot_ = experiment_.snapshot();
-    snapshot_ready_at_ = now + options_.snapshot_takes;
-  } else if (now >= snapshot_ready_at_) {
-    experiment_.store(*std::exchange(snapshot_, std::nullopt));
-  }
+void BareDriver::flush_commands() {
+  peers_.flush(now_, [this](const std::string& identity, std::string frame) {
+    const AgentNumber node = *peers_.number_of(identity);
+    outgoing_.push_back({node, std::move(frame)});
+  });
 }
 
 std::size_t BareDriver::snapshot_bytes() {

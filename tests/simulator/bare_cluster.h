@@ -1,5 +1,6 @@
-// The driver's own work and nothing else: its JournaledController, Links and codec, told what nodes
-// tell whose trials report and end without processes, network, disk or server. For figures.
+// The driver's own work and nothing else: its DriverMachine, Turns, JournaledController, Peers and
+// codec, told what nodes tell whose trials report and end without processes, network, disk or
+// server. For figures.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,11 @@
 #include <vector>
 
 #include "core/link.h"
-#include "core/link_agenda.h"
+#include "core/peers.h"
 #include "simulator/counting_store.h"
+#include "tune/drive/driver_machine.h"
 #include "tune/drive/journaled_controller.h"
+#include "tune/drive/turn.h"
 
 namespace tune::simulator {
 
@@ -72,11 +75,12 @@ class BareLogger : public Logger {
   std::uint64_t results_ = 0;
 };
 
-class BareDriver {
+class BareDriver : private TurnEdges {
  public:
   BareDriver(const BareOptions& options, CountingStore& store);
+  BareDriver(const BareDriver&) = delete;
 
-  // One turn, as tune/drive/driver.cc takes it. Then the frames for nodes, in `outgoing`.
+  // One turn. Then the frames for nodes, in `outgoing`.
   void turn(Duration now, AgentNumber node, const std::vector<std::string>& frames);
   struct Outgoing {
     AgentNumber node;
@@ -90,17 +94,32 @@ class BareDriver {
   std::uint64_t events() const { return events_; }
 
  private:
-  void commit(Duration now, std::vector<Event> events);
-  void keep_journal_short(Duration now);
+  DriverMachine::Time now() const override { return now_; }
+  WallTime wall() const override { return WallTime{std::chrono::hours(490'000)} + now_; }
+  const Peers& peers() const override { return peers_; }
+  void acknowledge(AgentNumber agent, Link::Position through) override {
+    peers_.acknowledge(agent, through);
+  }
+  void send(AgentNumber agent, const Command& command) override { peers_.send(agent, command); }
+  void flush_commands() override;
+  void write_results() override {}
+  void remove(const RemoveCheckpoint&) override {}
+  void remove_unrecorded(const Trial&) override {}
+  void flush_results() override { flushed_at_ = now_ + options_.snapshot_takes; }
+  bool results_are_flushed() override { return now_ >= flushed_at_; }
+  void turn_begins(Turn& turn) override { events_ += turn.events.size(); }
 
   const BareOptions& options_;
   BareLogger logger_;
   JournaledController experiment_;
-  std::vector<Link> links_;
-  LinkAgenda agenda_;
+  DriverMachine machine_{{.ends_with_agent = true}};
+  Peers peers_{1};
+  Turns turns_{experiment_, machine_, *this};
+  std::vector<std::string> identities_;
+  std::vector<Peers::Told> told_;
   std::vector<Outgoing> outgoing_;
-  std::optional<Snapshot> snapshot_;
-  Duration snapshot_ready_at_{};
+  Duration now_{};
+  Duration flushed_at_{};
   std::uint64_t events_ = 0;
 };
 

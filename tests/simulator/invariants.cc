@@ -334,11 +334,11 @@ void Invariants::before_command(const SimulatedDriver& driver, const Command& co
   violate("a turn is in the journal before its effects", describe(command));
 }
 
-void Invariants::before_acknowledgement(const SimulatedDriver& driver) {
-  if (driver.received() == driver.committed()) return;
+void Invariants::before_acknowledgement(const SimulatedDriver& driver, AgentNumber agent,
+                                        std::uint64_t sequence) {
+  if (driver.is_journaled(agent, sequence)) return;
   violate("what is acknowledged is in the journal",
-          fmt::format("{} events were received, {} are journaled", driver.received(),
-                      driver.committed()));
+          fmt::format("message {} of agent number {} is not", sequence, agent.value));
 }
 
 // ---- From one driver to the next

@@ -36,7 +36,8 @@ class Invariants : public SimulatedDriver::Witness {
   void before_turn(const SimulatedDriver& driver, const Turn& turn) override;
   void after_turn(const SimulatedDriver& driver, const Turn& turn, const Effects& effects) override;
   void before_command(const SimulatedDriver& driver, const Command& command) override;
-  void before_acknowledgement(const SimulatedDriver& driver) override;
+  void before_acknowledgement(const SimulatedDriver& driver, AgentNumber agent,
+                              std::uint64_t sequence) override;
 
  private:
   struct Open {  // an attempt that was launched and has not ended

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -30,8 +31,13 @@ SimulatedDriver::SimulatedDriver(World& world, StoreContents& store, ResultFiles
       experiment_(store_, controller_setup(world.scenario, replaying_), &logger_) {}
 
 std::optional<AgentNumber> SimulatedDriver::number_of(Identity agent) const {
-  const auto found = numbers_.find(agent);
-  return found == numbers_.end() ? std::nullopt : std::optional(found->second);
+  return peers_ ? peers_->number_of(std::to_string(agent)) : std::nullopt;
+}
+
+bool SimulatedDriver::is_journaled(AgentNumber agent, std::uint64_t sequence) const {
+  const auto waiting = unjournaled_.find(agent);
+  return waiting == unjournaled_.end() || waiting->second.empty() ||
+         waiting->second.front() > sequence;
 }
 
 // ---- Steps
@@ -89,7 +95,6 @@ void SimulatedDriver::replay() {
   for (const Trial& trial : controller().trials()) {
     if (trial.status == TrialStatus::kRunning) interrupted_.push_back(trial);
   }
-  time_base_ = experiment_.now();
   outside_.witness->replayed(*this);
 }
 
@@ -102,20 +107,23 @@ void SimulatedDriver::take_epoch(const Wish& wish) {
   event.max_failures = scenario.max_failures;
   event.max_concurrent_trials = scenario.max_concurrent_trials;
   event.time_budget = scenario.time_budget;
-  started_ = now();
-  is_listening_ = true;
-  commit({event});
+  peers_.emplace(epoch_);
+  try {
+    turns_.take_over(event);
+  } catch (const Error& error) {
+    return give_up(error);
+  }
   plan_deadline();
   plan_tick();
-  plan_turn();
+  do_next({[this] { take_turn_step(); }});
 }
 
 void SimulatedDriver::plan_turn() {
-  if (!is_listening_ || closed_ || std::exchange(turn_is_planned_, true)) return;
+  if (!peers_ || closed_ || std::exchange(turn_is_planned_, true)) return;
   world_.queue.after(world_.about(microseconds(50)), life_, [this] {
     plan([this] {
       turn_is_planned_ = false;
-      collect_and_commit();
+      if (turns_.is_idle()) take_turn_step();
     });
   });
 }
@@ -126,7 +134,12 @@ void SimulatedDriver::plan_tick() {
   world_.queue.after(kFlushEvery, life_, [this] {
     plan([this] {
       tick_is_planned_ = false;
+      read_input();
+      machine_.on_time(now(), *peers_);
+      act();
       flush();
+      do_next(std::exchange(frames_, {}));
+      plan_turn();
       plan_tick();
     });
   });
@@ -135,12 +148,16 @@ void SimulatedDriver::plan_tick() {
 void SimulatedDriver::plan_deadline() {
   const auto deadline = controller().next_deadline();
   if (!deadline) return;
-  const Time left = std::max<Time>(*deadline - experiment_now(), Time{});
+  const Time left = std::max<Time>(*deadline - machine_.experiment_time(now()), Time{});
   world_.queue.after(left, life_, [this] { plan_turn(); });
 }
 
 // ---- What comes in
 // --------------------------------------------------------------------------------
+
+void SimulatedDriver::agent_started(Identity agent) {
+  machine_.on_agent_started(std::to_string(agent), now());
+}
 
 void SimulatedDriver::hear_frame(Identity agent, std::string frame) {
   inbox_.emplace_back(agent, std::move(frame));
@@ -148,54 +165,38 @@ void SimulatedDriver::hear_frame(Identity agent, std::string frame) {
 }
 
 void SimulatedDriver::reconnected(Identity agent) {
-  if (const auto number = number_of(agent)) peers_[number->value].link.reconnected();
+  if (peers_) peers_->reconnected(std::to_string(agent));
 }
 
 void SimulatedDriver::see_lost(Identity agent) {
-  lost_.push_back(agent);
+  machine_.on_agent_ended(std::to_string(agent), "its process is gone");
   plan_turn();
 }
 
 void SimulatedDriver::interrupt(int signal) {
-  signal_ = signal;
+  signals_.push_back(signal);
   plan_turn();
 }
 
-std::vector<Event> SimulatedDriver::receive() {
-  std::vector<Event> events;
-  for (auto& [identity, frame] : std::exchange(inbox_, {})) {
-    const auto [known, is_new] =
-        numbers_.try_emplace(identity, AgentNumber{static_cast<std::uint32_t>(peers_.size())});
-    if (is_new) peers_.push_back({identity, Link(epoch_)});
-    Peer& peer = peers_[known->second.value];
-    for (const std::string& message : peer.link.receive(frame)) {
-      ++received_;
-      AgentEvent event = decoded<AgentEvent>(message);
-      // Who was declared lost does not join again.
-      if (peer.is_lost && std::holds_alternative<AgentHello>(event)) event = Warning{};
-      events.emplace_back(FromAgent{known->second, std::move(event)});
-    }
+void SimulatedDriver::read_input() {
+  std::vector<Peers::Told> all;
+  for (const auto& [identity, frame] : std::exchange(inbox_, {})) {
+    peers_->receive(std::to_string(identity), frame, now(), all);
   }
-  if (plant() == Plant::kAcknowledgedBeforeAppend) acknowledge();
-  return events;
+  for (Peers::Told& told : all) {
+    const auto [agent, position] = std::pair(told.agent, told.position);
+    if (machine_.on_told(std::move(told))) unjournaled_[agent].push_back(position.sequence);
+    if (plant() == Plant::kAcknowledgedBeforeAppend) acknowledge(agent, position);
+  }
+  for (const int signal : std::exchange(signals_, {})) machine_.on_signal(signal);
 }
 
-std::vector<Event> SimulatedDriver::collect() {
-  std::vector<Event> events = receive();
-  if (signal_) events.emplace_back(InterruptRequested{*std::exchange(signal_, {})});
-  const auto deadline = controller().next_deadline();
-  if (deadline && experiment_now() >= *deadline) events.emplace_back(DeadlineReached{});
-  if (!events.empty() || lost_.empty()) return events;
-  for (Identity identity : std::exchange(lost_, {})) {
-    const auto number = number_of(identity);
-    if (!number) {
-      lost_.push_back(identity);  // perhaps a frame of it is still under way
-      continue;
-    }
-    peers_[number->value].is_lost = true;
-    events.emplace_back(AgentLost{*number, "its process is gone"});
+void SimulatedDriver::act() {
+  for (const DriverAction& action : machine_.take_actions()) {
+    const auto& end = std::get<EndAgent>(action);
+    world_.trace("driver", [&] { return fmt::format("ends agent {}", end.identity); });
+    outside_.end_agent(static_cast<Identity>(std::stoul(end.identity)));
   }
-  return events;
 }
 
 // ---- Turns
@@ -213,109 +214,68 @@ void results_last(std::vector<Event>& events) {
 
 }  // namespace
 
-void SimulatedDriver::collect_and_commit() {
+// Those that follow come before all else that is planned.
+void SimulatedDriver::take_turn_step() {
   if (closed_ || fate_ != Fate::kLives) return;
-  std::vector<Event> events = collect();
-  if (!events.empty()) commit(std::move(events));
-  const bool knows_lost =
-      std::ranges::any_of(lost_, [this](Identity agent) { return number_of(agent).has_value(); });
-  if (knows_lost || !inbox_.empty()) plan_turn();
-}
-
-void SimulatedDriver::commit(std::vector<Event> events) {
-  if (plant() == Plant::kCheckpointBeforeResult) results_last(events);
-  Turn turn{experiment_now(), WallTime{now()}, std::move(events)};
-  outside_.witness->before_turn(*this, turn);
-  const Turn told = turn;
-  distort(turn.events);
-  std::vector<Trial> ran;
-  if (plant() == Plant::kForgottenRelease) {
-    for (const Trial& trial : controller().trials()) {
-      if (trial.placement) ran.push_back(trial);
-    }
+  if (turns_.is_idle()) read_input();
+  if (machine_.ends_at_once()) {
+    closed_ = true;
+    return;
   }
-  if (plant() == Plant::kAppendAfterEffect && turns_ > 0) store_.hold_back();
-  Effects effects;
   try {
-    records_.clear();
-    const auto record = [this](const Record& one) { records_.push_back(describe(one)); };
-    effects = turns_ == 0 ? take_over(turn) : experiment_.commit(turn, record);
+    if (!turns_.step()) return;
   } catch (const Error& error) {
     return give_up(error);
   }
-  for (const Event& event : turn.events) {
-    world_.trace("driver", [&] { return "event: " + describe(event); });
-    if (std::holds_alternative<FromAgent>(event)) ++committed_;
-  }
-  ++turns_;
-  appended_ = store_.asked();
-  forget_releases(ran);
-  outside_.witness->after_turn(*this, told, effects);
-  plan_effects(effects);
-}
-
-Effects SimulatedDriver::take_over(const Turn& turn) {
-  JournaledController::Takeover takeover = experiment_.take_over(turn);
-  time_base_ = experiment_.now();
-  started_ = now();
-  if (has_left_files_) return std::move(takeover.effects);
-  for (TrialNumber trial : takeover.unsettled) {
-    world_.disk.remove_unrecorded(trial, controller().trials()[trial.value].checkpoints);
-  }
-  return std::move(takeover.effects);
-}
-
-void SimulatedDriver::plan_effects(const Effects& effects) {
-  in_turn_ = true;
-  std::vector<Step> steps;
-  const auto plan = [&steps](Step step) { steps.push_back(std::move(step)); };
-  plan([this] { acknowledge(); });
-  plan([this, commands = effects.commands] {
-    for (const auto& [agent, command] : commands) send(agent, command);
-    flush();
-  });
-  if (plant() == Plant::kAppendAfterEffect) plan([this] { store_.settle(); });
-  plan([this] { logger_.flush(); });
-  for (const RemoveCheckpoint& removal : effects.removals) {
-    plan([this, removal] {
-      world_.trace("driver", [&] {
-        return fmt::format("removes checkpoint {} of trial {}", removal.iteration,
-                           removal.trial.value);
-      });
-      world_.disk.remove(removal.trial, removal.iteration);
-      if (plant() != Plant::kNeededCheckpointRemoved) return;
-      const Trial& trial = controller().trials()[removal.trial.value];
-      world_.disk.remove(trial.number, trial.checkpoints.back().iteration);
-    });
-  }
-  plan([this] { keep_journal_short(); });
-  plan([this] {
-    in_turn_ = false;
-    if (controller().is_over()) close();
-  });
+  std::vector<Step> steps = std::exchange(frames_, {});
+  steps.emplace_back([this] { turns_.is_idle() ? end_turn() : take_turn_step(); });
   do_next(std::move(steps));
 }
 
-// A snapshot is stored some turns after it was taken: its files must be on disk first.
-void SimulatedDriver::keep_journal_short() {
-  const std::uint32_t rate = world_.scenario.rates.snapshot;
-  if (!snapshot_) {
-    if (experiment_.snapshot_is_due() || world_.chance(rate)) snapshot_ = experiment_.snapshot();
-    return;
-  }
-  if (!world_.chance(std::max(rate, 300'000u))) return;
-  world_.trace("driver", [] { return "stores a snapshot"; });
-  try {
-    experiment_.store(*std::exchange(snapshot_, {}));
-    ++world_.tally.snapshots;
-  } catch (const Error& error) {
-    give_up(error);
+void SimulatedDriver::end_turn() {
+  in_turn_ = false;
+  if (controller().is_over()) {
+    close();
+  } else if (machine_.has_more(*peers_) || !inbox_.empty()) {
+    plan_turn();
   }
 }
 
-void SimulatedDriver::acknowledge() {
-  outside_.witness->before_acknowledgement(*this);
-  for (Peer& peer : peers_) peer.link.acknowledge();
+void SimulatedDriver::turn_begins(Turn& turn) {
+  if (plant() == Plant::kCheckpointBeforeResult) results_last(turn.events);
+  outside_.witness->before_turn(*this, turn);
+  told_ = turn;
+  distort(turn.events);
+  ran_.clear();
+  for (const Trial& trial : controller().trials()) {
+    if (plant() == Plant::kForgottenRelease && trial.placement) ran_.push_back(trial);
+  }
+  if (plant() == Plant::kAppendAfterEffect && handled_ > 0) store_.hold_back();
+  records_.clear();
+}
+
+void SimulatedDriver::record(const Record& record) {
+  records_.push_back(describe(record));
+}
+
+void SimulatedDriver::turn_is_handled(const Turn& turn, const Effects& effects) {
+  for (const Event& event : turn.events) {
+    world_.trace("driver", [&] { return "event: " + describe(event); });
+  }
+  for (const Event& event : told_.events) {
+    if (const auto* from = std::get_if<FromAgent>(&event)) unjournaled_[from->agent].pop_front();
+  }
+  in_turn_ = true;
+  ++handled_;
+  appended_ = store_.asked();
+  forget_releases();
+  outside_.witness->after_turn(*this, told_, effects);
+  if (world_.chance(world_.scenario.rates.snapshot)) turns_.want_snapshot();
+}
+
+void SimulatedDriver::acknowledge(AgentNumber agent, Link::Position through) {
+  outside_.witness->before_acknowledgement(*this, agent, through.sequence);
+  peers_->acknowledge(agent, through);
 }
 
 void SimulatedDriver::send(AgentNumber agent, const Command& command) {
@@ -323,39 +283,58 @@ void SimulatedDriver::send(AgentNumber agent, const Command& command) {
     return fmt::format("to agent number {}: {}", agent.value, describe(command));
   });
   outside_.witness->before_command(*this, command);
-  peers_[agent.value].link.send(encoded(command));
+  peers_->send(agent, command);
   if (plant() == Plant::kStartedTwice && std::holds_alternative<SetupExperiment>(command)) {
     launch_again(agent);
   }
 }
 
-// One step a peer with something to say, so that any of them may be the last.
+// One step a frame, so that any of them may be the last.
 void SimulatedDriver::flush() {
-  std::vector<Step> frames;
-  for (std::size_t i = 0; i < peers_.size(); ++i) {
-    Peer& peer = peers_[i];
-    std::vector<std::string> due = peer.link.frames(now());
-    if (due.empty() && now() - peer.last_sent >= std::chrono::seconds(1)) {
-      due.push_back(peer.link.heartbeat());
-    }
-    for (std::string& frame : due) {
-      peer.last_sent = now();
-      frames.push_back([this, identity = peer.identity, frame = std::move(frame)] {
-        outside_.send_frame(identity, frame);
-      });
-    }
-  }
-  do_next(std::move(frames));
+  peers_->flush(now(), [this](const std::string& identity, std::string frame) {
+    const auto agent = static_cast<Identity>(std::stoul(identity));
+    frames_.emplace_back(
+        [this, agent, frame = std::move(frame)] { outside_.send_frame(agent, frame); });
+  });
+}
+
+void SimulatedDriver::write_results() {
+  if (plant() == Plant::kAppendAfterEffect) store_.settle();
+  logger_.flush();
+}
+
+void SimulatedDriver::remove(const RemoveCheckpoint& checkpoint) {
+  world_.trace("driver", [&] {
+    return fmt::format("removes checkpoint {} of trial {}", checkpoint.iteration,
+                       checkpoint.trial.value);
+  });
+  world_.disk.remove(checkpoint.trial, checkpoint.iteration);
+  if (plant() != Plant::kNeededCheckpointRemoved) return;
+  const Trial& trial = controller().trials()[checkpoint.trial.value];
+  world_.disk.remove(trial.number, trial.checkpoints.back().iteration);
+}
+
+void SimulatedDriver::remove_unrecorded(const Trial& trial) {
+  if (!has_left_files_) world_.disk.remove_unrecorded(trial.number, trial.checkpoints);
+}
+
+// A snapshot is stored some turns after it was taken.
+bool SimulatedDriver::results_are_flushed() {
+  if (!world_.chance(std::max(world_.scenario.rates.snapshot, 300'000u))) return false;
+  world_.trace("driver", [] { return "stores a snapshot"; });
+  ++world_.tally.snapshots;
+  return true;
 }
 
 void SimulatedDriver::close() {
   if (std::exchange(closed_, true)) return;
   world_.trace("driver", [] { return "closes"; });
   if (controller().phase() == Phase::kFailed) return;
-  for (std::size_t agent = 0; agent < peers_.size(); ++agent) {
+  for (std::size_t agent = 0; agent < peers_->size(); ++agent) {
     send(AgentNumber{static_cast<std::uint32_t>(agent)}, Shutdown{});
   }
   flush();
+  do_next(std::exchange(frames_, {}));
 }
 
 // ---- Plants
@@ -396,8 +375,8 @@ void SimulatedDriver::distort(std::vector<Event>& events) const {
 }
 
 // A controller that forgets a release has promised resources to nobody.
-void SimulatedDriver::forget_releases(const std::vector<Trial>& ran) {
-  for (const Trial& trial : ran) {
+void SimulatedDriver::forget_releases() {
+  for (const Trial& trial : ran_) {
     if (controller().trials()[trial.number.value].placement) continue;
     auto& placer = const_cast<Placer&>(controller().placer());
     [[maybe_unused]] const bool kept = placer.reserve(*trial.placement, world_.scenario.request);
@@ -414,7 +393,7 @@ void SimulatedDriver::launch_again(AgentNumber agent) {
     launch.cpu_units = world_.scenario.request.cpu_units;
     launch.gpus = trial.placement->gpus;
     launch.until = trial.until;
-    peers_[agent.value].link.send(encoded(Command(launch)));
+    peers_->send(agent, launch);
   }
 }
 

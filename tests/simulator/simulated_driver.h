@@ -1,5 +1,5 @@
-// One driver process: the real JournaledController and Links, and around them what tune/drive/driver.cc
-// does in a turn, cut into steps so that it can be killed or stalled between any two of them.
+// One driver process: the real DriverMachine, Turns, JournaledController and Peers with simulated
+// edges around them. It can be killed or stalled between any two steps of a turn.
 #pragma once
 
 #include <deque>
@@ -10,16 +10,18 @@
 #include <string>
 #include <vector>
 
-#include "core/link.h"
+#include "core/peers.h"
 #include "simulator/simulated_agent.h"
 #include "simulator/simulated_logger.h"
 #include "simulator/simulated_store.h"
 #include "simulator/world.h"
+#include "tune/drive/driver_machine.h"
 #include "tune/drive/journaled_controller.h"
+#include "tune/drive/turn.h"
 
 namespace tune::simulator {
 
-class SimulatedDriver {
+class SimulatedDriver : private TurnEdges {
  public:
   // What is to be known about each turn while it is carried out.
   class Witness {
@@ -30,11 +32,13 @@ class SimulatedDriver {
     virtual void after_turn(const SimulatedDriver& driver, const Turn& turn,
                             const Effects& effects) = 0;
     virtual void before_command(const SimulatedDriver& driver, const Command& command) = 0;
-    virtual void before_acknowledgement(const SimulatedDriver& driver) = 0;
+    virtual void before_acknowledgement(const SimulatedDriver& driver, AgentNumber agent,
+                                        std::uint64_t sequence) = 0;
   };
   struct Outside {
     std::function<void(Identity, std::string)> send_frame;
-    std::function<void()> wake;  // there are steps to take
+    std::function<void(Identity)> end_agent;  // with all its workers
+    std::function<void()> wake;               // there are steps to take
     Witness* witness = nullptr;
   };
   // What a resume asks for.
@@ -50,6 +54,7 @@ class SimulatedDriver {
   bool has_steps() const { return !steps_.empty(); }
   void step();  // the next one
 
+  void agent_started(Identity agent);
   void hear_frame(Identity agent, std::string frame);
   void reconnected(Identity agent);
   void see_lost(Identity agent);
@@ -69,51 +74,53 @@ class SimulatedDriver {
   const Controller& controller() const { return experiment_.controller(); }
   std::optional<AgentNumber> number_of(Identity agent) const;
   const ResultFiles& results() const { return logger_.results(); }
-  // Events that are in the journal, and those that agents were told are.
-  std::uint64_t received() const { return received_; }
-  std::uint64_t committed() const { return committed_; }
+  // Whether everything is in the journal that this agent told up to there.
+  bool is_journaled(AgentNumber agent, std::uint64_t sequence) const;
   std::optional<EntryId> last_appended() const { return appended_; }
   std::optional<EntryId> read_up_to() const { return store_.read_up_to(); }
-  std::uint64_t turns() const { return turns_; }
+  std::uint64_t turns() const { return handled_; }
   std::uint64_t epoch() const { return epoch_; }
   const std::vector<std::string>& records() const { return records_; }  // of the last turn
 
  private:
-  struct Peer {
-    Identity identity;
-    Link link;
-    Time last_sent{};
-    bool is_lost = false;
-  };
   using Step = std::function<void()>;
 
   void plan(Step step);
   void do_next(std::vector<Step> steps);
   void give_up(const Error& error);
+  void replay();
+  void take_epoch(const Wish& wish);
   void plan_turn();
   void plan_tick();
   void plan_deadline();
-  void collect_and_commit();
-  std::vector<Event> collect();
-  std::vector<Event> receive();
-  void commit(std::vector<Event> events);
-  Effects take_over(const Turn& turn);
-  void plan_effects(const Effects& effects);
-  void keep_journal_short();
-  void send(AgentNumber agent, const Command& command);
+  void take_turn_step();
+  void end_turn();
+  void read_input();
+  void act();
   void flush();
-  void replay();
-  void take_epoch(const Wish& wish);
   void close();
-  void acknowledge();
+
+  // As a turn needs them
+  Time now() const override { return world_.queue.now(); }
+  WallTime wall() const override { return WallTime{now()}; }
+  const Peers& peers() const override { return *peers_; }
+  void acknowledge(AgentNumber agent, Link::Position through) override;
+  void send(AgentNumber agent, const Command& command) override;
+  void flush_commands() override { flush(); }
+  void write_results() override;
+  void remove(const RemoveCheckpoint& checkpoint) override;
+  void remove_unrecorded(const Trial& trial) override;
+  void flush_results() override {}
+  bool results_are_flushed() override;
+  void turn_begins(Turn& turn) override;
+  void record(const Record& record) override;
+  void turn_is_handled(const Turn& turn, const Effects& effects) override;
 
   // Plants
   void distort(std::vector<Event>& events) const;
-  void forget_releases(const std::vector<Trial>& ran);
+  void forget_releases();
   void launch_again(AgentNumber agent);
 
-  Time now() const { return world_.queue.now(); }
-  ExperimentTime experiment_now() const { return time_base_ + (now() - started_); }
   Plant plant() const { return world_.scenario.plant; }
 
   World& world_;
@@ -123,29 +130,27 @@ class SimulatedDriver {
   SimulatedLogger logger_;
   bool replaying_ = false;
   JournaledController experiment_;
+  DriverMachine machine_{{.ends_with_agent = false}};
+  Turns turns_{experiment_, machine_, *this};
   std::uint64_t epoch_ = 0;
-  std::map<Identity, AgentNumber> numbers_;
-  std::vector<Peer> peers_;
+  std::optional<Peers> peers_;  // once it listens
   std::deque<std::pair<Identity, std::string>> inbox_;
-  std::vector<Identity> lost_;
-  std::optional<int> signal_;
+  std::vector<int> signals_;
   std::deque<Step> steps_;
+  std::vector<Step> frames_;                                      // to be sent, each in a step
+  std::map<AgentNumber, std::deque<std::uint64_t>> unjournaled_;  // sequence numbers
   std::vector<Trial> interrupted_;  // that ran when the driver before this one ended
-  ExperimentTime time_base_{};
-  Time started_{};
-  bool is_listening_ = false;
   bool turn_is_planned_ = false;
   bool tick_is_planned_ = false;
   bool closed_ = false;
   bool in_turn_ = false;
   bool has_left_files_ = false;
   Fate fate_ = Fate::kLives;
-  std::optional<Snapshot> snapshot_;  // taken, not stored yet
   std::optional<EntryId> appended_;
-  std::uint64_t received_ = 0;
-  std::uint64_t committed_ = 0;
+  Turn told_;               // this turn, as it was before a plant distorted it
+  std::vector<Trial> ran_;  // before this turn
   std::vector<std::string> records_;
-  std::uint64_t turns_ = 0;
+  std::uint64_t handled_ = 0;  // turns
 };
 
 }  // namespace tune::simulator

@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::uint64_t kMaxEvents = 2'000'000;
 constexpr std::size_t kMaxDrivers = 30;
-constexpr Time kSilence = seconds(20);   // after it an agent is taken for dead, and ended
 constexpr Time kAgentEnd = seconds(30);  // that a driver waits for its agents when all is over
 constexpr Time kInterruptGrace = seconds(30);  // that running trials have to save
 constexpr Time kFarewell = seconds(5);         // of an agent
@@ -75,8 +74,8 @@ void Simulation::happen() {
 // Every time-out that there is, once, one after the other.
 Time Simulation::longest_wait() const {
   const Scenario& scenario = world_.scenario;
-  const Time driver =
-      kSilence + kAgentEnd + kInterruptGrace + kStoreCalls * 2 * scenario.store_delay;
+  const Time driver = DriverMachine::kAgentSilence + 2 * DriverMachine::kLookEvery + kAgentEnd +
+                      kInterruptGrace + kStoreCalls * 2 * scenario.store_delay;
   const Time agent = 2 * scenario.hang_timeout + AgentMachine::kForkLimit +
                      AgentMachine::kTermGrace + AgentMachine::kLongestTurn + kFarewell;
   const Time network = Link::kResendAfter + 200 * scenario.network_delay;
@@ -108,6 +107,9 @@ void Simulation::start_driver() {
   outside.send_frame = [this, serial](Identity agent, std::string frame) {
     if (Connection* way = way_to(agent, serial))
       way->send(Connection::To::kAgent, std::move(frame));
+  };
+  outside.end_agent = [this](Identity agent) {
+    if (const auto node = nodes_.find(agent); node != nodes_.end()) node->second.agent->die();
   };
   outside.wake = [this, serial] { plan_advance(serial); };
   outside.witness = &invariants_;
@@ -314,6 +316,7 @@ void Simulation::start_agent(std::size_t node) {
     return found == nodes_.end() ? nullptr : found->second.agent.get();
   };
   places_[identity] = node;
+  drivers_.at(serial).process->agent_started(identity);
   Node& one = nodes_[identity];
   one.connection =
       std::make_unique<Connection>(world_,
@@ -411,12 +414,16 @@ void Simulation::meet(const AccidentPlan& accident) {
   }
 }
 
-// For a while; one that hangs for long is found silent by the driver, which ends it.
+// For a while; one that hangs for long is found silent by the driver, which ends it, or by the next
+// one when there is none.
 void Simulation::hang(SimulatedAgent& agent) {
   agent.hang();
   const Identity identity = agent.identity();
   const bool for_long = world_.chance(300'000);
-  const Time duration = for_long ? kSilence : world_.about(milliseconds(200));
+  const auto leads = drivers_.find(serial_);
+  const bool is_led = leads != drivers_.end() && !leads->second.is_leaving;
+  if (for_long && is_led) return;
+  const Time duration = for_long ? DriverMachine::kAgentSilence : world_.about(milliseconds(200));
   world_.queue.after(duration, life_, [this, identity, for_long] {
     const auto found = nodes_.find(identity);
     if (found == nodes_.end()) return;

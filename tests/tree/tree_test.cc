@@ -199,7 +199,7 @@ TEST_CASE("headers include neither fmt nor nlohmann-json, and no file has fmt be
 bool is_pure(const std::string& file) {
   static const std::regex pure(
       R"(^(core/[^/]+|core/agent/(agent_machine|worker_rest).*|schedulers/[^/]+)$)"
-      R"(|^tune/(control|search)/[^/]*$|^trainables/worker_machine)");
+      R"(|^tune/(control|search)/[^/]*$|^tune/drive/driver_machine|^trainables/worker_machine)");
   static const std::set<std::string> edges = {"core/error.cc", "core/spawn.h"};
   return std::regex_search(file, pure) && !edges.contains(file);
 }

@@ -26,8 +26,10 @@
 #include "core/platform/transport.h"
 #include "tune/control/experiment_setup.h"
 #include "tune/control/key_watch.h"
+#include "tune/drive/driver_machine.h"
 #include "tune/drive/driver_processes.h"
 #include "tune/drive/journaled_controller.h"
+#include "tune/drive/turn.h"
 #include "tune/results/experiment_folder.h"
 #include "tune/results/experiment_status.h"
 #include "tune/results/file_logger.h"
@@ -42,14 +44,10 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-constexpr milliseconds kStatusEvery{100};  // when something changed
-constexpr milliseconds kStatusAnyway{1000};
 constexpr milliseconds kFlushEvery{200};  // heartbeats and resends of the transport
 constexpr seconds kAgentEnd{30};
 constexpr milliseconds kAtOnce{2500};  // for the agent after a second signal; workers have 2 s
 constexpr seconds kStuck{3};           // after a second signal, when nothing comes of it
-constexpr seconds kAgentSilence{20};   // it sends a heartbeat every second
-constexpr AgentNumber kLocalAgent{0};
 
 // Refuses what could never run here, before anything is written or started.
 NodeResources checked_node(const RunRequest& request) {
@@ -79,7 +77,7 @@ class NoFileSizeSignal {
   void (*former_)(int);
 };
 
-class Driver {
+class Driver : private TurnEdges {
  public:
   Driver(RunRequest request, NodeResources node, ExperimentFolder folder);
   RunOutcome run();
@@ -91,12 +89,10 @@ class Driver {
   void take_over(std::uint64_t epoch);
   void loop();
   void wait_for_input();
-  std::vector<Event> collect();
-  void commit(std::vector<Event> events);
-  void carry_out(const Effects& effects);
-  void keep_journal_short();
-  void note(const Record& record);
-  void check_agent();
+  void read_input();
+  void act();
+  void on(const EndAgent& action);
+  [[noreturn]] void on(const GiveUp& action);
   void check_store() const;
   void check_folder() const;
   bool may_show() const;
@@ -106,11 +102,23 @@ class Driver {
   void withdraw();
   void try_to(const std::string& doing, const std::function<void()>& what);
 
+  // As a turn needs them
+  nanoseconds now() const override { return clock_.monotonic(); }
+  WallTime wall() const override { return clock_.wall(); }
+  const Peers& peers() const override { return endpoint_->peers(); }
+  void acknowledge(AgentNumber agent, Link::Position through) override;
+  void send(AgentNumber agent, const Command& command) override;
+  void flush_commands() override { endpoint_->flush(now()); }
+  void write_results() override;
+  void remove(const RemoveCheckpoint& checkpoint) override;
+  void remove_unrecorded(const Trial& trial) override;
+  void flush_results() override;
+  bool results_are_flushed() override;
+  void record(const Record& record) override;
+
   const Controller& controller() const { return experiment_->controller(); }
   bool is_new() const { return request_.resume.empty(); }
   bool has_begun() const { return launched_ || !is_new(); }  // with this driver or an earlier one
-  nanoseconds mono() const { return clock_.monotonic(); }
-  ExperimentTime now() const { return time_base_ + (mono() - started_); }
 
   RunRequest request_;
   ExperimentSpec& spec_ = request_.spec;
@@ -128,22 +136,17 @@ class Driver {
   FileLogger logger_;
   std::optional<JournaledController> experiment_;
   std::unique_ptr<DriverEndpoint> endpoint_;
+  DriverMachine machine_{{.ends_with_agent = true}};
+  std::optional<Turns> turns_;
 
   std::optional<KeyWatch> key_watch_;
   std::shared_ptr<ProgressReporter> reporter_;
   RunRecord record_;
 
-  Snapshot snapshot_;  // to be stored when `flushed_` is done
-  std::future<void> flushed_;
-
-  ExperimentTime time_base_{};
-  nanoseconds started_{};
-  nanoseconds last_shown_{};
+  std::future<void> flushed_;  // what was written is on the disk
   nanoseconds last_flushed_{};
-  bool changed_ = true;
+  bool has_shown_ = false;
   bool launched_ = false;  // this driver has launched a trial
-  int signal_ = 0;
-  bool ends_at_once_ = false;  // after a second signal
 };
 
 std::vector<std::string> expected_keys(const ExperimentSpec& spec, const Objective& objective) {
@@ -230,17 +233,10 @@ std::unique_ptr<RedisStore> Driver::connected(const RedisStoreOptions& options) 
 
 // Only who has the epoch may remove files: before, an older driver may still record what they are.
 void Driver::take_over(std::uint64_t epoch) {
-  const DriverStarted event = driver_started(spec_, epoch, request_.retry_errored);
-  const Turn turn{experiment_->now(), clock_.wall(), {event}};
-  const JournaledController::Takeover takeover =
-      experiment_->take_over(turn, [this](const Record& record) { note(record); });
-  time_base_ = experiment_->now();
-  started_ = mono();
-  for (TrialNumber number : takeover.unsettled) {
-    remove_unrecorded(logger_.trial_directory(number),
-                      controller().trials()[number.value].checkpoints);
-  }
-  carry_out(takeover.effects);
+  turns_.emplace(*experiment_, machine_, static_cast<TurnEdges&>(*this));
+  turns_->take_over(driver_started(spec_, epoch, request_.retry_errored));
+  machine_.on_agent_started(agent_process_->identity(), now());
+  turns_->run();
 }
 
 // ---- Loop
@@ -274,33 +270,29 @@ RunOutcome Driver::run() {
   RunOutcome outcome;
   outcome.directory = folder_.path();
   outcome.errored = controller().counts()[static_cast<std::size_t>(TrialStatus::kError)];
-  if (!finished) outcome.signal = signal_;
+  if (!finished) outcome.signal = machine_.signal();
   return outcome;
 }
 
 void Driver::loop() {
   while (!controller().is_over()) {
     wait_for_input();
-    std::vector<Event> events = collect();
-    if (ends_at_once_) return;
-    if (!events.empty()) commit(std::move(events));
-    if (mono() - last_flushed_ >= kFlushEvery) {
+    read_input();
+    if (machine_.ends_at_once()) return;
+    turns_->run();
+    act();
+    if (now() - last_flushed_ >= kFlushEvery) {
       check_folder();
-      endpoint_->flush(mono());
-      last_flushed_ = mono();
+      endpoint_->flush(now());
+      last_flushed_ = now();
     }
-    const nanoseconds since = mono() - last_shown_;
-    const bool is_due = since >= kStatusAnyway || (changed_ && since >= kStatusEvery);
-    if (is_due && may_show()) show(false);
+    if (machine_.show_is_due(now()) && may_show()) show(false);
   }
 }
 
 void Driver::wait_for_input() {
-  nanoseconds limit = kFlushEvery;
-  if (changed_) limit = std::min<nanoseconds>(limit, kStatusEvery);
-  if (const auto deadline = controller().next_deadline())
-    limit = std::min(limit, *deadline - now());
-  const std::int64_t wait = std::max<std::int64_t>(0, limit.count());
+  const std::int64_t wait =
+      machine_.idle_time(now(), controller().next_deadline(), peers()).count();
   pollfd watched[] = {{endpoint_->descriptor(), POLLIN, 0},
                       {signals_->descriptor(), POLLIN, 0},
                       {agent_process_->exit_descriptor(), POLLIN, 0},
@@ -309,46 +301,34 @@ void Driver::wait_for_input() {
   ppoll(watched, std::size(watched), &timeout, nullptr);
 }
 
-std::vector<Event> Driver::collect() {
-  std::vector<Event> events;
-  for (DriverEndpoint::Incoming& incoming : endpoint_->receive()) {
-    for (AgentEvent& event : incoming.events) {
-      events.emplace_back(FromAgent{incoming.agent, std::move(event)});
-    }
-  }
-  for (int signal : signals_->take()) {
-    if (signal_ != 0) {  // the second one
-      signal_ = signal;
-      ends_at_once_ = true;
-      return {};
-    }
-    signal_ = signal;
+// Signals are read after what agents told: one that was sent to every process is there when the
+// first of them is said to have ended by it.
+void Driver::read_input() {
+  const std::string end = agent_process_->wait(milliseconds(0));
+  for (Peers::Told& told : endpoint_->receive(now())) machine_.on_told(std::move(told));
+  for (const int signal : signals_->take()) {
+    if (!machine_.on_signal(signal)) return;
     reporter_->notice(fmt::format("{}: running trials save and end; once more ends at once",
                                   signal_name(signal)));
-    events.emplace_back(InterruptRequested{signal});
   }
-  const auto deadline = controller().next_deadline();
-  if (deadline && now() >= *deadline) events.emplace_back(DeadlineReached{});
+  if (!end.empty()) machine_.on_agent_ended(agent_process_->identity(), end);
+  machine_.on_time(now(), peers());
   check_store();
-  if (events.empty()) check_agent();
-  return events;
 }
 
-void Driver::check_agent() {
-  std::string how = agent_process_->wait(milliseconds(0));
-  if (how.empty()) {
-    const bool is_known = endpoint_->agents() > 0;
-    const nanoseconds heard = is_known ? endpoint_->last_heard(kLocalAgent) : started_;
-    const nanoseconds silence = last_flushed_ - heard;
-    if (silence > kAgentSilence) {
-      kill(agent_process_->pid(), SIGKILL);  // its workers end with it
-      how = fmt::format("pid {} has said nothing for {:.0f} s", agent_process_->pid(),
-                        std::chrono::duration<double>(silence).count());
-    }
+void Driver::act() {
+  for (const DriverAction& action : machine_.take_actions()) {
+    std::visit([this](const auto& one) { on(one); }, action);
   }
-  if (how.empty()) return;
+}
+
+void Driver::on(const EndAgent&) {
+  kill(agent_process_->pid(), SIGKILL);  // its workers end with it
+}
+
+void Driver::on(const GiveUp& action) {
   throw Error(ErrorCode::kProcess,
-              fmt::format("running trials: the agent of this node is gone ({}), see {}", how,
+              fmt::format("running trials: the agent of this node is gone ({}), see {}", action.how,
                           (folder_.path() / "zygote.log").string()));
 }
 
@@ -371,43 +351,45 @@ void Driver::check_folder() const {
                           folder_.path().string()));
 }
 
-// One turn: in the journal first, then its effects.
-void Driver::commit(std::vector<Event> events) {
-  const Turn turn{now(), clock_.wall(), std::move(events)};
-  carry_out(experiment_->commit(turn, [this](const Record& record) { note(record); }));
+// ---- A turn
+// -----------------------------------------------------------------------------------------
+
+void Driver::acknowledge(AgentNumber agent, Link::Position through) {
+  endpoint_->acknowledge(agent, through);
 }
 
-void Driver::carry_out(const Effects& effects) {
-  endpoint_->acknowledge();
-  for (const auto& [agent, command] : effects.commands) endpoint_->send(agent, command);
-  endpoint_->flush(mono());
+void Driver::send(AgentNumber agent, const Command& command) {
+  endpoint_->send(agent, command);
+}
+
+void Driver::write_results() {
   logger_.flush();
-  if (!launched_ && controller().counts()[static_cast<std::size_t>(TrialStatus::kRunning)] > 0) {
-    launched_ = true;
-    if (is_new()) folder_.link_latest();
-  }
-  for (const RemoveCheckpoint& removal : effects.removals) {
-    remove_checkpoint(logger_.trial_directory(removal.trial), removal.iteration);
-  }
-  keep_journal_short();
-  changed_ = true;
+  const bool runs = controller().counts()[static_cast<std::size_t>(TrialStatus::kRunning)] > 0;
+  if (launched_ || !runs) return;
+  launched_ = true;
+  if (is_new()) folder_.link_latest();
 }
 
-// The log files get to disk beside the loop; only then may the entries go that could write them
-// again.
-void Driver::keep_journal_short() {
-  if (!flushed_.valid()) {
-    if (!experiment_->snapshot_is_due()) return;
-    snapshot_ = experiment_->snapshot();
-    flushed_ = std::async(std::launch::async, flush_file_system, folder_.absolute());
-  } else if (flushed_.wait_for(seconds(0)) == std::future_status::ready) {
-    flushed_.get();
-    experiment_->store(snapshot_);
-  }
+void Driver::remove(const RemoveCheckpoint& checkpoint) {
+  remove_checkpoint(logger_.trial_directory(checkpoint.trial), checkpoint.iteration);
+}
+
+void Driver::remove_unrecorded(const Trial& trial) {
+  tune::remove_unrecorded(logger_.trial_directory(trial.number), trial.checkpoints);
+}
+
+void Driver::flush_results() {
+  flushed_ = std::async(std::launch::async, flush_file_system, folder_.absolute());
+}
+
+bool Driver::results_are_flushed() {
+  if (flushed_.wait_for(seconds(0)) != std::future_status::ready) return false;
+  flushed_.get();
+  return true;
 }
 
 // What the person at the console should know at once.
-void Driver::note(const Record& record) {
+void Driver::record(const Record& record) {
   if (const auto* notice = std::get_if<Notice>(&record)) reporter_->notice(notice->text);
   if (const auto* joined = std::get_if<NodeJoined>(&record); joined && !spec_.options.quiet) {
     const AgentHello& node = joined->hello;
@@ -427,12 +409,12 @@ void Driver::note(const Record& record) {
 
 // A plugin that is no good is refused before there is a table of trials, however long it loads.
 bool Driver::may_show() const {
-  return last_shown_ != nanoseconds{} || controller().has_ready_node();
+  return has_shown_ || controller().has_ready_node();
 }
 
 void Driver::show(bool final) {
   ExperimentStatus status = experiment_status(spec_, controller());
-  status.running_for = now();
+  status.running_for = machine_.experiment_time(now());
   status.wall = clock_.wall();
   const MemoryUse memory = memory_use();
   status.memory_used_bytes = memory.used_bytes;
@@ -443,8 +425,8 @@ void Driver::show(bool final) {
     status.gpu_units_total = static_cast<std::int64_t>(node_.gpus.size()) * kUnit;
   }
   reporter_->status(status, final);
-  last_shown_ = mono();
-  changed_ = false;
+  has_shown_ = true;
+  machine_.on_shown(now());
 }
 
 // ---- End
@@ -452,14 +434,15 @@ void Driver::show(bool final) {
 
 void Driver::close(RunState state) {
   // An agent that was not heard of yet, or after a second signal, just ends with the pipe.
-  if (!ends_at_once_ && endpoint_->agents() > 0) {
-    for (std::size_t agent = 0; agent < endpoint_->agents(); ++agent) {
+  const bool at_once = machine_.ends_at_once();
+  if (!at_once && peers().size() > 0) {
+    for (std::size_t agent = 0; agent < peers().size(); ++agent) {
       endpoint_->send(AgentNumber{static_cast<std::uint32_t>(agent)}, Shutdown{});
     }
-    endpoint_->flush(mono());
+    endpoint_->flush(now());
     agent_process_->wait(kAgentEnd);
   }
-  agent_process_->end_now(ends_at_once_ ? kAtOnce : AgentProcess::kEndLimit);
+  agent_process_->end_now(at_once ? kAtOnce : AgentProcess::kEndLimit);
   check_folder();
   write_results_csv(folder_.absolute() / "results.csv", spec_, controller().trials());
   record_.state = state;

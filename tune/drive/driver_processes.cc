@@ -81,6 +81,8 @@ AgentProcess::AgentProcess(const Options& options) {
 
 AgentProcess::~AgentProcess() { end_now(); }
 
+std::string AgentProcess::identity() const { return agent_identity(hostname(), pid_); }
+
 std::string AgentProcess::wait(std::chrono::milliseconds limit) {
   if (!ended_.empty() || pid_ <= 0) return ended_;
   pollfd watched{exit_.get(), POLLIN, 0};

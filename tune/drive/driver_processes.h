@@ -35,6 +35,7 @@ class AgentProcess {
   AgentProcess(const AgentProcess&) = delete;
 
   pid_t pid() const { return pid_; }
+  std::string identity() const;  // by which it speaks to the driver
   int exit_descriptor() const { return exit_.get(); }  // readable once it has ended
   // Waits for its end at most so long; the text says how it ended, empty while it runs.
   std::string wait(std::chrono::milliseconds limit);

@@ -1,0 +1,90 @@
+#include "core/peers.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace tune {
+
+AgentNumber Peers::meet(const std::string& identity) {
+  const auto [known, is_new] =
+      numbers_.try_emplace(identity, AgentNumber{static_cast<std::uint32_t>(peers_.size())});
+  if (is_new) peers_.push_back({.identity = identity, .link = Link(epoch_)});
+  return known->second;
+}
+
+void Peers::receive(const std::string& identity, std::string_view frame, Time now,
+                    std::vector<Told>& told) {
+  const AgentNumber number = meet(identity);
+  Peer& peer = peers_[number.value];
+  const std::vector<std::string> fresh = unpacked(peer.link, frame);
+  if (peer.link.peer_epoch() == 0) {  // it has never sent a frame that can be read
+    numbers_.erase(identity);
+    peers_.pop_back();
+    return;
+  }
+  peer.last_heard = now;
+  agenda_.touch(number.value);
+  Link::Position position = peer.link.received();
+  position.sequence -= fresh.size();
+  for (const std::string& bytes : fresh) {
+    ++position.sequence;
+    told.push_back({number, read(identity, bytes), bytes.size(), position});
+  }
+}
+
+// What cannot be read is told all the same, or it would never be acknowledged.
+AgentEvent Peers::read(const std::string& identity, std::string_view message) try {
+  return decoded<AgentEvent>(message);
+} catch (const Error& error) {
+  complaint_ = fmt::format("a message of {} bytes was dropped: {}", message.size(), error.what());
+  return Warning{fmt::format("from {}: {}", identity, complaint_)};
+}
+
+std::vector<std::string> Peers::unpacked(Link& link, std::string_view frame) try {
+  return link.receive(frame);
+} catch (const Error& error) {
+  complaint_ = fmt::format("a frame of {} bytes was dropped: {}", frame.size(), error.what());
+  return {};
+}
+
+void Peers::acknowledge(AgentNumber agent, Link::Position through) {
+  peers_.at(agent.value).link.acknowledge(through);
+  agenda_.touch(agent.value);
+}
+
+void Peers::send(AgentNumber agent, const Command& command) {
+  TUNE_CHECK(agent.value < peers_.size());
+  peers_[agent.value].link.send(encoded(command));
+  agenda_.touch(agent.value);
+}
+
+void Peers::reconnected(const std::string& identity) {
+  if (const auto number = number_of(identity)) peers_[number->value].link.reconnected();
+}
+
+void Peers::flush(Time now, const Sender& send) {
+  for (const std::size_t number : agenda_.take_due(now, peers_.size())) {
+    Peer& peer = peers_[number];
+    std::vector<std::string> due = peer.link.frames(now);
+    if (due.empty() && now - peer.last_sent >= kHeartbeatEvery) {
+      due.push_back(peer.link.heartbeat());
+    }
+    if (!due.empty()) peer.last_sent = now;
+    for (std::string& frame : due) send(peer.identity, std::move(frame));
+  }
+}
+
+std::optional<AgentNumber> Peers::number_of(const std::string& identity) const {
+  const auto found = numbers_.find(identity);
+  return found == numbers_.end() ? std::nullopt : std::optional(found->second);
+}
+
+Peers::Time Peers::last_heard(AgentNumber agent) const {
+  TUNE_CHECK(agent.value < peers_.size());
+  return peers_[agent.value].last_heard;
+}
+
+}  // namespace tune

@@ -1,0 +1,76 @@
+// Peers: the driver's side of its links with all agents. Numbers the agents as they are first
+// heard, gives what they tell, and says what is to be sent to whom. Pure: frames come from and go
+// to whoever has the sockets.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/link.h"
+#include "core/link_agenda.h"
+#include "core/messages.h"
+
+namespace tune {
+
+class Peers {
+ public:
+  using Time = Link::Time;
+
+  // What an agent told.
+  struct Told {
+    AgentNumber agent;
+    AgentEvent event;
+    std::size_t bytes = 0;    // of its message
+    Link::Position position;  // to be acknowledged when the event is in the journal
+  };
+
+  explicit Peers(std::uint64_t epoch) : epoch_(epoch) {}
+
+  // Adds the fresh events of a frame to `told`, in order. A message that cannot be read becomes a
+  // Warning, a frame is dropped with a complaint; a sender of nothing else is not remembered.
+  void receive(const std::string& identity, std::string_view frame, Time now,
+               std::vector<Told>& told);
+  // Everything that agent told up to there is in the journal and need not come again.
+  void acknowledge(AgentNumber agent, Link::Position through);
+  void send(AgentNumber agent, const Command& command);  // queued until flush
+  void reconnected(const std::string& identity);  // what it has not acknowledged is due again
+
+  // Hands out the frames that are due: what is queued, acknowledgements, what was not acknowledged
+  // in time, and heartbeats.
+  using Sender = std::function<void(const std::string& identity, std::string frame)>;
+  void flush(Time now, const Sender& send);
+
+  std::size_t size() const { return peers_.size(); }
+  std::optional<AgentNumber> number_of(const std::string& identity) const;
+  Time last_heard(AgentNumber agent) const;
+  // What was wrong with the last frame or message that was dropped; empty: none was.
+  const std::string& last_complaint() const { return complaint_; }
+
+  static constexpr Time kHeartbeatEvery = std::chrono::seconds(1);
+
+ private:
+  struct Peer {
+    std::string identity;
+    Link link;
+    Time last_sent{};
+    Time last_heard{};
+  };
+  AgentNumber meet(const std::string& identity);
+  AgentEvent read(const std::string& identity, std::string_view message);
+  std::vector<std::string> unpacked(Link& link, std::string_view frame);
+
+  std::uint64_t epoch_;
+  std::map<std::string, AgentNumber> numbers_;
+  std::deque<Peer> peers_;
+  LinkAgenda agenda_;
+  std::string complaint_;
+};
+
+}  // namespace tune

@@ -1,0 +1,104 @@
+#include "core/peers.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tune {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Fixture {
+  std::vector<Peers::Told> hear(const std::string& identity, Link& link, Link::Time now = 0s) {
+    std::vector<Peers::Told> told;
+    for (const std::string& frame : link.frames(now)) peers.receive(identity, frame, now, told);
+    return told;
+  }
+  // What is sent to whom; `links` hear it.
+  std::vector<std::string> flush(Link::Time now) {
+    std::vector<std::string> to;
+    peers.flush(now, [&](const std::string& identity, const std::string& frame) {
+      to.push_back(identity);
+      if (identity == "a") a.receive(frame);
+      if (identity == "b") b.receive(frame);
+    });
+    return to;
+  }
+  Peers peers{1};
+  Link a{1};
+  Link b{1};
+};
+
+using Names = std::vector<std::string>;
+
+TEST_CASE_FIXTURE(Fixture, "agents are numbered as they are first heard") {
+  a.send(encoded(AgentEvent(Warning{"1"})));
+  b.send(encoded(AgentEvent(Warning{"2"})));
+  CHECK(hear("b", b).at(0).agent == AgentNumber{0});
+  CHECK(hear("a", a).at(0).agent == AgentNumber{1});
+  CHECK(peers.number_of("a") == AgentNumber{1});
+  CHECK_FALSE(peers.number_of("c"));
+  CHECK(peers.size() == 2);
+}
+
+TEST_CASE_FIXTURE(Fixture, "what an agent told is acknowledged up to where it is kept") {
+  for (const char* text : {"1", "2", "3"}) a.send(encoded(AgentEvent(Warning{text})));
+  const std::size_t each = a.unacknowledged_bytes() / 3;
+  const std::vector<Peers::Told> told = hear("a", a);
+  REQUIRE(told.size() == 3);
+  CHECK(told[0].bytes == each);
+  flush(2s);
+  CHECK(a.unacknowledged_bytes() == 3 * each);
+  peers.acknowledge(AgentNumber{0}, told[1].position);
+  CHECK(flush(2s) == Names{"a"});
+  CHECK(a.unacknowledged_bytes() == each);
+  peers.acknowledge(AgentNumber{0}, told[2].position);
+  peers.acknowledge(AgentNumber{0}, told[0].position);  // late: it says nothing new
+  flush(2s);
+  CHECK(a.unacknowledged_bytes() == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "what an earlier life told does not acknowledge what this one says") {
+  for (const char* text : {"1", "2"}) a.send(encoded(AgentEvent(Warning{text})));
+  const std::vector<Peers::Told> told = hear("a", a);
+  a = Link(2);
+  a.send(encoded(AgentEvent(Warning{"3"})));
+  CHECK(hear("a", a).at(0).position.sequence == 1);
+  peers.acknowledge(AgentNumber{0}, told[1].position);
+  flush(2s);
+  CHECK(a.unacknowledged_bytes() > 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a message that cannot be read is told as a warning, and acknowledged") {
+  a.send("\xc1");
+  const std::vector<Peers::Told> told = hear("a", a);
+  REQUIRE(told.size() == 1);
+  const auto& warning = std::get<Warning>(told[0].event);
+  CHECK(warning.text.find("from a: a message of 1 bytes was dropped: ") == 0);
+  peers.acknowledge(AgentNumber{0}, told[0].position);
+  flush(2s);
+  CHECK(a.unacknowledged_bytes() == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "who sends nothing that can be read is not remembered") {
+  std::vector<Peers::Told> told;
+  peers.receive("stranger", "GET / HTTP/1.1", 0s, told);
+  CHECK(told.empty());
+  CHECK(peers.size() == 0);
+  CHECK(peers.last_complaint().find("was dropped") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Fixture, "an agent to whom nothing is said hears a heartbeat every second") {
+  a.send(encoded(AgentEvent(Warning{"1"})));
+  hear("a", a, 1s);
+  flush(1s);
+  CHECK(flush(1999ms).empty());
+  CHECK(flush(2200ms) == Names{"a"});
+  CHECK(peers.last_heard(AgentNumber{0}) == 1s);
+}
+
+}  // namespace
+}  // namespace tune

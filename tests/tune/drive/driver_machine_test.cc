@@ -1,0 +1,286 @@
+#include "tune/drive/driver_machine.h"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tune {
+namespace {
+
+using namespace std::chrono_literals;
+using Time = DriverMachine::Time;
+
+constexpr std::size_t kMegabyte = 1u << 20;
+
+// A driver's machine, and agents that speak to it by links.
+class Script {
+ public:
+  explicit Script(bool ends_with_agent = true) : machine({.ends_with_agent = ends_with_agent}) {
+    machine.begin(now, 0s);
+  }
+
+  // An agent's frame arrives.
+  void hear(const std::string& identity, const std::vector<AgentEvent>& events = {}) {
+    Link& link = links_.try_emplace(identity, Link(1)).first->second;
+    for (const AgentEvent& event : events) link.send(encoded(event));
+    std::vector<std::string> frames = link.frames(now);
+    if (frames.empty()) frames.push_back(link.heartbeat());
+    std::vector<Peers::Told> all;
+    for (const std::string& frame : frames) peers.receive(identity, frame, now, all);
+    for (Peers::Told& told : all) machine.on_told(std::move(told));
+  }
+  void hear_text(const std::string& identity, const std::string& text) {
+    hear(identity, {Warning{text}});
+  }
+  // Time passes in small steps.
+  void pass(Time time) {
+    for (const Time end = now + time; now < end;) {
+      now += DriverMachine::kLookEvery;
+      machine.on_time(now, peers);
+    }
+  }
+  std::vector<Event> turn(std::optional<ExperimentTime> deadline = {}) {
+    contents = machine.next_turn(now, deadline, peers).value_or(TurnContents{});
+    return contents.events;
+  }
+
+  Time now = 100s;
+  DriverMachine machine;
+  Peers peers{1};
+  TurnContents contents;  // of the newest turn
+
+ private:
+  std::map<std::string, Link> links_;
+};
+
+std::string text_of(const Event& event) {
+  return std::get<Warning>(std::get<FromAgent>(event).event).text;
+}
+
+template <class T>
+bool is(const Event& event) {
+  return std::holds_alternative<T>(event);
+}
+
+// ---- Turns
+
+TEST_CASE("without news there is no turn") {
+  Script script;
+  CHECK(script.turn().empty());
+  CHECK_FALSE(script.machine.has_more(script.peers));
+  script.hear("a");  // a heartbeat
+  CHECK(script.turn().empty());
+}
+
+TEST_CASE("what agents tell is cut into turns by its size, in order") {
+  Script script;
+  const std::size_t each = DriverMachine::kMaxTurnBytes / 4;  // and a little more: 3 fit
+  for (const char* name : {"1", "2", "3", "4", "5", "6", "7"}) {
+    script.hear_text("a", name + std::string(each, ' '));
+  }
+  std::string order;
+  std::vector<std::size_t> sizes;
+  std::vector<std::uint64_t> told;  // up to where, turn by turn
+  while (script.machine.has_more(script.peers)) {
+    const std::vector<Event> events = script.turn();
+    for (const Event& event : events) order += text_of(event).front();
+    sizes.push_back(events.size());
+    told.push_back(script.contents.heard.at(AgentNumber{0}).sequence);
+  }
+  CHECK(order == "1234567");
+  CHECK(sizes == std::vector<std::size_t>{3, 3, 1});
+  CHECK(told == std::vector<std::uint64_t>{3, 6, 7});
+  CHECK(script.turn().empty());
+}
+
+TEST_CASE("an event that is larger than a turn may be is a turn of its own") {
+  Script script;
+  script.hear_text("a", "small");
+  script.hear_text("a", std::string(DriverMachine::kMaxTurnBytes + kMegabyte, 'x'));
+  script.hear_text("a", "small");
+  for (int turn = 0; turn < 3; ++turn) CHECK(script.turn().size() == 1);
+  CHECK_FALSE(script.machine.has_more(script.peers));
+}
+
+TEST_CASE("a turn says of each agent up to where it was heard") {
+  Script script;
+  script.hear_text("a", "1");
+  script.hear_text("b", "1");
+  script.hear_text("b", "2");
+  CHECK(script.turn().size() == 3);
+  CHECK(script.contents.heard.at(AgentNumber{0}).sequence == 1);
+  CHECK(script.contents.heard.at(AgentNumber{1}).sequence == 2);
+}
+
+TEST_CASE("a deadline is told when its time has come, in experiment time") {
+  Script script;
+  script.machine.begin(script.now, 50s);  // of an earlier driver
+  CHECK(script.turn(60s).empty());
+  CHECK(script.machine.idle_time(script.now, 60s, script.peers) <= DriverMachine::kLookEvery);
+  script.now += 9999ms;
+  CHECK(script.turn(60s).empty());
+  CHECK(script.machine.idle_time(script.now, 60s, script.peers) == 1ms);
+  script.now += 1ms;
+  const std::vector<Event> events = script.turn(60s);
+  REQUIRE(events.size() == 1);
+  CHECK(is<DeadlineReached>(events[0]));
+}
+
+// ---- Signals
+
+TEST_CASE("a signal goes before what agents told, though that came first") {
+  Script script;
+  AttemptEnded ended;
+  ended.outcome = Outcome::kSignal;
+  script.hear("a", {ended});
+  CHECK(script.machine.on_signal(SIGTERM));
+  const std::vector<Event> events = script.turn();
+  REQUIRE(events.size() == 2);
+  CHECK(is<InterruptRequested>(events[0]));
+  CHECK(std::get<InterruptRequested>(events[0]).signal == SIGTERM);
+  CHECK(is<FromAgent>(events[1]));
+  CHECK(script.turn().empty());
+}
+
+TEST_CASE("a second signal ends at once") {
+  Script script;
+  CHECK(script.machine.on_signal(SIGINT));
+  CHECK_FALSE(script.machine.ends_at_once());
+  CHECK_FALSE(script.machine.on_signal(SIGTERM));
+  CHECK(script.machine.ends_at_once());
+  CHECK(script.machine.signal() == SIGTERM);
+}
+
+// ---- Agents
+
+TEST_CASE("the end of the only agent ends the driver, after what it told") {
+  Script script;
+  script.machine.on_agent_started("a", script.now);
+  script.hear_text("a", "last words");
+  script.machine.on_agent_ended("a", "killed");
+  CHECK(script.turn().size() == 1);
+  CHECK(script.machine.take_actions().empty());
+  CHECK(script.machine.has_more(script.peers));
+  CHECK(script.turn().empty());
+  const std::vector<DriverAction> actions = script.machine.take_actions();
+  REQUIRE(actions.size() == 1);
+  CHECK(std::get<GiveUp>(actions[0]).how == "killed");
+  CHECK_FALSE(script.machine.has_more(script.peers));
+}
+
+TEST_CASE("an agent that ends after a signal is lost, and the interrupt goes on") {
+  Script script;
+  script.machine.on_agent_started("a", script.now);
+  script.hear_text("a", "x");
+  script.turn();
+  script.machine.on_agent_ended("a", "killed by signal 15 (SIGTERM)");
+  script.machine.on_signal(SIGTERM);
+  const std::vector<Event> events = script.turn();
+  REQUIRE(events.size() == 2);
+  CHECK(is<InterruptRequested>(events[0]));
+  CHECK(is<AgentLost>(events[1]));
+  CHECK(script.machine.take_actions().empty());
+}
+
+TEST_CASE("one of several agents that ends is lost, and does not join again") {
+  Script script(false);
+  script.machine.on_agent_started("a", script.now);
+  script.machine.on_agent_started("b", script.now);
+  script.hear("a", {AgentHello{}});
+  script.hear("b", {AgentHello{}});
+  CHECK(script.turn().size() == 2);
+  script.machine.on_agent_ended("b", "killed");
+  const std::vector<Event> events = script.turn();
+  REQUIRE(events.size() == 1);
+  CHECK(std::get<AgentLost>(events[0]).agent == AgentNumber{1});
+  CHECK(std::get<AgentLost>(events[0]).cause == "killed");
+  script.hear("b", {AgentHello{}, Warning{"late"}});
+  const std::vector<Event> late = script.turn();
+  REQUIRE(late.size() == 1);
+  CHECK(text_of(late[0]) == "late");
+  CHECK(script.contents.heard.at(AgentNumber{1}).sequence == 3);
+}
+
+TEST_CASE("an agent's first word may come after its end") {
+  Script script(false);
+  script.machine.on_agent_started("a", script.now);
+  script.machine.on_agent_ended("a", "killed");
+  CHECK_FALSE(script.machine.has_more(script.peers));
+  CHECK(script.turn().empty());
+  script.hear("a", {AgentHello{}});
+  CHECK(script.turn().size() == 1);
+  const std::vector<Event> events = script.turn();
+  REQUIRE(events.size() == 1);
+  CHECK(is<AgentLost>(events[0]));
+}
+
+TEST_CASE("an agent that is silent is ended, also one that was never heard") {
+  for (const bool was_heard : {true, false}) {
+    CAPTURE(was_heard);
+    Script script;
+    script.machine.on_agent_started("a", script.now);
+    if (was_heard) script.hear("a");
+    script.pass(DriverMachine::kAgentSilence);
+    CHECK(script.machine.take_actions().empty());
+    script.pass(2 * DriverMachine::kLookEvery);
+    const std::vector<DriverAction> actions = script.machine.take_actions();
+    REQUIRE(actions.size() == 1);
+    CHECK(std::get<EndAgent>(actions[0]).identity == "a");
+    CHECK_FALSE(script.machine.has_more(script.peers));  // it is not gone yet
+    script.machine.on_agent_ended("a", "killed by signal 9 (SIGKILL)");
+    CHECK(script.turn().empty());
+    const std::vector<DriverAction> last = script.machine.take_actions();
+    REQUIRE(last.size() == 1);
+    CHECK(std::get<GiveUp>(last[0]).how.find("a has said nothing for 20 s") == 0);
+  }
+}
+
+TEST_CASE("a silent agent that cannot be ended is taken for gone") {
+  Script script;
+  script.machine.on_agent_started("a", script.now);
+  script.pass(DriverMachine::kAgentSilence + DriverMachine::kAgentEnd);
+  CHECK_FALSE(script.machine.has_more(script.peers));
+  script.pass(1s);
+  CHECK(script.machine.has_more(script.peers));
+}
+
+TEST_CASE("agents that send a word now and then are left alone") {
+  Script script;
+  script.machine.on_agent_started("a", script.now);
+  for (int i = 0; i < 10; ++i) {
+    script.pass(DriverMachine::kAgentSilence - 1s);
+    script.hear("a");
+  }
+  CHECK(script.machine.take_actions().empty());
+}
+
+TEST_CASE("a driver that stood still does not hold it against its agents") {
+  Script script;
+  script.machine.on_agent_started("a", script.now);
+  script.hear("a");
+  for (int i = 0; i < 10; ++i) {
+    script.now += 1h;  // and what they said meanwhile is read later
+    script.machine.on_time(script.now, script.peers);
+  }
+  CHECK(script.machine.take_actions().empty());
+}
+
+// ---- What is shown
+
+TEST_CASE("the status is shown soon after a change, and now and then anyway") {
+  Script script;
+  script.machine.on_shown(script.now);
+  script.now += DriverMachine::kStatusEvery;
+  CHECK_FALSE(script.machine.show_is_due(script.now));
+  script.machine.on_turn_done();
+  CHECK(script.machine.show_is_due(script.now));
+  script.machine.on_shown(script.now);
+  script.now += DriverMachine::kStatusAnyway;
+  CHECK(script.machine.show_is_due(script.now));
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,199 @@
+#include "tune/drive/turn.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fuzz/journal_experiment.h"
+#include "memory_store.h"
+
+namespace tune {
+namespace {
+
+using namespace std::chrono_literals;
+using Words = std::vector<std::string>;
+
+// Says what is done to it.
+class SpeakingStore : public testing::MemoryStore {
+ public:
+  explicit SpeakingStore(Words& said) : said_(said) {}
+  void append(EntryId id, std::string_view payload) override {
+    said_.emplace_back("append");
+    largest = std::max(largest, payload.size());
+    MemoryStore::append(id, payload);
+  }
+  void put_and_trim(std::string_view name, std::string_view value, EntryId through) override {
+    said_.emplace_back("snapshot " + to_string(through));
+    MemoryStore::put_and_trim(name, value, through);
+  }
+  std::size_t largest = 0;
+
+ private:
+  Words& said_;
+};
+
+class NoLogger : public Logger {
+ public:
+  void record(const Record&, WallTime) override {}
+  void flush() override {}
+  std::string save() override { return ""; }
+  void restore(std::string_view) override {}
+};
+
+// A driver of an experiment in which a checkpoint is taken at every iteration and one is kept.
+class OneDriver : private TurnEdges {
+ public:
+  OneDriver() {
+    experiment_.replay();
+    DriverStarted started;
+    started.epoch = experiment_.next_epoch();
+    started.num_samples = 4;
+    turns.take_over(started);
+  }
+
+  void hear(const std::vector<AgentEvent>& events) {
+    for (const AgentEvent& event : events) link_.send(encoded(event));
+    std::vector<Peers::Told> all;
+    for (const std::string& frame : link_.frames(now())) peers_.receive("a", frame, now(), all);
+    for (Peers::Told& told : all) machine.on_told(std::move(told));
+  }
+  // What the next turn does.
+  Words turn() {
+    said.clear();
+    turns.run();
+    return said;
+  }
+  std::size_t steps_of_turn() {
+    std::size_t steps = 0;
+    while (turns.step()) {
+      ++steps;
+      if (turns.is_idle()) break;
+    }
+    return steps;
+  }
+  // Trials 0 and 1 run on it.
+  void join() {
+    AgentHello hello;
+    hello.cpu_units = 2 * kUnit;
+    ZygoteReady ready;
+    ready.trainables = {{"T", true, false}};
+    hear({hello, ready});
+  }
+  static AgentEvent reported(std::uint64_t iteration) {
+    Reported report;
+    report.attempt = AttemptNumber{1};
+    report.iteration = iteration;
+    report.result = pack(Result{{"m", 0.5}});
+    return report;
+  }
+  static AgentEvent saved(std::uint64_t iteration) {
+    CheckpointSaved saved;
+    saved.attempt = AttemptNumber{1};
+    saved.iteration = iteration;
+    return saved;
+  }
+
+  Words said;
+  SpeakingStore store{said};
+  bool is_flushed = false;
+  DriverMachine machine{{}};
+
+ private:
+  DriverMachine::Time now() const override { return 1s; }
+  WallTime wall() const override { return {}; }
+  const Peers& peers() const override { return peers_; }
+  void acknowledge(AgentNumber agent, Link::Position through) override {
+    said.push_back("acknowledge " + std::to_string(through.sequence));
+    peers_.acknowledge(agent, through);
+  }
+  void send(AgentNumber, const Command& command) override {
+    said.emplace_back(std::holds_alternative<Launch>(command) ? "launch" : "command");
+  }
+  void flush_commands() override { said.emplace_back("flush"); }
+  void write_results() override { said.emplace_back("results"); }
+  void remove(const RemoveCheckpoint& checkpoint) override {
+    said.push_back("remove " + std::to_string(checkpoint.iteration));
+  }
+  void remove_unrecorded(const Trial& trial) override {
+    said.push_back("put in order " + std::to_string(trial.number.value));
+  }
+  void flush_results() override { said.emplace_back("to the disk"); }
+  bool results_are_flushed() override { return is_flushed; }
+
+  NoLogger logger_;
+  JournaledController experiment_{store, fuzz::journal_experiment(), &logger_};
+  Peers peers_{1};
+  Link link_{1};
+
+ public:
+  Turns turns{experiment_, machine, *this};
+};
+
+TEST_CASE("a turn is appended, acknowledged, told to agents and then written to files") {
+  OneDriver driver;
+  CHECK(driver.said == Words{"append"});  // the epoch
+  CHECK(driver.turn() == Words{"flush", "results"});
+  driver.join();
+  CHECK(driver.turn() ==
+        Words{"append", "acknowledge 2", "command", "launch", "launch", "flush", "results"});
+  CHECK(driver.turn().empty());
+  // The newest and the best are kept, of equals the older one.
+  for (const std::uint64_t iteration : {1, 2}) {
+    driver.hear({OneDriver::reported(iteration), OneDriver::saved(iteration)});
+    CHECK(driver.turn().back() == "results");
+  }
+  driver.hear({OneDriver::reported(3), OneDriver::saved(3)});
+  const Words said = driver.turn();
+  CHECK(said.front() == "append");
+  CHECK(said.back() == "remove 2");
+}
+
+TEST_CASE("each step of a turn is one by itself, so that any may be the last") {
+  OneDriver driver;
+  driver.turn();
+  driver.join();
+  CHECK(driver.turns.is_idle());
+  CHECK(driver.steps_of_turn() == 5);  // append, acknowledge, commands, results, snapshot
+  CHECK(driver.steps_of_turn() == 0);
+}
+
+TEST_CASE("a snapshot is taken in one turn and stored in one after its files are on the disk") {
+  OneDriver driver;
+  driver.turn();
+  driver.turns.want_snapshot();
+  driver.join();
+  CHECK(driver.turn().back() == "to the disk");  // 1-1
+  driver.hear({OneDriver::reported(1)});
+  CHECK(driver.turn().back() == "results");
+  driver.is_flushed = true;
+  driver.hear({OneDriver::saved(1)});
+  CHECK(driver.turn().back() == "snapshot 1-1");
+  driver.hear({OneDriver::reported(2)});
+  CHECK(driver.turn().back() == "results");
+}
+
+// A journal entry of more than 64 MiB is refused by the store, which ended the run.
+TEST_CASE("100 MB that agents told at once are committed as several turns, and none is lost") {
+  OneDriver driver;
+  driver.turn();
+  driver.join();
+  driver.turn();
+  for (int i = 0; i < 100; ++i) driver.hear({Warning{std::string(1'000'000, 'x')}});
+  std::size_t turns = 0;
+  std::string last;
+  while (driver.turns.step()) {
+    if (!driver.turns.is_idle()) continue;
+    ++turns;
+  }
+  CHECK(turns == 13);  // of eight each: 100 / 8
+  CHECK(driver.store.largest < DriverMachine::kMaxTurnBytes + (1u << 20));
+  for (const std::string& said : driver.said) {
+    if (said.starts_with("acknowledge")) last = said;
+  }
+  CHECK(last == "acknowledge 102");
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,160 @@
+#include "tune/drive/driver_machine.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace tune {
+
+namespace {
+
+double in_seconds(DriverMachine::Time time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+void DriverMachine::begin(Time now, ExperimentTime passed) {
+  begun_ = looked_ = now;
+  passed_ = passed;
+}
+
+// ---- Signals
+// --------------------------------------------------------------------------------------
+
+bool DriverMachine::on_signal(int signal) {
+  const bool is_first = signal_ == 0;
+  signal_ = signal;
+  if (is_first) interrupt_ = signal;
+  if (!is_first) ends_at_once_ = true;
+  return is_first;
+}
+
+// ---- Agents
+// ---------------------------------------------------------------------------------------
+
+void DriverMachine::on_agent_started(const std::string& identity, Time now) {
+  agents_[identity] = {.last_heard = now, .heard = watched_};
+}
+
+void DriverMachine::on_agent_ended(const std::string& identity, const std::string& how) {
+  const auto agent = agents_.find(identity);
+  if (agent == agents_.end() || std::exchange(agent->second.has_ended, true)) return;
+  if (agent->second.how.empty()) agent->second.how = how;
+  ++ended_;
+}
+
+void DriverMachine::on_time(Time now, const Peers& peers) {
+  if (now - looked_ < kLookEvery) return;
+  watched_ += std::min(now - std::exchange(looked_, now), kLongestRound);
+  for (auto& [identity, agent] : agents_) look_at(identity, agent, peers);
+}
+
+void DriverMachine::look_at(const std::string& identity, Agent& agent, const Peers& peers) {
+  if (agent.has_ended) return;
+  const auto number = peers.number_of(identity);
+  const Time heard = number ? peers.last_heard(*number) : agent.last_heard;
+  if (heard > agent.last_heard) {
+    agent.last_heard = heard;
+    agent.heard = watched_;
+  }
+  const Time silence = watched_ - agent.heard;
+  if (!agent.end && silence > kAgentSilence) end_silent(identity, agent, silence);
+  // A process that even SIGKILL does not end, in a call that the kernel does not leave.
+  if (agent.end && watched_ - *agent.end > kAgentEnd) on_agent_ended(identity, agent.how);
+}
+
+void DriverMachine::end_silent(const std::string& identity, Agent& agent, Time silence) {
+  agent.end = watched_;
+  agent.how = fmt::format("{} has said nothing for {:.0f} s", identity, in_seconds(silence));
+  actions_.emplace_back(EndAgent{identity});
+}
+
+bool DriverMachine::on_told(Peers::Told told) {
+  const bool joins = std::holds_alternative<AgentHello>(told.event);
+  if (joins && lost_.contains(told.agent)) return false;
+  told_.push_back(std::move(told));
+  return true;
+}
+
+// ---- Turns
+// ----------------------------------------------------------------------------------------
+
+std::optional<TurnContents> DriverMachine::next_turn(Time now,
+                                                     std::optional<ExperimentTime> deadline,
+                                                     const Peers& peers) {
+  TurnContents contents;
+  if (interrupt_) {
+    contents.events.emplace_back(InterruptRequested{*std::exchange(interrupt_, std::nullopt)});
+  }
+  const bool nothing_waits = next_ == told_.size();
+  take_told(contents);
+  if (deadline && experiment_time(now) >= *deadline)
+    contents.events.emplace_back(DeadlineReached{});
+  if (nothing_waits && ended_ > 0) take_ends(contents, peers);
+  if (contents.events.empty()) return std::nullopt;
+  return contents;
+}
+
+void DriverMachine::take_told(TurnContents& contents) {
+  std::size_t bytes = 0;
+  for (; next_ < told_.size(); ++next_) {
+    Peers::Told& told = told_[next_];
+    if (bytes > 0 && bytes + told.bytes > kMaxTurnBytes) return;
+    bytes += told.bytes;
+    contents.heard[told.agent] = told.position;
+    contents.events.emplace_back(FromAgent{told.agent, std::move(told.event)});
+  }
+  told_.clear();
+  next_ = 0;
+}
+
+void DriverMachine::take_ends(TurnContents& contents, const Peers& peers) {
+  for (auto agent = agents_.begin(); agent != agents_.end();) {
+    const auto& [identity, state] = *agent;
+    if (!end_can_be_told(identity, state, peers)) {
+      ++agent;
+      continue;
+    }
+    if (gives_up_with_agent()) {
+      actions_.emplace_back(GiveUp{identity, state.how});
+    } else {
+      const AgentNumber number = *peers.number_of(identity);
+      lost_.insert(number);
+      contents.events.emplace_back(AgentLost{number, state.how});
+    }
+    agent = agents_.erase(agent);
+    --ended_;
+  }
+}
+
+// Its first word may still be on its way.
+bool DriverMachine::end_can_be_told(const std::string& identity, const Agent& agent,
+                                    const Peers& peers) const {
+  return agent.has_ended && (gives_up_with_agent() || peers.number_of(identity).has_value());
+}
+
+bool DriverMachine::has_more(const Peers& peers) const {
+  if (next_ < told_.size() || interrupt_) return true;
+  return ended_ > 0 && std::ranges::any_of(agents_, [&](const auto& agent) {
+           return end_can_be_told(agent.first, agent.second, peers);
+         });
+}
+
+// ---- The passing of time
+// --------------------------------------------------------------------------
+
+bool DriverMachine::show_is_due(Time now) const {
+  return now - shown_ >= (changed_ ? kStatusEvery : kStatusAnyway);
+}
+
+DriverMachine::Time DriverMachine::idle_time(Time now, std::optional<ExperimentTime> deadline,
+                                             const Peers& peers) const {
+  if (has_more(peers)) return Time{};
+  Time limit = kLookEvery;
+  if (changed_) limit = std::min(limit, kStatusEvery);
+  if (deadline) limit = std::min<Time>(limit, *deadline - experiment_time(now));
+  return std::max(limit, Time{});
+}
+
+}  // namespace tune

@@ -1,0 +1,138 @@
+// DriverMachine: what the driver does about signals, agents that fall silent or end, and the
+// passing of time, and what goes into the next turn, as a pure state machine. It runs under the
+// real driver, in the simulator and in the benchmarks; those around it have the sockets, processes
+// and clocks.
+//
+// What one turn holds is cut by bytes: the events of all agents may come at once (after a store or
+// a driver that stood still, say), and a journal entry has a limit. An event is in one turn only,
+// an agent's events are in order, and each turn says up to where they are, so that an agent is told
+// of what is in the journal and no more.
+//
+// A signal goes before everything else that came with it. To a service manager or a batch system
+// that ends the whole experiment by a signal to every process, an attempt that ended by it is
+// interrupted, not failed. What agents told goes before their ends: it is the reason, perhaps.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/peers.h"
+#include "tune/control/events.h"
+
+namespace tune {
+
+// ---- Actions ------------------------------------------------------------------------------------
+
+struct EndAgent {  // its process, with all workers; on_agent_ended follows
+  std::string identity;
+};
+// The experiment cannot go on with this driver: it is ended, to be resumed.
+struct GiveUp {
+  std::string agent;  // the one that is gone
+  std::string how;
+};
+using DriverAction = std::variant<EndAgent, GiveUp>;
+
+// What the next turn holds.
+struct TurnContents {
+  std::vector<Event> events;
+  // Of what agents told, the newest that is in it.
+  std::map<AgentNumber, Link::Position> heard;
+};
+
+// ---- The machine --------------------------------------------------------------------------------
+
+class DriverMachine {
+ public:
+  using Time = std::chrono::nanoseconds;  // of a monotonic clock
+
+  struct Options {
+    // Whether the end of any agent is that of the driver: the driver's own agent is the only one.
+    bool ends_with_agent = true;
+  };
+  static constexpr Time kLookEvery = std::chrono::milliseconds(200);  // at the agents
+  static constexpr Time kAgentSilence = std::chrono::seconds(20);     // each sends a word a second
+  static constexpr Time kAgentEnd = std::chrono::seconds(5);          // after EndAgent
+  static constexpr Time kStatusEvery = std::chrono::milliseconds(100);  // when something changed
+  static constexpr Time kStatusAnyway = std::chrono::seconds(1);
+  // Of a longer time between two looks no more counts against an agent: this process was stopped,
+  // or waited for a disk or a store, and its agents may have spoken meanwhile.
+  static constexpr Time kLongestRound = std::chrono::seconds(1);
+  static constexpr std::size_t kMaxTurnBytes = 8u << 20;  // of events, if there is more than one
+
+  explicit DriverMachine(Options options) : options_(options) {}
+
+  // This driver has the epoch; what has passed of the experiment by then.
+  void begin(Time now, ExperimentTime passed);
+  ExperimentTime experiment_time(Time now) const { return passed_ + (now - begun_); }
+
+  // ---- What happened
+  // An agent was started, whether it was heard or not: it is waited for, and must not be silent.
+  void on_agent_started(const std::string& identity, Time now);
+  // Its process is gone with all of its workers.
+  void on_agent_ended(const std::string& identity, const std::string& how);
+  // False: it is forgotten, as an agent that is lost does not join again.
+  bool on_told(Peers::Told told);
+  // False: it is not the first one, the driver ends at once.
+  bool on_signal(int signal);
+  // What all agents told up to now has been handed over.
+  void on_time(Time now, const Peers& peers);
+  void on_turn_done() { changed_ = true; }
+  void on_shown(Time now) { shown_ = now, changed_ = false; }
+
+  // ---- What is to be done
+  // `deadline`: that of the controller. Nothing: there is no reason for a turn.
+  std::optional<TurnContents> next_turn(Time now, std::optional<ExperimentTime> deadline,
+                                        const Peers& peers);
+  // Whether next_turn has something as it is.
+  bool has_more(const Peers& peers) const;
+  std::vector<DriverAction> take_actions() { return std::exchange(actions_, {}); }
+  bool show_is_due(Time now) const;
+  // How long nothing is to be done if nothing happens.
+  Time idle_time(Time now, std::optional<ExperimentTime> deadline, const Peers& peers) const;
+
+  int signal() const { return signal_; }  // the newest; 0: none
+  bool ends_at_once() const { return ends_at_once_; }
+
+ private:
+  struct Agent {
+    Time last_heard{};          // as the peers have it
+    Time heard{};               // the same in watched time, about
+    std::optional<Time> end{};  // when EndAgent was asked for, in watched time
+    std::string how{};          // it ended, or why it is to be ended
+    bool has_ended = false;
+  };
+  // An agent that ends while the experiment is interrupted does what it should.
+  bool gives_up_with_agent() const { return options_.ends_with_agent && signal_ == 0; }
+  void look_at(const std::string& identity, Agent& agent, const Peers& peers);
+  void end_silent(const std::string& identity, Agent& agent, Time silence);
+  bool end_can_be_told(const std::string& identity, const Agent& agent, const Peers& peers) const;
+  void take_told(TurnContents& contents);
+  void take_ends(TurnContents& contents, const Peers& peers);
+
+  Options options_;
+  Time begun_{};
+  ExperimentTime passed_{};
+  std::map<std::string, Agent> agents_;  // by identity, until their end is told
+  int ended_ = 0;                        // of these
+  std::set<AgentNumber> lost_;
+  std::vector<Peers::Told> told_;  // from next_ on in no turn yet
+  std::size_t next_ = 0;
+  std::optional<int> interrupt_;  // a signal, in no turn yet
+  int signal_ = 0;
+  bool ends_at_once_ = false;
+  Time looked_{};
+  Time watched_{};  // that this process could have seen what happens, up to looked_
+  Time shown_{};
+  bool changed_ = true;
+  std::vector<DriverAction> actions_;
+};
+
+}  // namespace tune

@@ -1,0 +1,113 @@
+// Turns: the one order in which a turn of the driver happens: appended, acknowledged, commands,
+// files. The driver, the simulator and the benchmarks run it, step by step, with edges of their
+// own.
+//
+//   1. The turn's events are appended to the journal, and the controller handles them.
+//   2. Agents are told that what they said is kept.
+//   3. The commands that follow from it are sent.
+//   4. The lines of its results are written to the log files.
+//   5. Checkpoints that no record needs any more are removed.
+//   6. Now and then a snapshot takes the place of the journal's entries.
+//
+// Each simpler order loses something when the driver is killed between two of its steps.
+// Acknowledging first (an agent could go on sooner) forgets results: the agent drops what is not in
+// the journal yet. Commands before the append (one disk write sooner) start a trial that the next
+// driver knows nothing of, and promise its GPU again. Removing before the append deletes the
+// checkpoint that the journal still names. Log lines before the append stand twice after a resume,
+// when the turn comes again in another shape; before the commands they would keep GPUs waiting for
+// a disk. A snapshot may only stand for entries whose log lines are on the disk: taken and stored
+// in one step it either stops the loop for the disk's flush or loses the lines in a power cut; so
+// it is taken at the end of one turn and stored at the end of a later one, when the flush beside
+// the loop is done. Replaying commands to make up for any of these does not help: a driver cannot
+// know which of them were carried out. All that follows the append is therefore either void for the
+// next driver (commands), sent again by the other side (acknowledgements), or done again (files).
+#pragma once
+
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "core/peers.h"
+#include "tune/drive/driver_machine.h"
+#include "tune/drive/journaled_controller.h"
+
+namespace tune {
+
+// What a turn needs of the world.
+class TurnEdges {
+ public:
+  virtual ~TurnEdges() = default;
+
+  virtual DriverMachine::Time now() const = 0;  // of a monotonic clock
+  virtual WallTime wall() const = 0;
+  virtual const Peers& peers() const = 0;
+
+  virtual void acknowledge(AgentNumber agent, Link::Position through) = 0;
+  virtual void send(AgentNumber agent, const Command& command) = 0;  // queued until
+  virtual void flush_commands() = 0;                                 // with acknowledgements
+  virtual void write_results() = 0;
+  virtual void remove(const RemoveCheckpoint& checkpoint) = 0;
+  // Removes the trial's checkpoints that have no record.
+  virtual void remove_unrecorded(const Trial& trial) = 0;
+  // Begins to bring what was written to the disk, beside the loop.
+  virtual void flush_results() = 0;
+  virtual bool results_are_flushed() = 0;
+
+  // What happens, for those who look on: a turn before it is appended, each record beside the
+  // logger, and the turn when the controller has handled it and nothing was carried out.
+  virtual void turn_begins(Turn&) {}
+  virtual void record(const Record&) {}
+  virtual void turn_is_handled(const Turn&, const Effects&) {}
+};
+
+class Turns {
+ public:
+  Turns(JournaledController& experiment, DriverMachine& machine, TurnEdges& edges)
+      : experiment_(experiment), machine_(machine), edges_(edges) {}
+
+  // Begins the driver's first turn, which takes the epoch; steps follow. Throws as
+  // JournaledController::take_over.
+  void take_over(const DriverStarted& event);
+  // The next step of the turn, or the first one of the next turn. False: there is no reason for a
+  // turn now. Throws as JournaledController::commit and store.
+  bool step();
+  // All steps up to the end of the turn.
+  bool run() {
+    while (step()) {
+      if (is_idle()) return true;
+    }
+    return false;
+  }
+  bool is_idle() const { return next_ == Step::kAppend; }  // between two turns
+  // The next turn ends with a snapshot, whether the journal is long or not.
+  void want_snapshot() { snapshot_is_wanted_ = true; }
+
+ private:
+  enum class Step : std::uint8_t {
+    kAppend,
+    kSettle,
+    kAcknowledge,
+    kCommands,
+    kResults,
+    kRemovals,
+    kSnapshot,
+  };
+  bool append();
+  void acknowledge();
+  void send_commands();
+  void remove_next();
+  void keep_journal_short();
+
+  JournaledController& experiment_;
+  DriverMachine& machine_;
+  TurnEdges& edges_;
+  Step next_ = Step::kAppend;
+  TurnContents contents_;  // of this turn
+  Effects effects_;
+  std::size_t removed_ = 0;           // of its removals
+  std::set<TrialNumber> unsettled_;   // of the first turn
+  std::optional<Snapshot> snapshot_;  // to be stored when the results are flushed
+  bool snapshot_is_wanted_ = false;
+};
+
+}  // namespace tune

@@ -1,6 +1,7 @@
 #include "core/link.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 #include "core/wire.h"
@@ -18,37 +19,49 @@ void Link::send(std::string message) {
   kept_.push_back({next_sequence_++, std::move(message)});
 }
 
-std::vector<std::string> Link::frames(Time now) {
-  const bool overdue = sent_ > 0 && !progressed_ && now - last_progress_ >= kResendAfter;
-  if (resend_all_ || overdue) sent_ = 0;
-  if (sent_ == 0 || progressed_) last_progress_ = now;
-  resend_all_ = progressed_ = false;
+std::string Link::next_frame() {
+  if (sent_ == kept_.size()) return owes_acknowledgement() ? heartbeat() : std::string();
+  const std::size_t first = sent_;
+  std::size_t last = first;
+  std::size_t bytes = 0;
+  do bytes += kept_[last++].message.size();
+  while (last < kept_.size() && bytes + kept_[last].message.size() <= kMaxFramePayload);
+  std::string made = frame(first, last);
+  sent_before_ = first;
+  sent_ = last;
+  offered_ = std::max(offered_, kept_[last - 1].sequence);
+  return made;
+}
+
+void Link::refused() {
+  sent_ = sent_before_;
+  acknowledged_sent_ = kSayAgain;
+}
+
+std::vector<std::string> Link::frames() {
   std::vector<std::string> due;
-  while (sent_ < kept_.size()) {
-    const std::size_t first = sent_;
-    std::size_t bytes = 0;
-    do bytes += kept_[sent_++].message.size();
-    while (sent_ < kept_.size() && bytes + kept_[sent_].message.size() <= kMaxFramePayload);
-    due.push_back(frame(first, sent_));
+  for (std::string one = next_frame(); !one.empty(); one = next_frame()) {
+    due.push_back(std::move(one));
   }
-  if (due.empty() && owes_acknowledgement()) due.push_back(frame(0, 0));
-  if (!due.empty()) acknowledged_sent_ = acknowledged_to_send_;
   return due;
 }
 
 std::string Link::heartbeat() {
-  acknowledged_sent_ = acknowledged_to_send_;
-  return frame(0, 0);
+  sent_before_ = sent_;
+  return frame(sent_, sent_);
 }
 
-// [epoch, peer's epoch, acknowledged, first sequence, [message, ...]]
+// [epoch, peer's epoch, acknowledged, round, round that lacks something, next sequence, [message]]
 std::string Link::frame(std::size_t first, std::size_t last) {
+  acknowledged_sent_ = acknowledged_to_send_;
   PackWriter out;
-  out.array(5);
+  out.array(7);
   out.unsigned_integer(epoch_);
   out.unsigned_integer(peer_epoch_);
   out.unsigned_integer(acknowledged_to_send_);
-  out.unsigned_integer(first < last ? kept_[first].sequence : 0);
+  out.unsigned_integer(round_);
+  out.unsigned_integer(missing_in_);
+  out.unsigned_integer(first < kept_.size() ? kept_[first].sequence : next_sequence_);
   out.array(last - first);
   for (std::size_t i = first; i < last; ++i) out.binary(kept_[i].message);
   return out.take();
@@ -56,10 +69,12 @@ std::string Link::frame(std::size_t first, std::size_t last) {
 
 std::vector<std::string> Link::receive(std::string_view frame) {
   PackReader in(frame);
-  if (const std::size_t size = in.array(); size != 5) detail::bad_message("frame", size, 5);
+  if (const std::size_t size = in.array(); size != 7) detail::bad_message("frame", size, 7);
   const std::uint64_t epoch = in.unsigned_integer();
   const std::uint64_t addressed_to = in.unsigned_integer();
   const std::uint64_t acknowledged = in.unsigned_integer();
+  const std::uint64_t round = in.unsigned_integer();
+  const std::uint64_t asks_about = in.unsigned_integer();
   const std::uint64_t first = in.unsigned_integer();
   const std::size_t count = in.array();
   std::vector<std::string_view> messages;
@@ -68,7 +83,13 @@ std::vector<std::string> Link::receive(std::string_view frame) {
 
   if (epoch < peer_epoch_) return {};
   if (epoch > peer_epoch_) meet(epoch);
-  if (addressed_to == epoch_) drop_acknowledged(acknowledged);
+  if (addressed_to == epoch_) {
+    drop_acknowledged(acknowledged);
+    if (asks_about == round_) {
+      sent_ = 0;
+      ++round_;
+    }
+  }
   const bool is_for_us = addressed_to == epoch_ || addressed_to == 0;
   std::vector<std::string> fresh;
   for (std::size_t i = 0; i < count && is_for_us; ++i) {
@@ -79,6 +100,7 @@ std::vector<std::string> Link::receive(std::string_view frame) {
   // What was seen before was acknowledged in a frame that got lost, or the other side knows a
   // former life of this one: say who this is and what was received.
   if (count > 0 && fresh.empty()) acknowledged_sent_ = kSayAgain;
+  if (is_for_us) look_for_gap(round, first, count);
   return fresh;
 }
 
@@ -88,22 +110,31 @@ void Link::acknowledge(Position through) {
   acknowledged_to_send_ = std::max(acknowledged_to_send_, through.sequence);
 }
 
+// Frames of an earlier round may still be under way when those of the next fill its gap.
+void Link::look_for_gap(std::uint64_t round, std::uint64_t first, std::size_t count) {
+  if (round < missing_in_) return;
+  const bool lacks = first + count > received_ + 1;
+  if (lacks && round != missing_in_) acknowledged_sent_ = kSayAgain;  // ask at once
+  missing_in_ = lacks ? round : 0;
+}
+
 void Link::meet(std::uint64_t epoch) {
   const bool is_another_life = peer_epoch_ != 0;
   peer_epoch_ = epoch;
-  received_ = acknowledged_to_send_ = acknowledged_sent_ = 0;
+  received_ = acknowledged_to_send_ = acknowledged_sent_ = missing_in_ = 0;
   if (!is_another_life) return;
   next_sequence_ = 1;
   for (Kept& kept : kept_) kept.sequence = next_sequence_++;
-  sent_ = 0;
+  sent_ = sent_before_ = 0;
+  offered_ = 0;
 }
 
 void Link::drop_acknowledged(std::uint64_t acknowledged) {
-  while (sent_ > 0 && kept_.front().sequence <= acknowledged) {
+  acknowledged = std::min(acknowledged, offered_);
+  while (!kept_.empty() && kept_.front().sequence <= acknowledged) {
     unacknowledged_bytes_ -= kept_.front().message.size();
     kept_.pop_front();
-    --sent_;
-    progressed_ = true;
+    if (sent_ > 0) --sent_;
   }
 }
 

@@ -1,20 +1,36 @@
 // Link: messages that arrive once and in order over a connection that may break. Pure.
 //
-// Each message has (epoch, sequence). The sender keeps it until the other side has acknowledged it
-// and offers it again after a reconnect or a time-out; the receiver drops what it has seen. One
-// frame holds many messages, the acknowledgement of the other direction and the epoch it is meant
-// for.
+// Each message has (epoch, sequence). The sender keeps it until the other side has acknowledged it;
+// the receiver drops what it has seen. One frame holds many messages, the acknowledgement of the
+// other direction and the epoch it is meant for.
 //
 // A frame of a newer epoch than the receiver knows is from a new life of the other side: what it
 // has not acknowledged is offered to it again, counted from 1. Frames of an older life are dropped,
 // and so are the messages of frames that are meant for another life of the receiver.
+//
+// What a broken connection swallowed is offered again when the receiver misses it, and never
+// because of time. Each frame, also a heartbeat, says which message comes next; a receiver that
+// lacks an earlier one asks for it, naming the sender's round, and the sender begins a new round
+// for each round that was asked about once. Simpler ways fail:
+// - Offering everything again every two seconds until it is acknowledged: a receiver that stands
+//   still acknowledges nothing, and the queue before it grew by a whole credit each time, without
+//   an end (7 GB an hour).
+// - Offering it again when the socket says that it has reconnected: the side that accepts is not
+//   told whose connection that is, and what was handed over between the break and the news of it is
+//   lost unseen.
+// - Asking without naming the round: frames under way show the same gap again, and each of them
+//   would start everything anew.
+// Whoever asks about a round has read a frame of it, so all that was queued before has left the
+// queue: at most two rounds, twice what is not acknowledged, ever wait in it.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tune {
@@ -28,11 +44,28 @@ class Link {
 
   // ---- Sending
   void send(std::string message);  // queued
-  // The frames that are due: what is new, and what was not acknowledged for kResendAfter. An empty
-  // list: nothing to say. Each holds at most kMaxFramePayload bytes of messages (or one message).
-  std::vector<std::string> frames(Time now);
-  std::string heartbeat();                    // a frame without messages
-  void reconnected() { resend_all_ = true; }  // everything unacknowledged is due again
+  // The next frame that is due: messages that are new or were missed, or an acknowledgement. Empty:
+  // nothing to say. It holds at most kMaxFramePayload bytes of messages (or one message).
+  std::string next_frame();
+  // The last frame, from next_frame() or heartbeat(), was not taken: it is due again.
+  void refused();
+  std::vector<std::string> frames();  // all that are due, where each will be taken
+  // A frame without messages. One a second at least lets the other side see what it has missed.
+  std::string heartbeat();
+  // Gives `take` what is due, or a heartbeat when nothing was taken for kHeartbeatEvery, until it
+  // answers false: that frame is due again.
+  template <class Take>
+  void flush(Time now, Take take) {
+    const auto is_taken = [&](std::string frame) {
+      if (!take(std::move(frame))) return refused(), false;
+      last_taken_ = now;
+      return true;
+    };
+    for (std::string frame = next_frame(); !frame.empty(); frame = next_frame()) {
+      if (!is_taken(std::move(frame))) return;
+    }
+    if (now - last_taken_ >= kHeartbeatEvery) is_taken(heartbeat());
+  }
   std::size_t unacknowledged_bytes() const { return unacknowledged_bytes_; }
 
   // ---- Receiving
@@ -52,7 +85,8 @@ class Link {
   bool owes_acknowledgement() const { return acknowledged_to_send_ != acknowledged_sent_; }
   std::uint64_t peer_epoch() const { return peer_epoch_; }
 
-  static constexpr Time kResendAfter = std::chrono::seconds(2);
+  // With nothing else to say for this long, a heartbeat is due.
+  static constexpr Time kHeartbeatEvery = std::chrono::seconds(1);
   static constexpr std::size_t kMaxFramePayload = 1u << 20;
 
  private:
@@ -62,21 +96,24 @@ class Link {
   };
   void meet(std::uint64_t epoch);
   void drop_acknowledged(std::uint64_t acknowledged);
+  void look_for_gap(std::uint64_t round, std::uint64_t first, std::size_t count);
   std::string frame(std::size_t first, std::size_t last);
 
   std::uint64_t epoch_;
   std::uint64_t next_sequence_ = 1;
-  std::deque<Kept> kept_;  // not acknowledged, oldest first
-  std::size_t sent_ = 0;   // of kept_, how many were sent
+  std::deque<Kept> kept_;        // not acknowledged, oldest first
+  std::size_t sent_ = 0;         // of kept_, how many were sent in this round
+  std::size_t sent_before_ = 0;  // the last frame: to be sent again if it is refused
+  std::uint64_t offered_ = 0;    // the highest sequence that was ever sent
+  std::uint64_t round_ = 1;      // of offering what is kept
   std::size_t unacknowledged_bytes_ = 0;
-  Time last_progress_{};     // since when the oldest sent one waits for its acknowledgement
-  bool progressed_ = false;  // an acknowledgement came since the last frames()
-  bool resend_all_ = false;
+  Time last_taken_{};
 
   std::uint64_t peer_epoch_ = 0;
   std::uint64_t received_ = 0;  // highest sequence, without gaps
   std::uint64_t acknowledged_to_send_ = 0;
   std::uint64_t acknowledged_sent_ = 0;
+  std::uint64_t missing_in_ = 0;  // the other side's round that shows a gap; 0: there is none
 };
 
 }  // namespace tune

@@ -15,7 +15,7 @@ namespace tune {
 
 class LinkAgenda {
  public:
-  // All are looked at this often, for what is to be sent again and for heartbeats.
+  // All are looked at this often, for what was refused or missed and for heartbeats.
   static constexpr Link::Time kLookEvery = std::chrono::milliseconds(200);
 
   // Something came by it, may be acknowledged on it, or is to be sent.

@@ -61,19 +61,10 @@ void Peers::send(AgentNumber agent, const Command& command) {
   agenda_.touch(agent.value);
 }
 
-void Peers::reconnected(const std::string& identity) {
-  if (const auto number = number_of(identity)) peers_[number->value].link.reconnected();
-}
-
 void Peers::flush(Time now, const Sender& send) {
   for (const std::size_t number : agenda_.take_due(now, peers_.size())) {
     Peer& peer = peers_[number];
-    std::vector<std::string> due = peer.link.frames(now);
-    if (due.empty() && now - peer.last_sent >= kHeartbeatEvery) {
-      due.push_back(peer.link.heartbeat());
-    }
-    if (!due.empty()) peer.last_sent = now;
-    for (std::string& frame : due) send(peer.identity, std::move(frame));
+    peer.link.flush(now, [&](std::string frame) { return send(peer.identity, std::move(frame)); });
   }
 }
 

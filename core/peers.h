@@ -40,11 +40,10 @@ class Peers {
   // Everything that agent told up to there is in the journal and need not come again.
   void acknowledge(AgentNumber agent, Link::Position through);
   void send(AgentNumber agent, const Command& command);  // queued until flush
-  void reconnected(const std::string& identity);  // what it has not acknowledged is due again
 
-  // Hands out the frames that are due: what is queued, acknowledgements, what was not acknowledged
-  // in time, and heartbeats.
-  using Sender = std::function<void(const std::string& identity, std::string frame)>;
+  // Hands out the frames that are due: what is queued or was missed, acknowledgements and
+  // heartbeats. What is not taken (answer false) is due again.
+  using Sender = std::function<bool(const std::string& identity, std::string frame)>;
   void flush(Time now, const Sender& send);
 
   std::size_t size() const { return peers_.size(); }
@@ -53,13 +52,10 @@ class Peers {
   // What was wrong with the last frame or message that was dropped; empty: none was.
   const std::string& last_complaint() const { return complaint_; }
 
-  static constexpr Time kHeartbeatEvery = std::chrono::seconds(1);
-
  private:
   struct Peer {
     std::string identity;
     Link link;
-    Time last_sent{};
     Time last_heard{};
   };
   AgentNumber meet(const std::string& identity);

@@ -23,7 +23,11 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr nanoseconds kHeartbeatEvery = std::chrono::seconds(1);
+// Frames of one peer that wait in a socket, each way. A peer that stands still fills them with
+// heartbeats; a frame that does not fit stays with its Link until the socket drains. Its bytes are
+// bounded by what a Link keeps.
+constexpr int kMaxQueuedFrames = 1000;
+constexpr std::chrono::milliseconds kLinger{1000};
 
 // ZMQ_FD signals edges only, and sending consumes them. This descriptor is readable as long as the
 // socket may have input.
@@ -73,9 +77,18 @@ bool receive_part(zmq::socket_t& socket, zmq::message_t& part) {
   return uninterrupted([&] { return socket.recv(part, zmq::recv_flags::dontwait); }).has_value();
 }
 
-void send_part(zmq::socket_t& socket, std::string_view bytes, zmq::send_flags flags) {
+// False when the socket is full.
+bool send_part(zmq::socket_t& socket, std::string_view bytes, zmq::send_flags flags) {
   zmq::message_t part(bytes.data(), bytes.size());
-  uninterrupted([&] { return socket.send(part, flags | zmq::send_flags::dontwait); });
+  return uninterrupted([&] { return socket.send(part, flags | zmq::send_flags::dontwait); })
+      .has_value();
+}
+
+void set_common_options(zmq::socket_t& socket) {
+  socket.set(zmq::sockopt::linger, static_cast<int>(kLinger.count()));
+  socket.set(zmq::sockopt::sndhwm, kMaxQueuedFrames);
+  socket.set(zmq::sockopt::rcvhwm, kMaxQueuedFrames);
+  socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(2 * kMaxFrameBytes));
 }
 
 // The fresh messages of one frame, decoded. What cannot be read is dropped with a complaint.
@@ -113,10 +126,7 @@ struct DriverEndpoint::Socket {
       : socket(context, zmq::socket_type::router), peers(epoch) {
     socket.set(zmq::sockopt::router_mandatory, 1);
     socket.set(zmq::sockopt::router_handover, 1);
-    socket.set(zmq::sockopt::linger, 1000);
-    socket.set(zmq::sockopt::sndhwm, 0);  // Link and credit bound the queues
-    socket.set(zmq::sockopt::rcvhwm, 0);
-    socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(2 * kMaxFrameBytes));
+    set_common_options(socket);
     try {
       socket.bind(address);
     } catch (const zmq::error_t& error) {
@@ -126,12 +136,12 @@ struct DriverEndpoint::Socket {
     signal = std::make_unique<InputSignal>(socket.get(zmq::sockopt::fd));
   }
 
-  void send_frame(const std::string& identity, const std::string& frame) {
+  bool take(const std::string& identity, const std::string& frame) {
     try {
-      send_part(socket, identity, zmq::send_flags::sndmore);
-      send_part(socket, frame, zmq::send_flags::none);
+      return send_part(socket, identity, zmq::send_flags::sndmore) &&
+             send_part(socket, frame, zmq::send_flags::none);
     } catch (const zmq::error_t&) {
-      // Not connected now: the link sends it again.
+      return false;  // not connected now
     }
   }
 
@@ -175,7 +185,7 @@ void DriverEndpoint::send(AgentNumber agent, const Command& command) {
 
 void DriverEndpoint::flush(nanoseconds now) {
   socket_->peers.flush(now, [this](const std::string& identity, const std::string& frame) {
-    socket_->send_frame(identity, frame);
+    return socket_->take(identity, frame);
   });
   raise_if_readable(socket_->socket, *socket_->signal);
 }
@@ -187,10 +197,7 @@ struct AgentEndpoint::Socket {
   Socket(const std::string& address, const std::string& identity)
       : socket(context, zmq::socket_type::dealer), link(life_number()) {
     socket.set(zmq::sockopt::routing_id, identity);
-    socket.set(zmq::sockopt::linger, 1000);
-    socket.set(zmq::sockopt::sndhwm, 0);
-    socket.set(zmq::sockopt::rcvhwm, 0);
-    socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(2 * kMaxFrameBytes));
+    set_common_options(socket);
     // The driver listens some ms after the start. On its own host asking again costs nothing.
     const bool same_host = address.starts_with("ipc:");
     socket.set(zmq::sockopt::reconnect_ivl, same_host ? 1 : 2);
@@ -202,7 +209,7 @@ struct AgentEndpoint::Socket {
   zmq::socket_t socket;
   std::unique_ptr<InputSignal> signal;
   Link link;
-  nanoseconds last_sent{};
+  std::size_t handed_bytes = 0;
   nanoseconds last_heard{};
   bool heard = false;  // since the last flush
   std::string complaint;
@@ -236,19 +243,20 @@ std::vector<Command> AgentEndpoint::receive() {
 
 void AgentEndpoint::flush(nanoseconds now) {
   if (std::exchange(socket_->heard, false)) socket_->last_heard = now;
-  std::vector<std::string> due = socket_->link.frames(now);
-  if (due.empty() && now - socket_->last_sent >= kHeartbeatEvery) {
-    due.push_back(socket_->link.heartbeat());
-  }
-  for (const std::string& frame : due) {
-    send_part(socket_->socket, frame, zmq::send_flags::none);
-  }
-  if (!due.empty()) socket_->last_sent = now;
+  socket_->link.flush(now, [this](const std::string& frame) {
+    if (!send_part(socket_->socket, frame, zmq::send_flags::none)) return false;
+    socket_->handed_bytes += frame.size();
+    return true;
+  });
   raise_if_readable(socket_->socket, *socket_->signal);
 }
 
 std::size_t AgentEndpoint::unacknowledged_bytes() const {
   return socket_->link.unacknowledged_bytes();
+}
+
+std::size_t AgentEndpoint::handed_bytes() const {
+  return socket_->handed_bytes;
 }
 
 nanoseconds AgentEndpoint::last_heard() const {

@@ -1,5 +1,9 @@
 // Agent to driver over ZeroMQ: DEALER to ROUTER, each pair with a Link (core/link.h) on top, so
 // that events and commands arrive once and in order over reconnects. Never blocks; one thread each.
+//
+// No queue grows without an end: a socket takes a named number of frames a peer, what it refuses
+// stays with the Link, and what a Link of the agent keeps is bounded by the agent's credit. A side
+// that stands still is sent everything once, and then heartbeats until its queue is full.
 #pragma once
 
 #include <chrono>
@@ -29,7 +33,7 @@ class DriverEndpoint {
   // Everything that agent told up to there is in the journal and need not come again.
   void acknowledge(AgentNumber agent, Link::Position through);
   void send(AgentNumber agent, const Command& command);  // queued until flush
-  // Sends what is queued, acknowledgements, what was not acknowledged in time, and heartbeats.
+  // Sends what is queued or was missed, acknowledgements and heartbeats, as far as it is taken.
   void flush(std::chrono::nanoseconds now);
 
   const Peers& peers() const;
@@ -51,6 +55,7 @@ class AgentEndpoint {
   void flush(std::chrono::nanoseconds now);
   // Events that the driver has not acknowledged: the agent's credit is spent at kAgentCredit.
   std::size_t unacknowledged_bytes() const;
+  std::size_t handed_bytes() const;  // all that the socket ever took
   // The time of the flush after which the driver was last heard.
   std::chrono::nanoseconds last_heard() const;
   const std::string& last_complaint() const;  // as the driver's

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 struct Fixture {
   std::vector<Peers::Told> hear(const std::string& identity, Link& link, Link::Time now = 0s) {
     std::vector<Peers::Told> told;
-    for (const std::string& frame : link.frames(now)) peers.receive(identity, frame, now, told);
+    for (const std::string& frame : link.frames()) peers.receive(identity, frame, now, told);
     return told;
   }
   // What is sent to whom; `links` hear it.
@@ -24,6 +24,7 @@ struct Fixture {
       to.push_back(identity);
       if (identity == "a") a.receive(frame);
       if (identity == "b") b.receive(frame);
+      return true;
     });
     return to;
   }

@@ -70,12 +70,12 @@ void write_frames(const fs::path& folder) {
   Link sender(2);
   for (const char* text : {"a", "bc", ""}) sender.send(text);
   std::string stream(1, '\5');  // read in pieces of five bytes
-  for (const std::string& frame : sender.frames(Link::Time(1))) append_frame(stream, frame);
+  for (const std::string& frame : sender.frames()) append_frame(stream, frame);
   write(folder / "new-peer", stream);
 
   Link old(1);
   old.send("of an older life");
-  for (const std::string& frame : old.frames(Link::Time(1))) append_frame(stream, frame);
+  for (const std::string& frame : old.frames()) append_frame(stream, frame);
   append_frame(stream, sender.heartbeat());
   write(folder / "two-lives", stream);
 }

@@ -2,11 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <poll.h>
-
-#include <filesystem>
-#include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +9,7 @@
 
 #include "core/link.h"
 #include "core/refusal.h"
+#include "platform/endpoints.h"
 #include "platform/surroundings.h"
 #include "trainables/temporary_folder.h"
 
@@ -22,63 +18,6 @@ namespace {
 
 using std::chrono::seconds;
 using Texts = std::vector<std::string>;
-
-std::string text_of(const AgentEvent& event) {
-  return std::get<Warning>(event).text;
-}
-
-// A driver's end that may be made anew, and what it received.
-struct Driver {
-  explicit Driver(const TemporaryFolder& folder)
-      : address("ipc://" + folder.path().string() + "/d") {}
-
-  void start(std::uint64_t epoch) { endpoint = std::make_unique<DriverEndpoint>(address, epoch); }
-  void end() { endpoint.reset(), positions.clear(); }
-  // One turn of its loop: waits a little for input.
-  void turn(bool journals = true) {
-    pollfd watched{endpoint->descriptor(), POLLIN, 0};
-    ::poll(&watched, 1, 1);
-    for (const Peers::Told& told : endpoint->receive(now)) {
-      received.push_back(text_of(told.event));
-      last_agent = told.agent;
-      positions[told.agent] = told.position;
-    }
-    for (const auto& [agent, position] : positions) {
-      if (journals) endpoint->acknowledge(agent, position);
-    }
-    endpoint->flush(now += std::chrono::milliseconds(1));
-  }
-
-  std::string address;
-  std::unique_ptr<DriverEndpoint> endpoint;
-  Texts received;
-  AgentNumber last_agent;
-  std::map<AgentNumber, Link::Position> positions;
-  std::chrono::nanoseconds now{};
-};
-
-struct Agent {
-  explicit Agent(const Driver& driver, const char* identity = "node-1")
-      : endpoint(driver.address, identity) {}
-
-  void say(const std::string& text) { endpoint.send(Warning{text}); }
-  void turn(std::chrono::nanoseconds step = std::chrono::milliseconds(1)) {
-    pollfd watched{endpoint.descriptor(), POLLIN, 0};
-    ::poll(&watched, 1, 1);
-    for (const Command& command : endpoint.receive()) {
-      received.push_back(std::get<Continue>(command).trial.value);
-    }
-    endpoint.flush(now += step);
-  }
-
-  AgentEndpoint endpoint;
-  std::vector<std::uint32_t> received;
-  std::chrono::nanoseconds now{};
-};
-
-Command numbered(std::uint32_t number) {
-  return Continue{{number}, {1}, {}};
-}
 
 TEST_CASE("events arrive in order, commands go back, and acknowledgements free what was kept") {
   const TemporaryFolder folder;
@@ -216,7 +155,7 @@ TEST_CASE("a message that cannot be read becomes a warning, those beside it arri
   link.send(encoded(AgentEvent(Warning{"before"})));
   link.send("\xc1");
   link.send(encoded(AgentEvent(Warning{"after"})));
-  for (const std::string& frame : link.frames(seconds(0))) peer.send(zmq::buffer(frame));
+  for (const std::string& frame : link.frames()) peer.send(zmq::buffer(frame));
   CHECK(eventually([&] {
     driver.turn();
     return driver.received.size() == 3;

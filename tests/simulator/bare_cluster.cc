@@ -56,12 +56,12 @@ std::string BareNode::hello() {
   ready.trainables = {{kTrainable, true, false}};
   link_.send(encoded(AgentEvent(hello)));
   link_.send(encoded(AgentEvent(ready)));
-  return link_.frames({}).front();
+  return link_.frames().front();
 }
 
-std::vector<std::string> BareNode::tell(Duration now) {
+std::vector<std::string> BareNode::tell() {
   std::erase_if(slots_, [this](Slot& slot) { return !tell_next(slot); });
-  return link_.frames(now);
+  return link_.frames();
 }
 
 // False when that was its last word.
@@ -151,6 +151,7 @@ void BareDriver::flush_commands() {
   peers_.flush(now_, [this](const std::string& identity, std::string frame) {
     const AgentNumber node = *peers_.number_of(identity);
     outgoing_.push_back({node, std::move(frame)});
+    return true;
   });
 }
 
@@ -173,7 +174,7 @@ BareSweep::BareSweep(const BareOptions& options)
 void BareSweep::run_round() {
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
     now_ += Duration(seconds(1)) / options_.nodes;
-    turn(AgentNumber{node}, nodes_[node].tell(now_));
+    turn(AgentNumber{node}, nodes_[node].tell());
   }
 }
 

@@ -36,7 +36,7 @@ class BareNode {
   std::string hello();
   // What every one of its slots tells next: its start, a result, its last checkpoint, its end;
   // nothing: none runs.
-  std::vector<std::string> tell(Duration now);
+  std::vector<std::string> tell();
   void hear(std::string_view frame);
   std::size_t running() const { return slots_.size(); }
 

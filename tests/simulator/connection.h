@@ -1,5 +1,5 @@
 // One connection between a driver and an agent. Frames of one direction arrive in order, late,
-// sometimes twice; when the connection is lost, those under way are gone.
+// sometimes twice; when the connection is lost, those under way are gone, and neither side is told.
 #pragma once
 
 #include <functional>
@@ -13,17 +13,14 @@ namespace tune::simulator {
 
 class Connection {
  public:
-  struct End {
-    std::function<void(std::string)> receive;
-    std::function<void()> reconnected;
-  };
+  using End = std::function<void(std::string)>;  // receives a frame
   enum class To : std::uint8_t { kDriver, kAgent };
 
   Connection(World& world, End driver, End agent)
       : world_(world), ends_{std::move(driver), std::move(agent)} {}
 
   void send(To to, std::string frame) {
-    if (is_closed_ || is_lost_) return;  // Link sends it again
+    if (is_closed_ || is_lost_) return;  // missed, and sent again
     const bool doubled = world_.chance(world_.scenario.rates.frame_doubled);
     if (doubled) plan_arrival(to, frame);
     plan_arrival(to, std::move(frame));
@@ -34,13 +31,7 @@ class Connection {
     if (is_closed_) return;
     is_lost_ = true;
     under_way_ = new_life();
-    world_.queue.after(duration, life_, [this] {
-      is_lost_ = false;
-      // Either side may learn of it, or only find out by the time-out.
-      for (End& end : ends_) {
-        if (world_.chance(500'000)) end.reconnected();
-      }
-    });
+    world_.queue.after(duration, life_, [this] { is_lost_ = false; });
   }
 
   // For ever: the process at one end is gone. Frames that are under way to the driver still come,
@@ -66,8 +57,8 @@ class Connection {
   }
   // All linger for the same time, so that they stay in order.
   void arrive(std::size_t index, const std::string& frame) {
-    if (linger_ == Time{}) return ends_[index].receive(frame);
-    world_.queue.after(linger_, under_way_, [this, index, frame] { ends_[index].receive(frame); });
+    if (linger_ == Time{}) return ends_[index](frame);
+    world_.queue.after(linger_, under_way_, [this, index, frame] { ends_[index](frame); });
   }
 
   static constexpr Time kLinger = std::chrono::milliseconds(20);

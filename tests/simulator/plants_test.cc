@@ -41,7 +41,7 @@ TEST_CASE("every bug that is planted is found, by the promise that it breaks") {
       {Plant::kHalfCheckpointTold, 50, "checkpoints that a record needs are on disk"},
       {Plant::kCheckpointBeforeResult, 20, "no result is lost or counted twice"},
       {Plant::kOldVerdictCarriedOut, 200, "a worker hears the verdicts of its own attempt"},
-      {Plant::kOldDriverHeard, 500, "a process exists only while its trial holds a reservation"},
+      {Plant::kOldDriverHeard, 2000, "a trial is in error only when max_failures is used up"},
   };
   CHECK(std::size(rows) == static_cast<std::size_t>(Plant::kLast));
   for (const Row& row : rows) {

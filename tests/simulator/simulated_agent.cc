@@ -16,7 +16,6 @@ using std::chrono::seconds;
 namespace {
 
 constexpr Time kLongestSleep = milliseconds(500);
-constexpr Time kHeartbeatEvery = seconds(1);
 constexpr Time kFarewell = seconds(5);
 
 std::vector<GpuInfo> gpu_infos(const NodeResources& resources) {
@@ -70,11 +69,11 @@ void SimulatedAgent::finish_turn() {
 }
 
 void SimulatedAgent::flush() {
-  for (std::string& frame : link_.frames(now())) {
+  for (std::string& frame : link_.frames()) {
     outside_.send_frame(std::move(frame));
     last_heartbeat_ = now();
   }
-  if (now() - last_heartbeat_ >= kHeartbeatEvery) {
+  if (now() - last_heartbeat_ >= Link::kHeartbeatEvery) {
     outside_.send_frame(link_.heartbeat());
     last_heartbeat_ = now();
   }
@@ -144,10 +143,6 @@ void SimulatedAgent::hear(Command command) {
   world_.trace(name().c_str(), [&] { return "hears " + describe(command); });
   machine_.on_command(now(), std::move(command));
   perform();
-}
-
-void SimulatedAgent::reconnected() {
-  take_part([this] { link_.reconnected(); });
 }
 
 void SimulatedAgent::driver_gone() {
@@ -424,7 +419,7 @@ void SimulatedAgent::hear_old_driver(std::string_view frame) {
   PackReader in(frame);
   in.array();
   if (in.unsigned_integer() >= link_.peer_epoch()) return;
-  for (int i = 0; i < 3; ++i) in.skip();
+  for (int i = 0; i < 5; ++i) in.skip();
   for (std::size_t left = in.array(); left > 0; --left) hear(decoded<Command>(in.binary()));
 }
 

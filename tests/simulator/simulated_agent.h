@@ -31,7 +31,6 @@ class SimulatedAgent {
 
   // What happens to it.
   void hear_frame(const std::string& frame);
-  void reconnected();
   void driver_gone();
   void kill_zygote();
   void hang_zygote();

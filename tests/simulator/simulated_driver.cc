@@ -128,7 +128,7 @@ void SimulatedDriver::plan_turn() {
   });
 }
 
-// What was not acknowledged in time is sent again, and heartbeats.
+// What was missed is sent again, and heartbeats.
 void SimulatedDriver::plan_tick() {
   if (closed_ || fate_ != Fate::kLives || std::exchange(tick_is_planned_, true)) return;
   world_.queue.after(kFlushEvery, life_, [this] {
@@ -162,10 +162,6 @@ void SimulatedDriver::agent_started(Identity agent) {
 void SimulatedDriver::hear_frame(Identity agent, std::string frame) {
   inbox_.emplace_back(agent, std::move(frame));
   plan_turn();
-}
-
-void SimulatedDriver::reconnected(Identity agent) {
-  if (peers_) peers_->reconnected(std::to_string(agent));
 }
 
 void SimulatedDriver::see_lost(Identity agent) {
@@ -295,6 +291,7 @@ void SimulatedDriver::flush() {
     const auto agent = static_cast<Identity>(std::stoul(identity));
     frames_.emplace_back(
         [this, agent, frame = std::move(frame)] { outside_.send_frame(agent, frame); });
+    return true;
   });
 }
 

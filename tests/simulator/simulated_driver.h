@@ -56,7 +56,6 @@ class SimulatedDriver : private TurnEdges {
 
   void agent_started(Identity agent);
   void hear_frame(Identity agent, std::string frame);
-  void reconnected(Identity agent);
   void see_lost(Identity agent);
   void interrupt(int signal);
   void end();  // nothing of it happens any more

@@ -78,7 +78,8 @@ Time Simulation::longest_wait() const {
                       kInterruptGrace + kStoreCalls * 2 * scenario.store_delay;
   const Time agent = 2 * scenario.hang_timeout + AgentMachine::kForkLimit +
                      AgentMachine::kTermGrace + AgentMachine::kLongestTurn + kFarewell;
-  const Time network = Link::kResendAfter + 200 * scenario.network_delay;
+  // What is missed is seen by the next heartbeat, and asked for by that of the other side.
+  const Time network = 2 * Link::kHeartbeatEvery + 200 * scenario.network_delay;
   return driver + agent + network + 2 * scenario.step;
 }
 
@@ -318,25 +319,15 @@ void Simulation::start_agent(std::size_t node) {
   places_[identity] = node;
   drivers_.at(serial).process->agent_started(identity);
   Node& one = nodes_[identity];
-  one.connection =
-      std::make_unique<Connection>(world_,
-                                   Connection::End{[this, serial, identity](std::string frame) {
-                                                     SimulatedDriver* one = driver(serial);
-                                                     if (one != nullptr)
-                                                       one->hear_frame(identity, std::move(frame));
-                                                   },
-                                                   [this, serial, identity] {
-                                                     SimulatedDriver* one = driver(serial);
-                                                     if (one != nullptr) one->reconnected(identity);
-                                                   }},
-                                   Connection::End{[agent_of](const std::string& frame) {
-                                                     if (SimulatedAgent* agent = agent_of())
-                                                       agent->hear_frame(frame);
-                                                   },
-                                                   [agent_of] {
-                                                     if (SimulatedAgent* agent = agent_of())
-                                                       agent->reconnected();
-                                                   }});
+  one.connection = std::make_unique<Connection>(
+      world_,
+      [this, serial, identity](std::string frame) {
+        SimulatedDriver* one = driver(serial);
+        if (one != nullptr) one->hear_frame(identity, std::move(frame));
+      },
+      [agent_of](const std::string& frame) {
+        if (SimulatedAgent* agent = agent_of()) agent->hear_frame(frame);
+      });
   Connection* connection = one.connection.get();
   one.agent = std::make_unique<SimulatedAgent>(
       world_, identity, node,

@@ -26,7 +26,7 @@ class Script {
   void hear(const std::string& identity, const std::vector<AgentEvent>& events = {}) {
     Link& link = links_.try_emplace(identity, Link(1)).first->second;
     for (const AgentEvent& event : events) link.send(encoded(event));
-    std::vector<std::string> frames = link.frames(now);
+    std::vector<std::string> frames = link.frames();
     if (frames.empty()) frames.push_back(link.heartbeat());
     std::vector<Peers::Told> all;
     for (const std::string& frame : frames) peers.receive(identity, frame, now, all);

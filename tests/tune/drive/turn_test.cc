@@ -56,7 +56,7 @@ class OneDriver : private TurnEdges {
   void hear(const std::vector<AgentEvent>& events) {
     for (const AgentEvent& event : events) link_.send(encoded(event));
     std::vector<Peers::Told> all;
-    for (const std::string& frame : link_.frames(now())) peers_.receive("a", frame, now(), all);
+    for (const std::string& frame : link_.frames()) peers_.receive("a", frame, now(), all);
     for (Peers::Told& told : all) machine.on_told(std::move(told));
   }
   // What the next turn does.

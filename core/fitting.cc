@@ -68,58 +68,115 @@ NodeRoom empty_room(const NodeResources& resources) {
   return node;
 }
 
-std::optional<Fit> fit_on(const NodeRoom& node, const ResourceRequest& request) {
-  if (node.free_cpu_units < request.cpu_units) return std::nullopt;
-  if (node.free_memory_bytes < request.memory_bytes) return std::nullopt;
+bool has_cpus(const NodeRoom& node, const ResourceRequest& request) {
+  return node.free_cpu_units >= request.cpu_units;
+}
+
+bool has_memory(const NodeRoom& node, const ResourceRequest& request) {
+  return node.free_memory_bytes >= request.memory_bytes;
+}
+
+std::optional<std::vector<std::uint32_t>> choose_gpus(const NodeRoom& node,
+                                                      const ResourceRequest& request) {
   const RankShare share = share_of(request);
-  Fit fit;
-  if (share.gpus == 0) return fit;
+  std::vector<std::uint32_t> gpus;
   std::vector<std::int64_t> free = node.free_gpu_units;
   for (std::int64_t i = 0; i < share.gpus * request.ranks; ++i) {
     const std::optional<std::size_t> gpu = tightest(free, share.units);
     if (!gpu) return std::nullopt;
     free[*gpu] -= share.units;
-    fit.gpus.push_back(static_cast<std::uint32_t>(*gpu));
+    gpus.push_back(static_cast<std::uint32_t>(*gpu));
   }
+  return gpus;
+}
+
+std::optional<Fit> fit_on(const NodeRoom& node, const ResourceRequest& request) {
+  if (!has_cpus(node, request) || !has_memory(node, request)) return std::nullopt;
+  std::optional<std::vector<std::uint32_t>> gpus = choose_gpus(node, request);
+  if (!gpus) return std::nullopt;
+  Fit fit;
+  fit.gpus = std::move(*gpus);
+  std::vector<std::int64_t> free = node.free_gpu_units;
+  const std::int64_t units = share_of(request).units;
+  for (std::uint32_t gpu : fit.gpus) free[gpu] -= units;
   for (std::uint32_t gpu : fit.gpus) fit.room_left += free[gpu];
   return fit;
 }
 
-std::string why_never(const std::vector<const NodeResources*>& nodes,
-                      const ResourceRequest& request) {
-  if (nodes.empty()) return "a trial needs a node, and there is none";
+// ---- What can never be
+
+namespace {
+
+struct Largest {  // of several nodes, each by itself
   std::int64_t cpu_units = 0;
   std::int64_t gpus = 0;
   std::int64_t memory_bytes = 0;
+  std::string has;  // "the node has"
+};
+
+Largest largest_of(const std::vector<const NodeResources*>& nodes) {
+  Largest largest;
+  largest.has = nodes.size() > 1 ? "the largest node has" : "the node has";
   for (const NodeResources* node : nodes) {
-    if (fit_on(empty_room(*node), request)) return {};
-    cpu_units = std::max(cpu_units, node->cpu_units);
-    gpus = std::max(gpus, static_cast<std::int64_t>(node->gpus.size()));
-    memory_bytes = std::max(memory_bytes, node->memory_bytes);
+    largest.cpu_units = std::max(largest.cpu_units, node->cpu_units);
+    largest.gpus = std::max(largest.gpus, static_cast<std::int64_t>(node->gpus.size()));
+    largest.memory_bytes = std::max(largest.memory_bytes, node->memory_bytes);
   }
-  const std::string who =
-      request.ranks > 1 ? fmt::format("{} ranks need", request.ranks) : "a trial needs";
-  const char* has = nodes.size() > 1 ? "the largest node has" : "the node has";
-  if (request.gpu_units > gpus * kUnit) {
-    return fmt::format("{} {}, {} {}", who, amount(request.gpu_units, "GPU"), has, gpus);
-  }
-  if (request.cpu_units > cpu_units) {
-    return fmt::format("{} {}, {} {}", who, amount(request.cpu_units, "CPU"), has,
-                       number(cpu_units));
-  }
-  if (request.memory_bytes > memory_bytes) {
-    return fmt::format("{} {} of memory, {} {}", who, memory(request.memory_bytes), has,
-                       memory(memory_bytes));
-  }
+  return largest;
+}
+
+// What each rule misses, after "a trial needs"; empty: it is not this one.
+
+std::string missing_gpus(const Largest& largest, const ResourceRequest& request) {
+  if (request.gpu_units <= largest.gpus * kUnit) return {};
+  return fmt::format("{}, {} {}", amount(request.gpu_units, "GPU"), largest.has, largest.gpus);
+}
+
+std::string missing_cpus(const Largest& largest, const ResourceRequest& request) {
+  if (request.cpu_units <= largest.cpu_units) return {};
+  return fmt::format("{}, {} {}", amount(request.cpu_units, "CPU"), largest.has,
+                     number(largest.cpu_units));
+}
+
+std::string missing_memory(const Largest& largest, const ResourceRequest& request) {
+  if (request.memory_bytes <= largest.memory_bytes) return {};
+  return fmt::format("{} of memory, {} {}", memory(request.memory_bytes), largest.has,
+                     memory(largest.memory_bytes));
+}
+
+// There are GPU units enough, but a rank's share does not go over two GPUs.
+std::string shares_that_do_not_pack(const Largest& largest, const ResourceRequest& request) {
   const RankShare share = share_of(request);
-  const std::int64_t ranks_per_gpu = share.gpus > 0 ? kUnit / share.units : request.ranks;
-  if (request.ranks > gpus * ranks_per_gpu && share.units < kUnit && share.gpus > 0) {
-    return fmt::format("{} {} each, of which a GPU holds {}, {} {}", who,
-                       amount(share.units, "GPU"), ranks_per_gpu, has, gpus);
-  }
-  return fmt::format("{} {}, {} and {} of memory on one node, and none has all of them", who,
+  if (share.gpus == 0 || share.units == kUnit) return {};
+  const std::int64_t ranks_per_gpu = kUnit / share.units;
+  if (request.ranks <= largest.gpus * ranks_per_gpu) return {};
+  return fmt::format("{} each, of which a GPU holds {}, {} {}", amount(share.units, "GPU"),
+                     ranks_per_gpu, largest.has, largest.gpus);
+}
+
+std::string all_on_one_node(const Largest&, const ResourceRequest& request) {
+  return fmt::format("{}, {} and {} of memory on one node, and none has all of them",
                      amount(request.cpu_units, "CPU"), amount(request.gpu_units, "GPU"),
                      memory(request.memory_bytes));
+}
+
+}  // namespace
+
+std::string why_never(const std::vector<const NodeResources*>& nodes,
+                      const ResourceRequest& request) {
+  if (nodes.empty()) return "a trial needs a node, and there is none";
+  for (const NodeResources* node : nodes) {
+    if (fit_on(empty_room(*node), request)) return {};
+  }
+  const Largest largest = largest_of(nodes);
+  const std::string needs =
+      request.ranks > 1 ? fmt::format("{} ranks need", request.ranks) : "a trial needs";
+  for (const auto shortage :
+       {missing_gpus, missing_cpus, missing_memory, shares_that_do_not_pack, all_on_one_node}) {
+    const std::string what = shortage(largest, request);
+    if (!what.empty()) return needs + " " + what;
+  }
+  return {};
 }
 
 std::string why_never_on(const NodeResources& node, const ResourceRequest& request) {

@@ -31,11 +31,19 @@ struct NodeRoom {
 };
 NodeRoom empty_room(const NodeResources& resources);
 
+// ---- The rules, one function each. A node takes a trial when all of them hold.
+
+bool has_cpus(const NodeRoom& node, const ResourceRequest& request);
+bool has_memory(const NodeRoom& node, const ResourceRequest& request);
+// The GPUs it gets, rank by rank (none when it asks for none); nothing when there are too few.
+std::optional<std::vector<std::uint32_t>> choose_gpus(const NodeRoom& node,
+                                                      const ResourceRequest& request);
+
 struct Fit {
   std::vector<std::uint32_t> gpus;  // rank by rank
   std::int64_t room_left = 0;       // units that stay free on them
 };
-// Where on a node the request fits now; nothing when it does not.
+// Where on a node the request fits now, by all rules; nothing when it does not.
 std::optional<Fit> fit_on(const NodeRoom& node, const ResourceRequest& request);
 
 // Why none of these nodes could hold the request even when it is empty: "4 ranks need 4 GPUs, the

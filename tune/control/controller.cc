@@ -1,13 +1,15 @@
 #include "tune/control/controller.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <variant>
 
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/random.h"
+#include "tune/control/attempt_end.h"
+#include "tune/control/key_watch.h"
 #include "tune/spec/trainable_check.h"
 
 namespace tune {
@@ -25,16 +27,17 @@ Controller::Controller(ControllerSetup setup)
       objective_(std::move(setup.objective)),
       seed_(setup.seed),
       fail_fast_(setup.fail_fast),
-      scheduler_(std::move(setup.scheduler)),
-      searcher_(std::move(setup.searcher)) {}
+      searcher_(std::move(setup.searcher)),
+      nodes_(request_),
+      book_(*out_, objective_, experiment_.checkpoint.keep),
+      verdicts_(std::move(setup.scheduler)) {}
 
 Effects Controller::handle(ExperimentTime now, const Event& event, const Sink& sink) {
   TUNE_CHECK(now >= now_);
   now_ = now;
-  sink_ = &sink;
+  out_->open(sink);
   std::visit([this](const auto& what) { on(what); }, event);
-  sink_ = nullptr;
-  return std::exchange(effects_, {});
+  return out_->close();
 }
 
 std::optional<ExperimentTime> Controller::next_deadline() const {
@@ -42,27 +45,17 @@ std::optional<ExperimentTime> Controller::next_deadline() const {
   return time_budget_;
 }
 
-bool Controller::has_ready_node() const {
-  return std::any_of(agents_.begin(), agents_.end(),
-                     [](const auto& agent) { return agent.second.ready; });
-}
-
 bool Controller::is_over() const {
   return phase_ == Phase::kFinished || phase_ == Phase::kInterrupted || phase_ == Phase::kFailed;
 }
 
 // ---- Drivers and deadlines
-// ------------------------------------------------------------------------
 
 void Controller::on(const DriverStarted& event) {
-  for (TrialNumber number : std::set(running_)) {
-    Trial& trial = trials_[number.value];
-    trial.placement.reset();
-    wait_again(trial);
-  }
-  placer_ = Placer();
-  agents_.clear();
-  for (Trial& trial : trials_) {
+  end_attempts(std::nullopt);
+  nodes_.clear();
+  for (const Trial& one : book_.all()) {
+    Trial& trial = book_.at(one.number);
     const bool interrupted = trial.status == TrialStatus::kPaused && !trial.paused_by_scheduler;
     const bool again = trial.status == TrialStatus::kError && event.retry_errored;
     if (again) trial.failures = 0;
@@ -80,40 +73,44 @@ void Controller::on(const DriverStarted& event) {
 }
 
 void Controller::on(const AgentLost& event) {
-  const auto agent = agents_.find(event.agent);
-  if (agent == agents_.end()) return;
-  notice(fmt::format("node {} is lost: {}", agent->second.hello.hostname, event.cause));
-  for (TrialNumber number : std::set(running_)) {
-    Trial& trial = trials_[number.value];
-    if (trial.placement->agent != event.agent) continue;
+  if (!nodes_.contains(event.agent)) return;
+  out_->notice(fmt::format("node {} is lost: {}", nodes_.hello(event.agent).hostname, event.cause));
+  end_attempts(event.agent);
+  nodes_.leave(event.agent);
+  fill();
+}
+
+// Attempts whose processes are gone with their agent, or with the driver that had them all.
+void Controller::end_attempts(std::optional<AgentNumber> of) {
+  for (TrialNumber number : std::set(book_.running())) {
+    Trial& trial = book_.at(number);
+    if (of && trial.placement->agent != *of) continue;
     trial.placement.reset();
     wait_again(trial);
   }
-  placer_.remove_node(event.agent);
-  agents_.erase(agent);
-  fill();
 }
 
 void Controller::on(const DeadlineReached&) {
   const std::optional<ExperimentTime> deadline = next_deadline();
   if (!deadline || now_ < *deadline) return;
   const double seconds = std::chrono::duration<double>(time_budget_).count();
-  notice(fmt::format("the time budget of {} s is spent: running trials save and end", seconds));
-  stop_running(StopKind::kStop, kSaveGrace, Phase::kEnding);
+  out_->notice(
+      fmt::format("the time budget of {} s is spent: running trials save and end", seconds));
+  stop_running(StopKind::kStop, Phase::kEnding);
 }
 
 void Controller::on(const InterruptRequested&) {
   if (is_over() || phase_ == Phase::kInterrupting) return;
-  stop_running(StopKind::kPause, kSaveGrace, Phase::kInterrupting);
+  stop_running(StopKind::kPause, Phase::kInterrupting);
 }
 
-void Controller::stop_running(StopKind kind, Duration grace, Phase phase) {
+void Controller::stop_running(StopKind kind, Phase phase) {
   phase_ = phase;
-  for (TrialNumber number : running_) {
-    const Trial& trial = trials_[number.value];
+  for (TrialNumber number : book_.running()) {
+    const Trial& trial = book_.at(number);
     // A trial whose end was already decided only gets the deadline.
     const StopKind own = trial.verdict.value_or(kind) == StopKind::kStop ? StopKind::kStop : kind;
-    send(trial.placement->agent, StopAttempt{trial.number, trial.attempt, own, grace});
+    out_->send(trial.placement->agent, StopAttempt{trial.number, trial.attempt, own, kSaveGrace});
   }
   settle();
 }
@@ -125,57 +122,54 @@ void Controller::fail_experiment(std::string why) {
 }
 
 // ---- Agents
-// ---------------------------------------------------------------------------------------
 
 void Controller::on(const FromAgent& event) {
   std::visit([&](const auto& what) { on_agent(event.agent, what); }, event.event);
 }
 
 void Controller::on_agent(AgentNumber agent, const AgentHello& hello) {
-  if (agents_.contains(agent)) return;  // the same agent after a reconnect: its attempts stand
+  if (nodes_.contains(agent)) return;  // the same agent after a reconnect: its attempts stand
   if (hello.protocol != kProtocolVersion) {
     return fail_experiment(fmt::format(
         "node {} speaks protocol {}, this driver {}: install the same version of tune on both",
         hello.hostname, hello.protocol, kProtocolVersion));
   }
-  agents_[agent].hello = hello;
-  tell(NodeJoined{agent, hello});
-  placer_.add_node(agent, resources_of(hello));
+  out_->tell(NodeJoined{agent, nodes_.join(agent, hello)});
   if (!hello.gpus.empty() && request_.gpu_units == 0) {
-    notice(fmt::format("{} GPUs present on {} but trials ask for none: set resources_per_trial gpu",
-                       hello.gpus.size(), hello.hostname));
+    out_->notice(
+        fmt::format("{} GPUs present on {} but trials ask for none: set resources_per_trial gpu",
+                    hello.gpus.size(), hello.hostname));
   }
-  send(agent, experiment_);
+  out_->send(agent, experiment_);
 }
 
-void Controller::on_agent(AgentNumber number, const ZygoteReady& ready) {
-  const auto agent = agents_.find(number);
-  if (agent == agents_.end()) return;
+void Controller::on_agent(AgentNumber agent, const ZygoteReady& ready) {
+  if (!nodes_.contains(agent)) return;
   const WantedTrainable wanted{experiment_.trainable, plugin_, experiment_.checkpoint.frequency,
-                               scheduler_->pauses()};
+                               verdicts_.scheduler().pauses()};
   if (const auto complaints = complaints_about(ready, wanted); !complaints.empty()) {
     return fail_experiment(complaint_lines("", complaints));
   }
-  if (!ready.note.empty()) notice(ready.note);
+  if (!ready.note.empty()) out_->notice(ready.note);
   const auto info =
-      std::find_if(ready.trainables.begin(), ready.trainables.end(),
-                   [&](const TrainableInfo& one) { return one.name == experiment_.trainable; });
+      std::ranges::find(ready.trainables, experiment_.trainable, &TrainableInfo::name);
   can_save_ = info->can_save;
-  if (!can_save_ && !info->is_function) {
-    if (!std::exchange(save_notice_given_, true)) {
-      notice(fmt::format("{} has no save and load: a trial that is started again begins at step 1",
-                         info->name));
-    }
-  }
-  if (!std::exchange(agent->second.ready, true)) placer_.open_node(number);
+  if (!can_save_ && !info->is_function) say_once_that_nothing_is_saved(info->name);
+  nodes_.set_ready(agent);
   fill();
 }
 
+void Controller::say_once_that_nothing_is_saved(const std::string& trainable) {
+  if (std::exchange(save_notice_given_, true)) return;
+  out_->notice(fmt::format(
+      "{} has no save and load: a trial that is started again begins at step 1", trainable));
+}
+
 void Controller::on_agent(AgentNumber agent, const AttemptStarted& started) {
-  Trial* trial = current(agent, started.trial, started.attempt);
+  Trial* trial = book_.current(agent, started.trial, started.attempt);
   if (trial == nullptr) return;
-  trial->location = fmt::format("{}:{}", agents_.at(agent).hello.ip, started.pid);
-  tell(TrialChanged{*trial});
+  trial->location = fmt::format("{}:{}", nodes_.hello(agent).ip, started.pid);
+  out_->tell(TrialChanged{*trial});
 }
 
 // Many trials may say the same: it is shown once.
@@ -183,24 +177,215 @@ void Controller::on_agent(AgentNumber, const Warning& warning) {
   constexpr std::size_t kMaxKept = 1000;
   if (warnings_.contains(warning.text)) return;
   if (warnings_.size() < kMaxKept) warnings_.insert(warning.text);
-  notice(warning.text);
+  out_->notice(warning.text);
 }
 
-void Controller::send(AgentNumber agent, Command command) {
-  effects_.commands.emplace_back(agent, std::move(command));
-}
+// ---- Reports
 
-std::optional<TrialNumber> Controller::best_trial() const {
-  std::optional<TrialNumber> best;
-  double best_value = 0;
-  for (const Trial& trial : trials_) {
-    if (!trial.metric || !std::isfinite(*trial.metric)) continue;
-    const double value = objective_.mode == Mode::kMax ? *trial.metric : -*trial.metric;
-    if (best && value <= best_value) continue;
-    best = trial.number;
-    best_value = value;
+void Controller::on_agent(AgentNumber agent, const Reported& report) {
+  Trial* trial = book_.current(agent, report.trial, report.attempt);
+  if (trial == nullptr || (trial->last && report.iteration <= trial->last->iteration)) return;
+  book_.take_result(*trial, report);
+  metric_was_reported_ = metric_was_reported_ || trial->metric.has_value();
+  if (report.iteration > trial->searched) {
+    trial->searched = report.iteration;
+    searcher_->result(trial->number, report);
   }
-  return best;
+  Verdicts::Ruling ruling = verdicts_.rule(*trial, report);
+  out_->tell(ResultRecorded{*trial, report, ruling.done});
+  if (ruling.answer) out_->send(agent, std::move(*ruling.answer));
+  if (ruling.is_first) expect_metric(report);
+}
+
+// A scheduler never judges, nor ends, what reports no metric.
+void Controller::expect_metric(const Reported& report) {
+  if (metric_was_reported_ || objective_.metric.empty()) return;
+  const std::optional<double> max_t = verdicts_.scheduler().max_t();
+  if (!max_t || static_cast<double>(report.iteration) < *max_t) return;
+  fail_experiment(fmt::format(
+      "judging trials by the metric: {}, though a trial is past the scheduler's max_t {:g}; begin "
+      "anew with another metric or a trainable that reports it as a number",
+      missing_keys({objective_.metric}, report), *max_t));
+}
+
+void Controller::on_agent(AgentNumber agent, const CheckpointSaved& saved) {
+  if (Trial* trial = book_.current(agent, saved.trial, saved.attempt)) {
+    book_.take_checkpoint(*trial, saved);
+  }
+}
+
+// ---- Ends of attempts
+
+void Controller::on_agent(AgentNumber agent, const AttemptEnded& ended) {
+  Trial* trial = book_.current(agent, ended.trial, ended.attempt);
+  if (trial == nullptr) return;
+  nodes_.release(*trial->placement);
+  trial->placement.reset();
+  const Leaving leaving = phase_ == Phase::kInterrupting ? Leaving::kForNow
+                          : phase_ == Phase::kEnding     ? Leaving::kForGood
+                                                         : Leaving::kNo;
+  switch (ending_of(*trial, ended.outcome, leaving)) {
+    case Ending::kCompleted:
+      finish(*trial, TrialEnd::kCompleted);
+      break;
+    case Ending::kStopped:
+      finish(*trial, TrialEnd::kStopped);
+      break;
+    case Ending::kPaused:
+      book_.pause(*trial);
+      break;
+    case Ending::kLost:
+      wait_again(*trial);
+      break;
+    case Ending::kFailed:
+      fail(*trial, ended);
+      break;
+    case Ending::kCannotPause: {
+      AttemptEnded failure = ended;
+      failure.outcome = Outcome::kException;
+      failure.cause = "the scheduler paused the trial, but it cannot save";
+      fail(*trial, failure);
+      break;
+    }
+  }
+  fill();
+}
+
+// An attempt ended before it should: the next goes on from the last checkpoint, unless what was
+// decided of the trial is done already.
+void Controller::wait_again(Trial& trial) {
+  book_.set_status(trial, TrialStatus::kPending);
+  switch (Verdicts::owed(trial)) {
+    case Owed::kNothing:
+      return;
+    case Owed::kCompletion:
+      return finish(trial, TrialEnd::kCompleted);
+    case Owed::kStop:
+      return finish(trial, TrialEnd::kStopped);
+    case Owed::kPause:
+      return book_.pause(trial);
+  }
+}
+
+void Controller::finish(Trial& trial, TrialEnd end) {
+  verdicts_.end(trial, end);
+  searcher_->end_trial(trial.number, end, trial.last ? &*trial.last : nullptr);
+  book_.set_status(trial, end == TrialEnd::kError ? TrialStatus::kError : TrialStatus::kTerminated);
+}
+
+void Controller::fail(Trial& trial, const AttemptEnded& ended) {
+  ++trial.failures;
+  trial.failure =
+      Failure{ended.attempt, ended.outcome, ended.rank, ended.code, ended.cause, ended.stderr_tail};
+  const bool retried = trial.failures <= max_failures_;
+  if (retried) {
+    wait_again(trial);
+  } else {
+    finish(trial, TrialEnd::kError);
+  }
+  out_->tell(AttemptFailed{trial, retried});
+  if (!retried && fail_fast_ && phase_ == Phase::kRunning) {
+    out_->notice("a trial failed and fail_fast is set: running trials save and end");
+    stop_running(StopKind::kStop, Phase::kEnding);
+  }
+}
+
+// ---- Who goes next
+
+// Launches whoever goes next while there is room; order is strict, none passes another.
+void Controller::fill() {
+  while (phase_ == Phase::kRunning) {
+    if (book_.waiting().empty()) create_trial();
+    const std::size_t running = book_.running().size();
+    const bool full = max_concurrent_trials_ > 0 && running >= max_concurrent_trials_;
+    if (full || (book_.waiting().empty() && book_.paused().empty())) break;
+    std::optional<Placement> placement = nodes_.place();
+    if (!placement) {
+      if (running > 0 || nodes_.empty() || !nodes_.all_are_ready()) break;
+      const std::string never = nodes_.why_never();
+      if (!never.empty()) fail_experiment("placing a trial: " + never);
+      break;
+    }
+    const std::optional<TrialNumber> next = choose_next();
+    if (!next) {
+      nodes_.release(*placement);
+      break;
+    }
+    launch(book_.at(*next), std::move(*placement));
+  }
+  settle();
+}
+
+bool Controller::create_trial() {
+  if (exhausted_) return false;
+  const TrialNumber number = book_.next_number();
+  std::optional<Config> config;
+  try {
+    config = searcher_->suggest(number);
+  } catch (const std::exception& error) {  // a function of the user's search space threw
+    fail_experiment(
+        fmt::format("drawing the configuration of trial {}: {}", number.value, error.what()));
+  }
+  if (!config) {
+    exhausted_ = true;
+    return false;
+  }
+  book_.add(pack(*config), verdicts_.begin(number));
+  return true;
+}
+
+std::optional<TrialNumber> Controller::choose_next() {
+  const TrialScheduler& scheduler = verdicts_.scheduler();
+  const Candidates candidates(book_.waiting(), book_.paused(), scheduler.resumed_first());
+  const std::optional<TrialNumber> chosen = scheduler.choose(candidates);
+  if (chosen && !candidates.contains(*chosen)) return std::nullopt;
+  // A scheduler that wants nobody while nothing runs would wait for ever.
+  if (!chosen && book_.running().empty() && !book_.waiting().empty()) {
+    return *book_.waiting().begin();
+  }
+  return chosen;
+}
+
+void Controller::launch(Trial& trial, Placement placement) {
+  const std::uint64_t restored = book_.cut_to_checkpoint(trial);
+  if (trial.status == TrialStatus::kPaused) verdicts_.resume(trial);
+  const AgentNumber agent = placement.agent;
+  book_.begin_attempt(trial, std::move(placement));
+
+  Launch command;
+  command.trial = trial.number;
+  command.attempt = trial.attempt;
+  command.config = trial.config;
+  command.seed = RandomStream(seed_, "trial", trial.number.value).next();
+  command.ranks = static_cast<std::uint32_t>(request_.ranks);
+  command.cpu_units = request_.cpu_units;
+  command.gpus = trial.placement->gpus;
+  command.restore_iteration = restored;
+  if (restored > 0) {
+    command.time_total = trial.checkpoints.back().time_total;
+    command.timesteps_total = trial.checkpoints.back().timesteps_total.value_or(0);
+  }
+  command.until = trial.until;
+  out_->send(agent, std::move(command));
+}
+
+// Whether the experiment is over after this event. When nothing else can run, paused trials, and
+// those never started when it ends early, are over.
+void Controller::settle() {
+  if (is_over() || !book_.running().empty()) return;
+  if (phase_ == Phase::kInterrupting) {
+    phase_ = Phase::kInterrupted;
+    return;
+  }
+  if (phase_ == Phase::kRunning) {
+    if (book_.waiting().empty()) create_trial();
+    if (!book_.waiting().empty()) return;
+    if (!book_.paused().empty() && (nodes_.empty() || !nodes_.all_are_ready())) return;
+  }
+  for (const TrialBook::Numbers* left : {&book_.paused(), &book_.waiting()}) {
+    for (TrialNumber number : std::set(*left)) finish(book_.at(number), TrialEnd::kStopped);
+  }
+  phase_ = Phase::kFinished;
 }
 
 }  // namespace tune

@@ -4,13 +4,14 @@
 // effects, under the driver, in the simulator and in replay (where commands are discarded).
 //
 // No event makes it throw: what does not fit (a message of an old attempt, say) changes nothing.
+//
+// It routes: what is so stands in TrialBook (trials), Nodes (agents and their resources) and
+// Verdicts (what the scheduler said); here is what follows for one from a change in another.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <deque>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -22,7 +23,10 @@
 #include "core/trial.h"
 #include "schedulers/trial_scheduler.h"
 #include "tune/control/events.h"
-#include "tune/control/placement.h"
+#include "tune/control/nodes.h"
+#include "tune/control/outbox.h"
+#include "tune/control/trial_book.h"
+#include "tune/control/verdicts.h"
 #include "tune/search/searcher.h"
 
 namespace tune {
@@ -51,7 +55,7 @@ enum class Phase : std::uint8_t {
 
 class Controller {
  public:
-  using Sink = std::function<void(const Record&)>;
+  using Sink = Outbox::Sink;
 
   explicit Controller(ControllerSetup setup);
 
@@ -74,24 +78,15 @@ class Controller {
   const std::string& failure() const { return failure_; }
   const Objective& objective() const { return objective_; }
 
-  const std::deque<Trial>& trials() const { return trials_; }
-  const std::array<std::uint64_t, 5>& counts() const { return counts_; }  // by TrialStatus
+  const std::deque<Trial>& trials() const { return book_.all(); }
+  const TrialBook::Counts& counts() const { return book_.counts(); }
   std::optional<std::uint64_t> total_trials() const { return searcher_->total(); }
-  std::optional<TrialNumber> best_trial() const;  // by metric over the last results; O(n)
-  std::vector<std::string> scheduler_lines() const { return scheduler_->status_lines(); }
-  const Placer& placer() const { return placer_; }
-  bool has_ready_node() const;  // one that has loaded the trainable
+  std::optional<TrialNumber> best_trial() const { return book_.best(); }
+  std::vector<std::string> scheduler_lines() const { return verdicts_.scheduler().status_lines(); }
+  const Placer& placer() const { return nodes_.placer(); }
+  bool has_ready_node() const { return nodes_.any_is_ready(); }
 
  private:
-  struct Agent {
-    AgentHello hello;
-    bool ready = false;  // its zygote has loaded the trainable: the placer knows the node
-    template <class Self, class F>
-    static void fields(Self& s, F& f) {
-      f(s.hello, s.ready);
-    }
-  };
-
   void on(const DriverStarted& event);
   void on(const FromAgent& event);
   void on(const AgentLost& event);
@@ -105,40 +100,23 @@ class Controller {
   void on_agent(AgentNumber agent, const CheckpointSaved& saved);
   void on_agent(AgentNumber agent, const AttemptEnded& ended);
   void on_agent(AgentNumber agent, const Warning& warning);
-
-  // Trials (controller_trials.cc)
-  Trial* current(AgentNumber agent, TrialNumber trial, AttemptNumber attempt);
-  Decision judge(Trial& trial, const Reported& report);
-  void apply(Trial& trial, const Decision& decision, bool waiting);
-  void give_recorded_verdict(Trial& trial);
+  void say_once_that_nothing_is_saved(const std::string& trainable);
   void expect_metric(const Reported& report);
-  void retain_checkpoints(Trial& trial);
-  void finish(Trial& trial, TrialEnd end);
-  void fail(Trial& trial, const AttemptEnded& ended);
-  void release(Trial& trial);
-  void pause(Trial& trial);
-  void wait_again(Trial& trial);
-  void supersede(Trial& trial, std::uint64_t iteration);
-  void set_status(Trial& trial, TrialStatus status);
-  std::set<TrialNumber>* group_of(const Trial& trial);
 
-  // Who goes next (controller_launch.cc)
+  // An attempt is over.
+  void wait_again(Trial& trial);
+  void fail(Trial& trial, const AttemptEnded& ended);
+  void finish(Trial& trial, TrialEnd end);
+  void end_attempts(std::optional<AgentNumber> of);
+
+  // Who goes next, and when all is over.
   void fill();
   bool create_trial();
   std::optional<TrialNumber> choose_next();
   void launch(Trial& trial, Placement placement);
-  bool all_agents_are_ready() const;
   void settle();
-  void end_leftovers();
-  void stop_running(StopKind kind, Duration grace, Phase phase);
+  void stop_running(StopKind kind, Phase phase);
   void fail_experiment(std::string why);
-
-  void restore_agents(PackReader& in);
-  void restore_trials(PackReader& in);
-
-  void send(AgentNumber agent, Command command);
-  void tell(const Record& record) { (*sink_)(record); }
-  void notice(std::string text) { tell(Notice{std::move(text)}); }
 
   // Set up once
   SetupExperiment experiment_;
@@ -147,7 +125,6 @@ class Controller {
   Objective objective_;
   std::uint64_t seed_;
   bool fail_fast_;
-  std::unique_ptr<TrialScheduler> scheduler_;
   std::unique_ptr<Searcher> searcher_;
 
   // State, saved by save() but for what follows from the rest
@@ -162,17 +139,11 @@ class Controller {
   bool exhausted_ = false;            // the searcher has no more
   bool metric_was_reported_ = false;  // by any trial
   std::set<std::string> warnings_;    // that were shown
-  std::map<AgentNumber, Agent> agents_;
-  Placer placer_;
-  std::deque<Trial> trials_;
-  std::array<std::uint64_t, 5> counts_{};
-  std::set<TrialNumber> waiting_;  // PENDING
-  std::set<TrialNumber> paused_;   // PAUSED by the scheduler
-  std::set<TrialNumber> running_;
 
-  // During one handle()
-  Effects effects_;
-  const Sink* sink_ = nullptr;
+  std::unique_ptr<Outbox> out_ = std::make_unique<Outbox>();  // where book_ finds it after a move
+  Nodes nodes_;
+  TrialBook book_;
+  Verdicts verdicts_;
 };
 
 }  // namespace tune

@@ -1,7 +1,5 @@
 // The controller's state as bytes. What follows from other parts of it (who waits, what is promised
 // to whom) is not stored but made again.
-#include <fmt/format.h>
-
 #include "core/error.h"
 #include "tune/control/controller.h"
 
@@ -27,11 +25,9 @@ std::string Controller::save() const {
   encode(out, exhausted_);
   encode(out, metric_was_reported_);
   encode(out, std::vector<std::string>(warnings_.begin(), warnings_.end()));
-  out.map(agents_.size());
-  for (const auto& [number, agent] : agents_) encode(out, number), encode(out, agent);
-  out.array(trials_.size());
-  for (const Trial& trial : trials_) encode(out, trial);
-  out.binary(scheduler_->save());
+  nodes_.save(out);
+  book_.save(out);
+  verdicts_.save(out);
   out.binary(searcher_->save());
   return out.take();
 }
@@ -56,43 +52,12 @@ void Controller::restore(std::string_view state) {
   std::vector<std::string> warnings;
   decode(in, warnings);
   warnings_ = {warnings.begin(), warnings.end()};
-  restore_agents(in);
-  restore_trials(in);
-  scheduler_->restore(in.binary());
+  nodes_.restore(in);
+  book_.restore(in);
+  nodes_.reserve_again(book_.all());
+  verdicts_.restore(in);
   searcher_->restore(in.binary());
   in.expect_end();
-}
-
-void Controller::restore_agents(PackReader& in) {
-  agents_.clear();
-  placer_ = Placer();
-  for (std::size_t left = in.map(); left > 0; --left) {
-    AgentNumber number;
-    decode(in, number);
-    Agent& agent = agents_[number];
-    decode(in, agent);
-    placer_.add_node(number, resources_of(agent.hello));
-    if (agent.ready) placer_.open_node(number);
-  }
-}
-
-void Controller::restore_trials(PackReader& in) {
-  trials_.clear();
-  counts_ = {};
-  for (std::set<TrialNumber>* group : {&waiting_, &paused_, &running_}) group->clear();
-  for (std::size_t left = in.array(); left > 0; --left) {
-    Trial& trial = trials_.emplace_back();
-    decode(in, trial);
-    ++counts_[static_cast<std::size_t>(trial.status)];
-    if (auto* group = group_of(trial)) group->insert(trial.number);
-    const bool runs = trial.status == TrialStatus::kRunning;
-    if (runs != trial.placement.has_value() ||
-        (runs && !placer_.reserve(*trial.placement, request_))) {
-      throw Error(
-          ErrorCode::kProtocol,
-          fmt::format("the saved placement of trial {} does not fit its node", trial.number.value));
-    }
-  }
 }
 
 }  // namespace tune

@@ -1,8 +1,8 @@
 #include "tune/control/placement.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "core/error.h"
@@ -24,18 +24,43 @@ void Placer::remove_node(AgentNumber agent) {
   nodes_.erase(agent);
 }
 
-// The node whose GPUs it fills best; among equals the one with the fewest free GPUs, then CPUs.
+namespace {
+
+// ---- Of several nodes that can take a trial the lowest wins, by the first of these that differs.
+
+std::int64_t room_left_on_its_gpus(const NodeRoom&, const Fit& fit) {
+  return fit.room_left;
+}
+
+std::int64_t free_gpu_units(const NodeRoom& room, const Fit&) {
+  return std::accumulate(room.free_gpu_units.begin(), room.free_gpu_units.end(), std::int64_t{});
+}
+
+std::int64_t free_cpu_units(const NodeRoom& room, const Fit&) {
+  return room.free_cpu_units;
+}
+
+constexpr std::array kPreferences = {room_left_on_its_gpus, free_gpu_units, free_cpu_units};
+using Rest = std::array<std::int64_t, kPreferences.size()>;
+
+Rest rest_of(const NodeRoom& room, const Fit& fit) {
+  Rest rest{};
+  for (std::size_t i = 0; i < rest.size(); ++i) rest[i] = kPreferences[i](room, fit);
+  return rest;
+}
+
+}  // namespace
+
+// Nodes fill up one after the other, so that large trials find empty ones.
 std::optional<Placement> Placer::place(const ResourceRequest& request) {
   Node* best = nullptr;
   Placement placement;
-  std::tuple<std::int64_t, std::int64_t, std::int64_t> best_rest;
+  Rest best_rest{};
   for (auto& [agent, node] : nodes_) {
     if (!node.open) continue;
     std::optional<Fit> fit = fit_on(node.room, request);
     if (!fit) continue;
-    const auto& gpus = node.room.free_gpu_units;
-    const std::tuple rest(fit->room_left, std::accumulate(gpus.begin(), gpus.end(), std::int64_t{}),
-                          node.room.free_cpu_units);
+    const Rest rest = rest_of(node.room, *fit);
     if (best != nullptr && rest >= best_rest) continue;
     best = &node;
     best_rest = rest;
@@ -105,7 +130,8 @@ std::int64_t Placer::cpu_units_total() const {
 
 std::int64_t Placer::cpu_units_used() const {
   std::int64_t sum = 0;
-  for (const auto& [agent, node] : nodes_) sum += node.room.total.cpu_units - node.room.free_cpu_units;
+  for (const auto& [agent, node] : nodes_)
+    sum += node.room.total.cpu_units - node.room.free_cpu_units;
   return sum;
 }
 

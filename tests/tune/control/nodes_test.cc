@@ -1,0 +1,77 @@
+#include "tune/control/nodes.h"
+
+#include <doctest/doctest.h>
+
+#include "core/error.h"
+
+namespace tune {
+namespace {
+
+AgentHello hello(double cpus) {
+  AgentHello one;
+  one.hostname = "n";
+  one.cpu_units = to_units(cpus);
+  return one;
+}
+
+TEST_CASE("a node takes trials once it is ready, and none after it has left") {
+  Nodes nodes(to_request({}));
+  CHECK(nodes.all_are_ready());  // there is none that is not
+  CHECK_FALSE(nodes.any_is_ready());
+  nodes.join({0}, hello(1));
+  CHECK(nodes.hello({0}).hostname == "n");
+  CHECK_FALSE(nodes.place().has_value());
+  nodes.set_ready({0});
+  nodes.set_ready({0});
+  nodes.join({1}, hello(1));
+  CHECK(nodes.any_is_ready());
+  CHECK_FALSE(nodes.all_are_ready());
+  const auto placed = nodes.place();
+  REQUIRE(placed.has_value());
+  CHECK(placed->agent.value == 0);
+  CHECK_FALSE(nodes.place().has_value());  // full
+  nodes.release(*placed);
+  CHECK(nodes.place().has_value());
+  nodes.leave({0});
+  CHECK_FALSE(nodes.contains({0}));
+  CHECK_FALSE(nodes.place().has_value());
+  nodes.clear();
+  CHECK(nodes.empty());
+}
+
+TEST_CASE("restored nodes have promised what the running trials hold, or refuse them") {
+  Nodes nodes(to_request({}));
+  nodes.join({0}, hello(1));
+  nodes.set_ready({0});
+  nodes.join({1}, hello(1));
+  PackWriter out;
+  nodes.save(out);
+
+  const auto restored = [&](const std::deque<Trial>& trials) {
+    Nodes other(to_request({}));
+    PackReader in(out.bytes());
+    other.restore(in);
+    other.reserve_again(trials);
+    PackWriter again;
+    other.save(again);
+    CHECK(again.bytes() == out.bytes());
+    return other.placer().cpu_units_used();
+  };
+  std::deque<Trial> trials(2);
+  CHECK(restored(trials) == 0);
+  trials[0].status = TrialStatus::kRunning;
+  CHECK_THROWS_AS(restored(trials), Error);  // nowhere
+  trials[0].placement = Placement{AgentNumber{0}, {}};
+  CHECK(restored(trials) == kUnit);
+  trials[1].placement = Placement{AgentNumber{1}, {}};
+  CHECK_THROWS_AS(restored(trials), Error);  // it does not run
+  trials[1].status = TrialStatus::kRunning;
+  CHECK(restored(trials) == 2 * kUnit);
+  trials[1].placement->agent = {0};
+  CHECK_THROWS_AS(restored(trials), Error);  // no room for two
+  trials[1].placement->agent = {7};
+  CHECK_THROWS_AS(restored(trials), Error);  // no such node
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,171 @@
+#include "tune/control/trial_book.h"
+
+#include <doctest/doctest.h>
+
+#include "tune/control/heard.h"
+
+namespace tune {
+namespace {
+
+using testing::Heard;
+using testing::result_of;
+using Numbers = TrialBook::Numbers;
+
+Packed no_config() {
+  return pack(Config{});
+}
+
+CheckpointSaved saved_at(const Trial& trial, std::uint64_t iteration) {
+  CheckpointSaved saved;
+  saved.trial = trial.number;
+  saved.iteration = iteration;
+  return saved;
+}
+
+// One result and its checkpoint.
+void do_step(TrialBook& book, Trial& trial, std::uint64_t iteration, double metric) {
+  book.take_result(trial, result_of(trial, iteration, metric));
+  book.take_checkpoint(trial, saved_at(trial, iteration));
+}
+
+std::vector<std::uint64_t> iterations(const Trial& trial) {
+  std::vector<std::uint64_t> all;
+  for (const CheckpointRecord& one : trial.checkpoints) all.push_back(one.iteration);
+  return all;
+}
+
+TEST_CASE("a trial is in the set and the count of its status, through its whole life") {
+  Heard heard;
+  TrialBook book(heard.out, {"m", Mode::kMax, 0}, 1);
+  Trial& trial = book.add(no_config(), {});
+  book.add(no_config(), {});
+  CHECK(book.waiting() == Numbers{{0}, {1}});
+  book.begin_attempt(trial, {AgentNumber{3}, {}});
+  CHECK(book.waiting() == Numbers{{1}});
+  CHECK(book.running() == Numbers{{0}});
+  CHECK(trial.attempt.value == 1);
+
+  trial.verdict = StopKind::kPause;
+  book.pause(trial);
+  CHECK(book.paused() == Numbers{{0}});
+  CHECK_FALSE(trial.verdict.has_value());  // it is carried out
+  book.begin_attempt(trial, {AgentNumber{3}, {}});
+  CHECK(book.paused().empty());
+  book.pause(trial);  // by the user: not for the scheduler to resume
+  CHECK(book.paused().empty());
+  CHECK(book.counts() == TrialBook::Counts{1, 0, 1, 0, 0});
+  book.set_status(trial, TrialStatus::kTerminated);
+  CHECK(book.counts() == TrialBook::Counts{1, 0, 0, 1, 0});
+  CHECK(heard.records == std::vector<std::string>{"added", "added", "changed", "changed", "changed",
+                                                  "changed", "changed"});
+}
+
+TEST_CASE("only the attempt that runs now is the current one") {
+  Heard heard;
+  TrialBook book(heard.out, {}, 1);
+  Trial& trial = book.add(no_config(), {});
+  CHECK(book.current({3}, {0}, {0}) == nullptr);  // waits
+  book.begin_attempt(trial, {AgentNumber{3}, {}});
+  CHECK(book.current({3}, {0}, {1}) == &trial);
+  CHECK(book.current({2}, {0}, {1}) == nullptr);
+  CHECK(book.current({3}, {0}, {2}) == nullptr);
+  CHECK(book.current({3}, {1}, {1}) == nullptr);  // there is none
+  book.set_status(trial, TrialStatus::kPending);
+  CHECK(book.current({3}, {0}, {1}) == nullptr);
+}
+
+TEST_CASE("the newest checkpoints and the best one stay, under both modes") {
+  struct Case {
+    Mode mode;
+    std::size_t keep;
+    std::vector<std::uint64_t> left;
+  };
+  // Metrics 0.5, 0.9, 0.1, 0.9, 0.3: best is 2 under max (the first of equals), 3 under min.
+  const Case cases[] = {{Mode::kMax, 1, {2, 5}},    {Mode::kMin, 1, {3, 5}},
+                        {Mode::kMax, 2, {2, 4, 5}}, {Mode::kMax, 0, {2, 5}},  // one is always kept
+                        {Mode::kMin, 3, {3, 4, 5}}, {Mode::kMax, 9, {1, 2, 3, 4, 5}}};
+  for (const Case& c : cases) {
+    CAPTURE(c.keep);
+    Heard heard;
+    TrialBook book(heard.out, {"m", c.mode, 0}, c.keep);
+    Trial& trial = book.add(no_config(), {});
+    const double metrics[] = {0.5, 0.9, 0.1, 0.9, 0.3};
+    for (std::uint64_t i = 1; i <= 5; ++i) do_step(book, trial, i, metrics[i - 1]);
+    CHECK(iterations(trial) == c.left);
+    // What is not recorded any more is removed, once.
+    CHECK(heard.out.close().removals.size() == 5 - c.left.size());
+  }
+}
+
+TEST_CASE("a checkpoint without a finite metric is never the best") {
+  Heard heard;
+  TrialBook book(heard.out, {"m", Mode::kMax, 0}, 1);
+  Trial& trial = book.add(no_config(), {});
+  do_step(book, trial, 1, 0.5);
+  do_step(book, trial, 2, std::numeric_limits<double>::infinity());
+  do_step(book, trial, 3, std::numeric_limits<double>::quiet_NaN());
+  book.take_checkpoint(trial, saved_at(trial, 4));  // no result of that iteration
+  CHECK(iterations(trial) == std::vector<std::uint64_t>{1, 4});
+  CHECK_FALSE(trial.at_checkpoint.has_value());
+}
+
+TEST_CASE("going back to a checkpoint voids later results and brings its own back") {
+  Heard heard;
+  TrialBook book(heard.out, {"m", Mode::kMax, 0}, 1);
+  Trial& trial = book.add(no_config(), {});
+  book.take_result(trial, result_of(trial, 1, 0.1));
+  CHECK(book.cut_to_checkpoint(trial) == 0);  // none: everything is void
+  CHECK_FALSE(trial.last.has_value());
+  CHECK_FALSE(trial.metric.has_value());
+
+  book.take_result(trial, result_of(trial, 1, 0.1));
+  do_step(book, trial, 2, 0.2);
+  CHECK(is_saved_to_the_end(trial));
+  CHECK(book.cut_to_checkpoint(trial) == 2);  // nothing to void
+  book.take_result(trial, result_of(trial, 3, 0.3));
+  CHECK_FALSE(is_saved_to_the_end(trial));
+  CHECK(book.cut_to_checkpoint(trial) == 2);
+  CHECK(trial.last->iteration == 2);
+  CHECK(trial.metric == 0.2);
+  CHECK(heard.records == std::vector<std::string>{"added", "cut to 0", "changed", "cut to 2"});
+}
+
+TEST_CASE("the best trial has the best finite metric, the first of equals") {
+  for (const Mode mode : {Mode::kMax, Mode::kMin}) {
+    Heard heard;
+    TrialBook book(heard.out, {"m", mode, 0}, 1);
+    CHECK_FALSE(book.best().has_value());
+    for (double metric : {std::numeric_limits<double>::quiet_NaN(), 0.5, 0.7, 0.7, 0.5}) {
+      Trial& trial = book.add(no_config(), {});
+      book.take_result(trial, result_of(trial, 1, metric));
+    }
+    CHECK(book.best()->value == (mode == Mode::kMax ? 2 : 1));
+  }
+}
+
+TEST_CASE("a saved book has the same trials, sets and counts") {
+  Heard heard;
+  TrialBook book(heard.out, {"m", Mode::kMax, 0}, 1);
+  for (int i = 0; i < 4; ++i) book.add(no_config(), {});
+  book.begin_attempt(book.at({1}), {AgentNumber{0}, {}});
+  book.begin_attempt(book.at({2}), {AgentNumber{0}, {}});
+  book.at({2}).verdict = StopKind::kPause;
+  book.pause(book.at({2}));
+  book.set_status(book.at({3}), TrialStatus::kTerminated);
+  PackWriter out;
+  book.save(out);
+  TrialBook other(heard.out, {"m", Mode::kMax, 0}, 1);
+  other.add(no_config(), {});  // is forgotten
+  PackReader in(out.bytes());
+  other.restore(in);
+  CHECK(other.counts() == book.counts());
+  CHECK(other.waiting() == Numbers{{0}});
+  CHECK(other.running() == Numbers{{1}});
+  CHECK(other.paused() == Numbers{{2}});
+  PackWriter again;
+  other.save(again);
+  CHECK(again.bytes() == out.bytes());
+}
+
+}  // namespace
+}  // namespace tune

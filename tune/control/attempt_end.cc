@@ -1,0 +1,22 @@
+#include "tune/control/attempt_end.h"
+
+namespace tune {
+
+Ending ending_of(const Trial& trial, Outcome outcome, Leaving leaving) {
+  if (outcome == Outcome::kCompleted) return Ending::kCompleted;
+  const bool is_stopped = outcome == Outcome::kStopped || trial.verdict == StopKind::kStop;
+  if (is_stopped || leaving == Leaving::kForGood) {
+    // A trial that failed while it carried out a stop is tried again up to there: the verdict
+    // stands.
+    const bool fails = is_failure(outcome) && leaving != Leaving::kForGood;
+    return fails ? Ending::kFailed : Ending::kStopped;
+  }
+  if (outcome == Outcome::kPaused) return Ending::kPaused;
+  if (leaving == Leaving::kForNow) return Ending::kLost;
+  if (outcome != Outcome::kLost) return Ending::kFailed;
+  // Only an attempt that got to the judged result was told to pause.
+  const bool was_told = trial.last && trial.last->iteration == trial.judged;
+  return was_told && trial.verdict == StopKind::kPause ? Ending::kCannotPause : Ending::kLost;
+}
+
+}  // namespace tune

@@ -1,0 +1,29 @@
+// What the end of an attempt means for its trial. Pure.
+#pragma once
+
+#include <cstdint>
+
+#include "core/messages.h"
+#include "core/trial.h"
+
+namespace tune {
+
+enum class Ending : std::uint8_t {
+  kCompleted,    // the trial is over
+  kStopped,      // the same, by a decision
+  kPaused,       // saved, to go on later
+  kLost,         // to go on from its last checkpoint; nobody's fault
+  kFailed,       // counted by max_failures
+  kCannotPause,  // a failure too: the scheduler paused a trial that cannot save
+};
+
+// How the experiment stands while the attempt ends.
+enum class Leaving : std::uint8_t {
+  kNo,
+  kForGood,  // running trials were stopped (budget, fail_fast)
+  kForNow,   // they were paused, to be resumed
+};
+
+Ending ending_of(const Trial& trial, Outcome outcome, Leaving leaving);
+
+}  // namespace tune

@@ -1,0 +1,77 @@
+#include "tune/control/nodes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace tune {
+
+bool Nodes::all_are_ready() const {
+  return std::ranges::all_of(agents_, [](const auto& agent) { return agent.second.ready; });
+}
+
+bool Nodes::any_is_ready() const {
+  return std::ranges::any_of(agents_, [](const auto& agent) { return agent.second.ready; });
+}
+
+const AgentHello& Nodes::hello(AgentNumber agent) const {
+  const auto found = agents_.find(agent);
+  TUNE_CHECK(found != agents_.end());
+  return found->second.hello;
+}
+
+const AgentHello& Nodes::join(AgentNumber agent, const AgentHello& hello) {
+  TUNE_CHECK(!contains(agent));
+  placer_.add_node(agent, resources_of(hello));
+  return agents_.emplace(agent, Agent{hello}).first->second.hello;
+}
+
+void Nodes::set_ready(AgentNumber agent) {
+  const auto found = agents_.find(agent);
+  TUNE_CHECK(found != agents_.end());
+  if (!std::exchange(found->second.ready, true)) placer_.open_node(agent);
+}
+
+void Nodes::leave(AgentNumber agent) {
+  placer_.remove_node(agent);
+  agents_.erase(agent);
+}
+
+void Nodes::clear() {
+  placer_ = Placer();
+  agents_.clear();
+}
+
+void Nodes::save(PackWriter& out) const {
+  out.map(agents_.size());
+  for (const auto& [number, agent] : agents_) encode(out, number), encode(out, agent);
+}
+
+void Nodes::restore(PackReader& in) {
+  clear();
+  for (std::size_t left = in.map(); left > 0; --left) {
+    AgentNumber number;
+    decode(in, number);
+    Agent& agent = agents_[number];
+    decode(in, agent);
+    placer_.add_node(number, resources_of(agent.hello));
+    if (agent.ready) placer_.open_node(number);
+  }
+}
+
+void Nodes::reserve_again(const std::deque<Trial>& trials) {
+  for (const Trial& trial : trials) {
+    const bool runs = trial.status == TrialStatus::kRunning;
+    const bool fits = runs == trial.placement.has_value() &&
+                      (!runs || placer_.reserve(*trial.placement, request_));
+    if (fits) continue;
+    throw Error(ErrorCode::kProtocol, fmt::format("the saved placement of trial {} does not fit "
+                                                  "its node",
+                                                  trial.number.value));
+  }
+}
+
+}  // namespace tune

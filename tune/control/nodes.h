@@ -1,0 +1,65 @@
+// Nodes: the agents that have joined and what of their resources is promised. Pure.
+//
+// A node takes no trial before its zygote has loaded the trainable (ready).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "core/messages.h"
+#include "core/trial.h"
+#include "core/wire.h"
+#include "tune/control/placement.h"
+
+namespace tune {
+
+class Nodes {
+ public:
+  explicit Nodes(const ResourceRequest& request) : request_(request) {}  // of one trial
+
+  bool contains(AgentNumber agent) const { return agents_.contains(agent); }
+  bool empty() const { return agents_.empty(); }
+  bool all_are_ready() const;
+  bool any_is_ready() const;
+  // TUNE_CHECK: contains(agent).
+  const AgentHello& hello(AgentNumber agent) const;
+
+  // Not one that is there already. The reference holds until it leaves.
+  const AgentHello& join(AgentNumber agent, const AgentHello& hello);
+  void set_ready(AgentNumber agent);  // again: nothing changes
+  void leave(AgentNumber agent);      // with everything it was promised
+  void clear();
+
+  // Room for a trial, reserved until release(); nothing when there is none now.
+  std::optional<Placement> place() { return placer_.place(request_); }
+  void release(const Placement& placement) { placer_.release(placement, request_); }
+  // Why a trial fits on no node, also when nothing runs; empty when it does.
+  std::string why_never() const { return placer_.why_never(request_); }
+  const Placer& placer() const { return placer_; }
+
+  void save(PackWriter& out) const;
+  // Nothing is promised then.
+  void restore(PackReader& in);
+  // Promises again what these trials hold. Throws Error (kProtocol) when one runs nowhere, or there
+  // is no room where it runs.
+  void reserve_again(const std::deque<Trial>& trials);
+
+ private:
+  struct Agent {
+    AgentHello hello;
+    bool ready = false;
+    template <class Self, class F>
+    static void fields(Self& s, F& f) {
+      f(s.hello, s.ready);
+    }
+  };
+
+  ResourceRequest request_;
+  std::map<AgentNumber, Agent> agents_;
+  Placer placer_;
+};
+
+}  // namespace tune

@@ -1,0 +1,18 @@
+#include "tune/control/outbox.h"
+
+namespace tune {
+
+Effects Outbox::close() {
+  sink_ = nullptr;
+  return std::exchange(effects_, {});
+}
+
+void Outbox::send(AgentNumber agent, Command command) {
+  effects_.commands.emplace_back(agent, std::move(command));
+}
+
+void Outbox::remove(TrialNumber trial, std::uint64_t iteration) {
+  effects_.removals.push_back({trial, iteration});
+}
+
+}  // namespace tune

@@ -1,0 +1,167 @@
+#include "tune/control/trial_book.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/error.h"
+
+namespace tune {
+
+TrialBook::TrialBook(Outbox& out, Objective objective, std::size_t keep)
+    : out_(&out), objective_(std::move(objective)), keep_(std::max<std::size_t>(1, keep)) {}
+
+std::optional<TrialNumber> TrialBook::best() const {
+  std::optional<TrialNumber> best;
+  double best_value = 0;
+  for (const Trial& trial : trials_) {
+    if (!trial.metric || !std::isfinite(*trial.metric)) continue;
+    const double value = objective_.mode == Mode::kMax ? *trial.metric : -*trial.metric;
+    if (best && value <= best_value) continue;
+    best = trial.number;
+    best_value = value;
+  }
+  return best;
+}
+
+Trial* TrialBook::current(AgentNumber agent, TrialNumber number, AttemptNumber attempt) {
+  if (number.value >= trials_.size()) return nullptr;
+  Trial& trial = trials_[number.value];
+  const bool live = trial.status == TrialStatus::kRunning && trial.attempt == attempt &&
+                    trial.placement->agent == agent;
+  return live ? &trial : nullptr;
+}
+
+// ---- Status
+
+Trial& TrialBook::add(Packed config, Milestone until) {
+  const TrialNumber number = next_number();
+  Trial& trial = trials_.emplace_back();
+  trial.number = number;
+  trial.config = std::move(config);
+  trial.until = std::move(until);
+  ++counts_[static_cast<std::size_t>(TrialStatus::kPending)];
+  waiting_.insert(number);
+  out_->tell(TrialAdded{trial});
+  return trial;
+}
+
+TrialBook::Numbers* TrialBook::group_of(const Trial& trial) {
+  switch (trial.status) {
+    case TrialStatus::kPending:
+      return &waiting_;
+    case TrialStatus::kRunning:
+      return &running_;
+    case TrialStatus::kPaused:
+      return trial.paused_by_scheduler ? &paused_ : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+void TrialBook::set_status(Trial& trial, TrialStatus status) {
+  TUNE_CHECK(transition_is_legal(trial.status, status));
+  if (Numbers* from = group_of(trial)) from->erase(trial.number);
+  --counts_[static_cast<std::size_t>(trial.status)];
+  trial.status = status;
+  if (status != TrialStatus::kPaused) trial.paused_by_scheduler = false;
+  ++counts_[static_cast<std::size_t>(status)];
+  if (Numbers* to = group_of(trial)) to->insert(trial.number);
+  out_->tell(TrialChanged{trial});
+}
+
+void TrialBook::pause(Trial& trial) {
+  TUNE_CHECK(trial.status != TrialStatus::kPaused);  // its set is chosen by who paused it
+  trial.paused_by_scheduler = trial.verdict == StopKind::kPause;
+  trial.verdict.reset();
+  set_status(trial, TrialStatus::kPaused);
+}
+
+void TrialBook::begin_attempt(Trial& trial, Placement placement) {
+  trial.attempt = AttemptNumber{trial.attempt.value + 1};
+  trial.placement = std::move(placement);
+  trial.location.clear();
+  set_status(trial, TrialStatus::kRunning);
+}
+
+// ---- Results and checkpoints
+
+void TrialBook::take_result(Trial& trial, const Reported& report) const {
+  trial.last = report;
+  trial.metric = ResultView(report).number(objective_.metric);
+}
+
+void TrialBook::take_checkpoint(Trial& trial, const CheckpointSaved& saved) {
+  CheckpointRecord record{saved.iteration, saved.time_total, saved.timesteps_total, std::nullopt};
+  if (trial.last && trial.last->iteration == saved.iteration) {
+    record.metric = trial.metric;
+    trial.at_checkpoint = trial.last;
+  } else {
+    trial.at_checkpoint.reset();
+  }
+  std::erase_if(trial.checkpoints,
+                [&](const CheckpointRecord& old) { return old.iteration >= saved.iteration; });
+  trial.checkpoints.push_back(record);
+  retain_checkpoints(trial);
+  out_->tell(TrialChanged{trial});
+}
+
+// Keeps the newest `keep` and the one with the best metric; ties keep the older one.
+void TrialBook::retain_checkpoints(Trial& trial) const {
+  auto& all = trial.checkpoints;
+  const double sign = objective_.mode == Mode::kMax ? 1 : -1;
+  std::optional<std::uint64_t> best;
+  double best_value = 0;
+  for (const CheckpointRecord& record : all) {
+    if (!record.metric || !std::isfinite(*record.metric)) continue;
+    if (best && sign * *record.metric <= best_value) continue;
+    best = record.iteration;
+    best_value = sign * *record.metric;
+  }
+  for (std::size_t i = 0; all.size() > keep_ && i + keep_ < all.size();) {
+    if (best == all[i].iteration) {
+      ++i;
+      continue;
+    }
+    out_->remove(trial.number, all[i].iteration);
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+// Later results are void also when the trial never gets there again.
+std::uint64_t TrialBook::cut_to_checkpoint(Trial& trial) const {
+  const std::uint64_t restored = trial.checkpoints.empty() ? 0 : trial.checkpoints.back().iteration;
+  if (!trial.last || trial.last->iteration <= restored) return restored;
+  out_->tell(ResultsCut{trial, restored});
+  trial.last.reset();
+  if (restored > 0) trial.last = trial.at_checkpoint;
+  trial.metric.reset();
+  if (trial.last) trial.metric = ResultView(*trial.last).number(objective_.metric);
+  return restored;
+}
+
+bool is_saved_to_the_end(const Trial& trial) {
+  return trial.last && !trial.checkpoints.empty() &&
+         trial.checkpoints.back().iteration == trial.last->iteration;
+}
+
+// ---- State
+
+void TrialBook::save(PackWriter& out) const {
+  out.array(trials_.size());
+  for (const Trial& trial : trials_) encode(out, trial);
+}
+
+void TrialBook::restore(PackReader& in) {
+  trials_.clear();
+  counts_ = {};
+  for (Numbers* group : {&waiting_, &paused_, &running_}) group->clear();
+  for (std::size_t left = in.array(); left > 0; --left) {
+    Trial& trial = trials_.emplace_back();
+    decode(in, trial);
+    ++counts_[static_cast<std::size_t>(trial.status)];
+    if (Numbers* group = group_of(trial)) group->insert(trial.number);
+  }
+}
+
+}  // namespace tune

@@ -1,0 +1,76 @@
+// TrialBook: every trial of the experiment with its status, results and checkpoints, and who waits,
+// runs or is paused. Pure.
+//
+// It holds what is so and knows which changes are legal; what happens next is not its to decide. A
+// change that is not legal is a programmer's error (TUNE_CHECK).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+
+#include "core/messages.h"
+#include "core/trial.h"
+#include "core/wire.h"
+#include "schedulers/trial_scheduler.h"
+#include "tune/control/outbox.h"
+
+namespace tune {
+
+class TrialBook {
+ public:
+  using Numbers = std::set<TrialNumber>;
+  using Counts = std::array<std::uint64_t, 5>;  // by TrialStatus
+
+  // `keep`: how many of a trial's newest checkpoints stay, beside the best one. `out` outlives it.
+  TrialBook(Outbox& out, Objective objective, std::size_t keep);
+
+  const std::deque<Trial>& all() const { return trials_; }
+  const Counts& counts() const { return counts_; }
+  const Numbers& waiting() const { return waiting_; }  // PENDING
+  const Numbers& paused() const { return paused_; }    // PAUSED by the scheduler
+  const Numbers& running() const { return running_; }
+  std::optional<TrialNumber> best() const;  // by metric over the last results; O(n)
+
+  Trial& at(TrialNumber number) { return trials_[number.value]; }
+  // The trial a message speaks of, when that attempt is the one that runs now; else null.
+  Trial* current(AgentNumber agent, TrialNumber number, AttemptNumber attempt);
+  TrialNumber next_number() const { return {static_cast<std::uint32_t>(trials_.size())}; }
+
+  Trial& add(Packed config, Milestone until);  // next_number(), PENDING
+  void set_status(Trial& trial, TrialStatus status);
+  // PAUSED by the scheduler when that was its verdict, which is carried out now; else by the user.
+  void pause(Trial& trial);
+  // PENDING or PAUSED -> RUNNING, with a new attempt there.
+  void begin_attempt(Trial& trial, Placement placement);
+
+  // The newest result; nothing is told.
+  void take_result(Trial& trial, const Reported& report) const;
+  // A checkpoint on disk replaces the records of later ones; surplus ones are removed.
+  void take_checkpoint(Trial& trial, const CheckpointSaved& saved);
+  // The iteration the next attempt restores; 0: none. Results after it become void.
+  std::uint64_t cut_to_checkpoint(Trial& trial) const;
+
+  void save(PackWriter& out) const;
+  void restore(PackReader& in);
+
+ private:
+  Numbers* group_of(const Trial& trial);
+  void retain_checkpoints(Trial& trial) const;
+
+  Outbox* out_;
+  Objective objective_;
+  std::size_t keep_;
+  std::deque<Trial> trials_;
+  Counts counts_{};  // and the sets: they follow from trials_
+  Numbers waiting_;
+  Numbers paused_;
+  Numbers running_;
+};
+
+// The newest checkpoint stands where the last result does: no step is to be done again.
+bool is_saved_to_the_end(const Trial& trial);
+
+}  // namespace tune

@@ -1,0 +1,66 @@
+// Verdicts: what the scheduler said of each trial, so that it is asked once and obeyed always.
+// Pure.
+//
+// The simpler way is to ask the scheduler at every report. It fails when an attempt is lost: the
+// next one goes back to the last checkpoint and reports steps again that were judged before. Told
+// twice, the scheduler counts a trial twice in its rungs; not told, the trial whose stop was lost
+// on the way runs on. So a trial has a mark up to which it was judged, and the verdict given there
+// stands until it is carried out: a step done again gets the recorded verdict, and the scheduler
+// hears each (trial, iteration) once, in order.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "core/messages.h"
+#include "core/trial.h"
+#include "core/wire.h"
+#include "schedulers/trial_scheduler.h"
+
+namespace tune {
+
+// How a trial stands whose attempt ended before it should, see Verdicts::owed.
+enum class Owed : std::uint8_t {
+  kNothing,  // it has steps to do
+  kCompletion,
+  kStop,
+  kPause,
+};
+
+class Verdicts {
+ public:
+  // A configured one.
+  explicit Verdicts(std::unique_ptr<TrialScheduler> scheduler) : scheduler_(std::move(scheduler)) {}
+
+  const TrialScheduler& scheduler() const { return *scheduler_; }
+
+  Milestone begin(TrialNumber trial) { return scheduler_->add_trial(trial); }
+  // A trial that the scheduler lets go on after a pause runs to its next milestone.
+  void resume(Trial& trial) { trial.until = scheduler_->resume_trial(trial.number); }
+
+  struct Ruling {
+    bool done = false;              // the trial ends with this result
+    std::optional<Command> answer;  // to its agent
+    bool is_first = false;          // this step was not reported before
+  };
+  // On the trial's newest result, which is `report`.
+  Ruling rule(Trial& trial, const Reported& report);
+
+  // What is decided of a trial that is saved up to its last result: only its attempt's last word
+  // was lost.
+  static Owed owed(const Trial& trial);
+
+  // The trial is over; the scheduler is told once.
+  void end(Trial& trial, TrialEnd end);
+
+  void save(PackWriter& out) const { out.binary(scheduler_->save()); }
+  void restore(PackReader& in) { scheduler_->restore(in.binary()); }
+
+ private:
+  static Ruling repeat(const Trial& trial, const Reported& report);
+  static std::optional<Command> apply(Trial& trial, const Decision& decision, bool waiting);
+
+  std::unique_ptr<TrialScheduler> scheduler_;
+};
+
+}  // namespace tune

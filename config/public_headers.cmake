@@ -8,6 +8,7 @@ set(tune_public_headers
   core/messages.h
   core/random.h
   core/resources.h
+  core/result_view.h
   core/trial.h
   core/value.h
   core/wire.h

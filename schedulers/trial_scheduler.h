@@ -16,7 +16,7 @@
 
 #include "core/ids.h"
 #include "core/messages.h"
-#include "core/wire.h"
+#include "core/result_view.h"
 
 namespace tune {
 
@@ -40,20 +40,6 @@ struct Decision {
   }
   static Decision pause(std::string reason) { return {Kind::kPause, {}, std::move(reason)}; }
   static Decision stop(std::string reason) { return {Kind::kStop, {}, std::move(reason)}; }
-};
-
-// One result as a scheduler sees it: numbers by key path, without a tree being built.
-class ResultView {
- public:
-  ResultView(const Reported& report) : report_(&report) {}  // NOLINT: a view
-  std::uint64_t iteration() const { return report_->iteration; }
-  // training_iteration, time_total_s, time_since_restore, iterations_since_restore and
-  // timesteps_total are always known unless the user reports a key of that name; anything else is
-  // looked up in the result. Nothing when absent or not a number.
-  std::optional<double> number(std::string_view path) const;
-
- private:
-  const Reported* report_;
 };
 
 // A trial that could run: PENDING, or PAUSED by the scheduler.

@@ -1,29 +1,15 @@
 #include "trainables/worker_machine.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/result_view.h"
 #include "core/wire.h"
 
 namespace tune {
 namespace {
-
-// What the user reports under a name goes before the framework's own field of that name.
-std::optional<double> number(const Reported& report, std::string_view path) {
-  if (contains_path(report.result, path)) return find_number(report.result, path);
-  if (path == "training_iteration") return static_cast<double>(report.iteration);
-  if (path == "time_total_s") return seconds(report.time_total);
-  if (path == "time_this_iter_s") return seconds(report.time_this_iter);
-  if (path == "time_since_restore") return seconds(report.time_since_restore);
-  if (path == "iterations_since_restore") {
-    return static_cast<double>(report.iterations_since_restore);
-  }
-  if (path == "timesteps_total") return report.timesteps_total;
-  return std::nullopt;
-}
 
 // `done: true`, not any other value of that name.
 bool says_done(const Packed& result) try {
@@ -128,14 +114,14 @@ bool WorkerMachine::is_final(const Reported& report) const {
   const Duration limit = start_.experiment.max_trial_time;
   if (limit > Duration::zero() && report.time_total >= limit) return true;
   return std::ranges::any_of(start_.experiment.stop, [&](const StopRule& rule) {
-    const auto found = number(report, rule.path);
+    const auto found = ResultView(report).number(rule.path);
     return found && (rule.at_most ? *found <= rule.bound : *found >= rule.bound);
   });
 }
 
 bool WorkerMachine::is_due(const Reported& report) const {
   if (until_.attribute.empty()) return false;
-  const auto reached = number(report, until_.attribute);
+  const auto reached = ResultView(report).number(until_.attribute);
   return reached && *reached >= until_.value;
 }
 

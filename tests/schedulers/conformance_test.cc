@@ -171,31 +171,3 @@ TEST_CASE("fifo never asks, judges or bounds") {
   CHECK_FALSE(scheduler->pauses());
   CHECK(scheduler->status_lines() == std::vector<std::string>{"Using FIFO scheduling algorithm."});
 }
-
-TEST_CASE("a result is seen by key path, and the fields every result has by name") {
-  Reported reported = report(3, 5,
-                             Result{{"loss", {{"train", 0.25}, {"test", 2}}},
-                                    {"name", "x"},
-                                    {"flag", true},
-                                    {"time_total_s", 99.5}});
-  reported.timesteps_total = 640;
-  const ResultView view(reported);
-  const std::pair<const char*, std::optional<double>> table[] = {
-      {"loss/train", 0.25},
-      {"loss/test", 2},
-      {"loss", std::nullopt},
-      {"loss/valid", std::nullopt},
-      {"name", std::nullopt},
-      {"flag", std::nullopt},
-      {"", std::nullopt},
-      {"training_iteration", 5},
-      {"time_this_iter_s", 2},
-      {"time_since_restore", 5},
-      {"iterations_since_restore", 5},
-      {"timesteps_total", 640},
-      {"time_total_s", 99.5},  // the user's own, not the trial's 10
-  };
-  for (const auto& [path, value] : table) CHECK_MESSAGE(view.number(path) == value, path);
-  reported.timesteps_total.reset();
-  CHECK_FALSE(view.number("timesteps_total").has_value());
-}

@@ -85,6 +85,40 @@ struct Describer {
   std::string operator()(const NodeJoined& joined) const {
     return fmt::format("agent number {} joined", joined.agent.value);
   }
+  std::string operator()(const NodeLeft& left) const {
+    return fmt::format("agent number {} left: {}", left.agent.value, left.cause);
+  }
+  std::string operator()(const DriverBegan& began) const {
+    return fmt::format("driver of epoch {} began", began.epoch);
+  }
+  std::string operator()(const AttemptBegan& began) const {
+    const Trial& trial = began.trial;
+    return fmt::format("{} began on {} from {}", attempt(trial.number, trial.attempt), began.node,
+                       began.restored);
+  }
+  std::string operator()(const AttemptOver& over) const {
+    return fmt::format("{} is over: {} {}", attempt(over.trial.number, over.trial.attempt),
+                       outcome_name(over.outcome), over.cause);
+  }
+  std::string operator()(const VerdictGiven& given) const {
+    return fmt::format("trial {} {} at {}: {}", given.trial.number.value,
+                       given.kind == StopKind::kStop ? "is stopped" : "is paused", given.iteration,
+                       given.trial.reason);
+  }
+  std::string operator()(const PlaceSetAside& place) const {
+    return fmt::format("{} of agent number {} is set aside", place_name(place.gpu),
+                       place.agent.value);
+  }
+  std::string operator()(const PlaceTakenBack& place) const {
+    return fmt::format("{} of agent number {} is taken back", place_name(place.gpu),
+                       place.agent.value);
+  }
+  static std::string place_name(std::optional<std::uint32_t> gpu) {
+    return gpu ? fmt::format("GPU {}", *gpu) : "the node";
+  }
+  std::string operator()(const ExperimentOver& over) const {
+    return fmt::format("the experiment is {} {}", over.how, over.why);
+  }
 };
 
 }  // namespace

@@ -156,6 +156,16 @@ TEST_CASE("what ends a trial is final and no verdict is awaited") {
       {"absent", {"deep/z", 0, false}, {}, more, false},
       {"no number", {"deep", 0, false}, {}, more, false},
       {"the framework's", {"training_iteration", 1, false}, {}, more, true},
+      {"a text does not hide it",
+       {"training_iteration", 1, false},
+       {},
+       Config{{"training_iteration", "epoch 1"}},
+       true},
+      {"a number goes before it",
+       {"training_iteration", 1, false},
+       {},
+       Config{{"training_iteration", 0}},
+       false},
       {"time is up", {}, Seconds(2), more, true},
       {"time is left", {}, Seconds(3), more, false},
   };
@@ -169,8 +179,9 @@ TEST_CASE("what ends a trial is final and no verdict is awaited") {
     worker.ready();
     worker.silence();
     worker.now += Seconds(2);
-    CHECK(worker.report(one.result) ==
-          (one.is_final ? "say report 1 final, leave" : "say report 1 waiting, wait"));
+    const bool is_due = one.result.find("training_iteration") == nullptr;
+    const char* goes_on = is_due ? "say report 1 waiting, wait" : "say report 1, listen";
+    CHECK(worker.report(one.result) == (one.is_final ? "say report 1 final, leave" : goes_on));
   }
 }
 

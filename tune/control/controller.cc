@@ -52,7 +52,12 @@ bool Controller::is_over() const {
 // ---- Drivers and deadlines
 
 void Controller::on(const DriverStarted& event) {
-  end_attempts(std::nullopt);
+  out_->tell(DriverBegan{event.epoch});
+  const std::string cause = "the driver before this one has ended";
+  end_attempts(std::nullopt, cause);
+  for (AgentNumber agent : nodes_.all()) {
+    out_->tell(NodeLeft{agent, nodes_.hello(agent), cause});
+  }
   nodes_.clear();
   for (const Trial& one : book_.all()) {
     Trial& trial = book_.at(one.number);
@@ -74,17 +79,21 @@ void Controller::on(const DriverStarted& event) {
 
 void Controller::on(const AgentLost& event) {
   if (!nodes_.contains(event.agent)) return;
-  out_->notice(fmt::format("node {} is lost: {}", nodes_.hello(event.agent).hostname, event.cause));
-  end_attempts(event.agent);
+  const AgentHello& node = nodes_.hello(event.agent);
+  const std::string cause = fmt::format("node {} is lost: {}", node.hostname, event.cause);
+  out_->notice(cause);
+  end_attempts(event.agent, cause);
+  out_->tell(NodeLeft{event.agent, node, event.cause});
   nodes_.leave(event.agent);
   fill();
 }
 
 // Attempts whose processes are gone with their agent, or with the driver that had them all.
-void Controller::end_attempts(std::optional<AgentNumber> of) {
+void Controller::end_attempts(std::optional<AgentNumber> of, const std::string& cause) {
   for (TrialNumber number : std::set(book_.running())) {
     Trial& trial = book_.at(number);
     if (of && trial.placement->agent != *of) continue;
+    out_->tell(AttemptOver{trial, Outcome::kLost, cause});
     trial.placement.reset();
     wait_again(trial);
   }
@@ -118,7 +127,15 @@ void Controller::stop_running(StopKind kind, Phase phase) {
 void Controller::fail_experiment(std::string why) {
   if (is_over()) return;
   failure_ = std::move(why);
-  phase_ = Phase::kFailed;
+  end_experiment(Phase::kFailed);
+}
+
+void Controller::end_experiment(Phase phase) {
+  phase_ = phase;
+  const char* how = phase == Phase::kFinished      ? "finished"
+                    : phase == Phase::kInterrupted ? "interrupted"
+                                                   : "failed";
+  out_->tell(ExperimentOver{how, failure_});
 }
 
 // ---- Agents
@@ -168,8 +185,12 @@ void Controller::say_once_that_nothing_is_saved(const std::string& trainable) {
 void Controller::on_agent(AgentNumber agent, const AttemptStarted& started) {
   Trial* trial = book_.current(agent, started.trial, started.attempt);
   if (trial == nullptr) return;
-  trial->location = fmt::format("{}:{}", nodes_.hello(agent).ip, started.pid);
+  const AgentHello& node = nodes_.hello(agent);
+  trial->location = fmt::format("{}:{}", node.ip, started.pid);
   out_->tell(TrialChanged{*trial});
+  const bool is_restored = !trial->checkpoints.empty();
+  out_->tell(
+      AttemptBegan{*trial, node.hostname, is_restored ? trial->checkpoints.back().iteration : 0});
 }
 
 // Many trials may say the same: it is shown once.
@@ -193,6 +214,7 @@ void Controller::on_agent(AgentNumber agent, const Reported& report) {
   }
   Verdicts::Ruling ruling = verdicts_.rule(*trial, report);
   out_->tell(ResultRecorded{*trial, report, ruling.done});
+  if (ruling.given) out_->tell(VerdictGiven{*trial, report.iteration, *ruling.given});
   if (ruling.answer) out_->send(agent, std::move(*ruling.answer));
   if (ruling.is_first) expect_metric(report);
 }
@@ -219,36 +241,38 @@ void Controller::on_agent(AgentNumber agent, const CheckpointSaved& saved) {
 void Controller::on_agent(AgentNumber agent, const AttemptEnded& ended) {
   Trial* trial = book_.current(agent, ended.trial, ended.attempt);
   if (trial == nullptr) return;
-  nodes_.release(*trial->placement);
-  trial->placement.reset();
   const Leaving leaving = phase_ == Phase::kInterrupting ? Leaving::kForNow
                           : phase_ == Phase::kEnding     ? Leaving::kForGood
                                                          : Leaving::kNo;
-  switch (ending_of(*trial, ended.outcome, leaving)) {
-    case Ending::kCompleted:
-      finish(*trial, TrialEnd::kCompleted);
-      break;
-    case Ending::kStopped:
-      finish(*trial, TrialEnd::kStopped);
-      break;
-    case Ending::kPaused:
-      book_.pause(*trial);
-      break;
-    case Ending::kLost:
-      wait_again(*trial);
-      break;
-    case Ending::kFailed:
-      fail(*trial, ended);
-      break;
-    case Ending::kCannotPause: {
-      AttemptEnded failure = ended;
-      failure.outcome = Outcome::kException;
-      failure.cause = "the scheduler paused the trial, but it cannot save";
-      fail(*trial, failure);
-      break;
-    }
+  const Ending ending = ending_of(*trial, ended.outcome, leaving);
+  if (ending == Ending::kCannotPause) {
+    AttemptEnded failure = ended;
+    failure.outcome = Outcome::kException;
+    failure.cause = "the scheduler paused the trial, but it cannot save";
+    conclude(*trial, Ending::kFailed, failure);
+  } else {
+    conclude(*trial, ending, ended);
   }
   fill();
+}
+
+void Controller::conclude(Trial& trial, Ending ending, const AttemptEnded& ended) {
+  out_->tell(AttemptOver{trial, ended.outcome, ended.cause});
+  nodes_.release(*trial.placement);
+  trial.placement.reset();
+  switch (ending) {
+    case Ending::kCompleted:
+      return finish(trial, TrialEnd::kCompleted);
+    case Ending::kStopped:
+      return finish(trial, TrialEnd::kStopped);
+    case Ending::kPaused:
+      return book_.pause(trial);
+    case Ending::kLost:
+      return wait_again(trial);
+    case Ending::kFailed:
+    case Ending::kCannotPause:
+      return fail(trial, ended);
+  }
 }
 
 // An attempt ended before it should: the next goes on from the last checkpoint, unless what was
@@ -374,8 +398,7 @@ void Controller::launch(Trial& trial, Placement placement) {
 void Controller::settle() {
   if (is_over() || !book_.running().empty()) return;
   if (phase_ == Phase::kInterrupting) {
-    phase_ = Phase::kInterrupted;
-    return;
+    return end_experiment(Phase::kInterrupted);
   }
   if (phase_ == Phase::kRunning) {
     if (book_.waiting().empty()) create_trial();
@@ -385,7 +408,7 @@ void Controller::settle() {
   for (const TrialBook::Numbers* left : {&book_.paused(), &book_.waiting()}) {
     for (TrialNumber number : std::set(*left)) finish(book_.at(number), TrialEnd::kStopped);
   }
-  phase_ = Phase::kFinished;
+  end_experiment(Phase::kFinished);
 }
 
 }  // namespace tune

@@ -22,6 +22,7 @@
 #include "core/resources.h"
 #include "core/trial.h"
 #include "schedulers/trial_scheduler.h"
+#include "tune/control/attempt_end.h"
 #include "tune/control/events.h"
 #include "tune/control/nodes.h"
 #include "tune/control/outbox.h"
@@ -105,9 +106,10 @@ class Controller {
 
   // An attempt is over.
   void wait_again(Trial& trial);
+  void conclude(Trial& trial, Ending ending, const AttemptEnded& ended);
   void fail(Trial& trial, const AttemptEnded& ended);
   void finish(Trial& trial, TrialEnd end);
-  void end_attempts(std::optional<AgentNumber> of);
+  void end_attempts(std::optional<AgentNumber> of, const std::string& cause);
 
   // Who goes next, and when all is over.
   void fill();
@@ -116,6 +118,7 @@ class Controller {
   void launch(Trial& trial, Placement placement);
   void settle();
   void stop_running(StopKind kind, Phase phase);
+  void end_experiment(Phase phase);
   void fail_experiment(std::string why);
 
   // Set up once

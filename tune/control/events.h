@@ -97,8 +97,51 @@ struct NodeJoined {  // before any trial runs there; a later one of that number 
   AgentNumber agent;
   const AgentHello& hello;
 };
+struct NodeLeft {  // after the ends of its attempts
+  AgentNumber agent;
+  const AgentHello& hello;
+  const std::string& cause;
+};
+struct DriverBegan {  // of this epoch; what an earlier one had running is lost
+  std::uint64_t epoch;
+};
+struct AttemptBegan {  // each of its ranks has a process: trial.placement and location say where
+  const Trial& trial;
+  const std::string& node;  // its hostname
+  std::uint64_t restored;   // the iteration of the checkpoint it begins with; 0: none
+};
+// Before the trial's status changes by it; trial.placement still says where. An attempt whose
+// processes never began ends as well.
+struct AttemptOver {
+  const Trial& trial;
+  Outcome outcome;
+  const std::string& cause;  // may be empty when the outcome says all
+};
+// The scheduler stops or pauses the trial after this iteration, for trial.reason. Once a verdict,
+// however often a step is done again.
+struct VerdictGiven {
+  const Trial& trial;
+  std::uint64_t iteration;
+  StopKind kind;
+};
+// A node, or one GPU of it, on which trials fail at once gets no trial for a while.
+struct PlaceSetAside {
+  AgentNumber agent;
+  const AgentHello& hello;
+  std::optional<std::uint32_t> gpu;  // index into hello.gpus; nothing: the node
+};
+struct PlaceTakenBack {
+  AgentNumber agent;
+  const AgentHello& hello;
+  std::optional<std::uint32_t> gpu;
+};
+struct ExperimentOver {
+  const char* how;         // "finished", "interrupted" or "failed"
+  const std::string& why;  // of a failure
+};
 using Record = std::variant<TrialAdded, ResultRecorded, ResultsCut, TrialChanged, AttemptFailed,
-                            Notice, NodeJoined>;
+                            Notice, NodeJoined, NodeLeft, DriverBegan, AttemptBegan, AttemptOver,
+                            VerdictGiven, PlaceSetAside, PlaceTakenBack, ExperimentOver>;
 
 struct RemoveCheckpoint {
   TrialNumber trial;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/result_view.h"
 #include "core/strings.h"
 #include "tune/spec/option_reader.h"
 
@@ -13,16 +14,11 @@ namespace tune {
 namespace {
 
 constexpr std::uint64_t kPatience = 20;  // results
-const std::set<std::string> kAlwaysThere = {"training_iteration",       "time_total_s",
-                                            "time_this_iter_s",         "time_since_restore",
-                                            "iterations_since_restore", "timesteps_total"};
 
 }  // namespace
 
 KeyWatch::KeyWatch(std::vector<std::string> expected) : missing_(std::move(expected)) {
-  std::erase_if(missing_, [](const std::string& path) {
-    return path.empty() || kAlwaysThere.contains(path);
-  });
+  std::erase_if(missing_, [](const std::string& path) { return path.empty(); });
   done_ = missing_.empty();
 }
 
@@ -30,7 +26,7 @@ std::string KeyWatch::record(const Record& record) {
   const auto* result = std::get_if<ResultRecorded>(&record);
   if (done_ || result == nullptr) return {};
   std::erase_if(missing_, [&](const std::string& path) {
-    return find_number(result->report.result, path).has_value();
+    return ResultView(result->report).number(path).has_value();
   });
   done_ = missing_.empty();
   if (done_ || (++results_ < kPatience && !result->done)) return {};

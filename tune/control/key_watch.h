@@ -1,7 +1,6 @@
 // KeyWatch: notices when the metric or a key of a stop rule is never a number of the results. Pure.
 #pragma once
 
-#include <set>
 #include <string>
 #include <vector>
 

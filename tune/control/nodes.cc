@@ -23,6 +23,12 @@ const AgentHello& Nodes::hello(AgentNumber agent) const {
   return found->second.hello;
 }
 
+std::vector<AgentNumber> Nodes::all() const {
+  std::vector<AgentNumber> numbers;
+  for (const auto& [number, agent] : agents_) numbers.push_back(number);
+  return numbers;
+}
+
 const AgentHello& Nodes::join(AgentNumber agent, const AgentHello& hello) {
   TUNE_CHECK(!contains(agent));
   placer_.add_node(agent, resources_of(hello));

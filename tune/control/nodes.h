@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/messages.h"
 #include "core/trial.h"
@@ -26,6 +27,7 @@ class Nodes {
   bool any_is_ready() const;
   // TUNE_CHECK: contains(agent).
   const AgentHello& hello(AgentNumber agent) const;
+  std::vector<AgentNumber> all() const;
 
   // Not one that is there already. The reference holds until it leaves.
   const AgentHello& join(AgentNumber agent, const AgentHello& hello);

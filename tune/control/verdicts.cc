@@ -19,17 +19,19 @@ Continue continue_command(const Trial& trial) {
 Verdicts::Ruling Verdicts::rule(Trial& trial, const Reported& report) {
   if (report.iteration <= trial.judged) return repeat(trial, report);
   // A last result is not judged. Done again it may not be the last: its time may not be up then.
-  if (report.final) return {true, std::nullopt, true};
+  if (report.final) return {true, std::nullopt, true, std::nullopt};
   trial.judged = report.iteration;
   const Decision decision = scheduler_->result(trial.number, report);
   const bool stops = decision.kind == Decision::Kind::kStop;
-  return {stops, apply(trial, decision, report.waiting), true};
+  Ruling ruling{stops, apply(trial, decision, report.waiting), true, std::nullopt};
+  if (decision.kind != Decision::Kind::kContinue) ruling.given = trial.verdict;
+  return ruling;
 }
 
 // A step done again after a restore gets the verdict that was given the first time.
 Verdicts::Ruling Verdicts::repeat(const Trial& trial, const Reported& report) {
   const bool stopped = report.iteration == trial.judged && trial.verdict == StopKind::kStop;
-  Ruling ruling{report.final || stopped, std::nullopt, false};
+  Ruling ruling{report.final || stopped, std::nullopt, false, std::nullopt};
   if (!report.waiting) return ruling;
   if (trial.verdict) {
     ruling.answer = stop_command(trial);

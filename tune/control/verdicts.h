@@ -42,6 +42,7 @@ class Verdicts {
     bool done = false;              // the trial ends with this result
     std::optional<Command> answer;  // to its agent
     bool is_first = false;          // this step was not reported before
+    std::optional<StopKind> given;  // decided just now
   };
   // On the trial's newest result, which is `report`.
   Ruling rule(Trial& trial, const Reported& report);

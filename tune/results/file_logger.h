@@ -59,7 +59,8 @@ class FileLogger : public Logger {
   void on(const TrialChanged& changed, WallTime wall);
   void on(const AttemptFailed& failed, WallTime wall);
   void on(const NodeJoined& joined, WallTime wall);
-  void on(const Notice&, WallTime) {}
+  template <class Other>
+  void on(const Other&, WallTime) {}  // of no trial's files
 
   Open& open(const Trial& trial);
   Kept& kept(TrialNumber trial);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/result_view.h"
 #include "tune/results/result_text.h"
 #include "tune/show/status_block.h"
 
@@ -41,16 +42,14 @@ std::string cell_text(const Value& value) {
   return fitted(one_line(value.is_string() ? value.string() : value.dump()), kMaxCellWidth);
 }
 
-// What the framework knows of a result besides what was reported.
-std::optional<Value> added_field(const Trial& trial, std::string_view name) {
-  const Reported& last = *trial.last;
-  if (name == "training_iteration") return Value(last.iteration);
-  if (name == "time_total_s") return Value(seconds(last.time_total));
-  if (name == "time_this_iter_s") return Value(seconds(last.time_this_iter));
-  if (name == "time_since_restore") return Value(seconds(last.time_since_restore));
-  if (name == "iterations_since_restore") return Value(last.iterations_since_restore);
-  if (name == "timesteps_total" && last.timesteps_total) return Value(*last.timesteps_total);
-  return std::nullopt;
+// A number by ResultView's rule, else what was reported.
+std::string result_cell(const Value& result, const Trial& trial, const std::string& path) {
+  const Value* reported = result.find(path);
+  const bool is_number = reported != nullptr && reported->is_number();
+  if (!is_number && trial.last) {
+    if (const auto own = framework_field(*trial.last, path)) return cell_text(*own);
+  }
+  return reported == nullptr ? "" : cell_text(*reported);
 }
 
 // Names of the metric columns, in their order.
@@ -133,13 +132,7 @@ void add_metrics(const ExperimentStatus& status, const std::vector<std::string>&
   for (const Trial* trial : rows) {
     const Value result = last_result_of(*trial);
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      std::string cell;
-      if (const Value* value = result.find(paths[i])) {
-        cell = cell_text(*value);
-      } else if (trial->last) {
-        if (const auto added = added_field(*trial, paths[i])) cell = cell_text(*added);
-      }
-      columns[first + i].cells.push_back(std::move(cell));
+      columns[first + i].cells.push_back(result_cell(result, *trial, paths[i]));
     }
   }
 }

@@ -5,6 +5,8 @@
 
 #include <memory>
 
+#include <fmt/format.h>
+
 #include "core/error.h"
 #include "core/refusal.h"
 #include "schedulers/asha.h"
@@ -78,12 +80,42 @@ class Scene {
         results_.emplace_back(result->report.trial.value, result->report.iteration, result->done);
       }
       if (const auto* notice = std::get_if<Notice>(&record)) notices_.push_back(notice->text);
+      std::visit([this](const auto& what) { write_down(what); }, record);
     });
     restore_from_state();
     for (auto& [agent, command] : effects.commands) commands_.push_back(std::move(command));
     for (const RemoveCheckpoint& removal : effects.removals) removed_.push_back(removal.iteration);
   }
   void wait(Duration time) { now_ += time; }
+
+  // What an account of the experiment tells, line by line.
+  template <class Other>
+  void write_down(const Other&) {}
+  void write_down(const DriverBegan& driver) {
+    story_.push_back(fmt::format("driver {}", driver.epoch));
+  }
+  void write_down(const NodeJoined& node) { story_.push_back(node.hello.hostname + " joined"); }
+  void write_down(const NodeLeft& node) {
+    story_.push_back(fmt::format("{} left: {}", node.hello.hostname, node.cause));
+  }
+  void write_down(const AttemptBegan& began) {
+    story_.push_back(fmt::format("{}.{} on {} at {} from {}", began.trial.number.value,
+                                 began.trial.attempt.value, began.node, began.trial.location,
+                                 began.restored));
+  }
+  void write_down(const AttemptOver& over) {
+    CHECK(over.trial.placement.has_value());
+    story_.push_back(fmt::format("{}.{} {}: {}", over.trial.number.value, over.trial.attempt.value,
+                                 outcome_name(over.outcome), over.cause));
+  }
+  void write_down(const VerdictGiven& verdict) {
+    story_.push_back(fmt::format("{} {} at {}: {}", verdict.trial.number.value,
+                                 verdict.kind == StopKind::kStop ? "stop" : "pause",
+                                 verdict.iteration, verdict.trial.reason));
+  }
+  void write_down(const ExperimentOver& over) {
+    story_.push_back(over.how + (over.why.empty() ? "" : ": " + over.why));
+  }
 
   // Whatever was saved goes on as the one that saved it: every scenario shows that.
   void restore_from_state() {
@@ -145,6 +177,7 @@ class Scene {
   std::vector<std::uint64_t> removed_;
   std::vector<std::tuple<std::uint32_t, std::uint64_t, bool>> results_;
   std::vector<std::string> notices_;
+  std::vector<std::string> story_;
   ExperimentTime now_{};
   std::uint64_t epoch_ = 0;
 };
@@ -328,8 +361,9 @@ class PauseAtOnce : public TrialScheduler {
   Objective objective_;
 };
 
-TEST_CASE("an attempt that is lost before the result at which an earlier one was to pause is no "
-          "failure") {
+TEST_CASE(
+    "an attempt that is lost before the result at which an earlier one was to pause is no "
+    "failure") {
   Scene scene({.num_samples = 1, .scheduler = scheduler<PauseAtOnce>(), .max_failures = 1});
   scene.join();
   scene.give_report(0, 1, 0.1, true);
@@ -527,6 +561,51 @@ TEST_CASE("what the zygote cannot offer ends the experiment with the reason") {
     CHECK_FALSE(scene.controller_.has_ready_node());
     CHECK(scene.take<Launch>().empty());
   }
+}
+
+TEST_CASE("records tell every attempt, verdict and node once") {
+  Scene scene({.num_samples = 2,
+               .cpus = 1,
+               .scheduler = asha({.max_t = 2, .grace_period = 1, .reduction_factor = 2}),
+               .max_failures = 1});
+  scene.join();
+  AttemptStarted started;
+  started.trial = {0};
+  started.attempt = {1};
+  started.pid = 41;
+  scene.give(FromAgent{{}, started});
+  scene.give_report(0, 1, 0.5, true);
+  scene.saved(0, 1);
+  scene.end(0, Outcome::kSignal, "killed by signal 9 (SIGKILL)");
+  started.attempt = {2};
+  scene.give(FromAgent{{}, started});
+  scene.give_report(0, 2, 0.6, true);
+  scene.give(AgentLost{AgentNumber{0}, "it was silent for 20 s"});
+  scene.join(AgentNumber{1});
+  scene.start();  // the third attempt never began
+  scene.join();
+  scene.give_report(0, 2, 0.6, true);  // the recorded verdict is not told again
+  scene.end(0, Outcome::kStopped);
+  scene.end(1, Outcome::kCompleted);
+  const std::vector<std::string> expected = {
+      "driver 1",
+      "node joined",
+      "0.1 on node at 10.0.0.1:41 from 0",
+      "0.1 signal: killed by signal 9 (SIGKILL)",
+      "0.2 on node at 10.0.0.1:41 from 1",
+      "0 stop at 2: reached max_t 2 at iteration 2",
+      "0.2 lost: node node is lost: it was silent for 20 s",
+      "node left: it was silent for 20 s",
+      "node joined",
+      "driver 2",
+      "0.3 lost: the driver before this one has ended",
+      "node left: the driver before this one has ended",
+      "node joined",
+      "0.4 stopped: ",
+      "1.1 completed: ",
+      "finished",
+  };
+  CHECK(scene.story_ == expected);
 }
 
 TEST_CASE("the same events give the same state, effects and records") {

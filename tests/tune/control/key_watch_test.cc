@@ -21,6 +21,10 @@ TEST_CASE("a key that is in no result is told with the nearest one") {
         "'loss' is in no result so far (did you mean 'los'?); results have: acc, los");
   CHECK(said({"acc"}, {{"loss", 0.5}}, false).empty());  // it may come yet
   CHECK(said({"training_iteration", ""}, {{"loss", 0.5}}).empty());
+  CHECK(said({"training_iteration"}, {{"training_iteration", "one"}}).empty());
+  // Known only where timesteps_this_iter is reported.
+  CHECK(said({"timesteps_total"}, {{"loss", 0.5}}) ==
+        "'timesteps_total' is in no result so far; results have: loss");
 }
 
 TEST_CASE("a key that holds no number is told as what it is") {

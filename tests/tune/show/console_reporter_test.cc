@@ -278,6 +278,15 @@ TEST_CASE("columns: searched parameters, usual metrics, three others as first re
             "| loc | batch | m3 | acc |");
 }
 
+TEST_CASE("a text under a framework's name does not hide the number that decides") {
+  Scene scene;
+  scene.add(TrialStatus::kRunning, {{"training_iteration", "epoch 7"}, {"time_total_s", 9}},
+            {{"lr", 1}});
+  const auto rows = lines_of(rendered(
+      scene, {.metrics = {"training_iteration", "time_total_s"}, .parameters = {"lr"}}));
+  CHECK_HAS(rows.back(), "|  1 |    1 |              9 |");
+}
+
 TEST_CASE("the order of metrics is that of their first report, in whatever trial") {
   Scene scene;
   BlockMemory memory;

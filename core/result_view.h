@@ -1,0 +1,42 @@
+// ResultView: one result as numbers by key path, without a tree being built. The one rule by which
+// worker, schedulers, table and warnings find the number that a stop rule, a milestone, the metric
+// or a column names. Pure.
+//
+// The rule: the number that the user reported at the path; else, for a name in kFrameworkFields,
+// the framework's own number of that name; else there is none. So a user's own training_iteration
+// goes before the count of steps when it is a number, and a text, list or nothing under that name
+// does not hide the count. (That it did hid it from the worker, but not from the scheduler: a trial
+// that reported "epoch 3" there never came to its stop rule.)
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "core/messages.h"
+#include "core/value.h"
+
+namespace tune {
+
+// Known of every result but timesteps_total, which is known once timesteps_this_iter was reported.
+inline constexpr std::array<std::string_view, 6> kFrameworkFields = {
+    "training_iteration", "time_total_s",     "time_this_iter_s",
+    "time_since_restore", "timesteps_total", "iterations_since_restore"};
+
+// The framework's own value of that name; nothing when it has none. Counts are whole numbers, times
+// are in seconds.
+std::optional<Value> framework_field(const Reported& report, std::string_view name);
+
+class ResultView {
+ public:
+  ResultView(const Reported& report) : report_(&report) {}  // NOLINT: a view
+  std::uint64_t iteration() const { return report_->iteration; }  // the steps, whatever was reported
+  // By the rule above. May be NaN or infinite when that was reported.
+  std::optional<double> number(std::string_view path) const;
+
+ private:
+  const Reported* report_;
+};
+
+}  // namespace tune

@@ -59,7 +59,7 @@ AshaScheduler::TrialState& AshaScheduler::state_of(TrialNumber trial) {
 }
 
 double AshaScheduler::signed_value(double value) const {
-  return objective_.mode == Mode::kMax ? value : -value;
+  return (objective_.mode == Mode::kMax ? value : -value) + 0.0;  // -0 would be shown as "-0"
 }
 
 // Bracket s with probability exp(rungs of s) / sum over all: those with more rungs are likelier.
@@ -79,7 +79,7 @@ std::uint32_t AshaScheduler::draw_bracket(TrialNumber trial) const {
 Milestone AshaScheduler::add_trial(TrialNumber trial) {
   if (trials_.size() <= trial.value) trials_.resize(trial.value + 1);
   TrialState& state = trials_[trial.value];
-  state = {draw_bracket(trial), 0};
+  state.bracket = draw_bracket(trial);  // the same again; the rungs behind it stay behind it
   return next_stop(state);
 }
 
@@ -220,11 +220,35 @@ struct SavedState {
   }
 };
 
+// What the values of the rungs are of. States of before it was saved lack it, and are taken.
+struct SavedObjective {
+  std::string metric;
+  Mode mode = Mode::kMax;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.metric, s.mode);
+  }
+};
+
 [[noreturn]] void refuse_state(const std::string& why) {
   throw Error(ErrorCode::kProtocol, "restoring scheduler asha: " + why);
 }
 
 using Brackets = std::vector<std::vector<Rung>>;
+
+// A rung's values under mode min are kept negated: read under mode max they would turn it around.
+void check_objective(const SavedObjective& saved, const Objective& now) {
+  if (saved.mode != now.mode) {
+    const char* names[] = {"max", "min"};
+    refuse_state(fmt::format("it was saved under mode {}, and the experiment's is {}",
+                             names[static_cast<int>(saved.mode)],
+                             names[static_cast<int>(now.mode)]));
+  }
+  if (saved.metric != now.metric) {
+    refuse_state(fmt::format("it has values of the metric '{}', and the experiment's is '{}'",
+                             saved.metric, now.metric));
+  }
+}
 
 // The same rungs with the saved values.
 Brackets restored_rungs(Brackets brackets, SavedState& saved) {
@@ -256,13 +280,21 @@ std::string AshaScheduler::save() const {
     std::vector<RungState>& all = saved.rungs.emplace_back();
     for (const Rung& rung : rungs) all.push_back({rung.milestone(), rung.low(), rung.high()});
   }
-  return encoded(saved);
+  PackWriter out;
+  encode(out, saved);
+  encode(out, SavedObjective{objective_.metric, objective_.mode});
+  return out.take();
 }
 
 void AshaScheduler::restore(std::string_view bytes) {
   PackReader in(bytes);  // may be larger than a frame
   SavedState saved;
   decode(in, saved);
+  if (!in.at_end()) {
+    SavedObjective objective;
+    decode(in, objective);
+    check_objective(objective, objective_);
+  }
   in.expect_end();
   if (saved.brackets.size() != saved.recorded.size()) refuse_state("trials are incomplete");
   Brackets brackets = restored_rungs(brackets_, saved);

@@ -37,7 +37,7 @@ class AshaScheduler : public TrialScheduler {
   std::string stop_reason(double value, double cut_off, const Rung& rung) const;
   std::string_view time_name() const;
   TrialState& state_of(TrialNumber trial);
-  double signed_value(double value) const;
+  double signed_value(double value) const;  // its own inverse
 
   AshaOptions options_;
   Objective objective_;

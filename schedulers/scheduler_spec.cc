@@ -13,7 +13,7 @@ namespace tune {
 
 namespace {
 
-const std::vector<std::string> kSchedulers = {"fifo", "asha"};
+const std::vector<std::string> kSchedulers = {"fifo", "asha", "AsyncHyperBand"};
 const std::vector<std::string> kAshaKeys = {
     "max_t",  "grace_period", "reduction_factor", "brackets", "time_attr",
     "metric", "mode",         "stop_last_trials", "rule",     "min_rung_size"};
@@ -72,9 +72,26 @@ SchedulerSpec fifo() {
   return SchedulerSpec("fifo", {}, [] { return std::make_unique<FifoScheduler>(); });
 }
 
+namespace {
+
+// Ray Tune knows ASHA as asha, ASHAScheduler, AsyncHyperBand, async_hyperband and more: upper case,
+// underscores and the word Scheduler at the end do not matter.
+std::string plain_name(const std::string& name) {
+  std::string plain;
+  for (const char c : name) {
+    if (c != '_') plain += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  const std::string_view word = "scheduler";
+  if (plain.ends_with(word)) plain.resize(plain.size() - word.size());
+  return plain == "asynchyperband" ? "asha" : plain;
+}
+
+}  // namespace
+
 SchedulerSpec scheduler_from_config(const std::string& name, const Config& parameters) {
-  if (name == "asha") return asha_from(parameters);
-  if (name == "fifo") {
+  const std::string plain = plain_name(name);
+  if (plain == "asha") return asha_from(parameters);
+  if (plain == "fifo") {
     if (!parameters.map().empty()) {
       throw Error(ErrorCode::kBadInput,
                   fmt::format("scheduler fifo: it has no parameters, found '{}'",

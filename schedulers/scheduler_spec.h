@@ -39,7 +39,8 @@ SchedulerSpec scheduler(Args... args) {
 
 SchedulerSpec fifo();
 
-// The scheduler of a YAML or experiment.json entry: a name ("fifo", "asha") with its parameters.
+// The scheduler of a YAML or experiment.json entry: a name ("fifo", "asha", or another of Ray Tune's
+// names for these such as "AsyncHyperBand" and "ASHAScheduler") with its parameters.
 // Throws Error (kBadInput) naming the unknown name or key with the nearest known one, or the bad
 // value. Keys of asha: those of AshaOptions.
 SchedulerSpec scheduler_from_config(const std::string& name, const Config& parameters);

@@ -2,8 +2,10 @@
 // thread; the same calls in the same order give the same decisions. Derive from it for an own one.
 //
 // Call order: add_trial once a trial; result for each (trial, iteration) once, in order of
-// iteration within a trial; end_trial once. save/restore carry the whole state across a restart.
-// None of these throws once the scheduler is built (see configure).
+// iteration within a trial; end_trial once. A trial that ended in ERROR may be tried again on
+// resume: then it is added again, as a participant whose earlier results stand and are not told
+// again, and ends again. save/restore carry the whole state across a restart. None of these throws
+// once the scheduler is built (see configure).
 #pragma once
 
 #include <cstdint>
@@ -80,7 +82,7 @@ class TrialScheduler {
   // The objective it works with after configure (empty metric: none).
   virtual Objective objective() const = 0;
 
-  // A new trial; says how far it may run unasked.
+  // A new trial, or one that ended as kError before; says how far it may run unasked.
   virtual Milestone add_trial(TrialNumber trial) = 0;
   virtual Decision result(TrialNumber trial, const ResultView& result) = 0;
   // A trial it paused goes on: says how far it may run unasked. Only for schedulers that pause.

@@ -434,3 +434,54 @@ TEST_CASE("a state of other parameters is refused") {
   }
   CHECK_NOTHROW(Asha({.max_t = 27, .reduction_factor = 3})->restore(state));
 }
+
+TEST_CASE("a state of the other mode or another metric is refused") {
+  Asha max({.max_t = 27, .reduction_factor = 3}, Mode::kMax);
+  Asha min({.max_t = 27, .reduction_factor = 3}, Mode::kMin);
+  const std::string empty = max->save();
+  for (std::uint32_t trial = 0; trial < 20; ++trial) max.judge(trial, 1 + trial, 0.1 * trial);
+  const std::string before = min->save();
+  for (const std::string& state : {empty, max->save()}) {
+    CHECK_HAS(refusal([&] { min->restore(state); }, ErrorCode::kProtocol),
+              "restoring scheduler asha: it was saved under mode max, and the experiment's is min");
+  }
+  CHECK(min->save() == before);
+  const auto other = asha({.max_t = 27, .reduction_factor = 3}).make();
+  other->configure({"loss", Mode::kMax, 7});
+  CHECK_HAS(refusal([&] { other->restore(empty); }, ErrorCode::kProtocol),
+            "it has values of the metric 'm', and the experiment's is 'loss'");
+}
+
+TEST_CASE("a state of before the objective was saved is taken") {
+  Asha asha({.max_t = 27, .reduction_factor = 3});
+  for (std::uint32_t trial = 0; trial < 20; ++trial) asha.judge(trial, 1 + trial, 0.1 * trial);
+  const std::string state = asha->save();
+  PackReader in(state);
+  const std::string old(in.raw());  // the objective follows
+  REQUIRE(old.size() < state.size());
+  Asha other({.max_t = 27, .reduction_factor = 3});
+  other->restore(old);
+  CHECK(other->save() == state);
+}
+
+TEST_CASE("no cut-off is shown as minus zero") {
+  Asha asha({.max_t = 9, .reduction_factor = 3}, Mode::kMin);
+  asha.judge(0, 1, 0.0);
+  CHECK(asha.bracket() == "Bracket: Iter 9.000: None | Iter 3.000: None | Iter 1.000: 0");
+  CHECK(asha.verdict(1, 1, 0.5) == "0.5 is worse than the cut-off 0.0 of 1 value at iteration 1");
+  Asha top({.max_t = 9, .reduction_factor = 3, .rule = AshaRule::kTop}, Mode::kMin);
+  top.judge(0, 1, -1.0);
+  CHECK(top.verdict(1, 1, 0.0) == "0.0 is not among the best 1 of 2 values at iteration 1");
+}
+
+TEST_CASE("a trial that is tried again after an error goes on behind the rungs it has passed") {
+  Asha asha({.max_t = 9, .reduction_factor = 3});
+  CHECK(asha.add(0) == Milestone{"training_iteration", 1});
+  asha.judge(0, 1, 0.5);
+  asha.judge(0, 3, 0.6);
+  asha.end(0, 4, 0.6, TrialEnd::kError);
+  CHECK(asha.add(0) == Milestone{"training_iteration", 9});
+  CHECK(asha.judge(0, 4, 0.6).until == Milestone{"training_iteration", 9});
+  asha.end(0, 5, 0.7);
+  CHECK(asha.bracket() == "Bracket: Iter 9.000: None | Iter 3.000: 0.6 | Iter 1.000: 0.5");
+}

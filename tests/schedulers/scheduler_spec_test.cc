@@ -18,6 +18,24 @@ TEST_CASE("no scheduler given means fifo") {
   CHECK(scheduler_from_config("fifo", {}).name() == "fifo");
 }
 
+TEST_CASE("Ray Tune's names are known") {
+  for (const char* name : {"asha", "ASHA", "AsyncHyperBand", "AsyncHyperBandScheduler",
+                           "ASHAScheduler", "async_hyperband", "asynchyperband"}) {
+    CAPTURE(name);
+    CHECK(scheduler_from_config(name, {{"max_t", 9}}).parameters() ==
+          asha({.max_t = 9}).parameters());
+    CHECK(scheduler_from_config(name, {}).name() == "asha");
+  }
+  for (const char* name : {"fifo", "FIFO", "FIFOScheduler"}) {
+    CAPTURE(name);
+    CHECK(scheduler_from_config(name, {}).name() == "fifo");
+  }
+  for (const char* name : {"", "Scheduler", "HyperBand", "asha1", "pbt"}) {
+    CAPTURE(name);
+    CHECK_THROWS_AS(scheduler_from_config(name, {}), Error);
+  }
+}
+
 TEST_CASE("every parameter of asha can be written and comes back") {
   const Config written{{"max_t", 27},       {"grace_period", 2},         {"reduction_factor", 1.5},
                        {"brackets", 2},     {"time_attr", "epoch"},      {"metric", "loss/valid"},

@@ -37,9 +37,8 @@ Milestone PausingScheduler::resume_trial(TrialNumber trial) {
   return {kTime, turns_.at(trial).until};
 }
 
-// After an error it may be tried again.
-void PausingScheduler::end_trial(TrialNumber trial, TrialEnd end, const Reported*) {
-  if (end != TrialEnd::kError) turns_.erase(trial);
+void PausingScheduler::end_trial(TrialNumber trial, TrialEnd, const Reported*) {
+  turns_.erase(trial);
 }
 
 std::optional<TrialNumber> PausingScheduler::choose(const Candidates& candidates) const {
@@ -72,11 +71,13 @@ WatchedScheduler::Seen& WatchedScheduler::seen(TrialNumber trial, const char* by
 }
 
 Milestone WatchedScheduler::add_trial(TrialNumber trial) {
-  if (trial.value != trials_.size()) {
+  const bool is_again = trial.value < trials_.size() && trials_[trial.value].in_error;
+  if (!is_again && trial.value != trials_.size()) {
     violate(kOnceInOrder,
             fmt::format("trial {} is added as number {}", trial.value, trials_.size()));
   }
-  trials_.emplace_back();
+  if (!is_again) trials_.emplace_back();
+  trials_[trial.value].ended = trials_[trial.value].in_error = false;
   return PassingScheduler::add_trial(trial);
 }
 
@@ -95,9 +96,11 @@ Milestone WatchedScheduler::resume_trial(TrialNumber trial) {
   return PassingScheduler::resume_trial(trial);
 }
 
-// A trial whose error is tried again later goes on: it may end once more.
+// A trial whose error is tried again later is added again before anything else.
 void WatchedScheduler::end_trial(TrialNumber trial, TrialEnd end, const Reported* last) {
-  seen(trial, "the end").ended = end != TrialEnd::kError;
+  Seen& known = seen(trial, "the end");
+  known.ended = true;
+  known.in_error = end == TrialEnd::kError;
   PassingScheduler::end_trial(trial, end, last);
 }
 

@@ -90,9 +90,10 @@ class WatchedScheduler : public PassingScheduler {
   struct Seen {
     std::uint64_t iterations = 0;
     bool ended = false;
+    bool in_error = false;
     template <class Self, class F>
     static void fields(Self& s, F& f) {
-      f(s.iterations, s.ended);
+      f(s.iterations, s.ended, s.in_error);
     }
   };
   Seen& seen(TrialNumber trial, const char* by);

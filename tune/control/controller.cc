@@ -63,7 +63,7 @@ void Controller::on(const DriverStarted& event) {
     Trial& trial = book_.at(one.number);
     const bool interrupted = trial.status == TrialStatus::kPaused && !trial.paused_by_scheduler;
     const bool again = trial.status == TrialStatus::kError && event.retry_errored;
-    if (again) trial.failures = 0;
+    if (again) retry(trial);
     if (interrupted || again) wait_again(trial);
   }
   max_failures_ = event.max_failures;
@@ -75,6 +75,12 @@ void Controller::on(const DriverStarted& event) {
   phase_ = Phase::kRunning;
   // Without an agent nothing can run, but an experiment in which nothing is left to do is over now.
   settle();
+}
+
+// For scheduler and retention alike it takes part anew, from where it stood.
+void Controller::retry(Trial& trial) {
+  trial.failures = 0;
+  trial.until = verdicts_.begin(trial.number);
 }
 
 void Controller::on(const AgentLost& event) {
@@ -389,7 +395,7 @@ void Controller::launch(Trial& trial, Placement placement) {
     command.time_total = trial.checkpoints.back().time_total;
     command.timesteps_total = trial.checkpoints.back().timesteps_total.value_or(0);
   }
-  command.until = trial.until;
+  command.until = Verdicts::until(trial);
   out_->send(agent, std::move(command));
 }
 

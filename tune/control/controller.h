@@ -104,6 +104,8 @@ class Controller {
   void say_once_that_nothing_is_saved(const std::string& trainable);
   void expect_metric(const Reported& report);
 
+  void retry(Trial& trial);
+
   // An attempt is over.
   void wait_again(Trial& trial);
   void conclude(Trial& trial, Ending ending, const AttemptEnded& ended);

@@ -10,14 +10,11 @@ StopAttempt stop_command(const Trial& trial) {
   return {trial.number, trial.attempt, *trial.verdict, {}};
 }
 
-Continue continue_command(const Trial& trial) {
-  return {trial.number, trial.attempt, trial.until};
-}
-
 }  // namespace
 
 Verdicts::Ruling Verdicts::rule(Trial& trial, const Reported& report) {
-  if (report.iteration <= trial.judged) return repeat(trial, report);
+  const bool is_over = trial.verdict == StopKind::kStop;
+  if (report.iteration <= trial.judged || is_over) return repeat(trial, report);
   // A last result is not judged. Done again it may not be the last: its time may not be up then.
   if (report.final) return {true, std::nullopt, true, std::nullopt};
   trial.judged = report.iteration;
@@ -28,24 +25,31 @@ Verdicts::Ruling Verdicts::rule(Trial& trial, const Reported& report) {
   return ruling;
 }
 
-// A step done again after a restore gets the verdict that was given the first time.
+// A step done again after a restore gets the verdict that was given the first time, at the step at
+// which it was given, whether the worker waits there or not.
 Verdicts::Ruling Verdicts::repeat(const Trial& trial, const Reported& report) {
-  const bool stopped = report.iteration == trial.judged && trial.verdict == StopKind::kStop;
+  const bool is_there = report.iteration >= trial.judged;
+  const bool stopped = is_there && trial.verdict == StopKind::kStop;
   Ruling ruling{report.final || stopped, std::nullopt, false, std::nullopt};
-  if (!report.waiting) return ruling;
-  if (trial.verdict) {
+  if (report.final) return ruling;
+  if (is_there && trial.verdict && (report.waiting || report.iteration == trial.judged)) {
     ruling.answer = stop_command(trial);
-  } else {
-    ruling.answer = continue_command(trial);
+  } else if (report.waiting) {
+    ruling.answer = Continue{trial.number, trial.attempt, until(trial)};
   }
   return ruling;
+}
+
+Milestone Verdicts::until(const Trial& trial) {
+  if (!trial.verdict) return trial.until;
+  return {"training_iteration", static_cast<double>(trial.judged)};
 }
 
 std::optional<Command> Verdicts::apply(Trial& trial, const Decision& decision, bool waiting) {
   if (decision.kind == Decision::Kind::kContinue) {
     trial.until = decision.until;
     if (!waiting) return std::nullopt;
-    return continue_command(trial);
+    return Continue{trial.number, trial.attempt, trial.until};
   }
   const bool pauses = decision.kind == Decision::Kind::kPause;
   trial.verdict = pauses ? StopKind::kPause : StopKind::kStop;
@@ -56,12 +60,14 @@ std::optional<Command> Verdicts::apply(Trial& trial, const Decision& decision, b
 Owed Verdicts::owed(const Trial& trial) {
   if (!is_saved_to_the_end(trial)) return Owed::kNothing;
   if (trial.last->final) return Owed::kCompletion;
-  if (trial.last->iteration != trial.judged || !trial.verdict) return Owed::kNothing;
+  if (trial.last->iteration < trial.judged || !trial.verdict) return Owed::kNothing;
   return *trial.verdict == StopKind::kStop ? Owed::kStop : Owed::kPause;
 }
 
 void Verdicts::end(Trial& trial, TrialEnd end) {
-  trial.verdict.reset();
+  // A stopped trial that failed while it stopped, and is tried again, only has to stop.
+  const bool stands = end == TrialEnd::kError && trial.verdict == StopKind::kStop;
+  if (!stands) trial.verdict.reset();
   scheduler_->end_trial(trial.number, end, trial.last ? &*trial.last : nullptr);
 }
 

@@ -34,6 +34,7 @@ class Verdicts {
 
   const TrialScheduler& scheduler() const { return *scheduler_; }
 
+  // Of a new trial, or of one that ended in an error and is tried again.
   Milestone begin(TrialNumber trial) { return scheduler_->add_trial(trial); }
   // A trial that the scheduler lets go on after a pause runs to its next milestone.
   void resume(Trial& trial) { trial.until = scheduler_->resume_trial(trial.number); }
@@ -46,6 +47,11 @@ class Verdicts {
   };
   // On the trial's newest result, which is `report`.
   Ruling rule(Trial& trial, const Reported& report);
+
+  // How far the trial's next attempt may run unasked. One whose verdict is still to be carried out
+  // comes back to the step at which it was given, however long that takes this time: by
+  // time_total_s a faster attempt would not be there yet, and would run past it.
+  static Milestone until(const Trial& trial);
 
   // What is decided of a trial that is saved up to its last result: only its attempt's last word
   // was lost.

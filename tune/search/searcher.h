@@ -38,7 +38,8 @@ class Searcher {
   // The configuration of this trial; asked for 0, 1, 2 ... in order. Nothing: there are no more.
   virtual std::optional<Config> suggest(TrialNumber trial) = 0;
   virtual void result(TrialNumber /*trial*/, const ResultView& /*result*/) {}
-  // `last` is null when the trial never reported.
+  // `last` is null when the trial never reported. A trial that ended as kError and is tried again on
+  // resume ends again: the newest end counts.
   virtual void end_trial(TrialNumber /*trial*/, TrialEnd /*end*/, const Reported* /*last*/) {}
   virtual std::string save() const = 0;              // MessagePack
   virtual void restore(std::string_view state) = 0;  // Error (kProtocol) when it is not its own

@@ -48,7 +48,9 @@ class RandomExperiment {
 
   void run(int events) {
     for (int i = 0; i < events; ++i) {
-      if (live_.empty() || (next_trial_ < 40 && random_.uniform() < 0.15)) {
+      if (!errored_.empty() && random_.uniform() < 0.05) {
+        add_again();
+      } else if (live_.empty() || (next_trial_ < 40 && random_.uniform() < 0.15)) {
         add_trial();
       } else {
         step(std::next(live_.begin(), random_.integer(0, std::ssize(live_))));
@@ -78,6 +80,14 @@ class RandomExperiment {
     const TrialNumber trial{next_trial_++};
     const Milestone until = ask_all([&](TrialScheduler& s) { return s.add_trial(trial); });
     live_.emplace(trial.value, Live{until, 0, false, std::nullopt});
+  }
+
+  // As on a resume that tries again what ended in an error: it goes on behind its last result.
+  void add_again() {
+    const auto entry = errored_.begin();
+    const TrialNumber trial{entry->first};
+    entry->second.until = ask_all([&](TrialScheduler& s) { return s.add_trial(trial); });
+    live_.insert(errored_.extract(entry));
   }
 
   void step(Entry entry) {
@@ -134,7 +144,8 @@ class RandomExperiment {
     const auto& [number, live] = *entry;
     const Reported* last = live.last ? &*live.last : nullptr;
     for (const auto& scheduler : schedulers) scheduler->end_trial(TrialNumber{number}, how, last);
-    live_.erase(entry);
+    auto ended = live_.extract(entry);
+    if (how == TrialEnd::kError) errored_.insert(std::move(ended));
   }
 
   // Mostly a number; sometimes no metric, or one that is not finite.
@@ -150,6 +161,7 @@ class RandomExperiment {
 
   RandomStream random_;
   std::map<std::uint32_t, Live> live_;
+  std::map<std::uint32_t, Live> errored_;
   std::uint32_t next_trial_ = 0;
 };
 

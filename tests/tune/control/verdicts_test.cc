@@ -84,6 +84,38 @@ TEST_CASE("steps done again get the recorded verdict, and the scheduler hears no
   CHECK(scene.told == std::vector<std::string>{"1", "2"});
 }
 
+TEST_CASE("a faster attempt does not overtake a stop that was lost on the way") {
+  Scene scene;  // whose milestones are points in time
+  scene.report(1, 0.5);
+  scene.report(2, -1);
+  // By the time at which it was stopped, it would not wait at step 2 this time.
+  CHECK(Verdicts::until(scene.trial) == Milestone{"training_iteration", 2});
+  scene.report(1, 0.5, false);
+  const auto there = scene.report(2, 0.5, false);  // whatever it reports under training_iteration
+  CHECK(there.done);
+  CHECK(std::get<StopAttempt>(*there.answer).kind == StopKind::kStop);
+  CHECK(scene.report(3, 0.5, false).done);  // was under way
+  CHECK(scene.told == std::vector<std::string>{"1", "2"});
+}
+
+TEST_CASE("a slower attempt that waits early goes on to the step at which it was stopped") {
+  Scene scene;
+  scene.report(1, 0.5);
+  scene.report(2, -1);
+  const auto early = scene.report(1, 0.5);
+  CHECK_FALSE(early.done);
+  CHECK(std::get<Continue>(*early.answer).until == Milestone{"training_iteration", 2});
+}
+
+TEST_CASE("a stop that failed in its end stands when the trial is tried again; a pause does not") {
+  for (const bool stops : {true, false}) {
+    Scene scene;
+    scene.report(1, stops ? -1 : 2);
+    scene.verdicts.end(scene.trial, TrialEnd::kError);
+    CHECK(scene.trial.verdict.has_value() == stops);
+  }
+}
+
 TEST_CASE("a last result is not judged, and is when it is not the last any more") {
   Scene scene;
   const auto last = scene.report(1, -1, false, true);

@@ -106,15 +106,10 @@ struct Describer {
                        given.trial.reason);
   }
   std::string operator()(const PlaceSetAside& place) const {
-    return fmt::format("{} of agent number {} is set aside", place_name(place.gpu),
-                       place.agent.value);
+    return fmt::format("{} is set aside", place.place);
   }
   std::string operator()(const PlaceTakenBack& place) const {
-    return fmt::format("{} of agent number {} is taken back", place_name(place.gpu),
-                       place.agent.value);
-  }
-  static std::string place_name(std::optional<std::uint32_t> gpu) {
-    return gpu ? fmt::format("GPU {}", *gpu) : "the node";
+    return fmt::format("{} is taken back", place.place);
   }
   std::string operator()(const ExperimentOver& over) const {
     return fmt::format("the experiment is {} {}", over.how, over.why);

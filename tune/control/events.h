@@ -126,14 +126,10 @@ struct VerdictGiven {
 };
 // A node, or one GPU of it, on which trials fail at once gets no trial for a while.
 struct PlaceSetAside {
-  AgentNumber agent;
-  const AgentHello& hello;
-  std::optional<std::uint32_t> gpu;  // index into hello.gpus; nothing: the node
+  const std::string& place;  // "GPU 1 of node-3", "node-3"
 };
 struct PlaceTakenBack {
-  AgentNumber agent;
-  const AgentHello& hello;
-  std::optional<std::uint32_t> gpu;
+  const std::string& place;
 };
 struct ExperimentOver {
   const char* how;         // "finished", "interrupted" or "failed"

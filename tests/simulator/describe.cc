@@ -98,7 +98,7 @@ struct Describer {
   }
   std::string operator()(const AttemptOver& over) const {
     return fmt::format("{} is over: {} {}", attempt(over.trial.number, over.trial.attempt),
-                       outcome_name(over.outcome), over.cause);
+                       outcome_name(over.ended.outcome), over.ended.cause);
   }
   std::string operator()(const VerdictGiven& given) const {
     return fmt::format("trial {} {} at {}: {}", given.trial.number.value,

@@ -99,7 +99,8 @@ void Controller::end_attempts(std::optional<AgentNumber> of, const std::string& 
   for (TrialNumber number : std::set(book_.running())) {
     Trial& trial = book_.at(number);
     if (of && trial.placement->agent != *of) continue;
-    out_->tell(AttemptOver{trial, Outcome::kLost, cause});
+    const AttemptEnded lost{trial.number, trial.attempt, Outcome::kLost, 0, 0, cause, {}};
+    out_->tell(AttemptOver{trial, lost});
     trial.placement.reset();
     wait_again(trial);
   }
@@ -263,7 +264,7 @@ void Controller::on_agent(AgentNumber agent, const AttemptEnded& ended) {
 }
 
 void Controller::conclude(Trial& trial, Ending ending, const AttemptEnded& ended) {
-  out_->tell(AttemptOver{trial, ended.outcome, ended.cause});
+  out_->tell(AttemptOver{trial, ended});
   nodes_.release(*trial.placement);
   trial.placement.reset();
   switch (ending) {

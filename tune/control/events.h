@@ -85,6 +85,7 @@ struct ResultsCut {
 };
 struct TrialChanged {  // status, location or checkpoints
   const Trial& trial;
+  std::optional<TrialStatus> former = {};  // what its status was, when it is another now
 };
 struct AttemptFailed {
   const Trial& trial;  // trial.failure is set
@@ -114,8 +115,7 @@ struct AttemptBegan {  // each of its ranks has a process: trial.placement and l
 // processes never began ends as well.
 struct AttemptOver {
   const Trial& trial;
-  Outcome outcome;
-  const std::string& cause;  // may be empty when the outcome says all
+  const AttemptEnded& ended;
 };
 // The scheduler stops or pauses the trial after this iteration, for trial.reason. Once a verdict,
 // however often a step is done again.

@@ -63,11 +63,11 @@ void TrialBook::set_status(Trial& trial, TrialStatus status) {
   TUNE_CHECK(transition_is_legal(trial.status, status));
   if (Numbers* from = group_of(trial)) from->erase(trial.number);
   --counts_[static_cast<std::size_t>(trial.status)];
-  trial.status = status;
+  const TrialStatus former = std::exchange(trial.status, status);
   if (status != TrialStatus::kPaused) trial.paused_by_scheduler = false;
   ++counts_[static_cast<std::size_t>(status)];
   if (Numbers* to = group_of(trial)) to->insert(trial.number);
-  out_->tell(TrialChanged{trial});
+  out_->tell(TrialChanged{trial, former});
 }
 
 void TrialBook::pause(Trial& trial) {

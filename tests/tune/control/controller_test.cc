@@ -106,7 +106,7 @@ class Scene {
   void write_down(const AttemptOver& over) {
     CHECK(over.trial.placement.has_value());
     story_.push_back(fmt::format("{}.{} {}: {}", over.trial.number.value, over.trial.attempt.value,
-                                 outcome_name(over.outcome), over.cause));
+                                 outcome_name(over.ended.outcome), over.ended.cause));
   }
   void write_down(const VerdictGiven& verdict) {
     story_.push_back(fmt::format("{} {} at {}: {}", verdict.trial.number.value,

@@ -77,6 +77,84 @@ void TrialBook::pause(Trial& trial) {
   set_status(trial, TrialStatus::kPaused);
 }
 
+namespace {
+
+constexpr std::size_t kMaxReasonBytes = 256;
+
+void shorten(std::string& text) {
+  if (text.size() <= kMaxReasonBytes) return;
+  std::size_t bytes = kMaxReasonBytes;
+  while (bytes > 0 && (text[bytes] & 0xc0) == 0x80) --bytes;  // not within a character
+  text = text.substr(0, bytes) + "...";
+}
+
+void shorten(std::optional<Reported>& report, std::string_view metric) {
+  if (report) report->result = kept_result(report->result, metric);
+}
+
+}  // namespace
+
+void TrialBook::finish(Trial& trial, TrialStatus status) {
+  set_status(trial, status);
+  if (status == TrialStatus::kTerminated) {
+    trial.at_checkpoint.reset();
+    shorten_failure(trial);
+  }
+  shorten(trial.last, objective_.metric);
+  shorten(trial.at_checkpoint, objective_.metric);
+  shorten(trial.reason);
+}
+
+void TrialBook::shorten_failure(Trial& trial) {
+  if (!trial.failure) return;
+  shorten(trial.failure->cause);
+  trial.failure->stderr_tail = std::string();
+}
+
+namespace {
+
+constexpr std::size_t kMaxKeptText = 64;
+
+struct Keeping {
+  std::string_view metric;
+  std::size_t bytes_left = kMaxKeptBytes / 2;  // by a cautious count
+};
+
+// A leaf costs its path, its text and what the packed form adds.
+bool keeps(const Value& leaf, const std::string& path, Keeping& keeping) {
+  if (path == keeping.metric) return leaf.is_number();
+  if (leaf.type() == Value::Type::kList) return false;
+  const std::size_t text = leaf.is_string() ? leaf.string().size() : 0;
+  const std::size_t cost = path.size() + text + 16;
+  if (text > kMaxKeptText || cost > keeping.bytes_left) return false;
+  keeping.bytes_left -= cost;
+  return true;
+}
+
+Config without_long_values(const Value& map, const std::string& prefix, Keeping& keeping) {
+  Config kept;
+  for (const Member& member : map.map()) {
+    const std::string path = prefix + member.key;
+    if (member.value.is_map()) {
+      Config inner = without_long_values(member.value, path + "/", keeping);
+      if (!inner.map().empty()) kept.set(member.key, std::move(inner));
+    } else if (keeps(member.value, path, keeping)) {
+      kept.set(member.key, member.value);
+    }
+  }
+  return kept;
+}
+
+}  // namespace
+
+Packed kept_result(const Packed& result, std::string_view metric) try {
+  if (result.bytes.size() <= kMaxKeptBytes) return result;
+  Keeping keeping{metric};
+  return pack(without_long_values(unpack(result), "", keeping));
+} catch (const Error&) {
+  return pack(Config());  // damaged by its worker
+}
+
 void TrialBook::begin_attempt(Trial& trial, Placement placement) {
   trial.attempt = AttemptNumber{trial.attempt.value + 1};
   trial.placement = std::move(placement);

@@ -10,6 +10,7 @@
 #include <deque>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "core/messages.h"
 #include "core/trial.h"
@@ -43,6 +44,11 @@ class TrialBook {
   void set_status(Trial& trial, TrialStatus status);
   // PAUSED by the scheduler when that was its verdict, which is carried out now; else by the user.
   void pause(Trial& trial);
+  // The trial is over. What is kept of it is bounded, however much it reported: one result without
+  // what is long in it, no result of its checkpoint but after an error, a reason of one line.
+  void finish(Trial& trial, TrialStatus status);
+  // Without the tail of stderr, once it was told; its file holds it.
+  static void shorten_failure(Trial& trial);
   // PENDING or PAUSED -> RUNNING, with a new attempt there.
   void begin_attempt(Trial& trial, Placement placement);
 
@@ -69,6 +75,11 @@ class TrialBook {
   Numbers paused_;
   Numbers running_;
 };
+
+// A result as it is kept of a finished trial: as it is up to kMaxKeptBytes of it, else its numbers
+// and short texts at their paths, the number at `metric` among them, of at most as many bytes.
+inline constexpr std::size_t kMaxKeptBytes = 4096;
+Packed kept_result(const Packed& result, std::string_view metric);
 
 // The newest checkpoint stands where the last result does: no step is to be done again.
 bool is_saved_to_the_end(const Trial& trial);

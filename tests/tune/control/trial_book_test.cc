@@ -143,6 +143,51 @@ TEST_CASE("the best trial has the best finite metric, the first of equals") {
   }
 }
 
+TEST_CASE("what is kept of a finished trial is bounded, and has what tables show of it") {
+  for (const bool fails : {false, true}) {
+    CAPTURE(fails);
+    Heard heard;
+    TrialBook book(heard.out, {"deep/m", Mode::kMax, 0}, 1);
+    Trial& trial = book.add(no_config(), {});
+    book.begin_attempt(trial, {AgentNumber{0}, {}});
+    Config large{{"text", std::string(50'000, 'x')}, {"short", "ab"}, {"loss", 0.25}};
+    for (int i = 0; i < 1000; ++i) large.set("n" + std::to_string(i), i);
+    large.set("deep/list", list({1, 2}));
+    large.set("deep/m", 0.5);
+    Reported report;
+    report.iteration = 1;
+    report.result = pack(large);
+    book.take_result(trial, report);
+    book.take_checkpoint(trial, saved_at(trial, 1));
+    trial.reason = std::string(5'000, 'r');
+    trial.failure =
+        Failure{{1}, Outcome::kExit, 0, 3, std::string(5'000, 'c'), std::string(16'000, 's')};
+    book.finish(trial, fails ? TrialStatus::kError : TrialStatus::kTerminated);
+    TrialBook::shorten_failure(trial);
+    CHECK(trial.metric == 0.5);
+    const ResultView last(*trial.last);
+    CHECK(last.iteration() == 1);
+    CHECK(last.number("deep/m") == 0.5);
+    CHECK(last.number("loss") == 0.25);
+    CHECK(last.number("n0") == 0);
+    const Value kept = unpack(trial.last->result);
+    CHECK(kept.find("text") == nullptr);
+    CHECK(kept.find("deep/list") == nullptr);
+    CHECK(kept.find("short")->string() == "ab");
+    CHECK(trial.last->result.bytes.size() <= kMaxKeptBytes);
+    // Tried again it goes on from its checkpoint, whose result it then has.
+    CHECK(trial.at_checkpoint.has_value() == fails);
+    trial.at_checkpoint.reset();
+    CHECK(encoded(trial).size() - trial.last->result.bytes.size() < 1024);
+  }
+}
+
+TEST_CASE("a short result is kept as it was reported, a damaged one not at all") {
+  const Packed small = pack(Config{{"x", list({1, 2})}, {"text", std::string(4000, 'x')}});
+  CHECK(kept_result(small, "m") == small);
+  CHECK(unpack(kept_result({std::string(5000, '\xc1')}, "m")).map().empty());
+}
+
 TEST_CASE("a saved book has the same trials, sets and counts") {
   Heard heard;
   TrialBook book(heard.out, {"m", Mode::kMax, 0}, 1);

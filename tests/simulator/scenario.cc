@@ -167,6 +167,24 @@ void draw_accidents(Draw& draw, Time length, Scenario& scenario) {
   }
 }
 
+// Where there are others. It comes last, so that all else is drawn as without it.
+void draw_bad_place(Draw& draw, Time length, Scenario& scenario) {
+  scenario.probe_after = draw.logarithmic(milliseconds(1), length);
+  if (!draw.chance(0.2)) return;
+  BadPlace bad;
+  bad.node = static_cast<std::size_t>(draw.between(0, static_cast<int>(scenario.nodes.size()) - 1));
+  const int gpus = static_cast<int>(scenario.nodes[bad.node].gpus.size());
+  if (scenario.request.gpu_units > 0) {
+    bad.gpu = static_cast<std::uint32_t>(draw.between(0, gpus - 1));
+    if (gpus < 2 && scenario.nodes.size() < 2) return;
+  } else if (scenario.nodes.size() < 2) {
+    return;
+  }
+  const bool is_mended = draw.chance(0.5);
+  bad.mended_at = is_mended ? draw.logarithmic(length / 4 + microseconds(1), length) : Time::max();
+  scenario.bad_place = bad;
+}
+
 void draw_lives(Draw& draw, Scenario& scenario) {
   using End = DriverLife::End;
   const int lives = draw.chance(0.35) ? 0 : draw.between(1, 4);
@@ -204,6 +222,7 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
   draw_rates(draw, scenario.rates);
   draw_accidents(draw, guess_length(scenario), scenario);
   draw_lives(draw, scenario);
+  draw_bad_place(draw, guess_length(scenario), scenario);
   return scenario;
 }
 
@@ -222,6 +241,7 @@ std::string Scenario::describe() const {
   tell(time_budget > Duration{}, ", time budget");
   tell(max_trial_time > Duration{}, ", time limit of a trial");
   tell(rates.store_slow > 0, ", slow store");
+  tell(bad_place.has_value(), ", a bad place");
   tell(rates.agent_silent > 0, ", agents that begin silent");
   tell(std::ranges::any_of(lives, [](const DriverLife& life) { return life.zygotes_fail(); }),
        ", zygotes that cannot load");
@@ -243,6 +263,7 @@ ControllerSetup controller_setup(const Scenario& scenario, const bool& replaying
   setup.objective = {kMetric, Mode::kMax, scenario.seed};
   setup.seed = scenario.seed;
   setup.fail_fast = scenario.fail_fast;
+  setup.probe_after = scenario.probe_after;
 
   switch (scenario.judge) {
     case Judge::kFifo:

@@ -39,6 +39,14 @@ struct AccidentPlan {
   Time at;
 };
 
+// On a bad place every attempt fails in its set-up, until it is mended: a GPU, or a node for trials
+// without GPUs.
+struct BadPlace {
+  std::size_t node = 0;
+  std::optional<std::uint32_t> gpu;
+  Time mended_at{};
+};
+
 enum class StoreCall : std::uint8_t { kAny, kTrim, kRead };
 
 // How one driver's life goes. Counted in its steps: a turn is several, so that any two effects have
@@ -101,6 +109,8 @@ struct Scenario {
   Time network_delay{};  // about
   Time store_delay{};    // of a slow call, about
   Rates rates;
+  std::optional<BadPlace> bad_place;
+  Time probe_after{};
   std::vector<AccidentPlan> accidents;
   std::vector<DriverLife> lives;  // later ones are undisturbed
 

@@ -267,7 +267,8 @@ void SimulatedAgent::fork_worker(const SpawnWorker& action) {
         SimulatedWorker::Agent{[this, worker](std::optional<WorkerEvent> event) {
                                  hear_worker(worker, std::move(event));
                                },
-                               [this, pid](const ProcessEnd& end) { see_end(pid, end); }});
+                               [this, pid](const ProcessEnd& end) { see_end(pid, end); },
+                               node_});
   }
   take_part([this, spawned] { machine_.on_zygote(now(), spawned); });
 }

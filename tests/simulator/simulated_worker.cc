@@ -1,5 +1,6 @@
 #include "simulator/simulated_worker.h"
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -34,6 +35,13 @@ void SimulatedWorker::later(Time delay, std::function<void()> next) {
 
 bool SimulatedWorker::fails(AttemptFault::Kind kind) const {
   return fault_.kind == kind && fault_.rank == start_->rank;
+}
+
+bool SimulatedWorker::is_at_bad_place() const {
+  const std::optional<BadPlace>& bad = world_.scenario.bad_place;
+  if (!bad || bad->node != agent_.node || world_.queue.now() >= bad->mended_at) return false;
+  const auto& gpus = start_->launch.gpus;
+  return !bad->gpu || std::ranges::find(gpus, *bad->gpu) != gpus.end();
 }
 
 // ---- What it is told
@@ -83,6 +91,7 @@ void SimulatedWorker::on(const StartWorker& start) {
   machine_.emplace(*start_);
   later(world_.about(microseconds(500)), [this] {
     if (fails(AttemptFault::Kind::kThrowsInSetup)) return throw_exception("setup: no data");
+    if (is_at_bad_place()) return throw_exception("setup: bad hardware");
     if (start_->launch.restore_iteration == 0) return begin();
     machine_->on_set_up();
     perform();

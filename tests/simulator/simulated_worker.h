@@ -54,6 +54,7 @@ class SimulatedWorker {
   struct Agent {                                           // what a worker does to it
     std::function<void(std::optional<WorkerEvent>)> hear;  // nothing: what is no message
     std::function<void(ProcessEnd)> see_end;
+    std::size_t node = 0;
   };
   SimulatedWorker(World& world, std::uint32_t pid, Agent agent);
 
@@ -85,6 +86,7 @@ class SimulatedWorker {
   void throw_exception(const std::string& cause);
   void end(ProcessEnd how);
   bool fails(AttemptFault::Kind kind) const;
+  bool is_at_bad_place() const;
   bool meets_fault_in_step();
   void speak_nonsense();
   WorkerEvent false_word() const;

@@ -29,6 +29,9 @@ struct Tally {
   std::uint64_t hung_zygotes = 0;
   std::uint64_t silent_agents = 0;
   std::uint64_t nonsense = 0;
+  std::uint64_t failed_at_bad_place = 0;
+  std::uint64_t set_aside = 0;
+  std::uint64_t taken_back = 0;
   std::uint64_t slow_calls = 0;
   std::uint64_t appends_lost = 0;
   std::uint64_t trims_lost = 0;
@@ -65,6 +68,9 @@ inline constexpr Tallied kTallied[] = {
     {"zygotes ended because they hung", &Tally::hung_zygotes},
     {"agents silent from their start", &Tally::silent_agents},
     {"workers that sent nonsense", &Tally::nonsense},
+    {"attempts that failed at a bad place", &Tally::failed_at_bad_place},
+    {"places set aside", &Tally::set_aside},
+    {"places taken back", &Tally::taken_back},
     {"slow calls of the store", &Tally::slow_calls},
     {"appends in which the store was lost", &Tally::appends_lost},
     {"trims in which the store was lost", &Tally::trims_lost},

@@ -9,6 +9,12 @@
 namespace tune::simulator {
 
 void TrialPromises::after_turn(const Controller& controller, const Effects& effects) {
+  const DeviceHealth::Names now_aside = controller.device_health().set_aside();
+  world_.tally.set_aside += std::ranges::count_if(
+      now_aside, [&](const std::string& place) { return !set_aside_.contains(place); });
+  world_.tally.taken_back += std::ranges::count_if(
+      set_aside_, [&](const std::string& place) { return !now_aside.contains(place); });
+  set_aside_.insert(now_aside.begin(), now_aside.end());
   journal_.replay({[](const Snapshot&) {}, [this](const Turn& turn) { follow(turn); }});
   for (const auto& [agent, command] : effects.commands) {
     if (const auto* launch = std::get_if<Launch>(&command)) {
@@ -26,6 +32,8 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
     trials_[trial.number].is_in_error = trial.status == TrialStatus::kError;
   }
   none_waits_for_room_that_is_there(controller);
+  only_where_trials_failed_none_go(controller);
+  set_aside_ = now_aside;
 }
 
 // ---- What the journal says
@@ -72,10 +80,11 @@ TrialPromises::Open* TrialPromises::current(AgentNumber agent, TrialNumber trial
 void TrialPromises::follow(const FromAgent& from) {
   if (const auto* hello = std::get_if<AgentHello>(&from.event)) {
     nodes_.try_emplace(from.agent, resources_of(*hello));
+    hostnames_[from.agent] = hello->hostname;
   } else if (const auto* zygote = std::get_if<ZygoteReady>(&from.event)) {
     if (zygote->error.empty() && nodes_.contains(from.agent)) ready_.insert(from.agent);
   } else if (const auto* report = std::get_if<Reported>(&from.event)) {
-    const Open* open = current(from.agent, report->trial, report->attempt);
+    Open* open = current(from.agent, report->trial, report->attempt);
     if (open != nullptr) follow(*report, *open);
   } else if (const auto* saved = std::get_if<CheckpointSaved>(&from.event)) {
     if (current(from.agent, saved->trial, saved->attempt) == nullptr) return;
@@ -86,7 +95,9 @@ void TrialPromises::follow(const FromAgent& from) {
 }
 
 // What it was told later than it reported only lets it go further.
-void TrialPromises::follow(const Reported& report, const Open& open) {
+void TrialPromises::follow(const Reported& report, Open& open) {
+  open.has_reported = true;
+  trials_[report.trial].may_be_tried_elsewhere = false;
   const auto iteration = static_cast<double>(report.iteration);
   if (open.until.attribute != "training_iteration" || iteration < open.until.value) return;
   if (report.waiting || report.final) return;
@@ -95,12 +106,56 @@ void TrialPromises::follow(const Reported& report, const Open& open) {
                       report.iteration, open.until.value));
 }
 
-// A trial that was to be paused and cannot save is lost by its own fault.
+// A trial that was to be paused and cannot save is lost by its own fault. One that failed at once
+// at a bad place is tried elsewhere first, if there is such a place.
 void TrialPromises::follow(const AttemptEnded& ended) {
-  const bool may_count =
+  const Open& open = open_.at(ended.trial);
+  Known& known = trials_[ended.trial];
+  bool may_count =
       is_failure(ended.outcome) || (ended.outcome == Outcome::kLost && !world_.scenario.can_save);
-  if (may_count) ++trials_[ended.trial].failures;
+  if (is_failure(ended.outcome) && !open.has_reported) {
+    failed_at_.merge(places_of(open));
+    if (is_bad(open)) ++world_.tally.failed_at_bad_place;
+    const bool is_free =
+        is_bad(open) && !known.may_be_tried_elsewhere && there_is_another_place(open);
+    may_count = !is_free;
+    known.may_be_tried_elsewhere = !known.may_be_tried_elsewhere;
+  }
+  if (may_count) ++known.failures;
   open_.erase(ended.trial);
+}
+
+// ---- Places
+
+namespace {
+
+std::string gpu_name(const NodeResources& node, std::size_t gpu, const std::string& hostname) {
+  return fmt::format("GPU {} of {}", node.gpus.at(gpu).device, hostname);
+}
+
+}  // namespace
+
+std::set<std::string> TrialPromises::places_of(const Open& open) const {
+  const std::string& hostname = hostnames_.at(open.agent);
+  if (open.gpus.empty()) return {hostname};
+  std::set<std::string> places;
+  for (const std::uint32_t gpu : open.gpus) {
+    places.insert(gpu_name(nodes_.at(open.agent), gpu, hostname));
+  }
+  return places;
+}
+
+bool TrialPromises::is_bad(const Open& open) const {
+  const std::optional<BadPlace>& bad = world_.scenario.bad_place;
+  if (!bad || hostnames_.at(open.agent) != fmt::format("node{}", bad->node)) return false;
+  return !bad->gpu || std::ranges::find(open.gpus, *bad->gpu) != open.gpus.end();
+}
+
+bool TrialPromises::there_is_another_place(const Open& open) const {
+  std::set<std::string> others = places_of(open);
+  others.insert(set_aside_.begin(), set_aside_.end());
+  return std::ranges::any_of(empty_rooms(others),
+                             [&](const auto& room) { return fits(room.second); });
 }
 
 // ---- The promises
@@ -144,26 +199,47 @@ void TrialPromises::none_waits_for_room_that_is_there(const Controller& controll
   if (controller.phase() != Phase::kRunning) return;
   if (max_concurrent_trials_ > 0 && open_.size() >= max_concurrent_trials_) return;
   const auto& trials = controller.trials();
+  const DeviceHealth& health = controller.device_health();
   const bool some_wait =
-      trials.size() < asked_for_ || std::ranges::any_of(trials, [](const Trial& trial) {
-        return trial.status == TrialStatus::kPending;
+      trials.size() < asked_for_ || std::ranges::any_of(trials, [&](const Trial& trial) {
+        return trial.status == TrialStatus::kPending &&
+               !health.second_tries().contains(trial.number);
       });
   if (!some_wait) return;
-  for (const auto& [agent, left] : room()) {
+  for (const auto& [agent, left] : room(health.closed())) {
     if (!fits(left)) continue;
     violate("a trial that fits is not left waiting",
             fmt::format("node number {} has {} CPU units free", agent.value, left.cpu_units));
   }
 }
 
-std::map<AgentNumber, TrialPromises::Room> TrialPromises::room() const {
-  const ResourceRequest& request = world_.scenario.request;
+void TrialPromises::only_where_trials_failed_none_go(const Controller& controller) const {
+  for (const std::string& place : controller.device_health().closed()) {
+    if (failed_at_.contains(place)) continue;
+    violate("only a place where trials fail at once gets none", place);
+  }
+}
+
+std::map<AgentNumber, TrialPromises::Room> TrialPromises::empty_rooms(
+    const std::set<std::string>& without) const {
   std::map<AgentNumber, Room> rooms;
   for (const AgentNumber agent : ready_) {
     const NodeResources& node = nodes_.at(agent);
-    rooms[agent] = {node.cpu_units, node.memory_bytes,
-                    std::vector<std::int64_t>(node.gpus.size(), kUnit)};
+    const std::string& hostname = hostnames_.at(agent);
+    if (without.contains(hostname)) continue;
+    Room& room = rooms[agent];
+    room = {node.cpu_units, node.memory_bytes, {}};
+    for (std::size_t gpu = 0; gpu < node.gpus.size(); ++gpu) {
+      room.gpu_units.push_back(without.contains(gpu_name(node, gpu, hostname)) ? 0 : kUnit);
+    }
   }
+  return rooms;
+}
+
+std::map<AgentNumber, TrialPromises::Room> TrialPromises::room(
+    const std::set<std::string>& without) const {
+  const ResourceRequest& request = world_.scenario.request;
+  std::map<AgentNumber, Room> rooms = empty_rooms(without);
   const std::int64_t share = std::min<std::int64_t>(kUnit, request.gpu_units / request.ranks);
   for (const auto& [trial, open] : open_) {
     const auto room = rooms.find(open.agent);

@@ -35,11 +35,13 @@ class TrialPromises {
     AgentNumber agent;
     std::vector<std::uint32_t> gpus;
     Milestone until;  // as it was told last
+    bool has_reported = false;
   };
   struct Known {
     std::uint64_t newest_checkpoint = 0;  // recorded last; 0: none
     std::uint64_t failures = 0;           // since the trial was created or retried, at the most
     bool is_in_error = false;
+    bool may_be_tried_elsewhere = false;  // failed before a first report, and not again since
   };
   struct Room {  // that a node still has
     std::int64_t cpu_units = 0;
@@ -54,15 +56,21 @@ class TrialPromises {
   void follow(const AttemptEnded& ended);
   template <class Any>
   void follow(const Any&) {}
-  void follow(const Reported& report, const Open& open);
+  void follow(const Reported& report, Open& open);
   Open* current(AgentNumber agent, TrialNumber trial, AttemptNumber attempt);
 
+  std::set<std::string> places_of(const Open& open) const;
+  bool is_bad(const Open& open) const;
+  bool there_is_another_place(const Open& open) const;
+
+  void only_where_trials_failed_none_go(const Controller& controller) const;
   void starts_from_its_newest_checkpoint(const Launch& launch) const;
   void no_more_trials_than_asked_for(const Controller& controller) const;
   void fails_only_when_its_failures_are_used_up(const Trial& trial) const;
   void keeps_few_checkpoints(const Trial& trial) const;
   void none_waits_for_room_that_is_there(const Controller& controller) const;
-  std::map<AgentNumber, Room> room() const;
+  std::map<AgentNumber, Room> empty_rooms(const std::set<std::string>& without) const;
+  std::map<AgentNumber, Room> room(const std::set<std::string>& without) const;
   bool fits(const Room& room) const;
 
   World& world_;
@@ -75,6 +83,9 @@ class TrialPromises {
   std::map<TrialNumber, Known> trials_;
   std::map<TrialNumber, Open> open_;
   std::map<AgentNumber, NodeResources> nodes_;
+  std::map<AgentNumber, std::string> hostnames_;
+  std::set<std::string> failed_at_;  // places where an attempt failed before its first report
+  std::set<std::string> set_aside_;  // before or after the newest turn
   std::set<AgentNumber> ready_;
   // Ran on an agent that was lost while its driver lived: it may have given a checkpoint its name
   // without telling.

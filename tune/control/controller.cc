@@ -1,6 +1,8 @@
 #include "tune/control/controller.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
 #include <variant>
 
@@ -18,6 +20,11 @@ namespace {
 
 constexpr Duration kSaveGrace = std::chrono::seconds(30);  // to save when the experiment ends early
 
+// Whether the trial's newest attempt has.
+bool has_reported(const Trial& trial) {
+  return trial.last && trial.last->attempt == trial.attempt;
+}
+
 }  // namespace
 
 Controller::Controller(ControllerSetup setup)
@@ -30,7 +37,8 @@ Controller::Controller(ControllerSetup setup)
       searcher_(std::move(setup.searcher)),
       nodes_(request_),
       book_(*out_, objective_, experiment_.checkpoint.keep),
-      verdicts_(std::move(setup.scheduler)) {}
+      verdicts_(std::move(setup.scheduler)),
+      health_(setup.probe_after) {}
 
 Effects Controller::handle(ExperimentTime now, const Event& event, const Sink& sink) {
   TUNE_CHECK(now >= now_);
@@ -41,8 +49,10 @@ Effects Controller::handle(ExperimentTime now, const Event& event, const Sink& s
 }
 
 std::optional<ExperimentTime> Controller::next_deadline() const {
-  if (phase_ != Phase::kRunning || time_budget_ == Duration{}) return std::nullopt;
-  return time_budget_;
+  if (phase_ != Phase::kRunning) return std::nullopt;
+  std::optional<ExperimentTime> next = health_.next_probe(now_);
+  if (time_budget_ > Duration{}) next = std::min(next.value_or(time_budget_), time_budget_);
+  return next;
 }
 
 bool Controller::is_over() const {
@@ -101,14 +111,15 @@ void Controller::end_attempts(std::optional<AgentNumber> of, const std::string& 
     if (of && trial.placement->agent != *of) continue;
     const AttemptEnded lost{trial.number, trial.attempt, Outcome::kLost, 0, 0, cause, {}};
     out_->tell(AttemptOver{trial, lost});
+    show_health(trial, Ending::kLost);
     trial.placement.reset();
     wait_again(trial);
   }
 }
 
 void Controller::on(const DeadlineReached&) {
-  const std::optional<ExperimentTime> deadline = next_deadline();
-  if (!deadline || now_ < *deadline) return;
+  if (phase_ != Phase::kRunning) return;
+  if (time_budget_ == Duration{} || now_ < time_budget_) return fill();  // a probe may be due
   const double seconds = std::chrono::duration<double>(time_budget_).count();
   out_->notice(
       fmt::format("the time budget of {} s is spent: running trials save and end", seconds));
@@ -213,6 +224,10 @@ void Controller::on_agent(AgentNumber, const Warning& warning) {
 void Controller::on_agent(AgentNumber agent, const Reported& report) {
   Trial* trial = book_.current(agent, report.trial, report.attempt);
   if (trial == nullptr || (trial->last && report.iteration <= trial->last->iteration)) return;
+  const bool shows_health = !has_reported(*trial) && !health_.is_fine();
+  if (shows_health) {
+    tell(health_.attempt_reported(trial->number, nodes_.places_of(*trial->placement), now_));
+  }
   book_.take_result(*trial, report);
   metric_was_reported_ = metric_was_reported_ || trial->metric.has_value();
   if (report.iteration > trial->searched) {
@@ -224,6 +239,7 @@ void Controller::on_agent(AgentNumber agent, const Reported& report) {
   if (ruling.given) out_->tell(VerdictGiven{*trial, report.iteration, *ruling.given});
   if (ruling.answer) out_->send(agent, std::move(*ruling.answer));
   if (ruling.is_first) expect_metric(report);
+  if (shows_health) fill();  // a place may be open again
 }
 
 // A scheduler never judges, nor ends, what reports no metric.
@@ -252,6 +268,7 @@ void Controller::on_agent(AgentNumber agent, const AttemptEnded& ended) {
                           : phase_ == Phase::kEnding     ? Leaving::kForGood
                                                          : Leaving::kNo;
   const Ending ending = ending_of(*trial, ended.outcome, leaving);
+  show_health(*trial, ending);
   if (ending == Ending::kCannotPause) {
     AttemptEnded failure = ended;
     failure.outcome = Outcome::kException;
@@ -265,6 +282,7 @@ void Controller::on_agent(AgentNumber agent, const AttemptEnded& ended) {
 
 void Controller::conclude(Trial& trial, Ending ending, const AttemptEnded& ended) {
   out_->tell(AttemptOver{trial, ended});
+  const bool elsewhere = ending == Ending::kFailed && tries_elsewhere(trial);
   nodes_.release(*trial.placement);
   trial.placement.reset();
   switch (ending) {
@@ -278,7 +296,41 @@ void Controller::conclude(Trial& trial, Ending ending, const AttemptEnded& ended
       return wait_again(trial);
     case Ending::kFailed:
     case Ending::kCannotPause:
-      return fail(trial, ended);
+      return fail(trial, ended, elsewhere);
+  }
+}
+
+// An attempt that ended well, or by nobody's fault.
+void Controller::show_health(const Trial& trial, Ending ending) {
+  if (has_reported(trial) || ending == Ending::kFailed || ending == Ending::kCannotPause) return;
+  const DeviceHealth::Places places = nodes_.places_of(*trial.placement);
+  if (ending == Ending::kCompleted) {
+    tell(health_.attempt_reported(trial.number, places, now_));
+  } else {
+    health_.attempt_ended(places);
+  }
+}
+
+// Whether its attempt, which has failed, is the fault of where it ran, perhaps.
+bool Controller::tries_elsewhere(const Trial& trial) {
+  if (has_reported(trial)) return false;
+  const DeviceHealth::Places places = nodes_.places_of(*trial.placement);
+  DeviceHealth::Names avoided = health_.set_aside();
+  avoided.insert(places.begin(), places.end());
+  return health_.attempt_failed(trial.number, places, nodes_.could_hold(avoided), now_);
+}
+
+void Controller::tell(const DeviceHealth::Findings& findings) {
+  for (const std::string& place : findings.set_aside) {
+    out_->tell(PlaceSetAside{place});
+    out_->notice(fmt::format(
+        "{} is set aside: {} trials failed there before their first report and ran elsewhere; "
+        "now and then one is tried there again",
+        place, DeviceHealth::kBlamesToSetAside));
+  }
+  for (const std::string& place : findings.taken_back) {
+    out_->tell(PlaceTakenBack{place});
+    out_->notice(fmt::format("{} works again: trials are placed there as before", place));
   }
 }
 
@@ -299,22 +351,24 @@ void Controller::wait_again(Trial& trial) {
 }
 
 void Controller::finish(Trial& trial, TrialEnd end) {
+  health_.forget(trial.number);
   verdicts_.end(trial, end);
   searcher_->end_trial(trial.number, end, trial.last ? &*trial.last : nullptr);
-  book_.set_status(trial, end == TrialEnd::kError ? TrialStatus::kError : TrialStatus::kTerminated);
+  book_.finish(trial, end == TrialEnd::kError ? TrialStatus::kError : TrialStatus::kTerminated);
 }
 
-void Controller::fail(Trial& trial, const AttemptEnded& ended) {
-  ++trial.failures;
+void Controller::fail(Trial& trial, const AttemptEnded& ended, bool elsewhere) {
+  if (!elsewhere) ++trial.failures;
   trial.failure =
       Failure{ended.attempt, ended.outcome, ended.rank, ended.code, ended.cause, ended.stderr_tail};
-  const bool retried = trial.failures <= max_failures_;
+  const bool retried = elsewhere || trial.failures <= max_failures_;
   if (retried) {
     wait_again(trial);
   } else {
     finish(trial, TrialEnd::kError);
   }
   out_->tell(AttemptFailed{trial, retried});
+  if (tune::is_over(trial.status)) TrialBook::shorten_failure(trial);
   if (!retried && fail_fast_ && phase_ == Phase::kRunning) {
     out_->notice("a trial failed and fail_fast is set: running trials save and end");
     stop_running(StopKind::kStop, Phase::kEnding);
@@ -323,28 +377,67 @@ void Controller::fail(Trial& trial, const AttemptEnded& ended) {
 
 // ---- Who goes next
 
-// Launches whoever goes next while there is room; order is strict, none passes another.
+// Launches whoever goes next while there is room. Order is strict, none passes another; but those
+// that are to be tried on another place have had their turn, and only wait for that place.
 void Controller::fill() {
-  while (phase_ == Phase::kRunning) {
-    if (book_.waiting().empty()) create_trial();
-    const std::size_t running = book_.running().size();
-    const bool full = max_concurrent_trials_ > 0 && running >= max_concurrent_trials_;
-    if (full || (book_.waiting().empty() && book_.paused().empty())) break;
-    std::optional<Placement> placement = nodes_.place();
-    if (!placement) {
-      if (running > 0 || nodes_.empty() || !nodes_.all_are_ready()) break;
-      const std::string never = nodes_.why_never();
-      if (!never.empty()) fail_experiment("placing a trial: " + never);
-      break;
-    }
-    const std::optional<TrialNumber> next = choose_next();
-    if (!next) {
-      nodes_.release(*placement);
-      break;
-    }
-    launch(book_.at(*next), std::move(*placement));
-  }
+  launch_second_tries();
+  while (phase_ == Phase::kRunning && launch_next()) continue;
   settle();
+}
+
+bool Controller::has_room_for_another() const {
+  return max_concurrent_trials_ == 0 || book_.running().size() < max_concurrent_trials_;
+}
+
+void Controller::launch_second_tries() {
+  if (phase_ != Phase::kRunning) return;
+  for (const auto& [number, places] : std::map(health_.second_tries())) {
+    if (!book_.waiting().contains(number) || !has_room_for_another()) continue;
+    DeviceHealth::Names avoided = health_.set_aside();
+    avoided.insert(places.begin(), places.end());
+    if (std::optional<Placement> placement = nodes_.place(avoided)) {
+      launch(book_.at(number), std::move(*placement));
+    } else if (!nodes_.empty() && nodes_.all_are_ready() && !nodes_.could_hold(avoided)) {
+      health_.forget(number);  // the other place has left meanwhile
+    }
+  }
+}
+
+bool Controller::launch_next() {
+  TrialBook::Numbers others;
+  const TrialBook::Numbers* waiting = &book_.waiting();
+  if (!health_.second_tries().empty()) {
+    std::ranges::copy_if(*waiting, std::inserter(others, others.end()), [&](TrialNumber trial) {
+      return !health_.second_tries().contains(trial);
+    });
+    waiting = &others;
+  }
+  if (waiting->empty() && create_trial()) others.insert(book_.all().back().number);
+  if (!has_room_for_another() || (waiting->empty() && book_.paused().empty())) return false;
+  std::optional<Placement> placement = place_next();
+  if (!placement) return false;
+  const std::optional<TrialNumber> next = choose_next(*waiting);
+  if (!next) {
+    nodes_.release(*placement);
+    return false;
+  }
+  launch(book_.at(*next), std::move(*placement));
+  return true;
+}
+
+// Where a trial goes that has not failed anywhere of late.
+std::optional<Placement> Controller::place_next() {
+  DeviceHealth::Names closed = health_.closed();
+  if (auto placement = nodes_.place(closed)) return placement;
+  if (!closed.empty()) {
+    for (const std::string& place : health_.due_probes(now_)) closed.erase(place);
+    if (auto placement = nodes_.place(closed)) return placement;
+  }
+  if (!book_.running().empty() || nodes_.empty() || !nodes_.all_are_ready()) return std::nullopt;
+  if (auto placement = nodes_.place()) return placement;  // there is no better place
+  const std::string never = nodes_.why_never();
+  if (!never.empty()) fail_experiment("placing a trial: " + never);
+  return std::nullopt;
 }
 
 bool Controller::create_trial() {
@@ -365,15 +458,13 @@ bool Controller::create_trial() {
   return true;
 }
 
-std::optional<TrialNumber> Controller::choose_next() {
+std::optional<TrialNumber> Controller::choose_next(const TrialBook::Numbers& waiting) {
   const TrialScheduler& scheduler = verdicts_.scheduler();
-  const Candidates candidates(book_.waiting(), book_.paused(), scheduler.resumed_first());
+  const Candidates candidates(waiting, book_.paused(), scheduler.resumed_first());
   const std::optional<TrialNumber> chosen = scheduler.choose(candidates);
   if (chosen && !candidates.contains(*chosen)) return std::nullopt;
   // A scheduler that wants nobody while nothing runs would wait for ever.
-  if (!chosen && book_.running().empty() && !book_.waiting().empty()) {
-    return *book_.waiting().begin();
-  }
+  if (!chosen && book_.running().empty() && !waiting.empty()) return *waiting.begin();
   return chosen;
 }
 
@@ -381,6 +472,7 @@ void Controller::launch(Trial& trial, Placement placement) {
   const std::uint64_t restored = book_.cut_to_checkpoint(trial);
   if (trial.status == TrialStatus::kPaused) verdicts_.resume(trial);
   const AgentNumber agent = placement.agent;
+  health_.attempt_began(nodes_.places_of(placement));
   book_.begin_attempt(trial, std::move(placement));
 
   Launch command;

@@ -5,8 +5,9 @@
 //
 // No event makes it throw: what does not fit (a message of an old attempt, say) changes nothing.
 //
-// It routes: what is so stands in TrialBook (trials), Nodes (agents and their resources) and
-// Verdicts (what the scheduler said); here is what follows for one from a change in another.
+// It routes: what is so stands in TrialBook (trials), Nodes (agents and their resources), Verdicts
+// (what the scheduler said) and DeviceHealth (where trials fail at once); here is what follows for
+// one from a change in another.
 #pragma once
 
 #include <array>
@@ -23,6 +24,7 @@
 #include "core/trial.h"
 #include "schedulers/trial_scheduler.h"
 #include "tune/control/attempt_end.h"
+#include "tune/control/device_health.h"
 #include "tune/control/events.h"
 #include "tune/control/nodes.h"
 #include "tune/control/outbox.h"
@@ -39,6 +41,7 @@ struct ControllerSetup {
   Objective objective;         // empty metric: none
   std::uint64_t seed = 0;
   bool fail_fast = false;
+  Duration probe_after = DeviceHealth::kProbeAfter;
   std::unique_ptr<TrialScheduler> scheduler;  // configured
   std::unique_ptr<Searcher> searcher;         // configured
 };
@@ -86,6 +89,7 @@ class Controller {
   std::vector<std::string> scheduler_lines() const { return verdicts_.scheduler().status_lines(); }
   const Placer& placer() const { return nodes_.placer(); }
   bool has_ready_node() const { return nodes_.any_is_ready(); }
+  const DeviceHealth& device_health() const { return health_; }
 
  private:
   void on(const DriverStarted& event);
@@ -107,16 +111,23 @@ class Controller {
   void retry(Trial& trial);
 
   // An attempt is over.
+  void show_health(const Trial& trial, Ending ending);
+  bool tries_elsewhere(const Trial& trial);
+  void tell(const DeviceHealth::Findings& findings);
   void wait_again(Trial& trial);
   void conclude(Trial& trial, Ending ending, const AttemptEnded& ended);
-  void fail(Trial& trial, const AttemptEnded& ended);
+  void fail(Trial& trial, const AttemptEnded& ended, bool elsewhere);
   void finish(Trial& trial, TrialEnd end);
   void end_attempts(std::optional<AgentNumber> of, const std::string& cause);
 
   // Who goes next, and when all is over.
   void fill();
+  bool has_room_for_another() const;
+  void launch_second_tries();
+  bool launch_next();
+  std::optional<Placement> place_next();
   bool create_trial();
-  std::optional<TrialNumber> choose_next();
+  std::optional<TrialNumber> choose_next(const TrialBook::Numbers& waiting);
   void launch(Trial& trial, Placement placement);
   void settle();
   void stop_running(StopKind kind, Phase phase);
@@ -149,6 +160,7 @@ class Controller {
   Nodes nodes_;
   TrialBook book_;
   Verdicts verdicts_;
+  DeviceHealth health_;
 };
 
 }  // namespace tune

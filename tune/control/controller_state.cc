@@ -7,7 +7,8 @@ namespace tune {
 
 namespace {
 
-constexpr std::uint32_t kStateVersion = 3;
+constexpr std::uint32_t kStateVersion = 4;
+constexpr std::uint32_t kWithoutHealth = 3;
 
 }  // namespace
 
@@ -29,6 +30,7 @@ std::string Controller::save() const {
   book_.save(out);
   verdicts_.save(out);
   out.binary(searcher_->save());
+  health_.save(out);
   return out.take();
 }
 
@@ -36,7 +38,7 @@ void Controller::restore(std::string_view state) {
   PackReader in(state);
   std::uint32_t version = 0;
   decode(in, version);
-  if (version != kStateVersion) {
+  if (version != kStateVersion && version != kWithoutHealth) {
     detail::bad_message("version of the controller's state", version, kStateVersion);
   }
   decode(in, phase_);
@@ -57,6 +59,8 @@ void Controller::restore(std::string_view state) {
   nodes_.reserve_again(book_.all());
   verdicts_.restore(in);
   searcher_->restore(in.binary());
+  health_.clear();
+  if (version > kWithoutHealth) health_.restore(in);
   in.expect_end();
 }
 

@@ -1,6 +1,7 @@
 #include "tune/control/nodes.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,6 +33,7 @@ std::vector<AgentNumber> Nodes::all() const {
 const AgentHello& Nodes::join(AgentNumber agent, const AgentHello& hello) {
   TUNE_CHECK(!contains(agent));
   placer_.add_node(agent, resources_of(hello));
+  learn_devices(agent, hello);
   return agents_.emplace(agent, Agent{hello}).first->second.hello;
 }
 
@@ -41,12 +43,57 @@ void Nodes::set_ready(AgentNumber agent) {
   if (!std::exchange(found->second.ready, true)) placer_.open_node(agent);
 }
 
+namespace {
+
+std::string gpu_name(const AgentHello& hello, std::size_t gpu) {
+  return fmt::format("GPU {} of {}", hello.gpus.at(gpu).device, hello.hostname);
+}
+
+}  // namespace
+
+void Nodes::learn_devices(AgentNumber agent, const AgentHello& hello) {
+  devices_[hello.hostname].insert({agent, std::nullopt});
+  for (std::uint32_t gpu = 0; gpu < hello.gpus.size(); ++gpu) {
+    devices_[gpu_name(hello, gpu)].insert({agent, gpu});
+  }
+}
+
+Devices Nodes::devices_of(const std::set<std::string>& places) const {
+  Devices devices;
+  for (const std::string& place : places) {
+    const auto found = devices_.find(place);
+    if (found != devices_.end()) devices.insert(found->second.begin(), found->second.end());
+  }
+  return devices;
+}
+
+std::vector<std::string> Nodes::places_of(const Placement& placement) const {
+  const AgentHello& node = hello(placement.agent);
+  if (placement.gpus.empty()) return {node.hostname};
+  std::set<std::string> names;
+  for (std::uint32_t gpu : placement.gpus) names.insert(gpu_name(node, gpu));
+  return {names.begin(), names.end()};
+}
+
+std::optional<Placement> Nodes::place(const std::set<std::string>& avoid) {
+  return placer_.place(request_, devices_of(avoid));
+}
+
+bool Nodes::could_hold(const std::set<std::string>& avoid) const {
+  return placer_.could_hold(request_, devices_of(avoid));
+}
+
 void Nodes::leave(AgentNumber agent) {
+  for (auto& [place, devices] : devices_) {
+    std::erase_if(devices, [&](const Device& device) { return device.agent == agent; });
+  }
+  std::erase_if(devices_, [](const auto& place) { return place.second.empty(); });
   placer_.remove_node(agent);
   agents_.erase(agent);
 }
 
 void Nodes::clear() {
+  devices_.clear();
   placer_ = Placer();
   agents_.clear();
 }
@@ -64,6 +111,7 @@ void Nodes::restore(PackReader& in) {
     Agent& agent = agents_[number];
     decode(in, agent);
     placer_.add_node(number, resources_of(agent.hello));
+    learn_devices(number, agent.hello);
     if (agent.ready) placer_.open_node(number);
   }
 }

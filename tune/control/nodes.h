@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,14 @@ class Nodes {
   void leave(AgentNumber agent);      // with everything it was promised
   void clear();
 
-  // Room for a trial, reserved until release(); nothing when there is none now.
-  std::optional<Placement> place() { return placer_.place(request_); }
+  // The names of what a trial runs on: its GPUs ("GPU 1 of node-3"), or its node when it has none.
+  std::vector<std::string> places_of(const Placement& placement) const;
+
+  // Room for a trial, reserved until release(), on none of the places to avoid; nothing when there
+  // is none now.
+  std::optional<Placement> place(const std::set<std::string>& avoid = {});
+  // Whether a ready node has such room when it is empty.
+  bool could_hold(const std::set<std::string>& avoid) const;
   void release(const Placement& placement) { placer_.release(placement, request_); }
   // Why a trial fits on no node, also when nothing runs; empty when it does.
   std::string why_never() const { return placer_.why_never(request_); }
@@ -59,8 +66,12 @@ class Nodes {
     }
   };
 
+  void learn_devices(AgentNumber agent, const AgentHello& hello);
+  Devices devices_of(const std::set<std::string>& places) const;
+
   ResourceRequest request_;
   std::map<AgentNumber, Agent> agents_;
+  std::map<std::string, Devices> devices_;  // by place; several agents may run on one node
   Placer placer_;
 };
 

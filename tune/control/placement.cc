@@ -51,14 +51,38 @@ Rest rest_of(const NodeRoom& room, const Fit& fit) {
 
 }  // namespace
 
+namespace {
+
+// Where on it the request fits without the devices to avoid.
+std::optional<Fit> fit_beside(AgentNumber agent, const NodeRoom& room,
+                              const ResourceRequest& request, const Devices& avoid) {
+  auto avoided = avoid.lower_bound(Device{agent, std::nullopt});
+  if (avoided == avoid.end() || avoided->agent != agent) return fit_on(room, request);
+  NodeRoom rest = room;
+  for (; avoided != avoid.end() && avoided->agent == agent; ++avoided) {
+    if (!avoided->gpu) return std::nullopt;
+    rest.free_gpu_units.at(*avoided->gpu) = 0;
+  }
+  return fit_on(rest, request);
+}
+
+}  // namespace
+
+bool Placer::could_hold(const ResourceRequest& request, const Devices& avoid) const {
+  return std::ranges::any_of(nodes_, [&](const auto& one) {
+    const auto& [agent, node] = one;
+    return node.open && fit_beside(agent, empty_room(node.room.total), request, avoid);
+  });
+}
+
 // Nodes fill up one after the other, so that large trials find empty ones.
-std::optional<Placement> Placer::place(const ResourceRequest& request) {
+std::optional<Placement> Placer::place(const ResourceRequest& request, const Devices& avoid) {
   Node* best = nullptr;
   Placement placement;
   Rest best_rest{};
   for (auto& [agent, node] : nodes_) {
     if (!node.open) continue;
-    std::optional<Fit> fit = fit_on(node.room, request);
+    std::optional<Fit> fit = fit_beside(agent, node.room, request, avoid);
     if (!fit) continue;
     const Rest rest = rest_of(node.room, *fit);
     if (best != nullptr && rest >= best_rest) continue;

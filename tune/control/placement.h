@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,13 @@
 
 namespace tune {
 
+struct Device {
+  AgentNumber agent;
+  std::optional<std::uint32_t> gpu;  // nothing: the node with all that it has
+  friend auto operator<=>(const Device&, const Device&) = default;
+};
+using Devices = std::set<Device>;
+
 class Placer {
  public:
   // Nothing is placed on it until it is opened.
@@ -24,8 +32,10 @@ class Placer {
   void open_node(AgentNumber agent);
   void remove_node(AgentNumber agent);  // with everything it was promised
 
-  // Reserves; nothing when there is no room now.
-  std::optional<Placement> place(const ResourceRequest& request);
+  // Reserves, on none of the devices to avoid; nothing when there is no room now.
+  std::optional<Placement> place(const ResourceRequest& request, const Devices& avoid = {});
+  // Whether place would find room if nothing was promised.
+  bool could_hold(const ResourceRequest& request, const Devices& avoid) const;
   void release(const Placement& placement, const ResourceRequest& request);
   // Promises again what place() gave before; false, and nothing promised, when it has no room
   // there.

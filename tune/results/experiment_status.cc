@@ -19,6 +19,9 @@ ExperimentStatus experiment_status(const ExperimentSpec& spec, const Controller&
   status.cpu_units_total = placer.cpu_units_total();
   status.gpu_units_used = placer.gpu_units_used();
   status.gpu_units_total = placer.gpu_units_total();
+  for (const std::string& place : controller.device_health().set_aside()) {
+    status.set_aside.push_back(place);
+  }
   return status;
 }
 

@@ -32,6 +32,8 @@ struct ExperimentStatus {
   std::vector<std::string> scheduler_lines = {};
   std::filesystem::path directory = {};                 // as the user wrote storage, not resolved
   bool live = true;                                // false: read from a journal, nothing runs
+  // Nodes and GPUs ("GPU 1 of node-3") that get no trials for a while, as trials failed there.
+  std::vector<std::string> set_aside = {};
 };
 
 class ProgressReporter {

@@ -121,6 +121,10 @@ std::vector<std::string> head_lines(const ExperimentStatus& status) {
                     amount(status.cpu_units_used, false), amount(status.cpu_units_total, true),
                     amount(status.gpu_units_used, false), amount(status.gpu_units_total, true)));
   }
+  if (!status.set_aside.empty()) {
+    lines.push_back(fmt::format("Set aside, as trials failed there: {}",
+                                fmt::join(status.set_aside, ", ")));
+  }
   if (status.best) lines.push_back(best_line(status));
   lines.push_back(fmt::format("Result logdir: {}", status.directory.string()));
   std::string trials = fmt::format("Number of trials: {}", status.trials.size());

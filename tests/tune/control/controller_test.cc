@@ -11,176 +11,12 @@
 #include "core/refusal.h"
 #include "schedulers/asha.h"
 #include "schedulers/scheduler_spec.h"
-#include "tune/search/searcher.h"
+#include "tune/control/scene.h"
 
 namespace tune {
 namespace {
 
-// One node and a controller; speaks as its agent would.
-class Scene {
- public:
-  struct Options {
-    std::int64_t num_samples = 4;
-    double cpus = 2;
-    SchedulerSpec scheduler = fifo();
-    std::uint32_t max_failures = 0;
-    CheckpointPolicy checkpoint = {};
-    bool can_save = true;
-    bool fail_fast = false;
-    Duration budget{};
-    std::string metric = "m";
-    ResourceRequest request = to_request({});
-  };
-
-  explicit Scene(Options options) : options_(std::move(options)), controller_(setup()) { start(); }
-
-  ControllerSetup setup() {
-    ControllerSetup setup;
-    setup.experiment.trainable = "T";
-    setup.experiment.checkpoint = options_.checkpoint;
-    setup.plugin = "/p.so";
-    setup.request = options_.request;
-    setup.seed = 7;
-    setup.fail_fast = options_.fail_fast;
-    setup.scheduler = options_.scheduler.make();
-    setup.scheduler->configure({options_.metric, Mode::kMax, 7});
-    setup.objective = {options_.metric, Mode::kMax, 7};
-    setup.searcher = basic_variant().make();
-    setup.searcher->configure({{{"x", uniform(0, 1)}}, options_.num_samples, {}, setup.objective});
-    return setup;
-  }
-
-  void start(bool retry_errored = false) {
-    DriverStarted event;
-    event.epoch = ++epoch_;
-    event.num_samples = options_.num_samples;
-    event.max_failures = options_.max_failures;
-    event.time_budget = options_.budget;
-    event.retry_errored = retry_errored;
-    give(event);
-  }
-
-  void join(AgentNumber agent = {}) {
-    AgentHello hello;
-    hello.hostname = "node";
-    hello.ip = "10.0.0.1";
-    hello.cpu_units = to_units(options_.cpus);
-    give(FromAgent{agent, hello});
-    ZygoteReady ready;
-    ready.trainables = {{"T", options_.can_save, false}};
-    give(FromAgent{agent, ready});
-  }
-
-  void give(const Event& event) {
-    events_.push_back(event);
-    now_ += std::chrono::milliseconds(1);
-    Effects effects = controller_.handle(now_, event, [this](const Record& record) {
-      if (const auto* cut = std::get_if<ResultsCut>(&record)) cuts_.push_back(cut->iteration);
-      if (const auto* result = std::get_if<ResultRecorded>(&record)) {
-        results_.emplace_back(result->report.trial.value, result->report.iteration, result->done);
-      }
-      if (const auto* notice = std::get_if<Notice>(&record)) notices_.push_back(notice->text);
-      std::visit([this](const auto& what) { write_down(what); }, record);
-    });
-    restore_from_state();
-    for (auto& [agent, command] : effects.commands) commands_.push_back(std::move(command));
-    for (const RemoveCheckpoint& removal : effects.removals) removed_.push_back(removal.iteration);
-  }
-  void wait(Duration time) { now_ += time; }
-
-  // What an account of the experiment tells, line by line.
-  template <class Other>
-  void write_down(const Other&) {}
-  void write_down(const DriverBegan& driver) {
-    story_.push_back(fmt::format("driver {}", driver.epoch));
-  }
-  void write_down(const NodeJoined& node) { story_.push_back(node.hello.hostname + " joined"); }
-  void write_down(const NodeLeft& node) {
-    story_.push_back(fmt::format("{} left: {}", node.hello.hostname, node.cause));
-  }
-  void write_down(const AttemptBegan& began) {
-    story_.push_back(fmt::format("{}.{} on {} at {} from {}", began.trial.number.value,
-                                 began.trial.attempt.value, began.node, began.trial.location,
-                                 began.restored));
-  }
-  void write_down(const AttemptOver& over) {
-    CHECK(over.trial.placement.has_value());
-    story_.push_back(fmt::format("{}.{} {}: {}", over.trial.number.value, over.trial.attempt.value,
-                                 outcome_name(over.ended.outcome), over.ended.cause));
-  }
-  void write_down(const VerdictGiven& verdict) {
-    story_.push_back(fmt::format("{} {} at {}: {}", verdict.trial.number.value,
-                                 verdict.kind == StopKind::kStop ? "stop" : "pause",
-                                 verdict.iteration, verdict.trial.reason));
-  }
-  void write_down(const ExperimentOver& over) {
-    story_.push_back(over.how + (over.why.empty() ? "" : ": " + over.why));
-  }
-
-  // Whatever was saved goes on as the one that saved it: every scenario shows that.
-  void restore_from_state() {
-    Controller restored(setup());
-    restored.restore(controller_.save());
-    CHECK(restored.save() == controller_.save());
-    CHECK(restored.counts() == controller_.counts());
-    controller_ = std::move(restored);
-  }
-
-  Reported report(std::uint32_t trial, std::uint64_t iteration, double metric, bool waiting = false,
-                  bool final = false) {
-    Reported report;
-    report.trial = TrialNumber{trial};
-    report.attempt = controller_.trials()[trial].attempt;
-    report.iteration = iteration;
-    report.waiting = waiting;
-    report.final = final;
-    report.result = pack(Result{{"m", metric}});
-    return report;
-  }
-  void give_report(std::uint32_t trial, std::uint64_t iteration, double metric,
-                   bool waiting = false, bool final = false) {
-    give(FromAgent{{}, report(trial, iteration, metric, waiting, final)});
-  }
-  void saved(std::uint32_t trial, std::uint64_t iteration) {
-    CheckpointSaved saved;
-    saved.trial = TrialNumber{trial};
-    saved.attempt = controller_.trials()[trial].attempt;
-    saved.iteration = iteration;
-    give(FromAgent{{}, saved});
-  }
-  void end(std::uint32_t trial, Outcome outcome, std::string cause = {}) {
-    AttemptEnded ended;
-    ended.trial = TrialNumber{trial};
-    ended.attempt = controller_.trials()[trial].attempt;
-    ended.outcome = outcome;
-    ended.cause = std::move(cause);
-    give(FromAgent{{}, ended});
-  }
-
-  // The commands since the last call, of one kind.
-  template <class T>
-  std::vector<T> take() {
-    std::vector<T> found;
-    for (const Command& command : commands_) {
-      if (const T* wanted = std::get_if<T>(&command)) found.push_back(*wanted);
-    }
-    std::erase_if(commands_, [](const Command& c) { return std::holds_alternative<T>(c); });
-    return found;
-  }
-  TrialStatus status(std::uint32_t trial) const { return controller_.trials()[trial].status; }
-
-  Options options_;
-  Controller controller_;
-  std::vector<Event> events_;
-  std::vector<Command> commands_;
-  std::vector<std::uint64_t> cuts_;
-  std::vector<std::uint64_t> removed_;
-  std::vector<std::tuple<std::uint32_t, std::uint64_t, bool>> results_;
-  std::vector<std::string> notices_;
-  std::vector<std::string> story_;
-  ExperimentTime now_{};
-  std::uint64_t epoch_ = 0;
-};
+using testing::Scene;
 
 TEST_CASE("a state of another version or set-up, or a damaged one, is refused") {
   Scene scene({.num_samples = 2});
@@ -535,69 +371,6 @@ TEST_CASE("retrying errored trials gives them their failures back") {
   CHECK(scene.take<Launch>().size() == 1);
 }
 
-// Writes down what it is told, in a book that outlives it.
-class Witness : public TrialScheduler {
- public:
-  explicit Witness(std::vector<std::string>* book) : book_(book) {}
-  void configure(const Objective& objective) override { objective_ = objective; }
-  Objective objective() const override { return objective_; }
-  Milestone add_trial(TrialNumber) override {
-    book_->push_back("add");
-    return {"time_total_s", 10};
-  }
-  Decision result(TrialNumber, const ResultView& result) override {
-    book_->push_back(fmt::format("result {}", result.iteration()));
-    const bool is_late = result.number("time_total_s").value_or(0) >= 10;
-    if (is_late) return Decision::stop("it had its time");
-    return Decision::go_on({"time_total_s", 10});
-  }
-  void end_trial(TrialNumber, TrialEnd end, const Reported*) override {
-    book_->push_back(end == TrialEnd::kError ? "error" : "end");
-  }
-  std::vector<std::string> status_lines() const override { return {}; }
-  std::string save() const override { return {}; }
-  void restore(std::string_view) override {}
-
- private:
-  std::vector<std::string>* book_;
-  Objective objective_;
-};
-
-TEST_CASE("for its scheduler a retried trial takes part anew, and ends once more") {
-  std::vector<std::string> book;
-  Scene scene({.num_samples = 1, .scheduler = scheduler<Witness>(&book)});
-  scene.join();
-  scene.give_report(0, 1, 0.5);
-  scene.end(0, Outcome::kException, "step: no");
-  scene.start(true);
-  scene.join();
-  scene.give_report(0, 1, 0.5);
-  scene.give_report(0, 2, 0.5);
-  scene.end(0, Outcome::kCompleted);
-  CHECK(book == std::vector<std::string>{"add", "result 1", "error", "add", "result 2", "end"});
-}
-
-TEST_CASE("a trial that was stopped by time does not run on because a lost attempt was slower") {
-  std::vector<std::string> book;
-  Scene scene({.num_samples = 1, .scheduler = scheduler<Witness>(&book)});
-  scene.join();
-  CHECK(scene.take<Launch>().back().until == Milestone{"time_total_s", 10});
-  Reported slow = scene.report(0, 1, 0.5, true);
-  slow.time_total = std::chrono::seconds(11);
-  scene.give(FromAgent{{}, slow});
-  REQUIRE(scene.take<StopAttempt>().size() == 1);  // which the driver does not live to send
-  scene.start();
-  scene.join();
-  CHECK(scene.take<Launch>().back().until == Milestone{"training_iteration", 1});
-  Reported fast = scene.report(0, 1, 0.5, false);
-  fast.time_total = std::chrono::seconds(2);
-  scene.give(FromAgent{{}, fast});
-  CHECK(scene.take<StopAttempt>().size() == 1);
-  scene.end(0, Outcome::kStopped);
-  CHECK(scene.status(0) == TrialStatus::kTerminated);
-  CHECK(book == std::vector<std::string>{"add", "result 1", "end"});
-}
-
 TEST_CASE("what the zygote cannot offer ends the experiment with the reason") {
   struct Case {
     ZygoteReady ready;
@@ -624,6 +397,20 @@ TEST_CASE("what the zygote cannot offer ends the experiment with the reason") {
     CHECK_FALSE(scene.controller_.has_ready_node());
     CHECK(scene.take<Launch>().empty());
   }
+}
+
+TEST_CASE("a state of before places were watched is taken") {
+  Scene scene({.num_samples = 2});
+  scene.join();
+  scene.give_report(0, 1, 0.5);
+  const std::string state = scene.controller_.save();
+  PackWriter nothing;
+  DeviceHealth().save(nothing);
+  REQUIRE(state.ends_with(nothing.bytes()));
+  REQUIRE(state[0] == 4);
+  Controller old(scene.setup());
+  old.restore("\x03" + state.substr(1, state.size() - 1 - nothing.bytes().size()));
+  CHECK(old.save() == state);
 }
 
 TEST_CASE("records tell every attempt, verdict and node once") {

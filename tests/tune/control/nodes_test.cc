@@ -39,6 +39,32 @@ TEST_CASE("a node takes trials once it is ready, and none after it has left") {
   CHECK(nodes.empty());
 }
 
+TEST_CASE("places have names, and none is used that is to be avoided") {
+  Nodes nodes(to_request({.gpu = 1}));
+  AgentHello two = hello(4);
+  two.gpus = {{"0", "", 0}, {"GPU-77", "", 0}};
+  nodes.join({0}, two);
+  nodes.set_ready({0});
+  const std::set<std::string> first = {"GPU 0 of n"};
+  const auto placed = nodes.place(first);
+  REQUIRE(placed.has_value());
+  CHECK(nodes.places_of(*placed) == std::vector<std::string>{"GPU GPU-77 of n"});
+  CHECK_FALSE(nodes.place(first).has_value());
+  CHECK(nodes.could_hold(first));  // when it is empty
+  CHECK_FALSE(nodes.could_hold({"GPU 0 of n", "GPU GPU-77 of n"}));
+  CHECK_FALSE(nodes.could_hold({"n"}));
+  CHECK(nodes.could_hold({"GPU 0 of elsewhere"}));
+  CHECK(nodes.place().has_value());  // the other one
+  nodes.leave({0});
+  CHECK_FALSE(nodes.could_hold({}));
+
+  Nodes of_cpus(to_request({}));
+  of_cpus.join({0}, hello(1));
+  of_cpus.set_ready({0});
+  CHECK_FALSE(of_cpus.place({"n"}).has_value());
+  CHECK(of_cpus.places_of(*of_cpus.place()) == std::vector<std::string>{"n"});
+}
+
 TEST_CASE("restored nodes have promised what the running trials hold, or refuse them") {
   Nodes nodes(to_request({}));
   nodes.join({0}, hello(1));

@@ -278,6 +278,17 @@ TEST_CASE("columns: searched parameters, usual metrics, three others as first re
             "| loc | batch | m3 | acc |");
 }
 
+TEST_CASE("places that get no trials are named") {
+  Scene scene;
+  CHECK(rendered(scene).find("Set aside") == std::string::npos);
+  ExperimentStatus status = scene.status();
+  status.set_aside = {"GPU 1 of node-3", "node-7"};
+  BlockMemory memory;
+  std::string text;
+  for (const std::string& line : render_status(status, {}, memory, {})) text += line + "\n";
+  CHECK_HAS(text, "\nSet aside, as trials failed there: GPU 1 of node-3, node-7\n");
+}
+
 TEST_CASE("a text under a framework's name does not hide the number that decides") {
   Scene scene;
   scene.add(TrialStatus::kRunning, {{"training_iteration", "epoch 7"}, {"time_total_s", 9}},

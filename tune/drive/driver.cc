@@ -26,6 +26,7 @@
 #include "core/platform/transport.h"
 #include "tune/control/experiment_setup.h"
 #include "tune/control/key_watch.h"
+#include "tune/control/silence_watch.h"
 #include "tune/drive/driver_machine.h"
 #include "tune/drive/driver_processes.h"
 #include "tune/drive/journaled_controller.h"
@@ -140,6 +141,7 @@ class Driver : private TurnEdges {
   std::optional<Turns> turns_;
 
   std::optional<KeyWatch> key_watch_;
+  SilenceWatch silence_watch_;
   std::shared_ptr<ProgressReporter> reporter_;
   RunRecord record_;
 
@@ -160,6 +162,7 @@ Driver::Driver(RunRequest request, NodeResources node, ExperimentFolder folder)
       node_(std::move(node)),
       folder_(std::move(folder)),
       logger_(folder_.absolute(), spec_),
+      silence_watch_(experiment_id_of(spec_)),
       reporter_(request_.reporter) {}
 
 // ---- Start
@@ -390,6 +393,7 @@ bool Driver::results_are_flushed() {
 
 // What the person at the console should know at once.
 void Driver::record(const Record& record) {
+  silence_watch_.record(record, machine_.experiment_time(now()));
   if (const auto* notice = std::get_if<Notice>(&record)) reporter_->notice(notice->text);
   if (const auto* joined = std::get_if<NodeJoined>(&record); joined && !spec_.options.quiet) {
     const AgentHello& node = joined->hello;
@@ -424,6 +428,7 @@ void Driver::show(bool final) {
     status.cpu_units_total = node_.cpu_units;
     status.gpu_units_total = static_cast<std::int64_t>(node_.gpus.size()) * kUnit;
   }
+  for (const std::string& line : silence_watch_.look(status.running_for)) reporter_->notice(line);
   reporter_->status(status, final);
   has_shown_ = true;
   machine_.on_shown(now());

@@ -1,0 +1,43 @@
+// SilenceWatch: notices a trial that has reported nothing for much longer than its steps take. It
+// only says so: hang_timeout_s ends one. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/ids.h"
+#include "tune/control/events.h"
+
+namespace tune {
+
+class SilenceWatch {
+ public:
+  static constexpr int kUsualSteps = 40;
+  static constexpr Duration kShortest = std::chrono::minutes(1);  // shorter silences are no news
+
+  explicit SilenceWatch(std::string experiment_id) : experiment_(std::move(experiment_id)) {}
+
+  // Told as it happens, not when it is replayed.
+  void record(const Record& record, ExperimentTime now);
+  // What to say now, once an attempt: a trial that runs, has reported in this attempt and has no
+  // verdict to carry out is silent for kUsualSteps of its mean step. Not before its first report:
+  // nobody knows how long a set-up takes. Called every second or so; the time of a gap much longer
+  // than that was not the trials' own, but that of a driver that stood still.
+  std::vector<std::string> look(ExperimentTime now);
+
+ private:
+  struct Heard {
+    ExperimentTime at{};
+    Duration usual_step{};
+    bool is_told = false;
+  };
+  std::string experiment_;
+  std::map<TrialNumber, Heard> heard_;  // of those that run
+  std::optional<ExperimentTime> last_look_;
+};
+
+}  // namespace tune

@@ -66,6 +66,7 @@ struct Gpu {
   std::string device;
   std::string name;
   std::int64_t memory_bytes = 0;
+  std::string uuid = {};  // or MIG id, as NVML has it; empty: a logical one
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 

@@ -26,6 +26,7 @@ struct Arguments {
   bool resume = false;
   bool fresh = false;
   bool quiet = false;
+  bool wait_gpus = false;
 };
 
 void describe(CLI::App& app, const std::string& program, Arguments& arguments) {
@@ -50,6 +51,8 @@ void describe(CLI::App& app, const std::string& program, Arguments& arguments) {
   app.add_flag("--fresh", arguments.fresh, "move an experiment of that name aside and begin anew")
       ->excludes("--resume");
   app.add_flag("--quiet", arguments.quiet, "no table");
+  app.add_flag("--wait-gpus", arguments.wait_gpus,
+               "wait for GPUs that other sweeps of this user have");
   app.footer(
       fmt::format("Example:\n  {} --name first --num-samples 8 --set config/lr=0.1 "
                   "--set scheduler/asha/max_t=9",
@@ -134,6 +137,7 @@ RunOptions parse_options(int argc, const char* const* argv, RunOptions defaults)
   if (arguments.resume) defaults.if_exists = IfExists::kResume;
   if (arguments.fresh) defaults.if_exists = IfExists::kFresh;
   if (arguments.quiet) defaults.quiet = true;
+  if (arguments.wait_gpus) defaults.wait_gpus = true;
   return defaults;
 }
 

@@ -69,6 +69,7 @@ RunRequest make_request(ExperimentSpec spec, std::uint32_t call) {
     existing = again->directory;
     retry_errored = again->retry_errored;
     if (again->quiet) spec.options.quiet = true;
+    if (again->wait_gpus) spec.options.wait_gpus = true;
   } else if (spec.options.if_exists == IfExists::kResume && spec.name_given) {
     const auto directory = std::filesystem::path(spec.options.storage) / spec.options.name;
     if (std::filesystem::exists(directory / "experiment.json")) existing = directory;

@@ -7,14 +7,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
-#include <cstdlib>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "core/platform/deaf_thread.h"
 #include "core/platform/files.h"
+#include "core/platform/node.h"
 
 namespace tune {
 
@@ -22,7 +26,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::chrono::milliseconds kRetry{20};
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kRetry{20};
 constexpr int kTriesPerLook = 25;  // at who holds it
 constexpr std::size_t kNamedHolders = 4;
 
@@ -46,10 +53,22 @@ bool is_stopped(int pid) {
   }
 }
 
-[[noreturn]] void refuse(const fs::path& file) {
+[[noreturn]] void refuse(const fs::path& file, const std::string& holders) {
   throw Error(ErrorCode::kBadInput,
               fmt::format("{} is in use by {}: wait for it, or end it, then try again",
-                          file.parent_path().string(), describe_holders(file)));
+                          file.parent_path().string(), holders));
+}
+
+LockSign own_sign() {
+  LockSign sign{.pid = getpid(), .host = hostname(), .boot = "-"};
+  try {
+    std::string boot = read_file("/proc/sys/kernel/random/boot_id");
+    while (!boot.empty() && boot.back() == '\n') boot.pop_back();
+    if (!boot.empty()) sign.boot = boot;
+  } catch (const Error&) {  // hosts without it are told apart by their names
+    sign.boot = sign.host;
+  }
+  return sign;
 }
 
 // Calls `visit` for each entry, as far as the folder may be read: processes come and go meanwhile.
@@ -65,55 +84,176 @@ void for_each_entry(const fs::path& directory, Visit visit) {
 
 }  // namespace
 
-ExperimentLock::ExperimentLock(const fs::path& file, std::chrono::milliseconds wait,
-                               const Told& waits) {
-  const auto end = std::chrono::steady_clock::now() + wait;
+// ---- The sign -----------------------------------------------------------------------------------
+
+class ExperimentLock::Held {
+ public:
+  explicit Held(LockPace pace) : own(own_sign()), pace(pace) {}
+  ~Held() {
+    if (getpid() != own.pid) {  // of a child: the lock and the thread are its parent's
+      if (beats_.joinable()) beats_.detach();
+      return;
+    }
+    {
+      const std::lock_guard guard(mutex_);
+      ends_ = true;
+    }
+    wakes_.notify_all();
+    if (beats_.joinable()) beats_.join();
+    const FileDescriptor fresh = reopened();
+    if (is_signed_ && read(fresh).is_of_same_holder(own)) {
+      [[maybe_unused]] const int done = ftruncate(fresh.get(), 0);
+    }
+  }
+  Held(const Held&) = delete;
+
+  // As other hosts have left it: network file systems look anew when a file is opened.
+  LockSign read() const { return read(reopened()); }
+  // A disk that is full is no reason to refuse: other hosts just see no sign then.
+  void sign() { is_signed_ = write(reopened()); }
+  void keep_alive(std::function<void(const LockSign& by)> lost) {
+    TUNE_CHECK(!beats_.joinable());
+    beats_ = deaf_thread([this, lost = std::move(lost)] { beat(lost); });
+  }
+  std::string taken_by() const {
+    const std::lock_guard guard(mutex_);
+    return taken_by_;
+  }
+
+  FileDescriptor file;
+  LockSign own;
+  LockPace pace;
+
+ private:
+  FileDescriptor reopened() const {
+    const std::string name = fmt::format("/proc/self/fd/{}", file.get());
+    return FileDescriptor(open(name.c_str(), O_RDWR | O_CLOEXEC));
+  }
+  static LockSign read(const FileDescriptor& fresh) {
+    char text[512] = {};
+    if (!fresh.is_open() || pread(fresh.get(), text, sizeof text - 1, 0) <= 0) return {};
+    return sign_of_text(text);
+  }
+  // What follows the first line is of a longer one before, and gone a moment later.
+  bool write(const FileDescriptor& fresh) const {
+    const std::string text = to_text(own);
+    const auto size = static_cast<ssize_t>(text.size());
+    return fresh.is_open() && pwrite(fresh.get(), text.data(), text.size(), 0) == size &&
+           ftruncate(fresh.get(), size) == 0 && fdatasync(fresh.get()) == 0;
+  }
+
+  void beat(const std::function<void(const LockSign& by)>& lost) {
+    std::unique_lock guard(mutex_);
+    while (!wakes_.wait_for(guard, pace.beat, [this] { return ends_; })) {
+      guard.unlock();
+      const FileDescriptor fresh = reopened();
+      const LockSign seen = read(fresh);
+      const bool is_taken = is_signed_ && fresh.is_open() && !seen.is_of_same_holder(own);
+      if (!is_taken && is_signed_) {
+        ++own.beats;
+        write(fresh);
+      }
+      guard.lock();
+      if (!is_taken) continue;
+      taken_by_ = seen.pid == 0 ? "a process of another host, which has ended" : describe(seen);
+      guard.unlock();
+      if (lost) lost(seen);
+      return;
+    }
+  }
+
+  std::atomic<bool> is_signed_ = false;
+  mutable std::mutex mutex_;
+  std::condition_variable wakes_;
+  bool ends_ = false;
+  std::string taken_by_;
+  std::thread beats_;
+};
+
+// ---- The lock -----------------------------------------------------------------------------------
+
+ExperimentLock::ExperimentLock(const fs::path& file, milliseconds wait, const Told& waits,
+                               LockPace pace)
+    : held_(std::make_unique<Held>(pace)) {
+  using Verdict = HolderWatch::Verdict;
+  const auto end = steady_clock::now() + wait;
+  HolderWatch watch(held_->own, pace.silence);
   bool told = !waits;
-  for (int tries = 0; !try_lock(file); ++tries) {
-    if (tries % kTriesPerLook == 0) wake_orphans(file);
-    if (std::chrono::steady_clock::now() >= end) refuse(file);
-    if (!std::exchange(told, true)) waits(describe_holders(file));
+  for (int tries = 0;; ++tries) {
+    const auto now = steady_clock::now();
+    std::string holder;
+    if (try_lock(file)) {
+      const LockSign seen = held_->read();
+      const Verdict verdict = watch.look(seen, now.time_since_epoch());
+      if (verdict == Verdict::kFree) held_->sign();
+      if (verdict == Verdict::kSilent) take_over(file, seen);
+      if (verdict == Verdict::kFree || verdict == Verdict::kSilent) return;
+      holder = describe(seen);
+      if (verdict == Verdict::kAlive && now >= end) refuse(file, holder);
+    } else {
+      if (tries % kTriesPerLook == 0) wake_orphans(file);
+      if (now >= end) refuse(file, describe_holders(file));
+    }
+    if (!std::exchange(told, true)) waits(holder.empty() ? describe_holders(file) : holder);
     std::this_thread::sleep_for(kRetry);
   }
-  sign();
 }
 
-void ExperimentLock::sign() const {
-  const std::string number = std::to_string(getpid());
-  // A disk that is full is no reason to refuse: only orphans that are stopped are not woken then.
-  [[maybe_unused]] const bool is_signed =
-      ftruncate(file_.get(), 0) == 0 && pwrite(file_.get(), number.data(), number.size(), 0) > 0;
+ExperimentLock::~ExperimentLock() = default;
+ExperimentLock::ExperimentLock(ExperimentLock&&) noexcept = default;
+
+// Two hosts may do so at once, or the former holder may count on: the last to write has it.
+void ExperimentLock::take_over(const fs::path& file, const LockSign& from) {
+  held_->sign();
+  std::this_thread::sleep_for(2 * held_->pace.beat);
+  const LockSign seen = held_->read();
+  if (!seen.is_of_same_holder(held_->own)) refuse(file, describe(seen));
+  taken_from_ = describe(from);
+}
+
+void ExperimentLock::keep_alive(std::function<void(const LockSign& by)> lost) {
+  held_->keep_alive(std::move(lost));
+}
+
+std::string ExperimentLock::taken_by() const {
+  return held_->taken_by();
+}
+
+int ExperimentLock::descriptor() const {
+  return held_->file.get();
 }
 
 // A process that stands still does not see that the one it works for is gone.
 void ExperimentLock::wake_orphans(const fs::path& file) const {
-  char text[32] = {};
-  if (!file_.is_open() || pread(file_.get(), text, sizeof text - 1, 0) <= 0) return;
+  if (!held_->file.is_open()) return;
+  const LockSign sign = held_->read();
+  if (!sign.boot.empty() && sign.boot != held_->own.boot) return;
   const std::vector<int> holders = holders_of(file);
-  if (std::find(holders.begin(), holders.end(), std::atoi(text)) != holders.end()) return;
+  if (std::find(holders.begin(), holders.end(), sign.pid) != holders.end()) return;
   for (int pid : holders) {
     if (is_stopped(pid)) kill(pid, SIGCONT);
   }
 }
 
 bool ExperimentLock::try_lock(const fs::path& file) {
-  if (!file_.is_open()) file_.reset(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!file_.is_open()) throw file_error("opening the lock", file, errno);
-  if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+  FileDescriptor& own = held_->file;
+  if (!own.is_open()) own.reset(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!own.is_open()) throw file_error("opening the lock", file, errno);
+  if (flock(own.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) throw file_error("locking", file, errno);
     return false;
   }
   // The folder may have been renamed and made anew while this waited: the lock is then another
   // file.
   if (is_at(file)) return true;
-  file_.reset();
+  own.reset();
   return false;
 }
 
 bool ExperimentLock::is_at(const fs::path& file) const {
   struct stat held {};
   struct stat named {};
-  return fstat(file_.get(), &held) == 0 && stat(file.c_str(), &named) == 0 &&
+  return fstat(descriptor(), &held) == 0 && stat(file.c_str(), &named) == 0 &&
          held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 

@@ -1,38 +1,66 @@
 // ExperimentLock: one driver at a time. A flock on a file; child processes that inherit the
 // descriptor hold it too, so a new driver gets it only when every process of the old one is gone.
+//
+// Where flock does not reach other hosts (many network file systems), the holder's sign in the file
+// does: its host and a count that it raises now and then (lock_sign.h). A lock whose holder on
+// another host still counts is refused, one that has stopped counting is taken. A holder that comes
+// to itself again sees that its sign is gone and is told so: it must end.
 #pragma once
 
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "core/platform/lock_sign.h"
 #include "core/platform/process.h"
 
 namespace tune {
 
+struct LockPace {
+  std::chrono::milliseconds beat = std::chrono::seconds(2);      // between two counts
+  std::chrono::milliseconds silence = std::chrono::seconds(10);  // of a holder that is gone
+};
+
 class ExperimentLock {
  public:
   using Told = std::function<void(const std::string& holders)>;
-  // Creates the file when it is not there, and writes this process's number into it. Waits at most
-  // so long for others, then throws Error (kBadInput) that names the processes holding it. `waits`
+  // Creates the file when it is not there, and writes this process's sign into it. Waits at most
+  // so long for others, then throws Error (kBadInput) that names the processes holding it, or the
+  // host. Whether a holder of another host still counts may take `pace.silence` longer. `waits`
   // is told of them once, at once, when there is something to wait for. Lets heirs of a process
   // that is gone go on if they are stopped: they would hold it for good.
   ExperimentLock(const std::filesystem::path& file, std::chrono::milliseconds wait,
-                 const Told& waits = {});
+                 const Told& waits = {}, LockPace pace = {});
+  // Gives it back, so that no other host has to watch for its end.
+  ~ExperimentLock();
+  ExperimentLock(ExperimentLock&&) noexcept;
+  ExperimentLock& operator=(ExperimentLock&&) = delete;
 
-  int descriptor() const { return file_.get(); }  // for children to inherit
+  // Counts from now on, in a thread of its own: call it after the last fork. `lost` is called there
+  // when another host has taken the lock meanwhile.
+  void keep_alive(std::function<void(const LockSign& by)> lost = {});
+  // Who has taken it meanwhile, "process 12 of host node7"; empty: it is held. Never blocks.
+  std::string taken_by() const;
+  // From whom it was taken because it was silent; empty: it was free.
+  const std::string& taken_from() const { return taken_from_; }
+
+  int descriptor() const;  // for children to inherit
   // Whether the file of that name is the one that is held: not removed, renamed or made anew.
   bool is_at(const std::filesystem::path& file) const;
+  // Whether a process of this host holds it.
   static bool is_held(const std::filesystem::path& file);
 
  private:
+  class Held;
   bool try_lock(const std::filesystem::path& file);
-  void sign() const;
   void wake_orphans(const std::filesystem::path& file) const;
+  void take_over(const std::filesystem::path& file, const LockSign& from);
 
-  FileDescriptor file_;
+  std::unique_ptr<Held> held_;
+  std::string taken_from_;
 };
 
 // Processes of this machine that have the file open, as far as this user may see.

@@ -117,14 +117,14 @@ namespace {
 
 // What CUDA shows of a GPU that is named as a whole: of one that is split its first instance.
 Gpu shown(const PhysicalGpu& gpu, std::string device) {
-  if (!gpu.mig.empty()) return {gpu.mig[0], gpu.name + " MIG", 0};
-  return {std::move(device), gpu.name, gpu.memory_bytes};
+  if (!gpu.mig.empty()) return {gpu.mig[0], gpu.name + " MIG", 0, gpu.mig[0]};
+  return {std::move(device), gpu.name, gpu.memory_bytes, gpu.uuid};
 }
 
 std::vector<Gpu> all_gpus(const std::vector<PhysicalGpu>& all) {
   std::vector<Gpu> visible;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    for (const std::string& id : all[i].mig) visible.push_back({id, all[i].name + " MIG", 0});
+    for (const std::string& id : all[i].mig) visible.push_back({id, all[i].name + " MIG", 0, id});
     if (all[i].mig.empty()) visible.push_back(shown(all[i], std::to_string(i)));
   }
   return visible;
@@ -144,7 +144,7 @@ std::optional<Gpu> find_gpu(const std::vector<PhysicalGpu>& all, std::string_vie
       named.push_back(shown(gpu, gpu.uuid));
     }
     for (const std::string& id : gpu.mig) {
-      if (id == entry) named.push_back({id, gpu.name + " MIG", 0});
+      if (id == entry) named.push_back({id, gpu.name + " MIG", 0, id});
     }
   }
   return named.size() == 1 ? std::optional(named[0]) : std::nullopt;
@@ -195,12 +195,12 @@ namespace {
 
 constexpr const char* kVisibleVariable = "CUDA_VISIBLE_DEVICES";
 
+}  // namespace
+
 std::vector<Gpu> own_gpus() {
   const char* set = std::getenv(kVisibleVariable);
   return visible_gpus(list_gpus(), set ? std::optional<std::string>(set) : std::nullopt);
 }
-
-}  // namespace
 
 NodeResources discover_node(const NodeOverrides& overrides) {
   NodeResources node;

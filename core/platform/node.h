@@ -17,7 +17,8 @@ struct NodeOverrides {
   std::optional<double> gpus;
 };
 NodeResources discover_node(const NodeOverrides& overrides);
-// GPUs within CUDA_VISIBLE_DEVICES; 0 when there is no driver.
+// GPUs within CUDA_VISIBLE_DEVICES; none when there is no driver.
+std::vector<Gpu> own_gpus();
 int gpu_count();
 // Sets CUDA_VISIBLE_DEVICES to this node's GPUs where it is not set, for the processes started from
 // now on, and CUDA_DEVICE_ORDER: these count and number them as this one does. Without GPUs nothing

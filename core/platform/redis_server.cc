@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kEndLimit{10000};
 constexpr std::string_view kLogFile = "redis.log";
+constexpr std::string_view kLockFile = "lock";
 
 std::string find_program() {
   if (const char* given = std::getenv("TUNE_REDIS_SERVER")) {
@@ -122,10 +124,12 @@ RedisServer::RedisServer(const RedisServerOptions& options)
   std::error_code error;
   fs::create_directories(options.data_directory, error);
   if (error) throw file_error("making the store's folder", options.data_directory, error.value());
+  lock_.emplace(options.data_directory / kLockFile, options.start_limit);
   remove_cut_rewrites(options.data_directory);
   SpawnOptions spawned;
   spawned.command = command_line(program, socket_, options);
-  if (options.lock_descriptor >= 0) spawned.keep = {options.lock_descriptor};
+  spawned.keep = {lock_->descriptor()};
+  if (options.lock_descriptor >= 0) spawned.keep.push_back(options.lock_descriptor);
   spawned.new_session = true;  // the terminal's Ctrl-C is not for it
   // Also one that is stopped must not outlive this process; every answered entry is on the disk.
   spawned.death_signal = SIGKILL;
@@ -134,6 +138,9 @@ RedisServer::RedisServer(const RedisServerOptions& options)
   spawned.output = output.get();
   pid_ = spawn(spawned);
   exit_ = process_descriptor(pid_);
+  lock_->keep_alive([this](const LockSign&) {  // of a number that may be another's by now: not kill
+    syscall(SYS_pidfd_send_signal, exit_.get(), SIGKILL, nullptr, 0);
+  });
   wait_until_ready(options, program);
 }
 

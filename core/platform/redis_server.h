@@ -1,11 +1,14 @@
 // A private redis-server: on a unix socket, append-only file in the experiment's folder, every
-// append flushed. It ends with the thread that started it.
+// append flushed. It ends with the thread that started it. The folder has a lock of its own, also
+// against other hosts: two servers on one append-only file would destroy it.
 #pragma once
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 
+#include "core/platform/lock.h"
 #include "core/platform/process.h"
 
 namespace tune {
@@ -20,7 +23,9 @@ struct RedisServerOptions {
 class RedisServer {
  public:
   // Returns when it answers. Throws Error (kBadInput) when there is no redis-server program (in
-  // PATH or $TUNE_REDIS_SERVER), Error (kStore) with its last log lines when it does not start.
+  // PATH or $TUNE_REDIS_SERVER) or another server has the folder, which is named then, Error
+  // (kStore) with its last log lines when it does not start. When another host takes the folder
+  // meanwhile, the server is killed.
   explicit RedisServer(const RedisServerOptions& options);
   ~RedisServer();  // asks it to end, waits, kills it when it takes too long
   RedisServer(const RedisServer&) = delete;
@@ -35,6 +40,7 @@ class RedisServer {
   std::filesystem::path socket_;
   pid_t pid_ = -1;
   FileDescriptor exit_;
+  std::optional<ExperimentLock> lock_;  // on the data; its thread uses what is above
 };
 
 }  // namespace tune

@@ -53,14 +53,29 @@ bool is_stale(const fs::path& path) {
   return found.st_uid == geteuid() && flock(folder.get(), LOCK_EX | LOCK_NB) == 0;
 }
 
-void remove_stale(const fs::path& base) {
+template <class Visit>
+void for_each_entry(const fs::path& base, Visit visit) {
   std::error_code error;
   fs::directory_iterator entry(base, error);
   while (!error && entry != fs::directory_iterator()) {
-    std::error_code ignored;
-    if (is_stale(entry->path())) fs::remove_all(entry->path(), ignored);
+    visit(entry->path());
     entry.increment(error);
   }
+}
+
+void remove_stale(const fs::path& base) {
+  for_each_entry(base, [](const fs::path& path) {
+    std::error_code ignored;
+    if (is_stale(path)) fs::remove_all(path, ignored);
+  });
+}
+
+bool is_live(const fs::path& path) {
+  if (!path.filename().string().starts_with(kPrefix)) return false;
+  const FileDescriptor folder = open_folder(path);
+  struct stat found {};
+  if (!folder.is_open() || fstat(folder.get(), &found) != 0) return false;
+  return found.st_uid == geteuid() && flock(folder.get(), LOCK_SH | LOCK_NB) != 0;
 }
 
 }  // namespace
@@ -80,6 +95,14 @@ RuntimeDirectory::RuntimeDirectory() : owner_(getpid()) {
 RuntimeDirectory::~RuntimeDirectory() {
   std::error_code ignored;
   if (getpid() == owner_) fs::remove_all(path_, ignored);
+}
+
+std::vector<fs::path> live_runtime_directories(const fs::path& base) {
+  std::vector<fs::path> live;
+  for_each_entry(base, [&live](const fs::path& path) {
+    if (is_live(path)) live.push_back(path);
+  });
+  return live;
 }
 
 }  // namespace tune

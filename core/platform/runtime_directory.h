@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <vector>
 
 #include "core/platform/process.h"
 
@@ -25,5 +26,8 @@ class RuntimeDirectory {
   pid_t owner_ = 0;
   FileDescriptor lock_;  // on the folder itself: in use as long as anybody holds it
 };
+
+// Those of this user in `base` that a process holds.
+std::vector<std::filesystem::path> live_runtime_directories(const std::filesystem::path& base);
 
 }  // namespace tune

@@ -2,16 +2,21 @@
 
 #include <doctest/doctest.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <list>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "core/platform/node.h"
 #include "core/refusal.h"
 #include "platform/surroundings.h"
 #include "trainables/temporary_folder.h"
@@ -90,12 +95,12 @@ TEST_CASE("heirs that are stopped are let go on when the one they inherited it f
     }
   });
   const std::string number = std::to_string(owner.pid());
-  CHECK(read_text(file) == number);
+  CHECK(sign_of_text(read_text(file)).pid == owner.pid());
   CHECK_HAS(refusal([&] { ExperimentLock lock(file, milliseconds(0)); }), number);
   owner.end();
   CHECK(ExperimentLock::is_held(file));  // the heir still stands
   const ExperimentLock lock(file, milliseconds(30000));
-  CHECK(read_text(file) == std::to_string(::getpid()));
+  CHECK(sign_of_text(read_text(file)).pid == ::getpid());
 }
 
 TEST_CASE("looking whether a lock is held does not take it") {
@@ -140,6 +145,119 @@ TEST_CASE("who waited while the folder was renamed and made anew holds the new o
   CHECK(eventually([&] { return fs::exists(gate); }));
   CHECK(ExperimentLock::is_held(file));
   CHECK_FALSE(ExperimentLock::is_held(folder.path() / "e.old-1/lock"));
+}
+
+// ---- Where flock does not reach other hosts ----------------------------------------------------
+
+const LockSign kElsewhere{.pid = 12, .host = "node7", .boot = "another-kernel", .beats = 5};
+constexpr LockPace kNeverSilent{milliseconds(1), std::chrono::hours(1)};
+constexpr LockPace kSoonSilent{milliseconds(1), milliseconds(5)};
+
+void put_sign(const fs::path& file, const LockSign& sign) {
+  std::ofstream(file) << to_text(sign);
+}
+
+TEST_CASE("a lock whose holder on another host counts on is refused, and the host named") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "lock";
+  put_sign(file, kElsewhere);
+  std::atomic<bool> ends = false;
+  std::thread holder([&] {
+    for (LockSign sign = kElsewhere; !ends; ++sign.beats) {
+      const FileDescriptor open(::open(file.c_str(), O_WRONLY));
+      const std::string text = to_text(sign);
+      [[maybe_unused]] const auto count = ::pwrite(open.get(), text.data(), text.size(), 0);
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+  });
+  std::vector<std::string> told;
+  const std::string message = refusal([&] {
+    ExperimentLock lock(
+        file, milliseconds(0), [&](const std::string& holders) { told.push_back(holders); },
+        kNeverSilent);
+  });
+  ends = true;
+  holder.join();
+  CHECK_HAS(message, folder.path().string() + " is in use by process 12 of host node7");
+  CHECK(told.size() <= 1);
+  CHECK(sign_of_text(read_text(file)).host == "node7");  // it is as it was
+  CHECK_FALSE(ExperimentLock::is_held(file));
+}
+
+TEST_CASE("a lock whose holder on another host counts no more is taken, and that is said") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "lock";
+  put_sign(file, kElsewhere);
+  const ExperimentLock lock(file, milliseconds(0), {}, kSoonSilent);
+  CHECK(lock.taken_from() == "process 12 of host node7");
+  CHECK(sign_of_text(read_text(file)).pid == ::getpid());
+}
+
+TEST_CASE("a lock that this kernel's flock shows to be free is taken at once") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "lock";
+  LockSign sign;
+  {
+    const ExperimentLock lock(file, milliseconds(0));
+    sign = sign_of_text(read_text(file));
+    CHECK(sign.host == hostname());
+  }
+  CHECK(read_text(file).empty());  // given back: no other host watches for its end
+  sign.host = "a-container";
+  sign.pid = 1;
+  put_sign(file, sign);
+  const ExperimentLock lock(file, milliseconds(0), {}, kNeverSilent);
+  CHECK(lock.taken_from().empty());
+}
+
+TEST_CASE("of two hosts that take a silent one's lock at once, one has it") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "lock";
+  put_sign(file, kElsewhere);
+  const LockSign third{.pid = 13, .host = "node8", .boot = "a-third-kernel", .beats = 0};
+  std::thread other([&] {
+    eventually([&] { return sign_of_text(read_text(file)).pid == ::getpid(); });
+    put_sign(file, third);
+  });
+  const std::string message = refusal([&] {
+    ExperimentLock lock(file, milliseconds(0), {}, {std::chrono::seconds(1), milliseconds(5)});
+  });
+  other.join();
+  CHECK_HAS(message, "in use by process 13 of host node8");
+  CHECK(sign_of_text(read_text(file)) == third);
+}
+
+TEST_CASE("a holder counts, and sees that another host has taken its lock meanwhile") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "lock";
+  {
+    ExperimentLock lock(file, milliseconds(0), {}, kSoonSilent);
+    std::atomic<int> lost = 0;
+    lock.keep_alive([&](const LockSign& by) {
+      if (by == kElsewhere) ++lost;
+    });
+    CHECK(eventually([&] { return sign_of_text(read_text(file)).beats > 2; }));
+    CHECK(lock.taken_by().empty());
+    // As often as it takes: it may count on at the same moment.
+    CHECK(eventually([&] {
+      if (lost == 0) put_sign(file, kElsewhere);
+      return lost == 1;
+    }));
+    CHECK(lock.taken_by() == "process 12 of host node7");
+  }
+  CHECK(sign_of_text(read_text(file)) == kElsewhere);  // not given back: it is another's
+}
+
+TEST_CASE("a lock that another host has taken and given back is lost as well") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "lock";
+  ExperimentLock lock(file, milliseconds(0), {}, kSoonSilent);
+  lock.keep_alive();
+  CHECK(eventually([&] {
+    if (lock.taken_by().empty()) fs::resize_file(file, 0);
+    return !lock.taken_by().empty();
+  }));
+  CHECK_HAS(lock.taken_by(), "another host, which has ended");
 }
 
 TEST_CASE("a lock in a folder that is not there is an error that names it") {

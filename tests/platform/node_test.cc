@@ -92,8 +92,8 @@ TEST_CASE("the GPUs offered are those that CUDA would show, in its order") {
     for (const Gpu& gpu : visible_gpus(all, c.visible)) devices.push_back(gpu.device);
     CHECK(devices == c.devices);
   }
-  CHECK(visible_gpus(all, "GPU-aaaa1111")[0] == Gpu{"GPU-aaaa1111", "H", 80});
-  CHECK(visible_gpus(all, "GPU-cccc3333")[0] == Gpu{"MIG-1", "H MIG", 0});
+  CHECK(visible_gpus(all, "GPU-aaaa1111")[0] == Gpu{"GPU-aaaa1111", "H", 80, "GPU-aaaa1111"});
+  CHECK(visible_gpus(all, "GPU-cccc3333")[0] == Gpu{"MIG-1", "H MIG", 0, "MIG-1"});
   CHECK(visible_gpus({}, std::nullopt).empty());
 }
 

@@ -57,6 +57,28 @@ TEST_CASE("a private server is fit for a store and keeps what it had") {
   CHECK(store.read({}, 10)[0].payload == "kept");
 }
 
+TEST_CASE("two servers on one folder are refused, also those of two hosts") {
+  const Place place;
+  RedisServerOptions options = place.options();
+  {
+    const RedisServer server(options);
+    Place elsewhere;
+    RedisServerOptions second = elsewhere.options();
+    second.data_directory = options.data_directory;
+    second.start_limit = std::chrono::milliseconds(0);
+    CHECK_HAS(refusal([&] { RedisServer other(second); }),
+              "store is in use by process " + std::to_string(::getpid()));
+    CHECK(is_running(server.pid()));
+  }
+  const fs::path lock = options.data_directory / "lock";
+  const RedisServer server(options);
+  pollfd ended{server.exit_descriptor(), POLLIN, 0};
+  CHECK(eventually([&] {  // another host takes the folder: this server must not write there
+    std::ofstream(lock) << "12 node7 another-kernel 1\n";
+    return ::poll(&ended, 1, 500) == 1;
+  }));
+}
+
 TEST_CASE("what was appended before a kill is there after it") {
   const Place place;
   {

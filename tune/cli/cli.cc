@@ -22,6 +22,8 @@ namespace tune {
 
 namespace {
 
+constexpr const char* kWaitGpus = "wait for GPUs that other sweeps of this user have";
+
 // All arguments and what the chosen command will do with them.
 struct CommandLine {
   RunArguments run;
@@ -74,6 +76,7 @@ void add_run(CLI::App& app, CommandLine& line) {
   shorthand("--store", "store", "URL", "a Redis server to use: redis://host:6379");
   command->add_flag("--fresh", line.run.fresh, "move an experiment of that name aside, begin anew");
   command->add_flag("--quiet", line.run.quiet, "no table, only errors and the best configuration");
+  command->add_flag("--wait-gpus", line.run.wait_gpus, kWaitGpus);
   command->callback([&line] { line.chosen = [&line] { return run_command(line.run); }; });
 }
 
@@ -96,6 +99,7 @@ void add_resume(CLI::App& app, CommandLine& line) {
   command->add_flag("--errored", line.resume.errored, "try failed trials again");
   command->add_flag("--quiet", line.resume.quiet,
                     "no table, only errors and the best configuration");
+  command->add_flag("--wait-gpus", line.resume.wait_gpus, kWaitGpus);
   command->callback([&line] { line.chosen = [&line] { return resume_command(line.resume); }; });
 }
 

@@ -23,6 +23,7 @@ struct RunArguments {
   std::vector<std::string> sets;
   bool fresh = false;
   bool quiet = false;
+  bool wait_gpus = false;
 };
 int run_command(const RunArguments& arguments);
 
@@ -37,6 +38,7 @@ struct ResumeArguments {
   std::string directory;
   bool errored = false;
   bool quiet = false;
+  bool wait_gpus = false;
 };
 int resume_command(const ResumeArguments& arguments);
 

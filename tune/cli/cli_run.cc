@@ -161,6 +161,7 @@ int run_command(const RunArguments& arguments) {
   RunOptions& run = request.spec.options;
   if (arguments.fresh) run.if_exists = IfExists::kFresh;
   if (arguments.quiet) run.quiet = true;
+  if (arguments.wait_gpus) run.wait_gpus = true;
   return run_to_end(std::move(request));
 }
 
@@ -175,12 +176,13 @@ int resume_command(const ResumeArguments& arguments) {
   }
   ExperimentSpec& spec = request.spec;
   if (spec.program) {
-    execute_to_resume(*spec.program, std::filesystem::absolute(request.resume), arguments.errored,
-                      arguments.quiet);
+    execute_to_resume(*spec.program, std::filesystem::absolute(request.resume),
+                      {arguments.errored, arguments.quiet, arguments.wait_gpus});
   }
   warn_of_changed_files(spec);
   fetch_env(spec.options.env);
   spec.options.quiet = arguments.quiet;
+  if (arguments.wait_gpus) spec.options.wait_gpus = true;
   request.retry_errored = arguments.errored;
   return run_to_end(std::move(request));
 }

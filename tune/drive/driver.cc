@@ -20,6 +20,7 @@
 #include "core/fitting.h"
 #include "core/platform/files.h"
 #include "core/platform/node.h"
+#include "core/platform/node_claims.h"
 #include "core/platform/redis_store.h"
 #include "core/platform/side_output.h"
 #include "core/platform/system_clock.h"
@@ -85,6 +86,7 @@ class Driver : private TurnEdges {
 
  private:
   void start();
+  void claim_resources();
   void open_store();
   std::unique_ptr<RedisStore> connected(const RedisStoreOptions& options) const;
   void take_over(std::uint64_t epoch);
@@ -170,6 +172,7 @@ Driver::Driver(RunRequest request, NodeResources node, ExperimentFolder folder)
 
 void Driver::start() {
   runtime_.emplace();
+  claim_resources();
   AgentProcess::Options agent;
   agent.driver_address = fmt::format("ipc://{}/driver", runtime_->path().string());
   agent.runtime_directory = runtime_->path();
@@ -181,6 +184,7 @@ void Driver::start() {
   agent.lock_descriptor = folder_.lock_descriptor();
   // Before any thread or socket of ours: a zygote in process must find the program as it stood.
   agent_process_ = std::make_unique<AgentProcess>(agent);
+  folder_.keep_alive();
 
   signals_ = std::make_unique<SignalWatch>(std::vector<int>{SIGINT, SIGTERM, SIGHUP},
                                            last_resort(folder_));
@@ -196,6 +200,19 @@ void Driver::start() {
   folder_.write_spec(spec_);
   folder_.write_record(record_);
   take_over(epoch);
+}
+
+// GPUs that other sweeps have are not handed out again; CPUs are, and that is said.
+void Driver::claim_resources() {
+  ClaimRequest claim;
+  claim.sweep = folder_.absolute();
+  claim.node = node_;
+  if (spec_.options.gpus) claim.visible = own_gpus();
+  claim.needs_gpus = spec_.request.gpu_units > 0;
+  claim.waits = spec_.options.wait_gpus;
+  // The reporter may make a thread: not before the agent is forked.
+  claim.notice = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+  node_ = claim_node(*runtime_, claim);
 }
 
 void Driver::open_store() {
@@ -348,6 +365,10 @@ void Driver::check_store() const {
 
 // Open files can still be written when their names are gone.
 void Driver::check_folder() const {
+  if (const std::string by = folder_.taken_by(); !by.empty()) {
+    throw SupersededError(fmt::format("running trials: {} has taken over {}: this driver stood still",
+                                      by, folder_.path().string()));
+  }
   if (folder_.is_in_place()) return;
   throw Error(ErrorCode::kIo,
               fmt::format("running trials: the folder {} was removed or renamed meanwhile",

@@ -46,6 +46,7 @@ std::optional<ExecutedAgain> parse_environment() {
   again.directory = value.get_or("directory", "");
   again.retry_errored = value.get_or("retry_errored", false);
   again.quiet = value.get_or("quiet", false);
+  again.wait_gpus = value.get_or("wait_gpus", false);
   again.earlier = value.get<std::vector<std::string>>("earlier");
   return again;
 }
@@ -82,12 +83,13 @@ std::map<std::string, std::string> zygote_environment(const ProgramCall& program
 }
 
 void execute_to_resume(const ProgramCall& program, const std::filesystem::path& directory,
-                       bool retry_errored, bool quiet) {
+                       const ResumeFlags& flags) {
   const Config value{{"role", kResumeRole},
                      {"call", program.call},
                      {"directory", std::filesystem::absolute(directory).string()},
-                     {"retry_errored", retry_errored},
-                     {"quiet", quiet},
+                     {"retry_errored", flags.retry_errored},
+                     {"quiet", flags.quiet},
+                     {"wait_gpus", flags.wait_gpus},
                      {"earlier", program.earlier}};
   setenv(kVariable, to_json(value).c_str(), 1);
   std::vector<std::string> arguments = zygote_command(program);

@@ -22,6 +22,7 @@ struct ExecutedAgain {
   std::string directory;             // kResume: absolute
   bool retry_errored = false;        // kResume
   bool quiet = false;                // kResume
+  bool wait_gpus = false;            // kResume
   std::vector<std::string> earlier;  // folders of the calls before it, absolute
 };
 
@@ -35,10 +36,15 @@ ProgramCall this_program(std::uint32_t call, std::vector<std::string> earlier);
 std::vector<std::string> zygote_command(const ProgramCall& program);
 std::map<std::string, std::string> zygote_environment(const ProgramCall& program);
 
+struct ResumeFlags {
+  bool retry_errored = false;
+  bool quiet = false;
+  bool wait_gpus = false;
+};
 // Replaces this process by the program of a stored experiment, which then resumes it. Throws Error
 // (kBadInput) when the program is not there any more.
 [[noreturn]] void execute_to_resume(const ProgramCall& program,
-                                    const std::filesystem::path& directory, bool retry_errored,
-                                    bool quiet);
+                                    const std::filesystem::path& directory,
+                                    const ResumeFlags& flags);
 
 }  // namespace tune

@@ -16,7 +16,7 @@ namespace {
 const std::vector<std::string> kMayChange = {
     "num_samples", "max_failures", "time_budget_s", "max_concurrent_trials", "name",
     "storage",     "seed",         "quiet",         "reporter",              "program",
-    "if_exists",   "cpus",         "gpus",          "env",                   "raise_on_failed_trial"};
+    "if_exists",   "cpus",         "gpus",          "wait_gpus",          "env",                   "raise_on_failed_trial"};
 
 bool has_functions(const SearchSpace& space) {
   for (const auto& [path, domain] : space.domains()) {
@@ -72,6 +72,7 @@ RunRequest resume_request(const std::filesystem::path& directory, const Experime
   options.raise_on_failed_trial = now.raise_on_failed_trial;
   options.cpus = now.cpus;
   options.gpus = now.gpus;
+  options.wait_gpus = now.wait_gpus;
   return request;
 }
 

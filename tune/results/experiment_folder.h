@@ -36,6 +36,10 @@ class ExperimentFolder {
   const std::filesystem::path& path() const { return path_; }  // as the user wrote storage
   const std::filesystem::path& absolute() const { return absolute_; }
   int lock_descriptor() const { return lock_.descriptor(); }
+  // Shows hosts that flock does not reach that the experiment is held: call it after the last fork.
+  void keep_alive() { lock_.keep_alive(); }
+  // The process of another host that has taken the experiment meanwhile; empty: none has.
+  std::string taken_by() const { return lock_.taken_by(); }
   // False when somebody has removed or renamed it: what is written has no place any more.
   bool is_in_place() const;
   // Of a new one that did not begin: removes it, with the folders that were made to hold it, and

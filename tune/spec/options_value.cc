@@ -298,6 +298,7 @@ void read_options(OptionReader& reader, RunOptions& options) {
   reader.read("store_unsafe", options.store_unsafe);
   reader.read("cpus", options.cpus);
   reader.read("gpus", options.gpus);
+  reader.read("wait_gpus", options.wait_gpus);
   reader.read("group_timeout_s", options.group_timeout_s);
   if (const auto word = read_word(reader, "gpu_visibility", kVisibilities)) {
     options.gpu_visibility = static_cast<GpuVisibility>(*word);
@@ -364,6 +365,7 @@ Value options_to_value(const RunOptions& options) {
   map.set("store_unsafe", options.store_unsafe);
   if (options.cpus) map.set("cpus", *options.cpus);
   if (options.gpus) map.set("gpus", *options.gpus);
+  map.set("wait_gpus", options.wait_gpus);
   map.set("group_timeout_s", options.group_timeout_s);
   map.set("gpu_visibility", kVisibilities[static_cast<std::size_t>(options.gpu_visibility)]);
   return map;

@@ -83,6 +83,8 @@ struct RunOptions {
   // others go on. What no rank has finished may take any time.
   double group_timeout_s = 60;
   GpuVisibility gpu_visibility = GpuVisibility::kTrial;
+  // When other sweeps of this user have the GPUs of this node: wait until they are free.
+  bool wait_gpus = false;
 };
 
 }  // namespace tune

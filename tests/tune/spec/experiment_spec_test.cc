@@ -260,6 +260,7 @@ RunOptions everything() {
   options.gpus = 2;
   options.group_timeout_s = 4.5;
   options.gpu_visibility = GpuVisibility::kRotated;
+  options.wait_gpus = true;
   return options;
 }
 
@@ -301,6 +302,7 @@ TEST_CASE("a spec with every option comes back from its JSON as it was") {
   CHECK(options.cpus == 4.0);
   CHECK(options.group_timeout_s == 4.5);
   CHECK(options.gpu_visibility == GpuVisibility::kRotated);
+  CHECK(options.wait_gpus);
   CHECK(options.config.find("infinite")->constant().number() > 1e308);
   CHECK(std::isnan(options.config.find("not_a_number")->constant().number()));
   CHECK(options.config.find("whole")->constant() == Value(1.0));

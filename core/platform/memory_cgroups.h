@@ -1,0 +1,46 @@
+// MemoryCgroups: a limit on the memory of a few processes together, by a cgroup of version 1 or 2.
+// The kernel ends those that need more, and nothing else.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace tune {
+
+class MemoryCgroups {
+ public:
+  // Below this process's own cgroup; with version 2 beside it where its parent has handed memory
+  // on, as a cgroup that holds processes may not have such children. Those that earlier processes
+  // left behind are removed. `mounts` and `own` stand for /sys/fs/cgroup and /proc/self/cgroup.
+  static MemoryCgroups find(const std::filesystem::path& mounts, std::string_view own);
+  static MemoryCgroups find();  // on this machine
+
+  // Why no limit can be set here; empty: it can.
+  const std::string& why_not() const { return why_not_; }
+
+  // A group of that name, unique in this process, with a limit. All return what failed; empty: it
+  // is done.
+  std::string make(const std::string& name, std::int64_t limit_bytes) const;
+  std::string add(const std::string& name, pid_t pid) const;
+  // Whether the kernel has ended one of its processes, because they needed more.
+  bool was_exceeded(const std::string& name) const;
+  // False while processes of it are not reaped.
+  bool remove(const std::string& name) const;
+
+ private:
+  enum class Version : std::uint8_t { kOne, kTwo };
+  MemoryCgroups() = default;
+  bool try_below(const std::filesystem::path& parent, Version version);
+  void remove_stale() const;
+  std::filesystem::path folder(const std::string& name) const;
+
+  std::filesystem::path parent_;
+  Version version_ = Version::kTwo;
+  std::string why_not_;
+};
+
+}  // namespace tune

@@ -271,8 +271,17 @@ struct Warning {
   static void fields(Self& s, F& f) { f(s.text); }
 };
 
+// This node starts no more attempts; those that run go on.
+struct NodeOut {
+  std::string cause;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.cause);
+  }
+};
+
 using AgentEvent = std::variant<AgentHello, ZygoteReady, AttemptStarted, Reported, CheckpointSaved,
-                                AttemptEnded, Warning>;
+                                AttemptEnded, Warning, NodeOut>;
 
 // ---- Agent -> worker, worker -> agent (socket pair, length-prefixed frames) ---------------------
 

@@ -32,22 +32,22 @@ namespace {
 static_assert(AgentMachine::kCreditBytes == kAgentCreditBytes);
 
 constexpr AgentTime kHeartbeat = std::chrono::milliseconds(500);  // the longest sleep
-constexpr AgentTime kFarewell = std::chrono::seconds(5);          // for the last acknowledgement
-// What nobody waits for goes to the driver with the next event that somebody waits for, or this
-// much later: each message costs a turn of the driver, with a flush of the journal to disk.
-constexpr AgentTime kLinger = std::chrono::milliseconds(2);
-constexpr const char* kLoopback = "127.0.0.1";                  // where a node's ranks meet
-constexpr AgentTime kLoadingNotice = std::chrono::seconds(10);  // and each time as long after it
+constexpr const char* kLoopback = "127.0.0.1";                    // where a node's ranks meet
 
-std::vector<GpuInfo> gpu_infos(const NodeResources& resources) {
-  std::vector<GpuInfo> gpus;
-  for (const Gpu& gpu : resources.gpus) gpus.push_back({gpu.device, gpu.name, gpu.memory_bytes});
-  return gpus;
-}
-
-NodeFacts node_facts(const AgentOptions& options) {
-  return {gpu_infos(options.resources), options.runtime_directory + "/once",
-          static_cast<std::uint32_t>(::getpid())};
+AgentFacts facts_of(const AgentOptions& options) {
+  AgentFacts facts;
+  facts.hello.hostname = options.hostname;
+  facts.hello.ip = options.ip;
+  facts.hello.pid = static_cast<std::uint32_t>(::getpid());
+  facts.hello.cpu_units = options.resources.cpu_units;
+  facts.hello.memory_bytes = options.resources.memory_bytes;
+  for (const Gpu& gpu : options.resources.gpus) {
+    facts.hello.gpus.push_back({gpu.device, gpu.name, gpu.memory_bytes});
+  }
+  facts.once_directory = options.runtime_directory + "/once";
+  facts.zygote.can_restart = !options.zygote_command.empty();
+  facts.zygote.loads = options.zygote_loads;
+  return facts;
 }
 
 FileDescriptor watch_children() {
@@ -82,47 +82,34 @@ ProcessEnd process_end(int status) {
   return {signalled, signalled ? WTERMSIG(status) : WEXITSTATUS(status), describe_exit(status)};
 }
 
-// Whether no trial and no resource waits for the driver to hear of it.
-bool may_linger(const AgentEvent& event) {
-  const auto* report = std::get_if<Reported>(&event);
-  return std::holds_alternative<AttemptStarted>(event) || (report != nullptr && !report->waiting);
-}
-
 // The edge around AgentMachine: descriptors in, actions out.
 class Agent {
  public:
   explicit Agent(const AgentOptions& options)
-      : options_(options), machine_(node_facts(options), !options.zygote_command.empty()) {
+      : options_(options), now_(clock_.monotonic()), machine_(facts_of(options)) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     children_ = watch_children();  // before there is one
-    if (options_.zygote) {
-      zygote_.fork(options_.zygote, {options_.driver_alive_fd});
-    } else {
-      execute_zygote();
-    }
+    machine_.start(now_);
+    perform();
     workers_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     groups_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
-    endpoint_.emplace(options_.driver_address, agent_identity(options_.hostname, ::getpid()));
-    say_hello();
+    endpoint();
+    machine_.on_connected(now_);
+    perform();
   }
 
   int run() {
     while (!machine_.is_over()) turn();
-    say_farewell();
     if (driver_gone_) remove_runtime_directory();
     return 0;
   }
 
  private:
   void turn();
-  void say_hello();
-  void say_farewell();
   void remove_runtime_directory() const;
   AgentTime sleep_time() const;
-  void execute_zygote();
   void take_ended_children();
   void take_zygote_messages();
-  void tell_of_loading();
   void take_commands();
   struct Worker {
     Worker(FileDescriptor socket, int epoll) : socket(std::move(socket)), epoll(epoll) {}
@@ -139,8 +126,7 @@ class Agent {
   static void unwatch(const Worker& worker);
   void perform();
 
-  void tell_driver(const AgentEvent& event);
-  void act(TellDriver& action) { tell_driver(action.event); }
+  void act(TellDriver& action) { endpoint().send(action.event); }
   void act(TellWorker& action);
   void act(RestWorker& action);
   void act(SpawnWorker& action);
@@ -148,9 +134,16 @@ class Agent {
   void act(PromoteCheckpoint& action);
   void act(ForgetWorker& action) { workers_.erase(action.worker); }
   void act(ConcludeAttempt& action);
-  void act(StartZygote&) { execute_zygote(); }
+  void act(StartZygote& action);
   void act(EndZygote&) { zygote_.end(); }
 
+  // Connected when it is first needed: a zygote that is forked must find neither socket nor thread.
+  AgentEndpoint& endpoint() {
+    if (!endpoint_) {
+      endpoint_.emplace(options_.driver_address, agent_identity(options_.hostname, ::getpid()));
+    }
+    return *endpoint_;
+  }
   std::filesystem::path trial_directory(TrialNumber trial) const {
     return std::filesystem::path(experiment_.experiment_directory) /
            trial_id(experiment_.experiment_id, trial);
@@ -158,16 +151,14 @@ class Agent {
 
   const AgentOptions& options_;
   SystemClock clock_;
-  AgentTime now_{};
+  AgentTime now_;
   AgentMachine machine_;
   ZygoteProcess zygote_;
-  std::optional<AgentTime> loading_since_;  // a zygote that has not said a word yet
-  AgentTime loading_told_{};                // when there was a notice of it
+  bool zygote_was_forked_ = false;
   FileDescriptor children_;
   FileDescriptor workers_epoll_;  // ranks alone
   FileDescriptor groups_epoll_;   // ranks of groups
   std::optional<AgentEndpoint> endpoint_;
-  std::optional<AgentTime> tell_by_;  // when the events that linger must go
   bool driver_gone_ = false;
   SetupExperiment experiment_;
   std::map<WorkerId, Worker> workers_;
@@ -203,50 +194,22 @@ void Agent::turn() {
   if (watched[4].revents != 0) read_workers(workers_epoll_.get());
   if (watched[5].revents != 0) read_workers(groups_epoll_.get());
   if (!resting_.empty() && rest_end_ <= now_) end_rests();
-  tell_of_loading();
   machine_.on_time(now_);
   perform();
   zygote_.flush();
-  if (!tell_by_ || *tell_by_ <= now_) {
+  if (machine_.is_due_to_send(now_)) {
     endpoint_->flush(now_);
-    tell_by_.reset();
+    machine_.on_sent(now_, endpoint_->unacknowledged_bytes());
+    perform();
   }
-  machine_.on_backlog(now_, endpoint_->unacknowledged_bytes());
-  perform();
 }
 
 AgentTime Agent::sleep_time() const {
   const AgentTime now = clock_.monotonic();
   AgentTime end = now + kHeartbeat;
   if (const auto deadline = machine_.next_deadline()) end = std::min(end, *deadline);
-  if (tell_by_) end = std::min(end, *tell_by_);
   if (!resting_.empty()) end = std::min(end, rest_end_);
   return std::max(end - now, AgentTime::zero());
-}
-
-void Agent::say_hello() {
-  AgentHello hello;
-  hello.hostname = options_.hostname;
-  hello.ip = options_.ip;
-  hello.pid = static_cast<std::uint32_t>(::getpid());
-  hello.cpu_units = options_.resources.cpu_units;
-  hello.memory_bytes = options_.resources.memory_bytes;
-  hello.gpus = gpu_infos(options_.resources);
-  hello.live = machine_.live();
-  tell_driver(hello);
-}
-
-// The last events reach the driver, if there is one.
-void Agent::say_farewell() {
-  const AgentTime end = clock_.monotonic() + kFarewell;
-  while (!driver_gone_ && endpoint_->unacknowledged_bytes() > 0 && clock_.monotonic() < end) {
-    endpoint_->flush(clock_.monotonic());
-    std::array<pollfd, 2> watched{
-        {{options_.driver_alive_fd, POLLIN, 0}, {endpoint_->descriptor(), POLLIN, 0}}};
-    ::poll(watched.data(), watched.size(), 100);
-    driver_gone_ = watched[0].revents != 0;
-    endpoint_->receive();
-  }
 }
 
 // A driver that was killed cannot clear it away itself.
@@ -285,24 +248,13 @@ void Agent::take_ended_children() {
 void Agent::take_zygote_messages() {
   zygote_.flush();
   for (ZygoteMessage& message : zygote_.receive()) {
-    loading_since_.reset();
     machine_.on_zygote(now_, std::move(message));
     perform();
   }
   if (const auto how = zygote_.take_end()) {
-    loading_since_.reset();
     machine_.on_zygote_died(now_, *how);
     perform();
   }
-}
-
-// A library may do anything when it is loaded: whoever waits for it should know for what.
-void Agent::tell_of_loading() {
-  if (!loading_since_ || now_ - loading_told_ < kLoadingNotice) return;
-  loading_told_ = now_;
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(now_ - *loading_since_);
-  tell_driver(Warning{fmt::format("loading {} for {} s (pid {})", options_.zygote_loads,
-                                  seconds.count(), zygote_.pid())});
 }
 
 void Agent::take_commands() {
@@ -376,22 +328,18 @@ void Agent::perform() {
   }
 }
 
-void Agent::tell_driver(const AgentEvent& event) {
-  endpoint_->send(event);
-  const AgentTime by = may_linger(event) ? now_ + kLinger : now_;
-  if (!tell_by_ || by < *tell_by_) tell_by_ = by;
-}
-
-void Agent::execute_zygote() {
+// The first may be forked, while there is neither thread nor socket.
+void Agent::act(StartZygote&) {
   try {
-    zygote_.execute({options_.zygote_command, options_.zygote_environment, options_.zygote_log,
-                     options_.lock_fd});
-    loading_since_ = loading_told_ = clock_.monotonic();
+    if (options_.zygote && !std::exchange(zygote_was_forked_, true)) {
+      zygote_.fork(options_.zygote, {options_.driver_alive_fd});
+    } else {
+      zygote_.execute({options_.zygote_command, options_.zygote_environment, options_.zygote_log,
+                       options_.lock_fd});
+    }
+    machine_.on_zygote_started(now_, static_cast<std::uint32_t>(zygote_.pid()));
   } catch (const Error& error) {
-    ZygoteReady failed;
-    failed.error = error.what();
-    machine_.on_zygote(now_, std::move(failed));
-    machine_.on_zygote_died(now_, "never started");
+    machine_.on_zygote_not_started(now_, error.what());
   }
 }
 
@@ -471,14 +419,12 @@ std::string own_tail(const std::filesystem::path& file, AttemptNumber attempt) {
 void Agent::act(ConcludeAttempt& action) {
   AttemptEnded& ended = action.ended;
   const auto directory = trial_directory(ended.trial);
-  const bool clean = ended.outcome == Outcome::kCompleted || ended.outcome == Outcome::kStopped ||
-                     ended.outcome == Outcome::kPaused;
-  if (!clean) remove_half_written(directory, ended.attempt);
-  if (is_failure(ended.outcome)) {
+  if (action.removes_half_written) remove_half_written(directory, ended.attempt);
+  if (action.wants_stderr_tail) {
     ended.stderr_tail = own_tail(directory / rank_file_name("stderr", ended.rank), ended.attempt);
   }
   ports_.erase(attempt_key(ended.trial, ended.attempt));
-  tell_driver(std::move(ended));
+  machine_.on_concluded(now_, std::move(ended));
 }
 
 }  // namespace

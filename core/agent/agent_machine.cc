@@ -1,226 +1,157 @@
 #include "core/agent/agent_machine.h"
 
 #include <algorithm>
-#include <csignal>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "core/agent/worker_rest.h"
-
 namespace tune {
 
-AgentMachine::AgentMachine(NodeFacts node, bool can_restart)
-    : node_(std::move(node)), can_restart_(can_restart) {}
+AgentMachine::AgentMachine(AgentFacts facts)
+    : hello_(std::move(facts.hello)),
+      node_{hello_.gpus, std::move(facts.once_directory), hello_.pid},
+      zygote_(std::move(facts.zygote), watch_, actions_) {}
+
+void AgentMachine::start(AgentTime now) {
+  watch_.turn(now);
+  zygote_.start(now);
+}
+
+void AgentMachine::on_connected(AgentTime now) {
+  AgentHello hello = hello_;
+  hello.live = live();
+  actions_.tell(now, std::move(hello));
+}
 
 // ---- Commands of the driver ---------------------------------------------------------------------
 
 void AgentMachine::on_command(AgentTime now, Command command) {
   std::visit([&](auto& one) { on(now, std::move(one)); }, command);
-  conclude_finished();
 }
 
 void AgentMachine::on(AgentTime now, SetupExperiment setup) {
-  std::vector<std::uint64_t> keep = std::exchange(setup.keep, {});
+  const std::vector<std::uint64_t> keep = std::exchange(setup.keep, {});
   experiment_ = std::move(setup);
+  is_set_up_ = true;
   for (auto& [key, attempt] : attempts_) {
     if (std::ranges::find(keep, key) != keep.end()) continue;
-    lose(attempt, "the driver does not know this attempt any more");
-    terminate(now, attempt);
+    attempt.on_loss(scene(now), "the driver does not know this attempt any more");
   }
+  tidy_all(now);
 }
 
 void AgentMachine::on(AgentTime now, Launch launch) {
   const std::uint64_t key = attempt_key(launch.trial, launch.attempt);
-  if (attempts_.contains(key) || launch.ranks == 0) return;
-  Attempt& attempt = attempts_[key];
-  attempt.launch = std::move(launch);
-  attempt.until = attempt.launch.until;
-  attempt.ranks.resize(attempt.launch.ranks);
-  for (std::uint32_t rank = 0; rank < attempt.launch.ranks; ++rank) {
-    attempt.ranks[rank].worker = ++last_worker_;
-    workers_[last_worker_] = {key, rank};
-    requests_[last_worker_] = false;
+  if (launch.ranks == 0) return;
+  const std::uint32_t ranks = launch.ranks;
+  const auto [at, is_new] = attempts_.try_emplace(key, std::move(launch), last_worker_ + 1);
+  if (!is_new) return;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) workers_[++last_worker_] = {key, rank};
+  if (const std::string why = why_not_launched(); !why.empty()) {
+    at->second.on_loss(scene(now), why);
+    return tidy(now, at);
   }
-  if (!experiment_ || ending_ || !zygote_error_.empty()) {
-    lose(attempt, !experiment_ ? "launched before the experiment was set up"
-                               : fmt::format("this node starts no more workers{}{}",
-                                             zygote_error_.empty() ? "" : ": ", zygote_error_));
-    return terminate(now, attempt);
+  request_workers(now, at->second);
+}
+
+std::string AgentMachine::why_not_launched() const {
+  if (!is_set_up_) return "launched before the experiment was set up";
+  if (!zygote_.given_up().empty()) {
+    return "this node starts no more workers: " + zygote_.given_up();
   }
-  request_workers(now);
+  return ending_ ? "this node starts no more workers" : "";
 }
 
-void AgentMachine::on(AgentTime now, Continue verdict) {
-  Attempt* attempt = find(verdict.trial, verdict.attempt);
-  if (attempt == nullptr || !attempt->started || attempt->ranks[0].gone) return;
-  attempt->waiting = false;
-  attempt->until = verdict.until;
-  attempt->last_sign = now;
-  if (attempt->pace) attempt->pace->on_listening(watched(now), 0);
-  act(TellWorker{attempt->ranks[0].worker, std::move(verdict)});
+void AgentMachine::request_workers(AgentTime now, const Attempt& attempt) {
+  const Launch& launch = attempt.launch();
+  for (std::uint32_t rank = 0; rank < launch.ranks; ++rank) {
+    SpawnWorker spawn{attempt.worker(rank), experiment_.trainable, launch.ranks > 1, std::nullopt};
+    if (spawn.of_group && rank == 0) spawn.rendezvous = attempt_key(launch.trial, launch.attempt);
+    zygote_.request(now, std::move(spawn));
+  }
 }
 
-void AgentMachine::on(AgentTime now, StopAttempt stop) {
-  Attempt* attempt = find(stop.trial, stop.attempt);
-  if (attempt == nullptr) return;
-  attempt->waiting = false;
-  attempt->last_sign = now;
-  if (attempt->pace) attempt->pace->on_listening(watched(now), 0);
-  if (stop.grace > Duration::zero()) attempt->stop_deadline = now + stop.grace;
-  if (attempt->started && !attempt->ranks[0].gone) act(TellWorker{attempt->ranks[0].worker, stop});
-  attempt->stop = stop;
+void AgentMachine::on(AgentTime now, const Continue& verdict) {
+  const auto at = find(verdict.trial, verdict.attempt);
+  if (at != attempts_.end()) at->second.on_continue(scene(now), verdict);
 }
 
-void AgentMachine::on(AgentTime now, KillAttempt kill) {
-  Attempt* attempt = find(kill.trial, kill.attempt);
-  if (attempt == nullptr) return;
-  lose(*attempt, "killed on the driver's order");
-  terminate(now, *attempt);
+void AgentMachine::on(AgentTime now, const StopAttempt& stop) {
+  const auto at = find(stop.trial, stop.attempt);
+  if (at != attempts_.end()) at->second.on_stop(scene(now), stop);
 }
 
-void AgentMachine::on(AgentTime now, Shutdown) {
-  end_all(now, kTermGrace);
+void AgentMachine::on(AgentTime now, const KillAttempt& kill) {
+  const auto at = find(kill.trial, kill.attempt);
+  if (at == attempts_.end()) return;
+  at->second.on_loss(scene(now), "killed on the driver's order");
+  tidy(now, at);
+}
+
+void AgentMachine::on(AgentTime now, const Shutdown&) {
+  end_all(now, Attempt::kTermGrace);
 }
 
 void AgentMachine::on_driver_gone(AgentTime now) {
+  has_driver_ = false;
   end_all(now, kAbandonedGrace);
-  conclude_finished();
 }
 
 void AgentMachine::end_all(AgentTime now, AgentTime grace) {
-  if (!std::exchange(ending_, true)) act(EndZygote{});
+  ending_ = true;
+  zygote_.end();
   for (auto& [key, attempt] : attempts_) {
-    lose(attempt, "the agent was told to end");
-    terminate(now, attempt, grace);
+    attempt.on_loss(scene(now), "the agent was told to end", grace);
   }
+  tidy_all(now);
 }
 
 // ---- The zygote ---------------------------------------------------------------------------------
 
+void AgentMachine::on_zygote_started(AgentTime now, std::uint32_t pid) {
+  zygote_.on_started(now, pid);
+}
+
+void AgentMachine::on_zygote_not_started(AgentTime now, const std::string& error) {
+  zygote_.on_not_started(now, error);
+  end_unborn(now);
+}
+
 void AgentMachine::on_zygote(AgentTime now, ZygoteMessage message) {
   std::visit([&](auto& one) { on(now, std::move(one)); }, message);
-  conclude_finished();
 }
 
 void AgentMachine::on(AgentTime now, ZygoteReady ready) {
-  if (!ready.error.empty()) return zygote_failed(now, std::move(ready.error));
-  zygote_ready_ = true;
-  if (!std::exchange(ready_told_, true)) act(TellDriver{std::move(ready)});
-  request_workers(now);
+  zygote_.on_ready(now, std::move(ready));
+  end_unborn(now);
 }
 
 void AgentMachine::on(AgentTime now, const Spawned& spawned) {
+  const bool exists = zygote_.on_spawned(now, spawned);
   const auto place = workers_.find(spawned.request);
-  if (place == workers_.end() || requests_.erase(spawned.request) == 0) return;
-  expect_worker(now);
-  const auto [key, number] = place->second;
-  Attempt& attempt = attempts_.at(key);
-  Rank& rank = attempt.ranks[number];
-  if (spawned.pid == 0) {
-    blame(now, attempt,
-          {.outcome = Outcome::kException,
-           .text = "the worker could not be started: " + spawned.error,
-           .rank = number});
-    return gone(now, rank);
+  if (exists && place != workers_.end()) {
+    pids_[spawned.pid] = spawned.request;
+    attempts_.at(place->second.attempt).on_forked(scene(now), place->second.rank, spawned.pid);
+  } else if (place != workers_.end()) {
+    tidy(now, attempts_.find(place->second.attempt));
   }
-  zygote_deaths_ = 0;
-  rank.pid = spawned.pid;
-  pids_[spawned.pid] = spawned.request;
-  if (attempt.kill_at) {  // ended while this rank was being forked
-    rank.signalled = true;
-    act(SignalWorker{rank.pid, SIGKILL});
-  }
-  start_if_complete(now, attempt);
-}
-
-void AgentMachine::start_if_complete(AgentTime now, Attempt& attempt) {
-  const auto exists = [](const Rank& rank) { return rank.pid != 0 && !rank.gone; };
-  if (attempt.kill_at || !std::ranges::all_of(attempt.ranks, exists)) return;
-  attempt.started = true;
-  attempt.last_sign = now;
-  const Launch& launch = attempt.launch;
-  if (launch.ranks > 1) {
-    attempt.pace.emplace(watched(now), launch.ranks, launch.restore_iteration > 0);
-  }
-  act(TellDriver{AttemptStarted{launch.trial, launch.attempt, attempt.ranks[0].pid}});
-  for (std::uint32_t rank = 0; rank < launch.ranks; ++rank) {
-    act(TellWorker{attempt.ranks[rank].worker, worker_start(*experiment_, launch, rank, node_)});
-  }
-  if (attempt.stop) act(TellWorker{attempt.ranks[0].worker, *attempt.stop});
-  if (!reading_) hold(attempt);
-}
-
-// Asks for what has not been asked for yet, in order.
-void AgentMachine::request_workers(AgentTime now) {
-  if (!zygote_ready_) return;
-  for (auto& [worker, asked] : requests_) {
-    if (std::exchange(asked, true)) continue;
-    const Place place = workers_.at(worker);
-    const bool of_group = attempts_.at(place.attempt).launch.ranks > 1;
-    const bool leads = of_group && place.rank == 0;
-    const auto rendezvous = leads ? std::optional(place.attempt) : std::nullopt;
-    act(SpawnWorker{worker, experiment_->trainable, of_group, rendezvous});
-  }
-  if (!zygote_due_) expect_worker(now);
-}
-
-// The zygote has until then to fork the next of those that it has been asked for.
-void AgentMachine::expect_worker(AgentTime now) {
-  zygote_due_.reset();
-  const auto is_asked = [](const auto& request) { return request.second; };
-  if (std::ranges::any_of(requests_, is_asked)) zygote_due_ = watched(now) + kForkLimit;
-}
-
-void AgentMachine::end_stuck_zygote() {
-  zygote_due_.reset();
-  act(
-      TellDriver{Warning{fmt::format("the process that starts workers has not answered for {:g} s: "
-                                     "it is ended",
-                                     seconds(kForkLimit))}});
-  act(EndZygote{});
+  end_unborn(now);
 }
 
 void AgentMachine::on_zygote_died(AgentTime now, const std::string& how) {
-  zygote_alive_ = zygote_ready_ = false;
-  zygote_due_.reset();
-  ++zygote_deaths_;
-  for (auto& [worker, asked] : requests_) asked = false;
-  drop_ending_requests(now);
-  if (!ending_ && zygote_error_.empty()) {
-    if (can_restart_ && zygote_deaths_ < kMaxZygoteDeaths) {
-      zygote_alive_ = true;
-      act(StartZygote{});
-    } else {
-      zygote_failed(
-          now,
-          fmt::format("the process that loads the trainables died{}: {}",
-                      zygote_deaths_ > 1 ? fmt::format(" {} times", zygote_deaths_) : "", how));
-    }
-  }
-  conclude_finished();
+  zygote_.on_died(now, how);
+  tidy_all(now);  // attempts that are being ended get no more workers
+  end_unborn(now);
 }
 
-// Attempts that are being ended get no more workers.
-void AgentMachine::drop_ending_requests(AgentTime now) {
-  for (const auto& [worker, asked] : std::map(requests_)) {
-    const Place place = workers_.at(worker);
-    Attempt& attempt = attempts_.at(place.attempt);
-    if (attempt.kill_at && !asked) gone(now, attempt.ranks[place.rank]);
-  }
-}
-
-// No more workers here: what waits for one is lost.
-void AgentMachine::zygote_failed(AgentTime now, std::string error) {
-  zygote_error_ = error;
-  ZygoteReady failed;
-  failed.error = std::move(error);
-  act(TellDriver{std::move(failed)});
-  for (const auto& [worker, asked] : std::map(requests_)) {
-    const auto place = workers_.find(worker);
-    if (place == workers_.end()) continue;  // gone with another rank of its attempt
-    Attempt& attempt = attempts_.at(place->second.attempt);
-    lose(attempt, "this node starts no more workers: " + zygote_error_);
-    terminate(now, attempt);
+// When there will be no workers any more, what waits for one is lost.
+void AgentMachine::end_unborn(AgentTime now) {
+  if (zygote_.given_up().empty()) return;
+  for (auto at = attempts_.begin(); at != attempts_.end();) {
+    const auto attempt = at++;
+    if (!attempt->second.is_starting()) continue;
+    attempt->second.on_loss(scene(now), "this node starts no more workers: " + zygote_.given_up());
+    tidy(now, attempt);
   }
 }
 
@@ -229,130 +160,117 @@ void AgentMachine::zygote_failed(AgentTime now, std::string error) {
 void AgentMachine::on_worker(AgentTime now, WorkerId worker, WorkerEvent event) {
   const auto place = workers_.find(worker);
   if (place == workers_.end()) return;
-  Attempt& attempt = attempts_.find(place->second.attempt)->second;
-  attempt.last_sign = now;
-  Rank& rank = attempt.ranks[place->second.rank];
-  std::visit([&](auto& one) { heard(now, attempt, rank, std::move(one)); }, event);
+  const auto attempt = attempts_.find(place->second.attempt);
+  attempt->second.on_word(scene(now), place->second.rank, std::move(event));
+  if (attempt->second.is_terminating()) tidy(now, attempt);
 }
 
 void AgentMachine::on_worker_garbled(AgentTime now, WorkerId worker, const std::string& what) {
   const auto place = workers_.find(worker);
   if (place == workers_.end()) return;
-  Attempt& attempt = attempts_.at(place->second.attempt);
-  blame(now, attempt,
-        {.outcome = Outcome::kException,
-         .text = "the worker sent nonsense: " + what,
-         .rank = place->second.rank});
-  terminate(now, attempt);
+  const auto attempt = attempts_.find(place->second.attempt);
+  attempt->second.on_nonsense(scene(now), place->second.rank, what);
+  tidy(now, attempt);
 }
 
-void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, Reported report) {
-  const Launch& launch = attempt.launch;
-  if (&rank != &attempt.ranks[0] || report.trial != launch.trial ||
-      report.attempt != launch.attempt) {
-    return on_worker_garbled(now, rank.worker, "a report of another rank or attempt");
-  }
-  done(now, attempt, rank);
-  if (blame_deserter(now, attempt)) return;  // the result is of a part of the group
-  attempt.waiting = report.waiting;
-  if (launch.ranks == 1 && may_rest(report, attempt.until)) act(RestWorker{rank.worker});
-  // Rank 0 may be ahead of a rank that still saves: the driver hears of that checkpoint first.
-  const bool ahead = !attempt.saves.empty() && attempt.saves.begin()->first < report.iteration;
-  if (ahead) return attempt.held.push_back(std::move(report));
-  act(TellDriver{std::move(report)});
-}
-
-void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, RankSaved saved) {
-  done(now, attempt, rank);
-  Save& save = attempt.saves[saved.iteration];
-  if (&rank == &attempt.ranks[0]) save.leader = saved;
-  if (++save.ranks < attempt.ranks.size()) return;
-  act(PromoteCheckpoint{{attempt.launch.trial, attempt.launch.attempt, saved.iteration,
-                         save.leader.time_total, save.leader.timesteps_total}});
-}
-
-void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, GroupStep step) {
-  if (&rank != &attempt.ranks[0]) {
-    return on_worker_garbled(now, rank.worker, "a word to the group that is not of rank 0");
-  }
-  if (attempt.pace) attempt.pace->on_word(watched(now), step);
-  for (const Rank& other : attempt.ranks) {
-    if (&other != &rank && !other.gone) act(TellWorker{other.worker, step});
-  }
-}
-
-void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, WorkerEnded ended) {
-  rank.said_end = true;
-  const std::uint32_t number = workers_.at(rank.worker).rank;
-  const bool threw = ended.outcome == Outcome::kException;
-  if (attempt.pace && threw) attempt.pace->on_ended(watched(now), number);
-  if (attempt.pace && !threw) attempt.pace->on_returned(watched(now), number);
-  if (threw) {
-    blame(now, attempt,
-          {.outcome = ended.outcome,
-           .text = std::move(ended.cause),
-           .code = 1,
-           .rank = number,
-           .is_of_group = ended.is_of_group});
-  } else if (number == 0) {
-    attempt.leader_outcome = ended.outcome;
-    attempt.waiting = false;
-  }
-  blame_deserter(now, attempt);
-}
-
-void AgentMachine::heard(AgentTime, Attempt&, Rank&, Warning warning) {
-  act(TellDriver{std::move(warning)});
-}
-
-void AgentMachine::heard(AgentTime now, Attempt& attempt, Rank& rank, PhaseDone) {
-  done(now, attempt, rank);
-}
-
-void AgentMachine::done(AgentTime now, Attempt& attempt, const Rank& rank) {
-  if (attempt.pace) attempt.pace->on_done(watched(now), workers_.at(rank.worker).rank);
+void AgentMachine::on_exit(AgentTime now, std::uint32_t pid, const ProcessEnd& end) {
+  const auto known = pids_.find(pid);
+  if (known == pids_.end()) return;
+  const auto worker = workers_.find(known->second);
+  const Place place = worker->second;
+  workers_.erase(worker);
+  pids_.erase(known);
+  const auto attempt = attempts_.find(place.attempt);
+  attempt->second.on_exit(scene(now), place.rank, end);
+  tidy(now, attempt);
 }
 
 void AgentMachine::on_promoted(AgentTime now, const CheckpointSaved& saved,
                                const std::string& error) {
-  Attempt* attempt = find(saved.trial, saved.attempt);
-  if (error.empty()) act(TellDriver{saved});
-  if (attempt == nullptr) return;
-  attempt->saves.erase(saved.iteration);
-  const auto next = attempt->saves.begin();
-  tell_held(*attempt, next == attempt->saves.end() ? ~std::uint64_t{0} : next->first);
-  if (error.empty()) return;
-  blame(now, *attempt, {.outcome = Outcome::kException, .text = "save: " + error});
-  terminate(now, *attempt);
+  const auto attempt = find(saved.trial, saved.attempt);
+  if (attempt == attempts_.end()) return;
+  attempt->second.on_promoted(scene(now), saved, error);
+  tidy(now, attempt);
 }
 
-void AgentMachine::tell_held(Attempt& attempt, std::uint64_t up_to) {
-  auto held = attempt.held.begin();
-  for (; held != attempt.held.end() && held->iteration <= up_to; ++held) {
-    act(TellDriver{std::move(*held)});
+// Ranks of an attempt that is being ended and were not asked for never will be. One that is over is
+// told of.
+void AgentMachine::tidy(AgentTime now, Attempts::iterator at) {
+  Attempt& attempt = at->second;
+  for (std::uint32_t rank = 0; attempt.is_terminating() && rank < attempt.launch().ranks; ++rank) {
+    if (!attempt.is_awaited(rank) || !zygote_.withdraw(attempt.worker(rank))) continue;
+    workers_.erase(attempt.worker(rank));
+    attempt.on_never_forked(scene(now), rank);
   }
-  attempt.held.erase(attempt.held.begin(), held);
+  if (!attempt.is_over()) return;
+  attempt.conclude(scene(now));
+  ++concluding_;
+  attempts_.erase(at);
 }
 
-void AgentMachine::on_backlog(AgentTime now, std::size_t unacknowledged_bytes) {
-  if (reading_ && unacknowledged_bytes > kCreditBytes) {
-    reading_ = false;
-    for (auto& [key, attempt] : attempts_) hold(attempt);
-  } else if (!reading_ && unacknowledged_bytes < kCreditBytes / 2) {
-    reading_ = true;
-    for (auto& [key, attempt] : attempts_) {  // they were not listened to, or held
-      attempt.last_sign = now;
-      if (attempt.pace) attempt.pace->on_listening(watched(now), 0);
-      hold(attempt);
-    }
+void AgentMachine::tidy_all(AgentTime now) {
+  for (auto at = attempts_.begin(); at != attempts_.end();) tidy(now, at++);
+}
+
+void AgentMachine::on_concluded(AgentTime now, AttemptEnded ended) {
+  if (concluding_ > 0) --concluding_;
+  actions_.tell(now, std::move(ended));
+}
+
+// ---- The driver's pace --------------------------------------------------------------------------
+
+void AgentMachine::on_sent(AgentTime now, std::size_t unacknowledged_bytes) {
+  actions_.sent();
+  unacknowledged_bytes_ = unacknowledged_bytes;
+  const bool is_behind = unacknowledged_bytes > kCreditBytes;
+  const bool keeps_up = unacknowledged_bytes < kCreditBytes / 2;
+  if (reading_ ? !is_behind : !keeps_up) return;
+  reading_ = !reading_;
+  for (auto& [key, attempt] : attempts_) attempt.on_reading_changed(scene(now));
+}
+
+bool AgentMachine::is_due_to_send(AgentTime now) const {
+  return !actions_.tell_by() || *actions_.tell_by() <= now;
+}
+
+// ---- Time ---------------------------------------------------------------------------------------
+
+std::optional<AgentTime> AgentMachine::next_deadline() const {
+  std::optional<AgentTime> soonest = zygote_.deadline();
+  const auto earliest = [&](const std::optional<AgentTime>& other) {
+    if (other && (!soonest || *other < *soonest)) soonest = other;
+  };
+  earliest(actions_.tell_by());
+  earliest(farewell_until_);
+  for (const auto& [key, attempt] : attempts_) earliest(attempt.deadline(conditions()));
+  return soonest;
+}
+
+void AgentMachine::on_time(AgentTime now) {
+  watch_.turn(now);
+  zygote_.on_time(now);
+  end_unborn(now);
+  for (auto at = attempts_.begin(); at != attempts_.end();) {
+    const auto attempt = at++;
+    attempt->second.on_time(scene(now));
+    if (attempt->second.is_terminating()) tidy(now, attempt);
   }
+  check_farewell(now);
 }
 
-// A group, or lets it go on, as the driver keeps up.
-void AgentMachine::hold(Attempt& attempt) {
-  if (!attempt.pace || attempt.ranks[0].gone) return;
-  act(TellWorker{attempt.ranks[0].worker, HoldGroup{!reading_}});
+void AgentMachine::check_farewell(AgentTime now) {
+  const bool is_done = ending_ && attempts_.empty() && concluding_ == 0 && zygote_.is_gone();
+  if (is_done && !farewell_until_) farewell_until_ = now + kFarewell;
+  if (is_done && now >= *farewell_until_) farewell_is_over_ = true;
 }
+
+bool AgentMachine::is_over() const {
+  if (!farewell_until_) return false;
+  const bool is_heard = !actions_.tell_by() && unacknowledged_bytes_ == 0;
+  return is_heard || !has_driver_ || farewell_is_over_;
+}
+
+// ---- What it knows ------------------------------------------------------------------------------
 
 WorkerId AgentMachine::worker_of(std::uint32_t pid) const {
   const auto found = pids_.find(pid);
@@ -362,14 +280,13 @@ WorkerId AgentMachine::worker_of(std::uint32_t pid) const {
 std::vector<LiveAttempt> AgentMachine::live() const {
   std::vector<LiveAttempt> live;
   for (const auto& [key, attempt] : attempts_) {
-    live.push_back({attempt.launch.trial, attempt.launch.attempt});
+    live.push_back({attempt.launch().trial, attempt.launch().attempt});
   }
   return live;
 }
 
-AgentMachine::Attempt* AgentMachine::find(TrialNumber trial, AttemptNumber attempt) {
-  const auto found = attempts_.find(attempt_key(trial, attempt));
-  return found == attempts_.end() ? nullptr : &found->second;
+AgentMachine::Attempts::iterator AgentMachine::find(TrialNumber trial, AttemptNumber attempt) {
+  return attempts_.find(attempt_key(trial, attempt));
 }
 
 }  // namespace tune

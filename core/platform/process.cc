@@ -238,11 +238,11 @@ int thread_count() {
   return std::max(1, count);
 }
 
-bool cuda_is_initialised() {
+bool cuda_is_initialised(const char* descriptors) {
   bool found = false;
-  for_each_name("/proc/self/fd", [&](const char* name) {
+  for_each_name(descriptors, [&](const char* name) {
     char target[64] = {};
-    const std::string link = fmt::format("/proc/self/fd/{}", name);
+    const std::string link = fmt::format("{}/{}", descriptors, name);
     if (readlink(link.c_str(), target, sizeof target - 1) <= 0) return;
     found = found || std::string_view(target).starts_with("/dev/nvidia");
   });

@@ -73,7 +73,8 @@ void adopt_descendants();
 void end_descendants();
 
 int thread_count();          // threads of this process
-bool cuda_is_initialised();  // it holds a device of NVIDIA's driver open
+// It holds a device of NVIDIA's driver open, by this list of its descriptors.
+bool cuda_is_initialised(const char* descriptors = "/proc/self/fd");
 // Why this process cannot be forked where it stands; empty when it can.
 std::string why_unfit_to_fork();
 

@@ -109,9 +109,9 @@ TEST_CASE("a worker that throws but does not end is ended") {
   script.set_up();
   script.run();
   script.end(1, Outcome::kException, "step: no luck");
-  script.pass(AgentMachine::kExitGrace);
+  script.pass(Attempt::kExitGrace);
   CHECK(script.said() == Lines{"signal 15 to 101"});
-  script.pass(AgentMachine::kTermGrace);
+  script.pass(Attempt::kTermGrace);
   CHECK(script.said() == Lines{"signal 9 to 101"});
   script.dies(101, SIGKILL);
   CHECK(script.said().back() == "conclude 0: exception, rank 0, code 1, step: no luck");
@@ -152,8 +152,8 @@ TEST_CASE("a rank that dies ends the others, by force if need be") {
   CHECK(script.said() == Lines{"signal 15 to 101", "signal 15 to 103", "forget 2"});
   script.dies(103, SIGTERM);
   CHECK(script.said() == Lines{"forget 3"});
-  CHECK(script.machine.next_deadline() == AgentMachine::kGroupGrace);
-  script.pass(AgentMachine::kGroupGrace);
+  CHECK(script.machine.next_deadline() == Attempt::kGroupGrace);
+  script.pass(Attempt::kGroupGrace);
   CHECK(script.said() == Lines{"signal 9 to 101"});
   script.dies(101, SIGKILL);
   CHECK(script.said() ==
@@ -167,13 +167,13 @@ TEST_CASE("an exception that only echoes another rank's death is not the cause")
   script.end(1, Outcome::kException, "step: connection closed by peer");
   CHECK(script.said().empty());
   SUBCASE("the death is noticed a moment later") {
-    script.now += AgentMachine::kSettle / 2;
+    script.now += Attempt::kSettle / 2;
     script.dies(102, SIGKILL);
     script.exits(101, 1);
     CHECK(script.said().back().find("conclude 0: signal, rank 1, code 9") == 0);
   }
   SUBCASE("nobody died: the others are ended") {
-    script.pass(AgentMachine::kSettle);
+    script.pass(Attempt::kSettle);
     CHECK(script.said() == Lines{"signal 15 to 101", "signal 15 to 102"});
     script.dies(102, SIGTERM);
     script.exits(101, 1);
@@ -214,7 +214,7 @@ TEST_CASE("a rank that does not end with the others is killed and blamed") {
     script.end(3, Outcome::kCompleted);
     script.exits(101);
     script.said();
-    const AgentTime patience = limit > Duration::zero() ? 3s : AgentMachine::kExitGrace;
+    const AgentTime patience = limit > Duration::zero() ? 3s : Attempt::kExitGrace;
     CHECK(script.machine.next_deadline() == script.now + patience);
     script.pass(patience);
     CHECK(script.said() == Lines{"signal 9 to 102", "signal 9 to 103"});
@@ -296,50 +296,78 @@ TEST_CASE("a trial whose worker is owed by a zygote that stands still can be end
                             [](const auto& line) { return line.starts_with("conclude 0: "); }));
 }
 
-TEST_CASE("a zygote that dies three times without a worker is given up") {
+TEST_CASE("a node that can start no more workers says so, and what runs there goes on") {
   MachineScript script;
   script.set_up();
   script.run(0);
   script.launch(1);
   script.said();
-  for (int i = 0; i < 2; ++i) {
+  std::string why =
+      "the process that starts workers failed 8 times in a row; at last it died: "
+      "killed by signal 11";
+  Lines last;
+  for (int death = 0; death < ZygoteSupervisor::kMaxFailures; ++death) {
+    script.watch_for(ZygoteSupervisor::kLongestPause);  // by then there is another
+    script.said();
     script.machine.on_zygote_died(script.now, "killed by signal 11");
-    CHECK(script.said() == Lines{"start zygote"});
+    last = script.said();
   }
-  script.machine.on_zygote_died(script.now, "killed by signal 11");
-  const std::string why = "the process that loads the trainables died 3 times: killed by signal 11";
-  CHECK(script.said() ==
-        Lines{"driver: not ready: " + why, "forget 2",
+  CHECK(last ==
+        Lines{"driver: node out: " + why, "forget 2",
               "conclude 1: lost, rank 0, code 0, this node starts no more workers: " + why});
   CHECK(script.machine.live().size() == 1);  // the one that runs goes on
   script.launch(2);
   CHECK(script.said() ==
         Lines{"forget 3",
               "conclude 2: lost, rank 0, code 0, this node starts no more workers: " + why});
+  script.report(1, 1);
+  CHECK(script.said() == Lines{"driver: report 1"});
 }
 
 TEST_CASE("a plugin that cannot be loaded is told and not tried again") {
   MachineScript script;
   script.machine.on_command(script.now, SetupExperiment{});
   script.machine.on_zygote(script.now, ZygoteReady{"no such file", {}, {}});
-  script.machine.on_zygote_died(script.now, "exited with code 0");
-  CHECK(script.said() == Lines{"driver: not ready: no such file"});
+  script.machine.on_zygote_died(script.now, "killed by signal 9");
+  CHECK(script.said() == Lines{"driver: not ready: no such file", "end zygote"});
 }
 
-TEST_CASE("a worker that cannot be forked is its trial's error") {
+TEST_CASE("a worker that cannot be forked is asked for again, its trial is not to blame") {
   MachineScript script;
   script.set_up();
   script.launch(0, 2);
   script.spawned(1, 101);
   script.said();
-  script.machine.on_zygote(script.now, Spawned{2, 0, "fork: Cannot allocate memory"});
-  CHECK(script.said() == Lines{"forget 2"});
-  script.pass(AgentMachine::kSettle);
-  CHECK(script.said() == Lines{"signal 15 to 101"});
-  script.dies(101, SIGTERM);
-  CHECK(script.said().back() ==
-        "conclude 0: exception, rank 1, code 0, the worker could not be "
-        "started: fork: Cannot allocate memory");
+  const auto refuse = [&] {
+    script.machine.on_zygote(script.now, Spawned{2, 0, "fork: Cannot allocate memory"});
+  };
+  refuse();
+  CHECK(script.said().empty());
+  script.pass({});
+  CHECK(script.said() == Lines{"spawn 2"});
+  refuse();
+  CHECK(script.said() == Lines{"driver: warning the process that starts workers could not fork: "
+                               "fork: Cannot allocate memory; tried again in 1 s (2 of 8 times)"});
+  script.launch(1);  // nothing is asked for meanwhile
+  script.pass(999ms);
+  CHECK(script.said().empty());
+  script.pass(1ms);
+  CHECK(script.said() == Lines{"spawn 2", "spawn 3"});
+  script.spawned(2, 102);
+  CHECK(script.said() == Lines{"driver: started 101", "worker 1: start", "worker 2: start"});
+}
+
+TEST_CASE("an attempt whose worker cannot be forked can be ended meanwhile") {
+  MachineScript script;
+  script.set_up();
+  script.launch(0);
+  script.machine.on_zygote(script.now, Spawned{1, 0, "fork: Cannot allocate memory"});
+  script.said();
+  script.machine.on_command(script.now, KillAttempt{{0}, {1}});
+  CHECK(script.said() ==
+        Lines{"forget 1", "conclude 0: lost, rank 0, code 0, killed on the driver's order"});
+  script.watch_for(60s);
+  CHECK(script.said().empty());
 }
 
 TEST_CASE("a trial without a sign of life is killed") {
@@ -377,9 +405,9 @@ TEST_CASE("a trial without a sign of life is killed") {
     CHECK(script.said() == Lines{"signal 9 to 101"});
   }
   SUBCASE("nor while the agent does not listen") {
-    script.machine.on_backlog(script.now, AgentMachine::kCreditBytes + 1);
+    script.machine.on_sent(script.now, AgentMachine::kCreditBytes + 1);
     script.pass(1000s);
-    script.machine.on_backlog(script.now, 0);
+    script.machine.on_sent(script.now, 0);
     script.pass(29s);
     CHECK(script.said().empty());
     script.pass(1s);
@@ -481,7 +509,7 @@ TEST_CASE("a killed attempt ends as lost, also one that is not there yet") {
     script.machine.on_command(script.now, KillAttempt{{0}, {1}});
     script.said();
     script.machine.on_zygote_died(script.now, "killed");
-    CHECK(script.said() == Lines{"forget 1", "start zygote",
+    CHECK(script.said() == Lines{"start zygote", "forget 1",
                                  "conclude 0: lost, rank 0, code 0, killed on the driver's order"});
   }
   SUBCASE("of an older attempt: nothing") {
@@ -521,18 +549,88 @@ TEST_CASE("without a driver everything ends soon") {
   script.dies(101, SIGKILL);
   CHECK_FALSE(script.machine.is_over());
   script.machine.on_zygote_died(script.now, "exited with code 0");
+  script.pass({});
   CHECK(script.machine.is_over());
 }
 
 TEST_CASE("shutdown ends the zygote and then the agent") {
   MachineScript script;
   script.set_up();
+  script.machine.on_sent(script.now, 1000);
   script.machine.on_command(script.now, Shutdown{});
   CHECK(script.said() == Lines{"end zygote"});
   CHECK_FALSE(script.machine.is_over());
   script.machine.on_zygote_died(script.now, "exited with code 0");
   CHECK(script.said().empty());
+  script.pass(1s);
+  CHECK_FALSE(script.machine.is_over());  // the driver may not know all yet
+  SUBCASE("when the driver knows all") {
+    script.machine.on_sent(script.now, 0);
+  }
+  SUBCASE("when the driver is gone") {
+    script.machine.on_driver_gone(script.now);
+  }
+  SUBCASE("or has had its time to say so") {
+    CHECK(script.machine.next_deadline() == script.now + AgentMachine::kFarewell);
+    script.pass(AgentMachine::kFarewell);
+  }
   CHECK(script.machine.is_over());
+}
+
+TEST_CASE("the agent does not end before an attempt that is over was told of") {
+  MachineScript script;
+  script.set_up();
+  script.run();
+  script.machine.on_command(script.now, Shutdown{});
+  script.machine.on_zygote_died(script.now, "killed by signal 9");
+  script.dies(101, SIGTERM);
+  CHECK(script.said().back().starts_with("conclude 0: lost"));
+  script.pass(1h);
+  script.machine.on_sent(script.now, 0);
+  CHECK_FALSE(script.machine.is_over());
+  script.machine.on_concluded(script.now, AttemptEnded{});
+  CHECK(script.said() == Lines{"driver: ended: "});
+  script.pass(1s);
+  CHECK_FALSE(script.machine.is_over());
+  script.machine.on_sent(script.now, 0);
+  CHECK(script.machine.is_over());
+}
+
+TEST_CASE("an attempt is not over while its checkpoint is being given its name") {
+  MachineScript script;
+  script.set_up();
+  script.run();
+  script.machine.on_worker(script.now, 1, RankSaved{3, 1s, {}});
+  script.end(1, Outcome::kPaused);
+  script.exits(101);
+  CHECK(script.said() == Lines{"promote 3", "forget 1"});
+  SUBCASE("which is done") {
+    script.machine.on_promoted(script.now, {{0}, {1}, 3, 1s, {}}, {});
+    CHECK(script.said() == Lines{"driver: saved 3", "conclude 0: paused, rank 0, code 0, "});
+  }
+  SUBCASE("which fails") {
+    script.machine.on_promoted(script.now, {{0}, {1}, 3, 1s, {}}, "renaming: no space left");
+    CHECK(script.said() ==
+          Lines{"conclude 0: exception, rank 0, code 0, save: renaming: no space left"});
+  }
+}
+
+TEST_CASE("what nobody waits for goes to the driver with what somebody waits for") {
+  MachineScript script;
+  script.set_up();
+  script.run();
+  script.machine.on_sent(script.now, 0);
+  CHECK(script.machine.is_due_to_send(script.now));  // heartbeats
+  script.report(1, 1);
+  CHECK_FALSE(script.machine.is_due_to_send(script.now));
+  CHECK(script.machine.next_deadline() == script.now + AgentActions::kLinger);
+  SUBCASE("or a moment later") {
+    script.pass(AgentActions::kLinger);
+  }
+  SUBCASE("at once") {
+    script.report(1, 2, true);
+  }
+  CHECK(script.machine.is_due_to_send(script.now));
 }
 
 TEST_CASE("a checkpoint that cannot take its place is a failed save") {
@@ -567,7 +665,7 @@ TEST_CASE("workers are not read while the driver is too far behind") {
   MachineScript script;
   const std::size_t limit = AgentMachine::kCreditBytes;
   const auto reading_at = [&](std::size_t bytes) {
-    script.machine.on_backlog(script.now, bytes);
+    script.machine.on_sent(script.now, bytes);
     return script.machine.reading();
   };
   CHECK(reading_at(limit));

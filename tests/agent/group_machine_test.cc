@@ -14,10 +14,10 @@ namespace {
 
 constexpr Duration kLimit = 60s;
 // What is promised: a rank that ends takes the others with it within five seconds.
-static_assert(AgentMachine::kSettle < AgentMachine::kEchoSettle);
-static_assert(AgentMachine::kEchoSettle + AgentMachine::kGroupGrace < 5s);
+static_assert(Attempt::kSettle < Attempt::kEchoSettle);
+static_assert(Attempt::kEchoSettle + Attempt::kGroupGrace < 5s);
 
-constexpr Duration kBound = kLimit + AgentMachine::kGroupPatience;
+constexpr Duration kBound = kLimit + Attempt::kGroupPatience;
 
 // Three ranks, set up, in step 1.
 MachineScript in_step_1(std::uint64_t restore_iteration = 0) {
@@ -208,7 +208,7 @@ TEST_CASE("a rank whose function returns before rank 0 has said the last word") 
     script.said();
     script.report(1, 1, true);
     CHECK(script.said().empty());  // no result of the group
-    script.pass(AgentMachine::kSettle);
+    script.pass(Attempt::kSettle);
     CHECK(script.said() == Lines{"signal 15 to 101", "signal 15 to 103"});
   }
   SUBCASE("rank 0 has reported before") {
@@ -224,7 +224,7 @@ TEST_CASE("a rank whose function returns before rank 0 has said the last word") 
     script.echo(3, "step: connection closed by peer");
     script.end(2, Outcome::kCompleted);
   }
-  script.pass(AgentMachine::kSettle);
+  script.pass(Attempt::kSettle);
   for (const std::uint32_t pid : {101, 102, 103}) script.dies(pid, SIGTERM);
   CHECK(script.said().back() ==
         "conclude 0: exception, rank 1, code 0, ended in step 1 before rank 0 did: all ranks must "
@@ -245,7 +245,7 @@ TEST_CASE("a rank that returns with steps left, though rank 0 has ended by then"
     script.end(3, Outcome::kCompleted);
     script.exits(103);
     script.end(2, Outcome::kCompleted);  // in step 1
-    script.pass(AgentMachine::kSettle);
+    script.pass(Attempt::kSettle);
     script.exits(102);
     CHECK(
         script.said().back() ==
@@ -309,7 +309,7 @@ TEST_CASE("of ranks that returned too early the first is blamed") {
   script.word(2, GroupAction::kStep);
   script.end(2, Outcome::kCompleted);  // in step 2, which rank 0 has not finished
   script.end(3, Outcome::kCompleted);  // in step 1
-  script.pass(AgentMachine::kSettle);
+  script.pass(Attempt::kSettle);
   for (const std::uint32_t pid : {101, 102, 103}) script.dies(pid, SIGTERM);
   CHECK(script.said().back().starts_with("conclude 0: exception, rank 2, code 0, ended in step 1"));
 }
@@ -338,11 +338,11 @@ TEST_CASE("an exception of the group gives way to the one that another rank thre
   MachineScript script = in_step_1();
   script.echo(2, "step: all_reduce failed (did a rank end?)");
   SUBCASE("which may take a moment to be told") {
-    script.pass(AgentMachine::kEchoSettle - 1ms);
+    script.pass(Attempt::kEchoSettle - 1ms);
     CHECK(script.said().empty());
     script.end(1, Outcome::kException, "step: no luck");
     script.echo(3, "step: all_reduce failed (did a rank end?)");
-    script.pass(AgentMachine::kSettle);
+    script.pass(Attempt::kSettle);
     for (const std::uint32_t pid : {101, 102, 103}) script.dies(pid, SIGTERM);
     CHECK(script.said().back() == "conclude 0: exception, rank 0, code 1, step: no luck");
   }
@@ -353,7 +353,7 @@ TEST_CASE("an exception of the group gives way to the one that another rank thre
   }
   SUBCASE("but not to another of the group") {
     script.echo(1, "step: broadcast failed (did a rank end?)");
-    script.pass(AgentMachine::kEchoSettle);
+    script.pass(Attempt::kEchoSettle);
     for (const std::uint32_t pid : {101, 102, 103}) script.dies(pid, SIGTERM);
     CHECK(script.said().back() ==
           "conclude 0: exception, rank 1, code 1, step: all_reduce failed (did a rank end?)");
@@ -363,14 +363,14 @@ TEST_CASE("an exception of the group gives way to the one that another rank thre
 TEST_CASE("a group is held at a step boundary while the driver is too far behind") {
   MachineScript script = in_step_1();
   const auto fall_behind = [&] {
-    script.machine.on_backlog(script.now, AgentMachine::kCreditBytes + 1);
+    script.machine.on_sent(script.now, AgentMachine::kCreditBytes + 1);
   };
   SUBCASE("it is told once, and once that it may go on") {
     fall_behind();
     CHECK(script.said() == Lines{"worker 1: hold"});
     fall_behind();
     CHECK(script.said().empty());
-    script.machine.on_backlog(script.now, 0);
+    script.machine.on_sent(script.now, 0);
     CHECK(script.said() == Lines{"worker 1: go on"});
   }
   SUBCASE("nobody is blamed for it") {
@@ -379,7 +379,7 @@ TEST_CASE("a group is held at a step boundary while the driver is too far behind
     script.done(2);
     script.done(3);
     check_never_ends(script);
-    script.machine.on_backlog(script.now, 0);
+    script.machine.on_sent(script.now, 0);
     check_ends(script, kBound, 0, "did not tell the other ranks within 60 s how to go on");
   }
   SUBCASE("but a rank that others are ahead of is") {
@@ -397,7 +397,7 @@ TEST_CASE("a group is held at a step boundary while the driver is too far behind
     CHECK(script.said() == Lines{"spawn 4 with rendezvous", "spawn 5", "spawn 6",
                                  "driver: started 104", "worker 4: start", "worker 5: start",
                                  "worker 4: hold", "driver: started 106", "worker 6: start"});
-    script.machine.on_backlog(script.now, 0);
+    script.machine.on_sent(script.now, 0);
     CHECK(script.said() == Lines{"worker 1: go on", "worker 4: go on"});
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -28,6 +29,7 @@ inline std::string show(const AgentEvent& event) {
     }
     std::string operator()(const AttemptEnded& ended) const { return "ended: " + ended.cause; }
     std::string operator()(const Warning& warning) const { return "warning " + warning.text; }
+    std::string operator()(const NodeOut& out) const { return "node out: " + out.cause; }
   };
   return std::visit(Shower{}, event);
 }
@@ -71,8 +73,24 @@ inline std::string show(const AgentAction& action) {
 }
 
 struct MachineScript {
-  AgentMachine machine{NodeFacts{{{"0", "", 0}, {"1", "", 0}}, "/once", 99}, true};
+  std::unique_ptr<AgentMachine> owned = std::make_unique<AgentMachine>(facts());
+  AgentMachine& machine = *owned;
   AgentTime now{};
+
+  MachineScript() {
+    machine.start(now);
+    machine.on_connected(now);
+    machine.on_zygote_started(now, 77);
+    said();
+  }
+  static AgentFacts facts() {
+    AgentFacts facts;
+    facts.hello.pid = 99;
+    facts.hello.gpus = {{"0", "", 0}, {"1", "", 0}};
+    facts.once_directory = "/once";
+    facts.zygote.loads = "libcurve.so";
+    return facts;
+  }
 
   std::vector<std::string> said() {
     std::vector<AgentAction> actions;

@@ -136,6 +136,15 @@ TEST_CASE("threads are counted") {
 
 TEST_CASE("CUDA counts as initialised only when a device of its driver is open") {
   CHECK_FALSE(cuda_is_initialised());
+  testing::TemporaryFolder descriptors;
+  const auto open = [&](const char* number, const char* device) {
+    std::filesystem::create_symlink(device, descriptors.path() / number);
+    return cuda_is_initialised(descriptors.path().c_str());
+  };
+  CHECK_FALSE(open("0", "/dev/null"));
+  CHECK_FALSE(open("3", "/home/nobody/dev/nvidia0"));
+  CHECK_FALSE(open("4", "socket:[4711]"));
+  CHECK(open("5", "/dev/nvidia0"));
 }
 
 TEST_CASE("a descriptor has one owner") {

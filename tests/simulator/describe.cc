@@ -30,6 +30,7 @@ struct Describer {
                        outcome_name(ended.outcome), ended.cause);
   }
   std::string operator()(const Warning& warning) const { return "warning " + warning.text; }
+  std::string operator()(const NodeOut& out) const { return "node out: " + out.cause; }
 
   std::string operator()(const SetupExperiment&) const { return "set up"; }
   std::string operator()(const Launch& launch) const {

@@ -200,7 +200,7 @@ void draw_lives(Draw& draw, Scenario& scenario) {
     if (draw.chance(0.25)) life.interrupt_at = draw.between(1, draw.one_of({8, 60, 300}));
     life.agents_die_at_once = draw.chance(0.4);
     if (draw.chance(0.15)) life.failing_zygote = draw.between(1, draw.one_of({2, 6}));
-    life.restarted_zygotes_fail = draw.chance(0.4);
+    life.zygote_restarts_failing = draw.one_of({0, 0, 0, 1, 3, 7, 20});
     life.retry_errored = draw.chance(0.3);
     life.more_samples = draw.chance(0.1) ? draw.between(1, 2) : 0;
   }

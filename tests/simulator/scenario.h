@@ -59,8 +59,8 @@ struct DriverLife {
   std::optional<int> interrupt_at;    // steps
   bool agents_die_at_once = false;    // when it ends; else they end in order
   std::optional<int> failing_zygote;  // of its nodes' first ones, the one that cannot load
-  bool restarted_zygotes_fail = false;
-  bool zygotes_fail() const { return failing_zygote || restarted_zygotes_fail; }
+  int zygote_restarts_failing = 0;    // of each node, so many
+  bool zygotes_fail() const { return failing_zygote || zygote_restarts_failing > 0; }
   bool retry_errored = false;  // of the driver that comes next
   int more_samples = 0;
 };

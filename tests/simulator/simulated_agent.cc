@@ -11,17 +11,24 @@ namespace tune::simulator {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 namespace {
 
 constexpr Time kLongestSleep = milliseconds(500);
-constexpr Time kFarewell = seconds(5);
 
-std::vector<GpuInfo> gpu_infos(const NodeResources& resources) {
-  std::vector<GpuInfo> gpus;
-  for (const Gpu& gpu : resources.gpus) gpus.push_back({gpu.device, gpu.name, gpu.memory_bytes});
-  return gpus;
+AgentFacts facts_of(const World& world, Identity identity, std::size_t number) {
+  const NodeResources& node = world.scenario.nodes[number];
+  AgentFacts facts;
+  facts.hello.hostname = fmt::format("node{}", number);
+  facts.hello.ip = fmt::format("10.0.0.{}", number);
+  facts.hello.pid = identity;
+  facts.hello.cpu_units = node.cpu_units;
+  facts.hello.memory_bytes = node.memory_bytes;
+  for (const Gpu& gpu : node.gpus) {
+    facts.hello.gpus.push_back({gpu.device, gpu.name, gpu.memory_bytes});
+  }
+  facts.once_directory = "/once";
+  return facts;
 }
 
 }  // namespace
@@ -31,11 +38,12 @@ SimulatedAgent::SimulatedAgent(World& world, Identity identity, std::size_t node
       identity_(identity),
       node_(node),
       outside_(std::move(outside)),
-      machine_({gpu_infos(world.scenario.nodes[node]), "/once", identity}, true),
+      machine_(facts_of(world, identity, node)),
       link_(identity) {
-  start_zygote();
-  say_hello();
-  plan_tick();
+  take_part([this] {
+    machine_.start(now());
+    machine_.on_connected(now());
+  });
 }
 
 std::string SimulatedAgent::name() const {
@@ -58,9 +66,7 @@ void SimulatedAgent::finish_turn() {
   perform();
   if (!flush_is_planned_) {
     flush_is_planned_ = true;
-    // Now and then what there is lingers, to go with what comes next.
-    const Time linger = world_.chance(200'000) ? Time(milliseconds(2)) : microseconds(20);
-    world_.queue.after(world_.about(linger), life_, [this] {
+    world_.queue.after(world_.about(microseconds(20)), life_, [this] {
       flush_is_planned_ = false;
       if (!hangs_) flush();
     });
@@ -69,6 +75,7 @@ void SimulatedAgent::finish_turn() {
 }
 
 void SimulatedAgent::flush() {
+  if (!machine_.is_due_to_send(now())) return;
   for (std::string& frame : link_.frames()) {
     outside_.send_frame(std::move(frame));
     last_heartbeat_ = now();
@@ -80,20 +87,16 @@ void SimulatedAgent::flush() {
   const bool has_told = last_heartbeat_ == now();
   if (has_told && world_.chance(world_.scenario.rates.agent_dies)) return die();
   const bool read = machine_.reading();
-  machine_.on_backlog(now(), link_.unacknowledged_bytes() * world_.scenario.credit_scale);
+  machine_.on_sent(now(), link_.unacknowledged_bytes() * world_.scenario.credit_scale);
   perform();
   if (!read && machine_.reading()) {
     for (const auto& [worker, pid] : std::map(pids_)) drain(worker);
     finish_turn();
   }
-  if (machine_.is_over() && !farewell_until_) farewell_until_ = now() + kFarewell;
-  if (farewell_until_) say_farewell();
+  if (machine_.is_over()) end();
 }
 
-// The last events reach the driver, if there is one.
-void SimulatedAgent::say_farewell() {
-  const bool heard = link_.unacknowledged_bytes() == 0;
-  if (!heard && !driver_gone_ && now() < *farewell_until_) return;
+void SimulatedAgent::end() {
   world_.trace(name().c_str(), [] { return "ends"; });
   dead_ = true;
   life_ = new_life();
@@ -115,18 +118,6 @@ void SimulatedAgent::plan_tick() {
 // ---- What comes in
 // --------------------------------------------------------------------------------
 
-void SimulatedAgent::say_hello() {
-  const NodeResources& node = world_.scenario.nodes[node_];
-  AgentHello hello;
-  hello.hostname = fmt::format("node{}", node_);
-  hello.ip = fmt::format("10.0.0.{}", node_);
-  hello.pid = identity_;
-  hello.cpu_units = node.cpu_units;
-  hello.memory_bytes = node.memory_bytes;
-  hello.gpus = gpu_infos(node);
-  take_part([this, hello] { tell(hello); });
-}
-
 void SimulatedAgent::hear_frame(const std::string& frame) {
   take_part([this, frame] {
     if (world_.scenario.plant == Plant::kOldDriverHeard) hear_old_driver(frame);
@@ -147,7 +138,6 @@ void SimulatedAgent::hear(Command command) {
 
 void SimulatedAgent::driver_gone() {
   take_part([this] {
-    if (std::exchange(driver_gone_, true)) return;
     world_.trace(name().c_str(), [] { return "has no driver any more"; });
     machine_.on_driver_gone(now());
   });
@@ -193,24 +183,32 @@ void SimulatedAgent::see_end(std::uint32_t pid, const ProcessEnd& end) {
 // ---- The zygote
 // -----------------------------------------------------------------------------------
 
-void SimulatedAgent::start_zygote() {
-  zygote_ = new_life();
+void SimulatedAgent::act(StartZygote&) {
+  if (zygote_hangs_) ++world_.tally.hung_zygotes;
+  const bool again = zygotes_++ > 0;
+  const ZygoteFate fate = outside_.zygote_fate(again);
+  if (fate != ZygoteFate::kLoads) {
+    ++(again ? world_.tally.loads_failed_again : world_.tally.loads_failed);
+  }
   zygote_is_ready_ = zygote_hangs_ = false;
-  const bool can_load = outside_.can_load(zygotes_++ > 0);
-  world_.queue.after(world_.about(milliseconds(2)), zygote_, [this, can_load] {
-    take_part([this, can_load] { zygote_loaded(can_load); });
-  });
+  if (fate == ZygoteFate::kCannotStart) {
+    return machine_.on_zygote_not_started(now(), "fork: no room for another process");
+  }
+  zygote_ = new_life();
+  machine_.on_zygote_started(now(), ++world_.last_pid);
+  world_.queue.after(world_.about(milliseconds(2)), zygote_,
+                     [this, fate] { take_part([this, fate] { zygote_loaded(fate); }); });
 }
 
-void SimulatedAgent::zygote_loaded(bool successfully) {
+void SimulatedAgent::zygote_loaded(ZygoteFate fate) {
+  if (zygote_ == nullptr) return;
+  if (fate == ZygoteFate::kDiesLoading) return zygote_ends("killed by signal 11 (SIGSEGV)");
   ZygoteReady ready;
-  if (successfully) {
+  if (fate == ZygoteFate::kLoads) {
     ready.trainables = {{kTrainable, world_.scenario.can_save, false}};
     zygote_is_ready_ = true;
   } else {
     ready.error = "cannot open shared object file";
-    ++(zygotes_ > 1 ? world_.tally.loads_failed_again : world_.tally.loads_failed);
-    zygote_ends("exited with code 1");
   }
   machine_.on_zygote(now(), std::move(ready));
 }
@@ -234,11 +232,6 @@ void SimulatedAgent::zygote_ends(const std::string& how) {
   world_.queue.after(world_.about(microseconds(100)), life_, [this, how] {
     take_part([this, how] { machine_.on_zygote_died(now(), how); });
   });
-}
-
-void SimulatedAgent::act(StartZygote&) {
-  if (zygote_hangs_) ++world_.tally.hung_zygotes;
-  start_zygote();
 }
 
 void SimulatedAgent::act(EndZygote&) {
@@ -284,9 +277,9 @@ void SimulatedAgent::perform() {
   }
 }
 
-void SimulatedAgent::tell(AgentEvent event) {
-  world_.trace(name().c_str(), [&] { return "tells " + describe(event); });
-  link_.send(encoded(event));
+void SimulatedAgent::act(TellDriver& action) {
+  world_.trace(name().c_str(), [&] { return "tells " + describe(action.event); });
+  link_.send(encoded(action.event));
 }
 
 SimulatedWorker* SimulatedAgent::find(WorkerId worker) {
@@ -327,10 +320,8 @@ void SimulatedAgent::act(PromoteCheckpoint& action) {
 
 void SimulatedAgent::act(ConcludeAttempt& action) {
   AttemptEnded& ended = action.ended;
-  const bool clean = ended.outcome == Outcome::kCompleted || ended.outcome == Outcome::kStopped ||
-                     ended.outcome == Outcome::kPaused;
-  if (!clean) world_.disk.remove_half_written(ended.trial, ended.attempt);
-  tell(std::move(ended));
+  if (action.removes_half_written) world_.disk.remove_half_written(ended.trial, ended.attempt);
+  machine_.on_concluded(now(), std::move(ended));
 }
 
 // ---- Accidents

@@ -20,12 +20,20 @@ namespace tune::simulator {
 
 using Identity = std::uint32_t;  // of an agent process; never used twice
 
+enum class ZygoteFate : std::uint8_t {
+  kLoads,
+  kCannotLoad,  // says so
+  kDiesLoading,
+  kCannotStart,  // there is no process
+};
+
 class SimulatedAgent {
  public:
   struct Outside {
     std::function<void(std::string)> send_frame;
-    std::function<void()> ended;               // every process of the node is gone
-    std::function<bool(bool again)> can_load;  // whether a zygote that starts loads its library
+    std::function<void()> ended;  // every process of the node is gone
+    // How the zygote fares that starts, the first of this agent or another.
+    std::function<ZygoteFate(bool again)> zygote_fate;
   };
   SimulatedAgent(World& world, Identity identity, std::size_t node, Outside outside);
 
@@ -55,18 +63,17 @@ class SimulatedAgent {
   void flush();
   void plan_tick();
   void start_zygote();
-  void zygote_loaded(bool successfully);
+  void zygote_loaded(ZygoteFate fate);
   void zygote_ends(const std::string& how);
-  void say_hello();
   void hear_worker(WorkerId worker, std::optional<WorkerEvent> event);
   void drain(WorkerId worker);
   void see_end(std::uint32_t pid, const ProcessEnd& end);
   void fork_worker(const SpawnWorker& action);
   SimulatedWorker* find(WorkerId worker);
-  void say_farewell();
+  void end();
   void check_whether_gone();
 
-  void act(TellDriver& action) { tell(std::move(action.event)); }
+  void act(TellDriver& action);
   void act(TellWorker& action);
   void act(RestWorker&) {}  // reading late is like a slow network
   void act(SpawnWorker& action);
@@ -76,7 +83,6 @@ class SimulatedAgent {
   void act(ConcludeAttempt& action);
   void act(StartZygote&);
   void act(EndZygote&);
-  void tell(AgentEvent event);
 
   // Plants
   void keep_verdict(const Command& command);
@@ -105,9 +111,7 @@ class SimulatedAgent {
   int zygotes_ = 0;  // that were started
   bool hangs_ = false;
   bool dead_ = false;
-  bool driver_gone_ = false;
   bool flush_is_planned_ = false;
-  std::optional<Time> farewell_until_;
   Time next_tick_{};
   Time last_heartbeat_{};
   std::deque<std::function<void()>> missed_;  // while it hung

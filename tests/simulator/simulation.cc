@@ -21,7 +21,6 @@ constexpr std::uint64_t kMaxEvents = 2'000'000;
 constexpr std::size_t kMaxDrivers = 30;
 constexpr Time kAgentEnd = seconds(30);  // that a driver waits for its agents when all is over
 constexpr Time kInterruptGrace = seconds(30);  // that running trials have to save
-constexpr Time kFarewell = seconds(5);         // of an agent
 constexpr int kStoreCalls = 10;                // of one driver from its start to its first entry
 
 }  // namespace
@@ -76,8 +75,9 @@ Time Simulation::longest_wait() const {
   const Scenario& scenario = world_.scenario;
   const Time driver = DriverMachine::kAgentSilence + 2 * DriverMachine::kLookEvery + kAgentEnd +
                       kInterruptGrace + kStoreCalls * 2 * scenario.store_delay;
-  const Time agent = 2 * scenario.hang_timeout + AgentMachine::kForkLimit +
-                     AgentMachine::kTermGrace + AgentMachine::kLongestTurn + kFarewell;
+  const Time agent = 2 * scenario.hang_timeout + ZygoteSupervisor::kForkLimit +
+                     ZygoteSupervisor::kLongestPause + Attempt::kTermGrace +
+                     WatchedTime::kLongestTurn + AgentMachine::kFarewell;
   // What is missed is seen by the next heartbeat, and asked for by that of the other side.
   const Time network = 2 * Link::kHeartbeatEvery + 200 * scenario.network_delay;
   return driver + agent + network + 2 * scenario.step;
@@ -335,14 +335,25 @@ void Simulation::start_agent(std::size_t node) {
                                 connection->send(Connection::To::kDriver, std::move(frame));
                               },
                               [this, identity] { agent_gone(identity); },
-                              [this](bool again) {
-                                return again ? !plan().restarted_zygotes_fail
-                                             : ++zygotes_ != plan().failing_zygote;
+                              [this, left = plan().zygote_restarts_failing](bool again) mutable {
+                                const bool fails =
+                                    again ? left-- > 0 : ++zygotes_ == plan().failing_zygote;
+                                return fails ? failing_fate(again) : ZygoteFate::kLoads;
                               }});
   if (world_.chance(world_.scenario.rates.agent_silent)) {
     ++world_.tally.silent_agents;
     hang(*one.agent);
   }
+}
+
+// The first of a node that says why it cannot load has bad input; what else fails may be tried
+// again.
+ZygoteFate Simulation::failing_fate(bool again) {
+  if (!again) return ZygoteFate::kCannotLoad;
+  const auto kind = world_.random.integer(0, 3);
+  return kind == 0   ? ZygoteFate::kCannotLoad
+         : kind == 1 ? ZygoteFate::kDiesLoading
+                     : ZygoteFate::kCannotStart;
 }
 
 // Every process of it is reaped: only now the driver may learn of it.

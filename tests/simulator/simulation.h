@@ -62,6 +62,7 @@ class Simulation {
   void remove_all_but(Serial serial);
   void leave(bool agents_die);
   void end_agents(bool at_once);
+  ZygoteFate failing_fate(bool again);
   void agent_gone(Identity identity);
   void driver_gone();
   void wake(Serial stalled);

@@ -58,6 +58,7 @@ void TrialPromises::follow(const DriverStarted& event) {
   open_.clear();
   nodes_.clear();
   ready_.clear();
+  out_.clear();
 }
 
 void TrialPromises::follow(const AgentLost& event) {
@@ -82,7 +83,11 @@ void TrialPromises::follow(const FromAgent& from) {
     nodes_.try_emplace(from.agent, resources_of(*hello));
     hostnames_[from.agent] = hello->hostname;
   } else if (const auto* zygote = std::get_if<ZygoteReady>(&from.event)) {
-    if (zygote->error.empty() && nodes_.contains(from.agent)) ready_.insert(from.agent);
+    const bool may_start = nodes_.contains(from.agent) && !out_.contains(from.agent);
+    if (zygote->error.empty() && may_start) ready_.insert(from.agent);
+  } else if (std::holds_alternative<NodeOut>(from.event)) {
+    out_.insert(from.agent);
+    ready_.erase(from.agent);
   } else if (const auto* report = std::get_if<Reported>(&from.event)) {
     Open* open = current(from.agent, report->trial, report->attempt);
     if (open != nullptr) follow(*report, *open);

@@ -1,15 +1,20 @@
 // A worker in a process of its own, and a scripted agent at the other end of its socket.
 #pragma once
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -97,8 +102,14 @@ class WorkerProcess {
     }
     return std::get<Event>(*event);
   }
-  // Whether something is to be read within the time.
+  // Whether it waits, having read all that it was sent, and has said nothing. Throws when it does
+  // not come to rest.
   bool says_nothing() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!is_at_rest()) {
+      if (std::chrono::steady_clock::now() > end) throw std::runtime_error("it never waits");
+      std::this_thread::yield();
+    }
     char byte;
     return ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0;
   }
@@ -112,6 +123,16 @@ class WorkerProcess {
   void hang_up() { ::close(std::exchange(socket_, -1)); }
 
  private:
+  bool is_at_rest() const {
+    int unread = 0;
+    ::ioctl(socket_, SIOCOUTQ, &unread);
+    std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");
+    std::string stat;
+    std::getline(file, stat);
+    const std::size_t name_end = stat.rfind(')');
+    return unread == 0 && name_end != std::string::npos && stat.compare(name_end, 4, ") S ") == 0;
+  }
+
   pid_t pid_ = 0;
   int socket_ = -1;
   FrameBuffer input_;

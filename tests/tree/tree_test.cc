@@ -198,7 +198,8 @@ TEST_CASE("headers include neither fmt nor nlohmann-json, and no file has fmt be
 // Files that decide: no clock, file, socket, thread, log or environment.
 bool is_pure(const std::string& file) {
   static const std::regex pure(
-      R"(^(core/[^/]+|core/agent/(agent_machine|worker_rest).*|schedulers/[^/]+)$)"
+      R"(^(core/[^/]+|core/agent/(agent_(actions|machine)|attempt|group_pace|watched_time)[^/]*)$)"
+      R"(|^core/agent/(worker_(rest|start)|zygote_supervisor)[^/]*$|^schedulers/[^/]+$)"
       R"(|^tune/(control|search)/[^/]*$|^tune/drive/driver_machine|^trainables/worker_machine)");
   static const std::set<std::string> edges = {"core/error.cc", "core/spawn.h"};
   return std::regex_search(file, pure) && !edges.contains(file);

@@ -11,7 +11,9 @@ Ending ending_of(const Trial& trial, Outcome outcome, Leaving leaving) {
     const bool fails = is_failure(outcome) && leaving != Leaving::kForGood;
     return fails ? Ending::kFailed : Ending::kStopped;
   }
-  if (outcome == Outcome::kPaused) return Ending::kPaused;
+  // Nobody but a node that is left by its agent pauses a trial of itself: it goes on elsewhere.
+  const bool is_told = leaving == Leaving::kForNow || trial.verdict == StopKind::kPause;
+  if (outcome == Outcome::kPaused) return is_told ? Ending::kPaused : Ending::kLost;
   if (leaving == Leaving::kForNow) return Ending::kLost;
   if (outcome != Outcome::kLost) return Ending::kFailed;
   // Only an attempt that got to the judged result was told to pause.

@@ -219,6 +219,15 @@ void Controller::on_agent(AgentNumber, const Warning& warning) {
   out_->notice(warning.text);
 }
 
+// What runs there goes on.
+void Controller::on_agent(AgentNumber agent, const NodeOut& out) {
+  if (!nodes_.contains(agent) || nodes_.is_out(agent)) return;
+  out_->notice(fmt::format("node {} starts no more trials: {}", nodes_.hello(agent).hostname,
+                           out.cause));
+  nodes_.set_out(agent, out.cause);
+  fill();
+}
+
 // ---- Reports
 
 void Controller::on_agent(AgentNumber agent, const Reported& report) {
@@ -501,6 +510,10 @@ void Controller::settle() {
   }
   if (phase_ == Phase::kRunning) {
     if (book_.waiting().empty()) create_trial();
+    if (is_stranded()) {
+      failure_ = "running trials: no node is left that could start one; " + nodes_.why_out();
+      return end_experiment(Phase::kInterrupted);
+    }
     if (!book_.waiting().empty()) return;
     if (!book_.paused().empty() && (nodes_.empty() || !nodes_.all_are_ready())) return;
   }
@@ -508,6 +521,12 @@ void Controller::settle() {
     for (TrialNumber number : std::set(*left)) finish(book_.at(number), TrialEnd::kStopped);
   }
   end_experiment(Phase::kFinished);
+}
+
+// Trials are left, and only nodes that start no more of them could hold one.
+bool Controller::is_stranded() const {
+  if (nodes_.why_out().empty() || !nodes_.all_are_ready()) return false;
+  return !(book_.waiting().empty() && book_.paused().empty()) && !nodes_.could_hold({});
 }
 
 }  // namespace tune

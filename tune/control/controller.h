@@ -52,7 +52,7 @@ enum class Phase : std::uint8_t {
   kEnding,        // no more launches; running trials are being stopped (budget, fail_fast)
   kInterrupting,  // the same, but trials are paused to go on later
   kFinished,      // every trial is over
-  kInterrupted,   // nothing runs; the journal can be resumed
+  kInterrupted,   // nothing runs; the journal can be resumed. failure() has a cause in the nodes
   kFailed,        // cannot go on: see failure()
   kLast = kFailed,
 };
@@ -77,7 +77,8 @@ class Controller {
   ExperimentTime now() const { return now_; }  // of the newest event
   Phase phase() const { return phase_; }
   bool is_over() const;  // nothing more will happen by itself
-  // Why the experiment cannot go on (kFailed): bad input such as a trainable that is not there.
+  // Why the experiment cannot go on (kFailed): bad input such as a trainable that is not there. Or
+  // why it cannot go on here (kInterrupted): no node is left that could start a trial.
   // What an option is to blame for begins with its key, "trainable: ..."; one a line.
   const std::string& failure() const { return failure_; }
   const Objective& objective() const { return objective_; }
@@ -105,6 +106,7 @@ class Controller {
   void on_agent(AgentNumber agent, const CheckpointSaved& saved);
   void on_agent(AgentNumber agent, const AttemptEnded& ended);
   void on_agent(AgentNumber agent, const Warning& warning);
+  void on_agent(AgentNumber agent, const NodeOut& out);
   void say_once_that_nothing_is_saved(const std::string& trainable);
   void expect_metric(const Reported& report);
 
@@ -131,6 +133,7 @@ class Controller {
   void launch(Trial& trial, Placement placement);
   void settle();
   void stop_running(StopKind kind, Phase phase);
+  bool is_stranded() const;
   void end_experiment(Phase phase);
   void fail_experiment(std::string why);
 

@@ -31,6 +31,7 @@ std::string Controller::save() const {
   verdicts_.save(out);
   out.binary(searcher_->save());
   health_.save(out);
+  nodes_.save_out(out);
   return out.take();
 }
 
@@ -60,7 +61,10 @@ void Controller::restore(std::string_view state) {
   verdicts_.restore(in);
   searcher_->restore(in.binary());
   health_.clear();
-  if (version > kWithoutHealth) health_.restore(in);
+  if (version > kWithoutHealth) {
+    health_.restore(in);
+    nodes_.restore_out(in);
+  }
   in.expect_end();
 }
 

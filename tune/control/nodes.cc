@@ -40,7 +40,20 @@ const AgentHello& Nodes::join(AgentNumber agent, const AgentHello& hello) {
 void Nodes::set_ready(AgentNumber agent) {
   const auto found = agents_.find(agent);
   TUNE_CHECK(found != agents_.end());
-  if (!std::exchange(found->second.ready, true)) placer_.open_node(agent);
+  if (!std::exchange(found->second.ready, true) && !is_out(agent)) placer_.open_node(agent);
+}
+
+void Nodes::set_out(AgentNumber agent, const std::string& cause) {
+  TUNE_CHECK(contains(agent));
+  if (out_.emplace(agent, cause).second) placer_.close_node(agent);
+}
+
+std::string Nodes::why_out() const {
+  std::string all;
+  for (const auto& [agent, cause] : out_) {
+    all += fmt::format("{}node {}: {}", all.empty() ? "" : "; ", hello(agent).hostname, cause);
+  }
+  return all;
 }
 
 namespace {
@@ -89,11 +102,13 @@ void Nodes::leave(AgentNumber agent) {
   }
   std::erase_if(devices_, [](const auto& place) { return place.second.empty(); });
   placer_.remove_node(agent);
+  out_.erase(agent);
   agents_.erase(agent);
 }
 
 void Nodes::clear() {
   devices_.clear();
+  out_.clear();
   placer_ = Placer();
   agents_.clear();
 }
@@ -113,6 +128,22 @@ void Nodes::restore(PackReader& in) {
     placer_.add_node(number, resources_of(agent.hello));
     learn_devices(number, agent.hello);
     if (agent.ready) placer_.open_node(number);
+  }
+}
+
+void Nodes::save_out(PackWriter& out) const {
+  out.map(out_.size());
+  for (const auto& [number, cause] : out_) encode(out, number), encode(out, cause);
+}
+
+void Nodes::restore_out(PackReader& in) {
+  for (std::size_t left = in.map(); left > 0; --left) {
+    AgentNumber number;
+    std::string cause;
+    decode(in, number);
+    decode(in, cause);
+    if (!contains(number)) detail::bad_message("node that is out", number.value, 0);
+    set_out(number, cause);
   }
 }
 

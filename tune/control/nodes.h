@@ -1,6 +1,7 @@
 // Nodes: the agents that have joined and what of their resources is promised. Pure.
 //
-// A node takes no trial before its zygote has loaded the trainable (ready).
+// A node takes no trial before its zygote has loaded the trainable (ready), and none after it said
+// that it starts no more (out).
 #pragma once
 
 #include <cstdint>
@@ -33,6 +34,11 @@ class Nodes {
   // Not one that is there already. The reference holds until it leaves.
   const AgentHello& join(AgentNumber agent, const AgentHello& hello);
   void set_ready(AgentNumber agent);  // again: nothing changes
+  // What runs there stays. Again: nothing changes.
+  void set_out(AgentNumber agent, const std::string& cause);
+  bool is_out(AgentNumber agent) const { return out_.contains(agent); }
+  // Which nodes are out and why, for people; empty: none is.
+  std::string why_out() const;
   void leave(AgentNumber agent);      // with everything it was promised
   void clear();
 
@@ -52,6 +58,8 @@ class Nodes {
   void save(PackWriter& out) const;
   // Nothing is promised then.
   void restore(PackReader& in);
+  void save_out(PackWriter& out) const;  // those that are out; restored after the nodes
+  void restore_out(PackReader& in);
   // Promises again what these trials hold. Throws Error (kProtocol) when one runs nowhere, or there
   // is no room where it runs.
   void reserve_again(const std::deque<Trial>& trials);
@@ -72,6 +80,7 @@ class Nodes {
   ResourceRequest request_;
   std::map<AgentNumber, Agent> agents_;
   std::map<std::string, Devices> devices_;  // by place; several agents may run on one node
+  std::map<AgentNumber, std::string> out_;  // and why
   Placer placer_;
 };
 

@@ -20,6 +20,12 @@ void Placer::open_node(AgentNumber agent) {
   found->second.open = true;
 }
 
+void Placer::close_node(AgentNumber agent) {
+  const auto found = nodes_.find(agent);
+  TUNE_CHECK(found != nodes_.end());
+  found->second.open = false;
+}
+
 void Placer::remove_node(AgentNumber agent) {
   nodes_.erase(agent);
 }

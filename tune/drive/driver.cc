@@ -266,6 +266,10 @@ RunOutcome Driver::run() {
   try {
     start();
     loop();
+    const bool stranded = controller().phase() == Phase::kInterrupted;
+    if (stranded && !controller().failure().empty()) {
+      throw Error(ErrorCode::kProcess, controller().failure());
+    }
   } catch (const SupersededError&) {
     agent_process_->end_now();  // the folder is the other driver's now
     throw;

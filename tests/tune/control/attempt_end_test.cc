@@ -20,7 +20,8 @@ TEST_CASE("the end of an attempt, by its outcome, the verdict and whether the ex
     std::vector<Ending> expected;
   };
   const Row rows[] = {
-      {Leaving::kNo, {}, {kCompleted, kStopped, kPaused, kFailed, kLost}},
+      // An agent that leaves pauses its trials though nobody decided that.
+      {Leaving::kNo, {}, {kCompleted, kStopped, kLost, kFailed, kLost}},
       {Leaving::kNo, StopKind::kPause, {kCompleted, kStopped, kPaused, kFailed, kCannotPause}},
       {Leaving::kNo, StopKind::kStop, {kCompleted, kStopped, kStopped, kFailed, kStopped}},
       {Leaving::kForNow, {}, {kCompleted, kStopped, kPaused, kLost, kLost}},

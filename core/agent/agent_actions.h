@@ -1,0 +1,95 @@
+// What the agent's pure parts want done, in order, and the words they share with its shell.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/messages.h"
+
+namespace tune {
+
+using AgentTime = std::chrono::nanoseconds;  // of a monotonic clock
+using WorkerId = std::uint64_t;              // one process asked for: 1, 2 ... never used twice
+
+struct TellDriver {
+  AgentEvent event;
+};
+struct TellWorker {
+  WorkerId worker;
+  WorkerCommand command;
+};
+struct RestWorker {  // leave it unread for kWorkerRest, unless it has said more already
+  WorkerId worker;
+};
+// Ask the zygote for it, with a fresh socket pair. Answered by Spawned.
+struct SpawnWorker {
+  WorkerId worker;
+  std::string trainable;
+  bool of_group = false;
+  // Set for rank 0 of a group: the attempt_key whose rendezvous socket goes with it.
+  std::optional<std::uint64_t> rendezvous;
+};
+struct SignalWorker {  // the worker's whole process group
+  std::uint32_t pid;
+  int signal;
+};
+// Give the checkpoint its final name. Answered by on_promoted, now or later.
+struct PromoteCheckpoint {
+  CheckpointSaved saved;
+};
+struct ForgetWorker {  // reaped, or it will never exist
+  WorkerId worker;
+};
+// Every process of the attempt is gone. Answered by on_concluded, now or later, with the tail of
+// the rank's stderr where that is wanted.
+struct ConcludeAttempt {
+  AttemptEnded ended;
+  bool removes_half_written = false;  // the checkpoint that it was writing
+  bool wants_stderr_tail = false;
+};
+struct StartZygote {};  // answered by on_zygote_started or on_zygote_not_started
+struct EndZygote {};    // at once; answered by on_zygote_died
+
+using AgentAction =
+    std::variant<TellDriver, TellWorker, RestWorker, SpawnWorker, SignalWorker, PromoteCheckpoint,
+                 ForgetWorker, ConcludeAttempt, StartZygote, EndZygote>;
+
+// How a process ended: by a signal, or by itself with an exit code.
+struct ProcessEnd {
+  bool signalled = false;
+  std::int32_t code = 0;
+  std::string text;  // "killed by signal 11 (SIGSEGV)", "exited with code 3"
+};
+
+// Actions in order, and by when the driver has to hear what is among them.
+class AgentActions {
+ public:
+  // What nobody waits for goes to the driver with the next event that somebody waits for, or this
+  // much later: each message costs a turn of the driver, with a flush of the journal to disk.
+  static constexpr AgentTime kLinger = std::chrono::milliseconds(2);
+
+  void add(AgentAction action);
+  void tell_worker(WorkerId worker, WorkerCommand command);
+  void tell(AgentTime now, AgentEvent event);
+  // Replaces the content of `taken`.
+  void take(std::vector<AgentAction>& taken) {
+    taken.clear();
+    taken.swap(actions_);
+  }
+  bool is_empty() const { return actions_.empty(); }
+
+  // When what was told has to be on its way; nothing: all of it is.
+  const std::optional<AgentTime>& tell_by() const { return tell_by_; }
+  void sent() { tell_by_.reset(); }
+
+ private:
+  std::vector<AgentAction> actions_;
+  std::optional<AgentTime> tell_by_;
+};
+
+}  // namespace tune

@@ -1,0 +1,210 @@
+#include "core/agent/attempt.h"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "core/agent/worker_rest.h"
+
+namespace tune {
+
+Attempt::Attempt(Launch launch, WorkerId first_worker)
+    : launch_(std::move(launch)), ranks_(launch_.ranks), until_(launch_.until) {
+  for (Rank& rank : ranks_) rank.worker = first_worker++;
+}
+
+// ---- The zygote's answers -----------------------------------------------------------------------
+
+void Attempt::on_forked(const AttemptScene& scene, std::uint32_t number, std::uint32_t pid) {
+  Rank& rank = ranks_[number];
+  if (rank.stage != Stage::kAwaited) return;
+  rank.pid = pid;
+  rank.stage = Stage::kForked;
+  if (is_terminating()) {  // ended while this rank was being forked
+    rank.signalled = true;
+    return scene.actions.add(SignalWorker{pid, SIGKILL});
+  }
+  const bool all =
+      std::ranges::all_of(ranks_, [](const Rank& one) { return one.stage == Stage::kForked; });
+  if (all && std::holds_alternative<Starting>(state_)) start(scene);
+}
+
+void Attempt::on_never_forked(const AttemptScene& scene, std::uint32_t rank) {
+  set_gone(scene, rank);
+}
+
+void Attempt::start(const AttemptScene& scene) {
+  state_ = Running{};
+  last_sign_ = scene.now;
+  if (launch_.ranks > 1) {
+    pace_.emplace(scene.watch.at(scene.now), launch_.ranks, launch_.restore_iteration > 0);
+  }
+  scene.actions.tell(scene.now, AttemptStarted{launch_.trial, launch_.attempt, ranks_[0].pid});
+  for (std::uint32_t rank = 0; rank < launch_.ranks; ++rank) {
+    ranks_[rank].stage = Stage::kStarted;
+    scene.actions.tell_worker(ranks_[rank].worker,
+                              worker_start(scene.experiment, launch_, rank, scene.node));
+  }
+  if (order_) tell_leader(scene, order_->stop);
+  if (!scene.reading) hold_group(scene);
+}
+
+// ---- The driver ---------------------------------------------------------------------------------
+
+void Attempt::on_continue(const AttemptScene& scene, const Continue& verdict) {
+  if (ranks_[0].stage < Stage::kStarted || ranks_[0].stage == Stage::kGone) return;
+  until_ = verdict.until;
+  listen_again(scene);
+  tell_leader(scene, verdict);
+}
+
+void Attempt::on_stop(const AttemptScene& scene, const StopAttempt& stop) {
+  listen_again(scene);
+  std::optional<AgentTime> deadline = order_ ? order_->deadline : std::nullopt;
+  if (stop.grace > Duration::zero()) deadline = scene.now + stop.grace;
+  order_ = Order{stop, deadline};
+  auto* settling = std::get_if<Settling>(&state_);
+  if (settling != nullptr && deadline) {
+    settling->terminate_at = std::min(settling->terminate_at, *deadline);
+  }
+  tell_leader(scene, stop);
+}
+
+// The driver keeps up again or is too far behind.
+void Attempt::on_reading_changed(const AttemptScene& scene) {
+  if (scene.reading) {
+    last_sign_ = scene.now;
+    if (pace_) pace_->on_listening(scene.watch.at(scene.now), 0);
+  }
+  hold_group(scene);
+}
+
+// Rank 0 has its answer: its time counts from now on.
+void Attempt::listen_again(const AttemptScene& scene) {
+  if (auto* running = std::get_if<Running>(&state_)) running->waiting = false;
+  last_sign_ = scene.now;
+  if (pace_) pace_->on_listening(scene.watch.at(scene.now), 0);
+}
+
+void Attempt::tell_leader(const AttemptScene& scene, WorkerCommand command) const {
+  const Rank& leader = ranks_[0];
+  if (leader.stage < Stage::kStarted || leader.stage == Stage::kGone) return;
+  scene.actions.tell_worker(leader.worker, std::move(command));
+}
+
+// A group stays at a step boundary, or goes on, as the driver keeps up.
+void Attempt::hold_group(const AttemptScene& scene) const {
+  if (pace_) tell_leader(scene, HoldGroup{!scene.reading});
+}
+
+// ---- The words of ranks -------------------------------------------------------------------------
+
+void Attempt::on_word(const AttemptScene& scene, std::uint32_t rank, WorkerEvent event) {
+  last_sign_ = scene.now;
+  std::visit([&](auto& word) { hear(scene, rank, std::move(word)); }, event);
+}
+
+void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, Reported report) {
+  if (rank != 0 || report.trial != launch_.trial || report.attempt != launch_.attempt) {
+    return on_nonsense(scene, rank, "a report of another rank or attempt");
+  }
+  phase_done(scene, rank);
+  if (blame_deserter(scene)) return;  // the result is of a part of the group
+  if (auto* running = std::get_if<Running>(&state_)) running->waiting = report.waiting;
+  if (launch_.ranks == 1 && may_rest(report, until_)) {
+    scene.actions.add(RestWorker{ranks_[rank].worker});
+  }
+  // Rank 0 may be ahead of a rank that still saves: the driver hears of that checkpoint first.
+  const bool ahead = !saves_.empty() && saves_.begin()->first < report.iteration;
+  if (ahead) return held_.push_back(std::move(report));
+  scene.actions.tell(scene.now, std::move(report));
+}
+
+void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, RankSaved saved) {
+  phase_done(scene, rank);
+  Save& save = saves_[saved.iteration];
+  if (rank == 0) save.leader = saved;
+  if (++save.ranks != ranks_.size()) return;
+  ++promoting_;
+  scene.actions.add(PromoteCheckpoint{{launch_.trial, launch_.attempt, saved.iteration,
+                                       save.leader.time_total, save.leader.timesteps_total}});
+}
+
+void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, GroupStep step) {
+  if (rank != 0) return on_nonsense(scene, rank, "a word to the group that is not of rank 0");
+  if (pace_) pace_->on_word(scene.watch.at(scene.now), step);
+  for (const Rank& other : ranks_) {
+    if (&other != &ranks_[0] && is_alive(other)) {
+      scene.actions.tell_worker(other.worker, step);
+    }
+  }
+}
+
+void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, WorkerEnded ended) {
+  ranks_[rank].stage = Stage::kSaidEnd;
+  const AgentTime watched = scene.watch.at(scene.now);
+  if (ended.outcome == Outcome::kException) {
+    if (pace_) pace_->on_ended(watched, rank);
+    blame(scene, {.outcome = ended.outcome,
+                  .text = std::move(ended.cause),
+                  .code = 1,
+                  .rank = rank,
+                  .is_of_group = ended.is_of_group});
+  } else {
+    if (pace_) pace_->on_returned(watched, rank);
+    if (rank == 0) leave(ended.outcome);
+  }
+  blame_deserter(scene);
+}
+
+void Attempt::hear(const AttemptScene& scene, std::uint32_t, Warning warning) {
+  scene.actions.tell(scene.now, std::move(warning));
+}
+
+void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, PhaseDone) {
+  phase_done(scene, rank);
+}
+
+void Attempt::phase_done(const AttemptScene& scene, std::uint32_t rank) {
+  if (pace_) pace_->on_done(scene.watch.at(scene.now), rank);
+}
+
+// ---- Checkpoints --------------------------------------------------------------------------------
+
+void Attempt::on_promoted(const AttemptScene& scene, const CheckpointSaved& saved,
+                          const std::string& error) {
+  if (promoting_ > 0) --promoting_;
+  if (error.empty()) scene.actions.tell(scene.now, saved);
+  saves_.erase(saved.iteration);
+  const auto next = saves_.begin();
+  tell_held(scene, next == saves_.end() ? ~std::uint64_t{0} : next->first);
+  if (error.empty()) return;
+  blame(scene, {.outcome = Outcome::kException, .text = "save: " + error});
+  terminate(scene, *known_end(), kTermGrace);
+}
+
+void Attempt::tell_held(const AttemptScene& scene, std::uint64_t up_to) {
+  auto held = held_.begin();
+  for (; held != held_.end() && held->iteration <= up_to; ++held) {
+    scene.actions.tell(scene.now, std::move(*held));
+  }
+  held_.erase(held_.begin(), held);
+}
+
+// ---- Its ranks ----------------------------------------------------------------------------------
+
+bool Attempt::is_alive(const Rank& rank) const {
+  return rank.stage != Stage::kAwaited && rank.stage != Stage::kGone;
+}
+
+bool Attempt::have_all_said_end() const {
+  return std::ranges::all_of(ranks_,
+                             [](const Rank& rank) { return rank.stage >= Stage::kSaidEnd; });
+}
+
+bool Attempt::is_over() const {
+  return promoting_ == 0 &&
+         std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.stage == Stage::kGone; });
+}
+
+}  // namespace tune

@@ -1,0 +1,191 @@
+// Attempt: one launch of a trial on this node, as a pure state machine: what its ranks and the
+// driver say to it, how long it may take, and why it ends. Nothing makes it throw.
+//
+//   Starting -> Running -> Leaving                  rank 0 has said how it ended
+//        \________|___________|_____> Settling      a rank failed: another may know a better cause
+//         \_______|___________|__________|_____> Terminating     signalled, then killed
+//
+// It is over when its last process is gone and its last checkpoint has its name.
+//
+// The states were once optional fields (a cause, an outcome, three deadlines) that every function
+// read in its own order. Each new rule then had to say what it meant beside every other field:
+// a deadline of a stop that went on to count while the cause settled, an attempt killed for the
+// silence of ranks that had said all. Here a state has only the data that count in it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/agent/agent_actions.h"
+#include "core/agent/group_pace.h"
+#include "core/agent/watched_time.h"
+#include "core/agent/worker_start.h"
+#include "core/messages.h"
+
+namespace tune {
+
+// What the limits of an attempt depend on.
+struct AttemptConditions {
+  const SetupExperiment& experiment;
+  const WatchedTime& watch;
+  bool reading = true;  // false: the driver is too far behind, workers are not listened to
+};
+// The same when something happens to it, and where its actions go.
+struct AttemptScene : AttemptConditions {
+  AgentTime now{};
+  const NodeFacts& node;
+  AgentActions& actions;
+};
+
+class Attempt {
+ public:
+  static constexpr AgentTime kTermGrace = std::chrono::seconds(5);  // from SIGTERM to SIGKILL
+  // The same of a group: with kEchoSettle before it, no rank outlives another by five seconds.
+  static constexpr AgentTime kGroupGrace = std::chrono::seconds(3);
+  static constexpr AgentTime kExitGrace = std::chrono::seconds(60);  // after rank 0's last word
+  // A rank that throws may only echo the death of another: its cause waits this long for that, and
+  // longer if it says itself that it is one of the group: the other may still have to clear away
+  // what it was doing before it can tell its own.
+  static constexpr AgentTime kSettle = std::chrono::milliseconds(100);
+  static constexpr AgentTime kEchoSettle = std::chrono::seconds(1);
+  // Ranks that notice by themselves that they wait too long know better why: they may speak first.
+  static constexpr AgentTime kGroupPatience = std::chrono::seconds(2);
+
+  // Why an attempt ends, when not cleanly.
+  struct Cause {
+    Outcome outcome = Outcome::kLost;
+    std::string text = {};
+    std::int32_t code = 0;
+    std::uint32_t rank = 0;
+    bool is_of_group = false;  // an exception that the end of another rank may have caused
+  };
+
+  // Its ranks are the workers first_worker, first_worker + 1 ...
+  Attempt(Launch launch, WorkerId first_worker);
+
+  // ---- What happens to it
+  void on_forked(const AttemptScene& scene, std::uint32_t rank, std::uint32_t pid);
+  void on_never_forked(const AttemptScene& scene, std::uint32_t rank);
+  void on_word(const AttemptScene& scene, std::uint32_t rank, WorkerEvent event);
+  void on_nonsense(const AttemptScene& scene, std::uint32_t rank, const std::string& what);
+  void on_exit(const AttemptScene& scene, std::uint32_t rank, const ProcessEnd& end);
+  // `error` is empty when the checkpoint has its name.
+  void on_promoted(const AttemptScene& scene, const CheckpointSaved& saved,
+                   const std::string& error);
+  void on_continue(const AttemptScene& scene, const Continue& verdict);
+  void on_stop(const AttemptScene& scene, const StopAttempt& stop);
+  // It ends at once, by no fault of its own.
+  void on_loss(const AttemptScene& scene, std::string why, AgentTime grace = kTermGrace);
+  void on_reading_changed(const AttemptScene& scene);
+  void on_time(const AttemptScene& scene);
+
+  // ---- What is known of it
+  std::optional<AgentTime> deadline(const AttemptConditions& on) const;
+  const Launch& launch() const { return launch_; }
+  WorkerId worker(std::uint32_t rank) const { return ranks_[rank].worker; }
+  bool is_starting() const { return std::holds_alternative<Starting>(state_); }
+  // Being ended: ranks that do not exist yet need not be forked.
+  bool is_terminating() const { return std::holds_alternative<Terminating>(state_); }
+  bool is_awaited(std::uint32_t rank) const { return ranks_[rank].stage == Stage::kAwaited; }
+  bool is_over() const;
+  // What is told of it when it is over: the reports that were held, then how it ended.
+  void conclude(const AttemptScene& scene);
+
+ private:
+  enum class Stage : std::uint8_t {
+    kAwaited,  // of the zygote
+    kForked,   // until all ranks are
+    kStarted,
+    kSaidEnd,  // its last word
+    kGone,     // reaped, or it will never exist
+  };
+  struct Rank {
+    WorkerId worker = 0;
+    std::uint32_t pid = 0;
+    Stage stage = Stage::kAwaited;
+    bool signalled = false;  // by us
+  };
+  struct Save {
+    std::uint32_t ranks = 0;  // that have saved
+    RankSaved leader;
+  };
+  struct Order {  // of the driver, to end
+    StopAttempt stop;
+    std::optional<AgentTime> deadline;
+  };
+
+  struct Starting {};  // not every rank exists
+  struct Running {
+    bool waiting = false;  // for a verdict
+  };
+  struct Leaving {  // rank 0 has said its last word: all are to exit
+    Outcome outcome;
+  };
+  struct Settling {  // a rank has thrown; ended at that time
+    Cause cause;
+    AgentTime terminate_at;
+  };
+  struct Terminating {  // signalled, killed at that time and again until it is heard
+    std::variant<Outcome, Cause> end;
+    AgentTime kill_at;
+  };
+  using State = std::variant<Starting, Running, Leaving, Settling, Terminating>;
+
+  void hear(const AttemptScene& scene, std::uint32_t rank, Reported report);
+  void hear(const AttemptScene& scene, std::uint32_t rank, RankSaved saved);
+  void hear(const AttemptScene& scene, std::uint32_t rank, GroupStep step);
+  void hear(const AttemptScene& scene, std::uint32_t rank, WorkerEnded ended);
+  void hear(const AttemptScene& scene, std::uint32_t rank, Warning warning);
+  void hear(const AttemptScene& scene, std::uint32_t rank, PhaseDone done);
+  void phase_done(const AttemptScene& scene, std::uint32_t rank);
+  void tell_leader(const AttemptScene& scene, WorkerCommand command) const;
+  void tell_held(const AttemptScene& scene, std::uint64_t up_to);
+  void hold_group(const AttemptScene& scene) const;
+  void listen_again(const AttemptScene& scene);
+  bool is_alive(const Rank& rank) const;
+  bool have_all_said_end() const;
+
+  // ---- Transitions, each to the state of its name
+  void start(const AttemptScene& scene);
+  void leave(Outcome outcome);
+  void settle(const AttemptScene& scene, Cause cause);
+  void terminate(const AttemptScene& scene, std::variant<Outcome, Cause> end, AgentTime grace);
+  void kill(const AttemptScene& scene, std::variant<Outcome, Cause> end);
+
+  void blame(const AttemptScene& scene, Cause cause);
+  void blame_more(const AttemptScene& scene, Settling& settling, Cause cause);
+  bool blame_deserter(const AttemptScene& scene);
+  void end_by_order(const AttemptScene& scene);
+  void set_gone(const AttemptScene& scene, std::uint32_t rank);
+  void signal(const AttemptScene& scene, int signal);
+
+  const Cause* cause() const;      // null: none is known
+  const Outcome* outcome() const;  // of rank 0; null: none is known, or there is a cause
+  std::optional<std::variant<Outcome, Cause>> known_end() const;
+  AttemptEnded result() const;
+
+  // ---- Limits
+  std::optional<AgentTime> silence_deadline(const AttemptConditions& on) const;
+  std::optional<AgentTime> group_deadline(const AttemptConditions& on) const;
+  std::optional<GroupPace::Awaited> awaited(const AttemptConditions& on) const;
+  Cause silence_cause(const AttemptScene& scene) const;
+  Cause group_cause(const AttemptScene& scene) const;
+
+  Launch launch_;
+  std::vector<Rank> ranks_;
+  State state_;
+  std::optional<Order> order_;           // counts until it settles or terminates
+  Milestone until_;                      // of the last verdict
+  AgentTime last_sign_{};                // of life
+  std::optional<GroupPace> pace_;        // of several ranks that have started; in watched time
+  std::map<std::uint64_t, Save> saves_;  // by iteration; without their final names yet
+  std::uint32_t promoting_ = 0;          // of these, those that are being given them
+  std::vector<Reported> held_;           // reports that came before an earlier save was whole
+};
+
+}  // namespace tune

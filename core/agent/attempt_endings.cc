@@ -1,0 +1,204 @@
+// How attempts end: causes, signals, and the last that is said of them.
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/agent/attempt.h"
+
+namespace tune {
+namespace {
+
+// Of a rank that ended without a last word.
+Attempt::Cause exit_cause(const ProcessEnd& end, std::uint32_t rank) {
+  Attempt::Cause cause{.outcome = end.signalled ? Outcome::kSignal : Outcome::kExit,
+                       .text = end.text,
+                       .code = end.code,
+                       .rank = rank};
+  if (!end.signalled) cause.text += " before its trial was over";
+  if (end.signalled && end.code == SIGKILL) cause.text += ", as the kernel does to free memory";
+  return cause;
+}
+
+}  // namespace
+
+// ---- What ends it -------------------------------------------------------------------------------
+
+void Attempt::on_exit(const AttemptScene& scene, std::uint32_t number, const ProcessEnd& end) {
+  Rank& rank = ranks_[number];
+  const bool is_expected = rank.stage == Stage::kSaidEnd || rank.signalled;
+  rank.stage = Stage::kGone;
+  if (!is_expected) {
+    Cause cause = exit_cause(end, number);
+    // It may have waited for one that is gone: NCCL ends a rank whose collective takes too long.
+    if (const auto deserter = pace_ ? pace_->deserter() : std::nullopt) {
+      cause.text += fmt::format("; rank {} had ended in {}", deserter->rank, deserter->phase);
+    }
+    blame(scene, std::move(cause));
+  }
+  set_gone(scene, number);
+}
+
+void Attempt::on_nonsense(const AttemptScene& scene, std::uint32_t rank, const std::string& what) {
+  blame(
+      scene,
+      {.outcome = Outcome::kException, .text = "the worker sent nonsense: " + what, .rank = rank});
+  terminate(scene, *known_end(), kTermGrace);
+}
+
+void Attempt::on_loss(const AttemptScene& scene, std::string why, AgentTime grace) {
+  terminate(scene, known_end().value_or(Cause{.outcome = Outcome::kLost, .text = std::move(why)}),
+            grace);
+}
+
+// Keeps the first cause and sees to it that every rank ends.
+void Attempt::blame(const AttemptScene& scene, Cause cause) {
+  if (auto* terminating = std::get_if<Terminating>(&state_)) {
+    if (std::holds_alternative<Outcome>(terminating->end)) terminating->end = std::move(cause);
+  } else if (auto* settling = std::get_if<Settling>(&state_)) {
+    blame_more(scene, *settling, std::move(cause));
+  } else if (cause.outcome == Outcome::kException) {
+    settle(scene, std::move(cause));
+  } else {
+    terminate(scene, std::move(cause), kTermGrace);
+  }
+}
+
+// An exception may be the echo of another rank's death that is noticed a moment later: then the
+// death is the cause. One of the group may be the echo of another rank's own exception as well.
+void Attempt::blame_more(const AttemptScene& scene, Settling& settling, Cause cause) {
+  const bool exception = cause.outcome == Outcome::kException;
+  const AgentTime settle = cause.is_of_group ? kEchoSettle : kSettle;
+  const bool is_own = !exception || settling.cause.is_of_group;
+  const bool may_be_echo =
+      settling.cause.outcome == Outcome::kException && settling.cause.rank != cause.rank;
+  if (may_be_echo && is_own && !cause.is_of_group) settling.cause = std::move(cause);
+  if (!exception) return terminate(scene, Cause(settling.cause), kTermGrace);
+  if (ranks_.size() > 1)
+    settling.terminate_at = std::min(settling.terminate_at, scene.now + settle);
+}
+
+// The function of a rank may return a moment before rank 0's does. It was too early when rank 0 has
+// reported what that rank never will, or waited for it in a collective.
+bool Attempt::blame_deserter(const AttemptScene& scene) {
+  const Cause* known = cause();
+  if (!pace_ || (known != nullptr && !known->is_of_group)) return false;
+  const auto deserter = pace_->deserter();
+  if (!deserter || !(deserter->missed || known != nullptr)) return false;
+  blame(scene,
+        {.outcome = Outcome::kException,
+         .text = fmt::format("ended in {} before rank 0 did: all ranks must report equally often",
+                             deserter->phase),
+         .rank = deserter->rank});
+  return true;
+}
+
+void Attempt::end_by_order(const AttemptScene& scene) {
+  const bool pause = order_->stop.kind == StopKind::kPause;
+  Cause late{.outcome = pause ? Outcome::kLost : Outcome::kStopped,
+             .text = fmt::format("did not end within {:g} s of being told to {}, killed",
+                                 seconds(order_->stop.grace), pause ? "pause" : "stop")};
+  terminate(scene, known_end().value_or(std::move(late)), kTermGrace);
+}
+
+// ---- Transitions --------------------------------------------------------------------------------
+
+void Attempt::leave(Outcome outcome) {
+  if (cause() == nullptr && !is_terminating()) state_ = Leaving{outcome};
+}
+
+void Attempt::settle(const AttemptScene& scene, Cause cause) {
+  const AgentTime settle = cause.is_of_group ? kEchoSettle : kSettle;
+  AgentTime by = scene.now + (ranks_.size() > 1 ? settle : kExitGrace);
+  if (order_ && order_->deadline) by = std::min(by, *order_->deadline);
+  state_ = Settling{std::move(cause), by};
+}
+
+// SIGTERM now, SIGKILL later.
+void Attempt::terminate(const AttemptScene& scene, std::variant<Outcome, Cause> end,
+                        AgentTime grace) {
+  if (ranks_.size() > 1) grace = std::min(grace, kGroupGrace);
+  AgentTime kill_at = scene.now + grace;
+  if (const auto* already = std::get_if<Terminating>(&state_)) {
+    kill_at = std::min(kill_at, already->kill_at);
+  }
+  state_ = Terminating{std::move(end), kill_at};
+  signal(scene, SIGTERM);
+}
+
+// SIGKILL at once.
+void Attempt::kill(const AttemptScene& scene, std::variant<Outcome, Cause> end) {
+  state_ = Terminating{std::move(end), scene.now + kTermGrace};
+  signal(scene, SIGKILL);
+}
+
+void Attempt::signal(const AttemptScene& scene, int signal) {
+  for (Rank& rank : ranks_) {
+    if (!is_alive(rank)) continue;
+    rank.signalled = true;
+    scene.actions.add(SignalWorker{rank.pid, signal});
+  }
+}
+
+void Attempt::set_gone(const AttemptScene& scene, std::uint32_t rank) {
+  last_sign_ = scene.now;
+  if (pace_) pace_->on_ended(scene.watch.at(scene.now), rank);
+  ranks_[rank].stage = Stage::kGone;
+  scene.actions.add(ForgetWorker{ranks_[rank].worker});
+}
+
+// ---- The last word ------------------------------------------------------------------------------
+
+const Attempt::Cause* Attempt::cause() const {
+  if (const auto* settling = std::get_if<Settling>(&state_)) return &settling->cause;
+  const auto* terminating = std::get_if<Terminating>(&state_);
+  return terminating == nullptr ? nullptr : std::get_if<Cause>(&terminating->end);
+}
+
+const Outcome* Attempt::outcome() const {
+  if (const auto* leaving = std::get_if<Leaving>(&state_)) return &leaving->outcome;
+  const auto* terminating = std::get_if<Terminating>(&state_);
+  return terminating == nullptr ? nullptr : std::get_if<Outcome>(&terminating->end);
+}
+
+std::optional<std::variant<Outcome, Attempt::Cause>> Attempt::known_end() const {
+  if (const Cause* known = cause()) return *known;
+  if (const Outcome* said = outcome()) return *said;
+  return std::nullopt;
+}
+
+void Attempt::conclude(const AttemptScene& scene) {
+  tell_held(scene, ~std::uint64_t{0});
+  ConcludeAttempt conclusion{.ended = result()};
+  const Outcome outcome = conclusion.ended.outcome;
+  conclusion.removes_half_written =
+      outcome != Outcome::kCompleted && outcome != Outcome::kStopped && outcome != Outcome::kPaused;
+  conclusion.wants_stderr_tail = is_failure(outcome);
+  scene.actions.add(std::move(conclusion));
+}
+
+AttemptEnded Attempt::result() const {
+  AttemptEnded ended;
+  ended.trial = launch_.trial;
+  ended.attempt = launch_.attempt;
+  if (const Cause* known = cause()) {
+    ended.outcome = known->outcome;
+    ended.rank = known->rank;
+    ended.code = known->code;
+    ended.cause = known->text;
+    return ended;
+  }
+  const Outcome* said = outcome();
+  ended.outcome = said == nullptr ? Outcome::kLost : *said;
+  if (ended.outcome == Outcome::kPaused && !saves_.empty()) {
+    ended.outcome = Outcome::kLost;
+    ended.cause = fmt::format("only {} of {} ranks saved before they ended",
+                              saves_.rbegin()->second.ranks, ranks_.size());
+  } else if (ended.outcome == Outcome::kLost) {
+    ended.cause = "it was told to pause but cannot be saved";
+  }
+  return ended;
+}
+
+}  // namespace tune

@@ -1,0 +1,101 @@
+// What an attempt may take its time for, and who is named when it takes too long.
+#include <algorithm>
+#include <csignal>
+
+#include <fmt/format.h>
+
+#include "core/agent/attempt.h"
+
+namespace tune {
+namespace {
+
+void earliest(std::optional<AgentTime>& soonest, std::optional<AgentTime> other) {
+  if (other && (!soonest || *other < *soonest)) soonest = other;
+}
+
+}  // namespace
+
+std::optional<AgentTime> Attempt::deadline(const AttemptConditions& on) const {
+  if (const auto* terminating = std::get_if<Terminating>(&state_)) return terminating->kill_at;
+  if (const auto* settling = std::get_if<Settling>(&state_)) return settling->terminate_at;
+  std::optional<AgentTime> soonest = silence_deadline(on);
+  earliest(soonest, group_deadline(on));
+  if (order_) earliest(soonest, order_->deadline);
+  return soonest;
+}
+
+void Attempt::on_time(const AttemptScene& scene) {
+  const auto is_past = [&](const std::optional<AgentTime>& due) {
+    return due && *due <= scene.now;
+  };
+  if (!is_past(deadline(scene))) return;
+  if (auto* terminating = std::get_if<Terminating>(&state_)) {
+    terminating->kill_at = scene.now + kTermGrace;  // said again until it is heard
+    return signal(scene, SIGKILL);
+  }
+  if (const auto* settling = std::get_if<Settling>(&state_)) {
+    return terminate(scene, Cause(settling->cause), kTermGrace);
+  }
+  if (order_ && is_past(order_->deadline)) return end_by_order(scene);
+  if (is_past(group_deadline(scene))) return kill(scene, group_cause(scene));
+  const Outcome* said = outcome();
+  if (said != nullptr && have_all_said_end()) return kill(scene, *said);
+  kill(scene, silence_cause(scene));
+}
+
+// ---- Silence ------------------------------------------------------------------------------------
+
+std::optional<AgentTime> Attempt::silence_deadline(const AttemptConditions& on) const {
+  const auto* running = std::get_if<Running>(&state_);
+  const bool leaving = std::holds_alternative<Leaving>(state_);
+  if (!on.reading || (running == nullptr && !leaving)) return std::nullopt;
+  // A report that is held waits for a rank, not for a verdict.
+  if (running != nullptr && running->waiting && held_.empty()) return std::nullopt;
+  const Duration limit = on.experiment.hang_timeout;
+  if (limit > Duration::zero() && !have_all_said_end()) return last_sign_ + limit;
+  if (leaving) return last_sign_ + kExitGrace;
+  return std::nullopt;
+}
+
+// Blames a rank that others are ahead of. Otherwise rank 0, which all follow.
+Attempt::Cause Attempt::silence_cause(const AttemptScene& scene) const {
+  const Duration limit = scene.experiment.hang_timeout;
+  Cause cause{.outcome = Outcome::kHung, .rank = pace_ ? pace_->hindmost() : 0};
+  if (outcome() != nullptr) {
+    cause.text = fmt::format("did not end within {:g} s of rank 0, killed",
+                             seconds(limit > Duration::zero() ? limit : Duration(kExitGrace)));
+  } else {
+    cause.text = fmt::format("no report for {:g} s (hang_timeout_s), killed", seconds(limit));
+  }
+  return cause;
+}
+
+// ---- Groups -------------------------------------------------------------------------------------
+
+std::optional<GroupPace::Awaited> Attempt::awaited(const AttemptConditions& on) const {
+  if (!pace_ || cause() != nullptr) return std::nullopt;
+  if (on.experiment.group_timeout == Duration::zero()) return std::nullopt;
+  const auto* running = std::get_if<Running>(&state_);
+  return pace_->awaited((running != nullptr && running->waiting) || !on.reading);
+}
+
+std::optional<AgentTime> Attempt::group_deadline(const AttemptConditions& on) const {
+  const auto laggard = awaited(on);
+  if (!laggard) return std::nullopt;
+  return on.watch.next_look(laggard->since + on.experiment.group_timeout + kGroupPatience);
+}
+
+Attempt::Cause Attempt::group_cause(const AttemptScene& scene) const {
+  const auto [rank, since, returned] = *awaited(scene);
+  const std::string phase = pace_->phase_of(rank);
+  const double limit = seconds(scene.experiment.group_timeout);
+  const std::string what =
+      returned
+          ? fmt::format("ended in {}, which others have not finished {:g} s later", phase, limit)
+      : phase.empty()
+          ? fmt::format("did not tell the other ranks within {:g} s how to go on", limit)
+          : fmt::format("did not finish {} within {:g} s of another rank", phase, limit);
+  return {.outcome = Outcome::kHung, .text = what + " (group_timeout_s), killed", .rank = rank};
+}
+
+}  // namespace tune

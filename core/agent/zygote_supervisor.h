@@ -1,0 +1,110 @@
+// ZygoteSupervisor: keeps a node's zygote alive and hands it the workers that are wanted. Pure.
+//
+// A zygote may fail to start, die, stand still, or fail to fork: a full process table or a library
+// on a file system that is away for a moment is no reason to end a sweep. What fails is tried again
+// at once, then after pauses that double. Only kMaxFailures in a row without a worker in between
+// put this node out: what runs goes on, no more is started here. A node on which the trainables
+// could never be loaded says so as ZygoteReady with an error: that is a mistake of the input.
+//
+// Trying at once three times and then giving up, the simpler way, turns two seconds without memory
+// into the end of a node; trying for ever hides a node that will never start a worker again.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/agent/agent_actions.h"
+#include "core/agent/watched_time.h"
+#include "core/spawn.h"
+
+namespace tune {
+
+class ZygoteSupervisor {
+ public:
+  // For the zygote to fork the next worker; one that takes longer is ended and started anew.
+  static constexpr AgentTime kForkLimit = std::chrono::seconds(20);
+  static constexpr AgentTime kLoadingNotice = std::chrono::seconds(10);  // and each so much later
+  static constexpr int kMaxFailures = 8;       // in a row without a worker
+  static constexpr int kMaxFirstFailures = 3;  // the same before the trainables were ever loaded
+  // Before the third try, after one at once; doubled for each that follows.
+  static constexpr AgentTime kFirstPause = std::chrono::seconds(1);
+  static constexpr AgentTime kLongestPause = std::chrono::seconds(30);
+  // Before this try, the second being number 2.
+  static AgentTime pause_before(int attempt);
+
+  struct Options {
+    bool can_restart = true;  // whether another zygote can be started after the first
+    std::string loads;        // the plugin, or the program, in messages
+  };
+  ZygoteSupervisor(Options options, const WatchedTime& watch, AgentActions& actions)
+      : options_(std::move(options)), watch_(watch), actions_(actions) {}
+
+  void start(AgentTime now);
+  void end();  // for good
+
+  // ---- What happens to it
+  void on_started(AgentTime now, std::uint32_t pid);
+  void on_not_started(AgentTime now, const std::string& error);
+  void on_ready(AgentTime now, ZygoteReady ready);
+  void on_died(AgentTime now, const std::string& how);
+  // Whether this worker was asked for and exists now.
+  bool on_spawned(AgentTime now, const Spawned& spawned);
+  void on_time(AgentTime now);
+  std::optional<AgentTime> deadline() const;
+
+  // ---- Workers
+  void request(AgentTime now, SpawnWorker worker);
+  // True: it will never exist. False: the zygote has been asked, and may still fork it.
+  bool withdraw(WorkerId worker);
+
+  bool is_gone() const { return std::holds_alternative<Gone>(state_); }  // for good
+  // Not empty: there will be no workers any more.
+  const std::string& given_up() const { return given_up_; }
+
+ private:
+  struct Loading {
+    AgentTime since;
+    AgentTime told;  // that it takes long
+    std::uint32_t pid;
+  };
+  struct Ready {
+    std::optional<AgentTime> due;    // it owes a worker; in watched time
+    std::optional<AgentTime> pause;  // until then it is asked for none: it could not fork
+  };
+  struct Ending {  // told to, for what it failed at; its death is awaited
+    std::string failure;
+  };
+  struct Paused {  // there is none
+    AgentTime until;
+  };
+  struct Gone {};  // and there will be none any more
+  struct Request {
+    SpawnWorker spawn;
+    bool asked = false;
+  };
+
+  void ask(AgentTime now);
+  void expect_worker(AgentTime now, Ready& ready);
+  void end_process(std::string failure);
+  std::optional<AgentTime> count_failure(AgentTime now, const std::string& failure);
+  void start_again(AgentTime now, const std::string& failure);
+  void give_up(AgentTime now, const std::string& failure);
+  void retract();
+
+  Options options_;
+  const WatchedTime& watch_;
+  AgentActions& actions_;
+  std::variant<Paused, Loading, Ready, Ending, Gone> state_;
+  std::map<WorkerId, Request> requests_;  // there is no process yet
+  int failures_ = 0;                      // in a row
+  bool was_ready_ = false;
+  bool ends_ = false;
+  std::string given_up_;
+};
+
+}  // namespace tune

@@ -42,6 +42,7 @@ struct Prepared {
   explicit Prepared(const SpawnOptions& options) : words(options.command), keep(options.keep) {
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
+    program = options.program.empty() ? argv[0] : options.program.c_str();
     for (char** entry = environ; *entry != nullptr; ++entry) {
       const std::string_view text(*entry);
       if (!options.environment.contains(std::string(text.substr(0, text.find('='))))) {
@@ -55,6 +56,7 @@ struct Prepared {
   }
   std::vector<std::string> words;
   std::vector<std::string> variables;
+  const char* program;
   std::vector<char*> argv;
   std::vector<char*> envp;
   std::vector<int> keep;
@@ -101,7 +103,7 @@ void close_others(const std::vector<int>& keep, int report) {
   if (options.errors >= 0) dup2(options.errors, STDERR_FILENO);
   close_others(prepared.keep, report);
   for (int descriptor : prepared.keep) fcntl(descriptor, F_SETFD, 0);
-  execvpe(prepared.argv[0], prepared.argv.data(), prepared.envp.data());
+  execvpe(prepared.program, prepared.argv.data(), prepared.envp.data());
   const int cause = errno;
   [[maybe_unused]] const auto written = write(report, &cause, sizeof cause);
   _exit(127);

@@ -38,6 +38,7 @@ class FileDescriptor {
 
 struct SpawnOptions {
   std::vector<std::string> command;  // argv; looked up in PATH when it has no '/'
+  std::string program = {};          // executed instead of argv[0]; empty: that
   std::map<std::string, std::string> environment = {};  // added to this process's own
   std::vector<int> keep = {};  // descriptors the program inherits under their own numbers
   int output = -1;             // for stdout and stderr; -1: inherited

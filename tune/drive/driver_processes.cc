@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "core/agent/agent.h"
+#include "core/agent/agent_program.h"
 #include "core/error.h"
 #include "core/platform/node.h"
 
@@ -28,33 +29,21 @@ std::string how_it_ended(int status) {
   return fmt::format("exited with code {}", WEXITSTATUS(status));
 }
 
-[[noreturn]] void agent_main(const AgentProcess::Options& options, int alive) {
-  setsid();  // the terminal's signals are the driver's business
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE}) ::signal(signal, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  int code = 3;
-  try {
-    AgentOptions agent;
-    agent.driver_address = options.driver_address;
-    agent.driver_alive_fd = alive;
-    agent.runtime_directory = options.runtime_directory;
-    agent.resources = options.resources;
-    agent.hostname = hostname();
-    agent.ip = primary_ip();
-    agent.zygote = options.zygote.in_process;
-    agent.zygote_command = options.zygote.command;
-    agent.zygote_environment = options.zygote.environment;
-    agent.zygote_loads = options.zygote_loads;
-    agent.zygote_log = options.experiment_directory / "zygote.log";
-    agent.lock_fd = options.lock_descriptor;
-    code = run_agent(agent);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: agent: %s\n", error.what());
-  }
-  std::fflush(nullptr);
-  _exit(code);
+AgentOptions agent_options(const AgentProcess::Options& options, int alive) {
+  AgentOptions agent;
+  agent.driver_address = options.driver_address;
+  agent.driver_alive_fd = alive;
+  agent.runtime_directory = options.runtime_directory;
+  agent.resources = options.resources;
+  agent.hostname = hostname();
+  agent.ip = primary_ip();
+  agent.zygote = options.zygote.in_process;
+  agent.zygote_command = options.zygote.command;
+  agent.zygote_environment = options.zygote.environment;
+  agent.zygote_loads = options.zygote_loads;
+  agent.zygote_log = options.experiment_directory / "zygote.log";
+  agent.lock_fd = options.lock_descriptor;
+  return agent;
 }
 
 }  // namespace
@@ -66,15 +55,21 @@ AgentProcess::AgentProcess(const Options& options) {
   }
   FileDescriptor read_end(ends[0]);
   alive_ = FileDescriptor(ends[1]);
-  std::fflush(nullptr);
-  pid_ = fork();
-  if (pid_ < 0) {
-    throw Error(ErrorCode::kProcess,
-                fmt::format("starting the node agent: fork: {}", std::strerror(errno)));
-  }
-  if (pid_ == 0) {
-    alive_.reset();
-    agent_main(options, read_end.get());
+  AgentOptions agent = agent_options(options, read_end.get());
+  if (thread_count() > 1) {
+    agent.zygote = nullptr;
+    pid_ = start_agent_program(agent);
+  } else {
+    std::fflush(nullptr);
+    pid_ = fork();
+    if (pid_ < 0) {
+      throw Error(ErrorCode::kProcess,
+                  fmt::format("starting the node agent: fork: {}", std::strerror(errno)));
+    }
+    if (pid_ == 0) {
+      alive_.reset();
+      be_agent(agent);
+    }
   }
   exit_ = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
 }

@@ -29,7 +29,8 @@ class AgentProcess {
     int lock_descriptor = -1;
   };
 
-  // Forks. The caller has no other thread when zygote.in_process is set.
+  // Forks, and the child is the agent; in a process with other threads this program is executed
+  // again as the agent, and zygote.in_process is not used (see core/agent/agent_program.h).
   explicit AgentProcess(const Options& options);
   ~AgentProcess();  // end_now()
   AgentProcess(const AgentProcess&) = delete;

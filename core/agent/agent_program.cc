@@ -1,0 +1,176 @@
+#include "core/agent/agent_program.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/messages.h"
+#include "core/platform/files.h"
+#include "core/platform/process.h"
+#include "core/wire.h"
+
+namespace tune {
+namespace {
+
+// Names the descriptor that holds the order.
+constexpr const char* kOrderVariable = "TUNE_AGENT_ORDER";
+constexpr int kFailedExitCode = 3;
+
+// Every field of AgentOptions but the zygote that is forked.
+struct AgentOrder {
+  std::string driver_address;
+  std::int32_t driver_alive_fd = -1;
+  std::string runtime_directory;
+  std::int64_t cpu_units = 0;
+  std::int64_t memory_bytes = 0;
+  std::vector<GpuInfo> gpus;
+  std::string hostname;
+  std::string ip;
+  std::vector<std::string> zygote_command;
+  std::map<std::string, std::string> zygote_environment;
+  std::string zygote_loads;
+  std::string zygote_log;
+  std::int32_t lock_fd = -1;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.driver_address, s.driver_alive_fd, s.runtime_directory, s.cpu_units, s.memory_bytes, s.gpus,
+      s.hostname, s.ip, s.zygote_command, s.zygote_environment, s.zygote_loads, s.zygote_log,
+      s.lock_fd);
+  }
+};
+
+// In memory, open at its beginning in the program that is executed.
+FileDescriptor file_of(const std::string& bytes) {
+  FileDescriptor file(::memfd_create("tune-agent-order", MFD_CLOEXEC));
+  const auto size = static_cast<ssize_t>(bytes.size());
+  if (!file.is_open() || ::pwrite(file.get(), bytes.data(), bytes.size(), 0) != size) {
+    throw Error(ErrorCode::kProcess,
+                fmt::format("starting the node agent: memfd: {}", std::strerror(errno)));
+  }
+  return file;
+}
+
+std::string content_of(int descriptor) {
+  std::string bytes;
+  char part[4096];
+  for (ssize_t count = 0; (count = ::read(descriptor, part, sizeof part)) != 0;) {
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) break;
+    bytes.append(part, static_cast<std::size_t>(count));
+  }
+  return bytes;
+}
+
+std::vector<std::string> own_command_line() {
+  const std::string text = read_file("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\0', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+// Before main(), with no thread, no socket and nothing of the program's own done.
+__attribute__((constructor)) void become_agent_if_told() {
+  const char* told = std::getenv(kOrderVariable);
+  if (told == nullptr) return;
+  const FileDescriptor order(std::atoi(told));
+  ::unsetenv(kOrderVariable);  // not for programs that the agent starts
+  try {
+    be_agent(unpacked_options(content_of(order.get())));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: agent: reading its order: %s\n", error.what());
+    ::_exit(kFailedExitCode);
+  }
+}
+
+}  // namespace
+
+std::string packed_options(const AgentOptions& options) {
+  AgentOrder order;
+  order.driver_address = options.driver_address;
+  order.driver_alive_fd = options.driver_alive_fd;
+  order.runtime_directory = options.runtime_directory;
+  order.cpu_units = options.resources.cpu_units;
+  order.memory_bytes = options.resources.memory_bytes;
+  for (const Gpu& gpu : options.resources.gpus) {
+    order.gpus.push_back({gpu.device, gpu.name, gpu.memory_bytes});
+  }
+  order.hostname = options.hostname;
+  order.ip = options.ip;
+  order.zygote_command = options.zygote_command;
+  order.zygote_environment = options.zygote_environment;
+  order.zygote_loads = options.zygote_loads;
+  order.zygote_log = options.zygote_log;
+  order.lock_fd = options.lock_fd;
+  return encoded(order);
+}
+
+AgentOptions unpacked_options(std::string_view bytes) {
+  auto order = decoded<AgentOrder>(bytes);
+  AgentOptions options;
+  options.driver_address = std::move(order.driver_address);
+  options.driver_alive_fd = order.driver_alive_fd;
+  options.runtime_directory = std::move(order.runtime_directory);
+  options.resources.cpu_units = order.cpu_units;
+  options.resources.memory_bytes = order.memory_bytes;
+  for (GpuInfo& gpu : order.gpus) {
+    options.resources.gpus.push_back(
+        {std::move(gpu.device), std::move(gpu.name), gpu.memory_bytes});
+  }
+  options.hostname = std::move(order.hostname);
+  options.ip = std::move(order.ip);
+  options.zygote_command = std::move(order.zygote_command);
+  options.zygote_environment = std::move(order.zygote_environment);
+  options.zygote_loads = std::move(order.zygote_loads);
+  options.zygote_log = std::move(order.zygote_log);
+  options.lock_fd = order.lock_fd;
+  return options;
+}
+
+pid_t start_agent_program(const AgentOptions& options) {
+  TUNE_CHECK(!options.zygote);
+  const FileDescriptor order = file_of(packed_options(options));
+  SpawnOptions program;
+  program.program = "/proc/self/exe";
+  program.command = own_command_line();
+  program.environment[kOrderVariable] = std::to_string(order.get());
+  program.keep = {order.get(), options.driver_alive_fd};
+  if (options.lock_fd >= 0) program.keep.push_back(options.lock_fd);
+  program.new_session = true;
+  return spawn(program);
+}
+
+void be_agent(const AgentOptions& options) {
+  // Blocked first: what the driver does about its signals must not happen here.
+  sigset_t watched;
+  sigemptyset(&watched);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&watched, signal);
+  ::sigprocmask(SIG_SETMASK, &watched, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE}) {
+    std::signal(signal, SIG_DFL);
+  }
+  ::setsid();  // the terminal's signals are the driver's business
+  int code = kFailedExitCode;
+  try {
+    code = run_agent(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: agent: %s\n", error.what());
+  }
+  std::fflush(nullptr);
+  ::_exit(code);
+}
+
+}  // namespace tune

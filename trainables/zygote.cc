@@ -22,6 +22,7 @@
 #include "core/freed_memory.h"
 #include "core/spawn.h"
 #include "trainables/worker.h"
+#include "trainables/worker_signals.h"
 
 namespace tune {
 namespace {
@@ -74,8 +75,11 @@ std::optional<Spawn> receive(int control) {
   return spawn;
 }
 
-void restore_default_signals() {
-  for (int signal = 1; signal < NSIG; ++signal) std::signal(signal, SIG_DFL);
+void restore_default_signals(pid_t agent) {
+  obey_only(agent);
+  for (int signal = 1; signal < NSIG; ++signal) {
+    if (!is_of_agent(signal)) std::signal(signal, SIG_DFL);
+  }
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -137,7 +141,8 @@ class Zygote {
   }
 
   [[noreturn]] void fork_worker(std::uint32_t index, const Spawn& spawn) {
-    restore_default_signals();  // here, so that no signal to the worker is ever ignored
+    // Here, so that no signal of the agent to the worker is ever ignored, and none of others acts.
+    restore_default_signals(agent_);
     const pid_t self = ::getpid();
     const pid_t worker = ::fork();
     if (worker == 0) be_worker(index, spawn, self);
@@ -150,6 +155,7 @@ class Zygote {
   }
 
   [[noreturn]] void be_worker(std::uint32_t index, const Spawn& spawn, pid_t intermediate) {
+    is_worker_now();
     ::close(control_);
     ::setsid();
     wait_for_agent(intermediate, agent_);

@@ -50,12 +50,13 @@ AgentFacts facts_of(const AgentOptions& options) {
   return facts;
 }
 
-FileDescriptor watch_children() {
-  sigset_t children;
-  sigemptyset(&children);
-  sigaddset(&children, SIGCHLD);
-  ::sigprocmask(SIG_BLOCK, &children, nullptr);
-  return FileDescriptor(::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK));
+// Its children's ends, and what tells it to end.
+FileDescriptor watch_signals() {
+  sigset_t watched;
+  sigemptyset(&watched);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&watched, signal);
+  ::sigprocmask(SIG_BLOCK, &watched, nullptr);
+  return FileDescriptor(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
 struct Reaped {
@@ -88,7 +89,7 @@ class Agent {
   explicit Agent(const AgentOptions& options)
       : options_(options), now_(clock_.monotonic()), machine_(facts_of(options)) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    children_ = watch_children();  // before there is one
+    signals_ = watch_signals();  // before there is a child
     machine_.start(now_);
     perform();
     workers_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
@@ -108,6 +109,7 @@ class Agent {
   void turn();
   void remove_runtime_directory() const;
   AgentTime sleep_time() const;
+  void take_signals();
   void take_ended_children();
   void take_zygote_messages();
   void take_commands();
@@ -155,7 +157,7 @@ class Agent {
   AgentMachine machine_;
   ZygoteProcess zygote_;
   bool zygote_was_forked_ = false;
-  FileDescriptor children_;
+  FileDescriptor signals_;
   FileDescriptor workers_epoll_;  // ranks alone
   FileDescriptor groups_epoll_;   // ranks of groups
   std::optional<AgentEndpoint> endpoint_;
@@ -173,7 +175,7 @@ class Agent {
 void Agent::turn() {
   const short control_events = zygote_.has_backlog() ? POLLIN | POLLOUT : POLLIN;
   std::array<pollfd, 6> watched{{
-      {children_.get(), POLLIN, 0},
+      {signals_.get(), POLLIN, 0},
       {zygote_.control(), control_events, 0},
       {driver_gone_ ? -1 : options_.driver_alive_fd, POLLIN, 0},
       {endpoint_->descriptor(), POLLIN, 0},
@@ -183,7 +185,7 @@ void Agent::turn() {
   const auto sleep = std::chrono::ceil<std::chrono::milliseconds>(sleep_time());
   ::poll(watched.data(), watched.size(), static_cast<int>(sleep.count()));
   now_ = clock_.monotonic();
-  if (watched[0].revents != 0) take_ended_children();
+  if (watched[0].revents != 0) take_signals();
   if (watched[1].revents != 0) take_zygote_messages();
   if (watched[2].revents != 0) {
     driver_gone_ = true;
@@ -199,9 +201,10 @@ void Agent::turn() {
   zygote_.flush();
   if (machine_.is_due_to_send(now_)) {
     endpoint_->flush(now_);
-    machine_.on_sent(now_, endpoint_->unacknowledged_bytes());
-    perform();
+    machine_.on_sent();
   }
+  machine_.on_backlog(now_, endpoint_->unacknowledged_bytes());
+  perform();
 }
 
 AgentTime Agent::sleep_time() const {
@@ -220,11 +223,17 @@ void Agent::remove_runtime_directory() const {
 
 // ---- What comes in ------------------------------------------------------------------------------
 
+void Agent::take_signals() {
+  signalfd_siginfo told{};
+  while (::read(signals_.get(), &told, sizeof told) == sizeof told) {
+    const int signal = static_cast<int>(told.ssi_signo);
+    if (signal != SIGCHLD) machine_.on_signal(now_, signal_name(signal));
+  }
+  take_ended_children();
+}
+
 // In this order: who was forked before it died is known by then, and what it said is heard.
 void Agent::take_ended_children() {
-  std::array<signalfd_siginfo, 16> told;
-  while (::read(children_.get(), told.data(), sizeof told) > 0) {
-  }
   const std::vector<Reaped> all = reap(zygote_.pid());
   take_zygote_messages();
   for (const Reaped& child : all) {
@@ -435,7 +444,7 @@ std::string agent_identity(const std::string& hostname, pid_t pid) {
 
 int run_agent(const AgentOptions& options) {
   ::setsid();  // fails when it leads a session already
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_IGN);
+  for (const int signal : {SIGQUIT, SIGPIPE}) std::signal(signal, SIG_IGN);
   return Agent(options).run();
 }
 

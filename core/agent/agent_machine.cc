@@ -59,6 +59,7 @@ std::string AgentMachine::why_not_launched() const {
   if (!zygote_.given_up().empty()) {
     return "this node starts no more workers: " + zygote_.given_up();
   }
+  if (leaving_) return "this node starts no more workers: " + leave_cause_;
   return ending_ ? "this node starts no more workers" : "";
 }
 
@@ -97,7 +98,33 @@ void AgentMachine::on_driver_gone(AgentTime now) {
   end_all(now, kAbandonedGrace);
 }
 
+void AgentMachine::on_signal(AgentTime now, const std::string& name) {
+  if (ending_ || !leave_cause_.empty()) return;
+  leave_cause_ = "its agent was told to end (" + name + ")";
+  leave_at_ = now + kDriverFirst;
+}
+
+// Trials that the driver has not told how to end are paused, and go on elsewhere or later.
+void AgentMachine::leave_if_due(AgentTime now) {
+  if (leave_at_ && *leave_at_ <= now && !ending_) {
+    leave_at_.reset();
+    leaving_ = true;
+    actions_.tell(now, NodeOut{leave_cause_});
+    for (auto& [key, attempt] : attempts_) {
+      const Launch& launch = attempt.launch();
+      if (attempt.is_starting()) {
+        attempt.on_loss(scene(now), leave_cause_);
+      } else if (!attempt.has_order()) {
+        attempt.on_stop(scene(now), {launch.trial, launch.attempt, StopKind::kPause, kSaveGrace});
+      }
+    }
+    tidy_all(now);
+  }
+  if (leaving_ && !ending_ && attempts_.empty()) end_all(now, Attempt::kTermGrace);
+}
+
 void AgentMachine::end_all(AgentTime now, AgentTime grace) {
+  leave_at_.reset();
   ending_ = true;
   zygote_.end();
   for (auto& [key, attempt] : attempts_) {
@@ -219,8 +246,7 @@ void AgentMachine::on_concluded(AgentTime now, AttemptEnded ended) {
 
 // ---- The driver's pace --------------------------------------------------------------------------
 
-void AgentMachine::on_sent(AgentTime now, std::size_t unacknowledged_bytes) {
-  actions_.sent();
+void AgentMachine::on_backlog(AgentTime now, std::size_t unacknowledged_bytes) {
   unacknowledged_bytes_ = unacknowledged_bytes;
   const bool is_behind = unacknowledged_bytes > kCreditBytes;
   const bool keeps_up = unacknowledged_bytes < kCreditBytes / 2;
@@ -241,6 +267,7 @@ std::optional<AgentTime> AgentMachine::next_deadline() const {
     if (other && (!soonest || *other < *soonest)) soonest = other;
   };
   earliest(actions_.tell_by());
+  earliest(leave_at_);
   earliest(farewell_until_);
   for (const auto& [key, attempt] : attempts_) earliest(attempt.deadline(conditions()));
   return soonest;
@@ -255,6 +282,7 @@ void AgentMachine::on_time(AgentTime now) {
     attempt->second.on_time(scene(now));
     if (attempt->second.is_terminating()) tidy(now, attempt);
   }
+  leave_if_due(now);
   check_farewell(now);
 }
 

@@ -33,6 +33,10 @@ class AgentMachine {
   static constexpr std::size_t kCreditBytes = 4u << 20;  // unacknowledged, to the driver
   static constexpr AgentTime kAbandonedGrace = std::chrono::seconds(2);  // no driver: to SIGKILL
   static constexpr AgentTime kFarewell = std::chrono::seconds(5);  // for the last acknowledgement
+  // A signal to end may be meant for the whole sweep: the driver, which got it as well, orders then
+  // what is to be done. Only after so much time without such an order the agent leaves by itself.
+  static constexpr AgentTime kDriverFirst = std::chrono::seconds(2);
+  static constexpr Duration kSaveGrace = std::chrono::seconds(30);  // for trials, when it leaves
 
   explicit AgentMachine(AgentFacts facts);
   AgentMachine(const AgentMachine&) = delete;  // its parts refer to each other
@@ -53,8 +57,11 @@ class AgentMachine {
   void on_promoted(AgentTime now, const CheckpointSaved& saved, const std::string& error);
   void on_concluded(AgentTime now, AttemptEnded ended);
   void on_driver_gone(AgentTime now);
-  // What was told is on its way, and so much of all that was is not acknowledged.
-  void on_sent(AgentTime now, std::size_t unacknowledged_bytes);
+  // This process was told to end: trials save, and it ends when they have.
+  void on_signal(AgentTime now, const std::string& name);
+  void on_sent() { actions_.sent(); }  // what was told is on its way
+  // So much of it is not acknowledged. Before is_over() is asked.
+  void on_backlog(AgentTime now, std::size_t unacknowledged_bytes);
   void on_time(AgentTime now);
 
   // Whether what was told goes now, or waits a moment for what comes next.
@@ -96,6 +103,7 @@ class AgentMachine {
   void end_unborn(AgentTime now);
   void tidy(AgentTime now, Attempts::iterator attempt);
   void tidy_all(AgentTime now);
+  void leave_if_due(AgentTime now);
   void check_farewell(AgentTime now);
 
   AgentHello hello_;
@@ -114,6 +122,9 @@ class AgentMachine {
   bool reading_ = true;
   bool has_driver_ = true;
   bool ending_ = false;
+  std::string leave_cause_;            // not empty: told to end by a signal
+  std::optional<AgentTime> leave_at_;  // unless the driver orders it before
+  bool leaving_ = false;
   std::optional<AgentTime> farewell_until_;
   bool farewell_is_over_ = false;
 };

@@ -88,6 +88,7 @@ class Attempt {
   std::optional<AgentTime> deadline(const AttemptConditions& on) const;
   const Launch& launch() const { return launch_; }
   WorkerId worker(std::uint32_t rank) const { return ranks_[rank].worker; }
+  bool has_order() const { return order_.has_value(); }  // to stop or pause
   bool is_starting() const { return std::holds_alternative<Starting>(state_); }
   // Being ended: ranks that do not exist yet need not be forked.
   bool is_terminating() const { return std::holds_alternative<Terminating>(state_); }

@@ -240,136 +240,6 @@ TEST_CASE("of a group without a sign of life the rank that others are ahead of i
   CHECK(script.said().back().starts_with("conclude 0: hung, rank 1, code 0, no report for 30 s"));
 }
 
-TEST_CASE("a zygote that dies costs no running trial and is asked again for the others") {
-  MachineScript script;
-  script.set_up();
-  script.run(0);
-  script.launch(1);
-  CHECK(script.said() == Lines{"spawn 2"});
-  script.machine.on_zygote_died(script.now, "killed by signal 9");
-  CHECK(script.said() == Lines{"start zygote"});
-  script.machine.on_zygote(script.now, ZygoteReady{});
-  CHECK(script.said() == Lines{"spawn 2"});
-  script.spawned(2, 102);
-  CHECK(script.said() == Lines{"driver: started 102", "worker 2: start"});
-  CHECK(script.machine.live().size() == 2);
-}
-
-TEST_CASE("a zygote that stands still is ended, and its workers are asked of the next") {
-  MachineScript script;
-  script.set_up();
-  script.launch(0);
-  script.launch(1);
-  CHECK(script.said() == Lines{"spawn 1", "spawn 2"});
-  script.watch_for(15s);
-  script.spawned(1, 101);
-  script.said();
-  script.watch_for(19s);  // of the next one's time
-  CHECK(script.said().empty());
-  script.watch_for(2s);
-  CHECK(
-      script.said() ==
-      Lines{
-          "driver: warning the process that starts workers has not answered for 20 s: it is ended",
-          "end zygote"});
-  script.machine.on_zygote_died(script.now, "killed by signal 9");
-  CHECK(script.said() == Lines{"start zygote"});
-  script.machine.on_zygote(script.now, ZygoteReady{});
-  CHECK(script.said() == Lines{"spawn 2"});
-  script.spawned(2, 102);
-  script.said();
-  script.watch_for(60s);  // it owes nothing
-  CHECK(script.said().empty());
-}
-
-TEST_CASE("a trial whose worker is owed by a zygote that stands still can be ended") {
-  MachineScript script;
-  script.set_up();
-  script.launch(0);
-  script.said();
-  script.machine.on_command(script.now, KillAttempt{{0}, {1}});
-  script.watch_for(20s);
-  const auto said = script.said();
-  CHECK(std::ranges::count(said, "end zygote") == 1);
-  script.machine.on_zygote_died(script.now, "killed by signal 9");
-  CHECK(std::ranges::any_of(script.said(),
-                            [](const auto& line) { return line.starts_with("conclude 0: "); }));
-}
-
-TEST_CASE("a node that can start no more workers says so, and what runs there goes on") {
-  MachineScript script;
-  script.set_up();
-  script.run(0);
-  script.launch(1);
-  script.said();
-  std::string why =
-      "the process that starts workers failed 8 times in a row; at last it died: "
-      "killed by signal 11";
-  Lines last;
-  for (int death = 0; death < ZygoteSupervisor::kMaxFailures; ++death) {
-    script.watch_for(ZygoteSupervisor::kLongestPause);  // by then there is another
-    script.said();
-    script.machine.on_zygote_died(script.now, "killed by signal 11");
-    last = script.said();
-  }
-  CHECK(last ==
-        Lines{"driver: node out: " + why, "forget 2",
-              "conclude 1: lost, rank 0, code 0, this node starts no more workers: " + why});
-  CHECK(script.machine.live().size() == 1);  // the one that runs goes on
-  script.launch(2);
-  CHECK(script.said() ==
-        Lines{"forget 3",
-              "conclude 2: lost, rank 0, code 0, this node starts no more workers: " + why});
-  script.report(1, 1);
-  CHECK(script.said() == Lines{"driver: report 1"});
-}
-
-TEST_CASE("a plugin that cannot be loaded is told and not tried again") {
-  MachineScript script;
-  script.machine.on_command(script.now, SetupExperiment{});
-  script.machine.on_zygote(script.now, ZygoteReady{"no such file", {}, {}});
-  script.machine.on_zygote_died(script.now, "killed by signal 9");
-  CHECK(script.said() == Lines{"driver: not ready: no such file", "end zygote"});
-}
-
-TEST_CASE("a worker that cannot be forked is asked for again, its trial is not to blame") {
-  MachineScript script;
-  script.set_up();
-  script.launch(0, 2);
-  script.spawned(1, 101);
-  script.said();
-  const auto refuse = [&] {
-    script.machine.on_zygote(script.now, Spawned{2, 0, "fork: Cannot allocate memory"});
-  };
-  refuse();
-  CHECK(script.said().empty());
-  script.pass({});
-  CHECK(script.said() == Lines{"spawn 2"});
-  refuse();
-  CHECK(script.said() == Lines{"driver: warning the process that starts workers could not fork: "
-                               "fork: Cannot allocate memory; tried again in 1 s (2 of 8 times)"});
-  script.launch(1);  // nothing is asked for meanwhile
-  script.pass(999ms);
-  CHECK(script.said().empty());
-  script.pass(1ms);
-  CHECK(script.said() == Lines{"spawn 2", "spawn 3"});
-  script.spawned(2, 102);
-  CHECK(script.said() == Lines{"driver: started 101", "worker 1: start", "worker 2: start"});
-}
-
-TEST_CASE("an attempt whose worker cannot be forked can be ended meanwhile") {
-  MachineScript script;
-  script.set_up();
-  script.launch(0);
-  script.machine.on_zygote(script.now, Spawned{1, 0, "fork: Cannot allocate memory"});
-  script.said();
-  script.machine.on_command(script.now, KillAttempt{{0}, {1}});
-  CHECK(script.said() ==
-        Lines{"forget 1", "conclude 0: lost, rank 0, code 0, killed on the driver's order"});
-  script.watch_for(60s);
-  CHECK(script.said().empty());
-}
-
 TEST_CASE("a trial without a sign of life is killed") {
   MachineScript script;
   script.set_up(30s);
@@ -405,9 +275,9 @@ TEST_CASE("a trial without a sign of life is killed") {
     CHECK(script.said() == Lines{"signal 9 to 101"});
   }
   SUBCASE("nor while the agent does not listen") {
-    script.machine.on_sent(script.now, AgentMachine::kCreditBytes + 1);
+    script.machine.on_backlog(script.now, AgentMachine::kCreditBytes + 1);
     script.pass(1000s);
-    script.machine.on_sent(script.now, 0);
+    script.machine.on_backlog(script.now, 0);
     script.pass(29s);
     CHECK(script.said().empty());
     script.pass(1s);
@@ -536,103 +406,6 @@ TEST_CASE("attempts that a new set-up does not name end") {
   CHECK(script.machine.live().size() == 1);
 }
 
-TEST_CASE("without a driver everything ends soon") {
-  MachineScript script;
-  script.set_up();
-  script.run(0);
-  script.launch(1);
-  script.said();
-  script.machine.on_driver_gone(script.now);
-  CHECK(script.said() == Lines{"end zygote", "signal 15 to 101"});
-  script.pass(AgentMachine::kAbandonedGrace);
-  CHECK(script.said() == Lines{"signal 9 to 101"});
-  script.dies(101, SIGKILL);
-  CHECK_FALSE(script.machine.is_over());
-  script.machine.on_zygote_died(script.now, "exited with code 0");
-  script.pass({});
-  CHECK(script.machine.is_over());
-}
-
-TEST_CASE("shutdown ends the zygote and then the agent") {
-  MachineScript script;
-  script.set_up();
-  script.machine.on_sent(script.now, 1000);
-  script.machine.on_command(script.now, Shutdown{});
-  CHECK(script.said() == Lines{"end zygote"});
-  CHECK_FALSE(script.machine.is_over());
-  script.machine.on_zygote_died(script.now, "exited with code 0");
-  CHECK(script.said().empty());
-  script.pass(1s);
-  CHECK_FALSE(script.machine.is_over());  // the driver may not know all yet
-  SUBCASE("when the driver knows all") {
-    script.machine.on_sent(script.now, 0);
-  }
-  SUBCASE("when the driver is gone") {
-    script.machine.on_driver_gone(script.now);
-  }
-  SUBCASE("or has had its time to say so") {
-    CHECK(script.machine.next_deadline() == script.now + AgentMachine::kFarewell);
-    script.pass(AgentMachine::kFarewell);
-  }
-  CHECK(script.machine.is_over());
-}
-
-TEST_CASE("the agent does not end before an attempt that is over was told of") {
-  MachineScript script;
-  script.set_up();
-  script.run();
-  script.machine.on_command(script.now, Shutdown{});
-  script.machine.on_zygote_died(script.now, "killed by signal 9");
-  script.dies(101, SIGTERM);
-  CHECK(script.said().back().starts_with("conclude 0: lost"));
-  script.pass(1h);
-  script.machine.on_sent(script.now, 0);
-  CHECK_FALSE(script.machine.is_over());
-  script.machine.on_concluded(script.now, AttemptEnded{});
-  CHECK(script.said() == Lines{"driver: ended: "});
-  script.pass(1s);
-  CHECK_FALSE(script.machine.is_over());
-  script.machine.on_sent(script.now, 0);
-  CHECK(script.machine.is_over());
-}
-
-TEST_CASE("an attempt is not over while its checkpoint is being given its name") {
-  MachineScript script;
-  script.set_up();
-  script.run();
-  script.machine.on_worker(script.now, 1, RankSaved{3, 1s, {}});
-  script.end(1, Outcome::kPaused);
-  script.exits(101);
-  CHECK(script.said() == Lines{"promote 3", "forget 1"});
-  SUBCASE("which is done") {
-    script.machine.on_promoted(script.now, {{0}, {1}, 3, 1s, {}}, {});
-    CHECK(script.said() == Lines{"driver: saved 3", "conclude 0: paused, rank 0, code 0, "});
-  }
-  SUBCASE("which fails") {
-    script.machine.on_promoted(script.now, {{0}, {1}, 3, 1s, {}}, "renaming: no space left");
-    CHECK(script.said() ==
-          Lines{"conclude 0: exception, rank 0, code 0, save: renaming: no space left"});
-  }
-}
-
-TEST_CASE("what nobody waits for goes to the driver with what somebody waits for") {
-  MachineScript script;
-  script.set_up();
-  script.run();
-  script.machine.on_sent(script.now, 0);
-  CHECK(script.machine.is_due_to_send(script.now));  // heartbeats
-  script.report(1, 1);
-  CHECK_FALSE(script.machine.is_due_to_send(script.now));
-  CHECK(script.machine.next_deadline() == script.now + AgentActions::kLinger);
-  SUBCASE("or a moment later") {
-    script.pass(AgentActions::kLinger);
-  }
-  SUBCASE("at once") {
-    script.report(1, 2, true);
-  }
-  CHECK(script.machine.is_due_to_send(script.now));
-}
-
 TEST_CASE("a checkpoint that cannot take its place is a failed save") {
   MachineScript script;
   script.set_up();
@@ -665,7 +438,7 @@ TEST_CASE("workers are not read while the driver is too far behind") {
   MachineScript script;
   const std::size_t limit = AgentMachine::kCreditBytes;
   const auto reading_at = [&](std::size_t bytes) {
-    script.machine.on_sent(script.now, bytes);
+    script.machine.on_backlog(script.now, bytes);
     return script.machine.reading();
   };
   CHECK(reading_at(limit));

@@ -212,6 +212,83 @@ TEST_CASE("a zygote program that is not there is told") {
   CHECK(node.shut_down() == 0);
 }
 
+TEST_CASE("signals that are not of the agent end neither workers nor zygote") {
+  TestNode node({}, plugin_zygote());
+  node.set_up("Curve");
+  node.launch(0, kEndless);
+  const auto told = [&] {
+    const auto report = node.expect<Reported>();
+    const auto all = node.children_of_agent();
+    REQUIRE(all.size() == 2);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+      for (const pid_t child : all) ::kill(child, signal);
+    }
+    node.expect<Reported>(
+        [&](const Reported& later) { return later.iteration > report.iteration + 10; });
+    CHECK(node.children_of_agent() == all);
+  };
+  told();
+  // Those of the agent do: it is told to kill the attempt, by SIGTERM first.
+  node.send(KillAttempt{{0}, {1}});
+  CHECK(node.expect_end(0).outcome == Outcome::kLost);
+}
+
+TEST_CASE("a worker obeys itself, and its children obey it") {
+  TestNode node({function_entry("f", [](const Config& config, Session& session) {
+    if (config.get<bool>("self")) ::raise(SIGTERM);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      for (;;) ::pause();
+    }
+    ::kill(child, SIGTERM);
+    int forked = 0;
+    ::waitpid(child, &forked, 0);
+    const int executed = std::system("kill -TERM $$; exit 9");
+    session.report({{"forked", forked}, {"executed", executed}});
+  })});
+  node.set_up("f", stop_after(1));
+  node.launch(0, {{"self", false}});
+  const Value result = unpack(node.expect<Reported>().result);
+  CHECK(result.get<int>("forked") == SIGTERM);  // as wait statuses
+  CHECK(result.get<int>("executed") == SIGTERM);
+  CHECK(node.expect_end(0).outcome == Outcome::kCompleted);
+  node.launch(1, {{"self", true}});
+  const auto ended = node.expect_end(1);
+  CHECK(ended.outcome == Outcome::kSignal);
+  CHECK(ended.code == SIGTERM);
+}
+
+TEST_CASE("a handler that user code installs for SIGTERM is its own") {
+  static volatile std::sig_atomic_t came = 0;
+  TestNode node({function_entry("f", [](const Config&, Session& session) {
+    std::signal(SIGTERM, [](int) { came = 1; });
+    while (came == 0) {
+      if (!session.report({{"came", false}})) return;
+      ::usleep(1000);
+    }
+    session.report({{"came", true}});
+  })});
+  node.set_up("f", stop_after(1e9));
+  node.launch(0, {});
+  const auto pid = static_cast<pid_t>(node.expect<AttemptStarted>().pid);
+  node.expect<Reported>();  // it is there
+  ::kill(pid, SIGTERM);
+  CHECK(node.expect_end(0).outcome == Outcome::kCompleted);
+}
+
+TEST_CASE("an agent that is told to end lets its trials save and ends") {
+  TestNode node({}, plugin_zygote());
+  node.set_up("Curve");
+  node.launch(0, kEndless);
+  node.expect<Reported>();
+  ::kill(node.agent(), SIGTERM);
+  CHECK(node.expect<NodeOut>().cause == "its agent was told to end (SIGTERM)");
+  const auto saved = node.expect<CheckpointSaved>();
+  CHECK(node.expect_end(0).outcome == Outcome::kPaused);
+  CHECK(std::filesystem::exists(node.trial(0) / checkpoint_name(saved.iteration)));
+  CHECK(node.wait_acknowledging() == 0);
+}
+
 TEST_CASE("the ranks of a group run in step and share a rendezvous") {
   TestNode node({function_entry("f", [](const Config&, Session& session) {
     int port = 0;

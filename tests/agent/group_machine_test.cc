@@ -363,14 +363,14 @@ TEST_CASE("an exception of the group gives way to the one that another rank thre
 TEST_CASE("a group is held at a step boundary while the driver is too far behind") {
   MachineScript script = in_step_1();
   const auto fall_behind = [&] {
-    script.machine.on_sent(script.now, AgentMachine::kCreditBytes + 1);
+    script.machine.on_backlog(script.now, AgentMachine::kCreditBytes + 1);
   };
   SUBCASE("it is told once, and once that it may go on") {
     fall_behind();
     CHECK(script.said() == Lines{"worker 1: hold"});
     fall_behind();
     CHECK(script.said().empty());
-    script.machine.on_sent(script.now, 0);
+    script.machine.on_backlog(script.now, 0);
     CHECK(script.said() == Lines{"worker 1: go on"});
   }
   SUBCASE("nobody is blamed for it") {
@@ -379,7 +379,7 @@ TEST_CASE("a group is held at a step boundary while the driver is too far behind
     script.done(2);
     script.done(3);
     check_never_ends(script);
-    script.machine.on_sent(script.now, 0);
+    script.machine.on_backlog(script.now, 0);
     check_ends(script, kBound, 0, "did not tell the other ranks within 60 s how to go on");
   }
   SUBCASE("but a rank that others are ahead of is") {
@@ -397,7 +397,7 @@ TEST_CASE("a group is held at a step boundary while the driver is too far behind
     CHECK(script.said() == Lines{"spawn 4 with rendezvous", "spawn 5", "spawn 6",
                                  "driver: started 104", "worker 4: start", "worker 5: start",
                                  "worker 4: hold", "driver: started 106", "worker 6: start"});
-    script.machine.on_sent(script.now, 0);
+    script.machine.on_backlog(script.now, 0);
     CHECK(script.said() == Lines{"worker 1: go on", "worker 4: go on"});
   }
 }

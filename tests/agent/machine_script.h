@@ -97,6 +97,7 @@ struct MachineScript {
     machine.take_actions(actions);
     std::vector<std::string> lines;
     for (const AgentAction& action : actions) lines.push_back(show(action));
+    machine.on_sent();
     return lines;
   }
   // The actions themselves, of one kind.
@@ -118,6 +119,7 @@ struct MachineScript {
   void watch_for(AgentTime time) {
     const AgentTime end = now + time;
     while (now < end) {
+      machine.on_sent();
       const auto deadline = machine.next_deadline();
       pass(deadline && *deadline < end ? *deadline - now : end - now);
     }

@@ -150,6 +150,9 @@ class TestNode {
   // Keeps the driver's end going until the agent has ended.
   int shut_down() {
     send(Shutdown{});
+    return wait_acknowledging();
+  }
+  int wait_acknowledging() {
     int status = 0;
     while (::waitpid(agent_, &status, WNOHANG) == 0) {
       pollfd readable{driver_->descriptor(), POLLIN, 0};

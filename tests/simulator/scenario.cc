@@ -160,8 +160,8 @@ void draw_accidents(Draw& draw, Time length, Scenario& scenario) {
   const int accidents = draw.chance(0.35) ? 0 : draw.between(1, 8);
   for (int i = 0; i < accidents; ++i) {
     const Kind kind =
-        draw.one_of({Kind::kAgentDies, Kind::kAgentDies, Kind::kAgentHangs, Kind::kZygoteDies,
-                     Kind::kZygoteHangs, Kind::kWorkerDies, Kind::kWorkerDies,
+        draw.one_of({Kind::kAgentDies, Kind::kAgentDies, Kind::kAgentHangs, Kind::kAgentToldToEnd,
+                     Kind::kZygoteDies, Kind::kZygoteHangs, Kind::kWorkerDies, Kind::kWorkerDies,
                      Kind::kConnectionLost, Kind::kConnectionLost, Kind::kAgentJoins});
     scenario.accidents.push_back({kind, draw.logarithmic(milliseconds(1), length * 2)});
   }
@@ -198,6 +198,7 @@ void draw_lives(Draw& draw, Scenario& scenario) {
     const bool loses_read = life.end == End::kStoreLost && life.lost_in == StoreCall::kRead;
     if (loses_read) life.end_at = 0;  // it reads when it starts
     if (draw.chance(0.25)) life.interrupt_at = draw.between(1, draw.one_of({8, 60, 300}));
+    life.agents_are_told_to_end = draw.chance(0.5);
     life.agents_die_at_once = draw.chance(0.4);
     if (draw.chance(0.15)) life.failing_zygote = draw.between(1, draw.one_of({2, 6}));
     life.zygote_restarts_failing = draw.one_of({0, 0, 0, 1, 3, 7, 20});

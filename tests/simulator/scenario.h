@@ -28,7 +28,8 @@ enum class Judge : std::uint8_t { kFifo, kAsha, kPausing };
 struct AccidentPlan {
   enum class Kind : std::uint8_t {
     kAgentDies,
-    kAgentHangs,  // for a while, or until it is found dead
+    kAgentHangs,      // for a while, or until it is found dead
+    kAgentToldToEnd,  // by a signal, alone
     kZygoteDies,
     kZygoteHangs,  // until its agent finds that it owes a worker for too long
     kWorkerDies,   // killed from outside
@@ -57,6 +58,7 @@ struct DriverLife {
   int end_at = 0;  // steps
   StoreCall lost_in = StoreCall::kAny;
   std::optional<int> interrupt_at;    // steps
+  bool agents_are_told_to_end = false;  // by the same signal
   bool agents_die_at_once = false;    // when it ends; else they end in order
   std::optional<int> failing_zygote;  // of its nodes' first ones, the one that cannot load
   int zygote_restarts_failing = 0;    // of each node, so many

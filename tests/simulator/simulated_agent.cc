@@ -87,7 +87,8 @@ void SimulatedAgent::flush() {
   const bool has_told = last_heartbeat_ == now();
   if (has_told && world_.chance(world_.scenario.rates.agent_dies)) return die();
   const bool read = machine_.reading();
-  machine_.on_sent(now(), link_.unacknowledged_bytes() * world_.scenario.credit_scale);
+  machine_.on_sent();
+  machine_.on_backlog(now(), link_.unacknowledged_bytes() * world_.scenario.credit_scale);
   perform();
   if (!read && machine_.reading()) {
     for (const auto& [worker, pid] : std::map(pids_)) drain(worker);
@@ -140,6 +141,15 @@ void SimulatedAgent::driver_gone() {
   take_part([this] {
     world_.trace(name().c_str(), [] { return "has no driver any more"; });
     machine_.on_driver_gone(now());
+  });
+}
+
+// By a signal, which no worker obeys.
+void SimulatedAgent::tell_to_end() {
+  take_part([this] {
+    world_.trace(name().c_str(), [] { return "is told to end"; });
+    ++world_.tally.agents_told_to_end;
+    machine_.on_signal(now(), "SIGTERM");
   });
 }
 
@@ -279,6 +289,7 @@ void SimulatedAgent::perform() {
 
 void SimulatedAgent::act(TellDriver& action) {
   world_.trace(name().c_str(), [&] { return "tells " + describe(action.event); });
+  if (std::holds_alternative<NodeOut>(action.event)) ++world_.tally.nodes_out;
   link_.send(encoded(action.event));
 }
 

@@ -40,6 +40,7 @@ class SimulatedAgent {
   // What happens to it.
   void hear_frame(const std::string& frame);
   void driver_gone();
+  void tell_to_end();
   void kill_zygote();
   void hang_zygote();
   void kill_worker();  // one of them, drawn

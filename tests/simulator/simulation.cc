@@ -77,7 +77,8 @@ Time Simulation::longest_wait() const {
                       kInterruptGrace + kStoreCalls * 2 * scenario.store_delay;
   const Time agent = 2 * scenario.hang_timeout + ZygoteSupervisor::kForkLimit +
                      ZygoteSupervisor::kLongestPause + Attempt::kTermGrace +
-                     WatchedTime::kLongestTurn + AgentMachine::kFarewell;
+                     WatchedTime::kLongestTurn + AgentMachine::kDriverFirst +
+                     AgentMachine::kSaveGrace + AgentMachine::kFarewell;
   // What is missed is seen by the next heartbeat, and asked for by that of the other side.
   const Time network = 2 * Link::kHeartbeatEvery + 200 * scenario.network_delay;
   return driver + agent + network + 2 * scenario.step;
@@ -172,6 +173,9 @@ bool Simulation::meets_its_end(Serial serial) {
   if (life.interrupt_at == one.steps) {
     world_.trace("world", [] { return "the driver is interrupted"; });
     one.process->interrupt(SIGINT);
+    if (life.agents_are_told_to_end) {
+      for (auto& [identity, node] : nodes_) node.agent->tell_to_end();
+    }
   }
   if (one.is_leaving || life.end == DriverLife::End::kNone || one.steps < life.end_at) return false;
   switch (life.end) {
@@ -399,6 +403,8 @@ void Simulation::meet(const AccidentPlan& accident) {
       return agent->die();
     case AccidentPlan::Kind::kAgentHangs:
       return hang(*agent);
+    case AccidentPlan::Kind::kAgentToldToEnd:
+      return agent->tell_to_end();
     case AccidentPlan::Kind::kZygoteDies:
       return agent->kill_zygote();
     case AccidentPlan::Kind::kZygoteHangs:

@@ -27,6 +27,8 @@ struct Tally {
   std::uint64_t loads_failed = 0;
   std::uint64_t loads_failed_again = 0;
   std::uint64_t hung_zygotes = 0;
+  std::uint64_t nodes_out = 0;
+  std::uint64_t agents_told_to_end = 0;
   std::uint64_t silent_agents = 0;
   std::uint64_t nonsense = 0;
   std::uint64_t failed_at_bad_place = 0;
@@ -66,6 +68,8 @@ inline constexpr Tallied kTallied[] = {
     {"zygotes that could not load, of a node that just began", &Tally::loads_failed},
     {"zygotes that could not load when started again", &Tally::loads_failed_again},
     {"zygotes ended because they hung", &Tally::hung_zygotes},
+    {"nodes that started no more trials", &Tally::nodes_out},
+    {"agents told to end by a signal", &Tally::agents_told_to_end},
     {"agents silent from their start", &Tally::silent_agents},
     {"workers that sent nonsense", &Tally::nonsense},
     {"attempts that failed at a bad place", &Tally::failed_at_bad_place},

@@ -222,8 +222,8 @@ void Controller::on_agent(AgentNumber, const Warning& warning) {
 // What runs there goes on.
 void Controller::on_agent(AgentNumber agent, const NodeOut& out) {
   if (!nodes_.contains(agent) || nodes_.is_out(agent)) return;
-  out_->notice(fmt::format("node {} starts no more trials: {}", nodes_.hello(agent).hostname,
-                           out.cause));
+  out_->notice(
+      fmt::format("node {} starts no more trials: {}", nodes_.hello(agent).hostname, out.cause));
   nodes_.set_out(agent, out.cause);
   fill();
 }

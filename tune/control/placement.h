@@ -30,7 +30,7 @@ class Placer {
   // Nothing is placed on it until it is opened.
   void add_node(AgentNumber agent, const NodeResources& resources);
   void open_node(AgentNumber agent);
-  void close_node(AgentNumber agent);  // what it was promised stands
+  void close_node(AgentNumber agent);   // what it was promised stands
   void remove_node(AgentNumber agent);  // with everything it was promised
 
   // Reserves, on none of the devices to avoid; nothing when there is no room now.

@@ -1,6 +1,8 @@
 // Nodes that start no more trials, and those whose agents leave.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "tune/control/scene.h"
 
 namespace tune::testing {

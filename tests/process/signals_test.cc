@@ -1,0 +1,137 @@
+// Signals that come to more than the driver: a batch system, systemd or a person that ends all.
+#include <doctest/doctest.h>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "core/refusal.h"
+#include "process/outcome.h"
+#include "process/sweep.h"
+
+namespace tune {
+namespace {
+
+std::string slow_sweep(int trials, int step_ms = 30) {
+  return yaml(
+      {.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: " + std::to_string(step_ms) + "}",
+       .num_samples = trials,
+       .rest = "stop: {training_iteration: 8}\n"});
+}
+
+std::size_t count_of(const std::string& text, const std::string& word) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+// What the trials have reported, by file.
+std::map<std::string, std::string> reported(const Sandbox& box) {
+  std::map<std::string, std::string> files;
+  for (const auto& folder : trial_folders(box, "results/s")) {
+    const std::string file = std::filesystem::relative(folder / "result.json", box.path());
+    files[file] = box.read(file);
+  }
+  return files;
+}
+
+// The store excepted: its signals are the driver's affair.
+std::vector<pid_t> workers_first(const Sandbox& box) {
+  std::vector<pid_t> all = box.processes();
+  const std::vector<pid_t> stores = box.processes("redis-server");
+  std::erase_if(all, [&](pid_t pid) { return std::ranges::count(stores, pid) > 0; });
+  std::ranges::sort(all, std::greater());  // the younger ones
+  return all;
+}
+
+// systemd and batch systems send theirs to all.
+TEST_CASE("a signal to every process of a sweep pauses its trials, none is an error") {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    CAPTURE(number);
+    Sandbox box;
+    box.write("sweep.yaml", slow_sweep(3));
+    Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+    REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
+    const std::vector<pid_t> all = workers_first(box);
+    REQUIRE(all.size() >= 4);  // two workers, zygote, agent, driver; a worker may just have ended
+    for (const pid_t pid : all) kill(pid, number);
+    const Finished finished = run.wait();
+    INFO(finished.err);
+    CHECK(finished.code == 128 + number);
+    CHECK_HAS(finished.err, "tune resume results/s");
+    const std::string table = box.read("results/s/results.csv");
+    INFO(table);
+    CHECK(count_of(table, "PAUSED") >= 1);
+    CHECK(count_of(table, "RUNNING") == 0);
+    CHECK(count_of(table, "ERROR") == 0);
+    CHECK(box.is_quiet());
+    const auto before = reported(box);
+    const Finished resumed = box.tune({"resume", "results/s"});
+    INFO(resumed.err);
+    CHECK(resumed.code == 0);
+    check_complete(box, "results/s", 3, 8);
+    // No step was lost and done again.
+    const auto after = reported(box);
+    for (const auto& [file, text] : before) CHECK(after.at(file).starts_with(text));
+  }
+}
+
+TEST_CASE("an agent that alone is told to end saves its trials, and the run can be resumed") {
+  Sandbox box;
+  box.write("sweep.yaml", slow_sweep(6, 200));
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
+  std::vector<pid_t> forks = box.processes(std::string("run\0sweep.yaml", 14));
+  std::erase(forks, run.pid());
+  REQUIRE(forks.size() == 1);  // the agent is a fork of the driver
+  kill(forks.front(), SIGTERM);
+  const Finished finished = run.wait();
+  INFO(finished.err);
+  CHECK(finished.code == 3);
+  CHECK_HAS(finished.err, "told to end (SIGTERM)");
+  CHECK_HAS(finished.err, "tune resume results/s");
+  CHECK(count_of(box.read("results/s/results.csv"), "ERROR") == 0);
+  CHECK(box.is_quiet());
+  const auto before = reported(box);
+  const Finished resumed = box.tune({"resume", "results/s"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  check_complete(box, "results/s", 6, 8);
+  const auto after = reported(box);
+  for (const auto& [file, text] : before) CHECK(after.at(file).starts_with(text));
+}
+
+TEST_CASE("a zygote that cannot be started again at once is tried until it can") {
+  Sandbox box;
+  box.write("sweep.yaml", slow_sweep(6));
+  // The program that loads the plugin, which fails as often as the file says.
+  box.write("worker.sh", std::string("#!/bin/sh\n"
+                                     "left=$(cat \"") +
+                             (box.path() / "failures").string() +
+                             "\" 2>/dev/null || echo 0)\n"
+                             "[ \"$left\" = 0 ] || { echo $((left - 1)) > \"" +
+                             (box.path() / "failures").string() +
+                             "\"; exit 7; }\n"
+                             "exec " TUNE_BINARY_DIR "/bin/tune-worker \"$@\"\n");
+  std::filesystem::permissions(box.path() / "worker.sh", std::filesystem::perms::owner_all);
+  box.set("TUNE_WORKER", (box.path() / "worker.sh").string());
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 2); }));
+  box.write("failures", "2");  // at once, and a second later
+  const auto pids = box.processes("tune-worker");
+  REQUIRE(!pids.empty());
+  CHECK(kill(*std::min_element(pids.begin(), pids.end()), SIGKILL) == 0);
+  const Finished finished = run.wait();
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  CHECK_HAS(finished.err, "tried again in 1 s");
+  CHECK(box.read("failures") == "0\n");
+  check_complete(box, "results/s", 6, 8);
+}
+
+}  // namespace
+}  // namespace tune

@@ -16,11 +16,13 @@
 #include <fmt/format.h>
 
 #include "core/agent/agent_machine.h"
+#include "core/agent/attempt_memory.h"
 #include "core/agent/checkpoint_files.h"
 #include "core/agent/worker_rest.h"
 #include "core/agent/worker_socket.h"
 #include "core/agent/zygote_process.h"
 #include "core/error.h"
+#include "core/platform/file_worker.h"
 #include "core/platform/files.h"
 #include "core/platform/rank_place.h"
 #include "core/platform/system_clock.h"
@@ -87,7 +89,10 @@ ProcessEnd process_end(int status) {
 class Agent {
  public:
   explicit Agent(const AgentOptions& options)
-      : options_(options), now_(clock_.monotonic()), machine_(facts_of(options)) {
+      : options_(options),
+        now_(clock_.monotonic()),
+        machine_(facts_of(options)),
+        memory_(options.trial_memory_bytes) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     signals_ = watch_signals();  // before there is a child
     machine_.start(now_);
@@ -95,8 +100,10 @@ class Agent {
     workers_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     groups_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     endpoint();
+    files_.emplace();
     machine_.on_connected(now_);
     perform();
+    tell_of_memory(memory_.why_not());
   }
 
   int run() {
@@ -116,9 +123,11 @@ class Agent {
   struct Worker {
     Worker(FileDescriptor socket, int epoll) : socket(std::move(socket)), epoll(epoll) {}
     WorkerSocket socket;
-    int epoll;              // which watches it
-    bool readable = true;   // nothing wrong with it yet
-    bool may_rest = false;  // by the last thing it said
+    int epoll;  // which watches it
+    pid_t pid = 0;
+    std::uint64_t attempt = 0;  // its key, when it is started
+    bool readable = true;       // nothing wrong with it yet
+    bool may_rest = false;      // by the last thing it said
   };
   void read_workers(int epoll);
   void read_events(WorkerId id, Worker& worker);
@@ -127,6 +136,7 @@ class Agent {
   static void watch(WorkerId id, const Worker& worker, bool resting = false);
   static void unwatch(const Worker& worker);
   void perform();
+  void tell_of_memory(const std::string& why_unlimited);
 
   void act(TellDriver& action) { endpoint().send(action.event); }
   void act(TellWorker& action);
@@ -161,6 +171,9 @@ class Agent {
   FileDescriptor workers_epoll_;  // ranks alone
   FileDescriptor groups_epoll_;   // ranks of groups
   std::optional<AgentEndpoint> endpoint_;
+  std::optional<FileWorker> files_;
+  AttemptMemory memory_;
+  bool memory_told_ = false;  // what keeps limits from being set
   bool driver_gone_ = false;
   SetupExperiment experiment_;
   std::map<WorkerId, Worker> workers_;
@@ -174,13 +187,16 @@ class Agent {
 
 void Agent::turn() {
   const short control_events = zygote_.has_backlog() ? POLLIN | POLLOUT : POLLIN;
-  std::array<pollfd, 6> watched{{
+  const bool listens =
+      !files_->is_full();  // a file system that stalls slows workers, not this loop
+  std::array<pollfd, 7> watched{{
       {signals_.get(), POLLIN, 0},
       {zygote_.control(), control_events, 0},
       {driver_gone_ ? -1 : options_.driver_alive_fd, POLLIN, 0},
       {endpoint_->descriptor(), POLLIN, 0},
-      {machine_.reading() ? workers_epoll_.get() : -1, POLLIN, 0},
-      {groups_epoll_.get(), POLLIN, 0},
+      {listens && machine_.reading() ? workers_epoll_.get() : -1, POLLIN, 0},
+      {listens ? groups_epoll_.get() : -1, POLLIN, 0},
+      {files_->descriptor(), POLLIN, 0},
   }};
   const auto sleep = std::chrono::ceil<std::chrono::milliseconds>(sleep_time());
   ::poll(watched.data(), watched.size(), static_cast<int>(sleep.count()));
@@ -195,6 +211,10 @@ void Agent::turn() {
   if (watched[3].revents != 0) take_commands();
   if (watched[4].revents != 0) read_workers(workers_epoll_.get());
   if (watched[5].revents != 0) read_workers(groups_epoll_.get());
+  if (watched[6].revents != 0) {
+    files_->take_outcomes();
+    perform();
+  }
   if (!resting_.empty() && rest_end_ <= now_) end_rests();
   machine_.on_time(now_);
   perform();
@@ -243,13 +263,16 @@ void Agent::take_ended_children() {
       continue;
     }
     const WorkerId id = machine_.worker_of(static_cast<std::uint32_t>(child.pid));
+    ProcessEnd end = process_end(child.status);
     if (const auto worker = workers_.find(id); worker != workers_.end()) {
       Worker& dead = worker->second;
       while (dead.readable && dead.socket.read() == WorkerSocket::Read::kData) {
         read_events(id, dead);
       }
+      const auto excess = memory_.excess(dead.attempt);
+      if (excess) end.text = fmt::format("{} ({})", *excess, end.text);
     }
-    machine_.on_exit(now_, static_cast<std::uint32_t>(child.pid), process_end(child.status));
+    machine_.on_exit(now_, static_cast<std::uint32_t>(child.pid), end);
     perform();
   }
 }
@@ -257,6 +280,10 @@ void Agent::take_ended_children() {
 void Agent::take_zygote_messages() {
   zygote_.flush();
   for (ZygoteMessage& message : zygote_.receive()) {
+    if (const auto* spawned = std::get_if<Spawned>(&message)) {
+      const auto worker = workers_.find(spawned->request);
+      if (worker != workers_.end()) worker->second.pid = static_cast<pid_t>(spawned->pid);
+    }
     machine_.on_zygote(now_, std::move(message));
     perform();
   }
@@ -373,10 +400,18 @@ void Agent::act(TellWorker& action) {
   if (auto* start = std::get_if<StartWorker>(&action.command)) {
     const auto port = ports_.find(attempt_key(start->launch.trial, start->launch.attempt));
     if (port != ports_.end()) add_rendezvous(start->environment, kLoopback, port->second);
+    worker->second.attempt = attempt_key(start->launch.trial, start->launch.attempt);
+    tell_of_memory(memory_.add(worker->second.attempt, worker->second.pid));
   }
   WorkerSocket& socket = worker->second.socket;
   socket.send(action.command);
   if (socket.has_backlog()) watch(action.worker, worker->second);
+}
+
+// Once: it is the same for every trial.
+void Agent::tell_of_memory(const std::string& why_unlimited) {
+  if (why_unlimited.empty() || std::exchange(memory_told_, true)) return;
+  endpoint().send(Warning{why_unlimited});
 }
 
 void Agent::act(RestWorker& action) {
@@ -409,13 +444,15 @@ void Agent::act(SignalWorker& action) {
 }
 
 void Agent::act(PromoteCheckpoint& action) {
-  std::string error;
-  try {
-    promote_checkpoint(trial_directory(action.saved.trial), action.saved);
-  } catch (const Error& failure) {
-    error = failure.what();
-  }
-  machine_.on_promoted(now_, action.saved, error);
+  files_->give([this, saved = action.saved, directory = trial_directory(action.saved.trial)] {
+    std::string error;
+    try {
+      promote_checkpoint(directory, saved);
+    } catch (const std::exception& failure) {
+      error = failure.what();
+    }
+    return [this, saved, error] { machine_.on_promoted(now_, saved, error); };
+  });
 }
 
 // What an attempt wrote last of a file that earlier ones have written as well.
@@ -426,14 +463,16 @@ std::string own_tail(const std::filesystem::path& file, AttemptNumber attempt) {
 }
 
 void Agent::act(ConcludeAttempt& action) {
-  AttemptEnded& ended = action.ended;
-  const auto directory = trial_directory(ended.trial);
-  if (action.removes_half_written) remove_half_written(directory, ended.attempt);
-  if (action.wants_stderr_tail) {
-    ended.stderr_tail = own_tail(directory / rank_file_name("stderr", ended.rank), ended.attempt);
-  }
-  ports_.erase(attempt_key(ended.trial, ended.attempt));
-  machine_.on_concluded(now_, std::move(ended));
+  ports_.erase(attempt_key(action.ended.trial, action.ended.attempt));
+  memory_.end(attempt_key(action.ended.trial, action.ended.attempt));
+  files_->give([this, action, directory = trial_directory(action.ended.trial)] {
+    AttemptEnded ended = action.ended;
+    if (action.removes_half_written) remove_half_written(directory, ended.attempt);
+    if (action.wants_stderr_tail) {
+      ended.stderr_tail = own_tail(directory / rank_file_name("stderr", ended.rank), ended.attempt);
+    }
+    return [this, ended] { machine_.on_concluded(now_, ended); };
+  });
 }
 
 }  // namespace

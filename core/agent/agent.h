@@ -14,8 +14,8 @@
 namespace tune {
 
 struct AgentOptions {
-  std::string driver_address;     // "ipc:///path"
-  int driver_alive_fd = -1;       // its end means that the driver is gone: everything ends
+  std::string driver_address;  // "ipc:///path"
+  int driver_alive_fd = -1;    // its end means that the driver is gone: everything ends
   // Of this run: sockets, locks of once_per_node. Removed when the driver goes without a word.
   std::string runtime_directory;
   NodeResources resources;
@@ -27,9 +27,10 @@ struct AgentOptions {
   // environment, becomes the descriptor's number.
   std::vector<std::string> zygote_command;
   std::map<std::string, std::string> zygote_environment;
-  std::string zygote_loads;  // the plugin, or the program, in messages
-  std::string zygote_log;  // stdout and stderr of an executed zygote; appended to
-  int lock_fd = -1;        // inherited by zygote and workers, never closed
+  std::string zygote_loads;             // the plugin, or the program, in messages
+  std::string zygote_log;               // stdout and stderr of an executed zygote; appended to
+  std::int64_t trial_memory_bytes = 0;  // a limit for all ranks of an attempt together; 0: none
+  int lock_fd = -1;                     // inherited by zygote and workers, never closed
 };
 
 // Runs until the driver says so or is gone and every worker is reaped. Call it in a process without

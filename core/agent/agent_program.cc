@@ -40,12 +40,13 @@ struct AgentOrder {
   std::map<std::string, std::string> zygote_environment;
   std::string zygote_loads;
   std::string zygote_log;
+  std::int64_t trial_memory_bytes = 0;
   std::int32_t lock_fd = -1;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.driver_address, s.driver_alive_fd, s.runtime_directory, s.cpu_units, s.memory_bytes, s.gpus,
       s.hostname, s.ip, s.zygote_command, s.zygote_environment, s.zygote_loads, s.zygote_log,
-      s.lock_fd);
+      s.trial_memory_bytes, s.lock_fd);
   }
 };
 
@@ -114,6 +115,7 @@ std::string packed_options(const AgentOptions& options) {
   order.zygote_environment = options.zygote_environment;
   order.zygote_loads = options.zygote_loads;
   order.zygote_log = options.zygote_log;
+  order.trial_memory_bytes = options.trial_memory_bytes;
   order.lock_fd = options.lock_fd;
   return encoded(order);
 }
@@ -136,6 +138,7 @@ AgentOptions unpacked_options(std::string_view bytes) {
   options.zygote_environment = std::move(order.zygote_environment);
   options.zygote_loads = std::move(order.zygote_loads);
   options.zygote_log = std::move(order.zygote_log);
+  options.trial_memory_bytes = order.trial_memory_bytes;
   options.lock_fd = order.lock_fd;
   return options;
 }

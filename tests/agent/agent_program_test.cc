@@ -17,6 +17,7 @@ TEST_CASE("an agent that is executed gets every option") {
   options.zygote_environment = {{"TUNE_PROGRAM_CALL", "{\"control\": \"{control}\"}"}};
   options.zygote_loads = "the program";
   options.zygote_log = "/results/x/zygote.log";
+  options.trial_memory_bytes = 4096;
   options.lock_fd = 5;
   const AgentOptions got = unpacked_options(packed_options(options));
   CHECK(got.driver_address == options.driver_address);
@@ -29,6 +30,7 @@ TEST_CASE("an agent that is executed gets every option") {
   CHECK(got.zygote_environment == options.zygote_environment);
   CHECK(got.zygote_loads == options.zygote_loads);
   CHECK(got.zygote_log == options.zygote_log);
+  CHECK(got.trial_memory_bytes == 4096);
   CHECK(got.lock_fd == 5);
   CHECK_FALSE(got.zygote);
 }

@@ -36,7 +36,7 @@ class TestNode {
  public:
   // With entries the zygote is forked in process, else the command is executed.
   explicit TestNode(std::vector<TrainableEntry> entries, std::vector<std::string> command = {},
-                    int lock_fd = -1) {
+                    int lock_fd = -1, std::int64_t trial_memory_bytes = 0) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what the agent leaves behind would come to the test
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
@@ -50,6 +50,7 @@ class TestNode {
     options.zygote_command = std::move(command);
     options.zygote_log = folder_.path() / "zygote.log";
     options.lock_fd = lock_fd;
+    options.trial_memory_bytes = trial_memory_bytes;
     if (!entries.empty()) {
       options.zygote = [&](int control) { run_zygote(control, trainables_of(entries)); };
     }

@@ -67,7 +67,7 @@ TEST_CASE("two servers on one folder are refused, also those of two hosts") {
     second.data_directory = options.data_directory;
     second.start_limit = std::chrono::milliseconds(0);
     CHECK_HAS(refusal([&] { RedisServer other(second); }),
-              "store is in use by process " + std::to_string(::getpid()));
+              "store is in use by process " + std::to_string(server.pid()) + " (redis-server)");
     CHECK(is_running(server.pid()));
   }
   const fs::path lock = options.data_directory / "lock";

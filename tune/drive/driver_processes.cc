@@ -42,6 +42,7 @@ AgentOptions agent_options(const AgentProcess::Options& options, int alive) {
   agent.zygote_environment = options.zygote.environment;
   agent.zygote_loads = options.zygote_loads;
   agent.zygote_log = options.experiment_directory / "zygote.log";
+  agent.trial_memory_bytes = options.trial_memory_bytes;
   agent.lock_fd = options.lock_descriptor;
   return agent;
 }

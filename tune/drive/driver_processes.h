@@ -15,8 +15,8 @@
 
 namespace tune {
 
-// The agent of this node, a child of the driver. It ends itself, with all workers, when the driver's
-// end of a pipe closes.
+// The agent of this node, a child of the driver. It ends itself, with all workers, when the
+// driver's end of a pipe closes.
 class AgentProcess {
  public:
   struct Options {
@@ -25,7 +25,8 @@ class AgentProcess {
     std::filesystem::path experiment_directory;
     NodeResources resources;
     ZygoteSource zygote;
-    std::string zygote_loads;  // the plugin, or the program, in messages
+    std::string zygote_loads;             // the plugin, or the program, in messages
+    std::int64_t trial_memory_bytes = 0;  // of each trial; a limit where one can be set
     int lock_descriptor = -1;
   };
 
@@ -36,7 +37,7 @@ class AgentProcess {
   AgentProcess(const AgentProcess&) = delete;
 
   pid_t pid() const { return pid_; }
-  std::string identity() const;  // by which it speaks to the driver
+  std::string identity() const;                        // by which it speaks to the driver
   int exit_descriptor() const { return exit_.get(); }  // readable once it has ended
   // Waits for its end at most so long; the text says how it ended, empty while it runs.
   std::string wait(std::chrono::milliseconds limit);

@@ -1,0 +1,46 @@
+// AttemptMemory: the limit on the memory that the ranks of an attempt have together, so that one
+// that leaks ends alone and takes neither the agent nor other trials with it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "core/platform/memory_cgroups.h"
+
+namespace tune {
+
+class AttemptMemory {
+ public:
+  // 0: no limit is wanted, and nothing is done.
+  explicit AttemptMemory(std::int64_t limit_bytes);
+  AttemptMemory(std::int64_t limit_bytes, MemoryCgroups cgroups);
+  ~AttemptMemory();  // removes what is left, as far as its processes are gone
+  AttemptMemory(const AttemptMemory&) = delete;
+
+  // Why the limit that is wanted cannot be set here, for the user; empty: it can, or none is.
+  std::string why_not() const;
+  // Before the rank does anything. What failed; empty: the limit holds.
+  std::string add(std::uint64_t attempt, pid_t pid);
+  // "needed more than its memory of 8 GiB", when that is why a rank was ended.
+  std::optional<std::string> excess(std::uint64_t attempt) const;
+  // Every rank is reaped. What a rank started may still be ending: that is tried again later.
+  void end(std::uint64_t attempt);
+
+ private:
+  bool limits() const { return cgroups_ && cgroups_->why_not().empty(); }
+  void remove_ended();
+
+  std::int64_t limit_bytes_;
+  std::optional<MemoryCgroups> cgroups_;
+  std::set<std::uint64_t> live_;
+  std::set<std::uint64_t> ended_;  // not removed yet
+};
+
+// "8 GiB", "512 MiB".
+std::string memory_text(std::int64_t bytes);
+
+}  // namespace tune

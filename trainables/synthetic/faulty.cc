@@ -5,6 +5,7 @@
 //   fail_at        1      the step (counted over restores) at which step or save fails
 //   fail_attempts  1      it fails in attempts up to this one (of a list: its length)
 //   fail_rank      -1     only this rank fails; -1: every rank
+//   fail_gpu              only where this GPU is the first one, in any attempt
 //   step_ms        0      how long a step takes
 #include <chrono>
 #include <csignal>
@@ -56,6 +57,12 @@ class Faulty : public Trainable {
     at_ = config.get_or("fail_at", std::uint64_t{1});
     rank_ = config.get_or("fail_rank", -1);
     step_ms_ = config.get_or("step_ms", 0.0);
+    const std::string gpu = config.get_or("fail_gpu", "");
+    if (!gpu.empty()) {
+      const bool is_there = !context().gpu_ids().empty() && context().gpu_ids().front() == gpu;
+      const std::string in = config.get<std::string>("fail_in");
+      where_.assign(is_there ? context().attempt() : 0, in);
+    }
     fail_if_told("setup", at_);
   }
 

@@ -14,7 +14,6 @@
 
 #include "core/random.h"
 #include "schedulers/asha.h"
-#include "schedulers/asha_scheduler.h"
 #include "schedulers/reference_asha.h"
 #include "tune/testing/reports.h"
 
@@ -40,8 +39,8 @@ class Pair {
       : scheduler_(asha(options).make()),
         reference_({.numerator = factor.numerator,
                     .denominator = factor.denominator,
-                    .milestones = rung_milestones(options, 0),
-                    .max_t = options.max_t,
+                    .grace_halves = std::llround(2 * options.grace_period),
+                    .max_t = std::llround(options.max_t),
                     .stop_last_trials = options.stop_last_trials,
                     .mode = mode,
                     .rule = options.rule,
@@ -166,6 +165,21 @@ Sweep sweep(Pair& pair, const std::vector<std::vector<double>>& curves, std::uin
 }
 
 }  // namespace
+
+TEST_CASE("the reference has the rungs of a bracket worked out by hand") {
+  using Milestones = std::vector<double>;
+  const auto milestones = [](Factor factor, std::int64_t grace_halves, std::int64_t max_t) {
+    return ReferenceAsha({.numerator = factor.numerator,
+                          .denominator = factor.denominator,
+                          .grace_halves = grace_halves,
+                          .max_t = max_t})
+        .milestones();
+  };
+  CHECK(milestones({4, 1}, 2, 100) == Milestones{1, 4, 16, 64});
+  CHECK(milestones({3, 1}, 5, 60) == Milestones{2.5, 7.5, 22.5});
+  CHECK(milestones({3, 2}, 2, 5) == Milestones{1, 1.5, 2.25, 3.375});  // the next one is 5.0625
+  CHECK(milestones({3, 1}, 2, 243) == Milestones{1, 3, 9, 27, 81, 243});
+}
 
 TEST_CASE("asha decides as its reference does on random experiments") {
   for (const Factor factor : kFactors) {

@@ -22,22 +22,36 @@ class ReferenceAsha {
   struct Options {
     std::int64_t numerator = 4;  // the factor as a fraction
     std::int64_t denominator = 1;
-    std::vector<double> milestones;
-    double max_t = 100;
+    std::int64_t grace_halves = 2;  // the grace period, in halves
+    std::int64_t max_t = 100;
     bool stop_last_trials = true;
     Mode mode = Mode::kMax;
     AshaRule rule = AshaRule::kRay;
     std::size_t min_rung_size = 1;
   };
 
+  // Rungs at grace * factor^k up to max_t, as fractions of whole numbers: nothing is rounded before
+  // the last division, which is exact where the denominator is a power of two.
   explicit ReferenceAsha(Options options) : options_(std::move(options)) {
-    for (double milestone : options_.milestones) rungs_.push_back({milestone, {}, {}});
+    std::int64_t above = options_.grace_halves;
+    std::int64_t below = 2;
+    while (above <= options_.max_t * below) {
+      rungs_.push_back({static_cast<double>(above) / static_cast<double>(below), {}, {}});
+      above *= options_.numerator;
+      below *= options_.denominator;
+    }
+  }
+
+  std::vector<double> milestones() const {
+    std::vector<double> all;
+    for (const Rung& rung : rungs_) all.push_back(rung.milestone);
+    return all;
   }
 
   // Whether the trial stops.
   bool result(std::uint32_t trial, double time, std::optional<double> reported) {
     if (!reported) return false;
-    if (options_.stop_last_trials && time >= options_.max_t) return true;
+    if (options_.stop_last_trials && time >= static_cast<double>(options_.max_t)) return true;
     Rung* rung = highest_without(trial, time);
     if (rung == nullptr) return false;
     const double value = good(*reported);

@@ -296,6 +296,79 @@ TEST_CASE("the top README is a door: short, and every folder's README is behind 
   }
 }
 
+// A table's row of core/README.md: a folder and what its files may use.
+std::map<std::string, std::set<std::string>> uses_by_folder() {
+  std::map<std::string, std::set<std::string>> uses;
+  std::istringstream lines(text_of(kRoot / "core/README.md"));
+  static const std::regex row(R"(\| `([a-z/]+)/` \|[^|]*\| ([^|]+) \|)");
+  static const std::regex remark(R"( \([^)]*\))");
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (!std::regex_match(line, match, row)) continue;
+    std::istringstream items(std::regex_replace(match[2].str(), remark, ""));
+    for (std::string item; std::getline(items, item, ',');) {
+      uses[match[1]].insert(item.substr(item.find_first_not_of(' ')));
+    }
+  }
+  return uses;
+}
+
+// Who makes a header that is none of this tree's: a library, POSIX, or "std".
+std::string maker_of(const std::string& header) {
+  static const std::vector<std::pair<std::string, std::string>> makers = {
+      {"fmt/", "fmt"},
+      {"nlohmann/", "nlohmann-json"},
+      {"hiredis/", "hiredis"},
+      {"zmq", "cppzmq"},
+      {"yaml-cpp/", "yaml-cpp"},
+      {"CLI/", "CLI11"},
+      {"torch/csrc/cuda/", "CUDA"},
+      {"torch/cuda.h", "LibTorch"},
+      {"torch/", "LibTorch"},
+      {"ATen/cuda/", "CUDA"},
+      {"ATen/", "LibTorch"},
+      {"c10/cuda/", "CUDA"},
+      {"c10/", "LibTorch"},
+      {"nccl", "NCCL"},
+      {"cuda", "CUDA"},
+      {"jpeglib.h", "libjpeg"},
+      {"png.h", "libpng"},
+      {"zlib.h", "zlib"},
+      {"doctest/", "doctest"},
+      {"malloc.h", "glibc"},
+      {"cxxabi.h", "std"}};
+  for (const auto& [prefix, maker] : makers) {
+    if (header.starts_with(prefix)) return maker;
+  }
+  return header.ends_with(".h") ? "POSIX" : "std";
+}
+
+TEST_CASE("each folder uses what the table of core/README.md says, and no more") {
+  const auto allowed = uses_by_folder();
+  REQUIRE(allowed.size() >= 8);
+  std::map<std::string, std::set<std::string>> used;
+  for (const char* top : {"core", "schedulers", "trainables", "tune"}) {
+    for (const Source& source : sources_below(top)) {
+      std::string folder = source.file.substr(0, source.file.rfind('/'));
+      while (!allowed.contains(folder)) folder.resize(folder.rfind('/'));
+      for (const std::string& header : source.includes) {
+        std::string from = room_of(header);
+        if (from.starts_with("tune")) from = "tune";
+        if (from.empty()) from = maker_of(header);
+        if (from == folder || from == "std") continue;
+        if (source.file == "tune/torch.h" && is_torch_header(header)) continue;
+        used[folder].insert(from);
+        CHECK_MESSAGE(allowed.at(folder).contains(from), source.file << " includes " << header);
+      }
+    }
+  }
+  for (const auto& [folder, uses] : used) {
+    for (const std::string& use : allowed.at(folder)) {
+      CHECK_MESSAGE((use == "std" || uses.contains(use)), folder << " no longer uses " << use);
+    }
+  }
+}
+
 // The anchor that a heading gets: lower case, a hyphen for a space, no punctuation.
 std::set<std::string> anchors_of(const fs::path& readme) {
   std::set<std::string> anchors;

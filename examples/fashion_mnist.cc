@@ -4,19 +4,17 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
+#include <memory>
+#include <optional>
 #include <string>
 
-#include "fashion_mnist_data.h"
+#include "fashion_mnist_tensors.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 namespace nn = torch::nn;
 
-// Grey values over the training set, scaled to [0, 1].
-constexpr double kMean = 0.2860;
-constexpr double kDeviation = 0.3530;
 constexpr std::int64_t kTestBatch = 500;
 
 struct ConvNetImpl : nn::Module {
@@ -38,77 +36,9 @@ struct ConvNetImpl : nn::Module {
 };
 TORCH_MODULE(ConvNet);
 
-struct ImageSet {
-  torch::Tensor images;  // (n, 1, 28, 28) bytes
-  torch::Tensor labels;  // (n) int64
-
-  std::int64_t size() const { return labels.size(0); }
-  ImageSet slice(std::int64_t begin, std::int64_t end) const {
-    return {images.slice(0, begin, end), labels.slice(0, begin, end)};
-  }
-};
-
-ImageSet to_tensors(const LabelledImages& set) {
-  const auto count = static_cast<std::int64_t>(set.count());
-  const auto side = static_cast<std::int64_t>(LabelledImages::kSide);
-  // from_blob takes no constant pointer; both are copied at once.
-  const auto tensor = [](const std::vector<std::uint8_t>& bytes, at::IntArrayRef shape) {
-    return torch::from_blob(const_cast<std::uint8_t*>(bytes.data()), shape, torch::kUInt8).clone();
-  };
-  return {tensor(set.pixels, {count, 1, side, side}),
-          tensor(set.labels, {count}).to(torch::kInt64)};
+tune::Batch slice(const tune::Batch& set, std::int64_t begin, std::int64_t end) {
+  return {set.data.slice(0, begin, end), set.target.slice(0, begin, end)};
 }
-
-torch::Tensor to_input(const torch::Tensor& images) {
-  return images.to(torch::kFloat32).div_(255).sub_(kMean).div_(kDeviation);
-}
-
-// Batches of a permutation that is drawn anew for every epoch, from the seed and the epoch alone:
-// its state is two numbers.
-class Sampler {
- public:
-  Sampler(std::int64_t size, std::uint64_t seed) : size_(size), seed_(seed) { shuffle(); }
-
-  torch::Tensor next(std::int64_t count) {
-    if (position_ == size_) {
-      ++epoch_;
-      position_ = 0;
-      shuffle();
-    }
-    const std::int64_t end = std::min(position_ + count, size_);
-    const torch::Tensor batch = order_.slice(0, position_, end);
-    position_ = end;
-    return batch;
-  }
-
-  void save(const fs::path& file) const {
-    std::ofstream out(file);
-    out << epoch_ << ' ' << position_ << '\n';
-    out.close();
-    if (!out) throw tune::Error(tune::ErrorCode::kIo, "cannot write " + file.string());
-  }
-
-  void load(const fs::path& file) {
-    std::ifstream in(file);
-    if (!(in >> epoch_ >> position_) || position_ < 0 || position_ > size_) {
-      throw tune::Error(tune::ErrorCode::kBadInput, "reading " + file.string() +
-                                                        ": no epoch and position within " +
-                                                        std::to_string(size_) + " images");
-    }
-    shuffle();
-  }
-
- private:
-  void shuffle() {
-    order_ = torch::randperm(size_, torch::make_generator<at::CPUGeneratorImpl>(seed_ + epoch_));
-  }
-
-  std::int64_t size_;
-  std::uint64_t seed_;
-  std::uint64_t epoch_ = 0;
-  std::int64_t position_ = 0;
-  torch::Tensor order_;
-};
 
 std::int64_t at_least(const tune::Config& config, const char* key, std::int64_t low,
                       std::int64_t fallback) {
@@ -125,16 +55,18 @@ std::int64_t at_least(const tune::Config& config, const char* key, std::int64_t 
 
 struct FashionMnist::Training {
   Training(const tune::Config& config, std::uint64_t seed)
-      : batch_size(at_least(config, "batch_size", 1, 64)),
-        samples_per_step(at_least(config, "samples_per_step", 1, 4096)),
+      : samples_per_step(at_least(config, "samples_per_step", 1, 4096)),
         train(to_tensors(fashion_mnist_training())),
         test(images_to_judge(config)),
-        sampler(train.size(), seed),
+        batches(std::make_shared<tune::TensorDataset>(train.data, train.target),
+                std::make_shared<tune::DistributedSampler>(
+                    train.size(), tune::DistributedSamplerOptions{.seed = seed}),
+                {.batch_size = at_least(config, "batch_size", 1, 64)}),
         optimizer(model->parameters(), torch::optim::SGDOptions(config.get<double>("lr"))
                                            .momentum(config.get_or("momentum", 0.0))) {}
 
   // Takes the images held out away from those to train with.
-  ImageSet images_to_judge(const tune::Config& config) {
+  tune::Batch images_to_judge(const tune::Config& config) {
     const std::int64_t held_out = at_least(config, "held_out", 0, 0);
     const std::int64_t limit = at_least(config, "test_samples", 1, 5000);
     if (held_out == 0) return to_tensors(fashion_mnist_test(static_cast<std::size_t>(limit)));
@@ -144,16 +76,15 @@ struct FashionMnist::Training {
                                                         " images, which leaves none to learn");
     }
     const std::int64_t rest = train.size() - held_out;
-    const ImageSet kept = train.slice(rest, rest + std::min(held_out, limit));
-    train = train.slice(0, rest);
+    const tune::Batch kept = slice(train, rest, rest + std::min(held_out, limit));
+    train = slice(train, 0, rest);
     return kept;
   }
 
-  const std::int64_t batch_size;
   const std::int64_t samples_per_step;
-  ImageSet train;
-  ImageSet test;
-  Sampler sampler;
+  tune::Batch train;
+  tune::Batch test;
+  tune::DataLoader batches;  // each epoch in an order of its own, drawn from the seed
   ConvNet model;
   torch::optim::SGD optimizer;
 };
@@ -171,11 +102,11 @@ tune::Result FashionMnist::step() {
   Training& t = *training_;
   t.model->train();
   for (std::int64_t left = t.samples_per_step; left > 0;) {
-    const torch::Tensor batch = t.sampler.next(std::min(t.batch_size, left));
-    left -= batch.size(0);
-    const torch::Tensor input = to_input(t.train.images.index_select(0, batch));
+    const std::optional<tune::Batch> batch = t.batches.next();
+    if (!batch) continue;  // an epoch is over, the next one follows
+    left -= batch->size();
     t.optimizer.zero_grad();
-    torch::nll_loss(t.model->forward(input), t.train.labels.index_select(0, batch)).backward();
+    torch::nll_loss(t.model->forward(to_input(batch->data)), batch->target).backward();
     t.optimizer.step();
   }
   return evaluate();
@@ -188,10 +119,10 @@ tune::Result FashionMnist::evaluate() {
   std::int64_t correct = 0;
   double loss = 0;
   for (std::int64_t begin = 0; begin < t.test.size(); begin += kTestBatch) {
-    const ImageSet batch = t.test.slice(begin, begin + kTestBatch);
-    const torch::Tensor output = t.model->forward(to_input(batch.images));
-    loss += torch::nll_loss(output, batch.labels, {}, at::Reduction::Sum).item<double>();
-    correct += output.argmax(1).eq(batch.labels).sum().item<std::int64_t>();
+    const tune::Batch batch = slice(t.test, begin, begin + kTestBatch);
+    const torch::Tensor output = t.model->forward(to_input(batch.data));
+    loss += torch::nll_loss(output, batch.target, {}, at::Reduction::Sum).item<double>();
+    correct += output.argmax(1).eq(batch.target).sum().item<std::int64_t>();
   }
   const auto count = static_cast<double>(t.test.size());
   return {{"mean_accuracy", static_cast<double>(correct) / count}, {"mean_loss", loss / count}};
@@ -199,12 +130,12 @@ tune::Result FashionMnist::evaluate() {
 
 void FashionMnist::save(const fs::path& directory) {
   tune::save_checkpoint(directory, *training_->model, training_->optimizer);
-  training_->sampler.save(directory / "sampler.txt");
+  tune::save_state(directory / "batches.json", training_->batches.state());
 }
 
 void FashionMnist::load(const fs::path& directory) {
   tune::load_checkpoint(directory, *training_->model, training_->optimizer);
-  training_->sampler.load(directory / "sampler.txt");
+  training_->batches.load_state(tune::load_state(directory / "batches.json"));
 }
 
 TUNE_TRAINABLE(FashionMnist)

@@ -5,7 +5,7 @@
 //   lr                learning rate of SGD, > 0
 //   momentum          0      its momentum
 //   batch_size        64
-//   samples_per_step  4096   training images a step goes through
+//   samples_per_step  4096   training images a step goes through, up to a whole batch
 //   held_out          0      training images kept aside and judged on; 0: the test set
 //   test_samples      5000   how many of those to judge on, at most
 #pragma once

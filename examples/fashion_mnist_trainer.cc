@@ -9,25 +9,15 @@
 #include <iostream>
 #include <memory>
 
-#include "fashion_mnist_data.h"
+#include "fashion_mnist_tensors.h"
 
 namespace {
 
 namespace nn = torch::nn;
 
-constexpr double kMean = 0.2860;  // grey values of the training set, scaled to [0, 1]
-constexpr double kDeviation = 0.3530;
-
 std::shared_ptr<tune::Dataset> to_dataset(const LabelledImages& set) {
-  const auto count = static_cast<std::int64_t>(set.count());
-  const auto side = static_cast<std::int64_t>(LabelledImages::kSide);
-  // from_blob takes no constant pointer; both are copied at once.
-  auto* const pixels = const_cast<std::uint8_t*>(set.pixels.data());
-  auto* const labels = const_cast<std::uint8_t*>(set.labels.data());
-  const torch::Tensor images = torch::from_blob(pixels, {count, 1, side, side}, torch::kUInt8);
-  return std::make_shared<tune::TensorDataset>(
-      images.to(torch::kFloat32).div_(255).sub_(kMean).div_(kDeviation),
-      torch::from_blob(labels, {count}, torch::kUInt8).to(torch::kInt64));
+  const tune::Batch all = to_tensors(set);
+  return std::make_shared<tune::TensorDataset>(to_input(all.data), all.target);
 }
 
 class FashionOperator : public tune::TrainingOperator {

@@ -25,7 +25,7 @@
 #include <string_view>
 #include <utility>
 
-#include "fashion_mnist_data.h"
+#include "fashion_mnist_tensors.h"
 #include "resnet.h"
 
 namespace {
@@ -59,24 +59,19 @@ LabelledImages generated_images(std::size_t count, std::uint64_t seed) {
 // Grey images in memory, each transformed when it is asked for.
 class GreyImages : public tune::Dataset {
  public:
-  GreyImages(LabelledImages images, tune::ImageTransform transform, std::uint64_t seed = 0)
-      : images_(std::move(images)), transform_(std::move(transform)), seed_(seed) {}
+  GreyImages(const LabelledImages& images, tune::ImageTransform transform, std::uint64_t seed = 0)
+      : images_(to_tensors(images)), transform_(std::move(transform)), seed_(seed) {}
 
-  std::int64_t size() const override { return static_cast<std::int64_t>(images_.count()); }
+  std::int64_t size() const override { return images_.size(); }
   void set_epoch(std::int64_t epoch) override { epoch_ = epoch; }
   tune::Batch get(std::int64_t index) const override {
-    constexpr auto kSide = static_cast<std::int64_t>(LabelledImages::kSide);
-    auto* const pixels = const_cast<std::uint8_t*>(images_.pixels.data());
-    const torch::Tensor image =
-        torch::from_blob(pixels + index * kSide * kSide, {1, kSide, kSide}, torch::kUInt8);
     tune::RandomStream random(seed_ + static_cast<std::uint64_t>(epoch_), "augmentation",
                               static_cast<std::uint64_t>(index));
-    const auto label = static_cast<std::int64_t>(images_.labels[static_cast<std::size_t>(index)]);
-    return {transform_(image, random), torch::tensor(label)};
+    return {transform_(images_.data[index], random), images_.target[index]};
   }
 
  private:
-  LabelledImages images_;
+  tune::Batch images_;
   tune::ImageTransform transform_;
   std::uint64_t seed_;
   std::int64_t epoch_ = 0;

@@ -127,6 +127,17 @@ TEST_CASE("files that are missing, cut or cannot be written are refused by name"
             "optimizer.pt");
 }
 
+TEST_CASE("a state is read back from its file as it was, a broken one is refused") {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "batches.json";
+  const Value state = {{"epoch", 2}, {"position", 37}, {"names", list({"a", "b"})}};
+  save_state(file, state);
+  CHECK(load_state(file) == state);
+  std::filesystem::resize_file(file, 5);
+  CHECK_HAS(refusal([&] { load_state(file); }), "batches.json");
+  CHECK_HAS(refusal([&] { load_state(folder.path() / "none.json"); }, ErrorCode::kIo), "none.json");
+}
+
 TEST_CASE("threads are set to what is asked, at least one") {
   set_threads(2);
   CHECK(torch::get_num_threads() == 2);

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/json.h"
+#include "core/platform/files.h"
 #include "trainables/torch/cuda_part.h"
 #include "trainables/torch/safetensors.h"
 
@@ -176,6 +178,14 @@ void load_optimizer(const fs::path& directory, torch::optim::Optimizer& optimize
           [&] { archive.load_from(file.string(), device_of(optimizer)); });
   on_file(ErrorCode::kBadInput, "loading the optimizer from", file,
           [&] { optimizer.load(archive); });
+}
+
+void save_state(const fs::path& file, const Value& state) {
+  write_file_atomically(file, state.dump() + "\n");
+}
+
+Value load_state(const fs::path& file) {
+  return parse_json(read_file(file), file.string());
 }
 
 void save_random_state(const fs::path& directory) {

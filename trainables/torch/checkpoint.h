@@ -13,6 +13,8 @@
 
 #include <filesystem>
 
+#include "core/value.h"
+
 namespace torch::nn {
 class Module;
 }
@@ -38,6 +40,10 @@ void save_optimizer(const std::filesystem::path& directory,
                     const torch::optim::Optimizer& optimizer);
 // The optimizer must hold as many parameters in as many groups.
 void load_optimizer(const std::filesystem::path& directory, torch::optim::Optimizer& optimizer);
+
+// What a DataLoader, a Sampler or a schedule gives as its state, or any value, as a file of JSON.
+void save_state(const std::filesystem::path& file, const Value& state);
+Value load_state(const std::filesystem::path& file);
 
 void save_random_state(const std::filesystem::path& directory);
 void load_random_state(const std::filesystem::path& directory);

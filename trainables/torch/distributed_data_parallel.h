@@ -73,7 +73,7 @@ class GradientReducer {
   void after_forward(const std::vector<at::Tensor*>& outputs);
 
   // loss.backward() would do as well, but what it throws when a rank is gone or went another way
-  // does not say who waits for what.
+  // does not say which rank waits for what.
   void backward(const at::Tensor& loss);
   // Around a backward that is called in another way; `what` is named in the Error (kProcess) of a
   // group that failed. What the computation throws comes out as it is.

@@ -21,8 +21,8 @@ struct Image {
 // repeated for the three colours, alpha is left out (not blended), palettes are looked up, and what
 // EXIF says about the orientation is not heeded. Of 16 bits the upper 8 are taken, for grey too.
 //
-// Throws Error, which names the file: kIo when it cannot be read; kBadInput when it is no JPEG or
-// PNG, is broken or cut off, is a JPEG in CMYK (or YCCK), or is beyond the bounds.
+// Throws Error, which names the file: kIo when it cannot be read; kBadInput when it is not a JPEG
+// or PNG, is broken or cut off, is a JPEG in CMYK (or YCCK), or is beyond the bounds.
 Image read_image(const std::filesystem::path& file);
 
 }  // namespace tune

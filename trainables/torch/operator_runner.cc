@@ -6,8 +6,6 @@
 #include <string>
 
 #include "core/error.h"
-#include "core/json.h"
-#include "core/platform/files.h"
 #include "trainables/torch/checkpoint.h"
 #include "trainables/torch/operator_state.h"
 #include "trainables/torch/random.h"
@@ -130,14 +128,13 @@ void OperatorRunner::save(const fs::path& directory) {
   progress.set("epoch", s.epoch);
   progress.set("global_step", s.global_step);
   progress.set("schedules", Value::make_list(std::move(schedules)));
-  write_file_atomically(directory / kProgressFile, progress.dump() + "\n");
+  save_state(directory / kProgressFile, progress);
   training_->save(made(directory / "operator"));
 }
 
 void OperatorRunner::load(const fs::path& directory) {
   OperatorState& s = state();
-  const fs::path file = directory / kProgressFile;
-  const Value progress = parse_json(read_file(file), file.string());
+  const Value progress = load_state(directory / kProgressFile);
   for (std::size_t i = 0; i < s.models.size(); ++i) {
     load_model(part_directory(directory, i, s.models.size()), s.models[i]->module());
   }

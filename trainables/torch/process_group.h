@@ -5,7 +5,8 @@
 // All ranks call the same functions in the same order, each from one thread. Every wait ends with
 // the group's timeout at the latest. What fails throws Error (kProcess) that says what this rank
 // was waiting for and, when the others wait for something else, for what; the group is of no use
-// then. Who forms a group ignores SIGPIPE from then on, as Python does, unless it has a handler.
+// then. A process that forms a group ignores SIGPIPE from then on, as Python does, unless it has a
+// handler.
 //
 // On GPUs that is so for forming a group and for what computes on the CPU only. There the functions
 // return when the work is queued; a rank whose work is not done after the group's timeout is ended

@@ -101,8 +101,8 @@ Tensor apply(const Tensor& given, const Tensor& weight, const Tensor& bias, cons
   return output.to(given.scalar_type());
 }
 
-// Of input, weight and bias. The latter two are of this rank's batch alone: whoever averages the
-// gradients of a model averages these as well.
+// Of input, weight and bias. The latter two are of this rank's batch alone: the code that averages
+// the gradients of a model averages these as well.
 variable_list gradients(const Tensor& given_gradient, const Tensor& given, const Tensor& weight,
                         const Statistics& of, ProcessGroup& group) {
   const Tensor output_gradient = computable(given_gradient);

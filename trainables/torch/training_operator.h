@@ -176,7 +176,7 @@ class TrainingOperator {
   virtual void setup(const Config& config) = 0;
 
   // One pass over the rank's part of the training set. By default train_batch for each batch;
-  // returns the means of what that returned, weighted by its num_samples, over all ranks. An own
+  // returns the means of what that returned, weighted by its num_samples, over all ranks. A custom
   // one takes each batch on_device and, unless they step by epoch, calls step_schedulers.
   virtual Result train_epoch(DataLoader& batches);
   // One step. By default forward, criterion, backward and the optimizer's step of the only model;

@@ -8,7 +8,7 @@
 
 namespace tune {
 
-std::string describe_current_exception();  // its message; for what is no std::exception, its type
-std::optional<ErrorCode> code_of_current_exception();  // nothing: it is no Error
+std::string describe_current_exception();  // its message; its type when it is not a std::exception
+std::optional<ErrorCode> code_of_current_exception();  // nothing: not an Error
 
 }  // namespace tune

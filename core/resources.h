@@ -17,7 +17,7 @@ class MemorySize {
   MemorySize() = default;
   MemorySize(std::integral auto bytes) : bytes_(static_cast<std::int64_t>(bytes)) {}  // NOLINT
   MemorySize(const char* text) : MemorySize(std::string_view(text)) {}                // NOLINT
-  MemorySize(std::string_view text);  // NOLINT; Error (kBadInput) when it is no size
+  MemorySize(std::string_view text);  // NOLINT; Error (kBadInput) when it is not a size
   std::int64_t bytes() const { return bytes_; }
   friend bool operator==(const MemorySize&, const MemorySize&) = default;
 

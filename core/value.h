@@ -83,7 +83,7 @@ class Value {
   const Value* find(std::string_view path) const;  // nullptr when absent
   bool contains(std::string_view path) const { return find(path) != nullptr; }
   // Sets the value at a path, making the maps on the way. Throws Error on an empty key, or when
-  // something that is no map stands on the way.
+  // something that is not a map stands on the way.
   void set(std::string_view path, Value value);
   bool erase(std::string_view path);  // false when it was not there
 
@@ -142,7 +142,7 @@ class Config : public Value {
  public:
   Config() : Value(make_map()) {}
   Config(std::initializer_list<Member> members) : Value(members) {}
-  explicit Config(Value map);  // Error when it is no map
+  explicit Config(Value map);  // Error when it is not a map
 
   template <class T>
   T get(std::string_view path) const {
@@ -183,7 +183,7 @@ class Result : public Value {
  public:
   Result() : Value(make_map()) {}
   Result(std::initializer_list<Member> members) : Value(members) {}
-  explicit Result(Value map);  // Error when it is no map
+  explicit Result(Value map);  // Error when it is not a map
 };
 
 template <ValueLike T>

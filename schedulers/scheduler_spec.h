@@ -16,7 +16,7 @@ class SchedulerSpec {
   using Make = std::function<std::unique_ptr<TrialScheduler>()>;
 
   SchedulerSpec();  // FIFO
-  // `name` is its YAML name ("asha") and `parameters` what experiment.json records; an own
+  // `name` is its YAML name ("asha") and `parameters` what experiment.json records; a custom
   // scheduler has an empty name and is made only by the program that brought it.
   SchedulerSpec(std::string name, Config parameters, Make make)
       : name_(std::move(name)), parameters_(std::move(parameters)), make_(std::move(make)) {}
@@ -31,7 +31,7 @@ class SchedulerSpec {
   Make make_;
 };
 
-// An own scheduler: made anew for each run from copies of the arguments.
+// A custom scheduler: made anew for each run from copies of the arguments.
 template <class T, class... Args>
 SchedulerSpec scheduler(Args... args) {
   return SchedulerSpec("", {}, [args...] { return std::make_unique<T>(args...); });

@@ -1,5 +1,5 @@
-// TrialScheduler: judges running trials and picks who goes next. Pure: no clock, file, log or
-// thread; the same calls in the same order give the same decisions. Derive from it for an own one.
+// TrialScheduler: judges running trials and picks the next one. Pure: no clock, file, log
+// or thread; the same calls in the same order give the same decisions. Derive a custom one from it.
 //
 // Call order: add_trial once a trial; result for each (trial, iteration) once, in order of
 // iteration within a trial; end_trial once. A trial that ended in ERROR may be tried again on

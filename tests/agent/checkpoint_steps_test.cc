@@ -1,5 +1,5 @@
-// Checkpoints are transactions: whoever writes one may be killed at any step, and what has a
-// checkpoint's name is whole.
+// Checkpoints are transactions: the process that writes one may be killed at any step, and what has
+// a checkpoint's name is whole.
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

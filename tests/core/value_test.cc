@@ -14,7 +14,7 @@ namespace {
 
 using testing::refusal;
 
-// Pointers are no values, so they cannot become a bool by accident.
+// Pointers are not values, so they cannot become a bool by accident.
 static_assert(!std::is_convertible_v<int*, Value>);
 static_assert(!std::is_convertible_v<const void*, Value>);
 static_assert(!std::is_convertible_v<std::shared_ptr<int>, Value>);

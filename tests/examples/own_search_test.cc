@@ -15,17 +15,17 @@
 namespace tune {
 namespace {
 
-TEST_CASE("the README's own scheduler keeps the contract") {
+TEST_CASE("the README's scheduler keeps the contract") {
   testing::check_scheduler(scheduler<MedianStopping>(3));
 }
 
-TEST_CASE("the README's own searcher keeps the contract") {
+TEST_CASE("the README's searcher keeps the contract") {
   const auto make = [] { return std::make_unique<HillClimbing>(0.0); };
   testing::check_searcher(make,
                           {.space = {}, .num_samples = 6, .objective = {"loss", Mode::kMin, 1}});
 }
 
-TEST_CASE("the README's own scheduler and searcher find the top of the hill") {
+TEST_CASE("the README's scheduler and searcher find the top of the hill") {
   Sandbox box;
   const Finished run =
       box.run({TUNE_BINARY_DIR "/examples/own_search", "--seed", "1", "--cpus", "1"});

@@ -12,7 +12,7 @@ namespace {
 
 using namespace tune;
 
-// Trials without end on a node without end are no damage. What is no turn begins none.
+// Trials without end on a node without end are not damage. What is not a turn begins none.
 bool is_bounded(std::string_view payload) try {
   const auto turn = decoded<Turn>(payload);
   for (const Event& event : turn.events) {

@@ -1,4 +1,4 @@
-// Writes the first inputs of the targets whose input is no text: `fuzz_seeds tests/fuzz/corpus`.
+// Writes the first inputs of the targets whose input is not text: `fuzz_seeds tests/fuzz/corpus`.
 // To be run again when messages change.
 #include <algorithm>
 #include <filesystem>

@@ -90,7 +90,7 @@ TEST_CASE("a scheduler and a searcher of the program's own pause, choose and pro
   CHECK_HAS(run.err, "Halving together");
 }
 
-TEST_CASE("an own scheduler and searcher go on where a killed program stood") {
+TEST_CASE("a custom scheduler and searcher go on where a killed program stood") {
   for (const std::size_t kill_after_results : {1, 4, 7}) {
     CAPTURE(kill_after_results);
     Sandbox box;

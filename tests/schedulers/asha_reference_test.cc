@@ -136,7 +136,7 @@ struct Sweep {
   double best = kInfinity;  // of the last losses of trials that ran to the end
 };
 
-// Trains all configurations on a few slots, as an experiment would: whoever stops makes room.
+// Trains all configurations on a few slots, as an experiment would: a trial that stops makes room.
 Sweep sweep(Pair& pair, const std::vector<std::vector<double>>& curves, std::uint64_t seed) {
   constexpr std::size_t kSlots = 8;
   RandomStream random(seed, "asha_sweep", 0);

@@ -111,7 +111,7 @@ TEST_CASE("asha keeps the contract with a metric of its own") {
   check_scheduler(asha({.max_t = 9, .reduction_factor = 3, .metric = "m", .mode = Mode::kMin}), "");
 }
 
-TEST_CASE("an own scheduler that pauses keeps the contract") {
+TEST_CASE("a custom scheduler that pauses keeps the contract") {
   check_scheduler(scheduler<PauseThenBest>());
 }
 

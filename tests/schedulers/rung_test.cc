@@ -168,8 +168,8 @@ TEST_CASE("a rung is restored as it was, and anything else is refused") {
 
   REQUIRE(copy.restore(rung.low(), rung.high()));
   CHECK_FALSE(copy.restore({1}, {2, 3, 4, 5}));  // the position is elsewhere
-  CHECK_FALSE(copy.restore({1, 2}, {3, 4, 5}));  // low is no max-heap
-  CHECK_FALSE(copy.restore({2, 1}, {5, 4, 3}));  // high is no min-heap
+  CHECK_FALSE(copy.restore({1, 2}, {3, 4, 5}));  // low is not a max-heap
+  CHECK_FALSE(copy.restore({2, 1}, {5, 4, 3}));  // high is not a min-heap
   CHECK_FALSE(copy.restore({4, 1}, {3, 3, 5}));  // low holds a better value than high
   CHECK_FALSE(copy.restore({1}, {}));
   CHECK(copy.size() == 5);  // untouched by refusals

@@ -1,4 +1,4 @@
-// Reads the tree: who may include whom, what pure files may not touch, where torch may be.
+// Reads the tree: the includes between folders, what pure files may not touch, where torch may be.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ std::vector<Source> sources_below(const std::string& folder) {
   return found;
 }
 
-// The folder an own header belongs to ("core/platform"), or "" for anybody else's.
+// The folder that a header of this tree belongs to ("core/platform"), or "".
 std::string room_of(const std::string& path) {
   static const std::vector<std::string> rooms = {
       "core/platform", "core/agent", "core",         "schedulers",       "tune/testing",
@@ -313,7 +313,7 @@ std::map<std::string, std::set<std::string>> uses_by_folder() {
   return uses;
 }
 
-// Who makes a header that is none of this tree's: a library, POSIX, or "std".
+// The maker of a header from elsewhere: a library, POSIX, or "std".
 std::string maker_of(const std::string& header) {
   static const std::vector<std::pair<std::string, std::string>> makers = {
       {"fmt/", "fmt"},

@@ -89,7 +89,7 @@ TEST_CASE("--set changes what it names and nothing else") {
   CHECK(options.env.at("TOKEN") == "secret");
 }
 
-TEST_CASE("an own scheduler stays unless --set names another") {
+TEST_CASE("a custom scheduler stays unless --set names another") {
   RunOptions options = defaults();
   options.scheduler = SchedulerSpec("", {}, [] { return fifo().make(); });
   CHECK(parse({"--set", "max_failures=1"}, options).scheduler.name().empty());

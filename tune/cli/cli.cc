@@ -140,7 +140,7 @@ void add_logs(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.chosen = [&line] { return logs_command(line.logs); }; });
 }
 
-// Names what follows the options: it is no option of ours.
+// Names what follows the options: it is not an option of ours.
 class UsageWithProgram : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string name) const override {

@@ -87,7 +87,7 @@ void follow(const std::filesystem::path& directory, const RunRecord& record) try
   }
 }
 
-// A server reads a copy: looking takes no lock and writes nothing, so that whoever may read the
+// A server reads a copy: looking takes no lock and writes nothing, so that anybody who may read the
 // folder may look.
 void copy_journal(const std::filesystem::path& from, const std::filesystem::path& to) {
   std::error_code error;

@@ -6,7 +6,7 @@
 namespace tune {
 
 // Live: redraws until the experiment is over or its driver is gone. Otherwise: prints it once. Returns
-// the exit code. Throws Error (kBadInput) when the folder is no experiment's.
+// the exit code. Throws Error (kBadInput) when the folder is not an experiment's.
 int show_status(const std::filesystem::path& directory);
 
 }  // namespace tune

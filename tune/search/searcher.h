@@ -1,5 +1,5 @@
 // Searcher: proposes configurations. Pure: no clock, file or thread; the same calls give the same
-// proposals. Derive from it for an own one.
+// proposals. Derive a custom one from it.
 #pragma once
 
 #include <cstdint>

@@ -238,7 +238,7 @@ void SpecCheck::move_objective_to_experiment(const Objective& objective) {
     const bool own_mode = rest.erase("mode");
     if (own_metric || own_mode) options_.scheduler = scheduler_from_config(given.name(), rest);
   } else if (!had_metric && !options_.metric.empty()) {
-    // An own scheduler is made as it was given: it must accept the experiment's metric too.
+    // A custom scheduler is made as it was given: it must accept the experiment's metric too.
     given.make()->configure({options_.metric, *options_.mode, options_.seed.value_or(0)});
   }
 }

@@ -69,7 +69,7 @@ void check_values(const RunOptions& options, std::vector<Complaint>& complaints)
 ExperimentSpec make_spec(RunOptions options, std::string trainable, bool is_function,
                          std::vector<Complaint>& complaints);
 
-// experiment.json, both ways. Values of `env` are not stored, only its names. An own scheduler or
+// experiment.json, both ways. Values of `env` are not stored, only its names. A custom scheduler or
 // searcher is stored by a note; `from_value` then needs them set again by the program.
 Value to_value(const ExperimentSpec& spec);
 ExperimentSpec spec_from_value(const Value& value);  // Error (kProtocol) when it is not one

@@ -26,7 +26,7 @@ struct YamlProblem {
 };
 
 // The only document in the text; null when it is empty. Throws YamlProblem at the first thing that
-// is no YAML.
+// is not YAML.
 std::shared_ptr<const YamlNode> read_yaml_nodes(std::string_view text);
 
 }  // namespace tune

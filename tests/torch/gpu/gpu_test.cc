@@ -176,7 +176,7 @@ TEST_CASE("a scaler on a GPU skips the step whose gradients are infinite") {
     torch::optim::SGD optimizer({weight}, 0.5);
     GradScaler scaler({.scale = 1024});
     std::vector<double> values;
-    for (const double factor : {1.0, 1e38}) {  // 1e38 x 1024 is no float
+    for (const double factor : {1.0, 1e38}) {  // 1e38 x 1024 is not a float
       optimizer.zero_grad();
       scaler.scale((weight * factor).sum()).backward();
       values.push_back(scaler.step(optimizer) ? 1 : 0);

@@ -118,7 +118,7 @@ TEST_CASE("gradients travel in buckets that are closed when they reach their lim
   CHECK(log_of({.options = {.bucket_cap_mb = 1e-9}}) == after_the_first(narrow, one_by_one));
   // By default the first is closed at 1 MiB, which is four layers of 256 KiB, others at 25.
   CHECK(log_of({.width = kWide}) == after_the_first(wide, "gggg[Float 262144]gg[Float 131072]"));
-  // Who gives a limit gives it for the first as well, as in Python.
+  // A limit holds for the first as well, as in Python.
   CHECK(log_of({.width = kWide, .options = {.bucket_cap_mb = 25}}) == each_time(wide));
   CHECK(log_of({.width = kWide, .options = {.bucket_cap_mb = 1e30}}) == each_time(wide));
   CHECK(log_of({.width = kWide, .options = {.bucket_cap_mb = 1.25}}) ==

@@ -559,7 +559,7 @@ TEST_CASE("at the end: the best configuration and where the CSV is; what follows
                                 "Results: results/FashionMnist_2026-11-21_11-38-00/results.csv\n"));
   terminal.reporter.notice("interrupted");
   CHECK(terminal.take() == "interrupted\n");
-  // A table made from the journal of others is no end.
+  // A table made from another's journal is not the end.
   scene.live = false;
   Reporting reader(std::nullopt);
   reader.reporter.status(scene.status(), true);

@@ -3,9 +3,9 @@
 # reached (core/wire.h) is no place for anything that users need not see.
 set(tune_public_headers
   core/clock.h
+  core/contract_values.h
   core/error.h
   core/ids.h
-  core/messages.h
   core/random.h
   core/resources.h
   core/result_view.h

@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "core/agent_contract.h"
 #include "core/ids.h"
 #include "core/link.h"
 #include "core/link_agenda.h"
-#include "core/messages.h"
 
 namespace tune {
 

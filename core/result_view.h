@@ -14,7 +14,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/messages.h"
+#include "core/contract_values.h"
 #include "core/value.h"
 
 namespace tune {

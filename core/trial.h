@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/contract_values.h"
 #include "core/ids.h"
-#include "core/messages.h"
 #include "core/wire.h"
 
 namespace tune {

@@ -76,6 +76,13 @@ void bad_message(const char* what, std::uint64_t found, std::uint64_t allowed) {
                           what, found, allowed));
 }
 
+void other_contract(const char* name, std::uint32_t found, std::uint32_t spoken) {
+  throw Error(ErrorCode::kProtocol,
+              fmt::format("the other side speaks version {} of {}, this program version {}: build "
+                          "both against the same version of tune",
+                          found, name, spoken));
+}
+
 }  // namespace detail
 
 // ---- Writing

@@ -3,7 +3,11 @@
 // A message is a plain struct with
 //     template <class Self, class Fields>
 //     static void fields(Self& self, Fields& f) { f(self.trial, self.attempt, ...); }
-// and travels as an array of its fields in that order. Payloads (what a user reported) are nested
+// and travels as an array of its fields in that order. Fields that joined later stand at the end, in
+// f.added(s.reason, ...): where they are missing they keep their defaults, and fields that a reader
+// does not know are skipped, so that a message grows without a new version. f.contract(s.version,
+// kVersion, "the worker contract") is a first field that refuses a message of another version.
+// Payloads (what a user reported) are nested
 // MessagePack maps kept as bytes (`Packed`): written once in the worker, passed on unread, read by
 // PackReader without building a tree. A std::variant of messages travels as [index, message].
 //
@@ -27,8 +31,6 @@
 
 namespace tune {
 
-// Version of everything below and of core/messages.h; both ends must have the same.
-inline constexpr std::uint32_t kProtocolVersion = 3;
 inline constexpr std::size_t kMaxFrameBytes = 16u << 20;
 
 // One value in MessagePack form, kept as bytes.
@@ -133,11 +135,23 @@ concept TaggedId = requires(T id) {
   { id.value } -> std::same_as<std::uint32_t&>;
 } && sizeof(T) == sizeof(std::uint32_t);
 
+[[noreturn]] void other_contract(const char* name, std::uint32_t found, std::uint32_t spoken);
+
 struct FieldCounter {
-  std::size_t count = 0;
+  std::size_t required = 0;
+  std::size_t all = 0;
   template <class... F>
   void operator()(F&...) {
-    count += sizeof...(F);
+    required += sizeof...(F);
+    all += sizeof...(F);
+  }
+  template <class... F>
+  void added(F&...) {
+    all += sizeof...(F);
+  }
+  template <class F>
+  void contract(F&, std::uint32_t, const char*) {
+    ++required, ++all;
   }
 };
 struct FieldWriter {
@@ -146,12 +160,31 @@ struct FieldWriter {
   void operator()(F&... fields) {
     (encode(out, fields), ...);
   }
+  template <class... F>
+  void added(F&... fields) {
+    (encode(out, fields), ...);
+  }
+  template <class F>
+  void contract(F& version, std::uint32_t, const char*) {
+    encode(out, version);
+  }
 };
 struct FieldReader {
   PackReader& in;
+  std::size_t left;
   template <class... F>
   void operator()(F&... fields) {
     (decode(in, fields), ...);
+    left -= sizeof...(F);
+  }
+  template <class... F>
+  void added(F&... fields) {
+    ((left == 0 ? void() : (decode(in, fields), void(--left))), ...);
+  }
+  template <class F>
+  void contract(F& version, std::uint32_t spoken, const char* name) {
+    (*this)(version);
+    if (version != spoken) other_contract(name, version, spoken);
   }
 };
 
@@ -200,7 +233,7 @@ void encode(PackWriter& out, const T& value) {
   } else {
     detail::FieldCounter counter;
     T::fields(value, counter);
-    out.array(counter.count);
+    out.array(counter.all);
     detail::FieldWriter writer{out};
     T::fields(value, writer);
   }
@@ -269,11 +302,11 @@ void decode(PackReader& in, T& value) {
   } else {
     detail::FieldCounter counter;
     T::fields(value, counter);
-    if (const std::size_t size = in.array(); size != counter.count) {
-      detail::bad_message("number of fields", size, counter.count);
-    }
-    detail::FieldReader reader{in};
+    const std::size_t size = in.array();
+    if (size < counter.required) detail::bad_message("number of fields", size, counter.required);
+    detail::FieldReader reader{in, size};
     T::fields(value, reader);
+    for (; reader.left > 0; --reader.left) in.skip();
   }
 }
 

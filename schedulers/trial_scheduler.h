@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/contract_values.h"
 #include "core/ids.h"
-#include "core/messages.h"
 #include "core/result_view.h"
 
 namespace tune {

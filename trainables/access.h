@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/messages.h"
+#include "core/worker_contract.h"
 #include "trainables/trainable.h"
 
 namespace tune {

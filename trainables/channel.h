@@ -1,4 +1,4 @@
-// The worker's end of its socket to the agent: frames of core/messages.h. One thread. When the
+// The worker's end of its socket to the agent: frames of core/worker_contract.h. One thread. When the
 // agent is gone the process ends at once: nobody is there to hear of it.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/frame.h"
-#include "core/messages.h"
+#include "core/worker_contract.h"
 
 namespace tune {
 

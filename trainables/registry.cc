@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
-#include "core/wire.h"
+#include "core/worker_contract.h"
 #include "trainables/worker.h"
 
 namespace tune {
@@ -77,7 +77,7 @@ const tune_plugin_info* plugin_info() {
     }
     return list;
   }();
-  static const tune_plugin_info info{kProtocolVersion,
+  static const tune_plugin_info info{kWorkerContract,
                                      static_cast<std::uint32_t>(trainables.size()),
                                      trainables.data(), &run_registered};
   return &info;

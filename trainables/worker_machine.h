@@ -20,7 +20,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/messages.h"
+#include "core/worker_contract.h"
 
 namespace tune {
 

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "core/wire.h"
+#include "core/worker_contract.h"
 #include "trainables/zygote.h"
 
 namespace tune {
@@ -55,11 +55,11 @@ ZygoteTrainables load(const std::string& path) {
         path, ::dlerror()));
   }
   const tune_plugin_info* info = plugin();
-  if (info->protocol_version != kProtocolVersion) {
+  if (info->protocol_version != kWorkerContract) {
     return refusal(fmt::format(
-        "loading the plugin: {} was built for protocol {}, this tune speaks {}; build it again "
-        "against this version",
-        path, info->protocol_version, kProtocolVersion));
+        "loading the plugin: {} was built for version {} of the worker contract, this tune speaks "
+        "version {}; build it again against this version",
+        path, info->protocol_version, kWorkerContract));
   }
   ZygoteTrainables trainables;
   for (std::uint32_t i = 0; i < info->count; ++i) {

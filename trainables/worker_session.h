@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/messages.h"
+#include "core/worker_contract.h"
 #include "trainables/channel.h"
 #include "trainables/session.h"
 #include "trainables/trainable.h"

@@ -113,6 +113,7 @@ class Zygote {
     ready.error = trainables_.error.substr(0, kMaxErrorBytes);
     ready.trainables = trainables_.infos;
     ready.note = trainables_.note;
+    ready.contract = kWorkerContract;
     say(control_, ready);
     while (const auto spawn = receive(control_)) {
       handle(*spawn);

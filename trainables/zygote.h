@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/messages.h"
+#include "core/worker_contract.h"
 #include "trainables/registry.h"
 
 namespace tune {

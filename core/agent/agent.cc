@@ -27,6 +27,7 @@
 #include "core/platform/rank_place.h"
 #include "core/platform/system_clock.h"
 #include "core/platform/transport.h"
+#include "core/spawn.h"
 
 namespace tune {
 namespace {

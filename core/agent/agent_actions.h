@@ -9,7 +9,8 @@
 #include <variant>
 #include <vector>
 
-#include "core/messages.h"
+#include "core/agent_contract.h"
+#include "core/worker_contract.h"
 
 namespace tune {
 

@@ -17,8 +17,8 @@
 #include "core/agent/attempt.h"
 #include "core/agent/watched_time.h"
 #include "core/agent/zygote_supervisor.h"
-#include "core/messages.h"
-#include "core/spawn.h"
+#include "core/agent_contract.h"
+#include "core/worker_contract.h"
 
 namespace tune {
 

@@ -13,11 +13,12 @@
 
 #include <fmt/format.h>
 
+#include "core/agent_contract.h"
 #include "core/error.h"
-#include "core/messages.h"
 #include "core/platform/files.h"
 #include "core/platform/process.h"
 #include "core/wire.h"
+#include "core/worker_contract.h"
 
 namespace tune {
 namespace {

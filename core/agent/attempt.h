@@ -25,7 +25,8 @@
 #include "core/agent/group_pace.h"
 #include "core/agent/watched_time.h"
 #include "core/agent/worker_start.h"
-#include "core/messages.h"
+#include "core/agent_contract.h"
+#include "core/worker_contract.h"
 
 namespace tune {
 

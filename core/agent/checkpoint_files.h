@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "core/messages.h"
+#include "core/agent_contract.h"
 #include "core/trial.h"
 
 namespace tune {

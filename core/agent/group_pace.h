@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "core/messages.h"
+#include "core/worker_contract.h"
 
 namespace tune {
 

@@ -18,7 +18,7 @@
 #include "core/agent/worker_command.h"
 #include "core/error.h"
 #include "core/platform/process.h"
-#include "core/spawn.h"
+#include "core/worker_contract.h"
 
 namespace tune {
 
@@ -102,7 +102,7 @@ ZygoteReady ask(const std::string& plugin) {
   const auto message = decoded<ZygoteMessage>(packet);
   const auto* ready = std::get_if<ZygoteReady>(&message);
   if (ready == nullptr) throw Error(ErrorCode::kProtocol, "tune-worker sent an unexpected message");
-  return *ready;
+  return understood(*ready);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "core/messages.h"
+#include "core/contract_values.h"
 
 namespace tune {
 

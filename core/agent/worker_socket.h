@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/frame.h"
-#include "core/messages.h"
 #include "core/platform/process.h"
+#include "core/worker_contract.h"
 
 namespace tune {
 

@@ -43,13 +43,30 @@ ShownGpus Devices::shown(GpuVisibility visibility) const {
   return shown;
 }
 
+WorkerExperiment for_worker(const SetupExperiment& experiment) {
+  return {experiment.stop, experiment.checkpoint, experiment.max_trial_time,
+          experiment.hang_timeout, experiment.environment};
+}
+
+WorkerLaunch for_worker(const Launch& launch) {
+  return {launch.trial,
+          launch.attempt,
+          launch.config,
+          launch.seed,
+          launch.ranks,
+          launch.restore_iteration,
+          launch.time_total,
+          launch.timesteps_total,
+          launch.until};
+}
+
 }  // namespace
 
 StartWorker worker_start(const SetupExperiment& experiment, const Launch& launch,
                          std::uint32_t rank, const NodeFacts& node) {
   StartWorker start;
-  start.experiment = experiment;
-  start.launch = launch;
+  start.experiment = for_worker(experiment);
+  start.launch = for_worker(launch);
   start.trial_id = trial_id(experiment.experiment_id, launch.trial);
   start.trial_directory = experiment.experiment_directory + "/" + start.trial_id;
   start.once_directory = node.once_directory;

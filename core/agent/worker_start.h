@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "core/messages.h"
+#include "core/agent_contract.h"
+#include "core/worker_contract.h"
+
 
 namespace tune {
 

@@ -12,9 +12,10 @@
 
 #include <fmt/format.h>
 
+#include "core/agent_contract.h"
 #include "core/error.h"
-#include "core/messages.h"
 #include "core/platform/files.h"
+#include "core/spawn.h"
 
 namespace tune {
 namespace {
@@ -139,7 +140,9 @@ std::vector<ZygoteMessage> ZygoteProcess::receive() {
   while (control_.is_open()) {
     const ssize_t count = ::recv(control_.get(), bytes.data(), bytes.size(), 0);
     if (count > 0) {
-      messages.push_back(decoded<ZygoteMessage>({bytes.data(), static_cast<std::size_t>(count)}));
+      auto message = decoded<ZygoteMessage>({bytes.data(), static_cast<std::size_t>(count)});
+      if (auto* ready = std::get_if<ZygoteReady>(&message)) *ready = understood(std::move(*ready));
+      messages.push_back(std::move(message));
     } else if (count < 0 && errno == EINTR) {
       continue;
     } else if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/platform/process.h"
-#include "core/spawn.h"
+#include "core/worker_contract.h"
 
 namespace tune {
 

@@ -20,7 +20,7 @@
 
 #include "core/agent/agent_actions.h"
 #include "core/agent/watched_time.h"
-#include "core/spawn.h"
+#include "core/worker_contract.h"
 
 namespace tune {
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "core/agent_contract.h"
 #include "core/ids.h"
-#include "core/messages.h"
 #include "core/peers.h"
 
 namespace tune {

@@ -16,6 +16,15 @@ class Filler {
     (fill(fields), ...);
   }
 
+  template <class... F>
+  void added(F&... fields) {
+    (fill(fields), ...);
+  }
+  template <class F>
+  void contract(F& version, std::uint32_t spoken, const char*) {
+    version = spoken;
+  }
+
   template <class T>
   void fill(T& value) {
     ++count_;

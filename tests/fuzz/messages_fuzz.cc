@@ -2,9 +2,9 @@
 #include <string>
 #include <variant>
 
-#include "core/messages.h"
-#include "core/spawn.h"
+#include "core/agent_contract.h"
 #include "core/trial.h"
+#include "core/worker_contract.h"
 #include "fuzz/check.h"
 #include "fuzz/kinds.h"
 #include "tune/results/result_text.h"

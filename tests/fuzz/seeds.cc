@@ -5,12 +5,13 @@
 #include <string>
 #include <utility>
 
+#include "core/agent_contract.h"
 #include "core/filled.h"
 #include "core/frame.h"
 #include "core/link.h"
 #include "core/platform/files.h"
-#include "core/spawn.h"
 #include "core/trial.h"
+#include "core/worker_contract.h"
 #include "fuzz/journal_experiment.h"
 #include "fuzz/kinds.h"
 #include "memory_store.h"

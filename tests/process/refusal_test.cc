@@ -92,7 +92,7 @@ TEST_CASE("a broken plugin is refused with what is wrong with it") {
   const std::string folder = std::string(TUNE_BINARY_DIR) + "/tests/";
   const Case cases[] = {
       {folder + "libno_symbol.so", "Curve", {"tune_plugin"}},
-      {folder + "libother_protocol.so", "Curve", {"protocol 999"}},
+      {folder + "libother_protocol.so", "Curve", {"version 999 of the worker contract"}},
       {folder + "libundefined_symbol.so", "Curve", {"nobody_has_this"}},
       {TUNE_SYNTHETIC_PLUGIN, "Curv", {"Curv", "Curve"}},
       {"sweep.yaml", "Curve", {"sweep.yaml"}},

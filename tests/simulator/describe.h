@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/messages.h"
+#include "core/agent_contract.h"
 #include "tune/control/events.h"
 
 namespace tune::simulator {

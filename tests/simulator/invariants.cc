@@ -58,7 +58,10 @@ void Invariants::no_resource_is_promised_twice(const SimulatedAgent& agent) cons
   std::vector<std::int64_t> gpu_units(node.gpus.size());
   for (const auto& [pid, worker] : agent.workers()) {
     if (!worker->exists() || worker->start() == nullptr) continue;
-    const Launch& launch = worker->start()->launch;
+    const WorkerLaunch& one = worker->start()->launch;
+    const auto promised = promised_.find(attempt_key(one.trial, one.attempt));
+    if (promised == promised_.end()) continue;  // another invariant's concern
+    const Launch& launch = promised->second;
     const std::uint32_t ranks = launch.ranks;
     cpu_units += launch.cpu_units / ranks;
     memory_bytes += world_.scenario.request.memory_bytes / ranks;
@@ -97,7 +100,7 @@ void Invariants::processes_have_a_reservation(const SimulatedAgent& agent,
       if (!some) violate(kName, fmt::format("process {} waits on an idle agent", pid));
       continue;
     }
-    const Launch& launch = worker->start()->launch;
+    const WorkerLaunch& launch = worker->start()->launch;
     const auto open = open_.find(launch.trial);
     if (open == open_.end() || open->second != Open{launch.attempt, *number}) {
       violate(kName, fmt::format("process {} is of {}, which is not the one that runs", pid,
@@ -262,6 +265,7 @@ void Invariants::follow(const FromAgent& from) {
 
 void Invariants::follow_launch(AgentNumber agent, const Launch& launch) {
   ++world_.tally.launches;
+  promised_[attempt_key(launch.trial, launch.attempt)] = launch;
   const auto [last, is_first] = launched_.try_emplace(launch.trial, launch.attempt);
   const bool is_new = is_first || launch.attempt > last->second;
   last->second = launch.attempt;

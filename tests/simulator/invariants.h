@@ -76,6 +76,7 @@ class Invariants : public SimulatedDriver::Witness {
   std::map<TrialNumber, Open> open_;
   std::set<AgentNumber> lost_;
   std::map<TrialNumber, AttemptNumber> launched_;     // the newest
+  std::map<std::uint64_t, Launch> promised_;          // by attempt_key: what each was to have
   std::map<std::uint64_t, std::uint64_t> journaled_;  // by attempt_key: its last result
   std::optional<Branch> branch_;
   std::uint64_t leader_ = 0;           // the epoch of the driver that has taken over last

@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/messages.h"
+#include "core/contract_values.h"
 #include "simulator/scenario.h"
 
 namespace tune::simulator {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/messages.h"
+#include "core/agent_contract.h"
 #include "core/resources.h"
 #include "schedulers/asha.h"
 #include "simulator/event_queue.h"

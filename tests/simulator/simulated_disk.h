@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/agent_contract.h"
 #include "core/trial.h"
 
 namespace tune::simulator {

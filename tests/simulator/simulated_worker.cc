@@ -12,7 +12,7 @@ namespace tune::simulator {
 
 using std::chrono::microseconds;
 
-AttemptFault draw_fault(const Scenario& scenario, const Launch& launch) {
+AttemptFault draw_fault(const Scenario& scenario, const WorkerLaunch& launch) {
   RandomStream random(scenario.seed, "fault", attempt_key(launch.trial, launch.attempt));
   const auto chance = [&](std::uint32_t rate) { return random.integer(0, 1'000'000) < rate; };
   AttemptFault fault;
@@ -59,7 +59,7 @@ void SimulatedWorker::hear(WorkerCommand command) {
 void SimulatedWorker::check_verdict(const WorkerCommand& command) const {
   const auto verdict = verdict_of(command);
   if (!verdict) return;
-  const Launch& launch = start_->launch;
+  const WorkerLaunch& launch = start_->launch;
   const bool is_own = verdict->first == attempt_key(launch.trial, launch.attempt);
   const auto said = world_.verdicts.find(verdict->first);
   if (is_own && said != world_.verdicts.end() && said->second.contains(verdict->second)) return;
@@ -195,7 +195,7 @@ void SimulatedWorker::act(SayToAgent& action) {
 }
 
 void SimulatedWorker::act(const PrepareCheckpoint& action) {
-  const Launch& launch = start_->launch;
+  const WorkerLaunch& launch = start_->launch;
   world_.disk.make_fresh(launch.trial, launch.attempt, action.iteration);
 }
 
@@ -206,7 +206,7 @@ void SimulatedWorker::act(const WriteCheckpoint&) {
       return throw_exception("save: disk full");
     }
     if (fault_is_due && fails(AttemptFault::Kind::kDiesInSave)) return die();
-    const Launch& launch = start_->launch;
+    const WorkerLaunch& launch = start_->launch;
     world_.disk.write_part(launch.trial, launch.attempt, machine_->iteration(), start_->rank,
                            trainable_->state());
     machine_->on_saved();

@@ -36,7 +36,7 @@ struct AttemptFault {
   std::uint64_t iteration = 1;  // at the first step or save that is not before it
   bool ignores_term = false;
 };
-AttemptFault draw_fault(const Scenario& scenario, const Launch& launch);
+AttemptFault draw_fault(const Scenario& scenario, const WorkerLaunch& launch);
 
 // What is said to an attempt while it runs, with its attempt_key; nothing: `command` is no verdict.
 template <class AnyCommand>

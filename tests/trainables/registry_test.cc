@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "core/error.h"
-#include "core/wire.h"
+#include "core/worker_contract.h"
 #include "trainables/registry.h"
 
 using namespace tune;
@@ -48,7 +48,7 @@ TEST_CASE("registered trainables are listed by name, in plugin_info too") {
   CHECK(entries[2].name == "work");
   CHECK(entries[2].is_function);
   const tune_plugin_info* info = plugin_info();
-  CHECK(info->protocol_version == kProtocolVersion);
+  CHECK(info->protocol_version == kWorkerContract);
   REQUIRE(info->count == 3);
   CHECK(std::string_view(info->trainables[1].name) == "Saving");
   CHECK(info->trainables[1].can_save == 1);

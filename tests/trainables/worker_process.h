@@ -21,15 +21,13 @@
 #include <unistd.h>
 
 #include "core/frame.h"
-#include "core/messages.h"
+#include "core/worker_contract.h"
 #include "trainables/worker.h"
 
 namespace tune::testing {
 
 inline StartWorker start_in(const std::filesystem::path& directory) {
   StartWorker start;
-  start.experiment.experiment_id = "0a1b2";
-  start.experiment.experiment_directory = directory;
   start.experiment.checkpoint = {.frequency = 0, .at_end = false, .keep = 1};
   start.launch.trial = {7};
   start.launch.attempt = {1};

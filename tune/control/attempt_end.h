@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/messages.h"
+#include "core/agent_contract.h"
 #include "core/trial.h"
 
 namespace tune {

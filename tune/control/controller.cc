@@ -164,10 +164,11 @@ void Controller::on(const FromAgent& event) {
 
 void Controller::on_agent(AgentNumber agent, const AgentHello& hello) {
   if (nodes_.contains(agent)) return;  // the same agent after a reconnect: its attempts stand
-  if (hello.protocol != kProtocolVersion) {
+  if (hello.contract != kAgentContract) {
     return fail_experiment(fmt::format(
-        "node {} speaks protocol {}, this driver {}: install the same version of tune on both",
-        hello.hostname, hello.protocol, kProtocolVersion));
+        "node {} speaks version {} of the agent contract, this driver version {}: install the same "
+        "version of tune on both",
+        hello.hostname, hello.contract, kAgentContract));
   }
   out_->tell(NodeJoined{agent, nodes_.join(agent, hello)});
   if (!hello.gpus.empty() && request_.gpu_units == 0) {

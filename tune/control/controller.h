@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "core/messages.h"
+#include "core/agent_contract.h"
 #include "core/resources.h"
 #include "core/trial.h"
 #include "schedulers/trial_scheduler.h"

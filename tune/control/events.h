@@ -1,70 +1,19 @@
-// What the controller is told (Event) and what it wants done (Effects). Events of one turn of the
-// driver's loop are one journal entry (Turn); effects follow from them and are never stored.
+// What the controller answers an event with (core/journal_format.h): what it wants done (Effects) and
+// what loggers and reporters are told (Record). Both follow from events and are never stored.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "core/clock.h"
+#include "core/agent_contract.h"
 #include "core/ids.h"
-#include "core/messages.h"
+#include "core/journal_format.h"
 #include "core/trial.h"
 
 namespace tune {
-
-// A driver took over: every open attempt is lost, its trial goes on from its last checkpoint.
-struct DriverStarted {
-  std::uint64_t epoch = 0;
-  bool retry_errored = false;
-  // What a resume may change.
-  std::int64_t num_samples = 1;
-  std::uint32_t max_failures = 0;
-  std::uint32_t max_concurrent_trials = 0;
-  Duration time_budget{};
-  template <class Self, class F>
-  static void fields(Self& s, F& f) {
-    f(s.epoch, s.retry_errored, s.num_samples, s.max_failures, s.max_concurrent_trials,
-      s.time_budget);
-  }
-};
-struct FromAgent {
-  AgentNumber agent;
-  AgentEvent event;
-  template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.agent, s.event); }
-};
-struct AgentLost {
-  AgentNumber agent;
-  std::string cause;
-  template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.agent, s.cause); }
-};
-// `now` has passed Controller::next_deadline().
-struct DeadlineReached {
-  template <class Self, class F>
-  static void fields(Self&, F& f) { f(); }
-};
-// The user or the environment wants the experiment to end here, resumable.
-struct InterruptRequested {
-  std::int32_t signal = 0;
-  template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.signal); }
-};
-
-using Event =
-    std::variant<DriverStarted, FromAgent, AgentLost, DeadlineReached, InterruptRequested>;
-
-struct Turn {
-  ExperimentTime now{};
-  WallTime wall{};
-  std::vector<Event> events;
-  template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.now, s.wall, s.events); }
-};
 
 // ---- Effects ------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/messages.h"
+#include "core/agent_contract.h"
 #include "core/trial.h"
 #include "core/wire.h"
 #include "tune/control/placement.h"

@@ -12,7 +12,7 @@
 #include <set>
 #include <string_view>
 
-#include "core/messages.h"
+#include "core/agent_contract.h"
 #include "core/trial.h"
 #include "core/wire.h"
 #include "schedulers/trial_scheduler.h"

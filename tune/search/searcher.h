@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/contract_values.h"
 #include "core/ids.h"
-#include "core/messages.h"
 #include "core/value.h"
 #include "schedulers/trial_scheduler.h"
 #include "tune/search/search_space.h"

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "core/agent_contract.h"
 #include "core/error.h"
 #include "core/platform/side_output.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/messages.h"
+#include "core/contract_values.h"
 #include "core/resources.h"
 #include "tune/spec/run_options.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/messages.h"
+#include "core/contract_values.h"
 #include "tune/spec/experiment_spec.h"
 
 namespace tune {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/messages.h"
+#include "core/contract_values.h"
 #include "core/value.h"
 #include "core/wire.h"
 

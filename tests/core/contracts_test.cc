@@ -1,13 +1,14 @@
-#include "core/messages.h"
-
 #include <doctest/doctest.h>
 
 #include <set>
 
+#include "core/agent_contract.h"
 #include "core/filled.h"
+#include "core/journal_format.h"
 #include "core/random.h"
 #include "core/refusal.h"
 #include "core/trial.h"
+#include "core/worker_contract.h"
 
 namespace tune {
 namespace {
@@ -134,6 +135,80 @@ TEST_CASE("an unknown message, enumerator, count of fields or number too large i
   CHECK_HAS(refused([](PackWriter& out) { out.integer(-1); }, TrialNumber()), "negative");
   CHECK_HAS(refused([](PackWriter& out) { out.integer(1LL << 31); }, std::int32_t()), "2147483648");
   CHECK_HAS(refused([](PackWriter& out) { out.text("x"); }, false), "a bool");
+}
+
+// One message in three builds: as it began, with what was added since, and with more than this
+// build knows.
+struct Began {
+  std::uint32_t first = 1;
+  std::string second = "x";
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.first, s.second);
+  }
+};
+struct Grown {
+  std::uint32_t first = 1;
+  std::string second = "x";
+  double third = 0.5;
+  std::optional<std::uint64_t> fourth = 7;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.first, s.second);
+    f.added(s.third);
+    f.added(s.fourth);
+  }
+};
+
+TEST_CASE("fields that were added are skipped where they are not known, and may be missing") {
+  const auto grown = decoded<std::vector<Grown>>(encoded(std::vector<Began>{{5, "five"}, {6, ""}}));
+  REQUIRE(grown.size() == 2);
+  CHECK(grown[0].first == 5);
+  CHECK(grown[0].second == "five");
+  CHECK(grown[0].third == 0.5);
+  CHECK(grown[0].fourth == 7);
+  CHECK(grown[1].first == 6);
+
+  const std::vector<Grown> later = {{5, "five", 2.5, {}}, {6, "", 3.5, 9}};
+  const auto began = decoded<std::vector<Began>>(encoded(later));
+  REQUIRE(began.size() == 2);
+  CHECK(began[0].second == "five");
+  CHECK(began[1].first == 6);
+  const auto same = decoded<std::vector<Grown>>(encoded(later));
+  CHECK_FALSE(same.at(0).fourth);
+  CHECK(same.at(1).third == 3.5);
+  CHECK(same.at(1).fourth == 9);
+
+  PackWriter half;  // of what was added, the first half
+  half.array(3), half.integer(5), half.text("five"), half.number(1.5);
+  CHECK(decoded<Grown>(half.bytes()).third == 1.5);
+  CHECK(decoded<Grown>(half.bytes()).fourth == 7);
+  PackWriter less;
+  less.array(1), less.integer(5);
+  CHECK_HAS(testing::refusal([&] { decoded<Grown>(less.bytes()); }, ErrorCode::kProtocol),
+            "number of fields 1 does not fit 2");
+}
+
+TEST_CASE("a worker of another version of its contract is told so, whatever else has changed") {
+  PackWriter other;  // StartWorker of a version to come
+  other.array(2), other.integer(0), other.array(20), other.integer(kWorkerContract + 1);
+  for (int i = 1; i < 20; ++i) other.boolean(true);
+  const std::string told =
+      testing::refusal([&] { decoded<WorkerCommand>(other.bytes()); }, ErrorCode::kProtocol);
+  CHECK_HAS(told, "speaks version " + std::to_string(kWorkerContract + 1));
+  CHECK_HAS(told, "this program version " + std::to_string(kWorkerContract));
+  CHECK_HAS(told, "build both");
+}
+
+TEST_CASE("a zygote of another version of the worker contract is refused, naming both") {
+  ZygoteReady ready;
+  ready.contract = kWorkerContract;
+  CHECK(understood(ready).error.empty());
+  ready.contract = kWorkerContract + 1;
+  CHECK_HAS(understood(ready).error, "speaks version " + std::to_string(kWorkerContract + 1));
+  CHECK_HAS(understood(ready).error, "this tune version " + std::to_string(kWorkerContract));
+  ready.error = "no such file";  // tells more
+  CHECK(understood(ready).error == "no such file");
 }
 
 TEST_CASE("a frame above the limit is refused before it is read") {

@@ -1,0 +1,75 @@
+// The journal's format: what a driver writes into the store and any later build of tune reads back.
+// Version kJournalFormat.
+//
+// Events of one turn of the driver's loop are one entry (Turn). State is what the controller makes of
+// all turns, so a turn must give the same state in every build that reads it: what an event means
+// never changes, and nothing in it is compared with what this build happens to speak.
+//
+// Fields are only ever added: at the end, by `f.added`, with a default that stands for "it was not
+// said". An older build skips what it does not know.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/agent_contract.h"
+#include "core/clock.h"
+#include "core/ids.h"
+
+namespace tune {
+
+inline constexpr std::uint32_t kJournalFormat = 3;
+
+// A driver took over: every open attempt is lost, its trial goes on from its last checkpoint.
+struct DriverStarted {
+  std::uint64_t epoch = 0;
+  bool retry_errored = false;
+  // What a resume may change.
+  std::int64_t num_samples = 1;
+  std::uint32_t max_failures = 0;
+  std::uint32_t max_concurrent_trials = 0;
+  Duration time_budget{};
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.epoch, s.retry_errored, s.num_samples, s.max_failures, s.max_concurrent_trials,
+      s.time_budget);
+  }
+};
+struct FromAgent {
+  AgentNumber agent;
+  AgentEvent event;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) { f(s.agent, s.event); }
+};
+struct AgentLost {
+  AgentNumber agent;
+  std::string cause;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) { f(s.agent, s.cause); }
+};
+// `now` has passed Controller::next_deadline().
+struct DeadlineReached {
+  template <class Self, class F>
+  static void fields(Self&, F& f) { f(); }
+};
+// The user or the environment wants the experiment to end here, resumable.
+struct InterruptRequested {
+  std::int32_t signal = 0;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) { f(s.signal); }
+};
+
+using Event =
+    std::variant<DriverStarted, FromAgent, AgentLost, DeadlineReached, InterruptRequested>;
+
+struct Turn {
+  ExperimentTime now{};
+  WallTime wall{};
+  std::vector<Event> events;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) { f(s.now, s.wall, s.events); }
+};
+
+}  // namespace tune

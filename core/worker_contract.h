@@ -1,0 +1,214 @@
+// The worker contract: what a worker and its agent say to each other, and a zygote and its agent.
+// Version kWorkerContract. All that a program in another language needs to be a worker stands on
+// this page.
+//
+// 1. Framing. A worker has one stream socket to its agent, inherited. Each message is 4 bytes of
+//    length (little-endian), then that many bytes, at most kMaxFrameBytes. A zygote has a
+//    SOCK_SEQPACKET socket: one message a packet, at most kMaxSpawnPacketBytes, without a length.
+//
+// 2. Encoding: MessagePack. A message is [kind, fields]: its place in the lists below (WorkerCommand,
+//    WorkerEvent, ZygoteMessage), counted from 0, and an array of its fields in the order of
+//    `fields`. A SpawnRequest, of which there is one kind only, is its fields alone. Inside:
+//      bool: bool. Whole numbers, ids and enumerators: int. double: float64 (an int is read too).
+//      std::string: str. Duration: int, nanoseconds. std::optional: nil or the value.
+//      std::vector: array. std::map: map with str keys. A struct: array of its fields.
+//      Packed: bin that holds a MessagePack map with str keys (no '/' in them), values of nil, bool,
+//      int up to 2^63 - 1, float, str, array and map, nested at most kMaxNesting deep.
+//
+// 3. Versions. The first field of StartWorker is kWorkerContract of the agent, in every version; a
+//    worker that speaks another one answers WorkerEnded{kException, which versions}, whose first two
+//    fields never change, and exits. A zygote says its own in ZygoteReady, a plugin in tune_plugin().
+//    Fields that were added since (`f.added`) may be missing: they have their defaults then. Fields
+//    beyond those that a reader knows are skipped. A new field that may be missing, or a new kind of
+//    message that is sent only to a worker that asked for it, leaves the version as it is; anything
+//    else raises it.
+//
+// 4. Order of a rank alone.
+//      agent   StartWorker, once, first.
+//      worker  setup, load when restore_iteration is not 0; GroupStep{restore_iteration + 1, kStep},
+//              once, when hang_timeout is not 0. Then, step by step:
+//              Reported, with iteration one above the last. `final` when a stop rule holds, the
+//              result says done, or time_total has reached max_trial_time; else `waiting` when the
+//              milestone's attribute is there and has reached its value.
+//              RankSaved after each save: at the checkpoint policy's iterations, at the end when
+//              at_end, and when told to pause.
+//      agent   Continue or StopAttempt, at any time; a worker that said `waiting` trains on only
+//              when one has come. A StopAttempt is obeyed at the next step boundary.
+//      worker  WorkerEnded, last; then it exits with 0, or 1 after an exception. Anything else
+//              counts as a crash.
+//    A save writes into <trial_directory>/<temporary_checkpoint_name(iteration, attempt)> (see
+//    core/spawn.h), a folder that rank 0 makes, and flushes it; the agent renames it. A closed
+//    socket means that the agent is gone: the process ends at once.
+//
+// 5. Order of a group: as above for rank 0, which alone reports and hears Continue and StopAttempt.
+//    Each rank says PhaseDone when it has finished its setup and its load, rank r > 0 after each
+//    step as well. Before each step, save and the end rank 0 says GroupStep, which the other ranks
+//    wait for and hear from the agent; they never begin a step before it. HoldGroup{true} keeps rank
+//    0 at its next step boundary until HoldGroup{false}.
+//
+// 6. Zygote: says ZygoteReady once it has loaded its trainables, then forks a worker for each
+//    SpawnRequest and answers Spawned. It ends when the agent closes the socket.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/contract_values.h"
+#include "core/ids.h"
+#include "core/wire.h"
+
+namespace tune {
+
+inline constexpr std::uint32_t kWorkerContract = 4;  // 3: one version of all three contracts
+
+// ---- Agent -> worker ----------------------------------------------------------------------------
+
+// What all trials of the experiment share.
+struct WorkerExperiment {
+  std::vector<StopRule> stop;
+  CheckpointPolicy checkpoint;
+  Duration max_trial_time{};  // 0: none
+  Duration hang_timeout{};    // 0: none
+  std::map<std::string, std::string> environment;  // set before that of StartWorker
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.stop, s.checkpoint, s.max_trial_time, s.hang_timeout, s.environment);
+  }
+};
+
+// What all ranks of the attempt share.
+struct WorkerLaunch {
+  TrialNumber trial;
+  AttemptNumber attempt;
+  Packed config;
+  std::uint64_t seed = 0;
+  std::uint32_t ranks = 1;
+  std::uint64_t restore_iteration = 0;  // load checkpoint_<this>; 0: start afresh
+  Duration time_total{};                // of earlier attempts, up to that iteration
+  double timesteps_total = 0;
+  Milestone until;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.trial, s.attempt, s.config, s.seed, s.ranks, s.restore_iteration, s.time_total,
+      s.timesteps_total, s.until);
+  }
+};
+
+struct StartWorker {
+  std::uint32_t contract = kWorkerContract;
+  WorkerExperiment experiment;
+  WorkerLaunch launch;
+  std::string trial_id;
+  std::string trial_directory;  // absolute
+  std::string once_directory;   // where once_per_node keeps its locks
+  std::uint32_t rank = 0;
+  std::uint32_t local_rank = 0;
+  std::uint32_t threads = 1;
+  std::vector<std::string> gpu_devices;            // in CUDA_VISIBLE_DEVICES
+  std::map<std::string, std::string> environment;  // CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS, ...
+  std::uint32_t agent_pid = 0;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f.contract(s.contract, kWorkerContract, "the worker contract");
+    f(s.experiment, s.launch, s.trial_id, s.trial_directory, s.once_directory, s.rank,
+      s.local_rank, s.threads, s.gpu_devices, s.environment, s.agent_pid);
+  }
+};
+
+// What all ranks do next, decided by rank 0 alone at a step boundary. Rank 0 of a group sends it to
+// the agent, which passes it on to the other ranks; a rank alone sends none but the first kStep,
+// after setup, which shows that it is alive when hang_timeout is set.
+enum class GroupAction : std::uint8_t {
+  kStep,     // begin step `iteration`
+  kSave,     // save checkpoint_<iteration>, then wait for the next word
+  kEnd,      // the attempt is over
+  kLast = kEnd,
+};
+
+struct GroupStep {
+  std::uint64_t iteration = 0;
+  GroupAction action = GroupAction::kStep;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) { f(s.iteration, s.action); }
+};
+
+// To rank 0 of a group: to stay at its next step boundary, where no rank waits for another in a
+// collective, or to go on. The driver is behind and takes no more results for a while.
+struct HoldGroup {
+  bool hold = false;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) { f(s.hold); }
+};
+
+using WorkerCommand = std::variant<StartWorker, Continue, StopAttempt, GroupStep, HoldGroup>;
+
+// ---- Worker -> agent ----------------------------------------------------------------------------
+
+// This rank has written and flushed its part of the temporary checkpoint folder. When all ranks
+// have, the agent renames the folder to its final name and tells the driver CheckpointSaved.
+struct RankSaved {
+  std::uint64_t iteration = 0;
+  Duration time_total{};
+  std::optional<double> timesteps_total;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) { f(s.iteration, s.time_total, s.timesteps_total); }
+};
+
+// This rank of a group has finished its setup, its load or (rank r > 0) a step: rank 0's step ends
+// with its report, a save with RankSaved.
+struct PhaseDone {
+  template <class Self, class F>
+  static void fields(Self&, F& f) { f(); }
+};
+
+// Last word of a worker before it exits on its own.
+struct WorkerEnded {
+  Outcome outcome = Outcome::kCompleted;
+  std::string cause;
+  bool is_of_group = false;  // an exception that the end of another rank may have caused
+  template <class Self, class F>
+  static void fields(Self& s, F& f) { f(s.outcome, s.cause, s.is_of_group); }
+};
+
+using WorkerEvent =
+    std::variant<Reported, RankSaved, GroupStep, WorkerEnded, Warning, PhaseDone>;
+
+// ---- Agent <-> zygote ---------------------------------------------------------------------------
+
+inline constexpr std::size_t kMaxSpawnPacketBytes = 64u << 10;
+
+// Agent -> zygote: fork one worker. The packet carries one end of the worker's stream socket pair
+// and, for rank 0 of a group, a listening socket for the group's rendezvous (SCM_RIGHTS); the
+// worker finds the latter's number in the environment as TUNE_RENDEZVOUS_FD.
+struct SpawnRequest {
+  std::uint64_t request = 0;
+  std::string trainable;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.request, s.trainable);
+  }
+};
+
+// Zygote -> agent, one for each request. The worker exists when pid is not 0, else `error` says why
+// it does not.
+struct Spawned {
+  std::uint64_t request = 0;
+  std::uint32_t pid = 0;
+  std::string error;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.request, s.pid, s.error);
+  }
+};
+
+using ZygoteMessage = std::variant<ZygoteReady, Spawned>;
+
+// The zygote's word as the agent takes it: one of another version has an error.
+ZygoteReady understood(ZygoteReady ready);
+
+}  // namespace tune

@@ -25,7 +25,7 @@
 
 namespace tune {
 
-inline constexpr std::uint32_t kAgentContract = 3;
+inline constexpr std::uint32_t kAgentContract = 4;  // 3: one version of all three contracts
 
 // ---- Commands: driver -> agent ------------------------------------------------------------------
 

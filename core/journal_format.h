@@ -1,16 +1,20 @@
 // The journal's format: what a driver writes into the store and any later build of tune reads back.
 // Version kJournalFormat.
 //
-// Events of one turn of the driver's loop are one entry (Turn). State is what the controller makes of
-// all turns, so a turn must give the same state in every build that reads it: what an event means
-// never changes, and nothing in it is compared with what this build happens to speak.
+// Events of one turn of the driver's loop are one entry: a MessagePack array [now, wall, events,
+// format, ...], in every format. A build refuses an entry of a newer format than it knows before it
+// changes a file or takes the epoch, and reads every older one. State is what the controller makes
+// of all turns, so a turn must give the same state in every build that reads it: what an event
+// means never changes, and nothing in it is compared with what this build happens to speak.
 //
 // Fields are only ever added: at the end, by `f.added`, with a default that stands for "it was not
-// said". An older build skips what it does not know.
+// said"; an older build skips what it does not know. That, and a new kind of event that no fold
+// needs to know, leaves the format as it is. Anything else raises it.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -20,7 +24,8 @@
 
 namespace tune {
 
-inline constexpr std::uint32_t kJournalFormat = 3;
+inline constexpr std::uint32_t kJournalFormat = 4;
+inline constexpr std::uint32_t kFirstJournalFormat = 3;  // of entries that do not say theirs
 
 // A driver took over: every open attempt is lost, its trial goes on from its last checkpoint.
 struct DriverStarted {
@@ -31,10 +36,13 @@ struct DriverStarted {
   std::uint32_t max_failures = 0;
   std::uint32_t max_concurrent_trials = 0;
   Duration time_budget{};
+  // That this driver speaks with its agents: what an agent says of its own is compared with it.
+  std::uint32_t agent_contract = kAgentContract;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.epoch, s.retry_errored, s.num_samples, s.max_failures, s.max_concurrent_trials,
       s.time_budget);
+    f.added_or(s.agent_contract, 3u);
   }
 };
 struct FromAgent {
@@ -68,8 +76,18 @@ struct Turn {
   ExperimentTime now{};
   WallTime wall{};
   std::vector<Event> events;
+  std::uint32_t format = kJournalFormat;  // of the build that wrote it
   template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.now, s.wall, s.events); }
+  static void fields(Self& s, F& f) {
+    f(s.now, s.wall, s.events);
+    f.added_or(s.format, kFirstJournalFormat);
+  }
 };
+
+// Throws Error (kProtocol), naming both, when this build does not know the format yet.
+void refuse_newer_format(std::uint32_t format);
+// The turn that an entry holds. Throws Error (kProtocol), naming both formats when it is of a newer
+// one, whatever else it holds.
+Turn turn_of(std::string_view entry);
 
 }  // namespace tune

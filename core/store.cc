@@ -20,4 +20,10 @@ std::optional<EntryId> parse_entry_id(std::string_view text) {
   return id;
 }
 
+void refuse_too_large(std::size_t bytes, std::string_view doing) {
+  if (bytes <= Store::kMaxPayloadBytes) return;
+  throw Error(ErrorCode::kStore, fmt::format("{}: {} bytes at once, at most {} are allowed", doing,
+                                             bytes, Store::kMaxPayloadBytes));
+}
+
 }  // namespace tune

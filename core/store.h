@@ -4,10 +4,12 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -38,24 +40,49 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // Appends one entry durably. Ids grow strictly. After a lost connection the same id is sent again:
-  // if it is there with this payload the append succeeded; if the id or a greater one is taken by
-  // anything else, throws SupersededError. Throws Error (kStore) when the store is lost for longer
-  // than its time-out, naming address and cause.
+  // No entry and no value is larger: what may be is cut.
+  static constexpr std::size_t kMaxPayloadBytes = 64u << 20;
+
+  // Appends one entry durably. Ids grow strictly. After a lost connection the same id is sent
+  // again: if it is there with this payload the append succeeded; if the id or a greater one is
+  // taken by anything else, throws SupersededError. Throws Error (kStore) when the store is lost
+  // for longer than its time-out, naming address and cause, or when the entry is larger than
+  // allowed.
   virtual void append(EntryId id, std::string_view payload) = 0;
   // Entries after `after` (exclusive), oldest first, at most `limit` of them.
   virtual std::vector<Entry> read(EntryId after, std::size_t limit) = 0;
   // The greatest id ever appended, also when its entry was trimmed since; nothing: none yet.
   virtual std::optional<EntryId> last() = 0;
-  // Small named values beside the journal (a snapshot, say): a name without ':' or blanks.
+  // Named values beside the journal (a snapshot, say): a name without ':' or blanks. Throw Error
+  // (kStore) when a value is larger than allowed.
   virtual void put(std::string_view name, std::string_view value) = 0;
   virtual std::optional<std::string> get(std::string_view name) = 0;
+  virtual void remove(std::string_view name) = 0;  // nothing when it is not there
   // Writes a named value and removes all entries up to and including `through`, both or neither.
   // Throws SupersededError, and changes nothing, when the journal is at a later epoch than `through`.
   virtual void put_and_trim(std::string_view name, std::string_view value, EntryId through) = 0;
   // Removes the journal, with its last id, and every named value, all or none: as if nothing had
   // ever been written. For a driver whose experiment never began.
   virtual void remove_all() = 0;
+
+  // Called whenever a lost connection was made again, before that for which it was made is sent
+  // again: a server that stood in for a lost one may lack what was written last. It may call the
+  // store; what it throws ends the call.
+  void when_reconnected(std::function<void()> look) { look_ = std::move(look); }
+  std::uint64_t reconnects() const { return reconnects_; }  // so far
+
+ protected:
+  void reconnected() {
+    ++reconnects_;
+    if (look_) look_();
+  }
+
+ private:
+  std::function<void()> look_;
+  std::uint64_t reconnects_ = 0;
 };
+
+// Throws Error (kStore) when `bytes` are more than a store takes at once.
+void refuse_too_large(std::size_t bytes, std::string_view doing);
 
 }  // namespace tune

@@ -386,8 +386,9 @@ Value PackReader::value(int depth) {
     case Type::kBinary:
       malformed("bytes where a value should be", position_);
     case Type::kArray: {
-      Value::List items(array());
-      for (Value& item : items) item = value(depth + 1);
+      // As they come: room for all that lists within lists claim is a thousand times the message.
+      Value::List items;
+      for (std::size_t left = array(); left > 0; --left) items.push_back(value(depth + 1));
       return Value::make_list(std::move(items));
     }
     case Type::kMap:

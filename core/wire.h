@@ -3,13 +3,14 @@
 // A message is a plain struct with
 //     template <class Self, class Fields>
 //     static void fields(Self& self, Fields& f) { f(self.trial, self.attempt, ...); }
-// and travels as an array of its fields in that order. Fields that joined later stand at the end, in
-// f.added(s.reason, ...): where they are missing they keep their defaults, and fields that a reader
-// does not know are skipped, so that a message grows without a new version. f.contract(s.version,
-// kVersion, "the worker contract") is a first field that refuses a message of another version.
-// Payloads (what a user reported) are nested
-// MessagePack maps kept as bytes (`Packed`): written once in the worker, passed on unread, read by
-// PackReader without building a tree. A std::variant of messages travels as [index, message].
+// and travels as an array of its fields in that order. Fields that joined later stand at the end,
+// in f.added(s.reason, ...): where they are missing they keep their defaults, and fields that a
+// reader does not know are skipped, so that a message grows without a new version; f.added_or(s.by,
+// 3) is one that is 3 where it is missing. f.contract(s.version, kVersion, "the worker contract")
+// is a first field that refuses a message of another version. Payloads (what a user reported) are
+// nested MessagePack maps kept as bytes (`Packed`): written once in the worker, passed on unread,
+// read by PackReader without building a tree. A std::variant of messages travels as [index,
+// message].
 //
 // Everything read is bounded: nesting by kMaxNesting, every length by what is left of the input, a
 // whole frame by kMaxFrameBytes. Reading something malformed throws Error (kProtocol).
@@ -149,6 +150,10 @@ struct FieldCounter {
   void added(F&...) {
     all += sizeof...(F);
   }
+  template <class F, class Missing>
+  void added_or(F&, const Missing&) {
+    ++all;
+  }
   template <class F>
   void contract(F&, std::uint32_t, const char*) {
     ++required, ++all;
@@ -163,6 +168,10 @@ struct FieldWriter {
   template <class... F>
   void added(F&... fields) {
     (encode(out, fields), ...);
+  }
+  template <class F, class Missing>
+  void added_or(F& field, const Missing&) {
+    encode(out, field);
   }
   template <class F>
   void contract(F& version, std::uint32_t, const char*) {
@@ -180,6 +189,10 @@ struct FieldReader {
   template <class... F>
   void added(F&... fields) {
     ((left == 0 ? void() : (decode(in, fields), void(--left))), ...);
+  }
+  template <class F, class Missing>
+  void added_or(F& field, const Missing& missing) {
+    left == 0 ? void(field = missing) : added(field);
   }
   template <class F>
   void contract(F& version, std::uint32_t spoken, const char* name) {

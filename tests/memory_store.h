@@ -23,6 +23,7 @@ class MemoryStore : public Store {
   explicit MemoryStore(std::shared_ptr<Contents> contents) : contents_(std::move(contents)) {}
 
   void append(EntryId id, std::string_view payload) override {
+    refuse_too_large(payload.size(), "appending to the journal");
     if (!contents_->last || id > *contents_->last) {
       contents_->entries.emplace(id, payload);
       contents_->last = id;
@@ -46,12 +47,19 @@ class MemoryStore : public Store {
   std::optional<EntryId> last() override { return contents_->last; }
 
   void put(std::string_view name, std::string_view value) override {
+    refuse_too_large(value.size(), "storing " + std::string(name));
     contents_->values.insert_or_assign(std::string(name), value);
   }
 
   std::optional<std::string> get(std::string_view name) override {
     const auto found = contents_->values.find(name);
     return found == contents_->values.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  void remove(std::string_view name) override {
+    if (const auto found = contents_->values.find(name); found != contents_->values.end()) {
+      contents_->values.erase(found);
+    }
   }
 
   void put_and_trim(std::string_view name, std::string_view value, EntryId through) override {
@@ -64,6 +72,9 @@ class MemoryStore : public Store {
   }
 
   void remove_all() override { *contents_ = {}; }
+
+ protected:
+  const std::shared_ptr<Contents>& contents() const { return contents_; }
 
  private:
   std::shared_ptr<Contents> contents_;

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "core/clock.h"
-#include "core/wire.h"
 
 namespace tune {
 
@@ -21,8 +20,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstRetry{5};
 constexpr milliseconds kLastRetry{500};
-constexpr std::size_t kMaxPayloadBytes = 4 * kMaxFrameBytes;
-constexpr std::size_t kMaxValueBytes = 512u << 20;  // Redis takes no more
 
 timeval to_timeval(milliseconds time) {
   return {time.count() / 1000, (time.count() % 1000) * 1000};
@@ -97,24 +94,49 @@ RedisStore::Reply RedisStore::command(const Arguments& arguments) {
   const NoBrokenPipe guard;
   const Clock::time_point end = Clock::now() + options_.timeout;
   const Clock::time_point tell_at = end - options_.timeout / 10 * 9;
-  bool told = !options_.waits;
+  bool told = !options_.notice;
   if (context_ && limit_ != options_.timeout) set_limit(options_.timeout);
   milliseconds pause = kFirstRetry;
   std::string cause;
   while (true) {
-    if (context_ || try_connect(told ? end : tell_at, cause)) {
+    if (is_connected(told ? end : tell_at, cause)) {
       std::optional<Reply> reply = exchange(arguments, cause);
       if (reply) return std::move(*reply);
     }
     if (Clock::now() + pause >= end) give_up(cause);
     if (!told && Clock::now() >= tell_at) {
       told = true;
-      options_.waits(fmt::format("the store at {} does not answer ({}): waiting up to {} s for it",
-                                 shown(address_), cause, seconds(options_.timeout)));
+      options_.notice(fmt::format("the store at {} does not answer ({}): waiting up to {} s for it",
+                                  shown(address_), cause, seconds(options_.timeout)));
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLastRetry);
   }
+}
+
+// A connection that was lost and is there again is looked at first. When it is lost again
+// meanwhile, the look begins anew with the next one: nothing is sent before a look that was whole.
+bool RedisStore::is_connected(Clock::time_point end, std::string& cause) {
+  if (context_) return true;
+  if (!try_connect(end, cause)) return false;
+  if (!was_there_) return true;
+  if (looks_) {
+    must_look_again_ = true;
+    return true;
+  }
+  looks_ = true;
+  try {
+    do {
+      must_look_again_ = false;
+      reconnected();
+    } while (must_look_again_);
+  } catch (...) {
+    looks_ = false;
+    throw;
+  }
+  looks_ = false;
+  if (!context_) cause = "it was lost again";
+  return context_ != nullptr;
 }
 
 void RedisStore::give_up(const std::string& cause) const {
@@ -252,6 +274,27 @@ void RedisStore::refuse_unfit() {
                             "noeviction there, or store_unsafe: true here",
                             shown(address_), policy));
   }
+  refuse_lossy();
+}
+
+// What was acknowledged must outlive the server, or nearly so.
+void RedisStore::refuse_lossy() {
+  const Reply reply = command({"CONFIG", "GET", "appendfsync"});
+  if (reply.size() != 2) return;  // not allowed to ask
+  if (reply[1].text() == "no") {
+    throw Error(
+        ErrorCode::kBadInput,
+        fmt::format("the store at {} leaves it to the system when its file gets to the disk "
+                    "(appendfsync no), so a crash there loses much of the experiment: set "
+                    "`appendfsync always` or `everysec` there, or store_unsafe: true here",
+                    shown(address_)));
+  }
+  if (reply[1].text() != "everysec" || !options_.notice) return;
+  options_.notice(
+      fmt::format("the store at {} writes to its disk once a second (appendfsync "
+                  "everysec): a crash of its machine loses the last second; `appendfsync "
+                  "always` loses nothing",
+                  shown(address_)));
 }
 
 std::string RedisStore::key(std::string_view name) const {
@@ -262,12 +305,6 @@ std::string RedisStore::key(std::string_view name) const {
 // --------------------------------------------------------------------------------------
 
 namespace {
-
-void refuse_above(std::size_t limit, std::string_view bytes, std::string_view doing) {
-  if (bytes.size() <= limit) return;
-  throw Error(ErrorCode::kStore, fmt::format("{}: {} bytes at once, at most {} are allowed", doing,
-                                             bytes.size(), limit));
-}
 
 // One stream entry: [id, ["p", payload]].
 template <class Reply>
@@ -281,7 +318,7 @@ std::optional<Entry> parse_entry(const Reply& reply) {
 }  // namespace
 
 void RedisStore::append(EntryId id, std::string_view payload) {
-  refuse_above(kMaxPayloadBytes, payload, "appending to the journal");
+  refuse_too_large(payload.size(), "appending to the journal");
   const std::string stream = key("journal");
   const std::string id_text = to_string(id);
   const Reply reply = command({"XADD", stream, id_text, "p", payload});
@@ -335,7 +372,7 @@ std::optional<EntryId> RedisStore::last() {
 // ---------------------------------------------------------------------------------
 
 void RedisStore::put(std::string_view name, std::string_view value) {
-  refuse_above(kMaxValueBytes, value, fmt::format("storing {}", name));
+  refuse_too_large(value.size(), fmt::format("storing {}", name));
   const Reply reply = command({"SET", key(name), value});
   if (reply.is_error()) {
     throw Error(ErrorCode::kStore, fmt::format("storing {}: {}", name, reply.text()));
@@ -351,8 +388,15 @@ std::optional<std::string> RedisStore::get(std::string_view name) {
   return std::string(reply.text());
 }
 
+void RedisStore::remove(std::string_view name) {
+  const Reply reply = command({"DEL", key(name)});
+  if (reply.is_error()) {
+    throw Error(ErrorCode::kStore, fmt::format("removing {}: {}", name, reply.text()));
+  }
+}
+
 void RedisStore::put_and_trim(std::string_view name, std::string_view value, EntryId through) {
-  refuse_above(kMaxValueBytes, value, fmt::format("storing {}", name));
+  refuse_too_large(value.size(), fmt::format("storing {}", name));
   // Both or neither, and idempotent: it may be sent twice after a lost connection.
   constexpr std::string_view kScript = R"(
 local info = redis.pcall('XINFO', 'STREAM', KEYS[2])

@@ -19,8 +19,9 @@ struct RedisStoreOptions {
   std::string prefix;   // "tune:<experiment>"
   // How long a lost or stopped server is waited for before the store counts as lost.
   std::chrono::milliseconds timeout = std::chrono::seconds(10);
-  // Told once a call, after a tenth of the timeout, when a server is waited for.
-  std::function<void(const std::string& text)> waits = {};
+  // Told that a server is waited for (once a call, after a tenth of the timeout), and that it may
+  // lose its last second.
+  std::function<void(const std::string& text)> notice = {};
   bool unsafe = false;  // accept a server that may lose or evict entries
 };
 
@@ -36,6 +37,7 @@ class RedisStore : public Store {
   std::optional<EntryId> last() override;
   void put(std::string_view name, std::string_view value) override;
   std::optional<std::string> get(std::string_view name) override;
+  void remove(std::string_view name) override;
   void put_and_trim(std::string_view name, std::string_view value, EntryId through) override;
   void remove_all() override;
 
@@ -47,11 +49,13 @@ class RedisStore : public Store {
 
   Reply command(const Arguments& arguments);  // connects again until the timeout
   std::optional<Reply> exchange(const Arguments& arguments, std::string& cause);
+  bool is_connected(Clock::time_point end, std::string& cause);
   bool try_connect(Clock::time_point end, std::string& cause);
   bool introduce(const Arguments& words, std::string& cause);
   void set_limit(std::chrono::milliseconds limit);
   [[noreturn]] void give_up(const std::string& cause) const;
   void refuse_unfit();
+  void refuse_lossy();
   bool holds(EntryId id, std::string_view payload);
   std::string key(std::string_view name) const;
 
@@ -62,6 +66,8 @@ class RedisStore : public Store {
   StoreAddress address_;
   std::unique_ptr<redisContext, Close> context_;
   bool was_there_ = false;             // the server has answered once
+  bool looks_ = false;                 // in reconnected(),
+  bool must_look_again_ = false;       // during which the connection was lost
   std::chrono::milliseconds limit_{};  // of one call on the connection
 };
 

@@ -20,6 +20,10 @@ class Filler {
   void added(F&... fields) {
     (fill(fields), ...);
   }
+  template <class F, class Missing>
+  void added_or(F& field, const Missing&) {
+    fill(field);
+  }
   template <class F>
   void contract(F& version, std::uint32_t spoken, const char*) {
     version = spoken;

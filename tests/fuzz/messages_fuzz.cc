@@ -1,4 +1,10 @@
-// Messages between the processes. The first byte says which, the rest is the message.
+// Messages between the processes. The first byte says which, the rest is the message. What is made
+// of it takes memory in proportion to its bytes, whatever lengths it claims.
+#include <malloc.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
 #include <string>
 #include <variant>
 
@@ -8,6 +14,35 @@
 #include "fuzz/check.h"
 #include "fuzz/kinds.h"
 #include "tune/results/result_text.h"
+
+namespace {
+
+std::size_t allocated = 0;  // in this input, at once
+std::size_t most_allocated = 0;
+constexpr std::size_t kRoom = 64u << 10;
+constexpr std::size_t kBytesForOne = 256;
+
+void count(void* block) {
+  allocated += malloc_usable_size(block);
+  most_allocated = std::max(most_allocated, allocated);
+}
+
+}  // namespace
+
+// Not inline: GCC takes their insides for a mismatch of new and free.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  void* block = std::malloc(std::max<std::size_t>(size, 1));
+  if (block == nullptr) throw std::bad_alloc();
+  count(block);
+  return block;
+}
+[[gnu::noinline]] void operator delete(void* block) noexcept {
+  allocated -= std::min(allocated, malloc_usable_size(block));
+  std::free(block);
+}
+[[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept {
+  operator delete(block);
+}
 
 namespace {
 
@@ -42,6 +77,7 @@ void read(std::string_view bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
+  allocated = most_allocated = 0;
   const std::string_view bytes = fuzz::text_of(data + 1, size - 1);
   fuzz::refused_as(ErrorCode::kProtocol, [&] {
     switch (static_cast<fuzz::Kind>(data[0])) {
@@ -63,5 +99,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return use(Packed{std::string(bytes)});
     }
   });
+  fuzz::require(most_allocated <= kRoom + kBytesForOne * size, "memory beyond what was sent");
   return 0;
 }

@@ -54,6 +54,16 @@ void write_variant(const fs::path& folder, fuzz::Kind kind) {
   write_variant<Variant>(folder, kind, std::make_index_sequence<std::variant_size_v<Variant>>());
 }
 
+// Lists within lists, each of which claims all that is left.
+std::string claims() {
+  constexpr std::size_t kBytes = 4096;
+  PackWriter out;
+  for (int depth = 0; depth < 60; ++depth) out.array(kBytes - out.bytes().size() - 3);
+  std::string bytes = out.take();
+  bytes.resize(kBytes, '\x01');
+  return bytes;
+}
+
 void write_messages(const fs::path& folder) {
   write_variant<Command>(folder, fuzz::Kind::kCommand);
   write_variant<AgentEvent>(folder, fuzz::Kind::kAgentEvent);
@@ -65,6 +75,7 @@ void write_messages(const fs::path& folder) {
   const Value result{{"loss", {{"train", 0.5}, {"test", list({1, -1, nullptr, true, "text"})}}},
                      {"done", false}};
   write_message(folder, fuzz::Kind::kResult, "0", pack(result).bytes);
+  write_message(folder, fuzz::Kind::kResult, "1", claims());
 }
 
 void write_frames(const fs::path& folder) {

@@ -3,11 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "core/refusal.h"
-#include "core/wire.h"
 #include "memory_store.h"
 #include "platform/redis_servers.h"
 #include "platform/store_conformance.h"
@@ -124,7 +125,7 @@ TEST_CASE("nobody at the address is bad input, and that it is waited for is told
   const std::string socket = (folder.path() / "nobody").string();
   RedisStoreOptions options = at("unix://" + socket, kShort);
   std::vector<std::string> told;
-  options.waits = [&](const std::string& text) { told.push_back(text); };
+  options.notice = [&](const std::string& text) { told.push_back(text); };
   const std::string message = refusal([&] { RedisStore store(options); });
   CHECK_HAS(message, "connecting to the store at " + socket);
   CHECK_HAS(message, "No such file");
@@ -218,6 +219,8 @@ TEST_CASE("a server that may lose entries is refused unless the user says so") {
   };
   for (const Case& c : {Case{{"--appendonly", "no"}, "append-only"},
                         Case{{"--maxmemory-policy", "allkeys-lru"}, "allkeys-lru"},
+                        Case{{"--appendfsync", "no"}, "appendfsync no"},
+                        Case{{"--appendfsync", "everysec"}, nullptr},
                         Case{{"--maxmemory-policy", "volatile-lru"}, nullptr}}) {
     const PlainServer server(c.settings);
     RedisStoreOptions options = at(server.address());
@@ -229,6 +232,66 @@ TEST_CASE("a server that may lose entries is refused unless the user says so") {
     }
     CHECK_NOTHROW(RedisStore{options});
   }
+}
+
+TEST_CASE("a server that may lose its last second is told of, one that loses nothing is not") {
+  for (const char* when : {"everysec", "always"}) {
+    CAPTURE(when);
+    const PlainServer server({"--appendfsync", when});
+    RedisStoreOptions options = at(server.address());
+    std::vector<std::string> told;
+    options.notice = [&](const std::string& text) { told.push_back(text); };
+    const RedisStore store(options);
+    if (std::string(when) == "always") {
+      CHECK(told.empty());
+      continue;
+    }
+    REQUIRE(told.size() == 1);
+    CHECK_HAS(told[0], server.socket());
+    CHECK_HAS(told[0], "appendfsync everysec");
+    CHECK_HAS(told[0], "loses the last second");
+  }
+}
+
+TEST_CASE("a store that was lost and is there again is looked at before anything is sent") {
+  PlainServer server;
+  RedisStore store(at(server.address()));
+  int looks = 0;
+  std::optional<EntryId> seen;
+  store.when_reconnected([&] {
+    ++looks;
+    seen = store.last();
+  });
+  store.append({1, 0}, "a");
+  CHECK(looks == 0);
+  const auto restart = [&] {
+    server.kill();
+    server.start();
+  };
+  restart();
+  store.append({1, 1}, "b");
+  CHECK(looks == 1);
+  CHECK(seen == EntryId{1, 0});
+  CHECK(store.reconnects() == 1);
+
+  // Lost again while it is looked at: the look begins anew.
+  store.when_reconnected([&] {
+    if (++looks == 2) restart();
+    seen = store.last();
+  });
+  restart();
+  store.append({1, 2}, "c");
+  CHECK(looks == 3);
+  CHECK(seen == EntryId{1, 1});
+
+  // What it throws ends the call, and the store is of use again.
+  store.when_reconnected([&] { throw SupersededError("not mine"); });
+  restart();
+  CHECK_THROWS_AS(store.append({1, 3}, "d"), SupersededError);
+  store.when_reconnected({});
+  CHECK(store.last() == EntryId{1, 2});
+  store.append({1, 3}, "d");
+  CHECK(ids_of(store.read({}, 10)) == std::vector<std::string>{"1-0", "1-1", "1-2", "1-3"});
 }
 
 std::string info(const std::string& text) {
@@ -295,14 +358,6 @@ TEST_CASE("a key that holds something else is an error, not an empty journal") {
   CHECK_HAS(refusal([&] { store.read({}, 10); }, ErrorCode::kStore), "WRONGTYPE");
   CHECK_HAS(refusal([&] { store.last(); }, ErrorCode::kStore), "WRONGTYPE");
   CHECK_HAS(refusal([&] { store.append({1, 0}, ""); }, ErrorCode::kStore), "WRONGTYPE");
-}
-
-TEST_CASE("an entry above the limit is refused before it is sent") {
-  const PlainServer server;
-  RedisStore store(at(server.address()));
-  const std::string huge(4 * kMaxFrameBytes + 1, 'x');
-  CHECK_HAS(refusal([&] { store.append({1, 0}, huge); }, ErrorCode::kStore), "67108865 bytes");
-  CHECK_FALSE(store.last());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/refusal.h"
 #include "core/store.h"
 
 namespace tune::testing {
@@ -84,6 +85,32 @@ inline void check_values(const OpenStore& open) {
     CHECK(open()->get("snapshot") == std::string("t\0wo", 4));
     CHECK(store->get("other") == "");
     CHECK(store->read({}, 10).empty());
+  }
+  SUBCASE("a value that is removed is gone, and others stay") {
+    store->put("one", "1");
+    store->put("two", "2");
+    store->remove("one");
+    store->remove("none");
+    CHECK_FALSE(open()->get("one"));
+    CHECK(open()->get("two") == "2");
+  }
+  SUBCASE("what is larger than allowed is refused, and what was there stays") {
+    store->append({1, 0}, "a");
+    store->put("snapshot", "of the former");
+    const std::string huge(Store::kMaxPayloadBytes + 1, 'x');
+    for (const auto& call :
+         std::vector<std::function<void()>>{[&] {
+                                              store->append({1, 1}, huge);
+                                            },
+                                            [&] { store->put("snapshot", huge); },
+                                            [&] {
+                                              store->put_and_trim("snapshot", huge, {1, 0});
+                                            }}) {
+      const std::string told = refusal(call, ErrorCode::kStore);
+      CHECK_HAS(told, "67108865 bytes at once, at most 67108864 are allowed");
+    }
+    CHECK(store->get("snapshot") == "of the former");
+    CHECK(ids_of(store->read({}, 10)) == Ids{"1-0"});
   }
   SUBCASE("trimming removes the entries up to an id and stores the value") {
     for (std::uint64_t i = 0; i < 5; ++i) store->append({1, i}, "entry");

@@ -31,6 +31,7 @@ class CountingStore : public Store {
   std::optional<EntryId> last() override { return last_; }
   void put(std::string_view, std::string_view) override {}
   std::optional<std::string> get(std::string_view) override { return std::nullopt; }
+  void remove(std::string_view) override {}
   void put_and_trim(std::string_view, std::string_view value, EntryId through) override {
     snapshot_bytes_ = value.size();
     written_bytes_ += value.size();

@@ -9,6 +9,7 @@
 
 #include "core/random.h"
 #include "simulator/simulated_schedulers.h"
+#include "tune/drive/snapshot_parts.h"
 #include "tune/search/basic_variant.h"
 
 namespace tune::simulator {
@@ -224,6 +225,9 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
   draw_accidents(draw, guess_length(scenario), scenario);
   draw_lives(draw, scenario);
   draw_bad_place(draw, guess_length(scenario), scenario);
+  scenario.rates.store_goes_back = draw.rate(0.2, {5'000, 20'000, 100'000});
+  scenario.snapshot_part =
+      draw.one_of({SnapshotParts::kPartBytes, std::size_t{300}, std::size_t{3000}});
   return scenario;
 }
 
@@ -243,6 +247,7 @@ std::string Scenario::describe() const {
   tell(max_trial_time > Duration{}, ", time limit of a trial");
   tell(rates.store_slow > 0, ", slow store");
   tell(bad_place.has_value(), ", a bad place");
+  tell(rates.store_goes_back > 0, ", a store that goes back in time");
   tell(rates.agent_silent > 0, ", agents that begin silent");
   tell(std::ranges::any_of(lives, [](const DriverLife& life) { return life.zygotes_fail(); }),
        ", zygotes that cannot load");

@@ -74,6 +74,7 @@ struct Rates {  // of one in a million
   std::uint32_t frame_slow = 0;
   std::uint32_t append_doubted = 0;  // the store's connection is lost in it
   std::uint32_t store_slow = 0;      // a call, before or after its effect
+  std::uint32_t store_goes_back = 0;  // before a write: the connection is lost, and some writes
   std::uint32_t snapshot = 0;        // after a turn
   std::uint32_t promotion_fails = 0;
   std::uint32_t fork_fails = 0;
@@ -110,6 +111,7 @@ struct Scenario {
   Time step{};           // of one iteration, about
   Time network_delay{};  // about
   Time store_delay{};    // of a slow call, about
+  std::size_t snapshot_part = 0;  // bytes
   Rates rates;
   std::optional<BadPlace> bad_place;
   Time probe_after{};

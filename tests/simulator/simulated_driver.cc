@@ -28,7 +28,8 @@ SimulatedDriver::SimulatedDriver(World& world, StoreContents& store, ResultFiles
       outside_(std::move(outside)),
       store_(world, store),
       logger_(world, files),
-      experiment_(store_, controller_setup(world.scenario, replaying_), &logger_) {}
+      experiment_(store_, controller_setup(world.scenario, replaying_), &logger_,
+                  world.scenario.snapshot_part) {}
 
 std::optional<AgentNumber> SimulatedDriver::number_of(Identity agent) const {
   return peers_ ? peers_->number_of(std::to_string(agent)) : std::nullopt;
@@ -251,6 +252,9 @@ void SimulatedDriver::turn_begins(Turn& turn) {
 }
 
 void SimulatedDriver::record(const Record& record) {
+  const auto* notice = std::get_if<Notice>(&record);
+  // Of the store, not of the controller.
+  if (notice != nullptr && notice->text.starts_with("the store has lost entries")) return;
   records_.push_back(describe(record));
 }
 

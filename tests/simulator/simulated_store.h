@@ -1,8 +1,11 @@
 // The journal's store of a simulated experiment: what all drivers share, with every entry ever
-// appended, and one driver's connection to it, which may be slow and may be lost in any call.
+// appended, and one driver's connection to it, which may be slow and may be lost in any call, or
+// found again at a server that lacks what was written last.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +24,8 @@ struct StoreContents {
   // What a driver that has given it up was writing: it arrives just before another one takes its
   // epoch, which has read all that is there by then.
   std::function<void()> under_way;
+  // Named values as they were, newest last, before each was changed since the last append or trim.
+  std::vector<std::pair<std::string, std::optional<std::string>>> changed;
 };
 
 class SimulatedStore : public Store {
@@ -48,6 +53,7 @@ class SimulatedStore : public Store {
 
   void append(EntryId id, std::string_view payload) override {
     asked_ = id;
+    lose_some();
     Entry entry{id, std::string(payload)};
     if (holds_back_) return held_.push_back(std::move(entry));
     if (id.sequence == 0) let_arrive();
@@ -66,17 +72,24 @@ class SimulatedStore : public Store {
   std::optional<EntryId> last() override {
     return ask<std::optional<EntryId>>([&] { return inner_.last(); });
   }
-  void put(std::string_view name, std::string_view value) override { inner_.put(name, value); }
+  void put(std::string_view name, std::string_view value) override {
+    if (name != "snapshot.parts") ++world_.tally.snapshot_parts;
+    change(name, std::string(value));
+  }
+  void remove(std::string_view name) override { change(name, {}); }
   std::optional<std::string> get(std::string_view name) override {
     return ask<std::optional<std::string>>([&] { return inner_.get(name); });
   }
   void put_and_trim(std::string_view name, std::string_view value, EntryId through) override {
+    lose_some();
     write(
         StoreCall::kTrim,
-        [contents = contents_.now, name = std::string(name), value = std::string(value), through] {
-          testing::MemoryStore(contents).put_and_trim(name, value, through);
+        [&all = contents_, name = std::string(name), value = std::string(value), through] {
+          testing::MemoryStore(all.now).put_and_trim(name, value, through);
+          all.changed.clear();
         },
         world_.tally.trims_lost);
+    lacks_some_ = false;
   }
   void remove_all() override { inner_.remove_all(); }
 
@@ -84,7 +97,47 @@ class SimulatedStore : public Store {
   static void put_in(StoreContents& contents, const Entry& entry) {
     const bool is_new = !contents.now->last || entry.id > *contents.now->last;
     testing::MemoryStore(contents.now).append(entry.id, entry.payload);
-    if (is_new) contents.ever.push_back(entry);
+    if (!is_new) return;
+    contents.ever.push_back(entry);
+    contents.changed.clear();
+  }
+
+  void change(std::string_view name, std::optional<std::string> value) {
+    lose_some();
+    write(
+        StoreCall::kTrim,
+        [&all = contents_, name = std::string(name), value = std::move(value)] {
+          testing::MemoryStore store(all.now);
+          all.changed.emplace_back(name, store.get(name));
+          value ? store.put(name, *value) : store.remove(name);
+        },
+        world_.tally.trims_lost);
+  }
+
+  // The connection is lost, and found again at a server that was behind by some of the last writes.
+  // That driver is the one that has the journal, and nobody else comes to it until all is whole.
+  void lose_some() {
+    if (lacks_some_ || !asked_ || asked_->sequence == 0) return;
+    auto& now = *contents_.now;
+    if (!now.last || now.last->epoch != asked_->epoch || holds_back_) return;
+    if (goes_back_left_ == 0 || !world_.chance(world_.scenario.rates.store_goes_back)) return;
+    --goes_back_left_;
+    auto& changed = contents_.changed;
+    std::int64_t count = world_.random.integer(0, 4 + static_cast<std::int64_t>(changed.size()));
+    for (; count > 0 && !changed.empty(); --count) {
+      auto& [name, value] = changed.back();
+      value ? void(now.values.insert_or_assign(name, *value)) : void(now.values.erase(name));
+      changed.pop_back();
+    }
+    for (; count > 0 && !now.entries.empty() && now.entries.rbegin()->first.sequence > 0; --count) {
+      now.entries.erase(std::prev(now.entries.end()));
+      now.last = EntryId{now.last->epoch, now.last->sequence - 1};
+      lacks_some_ = true;
+    }
+    ++world_.tally.went_back;
+    if (lacks_some_) ++world_.tally.lost_entries;
+    world_.trace("store", [&] { return "goes back to entry " + to_string(*now.last); });
+    reconnected();
   }
 
   // A call takes its time before it has its effect and again until the answer is there.
@@ -112,11 +165,12 @@ class SimulatedStore : public Store {
   }
 
   void take_time() {
-    if (!world_.chance(world_.scenario.rates.store_slow)) return;
+    if (lacks_some_ || !world_.chance(world_.scenario.rates.store_slow)) return;
     ++world_.tally.slow_calls;
     world_.wait(world_.about(world_.scenario.store_delay));
   }
   bool is_lost_in(StoreCall call) {
+    if (lacks_some_) return false;
     const bool is_due = calls_left_ && (fails_in_ == StoreCall::kAny || fails_in_ == call);
     return is_due && (*calls_left_)-- <= 0;
   }
@@ -138,6 +192,8 @@ class SimulatedStore : public Store {
   StoreCall fails_in_ = StoreCall::kAny;
   std::optional<int> calls_left_;  // of those, that are answered
   bool holds_back_ = false;
+  int goes_back_left_ = 8;   // for one driver: each time what was begun begins anew
+  bool lacks_some_ = false;  // entries: what comes next makes that good
   std::optional<EntryId> asked_;
   std::optional<EntryId> read_up_to_;
   std::vector<Entry> held_;

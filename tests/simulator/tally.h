@@ -38,6 +38,9 @@ struct Tally {
   std::uint64_t appends_lost = 0;
   std::uint64_t trims_lost = 0;
   std::uint64_t reads_lost = 0;
+  std::uint64_t went_back = 0;
+  std::uint64_t lost_entries = 0;
+  std::uint64_t snapshot_parts = 0;
 
   inline void add(const Tally& other);
 };
@@ -79,6 +82,9 @@ inline constexpr Tallied kTallied[] = {
     {"appends in which the store was lost", &Tally::appends_lost},
     {"trims in which the store was lost", &Tally::trims_lost},
     {"reads in which the store was lost", &Tally::reads_lost},
+    {"reconnects to a store that lacks the last writes", &Tally::went_back},
+    {"of those to one that lacks entries", &Tally::lost_entries},
+    {"parts of snapshots", &Tally::snapshot_parts},
 };
 
 void Tally::add(const Tally& other) {

@@ -76,6 +76,7 @@ void Controller::on(const DriverStarted& event) {
     if (again) retry(trial);
     if (interrupted || again) wait_again(trial);
   }
+  agent_contract_ = event.agent_contract;
   max_failures_ = event.max_failures;
   max_concurrent_trials_ = event.max_concurrent_trials;
   time_budget_ = event.time_budget;
@@ -164,11 +165,11 @@ void Controller::on(const FromAgent& event) {
 
 void Controller::on_agent(AgentNumber agent, const AgentHello& hello) {
   if (nodes_.contains(agent)) return;  // the same agent after a reconnect: its attempts stand
-  if (hello.contract != kAgentContract) {
+  if (hello.contract != agent_contract_) {
     return fail_experiment(fmt::format(
         "node {} speaks version {} of the agent contract, this driver version {}: install the same "
         "version of tune on both",
-        hello.hostname, hello.contract, kAgentContract));
+        hello.hostname, hello.contract, agent_contract_));
   }
   out_->tell(NodeJoined{agent, nodes_.join(agent, hello)});
   if (!hello.gpus.empty() && request_.gpu_units == 0) {

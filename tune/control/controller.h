@@ -150,6 +150,7 @@ class Controller {
   Phase phase_ = Phase::kRunning;
   std::string failure_;
   ExperimentTime now_{};
+  std::uint32_t agent_contract_ = 3;  // of the driver; 3: of those that did not say so
   std::uint32_t max_failures_ = 0;
   std::uint32_t max_concurrent_trials_ = 0;
   Duration time_budget_{};

@@ -32,6 +32,7 @@ std::string Controller::save() const {
   out.binary(searcher_->save());
   health_.save(out);
   nodes_.save_out(out);
+  encode(out, agent_contract_);
   return out.take();
 }
 
@@ -61,9 +62,11 @@ void Controller::restore(std::string_view state) {
   verdicts_.restore(in);
   searcher_->restore(in.binary());
   health_.clear();
+  agent_contract_ = 3;
   if (version > kWithoutHealth) {
     health_.restore(in);
     nodes_.restore_out(in);
+    decode(in, agent_contract_);
   }
   in.expect_end();
 }

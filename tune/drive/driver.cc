@@ -233,7 +233,7 @@ void Driver::open_store() {
   }
   options.address = record_.store;
   options.prefix = record_.prefix;
-  options.waits = [this](const std::string& text) { reporter_->notice(text); };
+  options.notice = [this](const std::string& text) { reporter_->notice(text); };
   std::unique_ptr<RedisStore> store = connected(options);
   if (is_new() && Journal::is_in(*store)) {
     throw Error(ErrorCode::kBadInput,

@@ -1,6 +1,8 @@
 #include "tune/drive/journal.h"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,44 +13,57 @@ namespace tune {
 
 namespace {
 
-constexpr std::size_t kReadBatch = 512;  // entries fetched at a time
-constexpr const char* kSnapshotName = "snapshot";
+constexpr std::size_t kFirstRead = 8;  // entries
+constexpr std::size_t kMaxReadEntries = 128;
+constexpr int kMaxStoreTries = 20;  // a connection that is lost each time is no connection
+
+// The connection was lost and is there again: what was written may be gone.
+struct Reconnected {};
 
 [[noreturn]] void throw_unreadable(const std::string& what, const std::string& cause) {
-  throw Error(
-      ErrorCode::kProtocol,
-      fmt::format("reading {}: {}: it is damaged, or was written by another version of tune", what,
-                  cause));
+  throw Error(ErrorCode::kProtocol, fmt::format("reading {}: {}", what, cause));
 }
 
+// [epoch, sequence, now, controller, logger, format]
 std::string packed(const Snapshot& snapshot) {
   PackWriter out;
-  out.array(5);
+  out.array(6);
   encode(out, snapshot.through.epoch);
   encode(out, snapshot.through.sequence);
   encode(out, snapshot.now);
   out.binary(snapshot.controller);
   out.binary(snapshot.logger);
+  encode(out, kJournalFormat);
   return out.take();
 }
 
-Snapshot unpacked(std::string_view bytes) try {
+// Others may follow the format one day.
+Snapshot unpacked(std::string_view bytes) {
   PackReader in(bytes);
-  if (const std::size_t size = in.array(); size != 5) detail::bad_message("snapshot", size, 5);
+  const std::size_t size = in.array();
+  if (size < 5) detail::bad_message("snapshot", size, 5);
   Snapshot snapshot;
   decode(in, snapshot.through.epoch);
   decode(in, snapshot.through.sequence);
   decode(in, snapshot.now);
   snapshot.controller = in.binary();
   snapshot.logger = in.binary();
+  std::uint32_t format = kFirstJournalFormat;
+  if (size > 5) decode(in, format);
+  refuse_newer_format(format);
+  for (std::size_t more = 6; more < size; ++more) in.skip();
   in.expect_end();
   return snapshot;
-} catch (const Error& error) {
-  throw_unreadable("the journal's snapshot", error.what());
 }
 
 [[noreturn]] void throw_overtaken(EntryId id) {
   throw SupersededError(fmt::format("taking epoch {}: another driver has taken over", id.epoch));
+}
+
+[[noreturn]] void throw_superseded(EntryId found) {
+  throw SupersededError(fmt::format(
+      "the journal has entry {}, which is not of this driver: another one has taken over",
+      to_string(found)));
 }
 
 // An epoch begins with sequence 0; nothing else is ever left out.
@@ -57,73 +72,119 @@ bool follows(EntryId entry, EntryId last) {
   return entry.epoch == last.epoch + 1 && entry.sequence == 0;
 }
 
+EntryId before(EntryId id) {
+  if (id.sequence > 0) return {id.epoch, id.sequence - 1};
+  return {id.epoch - 1, std::numeric_limits<std::uint64_t>::max()};
+}
+
+std::size_t hash_of(std::string_view payload) {
+  return std::hash<std::string_view>()(payload);
+}
+
 }  // namespace
 
 bool Journal::is_in(Store& store) {
-  return store.last().has_value() || store.get(kSnapshotName).has_value();
+  return store.last().has_value() || SnapshotParts::is_in(store);
 }
 
+// Two passes, as what cannot be read to its end must not be handed over in part: whoever follows
+// cuts its files to the snapshot first. What the first pass has read is kept, unless it is much.
 void Journal::replay(const Visitor& visitor) {
   TUNE_CHECK(!begun_);
-  if (last_ == EntryId{}) read_snapshot(visitor);
-  while (true) {
-    const std::vector<Entry> batch = read_batch(visitor);
+  std::vector<Found> kept;
+  std::size_t bytes = 0;
+  bool all = true;
+  Position ahead{last_, now_};
+  read(ahead, [&](Found found) {
+    bytes += found.bytes;
+    all = all && bytes <= kAheadBytes;
+    if (all) kept.push_back(std::move(found));
+  });
+  for (const Found& found : kept) take(found, visitor);
+  if (all) return;
+  Position rest{last_, now_};
+  read(rest, [&](const Found& found) { take(found, visitor); });
+}
+
+// What is after a position, and moves it. After each batch follows the snapshot, where another
+// driver took one and trimmed what was not read here yet. That the last entries of an epoch are
+// gone cannot be seen in the ids. How many are fetched next follows from how large the last were: a
+// thousand large ones are more than memory holds.
+void Journal::read(Position& position, const std::function<void(Found)>& sink) {
+  if (position.last == EntryId{}) read_snapshot(position, sink);
+  for (std::size_t limit = kFirstRead;;) {
+    const std::vector<Entry> batch = store_.read(position.last, limit);
+    const EntryId next{position.last.epoch, position.last.sequence + 1};
+    if (!batch.empty() && batch.front().id != next) read_snapshot(position, sink);
+    std::size_t largest = 1;
     for (const Entry& entry : batch) {
-      if (entry.id > last_) visit(entry, visitor);
+      largest = std::max(largest, entry.payload.size());
+      if (entry.id > position.last) sink(read_entry(position, entry));
     }
-    if (batch.size() < kReadBatch) return;
+    if (batch.size() < limit) return;
+    limit = std::clamp<std::size_t>(kReadBytes / largest, 1, kMaxReadEntries);
   }
 }
 
-// The next entries, after the snapshot where another driver took one and trimmed what was not read
-// here yet. That the last entries of an epoch are gone cannot be seen in the ids.
-std::vector<Entry> Journal::read_batch(const Visitor& visitor) {
-  std::vector<Entry> batch = store_.read(last_, kReadBatch);
-  const EntryId next{last_.epoch, last_.sequence + 1};
-  if (!batch.empty() && batch.front().id != next) read_snapshot(visitor);
-  return batch;
-}
-
-void Journal::read_snapshot(const Visitor& visitor) {
-  const std::optional<std::string> stored = store_.get(kSnapshotName);
-  if (!stored) return;
-  const Snapshot snapshot = unpacked(*stored);
-  if (snapshot.through <= last_) return;
-  visitor.snapshot(snapshot);
-  last_ = snapshot.through;
-  now_ = snapshot.now;
-  snapshot_bytes_ = stored->size();
-  bytes_since_snapshot_ = 0;
-}
-
-void Journal::visit(const Entry& entry, const Visitor& visitor) {
-  const std::string what = fmt::format("journal entry {}", to_string(entry.id));
-  if (!follows(entry.id, last_)) {
-    throw_unreadable(what,
-                     fmt::format("the entries between {} and it are missing", to_string(last_)));
-  }
-  Turn turn;
+void Journal::read_snapshot(Position& position, const std::function<void(Found)>& sink) {
+  Found found;
   try {
-    PackReader in(entry.payload);
-    decode(in, turn);
-    in.expect_end();
+    const std::optional<std::string> stored = parts_.read();
+    if (!stored) return;
+    found.snapshot = unpacked(*stored);
+    found.bytes = stored->size();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kProtocol) throw;
+    throw_unreadable("the journal's snapshot", error.what());
+  }
+  if (found.snapshot->through <= position.last) return;
+  position = {found.snapshot->through, found.snapshot->now};
+  sink(std::move(found));
+}
+
+// A turn that takes an epoch may have been made by a driver that had not seen the last turns before
+// it: it counts as after them.
+Journal::Found Journal::read_entry(Position& position, const Entry& entry) const {
+  const std::string what = fmt::format("journal entry {}", to_string(entry.id));
+  if (!follows(entry.id, position.last)) {
+    throw_unreadable(
+        what, fmt::format("the entries between {} and it are missing", to_string(position.last)));
+  }
+  Found found;
+  found.id = entry.id;
+  found.bytes = entry.payload.size();
+  try {
+    found.turn = turn_of(entry.payload);
   } catch (const Error& error) {
     throw_unreadable(what, error.what());
   }
-  const bool takes_epoch = entry.id.sequence == 0;
-  if (turn.now < now_ && !takes_epoch) {
-    throw_unreadable(what, "its time is before that of the entry before it");
+  if (found.turn.now < position.now) {
+    if (entry.id.sequence != 0) {
+      throw_unreadable(what, "its time is before that of the entry before it");
+    }
+    found.turn.now = position.now;
   }
-  take_in(entry.id, turn, entry.payload.size());
-  visitor.turn(turn);
+  position = {found.id, found.turn.now};
+  return found;
 }
 
-// Who takes an epoch may not have seen the last turns before it: it counts as after them.
-void Journal::take_in(EntryId id, Turn& turn, std::size_t bytes) {
-  turn.now = std::max(turn.now, now_);
-  last_ = id;
-  now_ = turn.now;
-  bytes_since_snapshot_ += bytes;
+void Journal::take(const Found& found, const Visitor& visitor) {
+  if (found.snapshot) {
+    visitor.snapshot(*found.snapshot);
+    last_ = trimmed_ = found.snapshot->through;
+    now_ = found.snapshot->now;
+    snapshot_bytes_ = found.bytes;
+    bytes_since_snapshot_ = 0;
+    return;
+  }
+  take_in(found);
+  visitor.turn(found.turn);
+}
+
+void Journal::take_in(const Found& found) {
+  last_ = found.id;
+  now_ = found.turn.now;
+  bytes_since_snapshot_ += found.bytes;
 }
 
 Turn Journal::take_epoch(Turn turn, const Visitor& visitor) {
@@ -132,20 +193,22 @@ Turn Journal::take_epoch(Turn turn, const Visitor& visitor) {
   const std::string payload = encoded(turn);
   store_.append(id, payload);
   begun_ = true;
-  while (true) {
-    const std::vector<Entry> batch = read_batch(visitor);
-    if (batch.empty() || last_ >= id) break;  // it was trimmed already
-    for (const Entry& entry : batch) {
-      if (entry.id <= last_) continue;
-      if (entry.id == id && entry.id == batch.back().id) {
-        take_in(id, turn, payload.size());
-        return turn;
-      }
-      if (entry.id >= id) throw_overtaken(id);
-      visit(entry, visitor);
-    }
-  }
-  throw_overtaken(id);
+  Position position{last_, now_};
+  bool is_there = false;
+  read(position, [&](const Found& found) {
+    const EntryId at = found.snapshot ? found.snapshot->through : found.id;
+    if (at > id || (found.snapshot && at == id)) throw_overtaken(id);
+    if (at < id) return take(found, visitor);
+    take_in(found);
+    turn.now = found.turn.now;
+    is_there = true;
+  });
+  if (!is_there) throw_overtaken(id);  // it was trimmed already
+  last_hash_ = hash_of(payload);
+  // What was read before may be gone by now: that cannot be seen in the ids.
+  is_wanted_ = store_.reconnects() != reconnects_;
+  watch_connection();
+  return turn;
 }
 
 void Journal::append(const Turn& turn) {
@@ -155,22 +218,72 @@ void Journal::append(const Turn& turn) {
   const std::string payload = encoded(turn);
   store_.append(id, payload);
   last_ = id;
+  last_hash_ = hash_of(payload);
   now_ = turn.now;
   bytes_since_snapshot_ += payload.size();
 }
 
 bool Journal::snapshot_is_due() const {
-  return bytes_since_snapshot_ > std::max(kSnapshotAfterBytes, snapshot_bytes_);
+  return is_wanted_ || bytes_since_snapshot_ > std::max(kSnapshotAfterBytes, snapshot_bytes_);
 }
 
 void Journal::store(const Snapshot& snapshot) {
   TUNE_CHECK(begun_);
+  // Taken before the tail was lost: the entries between it and the one that made that good are gone.
+  if (snapshot.through < trimmed_) return;
   const std::string bytes = packed(snapshot);
-  if (bytes.size() <= kMaxSnapshotBytes) {
-    store_.put_and_trim(kSnapshotName, bytes, snapshot.through);
+  for (int tries = 1;; ++tries) {
+    storing_ = &snapshot;
+    try {
+      parts_.write(bytes, snapshot.through);
+    } catch (const Reconnected&) {
+      if (tries < kMaxStoreTries) continue;
+      storing_ = nullptr;
+      throw Error(ErrorCode::kStore,
+                  "storing the snapshot: the connection is lost again and again");
+    } catch (...) {
+      storing_ = nullptr;
+      throw;
+    }
+    break;
   }
+  storing_ = nullptr;
+  trimmed_ = std::max(trimmed_, snapshot.through);
   snapshot_bytes_ = bytes.size();
   bytes_since_snapshot_ = 0;
+  is_wanted_ = false;
+}
+
+// ---- After a reconnect
+// ----------------------------------------------------------------------------
+
+void Journal::watch_connection() {
+  store_.when_reconnected([this, lives = std::weak_ptr(lives_)] {
+    if (!lives.expired()) look_after_reconnect();
+  });
+}
+
+// Parts of a snapshot that were written already may be gone as well: it begins anew.
+void Journal::look_after_reconnect() {
+  parts_.forget();
+  const bool covers_all = storing_ != nullptr && storing_->through >= last_;
+  if (has_lost_tail() && !covers_all) {
+    throw LostTailError(
+        fmt::format("the store has lost entries of the journal up to {}", to_string(last_)));
+  }
+  if (storing_ != nullptr) throw Reconnected();
+}
+
+bool Journal::has_lost_tail() {
+  const std::optional<EntryId> end = store_.last();
+  const EntryId next{last_.epoch, last_.sequence + 1};  // it may have got there, unanswered
+  if (end && *end > next) throw_superseded(*end);
+  if (!end || *end < last_) return true;
+  if (last_ <= trimmed_) return false;
+  const std::vector<Entry> found = store_.read(before(last_), 1);
+  if (found.empty() || found[0].id != last_) return true;
+  if (hash_of(found[0].payload) != last_hash_) throw_superseded(last_);
+  return false;
 }
 
 }  // namespace tune

@@ -1,16 +1,24 @@
 // Journal: the ordered turns of an experiment in its store, and the snapshot that stands for those
 // that were trimmed. Each turn is appended before its effects; state is what Controller makes of
 // the snapshot and all turns after it.
+//
+// A server that takes the place of a lost one may lack what was written last. Appending the next
+// entry there would leave a hole, and a journal that no driver can ever read again. So after each
+// reconnect, before anything is sent again, the journal's end is compared with what was appended
+// last. When it is not there, LostTailError asks for a snapshot: the driver's own state is all that
+// is left of those entries.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/journal_format.h"
 #include "core/store.h"
-#include "tune/control/events.h"
+#include "tune/drive/snapshot_parts.h"
 
 namespace tune {
 
@@ -22,9 +30,18 @@ struct Snapshot {
   std::string logger;      // Logger::save()
 };
 
+// The store has lost entries that were there: a snapshot that stands for all up to last() must be
+// stored before anything is appended.
+class LostTailError : public Error {
+ public:
+  explicit LostTailError(const std::string& message) : Error(ErrorCode::kStore, message) {}
+};
+
 class Journal {
  public:
-  explicit Journal(Store& store) : store_(store) {}
+  explicit Journal(Store& store, std::size_t part_bytes = SnapshotParts::kPartBytes)
+      : store_(store), parts_(store, part_bytes), reconnects_(store.reconnects()) {}
+  Journal(const Journal&) = delete;
 
   // Whether anything of a journal is in the store. Throws Error (kStore).
   static bool is_in(Store& store);
@@ -35,7 +52,8 @@ class Journal {
   };
   // Hands over the snapshot, when there is one that is newer than what was seen, and every turn
   // after it, oldest first; called again, only what somebody else appended since. Throws Error
-  // (kProtocol) naming the entry that cannot be read or is missing.
+  // (kProtocol) naming the entry that cannot be read, is missing, or is of a newer format; nothing was
+  // handed over then.
   void replay(const Visitor& visitor);
   bool is_empty() const { return last_.epoch == 0; }
   // The epoch this driver takes: one above the last one seen by replay.
@@ -47,31 +65,57 @@ class Journal {
   // append and replay do.
   Turn take_epoch(Turn turn, const Visitor& visitor);
   // Appends durably, after take_epoch. Throws SupersededError when a newer driver exists, Error
-  // (kStore) when the store is lost.
+  // (kStore) when the store is lost, LostTailError when it has lost entries; then nothing was
+  // appended.
   void append(const Turn& turn);
 
   // Whether the entries since the last snapshot have grown so much that another one should be
   // taken: to more than kSnapshotAfterBytes and more than the snapshot itself, so that snapshots at
-  // most double what is written.
+  // most double what is written. Also when the store may lack what this driver has read of it, and
+  // after ask_for_snapshot.
   bool snapshot_is_due() const;
+  void ask_for_snapshot() { is_wanted_ = true; }
   EntryId last() const { return last_; }
-  // Stores it in place of all entries up to its `through`, both or neither. One too large for the
-  // store is not taken: the entries stay. Throws as append does.
+  // Stores it in place of all entries up to its `through`, both or neither; nothing when a later one
+  // is stored already. Throws as append does; LostTailError only when its `through` is before last().
   void store(const Snapshot& snapshot);
 
   static constexpr std::size_t kSnapshotAfterBytes = 4u << 20;
-  static constexpr std::size_t kMaxSnapshotBytes = 256u << 20;
+  static constexpr std::size_t kReadBytes = 8u << 20;    // of entries, about so many at a time
+  static constexpr std::size_t kAheadBytes = 32u << 20;  // read before any of it is handed over
 
  private:
-  void read_snapshot(const Visitor& visitor);
-  std::vector<Entry> read_batch(const Visitor& visitor);
-  void visit(const Entry& entry, const Visitor& visitor);
-  void take_in(EntryId id, Turn& turn, std::size_t bytes);
+  // A snapshot, or a turn and where it stands.
+  struct Found {
+    std::optional<Snapshot> snapshot;
+    EntryId id;
+    Turn turn;
+    std::size_t bytes = 0;
+  };
+  struct Position {
+    EntryId last;
+    ExperimentTime now{};
+  };
+  void read(Position& position, const std::function<void(Found)>& sink);
+  void read_snapshot(Position& position, const std::function<void(Found)>& sink);
+  Found read_entry(Position& position, const Entry& entry) const;
+  void take(const Found& found, const Visitor& visitor);
+  void take_in(const Found& found);
+  void watch_connection();
+  void look_after_reconnect();
+  bool has_lost_tail();
 
   Store& store_;
+  SnapshotParts parts_;
   EntryId last_;
   ExperimentTime now_{};  // of the newest turn
   bool begun_ = false;
+  std::size_t last_hash_ = 0;  // of what was appended last
+  EntryId trimmed_;            // the entries up to it are in the snapshot
+  const Snapshot* storing_ = nullptr;
+  std::uint64_t reconnects_ = 0;  // of the store, before anything was read
+  bool is_wanted_ = false;        // a snapshot, however short the journal is
+  std::shared_ptr<bool> lives_ = std::make_shared<bool>(true);
   std::size_t snapshot_bytes_ = 0;
   std::size_t bytes_since_snapshot_ = 0;  // appended since it was stored
 };

@@ -7,8 +7,15 @@
 
 namespace tune {
 
-JournaledController::JournaledController(Store& store, ControllerSetup setup, Logger* logger)
-    : journal_(store), controller_(std::move(setup)), logger_(logger) {}
+namespace {
+
+constexpr int kMaxMends = 3;  // of one turn
+
+}  // namespace
+
+JournaledController::JournaledController(Store& store, ControllerSetup setup, Logger* logger,
+                                         std::size_t part_bytes)
+    : journal_(store, part_bytes), controller_(std::move(setup)), logger_(logger) {}
 
 void JournaledController::replay() {
   journal_.replay(follower());
@@ -51,8 +58,27 @@ JournaledController::Takeover JournaledController::take_over(const Turn& turn,
 
 Effects JournaledController::commit(const Turn& turn, const Controller::Sink& also) {
   TUNE_CHECK(logger_ != nullptr);
-  journal_.append(turn);
+  append(turn);
+  if (!mended_.empty() && also) also(Notice{std::exchange(mended_, {})});
   return carry_out(turn, also);
+}
+
+void JournaledController::append(const Turn& turn) {
+  for (int mends = 0;; ++mends) {
+    try {
+      return journal_.append(turn);
+    } catch (const LostTailError& lost) {
+      if (mends == kMaxMends) throw;
+      mend(lost.what());
+    }
+  }
+}
+
+// The files that it counts on may not be on the disk yet: another one, for which they are, follows.
+void JournaledController::mend(const std::string& why) {
+  journal_.store(snapshot());
+  journal_.ask_for_snapshot();
+  mended_ = why + ": its state was stored again from memory, nothing is lost";
 }
 
 Effects JournaledController::carry_out(const Turn& turn, const Controller::Sink& also) {
@@ -74,6 +100,14 @@ void JournaledController::handle(const Turn& turn, const Controller::Sink& sink,
     std::move(more.removals.begin(), more.removals.end(), std::back_inserter(effects.removals));
   }
   now_ = turn.now;
+}
+
+void JournaledController::store(const Snapshot& snapshot) {
+  try {
+    journal_.store(snapshot);
+  } catch (const LostTailError& lost) {
+    mend(lost.what());
+  }
 }
 
 Snapshot JournaledController::snapshot() {

@@ -2,8 +2,10 @@
 // its effects. What the driver, a reader of a running experiment and the simulator share.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <set>
+#include <string>
 
 #include "core/store.h"
 #include "tune/control/controller.h"
@@ -16,11 +18,12 @@ class JournaledController {
  public:
   // `logger` is told every record, also those of replayed turns, and is saved in snapshots; null: a
   // reader, who never commits.
-  JournaledController(Store& store, ControllerSetup setup, Logger* logger);
+  JournaledController(Store& store, ControllerSetup setup, Logger* logger,
+                      std::size_t part_bytes = SnapshotParts::kPartBytes);
 
   // Brings the state to the journal's end; called again, follows what another driver appended.
-  // Effects are discarded. Throws as Journal::replay, and Error (kProtocol) when a scheduler,
-  // searcher or logger does not know the snapshot's state as its own.
+  // Effects are discarded. Throws as Journal::replay, before the logger is told anything, and Error
+  // (kProtocol) when a scheduler, searcher or logger does not know the snapshot's state as its own.
   void replay();
 
   struct Takeover {
@@ -35,15 +38,16 @@ class JournaledController {
   Takeover take_over(const Turn& turn, const Controller::Sink& also = {});
   // A further turn: appended, then handled; a reader of records beside the logger may be given.
   // Commands and removals may be carried out, and the agents' events be acknowledged, when it
-  // returns. Throws as Journal::append; nothing has happened then.
+  // returns. Throws as Journal::append; nothing has happened then. Entries that the store has lost
+  // are made good by a snapshot first, and said in a notice to that reader.
   Effects commit(const Turn& turn, const Controller::Sink& also = {});
 
   bool snapshot_is_due() const { return journal_.snapshot_is_due(); }
   // Everything as it stands now, the log files flushed. Once they are on disk it may be stored,
   // also after further turns: resuming begins there then, and the entries it stands for are
-  // removed.
+  // removed. Where the store has lost entries after it, one as of now is stored instead.
   Snapshot snapshot();
-  void store(const Snapshot& snapshot) { journal_.store(snapshot); }
+  void store(const Snapshot& snapshot);
 
   const Controller& controller() const { return controller_; }
   bool is_new() const { return journal_.is_empty(); }  // nothing was ever committed
@@ -56,11 +60,15 @@ class JournaledController {
   Effects carry_out(const Turn& turn, const Controller::Sink& also);
   void handle(const Turn& turn, const Controller::Sink& sink, Effects& effects);
 
+  void append(const Turn& turn);
+  void mend(const std::string& why);
+
   Journal journal_;
   Controller controller_;
   Logger* logger_;
   ExperimentTime now_{};
   std::set<TrialNumber> removed_from_;  // in replayed turns; those removals may not have been done
+  std::string mended_;                  // what is to be said of it
 };
 
 }  // namespace tune

@@ -16,6 +16,7 @@
 namespace tune {
 namespace {
 
+using testing::in_words;
 using testing::Scene;
 
 TEST_CASE("a state of another version or set-up, or a damaged one, is refused") {
@@ -406,11 +407,13 @@ TEST_CASE("a state of before places were watched is taken") {
   const std::string state = scene.controller_.save();
   PackWriter nothing;
   DeviceHealth().save(nothing);
+  nothing.map(0);  // no node is out
+  encode(nothing, kAgentContract);
   REQUIRE(state.ends_with(nothing.bytes()));
   REQUIRE(state[0] == 4);
   Controller old(scene.setup());
   old.restore("\x03" + state.substr(1, state.size() - 1 - nothing.bytes().size()));
-  CHECK(old.save() == state);
+  CHECK(old.save() == state.substr(0, state.size() - 1) + "\x03");  // the agents' contract of then
 }
 
 TEST_CASE("records tell every attempt, verdict and node once") {
@@ -458,32 +461,71 @@ TEST_CASE("records tell every attempt, verdict and node once") {
   CHECK(scene.story_ == expected);
 }
 
-TEST_CASE("the same events give the same state, effects and records") {
+// Each event reaches one that was restored from the state before it, and one that never was.
+TEST_CASE("the same events give the same state, effects and records, also after a restore") {
   Scene scene({.num_samples = 4,
                .scheduler = asha({.max_t = 9, .grace_period = 1, .reduction_factor = 3}),
-               .max_failures = 1});
+               .max_failures = 1,
+               .checkpoint = {.frequency = 1, .at_end = true, .keep = 1}});
   scene.join();
   scene.give_report(0, 1, 0.5, true);
+  scene.saved(0, 1);
   scene.give_report(1, 1, 0.4, true);
   scene.end(1, Outcome::kStopped);
   scene.give_report(2, 1, 0.7, true);
+  scene.saved(2, 1);
+  scene.give_report(2, 2, 0.8);
+  scene.saved(2, 2);
   scene.end(0, Outcome::kSignal, "killed");
+  scene.start(true);
+  scene.join();
+  scene.give_report(2, 3, 0.9, true);
   Controller other(scene.setup());
   ExperimentTime now{};
   std::vector<Command> commands;
+  std::vector<std::uint64_t> removed;
+  std::vector<std::string> records;
   for (const Event& event : scene.events_) {
     now += std::chrono::milliseconds(1);
-    for (auto& [agent, command] : other.handle(now, event, [](const Record&) {}).commands) {
-      commands.push_back(command);
-    }
+    const Effects effects = other.handle(
+        now, event, [&](const Record& record) { records.push_back(in_words(record)); });
+    for (const auto& [agent, command] : effects.commands) commands.push_back(command);
+    for (const RemoveCheckpoint& removal : effects.removals) removed.push_back(removal.iteration);
   }
-  REQUIRE(other.trials().size() == scene.controller_.trials().size());
-  for (std::size_t i = 0; i < other.trials().size(); ++i) {
-    CHECK(encoded(other.trials()[i]) == encoded(scene.controller_.trials()[i]));
-  }
+  CHECK(other.save() == scene.controller_.save());  // trials, scheduler, searcher
+  CHECK(other.scheduler_lines() == scene.controller_.scheduler_lines());
+  CHECK(records.size() > 15);
+  CHECK(records == scene.records_);
+  CHECK_FALSE(removed.empty());
+  CHECK(removed == scene.removed_);
   REQUIRE(commands.size() == scene.commands_.size());
   for (std::size_t i = 0; i < commands.size(); ++i) {
     CHECK(encoded(commands[i]) == encoded(scene.commands_[i]));
+  }
+}
+
+TEST_CASE("an agent is compared with the driver that it speaks to, whatever this build speaks") {
+  AgentHello hello;
+  hello.hostname = "node";
+  hello.cpu_units = kUnit;
+  DriverStarted started;
+  started.num_samples = 1;
+  for (const std::uint32_t driver : {3u, kAgentContract, kAgentContract + 1}) {
+    for (const std::uint32_t agent : {3u, kAgentContract, kAgentContract + 1}) {
+      CAPTURE(driver);
+      CAPTURE(agent);
+      Scene scene({});
+      started.agent_contract = driver;
+      scene.give(started);
+      hello.contract = agent;
+      scene.give(FromAgent{{}, hello});
+      const bool fits = driver == agent;
+      CHECK(scene.take<SetupExperiment>().size() == (fits ? 1 : 0));
+      CHECK((scene.controller_.phase() == Phase::kFailed) == !fits);
+      if (fits) continue;
+      CHECK_HAS(scene.controller_.failure(), "node node speaks version " + std::to_string(agent));
+      CHECK_HAS(scene.controller_.failure(), "this driver version " + std::to_string(driver));
+    }
   }
 }
 

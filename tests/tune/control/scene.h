@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,6 +17,25 @@
 #include "tune/search/searcher.h"
 
 namespace tune::testing {
+
+// All that a record says.
+inline std::string in_words(const Record& record) {
+  std::string words = std::to_string(record.index());
+  std::visit(
+      [&words](const auto& one) {
+        if constexpr (requires { one.trial; }) words += encoded(one.trial);
+        if constexpr (requires { one.report; }) words += encoded(one.report);
+        if constexpr (requires { one.done; }) words += one.done ? "done" : "";
+        if constexpr (requires { one.iteration; }) words += std::to_string(one.iteration);
+        if constexpr (requires { one.retried; }) words += one.retried ? "retried" : "";
+        if constexpr (requires { one.text; }) words += one.text;
+        if constexpr (requires { one.hello; }) words += encoded(one.hello);
+        if constexpr (requires { one.ended; }) words += encoded(one.ended);
+        if constexpr (requires { one.cause; }) words += one.cause;
+      },
+      record);
+  return words;
+}
 
 class Scene {
  public:
@@ -75,6 +95,7 @@ class Scene {
     events_.push_back(event);
     now_ += std::chrono::milliseconds(1);
     Effects effects = controller_.handle(now_, event, [this](const Record& record) {
+      records_.push_back(in_words(record));
       if (const auto* cut = std::get_if<ResultsCut>(&record)) cuts_.push_back(cut->iteration);
       if (const auto* result = std::get_if<ResultRecorded>(&record)) {
         results_.emplace_back(result->report.trial.value, result->report.iteration, result->done);
@@ -178,6 +199,7 @@ class Scene {
   std::vector<std::tuple<std::uint32_t, std::uint64_t, bool>> results_;
   std::vector<std::string> notices_;
   std::vector<std::string> story_;
+  std::vector<std::string> records_;
   ExperimentTime now_{};
   std::uint64_t epoch_ = 0;
 };

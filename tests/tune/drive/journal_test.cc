@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -290,7 +291,7 @@ TEST_CASE("missing and damaged parts are refused by name") {
   }
   SUBCASE("bytes that are no snapshot") {
     store.put("snapshot", "\x95\x01");
-    CHECK_HAS(cause_of_refusal(store), "snapshot");
+    CHECK_HAS(cause_of_refusal(store), "the journal's snapshot");
   }
 }
 
@@ -319,13 +320,130 @@ TEST_CASE("a snapshot is due when the entries have outgrown the last one") {
   CHECK(next.snapshot_is_due());
 }
 
-TEST_CASE("a snapshot that no store would take leaves the entries") {
+TEST_CASE("a snapshot of any size is stored") {
   testing::MemoryStore store;
-  Journal journal(store);
+  Journal journal(store, 1000);
   begin(journal, turn(1));
-  journal.store({journal.last(), {}, std::string(Journal::kMaxSnapshotBytes + 1, 'c'), ""});
-  CHECK_FALSE(store.get("snapshot"));
-  CHECK(heard_from(store) == Words{"1"});
+  const std::string large(300'000, 'c');
+  journal.store({journal.last(), std::chrono::seconds(1), large, "l"});
+  CHECK(store.read({}, 10).empty());
+  CHECK(store.get("snapshot").value().size() < 10'000);  // the list of its parts
+  Journal reader(store);
+  std::string found;
+  reader.replay({[&](const Snapshot& snapshot) { found = snapshot.controller; },
+                 [](const Turn&) { FAIL("there is no turn"); }});
+  CHECK(found == large);
+}
+
+// ---- Formats
+
+TEST_CASE("entries and snapshots of the first format are read") {
+  testing::MemoryStore store;
+  PackWriter entry;  // without a format
+  entry.array(3), entry.integer(1'000'000'000), entry.integer(0);
+  entry.array(1), encode(entry, Event(InterruptRequested{7}));
+  store.append({1, 0}, entry.bytes());
+  CHECK(heard_from(store) == Words{"7"});
+  PackWriter snapshot;
+  snapshot.array(5), snapshot.integer(1), snapshot.integer(0), snapshot.integer(2'000'000'000);
+  snapshot.binary("c"), snapshot.binary("l");
+  store.put_and_trim("snapshot", snapshot.bytes(), {1, 0});
+  CHECK(heard_from(store) == Words{"s2"});
+  CHECK(turn_of(entry.bytes()).format == kFirstJournalFormat);
+  CHECK(turn_of(encoded(turn(1))).format == kJournalFormat);
+}
+
+TEST_CASE("what later builds add to entries and snapshots is skipped") {
+  testing::MemoryStore store;
+  PackWriter snapshot;
+  snapshot.array(8), snapshot.integer(1), snapshot.integer(0), snapshot.integer(2'000'000'000);
+  snapshot.binary("c"), snapshot.binary("l"), encode(snapshot, kJournalFormat);
+  snapshot.text("more"), snapshot.array(0);
+  store.put("snapshot", snapshot.bytes());
+  PackWriter entry;
+  entry.array(5), entry.integer(3'000'000'000), entry.integer(0);
+  entry.array(1), encode(entry, Event(InterruptRequested{7})), encode(entry, kJournalFormat);
+  entry.map(1), entry.text("more"), entry.boolean(true);
+  store.append({1, 1}, entry.bytes());
+  CHECK(heard_from(store) == Words{"s2", "7"});
+}
+
+TEST_CASE("a newer format is refused, naming both, and nothing is handed over before") {
+  testing::MemoryStore store;
+  store.append({1, 0}, encoded(turn(1)));
+  const auto check = [&] {
+    Journal journal(store);
+    Heard heard;
+    const std::string told = testing::refusal([&] { heard.replay(journal); }, ErrorCode::kProtocol);
+    CHECK_HAS(told, "format " + std::to_string(kJournalFormat + 1));
+    CHECK_HAS(told, "reads up to " + std::to_string(kJournalFormat));
+    CHECK_HAS(told, "go on with the newer tune");
+    CHECK(heard.words.empty());
+    return told;
+  };
+  SUBCASE("of an entry that this build could read") {
+    Turn newer = turn(2);
+    newer.format = kJournalFormat + 1;
+    store.append({2, 0}, encoded(newer));
+    CHECK_HAS(check(), "journal entry 2-0");
+  }
+  SUBCASE("of one that it could not") {
+    PackWriter newer;
+    newer.array(5), newer.integer(0), newer.text("later"), newer.map(0);
+    newer.integer(kJournalFormat + 1), newer.null();
+    store.append({2, 0}, newer.bytes());
+    CHECK_HAS(check(), "journal entry 2-0");
+  }
+  SUBCASE("of a snapshot") {
+    PackWriter newer;
+    newer.array(6), newer.integer(0), newer.integer(5), newer.integer(0);
+    newer.binary(""), newer.binary(""), newer.integer(kJournalFormat + 1);
+    store.put("snapshot", newer.bytes());
+    CHECK_HAS(check(), "the journal's snapshot");
+  }
+}
+
+TEST_CASE("a damaged entry after many good ones is found before any is handed over") {
+  testing::MemoryStore store;
+  for (std::uint64_t i = 0; i < 600; ++i) {
+    store.append({1, i}, encoded(turn(static_cast<int>(i))));
+  }
+  store.append({1, 600}, "\xc1");
+  Journal journal(store);
+  Heard heard;
+  const std::string told = testing::refusal([&] { heard.replay(journal); }, ErrorCode::kProtocol);
+  CHECK_HAS(told, "journal entry 1-600");
+  CHECK(heard.words.empty());
+}
+
+// Counts what is fetched at once.
+class FetchedStore : public testing::MemoryStore {
+ public:
+  std::vector<Entry> read(EntryId after, std::size_t limit) override {
+    std::vector<Entry> entries = MemoryStore::read(after, limit);
+    std::size_t bytes = 0;
+    for (const Entry& entry : entries) bytes += entry.payload.size();
+    most = std::max(most, bytes);
+    ++reads;
+    return entries;
+  }
+  std::size_t most = 0;
+  int reads = 0;
+};
+
+TEST_CASE("of large entries few are fetched at a time, of small ones many") {
+  FetchedStore store;
+  Turn large = turn(1);
+  Warning warning;
+  warning.text.assign(1u << 20, 'x');
+  large.events.push_back(FromAgent{AgentNumber{0}, warning});
+  for (std::uint64_t i = 0; i < 50; ++i) store.append({1, i}, encoded(large));
+  for (std::uint64_t i = 50; i < 3000; ++i) store.append({1, i}, encoded(turn(1)));
+  // 50 MiB are more than is kept of the first pass.
+  CHECK(heard_from(store).size() == 3000);
+  CHECK(store.most < 9u << 20);
+  // Each pass: 8, then 7 at a time up to the last large ones, then 128.
+  CHECK(store.reads < 2 * (1 + 7 + 24));
 }
 
 }  // namespace

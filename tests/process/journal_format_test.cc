@@ -1,0 +1,144 @@
+// Sweeps that another version of tune has begun: one of an older version is resumed with every
+// result, one of a newer version is left alone.
+#include <doctest/doctest.h>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/journal_format.h"
+#include "core/json.h"
+#include "core/platform/files.h"
+#include "core/platform/redis_store.h"
+#include "core/refusal.h"
+#include "platform/redis_servers.h"
+#include "process/outcome.h"
+#include "process/sweep.h"
+#include "tune/results/experiment_folder.h"
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+
+// tests/data/journals/README.md says how they were made.
+void unpack_sweep(const Sandbox& box, const std::string& name) {
+  fs::create_directory(box.path() / "results");
+  const Finished unpacked =
+      box.run({"tar", "xzf", TUNE_SOURCE_DIR "/tests/data/journals/" + name + ".tgz", "-C",
+               (box.path() / "results").string()});
+  REQUIRE(unpacked.code == 0);
+  const std::string file = "results/" + name + "/experiment.json";
+  std::string spec = box.read(file);
+  const std::string moved = "/tmp/old-sweeps/libteller.so";
+  const std::size_t plugin = spec.find(moved);
+  REQUIRE(plugin != std::string::npos);
+  box.write(file, spec.replace(plugin, moved.size(), TUNE_TELLER_PLUGIN));
+}
+
+// The results in a trial's folder: by iteration, what the trainable counted.
+std::map<std::size_t, std::size_t> results_in(const Sandbox& box, const fs::path& trial) {
+  std::map<std::size_t, std::size_t> results;
+  const std::string file = fs::relative(trial / "result.json", box.path());
+  for (const std::string& line : lines_of(box.read(file))) {
+    const Value result = parse_json(line, file);
+    const auto iteration = result.get<std::size_t>("training_iteration");
+    CHECK_MESSAGE(!results.contains(iteration), file << " has result " << iteration << " twice");
+    results[iteration] = result.get<std::size_t>("count");
+  }
+  return results;
+}
+
+void check_resumes(const std::string& name, std::size_t trials, std::size_t lines) {
+  Sandbox box;
+  unpack_sweep(box, name);
+  const std::string folder = "results/" + name;
+  std::map<fs::path, std::map<std::size_t, std::size_t>> before;
+  std::size_t found = 0;
+  for (const fs::path& trial : trial_folders(box, folder)) {
+    found += (before[trial] = results_in(box, trial)).size();
+  }
+  CHECK(found == lines);  // the test's own data
+  const Finished resumed = box.tune({"resume", folder, "--quiet"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 1);  // trials that failed, and no other error
+  CHECK(trial_folders(box, folder).size() == trials);
+  for (const auto& [trial, results] : before) {
+    CAPTURE(trial);
+    const auto after = results_in(box, trial);
+    for (const auto& [iteration, count] : results) {
+      CHECK(count == iteration);
+      CHECK_MESSAGE(after.contains(iteration), "result " << iteration << " is gone");
+    }
+    for (const auto& [iteration, count] : after) CHECK(count == iteration);
+    CHECK((after.empty() || after.rbegin()->first == after.size()));
+  }
+  const std::string table = box.read(folder + "/results.csv");
+  CHECK_FALSE(testing::has(table, "RUNNING"));
+  CHECK_FALSE(testing::has(table, "PENDING"));
+  CHECK_FALSE(testing::has(table, "PAUSED"));
+  check_nothing_left(box, folder);
+}
+
+TEST_CASE(
+    "a killed sweep of groups and failures that format 3 of the journal holds loses nothing") {
+  check_resumes("groups", 12, 76);
+}
+
+TEST_CASE("a killed sweep of which format 3 of the journal has a snapshot loses nothing") {
+  check_resumes("snapshot", 12, 380);
+}
+
+// Every file below a folder with its content.
+std::map<std::string, std::string> contents_of(const fs::path& folder) {
+  std::map<std::string, std::string> contents;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file() && entry.path().filename() != "lock") {
+      contents[entry.path()] = read_file(entry.path());
+    }
+  }
+  return contents;
+}
+
+TEST_CASE("a sweep that a newer tune has gone on with is refused, and nothing of it is changed") {
+  const testing::PlainServer server;
+  Sandbox box;
+  box.write("sweep.yaml",
+            yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 15}",
+                  .rest = "stop: {training_iteration: 20}\nstore: '" + server.address() + "'\n"}));
+  {
+    Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+    REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 5); }));
+    run.signal(SIGKILL);
+    run.wait();
+  }
+  CHECK(box.is_quiet());
+  RedisStoreOptions options;
+  options.address = server.address();
+  options.prefix = read_record(box.path() / "results/s").value().prefix;
+  RedisStore store(options);
+  PackWriter newer;  // of which only the place of its format is known
+  newer.array(5), newer.integer(0), newer.text("later"), newer.map(0);
+  newer.integer(kJournalFormat + 1), newer.boolean(true);
+  store.append({2, 0}, newer.bytes());
+  const auto before = contents_of(box.path() / "results/s");
+  for (const char* command : {"resume", "status"}) {
+    CAPTURE(command);
+    const Finished refused = box.tune({command, "results/s"});
+    INFO(refused.err);
+    CHECK(refused.code == 3);
+    CHECK_HAS(refused.err, "journal entry 2-0");
+    CHECK_HAS(refused.err, "format " + std::to_string(kJournalFormat + 1));
+    CHECK_HAS(refused.err, "reads up to " + std::to_string(kJournalFormat));
+    CHECK_HAS(refused.err, "go on with the newer tune");
+    CHECK(contents_of(box.path() / "results/s") == before);
+    CHECK(store.last() == EntryId{2, 0});  // no epoch was taken
+  }
+  check_nothing_left(box, "results/s");
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,46 @@
+// A plugin whose results are large, so that a journal of a few of them has a snapshot.
+//
+//   bytes     20480   of text in each result
+//   fail_at   0       the step at which each attempt ends by an exception; 0: none
+//   step_ms   0       how long a step takes
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "core/ids.h"
+#include "trainables/registry.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class Teller : public tune::Trainable {
+ public:
+  void setup(const tune::Config& config) override {
+    text_.assign(config.get_or("bytes", std::size_t{20480}), 't');
+    fail_at_ = config.get_or("fail_at", std::uint64_t{0});
+    step_time_ = std::chrono::milliseconds(config.get_or("step_ms", 0));
+  }
+  tune::Result step() override {
+    std::this_thread::sleep_for(step_time_);
+    if (++count_ == fail_at_) throw std::runtime_error("told to fail");
+    return {{"count", count_}, {"text", text_}};
+  }
+  void save(const fs::path& directory) override { std::ofstream(directory / own_file()) << count_; }
+  void load(const fs::path& directory) override { std::ifstream(directory / own_file()) >> count_; }
+
+ private:
+  std::string own_file() const { return "rank-" + std::to_string(context().rank()); }
+
+  std::string text_;
+  std::uint64_t fail_at_ = 0;
+  std::chrono::milliseconds step_time_{};
+  std::uint64_t count_ = 0;
+};
+
+}  // namespace
+
+TUNE_TRAINABLE(Teller)

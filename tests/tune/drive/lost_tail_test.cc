@@ -1,0 +1,295 @@
+// A server that takes the place of a lost one lacks what was written last: the journal is whole
+// again before anything is appended, or belongs to another driver.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/refusal.h"
+#include "fuzz/journal_experiment.h"
+#include "memory_store.h"
+#include "schedulers/scheduler_spec.h"
+#include "tune/drive/journaled_controller.h"
+
+namespace tune {
+namespace {
+
+using std::chrono::seconds;
+using Contents = testing::MemoryStore::Contents;
+
+// One whose connection is lost, as a test asks, in the next call: then it is made again to what the
+// server holds by then.
+class FailoverStore : public testing::MemoryStore {
+ public:
+  explicit FailoverStore(std::shared_ptr<Contents> contents) : MemoryStore(std::move(contents)) {}
+
+  // Before one of the next calls, 0: the next, which writes.
+  void fail_over(int calls, std::function<void(Contents&)> change) {
+    calls_ = calls;
+    change_ = std::move(change);
+  }
+  int failovers() const { return failovers_; }
+
+  void append(EntryId id, std::string_view payload) override {
+    call();
+    MemoryStore::append(id, payload);
+  }
+  void put(std::string_view name, std::string_view value) override {
+    if (!is_in_trim_) call();
+    MemoryStore::put(name, value);
+  }
+  void remove(std::string_view name) override {
+    call();
+    MemoryStore::remove(name);
+  }
+  void put_and_trim(std::string_view name, std::string_view value, EntryId through) override {
+    call();
+    is_in_trim_ = true;
+    MemoryStore::put_and_trim(name, value, through);
+    is_in_trim_ = false;
+  }
+
+ private:
+  void call() {
+    if (!change_ || calls_-- > 0) return;
+    ++failovers_;
+    std::exchange(change_, {})(*contents());
+    reconnected();
+  }
+  int calls_ = 0;
+  int failovers_ = 0;
+  bool is_in_trim_ = false;
+  std::function<void(Contents&)> change_;
+};
+
+void lose_entries(Contents& contents, int count) {
+  for (; count > 0 && !contents.entries.empty(); --count) {
+    contents.entries.erase(std::prev(contents.entries.end()));
+  }
+  contents.last.reset();
+  if (!contents.entries.empty()) contents.last = contents.entries.rbegin()->first;
+}
+
+// No trial ends by itself.
+ControllerSetup endless() {
+  ControllerSetup setup = fuzz::journal_experiment();
+  setup.scheduler = fifo().make();
+  setup.scheduler->configure(setup.objective);
+  return setup;
+}
+
+class Lines : public Logger {
+ public:
+  void record(const Record& record, WallTime) override {
+    if (std::holds_alternative<ResultRecorded>(record)) ++results;
+  }
+  void flush() override {}
+  std::string save() override { return std::to_string(results); }
+  void restore(std::string_view state) override { results = std::stoi(std::string(state)); }
+  int results = 0;
+};
+
+// A driver of an experiment with four trials, of which two run; it reports steps of trial 0.
+class OneDriver {
+ public:
+  explicit OneDriver(Store& store, std::size_t part_bytes = SnapshotParts::kPartBytes)
+      : experiment(store, endless(), &lines, part_bytes) {
+    experiment.replay();
+    DriverStarted started;
+    started.epoch = experiment.next_epoch();
+    started.num_samples = 4;
+    experiment.take_over({experiment.now(), {}, {started}});
+    AgentHello hello;
+    hello.cpu_units = 2 * kUnit;
+    ZygoteReady ready;
+    ready.trainables = {{"T", true, false}};
+    commit({FromAgent{{}, hello}, FromAgent{{}, ready}});
+  }
+  void report() {
+    Reported report;
+    report.trial = TrialNumber{0};
+    report.attempt = experiment.controller().trials().at(0).attempt;
+    report.iteration = ++step_;
+    report.result = pack(Result{{"m", 0.5}});
+    commit({FromAgent{{}, report}});
+  }
+  void store_snapshot() { experiment.store(experiment.snapshot()); }
+
+  Lines lines;
+  std::vector<std::string> notices;
+  JournaledController experiment;
+
+ private:
+  void commit(std::vector<Event> events) {
+    experiment.commit({experiment.now() + seconds(1), {}, std::move(events)},
+                      [this](const Record& record) {
+                        if (const auto* notice = std::get_if<Notice>(&record)) {
+                          notices.push_back(notice->text);
+                        }
+                      });
+  }
+  std::uint64_t step_ = 0;
+};
+
+void check_whole(const std::shared_ptr<Contents>& contents, const OneDriver& driver) {
+  testing::MemoryStore store(contents);
+  Lines lines;
+  JournaledController reader(store, endless(), &lines);
+  reader.replay();
+  CHECK(reader.controller().save() == driver.experiment.controller().save());
+  CHECK(lines.results == driver.lines.results);
+}
+
+TEST_CASE("entries that a store has lost are made good before the next is appended") {
+  for (const int lost : {1, 2, 3, 100}) {
+    CAPTURE(lost);
+    const auto contents = std::make_shared<Contents>();
+    FailoverStore store(contents);
+    OneDriver driver(store);
+    for (int i = 0; i < 5; ++i) driver.report();
+    store.fail_over(0, [lost](Contents& now) { lose_entries(now, lost); });
+    driver.report();
+    CHECK(store.failovers() == 1);
+    CHECK(driver.lines.results == 6);
+    check_whole(contents, driver);
+    REQUIRE(driver.notices.size() == 1);
+    CHECK_HAS(driver.notices[0], "has lost entries of the journal up to 1-6");
+    CHECK_HAS(driver.notices[0], "nothing is lost");
+    CHECK(driver.experiment.snapshot_is_due());  // for which the files are on the disk
+    driver.report();
+    check_whole(contents, driver);
+  }
+}
+
+TEST_CASE("a connection that was lost and found again changes nothing") {
+  const auto contents = std::make_shared<Contents>();
+  FailoverStore store(contents);
+  OneDriver driver(store);
+  driver.report();
+  SUBCASE("where the last entry is there") {}
+  SUBCASE("where it was trimmed") {
+    driver.store_snapshot();
+  }
+  store.fail_over(0, [](Contents&) {});
+  driver.report();
+  CHECK(store.failovers() == 1);
+  CHECK(driver.notices.empty());
+  CHECK_FALSE(driver.experiment.snapshot_is_due());
+  check_whole(contents, driver);
+}
+
+TEST_CASE("an entry whose answer was lost with the connection is this driver's own") {
+  const auto contents = std::make_shared<Contents>();
+  FailoverStore store(contents);
+  Journal journal(store);
+  journal.take_epoch({seconds(0), {}, {}}, {[](const Snapshot&) {}, [](const Turn&) {}});
+  const Turn turn{seconds(1), {}, {InterruptRequested{2}}};
+  store.fail_over(0, [&](Contents& now) {
+    now.entries.emplace(EntryId{1, 1}, encoded(turn));
+    now.last = EntryId{1, 1};
+  });
+  journal.append(turn);
+  CHECK(journal.last() == EntryId{1, 1});
+  CHECK(store.failovers() == 1);
+}
+
+TEST_CASE("what another driver has appended meanwhile ends this one") {
+  struct Case {
+    const char* what;
+    std::function<void(Contents&)> change;
+  };
+  for (const Case& c : {Case{"a later epoch",
+                             [](Contents& now) {
+                               lose_entries(now, 2);
+                               now.entries.emplace(EntryId{2, 0}, "theirs");
+                               now.last = EntryId{2, 0};
+                             }},
+                        Case{"other content under the last id",
+                             [](Contents& now) { now.entries.rbegin()->second = "theirs"; }},
+                        Case{"entries after the last", [](Contents& now) {
+                               now.last = EntryId{1, now.last->sequence + 3};
+                               now.entries.emplace(*now.last, "theirs");
+                             }}}) {
+    CAPTURE(c.what);
+    const auto contents = std::make_shared<Contents>();
+    FailoverStore store(contents);
+    OneDriver driver(store);
+    for (int i = 0; i < 3; ++i) driver.report();
+    store.fail_over(0, c.change);
+    CHECK_THROWS_AS(driver.report(), SupersededError);
+    CHECK_FALSE(store.get("snapshot"));
+  }
+}
+
+// Written in parts: their list, the parts, the snapshot, and what is removed of the former. All
+// that was written since the former is lost before one of these, entries and parts.
+void check_snapshot(bool is_older) {
+  bool is_through = false;
+  for (int calls = 0; !is_through; ++calls) {
+    CAPTURE(calls);
+    const auto contents = std::make_shared<Contents>();
+    FailoverStore store(contents);
+    OneDriver driver(store, 500);
+    for (int i = 0; i < 3; ++i) driver.report();
+    driver.store_snapshot();
+    const Contents before = *contents;
+    driver.report();
+    const Snapshot then = driver.experiment.snapshot();
+    if (is_older) driver.report();
+    store.fail_over(calls, [before](Contents& now) { now = before; });
+    driver.experiment.store(then);
+    check_whole(contents, driver);
+    is_through = store.failovers() == 0;
+    driver.report();
+    check_whole(contents, driver);
+  }
+}
+
+TEST_CASE("a snapshot during which the server goes back in time is whole in the end") {
+  SUBCASE("one of the last turn") {
+    check_snapshot(false);
+  }
+  SUBCASE("one of a turn before") {
+    check_snapshot(true);
+  }
+}
+
+TEST_CASE(
+    "a snapshot from before the tail was lost does not take the place of the one that mended it") {
+  const auto contents = std::make_shared<Contents>();
+  FailoverStore store(contents);
+  OneDriver driver(store);
+  driver.report();
+  const Snapshot then = driver.experiment.snapshot();
+  driver.report();
+  store.fail_over(0, [](Contents& now) { lose_entries(now, 1); });
+  driver.report();
+  driver.experiment.store(then);
+  check_whole(contents, driver);
+  CHECK(driver.experiment.snapshot_is_due());
+}
+
+TEST_CASE("a driver whose connection was lost while it read the journal soon takes a snapshot") {
+  const auto contents = std::make_shared<Contents>();
+  {
+    testing::MemoryStore store(contents);
+    OneDriver former(store);
+    former.report();
+  }
+  FailoverStore store(contents);
+  store.fail_over(0, [](Contents& now) { lose_entries(now, 1); });  // as it takes the epoch
+  OneDriver driver(store);
+  CHECK(store.failovers() == 1);
+  CHECK(driver.experiment.snapshot_is_due());
+  driver.store_snapshot();
+  CHECK_FALSE(driver.experiment.snapshot_is_due());
+  check_whole(contents, driver);
+}
+
+}  // namespace
+}  // namespace tune

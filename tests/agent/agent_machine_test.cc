@@ -134,6 +134,7 @@ TEST_CASE("a group starts when all its ranks exist and is told of as one") {
   const auto promoted = script.wanted<PromoteCheckpoint>();
   REQUIRE(promoted.size() == 1);
   CHECK(promoted[0].saved.time_total == 5s);  // rank 0's
+  script.machine.on_promoted(script.now, promoted[0].saved, {});
   script.word(1, GroupAction::kEnd);
   script.said();
   script.end(2, Outcome::kCompleted);

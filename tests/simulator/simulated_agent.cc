@@ -149,6 +149,7 @@ void SimulatedAgent::tell_to_end() {
   take_part([this] {
     world_.trace(name().c_str(), [] { return "is told to end"; });
     ++world_.tally.agents_told_to_end;
+    is_told_to_end_ = true;
     machine_.on_signal(now(), "SIGTERM");
   });
 }
@@ -303,6 +304,11 @@ SimulatedWorker* SimulatedAgent::find(WorkerId worker) {
 void SimulatedAgent::act(TellWorker& action) {
   const SimulatedWorker* known = find(action.worker);
   if (known == nullptr) return;
+  const auto verdict = verdict_of(action.command);
+  const auto* stop = std::get_if<StopAttempt>(&action.command);
+  if (is_told_to_end_ && stop != nullptr && stop->grace == AgentMachine::kSaveGrace) {
+    world_.verdicts[verdict->first].insert(verdict->second);  // its own, to leave
+  }
   const std::uint32_t pid = known->pid();
   // The same delay for all, so that they stay in order.
   world_.queue.after(microseconds(30), life_, [this, pid, command = std::move(action.command)] {

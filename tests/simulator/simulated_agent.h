@@ -110,6 +110,7 @@ class SimulatedAgent {
   bool zygote_is_ready_ = false;
   bool zygote_hangs_ = false;
   int zygotes_ = 0;  // that were started
+  bool is_told_to_end_ = false;
   bool hangs_ = false;
   bool dead_ = false;
   bool flush_is_planned_ = false;

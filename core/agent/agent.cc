@@ -16,8 +16,8 @@
 #include <fmt/format.h>
 
 #include "core/agent/agent_machine.h"
-#include "core/agent/attempt_memory.h"
 #include "core/agent/checkpoint_files.h"
+#include "core/agent/memory_limits.h"
 #include "core/agent/worker_rest.h"
 #include "core/agent/worker_socket.h"
 #include "core/agent/zygote_process.h"
@@ -173,7 +173,7 @@ class Agent {
   FileDescriptor groups_epoll_;   // ranks of groups
   std::optional<AgentEndpoint> endpoint_;
   std::optional<FileWorker> files_;
-  AttemptMemory memory_;
+  MemoryLimits memory_;
   bool memory_told_ = false;  // what keeps limits from being set
   bool driver_gone_ = false;
   SetupExperiment experiment_;

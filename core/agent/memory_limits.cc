@@ -1,4 +1,4 @@
-#include "core/agent/attempt_memory.h"
+#include "core/agent/memory_limits.h"
 
 #include <chrono>
 #include <thread>
@@ -14,14 +14,14 @@ constexpr std::chrono::milliseconds kRetry{10};
 
 }  // namespace
 
-AttemptMemory::AttemptMemory(std::int64_t limit_bytes) : limit_bytes_(limit_bytes) {
+MemoryLimits::MemoryLimits(std::int64_t limit_bytes) : limit_bytes_(limit_bytes) {
   if (limit_bytes > 0) cgroups_ = MemoryCgroups::find();
 }
 
-AttemptMemory::AttemptMemory(std::int64_t limit_bytes, MemoryCgroups cgroups)
+MemoryLimits::MemoryLimits(std::int64_t limit_bytes, MemoryCgroups cgroups)
     : limit_bytes_(limit_bytes), cgroups_(std::move(cgroups)) {}
 
-AttemptMemory::~AttemptMemory() {
+MemoryLimits::~MemoryLimits() {
   ended_.merge(live_);
   remove_ended();
   for (int tries = 0; !ended_.empty() && tries < kLastTries; ++tries) {
@@ -30,7 +30,7 @@ AttemptMemory::~AttemptMemory() {
   }
 }
 
-std::string AttemptMemory::why_not() const {
+std::string MemoryLimits::why_not() const {
   if (!cgroups_ || limits()) return {};
   return fmt::format(
       "a trial's memory of {} is counted but not limited on this node, one that needs more may "
@@ -39,7 +39,7 @@ std::string AttemptMemory::why_not() const {
       memory_text(limit_bytes_), cgroups_->why_not());
 }
 
-std::string AttemptMemory::add(std::uint64_t attempt, pid_t pid) {
+std::string MemoryLimits::add(std::uint64_t attempt, pid_t pid) {
   if (!limits()) return {};
   const std::string name = std::to_string(attempt);
   std::string failed;
@@ -47,17 +47,17 @@ std::string AttemptMemory::add(std::uint64_t attempt, pid_t pid) {
   return failed.empty() ? cgroups_->add(name, pid) : failed;
 }
 
-std::optional<std::string> AttemptMemory::excess(std::uint64_t attempt) const {
+std::optional<std::string> MemoryLimits::excess(std::uint64_t attempt) const {
   if (!limits() || !cgroups_->was_exceeded(std::to_string(attempt))) return std::nullopt;
   return fmt::format("needed more than its memory of {}", memory_text(limit_bytes_));
 }
 
-void AttemptMemory::end(std::uint64_t attempt) {
+void MemoryLimits::end(std::uint64_t attempt) {
   if (live_.erase(attempt) > 0) ended_.insert(attempt);
   remove_ended();
 }
 
-void AttemptMemory::remove_ended() {
+void MemoryLimits::remove_ended() {
   std::erase_if(ended_,
                 [this](std::uint64_t one) { return cgroups_->remove(std::to_string(one)); });
 }

@@ -1,4 +1,4 @@
-// AttemptMemory: the limit on the memory that the ranks of an attempt have together, so that one
+// MemoryLimits: the limit on the memory that the ranks of an attempt have together, so that one
 // that leaks ends alone and takes neither the agent nor other trials with it.
 #pragma once
 
@@ -13,13 +13,13 @@
 
 namespace tune {
 
-class AttemptMemory {
+class MemoryLimits {
  public:
   // 0: no limit is wanted, and nothing is done.
-  explicit AttemptMemory(std::int64_t limit_bytes);
-  AttemptMemory(std::int64_t limit_bytes, MemoryCgroups cgroups);
-  ~AttemptMemory();  // removes what is left, as far as its processes are gone
-  AttemptMemory(const AttemptMemory&) = delete;
+  explicit MemoryLimits(std::int64_t limit_bytes);
+  MemoryLimits(std::int64_t limit_bytes, MemoryCgroups cgroups);
+  ~MemoryLimits();  // removes what is left, as far as its processes are gone
+  MemoryLimits(const MemoryLimits&) = delete;
 
   // Why the limit that is wanted cannot be set here, for the user; empty: it can, or none is.
   std::string why_not() const;

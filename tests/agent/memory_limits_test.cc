@@ -1,4 +1,4 @@
-#include "core/agent/attempt_memory.h"
+#include "core/agent/memory_limits.h"
 
 #include <doctest/doctest.h>
 
@@ -39,7 +39,7 @@ struct Node {
 
 TEST_CASE("the ranks of an attempt share a cgroup with its limit, which ends with it") {
   const Node node;
-  AttemptMemory memory(8LL << 30, node.cgroups());
+  MemoryLimits memory(8LL << 30, node.cgroups());
   CHECK(memory.why_not().empty());
   CHECK(memory.add(7, 41).empty());
   CHECK(memory.add(8, 51).empty());
@@ -63,13 +63,13 @@ TEST_CASE("the ranks of an attempt share a cgroup with its limit, which ends wit
 
 TEST_CASE("a limit that cannot be set is told, one that is not wanted needs nothing") {
   const TemporaryFolder empty;
-  AttemptMemory unlimited(512LL << 20, MemoryCgroups::find(empty.path(), ""));
+  MemoryLimits unlimited(512LL << 20, MemoryCgroups::find(empty.path(), ""));
   CHECK_HAS(unlimited.why_not(), "a trial's memory of 512 MiB is counted but not limited");
   CHECK_HAS(unlimited.why_not(), "there is no cgroup with a memory controller");
   CHECK(unlimited.add(1, 41).empty());
   CHECK_FALSE(unlimited.excess(1));
   unlimited.end(1);
-  AttemptMemory unwanted(0);
+  MemoryLimits unwanted(0);
   CHECK(unwanted.why_not().empty());
   CHECK(unwanted.add(1, 41).empty());
 }

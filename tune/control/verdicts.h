@@ -12,7 +12,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/contract_values.h"
+#include "core/agent_contract.h"
 #include "core/trial.h"
 #include "core/wire.h"
 #include "schedulers/trial_scheduler.h"

@@ -40,8 +40,8 @@ bool SimulatedWorker::fails(AttemptFault::Kind kind) const {
 bool SimulatedWorker::is_at_bad_place() const {
   const std::optional<BadPlace>& bad = world_.scenario.bad_place;
   if (!bad || bad->node != agent_.node || world_.queue.now() >= bad->mended_at) return false;
-  const auto& gpus = start_->launch.gpus;
-  return !bad->gpu || std::ranges::find(gpus, *bad->gpu) != gpus.end();
+  const auto& devices = start_->gpu_devices;  // each named by its number
+  return !bad->gpu || std::ranges::find(devices, std::to_string(*bad->gpu)) != devices.end();
 }
 
 // ---- What it is told

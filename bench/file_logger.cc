@@ -1,11 +1,13 @@
 // How fast results get into the files of their trials, and what the files cost afterwards; beside
 // writing and reading the same bytes.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,6 +18,8 @@
 #include "core/platform/files.h"
 #include "tune/results/analysis.h"
 #include "tune/results/file_logger.h"
+#include "tune/results/last_results.h"
+#include "tune/results/record_channel.h"
 #include "tune/results/results_csv.h"
 #include "tune/show/status_block.h"
 #include "tune/spec/experiment_identity.h"
@@ -28,7 +32,7 @@ namespace fs = std::filesystem;
 constexpr const char* kHelp =
     "Times the driver's own work for result files, without nodes and journal: results of 64 "
     "trials\n"
-    "that report in turns of 256 into result.json and progress.csv; 10,000 trials of one step, "
+    "and of 1,000, in turns of 256, into result.json and progress.csv; 10,000 trials of one step, "
     "with\n"
     "folder and files; results.csv and the best configuration of those; a block for the terminal\n"
     "over 100,000 trials. Bare limits: the same bytes written, or read, in as many pieces; the\n"
@@ -76,30 +80,42 @@ Reported make_report(const Trial& trial, std::uint64_t iteration) {
   return report;
 }
 
-constexpr std::size_t kReporting = 64;  // trials
-constexpr std::size_t kTurn = 256;      // results
+constexpr std::size_t kFew = 64;  // trials that report
+constexpr std::size_t kMany = 1000;
+constexpr std::size_t kTurn = 256;  // results
+constexpr std::size_t kMaxWaitingBytes = 32u << 20;
 
-double log_results(const fs::path& folder, const Sizes& sizes) {
+// As the driver does: no turn is begun while too much waits.
+void flush(FileLogger& logger, const SideWork& work) {
+  while (!work.has_room()) std::this_thread::yield();
+  logger.flush();
+}
+
+double log_results(const fs::path& folder, std::size_t reporting, const Sizes& sizes) {
   fs::create_directory(folder);
-  FileLogger logger(folder, make_spec());
+  SideWork work(kMaxWaitingBytes);
+  FileLogger logger(folder, make_spec(), work);
   std::deque<Trial> trials;
   std::vector<Reported> reports;
-  for (std::size_t i = 0; i < kReporting; ++i) {
+  for (std::size_t i = 0; i < reporting; ++i) {
     trials.push_back(make_trial(i));
     logger.record(TrialAdded{trials.back()}, {});
   }
-  for (std::size_t i = 0; i < kTurn; ++i) {
-    reports.push_back(make_report(trials[i % kReporting], i + 1));
+  for (std::size_t i = 0; i < std::max(reporting, kTurn); ++i) {
+    reports.push_back(make_report(trials[i % reporting], i + 1));
   }
   return time_call([&] {
+    std::size_t next = 0;
     for (std::uint64_t written = 0; written < sizes.results;) {
-      for (const Reported& report : reports) {
+      for (std::size_t i = 0; i < kTurn; ++i) {
+        const Reported& report = reports[next++ % reports.size()];
         logger.record(ResultRecorded{trials[report.trial.value], report, false},
-                      std::chrono::milliseconds(written));
+                      {std::chrono::milliseconds(written)});
         ++written;
       }
-      logger.flush();
+      flush(logger, work);
     }
+    work.finish();
   });
 }
 
@@ -129,20 +145,30 @@ double write_results(const fs::path& folder, const fs::path& logged, const Sizes
   });
 }
 
-double log_trials(const fs::path& folder, std::deque<Trial>& trials, const Sizes& sizes) {
+struct Logged {
+  std::deque<Trial> trials;
+  LastResults last;
+};
+
+double log_trials(const fs::path& folder, Logged& logged, const Sizes& sizes) {
   fs::create_directory(folder);
-  trials.clear();
-  FileLogger logger(folder, make_spec());
+  logged = Logged();
+  SideWork work(kMaxWaitingBytes);
+  FileLogger logger(folder, make_spec(), work);
+  RecordChannel channel;
+  channel.add_keeper(logger);
+  channel.add_keeper(logged.last);
   return time_call([&] {
     for (std::size_t i = 0; i < sizes.short_trials; ++i) {
-      Trial& trial = trials.emplace_back(make_trial(i));
-      logger.record(TrialAdded{trial}, {});
+      Trial& trial = logged.trials.emplace_back(make_trial(i));
+      channel.record(TrialAdded{trial}, {});
       trial.last = make_report(trial, 1);
-      logger.record(ResultRecorded{trial, *trial.last, true}, {});
+      channel.record(ResultRecorded{trial, *trial.last, true}, {});
       trial.status = TrialStatus::kTerminated;
-      logger.record(TrialChanged{trial}, {});
-      logger.flush();
+      channel.record(TrialChanged{trial}, {});
+      flush(logger, work);
     }
+    work.finish();
   });
 }
 
@@ -188,20 +214,25 @@ double read_results(const fs::path& folder) {
 void measure_files(const Workplace& work, Table& table, const Setting& setting,
                    const Sizes& sizes) {
   fs::path logged;
-  const std::vector<double> results =
-      medians(setting.runs, {[&] { return log_results(logged = work.fresh("results"), sizes); },
-                             [&] { return write_results(work.fresh("bare"), logged, sizes); }});
-  const auto count = static_cast<double>(sizes.results);
-  table.rate("results into both files of a trial", "/s", count / results[0], "writing alone",
-             count / results[1]);
+  for (const std::size_t reporting : {kFew, kMany}) {
+    const std::vector<double> results =
+        medians(setting.runs,
+                {[&] { return log_results(logged = work.fresh("results"), reporting, sizes); },
+                 [&] { return write_results(work.fresh("bare"), logged, sizes); }});
+    const auto count = static_cast<double>(sizes.results);
+    table.rate(fmt::format("results of {} trials into their files", reporting), "/s",
+               count / results[0], "writing alone", count / results[1]);
+  }
 
-  std::deque<Trial> trials;
+  Logged trials;
   const std::vector<double> seconds = medians(
       setting.runs,
       {[&] { return log_trials(logged = work.fresh("trials"), trials, sizes); },
        [&] { return write_trials(work.fresh("bare"), logged, sizes); },
        [&] {
-         return time_call([&] { write_results_csv(logged / "results.csv", make_spec(), trials); });
+         return time_call([&] {
+           write_results_csv(logged / "results.csv", make_spec(), trials.trials, trials.last);
+         });
        },
        [&] {
          const std::string text = read_file(logged / "results.csv");

@@ -72,23 +72,34 @@ std::string read_file(const fs::path& path) {
 }
 
 void write_file_atomically(const fs::path& path, std::string_view text, Readers readers) {
-  fs::path temporary = path;
-  temporary += fmt::format(".tmp-{}", getpid());
+  ReplacedFile file(path, readers);
+  file.write(text);
+  file.commit();
+}
+
+ReplacedFile::ReplacedFile(const fs::path& path, Readers readers) : path_(path), temporary_(path) {
+  temporary_ += fmt::format(".tmp-{}", getpid());
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
   const mode_t mode = readers == Readers::kOwnerOnly ? 0600 : 0666;
-  unlink(temporary.c_str());  // one that was left keeps its mode
-  const FileDescriptor file(open(temporary.c_str(), flags, mode));
-  if (!file.is_open()) throw file_error("writing", path, errno);
-  try {
-    write_all(file.get(), text, path);
-    if (fsync(file.get()) != 0) throw file_error("flushing", path, errno);
-    if (rename(temporary.c_str(), path.c_str()) != 0) {
-      throw file_error("renaming a temporary file to", path, errno);
-    }
-  } catch (const Error&) {
-    unlink(temporary.c_str());
-    throw;
+  unlink(temporary_.c_str());  // one that was left keeps its mode
+  file_.reset(open(temporary_.c_str(), flags, mode));
+  if (!file_.is_open()) throw file_error("writing", path, errno);
+}
+
+ReplacedFile::~ReplacedFile() {
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void ReplacedFile::write(std::string_view text) {
+  write_all(file_.get(), text, path_);
+}
+
+void ReplacedFile::commit() {
+  if (fsync(file_.get()) != 0) throw file_error("flushing", path_, errno);
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) {
+    throw file_error("renaming a temporary file to", path_, errno);
   }
+  temporary_.clear();
 }
 
 void put_folder_in_place(const fs::path& fresh, const fs::path& place, const fs::path& aside) {

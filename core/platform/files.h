@@ -23,6 +23,20 @@ enum class Readers { kAsUsual, kOwnerOnly };  // as the umask says; nobody else,
 // Whole or not at all: a temporary file beside it, flushed, then renamed.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text,
                            Readers readers = Readers::kAsUsual);
+// The same in pieces: takes the place of `path` by commit(); without it nothing of it stays.
+class ReplacedFile {
+ public:
+  explicit ReplacedFile(const std::filesystem::path& path, Readers readers = Readers::kAsUsual);
+  ~ReplacedFile();
+  ReplacedFile(const ReplacedFile&) = delete;
+  void write(std::string_view text);
+  void commit();
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;  // empty: it has its name
+  FileDescriptor file_;
+};
 // Renames a folder, which may take the place of another of which nothing is left. They are swapped,
 // so that a whole one stands there all the time; where the file system cannot, the former one is
 // moved to `aside` first. Not flushed.

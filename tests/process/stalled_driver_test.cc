@@ -27,7 +27,21 @@ std::map<fs::path, std::string> contents(const Sandbox& box, const std::string& 
   return all;
 }
 
-// Where it waits for events: what it journaled before is carried out by then.
+bool helpers_wait(const std::string& process) {
+  for (const auto& task : fs::directory_iterator(process + "/task")) {
+    const std::string call = read_file(task.path() / "syscall");
+    const std::string number = call.substr(0, call.find(' '));
+    const bool waits = number == std::to_string(SYS_futex) || number == std::to_string(SYS_poll) ||
+                       number == std::to_string(SYS_ppoll) ||
+                       number == std::to_string(SYS_epoll_wait) ||
+                       number == std::to_string(SYS_epoll_pwait);
+    if (!waits) return false;
+  }
+  return true;
+}
+
+// Where it waits for events, and its helpers for work: what it journaled before is carried out by
+// then.
 void stop_between_turns(const Running& driver) {
   const std::string process = "/proc/" + std::to_string(driver.pid());
   const std::string waiting = std::to_string(SYS_ppoll) + " ";
@@ -35,7 +49,7 @@ void stop_between_turns(const Running& driver) {
     driver.signal(SIGSTOP);
     REQUIRE(Sandbox::eventually(
         [&] { return read_file(process + "/stat").find(") T ") != std::string::npos; }));
-    if (read_file(process + "/syscall").starts_with(waiting)) return true;
+    if (read_file(process + "/syscall").starts_with(waiting) && helpers_wait(process)) return true;
     driver.signal(SIGCONT);
     return false;
   }));

@@ -109,7 +109,7 @@ void BareNode::hear(std::string_view frame) {
 // ---- The driver
 // -----------------------------------------------------------------------------------
 
-void BareLogger::record(const Record& record, WallTime) {
+void BareLogger::record(const Record& record, const Telling&) {
   if (std::holds_alternative<TrialAdded>(record)) lengths_.emplace_back();
   if (const auto* recorded = std::get_if<ResultRecorded>(&record)) {
     ++results_;

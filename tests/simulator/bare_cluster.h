@@ -57,9 +57,9 @@ class BareNode {
 // Keeps as much of a trial as a logger of files does.
 class BareLogger : public Logger {
  public:
-  void record(const Record& record, WallTime) override;
+  void record(const Record& record, const Telling& telling) override;
   void flush() override {}
-  std::string save() override { return encoded(lengths_); }
+  std::future<std::string> save() override { return ready(encoded(lengths_)); }
   void restore(std::string_view) override {}
   std::uint64_t results() const { return results_; }
 
@@ -105,12 +105,19 @@ class BareDriver : private TurnEdges {
   void write_results() override {}
   void remove(const RemoveCheckpoint&) override {}
   void remove_unrecorded(const Trial&) override {}
-  void flush_results() override { flushed_at_ = now_ + options_.snapshot_takes; }
-  bool results_are_flushed() override { return now_ >= flushed_at_; }
+  void flush_results(std::future<std::string> state) override {
+    state_ = std::move(state);
+    flushed_at_ = now_ + options_.snapshot_takes;
+  }
+  std::optional<std::string> flushed_results() override {
+    if (now_ < flushed_at_) return std::nullopt;
+    return state_.get();
+  }
   void turn_begins(Turn& turn) override { events_ += turn.events.size(); }
 
   const BareOptions& options_;
   BareLogger logger_;
+  std::future<std::string> state_;
   JournaledController experiment_;
   DriverMachine machine_{{.ends_with_agent = true}};
   Peers peers_{1};

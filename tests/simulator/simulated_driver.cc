@@ -28,8 +28,16 @@ SimulatedDriver::SimulatedDriver(World& world, StoreContents& store, ResultFiles
       outside_(std::move(outside)),
       store_(world, store),
       logger_(world, files),
-      experiment_(store_, controller_setup(world.scenario, replaying_), &logger_,
-                  world.scenario.snapshot_part) {}
+      experiment_(store_, controller_setup(world.scenario, replaying_), &channel_,
+                  world.scenario.snapshot_part) {
+  channel_.add_keeper(logger_);
+  channel_.add_watcher([this](const Record& record) {
+    const auto* notice = std::get_if<Notice>(&record);
+    // Of the store, not of the controller.
+    if (notice != nullptr && notice->text.starts_with("the store has lost entries")) return;
+    records_.push_back(describe(record));
+  });
+}
 
 std::optional<AgentNumber> SimulatedDriver::number_of(Identity agent) const {
   return peers_ ? peers_->number_of(std::to_string(agent)) : std::nullopt;
@@ -251,13 +259,6 @@ void SimulatedDriver::turn_begins(Turn& turn) {
   records_.clear();
 }
 
-void SimulatedDriver::record(const Record& record) {
-  const auto* notice = std::get_if<Notice>(&record);
-  // Of the store, not of the controller.
-  if (notice != nullptr && notice->text.starts_with("the store has lost entries")) return;
-  records_.push_back(describe(record));
-}
-
 void SimulatedDriver::turn_is_handled(const Turn& turn, const Effects& effects) {
   for (const Event& event : turn.events) {
     world_.trace("driver", [&] { return "event: " + describe(event); });
@@ -320,11 +321,11 @@ void SimulatedDriver::remove_unrecorded(const Trial& trial) {
 }
 
 // A snapshot is stored some turns after it was taken.
-bool SimulatedDriver::results_are_flushed() {
-  if (!world_.chance(std::max(world_.scenario.rates.snapshot, 300'000u))) return false;
+std::optional<std::string> SimulatedDriver::flushed_results() {
+  if (!world_.chance(std::max(world_.scenario.rates.snapshot, 300'000u))) return std::nullopt;
   world_.trace("driver", [] { return "stores a snapshot"; });
   ++world_.tally.snapshots;
-  return true;
+  return state_.get();
 }
 
 void SimulatedDriver::close() {

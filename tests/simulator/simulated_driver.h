@@ -18,6 +18,7 @@
 #include "tune/drive/driver_machine.h"
 #include "tune/drive/journaled_controller.h"
 #include "tune/drive/turn.h"
+#include "tune/results/record_channel.h"
 
 namespace tune::simulator {
 
@@ -109,10 +110,9 @@ class SimulatedDriver : private TurnEdges {
   void write_results() override;
   void remove(const RemoveCheckpoint& checkpoint) override;
   void remove_unrecorded(const Trial& trial) override;
-  void flush_results() override {}
-  bool results_are_flushed() override;
+  void flush_results(std::future<std::string> state) override { state_ = std::move(state); }
+  std::optional<std::string> flushed_results() override;
   void turn_begins(Turn& turn) override;
-  void record(const Record& record) override;
   void turn_is_handled(const Turn& turn, const Effects& effects) override;
 
   // Plants
@@ -127,6 +127,8 @@ class SimulatedDriver : private TurnEdges {
   Life life_ = new_life();
   SimulatedStore store_;
   SimulatedLogger logger_;
+  RecordChannel channel_;
+  std::future<std::string> state_;
   bool replaying_ = false;
   JournaledController experiment_;
   DriverMachine machine_{{.ends_with_agent = false}};

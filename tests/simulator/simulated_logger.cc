@@ -19,7 +19,7 @@ constexpr std::uint64_t kCutSince = ~std::uint64_t{0};
 
 }  // namespace
 
-void SimulatedLogger::record(const Record& record, WallTime) {
+void SimulatedLogger::record(const Record& record, const Telling&) {
   if (const auto* recorded = std::get_if<ResultRecorded>(&record)) on(*recorded);
   if (const auto* cut = std::get_if<ResultsCut>(&record)) on(*cut);
 }
@@ -61,12 +61,12 @@ void SimulatedLogger::flush() {
   *files_ = results_;
 }
 
-std::string SimulatedLogger::save() {
+std::future<std::string> SimulatedLogger::save() {
   flush();
   PackWriter out;
   out.array(results_.size());
   for (const auto& [trial, results] : results_) encode(out, trial), encode(out, results.size());
-  return out.take();
+  return ready(out.take());
 }
 
 // What stands in the files up to the saved lengths is taken from them.

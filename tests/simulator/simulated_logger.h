@@ -21,9 +21,9 @@ class SimulatedLogger : public Logger {
  public:
   SimulatedLogger(const World& world, ResultFiles& files) : world_(world), files_(&files) {}
 
-  void record(const Record& record, WallTime wall) override;
+  void record(const Record& record, const Telling& telling) override;
   void flush() override;
-  std::string save() override;
+  std::future<std::string> save() override;
   void restore(std::string_view state) override;
 
   // What the files are after a flush.

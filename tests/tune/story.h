@@ -12,6 +12,7 @@
 #include "trainables/temporary_folder.h"
 #include "tune/control/experiment_setup.h"
 #include "tune/results/file_logger.h"
+#include "tune/results/last_results.h"
 
 namespace tune {
 
@@ -40,7 +41,8 @@ class Story {
         path_(earlier == nullptr ? own_->path() / spec.name : earlier->path_),
         spec_(std::move(spec)) {
     std::filesystem::create_directories(path_);
-    logger_ = std::make_unique<FileLogger>(path_, spec_);
+    logger_ = std::make_unique<FileLogger>(path_, spec_, work_);
+    last_ = std::make_unique<LastResults>();
   }
 
   void join() {
@@ -103,12 +105,18 @@ class Story {
   }
 
   void tell(const Record& record) {
-    if (!is_muted) logger_->record(record, wall);
+    if (is_muted) return;
+    logger_->record(record, {wall});
+    last_->record(record, {wall});
   }
+  // The turn is over; what it told is in the files.
   void flush() {
-    if (!is_muted && !is_replay) logger_->flush();
+    if (is_muted || is_replay) return;
+    logger_->flush();
+    work_.finish();
   }
   FileLogger& logger() { return *logger_; }
+  LastResults& last_results() { return *last_; }
 
   std::filesystem::path directory(const Trial& trial) const {
     return logger_->trial_directory(trial.number);
@@ -138,7 +146,9 @@ class Story {
   std::unique_ptr<testing::TemporaryFolder> own_;
   std::filesystem::path path_;
   ExperimentSpec spec_;
+  SideWork work_{1u << 20};
   std::unique_ptr<FileLogger> logger_;
+  std::unique_ptr<LastResults> last_;
   std::deque<Trial> trials_;
 };
 

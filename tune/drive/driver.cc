@@ -23,18 +23,22 @@
 #include "core/platform/node_claims.h"
 #include "core/platform/redis_store.h"
 #include "core/platform/side_output.h"
+#include "core/platform/side_work.h"
 #include "core/platform/system_clock.h"
 #include "core/platform/transport.h"
 #include "tune/control/experiment_setup.h"
-#include "tune/control/key_watch.h"
 #include "tune/control/silence_watch.h"
 #include "tune/drive/driver_machine.h"
 #include "tune/drive/driver_processes.h"
 #include "tune/drive/journaled_controller.h"
 #include "tune/drive/turn.h"
+#include "tune/results/events_log.h"
 #include "tune/results/experiment_folder.h"
 #include "tune/results/experiment_status.h"
 #include "tune/results/file_logger.h"
+#include "tune/results/last_results.h"
+#include "tune/results/news.h"
+#include "tune/results/record_channel.h"
 #include "tune/results/results_csv.h"
 #include "tune/spec/experiment_identity.h"
 
@@ -48,6 +52,9 @@ using std::chrono::seconds;
 
 constexpr milliseconds kFlushEvery{200};  // heartbeats and resends of the transport
 constexpr seconds kAgentEnd{30};
+// Of records that wait to be written; beyond it what agents tell waits, too.
+constexpr std::size_t kMaxWaitingBytes = 32u << 20;
+constexpr std::size_t kMaxRemovals = 1000;  // of checkpoints, that wait
 constexpr milliseconds kAtOnce{2500};  // for the agent after a second signal; workers have 2 s
 constexpr seconds kStuck{3};           // after a second signal, when nothing comes of it
 
@@ -101,6 +108,8 @@ class Driver : private TurnEdges {
   bool may_show() const;
   void show(bool final);
   void close(RunState state);
+  void finish_files();
+  void write_table(LastResults& last);
   void give_up(RunState state = RunState::kInterrupted);
   void withdraw();
   void try_to(const std::string& doing, const std::function<void()>& what);
@@ -112,12 +121,12 @@ class Driver : private TurnEdges {
   void acknowledge(AgentNumber agent, Link::Position through) override;
   void send(AgentNumber agent, const Command& command) override;
   void flush_commands() override { endpoint_->flush(now()); }
+  bool has_room() const override { return file_work_.has_room() && removals_.has_room(); }
   void write_results() override;
   void remove(const RemoveCheckpoint& checkpoint) override;
   void remove_unrecorded(const Trial& trial) override;
-  void flush_results() override;
-  bool results_are_flushed() override;
-  void record(const Record& record) override;
+  void flush_results(std::future<std::string> state) override;
+  std::optional<std::string> flushed_results() override;
 
   const Controller& controller() const { return experiment_->controller(); }
   bool is_new() const { return request_.resume.empty(); }
@@ -136,36 +145,40 @@ class Driver : private TurnEdges {
   std::unique_ptr<SignalWatch> signals_;
   std::unique_ptr<RedisServer> server_;
   std::unique_ptr<RedisStore> store_;
+  SideWork file_work_{kMaxWaitingBytes};
+  SideWork removals_{kMaxRemovals};
   FileLogger logger_;
+  EventsLog events_;
+  LastResults last_results_;
+  RecordChannel records_;
+  std::optional<News> news_;
   std::optional<JournaledController> experiment_;
   std::unique_ptr<DriverEndpoint> endpoint_;
   DriverMachine machine_{{.ends_with_agent = true}};
   std::optional<Turns> turns_;
 
-  std::optional<KeyWatch> key_watch_;
   SilenceWatch silence_watch_;
   std::shared_ptr<ProgressReporter> reporter_;
   RunRecord record_;
 
-  std::future<void> flushed_;  // what was written is on the disk
+  std::future<std::string> flushed_;  // the log files' state, which is on the disk
   nanoseconds last_flushed_{};
   bool has_shown_ = false;
   bool launched_ = false;  // this driver has launched a trial
 };
 
-std::vector<std::string> expected_keys(const ExperimentSpec& spec, const Objective& objective) {
-  std::vector<std::string> keys = {objective.metric};
-  for (const StopRule& rule : spec.stop) keys.push_back(rule.path);
-  return keys;
-}
-
 Driver::Driver(RunRequest request, NodeResources node, ExperimentFolder folder)
     : request_(std::move(request)),
       node_(std::move(node)),
       folder_(std::move(folder)),
-      logger_(folder_.absolute(), spec_),
+      logger_(folder_.absolute(), spec_, file_work_),
+      events_(folder_.absolute(), spec_, file_work_),
       silence_watch_(experiment_id_of(spec_)),
-      reporter_(request_.reporter) {}
+      reporter_(request_.reporter) {
+  records_.add_keeper(logger_);
+  records_.add_keeper(last_results_);
+  records_.add_keeper(events_);
+}
 
 // ---- Start
 // ----------------------------------------------------------------------------------------
@@ -190,8 +203,12 @@ void Driver::start() {
   signals_ = std::make_unique<SignalWatch>(std::vector<int>{SIGINT, SIGTERM, SIGHUP},
                                            last_resort(folder_));
   open_store();
-  experiment_.emplace(*store_, controller_setup(spec_, folder_.absolute()), &logger_);
-  key_watch_.emplace(expected_keys(spec_, controller().objective()));
+  experiment_.emplace(*store_, controller_setup(spec_, folder_.absolute()), &records_);
+  news_.emplace(spec_, controller().objective(), folder_.path(), reporter_);
+  records_.add_watcher([this](const Record& record) {
+    silence_watch_.record(record, machine_.experiment_time(now()));
+    news_->record(record);
+  });
   experiment_->replay();
   if (experiment_->is_new() && !is_new()) {
     reporter_->notice("the journal is empty: the experiment begins anew");
@@ -267,6 +284,7 @@ RunOutcome Driver::run() {
   try {
     start();
     loop();
+    finish_files();
     const bool stranded = controller().phase() == Phase::kInterrupted;
     if (stranded && !controller().failure().empty()) {
       throw Error(ErrorCode::kProcess, controller().failure());
@@ -308,6 +326,7 @@ void Driver::loop() {
     act();
     if (now() - last_flushed_ >= kFlushEvery) {
       check_folder();
+      file_work_.check();
       endpoint_->flush(now());
       last_flushed_ = now();
     }
@@ -392,7 +411,7 @@ void Driver::send(AgentNumber agent, const Command& command) {
 }
 
 void Driver::write_results() {
-  logger_.flush();
+  records_.flush();
   const bool runs = controller().counts()[static_cast<std::size_t>(TrialStatus::kRunning)] > 0;
   if (launched_ || !runs) return;
   launched_ = true;
@@ -400,41 +419,29 @@ void Driver::write_results() {
 }
 
 void Driver::remove(const RemoveCheckpoint& checkpoint) {
-  remove_checkpoint(logger_.trial_directory(checkpoint.trial), checkpoint.iteration);
+  const std::filesystem::path trial = logger_.trial_directory(checkpoint.trial);
+  removals_.add(1, [trial, iteration = checkpoint.iteration] {
+    remove_checkpoint(trial, iteration);
+  });
 }
 
 void Driver::remove_unrecorded(const Trial& trial) {
   tune::remove_unrecorded(logger_.trial_directory(trial.number), trial.checkpoints);
 }
 
-void Driver::flush_results() {
-  flushed_ = std::async(std::launch::async, flush_file_system, folder_.absolute());
+void Driver::flush_results(std::future<std::string> state) {
+  flushed_ = std::async(std::launch::async,
+                        [state = std::move(state), directory = folder_.absolute()]() mutable {
+                          std::string text = state.get();
+                          flush_file_system(directory);
+                          return text;
+                        });
 }
 
-bool Driver::results_are_flushed() {
-  if (flushed_.wait_for(seconds(0)) != std::future_status::ready) return false;
-  flushed_.get();
-  return true;
-}
-
-// What the person at the console should know at once.
-void Driver::record(const Record& record) {
-  silence_watch_.record(record, machine_.experiment_time(now()));
-  if (const auto* notice = std::get_if<Notice>(&record)) reporter_->notice(notice->text);
-  if (const auto* joined = std::get_if<NodeJoined>(&record); joined && !spec_.options.quiet) {
-    const AgentHello& node = joined->hello;
-    reporter_->notice(fmt::format("node {} offers {:g} CPUs, {} GPUs and {:.1f} GiB of memory",
-                                  node.hostname, static_cast<double>(node.cpu_units) / kUnit,
-                                  node.gpus.size(),
-                                  static_cast<double>(node.memory_bytes) / 0x1p30));
-  }
-  if (const auto* failed = std::get_if<AttemptFailed>(&record)) {
-    const std::string id = trial_id(experiment_id_of(spec_), failed->trial.number);
-    reporter_->failure(failed->trial, id, folder_.path() / id / "error.txt", failed->retried);
-  }
-  if (const std::string warning = key_watch_->record(record); !warning.empty()) {
-    reporter_->notice(warning);
-  }
+std::optional<std::string> Driver::flushed_results() {
+  if (flushed_.wait_for(seconds(0)) != std::future_status::ready) return std::nullopt;
+  file_work_.check();  // the reason when there is no state
+  return flushed_.get();
 }
 
 // A plugin that is no good is refused before there is a table of trials, however long it loads.
@@ -475,7 +482,7 @@ void Driver::close(RunState state) {
   }
   agent_process_->end_now(at_once ? kAtOnce : AgentProcess::kEndLimit);
   check_folder();
-  write_results_csv(folder_.absolute() / "results.csv", spec_, controller().trials());
+  write_table(last_results_);
   record_.state = state;
   folder_.write_record(record_);
   show(true);
@@ -492,14 +499,31 @@ void Driver::give_up(RunState state) {
   if (!has_begun()) return withdraw();
   if (!endpoint_) return;  // the journal was not read: what stands there is better
   record_.state = state;
+  LastResults unknown;  // when the files have less than what is known here, the table is theirs
+  LastResults* last = &last_results_;
+  try {
+    finish_files();
+  } catch (const Error&) {
+    last = &unknown;
+  }
   // Each for itself: a disk that is full may have room for the other.
-  try_to("", [this] {
-    write_results_csv(folder_.absolute() / "results.csv", spec_, controller().trials());
-  });
+  try_to("", [&] { write_table(*last); });
   try_to("", [this] { folder_.write_record(record_); });
 }
 
+// All that waits beside the loop is done.
+void Driver::finish_files() {
+  records_.flush();
+  file_work_.finish();
+  removals_.finish();
+}
+
+void Driver::write_table(LastResults& last) {
+  write_results_csv(folder_.absolute() / "results.csv", spec_, controller().trials(), last);
+}
+
 void Driver::withdraw() {
+  file_work_.stop();
   if (store_ && !server_) {  // a private server's keys go with its file
     try_to(fmt::format("removing the keys {}:*: ", record_.prefix),
            [this] { store_->remove_all(); });

@@ -88,7 +88,7 @@ std::optional<TurnContents> DriverMachine::next_turn(Time now,
     contents.events.emplace_back(InterruptRequested{*std::exchange(interrupt_, std::nullopt)});
   }
   const bool nothing_waits = next_ == told_.size();
-  take_told(contents);
+  if (has_room_) take_told(contents);
   if (deadline && experiment_time(now) >= *deadline)
     contents.events.emplace_back(DeadlineReached{});
   if (nothing_waits && ended_ > 0) take_ends(contents, peers);
@@ -135,7 +135,8 @@ bool DriverMachine::end_can_be_told(const std::string& identity, const Agent& ag
 }
 
 bool DriverMachine::has_more(const Peers& peers) const {
-  if (next_ < told_.size() || interrupt_) return true;
+  if (interrupt_) return true;
+  if (next_ < told_.size()) return has_room_;
   return ended_ > 0 && std::ranges::any_of(agents_, [&](const auto& agent) {
            return end_can_be_told(agent.first, agent.second, peers);
          });
@@ -151,7 +152,7 @@ bool DriverMachine::show_is_due(Time now) const {
 DriverMachine::Time DriverMachine::idle_time(Time now, std::optional<ExperimentTime> deadline,
                                              const Peers& peers) const {
   if (has_more(peers)) return Time{};
-  Time limit = kLookEvery;
+  Time limit = has_room_ ? kLookEvery : kRoomEvery;
   if (changed_) limit = std::min(limit, kStatusEvery);
   if (deadline) limit = std::min<Time>(limit, *deadline - experiment_time(now));
   return std::max(limit, Time{});

@@ -60,6 +60,7 @@ class DriverMachine {
   static constexpr Time kLookEvery = std::chrono::milliseconds(200);  // at the agents
   static constexpr Time kAgentSilence = std::chrono::seconds(20);     // each sends a word a second
   static constexpr Time kAgentEnd = std::chrono::seconds(5);          // after EndAgent
+  static constexpr Time kRoomEvery = std::chrono::milliseconds(10);     // is asked for
   static constexpr Time kStatusEvery = std::chrono::milliseconds(100);  // when something changed
   static constexpr Time kStatusAnyway = std::chrono::seconds(1);
   // Of a longer time between two looks no more counts against an agent: this process was stopped,
@@ -85,6 +86,9 @@ class DriverMachine {
   // What all agents told up to now has been handed over.
   void on_time(Time now, const Peers& peers);
   void on_turn_done() { changed_ = true; }
+  // Whether there is room for what follows from what agents tell. Without it only signals and
+  // deadlines make turns.
+  void on_room(bool has_room) { has_room_ = has_room; }
   void on_shown(Time now) { shown_ = now, changed_ = false; }
 
   // ---- What is to be done
@@ -125,6 +129,7 @@ class DriverMachine {
   std::set<AgentNumber> lost_;
   std::vector<Peers::Told> told_;  // from next_ on in no turn yet
   std::size_t next_ = 0;
+  bool has_room_ = true;
   std::optional<int> interrupt_;  // a signal, in no turn yet
   int signal_ = 0;
   bool ends_at_once_ = false;

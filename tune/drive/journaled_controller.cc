@@ -23,15 +23,12 @@ void JournaledController::replay() {
 
 // Commands of turns that others committed were carried out or are void.
 Journal::Visitor JournaledController::follower() {
-  const auto replay_turn = [this](const Turn& turn) {
-    const auto log = [&](const Record& record) {
-      if (logger_ != nullptr) logger_->record(record, turn.wall);
-    };
-    Effects effects;
-    handle(turn, log, effects);
-    for (const RemoveCheckpoint& removal : effects.removals) removed_from_.insert(removal.trial);
-  };
-  return {[this](const Snapshot& snapshot) { restore(snapshot); }, replay_turn};
+  return {[this](const Snapshot& snapshot) { restore(snapshot); },
+          [this](const Turn& turn) {
+            for (const RemoveCheckpoint& removal : handle(turn, true).removals) {
+              removed_from_.insert(removal.trial);
+            }
+          }};
 }
 
 void JournaledController::restore(const Snapshot& snapshot) {
@@ -43,8 +40,7 @@ void JournaledController::restore(const Snapshot& snapshot) {
   now_ = snapshot.now;
 }
 
-JournaledController::Takeover JournaledController::take_over(const Turn& turn,
-                                                             const Controller::Sink& also) {
+JournaledController::Takeover JournaledController::take_over(const Turn& turn) {
   TUNE_CHECK(logger_ != nullptr);
   const Turn taken = journal_.take_epoch(turn, follower());
   Takeover takeover;
@@ -52,15 +48,15 @@ JournaledController::Takeover JournaledController::take_over(const Turn& turn,
   for (const Trial& trial : controller_.trials()) {
     if (trial.status == TrialStatus::kRunning) takeover.unsettled.insert(trial.number);
   }
-  takeover.effects = carry_out(taken, also);
+  takeover.effects = handle(taken, false);
   return takeover;
 }
 
-Effects JournaledController::commit(const Turn& turn, const Controller::Sink& also) {
+Effects JournaledController::commit(const Turn& turn) {
   TUNE_CHECK(logger_ != nullptr);
   append(turn);
-  if (!mended_.empty() && also) also(Notice{std::exchange(mended_, {})});
-  return carry_out(turn, also);
+  if (!mended_.empty()) logger_->record(Notice{std::exchange(mended_, {})}, {turn.wall});
+  return handle(turn, false);
 }
 
 void JournaledController::append(const Turn& turn) {
@@ -81,25 +77,24 @@ void JournaledController::mend(const std::string& why) {
   mended_ = why + ": its state was stored again from memory, nothing is lost";
 }
 
-Effects JournaledController::carry_out(const Turn& turn, const Controller::Sink& also) {
+Effects JournaledController::handle(const Turn& turn, bool is_again) {
+  const Telling telling{turn.wall, is_again};
+  const auto tell = [&](const Record& record) {
+    if (logger_ != nullptr) logger_->record(record, telling);
+  };
   Effects effects;
-  handle(
-      turn,
-      [&](const Record& record) {
-        logger_->record(record, turn.wall);
-        if (also) also(record);
-      },
-      effects);
-  return effects;
-}
-
-void JournaledController::handle(const Turn& turn, const Controller::Sink& sink, Effects& effects) {
   for (const Event& event : turn.events) {
-    Effects more = controller_.handle(turn.now, event, sink);
+    Effects more = controller_.handle(turn.now, event, tell);
     std::move(more.commands.begin(), more.commands.end(), std::back_inserter(effects.commands));
     std::move(more.removals.begin(), more.removals.end(), std::back_inserter(effects.removals));
   }
   now_ = turn.now;
+  return effects;
+}
+
+JournaledController::BegunSnapshot JournaledController::begin_snapshot() {
+  TUNE_CHECK(logger_ != nullptr);
+  return {{journal_.last(), now_, controller_.save(), {}}, logger_->save()};
 }
 
 void JournaledController::store(const Snapshot& snapshot) {
@@ -111,8 +106,9 @@ void JournaledController::store(const Snapshot& snapshot) {
 }
 
 Snapshot JournaledController::snapshot() {
-  TUNE_CHECK(logger_ != nullptr);
-  return {journal_.last(), now_, controller_.save(), logger_->save()};
+  BegunSnapshot begun = begin_snapshot();
+  begun.snapshot.logger = begun.logger.get();
+  return std::move(begun.snapshot);
 }
 
 }  // namespace tune

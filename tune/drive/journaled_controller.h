@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <set>
 #include <string>
 
@@ -16,8 +17,8 @@ namespace tune {
 
 class JournaledController {
  public:
-  // `logger` is told every record, also those of replayed turns, and is saved in snapshots; null: a
-  // reader, who never commits.
+  // `logger` is told every record, also, again, those of replayed turns, and is saved in snapshots;
+  // null: a reader, who never commits.
   JournaledController(Store& store, ControllerSetup setup, Logger* logger,
                       std::size_t part_bytes = SnapshotParts::kPartBytes);
 
@@ -35,18 +36,23 @@ class JournaledController {
   // brings the state to what an older driver has appended up to then before it handles the turn.
   // From then on nobody else appends, so that files may be removed. now() may be after the turn's
   // own time. Throws as Journal::take_epoch.
-  Takeover take_over(const Turn& turn, const Controller::Sink& also = {});
-  // A further turn: appended, then handled; a reader of records beside the logger may be given.
-  // Commands and removals may be carried out, and the agents' events be acknowledged, when it
-  // returns. Throws as Journal::append; nothing has happened then. Entries that the store has lost
-  // are made good by a snapshot first, and said in a notice to that reader.
-  Effects commit(const Turn& turn, const Controller::Sink& also = {});
+  Takeover take_over(const Turn& turn);
+  // A further turn: appended, then handled. Commands and removals may be carried out, and the agents'
+  // events be acknowledged, when it returns. Throws as Journal::append; nothing has happened then.
+  // Entries that the store has lost are made good by a snapshot first, and said in a notice.
+  Effects commit(const Turn& turn);
 
   bool snapshot_is_due() const { return journal_.snapshot_is_due(); }
-  // Everything as it stands now, the log files flushed. Once they are on disk it may be stored,
-  // also after further turns: resuming begins there then, and the entries it stands for are
-  // removed. Where the store has lost entries after it, one as of now is stored instead.
-  Snapshot snapshot();
+  // Everything as it stands now; the logger's part is ready when its files hold what was recorded up
+  // to now (Logger::save). Once these are on the disk it may be stored, also after further turns:
+  // resuming begins there then, and the entries it stands for are removed. Where the store has lost
+  // entries after it, one as of now is stored instead.
+  struct BegunSnapshot {
+    Snapshot snapshot;  // but for `logger`
+    std::future<std::string> logger;
+  };
+  BegunSnapshot begin_snapshot();
+  Snapshot snapshot();  // waits for it
   void store(const Snapshot& snapshot);
 
   const Controller& controller() const { return controller_; }
@@ -57,8 +63,7 @@ class JournaledController {
  private:
   Journal::Visitor follower();
   void restore(const Snapshot& snapshot);
-  Effects carry_out(const Turn& turn, const Controller::Sink& also);
-  void handle(const Turn& turn, const Controller::Sink& sink, Effects& effects);
+  Effects handle(const Turn& turn, bool is_again);
 
   void append(const Turn& turn);
   void mend(const std::string& why);

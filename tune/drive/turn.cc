@@ -7,8 +7,7 @@ namespace tune {
 void Turns::take_over(const DriverStarted& event) {
   Turn turn{experiment_.now(), edges_.wall(), {event}};
   edges_.turn_begins(turn);
-  const auto record = [this](const Record& one) { edges_.record(one); };
-  JournaledController::Takeover takeover = experiment_.take_over(turn, record);
+  JournaledController::Takeover takeover = experiment_.take_over(turn);
   machine_.begin(edges_.now(), experiment_.now());
   effects_ = std::move(takeover.effects);
   unsettled_ = std::move(takeover.unsettled);
@@ -56,13 +55,14 @@ bool Turns::append() {
   const Controller& controller = experiment_.controller();
   if (controller.is_over()) return false;
   const DriverMachine::Time now = edges_.now();
+  machine_.on_room(edges_.has_room());
   std::optional<TurnContents> contents =
       machine_.next_turn(now, controller.next_deadline(), edges_.peers());
   if (!contents) return false;
   contents_ = std::move(*contents);
   Turn turn{machine_.experiment_time(now), edges_.wall(), std::move(contents_.events)};
   edges_.turn_begins(turn);
-  effects_ = experiment_.commit(turn, [this](const Record& one) { edges_.record(one); });
+  effects_ = experiment_.commit(turn);
   edges_.turn_is_handled(turn, effects_);
   return true;
 }
@@ -90,9 +90,11 @@ void Turns::remove_next() {
 void Turns::keep_journal_short() {
   if (!snapshot_) {
     if (!std::exchange(snapshot_is_wanted_, false) && !experiment_.snapshot_is_due()) return;
-    snapshot_ = experiment_.snapshot();
-    edges_.flush_results();
-  } else if (edges_.results_are_flushed()) {
+    JournaledController::BegunSnapshot begun = experiment_.begin_snapshot();
+    snapshot_ = std::move(begun.snapshot);
+    edges_.flush_results(std::move(begun.logger));
+  } else if (std::optional<std::string> state = edges_.flushed_results()) {
+    snapshot_->logger = std::move(*state);
     experiment_.store(*snapshot_);
     snapshot_.reset();
   }

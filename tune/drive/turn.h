@@ -23,8 +23,10 @@
 // next driver (commands), sent again by the other side (acknowledgements), or done again (files).
 #pragma once
 
+#include <future>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "core/peers.h"
@@ -45,18 +47,22 @@ class TurnEdges {
   virtual void acknowledge(AgentNumber agent, Link::Position through) = 0;
   virtual void send(AgentNumber agent, const Command& command) = 0;  // queued until
   virtual void flush_commands() = 0;                                 // with acknowledgements
+  // Files are written and removed beside the loop, in this order. False: so much waits there that
+  // what agents tell is to wait as well (they are not told that it is kept, so they stop reading
+  // their workers when their credit is spent).
+  virtual bool has_room() const { return true; }
   virtual void write_results() = 0;
   virtual void remove(const RemoveCheckpoint& checkpoint) = 0;
   // Removes the trial's checkpoints that have no record.
   virtual void remove_unrecorded(const Trial& trial) = 0;
-  // Begins to bring what was written to the disk, beside the loop.
-  virtual void flush_results() = 0;
-  virtual bool results_are_flushed() = 0;
+  // Begins to bring to the disk what is written once `state` is ready, beside the loop. Later, once,
+  // flushed_results gives that state.
+  virtual void flush_results(std::future<std::string> state) = 0;
+  virtual std::optional<std::string> flushed_results() = 0;
 
-  // What happens, for those who look on: a turn before it is appended, each record beside the
-  // logger, and the turn when the controller has handled it and nothing was carried out.
+  // What happens, for those who look on: a turn before it is appended, and when the controller has
+  // handled it and nothing was carried out.
   virtual void turn_begins(Turn&) {}
-  virtual void record(const Record&) {}
   virtual void turn_is_handled(const Turn&, const Effects&) {}
 };
 

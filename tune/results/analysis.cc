@@ -394,8 +394,11 @@ std::string Analysis::to_csv() const {
   ResultsTable table;
   for (const TrialSummary& trial : *trials_) {
     const fs::path params = trial.directory / "params.json";
-    table.add(trial.id, trial.status, last_line(trial.directory / "result.json").value_or(""),
-              pack(parse_json(read_file(params), params.string())));
+    const auto make = [&trial](ResultText& text) {
+      const auto line = last_line(trial.directory / "result.json");
+      ResultsTable::read_line(text, line.value_or(""), "the last result of " + trial.id);
+    };
+    table.add(trial.id, trial.status, make, pack(parse_json(read_file(params), params.string())));
   }
   return table.to_csv();
 }

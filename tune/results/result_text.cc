@@ -91,7 +91,7 @@ void ResultText::clear() {
   text_.clear();
   prefix_.clear();
   cells_.clear();
-  seen_ = 0;
+  seen_ = {};
 }
 
 std::string_view ResultText::path(std::size_t cell) const {
@@ -104,23 +104,25 @@ std::string_view ResultText::text(std::size_t cell) const {
   return std::string_view(text_).substr(found.text, found.end - found.text);
 }
 
-void ResultText::add_members(std::string_view packed, std::optional<ResultField> skip) {
+void ResultText::add_members(std::string_view packed, ResultFields skipped) {
   PackReader in(packed);
-  members(in, 0, skip);
+  members(in, 0, skipped);
   in.expect_end();
 }
 
-void ResultText::members(PackReader& in, int depth, std::optional<ResultField> skip) {
+void ResultText::members(PackReader& in, int depth, ResultFields skipped) {
   if (depth > kMaxNesting) nested_too_deeply();
   for (std::size_t left = in.map(); left > 0; --left) {
     const std::string_view key = in.text();
     if (depth == 0) {
       const std::size_t field = result_field_index(key);
-      if (skip && field == static_cast<std::size_t>(*skip)) {
-        in.skip();
-        continue;
+      if (field < kResultFieldNames.size()) {
+        if (skipped.has(field)) {
+          in.skip();
+          continue;
+        }
+        seen_ = seen_.with(static_cast<ResultField>(field));
       }
-      if (field < kResultFieldNames.size()) seen_ |= 1u << field;
     }
     if (!json_.empty() && json_.back() != '{') json_ += ',';
     append_json_text(json_, key);
@@ -186,7 +188,7 @@ void ResultText::end_cell_as_json(std::size_t json_from) {
 
 bool ResultText::open(ResultField field) {
   const auto index = static_cast<std::size_t>(field);
-  if (seen_ >> index & 1) return false;
+  if (seen_.has(index)) return false;
   if (!json_.empty()) json_ += ',';
   json_.append(1, '"').append(kResultFieldNames[index]).append("\":");
   begin_cell(kResultFieldNames[index]);

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +47,19 @@ inline constexpr std::array<std::string_view, 14> kResultFieldNames = {"training
 // Its place among kResultFieldNames; their number when it is none of them.
 std::size_t result_field_index(std::string_view key);
 
+// A set of them.
+class ResultFields {
+ public:
+  ResultFields() = default;
+  ResultFields(ResultField field) : bits_(1u << static_cast<unsigned>(field)) {}
+  ResultFields with(ResultFields more) const { return ResultFields(bits_ | more.bits_); }
+  bool has(std::size_t index) const { return bits_ >> index & 1; }
+
+ private:
+  explicit ResultFields(std::uint32_t bits) : bits_(bits) {}
+  std::uint32_t bits_ = 0;
+};
+
 // One packed value. Throws Error (kProtocol) when it is malformed or nested deeper than
 // kMaxNesting.
 void append_packed_json(std::string& out, PackReader& in);
@@ -61,9 +73,10 @@ class ResultText {
   explicit ResultText(std::string_view null_text = "nan") : null_text_(null_text) {}
 
   void clear();
-  // The members of a packed map, but for the field to skip. Throws Error (kProtocol) as
+  // The members of a packed map, but for fields to skip. Throws Error (kProtocol) as
   // append_packed_json does.
-  void add_members(std::string_view packed, std::optional<ResultField> skip = {});
+  void add_members(std::string_view packed, ResultFields skipped = {});
+  void skip(ResultFields fields) { seen_ = seen_.with(fields); }  // when they are added below
   // A field, unless the members had a key of that name.
   void add(ResultField field, std::int64_t value);
   void add(ResultField field, double value);
@@ -81,7 +94,7 @@ class ResultText {
   };
 
   bool open(ResultField field);
-  void members(PackReader& in, int depth, std::optional<ResultField> skip);
+  void members(PackReader& in, int depth, ResultFields skipped);
   void leaf(PackReader& in);
   void begin_cell(std::string_view key);
   void end_cell_as_json(std::size_t json_from);
@@ -91,7 +104,7 @@ class ResultText {
   std::string text_;
   std::string prefix_;  // "loss/" while its members are read
   std::vector<Cell> cells_;
-  std::uint32_t seen_ = 0;  // result fields, by bit
+  ResultFields seen_;  // what is there, or is not to be
 };
 
 }  // namespace tune

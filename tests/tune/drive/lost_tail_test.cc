@@ -85,13 +85,16 @@ ControllerSetup endless() {
 
 class Lines : public Logger {
  public:
-  void record(const Record& record, WallTime) override {
+  void record(const Record& record, const Telling& telling) override {
     if (std::holds_alternative<ResultRecorded>(record)) ++results;
+    const auto* notice = std::get_if<Notice>(&record);
+    if (notice != nullptr && !telling.is_again) notices.push_back(notice->text);
   }
   void flush() override {}
-  std::string save() override { return std::to_string(results); }
+  std::future<std::string> save() override { return ready(std::to_string(results)); }
   void restore(std::string_view state) override { results = std::stoi(std::string(state)); }
   int results = 0;
+  std::vector<std::string> notices;
 };
 
 // A driver of an experiment with four trials, of which two run; it reports steps of trial 0.
@@ -121,17 +124,11 @@ class OneDriver {
   void store_snapshot() { experiment.store(experiment.snapshot()); }
 
   Lines lines;
-  std::vector<std::string> notices;
   JournaledController experiment;
 
  private:
   void commit(std::vector<Event> events) {
-    experiment.commit({experiment.now() + seconds(1), {}, std::move(events)},
-                      [this](const Record& record) {
-                        if (const auto* notice = std::get_if<Notice>(&record)) {
-                          notices.push_back(notice->text);
-                        }
-                      });
+    experiment.commit({experiment.now() + seconds(1), {}, std::move(events)});
   }
   std::uint64_t step_ = 0;
 };
@@ -157,9 +154,9 @@ TEST_CASE("entries that a store has lost are made good before the next is append
     CHECK(store.failovers() == 1);
     CHECK(driver.lines.results == 6);
     check_whole(contents, driver);
-    REQUIRE(driver.notices.size() == 1);
-    CHECK_HAS(driver.notices[0], "has lost entries of the journal up to 1-6");
-    CHECK_HAS(driver.notices[0], "nothing is lost");
+    REQUIRE(driver.lines.notices.size() == 1);
+    CHECK_HAS(driver.lines.notices[0], "has lost entries of the journal up to 1-6");
+    CHECK_HAS(driver.lines.notices[0], "nothing is lost");
     CHECK(driver.experiment.snapshot_is_due());  // for which the files are on the disk
     driver.report();
     check_whole(contents, driver);
@@ -178,7 +175,7 @@ TEST_CASE("a connection that was lost and found again changes nothing") {
   store.fail_over(0, [](Contents&) {});
   driver.report();
   CHECK(store.failovers() == 1);
-  CHECK(driver.notices.empty());
+  CHECK(driver.lines.notices.empty());
   CHECK_FALSE(driver.experiment.snapshot_is_due());
   check_whole(contents, driver);
 }

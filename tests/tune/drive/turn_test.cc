@@ -2,10 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/refusal.h"
 #include "fuzz/journal_experiment.h"
 #include "memory_store.h"
 
@@ -26,6 +28,7 @@ class SpeakingStore : public testing::MemoryStore {
   }
   void put_and_trim(std::string_view name, std::string_view value, EntryId through) override {
     said_.emplace_back("snapshot " + to_string(through));
+    CHECK(testing::has(std::string(value), "the state"));
     MemoryStore::put_and_trim(name, value, through);
   }
   std::size_t largest = 0;
@@ -36,9 +39,9 @@ class SpeakingStore : public testing::MemoryStore {
 
 class NoLogger : public Logger {
  public:
-  void record(const Record&, WallTime) override {}
+  void record(const Record&, const Telling&) override {}
   void flush() override {}
-  std::string save() override { return ""; }
+  std::future<std::string> save() override { return ready("the state"); }
   void restore(std::string_view) override {}
 };
 
@@ -98,6 +101,7 @@ class OneDriver : private TurnEdges {
   Words said;
   SpeakingStore store{said};
   bool is_flushed = false;
+  bool there_is_room = true;
   DriverMachine machine{{}};
 
  private:
@@ -119,10 +123,18 @@ class OneDriver : private TurnEdges {
   void remove_unrecorded(const Trial& trial) override {
     said.push_back("put in order " + std::to_string(trial.number.value));
   }
-  void flush_results() override { said.emplace_back("to the disk"); }
-  bool results_are_flushed() override { return is_flushed; }
+  bool has_room() const override { return there_is_room; }
+  void flush_results(std::future<std::string> state) override {
+    said.emplace_back("to the disk");
+    state_ = std::move(state);
+  }
+  std::optional<std::string> flushed_results() override {
+    if (!is_flushed) return std::nullopt;
+    return state_.get();
+  }
 
   NoLogger logger_;
+  std::future<std::string> state_;
   JournaledController experiment_{store, fuzz::journal_experiment(), &logger_};
   Peers peers_{1};
   Link link_{1};
@@ -172,6 +184,28 @@ TEST_CASE("a snapshot is taken in one turn and stored in one after its files are
   CHECK(driver.turn().back() == "snapshot 1-1");
   driver.hear({OneDriver::reported(2)});
   CHECK(driver.turn().back() == "results");
+}
+
+TEST_CASE("while files have no room what agents tell waits, unacknowledged; a signal does not") {
+  OneDriver driver;
+  driver.turn();
+  driver.join();
+  driver.turn();
+  driver.there_is_room = false;
+  driver.hear({OneDriver::reported(1)});
+  CHECK(driver.turn().empty());
+  CHECK(driver.machine.idle_time(1s, {}, Peers{1}) == DriverMachine::kRoomEvery);  // no busy loop
+  driver.machine.on_signal(2);
+  const Words interrupted = driver.turn();
+  CHECK(interrupted.front() == "append");
+  CHECK(std::ranges::none_of(interrupted,
+                             [](const auto& word) { return word.starts_with("acknowledge"); }));
+  CHECK(driver.turn().empty());
+  driver.there_is_room = true;
+  const Words then = driver.turn();
+  REQUIRE(then.size() > 1);
+  CHECK(then[0] == "append");
+  CHECK(then[1] == "acknowledge 3");
 }
 
 // A journal entry of more than 64 MiB is refused by the store, which ended the run.

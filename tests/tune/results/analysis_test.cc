@@ -236,7 +236,7 @@ TEST_CASE(
   story.set_status(story.trials()[1], TrialStatus::kTerminated);  // stopped: no result says so
   story.flush();
   story.write_spec();
-  write_results_csv(story.path() / "results.csv", story.spec(), story.trials());
+  write_results_csv(story.path() / "results.csv", story.spec(), story.trials(), story.last_results());
   const auto statuses = [&] {
     std::vector<TrialStatus> all;
     for (const TrialSummary& trial : Analysis::load(story.path()).trials())
@@ -247,6 +247,7 @@ TEST_CASE(
   CHECK(statuses() == std::vector{kPaused, kTerminated});
   write_file_atomically(story.path() / "run.json", R"({"state": "running"})");
   story.add();
+  story.flush();
   CHECK(statuses() == std::vector{kRunning, kTerminated, kPending});
   write_file_atomically(story.path() / "run.json", R"({"state": "finished"})");
   CHECK(statuses() == std::vector{kPaused, kTerminated, kPending});
@@ -274,6 +275,7 @@ TEST_CASE("configurations come back as they were") {
   const Config config{{"none", nullptr}, {"clip", kInfinity},          {"n", 3},
                       {"f", 3.0},        {"l", list({1, "a", false})}, {"deep", {{"er", "käse"}}}};
   story.add(config);
+  story.flush();
   story.write_spec();
   CHECK(Analysis::load(story.path()).trials()[0].config() == config);
 }

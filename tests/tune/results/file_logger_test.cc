@@ -355,7 +355,7 @@ TEST_CASE("saved at any point, killed at any later one, restored and told on: th
       CAPTURE(killed);
       Story story(story_spec(), Story::Node::kJoinsLater);
       for (std::size_t i = 0; i < saved; ++i) steps[i](story);
-      const std::string state = story.logger().save();
+      const std::string state = story.logger().save().get();
       for (std::size_t i = saved; i < killed; ++i) steps[i](story);
 
       Story again(story_spec(), &story);
@@ -383,7 +383,7 @@ TEST_CASE("a file that lost what was saved is not gone on with") {
   Story story;
   Trial& trial = story.add();
   story.report(trial, {{"a", 1}});
-  const std::string state = story.logger().save();
+  const std::string state = story.logger().save().get();
   std::filesystem::remove(story.directory(trial) / "result.json");
   Story again(story_spec(), &story);
   again.is_muted = true;

@@ -1,0 +1,109 @@
+#include "core/platform/side_work.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "core/platform/deaf_thread.h"
+
+namespace tune {
+
+struct SideWork::Shared {
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<Work> waiting;
+  std::size_t size = 0;  // of what waits and of what is being done
+  bool is_working = false;
+  std::atomic<bool> ends = false;
+  std::exception_ptr error;
+  std::thread thread;
+};
+
+void SideWork::stop() {
+  if (!shared_ || !shared_->thread.joinable()) return;
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->ends = true;
+    shared_->waiting.clear();
+  }
+  shared_->changed.notify_all();
+  shared_->thread.join();
+}
+
+void SideWork::add(std::size_t size, Work work) {
+  check();
+  if (!shared_) {
+    shared_ = std::make_shared<Shared>();
+    shared_->thread = deaf_thread([this] { run(); });
+  }
+  {
+    const std::lock_guard lock(shared_->mutex);
+    if (shared_->ends) return;
+    shared_->waiting.push_back(std::move(work));
+    shared_->size += size;
+  }
+  shared_->changed.notify_all();
+}
+
+bool SideWork::has_room() const {
+  if (!shared_) return true;
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->size < max_waiting_;
+}
+
+void SideWork::check() const {
+  if (!shared_) return;
+  const std::lock_guard lock(shared_->mutex);
+  if (shared_->error) std::rethrow_exception(shared_->error);
+}
+
+void SideWork::finish() {
+  if (!shared_) return;
+  {
+    std::unique_lock lock(shared_->mutex);
+    shared_->changed.wait(lock,
+                          [this] { return shared_->waiting.empty() && !shared_->is_working; });
+  }
+  check();
+}
+
+void SideWork::run() {
+  Shared& shared = *shared_;
+  std::unique_lock lock(shared.mutex);
+  while (true) {
+    shared.changed.wait(lock, [&] { return shared.ends || !shared.waiting.empty(); });
+    if (shared.ends) return;
+    std::vector<Work> round = std::exchange(shared.waiting, {});
+    const std::size_t size = shared.size;
+    shared.is_working = true;
+    const bool is_done_for = shared.error != nullptr;
+    lock.unlock();
+    std::exception_ptr error;
+    if (!is_done_for) error = do_round(round);
+    lock.lock();
+    if (error) shared.error = error;  // before work that waits for others is seen to be dropped
+    lock.unlock();
+    round.clear();
+    lock.lock();
+    shared.size -= size;
+    shared.is_working = false;
+    shared.changed.notify_all();
+  }
+}
+
+std::exception_ptr SideWork::do_round(std::vector<Work>& round) const try {
+  for (Work& work : round) {
+    if (shared_->ends) return nullptr;
+    work();
+    work = nullptr;  // its memory goes at once
+  }
+  for (const Work& work : after_round_) work();
+  return nullptr;
+} catch (...) {
+  return std::current_exception();
+}
+
+}  // namespace tune

@@ -1,0 +1,48 @@
+#include "tune/results/news.h"
+
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "tune/spec/experiment_identity.h"
+
+namespace tune {
+
+namespace {
+
+std::vector<std::string> expected_keys(const ExperimentSpec& spec, const Objective& objective) {
+  std::vector<std::string> keys = {objective.metric};
+  for (const StopRule& rule : spec.stop) keys.push_back(rule.path);
+  return keys;
+}
+
+}  // namespace
+
+News::News(const ExperimentSpec& spec, const Objective& objective, std::filesystem::path directory,
+           std::shared_ptr<ProgressReporter> reporter)
+    : spec_(spec),
+      directory_(std::move(directory)),
+      reporter_(std::move(reporter)),
+      key_watch_(expected_keys(spec, objective)) {}
+
+void News::record(const Record& record) {
+  if (const auto* notice = std::get_if<Notice>(&record)) reporter_->notice(notice->text);
+  if (const auto* joined = std::get_if<NodeJoined>(&record); joined && !spec_.options.quiet) {
+    const AgentHello& node = joined->hello;
+    reporter_->notice(fmt::format("node {} offers {:g} CPUs, {} GPUs and {:.1f} GiB of memory",
+                                  node.hostname, static_cast<double>(node.cpu_units) / kUnit,
+                                  node.gpus.size(),
+                                  static_cast<double>(node.memory_bytes) / 0x1p30));
+  }
+  if (const auto* failed = std::get_if<AttemptFailed>(&record)) {
+    const std::string id = trial_id(experiment_id_of(spec_), failed->trial.number);
+    reporter_->failure(failed->trial, id, directory_ / id / "error.txt", failed->retried);
+  }
+  if (const std::string warning = key_watch_.record(record); !warning.empty()) {
+    reporter_->notice(warning);
+  }
+}
+
+}  // namespace tune

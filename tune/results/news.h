@@ -1,0 +1,28 @@
+// News: what of the records the person at the console should know at once.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "tune/control/key_watch.h"
+#include "tune/results/reporter.h"
+#include "tune/spec/experiment_spec.h"
+
+namespace tune {
+
+class News {
+ public:
+  // `directory` is the experiment's folder as the user wrote it. The spec outlives this.
+  News(const ExperimentSpec& spec, const Objective& objective, std::filesystem::path directory,
+       std::shared_ptr<ProgressReporter> reporter);
+  void record(const Record& record);
+
+ private:
+  const ExperimentSpec& spec_;
+  std::filesystem::path directory_;
+  std::shared_ptr<ProgressReporter> reporter_;
+  KeyWatch key_watch_;
+};
+
+}  // namespace tune

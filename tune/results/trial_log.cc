@@ -1,0 +1,175 @@
+#include "tune/results/trial_log.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "core/platform/files.h"
+#include "tune/spec/experiment_identity.h"
+
+namespace tune {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Two descriptors each. The first that come keep theirs until they rest; what others have gathered
+// is written to files that are opened for it and closed again. To give each turn's trials the
+// descriptors of those that were written longest ago is worse: of 1,000 trials that report in turn,
+// the next one is always one that has just lost its own, and none ever finds its file open.
+constexpr std::size_t kMaxKeepers = 256;
+// Of text that is gathered before it is written, whatever else waits.
+constexpr std::size_t kMaxDirtyBytes = 8u << 20;
+
+std::string failure_text(const LoggedFailure& failed) {
+  const Failure& failure = failed.failure;
+  std::string text = fmt::format("--- attempt {} failed at {}: {} ---\nrank {}: {}\n",
+                                 failure.attempt.value, local_date(unix_second(failed.wall)),
+                                 failed.retried ? "it is tried again" : "the trial is in ERROR",
+                                 failure.rank, failure.cause);
+  if (!failure.stderr_tail.empty()) {
+    text += "its last lines on stderr:\n" + failure.stderr_tail;
+    if (text.back() != '\n') text += '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+TrialLog::TrialLog(fs::path directory, const ExperimentSpec& spec)
+    : directory_(std::move(directory)), experiment_(experiment_id_of(spec)), tags_(spec) {}
+
+fs::path TrialLog::trial_directory(TrialNumber trial) const {
+  return directory_ / trial_id(experiment_, trial);
+}
+
+void TrialLog::take(const Logged& logged) {
+  std::visit([this](const auto& what) { on(what); }, logged);
+  if (dirty_bytes_ > kMaxDirtyBytes) flush();
+}
+
+void TrialLog::flush() {
+  for (TrialNumber number : dirty_) {
+    const auto open = open_.find(number.value);
+    if (open != open_.end()) flush(number, *open->second);
+  }
+  dirty_.clear();
+  dirty_bytes_ = 0;
+  for (TrialNumber number : rested_) {
+    const auto open = open_.find(number.value);
+    if (open == open_.end() || !open->second->rests) continue;
+    keepers_ -= open->second->keeps_descriptors;
+    open_.erase(open);
+  }
+  rested_.clear();
+}
+
+void TrialLog::flush(TrialNumber number, Open& open) {
+  open.is_dirty = false;
+  open.files.flush();
+  if (!open.keeps_descriptors && keepers_ < kMaxKeepers) {
+    open.keeps_descriptors = true;
+    ++keepers_;
+  }
+  if (!open.keeps_descriptors) open.files.close();
+  kept(number).lengths = open.files.lengths();
+  kept(number).may_hold_more = false;
+}
+
+void TrialLog::save(PackWriter& out) {
+  flush();
+  encode(out, kept_);
+}
+
+void TrialLog::restore(PackReader& in) {
+  decode(in, kept_);
+  for (Kept& trial : kept_) trial.may_hold_more = trial.error_may_hold_more = true;
+}
+
+// ---- What is taken -----------------------------------------------------------------------------
+
+// A folder that is there already is of an earlier driver: what is in its files will be told again.
+void TrialLog::on(const LoggedTrial& added) {
+  const fs::path directory = trial_directory(added.trial);
+  const bool is_new = mkdir(directory.c_str(), 0777) == 0;
+  if (!is_new && errno != EEXIST) throw file_error("making the folder", directory, errno);
+  std::string config;
+  PackReader in(added.config.bytes);
+  append_packed_json(config, in);
+  config += '\n';
+  const fs::path params = directory / "params.json";
+  if (is_new || !file_holds(params, config)) AppendFile(params, true).write(config);
+  kept(added.trial) = {{}, 0, !is_new, !is_new};
+  if (!is_new) mark_dirty(added.trial, open(added.trial));
+}
+
+void TrialLog::on(const LoggedStart& started) {
+  Open& trial = open(started.trial);
+  trial.tag = tags_.of(started.trial, started.config);
+  trial.rests = false;
+}
+
+void TrialLog::on(const LoggedRest& rest) {
+  const auto open = open_.find(rest.trial.value);
+  if (open == open_.end()) return;
+  open->second->rests = true;
+  rested_.push_back(rest.trial);
+}
+
+void TrialLog::on(const LoggedResult& result) {
+  Open& trial = open(result.report.trial);
+  const auto [ip, pid] = split_location(result.location);
+  const std::int64_t second = unix_second(result.wall);
+  make_result(text_, result.report,
+              {.trial_id = trial.id,
+               .experiment_tag = trial.tag,
+               .done = result.done,
+               .second = second,
+               .date = dates_.of(second),
+               .hostname = result.hostname ? *result.hostname : std::string_view(),
+               .node_ip = ip,
+               .pid = pid});
+  trial.files.append(text_);
+  dirty_bytes_ += 2 * text_.json().size();
+  mark_dirty(result.report.trial, trial);
+}
+
+void TrialLog::on(const LoggedCut& cut) {
+  Open& trial = open(cut.trial);
+  trial.files.cut(cut.iteration);
+  mark_dirty(cut.trial, trial);
+}
+
+void TrialLog::on(const LoggedFailure& failed) {
+  const std::string text = failure_text(failed);
+  const fs::path file = trial_directory(failed.trial) / "error.txt";
+  Kept& trial = kept(failed.trial);
+  if (std::exchange(trial.error_may_hold_more, false)) cut_file(file, trial.error_bytes);
+  AppendFile(file, false).write(text);
+  trial.error_bytes += text.size();
+}
+
+TrialLog::Open& TrialLog::open(TrialNumber trial) {
+  std::unique_ptr<Open>& found = open_[trial.value];
+  if (!found) {
+    const Kept& known = kept(trial);
+    found = std::make_unique<Open>(
+        TrialFiles(trial_directory(trial), known.lengths, known.may_hold_more));
+    found->id = trial_id(experiment_, trial);
+  }
+  return *found;
+}
+
+TrialLog::Kept& TrialLog::kept(TrialNumber trial) {
+  if (trial.value >= kept_.size()) kept_.resize(trial.value + 1);
+  return kept_[trial.value];
+}
+
+void TrialLog::mark_dirty(TrialNumber number, Open& open) {
+  if (!open.is_dirty) dirty_.push_back(number);
+  open.is_dirty = true;
+}
+
+}  // namespace tune

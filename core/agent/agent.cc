@@ -270,8 +270,7 @@ void Agent::take_ended_children() {
       while (dead.readable && dead.socket.read() == WorkerSocket::Read::kData) {
         read_events(id, dead);
       }
-      const auto excess = memory_.excess(dead.attempt);
-      if (excess) end.text = fmt::format("{} ({})", *excess, end.text);
+      end.why = memory_.excess(dead.attempt).value_or("");
     }
     machine_.on_exit(now_, static_cast<std::uint32_t>(child.pid), end);
     perform();

@@ -64,7 +64,8 @@ using AgentAction =
 struct ProcessEnd {
   bool signalled = false;
   std::int32_t code = 0;
-  std::string text;  // "killed by signal 11 (SIGSEGV)", "exited with code 3"
+  std::string text;      // "killed by signal 11 (SIGSEGV)", "exited with code 3"
+  std::string why = {};  // "needed more than its memory of 8 GiB", where that is known
 };
 
 // Actions in order, and by when the driver has to hear what is among them.

@@ -16,6 +16,10 @@ Attempt::Cause exit_cause(const ProcessEnd& end, std::uint32_t rank) {
                        .text = end.text,
                        .code = end.code,
                        .rank = rank};
+  if (!end.why.empty()) {
+    cause.text = fmt::format("{} ({})", end.why, end.text);
+    return cause;
+  }
   if (!end.signalled) cause.text += " before its trial was over";
   if (end.signalled && end.code == SIGKILL) cause.text += ", as the kernel does to free memory";
   return cause;

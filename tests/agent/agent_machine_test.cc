@@ -92,6 +92,12 @@ TEST_CASE("how a rank ends without a last word is its trial's error") {
     script.dies(101, SIGKILL);
     CHECK(script.said().back().find("killed by signal 9, as the kernel does") != std::string::npos);
   }
+  SUBCASE("by the kernel, for what it needed") {
+    script.dies(101, SIGKILL, "needed more than its memory of 8 GiB");
+    CHECK(script.said().back() ==
+          "conclude 0: signal, rank 0, code 9, needed more than its memory of 8 GiB (killed by "
+          "signal 9)");
+  }
 }
 
 TEST_CASE("an exception a worker tells of is the cause, whatever its exit code") {

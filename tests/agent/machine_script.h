@@ -187,8 +187,9 @@ struct MachineScript {
   void exits(std::uint32_t pid, int code = 0) {
     machine.on_exit(now, pid, {false, code, "exited with code " + std::to_string(code)});
   }
-  void dies(std::uint32_t pid, int signal) {
-    machine.on_exit(now, pid, {true, signal, "killed by signal " + std::to_string(signal)});
+  void dies(std::uint32_t pid, int signal, std::string why = {}) {
+    machine.on_exit(now, pid,
+                    {true, signal, "killed by signal " + std::to_string(signal), std::move(why)});
   }
 };
 

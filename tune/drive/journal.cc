@@ -87,8 +87,10 @@ bool Journal::is_in(Store& store) {
   return store.last().has_value() || SnapshotParts::is_in(store);
 }
 
-// Two passes, as what cannot be read to its end must not be handed over in part: whoever follows
-// cuts its files to the snapshot first. What the first pass has read is kept, unless it is much.
+// Two passes: a logger cuts its files to the snapshot as soon as it hears of it, so a journal that
+// cannot be read to its end must not be handed over in part. In one pass, an entry that a newer
+// build had written was found when the lines after the snapshot were gone already. What the first
+// pass has read is kept, unless it is much.
 void Journal::replay(const Visitor& visitor) {
   TUNE_CHECK(!begun_);
   std::vector<Found> kept;

@@ -152,7 +152,7 @@ class BusyStore : public testing::MemoryStore {
   }
 };
 
-TEST_CASE("who reads a snapshot that is replaced meanwhile gets the new one") {
+TEST_CASE("a reader of a snapshot that is replaced meanwhile gets the new one") {
   const auto contents = std::make_shared<Contents>();
   testing::MemoryStore other(contents);
   append_three(other);

@@ -1,7 +1,6 @@
 #include "core/platform/kept_process.h"
 
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -75,27 +74,18 @@ KeptProcess::KeptProcess(const std::function<int(int alive)>& body) {
   const FileDescriptor read_end(ends[0]);
   alive_.reset(ends[1]);
   std::fflush(nullptr);
-  pid_ = fork();
-  if (pid_ < 0) {
+  const pid_t pid = fork();
+  if (pid < 0) {
     throw Error(ErrorCode::kProcess,
                 fmt::format("starting a process: fork: {}", std::strerror(errno)));
   }
-  if (pid_ == 0) child_main(body, read_end.get());
-  exit_ = process_descriptor(pid_);
+  if (pid == 0) child_main(body, read_end.get());
+  child_ = Child(pid);
 }
 
 KeptProcess::~KeptProcess() {
   alive_.reset();
   wait();
-}
-
-int KeptProcess::wait() {
-  int status = 0;
-  if (pid_ <= 0) return status;
-  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-  }
-  pid_ = -1;
-  return status;
 }
 
 }  // namespace tune

@@ -6,6 +6,7 @@
 
 #include <functional>
 
+#include "core/platform/child.h"
 #include "core/platform/process.h"
 
 namespace tune {
@@ -30,14 +31,13 @@ class KeptProcess {
   ~KeptProcess();  // a child that lives is told, and ends at once with all it has started
   KeptProcess(const KeptProcess&) = delete;
 
-  pid_t pid() const { return pid_; }
-  int descriptor() const { return exit_.get(); }  // readable when the child has ended
-  int wait();                                     // until it has; its wait status
+  pid_t pid() const { return child_.pid(); }
+  int descriptor() const { return child_.descriptor(); }  // readable when the child has ended
+  int wait() { return child_.wait(); }                    // until it has; its wait status
 
  private:
-  pid_t pid_ = -1;
   PrivateDescriptor alive_;
-  FileDescriptor exit_;
+  Child child_;
 };
 
 }  // namespace tune

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/platform/child.h"
 #include "core/platform/line_output.h"
 #include "core/platform/process.h"
 
@@ -32,11 +33,6 @@ struct Stream {
   FileDescriptor read;  // closed when nothing comes any more
   LinePrefixer lines;
   LineOutput* output;
-};
-
-struct Rank {
-  pid_t pid = 0;
-  FileDescriptor exit;  // closed when it is reaped
 };
 
 class RankGroup {
@@ -61,7 +57,7 @@ class RankGroup {
   SignalWatch signals_{{SIGINT, SIGTERM, SIGHUP, SIGQUIT}};
   LineOutput out_{STDOUT_FILENO};
   LineOutput err_{STDERR_FILENO};
-  std::vector<Rank> ranks_;
+  std::vector<Child> ranks_;
   std::vector<Stream> streams_;
   int live_ = 0;
   std::optional<Clock::time_point> settled_at_;  // until then a killed rank goes before the failed
@@ -93,10 +89,7 @@ void RankGroup::start_all() {
   for (int rank = 0; rank < options_.ranks; ++rank) {
     const FileDescriptor output = add_stream(rank, out_);
     const FileDescriptor errors = add_stream(rank, err_);
-    Rank started;
-    started.pid = options_.start(rank, output.get(), errors.get());
-    started.exit = process_descriptor(started.pid);
-    ranks_.push_back(std::move(started));
+    ranks_.emplace_back(options_.start(rank, output.get(), errors.get()));
     ++live_;
   }
 }
@@ -127,7 +120,7 @@ void RankGroup::turn() {
     watched.push_back({descriptor, POLLIN, 0});
   }
   const std::size_t ranks_at = watched.size();
-  for (const Rank& rank : ranks_) watched.push_back({rank.exit.get(), POLLIN, 0});
+  for (const Child& rank : ranks_) watched.push_back({rank.descriptor(), POLLIN, 0});
 
   const int count = poll(watched.data(), watched.size(), time_left_ms());
   if (settled_at_ && Clock::now() >= *settled_at_) {
@@ -193,14 +186,12 @@ void RankGroup::write(LineOutput& output) {
 }
 
 void RankGroup::reap(int local_rank) {
-  Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
-  int status = 0;
-  if (waitpid(rank.pid, &status, 0) != rank.pid) return;
-  rank.exit.reset();
+  Child& rank = ranks_[static_cast<std::size_t>(local_rank)];
+  const int status = rank.wait();
   --live_;
   const bool is_good = WIFEXITED(status) && WEXITSTATUS(status) == options_.good_code;
   if (is_good || end_.signal != 0 || end_.output_error != 0) return;
-  fail({.rank = options_.first_rank + local_rank, .pid = rank.pid, .wait_status = status});
+  fail({.rank = options_.first_rank + local_rank, .pid = rank.pid(), .wait_status = status});
 }
 
 void RankGroup::fail(const RankGroupEnd::Failure& failure) {
@@ -223,9 +214,7 @@ void RankGroup::begin_end(int signal_number, std::chrono::milliseconds grace) {
 
 // To whole process groups: a rank may be a script whose program would not hear of it.
 void RankGroup::signal_all(int signal_number) const {
-  for (const Rank& rank : ranks_) {
-    if (rank.exit.is_open()) kill(-rank.pid, signal_number);
-  }
+  for (const Child& rank : ranks_) rank.signal_group(signal_number);
 }
 
 }  // namespace

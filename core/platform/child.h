@@ -1,0 +1,45 @@
+// Child: a process that this one has started, until it is reaped. Its end can be waited for in a
+// poll loop, is taken once, and is known from then on.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+
+#include "core/platform/process.h"
+
+namespace tune {
+
+class Child {
+ public:
+  Child() = default;          // none
+  explicit Child(pid_t pid);  // a child of this process that nobody else reaps
+  Child(Child&& other) noexcept;
+  Child& operator=(Child&& other) noexcept;
+  ~Child();  // one that runs is killed and reaped
+
+  pid_t pid() const { return pid_; }               // stays when it has ended; -1: none
+  int descriptor() const { return exit_.get(); }   // readable once it has ended; -1 when reaped
+  bool is_running() const { return is_running_; }  // not reaped yet
+
+  void signal(int number) const;        // none to one that is reaped
+  void signal_group(int number) const;  // the whole process group that it leads
+  // Whether it has ended, after at most so long; then it is reaped.
+  bool has_ended(std::chrono::milliseconds patience = {});
+  // Waits for its end; its wait status. One that is told to end gets SIGTERM, and SIGCONT in case
+  // it is stopped, and SIGKILL when it has not ended in time.
+  int wait();
+  int end(std::chrono::milliseconds patience);
+  int status() const { return status_; }  // its wait status when it has ended
+
+ private:
+  bool reap(int options);
+
+  pid_t pid_ = -1;
+  bool is_running_ = false;
+  FileDescriptor exit_;
+  int status_ = 0;
+};
+
+}  // namespace tune

@@ -10,9 +10,9 @@
 #include "core/error.h"
 #include "core/platform/files.h"
 #include "core/platform/node.h"
-#include "core/platform/trainer_workers.h"
 #include "trainables/torch/device.h"
 #include "trainables/torch/random.h"
+#include "trainables/torch/trainer_workers.h"
 
 namespace tune {
 

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -279,19 +280,43 @@ TEST_CASE("a worker that hangs is waited for until the group's timeout") {
       ErrorCode::kProcess);
   CHECK_HAS(said, "rank 0: ");
   CHECK_HAS(said, "rank 1 waits for nothing");
+  const std::string mark = "failed after ";
+  REQUIRE(testing::has(said, mark));
+  const double waited = std::stod(said.substr(said.find(mark) + mark.size()));
+  CHECK(waited >= 0.9);
+  CHECK(waited < 20);  // of the 60 s that are the default
 }
 
-TEST_CASE("a trainer that cannot be is refused at once") {
-  CHECK_HAS(refusal([] { TorchTrainer<Classifier>({.num_workers = 0}); }), "num_workers is 0");
-  if (gpu_count() == 0) {
-    CHECK_HAS(refusal([] { TorchTrainer<Classifier>({.num_workers = 4, .use_gpu = true}); }),
-              "needs 4 GPUs, this node has 0");
+// Leaves a mark where it is set up.
+class Marking : public Classifier {
+ public:
+  void setup(const Config& config) override {
+    std::ofstream(config.get<std::string>("mark")) << rank();
+    Classifier::setup(config);
   }
+};
+
+TEST_CASE("a trainer that cannot be is refused before a worker begins") {
+  const testing::TemporaryFolder folder;
+  const fs::path mark = folder.path() / "mark";
+  const auto made = [&](TrainerOptions options) {
+    options.config = {{"mark", mark.string()}};
+    TorchTrainer<Marking> trainer(options);
+  };
+  CHECK_HAS(refusal([&] { made({.num_workers = 0}); }), "num_workers is 0");
+  const int gpus = gpu_count();
+  CHECK_HAS(refusal([&] { made({.num_workers = gpus + 1, .use_gpu = true}); }),
+            "needs " + std::to_string(gpus + 1) + " GPUs, this node has " + std::to_string(gpus));
   {
-    std::thread other([] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); });
-    CHECK_HAS(refusal([] { TorchTrainer<Classifier>(); }, ErrorCode::kProcess), "threads");
+    std::promise<void> over;
+    std::thread other([&] { over.get_future().wait(); });
+    CHECK_HAS(refusal([&] { made({}); }, ErrorCode::kProcess), "threads");
+    over.set_value();
     other.join();
   }
+  CHECK(!fs::exists(mark));
+  made({});
+  CHECK(fs::exists(mark));  // as it does where none is refused
   TorchTrainer<Classifier> trainer;
   CHECK_HAS(refusal([&] { trainer.load("/nowhere"); }), "no checkpoint of a TorchTrainer");
   trainer.train();  // still there

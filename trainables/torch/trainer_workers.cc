@@ -1,4 +1,4 @@
-#include "core/platform/trainer_workers.h"
+#include "trainables/torch/trainer_workers.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -14,8 +14,6 @@
 #include <optional>
 #include <thread>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "core/current_exception.h"
 #include "core/frame.h"
@@ -35,7 +33,7 @@ constexpr int kSaidItself = 86;  // exit code of a worker that sent its error
 constexpr int kToldToEnd = 87;   // of one whose trainer closed the connection
 
 [[noreturn]] void fail_to(const std::string& what) {
-  throw Error(ErrorCode::kProcess, fmt::format("{}: {}", what, std::strerror(errno)));
+  throw Error(ErrorCode::kProcess, what + ": " + std::strerror(errno));
 }
 
 // False when the other end is gone.
@@ -98,15 +96,15 @@ int serve(int socket, const std::function<TrainerWorkers::Serve()>& begin) {
 std::string how_ended(const RankGroupEnd& end) {
   if (end.failure) {
     if (exit_code_of(end.failure->wait_status) == kSaidItself) return {};
-    return fmt::format("rank {} (pid {}) {} before it answered", end.failure->rank,
-                       end.failure->pid, describe_exit(end.failure->wait_status));
+    return "rank " + std::to_string(end.failure->rank) + " (pid " +
+           std::to_string(end.failure->pid) + ") " + describe_exit(end.failure->wait_status) +
+           " before it answered";
   }
   if (end.output_error != 0) {
-    return fmt::format("the workers were ended, as what they print could not be passed on: {}",
-                       std::strerror(end.output_error));
+    return std::string("the workers were ended, as what they print could not be passed on: ") +
+           std::strerror(end.output_error);
   }
-  return end.signal == 0 ? ""
-                         : fmt::format("the workers were ended by {}", signal_name(end.signal));
+  return end.signal == 0 ? "" : "the workers were ended by " + signal_name(end.signal);
 }
 
 }  // namespace
@@ -120,7 +118,7 @@ TrainerWorkers::TrainerWorkers(int workers, int threads, bool use_gpu,
                                const std::function<Serve()>& begin) {
   check_fit_to_fork("making a TorchTrainer");
   // Two ends of a connection to each, and as for any rank.
-  expect_descriptors(5 * workers + 16, fmt::format("starting {} workers", workers));
+  expect_descriptors(5 * workers + 16, "starting " + std::to_string(workers) + " workers");
   std::vector<FileDescriptor> theirs;
   for (int i = 0; i < workers; ++i) {
     int ends[2];
@@ -207,11 +205,11 @@ Value TrainerWorkers::answers() {
       const auto answer = next_value(connection.input);
       if (!answer) continue;
       if (const Value* error = answer->find("error")) {
-        fail(fmt::format("rank {}: {}", rank, error->string()),
+        fail("rank " + std::to_string(rank) + ": " + error->string(),
              static_cast<ErrorCode>(answer->get<int>("code")));
       }
       if (const Value* error = answer->find("group_error"); error != nullptr && echo.empty()) {
-        echo = fmt::format("rank {}: {}", rank, error->string());
+        echo = "rank " + std::to_string(rank) + ": " + error->string();
       } else if (rank == 0 && error == nullptr) {
         first = answer->at("done");
       }
@@ -238,7 +236,7 @@ std::string TrainerWorkers::how_it_ended() {
   if (ready == 0) return "a worker closed its connection to the trainer";
   const int status = keeper_->wait();
   if (WIFSIGNALED(status)) {
-    return fmt::format("the process that looks after the workers was {}", describe_exit(status));
+    return "the process that looks after the workers was " + describe_exit(status);
   }
   std::string text(4096, '\0');
   const ssize_t count = read(end_report_.get(), text.data(), text.size());

@@ -1,6 +1,6 @@
 // TrainerWorkers: what a TorchTrainer's workers do for it, here with functions in the place of an
 // operator. They are forked from this process.
-#include "core/platform/trainer_workers.h"
+#include "trainables/torch/trainer_workers.h"
 
 #include <doctest/doctest.h>
 

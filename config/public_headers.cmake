@@ -18,6 +18,7 @@ set(tune_public_headers
   trainables/named_results.h
   trainables/registry.h
   trainables/session.h
+  trainables/solitude.h
   trainables/trainable.h
   tune/distributor.h
   tune/options_from_args.h

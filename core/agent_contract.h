@@ -42,10 +42,12 @@ struct SetupExperiment {
   GpuVisibility gpu_visibility = GpuVisibility::kTrial;
   std::map<std::string, std::string> environment;
   std::vector<std::uint64_t> keep;  // attempt_key()s of live attempts to keep; all others end now
+  Duration alone_timeout{};  // the same for a rank that saves or works alone; 0: any time
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.experiment_id, s.experiment_directory, s.trainable, s.stop, s.checkpoint,
       s.max_trial_time, s.hang_timeout, s.group_timeout, s.gpu_visibility, s.environment, s.keep);
+    f.added(s.alone_timeout);
   }
 };
 

@@ -43,7 +43,8 @@
 // 5. Order of a group: as above for rank 0, which alone reports and hears Continue and StopAttempt.
 //    Each rank says PhaseDone when it has finished its setup and its load, rank r > 0 after each
 //    step as well. Before each step, save and the end rank 0 says GroupStep, which the other ranks
-//    wait for and hear from the agent; they never begin a step before it. HoldGroup{true} keeps rank
+//    wait for and hear from the agent; they never begin a step before it. A rank may say RankAlone{true}
+//    at any time after StartWorker, and RankAlone{false} then. HoldGroup{true} keeps rank
 //    0 at its next step boundary until HoldGroup{false}.
 //
 // 6. Zygote: says ZygoteReady once it has loaded its trainables, then forks a worker for each
@@ -166,6 +167,14 @@ struct PhaseDone {
   static void fields(Self&, F& f) { f(); }
 };
 
+// This rank of a group works alone from now on, or does not any more: the others wait for it, for
+// longer than for one that is only late (alone_timeout_s). Within a save it is not said.
+struct RankAlone {
+  bool begins = false;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) { f(s.begins); }
+};
+
 // Last word of a worker before it exits on its own.
 struct WorkerEnded {
   Outcome outcome = Outcome::kCompleted;
@@ -176,7 +185,7 @@ struct WorkerEnded {
 };
 
 using WorkerEvent =
-    std::variant<Reported, RankSaved, GroupStep, WorkerEnded, Warning, PhaseDone>;
+    std::variant<Reported, RankSaved, GroupStep, WorkerEnded, Warning, PhaseDone, RankAlone>;
 
 // ---- Agent <-> zygote ---------------------------------------------------------------------------
 

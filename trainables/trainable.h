@@ -8,10 +8,12 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/value.h"
 #include "trainables/named_results.h"
+#include "trainables/solitude.h"
 
 namespace c10 {
 struct Device;
@@ -39,6 +41,15 @@ class Context {
   // One process of the node runs `function`, the others wait until it is done; what it throws is
   // thrown in all of them. When the one that runs it dies, the next one runs it. Once an experiment.
   void once_per_node(const std::string& name, const std::function<void()>& function) const;
+  // Runs `function` on this rank, which the other ranks of the trial wait for in their next
+  // collective or at the end of the step, and gives back what it returns: validation by rank 0, or a
+  // large file that it writes. It may take RunOptions::alone_timeout_s instead of group_timeout_s.
+  // No collective within it, as the others take no part. (A save needs none of this.)
+  template <class Function>
+  decltype(auto) alone(Function&& function) const {
+    const Solitude solitude;
+    return std::forward<Function>(function)();
+  }
   // Files handed out while the trial runs: below results/ in the trial's folder.
   NamedResults results() const { return NamedResults(trial_directory_ / "results"); }
 

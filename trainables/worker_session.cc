@@ -86,10 +86,13 @@ std::optional<bool> WorkerSession::act(const PrepareCheckpoint& action, const Sa
 
 std::optional<bool> WorkerSession::act(const WriteCheckpoint& action, const Save* save) {
   const std::filesystem::path folder = checkpoint_folder(action.iteration);
+  saves_ = true;
   in_phase("save", [&] {
+    const Solitude solitude;  // another may wait for this one in a collective of its own save
     if (save != nullptr) (*save)(folder);
     flush_checkpoint(folder);
   });
+  saves_ = false;
   machine_.on_saved();
   return std::nullopt;
 }
@@ -108,6 +111,11 @@ std::optional<bool> WorkerSession::act(const ExitWorker&, const Save*) {
   std::fprintf(stderr, "report was called after it returned false; the process ends here\n");
   std::fflush(nullptr);
   ::_exit(0);
+}
+
+// The agent knows of a save.
+void WorkerSession::say_alone(bool begins) {
+  if (start_.launch.ranks > 1 && !saves_) channel_.send(RankAlone{begins});
 }
 
 std::filesystem::path WorkerSession::checkpoint_folder(std::uint64_t iteration) const {

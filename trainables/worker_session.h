@@ -10,6 +10,7 @@
 #include "core/worker_contract.h"
 #include "trainables/channel.h"
 #include "trainables/session.h"
+#include "trainables/solitude.h"
 #include "trainables/trainable.h"
 #include "trainables/worker_machine.h"
 
@@ -49,6 +50,7 @@ class WorkerSession : public Session {
   std::optional<bool> act(const FailAttempt& action, const Save* save);
   std::optional<bool> act(const ExitWorker&, const Save* save);
   std::filesystem::path checkpoint_folder(std::uint64_t iteration) const;
+  void say_alone(bool begins);
 
   const StartWorker& start_;
   Channel& channel_;
@@ -56,6 +58,8 @@ class WorkerSession : public Session {
   WorkerMachine machine_;
   std::vector<WorkerAction> actions_;
   PackWriter packed_result_;
+  bool saves_ = false;
+  SolitudeListener solitude_{[this](bool begins) { say_alone(begins); }};
 };
 
 }  // namespace tune

@@ -161,6 +161,10 @@ void Attempt::hear(const AttemptScene& scene, std::uint32_t, Warning warning) {
   scene.actions.tell(scene.now, std::move(warning));
 }
 
+void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, RankAlone alone) {
+  if (pace_) pace_->on_alone(scene.watch.at(scene.now), rank, alone.begins);
+}
+
 void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, PhaseDone) {
   phase_done(scene, rank);
 }

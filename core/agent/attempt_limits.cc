@@ -13,6 +13,10 @@ void earliest(std::optional<AgentTime>& soonest, std::optional<AgentTime> other)
   if (other && (!soonest || *other < *soonest)) soonest = other;
 }
 
+GroupPace::Limits group_limits(const AttemptConditions& on) {
+  return {on.experiment.group_timeout, on.experiment.alone_timeout};
+}
+
 }  // namespace
 
 std::optional<AgentTime> Attempt::deadline(const AttemptConditions& on) const {
@@ -76,26 +80,20 @@ std::optional<GroupPace::Awaited> Attempt::awaited(const AttemptConditions& on) 
   if (!pace_ || cause() != nullptr) return std::nullopt;
   if (on.experiment.group_timeout == Duration::zero()) return std::nullopt;
   const auto* running = std::get_if<Running>(&state_);
-  return pace_->awaited((running != nullptr && running->waiting) || !on.reading);
+  return pace_->awaited(group_limits(on), (running != nullptr && running->waiting) || !on.reading);
 }
 
 std::optional<AgentTime> Attempt::group_deadline(const AttemptConditions& on) const {
   const auto laggard = awaited(on);
   if (!laggard) return std::nullopt;
-  return on.watch.next_look(laggard->since + on.experiment.group_timeout + kGroupPatience);
+  return on.watch.next_look(laggard->due + kGroupPatience);
 }
 
 Attempt::Cause Attempt::group_cause(const AttemptScene& scene) const {
-  const auto [rank, since, returned] = *awaited(scene);
-  const std::string phase = pace_->phase_of(rank);
-  const double limit = seconds(scene.experiment.group_timeout);
-  const std::string what =
-      returned
-          ? fmt::format("ended in {}, which others have not finished {:g} s later", phase, limit)
-      : phase.empty()
-          ? fmt::format("did not tell the other ranks within {:g} s how to go on", limit)
-          : fmt::format("did not finish {} within {:g} s of another rank", phase, limit);
-  return {.outcome = Outcome::kHung, .text = what + " (group_timeout_s), killed", .rank = rank};
+  const GroupPace::Awaited late = *awaited(scene);
+  return {.outcome = Outcome::kHung,
+          .text = pace_->complaint(late, group_limits(scene)),
+          .rank = late.rank};
 }
 
 }  // namespace tune

@@ -5,8 +5,14 @@
 // rank finished that phase, or from when it began it if that is later. Rank 0 is awaited between
 // two phases as well, unless it waits for the driver. Nobody is awaited in a phase that none has
 // finished: it may take as long as it likes. One that returned before its time is awaited from then
-// on, unless only rank 0 is left, which may have work of its own. A pure state machine; nothing
-// makes it throw.
+// on, unless only rank 0 is left, which may have work of its own.
+//
+// A rank that says that it works alone is awaited from then on, by a limit of its own, whether
+// another has finished its phase or not; a save has that limit, too, once another has finished it.
+// Until both are done the others' time stands still, and it begins anew then: they may wait for
+// such a rank in a collective, or for one that does. (One long limit for all would do for a rank
+// that validates for ten minutes, but a rank that hangs in a collective would then hold its GPUs
+// for as long.) A pure state machine; nothing makes it throw.
 #pragma once
 
 #include <chrono>
@@ -31,14 +37,22 @@ class GroupPace {
   void on_returned(Time now, std::uint32_t rank);   // it ended as if all were to
   void on_ended(Time now, std::uint32_t rank);      // it said its last word, or is gone
   void on_listening(Time now, std::uint32_t rank);  // its time counts from now on
+  void on_alone(Time now, std::uint32_t rank, bool begins);
 
+  struct Limits {  // 0: none
+    Time group{};
+    Time alone{};
+  };
   struct Awaited {
     std::uint32_t rank = 0;
-    Time since{};
+    Time due{};             // when it has had all its time
     bool returned = false;  // before its time
+    bool alone = false;     // by the limit of a rank alone
   };
-  // Who is awaited longest.
-  std::optional<Awaited> awaited(bool leader_waits_for_driver) const;
+  // The rank whose time is over first.
+  std::optional<Awaited> awaited(const Limits& limits, bool leader_waits_for_driver) const;
+  // Why the trial ends then, in words about that rank.
+  std::string complaint(const Awaited& late, const Limits& limits) const;
   // What it has not finished: "setup", "load", "step 3", "save 3", "the end". Empty between phases.
   std::string phase_of(std::uint32_t rank) const;
   // The first rank that returned though rank 0 has not said that all are to end, or though it had
@@ -58,15 +72,21 @@ class GroupPace {
     Time since{};
     bool ended = false;
     std::string deserted = {};  // the phase in which it returned before its time, at `since`
+    std::optional<Time> alone_since = {};
   };
   struct Phase {
     std::string name;
     bool is_end = false;
+    bool is_save = false;
     std::optional<Time> passed = {};  // when the first rank had finished it
   };
   std::uint64_t begun() const { return forgotten_ + phases_.size(); }
   const Phase* phase(const Rank& rank) const;
+  std::optional<Awaited> awaited(std::uint32_t number, const Limits& limits,
+                                 bool leader_waits_for_driver) const;
   bool may_return(const Rank& rank) const;
+  bool is_alone(const Rank& rank) const;
+  void begin_anew(Time now);
 
   std::vector<Rank> ranks_;
   std::deque<Phase> phases_;

@@ -91,6 +91,11 @@ StartWorker worker_start(const SetupExperiment& experiment, const Launch& launch
   if (experiment.group_timeout > Duration::zero()) {
     environment["TUNE_GROUP_TIMEOUT_S"] = fmt::format("{:g}", seconds(experiment.group_timeout));
   }
+  // No group waits for a rank for so long.
+  constexpr Duration kAnyTime = std::chrono::hours(24 * 365);
+  const bool has_limit = experiment.alone_timeout > Duration::zero();
+  environment["TUNE_ALONE_TIMEOUT_S"] =
+      fmt::format("{:g}", seconds(has_limit ? experiment.alone_timeout : kAnyTime));
   start.gpu_devices = gpus.devices;
   return start;
 }

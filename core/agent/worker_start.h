@@ -18,8 +18,8 @@ struct NodeFacts {
 
 // For one rank. The environment is that of any rank, see core/rank_environment.h; the rendezvous
 // is added by add_rendezvous when its port is known. CUDA_VISIBLE_DEVICES has every GPU of the
-// trial on this node, by CUDA_DEVICE_ORDER the same numbers as the node's. TUNE_GROUP_TIMEOUT_S is
-// the experiment's.
+// trial on this node, by CUDA_DEVICE_ORDER the same numbers as the node's. TUNE_GROUP_TIMEOUT_S and
+// TUNE_ALONE_TIMEOUT_S are the experiment's.
 StartWorker worker_start(const SetupExperiment& experiment, const Launch& launch,
                          std::uint32_t rank, const NodeFacts& node);
 

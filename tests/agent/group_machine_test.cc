@@ -1,4 +1,5 @@
 // Groups whose ranks do not keep pace: who is blamed, for what, and when.
+#include <algorithm>
 #include <csignal>
 
 #include <doctest/doctest.h>
@@ -13,23 +14,26 @@ using Lines = std::vector<std::string>;
 namespace {
 
 constexpr Duration kLimit = 60s;
+constexpr Duration kAlone = 600s;
 // What is promised: a rank that ends takes the others with it within five seconds.
 static_assert(Attempt::kSettle < Attempt::kEchoSettle);
 static_assert(Attempt::kEchoSettle + Attempt::kGroupGrace < 5s);
 
 constexpr Duration kBound = kLimit + Attempt::kGroupPatience;
+constexpr Duration kAloneBound = kAlone + Attempt::kGroupPatience;
 
 // Three ranks, set up, in step 1.
 MachineScript in_step_1(std::uint64_t restore_iteration = 0) {
   MachineScript script;
-  script.set_up({}, kLimit);
+  script.set_up({}, kLimit, kAlone);
   script.run(0, 3, restore_iteration);
   if (restore_iteration == 0) script.begin(3);
   return script;
 }
 
 // Nothing for as long as it may take, then the end of all, with this rank and cause.
-void check_ends(MachineScript& script, Duration after, std::uint32_t rank, const char* cause) {
+void check_ends(MachineScript& script, Duration after, std::uint32_t rank, const char* cause,
+                const char* option = "group_timeout_s") {
   script.said();
   script.watch_for(after - 1ms);
   CHECK(script.said().empty());
@@ -37,7 +41,7 @@ void check_ends(MachineScript& script, Duration after, std::uint32_t rank, const
   CHECK(script.said() == Lines{"signal 9 to 101", "signal 9 to 102", "signal 9 to 103"});
   for (const std::uint32_t pid : {101, 102, 103}) script.dies(pid, SIGKILL);
   CHECK(script.said().back() == "conclude 0: hung, rank " + std::to_string(rank) + ", code 0, " +
-                                    cause + " (group_timeout_s), killed");
+                                    cause + " (" + option + "), killed");
 }
 
 void check_never_ends(MachineScript& script) {
@@ -50,7 +54,7 @@ void check_never_ends(MachineScript& script) {
 
 TEST_CASE("a rank that hangs in setup is named when another has finished it") {
   MachineScript script;
-  script.set_up({}, kLimit);
+  script.set_up({}, kLimit, kAlone);
   script.run(0, 3);
   SUBCASE("not before") {
     check_never_ends(script);
@@ -131,13 +135,84 @@ TEST_CASE("a rank that hangs in a save is named, though rank 0 waits for a verdi
     script.saved(2, 1);
     script.done(2);
     script.report(1, 2, true);
-    check_ends(script, kBound, 2, "did not finish save 1 within 60 s of another rank");
+    check_ends(script, kAloneBound, 2, "did not finish save 1 within 600 s of another rank",
+               "alone_timeout_s");
   }
   SUBCASE("rank 0") {
     script.saved(2, 1);
     script.saved(3, 1);
-    check_ends(script, kBound, 0, "did not finish save 1 within 60 s of another rank");
+    check_ends(script, kAloneBound, 0, "did not finish save 1 within 600 s of another rank",
+               "alone_timeout_s");
   }
+}
+
+TEST_CASE("ranks wait for one that saves, wherever they are, and then their time begins anew") {
+  MachineScript script = in_step_1();
+  script.report(1, 1);
+  script.done(2);
+  script.done(3);
+  script.word(1, GroupAction::kSave);
+  for (const WorkerId worker : {1, 2}) script.saved(worker, 1);
+  script.word(2, GroupAction::kStep);
+  script.report(1, 2);  // rank 1 may be in a collective, in which it waits for rank 2
+  script.word(3, GroupAction::kStep);
+  script.said();
+  script.watch_for(500s);
+  CHECK(script.said().empty());
+  script.saved(3, 1);
+  script.machine.on_promoted(script.now, {{0}, {1}, 1, 1s, {}}, {});
+  check_ends(script, kBound, 1, "did not finish step 2 within 60 s of another rank");
+}
+
+TEST_CASE("a rank that works alone has time of its own, and the others wait for it") {
+  MachineScript script = in_step_1();
+  SUBCASE("which does not end it early") {
+    script.done(3);
+    script.alone(1, true);
+    script.said();
+    script.watch_for(kAlone - 1s);
+    CHECK(script.said().empty());
+    script.alone(1, false);
+    // Rank 0 goes on in its step, of which rank 2 waits for the end.
+    check_ends(script, kBound, 0, "did not finish step 1 within 60 s of another rank");
+  }
+  SUBCASE("which ends though no rank has finished the step") {
+    script.watch_for(1h);
+    script.alone(2, true);
+    check_ends(script, kAloneBound, 1, "worked alone in step 1 for 600 s", "alone_timeout_s");
+  }
+  SUBCASE("which ends before that of one that began later") {
+    script.alone(3, true);
+    script.watch_for(100s);
+    script.alone(1, true);
+    check_ends(script, kAloneBound - 100s, 2, "worked alone in step 1 for 600 s",
+               "alone_timeout_s");
+  }
+  SUBCASE("which is over when it is gone") {
+    script.done(3);
+    script.alone(2, true);
+    script.watch_for(500s);
+    script.dies(102, SIGKILL);
+    const Lines said = script.said();
+    CHECK(std::ranges::find(said, "signal 15 to 103") != said.end());
+  }
+  SUBCASE("and says twice what it says once") {
+    script.alone(2, true);
+    script.watch_for(100s);
+    script.alone(2, true);
+    check_ends(script, kAloneBound - 100s, 1, "worked alone in step 1 for 600 s",
+               "alone_timeout_s");
+  }
+}
+
+TEST_CASE("without alone_timeout_s a rank may work alone for any time") {
+  MachineScript script;
+  script.set_up({}, kLimit);
+  script.run(0, 3);
+  script.begin(3);
+  script.done(2);
+  script.alone(1, true);
+  check_never_ends(script);
 }
 
 TEST_CASE("rank 0 may wait for a verdict, but not keep it to itself") {

@@ -125,13 +125,15 @@ struct MachineScript {
     }
   }
 
-  void set_up(Duration hang_timeout = {}, Duration group_timeout = {}) {
+  void set_up(Duration hang_timeout = {}, Duration group_timeout = {},
+              Duration alone_timeout = {}) {
     SetupExperiment setup;
     setup.experiment_id = "0a1b2";
     setup.experiment_directory = "/results/x";
     setup.trainable = "Curve";
     setup.hang_timeout = hang_timeout;
     setup.group_timeout = group_timeout;
+    setup.alone_timeout = alone_timeout;
     machine.on_command(now, setup);
     machine.on_zygote(now, ZygoteReady{{}, {{"Curve", true, false}}, {}});
     said();
@@ -168,6 +170,7 @@ struct MachineScript {
     machine.on_worker(now, 1, GroupStep{iteration, action});
   }
   void done(WorkerId worker) { machine.on_worker(now, worker, PhaseDone{}); }
+  void alone(WorkerId worker, bool begins) { machine.on_worker(now, worker, RankAlone{begins}); }
   void saved(WorkerId worker, std::uint64_t iteration) {
     machine.on_worker(now, worker, RankSaved{iteration, std::chrono::seconds(1), {}});
   }

@@ -128,6 +128,10 @@ TEST_CASE("ranks are told how long to wait for each other") {
   setup.group_timeout = from_seconds(2.5);
   const auto start = worker_start(setup, launch_of(2, 2 * kUnit, {}), 1, kNode);
   CHECK(start.environment.at("TUNE_GROUP_TIMEOUT_S") == "2.5");
+  CHECK(std::stod(start.environment.at("TUNE_ALONE_TIMEOUT_S")) > 1e7);  // any time
+  setup.alone_timeout = from_seconds(700);
+  CHECK(worker_start(setup, launch_of(2, 2 * kUnit, {}), 1, kNode)
+            .environment.at("TUNE_ALONE_TIMEOUT_S") == "700");
 }
 
 TEST_CASE("CPUs are shared out as threads, at least one, unless the user says otherwise") {

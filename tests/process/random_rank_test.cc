@@ -47,7 +47,7 @@ std::string sweep(int ranks) {
          "}\n"
          "checkpoint: {frequency: 1}\n"
          "max_failures: 1000\n"
-         "group_timeout_s: 1\n"
+         "group_timeout_s: 1\nalone_timeout_s: 1\n"
          "hang_timeout_s: 10\n"  // for a group all of whose ranks are stopped: none is behind
          "resources_per_trial: {cpu: " +
          count + ", ranks: " + count + "}\n";

@@ -1,4 +1,5 @@
 // A plugin of functions for groups of ranks that do not do alike.
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -66,6 +67,26 @@ void viewer(const Config&, Session& session) {
   session.report({{"count", 1}});
 }
 
+// In step 2 rank 1 works alone for 4 s (how: works), hangs there or is stopped; rank 2 waits for it
+// in that step, as in a collective, and rank 0 when it has finished it.
+void loner(const Config& config, Session& session) {
+  const tune::Context& context = session.context();
+  const auto how = config.get<std::string>("how");
+  const fs::path sign = context.trial_directory() / "rank-1-is-done";
+  for (int step = 1;; ++step) {
+    if (step == 2 && context.rank() == 1) {
+      context.alone([&] {
+        if (how == "stops") std::raise(SIGSTOP);
+        while (how == "hangs") ::pause();
+        ::sleep(4);
+      });
+      std::ofstream(sign) << step;
+    }
+    while (step == 2 && context.rank() == 2 && !fs::exists(sign)) ::usleep(1000);
+    if (!session.report({{"count", step}})) return;
+  }
+}
+
 // Notes whether it finds what every rank finds.
 void reader(const Config&, Session& session) {
   const tune::Context& context = session.context();
@@ -79,4 +100,5 @@ void reader(const Config&, Session& session) {
 TUNE_FUNCTION(deserter)
 TUNE_FUNCTION(talker)
 TUNE_FUNCTION(reader)
+TUNE_FUNCTION(loner)
 TUNE_FUNCTION(viewer)

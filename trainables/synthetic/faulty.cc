@@ -1,6 +1,7 @@
 // Faulty: fails on order, to see what the framework makes of it. Otherwise it counts.
 //
-//   fail_in        setup | step | save | load | none; a list says it for each attempt
+//   fail_in        setup | step | save | load | none; a list says it for each attempt. A step that
+//                  fails before an attempt that fails in its load waits for that load's checkpoint
 //   fail_how       throw | throw_int | exit | abort | segv | kill | hang | stop (by a signal)
 //   fail_at        1      the step (counted over restores) at which step or save fails
 //   fail_attempts  1      it fails in attempts up to this one (of a list: its length)
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/ids.h"
 #include "trainables/registry.h"
 #include "trainables/synthetic/state_file.h"
 
@@ -71,6 +73,8 @@ class Faulty : public Trainable {
     if (step_ms_ > 0) {
       std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(step_ms_));
     }
+    const std::size_t attempt = context().attempt();
+    if (count_ == at_ && attempt < where_.size() && where_[attempt] == "load") await_checkpoint();
     fail_if_told("step", count_);
     return {{"count", count_}};
   }
@@ -85,6 +89,13 @@ class Faulty : public Trainable {
   }
 
  private:
+  // Of the step before: whole when every rank has saved, which this one does not wait for.
+  void await_checkpoint() const {
+    const auto folder = context().trial_directory() / checkpoint_name(at_ - 1);
+    while (at_ > 1 && !std::filesystem::exists(folder)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
   void fail_if_told(const std::string& here, std::uint64_t count) const {
     const bool mine = rank_ < 0 || rank_ == context().rank();
     const std::size_t attempt = context().attempt();

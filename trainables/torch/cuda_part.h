@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace tune {
@@ -16,10 +17,12 @@ struct CudaPart {
   // Empty when CUDA works and NCCL is the version this was compiled with, else what is wrong.
   std::string (*complaint)();
   std::string (*use_device)(int index);  // makes it the current one; empty, or what is wrong
-  // NCCL for this rank on the GPU `index`; connects at the first collective.
-  c10::intrusive_ptr<c10d::Backend> (*make_nccl)(const c10::intrusive_ptr<c10d::Store>& store,
-                                                 int rank, int size,
-                                                 std::chrono::milliseconds timeout);
+  // NCCL for this rank on the current GPU; connects at the first collective. `begun` is told of a
+  // collective, and of another as soon as that is found to be over, which `is_over` says.
+  c10::intrusive_ptr<c10d::Backend> (*make_nccl)(
+      const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+      std::chrono::milliseconds timeout,
+      const std::function<void(std::function<bool()> is_over)>& begun);
   void (*seed)(std::uint64_t seed);  // the generators of all GPUs
   at::Generator (*generator)();      // of the GPU that is the current one
 };

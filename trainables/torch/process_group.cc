@@ -2,7 +2,6 @@
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <signal.h>
@@ -21,7 +20,10 @@
 
 #include "core/error.h"
 #include "core/spawn.h"
+#include "trainables/solitude.h"
 #include "trainables/torch/cuda_part.h"
+#include "trainables/torch/group_watch.h"
+#include "trainables/torch/watched_gloo.h"
 
 namespace tune {
 namespace {
@@ -31,6 +33,9 @@ using Milliseconds = std::chrono::milliseconds;
 
 constexpr Milliseconds kPatienceForOthers{1000};  // that fail at the same time as this rank
 constexpr Milliseconds kPatienceForStore{500};    // beyond the time that it is to keep itself
+// An agent that knows which rank is alone too long, or is stopped there, speaks first.
+constexpr Milliseconds kPatienceForAgent{10'000};
+constexpr Milliseconds kNoLimit{0};
 
 std::string text_of(const char* name, const char* fallback = nullptr) {
   const char* value = std::getenv(name);
@@ -48,6 +53,17 @@ int number_of(const char* name, int low, int high, const char* fallback = nullpt
   throw Error(ErrorCode::kBadInput, std::string("forming a group of ranks: ") + name + " is " +
                                         text + ", a whole number from " + std::to_string(low) +
                                         " to " + std::to_string(high) + " is wanted");
+}
+
+Milliseconds timeout_of(const char* name, const char* fallback) {
+  const std::string text = text_of(name, fallback);
+  char* end = nullptr;
+  const double amount = std::strtod(text.c_str(), &end);
+  if (*end != '\0' || !(amount > 0) || amount > 1e9) {
+    throw Error(ErrorCode::kBadInput, std::string("forming a group of ranks: ") + name + " is " +
+                                          text + ", seconds above 0 are wanted");
+  }
+  return Milliseconds(std::max<std::int64_t>(1, static_cast<std::int64_t>(amount * 1000)));
 }
 
 // LibTorch adds a stack trace to what it throws.
@@ -108,27 +124,48 @@ c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& place, Milliseconds
   return c10::make_intrusive<c10d::TCPStore>(place.address, options);
 }
 
+// What its backends are made of beside the store and the place.
+struct Waiting {
+  Milliseconds timeout;  // of forming the group
+  Milliseconds longest;  // of a collective: the watch gives up earlier, when no rank is alone
+  std::shared_ptr<GroupWatch> watch;
+};
+
 c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
-                                            const Rendezvous& place, Milliseconds timeout) {
+                                            const Rendezvous& place, const Waiting& waiting) {
   using Gloo = c10d::ProcessGroupGloo;
-  const auto options = Gloo::Options::create(timeout);
+  const auto options = Gloo::Options::create(waiting.timeout);
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
   const bool one_host = place.address == "127.0.0.1" || place.address == "localhost";
   options->devices.push_back(interface != nullptr ? Gloo::createDeviceForInterface(interface)
                              : one_host           ? Gloo::createDeviceForHostname(place.address)
                                                   : Gloo::createDefaultDevice());
-  return c10::make_intrusive<Gloo>(c10::make_intrusive<c10d::PrefixStore>("gloo", store),
-                                   place.rank, place.size, options);
+  auto gloo =
+      c10::make_intrusive<WatchedGloo>(c10::make_intrusive<c10d::PrefixStore>("gloo", store),
+                                       place.rank, place.size, options, waiting.watch);
+  gloo->setTimeout(waiting.longest);
+  return gloo;
+}
+
+// Nobody can be told otherwise: what waits for the GPU may be any call of CUDA's.
+[[noreturn]] void end_rank(const Rendezvous& place, Milliseconds timeout) {
+  std::fprintf(stderr,
+               "rank %d of %d: a collective on its GPU has not ended within %s: did another rank "
+               "end, hang, or skip it? All ranks must call the same collectives in the same "
+               "order. This rank ends itself\n",
+               place.rank, place.size, seconds_text(timeout).c_str());
+  std::fflush(stderr);
+  std::abort();
 }
 
 c10::intrusive_ptr<c10d::ProcessGroup> make_group(const c10::intrusive_ptr<c10d::Store>& store,
                                                   const Rendezvous& place,
-                                                  const GroupOptions& options) {
+                                                  const GroupOptions& options,
+                                                  const Waiting& waiting) {
   using Group = c10d::ProcessGroup;
   auto group = c10::make_intrusive<Group>(store, place.rank, place.size);
-  const auto gloo = within(options.timeout, [store, place, timeout = options.timeout] {
-    return make_gloo(store, place, timeout);
-  });
+  const auto gloo =
+      within(waiting.timeout, [store, place, waiting] { return make_gloo(store, place, waiting); });
   group->setBackend(c10::kCPU, Group::BackendType::GLOO, gloo);
   group->setDefaultBackend(Group::BackendType::GLOO);
   if (!options.device.is_cuda()) return group;
@@ -137,11 +174,39 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_group(const c10::intrusive_ptr<c10d:
     return group;
   }
   group->setBoundDeviceId(options.device);
+  const auto begun = [watch = waiting.watch, place,
+                      timeout = waiting.timeout](std::function<bool()> is_over) {
+    watch->begin([place, timeout] { end_rank(place, timeout); }, std::move(is_over));
+  };
   group->setBackend(c10::kCUDA, Group::BackendType::NCCL,
                     cuda_part().make_nccl(c10::make_intrusive<c10d::PrefixStore>("nccl", store),
-                                          place.rank, place.size, options.timeout));
+                                          place.rank, place.size, waiting.longest, begun));
   group->setDefaultBackend(Group::BackendType::NCCL);
   return group;
+}
+
+// ---- Ranks that are alone -----------------------------------------------------------------------
+
+std::string alone_key(int rank) {
+  return "alone/" + std::to_string(rank);
+}
+
+void say_alone(c10d::Store& store, int rank, bool alone) {
+  store.set(alone_key(rank), std::vector<std::uint8_t>{alone ? std::uint8_t{1} : std::uint8_t{0}});
+}
+
+// Every rank has said it once when the group stands.
+bool is_any_alone(c10d::Store& store, int ranks) {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < ranks; ++rank) keys.push_back(alone_key(rank));
+  try {
+    for (const auto& said : store.multiGet(keys)) {
+      if (!said.empty() && said[0] == 1) return true;
+    }
+  } catch (const std::exception&) {
+    // The store is gone with rank 0, which cannot be alone then.
+  }
+  return false;
 }
 
 std::string what_others_say(c10d::Store& store, const Rendezvous& place, Milliseconds patience,
@@ -183,15 +248,11 @@ Rendezvous Rendezvous::from_environment() {
 }
 
 std::chrono::milliseconds group_timeout() {
-  constexpr const char* kVariable = "TUNE_GROUP_TIMEOUT_S";
-  const std::string text = text_of(kVariable, "60");
-  char* end = nullptr;
-  const double amount = std::strtod(text.c_str(), &end);
-  if (*end != '\0' || !(amount > 0) || amount > 1e9) {
-    throw Error(ErrorCode::kBadInput, std::string("forming a group of ranks: ") + kVariable +
-                                          " is " + text + ", seconds above 0 are wanted");
-  }
-  return Milliseconds(std::max<std::int64_t>(1, static_cast<std::int64_t>(amount * 1000)));
+  return timeout_of("TUNE_GROUP_TIMEOUT_S", "60");
+}
+
+std::chrono::milliseconds alone_timeout() {
+  return timeout_of("TUNE_ALONE_TIMEOUT_S", "600");
 }
 
 struct ProcessGroup::State {
@@ -199,6 +260,7 @@ struct ProcessGroup::State {
   GroupOptions options;
   c10::intrusive_ptr<c10d::Store> store;  // this group's part of it
   c10::intrusive_ptr<c10d::ProcessGroup> group;
+  std::unique_ptr<SolitudeListener> listener;
   std::uint64_t calls = 0;
   int duplicates = 0;
   bool has_failed = false;
@@ -223,7 +285,8 @@ struct ProcessGroup::State {
     try {
       // Seen by the others when this rank gets stuck in what follows.
       store->set("here/" + std::to_string(place.rank), std::vector<std::uint8_t>{1});
-      group = make_group(store, place, options);
+      say_alone(*store, place.rank, false);
+      group = make_group(store, place, options, waiting());
       // Rank 0 serves the store: it must not end while another still looks up addresses.
       group->barrier({{}, options.timeout, at::Device(at::kCPU), true})->wait();
     } catch (const std::exception& error) {
@@ -231,6 +294,24 @@ struct ProcessGroup::State {
                                            seconds_text(SteadyClock::now() - began) + ": " +
                                            absent() + first_line(error));
     }
+  }
+
+  Milliseconds longest() const {
+    return std::max(options.timeout, options.alone_timeout) + kPatienceForAgent;
+  }
+
+  Waiting waiting() {
+    listener = std::make_unique<SolitudeListener>([this](bool begins) {
+      try {
+        say_alone(*store, place.rank, begins);
+      } catch (const std::exception&) {
+        // The store is gone with rank 0: the next collective says so.
+      }
+    });
+    const auto any_alone = [store = store, size = place.size] {
+      return is_any_alone(*store, size);
+    };
+    return {options.timeout, longest(), std::make_shared<GroupWatch>(any_alone, options.timeout)};
   }
 
   // The ranks that did not come, when the store can say it.
@@ -282,12 +363,18 @@ struct ProcessGroup::State {
                                           ", which is no other rank of the group");
   }
 
+  // Of what goes from one rank to another; NCCL would make the caller wait for it.
+  Milliseconds limit_of_pair(const at::Tensor& tensor) const {
+    return tensor.is_cuda() && !options.gloo_for_gpu ? kNoLimit : options.timeout;
+  }
+
+  // The watch ends what has no limit of its own.
   template <class Start>
-  void run(const std::string& what, Start&& start) {
+  void run(const std::string& what, Start&& start, Milliseconds limit = kNoLimit) {
     ++calls;
     const auto began = SteadyClock::now();
     try {
-      start()->wait();
+      start()->wait(limit);
     } catch (const std::exception& error) {
       throw Error(ErrorCode::kProcess, explain(what, error, began));
     }
@@ -344,7 +431,7 @@ void ProcessGroup::all_reduce(at::Tensor tensor, Reduce reduce, const std::strin
   options.reduceOp = reduce == Reduce::kMin   ? c10d::ReduceOp::MIN
                      : reduce == Reduce::kMax ? c10d::ReduceOp::MAX
                                               : c10d::ReduceOp::SUM;
-  options.timeout = state_->options.timeout;
+  options.timeout = state_->longest();
   // Backends want it dense.
   std::vector<at::Tensor> tensors{tensor.contiguous()};
   state_->run(named("all_reduce", what, tensor),
@@ -358,7 +445,7 @@ void ProcessGroup::broadcast(at::Tensor tensor, int from, const std::string& wha
   const at::NoGradGuard no_gradients;
   c10d::BroadcastOptions options;
   options.rootRank = from;
-  options.timeout = state_->options.timeout;
+  options.timeout = state_->longest();
   std::vector<at::Tensor> tensors{tensor.contiguous()};
   state_->run(named("broadcast", what, tensor),
               [&] { return state_->group->broadcast(tensors, options); });
@@ -372,7 +459,7 @@ std::vector<at::Tensor> ProcessGroup::all_gather(const at::Tensor& tensor,
   std::vector<std::vector<at::Tensor>> outputs(1);
   for (int rank = 0; rank < size(); ++rank) outputs[0].push_back(at::empty_like(inputs[0]));
   c10d::AllgatherOptions options;
-  options.timeout = state_->options.timeout;
+  options.timeout = state_->longest();
   state_->run(named("all_gather", what, tensor),
               [&] { return state_->group->allgather(outputs, inputs, options); });
   return std::move(outputs[0]);
@@ -403,7 +490,7 @@ std::vector<std::string> ProcessGroup::all_gather_texts(const std::string& text,
 void ProcessGroup::barrier(const std::string& what) {
   if (state_->is_alone()) return;
   c10d::BarrierOptions options;
-  options.timeout = state_->options.timeout;
+  options.timeout = state_->longest();
   options.device = device();
   if (device().is_cuda()) options.device_ids = {device().index()};
   state_->run(what.empty() ? "barrier" : "barrier (" + what + ")",
@@ -413,16 +500,18 @@ void ProcessGroup::barrier(const std::string& what) {
 void ProcessGroup::send(const at::Tensor& tensor, int to, int tag) {
   state_->expect_other(to, "send to");
   std::vector<at::Tensor> tensors{tensor.detach().contiguous()};
-  state_->run(named("send", "to rank " + std::to_string(to), tensor),
-              [&] { return state_->group->send(tensors, to, tag); });
+  state_->run(
+      named("send", "to rank " + std::to_string(to), tensor),
+      [&] { return state_->group->send(tensors, to, tag); }, state_->limit_of_pair(tensor));
 }
 
 void ProcessGroup::receive(at::Tensor tensor, int from, int tag) {
   state_->expect_other(from, "receive from");
   const at::NoGradGuard no_gradients;
   std::vector<at::Tensor> tensors{tensor.contiguous()};
-  state_->run(named("receive", "from rank " + std::to_string(from), tensor),
-              [&] { return state_->group->recv(tensors, from, tag); });
+  state_->run(
+      named("receive", "from rank " + std::to_string(from), tensor),
+      [&] { return state_->group->recv(tensors, from, tag); }, state_->limit_of_pair(tensor));
   if (!tensors[0].is_same(tensor)) tensor.copy_(tensors[0]);
 }
 

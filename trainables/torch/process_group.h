@@ -3,14 +3,15 @@
 // nobody.
 //
 // All ranks call the same functions in the same order, each from one thread. Every wait ends with
-// the group's timeout at the latest. What fails throws Error (kProcess) that says what this rank
-// was waiting for and, when the others wait for something else, for what; the group is of no use
-// then. A process that forms a group ignores SIGPIPE from then on, as Python does, unless it has a
-// handler.
+// the group's timeout at the latest; a wait in a collective takes longer while a rank is alone (in
+// context().alone() or a save), for its time begins anew then, up to the time that it may be alone.
+// What fails throws Error (kProcess) that says what this rank was waiting for and, when the others
+// wait for something else, for what; the group is of no use then. A process that forms a group
+// ignores SIGPIPE from then on, as Python does, unless it has a handler.
 //
 // On GPUs that is so for forming a group and for what computes on the CPU only. There the functions
-// return when the work is queued; a rank whose work is not done after the group's timeout is ended
-// by NCCL's watchdog (SIGABRT, its words on stderr), and the agent or launcher ends the others.
+// return when the work is queued; a rank whose work is not done in time ends itself (SIGABRT, with
+// words on stderr), and the agent or launcher ends the others.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -50,6 +51,8 @@ struct Rendezvous {
 
 // TUNE_GROUP_TIMEOUT_S, which is a trial's group_timeout_s; 60 s where it is not set.
 std::chrono::milliseconds group_timeout();
+// TUNE_ALONE_TIMEOUT_S, which is a trial's alone_timeout_s; 600 s where it is not set.
+std::chrono::milliseconds alone_timeout();
 
 struct GroupOptions {
   std::chrono::milliseconds timeout = group_timeout();
@@ -58,6 +61,7 @@ struct GroupOptions {
   // Gloo for tensors on GPUs as well: slower, but ranks may share a GPU, or have MIG instances,
   // which NCCL does not connect.
   bool gloo_for_gpu = sees_mig_instance();
+  std::chrono::milliseconds alone_timeout = tune::alone_timeout();
 };
 
 // A handle: copies are the same group, which ends with the last of them.

@@ -1,5 +1,6 @@
 #include "tune/control/experiment_setup.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tune/spec/experiment_identity.h"
@@ -21,6 +22,9 @@ SetupExperiment setup_message(const ExperimentSpec& spec, std::string directory)
   message.max_trial_time = from_seconds(options.max_trial_time_s);
   message.hang_timeout = from_seconds(options.hang_timeout_s);
   message.group_timeout = from_seconds(options.group_timeout_s);
+  if (options.alone_timeout_s > 0) {
+    message.alone_timeout = from_seconds(std::max(options.alone_timeout_s, options.group_timeout_s));
+  }
   message.gpu_visibility = options.gpu_visibility;
   message.environment = options.env;
   return message;

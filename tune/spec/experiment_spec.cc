@@ -143,6 +143,7 @@ void SpecCheck::check_numbers() {
   if (options_.group_timeout_s == 0) {
     complain("group_timeout_s", "0 s is no time to wait: it must be above 0");
   }
+  check_seconds("alone_timeout_s", options_.alone_timeout_s);
 }
 
 // Each amount by itself; then whether every rank can be given its share.

@@ -303,6 +303,7 @@ void read_options(OptionReader& reader, RunOptions& options) {
   if (const auto word = read_word(reader, "gpu_visibility", kVisibilities)) {
     options.gpu_visibility = static_cast<GpuVisibility>(*word);
   }
+  reader.read("alone_timeout_s", options.alone_timeout_s);
 }
 
 namespace {
@@ -368,6 +369,7 @@ Value options_to_value(const RunOptions& options) {
   map.set("wait_gpus", options.wait_gpus);
   map.set("group_timeout_s", options.group_timeout_s);
   map.set("gpu_visibility", kVisibilities[static_cast<std::size_t>(options.gpu_visibility)]);
+  map.set("alone_timeout_s", options.alone_timeout_s);
   return map;
 }
 

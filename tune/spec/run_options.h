@@ -85,6 +85,9 @@ struct RunOptions {
   GpuVisibility gpu_visibility = GpuVisibility::kTrial;
   // When other sweeps of this user have the GPUs of this node: wait until they are free.
   bool wait_gpus = false;
+  // How long the ranks of a trial wait for one that saves, or works in context().alone():
+  // this or group_timeout_s, whichever is longer. 0: any time.
+  double alone_timeout_s = 600;
 };
 
 }  // namespace tune

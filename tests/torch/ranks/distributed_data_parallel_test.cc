@@ -3,11 +3,13 @@
 
 #include <csignal>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
 #include "ranks.h"
 #include "torch/torch_doctest.h"
+#include "trainables/solitude.h"
 #include "trainables/torch/metrics.h"
 #include "trainables/torch/sync_batch_norm.h"
 
@@ -390,6 +392,24 @@ TEST_CASE("a rank that dies or skips a step: the others' backward says what it w
             "rank 0 of 2: all_reduce of the gradients, call ");
   const std::string skipped = end_of_rank_0([] {});
   CHECK_HAS(skipped, "rank 0 of 2: all_reduce of the gradients");
+}
+
+TEST_CASE("the others' backward waits for a rank that is alone beyond the timeout") {
+  const auto ends = run_group(
+      2,
+      [](ProcessGroup& group) {
+        DistributedDataParallel model(torch::nn::Linear(4, 2), group);
+        for (int step = 0; step < 3; ++step) {
+          if (step == 1 && group.rank() == 1) {
+            const Solitude solitude;
+            std::this_thread::sleep_for(3s);
+          }
+          model.backward(model.forward(torch::ones({2, 4})).sum());
+        }
+        return std::vector<double>{};
+      },
+      1s);
+  for (const RankEnd& end : ends) CHECK(end.error.empty());
 }
 
 TEST_CASE("an exception of the model's own backward is not blamed on the group") {

@@ -14,10 +14,12 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/refusal.h"
 #include "ranks.h"
+#include "trainables/solitude.h"
 #include "trainables/torch/device.h"
 #include "trainables/trainable.h"
 
@@ -108,6 +110,26 @@ TEST_CASE("a rank that skips a collective: all end within the timeout and say wh
   CHECK_HAS(ends[0].error, "rank 0 of 3: all_reduce of the loss, Float [4], call 1 of the group");
   CHECK_HAS(ends[0].error, "rank 2 waits in barrier (end of the epoch)");
   CHECK_HAS(ends[2].error, "rank 2 of 3: barrier (end of the epoch), call 1");
+}
+
+TEST_CASE("a rank that is alone is waited for beyond the timeout, and only as long as it is") {
+  const auto ends = run_group(
+      2,
+      [](ProcessGroup& group) {
+        if (group.rank() == 1) {
+          const Solitude solitude;
+          std::this_thread::sleep_for(3s);
+        }
+        at::Tensor one = at::ones({4});
+        group.all_reduce(one);
+        group.barrier("again");
+        if (group.rank() == 1) std::this_thread::sleep_for(3s);
+        group.all_reduce(one, Reduce::kSum, "the last");
+        return std::vector<double>{};
+      },
+      1s);
+  CHECK_HAS(ends[0].error, "all_reduce of the last, Float [4], call 3 of the group");
+  CHECK_HAS(ends[0].error, "rank 1 waits for nothing");
 }
 
 TEST_CASE("a rank that is killed ends the wait of the others at once") {

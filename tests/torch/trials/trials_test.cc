@@ -211,6 +211,12 @@ TEST_CASE("a rank that skips a collective ends the trial within group_timeout_s 
   const std::string error = error_of("skips");
   CAPTURE(error);
   CHECK_HAS(error, "all ranks must call the same collectives in the same order");
+  CHECK_HAS(error, "; rank 1 waits for nothing");
+  const std::string mark = "failed after ";
+  REQUIRE(testing::has(error, mark));
+  const double waited = std::stod(error.substr(error.find(mark) + mark.size()));
+  CHECK(waited >= 0.9);
+  CHECK(waited < 20);  // the time itself is 1 s, the default 60 s
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ TEST_CASE("what is wrong with options is told with its path and what to write") 
       {"hang", [](RunOptions& o) { o.hang_timeout_s = -0.5; }, "hang_timeout_s", "-0.5"},
       {"group", [](RunOptions& o) { o.group_timeout_s = -1; }, "group_timeout_s", "-1"},
       {"no group time", [](RunOptions& o) { o.group_timeout_s = 0; }, "group_timeout_s", "above 0"},
+      {"alone", [](RunOptions& o) { o.alone_timeout_s = -1; }, "alone_timeout_s", "-1"},
       {"frequency", [](RunOptions& o) { o.checkpoint.frequency = -1; }, "checkpoint/frequency",
        "at least 0"},
       {"keep", [](RunOptions& o) { o.checkpoint.keep = 0; }, "checkpoint/keep", "at least 1"},
@@ -261,6 +262,7 @@ RunOptions everything() {
   options.group_timeout_s = 4.5;
   options.gpu_visibility = GpuVisibility::kRotated;
   options.wait_gpus = true;
+  options.alone_timeout_s = 7.5;
   return options;
 }
 
@@ -303,6 +305,7 @@ TEST_CASE("a spec with every option comes back from its JSON as it was") {
   CHECK(options.group_timeout_s == 4.5);
   CHECK(options.gpu_visibility == GpuVisibility::kRotated);
   CHECK(options.wait_gpus);
+  CHECK(options.alone_timeout_s == 7.5);
   CHECK(options.config.find("infinite")->constant().number() > 1e308);
   CHECK(std::isnan(options.config.find("not_a_number")->constant().number()));
   CHECK(options.config.find("whole")->constant() == Value(1.0));

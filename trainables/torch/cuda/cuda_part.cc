@@ -10,9 +10,14 @@
 #include <torch/csrc/cuda/nccl.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
+#include <atomic>
 #include <cstdlib>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <typeinfo>
+#include <utility>
+#include <vector>
 
 #include "trainables/torch/nccl_version.h"
 
@@ -49,13 +54,62 @@ std::string use_device(int index) {
   return {};
 }
 
+using Begun = std::function<void(std::function<bool()> is_over)>;
+
+// Tells of one collective after the other. NCCL ends them in their order: while one is not over, no
+// later one is, so that it is enough to know of one, whose tensors are then kept for a while.
+class WatchedNccl : public c10d::ProcessGroupNCCL {
+ public:
+  WatchedNccl(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+              c10::intrusive_ptr<Options> options, Begun begun)
+      : ProcessGroupNCCL(store, rank, size, std::move(options)), begun_(std::move(begun)) {}
+
+  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+  using Tensors = std::vector<at::Tensor>;
+  WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& how) override {
+    return watched(ProcessGroupNCCL::broadcast(tensors, how));
+  }
+  WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& how) override {
+    return watched(ProcessGroupNCCL::allreduce(tensors, how));
+  }
+  WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                    const c10d::AllgatherOptions& how) override {
+    return watched(ProcessGroupNCCL::allgather(outputs, inputs, how));
+  }
+  WorkPtr barrier(const c10d::BarrierOptions& how) override {
+    return watched(ProcessGroupNCCL::barrier(how));
+  }
+  WorkPtr send(Tensors& tensors, int to, int tag) override {
+    return watched(ProcessGroupNCCL::send(tensors, to, tag));
+  }
+  WorkPtr recv(Tensors& tensors, int from, int tag) override {
+    return watched(ProcessGroupNCCL::recv(tensors, from, tag));
+  }
+
+ private:
+  WorkPtr watched(WorkPtr work) {
+    if (work && !is_watched_->exchange(true)) {
+      begun_([work, is_watched = is_watched_] {
+        if (!work->isCompleted()) return false;
+        *is_watched = false;
+        return true;
+      });
+    }
+    return work;
+  }
+
+  Begun begun_;
+  std::shared_ptr<std::atomic<bool>> is_watched_ = std::make_shared<std::atomic<bool>>(false);
+};
+
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store, int rank,
-                                            int size, std::chrono::milliseconds timeout) {
+                                            int size, std::chrono::milliseconds timeout,
+                                            const Begun& begun) {
   // Else a collective that is out of time is given more, to write down what for.
   ::setenv("TORCH_NCCL_DUMP_ON_TIMEOUT", "0", 0);
   auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = timeout;
-  return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size, std::move(options));
+  return c10::make_intrusive<WatchedNccl>(store, rank, size, std::move(options), begun);
 }
 
 void seed(std::uint64_t seed) {

@@ -19,6 +19,7 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
   for (const auto& [agent, command] : effects.commands) {
     if (const auto* launch = std::get_if<Launch>(&command)) {
       starts_from_its_newest_checkpoint(*launch);
+      starts_within_the_budget(*launch);
       if (!nodes_.contains(agent)) continue;  // lost by a later event of the same turn
       open_[launch->trial] = {launch->attempt, agent, launch->gpus, launch->until};
     } else if (const auto* go = std::get_if<Continue>(&command)) {
@@ -40,6 +41,8 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
 // ------------------------------------------------------------------------
 
 void TrialPromises::follow(const Turn& turn) {
+  budget_is_spent_ = time_budget_ > Duration{} && now_ >= time_budget_;
+  now_ = turn.now;
   for (const Event& event : turn.events) {
     std::visit([this](const auto& one) { follow(one); }, event);
   }
@@ -49,6 +52,7 @@ void TrialPromises::follow(const DriverStarted& event) {
   asked_for_ = static_cast<std::uint64_t>(event.num_samples) *
                static_cast<std::uint64_t>(world_.scenario.grid_cells);
   most_asked_for_ = std::max(most_asked_for_, asked_for_);
+  time_budget_ = event.time_budget;
   max_failures_ = event.max_failures;
   max_concurrent_trials_ = event.max_concurrent_trials;
   for (auto& [number, trial] : trials_) {
@@ -173,6 +177,14 @@ void TrialPromises::starts_from_its_newest_checkpoint(const Launch& launch) cons
   violate("a trial starts again at its newest recorded checkpoint",
           fmt::format("attempt {} of trial {} begins at {}, the newest recorded one is {}",
                       launch.attempt.value, launch.trial.value, launch.restore_iteration, newest));
+}
+
+// In the turn in which it is found to be spent, room may be given away a last time.
+void TrialPromises::starts_within_the_budget(const Launch& launch) const {
+  if (!budget_is_spent_) return;
+  violate("nothing starts after the time budget",
+          fmt::format("trial {} is launched at {:g} s of {:g}", launch.trial.value, seconds(now_),
+                      seconds(time_budget_)));
 }
 
 void TrialPromises::no_more_trials_than_asked_for(const Controller& controller) const {

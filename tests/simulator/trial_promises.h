@@ -65,6 +65,7 @@ class TrialPromises {
 
   void only_where_trials_failed_none_go(const Controller& controller) const;
   void starts_from_its_newest_checkpoint(const Launch& launch) const;
+  void starts_within_the_budget(const Launch& launch) const;
   void no_more_trials_than_asked_for(const Controller& controller) const;
   void fails_only_when_its_failures_are_used_up(const Trial& trial) const;
   void keeps_few_checkpoints(const Trial& trial) const;
@@ -78,6 +79,9 @@ class TrialPromises {
   Journal journal_;
   std::uint64_t asked_for_ = 0;       // by the newest driver
   std::uint64_t most_asked_for_ = 0;  // one that stalled may take over with an older wish
+  Duration time_budget_{};            // 0: none
+  bool budget_is_spent_ = false;      // before the newest turn
+  ExperimentTime now_{};              // of the newest turn
   std::uint32_t max_failures_ = 0;
   std::uint32_t max_concurrent_trials_ = 0;
   std::map<TrialNumber, Known> trials_;

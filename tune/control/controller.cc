@@ -391,8 +391,12 @@ void Controller::fail(Trial& trial, const AttemptEnded& ended, bool elsewhere) {
 // Launches whoever goes next while there is room. Order is strict, none passes another; but those
 // that are to be tried on another place have had their turn, and only wait for that place.
 void Controller::fill() {
-  launch_second_tries();
-  while (phase_ == Phase::kRunning && launch_next()) continue;
+  // What a turn tells goes before the deadline that is reached in it: nothing begins between them.
+  const bool budget_is_spent = time_budget_ > Duration{} && now_ >= time_budget_;
+  if (!budget_is_spent) {
+    launch_second_tries();
+    while (phase_ == Phase::kRunning && launch_next()) continue;
+  }
   settle();
 }
 

@@ -331,6 +331,19 @@ TEST_CASE("a trial whose last step is saved takes no step more, however its atte
   }
 }
 
+TEST_CASE("nothing begins when the time budget is spent, also before the deadline is told") {
+  Scene scene({.num_samples = 5, .cpus = 2, .budget = std::chrono::seconds(10)});
+  scene.join();
+  REQUIRE(scene.take<Launch>().size() == 2);
+  scene.wait(std::chrono::seconds(10));
+  scene.end(0, Outcome::kCompleted);  // in the turn in which the deadline comes last
+  CHECK(scene.take<Launch>().empty());
+  scene.give(DeadlineReached{});
+  CHECK(scene.take<StopAttempt>().size() == 1);
+  scene.end(1, Outcome::kStopped);
+  CHECK(scene.controller_.phase() == Phase::kFinished);
+}
+
 TEST_CASE("the time budget stops running trials and ends the others") {
   Scene scene({.num_samples = 5, .cpus = 1, .budget = std::chrono::seconds(10)});
   scene.join();

@@ -1,6 +1,7 @@
 // A Store in memory. Several of them may share their contents, as drivers share a server.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@ class MemoryStore : public Store {
   struct Contents {
     std::map<EntryId, std::string> entries;
     std::optional<EntryId> last;
+    std::optional<EntryId> trimmed;  // up to here a snapshot stands for the entries
     std::map<std::string, std::string, std::less<>> values;
   };
 
@@ -68,6 +70,7 @@ class MemoryStore : public Store {
                             to_string(*contents_->last));
     }
     put(name, value);
+    contents_->trimmed = std::max(contents_->trimmed, std::optional(through));
     contents_->entries.erase(contents_->entries.begin(), contents_->entries.upper_bound(through));
   }
 

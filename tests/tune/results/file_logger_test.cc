@@ -454,6 +454,7 @@ TEST_CASE("more trials report than files may be open") {
 TEST_CASE("a file that cannot be written is an error that names it") {
   Story story;
   Trial& trial = story.add();
+  story.flush();
   std::filesystem::create_directory(story.directory(trial) / "result.json");
   story.report(trial, {{"a", 1}});
   CHECK_HAS(testing::refusal([&] { story.flush(); }, ErrorCode::kIo),
@@ -464,9 +465,9 @@ TEST_CASE("a full disk is an error with path, bytes and remedy; what was written
   Story story;
   Trial& trial = story.add();
   story.report(trial, {{"a", 1}});
-  story.flush();
   const pid_t child = fork();
-  if (child == 0) {  // no file may grow beyond 1 KiB there
+  if (child == 0) {  // it writes, and no file may grow beyond 1 KiB there
+    story.flush();
     signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{1024, 1024};
     setrlimit(RLIMIT_FSIZE, &limit);
@@ -487,7 +488,7 @@ TEST_CASE("a full disk is an error with path, bytes and remedy; what was written
   int status = -1;
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK(status == 0);
-  const auto lines = split_lines(story.read(trial, "result.json"));
+  const auto lines = split_lines(testing::read_text(story.directory(trial) / "result.json"));
   REQUIRE(lines.size() >= 2);
   CHECK(result_from_line(lines[1], "a test").get<int>("a") == 0);
 }

@@ -70,7 +70,8 @@ TEST_CASE("NCCL of the right version reduces on one GPU") {
   if (!take_gpus(1)) return;
   const auto ends = testing::run_ranks(1, [](const Rendezvous&) {
     const c10::Device device = own_device();
-    const auto nccl = cuda_part().make_nccl(c10::make_intrusive<c10d::HashStore>(), 0, 1, 30s);
+    const auto nccl = cuda_part().make_nccl(c10::make_intrusive<c10d::HashStore>(), 0, 1, 30s,
+                                            [](const std::function<bool()>&) {});
     std::vector<Tensor> tensors{torch::full({4}, 3.0, device)};
     nccl->allreduce(tensors)->wait();
     nccl->shutdown();

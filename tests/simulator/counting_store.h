@@ -1,10 +1,11 @@
-// A store that counts what it is given and forgets it: for what one writes and never reads.
+// A store that counts what it is given and forgets it, but for the newest entry: for what one writes and never reads.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,10 +24,11 @@ class CountingStore : public Store {
     stream_bytes_ += entries_.back().second;
     written_bytes_ += payload.size();
     peak_bytes_ = std::max(peak_bytes_, stream_bytes_);
+    newest_ = payload;
   }
-  // The newest one, without what it held.
+  // The newest one: a driver reads back what it has taken its epoch with.
   std::vector<Entry> read(EntryId after, std::size_t) override {
-    return last_ && *last_ > after ? std::vector<Entry>{{*last_, {}}} : std::vector<Entry>{};
+    return last_ && *last_ > after ? std::vector<Entry>{{*last_, newest_}} : std::vector<Entry>{};
   }
   std::optional<EntryId> last() override { return last_; }
   void put(std::string_view, std::string_view) override {}
@@ -55,6 +57,7 @@ class CountingStore : public Store {
 
  private:
   std::optional<EntryId> last_;
+  std::string newest_;
   std::deque<std::pair<EntryId, std::size_t>> entries_;
   std::size_t stream_bytes_ = 0;
   std::size_t peak_bytes_ = 0;

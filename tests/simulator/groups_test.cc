@@ -34,6 +34,7 @@ Scenario full_of_groups(std::uint64_t seed, const Cluster& cluster, const Resour
   scenario.grid_cells = 1;
   scenario.max_concurrent_trials = 0;
   scenario.time_budget = {};
+  scenario.bad_place.reset();
   return scenario;
 }
 

@@ -33,7 +33,7 @@ TEST_CASE("every bug that is planted is found, by the promise that it breaks") {
       {Plant::kForgottenRelease, 10, "reservations equal running trials"},
       {Plant::kLateVerdict, 200, "no message of an old attempt has an effect"},
       {Plant::kAppendAfterEffect, 10, "a turn is in the journal before its effects"},
-      {Plant::kLostRung, 50, "replay gives the state that the last driver had"},
+      {Plant::kLostRung, 50, "no result is lost or counted twice"},
       {Plant::kStartedTwice, 10, "a process exists only while its trial holds a reservation"},
       {Plant::kAcknowledgedBeforeAppend, 10, "what is acknowledged is in the journal"},
       {Plant::kNeededCheckpointRemoved, 10, "checkpoints that a record needs are on disk"},
@@ -41,7 +41,7 @@ TEST_CASE("every bug that is planted is found, by the promise that it breaks") {
       {Plant::kHalfCheckpointTold, 50, "checkpoints that a record needs are on disk"},
       {Plant::kCheckpointBeforeResult, 20, "no result is lost or counted twice"},
       {Plant::kOldVerdictCarriedOut, 200, "a worker hears the verdicts of its own attempt"},
-      {Plant::kOldDriverHeard, 2000, "a trial is in error only when max_failures is used up"},
+      {Plant::kOldDriverHeard, 2000, "no resource is promised twice"},
   };
   CHECK(std::size(rows) == static_cast<std::size_t>(Plant::kLast));
   for (const Row& row : rows) {

@@ -49,6 +49,13 @@ class WatchedWork : public c10d::Work {
   std::shared_ptr<Settlement> end_;
 };
 
+// Gloo's own, for one that says none, is that of forming the group: a Reducer says none.
+template <class Options>
+Options with_time(Options how, std::chrono::milliseconds time) {
+  if (how.timeout == c10d::kUnsetTimeout) how.timeout = time;
+  return how;
+}
+
 }  // namespace
 
 WatchedGloo::WatchedGloo(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
@@ -77,27 +84,27 @@ WatchedGloo::WorkPtr WatchedGloo::watched(const WorkPtr& work) {
 
 WatchedGloo::WorkPtr WatchedGloo::broadcast(std::vector<at::Tensor>& tensors,
                                             const c10d::BroadcastOptions& how) {
-  return watched(ProcessGroupGloo::broadcast(tensors, how));
+  return watched(ProcessGroupGloo::broadcast(tensors, with_time(how, longest_)));
 }
 
 WatchedGloo::WorkPtr WatchedGloo::allreduce(std::vector<at::Tensor>& tensors,
                                             const c10d::AllreduceOptions& how) {
-  return watched(ProcessGroupGloo::allreduce(tensors, how));
+  return watched(ProcessGroupGloo::allreduce(tensors, with_time(how, longest_)));
 }
 
 WatchedGloo::WorkPtr WatchedGloo::allreduce_coalesced(std::vector<at::Tensor>& tensors,
                                                       const c10d::AllreduceCoalescedOptions& how) {
-  return watched(ProcessGroupGloo::allreduce_coalesced(tensors, how));
+  return watched(ProcessGroupGloo::allreduce_coalesced(tensors, with_time(how, longest_)));
 }
 
 WatchedGloo::WorkPtr WatchedGloo::allgather(std::vector<std::vector<at::Tensor>>& outputs,
                                             std::vector<at::Tensor>& inputs,
                                             const c10d::AllgatherOptions& how) {
-  return watched(ProcessGroupGloo::allgather(outputs, inputs, how));
+  return watched(ProcessGroupGloo::allgather(outputs, inputs, with_time(how, longest_)));
 }
 
 WatchedGloo::WorkPtr WatchedGloo::barrier(const c10d::BarrierOptions& how) {
-  return watched(ProcessGroupGloo::barrier(how));
+  return watched(ProcessGroupGloo::barrier(with_time(how, longest_)));
 }
 
 }  // namespace tune

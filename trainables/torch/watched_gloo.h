@@ -17,7 +17,7 @@ class WatchedGloo : public c10d::ProcessGroupGloo {
               c10::intrusive_ptr<Options> options, std::shared_ptr<GroupWatch> watch);
 
   // Of collectives that have none of their own; how long ranks look for each other stays.
-  void setTimeout(std::chrono::milliseconds timeout) override { getOptions()->timeout = timeout; }
+  void setTimeout(std::chrono::milliseconds timeout) override { longest_ = timeout; }
 
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
   WorkPtr broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& how) override;
@@ -32,6 +32,7 @@ class WatchedGloo : public c10d::ProcessGroupGloo {
   WorkPtr watched(const WorkPtr& work);
 
   std::shared_ptr<GroupWatch> watch_;
+  std::chrono::milliseconds longest_ = c10d::kUnsetTimeout;
 };
 
 }  // namespace tune

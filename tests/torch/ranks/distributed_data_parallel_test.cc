@@ -409,7 +409,7 @@ TEST_CASE("the others' backward waits for a rank that is alone beyond the timeou
         return std::vector<double>{};
       },
       1s);
-  for (const RankEnd& end : ends) CHECK(end.error.empty());
+  for (const RankEnd& end : ends) CHECK(end.error == "");
 }
 
 TEST_CASE("an exception of the model's own backward is not blamed on the group") {

@@ -38,7 +38,8 @@ TEST_CASE("while a trial's file takes nothing the others are launched and end") 
                   .rest = "stop: {training_iteration: 3}\n",
                   .metric = "count"}));
   Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "1"});
-  REQUIRE(Sandbox::eventually([&] { return begun_trials(box) == 1; }));
+  REQUIRE(Sandbox::eventually(
+      [&] { return begun_trials(box) == 1 && !trial_folders(box, "results/s").empty(); }));
   const fs::path first = trial_folders(box, "results/s").at(0);
   REQUIRE(mkfifo((first / "error.txt").c_str(), 0600) == 0);
   CHECK(Sandbox::eventually([&] { return begun_trials(box) == 6; }));

@@ -25,7 +25,7 @@ commands_of() {
 }
 tests_of() {
   grep -rh --include=CTestTestfile.cmake '^add_test' "$1" | grep -v 'package/install_tree' |
-    sed "s#$1#BUILD#g" | sort
+    sed -E -e "s#$1#BUILD#g" -e 's# "-DTUNE_WITH_TORCH=[A-Z]+"##' | sort
 }
 is_part() { # is_part "what these are" SMALL LARGE at_least
   local more

@@ -94,8 +94,8 @@ void ReplacedFile::write(std::string_view text) {
   write_all(file_.get(), text, path_);
 }
 
-void ReplacedFile::commit() {
-  if (fsync(file_.get()) != 0) throw file_error("flushing", path_, errno);
+void ReplacedFile::commit(Flush flush) {
+  if (flush == Flush::kYes && fsync(file_.get()) != 0) throw file_error("flushing", path_, errno);
   if (rename(temporary_.c_str(), path_.c_str()) != 0) {
     throw file_error("renaming a temporary file to", path_, errno);
   }

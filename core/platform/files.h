@@ -23,6 +23,7 @@ enum class Readers { kAsUsual, kOwnerOnly };  // as the umask says; nobody else,
 // Whole or not at all: a temporary file beside it, flushed, then renamed.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text,
                            Readers readers = Readers::kAsUsual);
+enum class Flush { kYes, kNo };  // kNo: a power failure may leave it empty
 // The same in pieces: takes the place of `path` by commit(); without it nothing of it stays.
 class ReplacedFile {
  public:
@@ -30,7 +31,7 @@ class ReplacedFile {
   ~ReplacedFile();
   ReplacedFile(const ReplacedFile&) = delete;
   void write(std::string_view text);
-  void commit();
+  void commit(Flush flush = Flush::kYes);
 
  private:
   std::filesystem::path path_;

@@ -104,7 +104,9 @@ NodeResources claim_node(const RuntimeDirectory& folder, const ClaimRequest& req
     if (choice.chosen.size() == wanted) {
       std::ranges::copy(choice.chosen, node.gpus.begin());  // logical ones come after
       for (const Gpu& gpu : choice.chosen) own.gpus.push_back(gpu.uuid);
-      write_file_atomically(folder.path() / kClaimFile, to_text(own));
+      ReplacedFile claim(folder.path() / kClaimFile);
+      claim.write(to_text(own));
+      claim.commit(Flush::kNo);  // it ends with this process
       const std::string shared = describe_shared_cpus(own, others);
       if (!shared.empty() && request.notice) request.notice(shared);
       return node;

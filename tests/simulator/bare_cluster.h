@@ -113,7 +113,7 @@ class BareDriver : private TurnEdges {
     if (now_ < flushed_at_) return std::nullopt;
     return state_.get();
   }
-  void turn_begins(Turn& turn) override { events_ += turn.events.size(); }
+  void turn_begins(const Turn& turn) override { events_ += turn.events.size(); }
 
   const BareOptions& options_;
   BareLogger logger_;

@@ -35,8 +35,6 @@ std::string name_of(TrialNumber trial, AttemptNumber attempt) {
   return fmt::format("attempt {} of trial {}", attempt.value, trial.value);
 }
 
-const bool kNotReplaying = false;
-
 }  // namespace
 
 // ---- After every event
@@ -146,7 +144,7 @@ std::vector<std::string> in_words(const Effects& effects, std::vector<std::strin
 }  // namespace
 
 void Invariants::branch_off(const SimulatedDriver& driver, const Turn& turn) {
-  Controller controller(controller_setup(world_.scenario, kNotReplaying));
+  Controller controller(controller_setup(world_.scenario));
   controller.restore(driver.controller().save());
   Branch branch;
   Effects all;
@@ -424,7 +422,7 @@ void Invariants::every_replay_gives_this_state(const Controller& controller) con
   for (const Entry& entry : store_.ever) from_zero.append(entry.id, entry.payload);
   testing::MemoryStore from_snapshot(store_.now);
   for (Store* store : {&from_zero, &from_snapshot}) {
-    JournaledController replayed(*store, controller_setup(world_.scenario, kNotReplaying), nullptr);
+    JournaledController replayed(*store, controller_setup(world_.scenario), nullptr);
     replayed.replay();
     if (replayed.controller().save() == state) continue;
     violate(store == &from_zero ? "replay from zero gives the live state"

@@ -251,11 +251,10 @@ std::string Scenario::describe() const {
   tell(rates.agent_silent > 0, ", agents that begin silent");
   tell(std::ranges::any_of(lives, [](const DriverLife& life) { return life.zygotes_fail(); }),
        ", zygotes that cannot load");
-  if (plant != Plant::kNone) text += fmt::format(", planted: {}", name_of(plant));
   return text;
 }
 
-ControllerSetup controller_setup(const Scenario& scenario, const bool& replaying) {
+ControllerSetup controller_setup(const Scenario& scenario) {
   ControllerSetup setup;
   setup.experiment.experiment_id = "0a1b2";
   setup.experiment.experiment_directory = "/results/simulated";
@@ -282,9 +281,6 @@ ControllerSetup controller_setup(const Scenario& scenario, const bool& replaying
       setup.scheduler =
           std::make_unique<PausingScheduler>(scenario.pause_every, scenario.resumed_first);
       break;
-  }
-  if (scenario.plant == Plant::kLostRung) {
-    setup.scheduler = std::make_unique<ForgetfulScheduler>(std::move(setup.scheduler), replaying);
   }
   setup.scheduler = std::make_unique<WatchedScheduler>(std::move(setup.scheduler));
   setup.scheduler->configure(setup.objective);

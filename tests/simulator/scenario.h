@@ -12,7 +12,6 @@
 #include "core/resources.h"
 #include "schedulers/asha.h"
 #include "simulator/event_queue.h"
-#include "simulator/plant.h"
 #include "tune/control/controller.h"
 
 namespace tune::simulator {
@@ -84,7 +83,6 @@ struct Rates {  // of one in a million
 
 struct Scenario {
   std::uint64_t seed = 0;
-  Plant plant = Plant::kNone;
 
   std::vector<NodeResources> nodes;
   ResourceRequest request;
@@ -124,8 +122,8 @@ struct Scenario {
 
 Scenario draw_scenario(std::uint64_t seed, const Limits& limits = {});
 
-// What a driver of this scenario is set up with. `replaying` is read by a planted scheduler.
-ControllerSetup controller_setup(const Scenario& scenario, const bool& replaying);
+// What a driver of this scenario is set up with.
+ControllerSetup controller_setup(const Scenario& scenario);
 
 inline constexpr const char* kTrainable = "LearningCurve";
 inline constexpr const char* kMetric = "m";

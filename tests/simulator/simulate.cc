@@ -30,13 +30,6 @@ void print(const Tally& tally) {
   for (const Tallied& one : kTallied) print(one.what, tally.*one.count);
 }
 
-Plant plant_named(const std::string& name) {
-  for (std::size_t i = 0; i < kPlantNames.size(); ++i) {
-    if (name == kPlantNames[i]) return static_cast<Plant>(i);
-  }
-  return Plant::kNone;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -44,7 +37,6 @@ int main(int argc, char** argv) {
   std::uint64_t seeds = 1000;
   std::uint64_t first = 1;
   std::uint64_t only = 0;
-  std::string plant = "none";
   bool digests = false;
   CLI::App app(
       "Simulates experiments drawn from seeds: the real controller, schedulers, journal, agents "
@@ -60,11 +52,8 @@ int main(int argc, char** argv) {
   app.add_option("--trials", options.limits.trials, "trials at most");
   app.add_option("--iterations", options.limits.iterations, "iterations of a trial at most");
   app.add_flag("--digests", digests, "print a digest of each seed's journal");
-  app.add_option("--plant", plant, "a bug to make on purpose")
-      ->check(CLI::IsMember(std::vector<std::string>(kPlantNames.begin(), kPlantNames.end())));
   CLI11_PARSE(app, argc, argv);
   if (seed->count() > 0) first = only, seeds = 1;
-  options.plant = plant_named(plant);
   std::signal(SIGABRT, tell_seed);
 
   Tally tally;

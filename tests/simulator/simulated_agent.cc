@@ -121,12 +121,7 @@ void SimulatedAgent::plan_tick() {
 
 void SimulatedAgent::hear_frame(const std::string& frame) {
   take_part([this, frame] {
-    if (world_.scenario.plant == Plant::kOldDriverHeard) hear_old_driver(frame);
-    for (const std::string& message : link_.receive(frame)) {
-      auto command = decoded<Command>(message);
-      if (world_.scenario.plant == Plant::kOldVerdictCarriedOut) keep_verdict(command);
-      hear(std::move(command));
-    }
+    for (const std::string& message : link_.receive(frame)) hear(decoded<Command>(message));
     link_.acknowledge();
   });
 }
@@ -331,7 +326,6 @@ void SimulatedAgent::act(PromoteCheckpoint& action) {
   } else if (!world_.disk.promote(action.saved)) {
     error = "renaming the checkpoint: no such file or directory";
   }
-  if (world_.scenario.plant == Plant::kHalfCheckpointTold) error.clear();
   machine_.on_promoted(now(), action.saved, error);
 }
 
@@ -389,47 +383,6 @@ void SimulatedAgent::check_whether_gone() {
   world_.queue.after(microseconds(1), life_, [told = std::exchange(outside_.ended, {})] {
     if (told) told();
   });
-}
-
-// ---- Plants
-// ---------------------------------------------------------------------------------------
-
-// A verdict on an attempt that is not there waits for the next attempt of its trial.
-void SimulatedAgent::keep_verdict(const Command& command) {
-  const auto lives = [this](std::uint64_t key) {
-    return std::ranges::any_of(machine_.live(), [key](const LiveAttempt& one) {
-      return attempt_key(one.trial, one.attempt) == key;
-    });
-  };
-  const auto verdict = verdict_of(command);
-  if (verdict && !lives(verdict->first)) kept_verdicts_.push_back(command);
-  const auto* launch = std::get_if<Launch>(&command);
-  if (launch == nullptr) return;
-  for (Command& kept : std::exchange(kept_verdicts_, {})) {
-    const bool is_meant = std::visit(
-        [launch](auto& one) {
-          if constexpr (requires { one.attempt; }) {
-            if (one.trial != launch->trial) return false;
-            one.attempt = launch->attempt;
-            return true;
-          } else {
-            return false;
-          }
-        },
-        kept);
-    if (!is_meant) continue;
-    world_.queue.after(milliseconds(3), life_,
-                       [this, kept] { take_part([this, kept] { hear(kept); }); });
-  }
-}
-
-// Without regard to who it is for: see Link.
-void SimulatedAgent::hear_old_driver(std::string_view frame) {
-  PackReader in(frame);
-  in.array();
-  if (in.unsigned_integer() >= link_.peer_epoch()) return;
-  for (int i = 0; i < 5; ++i) in.skip();
-  for (std::size_t left = in.array(); left > 0; --left) hear(decoded<Command>(in.binary()));
 }
 
 }  // namespace tune::simulator

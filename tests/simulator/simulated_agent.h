@@ -85,10 +85,6 @@ class SimulatedAgent {
   void act(StartZygote&);
   void act(EndZygote&);
 
-  // Plants
-  void keep_verdict(const Command& command);
-  void hear_old_driver(std::string_view frame);
-
   Time now() const { return world_.queue.now(); }
   std::string name() const;
 
@@ -117,7 +113,6 @@ class SimulatedAgent {
   Time next_tick_{};
   Time last_heartbeat_{};
   std::deque<std::function<void()>> missed_;  // while it hung
-  std::vector<Command> kept_verdicts_;        // planted
 };
 
 }  // namespace tune::simulator

@@ -27,8 +27,8 @@ SimulatedDriver::SimulatedDriver(World& world, StoreContents& store, ResultFiles
     : world_(world),
       outside_(std::move(outside)),
       store_(world, store),
-      logger_(world, files),
-      experiment_(store_, controller_setup(world.scenario, replaying_), &channel_,
+      logger_(files),
+      experiment_(store_, controller_setup(world.scenario), &channel_,
                   world.scenario.snapshot_part) {
   channel_.add_keeper(logger_);
   channel_.add_watcher([this](const Record& record) {
@@ -98,12 +98,7 @@ void SimulatedDriver::start(Wish wish) {
 }
 
 void SimulatedDriver::replay() {
-  replaying_ = true;
   experiment_.replay();
-  replaying_ = false;
-  for (const Trial& trial : controller().trials()) {
-    if (trial.status == TrialStatus::kRunning) interrupted_.push_back(trial);
-  }
   outside_.witness->replayed(*this);
 }
 
@@ -191,7 +186,6 @@ void SimulatedDriver::read_input() {
   for (Peers::Told& told : all) {
     const auto [agent, position] = std::pair(told.agent, told.position);
     if (machine_.on_told(std::move(told))) unjournaled_[agent].push_back(position.sequence);
-    if (plant() == Plant::kAcknowledgedBeforeAppend) acknowledge(agent, position);
   }
   for (const int signal : std::exchange(signals_, {})) machine_.on_signal(signal);
 }
@@ -206,18 +200,6 @@ void SimulatedDriver::act() {
 
 // ---- Turns
 // ----------------------------------------------------------------------------------------
-
-namespace {
-
-// As a plant wants them.
-void results_last(std::vector<Event>& events) {
-  std::ranges::stable_partition(events, [](const Event& event) {
-    const auto* from = std::get_if<FromAgent>(&event);
-    return from == nullptr || !std::holds_alternative<Reported>(from->event);
-  });
-}
-
-}  // namespace
 
 // Those that follow come before all else that is planned.
 void SimulatedDriver::take_turn_step() {
@@ -246,16 +228,8 @@ void SimulatedDriver::end_turn() {
   }
 }
 
-void SimulatedDriver::turn_begins(Turn& turn) {
-  if (plant() == Plant::kCheckpointBeforeResult) results_last(turn.events);
+void SimulatedDriver::turn_begins(const Turn& turn) {
   outside_.witness->before_turn(*this, turn);
-  told_ = turn;
-  distort(turn.events);
-  ran_.clear();
-  for (const Trial& trial : controller().trials()) {
-    if (plant() == Plant::kForgottenRelease && trial.placement) ran_.push_back(trial);
-  }
-  if (plant() == Plant::kAppendAfterEffect && handled_ > 0) store_.hold_back();
   records_.clear();
 }
 
@@ -263,14 +237,13 @@ void SimulatedDriver::turn_is_handled(const Turn& turn, const Effects& effects) 
   for (const Event& event : turn.events) {
     world_.trace("driver", [&] { return "event: " + describe(event); });
   }
-  for (const Event& event : told_.events) {
+  for (const Event& event : turn.events) {
     if (const auto* from = std::get_if<FromAgent>(&event)) unjournaled_[from->agent].pop_front();
   }
   in_turn_ = true;
   ++handled_;
   appended_ = store_.asked();
-  forget_releases();
-  outside_.witness->after_turn(*this, told_, effects);
+  outside_.witness->after_turn(*this, turn, effects);
   if (world_.chance(world_.scenario.rates.snapshot)) turns_.want_snapshot();
 }
 
@@ -285,9 +258,6 @@ void SimulatedDriver::send(AgentNumber agent, const Command& command) {
   });
   outside_.witness->before_command(*this, command);
   peers_->send(agent, command);
-  if (plant() == Plant::kStartedTwice && std::holds_alternative<SetupExperiment>(command)) {
-    launch_again(agent);
-  }
 }
 
 // One step a frame, so that any of them may be the last.
@@ -301,7 +271,6 @@ void SimulatedDriver::flush() {
 }
 
 void SimulatedDriver::write_results() {
-  if (plant() == Plant::kAppendAfterEffect) store_.settle();
   logger_.flush();
 }
 
@@ -311,9 +280,6 @@ void SimulatedDriver::remove(const RemoveCheckpoint& checkpoint) {
                        checkpoint.trial.value);
   });
   world_.disk.remove(checkpoint.trial, checkpoint.iteration);
-  if (plant() != Plant::kNeededCheckpointRemoved) return;
-  const Trial& trial = controller().trials()[checkpoint.trial.value];
-  world_.disk.remove(trial.number, trial.checkpoints.back().iteration);
 }
 
 void SimulatedDriver::remove_unrecorded(const Trial& trial) {
@@ -337,66 +303,6 @@ void SimulatedDriver::close() {
   }
   flush();
   do_next(std::exchange(frames_, {}));
-}
-
-// ---- Plants
-// ---------------------------------------------------------------------------------------
-
-namespace {
-
-// The attempt that an event speaks of; nothing when it speaks of none.
-struct Speaks {
-  TrialNumber trial;
-  AttemptNumber* attempt;
-};
-std::optional<Speaks> attempt_of(AgentEvent& event) {
-  return std::visit(
-      [](auto& one) -> std::optional<Speaks> {
-        if constexpr (requires { one.attempt; }) {
-          return Speaks{one.trial, &one.attempt};
-        } else {
-          return std::nullopt;
-        }
-      },
-      event);
-}
-
-}  // namespace
-
-void SimulatedDriver::distort(std::vector<Event>& events) const {
-  if (plant() != Plant::kLateVerdict) return;
-  for (Event& event : events) {
-    auto* from = std::get_if<FromAgent>(&event);
-    const auto speaks = from == nullptr ? std::nullopt : attempt_of(from->event);
-    if (!speaks) continue;
-    const Trial& trial = controller().trials()[speaks->trial.value];
-    if (!trial.placement) continue;
-    from->agent = trial.placement->agent;
-    *speaks->attempt = trial.attempt;
-  }
-}
-
-// A controller that forgets a release has promised resources to nobody.
-void SimulatedDriver::forget_releases() {
-  for (const Trial& trial : ran_) {
-    if (controller().trials()[trial.number.value].placement) continue;
-    auto& placer = const_cast<Placer&>(controller().placer());
-    [[maybe_unused]] const bool kept = placer.reserve(*trial.placement, world_.scenario.request);
-  }
-}
-
-void SimulatedDriver::launch_again(AgentNumber agent) {
-  for (const Trial& trial : std::exchange(interrupted_, {})) {
-    Launch launch;
-    launch.trial = trial.number;
-    launch.attempt = trial.attempt;
-    launch.config = trial.config;
-    launch.ranks = static_cast<std::uint32_t>(world_.scenario.request.ranks);
-    launch.cpu_units = world_.scenario.request.cpu_units;
-    launch.gpus = trial.placement->gpus;
-    launch.until = trial.until;
-    peers_->send(agent, launch);
-  }
 }
 
 }  // namespace tune::simulator

@@ -112,15 +112,8 @@ class SimulatedDriver : private TurnEdges {
   void remove_unrecorded(const Trial& trial) override;
   void flush_results(std::future<std::string> state) override { state_ = std::move(state); }
   std::optional<std::string> flushed_results() override;
-  void turn_begins(Turn& turn) override;
+  void turn_begins(const Turn& turn) override;
   void turn_is_handled(const Turn& turn, const Effects& effects) override;
-
-  // Plants
-  void distort(std::vector<Event>& events) const;
-  void forget_releases();
-  void launch_again(AgentNumber agent);
-
-  Plant plant() const { return world_.scenario.plant; }
 
   World& world_;
   Outside outside_;
@@ -129,7 +122,6 @@ class SimulatedDriver : private TurnEdges {
   SimulatedLogger logger_;
   RecordChannel channel_;
   std::future<std::string> state_;
-  bool replaying_ = false;
   JournaledController experiment_;
   DriverMachine machine_{{.ends_with_agent = false}};
   Turns turns_{experiment_, machine_, *this};
@@ -140,7 +132,6 @@ class SimulatedDriver : private TurnEdges {
   std::deque<Step> steps_;
   std::vector<Step> frames_;                                      // to be sent, each in a step
   std::map<AgentNumber, std::deque<std::uint64_t>> unjournaled_;  // sequence numbers
-  std::vector<Trial> interrupted_;  // that ran when the driver before this one ended
   bool turn_is_planned_ = false;
   bool tick_is_planned_ = false;
   bool closed_ = false;
@@ -148,8 +139,6 @@ class SimulatedDriver : private TurnEdges {
   bool has_left_files_ = false;
   Fate fate_ = Fate::kLives;
   std::optional<EntryId> appended_;
-  Turn told_;               // this turn, as it was before a plant distorted it
-  std::vector<Trial> ran_;  // before this turn
   std::vector<std::string> records_;
   std::uint64_t handled_ = 0;  // turns
 };

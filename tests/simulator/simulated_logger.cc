@@ -79,8 +79,7 @@ void SimulatedLogger::restore(std::string_view state) {
     decode(in, trial);
     decode(in, length);
     std::vector<std::uint64_t>& results = results_[trial] = (*files_)[trial];
-    const bool cuts = world_.scenario.plant != Plant::kResultCountedTwice;
-    if (results.size() < length || cuts) results.resize(length, kCutSince);
+    results.resize(length, kCutSince);
   }
   in.expect_end();
 }

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "simulator/learning_curve.h"
-#include "simulator/world.h"
 #include "tune/results/logger.h"
 
 namespace tune::simulator {
@@ -19,7 +18,7 @@ using ResultFiles = std::map<TrialNumber, std::vector<std::uint64_t>>;
 
 class SimulatedLogger : public Logger {
  public:
-  SimulatedLogger(const World& world, ResultFiles& files) : world_(world), files_(&files) {}
+  explicit SimulatedLogger(ResultFiles& files) : files_(&files) {}
 
   void record(const Record& record, const Telling& telling) override;
   void flush() override;
@@ -38,7 +37,6 @@ class SimulatedLogger : public Logger {
   void on(const ResultRecorded& recorded);
   void on(const ResultsCut& cut);
 
-  const World& world_;
   ResultFiles* files_;
   ResultFiles own_files_;
   ResultFiles results_;

@@ -78,7 +78,7 @@ Milestone WatchedScheduler::add_trial(TrialNumber trial) {
   }
   if (!is_again) trials_.emplace_back();
   trials_[trial.value].ended = trials_[trial.value].in_error = false;
-  return PassingScheduler::add_trial(trial);
+  return inner_->add_trial(trial);
 }
 
 Decision WatchedScheduler::result(TrialNumber trial, const ResultView& result) {
@@ -88,12 +88,12 @@ Decision WatchedScheduler::result(TrialNumber trial, const ResultView& result) {
                                       result.iteration(), known.iterations));
   }
   ++known.iterations;
-  return PassingScheduler::result(trial, result);
+  return inner_->result(trial, result);
 }
 
 Milestone WatchedScheduler::resume_trial(TrialNumber trial) {
   seen(trial, "the resumption");
-  return PassingScheduler::resume_trial(trial);
+  return inner_->resume_trial(trial);
 }
 
 // A trial whose error is tried again later is added again before anything else.
@@ -101,20 +101,20 @@ void WatchedScheduler::end_trial(TrialNumber trial, TrialEnd end, const Reported
   Seen& known = seen(trial, "the end");
   known.ended = true;
   known.in_error = end == TrialEnd::kError;
-  PassingScheduler::end_trial(trial, end, last);
+  inner_->end_trial(trial, end, last);
 }
 
 std::string WatchedScheduler::save() const {
   PackWriter out;
   encode(out, trials_);
-  out.binary(PassingScheduler::save());
+  out.binary(inner_->save());
   return out.take();
 }
 
 void WatchedScheduler::restore(std::string_view state) {
   PackReader in(state);
   decode(in, trials_);
-  PassingScheduler::restore(in.binary());
+  inner_->restore(in.binary());
   in.expect_end();
 }
 

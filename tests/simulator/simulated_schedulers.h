@@ -45,21 +45,18 @@ class PausingScheduler : public TrialScheduler {
   std::map<TrialNumber, Turn> turns_;
 };
 
-// Passes everything on.
-class PassingScheduler : public TrialScheduler {
+// Checks that a scheduler is told of each trial and each (trial, iteration) once and in order. What
+// it has seen is part of the state it saves.
+class WatchedScheduler : public TrialScheduler {
  public:
-  explicit PassingScheduler(std::unique_ptr<TrialScheduler> inner) : inner_(std::move(inner)) {}
+  explicit WatchedScheduler(std::unique_ptr<TrialScheduler> inner) : inner_(std::move(inner)) {}
 
   void configure(const Objective& experiment) override { inner_->configure(experiment); }
   Objective objective() const override { return inner_->objective(); }
-  Milestone add_trial(TrialNumber trial) override { return inner_->add_trial(trial); }
-  Decision result(TrialNumber trial, const ResultView& result) override {
-    return inner_->result(trial, result);
-  }
-  Milestone resume_trial(TrialNumber trial) override { return inner_->resume_trial(trial); }
-  void end_trial(TrialNumber trial, TrialEnd end, const Reported* last) override {
-    inner_->end_trial(trial, end, last);
-  }
+  Milestone add_trial(TrialNumber trial) override;
+  Decision result(TrialNumber trial, const ResultView& result) override;
+  Milestone resume_trial(TrialNumber trial) override;
+  void end_trial(TrialNumber trial, TrialEnd end, const Reported* last) override;
   std::optional<TrialNumber> choose(const Candidates& candidates) const override {
     return inner_->choose(candidates);
   }
@@ -67,22 +64,6 @@ class PassingScheduler : public TrialScheduler {
   bool pauses() const override { return inner_->pauses(); }
   std::optional<double> max_t() const override { return inner_->max_t(); }
   std::vector<std::string> status_lines() const override { return inner_->status_lines(); }
-  std::string save() const override { return inner_->save(); }
-  void restore(std::string_view state) override { inner_->restore(state); }
-
- private:
-  std::unique_ptr<TrialScheduler> inner_;
-};
-
-// Checks that a scheduler is told of each trial and each (trial, iteration) once and in order. What
-// it has seen is part of the state it saves.
-class WatchedScheduler : public PassingScheduler {
- public:
-  using PassingScheduler::PassingScheduler;
-  Milestone add_trial(TrialNumber trial) override;
-  Decision result(TrialNumber trial, const ResultView& result) override;
-  Milestone resume_trial(TrialNumber trial) override;
-  void end_trial(TrialNumber trial, TrialEnd end, const Reported* last) override;
   std::string save() const override;
   void restore(std::string_view state) override;
 
@@ -98,21 +79,8 @@ class WatchedScheduler : public PassingScheduler {
   };
   Seen& seen(TrialNumber trial, const char* by);
 
+  std::unique_ptr<TrialScheduler> inner_;
   std::vector<Seen> trials_;
-};
-
-// Planted: while a journal is replayed, second results do not reach the scheduler.
-class ForgetfulScheduler : public PassingScheduler {
- public:
-  ForgetfulScheduler(std::unique_ptr<TrialScheduler> inner, const bool& replaying)
-      : PassingScheduler(std::move(inner)), replaying_(replaying) {}
-  Decision result(TrialNumber trial, const ResultView& result) override {
-    if (replaying_ && result.iteration() == 2) return Decision::go_on({"training_iteration", 3});
-    return PassingScheduler::result(trial, result);
-  }
-
- private:
-  const bool& replaying_;
 };
 
 }  // namespace tune::simulator

@@ -40,12 +40,6 @@ class SimulatedStore : public Store {
     fails_in_ = in;
     calls_left_ = static_cast<int>(world_.random.integer(0, 3));
   }
-  // Planted: entries are only kept here until `settle`.
-  void hold_back() { holds_back_ = true; }
-  void settle() {
-    for (const Entry& entry : std::exchange(held_, {})) put_in(contents_, entry);
-  }
-
   // The newest entry that was to be appended.
   std::optional<EntryId> asked() const { return asked_; }
   // The newest entry that was there when entries were read last.
@@ -54,8 +48,7 @@ class SimulatedStore : public Store {
   void append(EntryId id, std::string_view payload) override {
     asked_ = id;
     lose_some();
-    Entry entry{id, std::string(payload)};
-    if (holds_back_) return held_.push_back(std::move(entry));
+    const Entry entry{id, std::string(payload)};
     if (id.sequence == 0) let_arrive();
     write(
         StoreCall::kAny, [&contents = contents_, entry] { put_in(contents, entry); },
@@ -119,7 +112,7 @@ class SimulatedStore : public Store {
   void lose_some() {
     if (lacks_some_ || !asked_ || asked_->sequence == 0) return;
     auto& now = *contents_.now;
-    if (!now.last || now.last->epoch != asked_->epoch || holds_back_) return;
+    if (!now.last || now.last->epoch != asked_->epoch) return;
     if (goes_back_left_ == 0 || !world_.chance(world_.scenario.rates.store_goes_back)) return;
     --goes_back_left_;
     auto& changed = contents_.changed;
@@ -191,12 +184,10 @@ class SimulatedStore : public Store {
   testing::MemoryStore inner_;
   StoreCall fails_in_ = StoreCall::kAny;
   std::optional<int> calls_left_;  // of those, that are answered
-  bool holds_back_ = false;
   int goes_back_left_ = 8;   // for one driver: each time what was begun begins anew
   bool lacks_some_ = false;  // entries: what comes next makes that good
   std::optional<EntryId> asked_;
   std::optional<EntryId> read_up_to_;
-  std::vector<Entry> held_;
 };
 
 }  // namespace tune::simulator

@@ -441,7 +441,6 @@ void Simulation::hang(SimulatedAgent& agent) {
 
 Verdict simulate(const RunOptions& options) {
   Scenario scenario = draw_scenario(options.seed, options.limits);
-  scenario.plant = options.plant;
   return Simulation(std::move(scenario), options.traced).run();
 }
 

@@ -92,11 +92,10 @@ class Simulation {
   Life life_ = new_life();
 };
 
-// Runs the scenario of this seed; `plant` and `traced` as wanted.
+// Runs the scenario of this seed, `traced` when wanted.
 struct RunOptions {
   std::uint64_t seed = 0;
   Limits limits{};
-  Plant plant = Plant::kNone;
   bool traced = false;
 };
 Verdict simulate(const RunOptions& options);

@@ -5,7 +5,7 @@
 namespace tune {
 
 void Turns::take_over(const DriverStarted& event) {
-  Turn turn{experiment_.now(), edges_.wall(), {event}};
+  const Turn turn{experiment_.now(), edges_.wall(), {event}};
   edges_.turn_begins(turn);
   JournaledController::Takeover takeover = experiment_.take_over(turn);
   machine_.begin(edges_.now(), experiment_.now());
@@ -60,7 +60,7 @@ bool Turns::append() {
       machine_.next_turn(now, controller.next_deadline(), edges_.peers());
   if (!contents) return false;
   contents_ = std::move(*contents);
-  Turn turn{machine_.experiment_time(now), edges_.wall(), std::move(contents_.events)};
+  const Turn turn{machine_.experiment_time(now), edges_.wall(), std::move(contents_.events)};
   edges_.turn_begins(turn);
   effects_ = experiment_.commit(turn);
   edges_.turn_is_handled(turn, effects_);

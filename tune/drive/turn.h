@@ -62,7 +62,7 @@ class TurnEdges {
 
   // What happens, for those who look on: a turn before it is appended, and when the controller has
   // handled it and nothing was carried out.
-  virtual void turn_begins(Turn&) {}
+  virtual void turn_begins(const Turn&) {}
   virtual void turn_is_handled(const Turn&, const Effects&) {}
 };
 

@@ -2,10 +2,11 @@
 // Version kJournalFormat.
 //
 // Events of one turn of the driver's loop are one entry: a MessagePack array [now, wall, events,
-// format, ...], in every format. A build refuses an entry of a newer format than it knows before it
-// changes a file or takes the epoch, and reads every older one. State is what the controller makes
-// of all turns, so a turn must give the same state in every build that reads it: what an event
-// means never changes, and nothing in it is compared with what this build happens to speak.
+// format, notices, ...], in every format. A build refuses an entry of a newer format than it knows
+// before it changes a file or takes the epoch, and reads every older one. State is what the
+// controller makes of all turns, so a turn must give the same state in every build that reads it:
+// what an event means never changes, and nothing in it is compared with what this build happens to
+// speak.
 //
 // Fields are only ever added: at the end, by `f.added`, with a default that stands for "it was not
 // said"; an older build skips what it does not know. That, and a new kind of event that no fold
@@ -77,10 +78,13 @@ struct Turn {
   WallTime wall{};
   std::vector<Event> events;
   std::uint32_t format = kJournalFormat;  // of the build that wrote it
+  // Of the driver itself, shown to the person at the console when they came up: for events.jsonl.
+  std::vector<std::string> notices{};
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.now, s.wall, s.events);
     f.added_or(s.format, kFirstJournalFormat);
+    f.added(s.notices);
   }
 };
 

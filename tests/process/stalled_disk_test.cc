@@ -82,6 +82,7 @@ TEST_CASE("events.jsonl tells the life of a sweep, and goes on after a resume") 
   CHECK(text.starts_with(before));
 
   std::map<std::string, int> count;
+  std::vector<std::string> notices;
   double newest = 0;
   for (const std::string& line : lines_of(text)) {
     CAPTURE(line);
@@ -89,8 +90,12 @@ TEST_CASE("events.jsonl tells the life of a sweep, and goes on after a resume") 
     CHECK(event.get<double>("time") >= newest);
     newest = event.get<double>("time");
     ++count[event.get<std::string>("event")];
+    if (event.get<std::string>("event") == "notice")
+      notices.push_back(event.get<std::string>("text"));
   }
   INFO(text);
+  CHECK(notices ==
+        std::vector<std::string>{"SIGINT: running trials save and end; once more ends at once"});
   CHECK(count["driver_started"] == 2);
   CHECK(count["node_joined"] == 2);
   CHECK(count["attempt_started"] == 2 + 2 + 2);  // first, after the failure, after the interrupt
@@ -98,6 +103,17 @@ TEST_CASE("events.jsonl tells the life of a sweep, and goes on after a resume") 
   CHECK(count["failure"] == 2);
   CHECK(count["trial_ended"] == 2);
   CHECK(count["experiment_ended"] == 2);
+}
+
+TEST_CASE("what the driver says when all is over stands in events.jsonl as well") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.rest = "stop: {training_iteration: 2}\n", .metric = "accuracy"}));
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s"});
+  INFO(run.err);
+  CHECK_HAS(run.err, "'accuracy' is in no result so far");
+  const std::string text = box.read("results/s/events.jsonl");
+  INFO(text);
+  CHECK_HAS(text, "\"event\":\"notice\",\"text\":\"'accuracy' is in no result so far");
 }
 
 }  // namespace

@@ -83,6 +83,7 @@ struct Describer {
                        failed.retried ? ", again" : "");
   }
   std::string operator()(const Notice& notice) const { return "notice " + notice.text; }
+  std::string operator()(const DriverNotice& notice) const { return "said " + notice.text; }
   std::string operator()(const NodeJoined& joined) const {
     return fmt::format("agent number {} joined", joined.agent.value);
   }

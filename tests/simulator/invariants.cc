@@ -120,6 +120,7 @@ bool Invariants::is_stale(const FromAgent& from) const {
 void Invariants::before_turn(const SimulatedDriver& driver, const Turn& turn) {
   if (!leads(driver)) return;
   branch_.reset();
+  if (turn.events.empty()) return;  // its controller is told nothing
   const bool stale = std::ranges::any_of(turn.events, [&](const Event& event) {
     const auto* from = std::get_if<FromAgent>(&event);
     return from != nullptr && is_stale(*from);

@@ -32,10 +32,7 @@ SimulatedDriver::SimulatedDriver(World& world, StoreContents& store, ResultFiles
                   world.scenario.snapshot_part) {
   channel_.add_keeper(logger_);
   channel_.add_watcher([this](const Record& record) {
-    const auto* notice = std::get_if<Notice>(&record);
-    // Of the store, not of the controller.
-    if (notice != nullptr && notice->text.starts_with("the store has lost entries")) return;
-    records_.push_back(describe(record));
+    if (!std::holds_alternative<DriverNotice>(record)) records_.push_back(describe(record));
   });
 }
 
@@ -187,7 +184,9 @@ void SimulatedDriver::read_input() {
     const auto [agent, position] = std::pair(told.agent, told.position);
     if (machine_.on_told(std::move(told))) unjournaled_[agent].push_back(position.sequence);
   }
-  for (const int signal : std::exchange(signals_, {})) machine_.on_signal(signal);
+  for (const int signal : std::exchange(signals_, {})) {
+    if (machine_.on_signal(signal)) machine_.on_notice("running trials save and end");
+  }
 }
 
 void SimulatedDriver::act() {
@@ -221,7 +220,7 @@ void SimulatedDriver::take_turn_step() {
 
 void SimulatedDriver::end_turn() {
   in_turn_ = false;
-  if (controller().is_over()) {
+  if (controller().is_over() && !machine_.has_notices()) {
     close();
   } else if (machine_.has_more(*peers_) || !inbox_.empty()) {
     plan_turn();

@@ -80,7 +80,8 @@ class SimulatedDriver : private TurnEdges {
   std::optional<EntryId> read_up_to() const { return store_.read_up_to(); }
   std::uint64_t turns() const { return handled_; }
   std::uint64_t epoch() const { return epoch_; }
-  const std::vector<std::string>& records() const { return records_; }  // of the last turn
+  // What the controller told in the last turn.
+  const std::vector<std::string>& records() const { return records_; }
 
  private:
   using Step = std::function<void()>;

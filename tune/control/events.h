@@ -43,6 +43,9 @@ struct AttemptFailed {
 struct Notice {  // for the user
   std::string text;
 };
+struct DriverNotice {  // of the driver, not of the controller: the user was told already
+  const std::string& text;
+};
 struct NodeJoined {  // before any trial runs there; a later one of that number replaces it
   AgentNumber agent;
   const AgentHello& hello;
@@ -84,9 +87,10 @@ struct ExperimentOver {
   const char* how;         // "finished", "interrupted" or "failed"
   const std::string& why;  // of a failure
 };
-using Record = std::variant<TrialAdded, ResultRecorded, ResultsCut, TrialChanged, AttemptFailed,
-                            Notice, NodeJoined, NodeLeft, DriverBegan, AttemptBegan, AttemptOver,
-                            VerdictGiven, PlaceSetAside, PlaceTakenBack, ExperimentOver>;
+using Record =
+    std::variant<TrialAdded, ResultRecorded, ResultsCut, TrialChanged, AttemptFailed, Notice,
+                 NodeJoined, NodeLeft, DriverBegan, AttemptBegan, AttemptOver, VerdictGiven,
+                 PlaceSetAside, PlaceTakenBack, ExperimentOver, DriverNotice>;
 
 struct RemoveCheckpoint {
   TrialNumber trial;

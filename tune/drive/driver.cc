@@ -105,6 +105,7 @@ class Driver : private TurnEdges {
   [[noreturn]] void on(const GiveUp& action);
   void check_store() const;
   void check_folder() const;
+  void say(const std::string& text);
   bool may_show() const;
   void show(bool final);
   void close(RunState state);
@@ -127,6 +128,7 @@ class Driver : private TurnEdges {
   void remove_unrecorded(const Trial& trial) override;
   void flush_results(std::future<std::string> state) override;
   std::optional<std::string> flushed_results() override;
+  void show_notice(const std::string& text) override { reporter_->notice(text); }
 
   const Controller& controller() const { return experiment_->controller(); }
   bool is_new() const { return request_.resume.empty(); }
@@ -207,11 +209,11 @@ void Driver::start() {
   news_.emplace(spec_, controller().objective(), folder_.path(), reporter_);
   records_.add_watcher([this](const Record& record) {
     silence_watch_.record(record, machine_.experiment_time(now()));
-    news_->record(record);
+    if (const std::string warning = news_->record(record); !warning.empty()) say(warning);
   });
   experiment_->replay();
   if (experiment_->is_new() && !is_new()) {
-    reporter_->notice("the journal is empty: the experiment begins anew");
+    say("the journal is empty: the experiment begins anew");
   }
   const std::uint64_t epoch = experiment_->next_epoch();
   endpoint_ = std::make_unique<DriverEndpoint>(agent.driver_address, epoch);
@@ -250,7 +252,7 @@ void Driver::open_store() {
   }
   options.address = record_.store;
   options.prefix = record_.prefix;
-  options.notice = [this](const std::string& text) { reporter_->notice(text); };
+  options.notice = [this](const std::string& text) { say(text); };
   std::unique_ptr<RedisStore> store = connected(options);
   if (is_new() && Journal::is_in(*store)) {
     throw Error(ErrorCode::kBadInput,
@@ -332,6 +334,7 @@ void Driver::loop() {
     }
     if (machine_.show_is_due(now()) && may_show()) show(false);
   }
+  turns_->run();  // what was said meanwhile
 }
 
 void Driver::wait_for_input() {
@@ -352,8 +355,8 @@ void Driver::read_input() {
   for (Peers::Told& told : endpoint_->receive(now())) machine_.on_told(std::move(told));
   for (const int signal : signals_->take()) {
     if (!machine_.on_signal(signal)) return;
-    reporter_->notice(fmt::format("{}: running trials save and end; once more ends at once",
-                                  signal_name(signal)));
+    say(fmt::format("{}: running trials save and end; once more ends at once",
+                    signal_name(signal)));
   }
   if (!end.empty()) machine_.on_agent_ended(agent_process_->identity(), end);
   machine_.on_time(now(), peers());
@@ -444,6 +447,12 @@ std::optional<std::string> Driver::flushed_results() {
   return flushed_.get();
 }
 
+// At once, whether or not the store answers; for events.jsonl with the next turn.
+void Driver::say(const std::string& text) {
+  reporter_->notice(text);
+  machine_.on_notice(text);
+}
+
 // A plugin that is no good is refused before there is a table of trials, however long it loads.
 bool Driver::may_show() const {
   return has_shown_ || controller().has_ready_node();
@@ -461,7 +470,7 @@ void Driver::show(bool final) {
     status.cpu_units_total = node_.cpu_units;
     status.gpu_units_total = static_cast<std::int64_t>(node_.gpus.size()) * kUnit;
   }
-  for (const std::string& line : silence_watch_.look(status.running_for)) reporter_->notice(line);
+  for (const std::string& line : silence_watch_.look(status.running_for)) say(line);
   reporter_->status(status, final);
   has_shown_ = true;
   machine_.on_shown(now());

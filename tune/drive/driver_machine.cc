@@ -92,7 +92,15 @@ std::optional<TurnContents> DriverMachine::next_turn(Time now,
   if (deadline && experiment_time(now) >= *deadline)
     contents.events.emplace_back(DeadlineReached{});
   if (nothing_waits && ended_ > 0) take_ends(contents, peers);
-  if (contents.events.empty()) return std::nullopt;
+  if (contents.events.empty() && notices_.empty()) return std::nullopt;
+  contents.notices = std::exchange(notices_, {});
+  return contents;
+}
+
+std::optional<TurnContents> DriverMachine::last_turn() {
+  if (notices_.empty()) return std::nullopt;
+  TurnContents contents;
+  contents.notices = std::exchange(notices_, {});
   return contents;
 }
 
@@ -135,7 +143,7 @@ bool DriverMachine::end_can_be_told(const std::string& identity, const Agent& ag
 }
 
 bool DriverMachine::has_more(const Peers& peers) const {
-  if (interrupt_) return true;
+  if (interrupt_ || has_notices()) return true;
   if (next_ < told_.size()) return has_room_;
   return ended_ > 0 && std::ranges::any_of(agents_, [&](const auto& agent) {
            return end_can_be_told(agent.first, agent.second, peers);

@@ -43,6 +43,7 @@ using DriverAction = std::variant<EndAgent, GiveUp>;
 // What the next turn holds.
 struct TurnContents {
   std::vector<Event> events;
+  std::vector<std::string> notices;
   // Of what agents told, the newest that is in it.
   std::map<AgentNumber, Link::Position> heard;
 };
@@ -83,6 +84,8 @@ class DriverMachine {
   bool on_told(Peers::Told told);
   // False: it is not the first one, the driver ends at once.
   bool on_signal(int signal);
+  // The user was told this, which does not follow from the journal: it is to stand there as well.
+  void on_notice(std::string text) { notices_.push_back(std::move(text)); }
   // What all agents told up to now has been handed over.
   void on_time(Time now, const Peers& peers);
   void on_turn_done() { changed_ = true; }
@@ -95,8 +98,11 @@ class DriverMachine {
   // `deadline`: that of the controller. Nothing: there is no reason for a turn.
   std::optional<TurnContents> next_turn(Time now, std::optional<ExperimentTime> deadline,
                                         const Peers& peers);
+  // The same when the experiment is over: notices alone.
+  std::optional<TurnContents> last_turn();
   // Whether next_turn has something as it is.
   bool has_more(const Peers& peers) const;
+  bool has_notices() const { return !notices_.empty(); }
   std::vector<DriverAction> take_actions() { return std::exchange(actions_, {}); }
   bool show_is_due(Time now) const;
   // How long nothing is to be done if nothing happens.
@@ -132,6 +138,7 @@ class DriverMachine {
   bool has_room_ = true;
   std::optional<int> interrupt_;  // a signal, in no turn yet
   int signal_ = 0;
+  std::vector<std::string> notices_;  // in no turn yet
   bool ends_at_once_ = false;
   Time looked_{};
   Time watched_{};  // that this process could have seen what happens, up to looked_

@@ -55,7 +55,6 @@ JournaledController::Takeover JournaledController::take_over(const Turn& turn) {
 Effects JournaledController::commit(const Turn& turn) {
   TUNE_CHECK(logger_ != nullptr);
   append(turn);
-  if (!mended_.empty()) logger_->record(Notice{std::exchange(mended_, {})}, {turn.wall});
   return handle(turn, false);
 }
 
@@ -88,6 +87,7 @@ Effects JournaledController::handle(const Turn& turn, bool is_again) {
     std::move(more.commands.begin(), more.commands.end(), std::back_inserter(effects.commands));
     std::move(more.removals.begin(), more.removals.end(), std::back_inserter(effects.removals));
   }
+  for (const std::string& text : turn.notices) tell(DriverNotice{text});
   now_ = turn.now;
   return effects;
 }

@@ -7,6 +7,7 @@
 #include <future>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "core/store.h"
 #include "tune/control/controller.h"
@@ -37,10 +38,14 @@ class JournaledController {
   // From then on nobody else appends, so that files may be removed. now() may be after the turn's
   // own time. Throws as Journal::take_epoch.
   Takeover take_over(const Turn& turn);
-  // A further turn: appended, then handled. Commands and removals may be carried out, and the agents'
-  // events be acknowledged, when it returns. Throws as Journal::append; nothing has happened then.
-  // Entries that the store has lost are made good by a snapshot first, and said in a notice.
+  // A further turn: appended, then handled. Commands and removals may be carried out, and the
+  // agents' events be acknowledged, when it returns. Throws as Journal::append; nothing has
+  // happened then. Entries that the store has lost are made good by a snapshot first.
   Effects commit(const Turn& turn);
+
+  // What the user is to know of entries that were made good since it was asked last; empty:
+  // nothing.
+  std::string take_mended() { return std::exchange(mended_, {}); }
 
   bool snapshot_is_due() const { return journal_.snapshot_is_due(); }
   // Everything as it stands now; the logger's part is ready when its files hold what was recorded up
@@ -73,7 +78,7 @@ class JournaledController {
   Logger* logger_;
   ExperimentTime now_{};
   std::set<TrialNumber> removed_from_;  // in replayed turns; those removals may not have been done
-  std::string mended_;                  // what is to be said of it
+  std::string mended_;                  // see take_mended
 };
 
 }  // namespace tune

@@ -53,17 +53,21 @@ bool Turns::step() {
 
 bool Turns::append() {
   const Controller& controller = experiment_.controller();
-  if (controller.is_over()) return false;
   const DriverMachine::Time now = edges_.now();
   machine_.on_room(edges_.has_room());
   std::optional<TurnContents> contents =
-      machine_.next_turn(now, controller.next_deadline(), edges_.peers());
+      controller.is_over() ? machine_.last_turn()
+                           : machine_.next_turn(now, controller.next_deadline(), edges_.peers());
   if (!contents) return false;
   contents_ = std::move(*contents);
-  const Turn turn{machine_.experiment_time(now), edges_.wall(), std::move(contents_.events)};
+  const Turn turn{.now = machine_.experiment_time(now),
+                  .wall = edges_.wall(),
+                  .events = std::move(contents_.events),
+                  .notices = std::move(contents_.notices)};
   edges_.turn_begins(turn);
   effects_ = experiment_.commit(turn);
   edges_.turn_is_handled(turn, effects_);
+  tell_what_was_mended();
   return true;
 }
 
@@ -97,7 +101,15 @@ void Turns::keep_journal_short() {
     snapshot_->logger = std::move(*state);
     experiment_.store(*snapshot_);
     snapshot_.reset();
+    tell_what_was_mended();
   }
+}
+
+void Turns::tell_what_was_mended() {
+  std::string text = experiment_.take_mended();
+  if (text.empty()) return;
+  edges_.show_notice(text);
+  machine_.on_notice(std::move(text));
 }
 
 }  // namespace tune

@@ -60,6 +60,9 @@ class TurnEdges {
   virtual void flush_results(std::future<std::string> state) = 0;
   virtual std::optional<std::string> flushed_results() = 0;
 
+  // Shows the user what came up in the turn; it stands in the journal with the next one.
+  virtual void show_notice(const std::string&) {}
+
   // What happens, for those who look on: a turn before it is appended, and when the controller has
   // handled it and nothing was carried out.
   virtual void turn_begins(const Turn&) {}
@@ -75,7 +78,8 @@ class Turns {
   // JournaledController::take_over.
   void take_over(const DriverStarted& event);
   // The next step of the turn, or the first one of the next turn. False: there is no reason for a
-  // turn now. Throws as JournaledController::commit and store.
+  // turn now. When the experiment is over, only the driver's own notices are one. Throws as
+  // JournaledController::commit and store.
   bool step();
   // All steps up to the end of the turn.
   bool run() {
@@ -103,6 +107,7 @@ class Turns {
   void send_commands();
   void remove_next();
   void keep_journal_short();
+  void tell_what_was_mended();
 
   JournaledController& experiment_;
   DriverMachine& machine_;

@@ -185,6 +185,10 @@ void EventsLog::on(const Notice& notice, WallTime wall) {
   line(wall, "notice").add("text", notice.text).end();
 }
 
+void EventsLog::on(const DriverNotice& notice, WallTime wall) {
+  line(wall, "notice").add("text", notice.text).end();
+}
+
 void EventsLog::on(const ExperimentOver& over, WallTime wall) {
   Line line = this->line(wall, "experiment_ended");
   line.add("how", over.how);

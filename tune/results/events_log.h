@@ -42,6 +42,7 @@ class EventsLog : public Logger {
   void on(const AttemptFailed& failed, WallTime wall);
   void on(const TrialChanged& changed, WallTime wall);
   void on(const Notice& notice, WallTime wall);
+  void on(const DriverNotice& notice, WallTime wall);
   void on(const ExperimentOver& over, WallTime wall);
 
   Line line(WallTime wall, std::string_view event);

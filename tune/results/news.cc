@@ -27,7 +27,7 @@ News::News(const ExperimentSpec& spec, const Objective& objective, std::filesyst
       reporter_(std::move(reporter)),
       key_watch_(expected_keys(spec, objective)) {}
 
-void News::record(const Record& record) {
+std::string News::record(const Record& record) {
   if (const auto* notice = std::get_if<Notice>(&record)) reporter_->notice(notice->text);
   if (const auto* joined = std::get_if<NodeJoined>(&record); joined && !spec_.options.quiet) {
     const AgentHello& node = joined->hello;
@@ -40,9 +40,7 @@ void News::record(const Record& record) {
     const std::string id = trial_id(experiment_id_of(spec_), failed->trial.number);
     reporter_->failure(failed->trial, id, directory_ / id / "error.txt", failed->retried);
   }
-  if (const std::string warning = key_watch_.record(record); !warning.empty()) {
-    reporter_->notice(warning);
-  }
+  return key_watch_.record(record);
 }
 
 }  // namespace tune

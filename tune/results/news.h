@@ -16,7 +16,8 @@ class News {
   // `directory` is the experiment's folder as the user wrote it. The spec outlives this.
   News(const ExperimentSpec& spec, const Objective& objective, std::filesystem::path directory,
        std::shared_ptr<ProgressReporter> reporter);
-  void record(const Record& record);
+  // A warning to show as well that follows from what happened, or empty.
+  std::string record(const Record& record);
 
  private:
   const ExperimentSpec& spec_;

@@ -75,6 +75,39 @@ TEST_CASE("without news there is no turn") {
   CHECK(script.turn().empty());
 }
 
+TEST_CASE("what the driver has said is in the next turn, alone or with what else is there") {
+  Script script;
+  script.machine.on_notice("one");
+  script.machine.on_notice("two");
+  CHECK(script.machine.has_more(script.peers));
+  CHECK(script.turn().empty());
+  CHECK(script.contents.notices == std::vector<std::string>{"one", "two"});
+  CHECK_FALSE(script.machine.next_turn(script.now, {}, script.peers));
+  script.machine.on_room(false);
+  script.hear_text("a", "waits for room");
+  script.machine.on_notice("does not");
+  CHECK(script.turn().empty());
+  CHECK(script.contents.notices == std::vector<std::string>{"does not"});
+  script.machine.on_room(true);
+  script.machine.on_notice("three");
+  CHECK(script.turn().size() == 1);
+  CHECK(script.contents.notices == std::vector<std::string>{"three"});
+}
+
+TEST_CASE("when all is over the driver's last words are a turn, and nothing else is") {
+  Script script;
+  script.hear_text("a", "too late");
+  script.machine.on_signal(SIGINT);
+  CHECK_FALSE(script.machine.last_turn());
+  script.machine.on_notice("said meanwhile");
+  const auto last = script.machine.last_turn();
+  REQUIRE(last);
+  CHECK(last->events.empty());
+  CHECK(last->heard.empty());
+  CHECK(last->notices == std::vector<std::string>{"said meanwhile"});
+  CHECK_FALSE(script.machine.last_turn());
+}
+
 TEST_CASE("what agents tell is cut into turns by its size, in order") {
   Script script;
   const std::size_t each = DriverMachine::kMaxTurnBytes / 4;  // and a little more: 3 fit

@@ -361,8 +361,9 @@ TEST_CASE("what later builds add to entries and snapshots is skipped") {
   snapshot.text("more"), snapshot.array(0);
   store.put("snapshot", snapshot.bytes());
   PackWriter entry;
-  entry.array(5), entry.integer(3'000'000'000), entry.integer(0);
+  entry.array(6), entry.integer(3'000'000'000), entry.integer(0);
   entry.array(1), encode(entry, Event(InterruptRequested{7})), encode(entry, kJournalFormat);
+  entry.array(1), entry.text("the driver's own words");
   entry.map(1), entry.text("more"), entry.boolean(true);
   store.append({1, 1}, entry.bytes());
   CHECK(heard_from(store) == Words{"s2", "7"});

@@ -16,12 +16,16 @@ namespace {
 
 using std::chrono::seconds;
 
-class NoLogger : public Logger {
+class Notices : public Logger {
  public:
-  void record(const Record&, const Telling&) override {}
+  void record(const Record& record, const Telling& telling) override {
+    const auto* notice = std::get_if<DriverNotice>(&record);
+    if (notice != nullptr) notices.push_back((telling.is_again ? "again: " : "") + notice->text);
+  }
   void flush() override {}
   std::future<std::string> save() override { return ready(""); }
   void restore(std::string_view) override {}
+  std::vector<std::string> notices;
 };
 
 // One driver of an experiment with four trials, of which two run at a time.
@@ -50,9 +54,10 @@ class OneDriver {
     event.iteration = 1;
     experiment.commit({now, {}, {FromAgent{{}, event}}});
   }
+  const std::vector<std::string>& notices() const { return logger_.notices; }
 
  private:
-  NoLogger logger_;
+  Notices logger_;
 
  public:
   JournaledController experiment;
@@ -106,6 +111,22 @@ TEST_CASE("checkpoints that were to be removed before the takeover are unsettled
   // What ran is settled now; another takeover finds what is open then.
   OneDriver third(store);
   CHECK(third.take_over(seconds(5)).unsettled.empty());
+}
+
+TEST_CASE("what a driver said is told again with the turn, and changes nothing else") {
+  testing::MemoryStore store;
+  OneDriver old(store);
+  old.take_over({});
+  old.join(seconds(1));
+  const std::string before = old.experiment.controller().save();
+  const Effects effects = old.experiment.commit(
+      {.now = seconds(2), .wall = {}, .events = {}, .notices = {"it is hot", "it rains"}});
+  CHECK(effects.commands.empty());
+  CHECK(old.experiment.controller().save() == before);
+  CHECK(old.notices() == std::vector<std::string>{"it is hot", "it rains"});
+  OneDriver next(store);
+  CHECK(next.notices() == std::vector<std::string>{"again: it is hot", "again: it rains"});
+  CHECK(next.experiment.now() == seconds(2));
 }
 
 }  // namespace

@@ -85,16 +85,13 @@ ControllerSetup endless() {
 
 class Lines : public Logger {
  public:
-  void record(const Record& record, const Telling& telling) override {
+  void record(const Record& record, const Telling&) override {
     if (std::holds_alternative<ResultRecorded>(record)) ++results;
-    const auto* notice = std::get_if<Notice>(&record);
-    if (notice != nullptr && !telling.is_again) notices.push_back(notice->text);
   }
   void flush() override {}
   std::future<std::string> save() override { return ready(std::to_string(results)); }
   void restore(std::string_view state) override { results = std::stoi(std::string(state)); }
   int results = 0;
-  std::vector<std::string> notices;
 };
 
 // A driver of an experiment with four trials, of which two run; it reports steps of trial 0.
@@ -154,9 +151,10 @@ TEST_CASE("entries that a store has lost are made good before the next is append
     CHECK(store.failovers() == 1);
     CHECK(driver.lines.results == 6);
     check_whole(contents, driver);
-    REQUIRE(driver.lines.notices.size() == 1);
-    CHECK_HAS(driver.lines.notices[0], "has lost entries of the journal up to 1-6");
-    CHECK_HAS(driver.lines.notices[0], "nothing is lost");
+    const std::string mended = driver.experiment.take_mended();
+    CHECK_HAS(mended, "has lost entries of the journal up to 1-6");
+    CHECK_HAS(mended, "nothing is lost");
+    CHECK(driver.experiment.take_mended().empty());
     CHECK(driver.experiment.snapshot_is_due());  // for which the files are on the disk
     driver.report();
     check_whole(contents, driver);
@@ -175,7 +173,7 @@ TEST_CASE("a connection that was lost and found again changes nothing") {
   store.fail_over(0, [](Contents&) {});
   driver.report();
   CHECK(store.failovers() == 1);
-  CHECK(driver.lines.notices.empty());
+  CHECK(driver.experiment.take_mended().empty());
   CHECK_FALSE(driver.experiment.snapshot_is_due());
   check_whole(contents, driver);
 }

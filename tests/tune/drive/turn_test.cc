@@ -162,6 +162,21 @@ TEST_CASE("a turn is appended, acknowledged, told to agents and then written to 
   CHECK(said.back() == "remove 2");
 }
 
+TEST_CASE("what the driver has said is a turn of its own, also when all is over") {
+  OneDriver driver;
+  driver.turn();
+  driver.machine.on_notice("the store was silent for 7 s");
+  CHECK(driver.turn() == Words{"append", "flush", "results"});
+  CHECK(driver.turn().empty());
+  driver.machine.on_signal(2);
+  CHECK(driver.turn().front() == "append");  // nothing runs: that is the end
+  driver.hear({Warning{"too late"}});
+  CHECK(driver.turn().empty());
+  driver.machine.on_notice("the metric was in no result");
+  CHECK(driver.turn() == Words{"append", "flush", "results"});
+  CHECK(driver.turn().empty());
+}
+
 TEST_CASE("each step of a turn is one by itself, so that any may be the last") {
   OneDriver driver;
   driver.turn();

@@ -75,6 +75,8 @@ class Day {
     trial_.reason = "rank 7 of 9 at rung 3, \"cut-off\" 0.842";
     tell(VerdictGiven{trial_, 2, StopKind::kStop});
     tell(Notice{"two\nlines, \xff and k\xc3\xa4se"});
+    const std::string signal = "SIGINT: running trials save";
+    tell(DriverNotice{signal});
     AttemptEnded ended;
     ended.outcome = Outcome::kStopped;
     tell(AttemptOver{trial_, ended});
@@ -133,16 +135,18 @@ TEST_CASE("every start, end, failure, verdict, node and notice is a line, and no
           "\"reason\":\"rank 7 of 9 at rung 3, \\\"cut-off\\\" 0.842\"}\n"
           "{\"time\":1700000003.750,\"event\":\"notice\",\"text\":\"two\\nlines, \ufffd and "
           "käse\"}\n"
-          "{\"time\":1700000004.000,\"event\":\"attempt_ended\"" +
+          "{\"time\":1700000004.000,\"event\":\"notice\",\"text\":\"SIGINT: running trials "
+          "save\"}\n"
+          "{\"time\":1700000004.250,\"event\":\"attempt_ended\"" +
           of("2") +
           ",\"outcome\":\"stopped\",\"iteration\":2}\n"
-          "{\"time\":1700000004.250,\"event\":\"trial_ended\"" +
+          "{\"time\":1700000004.500,\"event\":\"trial_ended\"" +
           of("2") +
           ",\"status\":\"TERMINATED\",\"iteration\":2}\n"
-          "{\"time\":1700000004.500,\"event\":\"place_taken_back\",\"place\":\"GPU 1 of node-7\"}\n"
-          "{\"time\":1700000004.750,\"event\":\"node_left\",\"node\":\"node-7\","
+          "{\"time\":1700000004.750,\"event\":\"place_taken_back\",\"place\":\"GPU 1 of node-7\"}\n"
+          "{\"time\":1700000005.000,\"event\":\"node_left\",\"node\":\"node-7\","
           "\"cause\":\"its process is gone\"}\n"
-          "{\"time\":1700000005.000,\"event\":\"experiment_ended\",\"how\":\"finished\"}\n");
+          "{\"time\":1700000005.250,\"event\":\"experiment_ended\",\"how\":\"finished\"}\n");
 }
 
 TEST_CASE("text in any encoding makes valid JSON, a line each") {

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <map>
 
@@ -78,6 +79,25 @@ TEST_CASE("a signal to every process of a sweep pauses its trials, none is an er
     const auto after = reported(box);
     for (const auto& [file, text] : before) CHECK(after.at(file).starts_with(text));
   }
+}
+
+TEST_CASE("a trial that does not save within save_grace_s is ended without it") {
+  Sandbox box;
+  box.write("sweep.yaml",
+            yaml({.trainable = "Faulty",
+                  .config = "{fail_in: save, fail_how: hang, fail_at: 2, step_ms: 300}",
+                  .num_samples = 1,
+                  .rest = "stop: {training_iteration: 4}\nsave_grace_s: 0.5\n",
+                  .metric = "count"}));
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
+  run.signal(SIGINT);
+  CHECK(run.ends_within(std::chrono::seconds(20)));  // by default it has 30
+  const Finished finished = run.wait();
+  INFO(finished.err);
+  CHECK(finished.code == 128 + SIGINT);
+  CHECK_HAS(box.read("results/s/results.csv"), "PENDING");
+  CHECK(box.is_quiet());
 }
 
 TEST_CASE("an agent that alone is told to end saves its trials, and the run can be resumed") {

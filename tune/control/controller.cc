@@ -18,8 +18,6 @@ namespace tune {
 
 namespace {
 
-constexpr Duration kSaveGrace = std::chrono::seconds(30);  // to save when the experiment ends early
-
 // Whether the trial's newest attempt has.
 bool has_reported(const Trial& trial) {
   return trial.last && trial.last->attempt == trial.attempt;
@@ -34,6 +32,7 @@ Controller::Controller(ControllerSetup setup)
       objective_(std::move(setup.objective)),
       seed_(setup.seed),
       fail_fast_(setup.fail_fast),
+      save_grace_(setup.save_grace),
       searcher_(std::move(setup.searcher)),
       nodes_(request_),
       book_(*out_, objective_, experiment_.checkpoint.keep),
@@ -138,7 +137,7 @@ void Controller::stop_running(StopKind kind, Phase phase) {
     const Trial& trial = book_.at(number);
     // A trial whose end was already decided only gets the deadline.
     const StopKind own = trial.verdict.value_or(kind) == StopKind::kStop ? StopKind::kStop : kind;
-    out_->send(trial.placement->agent, StopAttempt{trial.number, trial.attempt, own, kSaveGrace});
+    out_->send(trial.placement->agent, StopAttempt{trial.number, trial.attempt, own, save_grace_});
   }
   settle();
 }

@@ -41,6 +41,7 @@ struct ControllerSetup {
   Objective objective;         // empty metric: none
   std::uint64_t seed = 0;
   bool fail_fast = false;
+  Duration save_grace = std::chrono::seconds(30);  // to save when all ends early; 0: no limit
   Duration probe_after = DeviceHealth::kProbeAfter;
   std::unique_ptr<TrialScheduler> scheduler;  // configured
   std::unique_ptr<Searcher> searcher;         // configured
@@ -144,6 +145,7 @@ class Controller {
   Objective objective_;
   std::uint64_t seed_;
   bool fail_fast_;
+  Duration save_grace_;
   std::unique_ptr<Searcher> searcher_;
 
   // State, saved by save() but for what follows from the rest

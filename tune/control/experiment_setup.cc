@@ -40,6 +40,7 @@ ControllerSetup controller_setup(const ExperimentSpec& spec, std::string experim
   setup.request = spec.request;
   setup.seed = objective.seed;
   setup.fail_fast = spec.options.fail_fast;
+  setup.save_grace = from_seconds(spec.options.save_grace_s);
   setup.scheduler = spec.options.scheduler.make();
   setup.scheduler->configure(objective);
   setup.objective = setup.scheduler->objective();

@@ -47,6 +47,7 @@ class Scene {
     CheckpointPolicy checkpoint = {};
     bool can_save = true;
     bool fail_fast = false;
+    Duration save_grace = std::chrono::seconds(30);
     Duration budget{};
     std::string metric = "m";
     ResourceRequest request = to_request({});
@@ -62,6 +63,7 @@ class Scene {
     setup.request = options_.request;
     setup.seed = 7;
     setup.fail_fast = options_.fail_fast;
+    setup.save_grace = options_.save_grace;
     setup.scheduler = options_.scheduler.make();
     setup.scheduler->configure({options_.metric, Mode::kMax, 7});
     setup.objective = {options_.metric, Mode::kMax, 7};

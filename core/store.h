@@ -36,6 +36,18 @@ class SupersededError : public Error {
   explicit SupersededError(const std::string& message) : Error(ErrorCode::kStore, message) {}
 };
 
+// There is no answer yet, from a server that is silent, gone or still reads its file. Nothing of
+// the call may be taken for done or not done: the same call made again goes on with it.
+class StoreSilentError : public Error {
+ public:
+  StoreSilentError(const std::string& message, std::string why)
+      : Error(ErrorCode::kStore, message), why_(std::move(why)) {}
+  const std::string& why() const { return why_; }  // "the store at unix:///r: connection refused"
+
+ private:
+  std::string why_;
+};
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -45,9 +57,9 @@ class Store {
 
   // Appends one entry durably. Ids grow strictly. After a lost connection the same id is sent
   // again: if it is there with this payload the append succeeded; if the id or a greater one is
-  // taken by anything else, throws SupersededError. Throws Error (kStore) when the store is lost
-  // for longer than its time-out, naming address and cause, or when the entry is larger than
-  // allowed.
+  // taken by anything else, throws SupersededError. Throws StoreSilentError when there is no
+  // answer for as long as the store waits for one, naming address and cause, as all others do;
+  // Error (kStore) when the entry is larger than allowed.
   virtual void append(EntryId id, std::string_view payload) = 0;
   // Entries after `after` (exclusive), oldest first, at most `limit` of them.
   virtual std::vector<Entry> read(EntryId after, std::size_t limit) = 0;

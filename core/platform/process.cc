@@ -93,9 +93,10 @@ void close_others(const std::vector<int>& keep, int report) {
     if (options.new_session) signal(number, SIG_IGN);
     signal(number, SIG_DFL);
   }
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  for (const int number : options.blocked) sigaddset(&blocked, number);
+  sigprocmask(SIG_SETMASK, &blocked, nullptr);
   if (options.output >= 0) {
     dup2(options.output, STDOUT_FILENO);
     dup2(options.output, STDERR_FILENO);

@@ -45,6 +45,7 @@ struct SpawnOptions {
   int errors = -1;             // for stderr; -1: as `output` says
   bool new_session = false;    // a session of its own: no terminal signals
   int death_signal = 0;        // sent to it when the calling thread ends; 0: none
+  std::vector<int> blocked = {};  // signals that do not reach it unless it wants them
 };
 // The program itself cannot be executed: it is not there, or no program.
 class ProgramError : public Error {

@@ -19,6 +19,7 @@
 
 #include "core/error.h"
 #include "core/platform/files.h"
+#include "core/store.h"
 
 namespace tune {
 
@@ -118,63 +119,126 @@ void remove_cut_rewrites(const fs::path& directory) {
 
 }  // namespace
 
-RedisServer::RedisServer(const RedisServerOptions& options)
-    : socket_(options.runtime_directory / "redis") {
-  const std::string program = find_program();
+RedisServer::RedisServer(RedisServerOptions options)
+    : options_(std::move(options)),
+      program_(find_program()),
+      socket_(options_.runtime_directory / "redis") {
   std::error_code error;
-  fs::create_directories(options.data_directory, error);
-  if (error) throw file_error("making the store's folder", options.data_directory, error.value());
-  lock_.emplace(options.data_directory / kLockFile, options.start_limit);
-  remove_cut_rewrites(options.data_directory);
+  fs::create_directories(options_.data_directory, error);
+  if (error) throw file_error("making the store's folder", options_.data_directory, error.value());
+  lock_.emplace(options_.data_directory / kLockFile, options_.start_limit);
+  start();
+  lock_->keep_alive([this](const LockSign&) { kill_for_another(); });
+  wait_until_ready();
+}
+
+void RedisServer::start() {
+  const std::lock_guard guard(mutex_);
+  // The data are another host's, and only that one's server may be on them.
+  if (is_taken_) {
+    throw SupersededError(fmt::format("starting the store again: another host has taken {}",
+                                      options_.data_directory.string()));
+  }
+  remove_cut_rewrites(options_.data_directory);
   SpawnOptions spawned;
-  spawned.command = command_line(program, socket_, options);
+  spawned.command = command_line(program_, socket_, options_);
   spawned.keep = {lock_->descriptor()};
-  if (options.lock_descriptor >= 0) spawned.keep.push_back(options.lock_descriptor);
+  if (options_.lock_descriptor >= 0) spawned.keep.push_back(options_.lock_descriptor);
   spawned.new_session = true;  // the terminal's Ctrl-C is not for it
+  // Nor is what a service manager or a batch system sends to every process. It has handlers of its
+  // own for these, so that ignoring them does not do.
+  spawned.blocked = {SIGTERM, SIGINT, SIGHUP};
   // Also one that is stopped must not outlive this process; every answered entry is on the disk.
   spawned.death_signal = SIGKILL;
-  const FileDescriptor output(open((options.data_directory / kLogFile).c_str(),
+  const FileDescriptor output(open((options_.data_directory / kLogFile).c_str(),
                                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   spawned.output = output.get();
   pid_ = spawn(spawned);
   exit_ = process_descriptor(pid_);
-  lock_->keep_alive([this](const LockSign&) {  // of a number that may be another's by now: not kill
-    syscall(SYS_pidfd_send_signal, exit_.get(), SIGKILL, nullptr, 0);
-  });
-  wait_until_ready(options, program);
 }
 
-void RedisServer::wait_until_ready(const RedisServerOptions& options, const std::string& program) {
-  const auto end = std::chrono::steady_clock::now() + options.start_limit;
+// From the thread that keeps the lock alive.
+void RedisServer::kill_for_another() {
+  const std::lock_guard guard(mutex_);
+  is_taken_ = true;
+  // A process of a number may be another one by now: not kill.
+  if (exit_.is_open()) syscall(SYS_pidfd_send_signal, exit_.get(), SIGKILL, nullptr, 0);
+}
+
+void RedisServer::wait_until_ready() {
+  const auto end = std::chrono::steady_clock::now() + options_.start_limit;
   while (!is_listening(socket_)) {
     pollfd watched{exit_.get(), POLLIN, 0};
     const bool ended = poll(&watched, 1, 1) == 1;
     if (!ended && std::chrono::steady_clock::now() < end) continue;
-    const std::string log = tail_lines(options.data_directory / kLogFile, 8, 4096);
     if (!ended) kill(pid_, SIGKILL);
     int status = 0;
     waitpid(pid_, &status, 0);
     pid_ = -1;
-    // One whose disk is full has no room to say so.
-    if (log.empty()) AppendFile(options.data_directory / kLogFile, false).write("\n");
-    throw Error(ErrorCode::kStore,
-                fmt::format("starting the store: {} {}{}", program,
-                            ended ? describe_exit(status) : "did not answer in time",
-                            log.empty() ? " and said nothing: is it a redis-server? "
-                                          "TUNE_REDIS_SERVER names another"
-                                        : "; its last words:\n" + log));
+    throw Error(
+        ErrorCode::kStore,
+        fmt::format("starting the store: {} {}{}", program_,
+                    ended ? describe_exit(status) : "did not answer in time", last_words()));
   }
+}
+
+std::string RedisServer::last_words() const {
+  const std::string log = tail_lines(options_.data_directory / kLogFile, 8, 4096);
+  if (!log.empty()) return "; its last words:\n" + log;
+  // One whose disk is full has no room to say so.
+  AppendFile(options_.data_directory / kLogFile, false).write("\n");
+  return " and said nothing: is it a redis-server? TUNE_REDIS_SERVER names another";
+}
+
+namespace {
+
+// Why nothing can be written there; empty: it can. A server that ended of it had no room to say so.
+std::string why_unwritable(const fs::path& directory) {
+  constexpr std::size_t kRoom = 64u << 10;
+  const fs::path probe = directory / "room";
+  std::string why;
+  try {
+    AppendFile(probe, false).write(std::string(kRoom, ' '));
+  } catch (const Error& error) {
+    why = fmt::format("{}; ", error.what());
+  }
+  std::error_code ignored;
+  fs::remove(probe, ignored);
+  return why;
+}
+
+}  // namespace
+
+std::string RedisServer::take_end() {
+  if (!exit_.is_open()) return {};
+  pollfd watched{exit_.get(), POLLIN, 0};
+  if (poll(&watched, 1, 0) != 1) return {};
+  int status = 0;
+  bool is_known = false;
+  {
+    const std::lock_guard guard(mutex_);
+    exit_.reset();
+    is_known = waitpid(std::exchange(pid_, -1), &status, 0) > 0;
+  }
+  return fmt::format(
+      "{} {}; {}its last words are in {}", program_, is_known ? describe_exit(status) : "ended",
+      why_unwritable(options_.data_directory), (options_.data_directory / kLogFile).string());
+}
+
+void RedisServer::start_again() {
+  TUNE_CHECK(pid_ <= 0);
+  start();
 }
 
 RedisServer::~RedisServer() {
   if (pid_ <= 0) return;
-  // It looks at signals ten times a second only, at commands at once.
   const FileDescriptor last_word = connect_to(socket_);
-  if (last_word.is_open()) say(last_word, "SHUTDOWN NOSAVE\r\n");
-  kill(pid_, SIGTERM);
   kill(pid_, SIGCONT);
+  // Signals it takes for an end do not reach it.
+  const bool was_asked = last_word.is_open() && say(last_word, "SHUTDOWN NOSAVE\r\n");
   pollfd watched{exit_.get(), POLLIN, 0};
-  if (poll(&watched, 1, static_cast<int>(kEndLimit.count())) != 1) kill(pid_, SIGKILL);
+  const int limit = was_asked ? static_cast<int>(kEndLimit.count()) : 0;
+  if (poll(&watched, 1, limit) != 1) kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
 }
 

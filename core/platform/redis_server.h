@@ -1,10 +1,12 @@
 // A private redis-server: on a unix socket, append-only file in the experiment's folder, every
-// append flushed. It ends with the thread that started it. The folder has a lock of its own, also
-// against other hosts: two servers on one append-only file would destroy it.
+// append flushed. It ends with the thread that started it, and by no signal that is sent to all
+// processes of an experiment: what they do at their end is still to be written. The folder has a
+// lock of its own, also against other hosts: two servers on one append-only file would destroy it.
 #pragma once
 
 #include <chrono>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -26,20 +28,35 @@ class RedisServer {
   // PATH or $TUNE_REDIS_SERVER) or another server has the folder, which is named then, Error
   // (kStore) with its last log lines when it does not start. When another host takes the folder
   // meanwhile, the server is killed.
-  explicit RedisServer(const RedisServerOptions& options);
+  explicit RedisServer(RedisServerOptions options);
   ~RedisServer();  // asks it to end, waits, kills it when it takes too long
   RedisServer(const RedisServer&) = delete;
 
   std::string address() const;  // unix:///run/user/0/tune-1-abc/redis
   pid_t pid() const { return pid_; }
-  int exit_descriptor() const { return exit_.get(); }  // readable when it has ended
+  // Readable when it has ended; -1 once that was told.
+  int exit_descriptor() const { return exit_.get(); }
+
+  // How it ended, with its last words; empty while it runs. Said once.
+  std::string take_end();
+  // After its end: starts another one on the same data and address, and does not wait until that
+  // answers. Throws Error (kProcess) when there can be no process, SupersededError when another
+  // host has taken the folder.
+  void start_again();
 
  private:
-  void wait_until_ready(const RedisServerOptions& options, const std::string& program);
+  void start();
+  void kill_for_another();
+  void wait_until_ready();
+  std::string last_words() const;
 
+  RedisServerOptions options_;
+  std::string program_;
   std::filesystem::path socket_;
   pid_t pid_ = -1;
+  std::mutex mutex_;  // of what the lock's thread touches:
   FileDescriptor exit_;
+  bool is_taken_ = false;               // by another host
   std::optional<ExperimentLock> lock_;  // on the data; its thread uses what is above
 };
 

@@ -1,8 +1,11 @@
 #include "core/platform/redis_store.h"
 
+#include <fcntl.h>
 #include <hiredis/hiredis.h>
+#include <poll.h>
+#include <sys/socket.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <cstring>
@@ -20,6 +23,13 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstRetry{5};
 constexpr milliseconds kLastRetry{500};
+// What a connection takes at most, also for a call that waits for less: to be made, and each answer
+// of the look at what the server has.
+constexpr milliseconds kConnectLimit{1000};
+constexpr std::chrono::seconds kSilentConnection{10};  // nothing moves on it: it is given up
+// Errors of a server that cannot write now: its disk is full, say, or another is to take its place.
+constexpr std::string_view kPassing[] = {"MISCONF ", "READONLY ", "NOREPLICAS ", "MASTERDOWN ",
+                                         "BUSY "};
 
 timeval to_timeval(milliseconds time) {
   return {time.count() / 1000, (time.count() % 1000) * 1000};
@@ -92,58 +102,88 @@ RedisStore::~RedisStore() = default;
 
 RedisStore::Reply RedisStore::command(const Arguments& arguments) {
   const NoBrokenPipe guard;
-  const Clock::time_point end = Clock::now() + options_.timeout;
-  const Clock::time_point tell_at = end - options_.timeout / 10 * 9;
+  if (!moment_) return wait_for_answer(arguments);
+  if (looks_) return try_once(arguments, Clock::now() + kConnectLimit);
+  // A call that waits for long is made only of a server that answers.
+  if (is_silent_) try_once({"PING"}, Clock::now() + *moment_);
+  return try_once(arguments, Clock::time_point::max());
+}
+
+RedisStore::Reply RedisStore::wait_for_answer(const Arguments& arguments) {
+  const Clock::time_point begun = Clock::now();
+  // While something moves there is no end.
+  const auto end = [&] {
+    return context_ ? std::max(begun, moved_at_) + options_.timeout : begun + options_.timeout;
+  };
+  const Clock::time_point tell_at = begun + options_.timeout / 10;
   bool told = !options_.notice;
-  if (context_ && limit_ != options_.timeout) set_limit(options_.timeout);
   milliseconds pause = kFirstRetry;
   std::string cause;
   while (true) {
-    if (is_connected(told ? end : tell_at, cause)) {
-      std::optional<Reply> reply = exchange(arguments, cause);
+    if (is_connected(told ? end() : tell_at, cause)) {
+      std::optional<Reply> reply = exchange(arguments, told ? end() : tell_at, cause);
       if (reply) return std::move(*reply);
     }
-    if (Clock::now() + pause >= end) give_up(cause);
+    const milliseconds rest = context_ ? milliseconds(0) : pause;
+    if (Clock::now() + rest >= end()) give_up(cause);
     if (!told && Clock::now() >= tell_at) {
       told = true;
       options_.notice(fmt::format("the store at {} does not answer ({}): waiting up to {} s for it",
                                   shown(address_), cause, seconds(options_.timeout)));
     }
+    if (context_) continue;
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLastRetry);
   }
 }
 
+// The caller makes the next try. One without an end is over when nothing moves for long.
+RedisStore::Reply RedisStore::try_once(const Arguments& arguments, Clock::time_point end) {
+  const NoBrokenPipe guard;
+  std::string cause;
+  if (is_connected(std::min(end, Clock::now() + kConnectLimit), cause)) {
+    if (std::optional<Reply> reply = exchange(arguments, end, cause)) {
+      is_silent_ = false;
+      return std::move(*reply);
+    }
+  }
+  is_silent_ = true;
+  give_up(cause);
+}
+
 // A connection that was lost and is there again is looked at first. When it is lost again
 // meanwhile, the look begins anew with the next one: nothing is sent before a look that was whole.
 bool RedisStore::is_connected(Clock::time_point end, std::string& cause) {
-  if (context_) return true;
-  if (!try_connect(end, cause)) return false;
-  if (!was_there_) return true;
-  if (looks_) {
+  if (!context_) {
+    if (!try_connect(end, cause)) return false;
+    needs_look_ = was_there_;
     must_look_again_ = true;
-    return true;
   }
+  if (!needs_look_ || looks_) return true;
   looks_ = true;
   try {
     do {
       must_look_again_ = false;
       reconnected();
     } while (must_look_again_);
+  } catch (const StoreSilentError&) {
+    looks_ = false;  // and the look is still to be done
+    throw;
   } catch (...) {
-    looks_ = false;
+    looks_ = needs_look_ = false;
     throw;
   }
-  looks_ = false;
+  looks_ = needs_look_ = false;
   if (!context_) cause = "it was lost again";
   return context_ != nullptr;
 }
 
 void RedisStore::give_up(const std::string& cause) const {
-  const std::string tried = fmt::format("{} (tried for {} s)", cause, seconds(options_.timeout));
+  const std::string tried =
+      moment_ ? cause : fmt::format("{} (tried for {} s)", cause, seconds(options_.timeout));
   if (was_there_) {
-    throw Error(ErrorCode::kStore,
-                fmt::format("the store at {} is lost: {}", shown(address_), tried));
+    throw StoreSilentError(fmt::format("the store at {} is lost: {}", shown(address_), tried),
+                           fmt::format("the store at {}: {}", shown(address_), cause));
   }
   throw Error(ErrorCode::kBadInput,
               fmt::format("connecting to the store at {}: {}: start the server, correct store:, or "
@@ -151,78 +191,153 @@ void RedisStore::give_up(const std::string& cause) const {
                           shown(address_), tried));
 }
 
-// Sends and waits for the answer. Nothing: there is none, the connection is given up.
+void RedisStore::stop_waiting(milliseconds moment) {
+  moment_ = moment;
+}
+
+int RedisStore::descriptor() const {
+  return context_ ? context_->fd : -1;
+}
+
+// Sends, unless that was done in an earlier call, and waits for the answer. Nothing: there is none
+// yet, or the connection is lost. A call that only waits too long leaves the connection as it is:
+// what is large may take longer to arrive than any one call waits, and sent anew each time it never
+// would. Only one on which nothing has moved for long is given up, as its other end may be gone
+// without a word.
 std::optional<RedisStore::Reply> RedisStore::exchange(const Arguments& arguments,
-                                                      std::string& cause) {
+                                                      Clock::time_point end, std::string& cause) {
+  cause = "no answer";
+  // The answer to another call must not be taken for this one's.
+  if (!unanswered_.empty() && !std::ranges::equal(unanswered_, arguments)) {
+    abandon_connection();
+    return std::nullopt;
+  }
+  if (unanswered_.empty()) send(arguments);
+  while (true) {
+    int is_written = 0;
+    void* raw = nullptr;
+    if (redisBufferWrite(context_.get(), &is_written) != REDIS_OK ||
+        redisGetReplyFromReader(context_.get(), &raw) != REDIS_OK) {
+      lose_connection(cause);
+      return std::nullopt;
+    }
+    if (raw != nullptr) {
+      unanswered_.clear();
+      return judged(Reply(static_cast<redisReply*>(raw)), cause);
+    }
+    const int moves = wait_on_connection(is_written != 0 ? POLLIN : POLLIN | POLLOUT, end);
+    if ((moves & ~POLLOUT) != 0) {
+      if (redisBufferRead(context_.get()) == REDIS_OK) continue;
+      lose_connection(cause);
+      return std::nullopt;
+    }
+    if (moves != 0 && Clock::now() < end) continue;
+    if (Clock::now() - moved_at_ >= kSilentConnection) {
+      abandon_connection();
+    } else if (unanswered_.empty()) {
+      unanswered_.assign(arguments.begin(), arguments.end());
+    }
+    return std::nullopt;
+  }
+}
+
+// Into the connection's buffer.
+void RedisStore::send(const Arguments& arguments) {
   std::vector<const char*> argv;
   std::vector<std::size_t> lengths;
   for (std::string_view word : arguments)
     argv.push_back(word.data()), lengths.push_back(word.size());
-  auto* raw = static_cast<redisReply*>(
-      redisCommandArgv(context_.get(), static_cast<int>(argv.size()), argv.data(), lengths.data()));
-  if (raw == nullptr) {
-    const bool too_late = context_->err == REDIS_ERR_IO && errno == EAGAIN;
-    cause = too_late ? "no answer" : context_->errstr;
-    if (context_->err == REDIS_ERR_PROTOCOL) {
-      throw Error(was_there_ ? ErrorCode::kStore : ErrorCode::kBadInput,
-                  fmt::format("{} is no Redis server: {}: check store:", shown(address_), cause));
-    }
-    context_.reset();
-    return std::nullopt;
-  }
-  Reply reply(raw);
-  // A server that is still reading its file is waited for like one that is not there yet.
-  if (reply.is_error() && reply.text().starts_with("LOADING")) {
-    cause = "it is still reading its file";
-    context_.reset();
-    return std::nullopt;
-  }
-  if (reply.is_error() && reply.text().starts_with("NOAUTH")) {
+  redisAppendCommandArgv(context_.get(), static_cast<int>(argv.size()), argv.data(),
+                         lengths.data());
+  moved_at_ = Clock::now();
+}
+
+// What may be done now, as poll tells it; nothing: not before the end.
+int RedisStore::wait_on_connection(int for_what, Clock::time_point end) {
+  const Clock::time_point until = std::min(end, moved_at_ + kSilentConnection);
+  const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
+  pollfd watched{context_->fd, static_cast<short>(for_what), 0};
+  if (poll(&watched, 1, static_cast<int>(std::max<std::int64_t>(0, left.count()))) <= 0) return 0;
+  moved_at_ = Clock::now();
+  return watched.revents;
+}
+
+// Without a reset the kernel would go on to deliver what was written on it, perhaps after what is
+// written on the next one: an older snapshot over a newer.
+void RedisStore::abandon_connection() {
+  constexpr linger kReset{1, 0};
+  setsockopt(context_->fd, SOL_SOCKET, SO_LINGER, &kReset, sizeof kReset);
+  context_.reset();
+  unanswered_.clear();
+}
+
+void RedisStore::lose_connection(std::string& cause) {
+  cause = context_->errstr;
+  const bool is_another = context_->err == REDIS_ERR_PROTOCOL;
+  context_.reset();
+  unanswered_.clear();
+  if (!is_another) return;
+  throw Error(was_there_ ? ErrorCode::kStore : ErrorCode::kBadInput,
+              fmt::format("{} is not a Redis server: {}: check store:", shown(address_), cause));
+}
+
+// A server that cannot do it now is waited for like one that is not there yet.
+std::optional<RedisStore::Reply> RedisStore::judged(Reply reply, std::string& cause) {
+  if (!reply.is_error()) return reply;
+  if (reply.text().starts_with("NOAUTH")) {
     throw Error(ErrorCode::kBadInput, fmt::format("the store at {} wants a password: write it as "
                                                   "redis://:password@host:port/db",
                                                   shown(address_)));
   }
-  return reply;
+  if (reply.text().starts_with("LOADING")) {
+    cause = "it is still reading its file";
+  } else if (std::ranges::any_of(
+                 kPassing, [&](std::string_view kind) { return reply.text().starts_with(kind); })) {
+    cause = reply.text();
+  } else {
+    return reply;
+  }
+  context_.reset();
+  return std::nullopt;
 }
 
 bool RedisStore::try_connect(Clock::time_point end, std::string& cause) {
-  const auto left = [end] {
-    return std::max(milliseconds(1), std::chrono::duration_cast<milliseconds>(end - Clock::now()));
-  };
-  const timeval limit = to_timeval(left());
+  const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
+  const timeval time = to_timeval(std::max(left, kConnectLimit));
+  unanswered_.clear();
   context_.reset(address_.host.empty()
-                     ? redisConnectUnixWithTimeout(address_.path.c_str(), limit)
-                     : redisConnectWithTimeout(address_.host.c_str(), address_.port, limit));
+                     ? redisConnectUnixWithTimeout(address_.path.c_str(), time)
+                     : redisConnectWithTimeout(address_.host.c_str(), address_.port, time));
   if (!context_ || context_->err != 0) {
     cause = context_ ? context_->errstr : "out of memory";
     context_.reset();
     return false;
   }
-  set_limit(left());
+  // From here on nothing blocks in it.
+  fcntl(context_->fd, F_SETFL, fcntl(context_->fd, F_GETFL) | O_NONBLOCK);
+  context_->flags &= ~REDIS_BLOCK;
   if (!address_.password.empty()) {
     Arguments words = {"AUTH", address_.user, address_.password};
     if (address_.user.empty()) words.erase(words.begin() + 1);
-    if (!introduce(words, cause)) return false;
+    if (!introduce(words, end, cause)) return false;
   }
   if (address_.database == 0) return true;
-  set_limit(left());
-  return introduce({"SELECT", std::to_string(address_.database)}, cause);
+  return introduce({"SELECT", std::to_string(address_.database)}, end, cause);
 }
 
 // A command that must succeed before the connection is of use.
-bool RedisStore::introduce(const Arguments& words, std::string& cause) {
-  const std::optional<Reply> reply = exchange(words, cause);
-  if (!reply) return false;
+bool RedisStore::introduce(const Arguments& words, Clock::time_point end, std::string& cause) {
+  const std::optional<Reply> reply =
+      exchange(words, std::max(end, Clock::now() + kConnectLimit), cause);
+  if (!reply) {
+    if (context_) abandon_connection();
+    return false;
+  }
   if (!reply->is_error()) return true;
   throw Error(ErrorCode::kBadInput,
               fmt::format("connecting to the store at {}: {}: {}: check the password and the "
                           "database in store:",
                           shown(address_), words[0], reply->text()));
-}
-
-void RedisStore::set_limit(milliseconds limit) {
-  redisSetTimeout(context_.get(), to_timeval(limit));
-  limit_ = limit;
 }
 
 namespace {
@@ -321,7 +436,8 @@ void RedisStore::append(EntryId id, std::string_view payload) {
   refuse_too_large(payload.size(), "appending to the journal");
   const std::string stream = key("journal");
   const std::string id_text = to_string(id);
-  const Reply reply = command({"XADD", stream, id_text, "p", payload});
+  const Arguments words = {"XADD", stream, id_text, "p", payload};
+  const Reply reply = moment_ ? try_once(words, Clock::now() + *moment_) : command(words);
   if (!reply.is_error()) return;
   const std::string refused(reply.text());
   if (refused.find("equal or smaller") == std::string::npos) {

@@ -5,7 +5,10 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/store.h"
 #include "core/store_address.h"
@@ -32,6 +35,14 @@ class RedisStore : public Store {
   explicit RedisStore(RedisStoreOptions options);
   ~RedisStore() override;
 
+  // From now on each call is one try, and throws StoreSilentError when it fails: the caller goes on
+  // with other things and makes the call again. An append waits for a moment only, and made again
+  // it goes on where it was. Other calls are rare, and wait until nothing has moved for 10 s; after
+  // a silence the server is first asked, for a moment, whether it answers.
+  void stop_waiting(std::chrono::milliseconds moment);
+  // Readable when an answer may be there that a call did not wait for; -1: there is no connection.
+  int descriptor() const;
+
   void append(EntryId id, std::string_view payload) override;
   std::vector<Entry> read(EntryId after, std::size_t limit) override;
   std::optional<EntryId> last() override;
@@ -47,12 +58,19 @@ class RedisStore : public Store {
 
   using Clock = std::chrono::steady_clock;
 
-  Reply command(const Arguments& arguments);  // connects again until the timeout
-  std::optional<Reply> exchange(const Arguments& arguments, std::string& cause);
+  Reply command(const Arguments& arguments);
+  Reply wait_for_answer(const Arguments& arguments);  // connects again until the timeout
+  Reply try_once(const Arguments& arguments, Clock::time_point end);
+  std::optional<Reply> exchange(const Arguments& arguments, Clock::time_point end,
+                                std::string& cause);
+  void send(const Arguments& arguments);
+  int wait_on_connection(int for_what, Clock::time_point end);
+  void abandon_connection();
+  void lose_connection(std::string& cause);
+  std::optional<Reply> judged(Reply reply, std::string& cause);
   bool is_connected(Clock::time_point end, std::string& cause);
   bool try_connect(Clock::time_point end, std::string& cause);
-  bool introduce(const Arguments& words, std::string& cause);
-  void set_limit(std::chrono::milliseconds limit);
+  bool introduce(const Arguments& words, Clock::time_point end, std::string& cause);
   [[noreturn]] void give_up(const std::string& cause) const;
   void refuse_unfit();
   void refuse_lossy();
@@ -65,10 +83,16 @@ class RedisStore : public Store {
   RedisStoreOptions options_;
   StoreAddress address_;
   std::unique_ptr<redisContext, Close> context_;
-  bool was_there_ = false;             // the server has answered once
-  bool looks_ = false;                 // in reconnected(),
-  bool must_look_again_ = false;       // during which the connection was lost
-  std::chrono::milliseconds limit_{};  // of one call on the connection
+  std::optional<std::chrono::milliseconds> moment_;  // see stop_waiting
+  bool is_silent_ = false;                           // the last try failed
+  bool was_there_ = false;                           // the server has answered once
+  bool needs_look_ = false;       // no look was whole since this connection was made
+  bool looks_ = false;            // in reconnected(),
+  bool must_look_again_ = false;  // during which the connection was lost
+  // The call that was sent on this connection and ended without its answer, and when something
+  // moved on it last.
+  std::vector<std::string> unanswered_;
+  Clock::time_point moved_at_{};
 };
 
 }  // namespace tune

@@ -192,6 +192,53 @@ TEST_CASE("the terminal's signals are not for the server, and its end can be wai
   CHECK(::poll(&watched, 1, 10000) == 1);
 }
 
+TEST_CASE("what is sent to every process of an experiment does not end the server") {
+  const Place place;
+  pid_t pid = 0;
+  {
+    const RedisServer server(place.options());
+    pid = server.pid();
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::kill(pid, number);
+    // They wait, for all of its life.
+    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    unsigned long blocked = 0, waiting = 0;
+    for (std::string word; status >> word;) {
+      if (word == "SigBlk:") status >> std::hex >> blocked;
+      if (word == "ShdPnd:") status >> std::hex >> waiting;
+    }
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+      CAPTURE(number);
+      CHECK((blocked >> (number - 1) & 1) == 1);
+      if (number != SIGHUP) CHECK((waiting >> (number - 1) & 1) == 1);
+    }
+    RedisStore(at(server)).append({1, 0}, "a");
+  }
+  CHECK_FALSE(is_running(pid));
+}
+
+TEST_CASE("a server that was killed is started again on the same data and address") {
+  const Place place;
+  RedisServer server(place.options());
+  RedisStore store(at(server));
+  CHECK(server.take_end().empty());
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    store.append({1, i}, "kept");
+    const pid_t former = server.pid();
+    const std::string address = server.address();
+    ::kill(former, SIGKILL);
+    std::string how;
+    CHECK(eventually([&] { return !(how = server.take_end()).empty(); }));
+    CHECK_HAS(how, "killed by signal 9 (SIGKILL)");
+    CHECK_HAS(how, "redis.log");
+    CHECK(server.take_end().empty());
+    CHECK(server.exit_descriptor() == -1);
+    server.start_again();
+    CHECK(server.pid() != former);
+    CHECK(server.address() == address);
+    CHECK(store.last() == EntryId{1, i});
+  }
+}
+
 TEST_CASE("nobody else can reach the socket") {
   const Place place;
   const RedisServer server(place.options());

@@ -327,10 +327,10 @@ TEST_CASE("a server that may not be asked for its settings is accepted") {
   CHECK_NOTHROW(RedisStore{at(server.address())});
 }
 
-TEST_CASE("something that is no Redis server is told at once") {
+TEST_CASE("something that is not a Redis server is told at once") {
   const FakeServer server([](const std::string&) { return "HTTP/1.1 400 Bad Request\r\n\r\n"; });
   const std::string message = refusal([&] { RedisStore store(at(server.address())); });
-  CHECK_HAS(message, "no Redis server");
+  CHECK_HAS(message, "is not a Redis server");
 }
 
 TEST_CASE("a server that is still reading its file is waited for") {

@@ -21,7 +21,8 @@ constexpr std::size_t kSteps = 300;
 std::string sweep() {
   return yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 1}",
                .num_samples = kTrials,
-               .rest = "stop: {training_iteration: 300}\ncheckpoint: {frequency: 50}\n"});
+               .rest = "stop: {training_iteration: 300}\ncheckpoint: {frequency: 50}\n"
+                       "store_patience_s: 1\n"});
 }
 
 const std::string kTune = std::string(TUNE_BINARY_DIR) + "/bin/tune";
@@ -113,7 +114,7 @@ TEST_CASE("a run that ends in an error writes its table, also when run.json cann
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 20); }));
   fs::remove(box.path() / "results/s/run.json");
   fs::create_directory(box.path() / "results/s/run.json");
-  for (pid_t store : box.processes("redis-server")) kill(store, SIGKILL);
+  for (pid_t store : box.processes("redis-server")) kill(store, SIGSTOP);
   const Finished finished = run.wait();
   INFO(finished.err);
   CHECK(finished.code == 3);

@@ -75,7 +75,7 @@ TEST_CASE("a killed zygote costs no running trial") {
   CHECK_FALSE(testing::has(finished.err, "ERROR"));
 }
 
-TEST_CASE("a killed store ends the run with a clear error, and resume goes on") {
+TEST_CASE("a killed store is started again and costs nothing") {
   Sandbox box;
   box.write("sweep.yaml", slow_sweep(3));
   Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
@@ -84,11 +84,9 @@ TEST_CASE("a killed store ends the run with a clear error, and resume goes on") 
   REQUIRE(servers.size() == 1);
   kill(servers.front(), SIGKILL);
   const Finished finished = run.wait();
-  CHECK(finished.code == 3);
-  CHECK_HAS(finished.err, "store");
-  CHECK_HAS(finished.err, "tune resume results/s");
+  INFO(finished.err);
+  CHECK(finished.code == 0);
   CHECK(box.is_quiet());
-  CHECK(box.tune({"resume", "results/s", "--quiet"}).code == 0);
   check_complete(box, "results/s", 3, 8);
 }
 

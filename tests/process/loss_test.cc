@@ -30,7 +30,7 @@ std::string sweep() {
   return yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 15}",
                .num_samples = kTrials,
                .rest = "stop: {training_iteration: 6}\ncheckpoint: {frequency: 2}\n"
-                       "max_failures: 3\n"});
+                       "max_failures: 3\nstore_patience_s: 10\n"});
 }
 
 std::vector<pid_t> find(const Sandbox& box, const Running& driver, Victim victim) {
@@ -258,6 +258,104 @@ TEST_CASE("a store elsewhere that is started again in time costs nothing") {
   INFO(finished.err);
   CHECK(finished.code == 0);
   check_complete(box, "results/s", kTrials, kSteps);
+}
+
+TEST_CASE("a private store that is killed again and again costs nothing") {
+  Sandbox box;
+  box.write("sweep.yaml", sweep());
+  Running driver = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "3"});
+  for (const std::size_t results : {3, 12, 24}) {
+    REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", results); }));
+    const std::vector<pid_t> found = find(box, driver, Victim::kStore);
+    REQUIRE(found.size() == 1);
+    kill(found[0], SIGKILL);
+  }
+  const Finished finished = driver.wait();
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  CHECK_HAS(finished.out + finished.err, "killed by signal 9 (SIGKILL)");
+  CHECK_HAS(finished.out + finished.err, "the store is started again");
+  check_complete(box, "results/s", kTrials, kSteps);
+  check_nothing_left(box, "results/s");
+}
+
+// A server of its own, and a sweep that uses it.
+struct Elsewhere {
+  explicit Elsewhere(const std::string& patience) {
+    std::string text = sweep();
+    text.replace(text.find("store_patience_s: 10"), 20, "store_patience_s: " + patience);
+    box.write("sweep.yaml", text);
+    start();
+    driver.reset(new Running(box.start_tune(
+        {"run", "sweep.yaml", "--name", "s", "--cpus", "3", "--store", "unix://" + socket})));
+    REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
+  }
+  void start() {
+    std::error_code none;
+    fs::remove(socket, none);
+    server.reset(new Running(
+        box.start({"redis-server", "--port", "0", "--unixsocket", socket, "--appendonly", "yes",
+                   "--appendfsync", "always", "--dir", box.path()})));
+    REQUIRE(Sandbox::eventually([&] { return fs::exists(socket); }));
+  }
+  Sandbox box;
+  std::string socket = (box.path() / "tmp/r").string();
+  std::unique_ptr<Running> server;
+  std::unique_ptr<Running> driver;
+};
+
+TEST_CASE("a store elsewhere that is silent for a while is waited for") {
+  for (const bool is_killed : {false, true}) {
+    CAPTURE(is_killed);
+    Elsewhere elsewhere("60");
+    is_killed ? elsewhere.server.reset() : elsewhere.server->signal(SIGSTOP);
+    CHECK_FALSE(elsewhere.driver->ends_within(std::chrono::seconds(3)));
+    is_killed ? elsewhere.start() : elsewhere.server->signal(SIGCONT);
+    const Finished finished = elsewhere.driver->wait();
+    INFO(finished.err);
+    CHECK(finished.code == 0);
+    CHECK_HAS(finished.out + finished.err, "waiting up to 60 s for it");
+    CHECK_HAS(finished.out + finished.err, "the store answers again");
+    check_complete(elsewhere.box, "results/s", kTrials, kSteps);
+  }
+}
+
+TEST_CASE("a store elsewhere that stays away ends the run when its patience is over") {
+  Elsewhere elsewhere("2");
+  elsewhere.server.reset();
+  const Finished finished = elsewhere.driver->wait();
+  INFO(finished.err);
+  CHECK(finished.code == 3);
+  CHECK_HAS(finished.err, elsewhere.socket);
+  CHECK_HAS(finished.err, "waited for 2 s");
+  CHECK_HAS(finished.err, "tune resume results/s");
+  elsewhere.start();
+  const Finished resumed = elsewhere.box.tune({"resume", "results/s", "--quiet"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  check_complete(elsewhere.box, "results/s", kTrials, kSteps);
+}
+
+TEST_CASE("a signal is obeyed while the store does not answer") {
+  for (const int signals : {1, 2}) {
+    CAPTURE(signals);
+    Elsewhere elsewhere("600");
+    elsewhere.server->signal(SIGSTOP);
+    CHECK_FALSE(elsewhere.driver->ends_within(std::chrono::seconds(2)));
+    elsewhere.driver->signal(SIGTERM);
+    if (signals == 2) {
+      CHECK_FALSE(elsewhere.driver->ends_within(std::chrono::milliseconds(500)));
+      elsewhere.driver->signal(SIGTERM);
+    }
+    const Finished finished = elsewhere.driver->wait(std::chrono::seconds(40));
+    INFO(finished.err);
+    CHECK(finished.code == 128 + SIGTERM);
+    elsewhere.server->signal(SIGCONT);
+    const Finished resumed = elsewhere.box.tune({"resume", "results/s", "--quiet"});
+    INFO(resumed.err);
+    CHECK(resumed.code == 0);
+    check_complete(elsewhere.box, "results/s", kTrials, kSteps);
+  }
 }
 
 TEST_CASE("a driver that stood still for a while goes on") {

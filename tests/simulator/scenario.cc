@@ -208,6 +208,16 @@ void draw_lives(Draw& draw, Scenario& scenario) {
   }
 }
 
+void draw_patience(Draw& draw, Scenario& scenario) {
+  scenario.store_patience = draw.one_of({seconds(1), seconds(5), seconds(30)});
+  scenario.rates.store_silent = draw.rate(0.2, {2'000, 10'000, 50'000});
+  scenario.store_silence = draw.logarithmic(microseconds(100), scenario.store_patience / 4);
+  for (DriverLife& life : scenario.lives) {
+    if (draw.chance(0.3)) continue;
+    life.lost_for = draw.logarithmic(milliseconds(1), 2 * scenario.store_patience);
+  }
+}
+
 }  // namespace
 
 const DriverLife& Scenario::life(std::size_t number) const {
@@ -228,6 +238,7 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
   scenario.rates.store_goes_back = draw.rate(0.2, {5'000, 20'000, 100'000});
   scenario.snapshot_part =
       draw.one_of({SnapshotParts::kPartBytes, std::size_t{300}, std::size_t{3000}});
+  draw_patience(draw, scenario);
   return scenario;
 }
 
@@ -248,6 +259,7 @@ std::string Scenario::describe() const {
   tell(rates.store_slow > 0, ", slow store");
   tell(bad_place.has_value(), ", a bad place");
   tell(rates.store_goes_back > 0, ", a store that goes back in time");
+  tell(rates.store_silent > 0, ", a store that falls silent");
   tell(rates.agent_silent > 0, ", agents that begin silent");
   tell(std::ranges::any_of(lives, [](const DriverLife& life) { return life.zygotes_fail(); }),
        ", zygotes that cannot load");

@@ -56,6 +56,7 @@ struct DriverLife {
   End end = End::kNone;
   int end_at = 0;  // steps
   StoreCall lost_in = StoreCall::kAny;
+  std::optional<Time> lost_for;       // nothing: for good
   std::optional<int> interrupt_at;    // steps
   bool agents_are_told_to_end = false;  // by the same signal
   bool agents_die_at_once = false;    // when it ends; else they end in order
@@ -74,6 +75,7 @@ struct Rates {  // of one in a million
   std::uint32_t append_doubted = 0;  // the store's connection is lost in it
   std::uint32_t store_slow = 0;      // a call, before or after its effect
   std::uint32_t store_goes_back = 0;  // before a write: the connection is lost, and some writes
+  std::uint32_t store_silent = 0;     // a call, for a while
   std::uint32_t snapshot = 0;        // after a turn
   std::uint32_t promotion_fails = 0;
   std::uint32_t fork_fails = 0;
@@ -110,6 +112,8 @@ struct Scenario {
   Time network_delay{};  // about
   Time store_delay{};    // of a slow call, about
   std::size_t snapshot_part = 0;  // bytes
+  Time store_patience{};
+  Time store_silence{};  // of one that is not planned, about
   Rates rates;
   std::optional<BadPlace> bad_place;
   Time probe_after{};

@@ -114,6 +114,7 @@ void SimulatedDriver::take_epoch(const Wish& wish) {
   } catch (const Error& error) {
     return give_up(error);
   }
+  store_.stop_waiting();
   plan_deadline();
   plan_tick();
   do_next({[this] { take_turn_step(); }});
@@ -138,6 +139,7 @@ void SimulatedDriver::plan_tick() {
       read_input();
       machine_.on_time(now(), *peers_);
       act();
+      if (fate_ != Fate::kLives) return;
       flush();
       do_next(std::exchange(frames_, {}));
       plan_turn();
@@ -191,10 +193,23 @@ void SimulatedDriver::read_input() {
 
 void SimulatedDriver::act() {
   for (const DriverAction& action : machine_.take_actions()) {
-    const auto& end = std::get<EndAgent>(action);
-    world_.trace("driver", [&] { return fmt::format("ends agent {}", end.identity); });
-    outside_.end_agent(static_cast<Identity>(std::stoul(end.identity)));
+    std::visit([this](const auto& one) { on(one); }, action);
   }
+}
+
+void SimulatedDriver::on(const EndAgent& action) {
+  world_.trace("driver", [&] { return fmt::format("ends agent {}", action.identity); });
+  outside_.end_agent(static_cast<Identity>(std::stoul(action.identity)));
+}
+
+void SimulatedDriver::on(const Say& action) {
+  world_.trace("driver", [&] { return action.text; });
+  machine_.on_notice(action.text);
+}
+
+void SimulatedDriver::on(const GiveUp& action) {
+  ++world_.tally.store_given_up;
+  give_up(Error(ErrorCode::kStore, action.how));
 }
 
 // ---- Turns
@@ -208,14 +223,23 @@ void SimulatedDriver::take_turn_step() {
     closed_ = true;
     return;
   }
+  const bool was_silent = machine_.store_is_silent();
   try {
-    if (!turns_.step()) return;
+    if (!turns_.step()) return plan_retry();
   } catch (const Error& error) {
     return give_up(error);
   }
+  if (was_silent) ++world_.tally.store_answered_again;
   std::vector<Step> steps = std::exchange(frames_, {});
   steps.emplace_back([this] { turns_.is_idle() ? end_turn() : take_turn_step(); });
   do_next(std::move(steps));
+}
+
+// The turn stands still, and nothing else does.
+void SimulatedDriver::plan_retry() {
+  if (!machine_.store_is_silent()) return;
+  world_.queue.after(DriverMachine::kStoreRetry, life_,
+                     [this] { plan([this] { take_turn_step(); }); });
 }
 
 void SimulatedDriver::end_turn() {

@@ -97,7 +97,12 @@ class SimulatedDriver : private TurnEdges {
   void take_turn_step();
   void end_turn();
   void read_input();
+  void plan_retry();
   void act();
+  void on(const EndAgent& action);
+  void on(const StartStore&) {}  // it has no server of its own
+  void on(const Say& action);
+  void on(const GiveUp& action);
   void flush();
   void close();
 
@@ -124,7 +129,8 @@ class SimulatedDriver : private TurnEdges {
   RecordChannel channel_;
   std::future<std::string> state_;
   JournaledController experiment_;
-  DriverMachine machine_{{.ends_with_agent = false}};
+  DriverMachine machine_{
+      {.ends_with_agent = false, .store_patience = world_.scenario.store_patience}};
   Turns turns_{experiment_, machine_, *this};
   std::uint64_t epoch_ = 0;
   std::optional<Peers> peers_;  // once it listens

@@ -74,7 +74,8 @@ void Simulation::happen() {
 Time Simulation::longest_wait() const {
   const Scenario& scenario = world_.scenario;
   const Time driver = DriverMachine::kAgentSilence + 2 * DriverMachine::kLookEvery + kAgentEnd +
-                      kInterruptGrace + kStoreCalls * 2 * scenario.store_delay;
+                      kInterruptGrace + kStoreCalls * 2 * scenario.store_delay +
+                      scenario.store_patience + DriverMachine::kStoreFarewell;
   const Time agent = 2 * scenario.hang_timeout + ZygoteSupervisor::kForkLimit +
                      ZygoteSupervisor::kLongestPause + Attempt::kTermGrace +
                      WatchedTime::kLongestTurn + AgentMachine::kDriverFirst +
@@ -190,8 +191,7 @@ bool Simulation::meets_its_end(Serial serial) {
       leave(life.agents_die_at_once);
       return true;
     case DriverLife::End::kStoreLost:
-      world_.trace("world", [] { return "the store will not answer"; });
-      one.process->store().fail_soon(life.lost_in);
+      one.process->store().fall_silent_soon(life.lost_in, life.lost_for);
       return false;
     case DriverLife::End::kNone:
       break;

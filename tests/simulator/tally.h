@@ -41,6 +41,13 @@ struct Tally {
   std::uint64_t went_back = 0;
   std::uint64_t lost_entries = 0;
   std::uint64_t snapshot_parts = 0;
+  std::uint64_t silences = 0;
+  std::uint64_t silences_while_lacking = 0;
+  std::uint64_t silent_looks = 0;
+  std::uint64_t appends_found = 0;
+  std::uint64_t appends_made_again = 0;
+  std::uint64_t store_answered_again = 0;
+  std::uint64_t store_given_up = 0;
 
   inline void add(const Tally& other);
 };
@@ -85,6 +92,13 @@ inline constexpr Tallied kTallied[] = {
     {"reconnects to a store that lacks the last writes", &Tally::went_back},
     {"of those to one that lacks entries", &Tally::lost_entries},
     {"parts of snapshots", &Tally::snapshot_parts},
+    {"times that the store fell silent", &Tally::silences},
+    {"of those while it lacked entries", &Tally::silences_while_lacking},
+    {"looks after a reconnect that fell silent", &Tally::silent_looks},
+    {"appends made again that had got there", &Tally::appends_found},
+    {"appends made again that had not", &Tally::appends_made_again},
+    {"times that a silent store answered again", &Tally::store_answered_again},
+    {"times that a silent store was given up", &Tally::store_given_up},
 };
 
 void Tally::add(const Tally& other) {

@@ -21,7 +21,6 @@
 #include "core/platform/files.h"
 #include "core/platform/node.h"
 #include "core/platform/node_claims.h"
-#include "core/platform/redis_store.h"
 #include "core/platform/side_output.h"
 #include "core/platform/side_work.h"
 #include "core/platform/system_clock.h"
@@ -30,6 +29,7 @@
 #include "tune/control/silence_watch.h"
 #include "tune/drive/driver_machine.h"
 #include "tune/drive/driver_processes.h"
+#include "tune/drive/driver_store.h"
 #include "tune/drive/journaled_controller.h"
 #include "tune/drive/turn.h"
 #include "tune/results/events_log.h"
@@ -95,15 +95,15 @@ class Driver : private TurnEdges {
   void start();
   void claim_resources();
   void open_store();
-  std::unique_ptr<RedisStore> connected(const RedisStoreOptions& options) const;
   void take_over(std::uint64_t epoch);
   void loop();
   void wait_for_input();
   void read_input();
   void act();
   void on(const EndAgent& action);
-  [[noreturn]] void on(const GiveUp& action);
-  void check_store() const;
+  void on(const StartStore& action);
+  void on(const Say& action) { say(action.text); }
+  void on(const GiveUp& action);
   void check_folder() const;
   void say(const std::string& text);
   bool may_show() const;
@@ -145,8 +145,7 @@ class Driver : private TurnEdges {
   // In the order they are started; ended in reverse.
   std::unique_ptr<AgentProcess> agent_process_;
   std::unique_ptr<SignalWatch> signals_;
-  std::unique_ptr<RedisServer> server_;
-  std::unique_ptr<RedisStore> store_;
+  std::optional<DriverStore> store_;
   SideWork file_work_{kMaxWaitingBytes};
   SideWork removals_{kMaxRemovals};
   FileLogger logger_;
@@ -156,7 +155,7 @@ class Driver : private TurnEdges {
   std::optional<News> news_;
   std::optional<JournaledController> experiment_;
   std::unique_ptr<DriverEndpoint> endpoint_;
-  DriverMachine machine_{{.ends_with_agent = true}};
+  DriverMachine machine_;
   std::optional<Turns> turns_;
 
   SilenceWatch silence_watch_;
@@ -166,7 +165,8 @@ class Driver : private TurnEdges {
   std::future<std::string> flushed_;  // the log files' state, which is on the disk
   nanoseconds last_flushed_{};
   bool has_shown_ = false;
-  bool launched_ = false;  // this driver has launched a trial
+  bool launched_ = false;      // this driver has launched a trial
+  bool has_given_up_ = false;  // after a signal
 };
 
 Driver::Driver(RunRequest request, NodeResources node, ExperimentFolder folder)
@@ -175,6 +175,8 @@ Driver::Driver(RunRequest request, NodeResources node, ExperimentFolder folder)
       folder_(std::move(folder)),
       logger_(folder_.absolute(), spec_, file_work_),
       events_(folder_.absolute(), spec_, file_work_),
+      machine_({.ends_with_agent = true,
+                .store_patience = from_seconds(spec_.options.store_patience_s)}),
       silence_watch_(experiment_id_of(spec_)),
       reporter_(request_.reporter) {
   records_.add_keeper(logger_);
@@ -205,7 +207,7 @@ void Driver::start() {
   signals_ = std::make_unique<SignalWatch>(std::vector<int>{SIGINT, SIGTERM, SIGHUP},
                                            last_resort(folder_));
   open_store();
-  experiment_.emplace(*store_, controller_setup(spec_, folder_.absolute()), &records_);
+  experiment_.emplace(store_->store(), controller_setup(spec_, folder_.absolute()), &records_);
   news_.emplace(spec_, controller().objective(), folder_.path(), reporter_);
   records_.add_watcher([this](const Record& record) {
     silence_watch_.record(record, machine_.experiment_time(now()));
@@ -238,37 +240,18 @@ void Driver::claim_resources() {
 void Driver::open_store() {
   record_.driver_pid = static_cast<std::uint32_t>(getpid());
   record_.hostname = hostname();
-  record_.store = spec_.options.store;
   record_.prefix = store_prefix_of(spec_);
-  RedisStoreOptions options;
-  options.unsafe = spec_.options.store_unsafe;
-  if (record_.store.empty()) {
-    RedisServerOptions server;
-    server.runtime_directory = runtime_->path();
-    server.data_directory = folder_.absolute() / "store";
-    server.lock_descriptor = folder_.lock_descriptor();
-    server_ = std::make_unique<RedisServer>(server);
-    record_.store = server_->address();
-  }
-  options.address = record_.store;
+  DriverStore::Options options;
+  options.address = spec_.options.store;
   options.prefix = record_.prefix;
+  options.unsafe = spec_.options.store_unsafe;
+  options.is_new = is_new();
+  options.server.runtime_directory = runtime_->path();
+  options.server.data_directory = folder_.absolute() / "store";
+  options.server.lock_descriptor = folder_.lock_descriptor();
   options.notice = [this](const std::string& text) { say(text); };
-  std::unique_ptr<RedisStore> store = connected(options);
-  if (is_new() && Journal::is_in(*store)) {
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("beginning {}: there is a journal under {} in the store already: it is "
-                            "another experiment's, choose another name or store",
-                            spec_.name, record_.prefix));
-  }
-  store_ = std::move(store);
-}
-
-std::unique_ptr<RedisStore> Driver::connected(const RedisStoreOptions& options) const try {
-  return std::make_unique<RedisStore>(options);
-} catch (const Error& error) {
-  check_store();
-  if (is_new()) throw;
-  throw Error(ErrorCode::kStore, error.what());  // what was begun can go on when it is there again
+  store_.emplace(std::move(options));
+  record_.store = store_->address();
 }
 
 // Only who has the epoch may remove files: before, an older driver may still record what they are.
@@ -277,6 +260,7 @@ void Driver::take_over(std::uint64_t epoch) {
   turns_->take_over(driver_started(spec_, epoch, request_.retry_errored));
   machine_.on_agent_started(agent_process_->identity(), now());
   turns_->run();
+  store_->end_start();
 }
 
 // ---- Loop
@@ -326,6 +310,7 @@ void Driver::loop() {
     if (machine_.ends_at_once()) return;
     turns_->run();
     act();
+    if (has_given_up_) return;
     if (now() - last_flushed_ >= kFlushEvery) {
       check_folder();
       file_work_.check();
@@ -343,7 +328,8 @@ void Driver::wait_for_input() {
   pollfd watched[] = {{endpoint_->descriptor(), POLLIN, 0},
                       {signals_->descriptor(), POLLIN, 0},
                       {agent_process_->exit_descriptor(), POLLIN, 0},
-                      {server_ ? server_->exit_descriptor() : -1, POLLIN, 0}};
+                      {store_->exit_descriptor(), POLLIN, 0},
+                      {machine_.store_is_silent() ? store_->answer_descriptor() : -1, POLLIN, 0}};
   const timespec timeout{wait / 1'000'000'000, wait % 1'000'000'000};
   ppoll(watched, std::size(watched), &timeout, nullptr);
 }
@@ -359,8 +345,8 @@ void Driver::read_input() {
                     signal_name(signal)));
   }
   if (!end.empty()) machine_.on_agent_ended(agent_process_->identity(), end);
+  if (const std::string how = store_->take_end(); !how.empty()) machine_.on_server_ended(how);
   machine_.on_time(now(), peers());
-  check_store();
 }
 
 void Driver::act() {
@@ -373,21 +359,27 @@ void Driver::on(const EndAgent&) {
   kill(agent_process_->pid(), SIGKILL);  // its workers end with it
 }
 
+// A machine on which nothing can be started now is like a server that ends at once.
+void Driver::on(const StartStore&) {
+  try {
+    store_->start_again();
+  } catch (const SupersededError&) {
+    throw;
+  } catch (const Error& error) {
+    machine_.on_server_ended(error.what());
+  }
+}
+
+// After a signal there is nothing more to say than that it was interrupted.
 void Driver::on(const GiveUp& action) {
+  has_given_up_ = machine_.signal() != 0;
+  if (has_given_up_) return reporter_->notice(fmt::format("ending without it: {}", action.how));
+  if (action.why == GiveUp::Why::kStore) {
+    throw Error(ErrorCode::kStore, fmt::format("writing the journal: {}", action.how));
+  }
   throw Error(ErrorCode::kProcess,
               fmt::format("running trials: the agent of this node is gone ({}), see {}", action.how,
                           (folder_.path() / "zygote.log").string()));
-}
-
-// A store that is there but does not answer is noticed by the next append.
-void Driver::check_store() const {
-  if (!server_) return;
-  pollfd watched{server_->exit_descriptor(), POLLIN, 0};
-  if (poll(&watched, 1, 0) != 1) return;
-  throw Error(ErrorCode::kStore,
-              fmt::format("writing the journal: the store, redis-server with pid {}, has ended; "
-                          "its last words are in {}",
-                          server_->pid(), (folder_.path() / "store" / "redis.log").string()));
 }
 
 // Open files can still be written when their names are gone.
@@ -533,12 +525,10 @@ void Driver::write_table(LastResults& last) {
 
 void Driver::withdraw() {
   file_work_.stop();
-  if (store_ && !server_) {  // a private server's keys go with its file
-    try_to(fmt::format("removing the keys {}:*: ", record_.prefix),
-           [this] { store_->remove_all(); });
+  if (store_) {
+    try_to(fmt::format("removing the keys {}:*: ", record_.prefix), [this] { store_->withdraw(); });
   }
   store_.reset();
-  server_.reset();
   folder_.withdraw();
 }
 

@@ -25,7 +25,7 @@ void DriverMachine::begin(Time now, ExperimentTime passed) {
 bool DriverMachine::on_signal(int signal) {
   const bool is_first = signal_ == 0;
   signal_ = signal;
-  if (is_first) interrupt_ = signal;
+  if (is_first) interrupt_ = signal, signal_at_ = watched_;
   if (!is_first) ends_at_once_ = true;
   return is_first;
 }
@@ -48,6 +48,7 @@ void DriverMachine::on_time(Time now, const Peers& peers) {
   if (now - looked_ < kLookEvery) return;
   watched_ += std::min(now - std::exchange(looked_, now), kLongestRound);
   for (auto& [identity, agent] : agents_) look_at(identity, agent, peers);
+  look_at_store();
 }
 
 void DriverMachine::look_at(const std::string& identity, Agent& agent, const Peers& peers) {
@@ -75,6 +76,73 @@ bool DriverMachine::on_told(Peers::Told told) {
   if (joins && lost_.contains(told.agent)) return false;
   told_.push_back(std::move(told));
   return true;
+}
+
+// ---- The store
+// ----------------------------------------------------------------------------------------
+
+void DriverMachine::on_store_silent(const std::string& why) {
+  if (!silent_since_) silent_since_ = watched_;
+  if (!ends_since_) silent_why_ = why;  // that a private server has ended says more
+}
+
+void DriverMachine::on_store_answered() {
+  if (silence_is_told_) {
+    actions_.emplace_back(Say{fmt::format("the store answers again after {:.0f} s",
+                                          in_seconds(watched_ - *silent_since_))});
+  }
+  silent_since_.reset();
+  silence_is_told_ = false;
+}
+
+// The first time at once, then after longer and longer pauses. One that lived for a while since it
+// was started again was well, whether or not there was a turn meanwhile.
+void DriverMachine::on_server_ended(const std::string& how) {
+  if (started_at_ && watched_ - *started_at_ > kWell) on_server_well();
+  const bool is_first = !ends_since_;
+  if (is_first) ends_since_ = watched_;
+  if (is_first) actions_.emplace_back(Say{fmt::format("{}: the store is started again", how)});
+  silent_why_ = how;
+  const Time waited = watched_ - *ends_since_;
+  if (is_too_long(waited)) return give_up_store(waited);
+  restart_at_ = watched_ + restart_pause_;
+  restart_pause_ = std::clamp(2 * restart_pause_, kFirstRestart, kLastRestart);
+}
+
+void DriverMachine::on_server_well() {
+  ends_since_.reset();
+  started_at_.reset();
+  restart_pause_ = Time{};
+}
+
+void DriverMachine::look_at_store() {
+  if (restart_at_ && watched_ >= *restart_at_) {
+    restart_at_.reset();
+    started_at_ = watched_;
+    actions_.emplace_back(StartStore{});
+  }
+  if (!silent_since_) return;
+  const Time silence = watched_ - *silent_since_;
+  const bool ends = signal_ != 0 && std::min(silence, watched_ - signal_at_) > kStoreFarewell;
+  if (ends || is_too_long(silence)) return give_up_store(silence);
+  if (silence_is_told_ || silence < kStoreTold) return;
+  silence_is_told_ = true;
+  const std::string limit = options_.store_patience > Time{}
+                                ? fmt::format(" up to {:g} s", in_seconds(options_.store_patience))
+                                : "";
+  actions_.emplace_back(
+      Say{fmt::format("{}: waiting{} for it, meanwhile trials go on to where they need a verdict",
+                      silent_why_, limit)});
+}
+
+bool DriverMachine::is_too_long(Time silence) const {
+  return options_.store_patience > Time{} && silence > options_.store_patience;
+}
+
+void DriverMachine::give_up_store(Time waited) {
+  if (std::exchange(has_given_up_, true)) return;
+  actions_.emplace_back(GiveUp{GiveUp::Why::kStore, fmt::format("{} (waited for {:.0f} s)",
+                                                                silent_why_, in_seconds(waited))});
 }
 
 // ---- Turns
@@ -125,7 +193,7 @@ void DriverMachine::take_ends(TurnContents& contents, const Peers& peers) {
       continue;
     }
     if (gives_up_with_agent()) {
-      actions_.emplace_back(GiveUp{identity, state.how});
+      actions_.emplace_back(GiveUp{GiveUp::Why::kAgent, state.how});
     } else {
       const AgentNumber number = *peers.number_of(identity);
       lost_.insert(number);
@@ -150,6 +218,11 @@ bool DriverMachine::has_more(const Peers& peers) const {
          });
 }
 
+void DriverMachine::on_turn_done() {
+  changed_ = true;
+  on_server_well();
+}
+
 // ---- The passing of time
 // --------------------------------------------------------------------------
 
@@ -159,6 +232,7 @@ bool DriverMachine::show_is_due(Time now) const {
 
 DriverMachine::Time DriverMachine::idle_time(Time now, std::optional<ExperimentTime> deadline,
                                              const Peers& peers) const {
+  if (store_is_silent()) return kStoreRetry;
   if (has_more(peers)) return Time{};
   Time limit = has_room_ ? kLookEvery : kRoomEvery;
   if (changed_) limit = std::min(limit, kStatusEvery);

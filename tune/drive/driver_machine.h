@@ -8,6 +8,12 @@
 // an agent's events are in order, and each turn says up to where they are, so that an agent is told
 // of what is in the journal and no more.
 //
+// A store that does not answer stops turns and nothing else: agents are heard and hear heartbeats,
+// signals are obeyed, and workers train on to their milestones. The same turn is tried again until
+// the store answers or its patience is over; a private server that ends is started again. Waiting
+// in the call itself is simpler, and makes a driver that obeys no signal and lets its agents think
+// that it is gone, or takes them for silent when it comes back.
+//
 // A signal goes before everything else that came with it. To a service manager or a batch system
 // that ends the whole experiment by a signal to every process, an attempt that ended by it is
 // interrupted, not failed. What agents told goes before their ends: it is the reason, perhaps.
@@ -33,12 +39,17 @@ namespace tune {
 struct EndAgent {  // its process, with all workers; on_agent_ended follows
   std::string identity;
 };
+struct StartStore {};  // the private server, again
+struct Say {           // to the user
+  std::string text;
+};
 // The experiment cannot go on with this driver: it is ended, to be resumed.
 struct GiveUp {
-  std::string agent;  // the one that is gone
+  enum class Why : std::uint8_t { kAgent, kStore };
+  Why why;
   std::string how;
 };
-using DriverAction = std::variant<EndAgent, GiveUp>;
+using DriverAction = std::variant<EndAgent, StartStore, Say, GiveUp>;
 
 // What the next turn holds.
 struct TurnContents {
@@ -57,6 +68,7 @@ class DriverMachine {
   struct Options {
     // Whether the end of any agent is that of the driver: the driver's own agent is the only one.
     bool ends_with_agent = true;
+    Time store_patience = std::chrono::seconds(300);  // that it may be silent; 0: any time
   };
   static constexpr Time kLookEvery = std::chrono::milliseconds(200);  // at the agents
   static constexpr Time kAgentSilence = std::chrono::seconds(20);     // each sends a word a second
@@ -67,6 +79,14 @@ class DriverMachine {
   // Of a longer time between two looks no more counts against an agent: this process was stopped,
   // or waited for a disk or a store, and its agents may have spoken meanwhile.
   static constexpr Time kLongestRound = std::chrono::seconds(1);
+  static constexpr Time kStoreRetry = std::chrono::milliseconds(50);
+  static constexpr Time kStoreTold = std::chrono::seconds(1);  // of its silence, before it is told
+  // After a signal, for a store that is silent.
+  static constexpr Time kStoreFarewell = std::chrono::seconds(10);
+  // Between two starts of a private server that ends each time.
+  static constexpr Time kFirstRestart = std::chrono::milliseconds(200);
+  static constexpr Time kLastRestart = std::chrono::seconds(5);
+  static constexpr Time kWell = std::chrono::seconds(60);  // when it lives for longer
   static constexpr std::size_t kMaxTurnBytes = 8u << 20;  // of events, if there is more than one
 
   explicit DriverMachine(Options options) : options_(options) {}
@@ -88,10 +108,15 @@ class DriverMachine {
   void on_notice(std::string text) { notices_.push_back(std::move(text)); }
   // What all agents told up to now has been handed over.
   void on_time(Time now, const Peers& peers);
-  void on_turn_done() { changed_ = true; }
+  void on_turn_done();
   // Whether there is room for what follows from what agents tell. Without it only signals and
   // deadlines make turns.
   void on_room(bool has_room) { has_room_ = has_room; }
+  // A call of a turn has no answer yet, or has one.
+  void on_store_silent(const std::string& why);
+  void on_store_answered();
+  // The private server has ended; StartStore follows.
+  void on_server_ended(const std::string& how);
   void on_shown(Time now) { shown_ = now, changed_ = false; }
 
   // ---- What is to be done
@@ -108,6 +133,7 @@ class DriverMachine {
   // How long nothing is to be done if nothing happens.
   Time idle_time(Time now, std::optional<ExperimentTime> deadline, const Peers& peers) const;
 
+  bool store_is_silent() const { return silent_since_.has_value(); }
   int signal() const { return signal_; }  // the newest; 0: none
   bool ends_at_once() const { return ends_at_once_; }
 
@@ -121,6 +147,10 @@ class DriverMachine {
   };
   // An agent that ends while the experiment is interrupted does what it should.
   bool gives_up_with_agent() const { return options_.ends_with_agent && signal_ == 0; }
+  void on_server_well();
+  void look_at_store();
+  bool is_too_long(Time silence) const;
+  void give_up_store(Time waited);
   void look_at(const std::string& identity, Agent& agent, const Peers& peers);
   void end_silent(const std::string& identity, Agent& agent, Time silence);
   bool end_can_be_told(const std::string& identity, const Agent& agent, const Peers& peers) const;
@@ -139,6 +169,15 @@ class DriverMachine {
   std::optional<int> interrupt_;  // a signal, in no turn yet
   int signal_ = 0;
   std::vector<std::string> notices_;  // in no turn yet
+  Time signal_at_{};                  // watched time of the first one
+  std::optional<Time> silent_since_;  // the store, in watched time
+  std::string silent_why_;
+  bool silence_is_told_ = false;
+  std::optional<Time> ends_since_;  // the private server, since the last answer
+  std::optional<Time> restart_at_;  // in watched time
+  std::optional<Time> started_at_;  // the same of its last start, since the last answer
+  Time restart_pause_{};
+  bool has_given_up_ = false;
   bool ends_at_once_ = false;
   Time looked_{};
   Time watched_{};  // that this process could have seen what happens, up to looked_

@@ -216,6 +216,7 @@ Turn Journal::take_epoch(Turn turn, const Visitor& visitor) {
 void Journal::append(const Turn& turn) {
   TUNE_CHECK(begun_);
   TUNE_CHECK(turn.now >= now_);
+  refuse_hole();
   const EntryId id{last_.epoch, last_.sequence + 1};
   const std::string payload = encoded(turn);
   store_.append(id, payload);
@@ -233,6 +234,7 @@ void Journal::store(const Snapshot& snapshot) {
   TUNE_CHECK(begun_);
   // Taken before the tail was lost: the entries between it and the one that made that good are gone.
   if (snapshot.through < trimmed_) return;
+  if (snapshot.through < last_) refuse_hole();
   const std::string bytes = packed(snapshot);
   for (int tries = 1;; ++tries) {
     storing_ = &snapshot;
@@ -253,7 +255,7 @@ void Journal::store(const Snapshot& snapshot) {
   trimmed_ = std::max(trimmed_, snapshot.through);
   snapshot_bytes_ = bytes.size();
   bytes_since_snapshot_ = 0;
-  is_wanted_ = false;
+  is_wanted_ = lacks_tail_ = false;
 }
 
 // ---- After a reconnect
@@ -268,12 +270,16 @@ void Journal::watch_connection() {
 // Parts of a snapshot that were written already may be gone as well: it begins anew.
 void Journal::look_after_reconnect() {
   parts_.forget();
-  const bool covers_all = storing_ != nullptr && storing_->through >= last_;
-  if (has_lost_tail() && !covers_all) {
-    throw LostTailError(
-        fmt::format("the store has lost entries of the journal up to {}", to_string(last_)));
-  }
+  lacks_tail_ = has_lost_tail();
+  const bool is_made_good = storing_ != nullptr && storing_->through >= last_;
+  if (!is_made_good) refuse_hole();
   if (storing_ != nullptr) throw Reconnected();
+}
+
+void Journal::refuse_hole() const {
+  if (!lacks_tail_) return;
+  throw LostTailError(
+      fmt::format("the store has lost entries of the journal up to {}", to_string(last_)));
 }
 
 bool Journal::has_lost_tail() {

@@ -6,7 +6,8 @@
 // entry there would leave a hole, and a journal that no driver can ever read again. So after each
 // reconnect, before anything is sent again, the journal's end is compared with what was appended
 // last. When it is not there, LostTailError asks for a snapshot: the driver's own state is all that
-// is left of those entries.
+// is left of those entries. Nothing is appended before one is stored, however often the store falls
+// silent meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -103,6 +104,7 @@ class Journal {
   void take_in(const Found& found);
   void watch_connection();
   void look_after_reconnect();
+  void refuse_hole() const;
   bool has_lost_tail();
 
   Store& store_;
@@ -113,6 +115,7 @@ class Journal {
   std::size_t last_hash_ = 0;  // of what was appended last
   EntryId trimmed_;            // the entries up to it are in the snapshot
   const Snapshot* storing_ = nullptr;
+  bool lacks_tail_ = false;       // the store does, and no snapshot has made that good yet
   std::uint64_t reconnects_ = 0;  // of the store, before anything was read
   bool is_wanted_ = false;        // a snapshot, however short the journal is
   std::shared_ptr<bool> lives_ = std::make_shared<bool>(true);

@@ -15,10 +15,23 @@ void Turns::take_over(const DriverStarted& event) {
   next_ = Step::kSettle;
 }
 
-bool Turns::step() {
+bool Turns::step() try {
+  const bool was_silent = machine_.store_is_silent();
+  const bool done = take_step();
+  if (was_silent) machine_.on_store_answered();
+  return done;
+} catch (const StoreSilentError& silence) {
+  machine_.on_store_silent(silence.why());
+  return false;
+}
+
+bool Turns::take_step() {
   switch (next_) {
+    case Step::kBegin:
+      if (!begin()) return false;
+      [[fallthrough]];
     case Step::kAppend:
-      if (!append()) return false;
+      append();
       next_ = Step::kAcknowledge;
       return true;
     case Step::kSettle:
@@ -45,13 +58,13 @@ bool Turns::step() {
     case Step::kSnapshot:
       keep_journal_short();
       machine_.on_turn_done();
-      next_ = Step::kAppend;
+      next_ = Step::kBegin;
       return true;
   }
   return false;
 }
 
-bool Turns::append() {
+bool Turns::begin() {
   const Controller& controller = experiment_.controller();
   const DriverMachine::Time now = edges_.now();
   machine_.on_room(edges_.has_room());
@@ -59,20 +72,25 @@ bool Turns::append() {
       controller.is_over() ? machine_.last_turn()
                            : machine_.next_turn(now, controller.next_deadline(), edges_.peers());
   if (!contents) return false;
-  contents_ = std::move(*contents);
-  const Turn turn{.now = machine_.experiment_time(now),
-                  .wall = edges_.wall(),
-                  .events = std::move(contents_.events),
-                  .notices = std::move(contents_.notices)};
-  edges_.turn_begins(turn);
-  effects_ = experiment_.commit(turn);
-  edges_.turn_is_handled(turn, effects_);
-  tell_what_was_mended();
+  turn_ = {.now = machine_.experiment_time(now),
+           .wall = edges_.wall(),
+           .events = std::move(contents->events),
+           .notices = std::move(contents->notices)};
+  heard_ = std::move(contents->heard);
+  edges_.turn_begins(turn_);
+  next_ = Step::kAppend;
   return true;
 }
 
+// Tried again, it is the same turn: an append whose answer was lost is found to be there.
+void Turns::append() {
+  effects_ = experiment_.commit(turn_);
+  edges_.turn_is_handled(turn_, effects_);
+  tell_what_was_mended();
+}
+
 void Turns::acknowledge() {
-  for (const auto& [agent, position] : std::exchange(contents_.heard, {})) {
+  for (const auto& [agent, position] : std::exchange(heard_, {})) {
     edges_.acknowledge(agent, position);
   }
 }
@@ -97,12 +115,18 @@ void Turns::keep_journal_short() {
     JournaledController::BegunSnapshot begun = experiment_.begin_snapshot();
     snapshot_ = std::move(begun.snapshot);
     edges_.flush_results(std::move(begun.logger));
-  } else if (std::optional<std::string> state = edges_.flushed_results()) {
-    snapshot_->logger = std::move(*state);
-    experiment_.store(*snapshot_);
-    snapshot_.reset();
-    tell_what_was_mended();
+    return;
   }
+  if (!snapshot_is_ready_) {
+    std::optional<std::string> state = edges_.flushed_results();
+    if (!state) return;
+    snapshot_->logger = std::move(*state);
+    snapshot_is_ready_ = true;
+  }
+  experiment_.store(*snapshot_);
+  snapshot_.reset();
+  snapshot_is_ready_ = false;
+  tell_what_was_mended();
 }
 
 void Turns::tell_what_was_mended() {

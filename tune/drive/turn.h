@@ -24,6 +24,7 @@
 #pragma once
 
 #include <future>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -78,7 +79,8 @@ class Turns {
   // JournaledController::take_over.
   void take_over(const DriverStarted& event);
   // The next step of the turn, or the first one of the next turn. False: there is no reason for a
-  // turn now. When the experiment is over, only the driver's own notices are one. Throws as
+  // turn now (when the experiment is over, only the driver's own notices are one), or the store
+  // does not answer, as the machine is told: then this step is to be tried again. Throws as
   // JournaledController::commit and store.
   bool step();
   // All steps up to the end of the turn.
@@ -88,12 +90,13 @@ class Turns {
     }
     return false;
   }
-  bool is_idle() const { return next_ == Step::kAppend; }  // between two turns
+  bool is_idle() const { return next_ == Step::kBegin; }  // between two turns
   // The next turn ends with a snapshot, whether the journal is long or not.
   void want_snapshot() { snapshot_is_wanted_ = true; }
 
  private:
   enum class Step : std::uint8_t {
+    kBegin,
     kAppend,
     kSettle,
     kAcknowledge,
@@ -102,7 +105,9 @@ class Turns {
     kRemovals,
     kSnapshot,
   };
-  bool append();
+  bool take_step();
+  bool begin();
+  void append();
   void acknowledge();
   void send_commands();
   void remove_next();
@@ -112,12 +117,14 @@ class Turns {
   JournaledController& experiment_;
   DriverMachine& machine_;
   TurnEdges& edges_;
-  Step next_ = Step::kAppend;
-  TurnContents contents_;  // of this turn
+  Step next_ = Step::kBegin;
+  Turn turn_;
+  std::map<AgentNumber, Link::Position> heard_;  // to be acknowledged
   Effects effects_;
   std::size_t removed_ = 0;           // of its removals
   std::set<TrialNumber> unsettled_;   // of the first turn
   std::optional<Snapshot> snapshot_;  // to be stored when the results are flushed
+  bool snapshot_is_ready_ = false;    // they are
   bool snapshot_is_wanted_ = false;
 };
 

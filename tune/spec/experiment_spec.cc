@@ -139,6 +139,7 @@ void SpecCheck::check_numbers() {
   check_seconds("max_trial_time_s", options_.max_trial_time_s);
   check_seconds("hang_timeout_s", options_.hang_timeout_s);
   check_seconds("reporter/every_s", options_.reporter.every_s);
+  check_seconds("store_patience_s", options_.store_patience_s);
   check_seconds("save_grace_s", options_.save_grace_s);
   check_seconds("group_timeout_s", options_.group_timeout_s);
   if (options_.group_timeout_s == 0) {

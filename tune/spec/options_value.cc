@@ -304,6 +304,7 @@ void read_options(OptionReader& reader, RunOptions& options) {
     options.gpu_visibility = static_cast<GpuVisibility>(*word);
   }
   reader.read("alone_timeout_s", options.alone_timeout_s);
+  reader.read("store_patience_s", options.store_patience_s);
   reader.read("save_grace_s", options.save_grace_s);
 }
 
@@ -371,6 +372,7 @@ Value options_to_value(const RunOptions& options) {
   map.set("group_timeout_s", options.group_timeout_s);
   map.set("gpu_visibility", kVisibilities[static_cast<std::size_t>(options.gpu_visibility)]);
   map.set("alone_timeout_s", options.alone_timeout_s);
+  map.set("store_patience_s", options.store_patience_s);
   map.set("save_grace_s", options.save_grace_s);
   return map;
 }

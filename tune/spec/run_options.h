@@ -88,6 +88,9 @@ struct RunOptions {
   // How long the ranks of a trial wait for one that saves, or works in context().alone():
   // this or group_timeout_s, whichever is longer. 0: any time.
   double alone_timeout_s = 600;
+  // How long a store that is silent or gone is waited for before the run ends, to be resumed.
+  // 0: any time.
+  double store_patience_s = 300;
   // How long running trials have to save when all ends early, by a signal or a budget. 0: any time.
   double save_grace_s = 30;
 };

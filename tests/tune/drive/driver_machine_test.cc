@@ -18,9 +18,9 @@ constexpr std::size_t kMegabyte = 1u << 20;
 // A driver's machine, and agents that speak to it by links.
 class Script {
  public:
-  explicit Script(bool ends_with_agent = true) : machine({.ends_with_agent = ends_with_agent}) {
-    machine.begin(now, 0s);
-  }
+  explicit Script(bool ends_with_agent = true)
+      : Script(DriverMachine::Options{.ends_with_agent = ends_with_agent}) {}
+  explicit Script(DriverMachine::Options options) : machine(options) { machine.begin(now, 0s); }
 
   // An agent's frame arrives.
   void hear(const std::string& identity, const std::vector<AgentEvent>& events = {}) {
@@ -267,6 +267,7 @@ TEST_CASE("an agent that is silent is ended, also one that was never heard") {
     CHECK(script.turn().empty());
     const std::vector<DriverAction> last = script.machine.take_actions();
     REQUIRE(last.size() == 1);
+    CHECK(std::get<GiveUp>(last[0]).why == GiveUp::Why::kAgent);
     CHECK(std::get<GiveUp>(last[0]).how.find("a has said nothing for 20 s") == 0);
   }
 }
@@ -299,6 +300,157 @@ TEST_CASE("a driver that stood still does not hold it against its agents") {
     script.machine.on_time(script.now, script.peers);
   }
   CHECK(script.machine.take_actions().empty());
+}
+
+// ---- The store
+
+std::string said(const std::vector<DriverAction>& actions) {
+  std::string text;
+  for (const DriverAction& action : actions) {
+    if (const auto* say = std::get_if<Say>(&action)) text += "[" + say->text + "]";
+    if (std::holds_alternative<StartStore>(action)) text += "[start]";
+    if (const auto* give_up = std::get_if<GiveUp>(&action))
+      text += "[give up: " + give_up->how + "]";
+  }
+  return text;
+}
+
+TEST_CASE("a silent store is waited for, which is told, and so is its answer") {
+  Script script;
+  script.machine.on_store_silent("the store at s: no answer");
+  CHECK(script.machine.store_is_silent());
+  script.pass(800ms);
+  CHECK(said(script.machine.take_actions()) == "");
+  script.pass(200ms);
+  CHECK(said(script.machine.take_actions()) ==
+        "[the store at s: no answer: waiting up to 300 s for it, meanwhile trials go on to where "
+        "they need a verdict]");
+  script.pass(280s);
+  CHECK(said(script.machine.take_actions()) == "");
+  script.machine.on_store_answered();
+  CHECK(said(script.machine.take_actions()) == "[the store answers again after 281 s]");
+  script.pass(600s);
+  CHECK(said(script.machine.take_actions()) == "");
+}
+
+TEST_CASE("a store that answers soon is not spoken of") {
+  Script script;
+  script.machine.on_store_silent("the store at s: no answer");
+  script.pass(800ms);
+  script.machine.on_store_answered();
+  CHECK(said(script.machine.take_actions()) == "");
+}
+
+TEST_CASE("a store is given up when its patience is over, once") {
+  Script script;
+  script.machine.on_store_silent("the store at s: no answer");
+  script.pass(300s);
+  script.machine.take_actions();
+  script.pass(10s);
+  CHECK(said(script.machine.take_actions()) ==
+        "[give up: the store at s: no answer (waited for 300 s)]");
+}
+
+TEST_CASE("a store whose patience has no end is waited for") {
+  Script script(DriverMachine::Options{.store_patience = 0s});
+  script.machine.on_store_silent("the store at s: no answer");
+  script.pass(1000s);
+  CHECK(said(script.machine.take_actions()) ==
+        "[the store at s: no answer: waiting for it, meanwhile trials go on to where they need a "
+        "verdict]");
+}
+
+TEST_CASE("a driver that stood still does not hold it against its store") {
+  Script script;
+  script.machine.on_store_silent("the store at s: no answer");
+  script.now += 1h;
+  script.machine.on_time(script.now, script.peers);
+  CHECK(said(script.machine.take_actions()).find("give up") == std::string::npos);
+}
+
+TEST_CASE("after a signal a silent store is waited for a little only") {
+  Script script;
+  script.machine.on_store_silent("the store at s: no answer");
+  script.pass(5s);
+  script.machine.take_actions();
+  script.machine.on_signal(SIGTERM);
+  script.pass(DriverMachine::kStoreFarewell);
+  CHECK(said(script.machine.take_actions()) == "");
+  script.pass(1s);
+  CHECK(said(script.machine.take_actions()) ==
+        "[give up: the store at s: no answer (waited for 15 s)]");
+}
+
+TEST_CASE("a signal to a driver whose store answers leaves it time to end in order") {
+  Script script;
+  script.machine.on_signal(SIGTERM);
+  script.pass(60s);
+  script.machine.on_store_silent("the store at s: no answer");
+  script.pass(5s);
+  CHECK(said(script.machine.take_actions()).find("give up") == std::string::npos);
+}
+
+TEST_CASE("while the store is silent turns are tried again and agents are heard") {
+  Script script;
+  script.machine.on_agent_started("a", script.now);
+  script.machine.on_store_silent("the store at s: no answer");
+  for (int second = 0; second < 250; ++second) {
+    script.hear_text("a", "1");
+    script.pass(1s);
+  }
+  CHECK(script.machine.idle_time(script.now, {}, script.peers) == DriverMachine::kStoreRetry);
+  for (const DriverAction& action : script.machine.take_actions()) {
+    CHECK_FALSE(std::holds_alternative<EndAgent>(action));
+  }
+  CHECK(script.turn().size() == 250);
+}
+
+TEST_CASE("a private server that ends is started again at once") {
+  Script script;
+  script.machine.on_server_ended("redis-server was killed");
+  script.pass(200ms);
+  CHECK(said(script.machine.take_actions()) ==
+        "[redis-server was killed: the store is started again][start]");
+  script.pass(600s);
+  CHECK(said(script.machine.take_actions()) == "");
+  // Much later another one is the first of its kind.
+  script.machine.on_turn_done();
+  script.machine.on_server_ended("redis-server was killed");
+  script.pass(200ms);
+  CHECK(said(script.machine.take_actions()) ==
+        "[redis-server was killed: the store is started again][start]");
+}
+
+TEST_CASE("a private server that ends once an hour is started at once, with or without turns") {
+  Script script;
+  for (int hour = 0; hour < 5; ++hour) {
+    script.machine.on_server_ended("redis-server was killed");
+    script.pass(200ms);
+    CHECK(said(script.machine.take_actions()) ==
+          "[redis-server was killed: the store is started again][start]");
+    script.pass(3600s);
+  }
+}
+
+TEST_CASE("a private server that ends each time is started after longer and longer pauses") {
+  Script script;
+  int starts = 0;
+  std::string last;
+  script.machine.on_server_ended("no space");
+  for (int i = 0; i < 400 * 5 && last.empty(); ++i) {
+    script.machine.on_store_silent("the store at s: refused");
+    script.pass(200ms);
+    for (const DriverAction& action : script.machine.take_actions()) {
+      if (const auto* give_up = std::get_if<GiveUp>(&action)) last = give_up->how;
+      if (!std::holds_alternative<StartStore>(action)) continue;
+      ++starts;
+      script.machine.on_server_ended("no space");
+    }
+  }
+  CHECK(last == "no space (waited for 300 s)");
+  // 0 + 0.2 + 0.4 + 0.8 + 1.6 + 3.2 s, and then every 5 s
+  CHECK(starts >= 60);
+  CHECK(starts <= 66);
 }
 
 // ---- What is shown

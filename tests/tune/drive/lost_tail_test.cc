@@ -6,6 +6,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,35 +35,73 @@ class FailoverStore : public testing::MemoryStore {
     change_ = std::move(change);
   }
   int failovers() const { return failovers_; }
+  // In one of the next calls, once; what it writes is written or not.
+  void fall_silent(int calls, bool is_written) {
+    calls_before_silence_ = calls;
+    is_written_ = is_written;
+  }
+  int silences() const { return silences_; }
 
   void append(EntryId id, std::string_view payload) override {
-    call();
-    MemoryStore::append(id, payload);
+    call([&] { MemoryStore::append(id, payload); });
+  }
+  std::optional<EntryId> last() override {
+    if (looks_) answer([] {});
+    return MemoryStore::last();
   }
   void put(std::string_view name, std::string_view value) override {
-    if (!is_in_trim_) call();
-    MemoryStore::put(name, value);
+    if (is_in_trim_) return MemoryStore::put(name, value);
+    call([&] { MemoryStore::put(name, value); });
   }
   void remove(std::string_view name) override {
-    call();
-    MemoryStore::remove(name);
+    call([&] { MemoryStore::remove(name); });
   }
   void put_and_trim(std::string_view name, std::string_view value, EntryId through) override {
-    call();
-    is_in_trim_ = true;
-    MemoryStore::put_and_trim(name, value, through);
-    is_in_trim_ = false;
+    call([&] {
+      is_in_trim_ = true;
+      MemoryStore::put_and_trim(name, value, through);
+      is_in_trim_ = false;
+    });
   }
 
  private:
-  void call() {
-    if (!change_ || calls_-- > 0) return;
-    ++failovers_;
-    std::exchange(change_, {})(*contents());
-    reconnected();
+  void call(const std::function<void()>& write) {
+    if (change_ && calls_-- <= 0) {
+      ++failovers_;
+      std::exchange(change_, {})(*contents());
+      needs_look_ = true;
+    }
+    if (needs_look_) look();
+    answer(write);
   }
+  void look() {
+    looks_ = true;
+    try {
+      reconnected();
+    } catch (const StoreSilentError&) {
+      looks_ = false;
+      throw;
+    } catch (...) {
+      looks_ = needs_look_ = false;
+      throw;
+    }
+    looks_ = needs_look_ = false;
+  }
+  void answer(const std::function<void()>& write) {
+    const bool is_silent = calls_before_silence_ >= 0 && calls_before_silence_-- == 0;
+    if (!is_silent || is_written_) write();
+    if (!is_silent) return;
+    ++silences_;
+    throw StoreSilentError("the store is lost", "the store: no answer");
+  }
+
   int calls_ = 0;
   int failovers_ = 0;
+  int calls_before_silence_ = -1;
+  bool is_written_ = false;
+  int silences_ = 0;
+  bool needs_look_ = false;
+  bool looks_ = false;
   bool is_in_trim_ = false;
   std::function<void(Contents&)> change_;
 };
@@ -110,13 +149,23 @@ class OneDriver {
     ready.trainables = {{"T", true, false}};
     commit({FromAgent{{}, hello}, FromAgent{{}, ready}});
   }
-  void report() {
+  // Again and again, where the store falls silent; then this is done first.
+  void report(const std::function<void()>& when_silent = {}) {
     Reported report;
     report.trial = TrialNumber{0};
     report.attempt = experiment.controller().trials().at(0).attempt;
     report.iteration = ++step_;
     report.result = pack(Result{{"m", 0.5}});
-    commit({FromAgent{{}, report}});
+    const Turn turn{experiment.now() + seconds(1), {}, {FromAgent{{}, report}}};
+    while (true) {
+      try {
+        experiment.commit(turn);
+        return;
+      } catch (const StoreSilentError&) {
+        REQUIRE(when_silent);
+        when_silent();
+      }
+    }
   }
   void store_snapshot() { experiment.store(experiment.snapshot()); }
 
@@ -267,6 +316,45 @@ TEST_CASE(
   driver.experiment.store(then);
   check_whole(contents, driver);
   CHECK(driver.experiment.snapshot_is_due());
+}
+
+// In each call of it, also in the look that finds what is lost.
+void check_silence_while_mending(std::size_t part_bytes, bool is_written) {
+  CAPTURE(part_bytes);
+  CAPTURE(is_written);
+  bool is_through = false;
+  for (int calls = 0; !is_through; ++calls) {
+    CAPTURE(calls);
+    const auto contents = std::make_shared<Contents>();
+    FailoverStore store(contents);
+    OneDriver driver(store, part_bytes);
+    for (int i = 0; i < 3; ++i) driver.report();
+    driver.store_snapshot();
+    for (int i = 0; i < 3; ++i) driver.report();
+    store.fail_over(0, [](Contents& now) { lose_entries(now, 2); });
+    store.fall_silent(calls, is_written);
+    driver.report([&] {
+      JournaledController reader(store, endless(), nullptr);
+      CHECK_NOTHROW(reader.replay());  // there is no hole
+    });
+    CHECK(store.failovers() == 1);
+    CHECK(driver.lines.results == 7);
+    CHECK_HAS(driver.experiment.take_mended(), "nothing is lost");
+    check_whole(contents, driver);
+    is_through = store.silences() == 0;
+    CHECK((calls > 2 || !is_through));  // the look, the snapshot, the append
+    store.fall_silent(-1, false);
+    driver.report();
+    check_whole(contents, driver);
+  }
+}
+
+TEST_CASE("a store that falls silent while lost entries are made good gets nothing before them") {
+  for (const std::size_t part_bytes : {SnapshotParts::kPartBytes, std::size_t{500}}) {
+    for (const bool is_written : {false, true}) {
+      check_silence_while_mending(part_bytes, is_written);
+    }
+  }
 }
 
 TEST_CASE("a driver whose connection was lost while it read the journal soon takes a snapshot") {

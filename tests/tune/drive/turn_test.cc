@@ -22,18 +22,28 @@ class SpeakingStore : public testing::MemoryStore {
  public:
   explicit SpeakingStore(Words& said) : said_(said) {}
   void append(EntryId id, std::string_view payload) override {
+    if (silent_calls > 1) fall_silent();
     said_.emplace_back("append");
     largest = std::max(largest, payload.size());
     MemoryStore::append(id, payload);
+    if (silent_calls == 1) fall_silent();
   }
   void put_and_trim(std::string_view name, std::string_view value, EntryId through) override {
+    if (silent_calls > 1) fall_silent();
     said_.emplace_back("snapshot " + to_string(through));
     CHECK(testing::has(std::string(value), "the state"));
     MemoryStore::put_and_trim(name, value, through);
+    if (silent_calls == 1) fall_silent();
   }
   std::size_t largest = 0;
+  int silent_calls = 0;  // the last of these is stored, and its answer is lost
 
  private:
+  [[noreturn]] void fall_silent() {
+    --silent_calls;
+    said_.emplace_back("silence");
+    throw StoreSilentError("the store is lost", "the store: no answer");
+  }
   Words& said_;
 };
 
@@ -221,6 +231,40 @@ TEST_CASE("while files have no room what agents tell waits, unacknowledged; a si
   REQUIRE(then.size() > 1);
   CHECK(then[0] == "append");
   CHECK(then[1] == "acknowledge 3");
+}
+
+TEST_CASE("a turn to which the store does not answer is tried again, and is there once") {
+  OneDriver driver;
+  driver.turn();
+  driver.join();
+  driver.store.silent_calls = 3;
+  CHECK(driver.turn() == Words{"silence"});
+  CHECK(driver.machine.store_is_silent());
+  CHECK_FALSE(driver.turns.is_idle());
+  driver.hear({OneDriver::reported(1)});  // for the next turn
+  CHECK(driver.turn() == Words{"silence"});
+  CHECK(driver.turn() == Words{"append", "silence"});  // the answer is lost
+  CHECK(driver.turn() ==
+        Words{"append", "acknowledge 2", "command", "launch", "launch", "flush", "results"});
+  CHECK_FALSE(driver.machine.store_is_silent());
+  CHECK(driver.turn()[1] == "acknowledge 3");
+  CHECK(driver.store.read({}, 10).size() == 3);
+}
+
+TEST_CASE("a snapshot to which the store does not answer is tried again") {
+  OneDriver driver;
+  driver.turn();
+  driver.turns.want_snapshot();
+  driver.join();
+  driver.turn();
+  driver.is_flushed = true;
+  driver.hear({OneDriver::reported(1)});
+  while (driver.said.back() != "results") driver.turns.step();
+  driver.store.silent_calls = 2;
+  CHECK(driver.turn() == Words{"silence"});
+  CHECK(driver.turn() == Words{"snapshot 1-1", "silence"});
+  CHECK(driver.turn() == Words{"snapshot 1-1"});
+  CHECK(driver.turns.is_idle());
 }
 
 // A journal entry of more than 64 MiB is refused by the store, which ended the run.

@@ -78,6 +78,7 @@ TEST_CASE("what is wrong with options is told with its path and what to write") 
       {"trial time", [](RunOptions& o) { o.max_trial_time_s = -3; }, "max_trial_time_s", "-3"},
       {"hang", [](RunOptions& o) { o.hang_timeout_s = -0.5; }, "hang_timeout_s", "-0.5"},
       {"group", [](RunOptions& o) { o.group_timeout_s = -1; }, "group_timeout_s", "-1"},
+      {"store", [](RunOptions& o) { o.store_patience_s = -1; }, "store_patience_s", "-1"},
       {"grace", [](RunOptions& o) { o.save_grace_s = -2; }, "save_grace_s", "-2"},
       {"no group time", [](RunOptions& o) { o.group_timeout_s = 0; }, "group_timeout_s", "above 0"},
       {"alone", [](RunOptions& o) { o.alone_timeout_s = -1; }, "alone_timeout_s", "-1"},
@@ -261,6 +262,7 @@ RunOptions everything() {
   options.cpus = 4;
   options.gpus = 2;
   options.group_timeout_s = 4.5;
+  options.store_patience_s = 7.5;
   options.save_grace_s = 8.5;
   options.gpu_visibility = GpuVisibility::kRotated;
   options.wait_gpus = true;
@@ -305,6 +307,7 @@ TEST_CASE("a spec with every option comes back from its JSON as it was") {
   CHECK(options.if_exists == IfExists::kFresh);
   CHECK(options.cpus == 4.0);
   CHECK(options.group_timeout_s == 4.5);
+  CHECK(options.store_patience_s == 7.5);
   CHECK(options.save_grace_s == 8.5);
   CHECK(options.gpu_visibility == GpuVisibility::kRotated);
   CHECK(options.wait_gpus);

@@ -217,6 +217,7 @@ void Agent::turn() {
     perform();
   }
   if (!resting_.empty() && rest_end_ <= now_) end_rests();
+  machine_.on_disk(now_, !files_->is_full());
   machine_.on_time(now_);
   perform();
   zygote_.flush();

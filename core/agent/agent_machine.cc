@@ -255,6 +255,13 @@ void AgentMachine::on_backlog(AgentTime now, std::size_t unacknowledged_bytes) {
   for (auto& [key, attempt] : attempts_) attempt.on_reading_changed(scene(now));
 }
 
+void AgentMachine::on_disk(AgentTime now, bool keeps_up) {
+  const bool again = keeps_up && !disk_keeps_up_;
+  disk_keeps_up_ = keeps_up;
+  if (!again) return;
+  for (auto& [key, attempt] : attempts_) attempt.on_disk_keeps_up(scene(now));
+}
+
 bool AgentMachine::is_due_to_send(AgentTime now) const {
   return !actions_.tell_by() || *actions_.tell_by() <= now;
 }

@@ -62,6 +62,9 @@ class AgentMachine {
   void on_sent() { actions_.sent(); }  // what was told is on its way
   // So much of it is not acknowledged. Before is_over() is asked.
   void on_backlog(AgentTime now, std::size_t unacknowledged_bytes);
+  // Whether files are written about as fast as is wanted. As long as they are not no worker is to
+  // be read, of a group or not: what it says may ask for more. None is blamed for its silence then.
+  void on_disk(AgentTime now, bool keeps_up);
   void on_time(AgentTime now);
 
   // Whether what was told goes now, or waits a moment for what comes next.
@@ -94,7 +97,7 @@ class AgentMachine {
   void on(AgentTime now, ZygoteReady ready);
   void on(AgentTime now, const Spawned& spawned);
 
-  AttemptConditions conditions() const { return {experiment_, watch_, reading_}; }
+  AttemptConditions conditions() const { return {experiment_, watch_, reading_, disk_keeps_up_}; }
   AttemptScene scene(AgentTime now) { return {conditions(), now, node_, actions_}; }
   Attempts::iterator find(TrialNumber trial, AttemptNumber attempt);
   std::string why_not_launched() const;
@@ -120,6 +123,7 @@ class AgentMachine {
   std::size_t concluding_ = 0;  // attempts that are over and not told of yet
   std::size_t unacknowledged_bytes_ = 0;
   bool reading_ = true;
+  bool disk_keeps_up_ = true;
   bool has_driver_ = true;
   bool ending_ = false;
   std::string leave_cause_;            // not empty: told to end by a signal

@@ -79,6 +79,12 @@ void Attempt::on_reading_changed(const AttemptScene& scene) {
   hold_group(scene);
 }
 
+// What its ranks have said meanwhile is heard from now on.
+void Attempt::on_disk_keeps_up(const AttemptScene& scene) {
+  last_sign_ = scene.now;
+  if (pace_) pace_->begin_anew(scene.watch.at(scene.now));
+}
+
 // Rank 0 has its answer: its time counts from now on.
 void Attempt::listen_again(const AttemptScene& scene) {
   if (auto* running = std::get_if<Running>(&state_)) running->waiting = false;
@@ -178,6 +184,7 @@ void Attempt::phase_done(const AttemptScene& scene, std::uint32_t rank) {
 void Attempt::on_promoted(const AttemptScene& scene, const CheckpointSaved& saved,
                           const std::string& error) {
   if (promoting_ > 0) --promoting_;
+  last_sign_ = scene.now;  // the time of a disk is not its own
   if (error.empty()) scene.actions.tell(scene.now, saved);
   saves_.erase(saved.iteration);
   const auto next = saves_.begin();

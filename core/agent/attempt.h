@@ -35,6 +35,7 @@ struct AttemptConditions {
   const SetupExperiment& experiment;
   const WatchedTime& watch;
   bool reading = true;  // false: the driver is too far behind, workers are not listened to
+  bool disk_keeps_up = true;  // false: no worker is listened to until it does
 };
 // The same when something happens to it, and where its actions go.
 struct AttemptScene : AttemptConditions {
@@ -83,6 +84,7 @@ class Attempt {
   // It ends at once, by no fault of its own.
   void on_loss(const AttemptScene& scene, std::string why, AgentTime grace = kTermGrace);
   void on_reading_changed(const AttemptScene& scene);
+  void on_disk_keeps_up(const AttemptScene& scene);  // again
   void on_time(const AttemptScene& scene);
 
   // ---- What is known of it

@@ -52,9 +52,11 @@ void Attempt::on_time(const AttemptScene& scene) {
 std::optional<AgentTime> Attempt::silence_deadline(const AttemptConditions& on) const {
   const auto* running = std::get_if<Running>(&state_);
   const bool leaving = std::holds_alternative<Leaving>(state_);
-  if (!on.reading || (running == nullptr && !leaving)) return std::nullopt;
-  // A report that is held waits for a rank, not for a verdict.
-  if (running != nullptr && running->waiting && held_.empty()) return std::nullopt;
+  if (!on.reading || !on.disk_keeps_up) return std::nullopt;
+  if (running == nullptr && !leaving) return std::nullopt;
+  // A report that is held waits for a rank, not for a verdict, or for a disk.
+  const bool waits_for_rank = !held_.empty() && promoting_ == 0;
+  if (running != nullptr && running->waiting && !waits_for_rank) return std::nullopt;
   const Duration limit = on.experiment.hang_timeout;
   if (limit > Duration::zero() && !have_all_said_end()) return last_sign_ + limit;
   if (leaving) return last_sign_ + kExitGrace;
@@ -77,7 +79,7 @@ Attempt::Cause Attempt::silence_cause(const AttemptScene& scene) const {
 // ---- Groups -------------------------------------------------------------------------------------
 
 std::optional<GroupPace::Awaited> Attempt::awaited(const AttemptConditions& on) const {
-  if (!pace_ || cause() != nullptr) return std::nullopt;
+  if (!pace_ || cause() != nullptr || !on.disk_keeps_up) return std::nullopt;
   if (on.experiment.group_timeout == Duration::zero()) return std::nullopt;
   const auto* running = std::get_if<Running>(&state_);
   return pace_->awaited(group_limits(on), (running != nullptr && running->waiting) || !on.reading);

@@ -51,7 +51,7 @@ void GroupPace::on_done(Time now, std::uint32_t number) {
   if (!finished.passed) finished.passed = now;
   ++rank.done;
   rank.since = now;
-  if (finished.is_save) begin_anew(now);
+  if (finished.is_save) hold_time(now);
   const auto is_behind = [this](const Rank& one) { return !one.ended && one.done <= forgotten_; };
   while (!phases_.empty() && std::ranges::none_of(ranks_, is_behind)) {
     phases_.pop_front();
@@ -85,12 +85,19 @@ void GroupPace::on_alone(Time now, std::uint32_t number, bool begins) {
     return;
   }
   rank.alone_since.reset();
-  begin_anew(now);
+  hold_time(now);
 }
 
-// For all ranks.
-void GroupPace::begin_anew(Time now) {
+// The time of all others.
+void GroupPace::hold_time(Time now) {
   for (Rank& rank : ranks_) rank.since = now;
+}
+
+void GroupPace::begin_anew(Time now) {
+  hold_time(now);
+  for (Rank& rank : ranks_) {
+    if (rank.alone_since) rank.alone_since = now;
+  }
 }
 
 bool GroupPace::is_alone(const Rank& rank) const {

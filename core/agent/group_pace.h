@@ -38,6 +38,7 @@ class GroupPace {
   void on_ended(Time now, std::uint32_t rank);      // it said its last word, or is gone
   void on_listening(Time now, std::uint32_t rank);  // its time counts from now on
   void on_alone(Time now, std::uint32_t rank, bool begins);
+  void begin_anew(Time now);  // nobody was heard up to now
 
   struct Limits {  // 0: none
     Time group{};
@@ -86,7 +87,7 @@ class GroupPace {
                                  bool leader_waits_for_driver) const;
   bool may_return(const Rank& rank) const;
   bool is_alone(const Rank& rank) const;
-  void begin_anew(Time now);
+  void hold_time(Time now);
 
   std::vector<Rank> ranks_;
   std::deque<Phase> phases_;

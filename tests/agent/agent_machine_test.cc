@@ -305,6 +305,43 @@ TEST_CASE("a rank that hangs while it saves is noticed though rank 0 waits for a
   CHECK(script.said() == Lines{"signal 9 to 101", "signal 9 to 102"});
 }
 
+// The worker waits for a verdict on its report, and the driver is told of that when the checkpoint
+// before it has its name: a disk that stood still got healthy trials ended as hung.
+TEST_CASE("a report that waits for a slow disk is not a silence of its worker") {
+  MachineScript script;
+  script.set_up(30s);
+  script.run();
+  script.saved(1, 1);
+  CHECK(script.said() == Lines{"promote 1"});
+  script.report(1, 2, true);
+  script.watch_for(1h);
+  CHECK(script.said().empty());
+  script.machine.on_promoted(script.now, {{0}, {1}, 1, 1s, {}}, {});
+  CHECK(script.said() == Lines{"driver: saved 1", "driver: report 2"});
+  script.watch_for(1h);  // for the verdict
+  CHECK(script.said().empty());
+  script.machine.on_command(script.now, Continue{{0}, {1}, {}});
+  CHECK(script.said() == Lines{"worker 1: continue"});
+  script.watch_for(30s - 1ms);
+  CHECK(script.said().empty());
+  script.watch_for(1ms);
+  CHECK(script.said() == Lines{"signal 9 to 101"});
+}
+
+TEST_CASE("no worker is blamed for its silence while none is heard for a slow disk") {
+  MachineScript script;
+  script.set_up(30s);
+  script.run();
+  script.watch_for(20s);
+  script.machine.on_disk(script.now, false);
+  script.watch_for(1h);
+  script.machine.on_disk(script.now, true);
+  script.watch_for(30s - 1ms);
+  CHECK(script.said().empty());
+  script.watch_for(1ms);
+  CHECK(script.said() == Lines{"signal 9 to 101"});
+}
+
 TEST_CASE("a stop is passed on, and enforced when its grace is over") {
   MachineScript script;
   script.set_up();

@@ -104,6 +104,28 @@ TEST_CASE("a rank that hangs in a step is named when another has finished it") {
   }
 }
 
+TEST_CASE("no rank is blamed for what it may have said while none is heard for a slow disk") {
+  MachineScript script = in_step_1();
+  SUBCASE("one that is behind") {
+    script.report(1, 1);
+    script.done(3);
+    script.word(2, GroupAction::kStep);
+    script.watch_for(50s);
+    script.machine.on_disk(script.now, false);
+    check_never_ends(script);
+    script.machine.on_disk(script.now, true);
+    check_ends(script, kBound, 1, "did not finish step 1 within 60 s of another rank");
+  }
+  SUBCASE("one that is alone") {
+    script.alone(2, true);
+    script.watch_for(500s);
+    script.machine.on_disk(script.now, false);
+    check_never_ends(script);
+    script.machine.on_disk(script.now, true);
+    check_ends(script, kAloneBound, 1, "worked alone in step 1 for 600 s", "alone_timeout_s");
+  }
+}
+
 TEST_CASE("a rank that is behind but goes on is not blamed") {
   MachineScript script = in_step_1();
   script.done(3);

@@ -251,6 +251,7 @@ void Invariants::follow(const FromAgent& from) {
             fmt::format("{} ends as {}", name_of(ended->trial, ended->attempt),
                         outcome_name(ended->outcome)));
   }
+  only_who_hangs_is_said_to(*ended);
   const auto reported = world_.reported.find(key);
   const auto journaled = journaled_.find(key);
   if (reported == world_.reported.end()) return;
@@ -260,6 +261,18 @@ void Invariants::follow(const FromAgent& from) {
                         name_of(ended->trial, ended->attempt),
                         journaled == journaled_.end() ? 0 : journaled->second, reported->second));
   }
+}
+
+// Not a rank that works alone or saves for long, nor one that waits for it.
+void Invariants::only_who_hangs_is_said_to(const AttemptEnded& ended) const {
+  if (ended.outcome != Outcome::kHung) return;
+  const auto hung = world_.hung.find(attempt_key(ended.trial, ended.attempt));
+  if (hung != world_.hung.end() && hung->second == ended.rank) return;
+  violate("only a rank that hangs is said to hang",
+          fmt::format("{}: rank {} {}, {}", name_of(ended.trial, ended.attempt), ended.rank,
+                      ended.cause,
+                      hung == world_.hung.end() ? "and none hangs"
+                                                : fmt::format("and rank {} hangs", hung->second)));
 }
 
 void Invariants::follow_launch(AgentNumber agent, const Launch& launch) {

@@ -65,6 +65,7 @@ class Invariants : public SimulatedDriver::Witness {
   bool is_timed_out(const Reported& report) const;
   void follow(const Event& event);
   void follow(const FromAgent& from);
+  void only_who_hangs_is_said_to(const AttemptEnded& ended) const;
   void taken_over(const SimulatedDriver& driver);
   void follow_launch(AgentNumber agent, const Launch& launch);
   void branch_off(const SimulatedDriver& driver, const Turn& turn);

@@ -171,7 +171,7 @@ void draw_accidents(Draw& draw, Time length, Scenario& scenario) {
 // Where there are others. It comes last, so that all else is drawn as without it.
 void draw_bad_place(Draw& draw, Time length, Scenario& scenario) {
   scenario.probe_after = draw.logarithmic(milliseconds(1), length);
-  if (!draw.chance(0.2)) return;
+  if (!draw.chance(0.25)) return;
   BadPlace bad;
   bad.node = static_cast<std::size_t>(draw.between(0, static_cast<int>(scenario.nodes.size()) - 1));
   const int gpus = static_cast<int>(scenario.nodes[bad.node].gpus.size());
@@ -181,9 +181,12 @@ void draw_bad_place(Draw& draw, Time length, Scenario& scenario) {
   } else if (scenario.nodes.size() < 2) {
     return;
   }
-  const bool is_mended = draw.chance(0.5);
-  bad.mended_at = is_mended ? draw.logarithmic(length / 4 + microseconds(1), length) : Time::max();
   scenario.bad_place = bad;
+  if (!draw.chance(0.6)) return;
+  // Some trials are to come when it is found to work again.
+  scenario.bad_place->mended_at = draw.logarithmic(length / 2 + microseconds(1), 2 * length);
+  scenario.probe_after = draw.logarithmic(milliseconds(1), length / 8 + milliseconds(2));
+  scenario.num_samples = std::max(scenario.num_samples, draw.between(8, 20));
 }
 
 void draw_lives(Draw& draw, Scenario& scenario) {
@@ -236,6 +239,9 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
   draw_lives(draw, scenario);
   draw_bad_place(draw, guess_length(scenario), scenario);
   scenario.rates.store_goes_back = draw.rate(0.2, {5'000, 20'000, 100'000});
+  scenario.rates.files_slow = draw.rate(0.2, {50'000, 300'000});
+  scenario.rates.no_room = draw.rate(0.2, {5'000, 50'000});
+  scenario.file_delay = draw.logarithmic(milliseconds(1), seconds(1));
   scenario.snapshot_part =
       draw.one_of({SnapshotParts::kPartBytes, std::size_t{300}, std::size_t{3000}});
   draw_patience(draw, scenario);
@@ -275,7 +281,8 @@ ControllerSetup controller_setup(const Scenario& scenario) {
   setup.experiment.checkpoint = scenario.checkpoint;
   setup.experiment.max_trial_time = scenario.max_trial_time;
   setup.experiment.hang_timeout = scenario.hang_timeout;
-  setup.experiment.group_timeout = scenario.hang_timeout / 2;
+  setup.experiment.group_timeout = scenario.hang_timeout / 4;
+  setup.experiment.alone_timeout = scenario.hang_timeout * 3 / 4;
   setup.request = scenario.request;
   setup.objective = {kMetric, Mode::kMax, scenario.seed};
   setup.seed = scenario.seed;

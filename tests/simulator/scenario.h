@@ -44,7 +44,7 @@ struct AccidentPlan {
 struct BadPlace {
   std::size_t node = 0;
   std::optional<std::uint32_t> gpu;
-  Time mended_at{};
+  Time mended_at = Time::max();
 };
 
 enum class StoreCall : std::uint8_t { kAny, kTrim, kRead };
@@ -79,6 +79,8 @@ struct Rates {  // of one in a million
   std::uint32_t snapshot = 0;        // after a turn
   std::uint32_t promotion_fails = 0;
   std::uint32_t fork_fails = 0;
+  std::uint32_t files_slow = 0;  // an operation of an agent's beside its loop
+  std::uint32_t no_room = 0;  // for what a driver writes beside its loop, when it reads its input
   std::uint32_t agent_dies = 0;    // when it has just told something
   std::uint32_t agent_silent = 0;  // from its start, for a while or until it is found dead
 };
@@ -111,6 +113,7 @@ struct Scenario {
   Time step{};           // of one iteration, about
   Time network_delay{};  // about
   Time store_delay{};    // of a slow call, about
+  Time file_delay{};     // of a slow file, about
   std::size_t snapshot_part = 0;  // bytes
   Time store_patience{};
   Time store_silence{};  // of one that is not planned, about
@@ -120,6 +123,8 @@ struct Scenario {
   std::vector<AccidentPlan> accidents;
   std::vector<DriverLife> lives;  // later ones are undisturbed
 
+  // Of a rank's work alone, or of a slow save: others would be ended for it, and it is not.
+  Time lone_work() const { return hang_timeout * 13 / 20; }
   const DriverLife& life(std::size_t number) const;
   std::string describe() const;
 };

@@ -91,7 +91,7 @@ void SimulatedAgent::flush() {
   machine_.on_backlog(now(), link_.unacknowledged_bytes() * world_.scenario.credit_scale);
   perform();
   if (!read && machine_.reading()) {
-    for (const auto& [worker, pid] : std::map(pids_)) drain(worker);
+    drain_all();
     finish_turn();
   }
   if (machine_.is_over()) end();
@@ -154,9 +154,15 @@ void SimulatedAgent::hear_worker(WorkerId worker, std::optional<WorkerEvent> eve
   pipes_[worker].push_back(std::move(event));
   world_.queue.after(world_.about(microseconds(20)), life_, [this, worker] {
     take_part([this, worker] {
-      if (machine_.reading() || of_groups_.contains(worker)) drain(worker);
+      if (listens() && (machine_.reading() || of_groups_.contains(worker))) drain(worker);
     });
   });
+}
+
+void SimulatedAgent::drain_all() {
+  for (const auto& [worker, pid] : std::map(pids_)) {
+    if (listens() && (machine_.reading() || of_groups_.contains(worker))) drain(worker);
+  }
 }
 
 void SimulatedAgent::drain(WorkerId worker) {
@@ -320,19 +326,42 @@ void SimulatedAgent::act(SignalWorker& action) {
 }
 
 void SimulatedAgent::act(PromoteCheckpoint& action) {
-  std::string error;
-  if (world_.chance(world_.scenario.rates.promotion_fails)) {
-    error = "renaming the checkpoint: no space left on device";
-  } else if (!world_.disk.promote(action.saved)) {
-    error = "renaming the checkpoint: no such file or directory";
-  }
-  machine_.on_promoted(now(), action.saved, error);
+  give_to_files([this, saved = action.saved] {
+    std::string error;
+    if (world_.chance(world_.scenario.rates.promotion_fails)) {
+      error = "renaming the checkpoint: no space left on device";
+    } else if (!world_.disk.promote(saved)) {
+      error = "renaming the checkpoint: no such file or directory";
+    }
+    machine_.on_promoted(now(), saved, error);
+  });
 }
 
 void SimulatedAgent::act(ConcludeAttempt& action) {
-  AttemptEnded& ended = action.ended;
-  if (action.removes_half_written) world_.disk.remove_half_written(ended.trial, ended.attempt);
-  machine_.on_concluded(now(), std::move(ended));
+  give_to_files([this, action] {
+    const AttemptEnded& ended = action.ended;
+    if (action.removes_half_written) world_.disk.remove_half_written(ended.trial, ended.attempt);
+    machine_.on_concluded(now(), ended);
+  });
+}
+
+// Done in order, beside the loop. While many wait it does not listen to its workers.
+void SimulatedAgent::give_to_files(std::function<void()> work) {
+  const bool is_slow = world_.chance(world_.scenario.rates.files_slow);
+  const Time takes = world_.about(is_slow ? world_.scenario.file_delay : microseconds(20));
+  files_are_done_ = std::max(files_are_done_, now()) + takes;
+  if (++files_waiting_ == kMaxFiles) ++world_.tally.full_agents;
+  machine_.on_disk(now(), listens());
+  world_.queue.after(files_are_done_ - now(), life_, [this, work = std::move(work)] {
+    take_part([this, work] {
+      const bool listened = listens();
+      --files_waiting_;
+      machine_.on_disk(now(), listens());
+      work();
+      perform();
+      if (!listened) drain_all();
+    });
+  });
 }
 
 // ---- Accidents

@@ -73,6 +73,9 @@ class SimulatedAgent {
   SimulatedWorker* find(WorkerId worker);
   void end();
   void check_whether_gone();
+  bool listens() const { return files_waiting_ < kMaxFiles; }
+  void drain_all();
+  void give_to_files(std::function<void()> work);
 
   void act(TellDriver& action);
   void act(TellWorker& action);
@@ -112,6 +115,9 @@ class SimulatedAgent {
   bool flush_is_planned_ = false;
   Time next_tick_{};
   Time last_heartbeat_{};
+  static constexpr std::size_t kMaxFiles = 4;
+  std::size_t files_waiting_ = 0;  // operations beside the loop, one after the other
+  Time files_are_done_{};
   std::deque<std::function<void()>> missed_;  // while it hung
 };
 

@@ -178,6 +178,10 @@ void SimulatedDriver::interrupt(int signal) {
 }
 
 void SimulatedDriver::read_input() {
+  if (has_room() && world_.chance(world_.scenario.rates.no_room)) {
+    ++world_.tally.full_files;
+    files_have_room_ = now() + world_.about(world_.scenario.file_delay);
+  }
   std::vector<Peers::Told> all;
   for (const auto& [identity, frame] : std::exchange(inbox_, {})) {
     peers_->receive(std::to_string(identity), frame, now(), all);

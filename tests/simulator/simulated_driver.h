@@ -113,6 +113,7 @@ class SimulatedDriver : private TurnEdges {
   void acknowledge(AgentNumber agent, Link::Position through) override;
   void send(AgentNumber agent, const Command& command) override;
   void flush_commands() override { flush(); }
+  bool has_room() const override { return now() >= files_have_room_; }
   void write_results() override;
   void remove(const RemoveCheckpoint& checkpoint) override;
   void remove_unrecorded(const Trial& trial) override;
@@ -142,6 +143,7 @@ class SimulatedDriver : private TurnEdges {
   bool turn_is_planned_ = false;
   bool tick_is_planned_ = false;
   bool closed_ = false;
+  Time files_have_room_{};  // from then on
   bool in_turn_ = false;
   bool has_left_files_ = false;
   Fate fate_ = Fate::kLives;

@@ -119,13 +119,34 @@ void SimulatedWorker::begin() {
 
 void SimulatedWorker::step() {
   later(world_.about(world_.scenario.step), [this] {
-    if (meets_fault_in_step()) return;
-    trainable_->step();
-    machine_->on_report(world_.queue.now(),
-                        trainable_->result(world_.scenario, machine_->iteration() + 1),
-                        world_.scenario.can_save);
-    perform();
+    if (!meets_fault_in_step() && !works_alone()) finish_step();
   });
+}
+
+void SimulatedWorker::finish_step() {
+  trainable_->step();
+  machine_->on_report(world_.queue.now(),
+                      trainable_->result(world_.scenario, machine_->iteration() + 1),
+                      world_.scenario.can_save);
+  perform();
+}
+
+// Others of its group may wait for it.
+bool SimulatedWorker::works_alone() {
+  const bool is_due = fails(AttemptFault::Kind::kWorksAlone) && start_->launch.ranks > 1 &&
+                      machine_->iteration() + 1 >= fault_.iteration;
+  if (!is_due || std::exchange(was_alone_, true)) return false;
+  ++world_.tally.worked_alone;
+  say(RankAlone{true});
+  later(world_.scenario.lone_work(), [this] {
+    say(RankAlone{false});
+    finish_step();
+  });
+  return true;
+}
+
+void SimulatedWorker::hang() {
+  world_.hung[attempt_key(start_->launch.trial, start_->launch.attempt)] = start_->rank;
 }
 
 bool SimulatedWorker::meets_fault_in_step() {
@@ -142,7 +163,14 @@ bool SimulatedWorker::meets_fault_in_step() {
       end({false, 3, "exited with code 3"});
       return true;
     case Kind::kHangs:
+      hang();
       return true;  // nothing more will come
+    case Kind::kHangsAlone:
+      if (start_->launch.ranks < 2) return false;
+      ++world_.tally.hung_alone;
+      hang();
+      say(RankAlone{true});
+      return true;
     case Kind::kGarbles:
     case Kind::kSpeaksFalsely:
       if (!std::exchange(has_spoken_nonsense_, true)) speak_nonsense();
@@ -201,7 +229,12 @@ void SimulatedWorker::act(const PrepareCheckpoint& action) {
 
 void SimulatedWorker::act(const WriteCheckpoint&) {
   const bool fault_is_due = machine_->iteration() >= fault_.iteration;
-  later(world_.about(microseconds(400)), [this, fault_is_due] {
+  Time takes = world_.about(microseconds(400));
+  if (fault_is_due && fails(AttemptFault::Kind::kSavesSlowly) && !std::exchange(was_alone_, true)) {
+    ++world_.tally.slow_saves;
+    takes = world_.scenario.lone_work();
+  }
+  later(takes, [this, fault_is_due] {
     if (fault_is_due && fails(AttemptFault::Kind::kThrowsInSave)) {
       return throw_exception("save: disk full");
     }

@@ -29,7 +29,10 @@ struct AttemptFault {
     kThrowsInLoad,
     kGarbles,        // writes what is no message, and goes on
     kSpeaksFalsely,  // a message that is not its to send, and goes on
-    kLast = kSpeaksFalsely,
+    kHangsAlone,     // says that it works alone, and nothing more; in a group only
+    kWorksAlone,     // for longer than others wait for a rank that is late; no failure
+    kSavesSlowly,    // the same
+    kLast = kSavesSlowly,
   };
   Kind kind = Kind::kNone;
   std::uint32_t rank = 0;
@@ -88,6 +91,9 @@ class SimulatedWorker {
   bool fails(AttemptFault::Kind kind) const;
   bool is_at_bad_place() const;
   bool meets_fault_in_step();
+  bool works_alone();
+  void finish_step();
+  void hang();
   void speak_nonsense();
   WorkerEvent false_word() const;
   void say(WorkerEvent event) { agent_.hear(std::move(event)); }
@@ -102,6 +108,7 @@ class SimulatedWorker {
   std::optional<StartWorker> start_;
   AttemptFault fault_;
   bool has_spoken_nonsense_ = false;
+  bool was_alone_ = false;
   std::optional<LearningCurve> trainable_;
   std::optional<WorkerMachine> machine_;
   std::vector<WorkerAction> actions_;

@@ -82,7 +82,7 @@ Time Simulation::longest_wait() const {
                      AgentMachine::kSaveGrace + AgentMachine::kFarewell;
   // What is missed is seen by the next heartbeat, and asked for by that of the other side.
   const Time network = 2 * Link::kHeartbeatEvery + 200 * scenario.network_delay;
-  return driver + agent + network + 2 * scenario.step;
+  return driver + agent + network + 2 * scenario.step + 20 * scenario.file_delay;
 }
 
 // Within an event: a process waits for something, and the others do not.

@@ -31,6 +31,11 @@ struct Tally {
   std::uint64_t agents_told_to_end = 0;
   std::uint64_t silent_agents = 0;
   std::uint64_t nonsense = 0;
+  std::uint64_t worked_alone = 0;
+  std::uint64_t slow_saves = 0;
+  std::uint64_t hung_alone = 0;
+  std::uint64_t full_agents = 0;
+  std::uint64_t full_files = 0;
   std::uint64_t failed_at_bad_place = 0;
   std::uint64_t set_aside = 0;
   std::uint64_t taken_back = 0;
@@ -82,6 +87,11 @@ inline constexpr Tallied kTallied[] = {
     {"agents told to end by a signal", &Tally::agents_told_to_end},
     {"agents silent from their start", &Tally::silent_agents},
     {"workers that sent nonsense", &Tally::nonsense},
+    {"ranks of a group that worked alone for long", &Tally::worked_alone},
+    {"saves that took long", &Tally::slow_saves},
+    {"ranks of a group that hung alone", &Tally::hung_alone},
+    {"agents that read no workers as their disk was slow", &Tally::full_agents},
+    {"times that a driver's files had no room", &Tally::full_files},
     {"attempts that failed at a bad place", &Tally::failed_at_bad_place},
     {"places set aside", &Tally::set_aside},
     {"places taken back", &Tally::taken_back},

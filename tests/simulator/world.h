@@ -29,6 +29,7 @@ struct World {
   // What drivers have said to an attempt while it runs, by attempt_key.
   std::map<std::uint64_t, std::set<std::string>> verdicts;
   std::set<std::uint64_t> spoke_nonsense;  // the attempt_keys of those that did
+  std::map<std::uint64_t, std::uint32_t> hung;  // by attempt_key: the rank that does
   std::uint32_t last_pid = 1000;
   std::function<void(Time)> wait;  // a process does, in a call, while everything else goes on
   bool traced = false;

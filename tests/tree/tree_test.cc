@@ -479,7 +479,7 @@ TEST_CASE("tune and tune-worker link no torch") {
         output_of(std::string("ldd ") + TUNE_BINARY_DIR + "/bin/" + program);
     CHECK(libraries.find("libc.so") != std::string::npos);
     CHECK(libraries.find("torch") == std::string::npos);
-    CHECK(libraries.find("c10") == std::string::npos);
+    CHECK(libraries.find("libc10") == std::string::npos);
   }
 }
 

@@ -25,7 +25,8 @@
 
 namespace tune {
 
-inline constexpr std::uint32_t kAgentContract = 4;  // 3: one version of all three contracts
+// 3: one version of all three contracts; 4: names of checkpoints did not hold the attempt
+inline constexpr std::uint32_t kAgentContract = 5;
 
 // ---- Commands: driver -> agent ------------------------------------------------------------------
 
@@ -59,14 +60,15 @@ struct Launch {
   std::uint32_t ranks = 1;
   std::int64_t cpu_units = kUnit;            // of the whole trial
   std::vector<std::uint32_t> gpus;           // indices into the node's GPUs, rank by rank
-  std::uint64_t restore_iteration = 0;       // load checkpoint_<this>; 0: start afresh
+  std::uint64_t restore_iteration = 0;       // load checkpoint_name(this, the next); 0: none
+  AttemptNumber restore_attempt;
   Duration time_total{};                     // of earlier attempts, up to that iteration
   double timesteps_total = 0;
   Milestone until;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.trial, s.attempt, s.config, s.seed, s.ranks, s.cpu_units, s.gpus, s.restore_iteration,
-      s.time_total, s.timesteps_total, s.until);
+      s.restore_attempt, s.time_total, s.timesteps_total, s.until);
   }
 };
 
@@ -136,9 +138,11 @@ struct CheckpointSaved {
   std::uint64_t iteration = 0;
   Duration time_total{};
   std::optional<double> timesteps_total;
+  bool name_has_attempt = true;  // false where it is missing: of a build that left it out
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.trial, s.attempt, s.iteration, s.time_total, s.timesteps_total);
+    f.added_or(s.name_has_attempt, false);
   }
 };
 

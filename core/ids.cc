@@ -15,8 +15,4 @@ std::string trial_id(std::string_view experiment, TrialNumber number) {
   return fmt::format("{}_{:05}", experiment, number.value);
 }
 
-std::string checkpoint_name(std::uint64_t iteration) {
-  return fmt::format("checkpoint_{:06}", iteration);
-}
-
 }  // namespace tune

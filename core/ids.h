@@ -24,7 +24,5 @@ using AgentNumber = NumberId<struct AgentTag>;    // 0, 1 ... nodes in the order
 std::string experiment_id(std::string_view name, std::uint64_t seed);
 // "2f1e0_00003"; the counter has at least 5 digits.
 std::string trial_id(std::string_view experiment, TrialNumber number);
-// The folder name of a checkpoint: "checkpoint_000010", the one after that training_iteration.
-std::string checkpoint_name(std::uint64_t iteration);
 
 }  // namespace tune

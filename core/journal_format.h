@@ -25,7 +25,9 @@
 
 namespace tune {
 
-inline constexpr std::uint32_t kJournalFormat = 4;
+// 4: names of checkpoints did not hold the attempt; a build that reads no more than that would
+// remove those that do.
+inline constexpr std::uint32_t kJournalFormat = 5;
 inline constexpr std::uint32_t kFirstJournalFormat = 3;  // of entries that do not say theirs
 
 // A driver took over: every open attempt is lost, its trial goes on from its last checkpoint.

@@ -15,11 +15,6 @@ inline constexpr const char* kBindNowVariable = "LD_BIND_NOW";
 
 inline constexpr const char* kRendezvousVariable = "TUNE_RENDEZVOUS_FD";
 
-// Where the ranks of an attempt write a checkpoint before it is whole: beside its final folder.
-inline std::string temporary_checkpoint_name(std::uint64_t iteration, AttemptNumber attempt) {
-  return "." + checkpoint_name(iteration) + ".tmp-" + std::to_string(attempt.value);
-}
-
 // "stderr" of rank 0, "stderr.3" of rank 3.
 inline std::string rank_file_name(const char* name, std::uint32_t rank) {
   return rank == 0 ? std::string(name) : std::string(name) + "." + std::to_string(rank);

@@ -33,8 +33,12 @@ struct CheckpointRecord {
   Duration time_total{};
   std::optional<double> timesteps_total;
   std::optional<double> metric;  // of the report at that iteration, when it had one
+  AttemptNumber attempt;  // in its name (core/checkpoint_name.h); 0: of a build that named none
   template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.iteration, s.time_total, s.timesteps_total, s.metric); }
+  static void fields(Self& s, F& f) {
+    f(s.iteration, s.time_total, s.timesteps_total, s.metric);
+    f.added(s.attempt);
+  }
 };
 
 // Where an attempt runs: a node and, of its GPUs, one index for each whole GPU or shared one, rank by

@@ -36,9 +36,10 @@
 //              when one has come. A StopAttempt is obeyed at the next step boundary.
 //      worker  WorkerEnded, last; then it exits with 0, or 1 after an exception. Anything else
 //              counts as a crash.
-//    A save writes into <trial_directory>/<temporary_checkpoint_name(iteration, attempt)> (see
-//    core/spawn.h), a folder that rank 0 makes, and flushes it; the agent renames it. A closed
-//    socket means that the agent is gone: the process ends at once.
+//    A save writes into <trial_directory>/<temporary_checkpoint_name(iteration, attempt)>, a folder
+//    that rank 0 makes, and flushes it; the agent renames it. A load reads
+//    <trial_directory>/<checkpoint_name(restore_iteration, restore_attempt)>. Both names are in
+//    core/checkpoint_name.h. A closed socket means that the agent is gone: the process ends at once.
 //
 // 5. Order of a group: as above for rank 0, which alone reports and hears Continue and StopAttempt.
 //    Each rank says PhaseDone when it has finished its setup and its load, rank r > 0 after each
@@ -65,7 +66,8 @@
 
 namespace tune {
 
-inline constexpr std::uint32_t kWorkerContract = 4;  // 3: one version of all three contracts
+// 3: one version of all three contracts; 4: names of checkpoints did not hold the attempt
+inline constexpr std::uint32_t kWorkerContract = 5;
 
 // ---- Agent -> worker ----------------------------------------------------------------------------
 
@@ -89,14 +91,15 @@ struct WorkerLaunch {
   Packed config;
   std::uint64_t seed = 0;
   std::uint32_t ranks = 1;
-  std::uint64_t restore_iteration = 0;  // load checkpoint_<this>; 0: start afresh
+  std::uint64_t restore_iteration = 0;  // load checkpoint_name(this, the next); 0: start afresh
+  AttemptNumber restore_attempt;
   Duration time_total{};                // of earlier attempts, up to that iteration
   double timesteps_total = 0;
   Milestone until;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
-    f(s.trial, s.attempt, s.config, s.seed, s.ranks, s.restore_iteration, s.time_total,
-      s.timesteps_total, s.until);
+    f(s.trial, s.attempt, s.config, s.seed, s.ranks, s.restore_iteration, s.restore_attempt,
+      s.time_total, s.timesteps_total, s.until);
   }
 };
 
@@ -126,7 +129,7 @@ struct StartWorker {
 // after setup, which shows that it is alive when hang_timeout is set.
 enum class GroupAction : std::uint8_t {
   kStep,     // begin step `iteration`
-  kSave,     // save checkpoint_<iteration>, then wait for the next word
+  kSave,     // save the checkpoint of `iteration`, then wait for the next word
   kEnd,      // the attempt is over
   kLast = kEnd,
 };

@@ -6,8 +6,7 @@
 
 #include <unistd.h>
 
-#include "core/ids.h"
-#include "core/spawn.h"
+#include "core/checkpoint_name.h"
 #include "trainables/access.h"
 #include "trainables/checkpoint_folder.h"
 #include "trainables/failure.h"
@@ -29,7 +28,9 @@ WorkerSession::WorkerSession(const StartWorker& start, Channel& channel)
 
 std::optional<std::filesystem::path> WorkerSession::checkpoint() const {
   if (start_.launch.restore_iteration == 0) return std::nullopt;
-  return context_.trial_directory_ / checkpoint_name(start_.launch.restore_iteration);
+  const WorkerLaunch& launch = start_.launch;
+  return context_.trial_directory_ /
+         checkpoint_name(launch.restore_iteration, launch.restore_attempt);
 }
 
 // ---- What happens -------------------------------------------------------------------------------

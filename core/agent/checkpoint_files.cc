@@ -3,9 +3,7 @@
 #include <set>
 #include <string>
 
-#include "core/ids.h"
 #include "core/platform/files.h"
-#include "core/spawn.h"
 
 namespace tune {
 
@@ -16,53 +14,59 @@ namespace {
 // Under its final name it is whole until it is gone. What cannot be renamed or removed stays.
 void remove_whole(const fs::path& checkpoint) {
   const fs::path gone =
-      checkpoint.parent_path() / ("." + checkpoint.filename().string() + ".tmp-gone");
+      checkpoint.parent_path() / removed_checkpoint_name(checkpoint.filename().string());
   std::error_code error;
   fs::remove_all(gone, error);  // of a removal that was cut short
   fs::rename(checkpoint, gone, error);
   if (!error) fs::remove_all(gone, error);
 }
 
-// Of all names that an attempt writes under before they are final.
-std::string ending_of(AttemptNumber attempt) {
-  return ".tmp-" + std::to_string(attempt.value);
+// Read to the end before any of them goes.
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code ends;
+  for (auto entry = fs::directory_iterator(folder, ends);
+       !ends && entry != fs::directory_iterator(); entry.increment(ends)) {
+    names.push_back(entry->path().filename());
+  }
+  return names;
 }
 
 }  // namespace
 
 void promote_checkpoint(const fs::path& trial_directory, const CheckpointSaved& saved) {
-  const fs::path fresh =
-      trial_directory / temporary_checkpoint_name(saved.iteration, saved.attempt);
-  const fs::path final = trial_directory / checkpoint_name(saved.iteration);
-  put_folder_in_place(fresh, final,
-                      trial_directory / (".checkpoint_old" + ending_of(saved.attempt)));
+  put_folder_in_place(trial_directory / temporary_checkpoint_name(saved.iteration, saved.attempt),
+                      trial_directory / checkpoint_name(saved.iteration, saved.attempt),
+                      trial_directory / replaced_checkpoint_name(saved.attempt));
   flush_path(trial_directory);
 }
 
-void remove_checkpoint(const fs::path& trial_directory, std::uint64_t iteration) {
-  remove_whole(trial_directory / checkpoint_name(iteration));
+void remove_checkpoint(const fs::path& trial_directory, const CheckpointId& id) {
+  remove_whole(trial_directory / checkpoint_name(id.iteration, id.attempt));
 }
 
 void remove_unrecorded(const fs::path& trial_directory,
-                       const std::vector<CheckpointRecord>& records) {
+                       const std::vector<CheckpointRecord>& records, AttemptNumber through) {
   std::set<std::string> recorded;
-  for (const CheckpointRecord& record : records) recorded.insert(checkpoint_name(record.iteration));
+  for (const CheckpointRecord& record : records) {
+    recorded.insert(checkpoint_name(record.iteration, record.attempt));
+  }
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(trial_directory, ignored)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with(".checkpoint_")) fs::remove_all(entry.path(), ignored);
-    if (name.starts_with("checkpoint_") && !recorded.contains(name)) remove_whole(entry.path());
+  for (const std::string& name : names_in(trial_directory)) {
+    const auto whole = checkpoint_of_name(name);
+    const auto temporary = attempt_of_temporary(name);
+    if (is_removed_checkpoint(name) || (temporary && *temporary <= through)) {
+      fs::remove_all(trial_directory / name, ignored);
+    } else if (whole && whole->attempt <= through && !recorded.contains(name)) {
+      remove_whole(trial_directory / name);
+    }
   }
 }
 
 void remove_half_written(const fs::path& trial_directory, AttemptNumber attempt) {
-  const std::string ending = ending_of(attempt);
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(trial_directory, ignored)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with(".checkpoint_") && name.ends_with(ending)) {
-      fs::remove_all(entry.path(), ignored);
-    }
+  for (const std::string& name : names_in(trial_directory)) {
+    if (attempt_of_temporary(name) == attempt) fs::remove_all(trial_directory / name, ignored);
   }
 }
 

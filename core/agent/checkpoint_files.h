@@ -1,11 +1,11 @@
 // The transaction that makes a checkpoint, and what is left of one that was cut short.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <vector>
 
 #include "core/agent_contract.h"
+#include "core/checkpoint_name.h"
 #include "core/trial.h"
 
 namespace tune {
@@ -16,12 +16,13 @@ void promote_checkpoint(const std::filesystem::path& trial_directory, const Chec
 
 // Removes one that no record needs any more; at no moment a part of it has its name. What cannot be
 // removed stays.
-void remove_checkpoint(const std::filesystem::path& trial_directory, std::uint64_t iteration);
+void remove_checkpoint(const std::filesystem::path& trial_directory, const CheckpointId& id);
 
-// While no attempt of the trial lives: removes every checkpoint, whole or half-written, but those
-// with a record. What cannot be removed stays.
+// Removes every checkpoint of attempts up to `through`, whole or half-written, but those with a
+// record. None of these attempts lives any more, so that none of them gets a record; later attempts
+// may live, also those of a driver of which the caller knows nothing. What cannot be removed stays.
 void remove_unrecorded(const std::filesystem::path& trial_directory,
-                       const std::vector<CheckpointRecord>& records);
+                       const std::vector<CheckpointRecord>& records, AttemptNumber through);
 
 // Removes what this attempt was writing when it ended.
 void remove_half_written(const std::filesystem::path& trial_directory, AttemptNumber attempt);

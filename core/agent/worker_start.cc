@@ -49,15 +49,18 @@ WorkerExperiment for_worker(const SetupExperiment& experiment) {
 }
 
 WorkerLaunch for_worker(const Launch& launch) {
-  return {launch.trial,
-          launch.attempt,
-          launch.config,
-          launch.seed,
-          launch.ranks,
-          launch.restore_iteration,
-          launch.time_total,
-          launch.timesteps_total,
-          launch.until};
+  WorkerLaunch start;
+  start.trial = launch.trial;
+  start.attempt = launch.attempt;
+  start.config = launch.config;
+  start.seed = launch.seed;
+  start.ranks = launch.ranks;
+  start.restore_iteration = launch.restore_iteration;
+  start.restore_attempt = launch.restore_attempt;
+  start.time_total = launch.time_total;
+  start.timesteps_total = launch.timesteps_total;
+  start.until = launch.until;
+  return start;
 }
 
 }  // namespace

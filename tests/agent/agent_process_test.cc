@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "agent/test_node.h"
+#include "core/checkpoint_name.h"
 #include "core/spawn.h"
 
 using namespace tune;
@@ -133,6 +134,7 @@ TEST_CASE("a paused trial goes on from its checkpoint") {
   launch.attempt = {2};
   launch.until = {};
   launch.restore_iteration = 3;
+  launch.restore_attempt = {1};
   launch.time_total = saved.time_total;
   node.launch(0, {{"lr", 0.1}}, launch);
   const auto next = node.expect<Reported>();
@@ -141,7 +143,8 @@ TEST_CASE("a paused trial goes on from its checkpoint") {
   CHECK(unpack(next.result).get<double>("mean_accuracy") >
         unpack(waits.result).get<double>("mean_accuracy"));
   CHECK(node.expect_end(0).outcome == Outcome::kCompleted);
-  CHECK(std::filesystem::exists(node.trial(0) / "checkpoint_000005"));
+  CHECK(std::filesystem::exists(node.trial(0) / "checkpoint_000003"));
+  CHECK(std::filesystem::exists(node.trial(0) / "checkpoint_000005-a2"));
 }
 
 TEST_CASE("a killed zygote costs no running trial") {
@@ -285,7 +288,7 @@ TEST_CASE("an agent that is told to end lets its trials save and ends") {
   CHECK(node.expect<NodeOut>().cause == "its agent was told to end (SIGTERM)");
   const auto saved = node.expect<CheckpointSaved>();
   CHECK(node.expect_end(0).outcome == Outcome::kPaused);
-  CHECK(std::filesystem::exists(node.trial(0) / checkpoint_name(saved.iteration)));
+  CHECK(std::filesystem::exists(node.trial(0) / checkpoint_name(saved.iteration, saved.attempt)));
   CHECK(node.wait_acknowledging() == 0);
 }
 

@@ -20,7 +20,6 @@
 
 #include "core/agent/checkpoint_files.h"
 #include "core/error.h"
-#include "core/spawn.h"
 #include "every_step.h"
 #include "file_calls.h"
 #include "skip.h"
@@ -88,7 +87,7 @@ std::size_t entries_of(const fs::path& folder) {
 TEST_CASE("a save killed at any step leaves a whole checkpoint or none") {
   const TemporaryFolder folder;
   const fs::path trial = folder.path() / "trial";
-  const fs::path checkpoint = trial / checkpoint_name(3);
+  const fs::path checkpoint = trial / checkpoint_name(3, AttemptNumber{2});
   int whole = 0;
   const int steps = kill_at_every_step({.folder = folder.path(),
                                         .prepare =
@@ -129,9 +128,9 @@ TEST_CASE("a checkpoint is on the disk before it has its name, and its name when
                               return true;
                             });
     if (outcome == Watched::kNotTraced) return skip("processes may not be traced here");
-    CHECK(is_whole(trial / checkpoint_name(3), content));
+    CHECK(is_whole(trial / checkpoint_name(3, AttemptNumber{2}), content));
     CHECK(listed(unflushed.renamed_too_early()) == "");
-    CHECK(listed(unflushed.at_or_below(trial / checkpoint_name(3))) == "");
+    CHECK(listed(unflushed.at_or_below(trial / checkpoint_name(3, AttemptNumber{2}))) == "");
     CHECK(listed(unflushed.names()) == "");
     const fs::path fresh = temporary_checkpoint_name(3, AttemptNumber{2});
     CHECK(listed(flushed) ==
@@ -147,7 +146,7 @@ TEST_CASE("a checkpoint that nobody flushed would be noticed, file by file") {
   const auto save_unflushed = [&] {
     make_fresh_folder(fresh);
     write_model(fresh, "new");
-    fs::rename(fresh, trial / checkpoint_name(3));
+    fs::rename(fresh, trial / checkpoint_name(3, AttemptNumber{2}));
   };
   const Watched outcome = watch_file_calls_of(save_unflushed, trial, [&](const FileCall& call) {
     unflushed.note(call);
@@ -156,14 +155,14 @@ TEST_CASE("a checkpoint that nobody flushed would be noticed, file by file") {
   if (outcome == Watched::kNotTraced) return skip("processes may not be traced here");
   CHECK(listed(unflushed.renamed_too_early()) ==
         listed({fresh, fresh / "config.json", fresh / "model", fresh / "model/weights"}));
-  CHECK(unflushed.at_or_below(trial / checkpoint_name(3)).size() == 4);
-  CHECK(listed(unflushed.names()) == listed({trial / checkpoint_name(3)}));
+  CHECK(unflushed.at_or_below(trial / checkpoint_name(3, AttemptNumber{2})).size() == 4);
+  CHECK(listed(unflushed.names()) == listed({trial / checkpoint_name(3, AttemptNumber{2})}));
 }
 
 TEST_CASE("a save that takes another's place, killed at any step, leaves the old or the new one") {
   const TemporaryFolder folder;
   const fs::path trial = folder.path() / "trial";
-  const fs::path checkpoint = trial / checkpoint_name(3);
+  const fs::path checkpoint = trial / checkpoint_name(3, AttemptNumber{2});
   int old = 0;
   int fresh = 0;
   const int steps = kill_at_every_step(
@@ -194,7 +193,7 @@ TEST_CASE("a save that takes another's place, killed at any step, leaves the old
 TEST_CASE("without a swap of names, a kill leaves the old one, none or the new one, never a part") {
   const TemporaryFolder folder;
   const fs::path trial = folder.path() / "trial";
-  const fs::path checkpoint = trial / checkpoint_name(3);
+  const fs::path checkpoint = trial / checkpoint_name(3, AttemptNumber{2});
   int none = 0;
   const int steps =
       kill_at_every_step({.folder = folder.path(),
@@ -250,10 +249,12 @@ TEST_CASE(
 TEST_CASE("a removal killed at any step leaves a whole checkpoint or none, and is done again") {
   const TemporaryFolder folder;
   const fs::path trial = folder.path() / "trial";
-  const fs::path checkpoint = trial / checkpoint_name(3);
+  const std::string name = checkpoint_name(3, AttemptNumber{2});
+  const fs::path checkpoint = trial / name;
   for (const bool by_retention : {true, false}) {
     const auto remove = [&] {
-      by_retention ? remove_checkpoint(trial, 3) : remove_unrecorded(trial, {});
+      if (by_retention) return remove_checkpoint(trial, {3, {2}});
+      remove_unrecorded(trial, {}, AttemptNumber{2});
     };
     int none = 0;
     const int steps = kill_at_every_step({.folder = folder.path(),
@@ -264,7 +265,8 @@ TEST_CASE("a removal killed at any step leaves a whole checkpoint or none, and i
                                                 write_model(checkpoint, "old");
                                                 // And what an earlier kill left of another removal.
                                                 fs::create_directories(
-                                                    trial / ".checkpoint_000003.tmp-gone/model");
+                                                    trial / removed_checkpoint_name(name) /
+                                                    "model");
                                               },
                                           .body = remove,
                                           .check =
@@ -273,11 +275,63 @@ TEST_CASE("a removal killed at any step leaves a whole checkpoint or none, and i
                                                 none += there ? 0 : 1;
                                                 CHECK((!there || killed));
                                                 CHECK((!there || is_whole(checkpoint, "old")));
-                                                remove_unrecorded(trial, {});
+                                                remove_unrecorded(trial, {}, AttemptNumber{2});
                                                 CHECK(entries_of(trial) == 0);
                                               }});
     if (steps == 0) return;
     CHECK(none > 4);  // killed after the rename
     CHECK(none < steps);
   }
+}
+
+namespace {
+
+std::set<std::string> names_in(const fs::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename());
+  return names;
+}
+
+CheckpointRecord recorded(std::uint64_t iteration, std::uint32_t attempt) {
+  CheckpointRecord record;
+  record.iteration = iteration;
+  record.attempt = AttemptNumber{attempt};
+  return record;
+}
+
+}  // namespace
+
+TEST_CASE("what lost attempts left goes; what is recorded, and what a later attempt saves, stays") {
+  const TemporaryFolder folder;
+  const fs::path trial = folder.path();
+  const std::set<std::string> stays = {
+      "checkpoint_000002",         // recorded, of a build whose names did not hold the attempt
+      "checkpoint_000004-a2",      // recorded
+      "checkpoint_000006-a3",      // of an attempt that may live
+      ".checkpoint_000008.tmp-3",  // it saves
+      ".checkpoint_old.tmp-3",    "checkpoint_best", "result.json"};  // the user's
+  const std::set<std::string> goes = {"checkpoint_000004",          "checkpoint_000006",
+                                      "checkpoint_000006-a2",       ".checkpoint_old.tmp-2",
+                                      ".checkpoint_000008.tmp-2",   ".checkpoint_000008.tmp-1",
+                                      ".checkpoint_000002.tmp-gone"};
+  for (const auto& names : {stays, goes}) {
+    for (const std::string& name : names) fs::create_directories(trial / name / "model");
+  }
+  remove_unrecorded(trial, {recorded(2, 0), recorded(4, 2)}, AttemptNumber{2});
+  CHECK(names_in(trial) == stays);
+  remove_unrecorded(trial / "not there", {}, AttemptNumber{9});  // a trial that never ran
+}
+
+// The older one stood still with removals to be done, while the newer one started the trial again.
+TEST_CASE("a driver that another has overtaken removes nothing of what that one has recorded") {
+  const TemporaryFolder folder;
+  const fs::path trial = folder.path();
+  save(trial, "new");  // by attempt 2, of the newer driver
+  fs::create_directory(trial / temporary_checkpoint_name(6, AttemptNumber{2}));
+  const std::set<std::string> before = names_in(trial);
+  remove_checkpoint(trial, {3, AttemptNumber{1}});  // that of its own attempt was superfluous
+  remove_checkpoint(trial, {3, AttemptNumber{}});   // so it was to an earlier build
+  remove_unrecorded(trial, {}, AttemptNumber{1});   // it took over, and knew of no checkpoint
+  CHECK(names_in(trial) == before);
+  CHECK(is_whole(trial / checkpoint_name(3, AttemptNumber{2}), "new"));
 }

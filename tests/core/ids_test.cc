@@ -15,11 +15,9 @@ namespace {
 static_assert(!std::is_convertible_v<TrialNumber, AttemptNumber>);
 static_assert(!std::is_convertible_v<int, TrialNumber>);
 
-TEST_CASE("trial ids and checkpoint names are padded and grow when they must") {
+TEST_CASE("trial ids are padded and grow when they must") {
   CHECK(trial_id("2f1e0", TrialNumber{3}) == "2f1e0_00003");
   CHECK(trial_id("2f1e0", TrialNumber{123456}) == "2f1e0_123456");
-  CHECK(checkpoint_name(10) == "checkpoint_000010");
-  CHECK(checkpoint_name(12345678) == "checkpoint_12345678");
 }
 
 TEST_CASE("experiment ids are 5 hex characters of name and seed") {

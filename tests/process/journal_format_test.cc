@@ -52,8 +52,8 @@ std::map<std::size_t, std::size_t> results_in(const Sandbox& box, const fs::path
   return results;
 }
 
-void check_resumes(const std::string& name, std::size_t trials, std::size_t lines) {
-  Sandbox box;
+void check_resumes(const Sandbox& box, const std::string& name, std::size_t trials,
+                   std::size_t lines) {
   unpack_sweep(box, name);
   const std::string folder = "results/" + name;
   std::map<fs::path, std::map<std::size_t, std::size_t>> before;
@@ -85,11 +85,29 @@ void check_resumes(const std::string& name, std::size_t trials, std::size_t line
 
 TEST_CASE(
     "a killed sweep of groups and failures that format 3 of the journal holds loses nothing") {
-  check_resumes("groups", 12, 76);
+  check_resumes(Sandbox(), "groups", 12, 76);
 }
 
 TEST_CASE("a killed sweep of which format 3 of the journal has a snapshot loses nothing") {
-  check_resumes("snapshot", 12, 380);
+  check_resumes(Sandbox(), "snapshot", 12, 380);
+}
+
+// Trial 4 ran on under a second driver, whose checkpoint has the name that the first one's would
+// have.
+TEST_CASE("a sweep whose checkpoints do not say the attempt, as of format 4, goes on from them") {
+  Sandbox box;
+  check_resumes(box, "attempts", 8, 114);
+  const std::string trial = "results/attempts/4ce4f_00004/";
+  CHECK_FALSE(fs::exists(box.path() / trial / "checkpoint_000018"));  // one is kept
+  CHECK(fs::exists(box.path() / trial / "checkpoint_000024-a3"));
+  std::vector<std::size_t> begun_after;
+  for (const std::string& line : lines_of(box.read("results/attempts/events.jsonl"))) {
+    const Value event = parse_json(line, "events.jsonl");
+    if (event.get<std::string>("event") != "attempt_started") continue;
+    if (event.get<std::string>("trial") != "4ce4f_00004") continue;
+    begun_after.push_back(event.get<std::size_t>("after_iteration"));
+  }
+  CHECK(begun_after == std::vector<std::size_t>{0, 6, 18});
 }
 
 // Every file below a folder with its content.

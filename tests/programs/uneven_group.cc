@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#include "core/ids.h"
+#include "core/checkpoint_name.h"
 #include "rank_variables.h"
 #include "trainables/registry.h"
 
@@ -22,7 +22,9 @@ std::string own_file(const Session& session) {
 
 // The ranks do not wait for each other: another one may still be in its save.
 void await_checkpoint(const tune::Context& context, int iteration) {
-  while (!fs::exists(context.trial_directory() / tune::checkpoint_name(iteration))) ::usleep(1000);
+  const auto attempt = tune::AttemptNumber{static_cast<std::uint32_t>(context.attempt())};
+  const fs::path folder = context.trial_directory() / tune::checkpoint_name(iteration, attempt);
+  while (!fs::exists(folder)) ::usleep(1000);
 }
 
 // Counts. In step 3 of its first attempt, when step 2's checkpoint is whole, one rank ends before

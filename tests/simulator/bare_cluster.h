@@ -104,7 +104,7 @@ class BareDriver : private TurnEdges {
   void flush_commands() override;
   void write_results() override {}
   void remove(const RemoveCheckpoint&) override {}
-  void remove_unrecorded(const Trial&) override {}
+  void remove_unrecorded(const Trial&, AttemptNumber) override {}
   void flush_results(std::future<std::string> state) override {
     state_ = std::move(state);
     flushed_at_ = now_ + options_.snapshot_takes;

@@ -40,7 +40,12 @@ std::string name_of(TrialNumber trial, AttemptNumber attempt) {
 // ---- After every event
 // ----------------------------------------------------------------------------
 
-void Invariants::after_event(const Agents& agents, const SimulatedDriver* driver) const {
+void Invariants::after_event(const Agents& agents, const SimulatedDriver* driver) {
+  // Whoever has removed one, the newest driver or an older one that has just been woken.
+  const bool leader_knows = driver != nullptr && leads(*driver);
+  if (leader_knows && std::exchange(removals_, world_.disk.removals()) != world_.disk.removals()) {
+    recorded_checkpoints_are_on_disk(driver->controller());
+  }
   for (const SimulatedAgent* agent : agents) {
     no_resource_is_promised_twice(*agent);
     // One that another has superseded may not know yet: its agents end when it does.
@@ -137,7 +142,12 @@ std::vector<std::string> in_words(const Effects& effects, std::vector<std::strin
     words.push_back(fmt::format("to {}: {}", agent.value, encoded(command)));
   }
   for (const RemoveCheckpoint& removal : effects.removals) {
-    words.push_back(fmt::format("remove {} of {}", removal.iteration, removal.trial.value));
+    const CheckpointId& id = removal.checkpoint;
+    words.push_back(fmt::format("remove {} of {}", checkpoint_name(id.iteration, id.attempt),
+                                removal.trial.value));
+  }
+  for (const auto& [trial, lost] : effects.unsettled) {
+    words.push_back(fmt::format("settle {} up to {}", trial.value, lost.value));
   }
   return words;
 }
@@ -162,6 +172,7 @@ void Invariants::branch_off(const SimulatedDriver& driver, const Turn& turn) {
     follow(event);
     std::ranges::copy(effects.commands, std::back_inserter(all.commands));
     std::ranges::copy(effects.removals, std::back_inserter(all.removals));
+    for (const auto& [trial, lost] : effects.unsettled) all.unsettled[trial] = lost;
     for (const auto& [agent, command] : effects.commands) {
       if (const auto* launch = std::get_if<Launch>(&command)) {
         open_[launch->trial] = {launch->attempt, agent};
@@ -330,14 +341,14 @@ void Invariants::recorded_checkpoints_are_on_disk(const Controller& controller) 
   constexpr const char* kName = "checkpoints that a record needs are on disk";
   for (const Trial& trial : controller.trials()) {
     for (const CheckpointRecord& record : trial.checkpoints) {
-      const auto* parts = world_.disk.find(trial.number, record.iteration);
+      const auto* parts = world_.disk.find(trial.number, {record.iteration, record.attempt});
+      const std::string name = checkpoint_name(record.iteration, record.attempt);
       if (parts == nullptr) {
-        violate(kName, fmt::format("trial {}: checkpoint {} is gone", trial.number.value,
-                                   record.iteration));
+        violate(kName, fmt::format("trial {}: {} is gone", trial.number.value, name));
       }
       if (parts->size() != static_cast<std::size_t>(world_.scenario.request.ranks)) {
-        violate(kName, fmt::format("trial {}: checkpoint {} has the parts of {} ranks only",
-                                   trial.number.value, record.iteration, parts->size()));
+        violate(kName, fmt::format("trial {}: {} has the parts of {} ranks only",
+                                   trial.number.value, name, parts->size()));
       }
     }
   }

@@ -21,7 +21,7 @@ class Invariants : public SimulatedDriver::Witness {
 
   // After every event. `driver` is the one that leads; null while there is none.
   using Agents = std::vector<const SimulatedAgent*>;
-  void after_event(const Agents& agents, const SimulatedDriver* driver) const;
+  void after_event(const Agents& agents, const SimulatedDriver* driver);
 
   // Whether it has taken over last.
   bool leads(const SimulatedDriver& driver) const {
@@ -80,6 +80,7 @@ class Invariants : public SimulatedDriver::Witness {
   std::map<std::uint64_t, Launch> promised_;          // by attempt_key: what each was to have
   std::map<std::uint64_t, std::uint64_t> journaled_;  // by attempt_key: its last result
   std::optional<Branch> branch_;
+  std::uint64_t removals_ = 0;         // of checkpoints, that were looked at
   std::uint64_t leader_ = 0;           // the epoch of the driver that has taken over last
   std::optional<EntryId> read_up_to_;  // by the driver that has replayed last
   struct Legacy {

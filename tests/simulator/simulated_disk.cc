@@ -17,7 +17,7 @@ bool SimulatedDisk::promote(const CheckpointSaved& saved) {
   Folder& folder = folders_[saved.trial];
   const auto fresh = folder.temporary.find({saved.iteration, saved.attempt});
   if (fresh == folder.temporary.end()) return false;
-  folder.checkpoints[saved.iteration] = std::move(fresh->second);
+  folder.checkpoints[{saved.iteration, saved.attempt}] = std::move(fresh->second);
   folder.temporary.erase(fresh);
   return true;
 }
@@ -28,32 +28,36 @@ void SimulatedDisk::remove_half_written(TrialNumber trial, AttemptNumber attempt
 }
 
 void SimulatedDisk::remove_unrecorded(TrialNumber trial,
-                                      const std::vector<CheckpointRecord>& records) {
+                                      const std::vector<CheckpointRecord>& records,
+                                      AttemptNumber through) {
   Folder& folder = folders_[trial];
-  folder.temporary.clear();
-  std::erase_if(folder.checkpoints, [&](const auto& entry) {
-    return std::ranges::none_of(
-        records, [&](const CheckpointRecord& record) { return record.iteration == entry.first; });
+  std::erase_if(folder.temporary, [&](const auto& entry) { return entry.first.second <= through; });
+  removals_ += std::erase_if(folder.checkpoints, [&](const auto& entry) {
+    const CheckpointId& id = entry.first;
+    return id.attempt <= through &&
+           std::ranges::none_of(records, [&](const CheckpointRecord& record) {
+             return CheckpointId{record.iteration, record.attempt} == id;
+           });
   });
 }
 
-void SimulatedDisk::remove(TrialNumber trial, std::uint64_t iteration) {
-  folders_[trial].checkpoints.erase(iteration);
+void SimulatedDisk::remove(TrialNumber trial, const CheckpointId& id) {
+  removals_ += folders_[trial].checkpoints.erase(id);
 }
 
 const std::map<std::uint32_t, std::uint64_t>* SimulatedDisk::find(TrialNumber trial,
-                                                                  std::uint64_t iteration) const {
+                                                                  const CheckpointId& id) const {
   const auto folder = folders_.find(trial);
   if (folder == folders_.end()) return nullptr;
-  const auto found = folder->second.checkpoints.find(iteration);
+  const auto found = folder->second.checkpoints.find(id);
   return found == folder->second.checkpoints.end() ? nullptr : &found->second;
 }
 
-std::vector<std::uint64_t> SimulatedDisk::checkpoints_of(TrialNumber trial) const {
-  std::vector<std::uint64_t> found;
+std::set<CheckpointId> SimulatedDisk::checkpoints_of(TrialNumber trial) const {
+  std::set<CheckpointId> found;
   const auto folder = folders_.find(trial);
   if (folder == folders_.end()) return found;
-  for (const auto& [iteration, parts] : folder->second.checkpoints) found.push_back(iteration);
+  for (const auto& [id, parts] : folder->second.checkpoints) found.insert(id);
   return found;
 }
 

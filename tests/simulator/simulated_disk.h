@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/agent_contract.h"
+#include "core/checkpoint_name.h"
 #include "core/trial.h"
 
 namespace tune::simulator {
@@ -24,21 +25,24 @@ class SimulatedDisk {
   // False: there is no such temporary folder.
   bool promote(const CheckpointSaved& saved);
   void remove_half_written(TrialNumber trial, AttemptNumber attempt);
-  void remove_unrecorded(TrialNumber trial, const std::vector<CheckpointRecord>& records);
-  void remove(TrialNumber trial, std::uint64_t iteration);
+  void remove_unrecorded(TrialNumber trial, const std::vector<CheckpointRecord>& records,
+                         AttemptNumber through);
+  void remove(TrialNumber trial, const CheckpointId& id);
 
   // The states of all ranks; null: it is not there.
   const std::map<std::uint32_t, std::uint64_t>* find(TrialNumber trial,
-                                                     std::uint64_t iteration) const;
-  std::vector<std::uint64_t> checkpoints_of(TrialNumber trial) const;  // whole ones, sorted
+                                                     const CheckpointId& id) const;
+  std::set<CheckpointId> checkpoints_of(TrialNumber trial) const;  // whole ones
+  std::uint64_t removals() const { return removals_; }             // of whole ones, up to now
 
  private:
   using Parts = std::map<std::uint32_t, std::uint64_t>;  // by rank
   struct Folder {
-    std::map<std::uint64_t, Parts> checkpoints;  // by iteration
+    std::map<CheckpointId, Parts> checkpoints;
     std::map<std::pair<std::uint64_t, AttemptNumber>, Parts> temporary;
   };
   std::map<TrialNumber, Folder> folders_;
+  std::uint64_t removals_ = 0;
 };
 
 }  // namespace tune::simulator

@@ -303,14 +303,18 @@ void SimulatedDriver::write_results() {
 
 void SimulatedDriver::remove(const RemoveCheckpoint& checkpoint) {
   world_.trace("driver", [&] {
-    return fmt::format("removes checkpoint {} of trial {}", checkpoint.iteration,
+    const CheckpointId& id = checkpoint.checkpoint;
+    return fmt::format("removes {} of trial {}", checkpoint_name(id.iteration, id.attempt),
                        checkpoint.trial.value);
   });
-  world_.disk.remove(checkpoint.trial, checkpoint.iteration);
+  world_.disk.remove(checkpoint.trial, checkpoint.checkpoint);
 }
 
-void SimulatedDriver::remove_unrecorded(const Trial& trial) {
-  if (!has_left_files_) world_.disk.remove_unrecorded(trial.number, trial.checkpoints);
+void SimulatedDriver::remove_unrecorded(const Trial& trial, AttemptNumber lost) {
+  world_.trace("driver", [&] {
+    return fmt::format("settles trial {} up to attempt {}", trial.number.value, lost.value);
+  });
+  world_.disk.remove_unrecorded(trial.number, trial.checkpoints, lost);
 }
 
 // A snapshot is stored some turns after it was taken.

@@ -61,11 +61,8 @@ class SimulatedDriver : private TurnEdges {
   void interrupt(int signal);
   void end();  // nothing of it happens any more
   // Another driver has taken over, and with it the lock on the folder: what is still written goes
-  // to files of its own, and what it does not know there is not put in order.
-  void leave_files() {
-    has_left_files_ = true;
-    logger_.leave_files();
-  }
+  // to files of its own.
+  void leave_files() { logger_.leave_files(); }
   SimulatedStore& store() { return store_; }
 
   Fate fate() const { return fate_; }
@@ -116,7 +113,7 @@ class SimulatedDriver : private TurnEdges {
   bool has_room() const override { return now() >= files_have_room_; }
   void write_results() override;
   void remove(const RemoveCheckpoint& checkpoint) override;
-  void remove_unrecorded(const Trial& trial) override;
+  void remove_unrecorded(const Trial& trial, AttemptNumber lost) override;
   void flush_results(std::future<std::string> state) override { state_ = std::move(state); }
   std::optional<std::string> flushed_results() override;
   void turn_begins(const Turn& turn) override;
@@ -145,7 +142,6 @@ class SimulatedDriver : private TurnEdges {
   bool closed_ = false;
   Time files_have_room_{};  // from then on
   bool in_turn_ = false;
-  bool has_left_files_ = false;
   Fate fate_ = Fate::kLives;
   std::optional<EntryId> appended_;
   std::vector<std::string> records_;

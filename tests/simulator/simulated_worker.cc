@@ -102,10 +102,11 @@ void SimulatedWorker::on(const StartWorker& start) {
 void SimulatedWorker::load() {
   if (fails(AttemptFault::Kind::kThrowsInLoad)) return throw_exception("load: bad file");
   const std::uint64_t iteration = machine_->iteration();
-  const auto* parts = world_.disk.find(start_->launch.trial, iteration);
+  const CheckpointId id{iteration, start_->launch.restore_attempt};
+  const auto* parts = world_.disk.find(start_->launch.trial, id);
   if (parts == nullptr || !parts->contains(start_->rank)) {
     violate("a restored attempt finds its checkpoint",
-            fmt::format("checkpoint {} of trial {} is not there", iteration,
+            fmt::format("{} of trial {} is not there", checkpoint_name(id.iteration, id.attempt),
                         start_->launch.trial.value));
   }
   trainable_->load(parts->at(start_->rank));

@@ -58,7 +58,6 @@ void TrialPromises::follow(const DriverStarted& event) {
   for (auto& [number, trial] : trials_) {
     if (trial.is_in_error && event.retry_errored) trial.failures = 0;
   }
-  for (const auto& [trial, open] : open_) unsettled_.insert(trial);
   open_.clear();
   nodes_.clear();
   ready_.clear();
@@ -68,9 +67,6 @@ void TrialPromises::follow(const DriverStarted& event) {
 void TrialPromises::follow(const AgentLost& event) {
   nodes_.erase(event.agent);
   ready_.erase(event.agent);
-  for (const auto& [trial, open] : open_) {
-    if (open.agent == event.agent) unsettled_.insert(trial);
-  }
   std::erase_if(open_, [&](const auto& open) { return open.second.agent == event.agent; });
 }
 
@@ -281,6 +277,18 @@ bool TrialPromises::fits(const Room& room) const {
 // ---- At the end
 // -----------------------------------------------------------------------------------
 
+namespace {
+
+std::string names_of(const std::set<CheckpointId>& checkpoints) {
+  std::vector<std::string> names;
+  for (const auto& [iteration, attempt] : checkpoints) {
+    names.push_back(checkpoint_name(iteration, attempt));
+  }
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
+}  // namespace
+
 void TrialPromises::at_the_end(const Controller& controller) const {
   const Scenario& scenario = world_.scenario;
   const bool may_be_cut_short = scenario.fail_fast || scenario.time_budget > Duration{};
@@ -289,14 +297,15 @@ void TrialPromises::at_the_end(const Controller& controller) const {
             fmt::format("{} of {}", controller.trials().size(), asked_for_));
   }
   for (const Trial& trial : controller.trials()) {
-    std::vector<std::uint64_t> recorded;
-    for (const CheckpointRecord& record : trial.checkpoints) recorded.push_back(record.iteration);
-    std::ranges::sort(recorded);
-    const std::vector<std::uint64_t> on_disk = world_.disk.checkpoints_of(trial.number);
-    if (on_disk == recorded || unsettled_.contains(trial.number)) continue;
+    std::set<CheckpointId> recorded;
+    for (const CheckpointRecord& one : trial.checkpoints) {
+      recorded.insert({one.iteration, one.attempt});
+    }
+    const std::set<CheckpointId> on_disk = world_.disk.checkpoints_of(trial.number);
+    if (on_disk == recorded) continue;
     violate("surplus checkpoints go",
-            fmt::format("trial {} leaves checkpoints {}, recorded are {}", trial.number.value,
-                        fmt::join(on_disk, " "), fmt::join(recorded, " ")));
+            fmt::format("trial {} leaves {}, recorded are {}", trial.number.value,
+                        names_of(on_disk), names_of(recorded)));
   }
 }
 

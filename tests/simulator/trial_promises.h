@@ -92,9 +92,6 @@ class TrialPromises {
   std::set<std::string> set_aside_;  // before or after the newest turn
   std::set<AgentNumber> ready_;
   std::set<AgentNumber> out_;
-  // Ran on an agent that was lost while its driver lived: it may have given a checkpoint its name
-  // without telling.
-  std::set<TrialNumber> unsettled_;
 };
 
 }  // namespace tune::simulator

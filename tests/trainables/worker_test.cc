@@ -271,11 +271,13 @@ TEST_CASE("a missing checkpoint is an error, not a fresh start") {
   TemporaryFolder folder;
   StartWorker start = start_in(folder.path());
   start.launch.restore_iteration = 5;
+  start.launch.restore_attempt = {4};
+  std::filesystem::create_directories(folder.path() / "0a1b2_00007" / "checkpoint_000005");
   WorkerProcess worker(kCounter, start);
   const auto ended = worker.expect<WorkerEnded>();
   CHECK(ended.outcome == Outcome::kException);
   CHECK(ended.cause.find("load: the checkpoint") == 0);
-  CHECK(ended.cause.find("checkpoint_000005") != std::string::npos);
+  CHECK(ended.cause.find("checkpoint_000005-a4") != std::string::npos);
 }
 
 TEST_CASE("a configuration of the wrong type fails in setup with the key's name") {

@@ -19,8 +19,8 @@
 
 #include <unistd.h>
 
+#include "core/checkpoint_name.h"
 #include "core/error.h"
-#include "core/ids.h"
 #include "trainables/registry.h"
 #include "trainables/synthetic/state_file.h"
 
@@ -91,10 +91,16 @@ class Faulty : public Trainable {
  private:
   // Of the step before: whole when every rank has saved, which this one does not wait for.
   void await_checkpoint() const {
-    const auto folder = context().trial_directory() / checkpoint_name(at_ - 1);
-    while (at_ > 1 && !std::filesystem::exists(folder)) {
+    while (at_ > 1 && !has_checkpoint(at_ - 1)) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
+  }
+  bool has_checkpoint(std::uint64_t iteration) const {  // of this attempt or one before it
+    for (auto attempt = static_cast<std::uint32_t>(context().attempt()); attempt > 0; --attempt) {
+      const std::string name = checkpoint_name(iteration, AttemptNumber{attempt});
+      if (std::filesystem::exists(context().trial_directory() / name)) return true;
+    }
+    return false;
   }
   void fail_if_told(const std::string& here, std::uint64_t count) const {
     const bool mine = rank_ < 0 || rank_ == context().rank();

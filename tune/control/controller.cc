@@ -112,6 +112,7 @@ void Controller::end_attempts(std::optional<AgentNumber> of, const std::string& 
     const AttemptEnded lost{trial.number, trial.attempt, Outcome::kLost, 0, 0, cause, {}};
     out_->tell(AttemptOver{trial, lost});
     show_health(trial, Ending::kLost);
+    out_->settle(trial.number, trial.attempt);
     trial.placement.reset();
     wait_again(trial);
   }
@@ -499,6 +500,7 @@ void Controller::launch(Trial& trial, Placement placement) {
   command.gpus = trial.placement->gpus;
   command.restore_iteration = restored;
   if (restored > 0) {
+    command.restore_attempt = trial.checkpoints.back().attempt;
     command.time_total = trial.checkpoints.back().time_total;
     command.timesteps_total = trial.checkpoints.back().timesteps_total.value_or(0);
   }

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "core/agent_contract.h"
+#include "core/checkpoint_name.h"
 #include "core/ids.h"
 #include "core/journal_format.h"
 #include "core/trial.h"
@@ -94,12 +96,15 @@ using Record =
 
 struct RemoveCheckpoint {
   TrialNumber trial;
-  std::uint64_t iteration;
+  CheckpointId checkpoint;
 };
 
 struct Effects {
   std::vector<std::pair<AgentNumber, Command>> commands;
   std::vector<RemoveCheckpoint> removals;
+  // Trials with an attempt that was lost, and the newest such: it, or one before it, may have given
+  // a checkpoint its name without telling. Those without a record go.
+  std::map<TrialNumber, AttemptNumber> unsettled;
 };
 
 }  // namespace tune

@@ -11,8 +11,12 @@ void Outbox::send(AgentNumber agent, Command command) {
   effects_.commands.emplace_back(agent, std::move(command));
 }
 
-void Outbox::remove(TrialNumber trial, std::uint64_t iteration) {
-  effects_.removals.push_back({trial, iteration});
+void Outbox::remove(TrialNumber trial, const CheckpointId& checkpoint) {
+  effects_.removals.push_back({trial, checkpoint});
+}
+
+void Outbox::settle(TrialNumber trial, AttemptNumber lost) {
+  effects_.unsettled[trial] = lost;
 }
 
 }  // namespace tune

@@ -1,5 +1,5 @@
-// Outbox: where the parts of the controller put what an event leads to. Commands and removals are
-// gathered for the driver, records are told at once and in order. Pure.
+// Outbox: where the parts of the controller put what an event leads to. Commands and
+// removals are gathered for the driver, records are told at once and in order. Pure.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,8 @@ class Outbox {
   void tell(const Record& record) const { (*sink_)(record); }
   void notice(std::string text) const { tell(Notice{std::move(text)}); }
   void send(AgentNumber agent, Command command);
-  void remove(TrialNumber trial, std::uint64_t iteration);
+  void remove(TrialNumber trial, const CheckpointId& checkpoint);
+  void settle(TrialNumber trial, AttemptNumber lost);
 
  private:
   const Sink* sink_ = nullptr;

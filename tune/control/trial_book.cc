@@ -169,16 +169,28 @@ void TrialBook::take_result(Trial& trial, const Reported& report) const {
   trial.metric = ResultView(report).number(objective_.metric);
 }
 
+namespace {
+
+CheckpointId id_of(const CheckpointRecord& record) {
+  return {record.iteration, record.attempt};
+}
+
+}  // namespace
+
 void TrialBook::take_checkpoint(Trial& trial, const CheckpointSaved& saved) {
-  CheckpointRecord record{saved.iteration, saved.time_total, saved.timesteps_total, std::nullopt};
+  const AttemptNumber named = saved.name_has_attempt ? saved.attempt : AttemptNumber{};
+  CheckpointRecord record{saved.iteration, saved.time_total, saved.timesteps_total, {}, named};
   if (trial.last && trial.last->iteration == saved.iteration) {
     record.metric = trial.metric;
     trial.at_checkpoint = trial.last;
   } else {
     trial.at_checkpoint.reset();
   }
-  std::erase_if(trial.checkpoints,
-                [&](const CheckpointRecord& old) { return old.iteration >= saved.iteration; });
+  std::erase_if(trial.checkpoints, [&](const CheckpointRecord& old) {
+    const bool goes = old.iteration >= saved.iteration;
+    if (goes && id_of(old) != id_of(record)) out_->remove(trial.number, id_of(old));
+    return goes;
+  });
   trial.checkpoints.push_back(record);
   retain_checkpoints(trial);
   out_->tell(TrialChanged{trial});
@@ -201,7 +213,7 @@ void TrialBook::retain_checkpoints(Trial& trial) const {
       ++i;
       continue;
     }
-    out_->remove(trial.number, all[i].iteration);
+    out_->remove(trial.number, id_of(all[i]));
     all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
   }
 }

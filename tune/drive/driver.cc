@@ -125,7 +125,7 @@ class Driver : private TurnEdges {
   bool has_room() const override { return file_work_.has_room() && removals_.has_room(); }
   void write_results() override;
   void remove(const RemoveCheckpoint& checkpoint) override;
-  void remove_unrecorded(const Trial& trial) override;
+  void remove_unrecorded(const Trial& trial, AttemptNumber lost) override;
   void flush_results(std::future<std::string> state) override;
   std::optional<std::string> flushed_results() override;
   void show_notice(const std::string& text) override { reporter_->notice(text); }
@@ -254,7 +254,7 @@ void Driver::open_store() {
   record_.store = store_->address();
 }
 
-// Only who has the epoch may remove files: before, an older driver may still record what they are.
+// Only the driver that has the epoch removes files: before, an older one may still record them.
 void Driver::take_over(std::uint64_t epoch) {
   turns_.emplace(*experiment_, machine_, static_cast<TurnEdges&>(*this));
   turns_->take_over(driver_started(spec_, epoch, request_.retry_errored));
@@ -415,27 +415,35 @@ void Driver::write_results() {
 
 void Driver::remove(const RemoveCheckpoint& checkpoint) {
   const std::filesystem::path trial = logger_.trial_directory(checkpoint.trial);
-  removals_.add(1, [trial, iteration = checkpoint.iteration] {
-    remove_checkpoint(trial, iteration);
+  removals_.add(1, [trial, id = checkpoint.checkpoint] { remove_checkpoint(trial, id); });
+}
+
+void Driver::remove_unrecorded(const Trial& trial, AttemptNumber lost) {
+  const std::filesystem::path folder = logger_.trial_directory(trial.number);
+  removals_.add(1, [folder, records = trial.checkpoints, lost] {
+    tune::remove_unrecorded(folder, records, lost);
   });
 }
 
-void Driver::remove_unrecorded(const Trial& trial) {
-  tune::remove_unrecorded(logger_.trial_directory(trial.number), trial.checkpoints);
-}
-
+// The snapshot stands for the turns that asked for the removals: once it is stored nobody asks
+// again.
 void Driver::flush_results(std::future<std::string> state) {
-  flushed_ = std::async(std::launch::async,
-                        [state = std::move(state), directory = folder_.absolute()]() mutable {
-                          std::string text = state.get();
-                          flush_file_system(directory);
-                          return text;
-                        });
+  const auto removed = std::make_shared<std::promise<void>>();
+  removals_.add(0, [removed] { removed->set_value(); });
+  flushed_ =
+      std::async(std::launch::async, [state = std::move(state), removals = removed->get_future(),
+                                      directory = folder_.absolute()]() mutable {
+        std::string text = state.get();
+        removals.get();
+        flush_file_system(directory);
+        return text;
+      });
 }
 
 std::optional<std::string> Driver::flushed_results() {
   if (flushed_.wait_for(seconds(0)) != std::future_status::ready) return std::nullopt;
   file_work_.check();  // the reason when there is no state
+  removals_.check();
   return flushed_.get();
 }
 
@@ -496,7 +504,7 @@ void Driver::close(RunState state) {
 // leaves no folder behind, so that the same name can be used once the input is mended.
 void Driver::give_up(RunState state) {
   if (agent_process_) agent_process_->end_now();
-  if (!folder_.is_in_place()) return;
+  if (!folder_.is_in_place() || !folder_.taken_by().empty()) return;
   if (!has_begun()) return withdraw();
   if (!endpoint_) return;  // the journal was not read: what stands there is better
   record_.state = state;

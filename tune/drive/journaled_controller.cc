@@ -1,6 +1,7 @@
 #include "tune/drive/journaled_controller.h"
 
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "core/error.h"
@@ -25,9 +26,9 @@ void JournaledController::replay() {
 Journal::Visitor JournaledController::follower() {
   return {[this](const Snapshot& snapshot) { restore(snapshot); },
           [this](const Turn& turn) {
-            for (const RemoveCheckpoint& removal : handle(turn, true).removals) {
-              removed_from_.insert(removal.trial);
-            }
+            const Effects effects = handle(turn, true);
+            for (const RemoveCheckpoint& one : effects.removals) unsettled_.insert(one.trial);
+            for (const auto& [trial, attempt] : effects.unsettled) unsettled_.insert(trial);
           }};
 }
 
@@ -40,16 +41,17 @@ void JournaledController::restore(const Snapshot& snapshot) {
   now_ = snapshot.now;
 }
 
-JournaledController::Takeover JournaledController::take_over(const Turn& turn) {
+// No attempt of an older driver goes on, so that all there have been are lost to this one.
+Effects JournaledController::take_over(const Turn& turn) {
   TUNE_CHECK(logger_ != nullptr);
   const Turn taken = journal_.take_epoch(turn, follower());
-  Takeover takeover;
-  takeover.unsettled = std::exchange(removed_from_, {});
-  for (const Trial& trial : controller_.trials()) {
-    if (trial.status == TrialStatus::kRunning) takeover.unsettled.insert(trial.number);
+  std::map<TrialNumber, AttemptNumber> unsettled;
+  for (const TrialNumber trial : std::exchange(unsettled_, {})) {
+    unsettled[trial] = controller_.trials()[trial.value].attempt;
   }
-  takeover.effects = handle(taken, false);
-  return takeover;
+  Effects effects = handle(taken, false);
+  effects.unsettled.merge(unsettled);
+  return effects;
 }
 
 Effects JournaledController::commit(const Turn& turn) {
@@ -86,6 +88,7 @@ Effects JournaledController::handle(const Turn& turn, bool is_again) {
     Effects more = controller_.handle(turn.now, event, tell);
     std::move(more.commands.begin(), more.commands.end(), std::back_inserter(effects.commands));
     std::move(more.removals.begin(), more.removals.end(), std::back_inserter(effects.removals));
+    for (const auto& [trial, lost] : more.unsettled) effects.unsettled[trial] = lost;
   }
   for (const std::string& text : turn.notices) tell(DriverNotice{text});
   now_ = turn.now;

@@ -28,16 +28,12 @@ class JournaledController {
   // (kProtocol) when a scheduler, searcher or logger does not know the snapshot's state as its own.
   void replay();
 
-  struct Takeover {
-    Effects effects;  // of the turn, as those of commit
-    // Trials of which a driver before this one may have left checkpoints that no record names.
-    std::set<TrialNumber> unsettled;
-  };
   // The first turn of a driver that commits, after replay(): takes the journal's epoch with it, and
   // brings the state to what an older driver has appended up to then before it handles the turn.
-  // From then on nobody else appends, so that files may be removed. now() may be after the turn's
-  // own time. Throws as Journal::take_epoch.
-  Takeover take_over(const Turn& turn);
+  // From then on nobody else appends. now() may be after the turn's own time. Effects as those of
+  // commit; unsettled are also the trials of which an older driver had to remove checkpoints, as it
+  // may not have. Throws as Journal::take_epoch.
+  Effects take_over(const Turn& turn);
   // A further turn: appended, then handled. Commands and removals may be carried out, and the
   // agents' events be acknowledged, when it returns. Throws as Journal::append; nothing has
   // happened then. Entries that the store has lost are made good by a snapshot first.
@@ -77,8 +73,8 @@ class JournaledController {
   Controller controller_;
   Logger* logger_;
   ExperimentTime now_{};
-  std::set<TrialNumber> removed_from_;  // in replayed turns; those removals may not have been done
-  std::string mended_;                  // see take_mended
+  std::set<TrialNumber> unsettled_;  // by replayed turns, whose removals may not have been done
+  std::string mended_;               // see take_mended
 };
 
 }  // namespace tune

@@ -7,12 +7,10 @@ namespace tune {
 void Turns::take_over(const DriverStarted& event) {
   const Turn turn{experiment_.now(), edges_.wall(), {event}};
   edges_.turn_begins(turn);
-  JournaledController::Takeover takeover = experiment_.take_over(turn);
+  effects_ = experiment_.take_over(turn);
   machine_.begin(edges_.now(), experiment_.now());
-  effects_ = std::move(takeover.effects);
-  unsettled_ = std::move(takeover.unsettled);
   edges_.turn_is_handled(turn, effects_);
-  next_ = Step::kSettle;
+  next_ = Step::kAcknowledge;
 }
 
 bool Turns::step() try {
@@ -34,12 +32,6 @@ bool Turns::take_step() {
       append();
       next_ = Step::kAcknowledge;
       return true;
-    case Step::kSettle:
-      for (const TrialNumber number : std::exchange(unsettled_, {})) {
-        edges_.remove_unrecorded(experiment_.controller().trials()[number.value]);
-      }
-      next_ = Step::kAcknowledge;
-      return true;
     case Step::kAcknowledge:
       acknowledge();
       next_ = Step::kCommands;
@@ -50,10 +42,13 @@ bool Turns::take_step() {
       return true;
     case Step::kResults:
       edges_.write_results();
-      next_ = effects_.removals.empty() ? Step::kSnapshot : Step::kRemovals;
+      next_ = effects_.removals.empty() ? after_removals() : Step::kRemovals;
       return true;
     case Step::kRemovals:
       remove_next();
+      return true;
+    case Step::kSettle:
+      settle_next();
       return true;
     case Step::kSnapshot:
       keep_journal_short();
@@ -104,7 +99,19 @@ void Turns::remove_next() {
   edges_.remove(effects_.removals[removed_]);
   if (++removed_ < effects_.removals.size()) return;
   removed_ = 0;
-  next_ = Step::kSnapshot;
+  next_ = after_removals();
+}
+
+Turns::Step Turns::after_removals() const {
+  return effects_.unsettled.empty() ? Step::kSnapshot : Step::kSettle;
+}
+
+// A trial may run again by now: its records and files of the lost attempts are not touched by that.
+void Turns::settle_next() {
+  const auto next = effects_.unsettled.begin();
+  edges_.remove_unrecorded(experiment_.controller().trials()[next->first.value], next->second);
+  effects_.unsettled.erase(next);
+  next_ = after_removals();
 }
 
 // The log files get to the disk beside the loop; only then may the entries go that could write them

@@ -6,7 +6,8 @@
 //   2. Agents are told that what they said is kept.
 //   3. The commands that follow from it are sent.
 //   4. The lines of its results are written to the log files.
-//   5. Checkpoints that no record needs any more are removed.
+//   5. Checkpoints that no record needs any more are removed, and those that lost attempts have
+//      left without one.
 //   6. Now and then a snapshot takes the place of the journal's entries.
 //
 // Each simpler order loses something when the driver is killed between two of its steps.
@@ -26,7 +27,6 @@
 #include <future>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -54,8 +54,8 @@ class TurnEdges {
   virtual bool has_room() const { return true; }
   virtual void write_results() = 0;
   virtual void remove(const RemoveCheckpoint& checkpoint) = 0;
-  // Removes the trial's checkpoints that have no record.
-  virtual void remove_unrecorded(const Trial& trial) = 0;
+  // Removes the trial's checkpoints that have no record, of attempts up to `lost`, which are over.
+  virtual void remove_unrecorded(const Trial& trial, AttemptNumber lost) = 0;
   // Begins to bring to the disk what is written once `state` is ready, beside the loop. Later, once,
   // flushed_results gives that state.
   virtual void flush_results(std::future<std::string> state) = 0;
@@ -98,11 +98,11 @@ class Turns {
   enum class Step : std::uint8_t {
     kBegin,
     kAppend,
-    kSettle,
     kAcknowledge,
     kCommands,
     kResults,
     kRemovals,
+    kSettle,
     kSnapshot,
   };
   bool take_step();
@@ -111,6 +111,8 @@ class Turns {
   void acknowledge();
   void send_commands();
   void remove_next();
+  void settle_next();
+  Step after_removals() const;
   void keep_journal_short();
   void tell_what_was_mended();
 
@@ -122,7 +124,6 @@ class Turns {
   std::map<AgentNumber, Link::Position> heard_;  // to be acknowledged
   Effects effects_;
   std::size_t removed_ = 0;           // of its removals
-  std::set<TrialNumber> unsettled_;   // of the first turn
   std::optional<Snapshot> snapshot_;  // to be stored when the results are flushed
   bool snapshot_is_ready_ = false;    // they are
   bool snapshot_is_wanted_ = false;

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "core/checkpoint_name.h"
 #include "core/ids.h"
 #include "core/json.h"
 #include "core/platform/files.h"
@@ -363,12 +364,13 @@ BestCheckpoint Analysis::best_checkpoint(std::string_view metric, std::optional<
                                          Scope scope) const {
   const Best best = find_best(metric, mode, scope);
   std::map<std::uint64_t, BestCheckpoint> saved;  // by iteration
-  constexpr std::string_view kPrefix = "checkpoint_";
+  std::map<CheckpointId, fs::path> folders;       // where two attempts saved one, the later counts
   for (const fs::path& entry : entries_of(best.trial->directory)) {
-    const std::string name = entry.filename().string();
-    if (!name.starts_with(kPrefix) || !fs::is_directory(entry)) continue;
-    const auto iteration = whole_number(std::string_view(name).substr(kPrefix.size()));
-    if (iteration) saved[*iteration] = {entry, *iteration, std::nullopt};
+    const auto id = checkpoint_of_name(entry.filename().string());
+    if (id && fs::is_directory(entry)) folders[*id] = entry;
+  }
+  for (const auto& [id, folder] : folders) {
+    saved[id.iteration] = {folder, id.iteration, std::nullopt};
   }
   if (saved.empty()) {
     bad_input(

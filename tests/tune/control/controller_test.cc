@@ -513,7 +513,9 @@ TEST_CASE("the same events give the same state, effects and records, also after 
     const Effects effects = other.handle(
         now, event, [&](const Record& record) { records.push_back(in_words(record)); });
     for (const auto& [agent, command] : effects.commands) commands.push_back(command);
-    for (const RemoveCheckpoint& removal : effects.removals) removed.push_back(removal.iteration);
+    for (const RemoveCheckpoint& removal : effects.removals) {
+      removed.push_back(removal.checkpoint.iteration);
+    }
   }
   CHECK(other.save() == scene.controller_.save());  // trials, scheduler, searcher
   CHECK(other.scheduler_lines() == scene.controller_.scheduler_lines());

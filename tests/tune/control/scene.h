@@ -107,7 +107,9 @@ class Scene {
     });
     restore_from_state();
     for (auto& [agent, command] : effects.commands) commands_.push_back(std::move(command));
-    for (const RemoveCheckpoint& removal : effects.removals) removed_.push_back(removal.iteration);
+    for (const RemoveCheckpoint& removal : effects.removals) {
+      removed_.push_back(removal.checkpoint.iteration);
+    }
   }
   void wait(Duration time) { now_ += time; }
 

@@ -139,7 +139,7 @@ TEST_CASE("what is owed to a trial that is saved up to its last result") {
     CAPTURE(c.metric);
     Scene scene;
     scene.report(1, c.metric, true, c.final);
-    if (c.saved > 0) scene.trial.checkpoints.push_back({c.saved, {}, {}, {}});
+    if (c.saved > 0) scene.trial.checkpoints.push_back({c.saved, {}, {}, {}, {}});
     CHECK(Verdicts::owed(scene.trial) == c.owed);
   }
   Scene none;

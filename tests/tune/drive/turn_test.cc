@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +21,9 @@ using Words = std::vector<std::string>;
 // Says what is done to it.
 class SpeakingStore : public testing::MemoryStore {
  public:
-  explicit SpeakingStore(Words& said) : said_(said) {}
+  SpeakingStore(Words& said, std::shared_ptr<Contents> contents)
+      : MemoryStore(std::move(contents)), said_(said) {}
+  using MemoryStore::contents;
   void append(EntryId id, std::string_view payload) override {
     if (silent_calls > 1) fall_silent();
     said_.emplace_back("append");
@@ -58,7 +61,10 @@ class NoLogger : public Logger {
 // A driver of an experiment in which a checkpoint is taken at every iteration and one is kept.
 class OneDriver : private TurnEdges {
  public:
-  OneDriver() {
+  using Contents = testing::MemoryStore::Contents;
+
+  explicit OneDriver(std::shared_ptr<Contents> journal = std::make_shared<Contents>())
+      : store(said, std::move(journal)) {
     experiment_.replay();
     DriverStarted started;
     started.epoch = experiment_.next_epoch();
@@ -94,6 +100,11 @@ class OneDriver : private TurnEdges {
     ready.trainables = {{"T", true, false}};
     hear({hello, ready});
   }
+  // With all that ran on it.
+  void lose_agent() {
+    machine.on_agent_started("a", now());
+    machine.on_agent_ended("a", "killed");
+  }
   static AgentEvent reported(std::uint64_t iteration) {
     Reported report;
     report.attempt = AttemptNumber{1};
@@ -109,10 +120,10 @@ class OneDriver : private TurnEdges {
   }
 
   Words said;
-  SpeakingStore store{said};
+  SpeakingStore store;
   bool is_flushed = false;
   bool there_is_room = true;
-  DriverMachine machine{{}};
+  DriverMachine machine{{.ends_with_agent = false}};
 
  private:
   DriverMachine::Time now() const override { return 1s; }
@@ -128,10 +139,12 @@ class OneDriver : private TurnEdges {
   void flush_commands() override { said.emplace_back("flush"); }
   void write_results() override { said.emplace_back("results"); }
   void remove(const RemoveCheckpoint& checkpoint) override {
-    said.push_back("remove " + std::to_string(checkpoint.iteration));
+    const auto& [iteration, attempt] = checkpoint.checkpoint;
+    said.push_back("remove " + checkpoint_name(iteration, attempt));
   }
-  void remove_unrecorded(const Trial& trial) override {
-    said.push_back("put in order " + std::to_string(trial.number.value));
+  void remove_unrecorded(const Trial& trial, AttemptNumber lost) override {
+    said.push_back("settle " + std::to_string(trial.number.value) + " up to attempt " +
+                   std::to_string(lost.value));
   }
   bool has_room() const override { return there_is_room; }
   void flush_results(std::future<std::string> state) override {
@@ -169,7 +182,43 @@ TEST_CASE("a turn is appended, acknowledged, told to agents and then written to 
   driver.hear({OneDriver::reported(3), OneDriver::saved(3)});
   const Words said = driver.turn();
   CHECK(said.front() == "append");
-  CHECK(said.back() == "remove 2");
+  CHECK(said.back() == "remove checkpoint_000002");
+}
+
+// The agent may have given a checkpoint its name and been lost before it told.
+TEST_CASE("what an attempt left that was lost with its agent is removed, one trial a step") {
+  OneDriver driver;
+  driver.turn();
+  driver.join();
+  driver.turn();
+  driver.lose_agent();
+  const Words lost = {"append", "flush", "results", "settle 0 up to attempt 1",
+                      "settle 1 up to attempt 1"};
+  CHECK(driver.turn() == lost);
+  CHECK(driver.turn().empty());
+  driver.machine.on_signal(2);
+  CHECK(driver.turn() == Words{"append", "flush", "results"});  // once
+}
+
+// The one before it was killed with the removals to be done.
+TEST_CASE("a driver that takes over settles what the one before it was to settle or remove") {
+  OneDriver first;
+  first.turn();
+  first.join();
+  first.turn();
+  for (const std::uint64_t iteration : {1, 2, 3}) {
+    first.hear({OneDriver::reported(iteration), OneDriver::saved(iteration)});
+    first.turn();
+  }
+  AttemptEnded ended;
+  ended.attempt = AttemptNumber{1};
+  first.hear({ended});  // trial 0, which has a removal behind it; trial 2 takes its place
+  first.turn();
+  first.lose_agent();
+  first.turn();  // trials 1 and 2
+  OneDriver next(first.store.contents());
+  CHECK(next.turn() == Words{"flush", "results", "settle 0 up to attempt 1",
+                             "settle 1 up to attempt 1", "settle 2 up to attempt 1"});
 }
 
 TEST_CASE("what the driver has said is a turn of its own, also when all is over") {

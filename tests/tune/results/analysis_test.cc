@@ -157,8 +157,9 @@ TEST_CASE("rows of all results, in order") {
 
 TEST_CASE("the best checkpoint is the best trial's saved one with the best value") {
   Values story(Lists{{0.1}, {0.5, 0.9, 0.7, 0.9, 0.6}});
-  const auto save = [&](std::uint64_t iteration) {
-    fs::create_directory(story.directory(story.trials()[1]) / checkpoint_name(iteration));
+  const auto save = [&](std::uint64_t iteration, std::uint32_t attempt = 1) {
+    fs::create_directory(story.directory(story.trials()[1]) /
+                         checkpoint_name(iteration, AttemptNumber{attempt}));
   };
   CHECK_HAS(refusal([&] { story.load().best_checkpoint(); }), "set checkpoint frequency or at_end");
   fs::create_directory(story.directory(story.trials()[1]) / ".checkpoint_000002.tmp-1");
@@ -173,6 +174,13 @@ TEST_CASE("the best checkpoint is the best trial's saved one with the best value
   best = story.load().best_checkpoint();
   CHECK(best.iteration == 2);  // the older of equals
   CHECK(best.value == 0.9);
+  // The second attempt saved it too: that is the one which a record has.
+  save(2, 2);
+  save(2, 10);
+  fs::create_directory(story.directory(story.trials()[1]) / "checkpoint_000002-copy");
+  best = story.load().best_checkpoint();
+  CHECK(best.iteration == 2);
+  CHECK(best.path.filename() == "checkpoint_000002-a10");
 }
 
 TEST_CASE("a checkpoint without a value is taken when there is no other") {

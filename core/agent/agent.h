@@ -31,6 +31,7 @@ struct AgentOptions {
   std::string zygote_log;               // stdout and stderr of an executed zygote; appended to
   std::int64_t trial_memory_bytes = 0;  // a limit for all ranks of an attempt together; 0: none
   int lock_fd = -1;                     // inherited by zygote and workers, never closed
+  int runtime_lock_fd = -1;             // of the runtime folder, held as long as the agent lives
 };
 
 // Runs until the driver says so or is gone and every worker is reaped. Call it in a process without

@@ -1,5 +1,6 @@
 #include "core/agent/agent_program.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -43,11 +44,12 @@ struct AgentOrder {
   std::string zygote_log;
   std::int64_t trial_memory_bytes = 0;
   std::int32_t lock_fd = -1;
+  std::int32_t runtime_lock_fd = -1;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.driver_address, s.driver_alive_fd, s.runtime_directory, s.cpu_units, s.memory_bytes, s.gpus,
       s.hostname, s.ip, s.zygote_command, s.zygote_environment, s.zygote_loads, s.zygote_log,
-      s.trial_memory_bytes, s.lock_fd);
+      s.trial_memory_bytes, s.lock_fd, s.runtime_lock_fd);
   }
 };
 
@@ -91,7 +93,9 @@ __attribute__((constructor)) void become_agent_if_told() {
   const FileDescriptor order(std::atoi(told));
   ::unsetenv(kOrderVariable);  // not for programs that the agent starts
   try {
-    be_agent(unpacked_options(content_of(order.get())));
+    const AgentOptions options = unpacked_options(content_of(order.get()));
+    if (options.runtime_lock_fd >= 0) ::fcntl(options.runtime_lock_fd, F_SETFD, FD_CLOEXEC);
+    be_agent(options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: agent: reading its order: %s\n", error.what());
     ::_exit(kFailedExitCode);
@@ -118,6 +122,7 @@ std::string packed_options(const AgentOptions& options) {
   order.zygote_log = options.zygote_log;
   order.trial_memory_bytes = options.trial_memory_bytes;
   order.lock_fd = options.lock_fd;
+  order.runtime_lock_fd = options.runtime_lock_fd;
   return encoded(order);
 }
 
@@ -141,6 +146,7 @@ AgentOptions unpacked_options(std::string_view bytes) {
   options.zygote_log = std::move(order.zygote_log);
   options.trial_memory_bytes = order.trial_memory_bytes;
   options.lock_fd = order.lock_fd;
+  options.runtime_lock_fd = order.runtime_lock_fd;
   return options;
 }
 
@@ -152,7 +158,9 @@ pid_t start_agent_program(const AgentOptions& options) {
   program.command = own_command_line();
   program.environment[kOrderVariable] = std::to_string(order.get());
   program.keep = {order.get(), options.driver_alive_fd};
-  if (options.lock_fd >= 0) program.keep.push_back(options.lock_fd);
+  for (const int lock : {options.lock_fd, options.runtime_lock_fd}) {
+    if (lock >= 0) program.keep.push_back(lock);
+  }
   program.new_session = true;
   return spawn(program);
 }

@@ -17,6 +17,7 @@
 
 #include "core/agent/worker_command.h"
 #include "core/error.h"
+#include "core/platform/child.h"
 #include "core/platform/process.h"
 #include "core/worker_contract.h"
 
@@ -44,26 +45,17 @@ bool is_ready_within(int descriptor, seconds limit) {
 }
 
 // The zygote's first word; empty when it ended or took too long.
-std::string first_packet(int socket, const std::string& plugin, pid_t child) {
+std::string first_packet(int socket, const std::string& plugin, const Child& child) {
   seconds waited{};
   while (!is_ready_within(socket, kNoticeEvery)) {
     waited += kNoticeEvery;
     if (waited.count() >= kLoadLimitSeconds) return {};
-    fmt::print(stderr, "loading {} for {} s (pid {})\n", plugin, waited.count(), child);
+    fmt::print(stderr, "loading {} for {} s (pid {})\n", plugin, waited.count(), child.pid());
   }
   std::string packet(kMaxSpawnPacketBytes, '\0');
   const ssize_t count = recv(socket, packet.data(), packet.size(), 0);
   packet.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
   return packet;
-}
-
-int end_of(pid_t child) {
-  const FileDescriptor end = process_descriptor(child);
-  if (!is_ready_within(end.get(), kEndLimit)) kill(child, SIGKILL);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
 }
 
 ZygoteReady refusal(std::string why) {
@@ -87,12 +79,12 @@ ZygoteReady ask(const std::string& plugin) {
   options.keep = {theirs.get()};
   options.output = STDERR_FILENO;  // what the library prints is no data of ours
   options.death_signal = SIGKILL;
-  const pid_t child = spawn(options);
+  Child child(spawn(options));
   theirs.reset();
   const std::string packet = first_packet(ours.get(), plugin, child);
   ours.reset();  // ends it
-  if (packet.empty()) kill(child, SIGKILL);
-  const int status = end_of(child);
+  if (packet.empty() || !child.has_ended(kEndLimit)) child.signal(SIGKILL);
+  const int status = child.wait();
   if (packet.empty()) {
     const bool too_long = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     return refusal(too_long

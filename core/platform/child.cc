@@ -53,6 +53,11 @@ int Child::wait() {
   return status_;
 }
 
+void Child::let_go() {
+  is_running_ = false;
+  exit_.reset();
+}
+
 // False: it runs.
 bool Child::reap(int options) {
   pid_t done = 0;

@@ -31,6 +31,9 @@ class Child {
   // it is stopped, and SIGKILL when it has not ended in time.
   int wait();
   int end(std::chrono::milliseconds patience);
+  // Neither killed nor waited for any more: for one that even SIGKILL does not end, in a call that
+  // the kernel does not leave.
+  void let_go();
   int status() const { return status_; }  // its wait status when it has ended
 
  private:

@@ -2,7 +2,8 @@
 // so that two sweeps do not hand out the same GPU, and CPUs that are promised twice are said.
 //
 // A claim is a file in a sweep's own runtime folder, and holds as long as a process of the sweep
-// has that folder locked: one that is killed claims nothing. Sweeps of other users, or with another
+// has that folder locked: the driver and its agent, so that one whose driver is killed claims them
+// until its workers are gone. Sweeps of other users, or with another
 // $XDG_RUNTIME_DIR or temporary folder, are not seen. A GPU is known by its UUID. Logical GPUs
 // (more than the node has, by the option gpus) are numbers that only their own sweep counts: two
 // sweeps that count to four share nothing, so these are not claimed.

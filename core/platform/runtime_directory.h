@@ -20,6 +20,8 @@ class RuntimeDirectory {
   RuntimeDirectory(const RuntimeDirectory&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
+  // The folder is in use, and what is claimed in it holds, as long as a process has it open.
+  int lock_descriptor() const { return lock_.get(); }
 
  private:
   std::filesystem::path path_;

@@ -1,6 +1,15 @@
+#include "core/agent/agent_program.h"
+
 #include <doctest/doctest.h>
 
-#include "core/agent/agent_program.h"
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "core/platform/child.h"
+#include "core/platform/runtime_directory.h"
 #include "core/refusal.h"
 
 using namespace tune;
@@ -19,6 +28,7 @@ TEST_CASE("an agent that is executed gets every option") {
   options.zygote_log = "/results/x/zygote.log";
   options.trial_memory_bytes = 4096;
   options.lock_fd = 5;
+  options.runtime_lock_fd = 6;
   const AgentOptions got = unpacked_options(packed_options(options));
   CHECK(got.driver_address == options.driver_address);
   CHECK(got.driver_alive_fd == 7);
@@ -32,7 +42,30 @@ TEST_CASE("an agent that is executed gets every option") {
   CHECK(got.zygote_log == options.zygote_log);
   CHECK(got.trial_memory_bytes == 4096);
   CHECK(got.lock_fd == 5);
+  CHECK(got.runtime_lock_fd == 6);
   CHECK_FALSE(got.zygote);
+}
+
+// Else what its driver claimed there is free as soon as the driver is killed, though workers live
+// on.
+TEST_CASE("an agent that is executed holds the runtime folder") {
+  const RuntimeDirectory folder;
+  int ends[2];
+  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+  const FileDescriptor ours(ends[1]);
+  AgentOptions options;
+  options.driver_alive_fd = ends[0];
+  options.driver_address = "ipc://" + (folder.path() / "driver").string();
+  options.runtime_directory = folder.path();
+  options.hostname = "node1";
+  options.zygote_command = {"/bin/false"};
+  options.zygote_log = "/dev/null";
+  options.runtime_lock_fd = folder.lock_descriptor();
+  Child agent(start_agent_program(options));
+  close(ends[0]);
+  const auto descriptors = "/proc/" + std::to_string(agent.pid()) + "/fd";
+  CHECK(std::filesystem::read_symlink(descriptors + "/" +
+                                      std::to_string(folder.lock_descriptor())) == folder.path());
 }
 
 TEST_CASE("an order for an agent that is cut short is refused") {

@@ -93,6 +93,20 @@ TEST_CASE("a child that is left behind is killed and reaped, once") {
   CHECK(is_reaped(pid));
 }
 
+TEST_CASE("a child that is let go is neither killed nor waited for") {
+  pid_t pid = 0;
+  {
+    Child child(forked(stay));
+    pid = child.pid();
+    child.let_go();
+    CHECK_FALSE(child.is_running());
+    CHECK(child.descriptor() == -1);
+  }
+  CHECK(waitpid(pid, nullptr, WNOHANG) == 0);  // it runs
+  kill(pid, SIGKILL);
+  CHECK(waitpid(pid, nullptr, 0) == pid);
+}
+
 TEST_CASE("a status that another has taken is no reason to wait") {
   Child child(forked([] { _exit(3); }));
   waitpid(child.pid(), nullptr, 0);

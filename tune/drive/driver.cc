@@ -200,6 +200,7 @@ void Driver::start() {
   if (agent.zygote.command.empty()) agent.zygote.command = worker_command(spec_.plugin);
   agent.trial_memory_bytes = spec_.request.memory_bytes;
   agent.lock_descriptor = folder_.lock_descriptor();
+  agent.runtime_lock_descriptor = runtime_->lock_descriptor();
   // Before any thread or socket of ours: a zygote in process must find the program as it stood.
   agent_process_ = std::make_unique<AgentProcess>(agent);
   folder_.keep_alive();

@@ -1,10 +1,7 @@
 #include "tune/drive/driver_processes.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -22,13 +19,6 @@ namespace tune {
 
 namespace {
 
-std::string how_it_ended(int status) {
-  if (WIFSIGNALED(status)) {
-    return fmt::format("killed by signal {} ({})", WTERMSIG(status), signal_name(WTERMSIG(status)));
-  }
-  return fmt::format("exited with code {}", WEXITSTATUS(status));
-}
-
 AgentOptions agent_options(const AgentProcess::Options& options, int alive) {
   AgentOptions agent;
   agent.driver_address = options.driver_address;
@@ -44,6 +34,7 @@ AgentOptions agent_options(const AgentProcess::Options& options, int alive) {
   agent.zygote_log = options.experiment_directory / "zygote.log";
   agent.trial_memory_bytes = options.trial_memory_bytes;
   agent.lock_fd = options.lock_descriptor;
+  agent.runtime_lock_fd = options.runtime_lock_descriptor;
   return agent;
 }
 
@@ -59,51 +50,38 @@ AgentProcess::AgentProcess(const Options& options) {
   AgentOptions agent = agent_options(options, read_end.get());
   if (thread_count() > 1) {
     agent.zygote = nullptr;
-    pid_ = start_agent_program(agent);
+    process_ = Child(start_agent_program(agent));
   } else {
     std::fflush(nullptr);
-    pid_ = fork();
-    if (pid_ < 0) {
+    const pid_t pid = fork();
+    if (pid < 0) {
       throw Error(ErrorCode::kProcess,
                   fmt::format("starting the node agent: fork: {}", std::strerror(errno)));
     }
-    if (pid_ == 0) {
+    if (pid == 0) {
       alive_.reset();
       be_agent(agent);
     }
+    process_ = Child(pid);
   }
-  exit_ = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
 }
 
 AgentProcess::~AgentProcess() { end_now(); }
 
-std::string AgentProcess::identity() const { return agent_identity(hostname(), pid_); }
+std::string AgentProcess::identity() const {
+  return agent_identity(hostname(), pid());
+}
 
 std::string AgentProcess::wait(std::chrono::milliseconds limit) {
-  if (!ended_.empty() || pid_ <= 0) return ended_;
-  pollfd watched{exit_.get(), POLLIN, 0};
-  const auto end = std::chrono::steady_clock::now() + limit;
-  while (true) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        end - std::chrono::steady_clock::now());
-    poll(&watched, 1, static_cast<int>(std::max<std::int64_t>(0, left.count())));
-    int status = 0;
-    const pid_t done = waitpid(pid_, &status, WNOHANG);
-    if (done == pid_) return ended_ = how_it_ended(status);
-    // Somebody else in this process (a handler of SIGCHLD, say) has taken the status.
-    if (done < 0 && errno == ECHILD) return ended_ = "ended";
-    if (left.count() <= 0) return {};
-  }
+  return process_.has_ended(limit) ? describe_exit(process_.status()) : std::string();
 }
 
 void AgentProcess::end_now(std::chrono::milliseconds limit) {
-  if (pid_ <= 0 || !ended_.empty()) return;
   alive_.reset();
-  kill(pid_, SIGCONT);  // one that is stopped ends in order as well
-  if (wait(limit).empty()) {
-    kill(pid_, SIGKILL);
-    wait(kEndLimit);
-  }
+  process_.signal(SIGCONT);  // one that is stopped ends in order as well
+  if (process_.has_ended(limit)) return;
+  process_.signal(SIGKILL);
+  if (!process_.has_ended(kEndLimit)) process_.let_go();
 }
 
 }  // namespace tune

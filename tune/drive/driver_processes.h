@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "core/platform/child.h"
 #include "core/platform/process.h"
 #include "core/platform/redis_server.h"
 #include "core/platform/runtime_directory.h"
@@ -28,6 +29,7 @@ class AgentProcess {
     std::string zygote_loads;             // the plugin, or the program, in messages
     std::int64_t trial_memory_bytes = 0;  // of each trial; a limit where one can be set
     int lock_descriptor = -1;
+    int runtime_lock_descriptor = -1;  // held by the agent as well
   };
 
   // Forks, and the child is the agent; in a process with other threads this program is executed
@@ -36,9 +38,9 @@ class AgentProcess {
   ~AgentProcess();  // end_now()
   AgentProcess(const AgentProcess&) = delete;
 
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return process_.pid(); }
   std::string identity() const;                        // by which it speaks to the driver
-  int exit_descriptor() const { return exit_.get(); }  // readable once it has ended
+  int exit_descriptor() const { return process_.descriptor(); }  // readable once it has ended
   // Waits for its end at most so long; the text says how it ended, empty while it runs.
   std::string wait(std::chrono::milliseconds limit);
   // Closes the pipe: it ends all workers at once; then waits, and kills it when it takes too long.
@@ -47,10 +49,8 @@ class AgentProcess {
   static constexpr std::chrono::seconds kEndLimit{12};  // workers get SIGTERM, 5 s, SIGKILL
 
  private:
-  pid_t pid_ = -1;
   FileDescriptor alive_;  // write end
-  FileDescriptor exit_;   // pidfd
-  std::string ended_;
+  Child process_;
 };
 
 }  // namespace tune

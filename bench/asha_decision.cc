@@ -3,6 +3,7 @@
 // with its reason, and recording the value.
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,9 +18,11 @@ namespace tune::bench {
 namespace {
 
 constexpr const char* kHelp =
-    "CPU time of one decision of ASHA with 1,000, 100,000 and 1,000,000 values in its rung. Bare\n"
-    "limit: reading the metric from the packed result, comparing it with a cutoff that is known,\n"
-    "and keeping the value beside as many others.\n\n"
+    "CPU time of one decision of ASHA with 1,000, 100,000 and 1,000,000 values in its rung; by\n"
+    "promotion with the choice of who gets the place that is free then. Bare limit: reading the\n"
+    "metric from the packed result, comparing it with a cutoff that is known, and keeping the "
+    "value\n"
+    "beside as many others.\n\n"
     "bench_asha_decision [--tiny] [--runs N]";
 
 constexpr const char* kMetric = "mean_accuracy";
@@ -82,6 +85,67 @@ double by_asha(AshaRule rule, std::uint32_t values, std::uint32_t decisions) {
   return seconds_a_decision(counted);
 }
 
+// By promotion a report is three questions: the verdict on it, who gets the place that is free
+// then, and how far that one may run. The controller's sets of who waits are made before.
+class Promotion {
+ public:
+  explicit Promotion(std::uint32_t values) : scheduler_(made()), random_(1, "promotion", values) {
+    add(values);
+    for (const Reported& each : reports_) decide(each);
+    decided_ = promoted_ = 0;
+  }
+  void add(std::uint32_t trials) {
+    reports_.clear();
+    for (std::uint32_t i = 0; i < trials; ++i) {
+      scheduler_->add_trial({trials_});
+      paused_.insert({trials_});
+      reports_.push_back(report(trials_++, random_));
+    }
+  }
+  double seconds() {
+    const double start = cpu_time();
+    for (const Reported& each : reports_) decide(each);
+    return cpu_time() - start;
+  }
+  std::uint32_t decided() const { return decided_; }
+  std::uint32_t promoted() const { return promoted_; }
+
+ private:
+  static std::unique_ptr<TrialScheduler> made() {
+    auto scheduler = asha({.type = AshaType::kPromote}).make();
+    scheduler->configure({kMetric, Mode::kMax, 1});
+    return scheduler;
+  }
+  void decide(const Reported& each) {
+    scheduler_->result(each.trial, each);
+    ++decided_;
+    const auto chosen = scheduler_->choose({none_, paused_, true});
+    if (!chosen) return;
+    scheduler_->resume_trial(*chosen);
+    ++promoted_;
+  }
+
+  std::unique_ptr<TrialScheduler> scheduler_;
+  RandomStream random_;
+  std::vector<Reported> reports_;
+  std::set<TrialNumber> none_, paused_;
+  std::uint32_t trials_ = 0;
+  std::uint32_t decided_ = 0;
+  std::uint32_t promoted_ = 0;
+};
+
+double by_promotion(std::uint32_t values, std::uint32_t decisions) {
+  Counted counted;
+  while (counted.judged < decisions) {
+    Promotion promotion(values);
+    promotion.add(values / 10);
+    counted.seconds += promotion.seconds();
+    counted.judged += promotion.decided();
+    counted.stopped += promotion.promoted();
+  }
+  return seconds_a_decision(counted);
+}
+
 // The same batches of reports, beside as many values that are kept: what is in the caches and what
 // is not is the same.
 double by_comparing(std::uint32_t values, std::uint32_t decisions) {
@@ -117,12 +181,15 @@ void measure(const Setting& setting) {
     const std::vector<double> seconds =
         medians(setting.runs, {[&] { return by_asha(AshaRule::kRay, values, decisions); },
                                [&] { return by_asha(AshaRule::kTop, values, decisions); },
+                               [&] { return by_promotion(values, decisions); },
                                [&] { return by_comparing(values, decisions); }});
     const std::string bare = "reading and comparing";
     table.seconds(fmt::format("{} values in the rung, rule ray", values), seconds[0], bare,
-                  seconds[2]);
+                  seconds[3]);
     table.seconds(fmt::format("{} values in the rung, rule top", values), seconds[1], bare,
-                  seconds[2]);
+                  seconds[3]);
+    table.seconds(fmt::format("{} values in the rung, by promotion", values), seconds[2], bare,
+                  seconds[3]);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "schedulers/asha_promotion.h"
 #include "schedulers/asha_scheduler.h"
 
 namespace tune {
@@ -44,9 +45,11 @@ Config describe(const AshaOptions& options) {
                     {"reduction_factor", options.reduction_factor},
                     {"brackets", options.brackets},
                     {"time_attr", options.time_attr},
-                    {"stop_last_trials", options.stop_last_trials},
-                    {"rule", options.rule == AshaRule::kRay ? "ray" : "top"},
-                    {"min_rung_size", options.min_rung_size}};
+                    {"stop_last_trials", options.stop_last_trials}};
+  const bool stops = options.type == AshaType::kStop;
+  if (stops) parameters.set("rule", options.rule == AshaRule::kRay ? "ray" : "top");
+  parameters.set("min_rung_size", options.min_rung_size);
+  parameters.set("type", stops ? "stop" : "promote");
   if (!options.metric.empty()) parameters.set("metric", options.metric);
   if (options.mode) parameters.set("mode", *options.mode == Mode::kMax ? "max" : "min");
   return parameters;
@@ -56,8 +59,10 @@ Config describe(const AshaOptions& options) {
 
 SchedulerSpec asha(AshaOptions options) {
   check(options);
-  return SchedulerSpec("asha", describe(options),
-                       [options] { return std::make_unique<AshaScheduler>(options); });
+  return SchedulerSpec("asha", describe(options), [options]() -> std::unique_ptr<TrialScheduler> {
+    if (options.type == AshaType::kPromote) return std::make_unique<AshaPromotion>(options);
+    return std::make_unique<AshaScheduler>(options);
+  });
 }
 
 }  // namespace tune

@@ -1,7 +1,21 @@
-// The stopping form of asynchronous successive halving (Li et al., arXiv 1810.05934), as users of
-// Ray Tune's AsyncHyperBandScheduler know it. Differences: a report is judged once, at the highest
-// rung it reached, and fills the lower ones; NaN is the worst value; percentile positions and rungs
-// are exact, so ties continue and a top rung at max_t exists; rungs survive a restart.
+// Asynchronous successive halving (Li et al., arXiv 1810.05934) in two forms.
+//
+// By stopping, the default, as users of Ray Tune's AsyncHyperBandScheduler know it: a trial that is
+// worse than others at a rung is stopped there, any other trains on at once. Differences: a report
+// is judged once, at the highest rung it reached, and fills the lower ones; NaN is the worst value;
+// percentile positions and rungs are exact, so ties continue and a top rung at max_t exists; rungs
+// survive a restart.
+//
+// By promotion, the paper's own form: each trial that reaches a rung is paused (saved) there. A
+// free place goes to the top rung that has a trial to promote, from there the best that waits among
+// the first floor(n / factor) of the n values recorded; else to a new trial. When there is none
+// either, the place stays free until another trial reaches a rung; when nothing runs, those that
+// wait are over. Syne Tune's PromotionRungSystem differs: its cut-off is numpy's quantile, which
+// promotes the first floor((n - 1) / factor) + 1, one of two trials under any factor; trials that
+// tie with the cut-off are all promoted, here the earlier ones; and it asserts that no report skips
+// a rung, here the highest one reached counts. NaN is stopped, since it can never be promoted. With
+// several brackets, the one whose rung is higher goes first.
+//
 // A decision costs O(log n) in the number of values of a rung.
 #pragma once
 
@@ -18,6 +32,12 @@ enum class AshaRule : std::uint8_t {
   kLast = kTop,
 };
 
+enum class AshaType : std::uint8_t {
+  kStop,
+  kPromote,  // pauses trials: they must be able to save
+  kLast = kPromote,
+};
+
 struct AshaOptions {
   double max_t = 100;           // in units of time_attr; > 0
   double grace_period = 1;      // the first rung of bracket 0; 0 < grace_period <= max_t
@@ -27,8 +47,9 @@ struct AshaOptions {
   std::string metric = {};        // empty: the experiment's
   std::optional<Mode> mode = {};  // empty: the experiment's
   bool stop_last_trials = true;   // stop at max_t
-  AshaRule rule = AshaRule::kRay;
-  int min_rung_size = 1;  // values a rung must hold before it stops anyone
+  AshaRule rule = AshaRule::kRay;  // of kStop
+  int min_rung_size = 1;           // values a rung must hold before it stops, or promotes, anyone
+  AshaType type = AshaType::kStop;
 };
 
 // Throws Error (kBadInput) naming the parameter and its value when one is out of range.

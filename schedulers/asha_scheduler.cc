@@ -6,45 +6,19 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
-#include "core/random.h"
 #include "core/strings.h"
 #include "core/wire.h"
 
 namespace tune {
 
-std::vector<double> rung_milestones(const AshaOptions& options, int bracket) {
-  std::vector<double> milestones;
-  double milestone = options.grace_period;
-  for (int skipped = 0; skipped < bracket && milestone <= options.max_t; ++skipped) {
-    milestone *= options.reduction_factor;
-  }
-  for (; milestone <= options.max_t; milestone *= options.reduction_factor) {
-    milestones.push_back(milestone);
-  }
-  return milestones;
-}
-
 AshaScheduler::AshaScheduler(AshaOptions options)
-    : options_(std::move(options)), position_(options_.rule, options_.reduction_factor) {
+    : MetricScheduler("asha", {options.metric, options.mode}),
+      options_(std::move(options)),
+      draw_(options_),
+      position_(options_.rule, options_.reduction_factor) {
   for (int s = 0; s < options_.brackets; ++s) {
     std::vector<Rung>& rungs = brackets_.emplace_back();
     for (double milestone : rung_milestones(options_, s)) rungs.emplace_back(milestone, position_);
-  }
-}
-
-void AshaScheduler::configure(const Objective& experiment) {
-  if (!options_.metric.empty() && !experiment.metric.empty()) {
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("scheduler asha: metric is '{}', and the experiment's is '{}': give it "
-                            "in one place",
-                            options_.metric, experiment.metric));
-  }
-  objective_ = experiment;
-  if (!options_.metric.empty()) objective_.metric = options_.metric;
-  if (options_.mode) objective_.mode = *options_.mode;
-  if (objective_.metric.empty()) {
-    throw Error(ErrorCode::kBadInput,
-                "scheduler asha: it compares trials by a metric, and none is given: set metric");
   }
 }
 
@@ -58,28 +32,11 @@ AshaScheduler::TrialState& AshaScheduler::state_of(TrialNumber trial) {
   return trials_[trial.value];
 }
 
-double AshaScheduler::signed_value(double value) const {
-  return (objective_.mode == Mode::kMax ? value : -value) + 0.0;  // -0 would be shown as "-0"
-}
-
-// Bracket s with probability exp(rungs of s) / sum over all: those with more rungs are likelier.
-std::uint32_t AshaScheduler::draw_bracket(TrialNumber trial) const {
-  if (brackets_.size() == 1) return 0;
-  const double most = static_cast<double>(brackets_.front().size());
-  double sum = 0;
-  for (const auto& rungs : brackets_) sum += std::exp(static_cast<double>(rungs.size()) - most);
-  double left = RandomStream(objective_.seed, "asha_bracket", trial.value).uniform() * sum;
-  for (std::uint32_t s = 0; s + 1 < brackets_.size(); ++s) {
-    left -= std::exp(static_cast<double>(brackets_[s].size()) - most);
-    if (left < 0) return s;
-  }
-  return static_cast<std::uint32_t>(brackets_.size() - 1);
-}
-
 Milestone AshaScheduler::add_trial(TrialNumber trial) {
   if (trials_.size() <= trial.value) trials_.resize(trial.value + 1);
   TrialState& state = trials_[trial.value];
-  state.bracket = draw_bracket(trial);  // the same again; the rungs behind it stay behind it
+  state.bracket =
+      draw_.draw(objective().seed, trial);  // the same again; the rungs behind it stay behind it
   return next_stop(state);
 }
 
@@ -107,13 +64,13 @@ Decision AshaScheduler::result(TrialNumber trial, const ResultView& result) {
   Milestone next = next_stop(state);
   const bool is_asked = time && !next.attribute.empty() && *time >= next.value;  // false for NaN
   if (!is_asked) return Decision::go_on(std::move(next));
-  const std::optional<double> value = result.number(objective_.metric);
+  const std::optional<double> value = result.number(objective().metric);
   // Without the metric there is nothing to judge: look again at the next report.
   if (!value) return Decision::go_on({options_.time_attr, *time});
   if (options_.stop_last_trials && *time >= options_.max_t) {
     ++stopped_;
-    return Decision::stop(
-        fmt::format("reached max_t {:.10g} at {} {:.10g}", options_.max_t, time_name(), *time));
+    return Decision::stop(fmt::format("reached max_t {:.10g} at {} {:.10g}", options_.max_t,
+                                      short_time_name(options_.time_attr), *time));
   }
   return judge(state, reached(state, *time), signed_value(*value));
 }
@@ -150,13 +107,8 @@ std::string AshaScheduler::stop_reason(double value, double cut_off, const Rung&
     append_number(text, signed_value(cut_off));
   }
   fmt::format_to(std::back_inserter(text), " of {} value{} at {} {}", count, count == 1 ? "" : "s",
-                 time_name(), rung.milestone());
+                 short_time_name(options_.time_attr), rung.milestone());
   return text;
-}
-
-std::string_view AshaScheduler::time_name() const {
-  if (options_.time_attr == "training_iteration") return "iteration";
-  return options_.time_attr;
 }
 
 void AshaScheduler::end_trial(TrialNumber trial, TrialEnd end, const Reported* last) {
@@ -164,7 +116,7 @@ void AshaScheduler::end_trial(TrialNumber trial, TrialEnd end, const Reported* l
   TrialState& state = state_of(trial);
   const ResultView result(*last);
   const std::optional<double> time = result.number(options_.time_attr);
-  const std::optional<double> value = result.number(objective_.metric);
+  const std::optional<double> value = result.number(objective().metric);
   if (!time || !value) return;
   const std::uint32_t upto = reached(state, *time);
   if (upto == state.recorded) return;
@@ -172,25 +124,12 @@ void AshaScheduler::end_trial(TrialNumber trial, TrialEnd end, const Reported* l
   state.recorded = upto;
 }
 
-namespace {
-
-// As the user reported it, without the last digits that interpolation leaves.
-std::string text(double value) {
-  return std::isnan(value) ? "nan" : fmt::format("{:.6g}", value);
-}
-
-}  // namespace
-
 std::vector<std::string> AshaScheduler::status_lines() const {
   std::vector<std::string> lines = {fmt::format("Using AsyncHyperBand: num_stopped={}", stopped_)};
   for (const std::vector<Rung>& rungs : brackets_) {
-    std::string line = "Bracket:";
-    for (auto rung = rungs.rbegin(); rung != rungs.rend(); ++rung) {
-      const std::optional<double> cut_off = rung->cut_off();
-      line += fmt::format("{} Iter {:.3f}: {}", rung == rungs.rbegin() ? "" : " |",
-                          rung->milestone(), cut_off ? text(signed_value(*cut_off)) : "None");
-    }
-    lines.push_back(std::move(line));
+    std::vector<RungText> texts;
+    for (const Rung& rung : rungs) texts.push_back({rung.milestone(), short_text(rung.cut_off())});
+    lines.push_back(bracket_line(texts));
   }
   return lines;
 }
@@ -220,47 +159,23 @@ struct SavedState {
   }
 };
 
-// What the values of the rungs are of. States of before it was saved lack it, and are taken.
-struct SavedObjective {
-  std::string metric;
-  Mode mode = Mode::kMax;
-  template <class Self, class F>
-  static void fields(Self& s, F& f) {
-    f(s.metric, s.mode);
-  }
-};
-
-[[noreturn]] void refuse_state(const std::string& why) {
-  throw Error(ErrorCode::kProtocol, "restoring scheduler asha: " + why);
+[[noreturn]] void refuse(const std::string& why) {
+  refuse_scheduler_state("asha", why);
 }
 
 using Brackets = std::vector<std::vector<Rung>>;
 
-// A rung's values under mode min are kept negated: read under mode max they would turn it around.
-void check_objective(const SavedObjective& saved, const Objective& now) {
-  if (saved.mode != now.mode) {
-    const char* names[] = {"max", "min"};
-    refuse_state(fmt::format("it was saved under mode {}, and the experiment's is {}",
-                             names[static_cast<int>(saved.mode)],
-                             names[static_cast<int>(now.mode)]));
-  }
-  if (saved.metric != now.metric) {
-    refuse_state(fmt::format("it has values of the metric '{}', and the experiment's is '{}'",
-                             saved.metric, now.metric));
-  }
-}
-
 // The same rungs with the saved values.
 Brackets restored_rungs(Brackets brackets, SavedState& saved) {
   const char* const other_rungs = "it was saved with other rungs than these parameters give";
-  if (saved.rungs.size() != brackets.size()) refuse_state(other_rungs);
+  if (saved.rungs.size() != brackets.size()) refuse(other_rungs);
   for (std::size_t s = 0; s < brackets.size(); ++s) {
-    if (saved.rungs[s].size() != brackets[s].size()) refuse_state(other_rungs);
+    if (saved.rungs[s].size() != brackets[s].size()) refuse(other_rungs);
     for (std::size_t k = 0; k < brackets[s].size(); ++k) {
       RungState& from = saved.rungs[s][k];
-      if (from.milestone != brackets[s][k].milestone()) refuse_state(other_rungs);
+      if (from.milestone != brackets[s][k].milestone()) refuse(other_rungs);
       if (!brackets[s][k].restore(std::move(from.low), std::move(from.high))) {
-        refuse_state("the values of a rung are not in the order of these parameters");
+        refuse("the values of a rung are not in the order of these parameters");
       }
     }
   }
@@ -282,7 +197,7 @@ std::string AshaScheduler::save() const {
   }
   PackWriter out;
   encode(out, saved);
-  encode(out, SavedObjective{objective_.metric, objective_.mode});
+  save_objective(out);
   return out.take();
 }
 
@@ -290,11 +205,7 @@ void AshaScheduler::restore(std::string_view bytes) {
   PackReader in(bytes);  // may be larger than a frame
   SavedState saved;
   decode(in, saved);
-  if (!in.at_end()) {
-    SavedObjective objective;
-    decode(in, objective);
-    check_objective(objective, objective_);
-  }
+  if (!in.at_end()) check_objective(in);  // states of before it was saved lack it, and are taken
   in.expect_end();
   if (saved.brackets.size() != saved.recorded.size()) refuse_state("trials are incomplete");
   Brackets brackets = restored_rungs(brackets_, saved);

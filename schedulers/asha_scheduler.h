@@ -1,21 +1,20 @@
-// The scheduler behind tune::asha (schedulers/asha.h has the contract).
+// The scheduler behind tune::asha by stopping (schedulers/asha.h has the contract).
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "schedulers/asha.h"
+#include "schedulers/asha_brackets.h"
+#include "schedulers/metric_scheduler.h"
 #include "schedulers/rung.h"
-#include "schedulers/trial_scheduler.h"
 
 namespace tune {
 
-class AshaScheduler : public TrialScheduler {
+class AshaScheduler : public MetricScheduler {
  public:
   explicit AshaScheduler(AshaOptions options);  // checked by asha()
 
-  void configure(const Objective& experiment) override;
-  Objective objective() const override { return objective_; }
   Milestone add_trial(TrialNumber trial) override;
   Decision result(TrialNumber trial, const ResultView& result) override;
   void end_trial(TrialNumber trial, TrialEnd end, const Reported* last) override;
@@ -30,24 +29,18 @@ class AshaScheduler : public TrialScheduler {
     std::uint32_t recorded = 0;  // rungs of the bracket, from the lowest, that are behind it
   };
 
-  std::uint32_t draw_bracket(TrialNumber trial) const;
   Milestone next_stop(const TrialState& state) const;
   std::uint32_t reached(const TrialState& state, double time) const;
   Decision judge(TrialState& state, std::uint32_t upto, double value);
   std::string stop_reason(double value, double cut_off, const Rung& rung) const;
-  std::string_view time_name() const;
   TrialState& state_of(TrialNumber trial);
-  double signed_value(double value) const;  // its own inverse
 
   AshaOptions options_;
-  Objective objective_;
+  BracketDraw draw_;
   CutOffPosition position_;
   std::vector<std::vector<Rung>> brackets_;  // rungs from low to high
   std::vector<TrialState> trials_;           // by number
   std::uint64_t stopped_ = 0;
 };
-
-// Milestones grace * factor^(s + k) <= max_t of bracket s, exact for whole numbers below 2^53.
-std::vector<double> rung_milestones(const AshaOptions& options, int bracket);
 
 }  // namespace tune

@@ -32,10 +32,13 @@ CutOffPosition::CutOffPosition(AshaRule rule, double factor) : rule_(rule) {
 
 std::size_t CutOffPosition::below(std::size_t n) const {
   if (rule_ == AshaRule::kTop) {
-    const auto best = static_cast<std::size_t>(n * scale_ / factor_);
-    return n - std::max<std::size_t>(best, 1);
+    return n - std::max<std::size_t>(whole_part(n), 1);
   }
   return static_cast<std::size_t>((n - 1) * (factor_ - scale_) / factor_);
+}
+
+std::size_t CutOffPosition::whole_part(std::size_t n) const {
+  return static_cast<std::size_t>(n * scale_ / factor_);
 }
 
 double CutOffPosition::fraction(std::size_t n) const {

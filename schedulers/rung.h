@@ -23,6 +23,7 @@ class CutOffPosition {
   // How many of n values lie below the position: floor((n - 1)(1 - 1/factor)) for rule ray,
   // n - max(floor(n / factor), 1) for rule top. n >= 1.
   std::size_t below(std::size_t n) const;
+  std::size_t whole_part(std::size_t n) const;  // floor(n / factor)
   // The fractional part of (n - 1)(1 - 1/factor); 0 for rule top.
   double fraction(std::size_t n) const;
 

@@ -16,7 +16,8 @@ namespace {
 const std::vector<std::string> kSchedulers = {"fifo", "asha", "AsyncHyperBand"};
 const std::vector<std::string> kAshaKeys = {
     "max_t",  "grace_period", "reduction_factor", "brackets", "time_attr",
-    "metric", "mode",         "stop_last_trials", "rule",     "min_rung_size"};
+    "metric", "mode",         "stop_last_trials", "rule",     "min_rung_size",
+    "type"};
 
 std::string suggestion(const std::string& wrong, const std::vector<std::string>& known) {
   const std::string near = nearest(wrong, known);
@@ -56,6 +57,15 @@ SchedulerSpec asha_from(const Config& parameters) {
   options.min_rung_size = parameters.get_or("min_rung_size", options.min_rung_size);
   if (parameters.contains("mode")) {
     options.mode = one_of<Mode>(parameters, "mode", {"max", Mode::kMax}, {"min", Mode::kMin});
+  }
+  if (parameters.contains("type")) {
+    options.type = one_of<AshaType>(parameters, "type", {"stop", AshaType::kStop},
+                                    {"promote", AshaType::kPromote});
+  }
+  if (parameters.contains("rule") && options.type == AshaType::kPromote) {
+    throw Error(ErrorCode::kBadInput,
+                "scheduler asha: rule is of type stop: promotion takes the best floor(n / "
+                "reduction_factor); leave it out");
   }
   if (parameters.contains("rule")) {
     options.rule =

@@ -18,6 +18,11 @@ Candidate Candidates::front() const {
   return {*(paused ? paused_ : pending_).begin(), paused};
 }
 
+std::optional<TrialNumber> Candidates::first_pending() const {
+  if (pending_.empty()) return std::nullopt;
+  return *pending_.begin();
+}
+
 std::vector<Candidate> Candidates::list() const {
   std::vector<Candidate> all;
   all.reserve(pending_.size() + paused_.size());

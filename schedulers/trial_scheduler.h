@@ -60,6 +60,7 @@ class Candidates {
   bool empty() const { return pending_.empty() && paused_.empty(); }
   bool contains(TrialNumber trial) const;
   Candidate front() const;              // not when empty
+  std::optional<TrialNumber> first_pending() const;
   std::vector<Candidate> list() const;  // costs as many steps as there are
 
  private:

@@ -5,6 +5,8 @@
 
 #include <signal.h>
 
+#include <set>
+
 #include "core/json.h"
 #include "core/refusal.h"
 #include "process/outcome.h"
@@ -85,6 +87,28 @@ TEST_CASE("asha stops weak trials early and says so") {
   CHECK_FALSE(testing::has(last, "None"));
   const auto rows = lines_of(box.read("results/s/results.csv"));
   CHECK(rows.size() == 13);
+}
+
+TEST_CASE("asha by promotion pauses trials at rungs and lets the best go on") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.num_samples = 9,
+                                .rest = "scheduler: {asha: {type: promote, max_t: 9, "
+                                        "reduction_factor: 3}}\n"}));
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "3"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  // 9 / 3 go on from 1, at least; 3 / 3 from 3 on to max_t.
+  const std::string last = run.err.substr(run.err.rfind("== Status =="));
+  CHECK_HAS(last, "Using AsyncHyperBand by promotion: num_stopped=");
+  CHECK_HAS(last, "num_waiting=0");
+  CHECK_HAS(last, "Number of trials: 9/9 (9 TERMINATED)");
+  std::multiset<std::size_t> lengths;
+  for (const fs::path& trial : trial_folders(box, "results/s")) {
+    lengths.insert(lines_of(box.read(fs::relative(trial, box.path()) / "result.json")).size());
+  }
+  CHECK(lengths.count(1) <= 6);
+  CHECK(lengths.count(9) >= 1);
+  CHECK(lengths.count(1) + lengths.count(3) + lengths.count(9) == 9);
 }
 
 TEST_CASE("the same seed tries the same configurations and gives the same results") {

@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/random.h"
 #include "core/refusal.h"
-#include "schedulers/asha_scheduler.h"
+#include "schedulers/asha_brackets.h"
 #include "tune/testing/reports.h"
 
 using namespace tune;

@@ -107,6 +107,24 @@ TEST_CASE("asha keeps the contract of schedulers whatever its options") {
   for (const AshaOptions& options : table) check_scheduler(asha(options));
 }
 
+TEST_CASE("asha by promotion keeps the contract of schedulers whatever its options") {
+  const AshaOptions table[] = {
+      {},
+      {.max_t = 9, .reduction_factor = 3},
+      {.max_t = 20, .reduction_factor = 1.5, .stop_last_trials = false},
+      {.max_t = 27, .reduction_factor = 3, .brackets = 3},
+      {.max_t = 16, .reduction_factor = 2, .mode = Mode::kMin, .min_rung_size = 4},
+      {.max_t = 30, .reduction_factor = 2, .brackets = 9},
+      {.max_t = 40, .grace_period = 2.5, .reduction_factor = 2.25, .time_attr = "time_total_s"},
+      {.max_t = 10, .time_attr = "other"},
+      {.max_t = 10, .time_attr = "nowhere"},
+  };
+  for (AshaOptions options : table) {
+    options.type = AshaType::kPromote;
+    check_scheduler(asha(options));
+  }
+}
+
 TEST_CASE("asha keeps the contract with a metric of its own") {
   check_scheduler(asha({.max_t = 9, .reduction_factor = 3, .metric = "m", .mode = Mode::kMin}), "");
 }
@@ -152,6 +170,8 @@ TEST_CASE("candidates stand in the order of their numbers, or the paused ones fi
   CHECK(Candidates(pending, paused, false).contains(TrialNumber{7}));
   CHECK_FALSE(Candidates(pending, paused, false).contains(TrialNumber{3}));
   CHECK(Candidates(none, none, false).empty());
+  CHECK(Candidates(pending, paused, true).first_pending() == TrialNumber{2});
+  CHECK_FALSE(Candidates(none, paused, false).first_pending().has_value());
 }
 
 TEST_CASE("the default choice is the first candidate") {

@@ -37,10 +37,17 @@ TEST_CASE("Ray Tune's names are known") {
 }
 
 TEST_CASE("every parameter of asha can be written and comes back") {
-  const Config written{{"max_t", 27},       {"grace_period", 2},         {"reduction_factor", 1.5},
-                       {"brackets", 2},     {"time_attr", "epoch"},      {"metric", "loss/valid"},
-                       {"mode", "min"},     {"stop_last_trials", false}, {"rule", "top"},
-                       {"min_rung_size", 5}};
+  const Config written{{"max_t", 27},
+                       {"grace_period", 2},
+                       {"reduction_factor", 1.5},
+                       {"brackets", 2},
+                       {"time_attr", "epoch"},
+                       {"metric", "loss/valid"},
+                       {"mode", "min"},
+                       {"stop_last_trials", false},
+                       {"rule", "top"},
+                       {"min_rung_size", 5},
+                       {"type", "stop"}};
   const SchedulerSpec spec = scheduler_from_config("asha", written);
   CHECK(spec.name() == "asha");
   for (const Member& member : written.map()) {
@@ -59,6 +66,19 @@ TEST_CASE("every parameter of asha can be written and comes back") {
   CHECK_FALSE(made->max_t().has_value());
   CHECK(made->add_trial({0}).attribute == "epoch");
   CHECK(made->status_lines().size() == 3);  // and one line a bracket
+}
+
+TEST_CASE("asha by promotion is asked for by type") {
+  const SchedulerSpec spec =
+      scheduler_from_config("asha", {{"max_t", 9}, {"reduction_factor", 3}, {"type", "promote"}});
+  CHECK(spec.parameters() ==
+        asha({.max_t = 9, .reduction_factor = 3, .type = AshaType::kPromote}).parameters());
+  CHECK(spec.make()->pauses());
+  // What experiment.json records makes the same scheduler again.
+  CHECK(scheduler_from_config("asha", spec.parameters()).parameters() == spec.parameters());
+  CHECK_FALSE(spec.parameters().contains("rule"));
+  CHECK(scheduler_from_config("asha", {{"type", "stop"}}).parameters() == asha().parameters());
+  CHECK_FALSE(asha().make()->pauses());
 }
 
 TEST_CASE("parameters left out are those of AshaOptions") {
@@ -88,6 +108,9 @@ TEST_CASE("a mistake is refused with what is known") {
       {"asha", {{"mod", "max"}}, "did you mean 'mode'?"},
       {"asha", {{"stop_last_trial", true}}, "did you mean 'stop_last_trials'?"},
       {"asha", {{"rulee", "ray"}}, "did you mean 'rule'?"},
+      {"asha", {{"typ", "stop"}}, "did you mean 'type'?"},
+      {"asha", {{"type", "promotion"}}, "type is 'promotion': it must be stop or promote"},
+      {"asha", {{"type", "promote"}, {"rule", "top"}}, "rule is of type stop"},
       {"asha", {{"min_rung_sze", 1}}, "did you mean 'min_rung_size'?"},
       {"asha", {{"perturbation_interval", 1}}, "known are: max_t, grace_period"},
       {"asha", {{"mode", "maximum"}}, "mode is 'maximum': it must be max or min"},

@@ -189,6 +189,14 @@ void draw_bad_place(Draw& draw, Time length, Scenario& scenario) {
   scenario.num_samples = std::max(scenario.num_samples, draw.between(8, 20));
 }
 
+// One that pauses trials needs a trainable that can save. It comes last, too.
+void draw_type_of_scheduler(Draw& draw, Scenario& scenario) {
+  if (scenario.judge != Judge::kAsha) return;
+  scenario.asha.min_rung_size = draw.one_of({1, 1, 2, 4});
+  if (!scenario.can_save) return;
+  scenario.asha.type = draw.one_of({AshaType::kStop, AshaType::kPromote});
+}
+
 void draw_lives(Draw& draw, Scenario& scenario) {
   using End = DriverLife::End;
   const int lives = draw.chance(0.35) ? 0 : draw.between(1, 4);
@@ -245,6 +253,7 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
   scenario.snapshot_part =
       draw.one_of({SnapshotParts::kPartBytes, std::size_t{300}, std::size_t{3000}});
   draw_patience(draw, scenario);
+  draw_type_of_scheduler(draw, scenario);
   return scenario;
 }
 
@@ -259,6 +268,7 @@ std::string Scenario::describe() const {
   const auto tell = [&text](bool is_so, const char* what) {
     if (is_so) text += what;
   };
+  tell(judge == Judge::kAsha && asha.type == AshaType::kPromote, " by promotion");
   tell(request.memory_bytes > 0, ", memory is counted");
   tell(time_budget > Duration{}, ", time budget");
   tell(max_trial_time > Duration{}, ", time limit of a trial");
@@ -301,7 +311,8 @@ ControllerSetup controller_setup(const Scenario& scenario) {
           std::make_unique<PausingScheduler>(scenario.pause_every, scenario.resumed_first);
       break;
   }
-  setup.scheduler = std::make_unique<WatchedScheduler>(std::move(setup.scheduler));
+  setup.scheduler =
+      std::make_unique<WatchedScheduler>(std::move(setup.scheduler), scenario.may_be_cut_short());
   setup.scheduler->configure(setup.objective);
 
   std::vector<Value> cells;

@@ -126,6 +126,8 @@ struct Scenario {
   // Of a rank's work alone, or of a slow save: others would be ended for it, and it is not.
   Time lone_work() const { return hang_timeout * 13 / 20; }
   const DriverLife& life(std::size_t number) const;
+  // Trials may be ended though they could go on.
+  bool may_be_cut_short() const { return fail_fast || time_budget > Duration{}; }
   std::string describe() const;
 };
 

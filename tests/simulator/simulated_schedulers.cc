@@ -1,5 +1,7 @@
 #include "simulator/simulated_schedulers.h"
 
+#include <set>
+
 #include <fmt/format.h>
 
 #include "core/wire.h"
@@ -77,7 +79,7 @@ Milestone WatchedScheduler::add_trial(TrialNumber trial) {
             fmt::format("trial {} is added as number {}", trial.value, trials_.size()));
   }
   if (!is_again) trials_.emplace_back();
-  trials_[trial.value].ended = trials_[trial.value].in_error = false;
+  trials_[trial.value].ended = trials_[trial.value].in_error = trials_[trial.value].paused = false;
   return inner_->add_trial(trial);
 }
 
@@ -88,20 +90,30 @@ Decision WatchedScheduler::result(TrialNumber trial, const ResultView& result) {
                                       result.iteration(), known.iterations));
   }
   ++known.iterations;
-  return inner_->result(trial, result);
+  Decision decision = inner_->result(trial, result);
+  known.paused = decision.kind == Decision::Kind::kPause;
+  return decision;
 }
 
 Milestone WatchedScheduler::resume_trial(TrialNumber trial) {
-  seen(trial, "the resumption");
+  seen(trial, "the resumption").paused = false;
   return inner_->resume_trial(trial);
 }
 
 // A trial whose error is tried again later is added again before anything else.
 void WatchedScheduler::end_trial(TrialNumber trial, TrialEnd end, const Reported* last) {
   Seen& known = seen(trial, "the end");
+  if (known.paused && end == TrialEnd::kStopped && !may_be_cut_short_) could_not_go_on(trial);
   known.ended = true;
   known.in_error = end == TrialEnd::kError;
   inner_->end_trial(trial, end, last);
+}
+
+void WatchedScheduler::could_not_go_on(TrialNumber trial) const {
+  const std::set<TrialNumber> none, paused = {trial};
+  if (!inner_->choose({none, paused, inner_->resumed_first()})) return;
+  violate("a paused trial that may go on is not ended",
+          fmt::format("trial {} is over, and could have gone on", trial.value));
 }
 
 std::string WatchedScheduler::save() const {

@@ -45,11 +45,13 @@ class PausingScheduler : public TrialScheduler {
   std::map<TrialNumber, Turn> turns_;
 };
 
-// Checks that a scheduler is told of each trial and each (trial, iteration) once and in order. What
-// it has seen is part of the state it saves.
+// Checks that a scheduler is told of each trial and each (trial, iteration) once and in order, and
+// that a paused trial which it would choose is not ended but when the experiment may be cut short.
+// What it has seen is part of the state it saves.
 class WatchedScheduler : public TrialScheduler {
  public:
-  explicit WatchedScheduler(std::unique_ptr<TrialScheduler> inner) : inner_(std::move(inner)) {}
+  WatchedScheduler(std::unique_ptr<TrialScheduler> inner, bool may_be_cut_short)
+      : inner_(std::move(inner)), may_be_cut_short_(may_be_cut_short) {}
 
   void configure(const Objective& experiment) override { inner_->configure(experiment); }
   Objective objective() const override { return inner_->objective(); }
@@ -72,14 +74,17 @@ class WatchedScheduler : public TrialScheduler {
     std::uint64_t iterations = 0;
     bool ended = false;
     bool in_error = false;
+    bool paused = false;
     template <class Self, class F>
     static void fields(Self& s, F& f) {
-      f(s.iterations, s.ended, s.in_error);
+      f(s.iterations, s.ended, s.in_error, s.paused);
     }
   };
   Seen& seen(TrialNumber trial, const char* by);
+  void could_not_go_on(TrialNumber trial) const;
 
   std::unique_ptr<TrialScheduler> inner_;
+  bool may_be_cut_short_;
   std::vector<Seen> trials_;
 };
 

@@ -291,8 +291,7 @@ std::string names_of(const std::set<CheckpointId>& checkpoints) {
 
 void TrialPromises::at_the_end(const Controller& controller) const {
   const Scenario& scenario = world_.scenario;
-  const bool may_be_cut_short = scenario.fail_fast || scenario.time_budget > Duration{};
-  if (!may_be_cut_short && controller.trials().size() < asked_for_) {
+  if (!scenario.may_be_cut_short() && controller.trials().size() < asked_for_) {
     violate("there are as many trials as asked for",
             fmt::format("{} of {}", controller.trials().size(), asked_for_));
   }

@@ -250,7 +250,8 @@ void Controller::on_agent(AgentNumber agent, const Reported& report) {
   if (ruling.given) out_->tell(VerdictGiven{*trial, report.iteration, *ruling.given});
   if (ruling.answer) out_->send(agent, std::move(*ruling.answer));
   if (ruling.is_first) expect_metric(report);
-  if (shows_health) fill();  // a place may be open again
+  // A place may be open again; or a paused trial may go on after what was decided of this one.
+  if (shows_health || (ruling.given && !book_.paused().empty())) fill();
 }
 
 // A scheduler never judges, nor ends, what reports no metric.

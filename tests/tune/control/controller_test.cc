@@ -216,6 +216,34 @@ TEST_CASE(
   CHECK(scene.status(0) == TrialStatus::kError);
 }
 
+TEST_CASE("a paused trial goes on when another's result lets it, before that one has saved") {
+  const AshaOptions options{.max_t = 4, .reduction_factor = 2, .type = AshaType::kPromote};
+  Scene scene({.num_samples = 2, .scheduler = asha(options)});
+  scene.join();
+  CHECK(scene.take<Launch>().size() == 2);
+  scene.give_report(0, 1, 0.9, true);
+  scene.saved(0, 1);
+  scene.end(0, Outcome::kPaused);
+  CHECK(scene.status(0) == TrialStatus::kPaused);
+  CHECK(scene.take<Launch>().empty());  // one value is too few to promote
+  scene.give_report(1, 1, 0.1, true);   // the best of two may go on
+  const auto launches = scene.take<Launch>();
+  REQUIRE(launches.size() == 1);
+  CHECK(launches[0].trial == TrialNumber{0});
+  CHECK(launches[0].restore_iteration == 1);
+  CHECK(launches[0].until == Milestone{"training_iteration", 2});
+  CHECK(scene.status(1) == TrialStatus::kRunning);  // it saves
+  scene.saved(1, 1);
+  scene.end(1, Outcome::kPaused);
+  scene.give_report(0, 2, 0.95, true);
+  scene.saved(0, 2);
+  scene.end(0, Outcome::kPaused);
+  // Nothing runs, none is new and none may go on: all are over.
+  CHECK(scene.status(0) == TrialStatus::kTerminated);
+  CHECK(scene.status(1) == TrialStatus::kTerminated);
+  CHECK(scene.controller_.phase() == Phase::kFinished);
+}
+
 TEST_CASE("an interrupt pauses running trials, and a new driver lets them go on") {
   Scene scene({.num_samples = 3});
   scene.join();

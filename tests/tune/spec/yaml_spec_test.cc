@@ -97,6 +97,25 @@ TEST_CASE("the sweep of the documentation parses as printed") {
   CHECK(spec.sweep_hash == fingerprint(sweep));
 }
 
+TEST_CASE("every sweep of config/ parses") {
+  testing::TemporaryFolder folder;
+  fs::create_directories(folder.path() / "build/examples");
+  fs::create_directories(folder.path() / "config");
+  for (const char* plugin : {"libfashion_mnist.so", "libfashion_mnist_ddp.so"}) {
+    std::ofstream(folder.path() / "build/examples" / plugin) << "";
+  }
+  int sweeps = 0;
+  for (const auto& file : fs::directory_iterator(TUNE_SOURCE_DIR "/config")) {
+    if (file.path().extension() != ".yaml") continue;
+    CAPTURE(file.path());
+    const fs::path copy = folder.path() / "config" / file.path().filename();
+    fs::copy_file(file.path(), copy);
+    CHECK(spec_from_yaml_file(copy).options.metric == "mean_accuracy");
+    ++sweeps;
+  }
+  CHECK(sweeps >= 3);
+}
+
 TEST_CASE("every mistake of a sweep is told at once, with line, path and the nearest key") {
   const std::string text = refusal([] { spec_from_yaml_file(kData / "many_mistakes.yaml"); });
   const std::string file = (kData / "many_mistakes.yaml").string();

@@ -1,0 +1,342 @@
+#include "schedulers/asha_promotion.h"
+
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/wire.h"
+
+namespace tune {
+
+AshaPromotion::AshaPromotion(AshaOptions options)
+    : MetricScheduler("asha", {options.metric, options.mode}),
+      options_(std::move(options)),
+      draw_(options_) {
+  const CutOffPosition position(AshaRule::kTop, options_.reduction_factor);
+  const auto min_size = static_cast<std::size_t>(options_.min_rung_size);
+  for (int s = 0; s < options_.brackets; ++s) {
+    std::vector<PromotionRung>& rungs = brackets_.emplace_back();
+    for (double milestone : rung_milestones(options_, s)) {
+      rungs.emplace_back(milestone, position, min_size);
+    }
+  }
+}
+
+std::optional<double> AshaPromotion::max_t() const {
+  if (!options_.stop_last_trials || options_.time_attr != "training_iteration") return std::nullopt;
+  return options_.max_t;
+}
+
+AshaPromotion::TrialState& AshaPromotion::state_of(TrialNumber trial) {
+  TUNE_CHECK(trial.value < trials_.size());
+  return trials_[trial.value];
+}
+
+// One that failed while it waited waits at the same rung again, and pauses at its next report.
+Milestone AshaPromotion::add_trial(TrialNumber trial) {
+  if (trials_.size() <= trial.value) trials_.resize(trial.value + 1);
+  TrialState& state = trials_[trial.value];
+  state.bracket = draw_.draw(objective().seed, trial);
+  state.is_over = false;
+  if (state.waits) {
+    const std::uint32_t rung = state.recorded - 1;
+    ++waiting_;
+    brackets_[state.bracket][rung].wait_again(state.entry);
+    note(state.bracket, rung);
+  }
+  return next_stop(state);
+}
+
+// The next report that is judged: at the lowest rung without the trial, or at max_t; at the rung
+// where it waits while it was not promoted.
+Milestone AshaPromotion::next_stop(const TrialState& state) const {
+  const std::vector<PromotionRung>& rungs = brackets_[state.bracket];
+  const std::uint32_t next = state.waits ? state.recorded - 1 : state.recorded;
+  if (next < rungs.size()) return {options_.time_attr, rungs[next].milestone()};
+  if (options_.stop_last_trials) return {options_.time_attr, options_.max_t};
+  return {};
+}
+
+std::uint32_t AshaPromotion::reached(const TrialState& state, double time) const {
+  const std::vector<PromotionRung>& rungs = brackets_[state.bracket];
+  std::uint32_t count = state.recorded;
+  while (count < rungs.size() && rungs[count].milestone() <= time) ++count;
+  return count;
+}
+
+Decision AshaPromotion::result(TrialNumber trial, const ResultView& result) {
+  TrialState& state = state_of(trial);
+  const std::optional<double> time = result.number(options_.time_attr);
+  Milestone next = next_stop(state);
+  const bool is_asked = time && !next.attribute.empty() && *time >= next.value;  // false for NaN
+  if (!is_asked) return Decision::go_on(std::move(next));
+  const std::optional<double> value = result.number(objective().metric);
+  // Without the metric there is nothing to judge: look again at the next report.
+  if (!value) return Decision::go_on({options_.time_attr, *time});
+  const std::string_view name = short_time_name(options_.time_attr);
+  if (options_.stop_last_trials && *time >= options_.max_t) {
+    return stop(fmt::format("reached max_t {:.10g} at {} {:.10g}", options_.max_t, name, *time));
+  }
+  const std::uint32_t upto = reached(state, *time);
+  const bool is_nan = std::isnan(*value);
+  if (upto > state.recorded) record(trial, upto, signed_value(*value), !is_nan);
+  if (is_nan) return stop(fmt::format("nan is worse than any value at {} {:.10g}", name, *time));
+  return Decision::pause(pause_reason(state));
+}
+
+Decision AshaPromotion::stop(std::string reason) {
+  ++stopped_;
+  return Decision::stop(std::move(reason));
+}
+
+// Fills the rungs below `upto` that lack the trial. It has passed all of them but the highest.
+void AshaPromotion::record(TrialNumber trial, std::uint32_t upto, double value, bool waits) {
+  TrialState& state = state_of(trial);
+  take_from_rung(state);
+  for (; state.recorded < upto; ++state.recorded) {
+    const bool waits_here = waits && state.recorded + 1 == upto;
+    state.entry = brackets_[state.bracket][state.recorded].add(value, trial, waits_here);
+    note(state.bracket, state.recorded);
+  }
+  state.waits = waits;
+  if (waits) ++waiting_;
+}
+
+void AshaPromotion::take_from_rung(TrialState& state) {
+  if (!std::exchange(state.waits, false) || state.is_over) return;
+  --waiting_;
+  brackets_[state.bracket][state.recorded - 1].leave(state.entry);
+  note(state.bracket, state.recorded - 1);
+}
+
+// Keeps open_ right after a rung has changed.
+void AshaPromotion::note(std::uint32_t bracket, std::uint32_t rung) {
+  const PromotionRung& changed = brackets_[bracket][rung];
+  const Place place{changed.milestone(), bracket, rung};
+  if (changed.promotable().empty()) {
+    open_.erase(place);
+  } else {
+    open_.insert(place);
+  }
+}
+
+// "0.81 is among the best 2 of 7 at iteration 3: it goes on when there is room".
+std::string AshaPromotion::pause_reason(const TrialState& state) const {
+  const PromotionRung& rung = brackets_[state.bracket][state.recorded - 1];
+  std::string text = full_text(state.entry.value);
+  if (rung.places() == 0) {
+    text += fmt::format(" waits: {} value{} too few to promote one", rung.size(),
+                        rung.size() == 1 ? " is" : "s are");
+  } else {
+    text += fmt::format(" {} among the best {} of {}",
+                        rung.is_among_best(state.entry) ? "waits for room:" : "waits: not",
+                        rung.places(), rung.size());
+  }
+  return text + fmt::format(" at {} {}", short_time_name(options_.time_attr), rung.milestone());
+}
+
+// Those that may go on and are no candidates are still saving: not more than run.
+std::optional<TrialNumber> AshaPromotion::choose(const Candidates& candidates) const {
+  for (const Place& place : open_) {
+    for (const RungEntry& entry : brackets_[place.bracket][place.rung].promotable()) {
+      if (candidates.contains(entry.trial)) return entry.trial;
+    }
+  }
+  return candidates.first_pending();
+}
+
+Milestone AshaPromotion::resume_trial(TrialNumber trial) {
+  TrialState& state = state_of(trial);
+  if (state.waits) ++promoted_;
+  take_from_rung(state);
+  return next_stop(state);
+}
+
+// The last result of a trial that ended by itself counts in the highest rung it reached.
+void AshaPromotion::end_trial(TrialNumber trial, TrialEnd end, const Reported* last) {
+  TrialState& state = state_of(trial);
+  const bool waits = state.waits;
+  if (end != TrialEnd::kError && last != nullptr) {
+    const ResultView result(*last);
+    const std::optional<double> time = result.number(options_.time_attr);
+    const std::optional<double> value = result.number(objective().metric);
+    const std::uint32_t upto = time && value ? reached(state, *time) : state.recorded;
+    if (upto > state.recorded) {
+      take_from_rung(state);
+      PromotionRung& rung = brackets_[state.bracket][upto - 1];
+      state.entry = rung.add(signed_value(*value), trial, false);
+      state.recorded = upto;
+      note(state.bracket, upto - 1);
+    }
+  }
+  take_from_rung(state);
+  state.waits = waits && end == TrialEnd::kError;
+  state.is_over = true;
+}
+
+std::vector<std::string> AshaPromotion::status_lines() const {
+  std::vector<std::string> lines = {
+      fmt::format("Using AsyncHyperBand by promotion: num_stopped={}, num_promoted={}, "
+                  "num_waiting={}",
+                  stopped_, promoted_, waiting_)};
+  for (const std::vector<PromotionRung>& rungs : brackets_) {
+    std::vector<RungText> texts;
+    for (const PromotionRung& rung : rungs) {
+      texts.push_back({rung.milestone(), short_text(rung.cut_off())});
+    }
+    lines.push_back(bracket_line(texts));
+  }
+  return lines;
+}
+
+// ---- State
+
+namespace {
+
+struct SavedRung {
+  double milestone = 0;
+  std::vector<RungEntry> best;
+  std::vector<RungEntry> others;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.milestone, s.best, s.others);
+  }
+};
+
+struct SavedTrial {
+  std::uint32_t bracket = 0;
+  std::uint32_t recorded = 0;
+  bool waits = false;
+  bool is_over = false;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.bracket, s.recorded, s.waits, s.is_over);
+  }
+};
+
+struct SavedPromotion {
+  std::string kind;  // "promotion": not the other form's
+  std::uint64_t stopped = 0;
+  std::uint64_t promoted = 0;
+  std::vector<SavedTrial> trials;
+  std::vector<std::vector<SavedRung>> rungs;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.kind, s.stopped, s.promoted, s.trials, s.rungs);
+  }
+};
+
+constexpr const char* kKind = "promotion";
+
+[[noreturn]] void refuse(const std::string& why) {
+  refuse_scheduler_state("asha", why);
+}
+
+using Brackets = std::vector<std::vector<PromotionRung>>;
+
+// The same rungs with the saved values.
+Brackets restored_rungs(Brackets brackets, SavedPromotion& saved) {
+  const char* const other_rungs = "it was saved with other rungs than these parameters give";
+  if (saved.rungs.size() != brackets.size()) refuse(other_rungs);
+  for (std::size_t s = 0; s < brackets.size(); ++s) {
+    if (saved.rungs[s].size() != brackets[s].size()) refuse(other_rungs);
+    for (std::size_t k = 0; k < brackets[s].size(); ++k) {
+      SavedRung& from = saved.rungs[s][k];
+      if (from.milestone != brackets[s][k].milestone()) refuse(other_rungs);
+      if (!brackets[s][k].restore(std::move(from.best), std::move(from.others))) {
+        refuse("the values of a rung are not in the order of these parameters");
+      }
+    }
+  }
+  return brackets;
+}
+
+// The entry of each trial in its highest rung.
+class HighestEntries {
+ public:
+  explicit HighestEntries(const std::vector<SavedTrial>& trials)
+      : trials_(trials), entries_(trials.size()) {}
+
+  void read(const std::vector<RungEntry>& heap, std::uint32_t bracket, std::uint32_t rung) {
+    for (const RungEntry& entry : heap) {
+      const std::uint32_t number = entry.trial.value;
+      if (number >= trials_.size() || trials_[number].bracket != bracket ||
+          trials_[number].recorded <= rung) {
+        refuse("a rung has a trial that was not there");
+      }
+      if (trials_[number].recorded != rung + 1) continue;
+      if (entries_[number]) refuse("a trial is in a rung twice");
+      entries_[number] = entry;
+    }
+  }
+  const std::optional<RungEntry>& of(std::size_t trial) const { return entries_[trial]; }
+
+ private:
+  const std::vector<SavedTrial>& trials_;
+  std::vector<std::optional<RungEntry>> entries_;
+};
+
+HighestEntries highest_entries(const std::vector<SavedTrial>& trials, const Brackets& brackets) {
+  HighestEntries highest(trials);
+  for (std::uint32_t s = 0; s < brackets.size(); ++s) {
+    for (std::uint32_t k = 0; k < brackets[s].size(); ++k) {
+      highest.read(brackets[s][k].best(), s, k);
+      highest.read(brackets[s][k].others(), s, k);
+    }
+  }
+  return highest;
+}
+
+}  // namespace
+
+std::string AshaPromotion::save() const {
+  SavedPromotion saved{kKind, stopped_, promoted_, {}, {}};
+  for (const TrialState& state : trials_) {
+    saved.trials.push_back({state.bracket, state.recorded, state.waits, state.is_over});
+  }
+  for (const std::vector<PromotionRung>& rungs : brackets_) {
+    std::vector<SavedRung>& all = saved.rungs.emplace_back();
+    for (const PromotionRung& rung : rungs) {
+      all.push_back({rung.milestone(), rung.best(), rung.others()});
+    }
+  }
+  PackWriter out;
+  encode(out, saved);
+  save_objective(out);
+  return out.take();
+}
+
+void AshaPromotion::restore(std::string_view bytes) {
+  PackReader in(bytes);  // may be larger than a frame
+  SavedPromotion saved;
+  decode(in, saved);
+  check_objective(in);
+  in.expect_end();
+  if (saved.kind != kKind) refuse("it was saved by another type");
+  AshaPromotion made(*this);
+  made.trials_.clear();
+  made.open_.clear();
+  made.waiting_ = 0;
+  made.brackets_ = restored_rungs(brackets_, saved);
+  const HighestEntries highest = highest_entries(saved.trials, made.brackets_);
+  for (std::size_t i = 0; i < saved.trials.size(); ++i) {
+    const SavedTrial& from = saved.trials[i];
+    const bool exists = from.bracket < made.brackets_.size() &&
+                        from.recorded <= made.brackets_[from.bracket].size();
+    if (!exists || (from.waits && !highest.of(i)))
+      refuse("a trial is in a rung that does not exist");
+    made.trials_.push_back({highest.of(i).value_or(RungEntry{}), from.bracket, from.recorded,
+                            from.waits, from.is_over});
+    if (!from.waits || from.is_over) continue;
+    ++made.waiting_;
+    made.brackets_[from.bracket][from.recorded - 1].wait_again(*highest.of(i));
+    made.note(from.bracket, from.recorded - 1);
+  }
+  made.stopped_ = saved.stopped;
+  made.promoted_ = saved.promoted;
+  *this = std::move(made);
+}
+
+}  // namespace tune

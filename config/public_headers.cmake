@@ -13,6 +13,8 @@ set(tune_public_headers
   core/value.h
   core/wire.h
   schedulers/asha.h
+  schedulers/hyperband.h
+  schedulers/median_stopping.h
   schedulers/scheduler_spec.h
   schedulers/trial_scheduler.h
   trainables/named_results.h

@@ -2,11 +2,9 @@
 
 #include <cmath>
 
-#include <fmt/format.h>
-
-#include "core/error.h"
 #include "schedulers/asha_promotion.h"
 #include "schedulers/asha_scheduler.h"
+#include "schedulers/option_check.h"
 
 namespace tune {
 
@@ -14,29 +12,23 @@ namespace {
 
 constexpr std::size_t kMaxRungs = 10000;  // a factor this near to 1 is a mistake
 
-void require(bool holds, const char* name, double value, const char* wanted) {
-  if (holds) return;
-  throw Error(ErrorCode::kBadInput,
-              fmt::format("scheduler asha: {} is {}: it must be {}", name, value, wanted));
-}
-
 void check(const AshaOptions& options) {
-  require(options.max_t > 0 && std::isfinite(options.max_t), "max_t", options.max_t, "above 0");
-  require(options.grace_period > 0 && options.grace_period <= options.max_t, "grace_period",
-          options.grace_period, "above 0 and at most max_t");
-  require(options.reduction_factor > 1 && std::isfinite(options.reduction_factor),
-          "reduction_factor", options.reduction_factor, "above 1");
-  require(options.brackets > 0 && options.brackets <= 1000, "brackets", options.brackets,
-          "from 1 to 1000");
-  require(options.min_rung_size >= 1, "min_rung_size", options.min_rung_size, "at least 1");
-  require((std::log(options.max_t) - std::log(options.grace_period)) /
-                  std::log(options.reduction_factor) <
-              static_cast<double>(kMaxRungs),
-          "reduction_factor", options.reduction_factor, "large enough for fewer than 10000 rungs");
-  if (options.time_attr.empty()) {
-    throw Error(ErrorCode::kBadInput,
-                "scheduler asha: time_attr is empty: name a key of the result");
-  }
+  const OptionCheck check("asha");
+  check.require(options.max_t > 0 && std::isfinite(options.max_t), "max_t", options.max_t,
+                "above 0");
+  check.require(options.grace_period > 0 && options.grace_period <= options.max_t, "grace_period",
+                options.grace_period, "above 0 and at most max_t");
+  check.require(options.reduction_factor > 1 && std::isfinite(options.reduction_factor),
+                "reduction_factor", options.reduction_factor, "above 1");
+  check.require(options.brackets > 0 && options.brackets <= 1000, "brackets", options.brackets,
+                "from 1 to 1000");
+  check.require(options.min_rung_size >= 1, "min_rung_size", options.min_rung_size, "at least 1");
+  check.require((std::log(options.max_t) - std::log(options.grace_period)) /
+                        std::log(options.reduction_factor) <
+                    static_cast<double>(kMaxRungs),
+                "reduction_factor", options.reduction_factor,
+                "large enough for fewer than 10000 rungs");
+  check.time_attr(options.time_attr);
 }
 
 Config describe(const AshaOptions& options) {
@@ -50,8 +42,7 @@ Config describe(const AshaOptions& options) {
   if (stops) parameters.set("rule", options.rule == AshaRule::kRay ? "ray" : "top");
   parameters.set("min_rung_size", options.min_rung_size);
   parameters.set("type", stops ? "stop" : "promote");
-  if (!options.metric.empty()) parameters.set("metric", options.metric);
-  if (options.mode) parameters.set("mode", *options.mode == Mode::kMax ? "max" : "min");
+  add_objective(parameters, options.metric, options.mode);
   return parameters;
 }
 

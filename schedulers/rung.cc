@@ -30,7 +30,14 @@ CutOffPosition::CutOffPosition(AshaRule rule, double factor) : rule_(rule) {
   factor_ = static_cast<std::uint64_t>(factor);
 }
 
+CutOffPosition CutOffPosition::majority() {
+  CutOffPosition position(AshaRule::kTop, 2);
+  position.is_majority_ = true;
+  return position;
+}
+
 std::size_t CutOffPosition::below(std::size_t n) const {
+  if (is_majority_) return n < 2 ? 0 : n / 2 - 1;
   if (rule_ == AshaRule::kTop) {
     return n - std::max<std::size_t>(whole_part(n), 1);
   }

@@ -18,17 +18,21 @@ namespace tune {
 class CutOffPosition {
  public:
   CutOffPosition(AshaRule rule, double factor);
+  // The worst value that, joined by one more, would have at most half of all better than itself.
+  static CutOffPosition majority();
 
   AshaRule rule() const { return rule_; }
   // How many of n values lie below the position: floor((n - 1)(1 - 1/factor)) for rule ray,
-  // n - max(floor(n / factor), 1) for rule top. n >= 1.
+  // n - max(floor(n / factor), 1) for rule top; floor(n / 2) - 1 for the majority, where more than
+  // (n + 1) / 2 are at least as good from two values on. n >= 1.
   std::size_t below(std::size_t n) const;
   std::size_t whole_part(std::size_t n) const;  // floor(n / factor)
-  // The fractional part of (n - 1)(1 - 1/factor); 0 for rule top.
+  // The fractional part of (n - 1)(1 - 1/factor); 0 for rule top and the majority.
   double fraction(std::size_t n) const;
 
  private:
   AshaRule rule_;
+  bool is_majority_ = false;
   unsigned __int128 factor_ = 0;  // factor * scale_
   unsigned __int128 scale_ = 1;   // a power of two
 };

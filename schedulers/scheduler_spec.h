@@ -39,10 +39,12 @@ SchedulerSpec scheduler(Args... args) {
 
 SchedulerSpec fifo();
 
-// The scheduler of a YAML or experiment.json entry: a name ("fifo", "asha", or another of Ray Tune's
-// names for these such as "AsyncHyperBand" and "ASHAScheduler") with its parameters.
+// The scheduler of a YAML or experiment.json entry: a name ("fifo", "asha", "hyperband",
+// "median_stopping", or another of Ray Tune's names for these such as "AsyncHyperBand" and
+// "ASHAScheduler") with its parameters: the fields of AshaOptions, HyperBandOptions,
+// MedianStoppingOptions.
 // Throws Error (kBadInput) naming the unknown name or key with the nearest known one, or the bad
-// value. Keys of asha: those of AshaOptions.
+// value.
 SchedulerSpec scheduler_from_config(const std::string& name, const Config& parameters);
 
 }  // namespace tune

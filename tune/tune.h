@@ -4,6 +4,8 @@
 #include "core/error.h"
 #include "core/value.h"
 #include "schedulers/asha.h"
+#include "schedulers/hyperband.h"
+#include "schedulers/median_stopping.h"
 #include "schedulers/scheduler_spec.h"
 #include "schedulers/trial_scheduler.h"
 #include "trainables/registry.h"

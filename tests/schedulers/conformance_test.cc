@@ -6,6 +6,8 @@
 
 #include "schedulers/asha.h"
 #include "schedulers/fifo.h"
+#include "schedulers/hyperband.h"
+#include "schedulers/median_stopping.h"
 #include "tune/testing/scheduler_conformance.h"
 
 using namespace tune;
@@ -123,6 +125,33 @@ TEST_CASE("asha by promotion keeps the contract of schedulers whatever its optio
     options.type = AshaType::kPromote;
     check_scheduler(asha(options));
   }
+}
+
+TEST_CASE("median stopping keeps the contract of schedulers whatever its options") {
+  const MedianStoppingOptions table[] = {
+      {},
+      {.grace_period = 3, .min_samples_required = 1},
+      {.grace_period = 2.5, .rule = MedianRule::kBest},
+      {.min_samples_required = 2, .rule = MedianRule::kBest, .mode = Mode::kMin},
+      {.grace_period = 4, .time_attr = "time_total_s"},
+      {.time_attr = "other"},
+      {.time_attr = "nowhere"},
+  };
+  for (const MedianStoppingOptions& options : table) check_scheduler(median_stopping(options));
+}
+
+TEST_CASE("hyperband keeps the contract of schedulers whatever its options") {
+  const HyperBandOptions table[] = {
+      {},
+      {.max_t = 9},
+      {.max_t = 20, .reduction_factor = 2, .stop_last_trials = false},
+      {.max_t = 16, .reduction_factor = 2.5, .mode = Mode::kMin},
+      {.max_t = 40, .grace_period = 2.5, .time_attr = "time_total_s"},
+      {.max_t = 10, .time_attr = "other"},
+      {.max_t = 10, .time_attr = "nowhere"},
+      {.max_t = 3, .grace_period = 3},
+  };
+  for (const HyperBandOptions& options : table) check_scheduler(hyperband(options));
 }
 
 TEST_CASE("asha keeps the contract with a metric of its own") {

@@ -7,6 +7,8 @@
 #include "core/error.h"
 #include "core/refusal.h"
 #include "schedulers/asha.h"
+#include "schedulers/hyperband.h"
+#include "schedulers/median_stopping.h"
 
 using namespace tune;
 
@@ -30,9 +32,54 @@ TEST_CASE("Ray Tune's names are known") {
     CAPTURE(name);
     CHECK(scheduler_from_config(name, {}).name() == "fifo");
   }
-  for (const char* name : {"", "Scheduler", "HyperBand", "asha1", "pbt"}) {
+  for (const char* name : {"", "Scheduler", "HyperBand2", "asha1", "Median", "pbt"}) {
     CAPTURE(name);
     CHECK_THROWS_AS(scheduler_from_config(name, {}), Error);
+  }
+}
+
+TEST_CASE("Ray Tune's names of hyperband and median stopping are known") {
+  for (const char* name : {"hyperband", "HyperBand", "HyperBandScheduler"}) {
+    CAPTURE(name);
+    CHECK(scheduler_from_config(name, {{"max_t", 9}}).parameters() ==
+          hyperband({.max_t = 9}).parameters());
+    CHECK(scheduler_from_config(name, {}).name() == "hyperband");
+  }
+  for (const char* name : {"median_stopping", "MedianStoppingRule", "median_stopping_rule"}) {
+    CAPTURE(name);
+    CHECK(scheduler_from_config(name, {{"grace_period", 9}}).parameters() ==
+          median_stopping({.grace_period = 9}).parameters());
+    CHECK(scheduler_from_config(name, {}).name() == "median_stopping");
+  }
+}
+
+TEST_CASE("every parameter of hyperband and median stopping can be written and comes back") {
+  const Config bands{
+      {"max_t", 27},      {"grace_period", 2}, {"reduction_factor", 2.5},  {"time_attr", "epoch"},
+      {"metric", "loss"}, {"mode", "min"},     {"stop_last_trials", false}};
+  const Config medians{{"grace_period", 7},    {"min_samples_required", 9}, {"rule", "best"},
+                       {"time_attr", "epoch"}, {"metric", "loss"},          {"mode", "min"}};
+  struct Row {
+    const char* name;
+    const Config& written;
+  };
+  for (const Row& row : {Row{"hyperband", bands}, Row{"median_stopping", medians}}) {
+    CAPTURE(row.name);
+    const SchedulerSpec spec = scheduler_from_config(row.name, row.written);
+    for (const Member& member : row.written.map()) {
+      INFO(member.key);
+      const Value& found = spec.parameters().at(member.key);
+      if (member.value.is_number()) CHECK(found.number() == member.value.number());
+      if (!member.value.is_number()) CHECK(found == member.value);
+    }
+    CHECK(spec.parameters().map().size() == row.written.map().size());
+    CHECK(scheduler_from_config(row.name, spec.parameters()).parameters() == spec.parameters());
+    const auto made = spec.make();
+    made->configure({"", Mode::kMax, 1});
+    CHECK(made->objective().metric == "loss");
+    CHECK(made->objective().mode == Mode::kMin);
+    CHECK_FALSE(made->max_t().has_value());
+    CHECK(made->add_trial({0}).attribute == "epoch");
   }
 }
 
@@ -112,6 +159,19 @@ TEST_CASE("a mistake is refused with what is known") {
       {"asha", {{"type", "promotion"}}, "type is 'promotion': it must be stop or promote"},
       {"asha", {{"type", "promote"}, {"rule", "top"}}, "rule is of type stop"},
       {"asha", {{"min_rung_sze", 1}}, "did you mean 'min_rung_size'?"},
+      {"hyperband", {{"max_tt", 3}}, "scheduler hyperband: there is no parameter 'max_tt'"},
+      {"hyperband", {{"max_t", 0}}, "scheduler hyperband: max_t is 0: it must be above 0"},
+      {"hyperband", {{"grace_period", 82}}, "grace_period is 82: it must be above 0 and at most"},
+      {"hyperband", {{"reduction_factor", 1.5}}, "reduction_factor is 1.5: it must be at least 2"},
+      {"hyperband", {{"max_t", 1e6}}, "a bracket would take more than 1000000 trials"},
+      {"hyperband", {{"time_attr", ""}}, "time_attr is empty"},
+      {"hyperband", {{"mode", "least"}}, "mode is 'least'"},
+      {"median_stopping", {{"hard_stop", false}}, "there is no parameter 'hard_stop'"},
+      {"median_stopping", {{"grace_period", 0}}, "grace_period is 0: it must be above 0"},
+      {"median_stopping", {{"min_samples_required", 0}}, "it must be at least 1"},
+      {"median_stopping", {{"rule", "ray"}}, "rule is 'ray': it must be mean or best"},
+      {"median_stopping", {{"time_attr", ""}}, "time_attr is empty"},
+      {"hyperban", {}, "did you mean 'hyperband'?"},
       {"asha", {{"perturbation_interval", 1}}, "known are: max_t, grace_period"},
       {"asha", {{"mode", "maximum"}}, "mode is 'maximum': it must be max or min"},
       {"asha", {{"rule", "best"}}, "rule is 'best': it must be ray or top"},

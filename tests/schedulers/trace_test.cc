@@ -9,6 +9,8 @@
 #include <doctest/doctest.h>
 
 #include "schedulers/asha.h"
+#include "schedulers/hyperband.h"
+#include "schedulers/median_stopping.h"
 #include "tune/testing/reports.h"
 
 using namespace tune;
@@ -56,7 +58,6 @@ class Replayed {
     REQUIRE(chosen == TrialNumber{trial});
     if (paused_.erase({trial}) > 0) CHECK(scheduler_->resume_trial({trial}).value == until);
     pending_.erase({trial});
-    ++launches_;
   }
   void report(std::uint32_t trial, std::uint64_t time, double value, const std::string& expected) {
     const Reported reported = testing::report(trial, time, value);
@@ -67,24 +68,24 @@ class Replayed {
       scheduler_->end_trial({trial}, TrialEnd::kStopped, &reported);
     }
   }
-  // Where the trace leaves a place free, or has no new trial.
-  void none_may_go_on() const {
-    if (paused_.empty()) return;
-    CHECK_FALSE(scheduler_->choose({pending_, paused_, true}).has_value());
+  void add_up_to(std::uint32_t trial) {
+    while (added_ <= trial) scheduler_->add_trial({added_++});
   }
-  std::size_t launches() const { return launches_; }
 
  private:
   std::unique_ptr<TrialScheduler> scheduler_;
   std::set<TrialNumber> pending_, paused_;
   std::uint32_t added_ = 0;
-  std::size_t launches_ = 0;
 };
 
 }  // namespace
 
-TEST_CASE("promotion decides as Syne Tune's does with the paper's cut-off") {
-  std::ifstream file(kTraces + "syne_tune_promotion.txt");
+namespace {
+
+// Sweeps of a trace, each on its own scheduler. Gives the number of launches.
+template <class MakeSpec>
+std::size_t replay(const std::string& name, MakeSpec make_spec) {
+  std::ifstream file(kTraces + name);
   REQUIRE(file.good());
   std::unique_ptr<Replayed> replayed;
   std::size_t launches = 0;
@@ -93,12 +94,11 @@ TEST_CASE("promotion decides as Syne Tune's does with the paper's cut-off") {
     Words words(line);
     const auto what = words.next<std::string>();
     if (what == "sweep") {
-      if (replayed) replayed->none_may_go_on();
-      AshaOptions options{.type = AshaType::kPromote};
-      options.reduction_factor = words.next<double>();
-      options.max_t = words.next<double>();
+      const auto factor = words.next<double>();
+      const auto max_t = words.next<double>();
       const bool is_max = words.next<std::string>() == "max";
-      replayed = std::make_unique<Replayed>(asha(options), is_max ? Mode::kMax : Mode::kMin);
+      replayed =
+          std::make_unique<Replayed>(make_spec(factor, max_t), is_max ? Mode::kMax : Mode::kMin);
     } else if (what == "launch") {
       const auto trial = words.next<std::uint32_t>();
       replayed->launch(trial, words.next<double>());
@@ -110,6 +110,51 @@ TEST_CASE("promotion decides as Syne Tune's does with the paper's cut-off") {
       replayed->report(trial, time, value, words.next<std::string>());
     }
   }
-  replayed->none_may_go_on();
+  return launches;
+}
+
+// Reports of trials that all run at once. Gives how many are stopped.
+std::size_t replay_reports(const std::string& name, Replayed replayed) {
+  std::ifstream file(kTraces + name);
+  REQUIRE(file.good());
+  std::size_t stops = 0;
+  for (std::string line; std::getline(file, line);) {
+    CAPTURE(line);
+    Words words(line);
+    REQUIRE(words.next<std::string>() == "report");
+    const auto trial = words.next<std::uint32_t>();
+    const auto time = words.next<std::uint64_t>();
+    const auto value = words.next<double>();
+    const auto answer = words.next<std::string>();
+    replayed.add_up_to(trial);
+    replayed.report(trial, time, value, answer);
+    stops += answer == "stop" ? 1 : 0;
+  }
+  return stops;
+}
+
+}  // namespace
+
+TEST_CASE("promotion decides as Syne Tune's does with the paper's cut-off") {
+  const std::size_t launches = replay("syne_tune_promotion.txt", [](double factor, double max_t) {
+    return asha({.max_t = max_t, .reduction_factor = factor, .type = AshaType::kPromote});
+  });
   CHECK(launches > 300);
+}
+
+TEST_CASE("synchronous brackets are filled and halved as Syne Tune's are") {
+  const std::size_t launches = replay("syne_tune_hyperband.txt", [](double factor, double max_t) {
+    return hyperband({.max_t = max_t, .reduction_factor = factor});
+  });
+  CHECK(launches == 420);
+}
+
+TEST_CASE("median stopping by means decides as Syne Tune's does") {
+  CHECK(replay_reports("syne_tune_median.txt", {median_stopping(), Mode::kMin}) > 20);
+}
+
+TEST_CASE("median stopping by the best value decides as Ray Tune's does") {
+  const MedianStoppingOptions options{
+      .grace_period = 2, .min_samples_required = 3, .rule = MedianRule::kBest};
+  CHECK(replay_reports("ray_median.txt", {median_stopping(options), Mode::kMax}) > 20);
 }

@@ -189,12 +189,22 @@ void draw_bad_place(Draw& draw, Time length, Scenario& scenario) {
   scenario.num_samples = std::max(scenario.num_samples, draw.between(8, 20));
 }
 
-// One that pauses trials needs a trainable that can save. It comes last, too.
-void draw_type_of_scheduler(Draw& draw, Scenario& scenario) {
+// In place of some ASHA by stopping. One that pauses trials needs a trainable that can save. It
+// comes last, too.
+void draw_kind_of_scheduler(Draw& draw, Scenario& scenario) {
   if (scenario.judge != Judge::kAsha) return;
   scenario.asha.min_rung_size = draw.one_of({1, 1, 2, 4});
-  if (!scenario.can_save) return;
-  scenario.asha.type = draw.one_of({AshaType::kStop, AshaType::kPromote});
+  scenario.median.grace_period = draw.between(1, 3);
+  scenario.median.min_samples_required = draw.between(1, 3);
+  scenario.median.rule = draw.one_of({MedianRule::kMean, MedianRule::kBest});
+  scenario.hyperband.max_t = scenario.asha.max_t;
+  scenario.hyperband.grace_period = scenario.asha.grace_period;
+  scenario.hyperband.reduction_factor = scenario.asha.reduction_factor;
+  scenario.hyperband.stop_last_trials = scenario.asha.stop_last_trials;
+  const int kind = draw.between(0, scenario.can_save ? 6 : 3);
+  if (kind == 3) scenario.judge = Judge::kMedian;
+  if (kind == 4 || kind == 5) scenario.asha.type = AshaType::kPromote;
+  if (kind == 6) scenario.judge = Judge::kHyperBand;
 }
 
 void draw_lives(Draw& draw, Scenario& scenario) {
@@ -253,12 +263,12 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
   scenario.snapshot_part =
       draw.one_of({SnapshotParts::kPartBytes, std::size_t{300}, std::size_t{3000}});
   draw_patience(draw, scenario);
-  draw_type_of_scheduler(draw, scenario);
+  draw_kind_of_scheduler(draw, scenario);
   return scenario;
 }
 
 std::string Scenario::describe() const {
-  const char* judges[] = {"fifo", "asha", "pausing"};
+  const char* judges[] = {"fifo", "asha", "pausing", "median", "hyperband"};
   std::string text = fmt::format(
       "{} nodes, {} trials of {} iterations, {}, {} ranks, {} accidents, {} disturbed drivers, "
       "max_failures {}, checkpoints every {} keep {}",
@@ -305,6 +315,12 @@ ControllerSetup controller_setup(const Scenario& scenario) {
       break;
     case Judge::kAsha:
       setup.scheduler = asha(scenario.asha).make();
+      break;
+    case Judge::kMedian:
+      setup.scheduler = median_stopping(scenario.median).make();
+      break;
+    case Judge::kHyperBand:
+      setup.scheduler = hyperband(scenario.hyperband).make();
       break;
     case Judge::kPausing:
       setup.scheduler =

@@ -11,6 +11,8 @@
 #include "core/agent_contract.h"
 #include "core/resources.h"
 #include "schedulers/asha.h"
+#include "schedulers/hyperband.h"
+#include "schedulers/median_stopping.h"
 #include "simulator/event_queue.h"
 #include "tune/control/controller.h"
 
@@ -22,7 +24,7 @@ struct Limits {  // of what is drawn
   int iterations = 14;
 };
 
-enum class Judge : std::uint8_t { kFifo, kAsha, kPausing };
+enum class Judge : std::uint8_t { kFifo, kAsha, kPausing, kMedian, kHyperBand };
 
 struct AccidentPlan {
   enum class Kind : std::uint8_t {
@@ -94,6 +96,8 @@ struct Scenario {
 
   Judge judge = Judge::kFifo;
   AshaOptions asha;
+  MedianStoppingOptions median;
+  HyperBandOptions hyperband;
   int pause_every = 2;
   bool resumed_first = false;
   int num_samples = 4;

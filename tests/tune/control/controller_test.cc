@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/refusal.h"
 #include "schedulers/asha.h"
+#include "schedulers/hyperband.h"
 #include "schedulers/scheduler_spec.h"
 #include "tune/control/scene.h"
 
@@ -447,6 +448,18 @@ TEST_CASE("what the zygote cannot offer ends the experiment with the reason") {
     CHECK(scene.controller_.phase() == Phase::kFailed);
     CHECK(scene.controller_.failure().find(c.expected) == 0);
     CHECK_FALSE(scene.controller_.has_ready_node());
+    CHECK(scene.take<Launch>().empty());
+  }
+}
+
+TEST_CASE("a scheduler that pauses is refused with a trainable that cannot save") {
+  for (const SchedulerSpec& scheduler : {asha({.type = AshaType::kPromote}), hyperband()}) {
+    CAPTURE(scheduler.name());
+    Scene scene({.scheduler = scheduler, .can_save = false});
+    scene.join();
+    CHECK(scene.controller_.phase() == Phase::kFailed);
+    CHECK_HAS(scene.controller_.failure(),
+              "scheduler: it pauses trials, but T has no save and load");
     CHECK(scene.take<Launch>().empty());
   }
 }

@@ -11,15 +11,21 @@ namespace {
 
 constexpr std::uint32_t kSilentWhileLacking = 100'000;  // of a million calls
 
+// The last entry that a server lacks may have had no answer yet: it alone is sent again.
 void put_in(World& world, StoreContents& contents, const Entry& entry) {
-  const bool is_new = !contents.now->last || entry.id > *contents.now->last;
+  const std::optional<EntryId> last = contents.now->last;
+  const bool is_new = !last || entry.id > *last;
   if (is_new && contents.lacks_some()) {
-    violate("nothing is appended where entries are missing", to_string(entry.id));
+    const EntryId next{last->epoch, last->sequence + 1};
+    if (entry.id != next || entry.id != contents.whole->last) {
+      violate("nothing is appended where entries are missing", to_string(entry.id));
+    }
+    contents.whole.reset();
   }
   testing::MemoryStore(contents.now).append(entry.id, entry.payload);
   if (!is_new) return;
   world.trace("store", [&] { return "has entry " + to_string(entry.id); });
-  contents.ever.push_back(entry);
+  if (contents.ever.empty() || entry.id > contents.ever.back().id) contents.ever.push_back(entry);
   contents.changed.clear();
 }
 
@@ -187,9 +193,19 @@ void SimulatedStore::lose_some() {
 }
 
 void SimulatedStore::take_time() {
+  if (!may(slow_calls_, kSlowCalls)) return;
   if (!world_.chance(world_.scenario.rates.store_slow)) return;
+  ++slow_calls_;
   ++world_.tally.slow_calls;
   world_.wait(world_.about(world_.scenario.store_delay));
+}
+
+// What is made again each time, as a snapshot in many parts, must have an end.
+bool SimulatedStore::may(int happened, int limit) {
+  if (entries_ == contents_.ever.size()) return happened < limit;
+  entries_ = contents_.ever.size();
+  slow_calls_ = silences_ = 0;
+  return true;
 }
 
 // ---- Silence
@@ -202,8 +218,9 @@ bool SimulatedStore::falls_silent_in(StoreCall call) {
     return true;
   }
   const std::uint32_t rate = world_.scenario.rates.store_silent;
-  if (waits_ || rate == 0) return false;
+  if (waits_ || rate == 0 || !may(silences_, kSilences)) return false;
   if (!world_.chance(contents_.lacks_some() ? kSilentWhileLacking : rate)) return false;
+  ++silences_;
   fall_silent(world_.about(world_.scenario.store_silence));
   return true;
 }

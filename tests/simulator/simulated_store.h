@@ -33,6 +33,9 @@ struct StoreContents {
 
 class SimulatedStore : public Store {
  public:
+  static constexpr int kSlowCalls = 10;  // of one driver, from one entry to the next
+  static constexpr int kSilences = 4;    // the same, of those that are not planned
+
   SimulatedStore(World& world, StoreContents& contents)
       : world_(world), contents_(contents), inner_(contents.now) {}
 
@@ -65,6 +68,7 @@ class SimulatedStore : public Store {
   void look();
   void lose_some();
   void take_time();
+  bool may(int happened, int limit);
   bool falls_silent_in(StoreCall call);
   void fall_silent(std::optional<Time> duration);
   bool is_silent();
@@ -82,6 +86,9 @@ class SimulatedStore : public Store {
   bool needs_look_ = false;  // the connection is a new one
   bool looks_ = false;
   int goes_back_left_ = 8;  // for one driver: each time what was begun begins anew
+  int slow_calls_ = 0;      // since there were so many entries:
+  int silences_ = 0;
+  std::size_t entries_ = 0;
   std::optional<EntryId> asked_;
   std::optional<EntryId> read_up_to_;
 };

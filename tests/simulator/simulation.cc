@@ -21,7 +21,6 @@ constexpr std::uint64_t kMaxEvents = 2'000'000;
 constexpr std::size_t kMaxDrivers = 30;
 constexpr Time kAgentEnd = seconds(30);  // that a driver waits for its agents when all is over
 constexpr Time kInterruptGrace = seconds(30);  // that running trials have to save
-constexpr int kStoreCalls = 10;                // of one driver from its start to its first entry
 
 }  // namespace
 
@@ -74,7 +73,8 @@ void Simulation::happen() {
 Time Simulation::longest_wait() const {
   const Scenario& scenario = world_.scenario;
   const Time driver = DriverMachine::kAgentSilence + 2 * DriverMachine::kLookEvery + kAgentEnd +
-                      kInterruptGrace + kStoreCalls * 2 * scenario.store_delay +
+                      kInterruptGrace + SimulatedStore::kSlowCalls * 2 * scenario.store_delay +
+                      SimulatedStore::kSilences * 2 * scenario.store_silence +
                       scenario.store_patience + DriverMachine::kStoreFarewell;
   const Time agent = 2 * scenario.hang_timeout + ZygoteSupervisor::kForkLimit +
                      ZygoteSupervisor::kLongestPause + Attempt::kTermGrace +

@@ -1,8 +1,5 @@
 #include "trainables/torch/safetensors.h"
 
-#include <torch/nn/modules/linear.h>
-#include <torch/serialize.h>
-
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -11,7 +8,6 @@
 #include "core/error.h"
 #include "torch/torch_doctest.h"
 #include "trainables/temporary_folder.h"
-#include "trainables/torch/checkpoint.h"
 
 namespace tune {
 namespace {
@@ -130,22 +126,6 @@ TEST_CASE("files that lie are refused by name and tensor, with nothing read beyo
     CHECK_HAS(refusal_to_read(file), "x.safetensors");
   }
   CHECK(refusal_to_read(folder.path() / "nowhere").starts_with("cannot read"));
-}
-
-TEST_CASE("a model's weights are read from what Python's torch.save wrote, too") {
-  const testing::TemporaryFolder folder;
-  torch::nn::Linear saved(3, 2);
-  c10::Dict<std::string, at::Tensor> state;
-  for (const auto& parameter : saved->named_parameters()) {
-    state.insert(parameter.key(), parameter.value().detach());
-  }
-  const std::vector<char> bytes = torch::pickle_save(state);
-  std::ofstream(folder.path() / "model.pt", std::ios::binary)
-      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  torch::nn::Linear loaded(3, 2);
-  load_model(folder.path(), *loaded);
-  CHECK(loaded->weight.equal(saved->weight));
-  CHECK(loaded->bias.equal(saved->bias));
 }
 
 }  // namespace

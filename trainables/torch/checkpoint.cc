@@ -18,6 +18,7 @@
 #include "core/json.h"
 #include "core/platform/files.h"
 #include "trainables/torch/cuda_part.h"
+#include "trainables/torch/python_file.h"
 #include "trainables/torch/safetensors.h"
 
 namespace tune {
@@ -62,21 +63,6 @@ NamedTensors tensors_of(const torch::nn::Module& model) {
   }
   for (const auto& buffer : model.named_buffers()) {
     tensors.emplace_back(buffer.key(), buffer.value());
-  }
-  return tensors;
-}
-
-// What a file of torch.save holds: a dictionary of tensors.
-NamedTensors read_dictionary(const fs::path& file) {
-  const c10::IValue value = read_pickled(file);
-  const std::string otherwise = file.string() + " holds no dictionary of tensors";
-  if (!value.isGenericDict()) throw Error(ErrorCode::kBadInput, otherwise);
-  NamedTensors tensors;
-  for (const auto& entry : value.toGenericDict()) {
-    if (!entry.key().isString() || !entry.value().isTensor()) {
-      throw Error(ErrorCode::kBadInput, otherwise);
-    }
-    tensors.emplace_back(entry.key().toStringRef(), entry.value().toTensor());
   }
   return tensors;
 }
@@ -153,7 +139,7 @@ void load_model(const fs::path& directory, torch::nn::Module& model) {
       !fs::exists(directory / kModelFile) && fs::exists(directory / kPythonModelFile);
   const fs::path file = directory / (from_python ? kPythonModelFile : kModelFile);
   TensorsByName saved;
-  for (auto& [name, tensor] : from_python ? read_dictionary(file) : read_safetensors(file)) {
+  for (auto& [name, tensor] : from_python ? read_torch_save(file) : read_safetensors(file)) {
     saved.emplace(name, std::move(tensor));
   }
   const NamedTensors wanted = tensors_of(model);

@@ -2,8 +2,8 @@
 // save and load are made of. Not the transaction around them: the framework flushes and renames.
 //
 //   model.safetensors  parameters and buffers by name; Python's safetensors.torch.load_file reads
-//                      it. Where it is missing a model.pt is read: a dictionary of tensors as
-//                      Python's torch.save writes it
+//                      it. Where it is missing a model.pt is read, as Python's
+//                      torch.save(model.state_dict(), "model.pt") writes it
 //   optimizer.pt       the optimizer's options (its learning rate too) and state
 //   random.pt          the states of the generators of the CPU and of the own GPU
 //

@@ -276,6 +276,33 @@ TEST_CASE("a loader ends in the middle of an epoch, and leaves the number of thr
   torch::set_num_threads(threads);
 }
 
+// Notes on how many threads a thread that makes samples computes.
+class Computed : public Dataset {
+ public:
+  std::int64_t size() const override { return 8; }
+  Batch get(std::int64_t) const override {
+    const torch::Tensor all = torch::ones({1 << 17}).exp();  // LibTorch divides it between threads
+    int most = torch::get_num_threads();
+    at::parallel_for(0, 1, 1, [](std::int64_t, std::int64_t) {});  // as a user's file compiles it
+    most = std::max(most, torch::get_num_threads());
+    if (most > threads) threads = most;
+    return {all, torch::ones({1})};
+  }
+  mutable std::atomic<int> threads = 0;
+};
+
+TEST_CASE("a loader's threads each compute on one thread, also after their first operation") {
+  const int threads = torch::get_num_threads();
+  torch::set_num_threads(3);
+  const auto data = std::make_shared<Computed>();
+  DataLoader loader(data, in_order(8), {.batch_size = 1, .workers = 2});
+  while (loader.next()) {
+  }
+  CHECK(data->threads == 1);
+  CHECK(torch::get_num_threads() == 3);
+  torch::set_num_threads(threads);
+}
+
 TEST_CASE("loaders and data sets refuse numbers that make no sense") {
   const auto data = std::make_shared<Counted>(4);
   const auto loader = [&](const DataLoaderOptions& options) {

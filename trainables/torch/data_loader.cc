@@ -19,6 +19,20 @@
 
 namespace tune {
 
+namespace {
+
+// A new thread that only sets its number keeps it until its first parallel operation, which gives
+// it the number of the whole process: 8 workers on 16 CPUs then have 128 threads. It has been given
+// that number when it is asked for it, once by LibTorch and once by what this program compiled of
+// LibTorch's headers.
+void use_one_thread() {
+  at::internal::lazy_init_num_threads();
+  at::get_num_threads();
+  at::set_num_threads(1);
+}
+
+}  // namespace
+
 // Threads that make the batches they are asked for; take() gives them in the order they were asked
 // for.
 class DataLoader::Workers {
@@ -26,8 +40,9 @@ class DataLoader::Workers {
   using Make = std::function<Batch(const at::Tensor& indices)>;
 
   Workers(int count, Make make) : make_(std::move(make)) {
-    // A worker's operations are its own thread's alone. LibTorch also takes the number for threads
-    // still to come, so the old one is set again when all workers have said theirs.
+    // A worker's operations are its own thread's alone: see use_one_thread(). LibTorch also takes
+    // the number for threads still to come, so the old one is set again when all workers have said
+    // theirs.
     const int threads = at::get_num_threads();
     for (int i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
     {
@@ -84,7 +99,7 @@ class DataLoader::Workers {
 
   void work() {
     std::unique_lock lock(mutex_);
-    at::set_num_threads(1);  // under the lock: it also sets what threads share
+    use_one_thread();  // under the lock: it also sets what threads share
     ++ready_;
     changed_.notify_all();
     while (true) {

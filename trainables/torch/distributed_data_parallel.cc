@@ -10,6 +10,7 @@
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <set>
@@ -243,7 +244,10 @@ struct GradientReducer::State {
   std::shared_ptr<c10d::Logger> logger;
   bool synchronises = true;
   bool buffers_may_differ = false;  // the last forward was one of a reduced step
-  std::shared_ptr<bool> first_backward_seen = std::make_shared<bool>(false);  // of a static graph
+  // Of a static graph.
+  std::shared_ptr<std::atomic<bool>> first_backward_seen =
+      std::make_shared<std::atomic<bool>>(false);
+  std::vector<unsigned> first_backward_hooks;  // of the parameters, until it is seen
 
   void make() {
     const double cap_mb = std::min(options.bucket_cap_mb.value_or(kDefaultBucketMb), kMostBucketMb);
@@ -299,17 +303,29 @@ struct GradientReducer::State {
   }
 
   // In the first backward of a static graph gradients are only counted; when all are there, they
-  // are reduced.
-  void reduce_after_backward(const std::vector<at::Tensor*>& outputs) {
-    for (const at::Tensor* output : outputs) {
-      output->register_hook(
-          [seen = first_backward_seen, weak = std::weak_ptr(reducer)](at::Tensor) {
-            if (*seen) return;
-            *seen = true;
+  // are reduced. The first gradient asks for that. Python asks from the outputs of forward instead;
+  // where none of those that are listed leads to the loss, the gradients then stay each rank's own,
+  // without a word.
+  void reduce_after_first_backward() {
+    for (const at::Tensor& parameter : parameters.tensors) {
+      first_backward_hooks.push_back(parameter.register_hook(
+          [seen = first_backward_seen, weak = std::weak_ptr(reducer)](const at::Tensor&) {
+            if (seen->exchange(true)) return;
             torch::autograd::Engine::get_default_engine().queue_callback([weak] {
               if (const auto reducer = weak.lock()) reducer->delay_all_reduce();
             });
-          });
+          }));
+    }
+  }
+
+  void prepare_first_backward() {
+    if (*first_backward_seen) {
+      for (std::size_t i = 0; i < first_backward_hooks.size(); ++i) {
+        parameters.tensors[i].remove_hook(first_backward_hooks[i]);
+      }
+      first_backward_hooks.clear();
+    } else if (first_backward_hooks.empty()) {
+      reduce_after_first_backward();
     }
   }
 };
@@ -375,7 +391,7 @@ void GradientReducer::after_forward(const std::vector<at::Tensor*>& outputs) {
     for (const at::Tensor* output : found) tensors.push_back(*output);
   }
   state.reducer->prepare_for_backward(tensors);
-  if (state.options.static_graph && !*state.first_backward_seen) state.reduce_after_backward(found);
+  if (state.options.static_graph) state.prepare_first_backward();
   if (!searches || found.empty()) return;
   const auto joined = JoinOutputs::apply(at::TensorList(tensors));
   for (std::size_t i = 0; i < found.size(); ++i) *found[i] = joined[i];

@@ -269,7 +269,7 @@ TEST_CASE("the levels keep weights, batch norms and the optimizer's copies in th
   CHECK(types(PrecisionLevel::kO0) == std::vector<torch::Dtype>{kFloat, kFloat, kFloat, kFloat});
   CHECK(types(PrecisionLevel::kO1) == std::vector<torch::Dtype>{kFloat, kFloat, kFloat, kFloat});
   CHECK(types(PrecisionLevel::kO2) == std::vector<torch::Dtype>{kHalf, kFloat, kFloat, kFloat});
-  CHECK(types(PrecisionLevel::kO3) == std::vector<torch::Dtype>{kHalf, kHalf, kHalf, kHalf});
+  CHECK(types(PrecisionLevel::kO3) == std::vector<torch::Dtype>{kHalf, kFloat, kFloat, kHalf});
 }
 
 TEST_CASE("only halves under autocast are scaled") {

@@ -27,9 +27,11 @@ bool is_batch_norm(const torch::nn::Module& module) {
 }
 
 // Type by type as Module::to does it: the tensors stay the same objects, which optimizers hold.
-void convert(torch::nn::Module& model, at::ScalarType dtype, bool with_batch_norms) {
+// Batch norms stay whole in floats, as Python's do: half counts and variances end at 65,504, and
+// CPUs refuse half weights beside buffers in floats.
+void convert(torch::nn::Module& model, at::ScalarType dtype) {
   model.apply([&](torch::nn::Module& module) {
-    if (!with_batch_norms && is_batch_norm(module)) return;
+    if (is_batch_norm(module)) return;
     for (const bool of_parameters : {true, false}) {
       auto tensors = of_parameters ? module.parameters(false) : module.buffers(false);
       for (at::Tensor& tensor : tensors) {
@@ -95,9 +97,8 @@ MixedPrecision::MixedPrecision(const std::vector<torch::nn::Module*>& models,
       refuse("levels O2 and O3 want optimizers that have not made a step");
     }
   }
-  const bool is_o3 = options.level == PrecisionLevel::kO3;
-  for (torch::nn::Module* model : models) convert(*model, options.dtype, is_o3);
-  if (is_o3) return;
+  for (torch::nn::Module* model : models) convert(*model, options.dtype);
+  if (options.level == PrecisionLevel::kO3) return;
   for (torch::optim::Optimizer* optimizer : optimizers) make_masters(*optimizer);
 }
 

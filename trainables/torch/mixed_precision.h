@@ -49,7 +49,7 @@ enum class PrecisionLevel {
   kO0,  // all in floats
   kO1,  // weights in floats, autocast
   kO2,  // weights in half precision but for batch norms, the optimizer's copies in floats, autocast
-  kO3,  // all in half precision, unscaled: fast, and not stable
+  kO3,  // all in half precision but for batch norms, unscaled: fast, and not stable
 };
 
 // "O0" to "O3"; else kBadInput.

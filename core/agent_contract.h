@@ -87,7 +87,7 @@ struct Shutdown {
 
 using Command = std::variant<SetupExperiment, Launch, Continue, StopAttempt, KillAttempt, Shutdown>;
 
-// ---- Events: agent -> driver ------------------------------------------------------------------
+// ---- Events: agent -> driver --------------------------------------------------------------------
 
 struct LiveAttempt {
   TrialNumber trial;

@@ -76,7 +76,7 @@ enum class StopKind : std::uint8_t {
   kLast = kPause,
 };
 
-// ---- Said by the driver, passed on by the agent to the worker ------------------------------------
+// ---- Said by the driver, passed on by the agent to the worker -----------------------------------
 
 // The verdict on a waiting report: train on, up to the milestone.
 struct Continue {
@@ -98,7 +98,7 @@ struct StopAttempt {
   static void fields(Self& s, F& f) { f(s.trial, s.attempt, s.kind, s.grace); }
 };
 
-// ---- Said by the worker, passed on by the agent to the driver ------------------------------------
+// ---- Said by the worker, passed on by the agent to the driver -----------------------------------
 
 // One result of rank 0, as the user reported it.
 struct Reported {

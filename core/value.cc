@@ -85,8 +85,7 @@ Result::Result(Value map) : Value(std::move(map)) {
   if (!is_map()) wrong_type({}, "a map", *this);
 }
 
-// ---- Access
-// ---------------------------------------------------------------------------------------
+// ---- Access -------------------------------------------------------------------------------------
 
 const Value* Value::find(std::string_view path) const {
   const Value* here = this;
@@ -214,8 +213,7 @@ std::vector<std::pair<std::string, const Value*>> Value::leaves() const& {
   return all;
 }
 
-// ---- Conversion
-// -----------------------------------------------------------------------------------
+// ---- Conversion ---------------------------------------------------------------------------------
 
 bool Value::to_bool(std::string_view path) const {
   if (type() != Type::kBool) wrong_type(path, "a bool", *this);

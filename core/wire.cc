@@ -85,8 +85,7 @@ void other_contract(const char* name, std::uint32_t found, std::uint32_t spoken)
 
 }  // namespace detail
 
-// ---- Writing
-// --------------------------------------------------------------------------------------
+// ---- Writing ------------------------------------------------------------------------------------
 
 void PackWriter::null() {
   out_.push_back(static_cast<char>(kNil));
@@ -199,8 +198,7 @@ void PackWriter::value(const Value& value) {
   }
 }
 
-// ---- Reading
-// --------------------------------------------------------------------------------------
+// ---- Reading ------------------------------------------------------------------------------------
 
 std::string_view PackReader::take(std::size_t count) {
   if (count > bytes_.size() - position_) malformed("it ends too early", position_);
@@ -407,8 +405,7 @@ void PackReader::expect_end() const {
   if (!at_end()) malformed(fmt::format("{} bytes are left", bytes_.size() - position_), position_);
 }
 
-// ---- Payloads
-// -------------------------------------------------------------------------------------
+// ---- Payloads -----------------------------------------------------------------------------------
 
 Packed pack(const Value& value) {
   PackWriter out;

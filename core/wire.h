@@ -103,7 +103,7 @@ std::optional<double> find_number(const Packed& packed, std::string_view path);
 // Whether the packed map holds the path at all.
 bool contains_path(const Packed& packed, std::string_view path);
 
-// ---- Messages: encode and decode through their `fields` --------------------------------------
+// ---- Messages: encode and decode through their `fields` -----------------------------------------
 
 template <class T>
 void encode(PackWriter& out, const T& value);

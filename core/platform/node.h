@@ -33,8 +33,7 @@ MemoryUse memory_use();  // of the cgroup when it has a limit, else of the machi
 std::string hostname();
 std::string primary_ip();  // of the default route, else of any interface, else 127.0.0.1
 
-// ---- Parsing, without the machine
-// -----------------------------------------------------------------
+// ---- Parsing, without the machine ---------------------------------------------------------------
 
 // A GPU as NVML lists it; `mig` holds the ids of its MIG instances when it is split.
 struct PhysicalGpu {

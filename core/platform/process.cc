@@ -31,8 +31,7 @@ void FileDescriptor::reset(int descriptor) {
   descriptor_ = descriptor;
 }
 
-// ---- Spawn
-// ----------------------------------------------------------------------------------------
+// ---- Spawn --------------------------------------------------------------------------------------
 
 namespace {
 
@@ -165,8 +164,7 @@ int exit_code_of(int wait_status) {
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
-// ---- What this process is
-// -------------------------------------------------------------------------
+// ---- What this process is -----------------------------------------------------------------------
 
 namespace {
 

@@ -88,8 +88,7 @@ void RedisStore::Close::operator()(redisContext* context) const {
   redisFree(context);
 }
 
-// ---- Connection
-// -----------------------------------------------------------------------------------
+// ---- Connection ---------------------------------------------------------------------------------
 
 RedisStore::RedisStore(RedisStoreOptions options)
     : options_(std::move(options)), address_(parse_store_address(options_.address)) {
@@ -416,8 +415,7 @@ std::string RedisStore::key(std::string_view name) const {
   return fmt::format("{}:{}", options_.prefix, name);
 }
 
-// ---- Journal
-// --------------------------------------------------------------------------------------
+// ---- Journal ------------------------------------------------------------------------------------
 
 namespace {
 
@@ -484,8 +482,7 @@ std::optional<EntryId> RedisStore::last() {
   throw Error(ErrorCode::kStore, fmt::format("reading the journal: {}", reply.text()));
 }
 
-// ---- Named values
-// ---------------------------------------------------------------------------------
+// ---- Named values -------------------------------------------------------------------------------
 
 void RedisStore::put(std::string_view name, std::string_view value) {
   refuse_too_large(value.size(), fmt::format("storing {}", name));
@@ -536,8 +533,7 @@ return redis.call('XTRIM', KEYS[2], 'MINID', ARGV[2]))";
   }
 }
 
-// ---- All of it
-// ------------------------------------------------------------------------------------
+// ---- All of it ----------------------------------------------------------------------------------
 
 namespace {
 

@@ -118,8 +118,7 @@ std::uint64_t life_number() {
 
 }  // namespace
 
-// ---- Driver
-// ---------------------------------------------------------------------------------------
+// ---- Driver -------------------------------------------------------------------------------------
 
 struct DriverEndpoint::Socket {
   Socket(const std::string& address, std::uint64_t epoch)
@@ -190,8 +189,7 @@ void DriverEndpoint::flush(nanoseconds now) {
   raise_if_readable(socket_->socket, *socket_->signal);
 }
 
-// ---- Agent
-// ----------------------------------------------------------------------------------------
+// ---- Agent --------------------------------------------------------------------------------------
 
 struct AgentEndpoint::Socket {
   Socket(const std::string& address, const std::string& identity)

@@ -147,7 +147,7 @@ TEST_CASE("who waited while the folder was renamed and made anew holds the new o
   CHECK_FALSE(ExperimentLock::is_held(folder.path() / "e.old-1/lock"));
 }
 
-// ---- Where flock does not reach other hosts ----------------------------------------------------
+// ---- Where flock does not reach other hosts -----------------------------------------------------
 
 const LockSign kElsewhere{.pid = 12, .host = "node7", .boot = "another-kernel", .beats = 5};
 constexpr LockPace kNeverSilent{milliseconds(1), std::chrono::hours(1)};

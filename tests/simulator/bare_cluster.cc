@@ -44,8 +44,7 @@ ControllerSetup bare_setup(const BareOptions& options) {
 
 }  // namespace
 
-// ---- A node
-// ---------------------------------------------------------------------------------------
+// ---- A node -------------------------------------------------------------------------------------
 
 std::string BareNode::hello() {
   AgentHello hello;
@@ -106,8 +105,7 @@ void BareNode::hear(std::string_view frame) {
   link_.acknowledge();
 }
 
-// ---- The driver
-// -----------------------------------------------------------------------------------
+// ---- The driver ---------------------------------------------------------------------------------
 
 void BareLogger::record(const Record& record, const Telling&) {
   if (std::holds_alternative<TrialAdded>(record)) lengths_.emplace_back();
@@ -160,8 +158,7 @@ std::size_t BareDriver::snapshot_bytes() {
   return now.controller.size() + now.logger.size();
 }
 
-// ---- The sweep
-// ------------------------------------------------------------------------------------
+// ---- The sweep ----------------------------------------------------------------------------------
 
 BareSweep::BareSweep(const BareOptions& options)
     : options_(options), nodes_(options.nodes, BareNode(options_)), driver_(options_, store_) {

@@ -37,8 +37,7 @@ std::string name_of(TrialNumber trial, AttemptNumber attempt) {
 
 }  // namespace
 
-// ---- After every event
-// ----------------------------------------------------------------------------
+// ---- After every event --------------------------------------------------------------------------
 
 void Invariants::after_event(const Agents& agents, const SimulatedDriver* driver) {
   // Whoever has removed one, the newest driver or an older one that has just been woken.
@@ -112,8 +111,7 @@ void Invariants::processes_have_a_reservation(const SimulatedAgent& agent,
   }
 }
 
-// ---- Turns
-// ----------------------------------------------------------------------------------------
+// ---- Turns --------------------------------------------------------------------------------------
 
 bool Invariants::is_stale(const FromAgent& from) const {
   const std::optional<Subject> subject = subject_of(from.event);
@@ -369,8 +367,7 @@ void Invariants::before_acknowledgement(const SimulatedDriver& driver, AgentNumb
           fmt::format("message {} of agent number {} is not", sequence, agent.value));
 }
 
-// ---- From one driver to the next
-// ------------------------------------------------------------------
+// ---- From one driver to the next ----------------------------------------------------------------
 
 void Invariants::driver_ended(const SimulatedDriver& driver) {
   legacy_.reset();
@@ -405,8 +402,7 @@ void Invariants::taken_over(const SimulatedDriver& driver) {
   if (!is_first && store_.ever[store_.ever.size() - 2].id != read_up_to_) ++world_.tally.overtaken;
 }
 
-// ---- At the end
-// -----------------------------------------------------------------------------------
+// ---- At the end ---------------------------------------------------------------------------------
 
 void Invariants::at_the_end(const SimulatedDriver& driver, const ResultFiles& files) const {
   const Controller& controller = driver.controller();

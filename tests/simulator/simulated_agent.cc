@@ -50,8 +50,7 @@ std::string SimulatedAgent::name() const {
   return fmt::format("agent {}", identity_);
 }
 
-// ---- Turns
-// ----------------------------------------------------------------------------------------
+// ---- Turns --------------------------------------------------------------------------------------
 
 // Everything that happens to the agent goes through here: it may hang.
 void SimulatedAgent::take_part(std::function<void()> what) {
@@ -116,8 +115,7 @@ void SimulatedAgent::plan_tick() {
   });
 }
 
-// ---- What comes in
-// --------------------------------------------------------------------------------
+// ---- What comes in ------------------------------------------------------------------------------
 
 void SimulatedAgent::hear_frame(const std::string& frame) {
   take_part([this, frame] {
@@ -192,8 +190,7 @@ void SimulatedAgent::see_end(std::uint32_t pid, const ProcessEnd& end) {
   });
 }
 
-// ---- The zygote
-// -----------------------------------------------------------------------------------
+// ---- The zygote ---------------------------------------------------------------------------------
 
 void SimulatedAgent::act(StartZygote&) {
   if (zygote_hangs_) ++world_.tally.hung_zygotes;
@@ -278,8 +275,7 @@ void SimulatedAgent::fork_worker(const SpawnWorker& action) {
   take_part([this, spawned] { machine_.on_zygote(now(), spawned); });
 }
 
-// ---- What is to be done
-// ---------------------------------------------------------------------------
+// ---- What is to be done -------------------------------------------------------------------------
 
 void SimulatedAgent::perform() {
   for (machine_.take_actions(actions_); !actions_.empty(); machine_.take_actions(actions_)) {
@@ -364,8 +360,7 @@ void SimulatedAgent::give_to_files(std::function<void()> work) {
   });
 }
 
-// ---- Accidents
-// ------------------------------------------------------------------------------------
+// ---- Accidents ----------------------------------------------------------------------------------
 
 void SimulatedAgent::kill_worker() {
   if (workers_.empty()) return;

@@ -46,8 +46,7 @@ bool SimulatedDriver::is_journaled(AgentNumber agent, std::uint64_t sequence) co
          waiting->second.front() > sequence;
 }
 
-// ---- Steps
-// ----------------------------------------------------------------------------------------
+// ---- Steps --------------------------------------------------------------------------------------
 
 void SimulatedDriver::plan(Step step) {
   steps_.push_back(std::move(step));
@@ -155,8 +154,7 @@ void SimulatedDriver::plan_deadline() {
   world_.queue.after(left, life_, [this] { plan_turn(); });
 }
 
-// ---- What comes in
-// --------------------------------------------------------------------------------
+// ---- What comes in ------------------------------------------------------------------------------
 
 void SimulatedDriver::agent_started(Identity agent) {
   machine_.on_agent_started(std::to_string(agent), now());
@@ -216,8 +214,7 @@ void SimulatedDriver::on(const GiveUp& action) {
   give_up(Error(ErrorCode::kStore, action.how));
 }
 
-// ---- Turns
-// ----------------------------------------------------------------------------------------
+// ---- Turns --------------------------------------------------------------------------------------
 
 // Those that follow come before all else that is planned.
 void SimulatedDriver::take_turn_step() {

@@ -16,8 +16,7 @@ constexpr const char* kOnceInOrder = "the scheduler sees each (trial, iteration)
 
 }  // namespace
 
-// ---- PausingScheduler
-// -----------------------------------------------------------------------------
+// ---- PausingScheduler ---------------------------------------------------------------------------
 
 Milestone PausingScheduler::add_trial(TrialNumber trial) {
   turns_[trial] = {trial, static_cast<double>(every_)};
@@ -61,8 +60,7 @@ void PausingScheduler::restore(std::string_view state) {
   for (const Turn& turn : decoded<std::vector<Turn>>(state)) turns_[turn.trial] = turn;
 }
 
-// ---- WatchedScheduler
-// -----------------------------------------------------------------------------
+// ---- WatchedScheduler ---------------------------------------------------------------------------
 
 WatchedScheduler::Seen& WatchedScheduler::seen(TrialNumber trial, const char* by) {
   if (trial.value >= trials_.size() || trials_[trial.value].ended) {

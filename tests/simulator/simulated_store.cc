@@ -38,8 +38,7 @@ void SimulatedStore::fall_silent_soon(StoreCall in, std::optional<Time> duration
   calls_left_ = static_cast<int>(world_.random.integer(0, 3));
 }
 
-// ---- Calls
-// ----------------------------------------------------------------------------------------
+// ---- Calls --------------------------------------------------------------------------------------
 
 void SimulatedStore::append(EntryId id, std::string_view payload) {
   const bool is_again = asked_ == id;
@@ -128,8 +127,7 @@ T SimulatedStore::ask(Read read) {
   return answer;
 }
 
-// ---- The connection
-// -------------------------------------------------------------------------------
+// ---- The connection -----------------------------------------------------------------------------
 
 // What was under way arrives before anything that is sent anew; where the connection is a new one,
 // the look comes before the call for which it was made.
@@ -208,8 +206,7 @@ bool SimulatedStore::may(int happened, int limit) {
   return true;
 }
 
-// ---- Silence
-// --------------------------------------------------------------------------------------
+// ---- Silence ------------------------------------------------------------------------------------
 
 bool SimulatedStore::falls_silent_in(StoreCall call) {
   const bool is_planned = calls_left_ && (fails_in_ == StoreCall::kAny || fails_in_ == call);

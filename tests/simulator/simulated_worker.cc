@@ -44,8 +44,7 @@ bool SimulatedWorker::is_at_bad_place() const {
   return !bad->gpu || std::ranges::find(devices, std::to_string(*bad->gpu)) != devices.end();
 }
 
-// ---- What it is told
-// ------------------------------------------------------------------------------
+// ---- What it is told ----------------------------------------------------------------------------
 
 void SimulatedWorker::hear(WorkerCommand command) {
   if (ended_) return;
@@ -80,8 +79,7 @@ void SimulatedWorker::end(ProcessEnd how) {
   agent_.see_end(std::move(how));
 }
 
-// ---- Its life
-// -------------------------------------------------------------------------------------
+// ---- Its life -----------------------------------------------------------------------------------
 
 void SimulatedWorker::on(const StartWorker& start) {
   start_ = start;
@@ -203,8 +201,7 @@ WorkerEvent SimulatedWorker::false_word() const {
   return report;
 }
 
-// ---- What its machine has it do
-// -------------------------------------------------------------------
+// ---- What its machine has it do -----------------------------------------------------------------
 
 void SimulatedWorker::perform() {
   for (machine_->take_actions(actions_); !ended_ && !actions_.empty();

@@ -92,8 +92,7 @@ void Simulation::wait(Time duration) {
   while (!is_over && !finished_) happen();
 }
 
-// ---- Drivers
-// --------------------------------------------------------------------------------------
+// ---- Drivers ------------------------------------------------------------------------------------
 
 SimulatedDriver* Simulation::driver(Serial serial) {
   const auto found = drivers_.find(serial);
@@ -309,8 +308,7 @@ void Simulation::wake(Serial serial) {
   plan_advance(serial);
 }
 
-// ---- Agents
-// ---------------------------------------------------------------------------------------
+// ---- Agents -------------------------------------------------------------------------------------
 
 void Simulation::start_agent(std::size_t node) {
   const Identity identity = ++last_identity_;
@@ -385,8 +383,7 @@ void Simulation::agent_gone(Identity identity) {
   world_.queue.after(world_.about(milliseconds(20)), life, [this, node] { start_agent(node); });
 }
 
-// ---- Accidents
-// ------------------------------------------------------------------------------------
+// ---- Accidents ----------------------------------------------------------------------------------
 
 SimulatedAgent* Simulation::any_agent() {
   if (nodes_.empty()) return nullptr;

@@ -37,8 +37,7 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
   set_aside_ = now_aside;
 }
 
-// ---- What the journal says
-// ------------------------------------------------------------------------
+// ---- What the journal says ----------------------------------------------------------------------
 
 void TrialPromises::follow(const Turn& turn) {
   budget_is_spent_ = time_budget_ > Duration{} && now_ >= time_budget_;
@@ -163,8 +162,7 @@ bool TrialPromises::there_is_another_place(const Open& open) const {
                              [&](const auto& room) { return fits(room.second); });
 }
 
-// ---- The promises
-// ---------------------------------------------------------------------------------
+// ---- The promises -------------------------------------------------------------------------------
 
 void TrialPromises::starts_from_its_newest_checkpoint(const Launch& launch) const {
   const auto known = trials_.find(launch.trial);
@@ -274,8 +272,7 @@ bool TrialPromises::fits(const Room& room) const {
   return shares >= request.ranks * std::max<std::int64_t>(1, each / kUnit);
 }
 
-// ---- At the end
-// -----------------------------------------------------------------------------------
+// ---- At the end ---------------------------------------------------------------------------------
 
 namespace {
 

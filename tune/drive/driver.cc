@@ -184,8 +184,7 @@ Driver::Driver(RunRequest request, NodeResources node, ExperimentFolder folder)
   records_.add_keeper(events_);
 }
 
-// ---- Start
-// ----------------------------------------------------------------------------------------
+// ---- Start --------------------------------------------------------------------------------------
 
 void Driver::start() {
   runtime_.emplace();
@@ -264,8 +263,7 @@ void Driver::take_over(std::uint64_t epoch) {
   store_->end_start();
 }
 
-// ---- Loop
-// -----------------------------------------------------------------------------------------
+// ---- Loop ---------------------------------------------------------------------------------------
 
 RunOutcome Driver::run() {
   try {
@@ -395,8 +393,7 @@ void Driver::check_folder() const {
                           folder_.path().string()));
 }
 
-// ---- A turn
-// -----------------------------------------------------------------------------------------
+// ---- A turn -------------------------------------------------------------------------------------
 
 void Driver::acknowledge(AgentNumber agent, Link::Position through) {
   endpoint_->acknowledge(agent, through);
@@ -477,8 +474,7 @@ void Driver::show(bool final) {
   machine_.on_shown(now());
 }
 
-// ---- End
-// ------------------------------------------------------------------------------------------
+// ---- End ----------------------------------------------------------------------------------------
 
 void Driver::close(RunState state) {
   // An agent that was not heard of yet, or after a second signal, just ends with the pipe.

@@ -19,8 +19,7 @@ void DriverMachine::begin(Time now, ExperimentTime passed) {
   passed_ = passed;
 }
 
-// ---- Signals
-// --------------------------------------------------------------------------------------
+// ---- Signals ------------------------------------------------------------------------------------
 
 bool DriverMachine::on_signal(int signal) {
   const bool is_first = signal_ == 0;
@@ -30,8 +29,7 @@ bool DriverMachine::on_signal(int signal) {
   return is_first;
 }
 
-// ---- Agents
-// ---------------------------------------------------------------------------------------
+// ---- Agents -------------------------------------------------------------------------------------
 
 void DriverMachine::on_agent_started(const std::string& identity, Time now) {
   agents_[identity] = {.last_heard = now, .heard = watched_};
@@ -78,8 +76,7 @@ bool DriverMachine::on_told(Peers::Told told) {
   return true;
 }
 
-// ---- The store
-// ----------------------------------------------------------------------------------------
+// ---- The store ----------------------------------------------------------------------------------
 
 void DriverMachine::on_store_silent(const std::string& why) {
   if (!silent_since_) silent_since_ = watched_;
@@ -145,8 +142,7 @@ void DriverMachine::give_up_store(Time waited) {
                                                                 silent_why_, in_seconds(waited))});
 }
 
-// ---- Turns
-// ----------------------------------------------------------------------------------------
+// ---- Turns --------------------------------------------------------------------------------------
 
 std::optional<TurnContents> DriverMachine::next_turn(Time now,
                                                      std::optional<ExperimentTime> deadline,
@@ -223,8 +219,7 @@ void DriverMachine::on_turn_done() {
   on_server_well();
 }
 
-// ---- The passing of time
-// --------------------------------------------------------------------------
+// ---- The passing of time ------------------------------------------------------------------------
 
 bool DriverMachine::show_is_due(Time now) const {
   return now - shown_ >= (changed_ ? kStatusEvery : kStatusAnyway);

@@ -258,8 +258,7 @@ void Journal::store(const Snapshot& snapshot) {
   is_wanted_ = lacks_tail_ = false;
 }
 
-// ---- After a reconnect
-// ----------------------------------------------------------------------------
+// ---- After a reconnect --------------------------------------------------------------------------
 
 void Journal::watch_connection() {
   store_.when_reconnected([this, lives = std::weak_ptr(lives_)] {

@@ -44,7 +44,7 @@ std::optional<std::uint64_t> whole_number(std::string_view text) {
   return number;
 }
 
-// ---- The folder --------------------------------------------------------------------------------
+// ---- The folder ---------------------------------------------------------------------------------
 
 std::vector<fs::path> entries_of(const fs::path& directory) {
   std::vector<fs::path> entries;
@@ -132,7 +132,7 @@ void fill_statuses(const fs::path& directory, std::vector<TrialSummary>& trials)
   }
 }
 
-// ---- Values of a trial -------------------------------------------------------------------------
+// ---- Values of a trial --------------------------------------------------------------------------
 
 std::optional<double> number_at(const Result& result, std::string_view metric) {
   const Value* value = result.find(metric);
@@ -247,7 +247,7 @@ const char* scope_name(Scope scope) {
   return kScopeNames[static_cast<std::size_t>(scope)];
 }
 
-// ---- TrialSummary ------------------------------------------------------------------------------
+// ---- TrialSummary -------------------------------------------------------------------------------
 
 // Unlike in results, null is what the user wrote.
 Config TrialSummary::config() const {
@@ -270,7 +270,7 @@ std::vector<Result> TrialSummary::results() const {
   return results;
 }
 
-// ---- ResultRows --------------------------------------------------------------------------------
+// ---- ResultRows ---------------------------------------------------------------------------------
 
 ResultRows::Iterator::Iterator(const std::vector<TrialSummary>& trials) : trials_(&trials) {
   if (!trials.empty()) results_ = trials.front().results();
@@ -290,7 +290,7 @@ ResultRows::Iterator& ResultRows::Iterator::operator++() {
   return *this;
 }
 
-// ---- Analysis ----------------------------------------------------------------------------------
+// ---- Analysis -----------------------------------------------------------------------------------
 
 Analysis Analysis::load(const fs::path& directory) {
   const fs::path file = directory / kSpecFile;

@@ -92,7 +92,7 @@ void EventsLog::restore(std::string_view state) {
   in.expect_end();
 }
 
-// ---- Lines -------------------------------------------------------------------------------------
+// ---- Lines --------------------------------------------------------------------------------------
 
 EventsLog::Line EventsLog::line(WallTime wall, std::string_view event) {
   return Line(text_, wall).add("event", event);

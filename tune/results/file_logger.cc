@@ -52,7 +52,7 @@ void FileLogger::restore(std::string_view state) {
   in.expect_end();
 }
 
-// ---- Records -----------------------------------------------------------------------------------
+// ---- Records ------------------------------------------------------------------------------------
 
 void FileLogger::on(const TrialAdded& added, WallTime) {
   const Trial& trial = added.trial;

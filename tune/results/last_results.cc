@@ -60,7 +60,7 @@ bool LastResults::make(ResultText& text, const Trial& trial, const ExperimentTag
   return true;
 }
 
-// ---- Snapshots ---------------------------------------------------------------------------------
+// ---- Snapshots ----------------------------------------------------------------------------------
 
 std::future<std::string> LastResults::save() {
   PackWriter out;

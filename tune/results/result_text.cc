@@ -84,7 +84,7 @@ void append_csv_text(std::string& out, std::string_view text) {
   if (quoted) out += '"';
 }
 
-// ---- ResultText --------------------------------------------------------------------------------
+// ---- ResultText ---------------------------------------------------------------------------------
 
 void ResultText::clear() {
   json_.clear();

@@ -31,7 +31,7 @@ std::string_view next_cell(std::string_view& row) {
 
 }  // namespace
 
-// ---- Rows --------------------------------------------------------------------------------------
+// ---- Rows ---------------------------------------------------------------------------------------
 
 void ResultsTable::read_line(ResultText& text, std::string_view line, const std::string& where) {
   if (!line.empty()) text.add_members(pack(parse_json(line, where)).bytes, ResultField::kTrialId);
@@ -76,7 +76,7 @@ std::string ResultsTable::to_csv() {
   return csv;
 }
 
-// ---- Parts -------------------------------------------------------------------------------------
+// ---- Parts --------------------------------------------------------------------------------------
 
 ResultText& ResultsTable::Part::cleared() {
   text_.clear();
@@ -166,7 +166,7 @@ void ResultsTable::Part::append(std::string& out, const Cells& cells) {
   }
 }
 
-// ---- The file ----------------------------------------------------------------------------------
+// ---- The file -----------------------------------------------------------------------------------
 
 void write_results_csv(const std::filesystem::path& file, const ExperimentSpec& spec,
                        const std::deque<Trial>& trials, LastResults& last) {

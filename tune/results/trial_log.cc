@@ -88,7 +88,7 @@ void TrialLog::restore(PackReader& in) {
   for (Kept& trial : kept_) trial.may_hold_more = trial.error_may_hold_more = true;
 }
 
-// ---- What is taken -----------------------------------------------------------------------------
+// ---- What is taken ------------------------------------------------------------------------------
 
 // A folder that is there already is of an earlier driver: what is in its files will be told again.
 void TrialLog::on(const LoggedTrial& added) {

@@ -226,7 +226,7 @@ std::vector<std::string> render_end(const ExperimentStatus& status) {
   return lines;
 }
 
-// ---- Text --------------------------------------------------------------------------------------
+// ---- Text ---------------------------------------------------------------------------------------
 
 std::size_t text_width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {

@@ -117,7 +117,7 @@ std::vector<const Trial*> rows_of(const Scene& scene, std::size_t max_rows) {
   return choose_rows(scene.status(), max_rows, memory);
 }
 
-// ---- Rendering ---------------------------------------------------------------------------------
+// ---- Rendering ----------------------------------------------------------------------------------
 
 TEST_CASE("the whole block") {
   Scene scene;
@@ -384,7 +384,7 @@ TEST_CASE("texts are cut by what a terminal shows") {
   CHECK(printable("a\x1b[31m\tb\n\x7fkäse") == "a?[31m\tb\n?käse");
 }
 
-// ---- Writing -----------------------------------------------------------------------------------
+// ---- Writing ------------------------------------------------------------------------------------
 
 struct Screen {
   std::string text;

@@ -1,0 +1,276 @@
+// Sweeps in virtual time, with tasks whose curves follow from their configuration.
+#include "tune/simulate/virtual_sweep.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "core/refusal.h"
+#include "tune/simulate/curve_table.h"
+
+namespace tune {
+namespace {
+
+using testing::refusal;
+
+// Reports x * step; a step takes a second, or as long as its configuration says.
+class LineTask : public Task {
+ public:
+  explicit LineTask(std::uint64_t steps) : steps_(steps) {}
+  const std::string& name() const override { return name_; }
+  const SearchSpace& space() const override { return space_; }
+  const std::vector<TaskMetric>& metrics() const override { return metrics_; }
+  std::uint64_t steps() const override { return steps_; }
+  Reference reference(std::size_t, Mode) const override { return {}; }
+  std::unique_ptr<Curve> begin(const Config& config, Given&) const override {
+    return std::make_unique<Line>(config, steps_);
+  }
+
+ private:
+  struct Line : Curve {
+    Line(const Config& config, std::uint64_t steps)
+        : x(config.get<double>("x")), step_s(config.get_or("step_s", 1.0)), steps(steps) {}
+    std::uint64_t length() const override { return steps; }
+    double seconds(std::uint64_t) override { return step_s; }
+    std::span<const double> values(std::uint64_t step) override {
+      value = x * static_cast<double>(step);
+      return {&value, 1};
+    }
+    double x;
+    double step_s;
+    std::uint64_t steps;
+    double value = 0;
+  };
+  std::string name_ = "line";
+  SearchSpace space_ = {{"x", uniform(0, 100)}};
+  std::vector<TaskMetric> metrics_ = {{"m", Mode::kMax}};
+  std::uint64_t steps_;
+};
+
+ExperimentSpec sweep_of(RunOptions options) {
+  options.metric = "m";
+  options.seed = 1;
+  std::vector<Complaint> complaints;
+  ExperimentSpec spec = make_spec(std::move(options), "played", true, complaints);
+  REQUIRE(complaint_lines("", complaints) == "");
+  return spec;
+}
+
+// Four trials with x 1, 2, 3, 4.
+RunOptions grid() {
+  RunOptions options;
+  options.config = {{"x", grid_search({1, 2, 3, 4})}};
+  return options;
+}
+
+TEST_CASE("trials share workers, one after the other, for as long as their steps take") {
+  // Two workers, four trials of three seconds: two rounds.
+  const VirtualRun run = play(sweep_of(grid()), LineTask(3), {.workers = 2});
+  CHECK(run.seconds == 6);
+  CHECK(run.trials == 4);
+  CHECK(run.launches == 4);
+  CHECK(run.steps == 12);
+  CHECK(run.last_steps == std::map<std::uint64_t, std::uint64_t>{{3, 4}});
+  CHECK(play(sweep_of(grid()), LineTask(3), {.workers = 3}).seconds == 6);
+  CHECK(play(sweep_of(grid()), LineTask(3), {.workers = 4}).seconds == 3);
+  CHECK(play(sweep_of(grid()), LineTask(3), {.workers = 9}).seconds == 3);
+  RunOptions narrow = grid();
+  narrow.max_concurrent_trials = 1;
+  CHECK(play(sweep_of(narrow), LineTask(3), {.workers = 4}).seconds == 12);
+  RunOptions large = grid();  // what a trial asks for on a real node
+  large.resources_per_trial = {.cpu = 8, .gpu = 2, .ranks = 2};
+  CHECK(play(sweep_of(large), LineTask(3), {.workers = 4}).seconds == 3);
+}
+
+TEST_CASE("a slow trial keeps its own worker only") {
+  RunOptions options;
+  options.config = {{"x", 1}, {"step_s", grid_search({10, 1, 1, 1})}};
+  // Three seconds each for the others on the second worker; the first is busy for 30.
+  CHECK(play(sweep_of(options), LineTask(3), {.workers = 2}).seconds == 30);
+}
+
+TEST_CASE("each launch costs its start") {
+  // Half a step more for each of two rounds.
+  CHECK(play(sweep_of(grid()), LineTask(3), {.workers = 2, .start_cost = 0.5}).seconds == 7);
+}
+
+TEST_CASE("the best value counts from when its trial ends or waits") {
+  const VirtualRun run = play(sweep_of(grid()), LineTask(3), {.workers = 2});
+  // Trials 1 and 2 end at second 3 with 3 and 6, trials 3 and 4 at second 6 with 9 and 12.
+  REQUIRE(run.best.size() == 4);
+  CHECK(run.best[1].seconds == 3);
+  CHECK(run.best[1].value == 6);
+  CHECK_FALSE(run.best_at(2.9));
+  CHECK(run.best_at(3) == 6.0);
+  CHECK(run.best_at(5.9) == 6.0);
+  CHECK(run.best_at(6) == 12.0);
+  RunOptions lowest = grid();
+  lowest.mode = Mode::kMin;
+  CHECK(play(sweep_of(lowest), LineTask(3), {.workers = 4}).best_at(3) == 1.0);
+}
+
+TEST_CASE("a budget ends the sweep, and what was not finished then does not count") {
+  RunOptions options = grid();
+  options.num_samples = -1;
+  options.time_budget_s = 7.5;
+  const VirtualRun run = play(sweep_of(options), LineTask(3), {.workers = 2});
+  CHECK(run.seconds == 7.5);
+  CHECK(run.trials == 6);  // the third pair has done one step
+  CHECK(run.last_steps == std::map<std::uint64_t, std::uint64_t>{{1, 2}, {3, 4}});
+  CHECK(run.best_at(7.5) == 12.0);
+}
+
+TEST_CASE("stop rules end trials as a worker would") {
+  RunOptions options = grid();
+  options.stop = {{"m", 4}};
+  const VirtualRun run = play(sweep_of(options), LineTask(3), {.workers = 4});
+  // x 1 never comes to 4; x 2 and x 3 do in step 2, x 4 in step 1.
+  CHECK(run.last_steps == std::map<std::uint64_t, std::uint64_t>{{1, 1}, {2, 2}, {3, 1}});
+  RunOptions timed = grid();
+  timed.max_trial_time_s = 2;
+  CHECK(play(sweep_of(timed), LineTask(3), {.workers = 4}).last_steps ==
+        std::map<std::uint64_t, std::uint64_t>{{2, 4}});
+}
+
+TEST_CASE("asha stops trials at its rungs") {
+  RunOptions options = grid();
+  options.scheduler = asha({.max_t = 9, .reduction_factor = 3, .rule = AshaRule::kTop});
+  // One worker: 1 is best of one and goes on at rungs 1 and 3, and so does each that is better than
+  // all before it.
+  const VirtualRun rising = play(sweep_of(options), LineTask(9), {.workers = 1});
+  CHECK(rising.last_steps == std::map<std::uint64_t, std::uint64_t>{{9, 4}});
+  options.config = {{"x", grid_search({4, 3, 2, 1})}};
+  const VirtualRun falling = play(sweep_of(options), LineTask(9), {.workers = 1});
+  CHECK(falling.last_steps == std::map<std::uint64_t, std::uint64_t>{{1, 3}, {9, 1}});
+  CHECK(falling.seconds == 12);
+  CHECK(falling.best_at(1) == 4.0);  // it waits at its rung
+  CHECK(falling.best_at(2) == 4.0);
+  CHECK(falling.best_at(9) == 36.0);
+}
+
+// Pauses each trial after every step; the one with the fewest steps goes next.
+class RoundRobin : public TrialScheduler {
+ public:
+  void configure(const Objective& experiment) override { objective_ = experiment; }
+  Objective objective() const override { return objective_; }
+  Milestone add_trial(TrialNumber) override { return {"training_iteration", 1}; }
+  Decision result(TrialNumber trial, const ResultView& result) override {
+    steps_[trial] = result.iteration();
+    return Decision::pause("it is the next one's turn");
+  }
+  Milestone resume_trial(TrialNumber trial) override {
+    return {"training_iteration", static_cast<double>(steps_[trial] + 1)};
+  }
+  void end_trial(TrialNumber, TrialEnd, const Reported*) override {}
+  bool pauses() const override { return true; }
+  std::optional<TrialNumber> choose(const Candidates& candidates) const override {
+    std::optional<TrialNumber> least;
+    for (const Candidate& one : candidates.list()) {
+      if (!least || steps_of(one.trial) < steps_of(*least)) least = one.trial;
+    }
+    return least;
+  }
+  std::vector<std::string> status_lines() const override { return {}; }
+  std::string save() const override { return {}; }
+  void restore(std::string_view) override {}
+
+ private:
+  std::uint64_t steps_of(TrialNumber trial) const {
+    const auto found = steps_.find(trial);
+    return found == steps_.end() ? 0 : found->second;
+  }
+  Objective objective_;
+  std::map<TrialNumber, std::uint64_t> steps_;
+};
+
+TEST_CASE("a paused trial goes on where it stood, and pays for each start") {
+  RunOptions options = grid();
+  options.scheduler = SchedulerSpec("", {}, [] { return std::make_unique<RoundRobin>(); });
+  const VirtualRun run = play(sweep_of(options), LineTask(3), {.workers = 1, .start_cost = 1});
+  CHECK(run.steps == 12);
+  CHECK(run.launches == 12);
+  CHECK(run.seconds == 24);
+  CHECK(run.last_steps == std::map<std::uint64_t, std::uint64_t>{{3, 4}});
+  // In turns: 1, 2, 3, 4 after the first steps.
+  CHECK(run.best_at(8) == 4.0);
+  CHECK(run.best_at(16) == 8.0);
+}
+
+TEST_CASE("the same sweep with the same seed is the same run") {
+  RunOptions options;
+  options.config = {{"x", uniform(0, 100)}, {"step_s", uniform(0.5, 2)}};
+  options.num_samples = 40;
+  options.scheduler = asha({.max_t = 27, .reduction_factor = 3});
+  ExperimentSpec spec = sweep_of(options);
+  const VirtualRun one = play(spec, LineTask(27), {.workers = 4});
+  const VirtualRun two = play(spec, LineTask(27), {.workers = 4});
+  CHECK(one.seconds == two.seconds);
+  CHECK(one.last_steps == two.last_steps);
+  REQUIRE(one.best.size() == two.best.size());
+  CHECK(one.best.back().value == two.best.back().value);
+  spec.options.seed = 2;
+  CHECK(play(spec, LineTask(27), {.workers = 4}).seconds != one.seconds);
+}
+
+TEST_CASE("CPU time of decisions is measured by the clock that is given") {
+  Duration now{};
+  const VirtualRun run = play(sweep_of(grid()), LineTask(3),
+                              {.workers = 2, .cpu_time = [&] { return now += Duration(1); }});
+  CHECK(run.deciding > Duration{});
+  CHECK(play(sweep_of(grid()), LineTask(3), {.workers = 2}).deciding == Duration{});
+}
+
+// ---- Tables
+
+// Rows with x 0 to 9 that report x at each of three steps; the last one was stopped after two.
+std::unique_ptr<Task> table() {
+  RecordedTask recorded{"recorded", {{"x", uniform(0, 9)}}, {{"m", Mode::kMax}}, {}};
+  for (int x = 0; x < 10; ++x) {
+    const std::size_t steps = x == 9 ? 2 : 3;
+    const auto value = static_cast<double>(x);
+    recorded.rows.push_back({"",
+                             {{"x", value}},
+                             std::vector<double>(steps, value),
+                             std::vector<double>(steps, 1.0),
+                             steps == 3});
+  }
+  return table_task(std::move(recorded));
+}
+
+TEST_CASE("random search over a table gets each row once") {
+  RunOptions options;
+  options.config = {{"x", uniform(0, 9)}};
+  options.num_samples = 10;
+  const auto task = table();
+  const VirtualRun run = play(sweep_of(options), *task, {.workers = 2});
+  CHECK(run.trials == 10);
+  CHECK(run.best_at(run.seconds) == 9.0);
+  CHECK(run.last_steps == std::map<std::uint64_t, std::uint64_t>{{2, 1}, {3, 9}});
+  CHECK(run.ends_of_record == 1);
+}
+
+TEST_CASE("a sweep without end gets all rows; one that asks for more is refused") {
+  RunOptions options;
+  options.config = {{"x", uniform(0, 9)}};
+  options.num_samples = -1;
+  options.time_budget_s = 1e6;
+  const auto task = table();
+  CHECK(play(sweep_of(options), *task, {.workers = 3}).trials == 10);
+  options.config = {{"x", uniform(0, 9)}, {"y", grid_search({1, 2, 3})}};
+  CHECK(play(sweep_of(options), *task, {.workers = 3}).trials == 9);  // three whole grids
+  options.config = {{"x", uniform(0, 9)}};
+  options.num_samples = 11;
+  CHECK_HAS(refusal([&] { play(sweep_of(options), *task, {}); }),
+            "recorded has 10 recorded trials, the sweep asks for 11");
+}
+
+TEST_CASE("a metric that the task has not is refused") {
+  ExperimentSpec spec = sweep_of(grid());
+  spec.options.metric = "loss";
+  CHECK_HAS(refusal([&] { play(spec, LineTask(3), {}); }), "line has no metric 'loss': it has m");
+}
+
+}  // namespace
+}  // namespace tune

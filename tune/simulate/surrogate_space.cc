@@ -1,0 +1,207 @@
+#include "tune/simulate/surrogate_space.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/strings.h"
+#include "tune/simulate/r_param_set.h"
+
+namespace tune {
+
+namespace {
+
+constexpr const char* kNone = "#na#";  // the code of a category that is not active
+
+[[noreturn]] void refuse(const std::string& file, const std::string& why) {
+  throw Error(ErrorCode::kBadInput, fmt::format("reading {}: {}", file, why));
+}
+
+std::vector<std::string> texts_of(const Value& list) {
+  std::vector<std::string> texts;
+  for (const Value& item : list.as<std::vector<Value>>()) texts.push_back(item.as<std::string>());
+  return texts;
+}
+
+SurrogateParameter read_parameter(const Value& entry) {
+  using Kind = SurrogateParameter::Kind;
+  SurrogateParameter parameter;
+  parameter.name = entry.get<std::string>("name");
+  const auto type = entry.get<std::string>("type");
+  if (type == "categorical") {
+    parameter.kind = Kind::kCategory;
+    parameter.choices = texts_of(entry.at("choices"));
+    if (parameter.choices.empty()) {
+      throw Error(ErrorCode::kBadInput, fmt::format("{}: it has no choices", parameter.name));
+    }
+    return parameter;
+  }
+  if (type != "uniform_float" && type != "uniform_int") {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("{}: the type '{}' is none of categorical, uniform_float, uniform_int",
+                            parameter.name, type));
+  }
+  parameter.kind = type == "uniform_int" ? Kind::kInteger : Kind::kFloat;
+  parameter.low = entry.get<double>("lower");
+  parameter.high = entry.get<double>("upper");
+  parameter.is_log = entry.get_or("log", false);
+  const bool is_range = std::isfinite(parameter.low) && std::isfinite(parameter.high) &&
+                        parameter.low < parameter.high && std::abs(parameter.low) < 1e15 &&
+                        std::abs(parameter.high) < 1e15;
+  if (!is_range || (parameter.is_log && parameter.low <= 0)) {
+    throw Error(ErrorCode::kBadInput, fmt::format("{}: {} to {} is not a range", parameter.name,
+                                                  parameter.low, parameter.high));
+  }
+  return parameter;
+}
+
+std::map<std::string, SurrogateParameter> read_config_space(const std::string& text,
+                                                            const std::string& file) {
+  std::map<std::string, SurrogateParameter> parameters;
+  const Value all = parse_json(text, file);
+  try {
+    for (const Value& entry : all.get<std::vector<Value>>("hyperparameters")) {
+      SurrogateParameter parameter = read_parameter(entry);
+      parameters[parameter.name] = std::move(parameter);
+    }
+    for (const Value& entry : all.get<std::vector<Value>>("conditions")) {
+      const auto child = parameters.find(entry.get<std::string>("child"));
+      const auto type = entry.get<std::string>("type");
+      if (child == parameters.end() || (type != "EQ" && type != "IN")) {
+        throw Error(ErrorCode::kBadInput,
+                    fmt::format("the condition {} is not known: EQ and IN of a parameter are",
+                                entry.dump()));
+      }
+      SurrogateParameter::Condition condition{entry.get<std::string>("parent"), {}};
+      if (type == "IN") {
+        condition.values = texts_of(entry.at("values"));
+      } else {
+        condition.values = {entry.get<std::string>("value")};
+      }
+      child->second.conditions.push_back(std::move(condition));
+    }
+  } catch (const Error& error) {
+    refuse(file, error.what());
+  }
+  return parameters;
+}
+
+}  // namespace
+
+Value SurrogateParameter::at(double unit) const {
+  const double from = std::clamp(unit, 0.0, 1.0);
+  if (kind == Kind::kCategory) {
+    const auto count = static_cast<double>(choices.size());
+    return choices[static_cast<std::size_t>(std::min(std::floor(from * count), count - 1))];
+  }
+  if (is_log) {
+    const double value = std::exp(std::log(low) + from * (std::log(high) - std::log(low)));
+    if (kind == Kind::kInteger) return static_cast<std::int64_t>(std::round(value));
+    return std::clamp(value, low, high);
+  }
+  if (kind == Kind::kFloat) return std::clamp(low + from * (high - low), low, high);
+  return static_cast<std::int64_t>(std::min(std::floor(low + from * (high - low + 1)), high));
+}
+
+Domain SurrogateParameter::domain() const {
+  if (kind == Kind::kCategory) {
+    return choice(std::vector<Value>(choices.begin(), choices.end()));
+  }
+  if (kind == Kind::kFloat) return is_log ? loguniform(low, high) : uniform(low, high);
+  const auto first = static_cast<std::int64_t>(low);
+  const auto end = static_cast<std::int64_t>(high) + 1;
+  return is_log ? lograndint(first, end) : randint(first, end);
+}
+
+bool SurrogateParameter::holds(const Value& value) const {
+  if (kind == Kind::kCategory) {
+    return value.is_string() &&
+           std::find(choices.begin(), choices.end(), value.string()) != choices.end();
+  }
+  if (!value.is_number()) return false;
+  const double number = value.as<double>();
+  return number >= low && number <= high;
+}
+
+SurrogateSpace::SurrogateSpace(const SurrogateTexts& texts) {
+  const std::string space_file = texts.folder + "/config_space.json";
+  const std::string set_file = texts.folder + "/param_set.R";
+  const std::string code_file = texts.folder + "/encoding.json";
+  auto known = read_config_space(texts.config_space, space_file);
+  std::vector<std::string> categories;
+  for (const RParameter& entry : read_param_set(texts.param_set, "search_space", set_file)) {
+    const auto found = known.find(entry.name);
+    if (found == known.end()) {
+      refuse(set_file, fmt::format("{} is not in config_space.json", entry.name));
+    }
+    const SurrogateParameter& parameter = found->second;
+    const bool is_category = parameter.kind == SurrogateParameter::Kind::kCategory;
+    (is_category ? categories : columns).push_back(entry.name);
+    if (is_category && entry.has_tag("budget")) {
+      refuse(set_file, fmt::format("the budget {} is not a number", entry.name));
+    }
+    if (is_category && entry.has_tag("task_id")) {
+      task_parameter = entry.name;
+    } else {
+      (entry.has_tag("budget") ? budgets : parameters).push_back(parameter);
+    }
+  }
+  if (task_parameter.empty()) refuse(set_file, "no parameter has the tag task_id");
+  category_columns = {task_parameter};
+  for (std::string& name : categories) {
+    if (name != task_parameter) category_columns.push_back(std::move(name));
+  }
+  const Value encoding = parse_json(texts.encoding, code_file);
+  try {
+    for (const std::string& name : category_columns) {
+      const Config table(encoding.at(name));  // Error when it is not a map
+      for (const auto& [choice, code] : table.map()) {
+        codes[name][choice] = code.as<std::int32_t>();
+        if (name == task_parameter && choice != kNone) tasks.push_back(choice);
+      }
+    }
+  } catch (const Error& error) {
+    refuse(code_file, error.what());
+  }
+  if (tasks.empty()) refuse(code_file, "it names no task");
+  for (const RParameter& entry : read_param_set(texts.param_set, "codomain", set_file)) {
+    TaskMetric metric{entry.name, {}};
+    if (entry.has_tag("maximize")) metric.mode = Mode::kMax;
+    if (entry.has_tag("minimize")) metric.mode = Mode::kMin;
+    outputs.push_back(std::move(metric));
+  }
+  // The file has `time` at the end, the networks give it first.
+  const auto time = std::find_if(outputs.begin(), outputs.end(),
+                                 [](const TaskMetric& output) { return output.name == "time"; });
+  if (time != outputs.end()) std::rotate(outputs.begin(), time, time + 1);
+}
+
+const SurrogateParameter* SurrogateSpace::find(std::string_view name) const {
+  const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                  [&](const auto& one) { return one.name == name; });
+  return found == parameters.end() ? nullptr : &*found;
+}
+
+SearchSpace SurrogateSpace::search_space() const {
+  SearchSpace space;
+  for (const SurrogateParameter& parameter : parameters) {
+    space.set(parameter.name, parameter.domain());
+  }
+  return space;
+}
+
+bool SurrogateSpace::is_active(const SurrogateParameter& parameter, const Config& config) const {
+  return std::all_of(parameter.conditions.begin(), parameter.conditions.end(),
+                     [&](const auto& one) {
+                       const Value* parent = config.find(one.parent);
+                       return parent != nullptr && parent->is_string() &&
+                              std::find(one.values.begin(), one.values.end(), parent->string()) !=
+                                  one.values.end();
+                     });
+}
+
+}  // namespace tune

@@ -1,0 +1,66 @@
+// SurrogateSpace: the parameters of a surrogate as its text files tell them (config_space.json,
+// param_set.R, encoding.json of YAHPO Gym). Pure: the texts come from elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tune/search/search_space.h"
+#include "tune/simulate/task.h"
+
+namespace tune {
+
+// One parameter, in the unit interval: floats and whole numbers linearly or by their logarithm,
+// whole numbers and categories as intervals of equal width.
+struct SurrogateParameter {
+  enum class Kind : std::uint8_t { kFloat, kInteger, kCategory };
+  std::string name;
+  Kind kind = Kind::kFloat;
+  double low = 0;  // both included
+  double high = 0;
+  bool is_log = false;
+  std::vector<std::string> choices = {};
+  // Active only when each of these has one of its values.
+  struct Condition {
+    std::string parent;
+    std::vector<std::string> values;
+  };
+  std::vector<Condition> conditions = {};
+
+  Value at(double unit) const;
+  Domain domain() const;
+  // Whether it can have this value.
+  bool holds(const Value& value) const;
+};
+
+struct SurrogateTexts {
+  std::string config_space;  // config_space.json
+  std::string param_set;     // param_set.R
+  std::string encoding;      // encoding.json
+  std::string folder;        // named in errors
+};
+
+struct SurrogateSpace {
+  // Searched ones, in the order of param_set.R.
+  std::vector<SurrogateParameter> parameters;
+  // What a training is cut by, in that order: epochs make its steps, all others stand at their
+  // most.
+  std::vector<SurrogateParameter> budgets;
+  std::string task_parameter;        // its name
+  std::vector<std::string> tasks;    // in the order of encoding.json
+  std::vector<std::string> columns;  // all that are numbers, budgets too, as the network wants them
+  std::vector<std::string> category_columns;                         // likewise; the task's first
+  std::map<std::string, std::map<std::string, std::int32_t>> codes;  // by parameter and choice
+  std::vector<TaskMetric> outputs;                                   // as the network gives them
+
+  // Throws Error (kBadInput) naming file and entry.
+  explicit SurrogateSpace(const SurrogateTexts& texts);
+  const SurrogateParameter* find(std::string_view name) const;
+  SearchSpace search_space() const;
+  bool is_active(const SurrogateParameter& parameter, const Config& config) const;
+};
+
+}  // namespace tune

@@ -1,0 +1,82 @@
+// Task: a training that is not done but looked up: what each configuration would report, and how
+// long each step would take. Surrogates, tables and earlier experiments are tasks. Pure.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/value.h"
+#include "schedulers/trial_scheduler.h"
+#include "tune/search/search_space.h"
+
+namespace tune {
+
+struct TaskMetric {
+  std::string name;
+  std::optional<Mode> mode;  // when the task knows it
+};
+
+// A parameter that is active only when another one has one of these values.
+struct TaskCondition {
+  std::string parameter;
+  std::string parent;
+  std::vector<std::string> values;
+};
+
+// What one trial's training would report. Steps count from 1.
+class Curve {
+ public:
+  virtual ~Curve() = default;
+  // So many steps: then the training is over, or (`is_whole` false) its record is.
+  virtual std::uint64_t length() const = 0;
+  virtual bool is_whole() const { return true; }
+  virtual double seconds(std::uint64_t step) = 0;  // that the step takes; above 0
+  // One value a metric, valid until the next call. NaN where none was reported.
+  virtual std::span<const double> values(std::uint64_t step) = 0;
+};
+
+// What regret is measured by: fully trained configurations.
+struct Reference {
+  double optimum = 0;     // the best that was found
+  double median = 0;      // of the space
+  double training_s = 0;  // the median time of a training
+  double regret(double value) const { return (optimum - value) / (optimum - median); }
+};
+
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  virtual const std::string& name() const = 0;  // "lcbench/126025"
+  // Every parameter with its range; what is not active may be missing in a configuration.
+  virtual const SearchSpace& space() const = 0;
+  virtual std::vector<TaskCondition> conditions() const { return {}; }
+  virtual const std::vector<TaskMetric>& metrics() const = 0;
+  virtual std::uint64_t steps() const = 0;  // of its longest curve
+
+  // The curves that one sweep has got so far; of a table, each row is given once.
+  struct Given {
+    std::set<std::size_t> rows;
+  };
+  // Of one trial. Throws Error (kBadInput) for a configuration that is not of this space.
+  virtual std::unique_ptr<Curve> begin(const Config& config, Given& given) const = 0;
+  // How many trials a sweep can have at most; nothing: any number.
+  virtual std::optional<std::uint64_t> most_trials() const { return std::nullopt; }
+  // `metric`: an index into metrics(). Costs about a second for a surrogate.
+  virtual Reference reference(std::size_t metric, Mode mode) const = 0;
+};
+
+// The index of a metric by its name. Throws Error (kBadInput) that names those there are.
+std::size_t find_metric(const Task& task, const std::string& name);
+
+// What of a sweep's space the task cannot answer, as (key path, why); empty: it fits. Each
+// parameter of the task is there, as a domain within its range or as a constant in it, and no other
+// is searched.
+std::vector<SpaceComplaint> misfits(const SearchSpace& space, const Task& task);
+
+}  // namespace tune

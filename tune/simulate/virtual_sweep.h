@@ -1,0 +1,58 @@
+// VirtualSweep: a sweep in virtual time. The controller, scheduler and searcher that run sweeps are
+// told what workers tell; the workers are a queue of events whose steps take the time that a Task
+// says. No process, file or journal; the same spec and task give the same run. Pure.
+//
+// The simulator of tests/ is another thing: it runs driver, agents and workers with their links,
+// store and disks, to break them, and takes a hundred times as long for an event. Here nothing is
+// lost and nobody dies, so that there is no link between the controller and a worker's step, and
+// thousands of sweeps can be compared.
+//
+// A step is known when its worker reports it. The best value counts from the next moment at which
+// the worker waits for a verdict or ends: until then a user would have to stop the training to get
+// it. Pausing and saving take no time; each launch may cost some steps' time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "core/clock.h"
+#include "tune/simulate/task.h"
+#include "tune/spec/experiment_spec.h"
+
+namespace tune {
+
+struct VirtualOptions {
+  std::uint32_t workers = 4;  // at least 1
+  double start_cost = 0;      // of each launch, in steps of its trial
+  // To measure what the controller's decisions cost; null: not measured.
+  std::function<Duration()> cpu_time = {};
+};
+
+struct VirtualRun {
+  struct Best {
+    double seconds;        // since when
+    std::uint64_t trials;  // that had ended by then
+    double value;
+  };
+  std::vector<Best> best;      // each better than the one before
+  std::uint64_t trials = 0;    // that were begun
+  std::uint64_t launches = 0;  // a paused trial has several
+  std::uint64_t steps = 0;
+  std::map<std::uint64_t, std::uint64_t> last_steps;  // how many trials came so far and no farther
+  std::uint64_t ends_of_record = 0;  // trials that would have gone on, but were recorded no farther
+  double seconds = 0;                // virtual, to the end of the sweep
+  Duration deciding{};               // CPU time, without that of the curves
+
+  // The best value at that time; nothing: there was none yet.
+  std::optional<double> best_at(double at_seconds) const;
+};
+
+// Plays the sweep to its end. Its seed and metric are set; its resources are not looked at: each
+// trial has a worker. Throws Error (kBadInput) when the task has not its metric or fewer trials
+// than it asks for, and what the controller says when it cannot go on.
+VirtualRun play(const ExperimentSpec& spec, const Task& task, const VirtualOptions& options);
+
+}  // namespace tune

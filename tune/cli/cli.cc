@@ -28,6 +28,7 @@ constexpr const char* kWaitGpus = "wait for GPUs that other sweeps of this user 
 struct CommandLine {
   RunArguments run;
   ValidateArguments validate;
+  SimulateArguments simulate;
   ResumeArguments resume;
   ResultsArguments results;
   BestArguments best;
@@ -47,12 +48,16 @@ void add_directory(CLI::App* command, std::string& target) {
   command->add_option("DIR", target, "folder of the experiment, as in results/latest")->required();
 }
 
-void add_sweep(CLI::App* command, std::string& sweep, std::vector<std::string>& sets) {
-  command->add_option("SWEEP", sweep, "the sweep, a YAML file")->required();
+void add_sets(CLI::App* command, std::vector<std::string>& sets) {
   command->add_option("--set", sets, "changes one key of the sweep; may be given several times")
       ->type_name("PATH=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void add_sweep(CLI::App* command, std::string& sweep, std::vector<std::string>& sets) {
+  command->add_option("SWEEP", sweep, "the sweep, a YAML file")->required();
+  add_sets(command, sets);
 }
 
 void add_run(CLI::App& app, CommandLine& line) {
@@ -89,6 +94,47 @@ void add_validate(CLI::App& app, CommandLine& line) {
                    "print the first configurations, one JSON object a line")
       ->type_name("N");
   command->callback([&line] { line.chosen = [&line] { return validate_command(line.validate); }; });
+}
+
+void add_simulate(CLI::App& app, CommandLine& line) {
+  CLI::App* command = add_command(
+      app, "simulate", "plays sweeps on surrogates or recorded trials, in virtual time",
+      "tune simulate asha.yaml median.yaml --from results/latest --workers 8 --seeds 5");
+  SimulateArguments& simulate = line.simulate;
+  command->add_option("SWEEP", simulate.sweeps, "sweeps to compare, YAML files")->required();
+  add_sets(command, simulate.sets);
+  CLI::Option* tasks =
+      command->add_option("--tasks", simulate.tasks, "folder with surrogates and curve tables")
+          ->type_name("DIR");
+  command->add_option("--from", simulate.from, "folder of an earlier experiment")
+      ->type_name("RESULTS")
+      ->excludes(tasks);
+  command->add_option("--task", simulate.names, "only this task, or those of this folder")
+      ->type_name("NAME")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--metric", simulate.metric, "metric of sweeps that name none")
+      ->type_name("NAME");
+  command->add_option("--workers", simulate.workers, "trials that run at once (4)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
+  command->add_option("--start-cost", simulate.start_cost, "steps that each launch costs (0)")
+      ->type_name("STEPS")
+      ->check(CLI::Range(0.0, 1e6));
+  command
+      ->add_option("--trainings", simulate.trainings,
+                   "time budget: so many median trainings, over all workers")
+      ->type_name("N")
+      ->check(CLI::Range(0.0, 1e9));
+  command->add_option("--seeds", simulate.seeds, "runs with so many seeds, from the sweep's on (1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
+  command
+      ->add_option("--references", simulate.references,
+                   "JSON file with optimum, median and training_s of tasks, to measure regret by")
+      ->type_name("FILE");
+  command->add_flag("--json", simulate.json, "one JSON object a run");
+  command->callback([&line] { line.chosen = [&line] { return simulate_command(line.simulate); }; });
 }
 
 void add_resume(CLI::App& app, CommandLine& line) {
@@ -204,6 +250,7 @@ int parse_and_run(int argc, const char* const* argv) {
       "Every command has --help.");
   add_run(app, line);
   add_validate(app, line);
+  add_simulate(app, line);
   add_resume(app, line);
   add_readers(app, line);
   add_logs(app, line);

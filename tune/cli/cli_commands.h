@@ -34,6 +34,22 @@ struct ValidateArguments {
 };
 int validate_command(const ValidateArguments& arguments);
 
+struct SimulateArguments {
+  std::vector<std::string> sweeps;
+  std::vector<std::string> sets;
+  std::string tasks;               // a folder of task files, or
+  std::string from;                // an experiment's folder
+  std::vector<std::string> names;  // of tasks, or of folders of them; empty: all
+  std::string metric;              // of sweeps that name none; empty: the task's first with a mode
+  std::uint32_t workers = 4;
+  double start_cost = 0;  // of a launch, in steps
+  double trainings = 0;   // time budget, in median trainings of all workers together; 0: the sweep's
+  std::uint32_t seeds = 1;
+  std::string references;  // a JSON file with those of some tasks; empty: all are found
+  bool json = false;
+};
+int simulate_command(const SimulateArguments& arguments);
+
 struct ResumeArguments {
   std::string directory;
   bool errored = false;

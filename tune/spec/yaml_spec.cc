@@ -73,6 +73,7 @@ class SweepReader {
   void read_tree();
   void read_keys();
   void find_plugin();
+  void play(const PlayedTask& task);
   void make();
   void add_new(std::vector<Complaint> found);
   void check_node();
@@ -99,7 +100,11 @@ class SweepReader {
 ExperimentSpec SweepReader::read() {
   read_tree();
   read_keys();
-  find_plugin();
+  if (options_.played) {
+    play(*options_.played);
+  } else {
+    find_plugin();
+  }
   make();
   if (options_.node != nullptr) check_node();
   const bool all_at_once = options_.node != nullptr && !complaints_.empty();
@@ -166,11 +171,26 @@ void SweepReader::find_plugin() {
   plugin_.clear();
 }
 
+void SweepReader::play(const PlayedTask& task) {
+  plugin_.clear();
+  if (trainable_.empty()) trainable_ = "played";
+  if (run_.config.is_map() && run_.config.members().empty()) run_.config = task.space;
+  const Config& scheduler = run_.scheduler.parameters();
+  if (run_.metric.empty() && !scheduler.contains("metric")) {
+    run_.metric = task.metric;
+    if (!run_.mode && !scheduler.contains("mode")) run_.mode = task.mode;
+  }
+  const double own_s = run_.time_budget_s;
+  if (task.budget_s > 0 && (own_s == 0 || own_s > task.budget_s)) {
+    run_.time_budget_s = task.budget_s;
+  }
+}
+
 // Whether the trainable is a function decides only what a sweep without any end means, so the
 // plugin is loaded for it only then.
 void SweepReader::make() {
   std::vector<Complaint> found;
-  spec_ = make_spec(run_, trainable_, false, found);
+  spec_ = make_spec(run_, trainable_, options_.played.has_value(), found);
   const bool has_no_end = std::any_of(found.begin(), found.end(),
                                       [](const Complaint& one) { return one.path == "stop"; });
   const TrainableInfo* info = has_no_end && !plugin_.empty() ? trainable_info() : nullptr;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,14 @@
 #include "tune/spec/overrides.h"
 
 namespace tune {
+
+// What stands in for the trainable of a sweep that is only played.
+struct PlayedTask {
+  SearchSpace space;        // of a sweep without config
+  std::string metric;       // of one without metric, with the mode
+  std::optional<Mode> mode;
+  double budget_s = 0;      // of one without time_budget_s, or with more; 0: none
+};
 
 struct SweepOptions {
   std::vector<Override> overrides = {};
@@ -20,6 +29,9 @@ struct SweepOptions {
   // can never run on it is a mistake. The plugin is loaded only when there is a mistake already, so
   // that all are told: what else may be wrong with it the run's own loading of it tells.
   NodeResources* node = nullptr;
+  // The sweep is to be played on this: it needs neither plugin nor trainable, and its trials end by
+  // themselves.
+  std::optional<PlayedTask> played = {};
 };
 
 // Reads, changes and checks a sweep. Throws one Error (kBadInput) with everything that is wrong,

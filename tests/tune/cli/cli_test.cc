@@ -1,62 +1,21 @@
 #include "tune/cli/cli.h"
 
 #include <doctest/doctest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
 #include "core/json.h"
 #include "core/refusal.h"
-#include "trainables/temporary_folder.h"
 #include "tune/cli/cli_commands.h"
+#include "tune/cli/shell.h"
 #include "tune/spec/experiment_spec.h"
 
 namespace tune {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Ended {
-  int code = -1;
-  std::string out;
-  std::string err;
-};
-
-// The command line in a process of its own, in a folder of the test.
-class Shell {
- public:
-  const fs::path& path() const { return folder_.path(); }
-  void write(const std::string& name, const std::string& text) const {
-    fs::create_directories((path() / name).parent_path());
-    std::ofstream(path() / name, std::ios::binary) << text;
-  }
-  Ended tune(std::vector<const char*> arguments) const {
-    arguments.insert(arguments.begin(), "tune");
-    std::fflush(nullptr);
-    const pid_t child = fork();
-    if (child == 0) {
-      if (chdir(path().c_str()) != 0 || freopen("out.txt", "w", stdout) == nullptr ||
-          freopen("err.txt", "w", stderr) == nullptr) {
-        _exit(99);
-      }
-      const int code = command_line(static_cast<int>(arguments.size()), arguments.data());
-      std::fflush(nullptr);
-      _exit(code);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, testing::read_text(path() / "out.txt"),
-            testing::read_text(path() / "err.txt")};
-  }
-
- private:
-  testing::TemporaryFolder folder_;
-};
 
 const char* const kSweep =
     "plugin: x.so\ntrainable: T\nmetric: loss\nmode: min\nseed: 3\nnum_samples: 2\n"
@@ -71,7 +30,7 @@ TEST_CASE("--version and --help are data and end with 0") {
   CHECK(version.err.empty());
   CHECK_HAS(shell.tune({"--help"}).out, "tune run sweep.yaml");
   for (const char* command :
-       {"run", "validate", "status", "results", "best", "resume", "logs", "launch"}) {
+       {"run", "validate", "simulate", "status", "results", "best", "resume", "logs", "launch"}) {
     CAPTURE(command);
     const Ended help = shell.tune({command, "--help"});
     CHECK(help.code == 0);
@@ -94,6 +53,10 @@ TEST_CASE("wrong arguments end with 2 and one error on stderr") {
       {"results", ".", "--csv", "-", "--json"},
       {"best", ".", "--json", "--checkpoint"},
       {"logs", "."},
+      {"simulate"},
+      {"simulate", "a.yaml", "--tasks", "x", "--from", "y"},
+      {"simulate", "a.yaml", "--tasks", "x", "--workers", "0"},
+      {"simulate", "a.yaml", "--tasks", "x", "--start-cost", "-1"},
       {"launch"},
       {"launch", "--nproc", "2", "true"},
       {"launch", "--nnodes", "x", "true"},

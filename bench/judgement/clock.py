@@ -1,0 +1,103 @@
+"""Peers on the virtual clock that `tune simulate` has: a program for each peer's environment.
+
+    python <peer>.py SERVER FOLDER METRIC,METRIC... < jobs > lines
+
+A job is a line {"method", "task", "seed", "workers", "budget_s", "trials", "start_cost"}, an answer the
+job with what came out. A peer's module gives METHODS: a name and what makes a peer from (task, seed,
+budget_s * workers). A peer has
+
+    next()                      -> (trial, config, steps): another trial and how far to run it, or a
+                                   paused one with config None; nothing: it wants none now
+    result(trial, step, value)  -> how far to go on, or nothing: it ends or waits. More is better.
+"""
+import heapq
+import json
+import sys
+import time
+
+from tasks import Server
+
+
+class Run:
+    """The workers: each runs its trial to the step it was told, then asks."""
+
+    def __init__(self, task, peer, job):
+        self.task, self.peer, self.job = task, peer, job
+        self.queue, self.trials, self.best = [], {}, []
+        self.ended = self.begun = self.asked = self.number = 0
+        self.suggesting = 0.0
+
+    def timed(self, call, *arguments):
+        start = time.process_time()
+        try:
+            return call(*arguments)
+        finally:
+            self.suggesting += time.process_time() - start
+
+    def start(self, now):
+        """Whether there is a trial for a free worker."""
+        if self.begun >= min(self.job["trials"] or float("inf"), self.task.trials):
+            return False
+        found = self.timed(self.peer.next)
+        if found is None:
+            return False
+        trial, config, until = found
+        if config is not None:
+            self.begun += 1
+            self.trials[trial] = [*self.task.curve(config), 0]
+        self.asked += 1
+        self.run(now, trial, until, self.job["start_cost"])
+        return True
+
+    def run(self, now, trial, until, start_cost):
+        values, seconds, at = self.trials[trial]
+        takes = sum(seconds[at:until]) + start_cost * seconds[at]
+        self.number += 1
+        heapq.heappush(self.queue, (now + takes, self.number, trial, at, until))
+
+    def play(self):
+        budget = self.job["budget_s"] or float("inf")
+        free = self.job["workers"]
+        now = 0.0
+        while True:
+            while free > 0 and self.start(now):
+                free -= 1
+            if not self.queue:
+                break
+            now, _, trial, at, until = heapq.heappop(self.queue)
+            if now > budget:
+                now = budget
+                break
+            values = self.trials[trial][0]
+            self.trials[trial][2] = until
+            best = max(values[at:until])
+            if not self.best or self.task.sign * self.best[-1][2] < best:
+                self.best.append([now, self.ended, self.task.sign * best])
+            further = self.timed(self.peer.result, trial, until, values[until - 1])
+            if further is not None:
+                self.run(now, trial, further, 0)
+                continue
+            free += 1
+            self.ended += 1
+        return {**self.job, "best": self.best, "trials_begun": self.begun, "seconds": now,
+                "suggestion_s": self.suggesting / max(self.asked, 1)}
+
+
+def rungs(steps, eta=3):
+    found, at = [], 1
+    while at < steps:
+        found.append(at)
+        at *= eta
+    return found
+
+
+def main(methods):
+    server = Server(sys.argv[1], sys.argv[2])
+    tasks = server.tasks(sys.argv[3].split(","))
+    for line in sys.stdin:
+        job = json.loads(line)
+        server.restart()
+        task = tasks[job["task"]]
+        peer = methods[job["method"]](task, job["seed"], job["budget_s"] * job["workers"])
+        print(json.dumps(Run(task, peer, job).play()), flush=True)
+    server.close()

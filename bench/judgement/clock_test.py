@@ -1,0 +1,74 @@
+"""python3 bench/judgement/clock_test.py: the scenes of tests/tune/simulate/virtual_sweep_test.cc."""
+import unittest
+
+import clock
+
+
+class Line:
+    """Reports x * step; each step takes a second."""
+
+    def __init__(self, steps, sign=1):
+        self.steps, self.sign, self.trials = steps, sign, float("inf")
+
+    def curve(self, x):
+        return [self.sign * x * step for step in range(1, self.steps + 1)], [1.0] * self.steps
+
+
+class Grid:
+    """x 1, 2, 3, 4; each trial goes on while it is better than all before it at that step."""
+
+    def __init__(self, values, rungs):
+        self.values, self.rungs, self.next_trial, self.best = values, rungs, 0, {}
+
+    def next(self):
+        if self.next_trial == len(self.values):
+            return None
+        self.next_trial += 1
+        return self.next_trial - 1, self.values[self.next_trial - 1], self.rungs[0]
+
+    def result(self, trial, step, value):
+        is_best = value > self.best.get(step, float("-inf"))
+        self.best[step] = max(value, self.best.get(step, value))
+        further = [rung for rung in self.rungs if rung > step]
+        return further[0] if further and is_best else None
+
+
+def play(task, peer, **job):
+    return clock.Run(task, peer, {"workers": 2, "budget_s": 0, "trials": 0, "start_cost": 0,
+                                  **job}).play()
+
+
+class Test(unittest.TestCase):
+    def test_trials_share_workers_for_as_long_as_their_steps_take(self):
+        run = play(Line(3), Grid([1, 2, 3, 4], [3]))
+        self.assertEqual(run["seconds"], 6)
+        self.assertEqual(run["trials_begun"], 4)
+        self.assertEqual(run["best"], [[3, 0, 3], [3, 1, 6], [6, 2, 9], [6, 3, 12]])
+
+    def test_each_launch_costs_its_start(self):
+        self.assertEqual(play(Line(3), Grid([1, 2, 3, 4], [3]), start_cost=.5)["seconds"], 7)
+
+    def test_a_budget_ends_it_and_what_is_not_finished_does_not_count(self):
+        run = play(Line(3), Grid([1, 2, 3, 4] * 9, [3]), budget_s=7.5)
+        self.assertEqual((run["seconds"], run["trials_begun"]), (7.5, 6))
+        self.assertEqual(run["best"][-1], [6, 3, 12])
+
+    def test_so_many_trials_and_no_more(self):
+        self.assertEqual(play(Line(3), Grid([1, 2, 3, 4], [3]), trials=3)["trials_begun"], 3)
+
+    def test_a_value_counts_when_its_trial_asks(self):
+        # One worker: 4 goes on to the end, the others end at the first rung.
+        run = play(Line(9), Grid([4, 3, 2, 1], [1, 3, 9]), workers=1)
+        self.assertEqual(run["best"], [[1, 0, 4], [3, 0, 12], [9, 0, 36]])
+        self.assertEqual(run["seconds"], 12)
+
+    def test_less_may_be_better(self):
+        run = play(Line(3, sign=-1), Grid([1, 2, 3, 4], [3]), workers=4)
+        self.assertEqual(run["best"], [[3, 0, 1]])  # the first step of x 1
+
+    def test_rungs_are_powers(self):
+        self.assertEqual(clock.rungs(51), [1, 3, 9, 27])
+
+
+if __name__ == "__main__":
+    unittest.main()

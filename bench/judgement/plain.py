@@ -1,0 +1,55 @@
+"""Searches that need no library: what every other one has to beat."""
+import random
+
+import clock
+
+
+class Random:
+    """Random configurations, each trained to its end."""
+
+    def __init__(self, task, seed, _):
+        self.task, self.random, self.count = task, random.Random(seed), 0
+
+    def draw(self):
+        self.count += 1
+        return self.count - 1, self.task.config_at([self.random.random() for _ in self.task.parameters])
+
+    def next(self):
+        return (*self.draw(), self.task.steps)
+
+    def result(self, trial, step, value):
+        return None
+
+
+class Screening(Random):
+    """One step each for half of the time, as the first of them tell; then the best three are trained
+    to their end (Egele et al., arXiv 2307.15422), and what time is left goes to the next best."""
+
+    def __init__(self, task, seed, worker_seconds):
+        super().__init__(task, seed, worker_seconds)
+        self.budget = worker_seconds / 2
+        self.spent, self.values, self.trained = 0.0, [], set()
+
+    def next(self):
+        if self.spent < self.budget:
+            trial, config = self.draw()
+            self.spent += self.task.curve(config)[1][0] if self.task.trials == float("inf") else 1
+            return trial, config, 1
+        waiting = sorted((v, t) for t, v in enumerate(self.values) if t not in self.trained and v)
+        if not waiting:
+            return None
+        trial = waiting[-1][1]
+        self.trained.add(trial)
+        return trial, None, self.task.steps
+
+    def result(self, trial, step, value):
+        while len(self.values) <= trial:
+            self.values.append(None)
+        self.values[trial] = value
+        return None
+
+
+METHODS = {"plain: random": Random, "plain: one step, then the best": Screening}
+
+if __name__ == "__main__":
+    clock.main(METHODS)

@@ -1,0 +1,99 @@
+"""Tasks for programs in Python: asked of bench_judgement_tasks, which reads the same files as tune."""
+import json
+import math
+import subprocess
+
+
+class Parameter:
+    """kind: float, int (high included) or choice."""
+
+    def __init__(self, name, domain):
+        (word, arguments), = domain.items()
+        self.name, self.log, self.choices = name, word.startswith("log"), None
+        if word == "choice":
+            self.kind, self.choices = "choice", arguments
+        elif word in ("randint", "lograndint"):
+            self.kind, self.low, self.high = "int", arguments[0], arguments[1] - 1
+        else:
+            self.kind, (self.low, self.high) = "float", arguments
+
+    def at(self, unit):
+        """The value at that place of the unit interval."""
+        if self.kind == "choice":
+            return self.choices[min(int(unit * len(self.choices)), len(self.choices) - 1)]
+        if self.log:
+            value = math.exp(math.log(self.low) + unit * (math.log(self.high) - math.log(self.low)))
+        elif self.kind == "int":
+            return min(math.floor(self.low + unit * (self.high - self.low + 1)), self.high)
+        else:
+            value = self.low + unit * (self.high - self.low)
+        value = round(value) if self.kind == "int" else value
+        return min(max(value, self.low), self.high)
+
+
+class Task:
+    def __init__(self, server, told, metric=None):
+        self.server, self.name, self.steps = server, told["name"], told["steps"]
+        self.trials = told["trials"] or math.inf
+        self.parameters = [Parameter(name, domain) for name, domain in told["space"].items()
+                           if isinstance(domain, dict)]
+        self.constants = {name: value for name, value in told["space"].items()
+                          if not isinstance(value, dict)}
+        self.conditions = {}  # parameter: [(parent, values)]
+        for one in told["conditions"]:
+            self.conditions.setdefault(one["parameter"], []).append((one["parent"], one["values"]))
+        known = [m for m in told["metrics"] if m["mode"] and m["name"] != "time"]
+        chosen = [m for m in told["metrics"] if m["name"] == metric] or known
+        self.metric, self.mode = chosen[0]["name"], chosen[0]["mode"]
+        self.sign = -1 if self.mode == "min" else 1
+
+    def is_active(self, parameter, config):
+        return all(config.get(parent) in values
+                   for parent, values in self.conditions.get(parameter.name, []))
+
+    def config_at(self, units):
+        return {**self.constants, **{p.name: p.at(u) for p, u in zip(self.parameters, units)}}
+
+    def ask(self, what, **more):
+        return self.server.ask({"do": what, "task": self.name, "metric": self.metric, **more})
+
+    def curve(self, config):
+        """Values, where more is better, and the seconds of each step."""
+        found, = self.ask("curves", configs=[config])
+        worst = -1e9
+        values = [self.sign * v if isinstance(v, (int, float)) else worst for v in found["values"]]
+        return [max(v, worst) for v in values], found["seconds"]
+
+    def ends(self, configs):
+        """Last value, as it is, and time of whole trainings."""
+        return self.ask("ends", configs=configs)
+
+
+class Server:
+    def __init__(self, program, folder):
+        self.process = subprocess.Popen([program, folder], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+
+    def ask(self, question):
+        self.process.stdin.write(json.dumps(question) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise SystemExit("bench_judgement_tasks has ended: see above")
+        return json.loads(answer)
+
+    def tasks(self, metrics):
+        """`metrics`: those to take where a task has them, before its own first."""
+        found = {}
+        for told in self.ask({"do": "list"}):
+            names = [m["name"] for m in told["metrics"]]
+            wanted = [m for m in metrics if m in names]
+            found[told["name"]] = Task(self, told, wanted[0] if wanted else None)
+        return found
+
+    def restart(self):
+        self.ask({"do": "restart"})
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()

@@ -3,12 +3,15 @@
 #
 # Looks in TUNE_TORCH_DIR (variable or environment; then nowhere else), the folder that
 # config/setup.sh makes, and where the active python keeps its torch. A folder is good when it is, or
-# holds, `torch/` of version 2.11 or newer.
+# holds, `torch/` of version 2.11 or newer. Where the machine has CUDA, the first of those that can
+# load their CUDA part is taken, if there is one: what the set-up makes has no cuDNN and no NCCL.
 #
 # TuneTorch_FOUND, TuneTorch_VERSION, TuneTorch_FOLDER (the folder torch/) and the target
 # TuneTorch::torch: headers, definitions, libtorch_cpu and libc10. Where the wheel is one for CUDA and
 # the toolkit is there, and the right nccl.h beside LibTorch or in the toolkit, TuneTorch::cuda adds what the GPU part needs; else
 # TuneTorch_NO_CUDA says why not.
+
+include(${CMAKE_CURRENT_LIST_DIR}/TuneTorchCuda.cmake)
 
 set(_tune_torch_minimum 2.11)
 set(_tune_torch_setup 2.11.0)  # what config/setup.sh installs
@@ -78,13 +81,25 @@ _tune_torch_candidates(_tune_torch_folders)
 set(_tune_torch_complaints "")
 unset(TuneTorch_FOLDER)
 unset(TuneTorch_VERSION)
+_tune_machine_has_cuda(_tune_torch_for_cuda)
 foreach(_tune_torch_folder IN LISTS _tune_torch_folders)
-  _tune_torch_check("${_tune_torch_folder}" TuneTorch_VERSION _tune_torch_complaint)
+  _tune_torch_check("${_tune_torch_folder}" _tune_torch_version _tune_torch_complaint)
+  if(NOT _tune_torch_version)
+    string(APPEND _tune_torch_complaints "\n  ${_tune_torch_complaint}")
+    continue()
+  endif()
+  _tune_torch_lacks("${_tune_torch_folder}" _tune_torch_missing)
+  if(TuneTorch_VERSION AND _tune_torch_missing)
+    continue()
+  endif()
   if(TuneTorch_VERSION)
-    get_filename_component(TuneTorch_FOLDER "${_tune_torch_folder}" REALPATH)
+    message(STATUS "${TuneTorch_FOLDER} has no CUDA part that can be loaded: ${_tune_torch_folder} is taken")
+  endif()
+  get_filename_component(TuneTorch_FOLDER "${_tune_torch_folder}" REALPATH)
+  set(TuneTorch_VERSION ${_tune_torch_version})
+  if(NOT _tune_torch_missing OR NOT _tune_torch_for_cuda)
     break()
   endif()
-  string(APPEND _tune_torch_complaints "\n  ${_tune_torch_complaint}")
 endforeach()
 
 include(FindPackageHandleStandardArgs)
@@ -109,96 +124,6 @@ if(TuneTorch_FOUND AND NOT TARGET TuneTorch::torch)
   # What libtorch_cpu.so needs it finds by its own RPATH, which the linker does not follow.
   target_link_options(TuneTorch::torch INTERFACE LINKER:--allow-shlib-undefined)
 endif()
-
-# The NCCL that this LibTorch was built with, as its wheel's metadata names it; "" when unknown.
-function(_tune_torch_nccl result)
-  set(${result} "" PARENT_SCOPE)
-  file(GLOB metadata "${TuneTorch_FOLDER}/../torch-*.dist-info/METADATA")
-  if(NOT metadata)
-    return()
-  endif()
-  list(GET metadata 0 metadata)
-  file(STRINGS "${metadata}" line REGEX "^Requires-Dist: *nvidia-nccl" LIMIT_COUNT 1)
-  if(line MATCHES "==([0-9]+\\.[0-9]+\\.[0-9]+)")
-    set(${result} "${CMAKE_MATCH_1}" PARENT_SCOPE)
-  endif()
-endfunction()
-
-# The NCCL of a folder that holds nccl.h.
-function(_tune_nccl_header folder version code)
-  file(STRINGS "${folder}/nccl.h" lines REGEX "^#define NCCL_(MAJOR|MINOR|PATCH|VERSION_CODE) ")
-  foreach(part MAJOR MINOR PATCH VERSION_CODE)
-    string(REGEX MATCH "NCCL_${part} ([0-9]+)" ignored "${lines}")
-    set(${part} "${CMAKE_MATCH_1}")
-  endforeach()
-  set(${version} "${MAJOR}.${MINOR}.${PATCH}" PARENT_SCOPE)
-  set(${code} "${VERSION_CODE}" PARENT_SCOPE)
-endfunction()
-
-# Sets TuneTorch_NO_CUDA or makes TuneTorch::cuda.
-function(_tune_torch_cuda)
-  if(NOT EXISTS "${TuneTorch_FOLDER}/lib/libtorch_cuda.so")
-    set(TuneTorch_NO_CUDA "LibTorch in ${TuneTorch_FOLDER} is one for CPUs" PARENT_SCOPE)
-    return()
-  endif()
-  # pip's torch brings the nccl.h that fits and, beside the toolkit's, most headers of CUDA: those of
-  # the compiler, by which a whole folder is known, it has not.
-  get_filename_component(wheels "${TuneTorch_FOLDER}/../nvidia" ABSOLUTE)
-  file(GLOB wheel_includes "${wheels}/cu[0-9]*/include")
-  set(toolkits "$ENV{CUDA_HOME}" "$ENV{CUDA_PATH}" /usr/local/cuda /usr/local/cuda-13.0)
-  find_path(TUNE_NCCL_INCLUDE nccl.h HINTS "${wheels}/nccl/include" ${toolkits}
-    PATH_SUFFIXES include)
-  find_path(TUNE_CUDA_INCLUDE crt/host_defines.h HINTS ${wheel_includes} ${toolkits}
-    PATH_SUFFIXES include)
-  mark_as_advanced(TUNE_CUDA_INCLUDE TUNE_NCCL_INCLUDE)
-  if(NOT TUNE_CUDA_INCLUDE)
-    set(TuneTorch_NO_CUDA "there is no CUDA toolkit (CUDA_HOME may name it)" PARENT_SCOPE)
-    return()
-  endif()
-  if(NOT TUNE_NCCL_INCLUDE)
-    set(TuneTorch_NO_CUDA
-      "there is no nccl.h: not beside LibTorch, where `pip install torch` puts it, nor in the CUDA toolkit (TUNE_NCCL_INCLUDE may name its folder)"
-      PARENT_SCOPE)
-    return()
-  endif()
-  set(includes "${TUNE_CUDA_INCLUDE}")
-  if(EXISTS "${TUNE_CUDA_INCLUDE}/cccl")
-    list(APPEND includes "${TUNE_CUDA_INCLUDE}/cccl")
-  endif()
-  list(APPEND includes ${wheel_includes})
-  foreach(header cuda_runtime_api.h cublas_v2.h cusolverDn.h cusparse.h)
-    find_path(found_${header} ${header} PATHS ${includes} NO_DEFAULT_PATH NO_CACHE)
-    if(NOT found_${header})
-      set(TuneTorch_NO_CUDA "there is no ${header} in ${includes}: install the whole CUDA toolkit or `pip install torch`"
-        PARENT_SCOPE)
-      return()
-    endif()
-  endforeach()
-  _tune_torch_nccl(wanted)
-  _tune_nccl_header("${TUNE_NCCL_INCLUDE}" found code)
-  if(wanted AND NOT wanted VERSION_EQUAL found)
-    set(TuneTorch_NO_CUDA
-      "LibTorch was built with NCCL ${wanted}, ${TUNE_NCCL_INCLUDE}/nccl.h is ${found}: set TUNE_NCCL_INCLUDE to the folder with that of ${wanted}"
-      PARENT_SCOPE)
-    return()
-  endif()
-  foreach(library c10_cuda torch_cuda)
-    add_library(TuneTorch::${library} SHARED IMPORTED)
-    set_target_properties(TuneTorch::${library} PROPERTIES
-      IMPORTED_LOCATION "${TuneTorch_FOLDER}/lib/lib${library}.so"
-      IMPORTED_SONAME lib${library}.so)
-  endforeach()
-  add_library(TuneTorch::cuda INTERFACE IMPORTED)
-  target_include_directories(TuneTorch::cuda SYSTEM INTERFACE
-    "${TUNE_NCCL_INCLUDE}" ${includes})
-  target_compile_definitions(TuneTorch::cuda INTERFACE USE_C10D_NCCL)
-  if(wanted)
-    target_compile_definitions(TuneTorch::cuda INTERFACE TUNE_NCCL_VERSION_CODE=${code})
-  endif()
-  # Linked though not all of it is called: loading it is what brings CUDA to LibTorch.
-  target_link_libraries(TuneTorch::cuda INTERFACE
-    -Wl,--no-as-needed TuneTorch::torch_cuda TuneTorch::c10_cuda)
-endfunction()
 
 if(TuneTorch_FOUND AND NOT TARGET TuneTorch::cuda)
   _tune_torch_cuda()

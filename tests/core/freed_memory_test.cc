@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "skip.h"
@@ -52,6 +53,28 @@ TEST_CASE("the next step finds the memory that the last one freed") {
   int status = 0;
   ::waitpid(child, &status, 0);
   CHECK(status == 0);
+}
+
+// What was set of a malloc that takes no more than this.
+std::vector<int> values_set;
+int most_taken = 0;
+
+int limited_mallopt(int, int value) {
+  if (value > most_taken) return 0;
+  values_set.push_back(value);
+  return 1;
+}
+
+TEST_CASE(
+    "of a malloc that takes less, less is asked; of one that takes nothing, nothing is left") {
+  for (const auto& [most, set] :
+       {std::pair(1 << 30, std::vector{1 << 30, -1}),
+        std::pair(32 << 20, std::vector{32 << 20, -1}), std::pair(0, std::vector<int>{})}) {
+    most_taken = most;
+    values_set.clear();
+    keep_freed_memory(limited_mallopt);
+    CHECK(values_set == set);
+  }
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "trainables/access.h"
 #include "trainables/channel.h"
 #include "trainables/failure.h"
+#include "trainables/rank_failure.h"
 #include "trainables/worker_session.h"
 
 namespace tune {
@@ -128,6 +129,7 @@ int run_attempt(const TrainableEntry& entry, Channel& channel) {
     channel.send(session.last_word());
     return 0;
   } catch (...) {
+    say_rank_failed();  // what the trainable holds must not wait for the other ranks
     const std::string cause = describe_current_exception();
     std::fprintf(stderr, "error: %s\n", cause.c_str());
     flush_output();

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "trainables/rank_failure.h"
 #include "trainables/temporary_folder.h"
 #include "trainables/worker_process.h"
 
@@ -18,10 +19,12 @@ class Counter : public Trainable {
  public:
   ~Counter() override {
     if (crash_at_end_) std::abort();
+    if (tells_end_) std::printf("ends after %s\n", has_rank_failed() ? "a failure" : "all steps");
   }
   void setup(const Config& config) override {
     fail_in_ = config.get_or("fail_in", "");
     crash_at_end_ = config.get_or("crash_at_end", false);
+    tells_end_ = config.get_or("tells_end", false);
     std::printf("setup of attempt %u\n", context().attempt());
     fail("setup");
   }
@@ -53,6 +56,7 @@ class Counter : public Trainable {
   }
   std::string fail_in_;
   bool crash_at_end_ = false;
+  bool tells_end_ = false;
   int count_ = 0;
 };
 
@@ -310,6 +314,21 @@ TEST_CASE("a crash of the destructor is not taken for a clean end") {
   const int status = worker.wait();
   CHECK(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGABRT);
+}
+
+TEST_CASE("a trainable whose attempt failed can tell so when it ends, and cut its connections") {
+  for (const char* fail_in : {"", "step"}) {
+    TemporaryFolder folder;
+    StartWorker start = start_in(folder.path());
+    start.launch.config = pack(Config{{"fail_in", fail_in}, {"tells_end", true}});
+    start.experiment.stop = {after(1)};
+    WorkerProcess worker(kCounter, start);
+    while (worker.next()) {
+    }
+    worker.wait();
+    const std::string said = read_text(folder.path() / "0a1b2_00007/stdout");
+    CHECK(said.ends_with(*fail_in == '\0' ? "ends after all steps\n" : "ends after a failure\n"));
+  }
 }
 
 TEST_CASE("a worker ends by itself when its agent is gone") {

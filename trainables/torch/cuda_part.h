@@ -17,6 +17,7 @@ struct CudaPart {
   // Empty when CUDA works and NCCL is the version this was compiled with, else what is wrong.
   std::string (*complaint)();
   std::string (*use_device)(int index);  // makes it the current one; empty, or what is wrong
+  std::string (*gpu_id)(int index);      // a number of its own among all GPUs, as bytes
   // NCCL for this rank on the current GPU; connects at the first collective. `begun` is told of a
   // collective, and of another as soon as that is found to be over, which `is_over` says.
   c10::intrusive_ptr<c10d::Backend> (*make_nccl)(

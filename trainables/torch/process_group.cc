@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <future>
@@ -19,11 +18,9 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/spawn.h"
 #include "trainables/solitude.h"
-#include "trainables/torch/cuda_part.h"
-#include "trainables/torch/group_watch.h"
-#include "trainables/torch/watched_gloo.h"
+#include "trainables/torch/group_backends.h"
+#include "trainables/torch/torch_error.h"
 
 namespace tune {
 namespace {
@@ -36,43 +33,6 @@ constexpr Milliseconds kPatienceForStore{500};    // beyond the time that it is 
 // An agent that knows which rank is alone too long, or is stopped there, speaks first.
 constexpr Milliseconds kPatienceForAgent{10'000};
 constexpr Milliseconds kNoLimit{0};
-
-std::string text_of(const char* name, const char* fallback = nullptr) {
-  const char* value = std::getenv(name);
-  if (value != nullptr && *value != '\0') return value;
-  if (fallback != nullptr) return fallback;
-  throw Error(ErrorCode::kBadInput,
-              std::string("forming a group of ranks: ") + name + " is not in the environment");
-}
-
-int number_of(const char* name, int low, int high, const char* fallback = nullptr) {
-  const std::string text = text_of(name, fallback);
-  char* end = nullptr;
-  const long value = std::strtol(text.c_str(), &end, 10);
-  if (*end == '\0' && value >= low && value <= high) return static_cast<int>(value);
-  throw Error(ErrorCode::kBadInput, std::string("forming a group of ranks: ") + name + " is " +
-                                        text + ", a whole number from " + std::to_string(low) +
-                                        " to " + std::to_string(high) + " is wanted");
-}
-
-Milliseconds timeout_of(const char* name, const char* fallback) {
-  const std::string text = text_of(name, fallback);
-  char* end = nullptr;
-  const double amount = std::strtod(text.c_str(), &end);
-  if (*end != '\0' || !(amount > 0) || amount > 1e9) {
-    throw Error(ErrorCode::kBadInput, std::string("forming a group of ranks: ") + name + " is " +
-                                          text + ", seconds above 0 are wanted");
-  }
-  return Milliseconds(std::max<std::int64_t>(1, static_cast<std::int64_t>(amount * 1000)));
-}
-
-// LibTorch adds a stack trace to what it throws.
-std::string first_line(const std::exception& error) {
-  const auto* torch = dynamic_cast<const c10::Error*>(&error);
-  std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();
-  text.resize(std::min(text.size(), text.find('\n')));
-  return text;
-}
 
 std::string describe(const at::Tensor& tensor) {
   std::ostringstream text;
@@ -124,67 +84,6 @@ c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& place, Milliseconds
   return c10::make_intrusive<c10d::TCPStore>(place.address, options);
 }
 
-// What its backends are made of beside the store and the place.
-struct Waiting {
-  Milliseconds timeout;  // of forming the group
-  Milliseconds longest;  // of a collective: the watch gives up earlier, when no rank is alone
-  std::shared_ptr<GroupWatch> watch;
-};
-
-c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
-                                            const Rendezvous& place, const Waiting& waiting) {
-  using Gloo = c10d::ProcessGroupGloo;
-  const auto options = Gloo::Options::create(waiting.timeout);
-  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
-  const bool one_host = place.address == "127.0.0.1" || place.address == "localhost";
-  options->devices.push_back(interface != nullptr ? Gloo::createDeviceForInterface(interface)
-                             : one_host           ? Gloo::createDeviceForHostname(place.address)
-                                                  : Gloo::createDefaultDevice());
-  auto gloo =
-      c10::make_intrusive<WatchedGloo>(c10::make_intrusive<c10d::PrefixStore>("gloo", store),
-                                       place.rank, place.size, options, waiting.watch);
-  gloo->setTimeout(waiting.longest);
-  return gloo;
-}
-
-// Nobody can be told otherwise: what waits for the GPU may be any call of CUDA's.
-[[noreturn]] void end_rank(const Rendezvous& place, Milliseconds timeout) {
-  std::fprintf(stderr,
-               "rank %d of %d: a collective on its GPU has not ended within %s: did another rank "
-               "end, hang, or skip it? All ranks must call the same collectives in the same "
-               "order. This rank ends itself\n",
-               place.rank, place.size, seconds_text(timeout).c_str());
-  std::fflush(stderr);
-  std::abort();
-}
-
-c10::intrusive_ptr<c10d::ProcessGroup> make_group(const c10::intrusive_ptr<c10d::Store>& store,
-                                                  const Rendezvous& place,
-                                                  const GroupOptions& options,
-                                                  const Waiting& waiting) {
-  using Group = c10d::ProcessGroup;
-  auto group = c10::make_intrusive<Group>(store, place.rank, place.size);
-  const auto gloo =
-      within(waiting.timeout, [store, place, waiting] { return make_gloo(store, place, waiting); });
-  group->setBackend(c10::kCPU, Group::BackendType::GLOO, gloo);
-  group->setDefaultBackend(Group::BackendType::GLOO);
-  if (!options.device.is_cuda()) return group;
-  if (options.gloo_for_gpu) {
-    group->setBackend(c10::kCUDA, Group::BackendType::GLOO, gloo);
-    return group;
-  }
-  group->setBoundDeviceId(options.device);
-  const auto begun = [watch = waiting.watch, place,
-                      timeout = waiting.timeout](std::function<bool()> is_over) {
-    watch->begin([place, timeout] { end_rank(place, timeout); }, std::move(is_over));
-  };
-  group->setBackend(c10::kCUDA, Group::BackendType::NCCL,
-                    cuda_part().make_nccl(c10::make_intrusive<c10d::PrefixStore>("nccl", store),
-                                          place.rank, place.size, waiting.longest, begun));
-  group->setDefaultBackend(Group::BackendType::NCCL);
-  return group;
-}
-
 // ---- Ranks that are alone -----------------------------------------------------------------------
 
 std::string alone_key(int rank) {
@@ -209,10 +108,29 @@ bool is_any_alone(c10d::Store& store, int ranks) {
   return false;
 }
 
+// What a rank says when it begins to form the group; seen by the others when it gets stuck later.
+std::string here_key(int rank) {
+  return "here/" + std::to_string(rank);
+}
+
+std::vector<std::uint8_t> bytes_of(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+// The GPU of each rank, in their order; waits for them.
+std::vector<std::string> devices_of(c10d::Store& store, int ranks) {
+  std::vector<std::string> devices;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto said = store.get(here_key(rank));
+    devices.emplace_back(said.begin(), said.end());
+  }
+  return devices;
+}
+
 std::string what_others_say(c10d::Store& store, const Rendezvous& place, Milliseconds patience,
                             const std::string& waited_for) {
   const auto key = [](int rank) { return "stuck/" + std::to_string(rank); };
-  store.set(key(place.rank), std::vector<std::uint8_t>(waited_for.begin(), waited_for.end()));
+  store.set(key(place.rank), bytes_of(waited_for));
   const auto until = SteadyClock::now() + patience;
   std::string text;
   for (int rank = 0; rank < place.size; ++rank) {
@@ -233,28 +151,6 @@ std::string what_others_say(c10d::Store& store, const Rendezvous& place, Millise
 
 }  // namespace
 
-Rendezvous Rendezvous::from_environment() {
-  Rendezvous place;
-  place.size = number_of("WORLD_SIZE", 1, 1'000'000, "1");
-  if (place.size == 1) return place;
-  place.rank = number_of("RANK", 0, place.size - 1);
-  place.address = text_of("MASTER_ADDR");
-  place.port = number_of("MASTER_PORT", 1, 65535);
-  if (place.rank == 0 && std::getenv(kRendezvousVariable) != nullptr) {
-    place.listening_socket = number_of(kRendezvousVariable, 0, 1'000'000);
-    ::unsetenv(kRendezvousVariable);
-  }
-  return place;
-}
-
-std::chrono::milliseconds group_timeout() {
-  return timeout_of("TUNE_GROUP_TIMEOUT_S", "60");
-}
-
-std::chrono::milliseconds alone_timeout() {
-  return timeout_of("TUNE_ALONE_TIMEOUT_S", "600");
-}
-
 struct ProcessGroup::State {
   Rendezvous place;
   GroupOptions options;
@@ -263,44 +159,50 @@ struct ProcessGroup::State {
   std::unique_ptr<SolitudeListener> listener;
   std::uint64_t calls = 0;
   int duplicates = 0;
-  bool has_failed = false;
-
-  // After a failure there is nothing to wait for: NCCL's shutdown waits for what is under way.
-  ~State() {
-    if (!group || !options.device.is_cuda() || options.gloo_for_gpu) return;
-    try {
-      has_failed || std::uncaught_exceptions() > 0 ? group->abort() : group->shutdown();
-    } catch (const std::exception& error) {  // CUDA is broken: what broke it has been said
-      std::fprintf(stderr, "ending the group: %s\n", first_line(error).c_str());
-    }
-  }
+  std::shared_ptr<Nccl> nccl;  // null: none, or GPUs speak Gloo
 
   bool is_alone() const { return place.size == 1; }
   std::string who() const {
     return "rank " + std::to_string(place.rank) + " of " + std::to_string(place.size);
   }
 
-  void form() {
+  // `like`: a group of the same ranks, which has found out already what they can speak.
+  void form(const State* like = nullptr, bool shares_nccl = false) {
     const auto began = SteadyClock::now();
     try {
-      // Seen by the others when this rank gets stuck in what follows.
-      store->set("here/" + std::to_string(place.rank), std::vector<std::uint8_t>{1});
+      store->set(here_key(place.rank), bytes_of(nccl_device(options)));
       say_alone(*store, place.rank, false);
-      group = make_group(store, place, options, waiting());
+      const GroupTimes times = start_waiting();
+      if (shares_nccl) {
+        nccl = like->nccl;
+      } else if (like != nullptr ? like->nccl != nullptr : speaks_nccl()) {
+        nccl = make_nccl(store, place, times);
+      }
+      group = within(times.timeout, [store = store, place = place, times] {
+        return make_gloo_group(store, place, times);
+      });
+      add_gpu(*group, options.device, nccl.get());
       // Rank 0 serves the store: it must not end while another still looks up addresses.
       group->barrier({{}, options.timeout, at::Device(at::kCPU), true})->wait();
     } catch (const std::exception& error) {
       throw Error(ErrorCode::kProcess, who() + ": forming the group failed after " +
                                            seconds_text(SteadyClock::now() - began) + ": " +
-                                           absent() + first_line(error));
+                                           absent() + cause_of(error));
     }
+  }
+
+  // All ranks that compute on GPUs come to the same answer.
+  bool speaks_nccl() const {
+    if (!options.device.is_cuda() || options.gloo_for_gpu) return false;
+    return can_speak_nccl(within(
+        options.timeout, [store = store, size = place.size] { return devices_of(*store, size); }));
   }
 
   Milliseconds longest() const {
     return std::max(options.timeout, options.alone_timeout) + kPatienceForAgent;
   }
 
-  Waiting waiting() {
+  GroupTimes start_waiting() {
     listener = std::make_unique<SolitudeListener>([this](bool begins) {
       try {
         say_alone(*store, place.rank, begins);
@@ -320,7 +222,7 @@ struct ProcessGroup::State {
       return within(Milliseconds(0), [store = store, size = place.size] {
         std::string ranks;
         for (int rank = 0; rank < size; ++rank) {
-          if (store->check({"here/" + std::to_string(rank)})) continue;
+          if (store->check({here_key(rank)})) continue;
           ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
         }
         return ranks.empty() ? ranks : "rank " + ranks + " did not come: ";
@@ -347,8 +249,8 @@ struct ProcessGroup::State {
 
   std::string explain(const std::string& what, const std::exception& error,
                       SteadyClock::time_point began) {
-    has_failed = true;
-    const std::string cause = first_line(error);
+    if (nccl) nccl->say_failed();
+    const std::string cause = cause_of(error);
     const auto waited = SteadyClock::now() - began;
     const std::string here = what + ", call " + std::to_string(calls) + " of the group";
     std::string text = who() + ": " + here + ", failed after " + seconds_text(waited);
@@ -365,7 +267,7 @@ struct ProcessGroup::State {
 
   // Of what goes from one rank to another; NCCL would make the caller wait for it.
   Milliseconds limit_of_pair(const at::Tensor& tensor) const {
-    return tensor.is_cuda() && !options.gloo_for_gpu ? kNoLimit : options.timeout;
+    return tensor.is_cuda() && nccl ? kNoLimit : options.timeout;
   }
 
   // The watch ends what has no limit of its own.
@@ -395,7 +297,7 @@ ProcessGroup::ProcessGroup(Rendezvous rendezvous, const GroupOptions& options) :
   } catch (const std::exception& error) {
     throw Error(ErrorCode::kProcess, state_->who() + ": cannot reach rank 0 at " + place.address +
                                          ":" + std::to_string(place.port) + " within " +
-                                         seconds_text(options.timeout) + ": " + first_line(error));
+                                         seconds_text(options.timeout) + ": " + cause_of(error));
   }
   state_->form();
 }
@@ -516,13 +418,21 @@ void ProcessGroup::receive(at::Tensor tensor, int from, int tag) {
 }
 
 ProcessGroup ProcessGroup::duplicate() {
+  return copy(false);
+}
+
+ProcessGroup ProcessGroup::for_layers() {
+  return copy(true);
+}
+
+ProcessGroup ProcessGroup::copy(bool shares_nccl) {
   ProcessGroup other;
   other.state_->options = state_->options;
   other.state_->place = state_->place;
   if (state_->is_alone()) return other;
   other.state_->store = c10::make_intrusive<c10d::PrefixStore>(
       "duplicate/" + std::to_string(++state_->duplicates), state_->store);
-  other.state_->form();
+  other.state_->form(state_.get(), shares_nccl);
   return other;
 }
 

@@ -58,8 +58,8 @@ struct GroupOptions {
   std::chrono::milliseconds timeout = group_timeout();
   // This rank's own; own_device() is what the environment says.
   c10::Device device = c10::kCPU;
-  // Gloo for tensors on GPUs as well: slower, but ranks may share a GPU, or have MIG instances,
-  // which NCCL does not connect.
+  // Gloo for tensors on GPUs as well: slower, but goes with MIG instances, which NCCL does not
+  // connect. Where ranks share a GPU, or another rank wants it, Gloo is taken anyway.
   bool gloo_for_gpu = sees_mig_instance();
   std::chrono::milliseconds alone_timeout = tune::alone_timeout();
 };
@@ -93,6 +93,11 @@ class ProcessGroup {
   // Another group of the same ranks, whose collectives do not mix with those of this one. All ranks
   // call it.
   ProcessGroup duplicate();
+  // One for layers that speak within the forwards and backwards of a model whose gradients this
+  // group reduces: a Gloo of its own, but the same NCCL. The collectives of one communicator come
+  // in the order in which all ranks begin them, which the model gives; two would take the GPU's
+  // memory twice, and may wait for each other for ever. All ranks call it.
+  ProcessGroup for_layers();
 
   // What LibTorch calls a process group, for what is not offered here; null for one rank.
   const c10::intrusive_ptr<c10d::ProcessGroup>& c10d() const;
@@ -102,6 +107,7 @@ class ProcessGroup {
 
  private:
   struct State;
+  ProcessGroup copy(bool shares_nccl);
   std::shared_ptr<State> state_;
 };
 

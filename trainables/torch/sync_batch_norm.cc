@@ -279,7 +279,7 @@ NormLayer batch_norm_3d() {
 }
 
 NormLayer sync_batch_norm(ProcessGroup& group) {
-  return [own = group.duplicate()](std::int64_t features) {
+  return [own = group.for_layers()](std::int64_t features) {
     return torch::nn::AnyModule(SyncBatchNorm(torch::nn::BatchNormOptions(features), own));
   };
 }

@@ -35,7 +35,8 @@ using NormLayer = std::function<torch::nn::AnyModule(std::int64_t features)>;
 // layer trains; otherwise, or alone, it is torch's batch normalisation.
 class SyncBatchNormImpl : public torch::nn::BatchNormImplBase<2, SyncBatchNormImpl> {
  public:
-  // The group is the layer's own: of its collectives none must come between those of others.
+  // The group is the layer's own, or group.for_layers(): of its collectives on CPUs none must come
+  // between those of others.
   SyncBatchNormImpl(const torch::nn::BatchNormOptions& options, ProcessGroup group);
 
   // Throws Error (kBadInput) when there is but one value a feature on all ranks together.
@@ -56,7 +57,7 @@ TORCH_MODULE(SyncBatchNorm);
 NormLayer batch_norm_1d();
 NormLayer batch_norm_2d();
 NormLayer batch_norm_3d();
-// Layers that share one duplicate of the group, which is made here: all ranks call it.
+// Layers that share one copy of the group, for_layers(), which is made here: all ranks call it.
 NormLayer sync_batch_norm(ProcessGroup& group);
 
 }  // namespace tune

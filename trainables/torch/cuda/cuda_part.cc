@@ -4,6 +4,7 @@
 #include <nccl.h>
 #include <torch/cuda.h>
 
+#include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -52,6 +53,11 @@ std::string use_device(int index) {
   }
   c10::cuda::set_device(static_cast<c10::DeviceIndex>(index));
   return {};
+}
+
+std::string gpu_id(int index) {
+  const auto& id = at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(index))->uuid;
+  return std::string(id.bytes, sizeof id.bytes);
 }
 
 using Begun = std::function<void(std::function<bool()> is_over)>;
@@ -128,5 +134,6 @@ at::Generator generator() {
 }  // namespace tune
 
 extern "C" __attribute__((visibility("default"))) void tune_cuda_part(tune::CudaPart* part) {
-  *part = {tune::complaint, tune::use_device, tune::make_nccl, tune::seed, tune::generator};
+  *part = {tune::complaint, tune::use_device, tune::gpu_id,
+           tune::make_nccl, tune::seed,       tune::generator};
 }

@@ -1,0 +1,28 @@
+// What LibTorch throws, in words for an Error of ours.
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <exception>
+#include <string>
+
+namespace tune {
+
+// The first line: LibTorch adds a stack trace. Of an error of NCCL's also what it calls its last
+// error, which alone says what is wrong ("Cuda failure 2 'out of memory'").
+inline std::string cause_of(const std::exception& error) {
+  constexpr const char* kLastError = "Last error:\n";
+  const auto* torch = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();
+  const auto line_at = [&](std::size_t begin) {
+    return text.substr(begin, std::min(text.size(), text.find('\n', begin)) - begin);
+  };
+  const std::string first = line_at(0);
+  const std::size_t last = text.find(kLastError);
+  if (last == std::string::npos) return first;
+  const std::string why = line_at(last + std::string(kLastError).size());
+  return why.empty() ? first : first + "; NCCL's last error: " + why;
+}
+
+}  // namespace tune

@@ -230,14 +230,19 @@ void RedisServer::start_again() {
   start();
 }
 
-RedisServer::~RedisServer() {
-  if (pid_ <= 0) return;
+void RedisServer::begin_end() {
+  if (pid_ <= 0 || was_asked_) return;
   const FileDescriptor last_word = connect_to(socket_);
   kill(pid_, SIGCONT);
   // Signals it takes for an end do not reach it.
-  const bool was_asked = last_word.is_open() && say(last_word, "SHUTDOWN NOSAVE\r\n");
+  was_asked_ = last_word.is_open() && say(last_word, "SHUTDOWN NOSAVE\r\n");
+}
+
+RedisServer::~RedisServer() {
+  if (pid_ <= 0) return;
+  begin_end();
   pollfd watched{exit_.get(), POLLIN, 0};
-  const int limit = was_asked ? static_cast<int>(kEndLimit.count()) : 0;
+  const int limit = was_asked_ ? static_cast<int>(kEndLimit.count()) : 0;
   if (poll(&watched, 1, limit) != 1) kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
 }

@@ -32,6 +32,9 @@ class RedisServer {
   ~RedisServer();  // asks it to end, waits, kills it when it takes too long
   RedisServer(const RedisServer&) = delete;
 
+  // Asks it to end and does not wait: that the destructor does. Nothing is stored from here on.
+  void begin_end();
+
   std::string address() const;  // unix:///run/user/0/tune-1-abc/redis
   pid_t pid() const { return pid_; }
   // Readable when it has ended; -1 once that was told.
@@ -54,6 +57,7 @@ class RedisServer {
   std::string program_;
   std::filesystem::path socket_;
   pid_t pid_ = -1;
+  bool was_asked_ = false;  // to end
   std::mutex mutex_;  // of what the lock's thread touches:
   FileDescriptor exit_;
   bool is_taken_ = false;               // by another host

@@ -477,6 +477,7 @@ void Driver::show(bool final) {
 // ---- End ----------------------------------------------------------------------------------------
 
 void Driver::close(RunState state) {
+  store_->begin_end();
   // An agent that was not heard of yet, or after a second signal, just ends with the pipe.
   const bool at_once = machine_.ends_at_once();
   if (!at_once && peers().size() > 0) {

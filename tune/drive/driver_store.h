@@ -38,6 +38,10 @@ class DriverStore {
   // How the private server ended; empty: it has not. Said once.
   std::string take_end() { return server_ ? server_->take_end() : std::string(); }
   void start_again() { server_->start_again(); }
+  // The last entry is written: a private server ends meanwhile.
+  void begin_end() {
+    if (server_) server_->begin_end();
+  }
   // Removes what the experiment wrote to a store that is not private; of that the file goes.
   void withdraw();
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "tune/search/quantised.h"
 
 namespace tune {
 
@@ -14,25 +15,6 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& what, const std::string& why) {
   throw Error(ErrorCode::kBadInput, fmt::format("{}: {}", what, why));
-}
-
-bool is_multiple(double value, double q) {
-  const double ratio = value / q;
-  return std::abs(ratio - std::round(ratio)) <= 1e-9 * std::max(1.0, std::abs(ratio));
-}
-
-// k * q without the noise of the product (3 * 0.1 is 0.30000000000000004): q is m / 10^d when it is
-// a short decimal.
-double multiple_of(double k, double q) {
-  for (double scale = 1; scale <= 1e12; scale *= 10) {
-    const double whole = q * scale;
-    if (std::abs(whole - std::round(whole)) < 1e-9 * whole) return k * std::round(whole) / scale;
-  }
-  return k * q;
-}
-
-double quantised(double value, double q) {
-  return multiple_of(std::round(value / q), q);
 }
 
 void check_range(const std::string& name, double low, double high, bool log) {

@@ -1,0 +1,103 @@
+// Encoding: a search space as coordinates, the same for all model-based searchers. A configuration
+// is a point of the unit cube with one coordinate a parameter (tune/search/unit_domain.h). What is
+// constant, or has a single value, is no parameter; functions (sample_from) are computed from the
+// others and never searched; grids are refused.
+//
+// A parameter may depend on a choice before it: it is active when the choice takes one option, and
+// otherwise not in the configuration; its coordinate is then kInactive. Two parameters of different
+// options may have the same path.
+//
+// Not for the draws of basic_variant, where a key's value does not depend on other keys. Pure; a
+// plain value, copies may be used in other threads (functions of the space are called by decode
+// alone).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/random.h"
+#include "core/value.h"
+#include "tune/search/sample_functions.h"
+#include "tune/search/search_space.h"
+#include "tune/search/unit_domain.h"
+
+namespace tune {
+
+using UnitPoint = std::vector<double>;
+inline constexpr double kInactive = -1;
+
+struct Condition {
+  std::size_t choice = 0;  // a parameter before this one
+  std::size_t option = 0;  // which of its values makes this one active
+  friend bool operator==(const Condition&, const Condition&) = default;
+};
+
+struct Parameter {
+  std::string path;
+  UnitDomain domain;
+  std::optional<Condition> condition = {};  // nothing: always active
+};
+
+// Either a point or what stands against it ("'lr' is 3.0, which loguniform [0.1, 1] never draws").
+struct Encoded {
+  UnitPoint point = {};
+  std::string complaint = {};
+};
+
+class Encoding {
+ public:
+  // Throws Error (kBadInput), naming the keys, for a space with grids.
+  explicit Encoding(const SearchSpace& space);
+  // `frame` has every key; null where a parameter that is always active stands. An option that
+  // makes others active is a map with null where these stand.
+  Encoding(std::vector<Parameter> parameters, Config frame);
+
+  std::size_t size() const { return parameters_.size(); }
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  // How many configurations there are; nothing: no end, or more than 2^53.
+  std::optional<std::uint64_t> count() const;
+
+  // As the space draws: each parameter alone, those that are active.
+  UnitPoint draw(RandomStream& random) const;
+  bool is_active(std::size_t parameter, const UnitPoint& point) const;
+  // The option that a choice takes there; it is active.
+  std::size_t option(std::size_t parameter, const UnitPoint& point) const;
+  // The one form of all points that mean the same configuration: coordinates that stand for their
+  // cells, kInactive where nothing is active. A parameter that is active without having a
+  // coordinate gets one from `random`.
+  UnitPoint settled(UnitPoint point, RandomStream& random) const;
+
+  // A configuration that the space could have drawn, with constants and functions. Throws as
+  // compute_functions.
+  Config decode(const UnitPoint& point) const;
+  // Reads the parameters of a configuration; other keys do not count.
+  Encoded encode(const Config& config) const;
+
+  // What distances are made of: a coordinate for each number, in the middle when inactive, and one
+  // for each value of a choice, kOneHot where it is taken and else 0, so that two values of one
+  // choice are 1 apart.
+  static constexpr double kOneHot = 0.70710678118654752;
+  std::size_t feature_count() const { return feature_count_; }
+  void write_features(const UnitPoint& point, std::span<double> features) const;
+
+ private:
+  void count_features();
+  std::uint64_t below(std::size_t choice, std::size_t option) const;
+  std::uint64_t count_of(std::size_t parameter) const;
+  std::optional<std::size_t> option_taken(std::size_t choice, const Value& value) const;
+
+  std::vector<Parameter> parameters_;
+  Config frame_;
+  std::vector<SampleFunction> functions_;
+  std::size_t feature_count_ = 0;
+};
+
+// The same for equal points alone, but for chance.
+std::uint64_t fingerprint(const UnitPoint& point);
+
+}  // namespace tune

@@ -1,0 +1,131 @@
+#include "tune/search/history.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/wire.h"
+
+namespace tune {
+
+namespace {
+
+constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
+constexpr const char* kStateName = "history";
+
+struct State {
+  std::string name;
+  std::vector<KnownTrial> trials;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.name, s.trials);
+  }
+};
+
+// Whether a result after so many steps is the first at a rung, given the one kept last.
+bool reaches_rung(const std::vector<ValueAt>& rungs, std::uint64_t iteration) {
+  if (rungs.empty()) return iteration >= 1;
+  double next = 1;
+  while (next <= static_cast<double>(rungs.back().iteration)) next *= kRungFactor;
+  return static_cast<double>(iteration) >= next;
+}
+
+}  // namespace
+
+double History::directed(double value) const {
+  if (!std::isfinite(value)) return -std::numeric_limits<double>::infinity();
+  return mode_ == Mode::kMax ? value : -value;
+}
+
+void History::append(KnownTrial trial) {
+  fingerprints_.push_back(fingerprint(trial.point));
+  if (trial.number) {
+    const std::size_t number = trial.number->value;
+    if (places_.size() <= number) places_.resize(number + 1, kNowhere);
+    places_[number] = static_cast<std::uint32_t>(trials_.size());
+  }
+  trials_.push_back(std::move(trial));
+}
+
+void History::add(TrialNumber trial, UnitPoint point) {
+  if (KnownTrial* found = known(trial)) {
+    found->standing = Standing::kRunning;
+    return;
+  }
+  append({trial, std::move(point), Standing::kRunning, {}, {}});
+}
+
+void History::add_earlier(UnitPoint point, ValueAt result) {
+  result.value = directed(result.value);
+  append({{}, std::move(point), Standing::kCompleted, result, {result}});
+}
+
+void History::result(TrialNumber trial, std::uint64_t iteration, double value) {
+  KnownTrial* found = known(trial);
+  if (found == nullptr) return;
+  found->standing = Standing::kRunning;
+  if (found->newest && iteration <= found->newest->iteration) return;
+  found->newest = ValueAt{iteration, directed(value)};
+  if (reaches_rung(found->rungs, iteration)) found->rungs.push_back(*found->newest);
+}
+
+void History::end(TrialNumber trial, TrialEnd end) {
+  set(trial, end == TrialEnd::kCompleted ? Standing::kCompleted
+             : end == TrialEnd::kStopped ? Standing::kStopped
+                                         : Standing::kFailed);
+}
+
+void History::set(TrialNumber trial, Standing standing) {
+  if (KnownTrial* found = known(trial)) found->standing = standing;
+}
+
+const KnownTrial* History::find(TrialNumber trial) const {
+  if (trial.value >= places_.size() || places_[trial.value] == kNowhere) return nullptr;
+  return &trials_[places_[trial.value]];
+}
+
+KnownTrial* History::known(TrialNumber trial) {
+  return const_cast<KnownTrial*>(std::as_const(*this).find(trial));
+}
+
+std::string History::save() const {
+  // Written as `encoded` would write a State, which would have to hold a copy of all trials.
+  PackWriter out;
+  out.array(2);
+  out.text(kStateName);
+  encode(out, trials_);
+  return out.take();
+}
+
+void History::restore(std::string_view state, std::size_t coordinates) {
+  PackReader in(state);  // not `decoded`: it may be larger than a message
+  State read;
+  decode(in, read);
+  in.expect_end();
+  if (read.name != kStateName) {
+    throw Error(ErrorCode::kProtocol,
+                fmt::format("the state of a searcher's history begins with '{}'", read.name));
+  }
+  History restored(mode_);
+  for (KnownTrial& trial : read.trials) {
+    const bool fits = trial.point.size() == coordinates &&
+                      (!trial.number || restored.find(*trial.number) == nullptr);
+    if (!fits) {
+      throw Error(ErrorCode::kProtocol,
+                  fmt::format("the history of a searcher has a trial of {} coordinates, or twice: "
+                              "the space has {}",
+                              trial.point.size(), coordinates));
+    }
+    if (trial.number && trial.number->value >= read.trials.size() + (1u << 24)) {
+      throw Error(ErrorCode::kProtocol,
+                  fmt::format("the history of a searcher has trial {}", trial.number->value));
+    }
+    restored.append(std::move(trial));
+  }
+  *this = std::move(restored);
+}
+
+}  // namespace tune

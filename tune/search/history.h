@@ -1,0 +1,98 @@
+// History: what a model-based searcher knows of the trials of its experiment, and of earlier ones
+// it began with. For each the point that was tried, how the trial stands, its newest value, and its
+// values on the way at rungs of the history's own (1, 3, 9, 27 ... steps). Schedulers have rungs of
+// their own; neither looks into the other's.
+//
+// Values are larger when better, whatever the mode; what is not finite is the worst there is
+// (-infinity): a diverged loss is a result, and what it should be learnt from. A result without the
+// metric says nothing.
+//
+// A result costs the same however many trials there are. A trial costs its point, and at most
+// 16 bytes for each power of 3 up to its steps. Pure; a plain value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ids.h"
+#include "schedulers/trial_scheduler.h"
+#include "tune/search/encoding.h"
+
+namespace tune {
+
+inline constexpr double kRungFactor = 3;  // from one rung of a history to the next; the first is 1
+
+// A value that a trial reported, and when: after how many steps.
+struct ValueAt {
+  std::uint64_t iteration = 0;
+  double value = 0;
+  friend bool operator==(const ValueAt&, const ValueAt&) = default;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.iteration, s.value);
+  }
+};
+
+enum class Standing : std::uint8_t {
+  kRunning,    // or PENDING: it will report, or end
+  kPaused,     // a scheduler keeps it back
+  kStopped,    // a scheduler has ended it
+  kCompleted,  // it came to its own end
+  kFailed,
+  kLast = kFailed
+};
+
+struct KnownTrial {
+  std::optional<TrialNumber> number;  // nothing: of an earlier experiment
+  UnitPoint point;
+  Standing standing = Standing::kRunning;
+  std::optional<ValueAt> newest;
+  std::vector<ValueAt> rungs;  // the first value at or after each rung that it reached
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.number, s.point, s.standing, s.newest, s.rungs);
+  }
+};
+
+class History {
+ public:
+  explicit History(Mode mode = Mode::kMax) : mode_(mode) {}
+
+  // A trial with this configuration begins. One that failed and begins again is known already.
+  void add(TrialNumber trial, UnitPoint point);
+  // A trial of an earlier experiment; its value is in the metric's own direction.
+  void add_earlier(UnitPoint point, ValueAt result);
+  // All of these leave trials alone that were never added.
+  void result(TrialNumber trial, std::uint64_t iteration, double value);
+  void pause(TrialNumber trial) { set(trial, Standing::kPaused); }
+  void go_on(TrialNumber trial) { set(trial, Standing::kRunning); }
+  void end(TrialNumber trial, TrialEnd end);
+
+  Mode mode() const { return mode_; }
+  // In the order they were added.
+  const std::vector<KnownTrial>& trials() const { return trials_; }
+  // Of the points of all trials, in that order.
+  const std::vector<std::uint64_t>& fingerprints() const { return fingerprints_; }
+  const KnownTrial* find(TrialNumber trial) const;
+
+  // MessagePack; restore throws Error (kProtocol) and changes nothing when it cannot be read, or
+  // when a point does not have `coordinates` coordinates.
+  std::string save() const;
+  void restore(std::string_view state, std::size_t coordinates);
+
+ private:
+  KnownTrial* known(TrialNumber trial);
+  void set(TrialNumber trial, Standing standing);
+  void append(KnownTrial trial);
+  double directed(double value) const;
+
+  Mode mode_;
+  std::vector<KnownTrial> trials_;
+  std::vector<std::uint64_t> fingerprints_;
+  std::vector<std::uint32_t> places_;  // in trials_, by number; kNowhere
+};
+
+}  // namespace tune

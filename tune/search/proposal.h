@@ -1,0 +1,50 @@
+// Proposal: a point that a searcher proposes, with what it knew and expected then, so that a user
+// who asks later why a trial was tried gets the numbers of that moment. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/ids.h"
+#include "tune/search/encoding.h"
+
+namespace tune {
+
+enum class ProposalOrigin : std::uint8_t {
+  kStartUp,   // too few results for a model: drawn as the space draws
+  kRandom,    // a share is drawn so on purpose
+  kModel,     // the best by the model's acquisition function
+  kFallback,  // drawn because there could be no model; `note` says why
+  kLast = kFallback
+};
+
+// What the model expected, in its own scale (tune/search/gp/targets.h for gp): the mean and
+// standard deviation of the target, and the acquisition function's value.
+struct Expectation {
+  double mean = 0;
+  double standard_deviation = 0;
+  double acquisition = 0;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.mean, s.standard_deviation, s.acquisition);
+  }
+};
+
+struct Proposal {
+  UnitPoint point;
+  ProposalOrigin origin = ProposalOrigin::kStartUp;
+  std::string note = {};                     // fit to show a user; mostly empty
+  std::optional<Expectation> expected = {};  // kModel only
+  std::vector<TrialNumber> neighbours =
+      {};                           // the trials most like it, the nearest first; kModel only
+  std::uint32_t results_known = 0;  // trials whose value counted
+  std::uint32_t pending_known = 0;  // trials that had begun, whose value was not known
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.point, s.origin, s.note, s.expected, s.neighbours, s.results_known, s.pending_known);
+  }
+};
+
+}  // namespace tune

@@ -29,7 +29,8 @@ build_with_bundle() {
   local work=$1 library
   if mount -t tmpfs none /usr/include/fmt 2>/dev/null; then
     local hidden
-    for hidden in /usr/include/{fmt,hiredis,yaml-cpp,nlohmann,CLI,doctest} /usr/share/pkgconfig \
+    for hidden in /usr/include/{fmt,hiredis,yaml-cpp,nlohmann,CLI,doctest,eigen3,LBFGSpp} \
+      /usr/share/{pkgconfig,eigen3} \
       /usr/lib/*-linux-gnu/{cmake,pkgconfig} /usr/{lib,share}/cmake /usr/share/datasets; do
       [[ ! -d $hidden ]] || mount -t tmpfs none "$hidden"
     done
@@ -51,7 +52,7 @@ build_with_bundle() {
   [[ -z ${TUNE_TORCH_DIR:-} ]] || with_torch=ON
   cmake -G Ninja -S "$source" -B "$work/tune" -DTUNE_WITH_TORCH=$with_torch \
     >"$work/configured.log" 2>&1 || fail "configuring: $(cat "$work/configured.log")"
-  for library in fmt nlohmann_json yaml-cpp CLI11 doctest; do
+  for library in fmt nlohmann_json yaml-cpp CLI11 Eigen3 doctest; do
     grep -q "^${library}_DIR:PATH=$work/prefix/" "$cache" ||
       fail "$library: $(grep "^${library}_DIR" "$cache")"
   done
@@ -59,6 +60,8 @@ build_with_bundle() {
     grep -q "_$library:FILEPATH=$work/prefix/" "$cache" ||
       fail "$library: $(grep "_$library:FILEPATH" "$cache")"
   done
+  grep -q "^LBFGSpp_INCLUDE_DIR:PATH=$work/prefix/" "$cache" ||
+    fail "LBFGSpp: $(grep "^LBFGSpp" "$cache")"
   if [[ $with_torch == ON ]]; then
     grep -q "Found TuneTorch: " "$work/configured.log" || fail "$(cat "$work/configured.log")"
     for library in JPEG_LIBRARY_RELEASE PNG_LIBRARY_RELEASE JPEG_INCLUDE_DIR PNG_PNG_INCLUDE_DIR; do

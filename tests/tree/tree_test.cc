@@ -195,12 +195,27 @@ TEST_CASE("headers include neither fmt nor nlohmann-json, and no file has fmt be
   }
 }
 
+TEST_CASE("Eigen and LBFGS++ stay in tune/search/gp, away from public headers") {
+  for (const char* top : {"core", "schedulers", "trainables", "tune", "examples"}) {
+    for (const Source& source : sources_below(top)) {
+      if (source.file.starts_with("tune/search/gp/")) continue;
+      for (const std::string& header : source.includes) {
+        const bool library = header.starts_with("Eigen/") || header.starts_with("LBFGS");
+        CHECK_MESSAGE(!library, source.file << " includes " << header);
+      }
+    }
+  }
+  for (const std::string& header : public_headers("tune_public_headers")) {
+    CHECK_MESSAGE(!header.starts_with("tune/search/gp/"), header);
+  }
+}
+
 // Files that decide: no clock, file, socket, thread, log or environment.
 bool is_pure(const std::string& file) {
   static const std::regex pure(
       R"(^(core/[^/]+|core/agent/(agent_(actions|machine)|attempt|group_pace|watched_time)[^/]*)$)"
       R"(|^core/agent/(worker_(rest|start)|zygote_supervisor)[^/]*$|^schedulers/[^/]+$)"
-      R"(|^tune/(control|search)/[^/]*$|^tune/simulate/(?!task_files)[^/]*$|^tune/drive/driver_machine|^trainables/worker_machine)");
+      R"(|^tune/control/[^/]*$|^tune/search/|^tune/simulate/(?!task_files)[^/]*$|^tune/drive/driver_machine|^trainables/worker_machine)");
   static const std::set<std::string> edges = {"core/error.cc", "core/spawn.h"};
   return std::regex_search(file, pure) && !edges.contains(file);
 }
@@ -335,6 +350,8 @@ std::string maker_of(const std::string& header) {
       {"png.h", "libpng"},
       {"zlib.h", "zlib"},
       {"doctest/", "doctest"},
+      {"Eigen/", "Eigen"},
+      {"LBFGS", "LBFGS++"},
       {"malloc.h", "glibc"},
       {"cxxabi.h", "std"}};
   for (const auto& [prefix, maker] : makers) {

@@ -1,5 +1,6 @@
 // Uses every library of a bundle: prints what a Redis server on a socket (argument 1) answers.
 #define DOCTEST_CONFIG_IMPLEMENT
+#include <LBFGSB.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <hiredis/hiredis.h>
@@ -19,6 +20,8 @@ int main(int, char** argv) {
   jpeg_error_mgr errors;
   jpeg_std_error(&errors);
   png_access_version_number();
+  const LBFGSpp::LBFGSBParam<double> optimiser;
+  if (Eigen::Vector2d(optimiser.ftol, 1).norm() < 1) return 1;
   zmq::context_t context;
   const zmq::socket_t socket(context, zmq::socket_type::dealer);
   const nlohmann::json number = YAML::Load("{answer: 42}")["answer"].as<int>();

@@ -1,0 +1,122 @@
+// How long a model-based searcher takes for a suggestion, by how many trials there are.
+#include <Eigen/Cholesky>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "bench/harness.h"
+#include "core/error.h"
+#include "core/random.h"
+#include "tune/search/gp/propose.h"
+
+namespace tune::bench {
+namespace {
+
+constexpr const char* kHelp =
+    "CPU time of a suggestion of gp in 20 dimensions with 250 and 5,000 trials: choosing what the\n"
+    "model is made of, the model, and the search of its acquisition; with a model that is fitted\n"
+    "anew, and in a batch of 64. Bare limit: one Cholesky factorisation of 250 observations, and\n"
+    "one triangular solve for as many candidates.\n\n"
+    "bench_suggestions [--tiny] [--runs N]";
+
+constexpr int kDimensions = 20;
+constexpr int kObservations = 250;
+constexpr int kCandidates = 1280;
+
+Encoding cube() {
+  SearchSpace space;
+  for (int i = 0; i < kDimensions; ++i) space.set(fmt::format("x{}", i), uniform(0, 1));
+  return Encoding(space);
+}
+
+// Trials of a smooth function, with noise.
+History lived(const Encoding& encoding, std::uint32_t trials) {
+  RandomStream random(1, "suggestions", trials);
+  History history;
+  for (std::uint32_t i = 0; i < trials; ++i) {
+    UnitPoint point = encoding.draw(random);
+    double value = 0.05 * random.normal();
+    for (int d = 0; d < kDimensions; ++d) {
+      value -= std::pow(point[static_cast<std::size_t>(d)] - 0.3, 2) / (1 + d);
+    }
+    history.add({i}, std::move(point));
+    history.result({i}, 1, value);
+    history.end({i}, TrialEnd::kCompleted);
+  }
+  return history;
+}
+
+constexpr gp::Options kOptions = {.start_up = 5, .random_share = 0};
+
+gp::Answer ask(const History& history, const Encoding& encoding, const gp::Fit& fit,
+               std::size_t count) {
+  RandomStream random(1, "suggestions", 0);
+  gp::Answer answer =
+      gp::propose({gp::training_set(history), fit, count}, encoding, kOptions, random);
+  for (const Proposal& proposal : answer.proposals) {
+    if (proposal.origin == ProposalOrigin::kModel) continue;
+    throw Error(ErrorCode::kBadInput, "not proposed by the model: " + proposal.note);
+  }
+  return answer;
+}
+
+double cpu_time_of(const std::function<void()>& call) {
+  const double start = cpu_time();
+  call();
+  return cpu_time() - start;
+}
+
+double bare_solves(int observations) {
+  const Eigen::MatrixXd points = Eigen::MatrixXd::Random(kDimensions, observations);
+  Eigen::MatrixXd covariance = points.transpose() * points;
+  covariance.diagonal().array() += 1;
+  Eigen::MatrixXd rows = Eigen::MatrixXd::Random(observations, kCandidates);
+  double sum = 0;
+  const double seconds = cpu_time_of([&] {
+    const Eigen::LLT<Eigen::MatrixXd> factor(covariance);
+    factor.matrixL().solveInPlace(rows);
+    sum = rows.sum();
+  });
+  if (!std::isfinite(sum)) throw Error(ErrorCode::kBadInput, "nothing was measured");
+  return seconds;
+}
+
+void measure(const Setting& setting) {
+  const Encoding encoding = cube();
+  const std::vector<std::uint32_t> sizes =
+      setting.tiny ? std::vector<std::uint32_t>{20} : std::vector<std::uint32_t>{250, 5000};
+  const std::size_t batch = setting.tiny ? 2 : 64;
+  const std::string bare = "factor and solves alone";
+  Table table("a suggestion of gp, CPU time");
+  for (const std::uint32_t trials : sizes) {
+    const History history = lived(encoding, trials);
+    const gp::Fit fit = ask(history, encoding, {}, 1).fit;
+    gp::Fit old = fit;
+    old.results = 1;  // so that the next one is due
+    const std::vector<double> seconds =
+        medians(setting.runs, {[&] { return cpu_time_of([&] { ask(history, encoding, fit, 1); }); },
+                               [&] { return cpu_time_of([&] { ask(history, encoding, old, 1); }); },
+                               [&] {
+                                 return cpu_time_of([&] { ask(history, encoding, fit, batch); }) /
+                                        static_cast<double>(batch);
+                               },
+                               [&] { return bare_solves(setting.tiny ? 20 : kObservations); }});
+    table.seconds(fmt::format("{} trials", trials), seconds[0], bare, seconds[3]);
+    table.seconds(fmt::format("{} trials, fitted anew", trials), seconds[1], bare, seconds[3]);
+    table.seconds(fmt::format("{} trials, each of {} at once", trials, batch), seconds[2], bare,
+                  seconds[3]);
+  }
+}
+
+}  // namespace
+}  // namespace tune::bench
+
+int main(int argc, char** argv) {
+  using namespace tune::bench;
+  const Setting setting = parse_setting(argc, argv, kHelp, 5);
+  return guarded([&] { measure(setting); });
+}

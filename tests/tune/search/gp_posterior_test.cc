@@ -1,0 +1,166 @@
+#include "tune/search/gp/posterior.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/random.h"
+#include "tune/search/gp/acquisition.h"
+#include "tune/search/gp/fitting.h"
+#include "tune/search/gp/kernel.h"
+
+namespace tune::gp {
+namespace {
+
+// Four points in two dimensions. The numbers expected are numpy's, by the formulas of the book
+// (K = Matern + noise I, mean = k K^-1 y, variance = 1 - k K^-1 k) with numpy.linalg.solve.
+struct Small {
+  Eigen::MatrixXd points{{0.1, 0.5, 0.8, 0.3}, {0.2, 0.9, 0.4, 0.6}};
+  Eigen::VectorXd targets{{-1.2, 0.3, 1.1, -0.2}};
+  Fit fit{{std::log(0.5), std::log(2.0)}, std::log(0.01), 4};  // noise 0.01 + 0.0001
+  Eigen::MatrixXd asked{{0.6, 0.1, 0.9}, {0.5, 0.2, 0.9}};
+};
+
+void check_close(const Eigen::VectorXd& found, const std::vector<double>& expected) {
+  REQUIRE(found.size() == static_cast<Eigen::Index>(expected.size()));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CHECK(found[static_cast<Eigen::Index>(i)] == doctest::Approx(expected[i]).epsilon(1e-7));
+  }
+}
+
+TEST_CASE("the posterior of a small case is the one by the book") {
+  const Small small;
+  const auto posterior = Posterior::make(small.points, small.targets, small.fit, 0);
+  REQUIRE(posterior.has_value());
+  const Prediction prediction = posterior->predict(small.asked);
+  check_close(prediction.mean, {0.64311643, -1.15879433, 1.03310901});
+  check_close(prediction.standard_deviation, {0.21559136, 0.09797931, 0.38844348});
+  CHECK(posterior->best() == 1.1);
+}
+
+TEST_CASE("a pending point takes uncertainty away and changes no mean, given at once or later") {
+  const Small small;
+  auto later = Posterior::make(small.points, small.targets, small.fit, 1);
+  REQUIRE(later.has_value());
+  CHECK(later->believe(small.asked.col(0)));
+  CHECK_FALSE(later->believe(small.asked.col(1)));  // there was room for one
+  Eigen::MatrixXd points(2, 5);
+  points << small.points, small.asked.col(0);
+  const auto at_once = Posterior::make(points, small.targets, small.fit, 0);
+  REQUIRE(at_once.has_value());
+  for (const auto& posterior : {*later, *at_once}) {
+    const Prediction prediction = posterior.predict(small.asked);
+    check_close(prediction.mean, {0.64311643, -1.15879433, 1.03310901});
+    check_close(prediction.standard_deviation, {0.09108817, 0.09797893, 0.35675189});
+  }
+}
+
+TEST_CASE("neighbours are the most correlated, those of pending points are none") {
+  const Small small;
+  auto posterior = Posterior::make(small.points, small.targets, small.fit, 1);
+  REQUIRE(posterior.has_value());
+  posterior->believe(small.asked.col(0));
+  // Distances in length scales from (0.6, 0.5): 1.01, 0.28, 0.40, 0.60.
+  CHECK(posterior->nearest(small.asked.col(0), 3) == std::vector<std::size_t>{1, 2, 3});
+  CHECK(posterior->nearest(small.asked.col(0), 9).size() == 4);
+}
+
+TEST_CASE("the density of a small case is the one by the book") {
+  const Small small;
+  NegativeLogPosterior posterior(small.points, small.targets);
+  Eigen::VectorXd gradient;
+  // By numpy: y K^-1 y / 2 + log det K / 2 + the two priors.
+  CHECK(posterior(Eigen::Vector3d(std::log(0.5), std::log(2.0), std::log(0.01)), gradient) ==
+        doctest::Approx(1.99580134342556).epsilon(1e-12));
+}
+
+struct Random {
+  Eigen::MatrixXd points;
+  Eigen::VectorXd targets;
+};
+
+Random random_case(Eigen::Index dimensions, Eigen::Index count, std::uint64_t number) {
+  RandomStream random(7, "gp_posterior_test", number);
+  Random made{Eigen::MatrixXd(dimensions, count), Eigen::VectorXd(count)};
+  for (double& each : made.points.reshaped()) each = random.uniform();
+  for (Eigen::Index i = 0; i < count; ++i) {
+    made.targets[i] = std::sin(6 * made.points(0, i)) + 0.1 * random.normal();
+  }
+  return made;
+}
+
+TEST_CASE("gradients are those of finite differences") {
+  for (const Eigen::Index d : {1, 3, 8}) {
+    CAPTURE(d);
+    const Random data = random_case(d, 25, 1);
+    NegativeLogPosterior posterior(data.points, data.targets);
+    RandomStream random(7, "gp_posterior_test", 2);
+    for (int round = 0; round < 5; ++round) {
+      Eigen::VectorXd theta(d + 1);
+      for (double& each : theta) each = random.uniform() * 3 - 2;
+      theta[d] -= 3;
+      Eigen::VectorXd gradient, unused;
+      posterior(theta, gradient);
+      for (Eigen::Index i = 0; i <= d; ++i) {
+        Eigen::VectorXd more = theta, less = theta;
+        more[i] += 1e-5;
+        less[i] -= 1e-5;
+        const double slope = (posterior(more, unused) - posterior(less, unused)) / 2e-5;
+        CHECK(gradient[i] == doctest::Approx(slope).epsilon(1e-5));
+      }
+    }
+  }
+}
+
+TEST_CASE("a fit finds out which dimension matters") {
+  const Random data = random_case(3, 60, 3);
+  const FitOutcome outcome = fitted(data.points, data.targets, first_fit(3));
+  REQUIRE(outcome.fit.has_value());
+  CHECK(outcome.trouble == "");
+  const std::vector<double>& scales = outcome.fit->log_length_scales;
+  CHECK(scales[0] < std::log(0.8));
+  CHECK(scales[1] > scales[0] + 1);
+  CHECK(scales[2] > scales[0] + 1);
+  CHECK(outcome.fit->log_noise < std::log(0.1));
+  // And no direction leads to a larger density.
+  NegativeLogPosterior posterior(data.points, data.targets);
+  Eigen::VectorXd gradient;
+  posterior(Eigen::Vector4d(scales[0], scales[1], scales[2], outcome.fit->log_noise), gradient);
+  CHECK(gradient.norm() < 0.1);
+}
+
+TEST_CASE("what is no number is refused in words, by fit and posterior") {
+  const Small small;
+  Eigen::MatrixXd broken = small.points;
+  broken(0, 0) = std::nan("");
+  const FitOutcome outcome = fitted(broken, small.targets, first_fit(2));
+  CHECK_FALSE(outcome.fit.has_value());
+  CHECK(outcome.trouble != "");
+  CHECK_FALSE(Posterior::make(broken, small.targets, small.fit, 0).has_value());
+}
+
+TEST_CASE("equal points, as many as there are, keep the covariance positive definite") {
+  const Eigen::MatrixXd points = Eigen::MatrixXd::Constant(3, 200, 0.5);
+  Eigen::VectorXd targets(200);
+  for (Eigen::Index i = 0; i < 200; ++i) targets[i] = i % 2 == 0 ? 1 : -1;
+  const FitOutcome outcome = fitted(points, targets, first_fit(3));
+  REQUIRE(outcome.fit.has_value());
+  const auto posterior = Posterior::make(points, targets, *outcome.fit, 0);
+  REQUIRE(posterior.has_value());
+  CHECK(posterior->predict(points.leftCols(1)).mean[0] == doctest::Approx(0).epsilon(1e-3));
+}
+
+// By mpmath with 60 digits.
+TEST_CASE("the logarithm of the expected improvement is exact near and far") {
+  CHECK(log_expected_improvement(0.5, 0.2, 0.3) == doctest::Approx(-1.5294116935847934));
+  CHECK(log_expected_improvement(-1, 0.1, 1) == doctest::Approx(-209.22042360241912));
+  CHECK(log_expected_improvement(-3, 0.1, 1) == doctest::Approx(-810.60115344961392).epsilon(1e-9));
+  CHECK(log_expected_improvement(-4, 0.1, 1) == doctest::Approx(-1261.0467679614548).epsilon(1e-9));
+  CHECK(std::isfinite(log_expected_improvement(-1e6, 1e-5, 1e6)));
+  // No step where the formulas change.
+  CHECK(log_expected_improvement(-25.0001, 1, 0) ==
+        doctest::Approx(log_expected_improvement(-24.9999, 1, 0)).epsilon(1e-4));
+}
+
+}  // namespace
+}  // namespace tune::gp

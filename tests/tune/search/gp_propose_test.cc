@@ -1,0 +1,298 @@
+#include "tune/search/gp/propose.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <set>
+#include <string>
+
+#include "core/wire.h"
+
+namespace tune::gp {
+namespace {
+
+constexpr std::uint64_t kSeed = 3;  // of every random test here
+
+// Sweeps one trial after another, as the searcher will: each knows all results before it.
+class Sweep {
+ public:
+  using Value = std::function<double(const Config&)>;
+  Sweep(Encoding encoding, Value value, std::uint64_t seed, Options options = {})
+      : encoding_(std::move(encoding)), value_(std::move(value)), seed_(seed), options_(options) {}
+
+  std::vector<Proposal> ask(std::size_t count) {
+    const auto next = static_cast<std::uint32_t>(history_.trials().size());
+    RandomStream random(seed_, "gp_propose_test", next);
+    Answer answer = propose({training_set(history_), fit_, count}, encoding_, options_, random);
+    fit_ = answer.fit;
+    return answer.proposals;
+  }
+  void begin(const UnitPoint& point) {
+    history_.add({static_cast<std::uint32_t>(history_.trials().size())}, point);
+  }
+  // One trial from its proposal to its end.
+  Proposal live() {
+    const TrialNumber trial{static_cast<std::uint32_t>(history_.trials().size())};
+    const Proposal proposal = ask(1).front();
+    begin(proposal.point);
+    const double value = value_(encoding_.decode(proposal.point));
+    best_ = std::fmax(best_, value);
+    history_.result(trial, 1, value);
+    history_.end(trial, TrialEnd::kCompleted);
+    return proposal;
+  }
+  double best_of(int trials) {
+    for (int i = 0; i < trials; ++i) live();
+    return best_;
+  }
+  History& history() { return history_; }
+  const Encoding& encoding() const { return encoding_; }
+  const Fit& fit() const { return fit_; }
+
+ private:
+  Encoding encoding_;
+  Value value_;
+  std::uint64_t seed_;
+  Options options_;
+  History history_;
+  Fit fit_;
+  double best_ = -std::numeric_limits<double>::infinity();
+};
+
+Encoding cube(int dimensions) {
+  SearchSpace space;
+  for (int i = 0; i < dimensions; ++i) space.set("x" + std::to_string(i), uniform(0, 1));
+  return Encoding(space);
+}
+
+// Largest, 0, where every coordinate is 0.3.
+double bowl(const Config& config) {
+  double sum = 0;
+  for (const auto& [path, value] : config.leaves()) sum -= std::pow(value->number() - 0.3, 2);
+  return sum;
+}
+
+Sweep::Value constant(double value) {
+  return [value](const Config&) { return value; };
+}
+
+constexpr Options kNeverRandom = {.start_up = 5, .random_share = 0};
+
+TEST_CASE("before there are results all is drawn, each configuration another one") {
+  Sweep sweep(cube(2), bowl, kSeed);
+  std::set<UnitPoint> points;
+  for (const Proposal& proposal : sweep.ask(20)) {
+    CHECK(proposal.origin == ProposalOrigin::kStartUp);
+    CHECK(proposal.note == "");
+    CHECK_FALSE(proposal.expected.has_value());
+    CHECK(proposal.results_known == 0);
+    points.insert(proposal.point);
+  }
+  CHECK(points.size() == 20);
+}
+
+TEST_CASE("the same question and stream have the same answer") {
+  const auto points = [] {
+    Sweep sweep(cube(3), bowl, kSeed);
+    std::vector<UnitPoint> all;
+    for (int i = 0; i < 12; ++i) all.push_back(sweep.live().point);
+    return all;
+  };
+  CHECK(points() == points());
+}
+
+// The sum of the best values of sweeps with different seeds, by the model and by chance.
+struct Compared {
+  double by_model = 0;
+  double by_chance = 0;
+};
+Compared compared(const Encoding& encoding, const Sweep::Value& value, int by_model,
+                  int by_chance) {
+  Compared sums;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    sums.by_model += Sweep(encoding, value, seed).best_of(by_model);
+    sums.by_chance += Sweep(encoding, value, seed, {.start_up = 1000}).best_of(by_chance);
+  }
+  return sums;
+}
+
+TEST_CASE("few proposals lead nearer to the best than many drawn") {
+  const auto [by_model, by_chance] = compared(cube(3), bowl, 50, 200);
+  CAPTURE(by_model);
+  CAPTURE(by_chance);
+  CHECK(by_model > 0.5 * by_chance);  // both are below 0
+}
+
+TEST_CASE("a known space of every kind of domain is searched well") {
+  const SearchSpace space = {{"lr", loguniform(1e-5, 1)},
+                             {"layers", randint(1, 9)},
+                             {"width", qrandint(16, 256, 16)},
+                             {"kind", choice({"a", "b", "c"})},
+                             {"dropout", quniform(0, 0.5, 0.1)}};
+  const auto value = [](const Config& config) {
+    return -std::abs(std::log10(config.get<double>("lr")) + 3) -
+           std::abs(config.get<int>("layers") - 4) -
+           std::abs(config.get<int>("width") - 64) / 32.0 -
+           (config.get<std::string>("kind") == "b" ? 0 : 2) - config.get<double>("dropout");
+  };
+  const auto [by_model, by_chance] = compared(Encoding(space), value, 40, 40);
+  CAPTURE(by_model);
+  CAPTURE(by_chance);
+  CHECK(by_model > 0.5 * by_chance);
+}
+
+TEST_CASE("one parameter is enough") {
+  CHECK(Sweep(cube(1), bowl, kSeed).best_of(15) > -1e-3);
+}
+
+TEST_CASE("of twenty dimensions the two that matter are found") {
+  const auto value = [](const Config& config) {
+    return -std::abs(config.get<double>("x3") - 0.3) - std::abs(config.get<double>("x17") - 0.8);
+  };
+  const auto [by_model, by_chance] = compared(cube(20), value, 50, 50);
+  CAPTURE(by_model);
+  CAPTURE(by_chance);
+  CHECK(by_model > 0.6 * by_chance);
+}
+
+TEST_CASE("a proposal says what was known and expected, and which trials are like it") {
+  Sweep sweep(cube(2), bowl, kSeed, kNeverRandom);
+  sweep.best_of(12);
+  sweep.begin({0.9, 0.9});  // pending
+  const std::vector<Proposal> batch = sweep.ask(3);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    CHECK(batch[i].origin == ProposalOrigin::kModel);
+    CHECK(batch[i].results_known == 12);
+    CHECK(batch[i].pending_known == 1 + i);
+    REQUIRE(batch[i].expected.has_value());
+    CHECK(batch[i].expected->standard_deviation > 0);
+    CHECK(std::isfinite(batch[i].expected->mean));
+    CHECK(std::isfinite(batch[i].expected->acquisition));
+    REQUIRE(batch[i].neighbours.size() == 3);
+    for (const TrialNumber trial : batch[i].neighbours) CHECK(trial.value < 12);
+    CHECK(encoded(decoded<Proposal>(encoded(batch[i]))) == encoded(batch[i]));
+  }
+  CHECK(batch[0].point != batch[1].point);
+  CHECK(batch[1].point != batch[2].point);
+  // Each knows those before it: what was expected to be gained there is gained.
+  CHECK(batch[0].expected->acquisition > batch[2].expected->acquisition);
+}
+
+TEST_CASE("a share is drawn on purpose") {
+  Sweep sweep(cube(2), bowl, kSeed, {.start_up = 5, .random_share = 0.5});
+  int drawn = 0;
+  for (int i = 0; i < 45; ++i) drawn += sweep.live().origin == ProposalOrigin::kRandom;
+  CHECK(drawn > 10);
+  CHECK(drawn < 30);
+}
+
+TEST_CASE("no configuration is tried twice while there is another one") {
+  const SearchSpace space = {{"a", choice({1, 2, 3})}, {"b", randint(0, 4)}};
+  Sweep sweep(
+      Encoding(space),
+      [](const Config& config) { return config.get<double>("a") * config.get<int>("b"); }, kSeed);
+  std::set<std::string> tried;
+  for (int i = 0; i < 12; ++i) {
+    const Proposal proposal = sweep.live();
+    CHECK(proposal.note == "");
+    tried.insert(sweep.encoding().decode(proposal.point).dump());
+  }
+  CHECK(tried.size() == 12);
+  CHECK(sweep.live().note.find("no configuration was found") != std::string::npos);
+  // Nor in one batch.
+  Sweep batch(Encoding(space), constant(1), kSeed);
+  std::set<UnitPoint> points;
+  for (const Proposal& proposal : batch.ask(12)) points.insert(proposal.point);
+  CHECK(points.size() == 12);
+}
+
+TEST_CASE("results that are all alike are searched by chance, and it is said") {
+  for (const double value : {1.0, std::nan(""), HUGE_VAL}) {
+    Sweep sweep(cube(2), constant(value), kSeed, kNeverRandom);
+    sweep.best_of(6);
+    const Proposal proposal = sweep.ask(1).front();
+    CHECK(proposal.origin == ProposalOrigin::kFallback);
+    CHECK(proposal.note == "all results are alike");
+    CHECK(proposal.results_known == 6);
+  }
+}
+
+TEST_CASE("trials that all failed are searched on by chance") {
+  Sweep sweep(cube(2), bowl, kSeed, kNeverRandom);
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    sweep.begin({0.1 * i, 0.5});
+    sweep.history().end({i}, TrialEnd::kError);
+  }
+  CHECK(sweep.ask(1).front().origin == ProposalOrigin::kFallback);
+}
+
+TEST_CASE("where trials diverge no more is proposed than by chance would be") {
+  // Half of the cube fails.
+  Sweep sweep(
+      cube(2),
+      [](const Config& config) {
+        return config.get<double>("x0") > 0.5 ? std::nan("") : bowl(config);
+      },
+      kSeed, kNeverRandom);
+  sweep.best_of(8);
+  int diverged = 0;
+  for (int i = 0; i < 20; ++i) {
+    diverged += sweep.encoding().decode(sweep.live().point).get<double>("x0") > 0.5;
+  }
+  CHECK(diverged < 8);  // by chance 10
+}
+
+TEST_CASE("a fit is made again after a tenth more results, from where the last one ended") {
+  Sweep sweep(cube(2), bowl, kSeed, kNeverRandom);
+  sweep.best_of(30);
+  const Fit fit = sweep.fit();
+  CHECK(fit.log_length_scales.size() == 2);
+  CHECK(fit.results <= 30);
+  CHECK_FALSE(is_due(fit, fit.results + 1));
+  CHECK(is_due(fit, fit.results * 11 / 10 + 3));
+  CHECK(decoded<Fit>(encoded(fit)) == fit);
+}
+
+TEST_CASE("a fit of another space is not used") {
+  Sweep sweep(cube(2), bowl, kSeed, kNeverRandom);
+  sweep.best_of(8);
+  RandomStream random(kSeed, "gp_propose_test", 0);
+  const Fit foreign{std::vector<double>(5, 0.0), -3, 8};
+  const Answer answer =
+      propose({training_set(sweep.history()), foreign, 1}, sweep.encoding(), kNeverRandom, random);
+  CHECK(answer.proposals.front().origin == ProposalOrigin::kModel);
+  CHECK(answer.fit.log_length_scales.size() == 2);
+}
+
+TEST_CASE("numbers that fail are a fallback in words") {
+  Sweep sweep(cube(2), bowl, kSeed, kNeverRandom);
+  sweep.best_of(8);
+  RandomStream random(kSeed, "gp_propose_test", 0);
+  const Fit broken{{std::nan(""), 0}, -3, 8};  // not due
+  const Answer answer =
+      propose({training_set(sweep.history()), broken, 2}, sweep.encoding(), kNeverRandom, random);
+  for (const Proposal& proposal : answer.proposals) {
+    CHECK(proposal.origin == ProposalOrigin::kFallback);
+    CHECK(proposal.note == "the covariance is not positive definite");
+  }
+}
+
+TEST_CASE("conditional parameters are searched where they are active") {
+  const Value map = {{"x", nullptr}};
+  const Value other = {{"y", nullptr}};
+  Sweep sweep(
+      Encoding({{"k", UnitDomain(choice({map, other}))},
+                {"k/x", UnitDomain(uniform(0, 1)), Condition{0, 0}},
+                {"k/y", UnitDomain(uniform(0, 1)), Condition{0, 1}}},
+               Config{{"k", nullptr}}),
+      [](const Config& config) {
+        return config.contains("k/x") ? -1.0 : -std::abs(config.get<double>("k/y") - 0.7);
+      },
+      kSeed);
+  CHECK(sweep.best_of(30) > -0.01);
+}
+
+}  // namespace
+}  // namespace tune::gp

@@ -1,0 +1,30 @@
+// What a fit of a Gaussian process found, and when the next one is due. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tune::gp {
+
+// What a fit found, and of how many results. Carried from one fit to the next, saved and restored.
+struct Fit {
+  std::vector<double> log_length_scales;  // empty: there was no fit yet
+  double log_noise = 0;                   // of the variance
+  std::uint64_t results = 0;              // known when it was made
+  friend bool operator==(const Fit&, const Fit&) = default;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.log_length_scales, s.log_noise, s.results);
+  }
+};
+
+inline constexpr double kExpectedLogNoise = -4.605170185988091;  // log 0.01, of the prior
+// Where the first fit begins.
+Fit first_fit(std::size_t dimensions);
+// A fit is made again when there are a tenth more results, and two.
+bool is_due(const Fit& fit, std::uint64_t results);
+// On the diagonal of the covariance of observations.
+double noise_variance(double log_noise);
+
+}  // namespace tune::gp

@@ -1,12 +1,13 @@
-// The agent contract: what an agent (one a node) and the driver say to each other, in the messages of
-// core/link.h. Version kAgentContract; both ends must have the same, which AgentHello says.
+// The agent contract: the messages between the driver and an agent (one per node), carried by
+// core/link.h. Version kAgentContract: both ends must have the same, and AgentHello tells it.
 //
-// An agent's first word is AgentHello, the driver's answer SetupExperiment; when the agent's zygote
-// has loaded the trainable's library it says ZygoteReady, and launches may follow. Of an attempt the
-// agent says AttemptStarted, then what its ranks report and save, then AttemptEnded.
+// An agent's first message is AgentHello; the driver answers SetupExperiment. When the agent's
+// zygote has loaded the trainable's library, the agent says ZygoteReady, and launches may follow.
+// Of an attempt the agent says AttemptStarted, then what its ranks report and save, then
+// AttemptEnded.
 //
-// Events are journaled as they came: what core/contract_values.h says of its values holds for them
-// as well. Commands are never stored.
+// Events are journaled as they came, so the rules of core/contract_values.h hold for them as well.
+// Commands are never stored.
 #pragma once
 
 #include <chrono>
@@ -25,12 +26,13 @@
 
 namespace tune {
 
-// 3: one version of all three contracts; 4: names of checkpoints did not hold the attempt
+// Version 3: one version for all three contracts. Version 4: names of checkpoints without the
+// attempt.
 inline constexpr std::uint32_t kAgentContract = 5;
 
 // ---- Commands: driver -> agent ------------------------------------------------------------------
 
-// Once an agent, before anything else: what all trials of the experiment share.
+// Sent once to each agent, before anything else: the settings that all trials share.
 struct SetupExperiment {
   std::string experiment_id;
   std::string experiment_directory;  // absolute, on this node
@@ -104,7 +106,7 @@ struct GpuInfo {
   static void fields(Self& s, F& f) { f(s.device, s.name, s.memory_bytes); }
 };
 
-// First word of an agent, and again after each reconnect.
+// The first message of an agent, sent again after each reconnect.
 struct AgentHello {
   std::uint32_t contract = kAgentContract;
   std::string hostname;
@@ -131,14 +133,14 @@ struct AttemptStarted {
   static void fields(Self& s, F& f) { f(s.trial, s.attempt, s.pid); }
 };
 
-// A checkpoint stands whole in its final folder, flushed.
+// A checkpoint is complete and flushed in its final folder.
 struct CheckpointSaved {
   TrialNumber trial;
   AttemptNumber attempt;
   std::uint64_t iteration = 0;
   Duration time_total{};
   std::optional<double> timesteps_total;
-  bool name_has_attempt = true;  // false where it is missing: of a build that left it out
+  bool name_has_attempt = true;  // false where the field is missing: an older build
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.trial, s.attempt, s.iteration, s.time_total, s.timesteps_total);

@@ -1,10 +1,10 @@
 // Values that stand in more than one of the three contracts: core/worker_contract.h (worker and
-// agent), core/agent_contract.h (agent and driver), core/journal_format.h (what a driver finds again
-// after years). Plain structs, see core/wire.h.
+// agent), core/agent_contract.h (agent and driver), core/journal_format.h (a driver and all later
+// ones). Plain structs, see core/wire.h.
 //
 // The journal keeps them as they came: fields are only ever added, at the end and by `f.added`, and
-// none changes its meaning. Enumerators and alternatives of a variant are only ever added at the
-// end; what is so added raises the version of each contract that has it.
+// no field changes its meaning. Enumerators and alternatives of a variant are only ever added at
+// the end, and raise the version of each contract that has them.
 //
 // Times: `now` is experiment time, durations are nanoseconds. Iterations count from 1.
 #pragma once
@@ -48,9 +48,9 @@ struct StopRule {
 };
 
 struct CheckpointPolicy {
-  std::uint32_t frequency = 0;  // every so many iterations; 0: never
+  std::uint32_t frequency = 0;  // every this many iterations; 0: never
   bool at_end = true;           // when the attempt ends without an error
-  std::uint32_t keep = 1;       // newest so many of a trial, and the one with the best metric
+  std::uint32_t keep = 1;       // the newest this many of a trial, and the one with the best metric
   friend bool operator==(const CheckpointPolicy&, const CheckpointPolicy&) = default;
   template <class Self, class F>
   static void fields(Self& s, F& f) { f(s.frequency, s.at_end, s.keep); }
@@ -88,7 +88,7 @@ struct Continue {
 };
 
 // Ends the attempt at its next step boundary (at once when it waits). The agent kills it (SIGTERM,
-// then SIGKILL) when it has not ended `grace` later; 0: no limit.
+// then SIGKILL) when it has not ended within `grace`; 0: no limit.
 struct StopAttempt {
   TrialNumber trial;
   AttemptNumber attempt;

@@ -86,8 +86,8 @@ struct CheckStart {
 }  // namespace detail
 }  // namespace tune
 
-// Ends the process when the expression does not hold; prints both operands of a comparison. Write
-// one comparison a check, without && or ||. `TUNE_CHECK(held <= capacity);`
+// Ends the process when the expression does not hold, and prints both operands of a comparison.
+// Write one comparison per check, without && or ||: `TUNE_CHECK(held <= capacity);`
 #define TUNE_CHECK(...)                                                                    \
   do {                                                                                     \
     _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wparentheses\"")     \

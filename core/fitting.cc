@@ -46,7 +46,8 @@ std::string memory(std::int64_t bytes) {
   return fmt::format("{} bytes", bytes);
 }
 
-// Of what why_never() names: nobody can say that a node has more memory.
+// The remedy for the shortage that why_never() names. No option raises a node's memory: the only
+// remedy there is to ask for less.
 std::string remedy_on(const NodeResources& node, const ResourceRequest& request) {
   const auto gpus = static_cast<std::int64_t>(node.gpus.size());
   const bool has_gpus = request.gpu_units <= gpus * kUnit;
@@ -125,7 +126,7 @@ Largest largest_of(const std::vector<const NodeResources*>& nodes) {
   return largest;
 }
 
-// What each rule misses, after "a trial needs"; empty: it is not this one.
+// The missing amount by each rule, worded to follow "a trial needs"; empty: not the cause.
 
 std::string missing_gpus(const Largest& largest, const ResourceRequest& request) {
   if (request.gpu_units <= largest.gpus * kUnit) return {};
@@ -144,7 +145,7 @@ std::string missing_memory(const Largest& largest, const ResourceRequest& reques
                      memory(largest.memory_bytes));
 }
 
-// There are GPU units enough, but a rank's share does not go over two GPUs.
+// Enough GPU units are there, but a rank's share cannot span two GPUs.
 std::string shares_that_do_not_pack(const Largest& largest, const ResourceRequest& request) {
   const RankShare share = share_of(request);
   if (share.gpus == 0 || share.units == kUnit) return {};

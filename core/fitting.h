@@ -1,4 +1,4 @@
-// Fitting: whether one node holds what a trial asks for, where on it, and why it never could. Pure.
+// Fitting: whether one node can hold a trial's request, where on the node, and if not, why. Pure.
 //
 // All ranks of a trial are placed together, on one node, or not at all. A rank's whole GPUs are
 // entirely free ones; a share below one goes to the GPU with the least room that still holds it.
@@ -22,7 +22,7 @@ struct RankShare {
 
 RankShare share_of(const ResourceRequest& request);
 
-// What of a node is not promised.
+// The part of a node that is not promised.
 struct NodeRoom {
   NodeResources total;
   std::int64_t free_cpu_units = 0;
@@ -35,7 +35,7 @@ NodeRoom empty_room(const NodeResources& resources);
 
 bool has_cpus(const NodeRoom& node, const ResourceRequest& request);
 bool has_memory(const NodeRoom& node, const ResourceRequest& request);
-// The GPUs it gets, rank by rank (none when it asks for none); nothing when there are too few.
+// The GPUs the request gets, rank by rank (none when it asks for none); nothing: too few are free.
 std::optional<std::vector<std::uint32_t>> choose_gpus(const NodeRoom& node,
                                                       const ResourceRequest& request);
 
@@ -46,8 +46,8 @@ struct Fit {
 // Where on a node the request fits now, by all rules; nothing when it does not.
 std::optional<Fit> fit_on(const NodeRoom& node, const ResourceRequest& request);
 
-// Why none of these nodes could hold the request even when it is empty: "4 ranks need 4 GPUs, the
-// largest node has 2". Empty when one could.
+// Why none of these nodes could hold the request even when empty: "4 ranks need 4 GPUs, the largest
+// node has 2". An empty text when one could.
 std::string why_never(const std::vector<const NodeResources*>& nodes,
                       const ResourceRequest& request);
 // Why a trial can never run where this is the only node, and the remedy; empty when it can.

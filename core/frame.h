@@ -1,5 +1,5 @@
-// Frames on a byte stream: 4 bytes of length (little-endian), then that many bytes. Pure: reading
-// and writing the stream itself is the edges' business.
+// Frames on a byte stream: 4 bytes of length (little-endian), then that many bytes. Pure: the edges
+// read and write the stream itself.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ inline void append_frame(std::string& out, std::string_view payload) {
   out.append(header, kFrameHeaderBytes).append(payload);
 }
 
-// Bytes as they come in, frames as they are complete.
+// Takes bytes as they arrive and gives frames as they become complete.
 class FrameBuffer {
  public:
   void append(std::string_view bytes) {
@@ -41,7 +41,7 @@ class FrameBuffer {
     bytes_.append(bytes);
   }
 
-  // The next whole frame's payload, valid until the next append; nothing when it is not all here.
+  // The next whole frame's payload, valid until the next append; nothing while it is incomplete.
   // Throws Error (kProtocol) when a frame claims more than kMaxFrameBytes.
   std::optional<std::string_view> next() {
     const std::string_view left = std::string_view(bytes_).substr(start_);

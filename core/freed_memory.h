@@ -17,7 +17,7 @@ namespace tune {
 // mapped anew for ever, which is worse than to set nothing.
 inline void keep_freed_memory(int (*set)(int option, int value) = mallopt) {
   constexpr int kNever = -1;
-  // Larger blocks are mapped each for itself.
+  // Each larger block gets a mapping of its own.
   for (const int largest : {1 << 30, 32 << 20}) {
     if (set(M_MMAP_THRESHOLD, largest) == 0) continue;
     set(M_TRIM_THRESHOLD, kNever);

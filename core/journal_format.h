@@ -3,13 +3,14 @@
 //
 // Events of one turn of the driver's loop are one entry: a MessagePack array [now, wall, events,
 // format, notices, ...], in every format. A build refuses an entry of a newer format than it knows
-// before it changes a file or takes the epoch, and reads every older one. State is what the
+// before it changes a file or takes the epoch, and reads every older one. The state is what the
 // controller makes of all turns, so a turn must give the same state in every build that reads it:
-// what an event means never changes, and nothing in it is compared with what this build happens to
-// speak.
+// the meaning of an event never changes, and no value in it is compared with a version of the build
+// that reads it.
 //
-// Fields are only ever added: at the end, by `f.added`, with a default that stands for "it was not
-// said"; an older build skips what it does not know. That, and a new kind of event that no fold
+// Fields are only ever added: at the end, by `f.added`, with a default that means "not said"; an
+// older build skips fields that it does not know. Such a field, or a new kind of event that no fold
+// needs to know, leaves the format as it is. Anything else raises it.
 // needs to know, leaves the format as it is. Anything else raises it.
 #pragma once
 
@@ -25,10 +26,10 @@
 
 namespace tune {
 
-// 4: names of checkpoints did not hold the attempt; a build that reads no more than that would
-// remove those that do.
+// Format 4: names of checkpoints did not hold the attempt. A build that reads only up to it would
+// remove checkpoints whose names do.
 inline constexpr std::uint32_t kJournalFormat = 5;
-inline constexpr std::uint32_t kFirstJournalFormat = 3;  // of entries that do not say theirs
+inline constexpr std::uint32_t kFirstJournalFormat = 3;  // of entries that do not name their format
 
 // A driver took over: every open attempt is lost, its trial goes on from its last checkpoint.
 struct DriverStarted {
@@ -39,7 +40,7 @@ struct DriverStarted {
   std::uint32_t max_failures = 0;
   std::uint32_t max_concurrent_trials = 0;
   Duration time_budget{};
-  // That this driver speaks with its agents: what an agent says of its own is compared with it.
+  // The version that this driver speaks with its agents; an agent's own is compared with it.
   std::uint32_t agent_contract = kAgentContract;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
@@ -80,7 +81,7 @@ struct Turn {
   WallTime wall{};
   std::vector<Event> events;
   std::uint32_t format = kJournalFormat;  // of the build that wrote it
-  // Of the driver itself, shown to the person at the console when they came up: for events.jsonl.
+  // Notices of the driver itself, as the console showed them: for events.jsonl.
   std::vector<std::string> notices{};
   template <class Self, class F>
   static void fields(Self& s, F& f) {
@@ -90,9 +91,9 @@ struct Turn {
   }
 };
 
-// Throws Error (kProtocol), naming both, when this build does not know the format yet.
+// Throws Error (kProtocol), naming both formats, when this build does not know this one yet.
 void refuse_newer_format(std::uint32_t format);
-// The turn that an entry holds. Throws Error (kProtocol), naming both formats when it is of a newer
+// The turn in an entry. Throws Error (kProtocol), naming both formats, when the entry is of a newer
 // one, whatever else it holds.
 Turn turn_of(std::string_view entry);
 

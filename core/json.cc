@@ -19,7 +19,7 @@ constexpr std::array<bool, 256> kPlainInJson = [] {
   return plain;
 }();
 
-// What stands for a byte that is not plain; moves `i` past it.
+// Appends the escape of a byte that is not plain; moves `i` past it.
 void append_escaped(std::string& out, std::string_view text, std::size_t& i) {
   const auto c = static_cast<unsigned char>(text[i]);
   if (c >= 0x80) {

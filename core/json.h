@@ -14,7 +14,7 @@ inline constexpr int kMaxNesting = 64;  // deepest nesting read from outside
 // text that reads back exactly and always look like floats ("1.0").
 void append_json(std::string& out, const Value& value);
 void append_json_text(std::string& out,
-                      std::string_view text);  // quoted; bytes as U+FFFD if no UTF-8
+                      std::string_view text);  // quoted; bytes that are not UTF-8 become U+FFFD
 void append_json_number(std::string& out, double value);
 std::string to_json(const Value& value, int indent = -1);  // indent >= 0: pretty
 

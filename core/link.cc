@@ -97,8 +97,8 @@ std::vector<std::string> Link::receive(std::string_view frame) {
     ++received_;
     fresh.emplace_back(messages[i]);
   }
-  // What was seen before was acknowledged in a frame that got lost, or the other side knows a
-  // former life of this one: say who this is and what was received.
+  // These messages were seen before: their acknowledgement was lost, or the other side knows a
+  // former life of this one. Say who this is and what was received.
   if (count > 0 && fresh.empty()) acknowledged_sent_ = kSayAgain;
   if (is_for_us) look_for_gap(round, first, count);
   return fresh;

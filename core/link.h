@@ -4,24 +4,24 @@
 // the receiver drops what it has seen. One frame holds many messages, the acknowledgement of the
 // other direction and the epoch it is meant for.
 //
-// A frame of a newer epoch than the receiver knows is from a new life of the other side: what it
-// has not acknowledged is offered to it again, counted from 1. Frames of an older life are dropped,
-// and so are the messages of frames that are meant for another life of the receiver.
+// A frame of a newer epoch than the receiver knows comes from a new life of the other side:
+// messages that it has not acknowledged are offered to it again, counted from 1. Frames of an older
+// life are dropped, and so are messages in frames that are meant for another life of the receiver.
 //
-// What a broken connection swallowed is offered again when the receiver misses it, and never
-// because of time. Each frame, also a heartbeat, says which message comes next; a receiver that
-// lacks an earlier one asks for it, naming the sender's round, and the sender begins a new round
-// for each round that was asked about once. Simpler ways fail:
+// Messages that a broken connection swallowed are offered again when the receiver misses them, and
+// never because time has passed. Each frame, also a heartbeat, says which message comes next; a
+// receiver that lacks an earlier one asks for it and names the sender's round. The sender begins a
+// new round once for each round that was asked about. Simpler ways fail:
 // - Offering everything again every two seconds until it is acknowledged: a receiver that stands
 //   still acknowledges nothing, and the queue before it grew by a whole credit each time, without
 //   an end (7 GB an hour).
-// - Offering it again when the socket says that it has reconnected: the side that accepts is not
-//   told whose connection that is, and what was handed over between the break and the news of it is
-//   lost unseen.
+// - Offering it again when the socket reports a reconnect: the accepting side is not told whose
+//   connection that is, and messages handed over between the break and the news of it are lost
+//   unseen.
 // - Asking without naming the round: frames under way show the same gap again, and each of them
 //   would start everything anew.
-// Whoever asks about a round has read a frame of it, so all that was queued before has left the
-// queue: at most two rounds, twice what is not acknowledged, ever wait in it.
+// A receiver that asks about a round has read a frame of it, so everything queued before has left
+// the queue: at most two rounds, twice the unacknowledged messages, ever wait in it.
 #pragma once
 
 #include <chrono>
@@ -44,16 +44,16 @@ class Link {
 
   // ---- Sending
   void send(std::string message);  // queued
-  // The next frame that is due: messages that are new or were missed, or an acknowledgement. Empty:
-  // nothing to say. It holds at most kMaxFramePayload bytes of messages (or one message).
+  // The next frame that is due: messages that are new or were missed, or an acknowledgement. Empty
+  // when nothing is due. It holds at most kMaxFramePayload bytes of messages (or one message).
   std::string next_frame();
-  // The last frame, from next_frame() or heartbeat(), was not taken: it is due again.
+  // Says that the last frame, from next_frame() or heartbeat(), was not taken: it is due again.
   void refused();
-  std::vector<std::string> frames();  // all that are due, where each will be taken
+  std::vector<std::string> frames();  // all that are due, for a caller that takes each of them
   // A frame without messages. One a second at least lets the other side see what it has missed.
   std::string heartbeat();
-  // Gives `take` what is due, or a heartbeat when nothing was taken for kHeartbeatEvery, until it
-  // answers false: that frame is due again.
+  // Gives `take` each frame that is due, or a heartbeat when nothing was taken for kHeartbeatEvery.
+  // Stops when `take` answers false: that frame is due again.
   template <class Take>
   void flush(Time now, Take take) {
     const auto is_taken = [&](std::string frame) {
@@ -79,13 +79,14 @@ class Link {
   std::vector<std::string> receive(std::string_view frame);
   // Everything received so far may be acknowledged by the next frame.
   void acknowledge() { acknowledged_to_send_ = received_; }
-  // Everything received up to there may; one in an earlier life of the other side says nothing.
+  // Everything received up to there may; a position in an earlier life of the other side has no
+  // effect.
   void acknowledge(Position through);
   Position received() const { return {peer_epoch_, received_}; }  // the newest message
   bool owes_acknowledgement() const { return acknowledged_to_send_ != acknowledged_sent_; }
   std::uint64_t peer_epoch() const { return peer_epoch_; }
 
-  // With nothing else to say for this long, a heartbeat is due.
+  // A heartbeat is due after this long with nothing else to say.
   static constexpr Time kHeartbeatEvery = std::chrono::seconds(1);
   static constexpr std::size_t kMaxFramePayload = 1u << 20;
 

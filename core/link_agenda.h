@@ -1,5 +1,5 @@
-// LinkAgenda: which of many links have something to do, so that a turn costs what it touches and
-// not what there is. Pure.
+// LinkAgenda: which of many links have something to do, so that the cost of a turn grows with the
+// links it touches and not with all links. Pure.
 #pragma once
 
 #include <chrono>
@@ -15,13 +15,13 @@ namespace tune {
 
 class LinkAgenda {
  public:
-  // All are looked at this often, for what was refused or missed and for heartbeats.
+  // All links are looked at this often, for refused or missed messages and for heartbeats.
   static constexpr Link::Time kLookEvery = std::chrono::milliseconds(200);
 
-  // Something came by it, may be acknowledged on it, or is to be sent.
+  // A frame came on this link, one may be acknowledged on it, or a message is to be sent.
   void touch(std::size_t link) { due_.insert(link); }
 
-  // Those of the links 0 .. count - 1 to be flushed now.
+  // The links among 0 .. count - 1 that are to be flushed now.
   std::vector<std::size_t> take_due(Link::Time now, std::size_t count) {
     const std::set<std::size_t> due = std::exchange(due_, {});
     if (now - last_look_ < kLookEvery) return {due.begin(), due.end()};

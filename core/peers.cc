@@ -35,7 +35,7 @@ void Peers::receive(const std::string& identity, std::string_view frame, Time no
   }
 }
 
-// What cannot be read is told all the same, or it would never be acknowledged.
+// A message that cannot be read is told as well, or it would never be acknowledged.
 AgentEvent Peers::read(const std::string& identity, std::string_view message) try {
   return decoded<AgentEvent>(message);
 } catch (const Error& error) {

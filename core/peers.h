@@ -1,6 +1,6 @@
-// Peers: the driver's side of its links with all agents. Numbers the agents as they are first
-// heard, gives what they tell, and says what is to be sent to whom. Pure: frames come from and go
-// to whoever has the sockets.
+// Peers: the driver's side of its links with all agents. It numbers the agents as they are first
+// heard, hands on their events, and says what is to be sent to each. Pure: the caller has the
+// sockets.
 #pragma once
 
 #include <cstdint>
@@ -34,22 +34,23 @@ class Peers {
   explicit Peers(std::uint64_t epoch) : epoch_(epoch) {}
 
   // Adds the fresh events of a frame to `told`, in order. A message that cannot be read becomes a
-  // Warning, a frame is dropped with a complaint; a sender of nothing else is not remembered.
+  // Warning. A frame that cannot be read is dropped with a complaint; a sender of nothing else is
+  // not remembered.
   void receive(const std::string& identity, std::string_view frame, Time now,
                std::vector<Told>& told);
   // Everything that agent told up to there is in the journal and need not come again.
   void acknowledge(AgentNumber agent, Link::Position through);
   void send(AgentNumber agent, const Command& command);  // queued until flush
 
-  // Hands out the frames that are due: what is queued or was missed, acknowledgements and
-  // heartbeats. What is not taken (answer false) is due again.
+  // Hands out the frames that are due: messages that are queued or were missed, acknowledgements
+  // and heartbeats. A frame that is not taken (answer false) is due again.
   using Sender = std::function<bool(const std::string& identity, std::string frame)>;
   void flush(Time now, const Sender& send);
 
   std::size_t size() const { return peers_.size(); }
   std::optional<AgentNumber> number_of(const std::string& identity) const;
   Time last_heard(AgentNumber agent) const;
-  // What was wrong with the last frame or message that was dropped; empty: none was.
+  // The fault of the last frame or message that was dropped; empty: none was.
   const std::string& last_complaint() const { return complaint_; }
 
  private:

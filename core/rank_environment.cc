@@ -20,8 +20,8 @@ Environment rank_environment(const RankPlace& place, int local_rank,
       {"ROLE_NAME", "default"},
       {"ROLE_RANK", rank},
       {"ROLE_WORLD_SIZE", ranks},
-      // Where programs look whether they were started by torchrun. No agent holds a store for them:
-      // rank 0 listens itself.
+      // Programs see by these that torchrun started them. No agent holds a store for them: rank 0
+      // listens itself.
       {"TORCHELASTIC_RUN_ID", "none"},
       {"TORCHELASTIC_RESTART_COUNT", "0"},
       {"TORCHELASTIC_MAX_RESTARTS", "0"},

@@ -1,5 +1,5 @@
-// What a rank finds in its environment: torchrun's variables and our own beside them. The one home
-// of these names and rules, whoever starts the rank: an agent, `tune launch`, a Distributor or a
+// The variables that a rank finds in its environment: torchrun's and our own. Their names and rules
+// stand here alone, for all that start ranks: an agent, `tune launch`, a Distributor or a
 // TorchTrainer. Pure.
 #pragma once
 
@@ -26,7 +26,7 @@ struct RankPlace {
   int first_rank() const { return node * local_ranks; }
 };
 
-// Whether the user has set a variable, which is then left as it is.
+// Whether the user has set a variable; such a variable is left as it is.
 using UserHasSet = std::function<bool(const std::string& name)>;
 
 // RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE, ROLE_*,
@@ -45,13 +45,14 @@ inline bool is_mig_instance(std::string_view device) {
   return device.starts_with("MIG-");
 }
 
-// The devices that a rank is shown, and which of them is its own (the first, of several).
+// The devices shown to a rank, and which of them is its own (the first, if it has several).
 struct ShownGpus {
   std::vector<std::string> devices;
   std::size_t own = 0;
 };
-// Of the devices of a group, from `own` on so many of which are the rank's. All of them; but with a
-// MIG instance among them the rank's own alone, as CUDA would show all ranks the first instance.
+// The devices shown to a rank of a group with these devices, `own_count` of which, from `own` on,
+// are its own: all of them. With a MIG instance among them: the rank's own alone, as CUDA would
+// show all ranks the first instance.
 ShownGpus shown_gpus(std::vector<std::string> devices, std::size_t own, std::size_t own_count);
 
 // CUDA_VISIBLE_DEVICES and TUNE_DEVICE_INDEX.

@@ -1,11 +1,11 @@
-// ResultView: one result as numbers by key path, without a tree being built. The one rule by which
-// worker, schedulers, table and warnings find the number that a stop rule, a milestone, the metric
-// or a column names. Pure.
+// ResultView: one result as numbers by key path, without building a tree. Workers, schedulers, the
+// table and warnings find the number that a stop rule, a milestone, the metric or a column names by
+// this one rule. Pure.
 //
 // The rule: the number that the user reported at the path; else, for a name in kFrameworkFields,
-// the framework's own number of that name; else there is none. So a user's own training_iteration
-// goes before the count of steps when it is a number, and a text, list or nothing under that name
-// does not hide the count. (That it did hid it from the worker, but not from the scheduler: a trial
+// the framework's own number of that name; else nothing. So a user's own training_iteration goes
+// before the count of steps when it is a number; a text, list or null under that name does not hide
+// the count. (When it did, it hid the count from the worker but not from the scheduler: a trial
 // that reported "epoch 3" there never came to its stop rule.)
 #pragma once
 
@@ -19,7 +19,8 @@
 
 namespace tune {
 
-// Known of every result but timesteps_total, which is known once timesteps_this_iter was reported.
+// Every result has these. Only timesteps_total exists no earlier than timesteps_this_iter is
+// reported.
 inline constexpr std::array<std::string_view, 6> kFrameworkFields = {
     "training_iteration", "time_total_s",     "time_this_iter_s",
     "time_since_restore", "timesteps_total", "iterations_since_restore"};
@@ -31,7 +32,7 @@ std::optional<Value> framework_field(const Reported& report, std::string_view na
 class ResultView {
  public:
   ResultView(const Reported& report) : report_(&report) {}  // NOLINT: a view
-  std::uint64_t iteration() const { return report_->iteration; }  // the steps, whatever was reported
+  std::uint64_t iteration() const { return report_->iteration; }  // counts the steps
   // By the rule above. May be NaN or infinite when that was reported.
   std::optional<double> number(std::string_view path) const;
 

@@ -9,8 +9,8 @@
 
 namespace tune {
 
-// The dynamic linker of an executed zygote resolves every function at once, so that no worker has to
-// do it again. The zygote removes it: it is not for programs that workers start.
+// The dynamic linker of an executed zygote resolves every function at once, so that no worker has
+// to do it again. The zygote removes it: it is not for programs that workers start.
 inline constexpr const char* kBindNowVariable = "LD_BIND_NOW";
 
 inline constexpr const char* kRendezvousVariable = "TUNE_RENDEZVOUS_FD";

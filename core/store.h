@@ -36,8 +36,8 @@ class SupersededError : public Error {
   explicit SupersededError(const std::string& message) : Error(ErrorCode::kStore, message) {}
 };
 
-// There is no answer yet, from a server that is silent, gone or still reads its file. Nothing of
-// the call may be taken for done or not done: the same call made again goes on with it.
+// The server does not answer: it is silent, gone or still reads its file. The call may have taken
+// effect or not; the same call made again goes on with it.
 class StoreSilentError : public Error {
  public:
   StoreSilentError(const std::string& message, std::string why)
@@ -52,18 +52,18 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // No entry and no value is larger: what may be is cut.
+  // No entry and no value is larger; callers cut larger ones into parts.
   static constexpr std::size_t kMaxPayloadBytes = 64u << 20;
 
   // Appends one entry durably. Ids grow strictly. After a lost connection the same id is sent
-  // again: if it is there with this payload the append succeeded; if the id or a greater one is
-  // taken by anything else, throws SupersededError. Throws StoreSilentError when there is no
-  // answer for as long as the store waits for one, naming address and cause, as all others do;
-  // Error (kStore) when the entry is larger than allowed.
+  // again: if it is there with this payload the append succeeded; if anything else has the id or a
+  // greater one, throws SupersededError. Throws StoreSilentError, naming address and cause, when
+  // the server gives no answer for as long as the store waits; so do all calls below. Throws Error
+  // (kStore) when the entry is larger than allowed.
   virtual void append(EntryId id, std::string_view payload) = 0;
   // Entries after `after` (exclusive), oldest first, at most `limit` of them.
   virtual std::vector<Entry> read(EntryId after, std::size_t limit) = 0;
-  // The greatest id ever appended, also when its entry was trimmed since; nothing: none yet.
+  // The greatest id ever appended, even if its entry was trimmed since; nothing: none yet.
   virtual std::optional<EntryId> last() = 0;
   // Named values beside the journal (a snapshot, say): a name without ':' or blanks. Throw Error
   // (kStore) when a value is larger than allowed.
@@ -71,15 +71,16 @@ class Store {
   virtual std::optional<std::string> get(std::string_view name) = 0;
   virtual void remove(std::string_view name) = 0;  // nothing when it is not there
   // Writes a named value and removes all entries up to and including `through`, both or neither.
-  // Throws SupersededError, and changes nothing, when the journal is at a later epoch than `through`.
+  // Throws SupersededError, and changes nothing, when the journal is at a later epoch than
+  // `through`.
   virtual void put_and_trim(std::string_view name, std::string_view value, EntryId through) = 0;
   // Removes the journal, with its last id, and every named value, all or none: as if nothing had
   // ever been written. For a driver whose experiment never began.
   virtual void remove_all() = 0;
 
-  // Called whenever a lost connection was made again, before that for which it was made is sent
-  // again: a server that stood in for a lost one may lack what was written last. It may call the
-  // store; what it throws ends the call.
+  // Sets a function that is called whenever a lost connection is made again, before the interrupted
+  // call is sent again: a server that stands in for a lost one may lack the last writes. The
+  // function may call the store; an exception of it ends the call.
   void when_reconnected(std::function<void()> look) { look_ = std::move(look); }
   std::uint64_t reconnects() const { return reconnects_; }  // so far
 
@@ -94,7 +95,7 @@ class Store {
   std::uint64_t reconnects_ = 0;
 };
 
-// Throws Error (kStore) when `bytes` are more than a store takes at once.
+// Throws Error (kStore) when `bytes` is more than a store takes at once.
 void refuse_too_large(std::size_t bytes, std::string_view doing);
 
 }  // namespace tune

@@ -27,7 +27,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearest(std::string_view wrong, const std::vector<std::string>& known) {
-  constexpr std::size_t kMaxLength = 200;  // beyond it nobody mistyped a key
+  constexpr std::size_t kMaxLength = 200;  // no mistyped key is longer
   if (wrong.size() > kMaxLength) return {};
   std::size_t best_distance = wrong.size() / 3 + 2;
   std::string best;

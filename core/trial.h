@@ -41,8 +41,8 @@ struct CheckpointRecord {
   }
 };
 
-// Where an attempt runs: a node and, of its GPUs, one index for each whole GPU or shared one, rank by
-// rank (a rank with a share names its one GPU; ranks may name the same).
+// Where an attempt runs: a node and, of its GPUs, one index for each whole GPU or shared one, rank
+// by rank (a rank with a share names its one GPU; ranks may name the same).
 struct Placement {
   AgentNumber agent;
   std::vector<std::uint32_t> gpus;

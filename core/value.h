@@ -30,8 +30,8 @@ inline constexpr bool kIsVector = false;
 template <class T, class A>
 inline constexpr bool kIsVector<std::vector<T, A>> = true;
 
-// What becomes a Value without further words: every integer type, float, double, bool, text and
-// vectors of those. A pointer that is not text is none of them, so it never becomes a bool.
+// The types that become a Value implicitly: every integer type, float, double, bool, text and
+// vectors of those. No pointer but text is among them, so a pointer never becomes a bool.
 template <class T>
 concept ValueLike =
     std::is_arithmetic_v<std::remove_cvref_t<T>> || std::convertible_to<T, std::string_view> ||
@@ -103,8 +103,8 @@ class Value {
   // Same types and values, same order of keys (1 and 1.0 differ; NaN equals NaN).
   friend bool operator==(const Value& a, const Value& b);
 
-  // Every leaf (anything but a non-empty map) with its path, in order; the pointers are into this
-  // value, so that one that ends with the expression has none to give.
+  // Every leaf (anything but a non-empty map) with its path, in order. The pointers point into this
+  // value, so a temporary value does not have this function.
   std::vector<std::pair<std::string, const Value*>> leaves() const&;
   std::vector<std::pair<std::string, const Value*>> leaves() const&& = delete;
 
@@ -136,8 +136,8 @@ struct Member {
 // A list of any mix of values: tune::list({1, "a", 2.5}).
 Value list(std::initializer_list<Value> items);
 
-// A trial's configuration: a map. Reading is as Value's, but within a function of a search space
-// (tune::sample_from) a value that another function gives is computed before it is read.
+// A trial's configuration: a map. Reading works as in Value; within a function of a search space
+// (tune::sample_from), a value that another function gives is computed before it is read.
 class Config : public Value {
  public:
   Config() : Value(make_map()) {}
@@ -162,7 +162,7 @@ class Config : public Value {
   std::vector<std::pair<std::string, const Value*>> leaves() const&& = delete;
 
  protected:
-  // Called with a path before it is read (empty: all of them). Copies do not take it along.
+  // Called with a path before it is read (empty: the whole map). Copies do not take the hook along.
   struct Hook {
     std::function<void(std::string_view)> before_read;
     Hook() = default;

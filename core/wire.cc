@@ -384,7 +384,8 @@ Value PackReader::value(int depth) {
     case Type::kBinary:
       malformed("bytes where a value should be", position_);
     case Type::kArray: {
-      // As they come: room for all that lists within lists claim is a thousand times the message.
+      // The list grows as items come: to reserve what nested lists claim may take a thousand times
+      // the size of the message.
       Value::List items;
       for (std::size_t left = array(); left > 0; --left) items.push_back(value(depth + 1));
       return Value::make_list(std::move(items));

@@ -98,7 +98,7 @@ class PackReader {
 Packed pack(const Value& value);
 Value unpack(const Packed& packed);  // Error (kProtocol)
 
-// The number at a key path of a packed map; nothing when absent or no number. No tree is built.
+// The number at a key path of a packed map; nothing when absent or not a number. No tree is built.
 std::optional<double> find_number(const Packed& packed, std::string_view path);
 // Whether the packed map holds the path at all.
 bool contains_path(const Packed& packed, std::string_view path);

@@ -6,27 +6,27 @@
 //    length (little-endian), then that many bytes, at most kMaxFrameBytes. A zygote has a
 //    SOCK_SEQPACKET socket: one message a packet, at most kMaxSpawnPacketBytes, without a length.
 //
-// 2. Encoding: MessagePack. A message is [kind, fields]: its place in the lists below (WorkerCommand,
-//    WorkerEvent, ZygoteMessage), counted from 0, and an array of its fields in the order of
-//    `fields`. A SpawnRequest, of which there is one kind only, is its fields alone. Inside:
+// 2. Encoding: MessagePack. A message is [kind, fields]: its place in the lists WorkerCommand,
+//    WorkerEvent and ZygoteMessage below, counted from 0, and an array of its fields in the order
+//    of `fields`. A SpawnRequest, of which there is one kind only, is its fields alone. Inside:
 //      bool: bool. Whole numbers, ids and enumerators: int. double: float64 (an int is read too).
 //      std::string: str. Duration: int, nanoseconds. std::optional: nil or the value.
 //      std::vector: array. std::map: map with str keys. A struct: array of its fields.
-//      Packed: bin that holds a MessagePack map with str keys (no '/' in them), values of nil, bool,
-//      int up to 2^63 - 1, float, str, array and map, nested at most kMaxNesting deep.
+//      Packed: bin that holds a MessagePack map with str keys (no '/' in them), values of nil,
+//      bool, int up to 2^63 - 1, float, str, array and map, nested at most kMaxNesting deep.
 //
 // 3. Versions. The first field of StartWorker is kWorkerContract of the agent, in every version; a
-//    worker that speaks another one answers WorkerEnded{kException, which versions}, whose first two
-//    fields never change, and exits. A zygote says its own in ZygoteReady, a plugin in tune_plugin().
-//    Fields that were added since (`f.added`) may be missing: they have their defaults then. Fields
-//    beyond those that a reader knows are skipped. A new field that may be missing, or a new kind of
-//    message that is sent only to a worker that asked for it, leaves the version as it is; anything
-//    else raises it.
+//    worker that speaks another one answers WorkerEnded{kException, both versions}, whose first two
+//    fields never change, and exits. A zygote says its own in ZygoteReady, a plugin in
+//    tune_plugin(). Fields that were added since (`f.added`) may be missing: they have their
+//    defaults then. Fields beyond those that a reader knows are skipped. A new field that may be
+//    missing, or a new kind of message that is sent only to a worker that asked for it, leaves the
+//    version as it is; anything else raises it.
 //
 // 4. Order of a rank alone.
 //      agent   StartWorker, once, first.
-//      worker  setup, load when restore_iteration is not 0; GroupStep{restore_iteration + 1, kStep},
-//              once, when hang_timeout is not 0. Then, step by step:
+//      worker  setup, load when restore_iteration is not 0; when hang_timeout is not 0, once:
+//              GroupStep{restore_iteration + 1, kStep}. Then, step by step:
 //              Reported, with iteration one above the last. `final` when a stop rule holds, the
 //              result says done, or time_total has reached max_trial_time; else `waiting` when the
 //              milestone's attribute is there and has reached its value.
@@ -39,14 +39,14 @@
 //    A save writes into <trial_directory>/<temporary_checkpoint_name(iteration, attempt)>, a folder
 //    that rank 0 makes, and flushes it; the agent renames it. A load reads
 //    <trial_directory>/<checkpoint_name(restore_iteration, restore_attempt)>. Both names are in
-//    core/checkpoint_name.h. A closed socket means that the agent is gone: the process ends at once.
+//    core/checkpoint_name.h. A closed socket means that the agent is gone: the process ends.
 //
 // 5. Order of a group: as above for rank 0, which alone reports and hears Continue and StopAttempt.
 //    Each rank says PhaseDone when it has finished its setup and its load, rank r > 0 after each
 //    step as well. Before each step, save and the end rank 0 says GroupStep, which the other ranks
-//    wait for and hear from the agent; they never begin a step before it. A rank may say RankAlone{true}
-//    at any time after StartWorker, and RankAlone{false} then. HoldGroup{true} keeps rank
-//    0 at its next step boundary until HoldGroup{false}.
+//    wait for and hear from the agent; they never begin a step before it. A rank may say
+//    RankAlone{true} at any time after StartWorker, and later RankAlone{false}. HoldGroup{true}
+//    keeps rank 0 at its next step boundary until HoldGroup{false}.
 //
 // 6. Zygote: says ZygoteReady once it has loaded its trainables, then forks a worker for each
 //    SpawnRequest and answers Spawned. It ends when the agent closes the socket.
@@ -66,7 +66,8 @@
 
 namespace tune {
 
-// 3: one version of all three contracts; 4: names of checkpoints did not hold the attempt
+// Version 3: one version for all three contracts. Version 4: names of checkpoints without the
+// attempt.
 inline constexpr std::uint32_t kWorkerContract = 5;
 
 // ---- Agent -> worker ----------------------------------------------------------------------------

@@ -53,7 +53,7 @@ AgentFacts facts_of(const AgentOptions& options) {
   return facts;
 }
 
-// Its children's ends, and what tells it to end.
+// A descriptor for the ends of children and for signals that end the agent.
 FileDescriptor watch_signals() {
   sigset_t watched;
   sigemptyset(&watched);
@@ -67,8 +67,8 @@ struct Reaped {
   int status;
 };
 
-// Every child that has ended. What its processes left behind in its group dies with it; its number
-// is not free for others until it is reaped.
+// Reaps every child that has ended. Processes that a child left behind in its group die with it;
+// the number of the group is not free for others until the child is reaped.
 std::vector<Reaped> reap(pid_t zygote) {
   std::vector<Reaped> all;
   for (;;) {
@@ -150,7 +150,7 @@ class Agent {
   void act(StartZygote& action);
   void act(EndZygote&) { zygote_.end(); }
 
-  // Connected when it is first needed: a zygote that is forked must find neither socket nor thread.
+  // Connected at the first need: a zygote that is forked must find neither socket nor thread.
   AgentEndpoint& endpoint() {
     if (!endpoint_) {
       endpoint_.emplace(options_.driver_address, agent_identity(options_.hostname, ::getpid()));
@@ -237,7 +237,7 @@ AgentTime Agent::sleep_time() const {
   return std::max(end - now, AgentTime::zero());
 }
 
-// A driver that was killed cannot clear it away itself.
+// A driver that was killed cannot remove the folder itself.
 void Agent::remove_runtime_directory() const {
   std::error_code ignored;
   std::filesystem::remove_all(options_.runtime_directory, ignored);
@@ -254,7 +254,8 @@ void Agent::take_signals() {
   take_ended_children();
 }
 
-// In this order: who was forked before it died is known by then, and what it said is heard.
+// The order matters: processes that the zygote forked before its death are known by then, and their
+// messages are heard.
 void Agent::take_ended_children() {
   const std::vector<Reaped> all = reap(zygote_.pid());
   take_zygote_messages();
@@ -340,7 +341,7 @@ void Agent::read_events(WorkerId id, Worker& worker) {
   }
 }
 
-// Still heard of when its process ends.
+// A resting worker is still heard when its process ends.
 void Agent::rest(WorkerId id, const Worker& worker) {
   if (resting_.empty()) rest_end_ = now_ + kWorkerRest;
   resting_.push_back(id);
@@ -365,7 +366,7 @@ void Agent::perform() {
   }
 }
 
-// The first may be forked, while there is neither thread nor socket.
+// The first zygote may be forked, while there is neither thread nor socket.
 void Agent::act(StartZygote&) {
   try {
     if (options_.zygote && !std::exchange(zygote_was_forked_, true)) {
@@ -409,7 +410,7 @@ void Agent::act(TellWorker& action) {
   if (socket.has_backlog()) watch(action.worker, worker->second);
 }
 
-// Once: it is the same for every trial.
+// Told once: it is the same for every trial.
 void Agent::tell_of_memory(const std::string& why_unlimited) {
   if (why_unlimited.empty() || std::exchange(memory_told_, true)) return;
   endpoint().send(Warning{why_unlimited});
@@ -456,7 +457,7 @@ void Agent::act(PromoteCheckpoint& action) {
   });
 }
 
-// What an attempt wrote last of a file that earlier ones have written as well.
+// The tail that this attempt wrote to a file that earlier attempts have written to as well.
 std::string own_tail(const std::filesystem::path& file, AttemptNumber attempt) {
   const std::string tail = tail_lines(file, kStderrTailLines, kStderrTailBytes);
   const std::size_t begin = ("\n" + tail).rfind("\n" + attempt_line(attempt));

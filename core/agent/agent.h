@@ -1,5 +1,5 @@
-// The node agent: owns a node's workers from their launch to their reaping and relays what they say
-// to the driver. One process per node, one thread of its own.
+// The node agent: owns a node's workers from their launch to their reaping and relays their
+// messages to the driver. One process per node, with one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -16,15 +16,16 @@ namespace tune {
 struct AgentOptions {
   std::string driver_address;  // "ipc:///path"
   int driver_alive_fd = -1;    // its end means that the driver is gone: everything ends
-  // Of this run: sockets, locks of once_per_node. Removed when the driver goes without a word.
+  // Sockets and locks of once_per_node of this run. Removed when the driver goes without a word.
   std::string runtime_directory;
   NodeResources resources;
   std::string hostname;
   std::string ip;
-  // Forked first of all; runs the trainables of this program and never returns. Empty: the command.
+  // Forked first of all; runs the trainables of this program and never returns. Empty: the agent
+  // executes zygote_command.
   std::function<void(int control_socket)> zygote;
-  // Executed instead, or when the first zygote has died. "{control}" in it, or in its
-  // environment, becomes the descriptor's number.
+  // Executed when there is no `zygote`, or when the first zygote has died. "{control}" in it, or in
+  // its environment, becomes the descriptor's number.
   std::vector<std::string> zygote_command;
   std::map<std::string, std::string> zygote_environment;
   std::string zygote_loads;             // the plugin, or the program, in messages
@@ -34,12 +35,12 @@ struct AgentOptions {
   int runtime_lock_fd = -1;             // of the runtime folder, held as long as the agent lives
 };
 
-// Runs until the driver says so or is gone and every worker is reaped. Call it in a process without
-// threads, of its own: it changes signal handling, makes itself a subreaper and leads a session.
-// Returns the exit code. Throws Error (kProcess) when it cannot start.
+// Runs until every worker is reaped after the driver has ordered the end or is gone. Call it in a
+// process of its own, without threads: it changes signal handling, makes itself a subreaper and
+// leads a session. Returns the exit code. Throws Error (kProcess) when it cannot start.
 int run_agent(const AgentOptions& options);
 
-// By which the agent process of that host is known to the driver.
+// The name by which the driver knows the agent process of that host.
 std::string agent_identity(const std::string& hostname, pid_t pid);
 
 }  // namespace tune

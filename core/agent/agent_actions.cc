@@ -3,7 +3,7 @@
 namespace tune {
 namespace {
 
-// Whether no trial and no resource waits for the driver to hear of it.
+// Whether the event may wait a little: no trial and no resource depends on the driver's hearing it.
 bool may_linger(const AgentEvent& event) {
   const auto* report = std::get_if<Reported>(&event);
   return std::holds_alternative<AttemptStarted>(event) || (report != nullptr && !report->waiting);

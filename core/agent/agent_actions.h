@@ -1,4 +1,4 @@
-// What the agent's pure parts want done, in order, and the words they share with its shell.
+// The actions that the agent's pure parts queue, and the words they share with its shell.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@ struct TellWorker {
 struct RestWorker {  // leave it unread for kWorkerRest, unless it has said more already
   WorkerId worker;
 };
-// Ask the zygote for it, with a fresh socket pair. Answered by Spawned.
+// Ask the zygote for a worker, with a fresh socket pair. Answered by Spawned.
 struct SpawnWorker {
   WorkerId worker;
   std::string trainable;
@@ -47,10 +47,10 @@ struct ForgetWorker {  // reaped, or it will never exist
   WorkerId worker;
 };
 // Every process of the attempt is gone. Answered by on_concluded, now or later, with the tail of
-// the rank's stderr where that is wanted.
+// the rank's stderr if that is wanted.
 struct ConcludeAttempt {
   AttemptEnded ended;
-  bool removes_half_written = false;  // the checkpoint that it was writing
+  bool removes_half_written = false;  // the checkpoint that the attempt was writing
   bool wants_stderr_tail = false;
 };
 struct StartZygote {};  // answered by on_zygote_started or on_zygote_not_started
@@ -68,11 +68,12 @@ struct ProcessEnd {
   std::string why = {};  // "needed more than its memory of 8 GiB", where that is known
 };
 
-// Actions in order, and by when the driver has to hear what is among them.
+// Actions in order, and the time by which the driver has to hear the messages among them.
 class AgentActions {
  public:
-  // What nobody waits for goes to the driver with the next event that somebody waits for, or this
-  // much later: each message costs a turn of the driver, with a flush of the journal to disk.
+  // A message that nobody waits for goes to the driver with the next one that somebody waits for,
+  // or this much later: each message costs a turn of the driver, with a flush of the journal to
+  // disk.
   static constexpr AgentTime kLinger = std::chrono::milliseconds(2);
 
   void add(AgentAction action);
@@ -85,7 +86,7 @@ class AgentActions {
   }
   bool is_empty() const { return actions_.empty(); }
 
-  // When what was told has to be on its way; nothing: all of it is.
+  // The time by which queued messages have to be sent; nothing: all are sent.
   const std::optional<AgentTime>& tell_by() const { return tell_by_; }
   void sent() { tell_by_.reset(); }
 

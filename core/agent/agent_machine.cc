@@ -171,7 +171,7 @@ void AgentMachine::on_zygote_died(AgentTime now, const std::string& how) {
   end_unborn(now);
 }
 
-// When there will be no workers any more, what waits for one is lost.
+// Attempts that wait for a worker are lost when there will be no workers any more.
 void AgentMachine::end_unborn(AgentTime now) {
   if (zygote_.given_up().empty()) return;
   for (auto at = attempts_.begin(); at != attempts_.end();) {
@@ -220,8 +220,8 @@ void AgentMachine::on_promoted(AgentTime now, const CheckpointSaved& saved,
   tidy(now, attempt);
 }
 
-// Ranks of an attempt that is being ended and were not asked for never will be. One that is over is
-// told of.
+// Ranks that were not asked for yet never will be when their attempt is being ended. An attempt
+// that is over is reported.
 void AgentMachine::tidy(AgentTime now, Attempts::iterator at) {
   Attempt& attempt = at->second;
   for (std::uint32_t rank = 0; attempt.is_terminating() && rank < attempt.launch().ranks; ++rank) {

@@ -1,8 +1,9 @@
-// AgentMachine: what the node daemon does about commands, workers, the zygote and the passing of
-// time, as a pure state machine. Told what happened and when, it queues actions for its shell.
+// AgentMachine: the node daemon's answer to commands, workers, the zygote and the passing of time,
+// as a pure state machine. It is told each happening and its time, and queues actions for its
+// shell.
 //
 // It routes: each attempt is a state machine of its own (attempt.h), with one worker for each rank,
-// all asked of the zygote together; the zygote has a supervisor (zygote_supervisor.h). Nothing
+// all asked of the zygote together; the zygote has a supervisor (zygote_supervisor.h). No call
 // makes it throw.
 #pragma once
 
@@ -33,15 +34,15 @@ class AgentMachine {
   static constexpr std::size_t kCreditBytes = 4u << 20;  // unacknowledged, to the driver
   static constexpr AgentTime kAbandonedGrace = std::chrono::seconds(2);  // no driver: to SIGKILL
   static constexpr AgentTime kFarewell = std::chrono::seconds(5);  // for the last acknowledgement
-  // A signal to end may be meant for the whole sweep: the driver, which got it as well, orders then
-  // what is to be done. Only after so much time without such an order the agent leaves by itself.
+  // A signal to end may be meant for the whole sweep: then the driver got it as well, and gives the
+  // orders. The agent leaves by itself only after this much time without an order.
   static constexpr AgentTime kDriverFirst = std::chrono::seconds(2);
   static constexpr Duration kSaveGrace = std::chrono::seconds(30);  // for trials, when it leaves
 
   explicit AgentMachine(AgentFacts facts);
   AgentMachine(const AgentMachine&) = delete;  // its parts refer to each other
 
-  // First the zygote, before there is any socket, then a word to the driver.
+  // Starts the zygote first, before there is any socket, then greets the driver.
   void start(AgentTime now);
   void on_connected(AgentTime now);
 
@@ -59,26 +60,28 @@ class AgentMachine {
   void on_driver_gone(AgentTime now);
   // This process was told to end: trials save, and it ends when they have.
   void on_signal(AgentTime now, const std::string& name);
-  void on_sent() { actions_.sent(); }  // what was told is on its way
-  // So much of it is not acknowledged. Before is_over() is asked.
+  void on_sent() { actions_.sent(); }  // all queued messages are on their way
+  // The size of the events that are not acknowledged. Call it before is_over().
   void on_backlog(AgentTime now, std::size_t unacknowledged_bytes);
-  // Whether files are written about as fast as is wanted. As long as they are not no worker is to
-  // be read, of a group or not: what it says may ask for more. None is blamed for its silence then.
+  // Whether files are written about as fast as is wanted. While they are not, no worker is to be
+  // read, of a group or not: its messages may ask for more writes. No worker is blamed for silence
+  // then.
   void on_disk(AgentTime now, bool keeps_up);
   void on_time(AgentTime now);
 
-  // Whether what was told goes now, or waits a moment for what comes next.
+  // Whether queued messages are due, or may wait a moment for the next ones.
   bool is_due_to_send(AgentTime now) const;
   std::optional<AgentTime> next_deadline() const;
   // Replaces the content of `actions` by what is to be done now, in order.
   void take_actions(std::vector<AgentAction>& actions) { actions_.take(actions); }
-  // False while the driver is too far behind: workers are not to be read, but those of groups. A
-  // group is held at a step boundary instead: its ranks need each other's words to get there.
+  // False while the driver is too far behind: workers are not to be read, except those of groups. A
+  // group is held at a step boundary instead, as its ranks need each other's messages to get there.
   bool reading() const { return reading_; }
   // The worker with this process, 0 when there is none.
   WorkerId worker_of(std::uint32_t pid) const;
   std::vector<LiveAttempt> live() const;
-  // Told to end, every process is gone, and the driver knows, or has had kFarewell for it.
+  // The agent was told to end, every process is gone, and the driver knows, or has had kFarewell
+  // for it.
   bool is_over() const;
 
  private:
@@ -120,7 +123,7 @@ class AgentMachine {
   std::map<WorkerId, Place> workers_;  // not gone yet
   std::map<std::uint32_t, WorkerId> pids_;
   WorkerId last_worker_ = 0;
-  std::size_t concluding_ = 0;  // attempts that are over and not told of yet
+  std::size_t concluding_ = 0;  // attempts that are over and not reported yet
   std::size_t unacknowledged_bytes_ = 0;
   bool reading_ = true;
   bool disk_keeps_up_ = true;

@@ -86,7 +86,7 @@ std::vector<std::string> own_command_line() {
   return words;
 }
 
-// Before main(), with no thread, no socket and nothing of the program's own done.
+// Runs before main(): there is no thread and no socket, and none of the program's own code has run.
 __attribute__((constructor)) void become_agent_if_told() {
   const char* told = std::getenv(kOrderVariable);
   if (told == nullptr) return;
@@ -166,7 +166,7 @@ pid_t start_agent_program(const AgentOptions& options) {
 }
 
 void be_agent(const AgentOptions& options) {
-  // Blocked first: what the driver does about its signals must not happen here.
+  // Blocked first: the driver's signal handling must not happen here.
   sigset_t watched;
   sigemptyset(&watched);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&watched, signal);

@@ -79,13 +79,13 @@ void Attempt::on_reading_changed(const AttemptScene& scene) {
   hold_group(scene);
 }
 
-// What its ranks have said meanwhile is heard from now on.
+// Messages that the ranks have sent meanwhile are heard from now on.
 void Attempt::on_disk_keeps_up(const AttemptScene& scene) {
   last_sign_ = scene.now;
   if (pace_) pace_->begin_anew(scene.watch.at(scene.now));
 }
 
-// Rank 0 has its answer: its time counts from now on.
+// Rank 0 has its answer, so its time counts from now on.
 void Attempt::listen_again(const AttemptScene& scene) {
   if (auto* running = std::get_if<Running>(&state_)) running->waiting = false;
   last_sign_ = scene.now;

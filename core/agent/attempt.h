@@ -30,14 +30,14 @@
 
 namespace tune {
 
-// What the limits of an attempt depend on.
+// The conditions that the limits of an attempt depend on.
 struct AttemptConditions {
   const SetupExperiment& experiment;
   const WatchedTime& watch;
   bool reading = true;  // false: the driver is too far behind, workers are not listened to
   bool disk_keeps_up = true;  // false: no worker is listened to until it does
 };
-// The same when something happens to it, and where its actions go.
+// The same at the time of an event, and where the actions go.
 struct AttemptScene : AttemptConditions {
   AgentTime now{};
   const NodeFacts& node;
@@ -47,15 +47,16 @@ struct AttemptScene : AttemptConditions {
 class Attempt {
  public:
   static constexpr AgentTime kTermGrace = std::chrono::seconds(5);  // from SIGTERM to SIGKILL
-  // The same of a group: with kEchoSettle before it, no rank outlives another by five seconds.
+  // The same for a group: with kEchoSettle before it, no rank outlives another by five seconds.
   static constexpr AgentTime kGroupGrace = std::chrono::seconds(3);
   static constexpr AgentTime kExitGrace = std::chrono::seconds(60);  // after rank 0's last word
-  // A rank that throws may only echo the death of another: its cause waits this long for that, and
-  // longer if it says itself that it is one of the group: the other may still have to clear away
-  // what it was doing before it can tell its own.
+  // A rank that throws may only echo the death of another, so its cause waits this long for a
+  // better one. It waits longer if the exception is one of the group: the other rank may still have
+  // to clear away its work before it can tell its own cause.
   static constexpr AgentTime kSettle = std::chrono::milliseconds(100);
   static constexpr AgentTime kEchoSettle = std::chrono::seconds(1);
-  // Ranks that notice by themselves that they wait too long know better why: they may speak first.
+  // Ranks that notice by themselves that they wait too long know the reason better: they may speak
+  // first.
   static constexpr AgentTime kGroupPatience = std::chrono::seconds(2);
 
   // Why an attempt ends, when not cleanly.
@@ -67,7 +68,7 @@ class Attempt {
     bool is_of_group = false;  // an exception that the end of another rank may have caused
   };
 
-  // Its ranks are the workers first_worker, first_worker + 1 ...
+  // The ranks are the workers first_worker, first_worker + 1 ...
   Attempt(Launch launch, WorkerId first_worker);
 
   // ---- What happens to it
@@ -81,7 +82,7 @@ class Attempt {
                    const std::string& error);
   void on_continue(const AttemptScene& scene, const Continue& verdict);
   void on_stop(const AttemptScene& scene, const StopAttempt& stop);
-  // It ends at once, by no fault of its own.
+  // Ends the attempt at once, by no fault of its own.
   void on_loss(const AttemptScene& scene, std::string why, AgentTime grace = kTermGrace);
   void on_reading_changed(const AttemptScene& scene);
   void on_disk_keeps_up(const AttemptScene& scene);  // again
@@ -93,11 +94,11 @@ class Attempt {
   WorkerId worker(std::uint32_t rank) const { return ranks_[rank].worker; }
   bool has_order() const { return order_.has_value(); }  // to stop or pause
   bool is_starting() const { return std::holds_alternative<Starting>(state_); }
-  // Being ended: ranks that do not exist yet need not be forked.
+  // The attempt is being ended: ranks that do not exist yet need not be forked.
   bool is_terminating() const { return std::holds_alternative<Terminating>(state_); }
   bool is_awaited(std::uint32_t rank) const { return ranks_[rank].stage == Stage::kAwaited; }
   bool is_over() const;
-  // What is told of it when it is over: the reports that were held, then how it ended.
+  // Reports the end: first the reports that were held, then how the attempt ended.
   void conclude(const AttemptScene& scene);
 
  private:

@@ -1,4 +1,4 @@
-// How attempts end: causes, signals, and the last that is said of them.
+// How attempts end: causes, signals, and the last report of them.
 #include <algorithm>
 #include <csignal>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace tune {
 namespace {
 
-// Of a rank that ended without a last word.
+// The cause for a rank that ended without a last word.
 Attempt::Cause exit_cause(const ProcessEnd& end, std::uint32_t rank) {
   Attempt::Cause cause{.outcome = end.signalled ? Outcome::kSignal : Outcome::kExit,
                        .text = end.text,
@@ -35,7 +35,8 @@ void Attempt::on_exit(const AttemptScene& scene, std::uint32_t number, const Pro
   rank.stage = Stage::kGone;
   if (!is_expected) {
     Cause cause = exit_cause(end, number);
-    // It may have waited for one that is gone: NCCL ends a rank whose collective takes too long.
+    // The rank may have waited for one that is gone: NCCL ends a rank whose collective takes too
+    // long.
     if (const auto deserter = pace_ ? pace_->deserter() : std::nullopt) {
       cause.text += fmt::format("; rank {} had ended in {}", deserter->rank, deserter->phase);
     }
@@ -83,8 +84,8 @@ void Attempt::blame_more(const AttemptScene& scene, Settling& settling, Cause ca
     settling.terminate_at = std::min(settling.terminate_at, scene.now + settle);
 }
 
-// The function of a rank may return a moment before rank 0's does. It was too early when rank 0 has
-// reported what that rank never will, or waited for it in a collective.
+// The function of a rank may return a moment before rank 0's does. The return was too early when
+// rank 0 has reported a step that the rank never will, or waited for it in a collective.
 bool Attempt::blame_deserter(const AttemptScene& scene) {
   const Cause* known = cause();
   if (!pace_ || (known != nullptr && !known->is_of_group)) return false;

@@ -1,4 +1,4 @@
-// What an attempt may take its time for, and who is named when it takes too long.
+// The time limits of an attempt, and the rank that is named when one is exceeded.
 #include <algorithm>
 #include <csignal>
 
@@ -54,7 +54,7 @@ std::optional<AgentTime> Attempt::silence_deadline(const AttemptConditions& on) 
   const bool leaving = std::holds_alternative<Leaving>(state_);
   if (!on.reading || !on.disk_keeps_up) return std::nullopt;
   if (running == nullptr && !leaving) return std::nullopt;
-  // A report that is held waits for a rank, not for a verdict, or for a disk.
+  // A held report waits for a rank, not for a verdict; while a checkpoint is renamed, for the disk.
   const bool waits_for_rank = !held_.empty() && promoting_ == 0;
   if (running != nullptr && running->waiting && !waits_for_rank) return std::nullopt;
   const Duration limit = on.experiment.hang_timeout;
@@ -63,7 +63,7 @@ std::optional<AgentTime> Attempt::silence_deadline(const AttemptConditions& on) 
   return std::nullopt;
 }
 
-// Blames a rank that others are ahead of. Otherwise rank 0, which all follow.
+// Blames a rank that others are ahead of, or else rank 0, which all follow.
 Attempt::Cause Attempt::silence_cause(const AttemptScene& scene) const {
   const Duration limit = scene.experiment.hang_timeout;
   Cause cause{.outcome = Outcome::kHung, .rank = pace_ ? pace_->hindmost() : 0};

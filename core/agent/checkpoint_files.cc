@@ -11,7 +11,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Under its final name it is whole until it is gone. What cannot be renamed or removed stays.
+// Renames before removing: a folder under its final name is always complete. Files that cannot be
+// renamed or removed stay.
 void remove_whole(const fs::path& checkpoint) {
   const fs::path gone =
       checkpoint.parent_path() / removed_checkpoint_name(checkpoint.filename().string());
@@ -21,7 +22,7 @@ void remove_whole(const fs::path& checkpoint) {
   if (!error) fs::remove_all(gone, error);
 }
 
-// Read to the end before any of them goes.
+// Reads the whole listing before any entry is removed.
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code ends;

@@ -1,4 +1,4 @@
-// The transaction that makes a checkpoint, and what is left of one that was cut short.
+// The transaction that makes a checkpoint, and the removal of one that was cut short.
 #pragma once
 
 #include <filesystem>
@@ -10,21 +10,21 @@
 
 namespace tune {
 
-// Gives the temporary folder that every rank has written and flushed its final name, replacing what
-// stands there, and flushes the trial's folder. Throws Error (kIo).
+// Gives the temporary folder, which every rank has written and flushed, its final name, replacing
+// any folder of that name, and flushes the trial's folder. Throws Error (kIo).
 void promote_checkpoint(const std::filesystem::path& trial_directory, const CheckpointSaved& saved);
 
-// Removes one that no record needs any more; at no moment a part of it has its name. What cannot be
-// removed stays.
+// Removes a checkpoint that no record needs any more; its name never stands for a part of it. Files
+// that cannot be removed stay.
 void remove_checkpoint(const std::filesystem::path& trial_directory, const CheckpointId& id);
 
-// Removes every checkpoint of attempts up to `through`, whole or half-written, but those with a
-// record. None of these attempts lives any more, so that none of them gets a record; later attempts
-// may live, also those of a driver of which the caller knows nothing. What cannot be removed stays.
+// Removes every checkpoint of attempts up to `through`, complete or not, except those with a
+// record. None of these attempts lives any more, so none of them gets a record; later attempts may
+// live, also those of a driver that the caller does not know. Files that cannot be removed stay.
 void remove_unrecorded(const std::filesystem::path& trial_directory,
                        const std::vector<CheckpointRecord>& records, AttemptNumber through);
 
-// Removes what this attempt was writing when it ended.
+// Removes the checkpoint that this attempt was writing when it ended.
 void remove_half_written(const std::filesystem::path& trial_directory, AttemptNumber attempt);
 
 }  // namespace tune

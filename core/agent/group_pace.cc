@@ -39,7 +39,7 @@ void GroupPace::on_word(Time now, GroupStep word) {
   }
 }
 
-// All that is left to it is the end, and the step in which rank 0's function may have returned too.
+// Only the end is left to this rank, and the step in which rank 0's function may have returned too.
 bool GroupPace::may_return(const Rank& rank) const {
   return !phases_.empty() && phases_.back().is_end && rank.done + 2 >= begun();
 }
@@ -76,7 +76,7 @@ void GroupPace::on_ended(Time now, std::uint32_t number) {
   rank.ended = true;
 }
 
-// The time of all begins anew when one that was alone is back.
+// The time of all ranks begins anew when one that was alone is back.
 void GroupPace::on_alone(Time now, std::uint32_t number, bool begins) {
   Rank& rank = ranks_[number];
   if (rank.ended || begins == rank.alone_since.has_value()) return;
@@ -88,7 +88,7 @@ void GroupPace::on_alone(Time now, std::uint32_t number, bool begins) {
   hold_time(now);
 }
 
-// The time of all others.
+// Holds the time of all other ranks.
 void GroupPace::hold_time(Time now) {
   for (Rank& rank : ranks_) rank.since = now;
 }
@@ -123,7 +123,7 @@ std::optional<GroupPace::Awaited> GroupPace::awaited(const Limits& limits,
   return first;
 }
 
-// Nothing for one that nobody waits for, or that may take any time.
+// Nothing for a rank that is not awaited, or that may take any time.
 std::optional<GroupPace::Awaited> GroupPace::awaited(std::uint32_t number, const Limits& limits,
                                                      bool leader_waits_for_driver) const {
   const Rank& rank = ranks_[number];

@@ -1,5 +1,5 @@
-// MemoryLimits: the limit on the memory that the ranks of an attempt have together, so that one
-// that leaks ends alone and takes neither the agent nor other trials with it.
+// MemoryLimits: the limit on the memory that the ranks of an attempt have together. A trial that
+// leaks then ends alone, and takes neither the agent nor other trials with it.
 #pragma once
 
 #include <sys/types.h>
@@ -21,13 +21,14 @@ class MemoryLimits {
   ~MemoryLimits();  // removes what is left, as far as its processes are gone
   MemoryLimits(const MemoryLimits&) = delete;
 
-  // Why the limit that is wanted cannot be set here, for the user; empty: it can, or none is.
+  // Why the wanted limit cannot be set here, for the user; empty: it can, or none is wanted.
   std::string why_not() const;
-  // Before the rank does anything. What failed; empty: the limit holds.
+  // Call it before the rank does anything. Returns the cause of a failure; empty: the limit holds.
   std::string add(std::uint64_t attempt, pid_t pid);
-  // "needed more than its memory of 8 GiB", when that is why a rank was ended.
+  // "needed more than its memory of 8 GiB", if that is why a rank was ended.
   std::optional<std::string> excess(std::uint64_t attempt) const;
-  // Every rank is reaped. What a rank started may still be ending: that is tried again later.
+  // Every rank is reaped. Processes that a rank started may still be ending: then removal is tried
+  // again later.
   void end(std::uint64_t attempt);
 
  private:

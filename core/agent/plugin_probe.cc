@@ -31,7 +31,7 @@ constexpr int kLoadLimitSeconds = 60;
 constexpr seconds kNoticeEvery{10};
 constexpr seconds kEndLimit{5};
 
-// Whether the descriptor became readable in that time.
+// Whether the descriptor becomes readable within the limit.
 bool is_ready_within(int descriptor, seconds limit) {
   const auto end = std::chrono::steady_clock::now() + limit;
   while (true) {
@@ -77,7 +77,7 @@ ZygoteReady ask(const std::string& plugin) {
     if (argument == "{control}") argument = std::to_string(theirs.get());
   }
   options.keep = {theirs.get()};
-  options.output = STDERR_FILENO;  // what the library prints is no data of ours
+  options.output = STDERR_FILENO;  // output of the library while it loads is not data of ours
   options.death_signal = SIGKILL;
   Child child(spawn(options));
   theirs.reset();

@@ -1,5 +1,5 @@
-// What a plugin holds, asked of a zygote of its own (tune-worker) that loads it as a run would:
-// whatever its library does when it is loaded happens there.
+// The contents of a plugin, asked of a zygote of its own (tune-worker) that loads it as a run
+// would: side effects of loading its library happen there.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace tune {
 
-// Takes as long as loading takes (LibTorch: 0.3 s). Does not throw for a plugin that is no good:
-// then the error says why.
+// Takes as long as loading takes (LibTorch: 0.3 s). Does not throw for an unusable plugin: the
+// error in the result says why.
 ZygoteReady probe_plugin(const std::string& plugin);
 
 }  // namespace tune

@@ -1,7 +1,7 @@
 // WatchedTime: the time in which this process could have seen what happens.
 //
 // Of a longer time between two turns no more than kLongestTurn counts against others: this process
-// was stopped or got no processor, and so, for all it knows, did they. With plain time a laptop
+// was stopped or got no processor, and perhaps the others did neither. With plain time a laptop
 // that slept for an hour would find every rank an hour late.
 #pragma once
 

@@ -6,8 +6,9 @@
 
 namespace tune {
 
-// argv of the zygote of a plugin: tune-worker beside this program, or $TUNE_WORKER. "{control}" in
-// it stands for the number of the control socket. Throws Error (kProcess) when it is not there.
+// The zygote's argv for a plugin: tune-worker beside this program, or $TUNE_WORKER. "{control}" in
+// it stands for the number of the control socket. Throws Error (kProcess) when the program is
+// missing.
 std::vector<std::string> worker_command(const std::string& plugin);
 
 }  // namespace tune

@@ -3,8 +3,8 @@
 namespace tune {
 namespace {
 
-// Of what the socket of a worker holds: Linux counts some hundred bytes for each message beside its
-// own, of 208 KiB.
+// The share of a worker's socket that reports may fill. Of its 208 KiB Linux counts some hundred
+// bytes for each message beside the message itself.
 constexpr double kSocketBytes = 64 << 10;
 constexpr double kMessageBytes = 1 << 10;
 

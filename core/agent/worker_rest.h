@@ -12,8 +12,8 @@ inline constexpr std::chrono::milliseconds kWorkerRest{5};
 
 // Whether a worker that has sent this report, alone and free up to this milestone, may be left
 // unread for kWorkerRest: it makes several steps in that time, its socket can hold their reports,
-// and none of them will wait for a verdict. A guess from the step before: what is guessed wrong is
-// heard late, not lost. The end of its process is noticed at once in any case.
+// and none of them will wait for a verdict. This is a guess from the step before; a wrong guess
+// delays a message and loses none. The end of the process is noticed at once in any case.
 bool may_rest(const Reported& report, const Milestone& until);
 
 }  // namespace tune

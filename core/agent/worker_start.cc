@@ -87,14 +87,15 @@ StartWorker worker_start(const SetupExperiment& experiment, const Launch& launch
   });
   const ShownGpus gpus = devices_of(launch, rank, node).shown(experiment.gpu_visibility);
   add_gpus(environment, gpus);
-  // The node's numbers are NVML's, by the bus: CUDA's own begin with the fastest GPU.
+  // The node's numbers are NVML's, in the order of the bus; CUDA's own order begins with the
+  // fastest GPU.
   if (!experiment.environment.contains("CUDA_DEVICE_ORDER")) {
     environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   }
   if (experiment.group_timeout > Duration::zero()) {
     environment["TUNE_GROUP_TIMEOUT_S"] = fmt::format("{:g}", seconds(experiment.group_timeout));
   }
-  // No group waits for a rank for so long.
+  // No group waits for a rank as long as this.
   constexpr Duration kAnyTime = std::chrono::hours(24 * 365);
   const bool has_limit = experiment.alone_timeout > Duration::zero();
   environment["TUNE_ALONE_TIMEOUT_S"] =

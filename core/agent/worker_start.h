@@ -1,4 +1,4 @@
-// What a worker is told at its start, worked out from the launch of its attempt. Pure.
+// The message that starts a worker, worked out from the launch of its attempt. Pure.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ struct NodeFacts {
   std::uint32_t agent_pid = 0;
 };
 
-// For one rank. The environment is that of any rank, see core/rank_environment.h; the rendezvous
-// is added by add_rendezvous when its port is known. CUDA_VISIBLE_DEVICES has every GPU of the
-// trial on this node, by CUDA_DEVICE_ORDER the same numbers as the node's. TUNE_GROUP_TIMEOUT_S and
-// TUNE_ALONE_TIMEOUT_S are the experiment's.
+// The message for one rank. Its environment is that of any rank, see core/rank_environment.h;
+// add_rendezvous adds the rendezvous when its port is known. CUDA_VISIBLE_DEVICES has every GPU of
+// the trial on this node; CUDA_DEVICE_ORDER makes the numbers those of the node.
+// TUNE_GROUP_TIMEOUT_S and TUNE_ALONE_TIMEOUT_S are the experiment's.
 StartWorker worker_start(const SetupExperiment& experiment, const Launch& launch,
                          std::uint32_t rank, const NodeFacts& node);
 

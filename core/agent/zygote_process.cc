@@ -109,7 +109,7 @@ void ZygoteProcess::flush() {
   while (control_.is_open() && !requests_.empty() && send(requests_.front())) requests_.pop_front();
 }
 
-// False: not now.
+// Returns false when the socket takes no more now.
 bool ZygoteProcess::send(const Request& request) {
   iovec part{const_cast<char*>(request.packet.data()), request.packet.size()};
   const std::array<int, 2> descriptors{request.socket.get(), request.rendezvous.get()};
@@ -129,7 +129,8 @@ bool ZygoteProcess::send(const Request& request) {
   do {
     sent = ::sendmsg(control_.get(), &message, MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
-  // Any other error means that it is dead: its end will be noticed and the worker asked for again.
+  // Any other error means that the zygote is dead: its end will be noticed and the worker asked for
+  // again.
   return sent >= 0 ||
          (errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS && errno != ETOOMANYREFS);
 }

@@ -1,4 +1,4 @@
-// The agent's view of its zygote: start it, ask it for workers, hear what it says, know its end.
+// The agent's view of its zygote: starts it, asks it for workers, takes its messages and its end.
 #pragma once
 
 #include <sys/types.h>
@@ -17,8 +17,8 @@ namespace tune {
 
 class ZygoteProcess {
  public:
-  // In a child of this process; `main` gets the control socket and never returns. Only without
-  // threads.
+  // Runs `main` in a child of this process; it gets the control socket and never returns. Only in a
+  // process without threads.
   void fork(const std::function<void(int)>& main, const std::vector<int>& close_in_child);
 
   struct Program {
@@ -39,7 +39,8 @@ class ZygoteProcess {
   bool has_backlog() const { return !requests_.empty(); }
   pid_t pid() const { return pid_; }
   void reaped(int wait_status);
-  // How it ended with the end of what it printed, once it is reaped and everything it said is read.
+  // How the zygote ended, with the end of its output, once it is reaped and all its messages are
+  // read.
   std::optional<std::string> take_end();
 
  private:

@@ -88,7 +88,7 @@ void ZygoteSupervisor::on_time(AgentTime now) {
       end_process("did not answer");
     }
   } else if (auto* loading = std::get_if<Loading>(&state_)) {
-    // A library may do anything when it is loaded: whoever waits for it should know for what.
+    // A library may do anything when it is loaded, so a waiting user is told the reason.
     if (now - loading->told < kLoadingNotice) return;
     loading->told = now;
     const auto taken = std::chrono::floor<std::chrono::seconds>(now - loading->since);
@@ -125,7 +125,7 @@ bool ZygoteSupervisor::withdraw(WorkerId worker) {
   return true;
 }
 
-// For what it has not been asked for yet, in order.
+// Asks the zygote, in order, for the workers it has not been asked for yet.
 void ZygoteSupervisor::ask(AgentTime now) {
   auto* ready = std::get_if<Ready>(&state_);
   if (ready == nullptr || ready->pause) return;
@@ -135,7 +135,7 @@ void ZygoteSupervisor::ask(AgentTime now) {
   if (!ready->due) expect_worker(now, *ready);
 }
 
-// It has until then to fork the next of those that it has been asked for.
+// Sets the time by which the zygote has to fork the next of the workers asked of it.
 void ZygoteSupervisor::expect_worker(AgentTime now, Ready& ready) {
   ready.due.reset();
   const bool owes =

@@ -1,10 +1,11 @@
 // ZygoteSupervisor: keeps a node's zygote alive and hands it the workers that are wanted. Pure.
 //
 // A zygote may fail to start, die, stand still, or fail to fork: a full process table or a library
-// on a file system that is away for a moment is no reason to end a sweep. What fails is tried again
-// at once, then after pauses that double. Only kMaxFailures in a row without a worker in between
-// put this node out: what runs goes on, no more is started here. A node on which the trainables
-// could never be loaded says so as ZygoteReady with an error: that is a mistake of the input.
+// on a file system that is away for a moment is not a reason to end a sweep. A failure is tried
+// again at once, then after pauses that double. Only kMaxFailures in a row without a worker in
+// between put this node out: running attempts go on, no more are started here. A node on which the
+// trainables could never be loaded says so as ZygoteReady with an error: that is a mistake of the
+// input.
 //
 // Trying at once three times and then giving up, the simpler way, turns two seconds without memory
 // into the end of a node; trying for ever hides a node that will never start a worker again.
@@ -26,15 +27,15 @@ namespace tune {
 
 class ZygoteSupervisor {
  public:
-  // For the zygote to fork the next worker; one that takes longer is ended and started anew.
+  // The time for the zygote to fork the next worker; a slower zygote is ended and started anew.
   static constexpr AgentTime kForkLimit = std::chrono::seconds(20);
   static constexpr AgentTime kLoadingNotice = std::chrono::seconds(10);  // and each so much later
   static constexpr int kMaxFailures = 8;       // in a row without a worker
   static constexpr int kMaxFirstFailures = 3;  // the same before the trainables were ever loaded
-  // Before the third try, after one at once; doubled for each that follows.
+  // The pause before the third try (the second comes at once); doubled for each that follows.
   static constexpr AgentTime kFirstPause = std::chrono::seconds(1);
   static constexpr AgentTime kLongestPause = std::chrono::seconds(30);
-  // Before this try, the second being number 2.
+  // The pause before this try, counted from 1.
   static AgentTime pause_before(int attempt);
 
   struct Options {
@@ -63,7 +64,7 @@ class ZygoteSupervisor {
   bool withdraw(WorkerId worker);
 
   bool is_gone() const { return std::holds_alternative<Gone>(state_); }  // for good
-  // Not empty: there will be no workers any more.
+  // Why there will be no workers any more; empty: there may be.
   const std::string& given_up() const { return given_up_; }
 
  private:

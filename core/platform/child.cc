@@ -63,7 +63,7 @@ bool Child::reap(int options) {
   pid_t done = 0;
   do done = waitpid(pid_, &status_, options);
   while (done < 0 && errno == EINTR);
-  // Somebody else in this process (a handler of SIGCHLD, say) may have taken the status.
+  // Other code in this process (a handler of SIGCHLD, say) may have taken the status.
   if (done == 0) return false;
   is_running_ = false;
   exit_.reset();

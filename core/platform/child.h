@@ -1,5 +1,5 @@
 // Child: a process that this one has started, until it is reaped. Its end can be waited for in a
-// poll loop, is taken once, and is known from then on.
+// poll loop and is taken once; its status is known from then on.
 #pragma once
 
 #include <sys/types.h>
@@ -25,14 +25,14 @@ class Child {
 
   void signal(int number) const;        // none to one that is reaped
   void signal_group(int number) const;  // the whole process group that it leads
-  // Whether it has ended, after at most so long; then it is reaped.
+  // Whether the child has ended, after waiting at most this long; if so it is reaped.
   bool has_ended(std::chrono::milliseconds patience = {});
-  // Waits for its end; its wait status. One that is told to end gets SIGTERM, and SIGCONT in case
-  // it is stopped, and SIGKILL when it has not ended in time.
+  // Both wait for the child's end and return its wait status. end() first sends SIGTERM, and
+  // SIGCONT in case the child is stopped; then SIGKILL, when it has not ended in time.
   int wait();
   int end(std::chrono::milliseconds patience);
-  // Neither killed nor waited for any more: for one that even SIGKILL does not end, in a call that
-  // the kernel does not leave.
+  // Gives the child up: it is neither killed nor waited for. For a child that even SIGKILL does not
+  // end, in a call that the kernel does not leave.
   void let_go();
   int status() const { return status_; }  // its wait status when it has ended
 

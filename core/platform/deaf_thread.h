@@ -1,4 +1,4 @@
-// A helper thread of a process that watches signals: none of them is delivered to it.
+// A helper thread of a process that watches signals: no signal is delivered to it.
 #pragma once
 
 #include <signal.h>

@@ -1,6 +1,6 @@
-// FileWorker: file operations beside a poll loop. One thread does them in the order they are given,
-// so that a file system that stalls holds up neither the loop nor its heartbeats; what comes of
-// them is taken by the loop, in the same order.
+// FileWorker: file operations beside a poll loop. One thread does them in the order in which they
+// are given, so that a file system that stalls holds up neither the loop nor its heartbeats. The
+// loop takes their outcomes in the same order.
 //
 // Why not more threads: operations on one trial must not overtake each other, and a file system
 // that stalls one usually stalls all.
@@ -20,18 +20,18 @@ namespace tune {
 
 class FileWorker {
  public:
-  // Runs in the thread and may block. Gives what the loop is to do about it, which must not throw.
+  // Runs in the thread and may block. Returns the loop's part of the work, which must not throw.
   using Outcome = std::function<void()>;
   using Work = std::function<Outcome()>;
-  // The loop must not take on more work when so many operations wait.
+  // The loop must not take on more work while this many operations wait.
   static constexpr std::size_t kMaxWaiting = 1024;
 
-  // Starts the thread: not in a process that is still to be forked.
+  // Starts the thread, so not in a process that is still to be forked.
   FileWorker();
   ~FileWorker();  // when all that was given is done; outcomes that nobody took are dropped
   FileWorker(const FileWorker&) = delete;
 
-  // Never blocks. What `work` throws ends the program: an expected failure is an outcome.
+  // Never blocks. An exception of `work` ends the program: an expected failure is an outcome.
   void give(Work work);
   bool is_full() const { return waiting() >= kMaxWaiting; }
   std::size_t waiting() const;  // given, outcome not taken yet

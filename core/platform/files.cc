@@ -81,7 +81,7 @@ ReplacedFile::ReplacedFile(const fs::path& path, Readers readers) : path_(path),
   temporary_ += fmt::format(".tmp-{}", getpid());
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
   const mode_t mode = readers == Readers::kOwnerOnly ? 0600 : 0666;
-  unlink(temporary_.c_str());  // one that was left keeps its mode
+  unlink(temporary_.c_str());  // an old file would keep its mode
   file_.reset(open(temporary_.c_str(), flags, mode));
   if (!file_.is_open()) throw file_error("writing", path, errno);
 }
@@ -121,7 +121,7 @@ void put_folder_in_place(const fs::path& fresh, const fs::path& place, const fs:
 
 void replace_folder(const fs::path& directory, const std::string& marker,
                     const std::function<void(const fs::path& folder)>& write) {
-  // What "model/", "model/." and a link to it stand for.
+  // The folder that "model/", "model/." or a link to it stands for.
   fs::path place = fs::weakly_canonical(fs::absolute(directory).lexically_normal());
   if (!place.has_filename()) place = place.parent_path();
   const auto refuse = [&](const char* why) {

@@ -1,5 +1,5 @@
-// Files and folders: what several parts need beyond std::filesystem. Errors are tune::Error (kIo)
-// that name the path, the cause and, where there is one, the remedy.
+// Files and folders: helpers beyond std::filesystem that several parts need. Errors are tune::Error
+// (kIo) that name the path, the cause and, where there is one, the remedy.
 #pragma once
 
 #include <cstddef>
@@ -38,14 +38,14 @@ class ReplacedFile {
   std::filesystem::path temporary_;  // empty: it has its name
   FileDescriptor file_;
 };
-// Renames a folder, which may take the place of another of which nothing is left. They are swapped,
-// so that a whole one stands there all the time; where the file system cannot, the former one is
-// moved to `aside` first. Not flushed.
+// Renames a folder, which may take the place of another; nothing of the former one stays. The two
+// are swapped, so that a complete folder stands there all the time. Where the file system cannot
+// swap, the former one is moved to `aside` first. Not flushed.
 void put_folder_in_place(const std::filesystem::path& fresh, const std::filesystem::path& place,
                          const std::filesystem::path& aside);
-// Puts what `write` writes, into the folder it is given, in the place of `directory` once it is
-// whole and on disk. What is there already must be an empty folder or hold the file `marker`: all
-// else is an Error (kBadInput) before anything is written. Errors leave what was there.
+// Lets `write` fill a folder, and puts it in the place of `directory` once it is complete and on
+// disk. A folder that is there already must be empty or hold the file `marker`: otherwise throws
+// Error (kBadInput) before anything is written. After an error the former folder is still there.
 void replace_folder(const std::filesystem::path& directory, const std::string& marker,
                     const std::function<void(const std::filesystem::path& folder)>& write);
 // Every file and folder below, and the folder itself, is on disk when it returns.
@@ -55,8 +55,8 @@ void flush_path(const std::filesystem::path& path);
 void flush_file_system(const std::filesystem::path& path);
 // Whether the file has exactly this content.
 bool file_holds(const std::filesystem::path& path, std::string_view text);
-// Removes what a file holds beyond so many bytes; one that is not there has none. One that has
-// fewer is an Error: something that was recorded is gone.
+// Removes the content of a file beyond this many bytes; a missing file has none. A shorter file is
+// an Error: recorded content is gone.
 void cut_file(const std::filesystem::path& path, std::uint64_t bytes);
 // The last lines of a file, at most so many lines and bytes; empty when it cannot be read.
 std::string tail_lines(const std::filesystem::path& path, std::size_t lines, std::size_t bytes);

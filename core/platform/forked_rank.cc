@@ -34,7 +34,7 @@ void become_rank(const ForkedRanks& ranks, int rank, int output, int errors) {
   dup2(null, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
   dup2(errors, STDERR_FILENO);
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // what it prints is seen while it runs
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // output is seen while the rank runs
   auto environment = started_rank_environment(ranks.place, rank);
   if (!ranks.use_gpu) environment["CUDA_VISIBLE_DEVICES"] = "";
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
@@ -51,7 +51,7 @@ void become_rank(const ForkedRanks& ranks, int rank, int output, int errors) {
 
 pid_t fork_rank(const ForkedRanks& ranks, int rank, int output, int errors,
                 const std::function<int()>& body) {
-  if (ranks.use_gpu) name_visible_gpus();  // here, as asking the driver takes long: once for all
+  if (ranks.use_gpu) name_visible_gpus();  // once for all ranks: asking the driver takes long
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) {

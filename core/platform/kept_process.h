@@ -1,5 +1,5 @@
-// A child process that looks after others. It and this process watch each other: whichever is
-// killed, the other ends all that the child has started.
+// A child process that looks after others. It and this process watch each other: when either is
+// killed, the other ends everything that the child has started.
 #pragma once
 
 #include <sys/types.h>
@@ -11,8 +11,8 @@
 
 namespace tune {
 
-// A descriptor for this process alone: the children of any KeptProcess begin by closing it. So who
-// has the other end hears when this process closes it, or is killed.
+// A descriptor for this process alone: the children of any KeptProcess begin by closing it. So the
+// holder of the other end notices when this process closes it or is killed.
 class PrivateDescriptor : public FileDescriptor {
  public:
   explicit PrivateDescriptor(int descriptor = -1);
@@ -23,8 +23,8 @@ class PrivateDescriptor : public FileDescriptor {
 
 class KeptProcess {
  public:
-  // Forks; `body` runs in the child, in a session of its own, and gives its exit code (what it
-  // throws is printed, with exit code 3 or that of a tune::Error). It gets a descriptor that
+  // Forks; `body` runs in the child, in a session of its own, and gives its exit code (an exception
+  // is printed; the exit code is then 3 or that of a tune::Error). `body` gets a descriptor that
   // becomes readable when this process is gone. When it returns, all descendants of the child are
   // ended. Throws Error (kProcess).
   explicit KeptProcess(const std::function<int(int alive)>& body);

@@ -33,7 +33,7 @@ void LinePrefixer::end_line(std::string& out) {
 
 void LineOutput::write_some() {
   if (error_ == 0) {
-    // A pipe that poll() calls writable takes so much without waiting.
+    // A pipe that poll() calls writable takes this much without waiting.
     const std::size_t size = std::min<std::size_t>(pending_.size(), PIPE_BUF);
     const ssize_t count = write(descriptor_, pending_.data(), size);
     if (count > 0) pending_.erase(0, static_cast<std::size_t>(count));

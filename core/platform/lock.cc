@@ -30,7 +30,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kRetry{20};
-constexpr int kTriesPerLook = 25;  // at who holds it
+constexpr int kTriesPerLook = 25;  // between looks at the holders
 constexpr std::size_t kNamedHolders = 4;
 
 std::string name_of(int pid) {
@@ -107,9 +107,9 @@ class ExperimentLock::Held {
   }
   Held(const Held&) = delete;
 
-  // As other hosts have left it: network file systems look anew when a file is opened.
+  // The sign as other hosts have left it: network file systems look anew when a file is opened.
   LockSign read() const { return read(reopened()); }
-  // A disk that is full is no reason to refuse: other hosts just see no sign then.
+  // A full disk is not a reason to refuse: other hosts then just see no sign.
   void sign() { is_signed_ = write(reopened()); }
   void keep_alive(std::function<void(const LockSign& by)> lost) {
     TUNE_CHECK(!beats_.joinable());
@@ -134,9 +134,9 @@ class ExperimentLock::Held {
     if (!fresh.is_open() || pread(fresh.get(), text, sizeof text - 1, 0) <= 0) return {};
     return sign_of_text(text);
   }
-  // What follows the first line is of a longer one before, and gone a moment later. Nothing is
-  // flushed: a sign need not outlive a power failure, and network file systems send a file to
-  // their server when it is closed.
+  // Text after the first line belongs to a longer sign before, and is cut off a moment later.
+  // Nothing is flushed: a sign need not outlive a power failure, and network file systems send a
+  // file to their server when it is closed.
   bool write(const FileDescriptor& fresh) const {
     const std::string text = to_text(own);
     const auto size = static_cast<ssize_t>(text.size());
@@ -204,7 +204,7 @@ ExperimentLock::ExperimentLock(const fs::path& file, milliseconds wait, const To
 ExperimentLock::~ExperimentLock() = default;
 ExperimentLock::ExperimentLock(ExperimentLock&&) noexcept = default;
 
-// Two hosts may do so at once, or the former holder may count on: the last to write has it.
+// Two hosts may do so at once, or the former holder may count on: the last writer has the lock.
 void ExperimentLock::take_over(const fs::path& file, const LockSign& from) {
   held_->sign();
   std::this_thread::sleep_for(2 * held_->pace.beat);
@@ -225,7 +225,7 @@ int ExperimentLock::descriptor() const {
   return held_->file.get();
 }
 
-// A process that stands still does not see that the one it works for is gone.
+// A stopped process does not notice that the process it works for is gone.
 void ExperimentLock::wake_orphans(const fs::path& file) const {
   if (!held_->file.is_open()) return;
   const LockSign sign = held_->read();

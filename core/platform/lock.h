@@ -3,8 +3,8 @@
 //
 // Where flock does not reach other hosts (many network file systems), the holder's sign in the file
 // does: its host and a count that it raises now and then (lock_sign.h). A lock whose holder on
-// another host still counts is refused, one that has stopped counting is taken. A holder that comes
-// to itself again sees that its sign is gone and is told so: it must end.
+// another host still counts is refused; a lock whose holder has stopped counting is taken. A
+// stopped holder that goes on later sees that its sign is gone: it is told so and must end.
 #pragma once
 
 #include <chrono>
@@ -28,27 +28,29 @@ class ExperimentLock {
  public:
   using Told = std::function<void(const std::string& holders)>;
   // Creates the file when it is not there, and writes this process's sign into it. Waits at most
-  // so long for others, then throws Error (kBadInput) that names the processes holding it, or the
-  // host. Whether a holder of another host still counts may take `pace.silence` longer. `waits`
-  // is told of them once, at once, when there is something to wait for. Lets heirs of a process
-  // that is gone go on if they are stopped: they would hold it for good.
+  // this long for other holders, then throws Error (kBadInput) that names the processes holding it,
+  // or the host. To find out whether a holder on another host still counts may take `pace.silence`
+  // longer. `waits` is called once, at once, with these holders, when there is something to wait
+  // for. Lets heirs of a process that is gone go on if they are stopped: they would hold the lock
+  // for good.
   ExperimentLock(const std::filesystem::path& file, std::chrono::milliseconds wait,
                  const Told& waits = {}, LockPace pace = {});
-  // Gives it back, so that no other host has to watch for its end.
+  // Gives the lock back, so that no other host has to watch for its end.
   ~ExperimentLock();
   ExperimentLock(ExperimentLock&&) noexcept;
   ExperimentLock& operator=(ExperimentLock&&) = delete;
 
-  // Counts from now on, in a thread of its own: call it after the last fork. `lost` is called there
-  // when another host has taken the lock meanwhile.
+  // Counts from now on, in a thread of its own: call it after the last fork. That thread calls
+  // `lost` when another host has taken the lock meanwhile.
   void keep_alive(std::function<void(const LockSign& by)> lost = {});
-  // Who has taken it meanwhile, "process 12 of host node7"; empty: it is held. Never blocks.
+  // The process that has taken it meanwhile, "process 12 of host node7"; empty: it is still held.
+  // Never blocks.
   std::string taken_by() const;
-  // From whom it was taken because it was silent; empty: it was free.
+  // The silent holder from which it was taken; empty: it was free.
   const std::string& taken_from() const { return taken_from_; }
 
   int descriptor() const;  // for children to inherit
-  // Whether the file of that name is the one that is held: not removed, renamed or made anew.
+  // Whether the file of that name is still the locked one: not removed, renamed or made anew.
   bool is_at(const std::filesystem::path& file) const;
   // Whether a process of this host holds it.
   static bool is_held(const std::filesystem::path& file);
@@ -65,7 +67,8 @@ class ExperimentLock {
 
 // Processes of this machine that have the file open, as far as this user may see.
 std::vector<int> holders_of(const std::filesystem::path& file);
-// Them but this one, the oldest by name: "process 12 (tune), 14 (redis-server) and 3 more".
+// These processes without this one, the oldest by name: "process 12 (tune), 14 (redis-server) and 3
+// more".
 std::string describe_holders(const std::filesystem::path& file);
 
 }  // namespace tune

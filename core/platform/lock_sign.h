@@ -1,9 +1,9 @@
-// What the holder of a lock writes into its file, for hosts that its flock does not reach, and how
-// another host tells whether that holder lives. Pure.
+// The sign that the holder of a lock writes into its file for hosts that its flock does not reach,
+// and the way another host tells whether that holder lives. Pure.
 //
-// The clocks of two hosts differ, so no time stands in it: the holder counts, and who wants the
-// lock watches whether the count moves. A time stamp would have a live holder robbed by a host
-// whose clock is ahead, and a dead one waited for by a host whose clock is behind.
+// The clocks of two hosts differ, so the sign holds no time: the holder counts, and a host that
+// wants the lock watches whether the count moves. With a time stamp, a host whose clock is ahead
+// would rob a live holder, and a host whose clock is behind would wait for a dead one.
 #pragma once
 
 #include <chrono>
@@ -30,15 +30,15 @@ std::string to_text(const LockSign& sign);     // "12 node7 3f0c-... 5\n"
 LockSign sign_of_text(std::string_view text);  // what cannot be read is nobody's
 std::string describe(const LockSign& sign);    // "process 12 of host node7"
 
-// For one who has the flock of a file: whether it also has the lock.
+// For a process that has the flock of a file: whether it also has the lock.
 class HolderWatch {
  public:
   using Time = std::chrono::nanoseconds;  // of a monotonic clock
   enum class Verdict : std::uint8_t {
-    kFree,     // nobody holds it, or somebody whom the flock would show
+    kFree,     // nobody holds it, or only a process that the flock would show
     kUnclear,  // look again
     kAlive,    // its holder on another host has counted on
-    kSilent,   // it has not for so long
+    kSilent,   // its holder has not counted for that long
   };
 
   HolderWatch(LockSign own, Time silence) : own_(std::move(own)), silence_(silence) {}

@@ -34,7 +34,8 @@ std::string read_if_there(const fs::path& path) try {
   return {};
 }
 
-// These files take one write each, and none can be made. Empty: it was taken.
+// These files take one write each, and none can be created. Returns an empty text when the write
+// was taken.
 std::string put(const fs::path& file, const std::string& text) {
   const FileDescriptor open(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   if (open.is_open() && ::write(open.get(), text.data(), text.size()) >= 0) return {};
@@ -83,10 +84,10 @@ MemoryCgroups MemoryCgroups::find(const fs::path& mounts, std::string_view own) 
     while (!fs::exists(parent / "cgroup.controllers") && parent != mounts)
       parent = parent.parent_path();
     const fs::path control = parent / "cgroup.subtree_control";
-    // Refused where processes are in it.
+    // Refused where the group holds processes.
     if (!holds_word(read_if_there(control), "memory")) put(control, "+memory");
     if (groups.try_below(parent, Version::kTwo)) return groups;
-    // Beside it, but never out of a limit that somebody has set.
+    // Beside this process's group, but never out of a limit that a user has set.
     const std::string limit = read_if_there(parent / "memory.max");
     if (parent != mounts && limit.starts_with("max") &&
         groups.try_below(parent.parent_path(), Version::kTwo)) {
@@ -97,7 +98,7 @@ MemoryCgroups MemoryCgroups::find(const fs::path& mounts, std::string_view own) 
   return groups;
 }
 
-// Tells by trying.
+// Finds out by trying.
 bool MemoryCgroups::try_below(const fs::path& parent, Version version) {
   parent_ = parent;
   version_ = version;
@@ -113,7 +114,7 @@ bool MemoryCgroups::try_below(const fs::path& parent, Version version) {
   return why_not_.empty();
 }
 
-// Of processes that were killed. One that is in use cannot be removed.
+// Removes groups of processes that were killed. A group in use cannot be removed.
 void MemoryCgroups::remove_stale() const {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(parent_, error)) {

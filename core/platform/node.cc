@@ -66,7 +66,7 @@ double quota_cpus() {
   return cpus;
 }
 
-// The number after a name in a list of them; 0 when it is not there.
+// The number after a name in a list of such pairs; 0 when the name is missing.
 std::int64_t bytes_of_line(const std::string& text, const char* name) {
   const std::size_t begin = text.find(name);
   return begin == std::string::npos ? 0 : std::atoll(text.c_str() + begin + std::strlen(name));
@@ -115,7 +115,7 @@ std::optional<std::int64_t> bytes_of_limit(std::string_view text) {
 
 namespace {
 
-// What CUDA shows of a GPU that is named as a whole: of one that is split its first instance.
+// The device that CUDA shows for a GPU named as a whole: for a split GPU its first instance.
 Gpu shown(const PhysicalGpu& gpu, std::string device) {
   if (!gpu.mig.empty()) return {gpu.mig[0], gpu.name + " MIG", 0, gpu.mig[0]};
   return {std::move(device), gpu.name, gpu.memory_bytes, gpu.uuid};
@@ -171,7 +171,7 @@ std::vector<Gpu> visible_gpus(const std::vector<PhysicalGpu>& all,
   while (!rest.empty()) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
     const std::optional<Gpu> gpu = find_gpu(all, trimmed(rest.substr(0, comma)));
-    if (!gpu) break;  // as CUDA does: what follows an invalid entry is not seen
+    if (!gpu) break;  // as CUDA does: entries after an invalid one are not seen
     if (std::find(visible.begin(), visible.end(), *gpu) != visible.end()) return {};
     visible.push_back(*gpu);
     rest.remove_prefix(std::min(comma + 1, rest.size()));
@@ -242,7 +242,7 @@ MemoryUse memory_use() {
     const auto limit = bytes_of_limit(read_if_there(folder / limit_file));
     if (!limit || *limit >= use.total_bytes) return;
     const auto usage = bytes_of_limit(read_if_there(folder / usage_file)).value_or(0);
-    // The page cache that nobody has used lately is given back when memory is wanted.
+    // The kernel gives back idle pages of the page cache when memory is wanted.
     const auto idle = bytes_of_line(read_if_there(folder / "memory.stat"), idle_cache);
     use = {std::max<std::int64_t>(0, usage - idle), *limit};
   };

@@ -1,4 +1,4 @@
-// What this node offers: the CPUs and memory of its affinity and cgroup, the GPUs within the
+// The resources of this node: the CPUs and memory of its affinity and cgroup, the GPUs within the
 // CUDA_VISIBLE_DEVICES it was started with. Found without touching CUDA.
 #pragma once
 
@@ -20,9 +20,8 @@ NodeResources discover_node(const NodeOverrides& overrides);
 // GPUs within CUDA_VISIBLE_DEVICES; none when there is no driver.
 std::vector<Gpu> own_gpus();
 int gpu_count();
-// Sets CUDA_VISIBLE_DEVICES to this node's GPUs where it is not set, for the processes started from
-// now on, and CUDA_DEVICE_ORDER: these count and number them as this one does. Without GPUs nothing
-// is set.
+// Sets CUDA_VISIBLE_DEVICES to this node's GPUs where it is not set, and CUDA_DEVICE_ORDER:
+// processes started from now on number the GPUs as this one does. Without GPUs nothing is set.
 void name_visible_gpus();
 
 struct MemoryUse {
@@ -42,13 +41,13 @@ struct PhysicalGpu {
   std::int64_t memory_bytes = 0;
   std::vector<std::string> mig;
 };
-// Those that CUDA would show, in its order: numbers, UUIDs and prefixes of them, MIG ids; an entry
-// that names nothing, or several, ends the list; one given twice empties it; nothing set: all;
-// empty: none.
+// The GPUs that CUDA would show, in its order. Entries are numbers, UUIDs and prefixes of them, and
+// MIG ids. An entry that names no GPU, or several, ends the list; a GPU given twice empties it. Not
+// set: all GPUs; empty: none.
 std::vector<Gpu> visible_gpus(const std::vector<PhysicalGpu>& all,
                               const std::optional<std::string>& cuda_visible_devices);
-// What such a list names, be it there or not. What is no number, UUID or MIG id ends it, as the
-// "-1" by which many say none does.
+// The entries of such a list, whether these GPUs exist or not. An entry that is not a number, UUID
+// or MIG id ends it, such as the "-1" that often means none.
 std::vector<std::string> named_gpus(std::string_view cuda_visible_devices);
 // The path of a controller's hierarchy in what /proc/self/cgroup says; of version 2 when the
 // controller is empty.

@@ -25,14 +25,14 @@ namespace {
 
 constexpr std::string_view kClaimFile = "claim";
 constexpr std::chrono::milliseconds kRetry{20};
-constexpr int kMaxTries = 250;  // for the others to have read and written their claims
+constexpr int kMaxTries = 250;  // while other sweeps read and write their claims
 
 // While it lives, no other sweep of this user looks at claims or makes one.
 class Turn {
  public:
   explicit Turn(const fs::path& base)
       : folder_(::open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    // Somebody else may lock that folder for reasons of their own: not waited for without an end.
+    // Another program may lock that folder for reasons of its own: the wait has an end.
     for (int tries = 0; tries < kMaxTries; ++tries) {
       if (::flock(folder_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
       std::this_thread::sleep_for(kRetry);

@@ -1,12 +1,12 @@
-// NodeClaims: which GPUs and CPUs of a node the sweeps of one user have promised to their trials,
-// so that two sweeps do not hand out the same GPU, and CPUs that are promised twice are said.
+// NodeClaims: the GPUs and CPUs of a node that the sweeps of one user have promised to their
+// trials. Two sweeps never hand out the same GPU, and CPUs that are promised twice are reported.
 //
-// A claim is a file in a sweep's own runtime folder, and holds as long as a process of the sweep
-// has that folder locked: the driver and its agent, so that one whose driver is killed claims them
-// until its workers are gone. Sweeps of other users, or with another
-// $XDG_RUNTIME_DIR or temporary folder, are not seen. A GPU is known by its UUID. Logical GPUs
-// (more than the node has, by the option gpus) are numbers that only their own sweep counts: two
-// sweeps that count to four share nothing, so these are not claimed.
+// A claim is a file in a sweep's own runtime folder. It holds as long as a process of the sweep
+// (the driver or its agent) has that folder locked; so the claims of a killed driver last until its
+// workers are gone. Sweeps of other users, or with another $XDG_RUNTIME_DIR or temporary folder,
+// are not seen. A GPU is known by its UUID. Logical GPUs (more than the node has, by the option
+// gpus) are numbers that only their own sweep counts: two sweeps that count to four share nothing,
+// so these are not claimed.
 #pragma once
 
 #include <chrono>
@@ -36,14 +36,14 @@ struct ClaimRequest {
   NodeResources node;        // what it would offer
   std::vector<Gpu> visible;  // GPUs to choose from; empty: node.gpus
   bool needs_gpus = false;   // a sweep whose trials use none claims none
-  bool waits = false;        // until there are enough that are free
+  bool waits = false;        // wait until enough GPUs are free
   std::function<void(const std::string& text)> notice = {};
   std::chrono::milliseconds look_every = std::chrono::seconds(1);  // while it waits
 };
 
-// The node with GPUs that nobody else has claimed, as many as it had, claimed in that folder.
-// Throws Error (kBadInput) that names who has them, unless the request waits for them. CPUs that
-// others have promised too are a notice.
+// The node with as many GPUs as it had, none claimed by another sweep, now claimed in that folder.
+// Throws Error (kBadInput) that names the holders of the others, unless the request waits for them.
+// CPUs that other sweeps have promised too give a notice.
 NodeResources claim_node(const RuntimeDirectory& folder, const ClaimRequest& request);
 
 // ---- Without the machine ------------------------------------------------------------------------
@@ -59,7 +59,7 @@ GpuChoice choose_gpus(const std::vector<Gpu>& visible, std::size_t wanted,
                       const std::vector<Claim>& others);
 // "GPU 0 (H200, GPU-1) is used by process 12 (results/s)"; the remedy follows.
 std::string describe_taken(const GpuChoice& choice, std::size_t wanted, std::size_t visible);
-// What is to be said about CPUs that are promised twice; empty: none are.
+// The notice about CPUs that are promised twice; empty: none are.
 std::string describe_shared_cpus(const Claim& own, const std::vector<Claim>& others);
 
 }  // namespace tune

@@ -88,7 +88,7 @@ void close_others(const std::vector<int>& keep, int report) {
   if (options.new_session) setsid();
   for (int number = 1; number < NSIG; ++number) {
     if (number == SIGKILL || number == SIGSTOP) continue;
-    // A terminal's signal that came since the fork was not for a session of its own.
+    // A terminal's signal that came since the fork was not meant for a session of its own.
     if (options.new_session) signal(number, SIG_IGN);
     signal(number, SIG_DFL);
   }
@@ -200,7 +200,7 @@ void adopt_descendants() {
 
 namespace {
 
-// Read from the list of all processes: not every kernel tells the children of one.
+// Reads the list of all processes: not every kernel lists the children of one.
 std::vector<pid_t> children() {
   std::vector<pid_t> found;
   for_each_name("/proc", [&](const char* name) {
@@ -224,7 +224,7 @@ std::vector<pid_t> children() {
 }  // namespace
 
 void end_descendants() {
-  // Those of a killed child are children next, so that each round sees one generation.
+  // Children of a killed child become children next, so each round sees one generation.
   while (true) {
     for (const pid_t child : children()) kill(child, SIGKILL);
     if (waitpid(-1, nullptr, 0) < 0 && errno != EINTR) return;
@@ -260,7 +260,7 @@ std::string why_unfit_to_fork() {
 
 namespace {
 
-// What the handler sees; set while it is not installed.
+// The handler's data; set while it is not installed.
 int signal_pipe = -1;  // where it writes
 int signals_taken = 0;
 int second_signal = 0;
@@ -314,7 +314,8 @@ SignalWatch::SignalWatch(std::vector<int> signals, LastResort last_resort)
   }
 }
 
-// A timer that sends one of the watched signals: no other is taken from the program for it.
+// A timer that sends one of the watched signals, so that no further signal is taken from the
+// program.
 void SignalWatch::prepare_last_resort(int signal) {
   sigevent event{};
   event.sigev_notify = SIGEV_SIGNAL;

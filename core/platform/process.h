@@ -47,17 +47,17 @@ struct SpawnOptions {
   int death_signal = 0;        // sent to it when the calling thread ends; 0: none
   std::vector<int> blocked = {};  // signals that do not reach it unless it wants them
 };
-// The program itself cannot be executed: it is not there, or no program.
+// The program cannot be executed: it is missing or not a program.
 class ProgramError : public Error {
  public:
   using Error::Error;
 };
 // Starts a program; every other descriptor above 2 is closed in it. Returns its pid. Throws Error
-// (kProcess) when there can be no process, and ProgramError (kProcess), with the cause. Safe in a
-// process with threads.
+// (kProcess) when no process can be made, and ProgramError, with the cause, when the program cannot
+// be executed. Safe in a process with threads.
 pid_t spawn(const SpawnOptions& options);
 
-// Throws Error (kProcess) with both numbers when this process cannot open so many files more.
+// Throws Error (kProcess) with both numbers when this process cannot open this many more files.
 void expect_descriptors(int wanted, const std::string& doing);
 
 // A descriptor that becomes readable when the process ends.
@@ -69,25 +69,25 @@ std::string describe_exit(int wait_status);  // "exited with code 3", "killed by
 // The exit code a shell gives it: the program's own, or 128 + signal.
 int exit_code_of(int wait_status);
 
-// What this process's descendants leave behind becomes its children from here on.
+// Orphans among this process's descendants become its children from here on.
 void adopt_descendants();
 // Kills every child and, after adopt_descendants(), every descendant; returns when all are reaped.
 void end_descendants();
 
 int thread_count();          // threads of this process
-// It holds a device of NVIDIA's driver open, by this list of its descriptors.
+// Whether, by this list of its descriptors, this process holds a device of NVIDIA's driver open.
 bool cuda_is_initialised(const char* descriptors = "/proc/self/fd");
 // Why this process cannot be forked where it stands; empty when it can.
 std::string why_unfit_to_fork();
 
-// Who sends a second signal is obeyed also by a process that is stuck and reads none: it ends by
-// that signal, with these words on stderr, when the watch still lives so long after it.
+// A second signal ends even a stuck process that reads no signals: the process ends by that signal,
+// with these words on stderr, when the watch still lives this long after it.
 struct LastResort {
   std::chrono::milliseconds patience{};  // 0: there is none
   std::string words = {};
 };
 
-// While it lives, these signals do not act but can be read. One at a time in a process.
+// While it lives, these signals do not act but can be read. A process may have only one.
 class SignalWatch {
  public:
   explicit SignalWatch(std::vector<int> signals, LastResort last_resort = {});

@@ -25,8 +25,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One that is killed closes its connections before it can be reaped: others may fail by it, and be
-// reaped, first.
+// A killed rank closes its connections before it can be reaped: other ranks may fail because of
+// that, and be reaped first.
 constexpr std::chrono::milliseconds kSettle{100};
 
 struct Stream {
@@ -74,7 +74,7 @@ RankGroupEnd RankGroup::run() {
     throw;
   }
   while (live_ > 0) turn();
-  // What ranks left behind holds their pipes open.
+  // Processes that ranks left behind hold the pipes open.
   end_descendants();
   for (Stream& stream : streams_) {
     while (stream.read.is_open()) read_stream(stream);
@@ -106,7 +106,7 @@ FileDescriptor RankGroup::add_stream(int rank, LineOutput& output) {
   return FileDescriptor(ends[1]);
 }
 
-// Waits for something to happen and takes it. A reader that is slow makes the ranks wait, not this.
+// Waits for events and handles them. A slow reader makes the ranks wait, not this process.
 void RankGroup::turn() {
   std::vector<pollfd> watched = {
       {signals_.descriptor(), POLLIN, 0},
@@ -133,7 +133,7 @@ void RankGroup::turn() {
   if (count <= 0) return;
   if (watched[1].revents != 0) {
     end_descendants();
-    _exit(3);  // nobody wants to know
+    _exit(3);  // no parent reads it
   }
   if (watched[0].revents != 0) take_signals();
   if (watched[2].revents != 0) write(out_);
@@ -212,7 +212,7 @@ void RankGroup::begin_end(int signal_number, std::chrono::milliseconds grace) {
   signal_all(signal_number);
 }
 
-// To whole process groups: a rank may be a script whose program would not hear of it.
+// Signals whole process groups: a rank may be a script whose program would not get the signal.
 void RankGroup::signal_all(int signal_number) const {
   for (const Child& rank : ranks_) rank.signal_group(signal_number);
 }

@@ -43,7 +43,7 @@ Listener listen_at(const std::string& address, int port) {
   if (answer != 0) throw refuse(gai_strerror(answer), "give an address of the node of rank 0");
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
   FileDescriptor listener(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  // What an ended connection leaves behind is in nobody's way.
+  // Remains of an ended connection do not block the port.
   const int on = 1;
   setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (bind(listener.get(), found->ai_addr, found->ai_addrlen) != 0 ||

@@ -9,16 +9,17 @@
 
 namespace tune {
 
-// Of rank_environment(), what this process's own environment leaves open. Of a CUDA_VISIBLE_DEVICES
-// that lists MIG instances the rank is given its own alone; any other list all ranks may have.
+// The variables of rank_environment() that this process's own environment leaves open. If
+// CUDA_VISIBLE_DEVICES lists MIG instances, the rank is given its own alone; any other list goes to
+// all ranks.
 Environment started_rank_environment(const RankPlace& place, int local_rank);
 
 struct Listener {
   FileDescriptor socket;  // bound and listening
   int port = 0;
 };
-// Where rank 0 is to listen: an address of this node; port 0 takes a free one. Throws Error
-// (kBadInput) when the port is taken or the address is not of this node.
+// The socket at which rank 0 is to listen, at an address of this node; port 0 takes a free one.
+// Throws Error (kBadInput) when the port is taken or the address does not belong to this node.
 Listener listen_at(const std::string& address, int port);
 
 }  // namespace tune

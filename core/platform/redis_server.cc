@@ -78,7 +78,7 @@ std::vector<std::string> command_line(const std::string& program, const fs::path
   return words;
 }
 
-// A connection of its own, for one word; not open when nobody listens.
+// A connection for one word; not open when no server listens.
 FileDescriptor connect_to(const fs::path& socket_path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -96,7 +96,7 @@ bool say(const FileDescriptor& connection, std::string_view command) {
 
 bool is_listening(const fs::path& socket_path) {
   const FileDescriptor probe = connect_to(socket_path);
-  // It accepts connections before it has read its file: ask.
+  // The server accepts connections before it has read its file, so ask it.
   char answer[8] = {};
   if (!probe.is_open() || !say(probe, "PING\r\n")) return false;
   pollfd watched{probe.get(), POLLIN, 0};
@@ -106,8 +106,8 @@ bool is_listening(const fs::path& socket_path) {
   return std::string_view(answer).starts_with("+PONG");
 }
 
-// A server that is killed in a rewrite of its file leaves what it had written of it, and none
-// removes that.
+// A server that is killed in a rewrite of its file leaves the unfinished part, and no server
+// removes it.
 void remove_cut_rewrites(const fs::path& directory) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(directory, ignored)) {
@@ -134,7 +134,7 @@ RedisServer::RedisServer(RedisServerOptions options)
 
 void RedisServer::start() {
   const std::lock_guard guard(mutex_);
-  // The data are another host's, and only that one's server may be on them.
+  // The data belong to another host now, and only its server may use them.
   if (is_taken_) {
     throw SupersededError(fmt::format("starting the store again: another host has taken {}",
                                       options_.data_directory.string()));
@@ -145,10 +145,10 @@ void RedisServer::start() {
   spawned.keep = {lock_->descriptor()};
   if (options_.lock_descriptor >= 0) spawned.keep.push_back(options_.lock_descriptor);
   spawned.new_session = true;  // the terminal's Ctrl-C is not for it
-  // Nor is what a service manager or a batch system sends to every process. It has handlers of its
-  // own for these, so that ignoring them does not do.
+  // Signals that a service manager or a batch system sends to every process are not for it either.
+  // The server has handlers of its own for these, so ignoring them is not enough.
   spawned.blocked = {SIGTERM, SIGINT, SIGHUP};
-  // Also one that is stopped must not outlive this process; every answered entry is on the disk.
+  // Even a stopped server must not outlive this process; every answered entry is on the disk.
   spawned.death_signal = SIGKILL;
   const FileDescriptor output(open((options_.data_directory / kLogFile).c_str(),
                                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
@@ -157,11 +157,11 @@ void RedisServer::start() {
   exit_ = process_descriptor(pid_);
 }
 
-// From the thread that keeps the lock alive.
+// Called by the thread that keeps the lock alive.
 void RedisServer::kill_for_another() {
   const std::lock_guard guard(mutex_);
   is_taken_ = true;
-  // A process of a number may be another one by now: not kill.
+  // Not kill(): the pid may belong to another process by now.
   if (exit_.is_open()) syscall(SYS_pidfd_send_signal, exit_.get(), SIGKILL, nullptr, 0);
 }
 
@@ -185,14 +185,15 @@ void RedisServer::wait_until_ready() {
 std::string RedisServer::last_words() const {
   const std::string log = tail_lines(options_.data_directory / kLogFile, 8, 4096);
   if (!log.empty()) return "; its last words:\n" + log;
-  // One whose disk is full has no room to say so.
+  // A server whose disk is full has no room for its message.
   AppendFile(options_.data_directory / kLogFile, false).write("\n");
   return " and said nothing: is it a redis-server? TUNE_REDIS_SERVER names another";
 }
 
 namespace {
 
-// Why nothing can be written there; empty: it can. A server that ended of it had no room to say so.
+// Why nothing can be written there; empty: it can. A server that ended because of it could not log
+// it.
 std::string why_unwritable(const fs::path& directory) {
   constexpr std::size_t kRoom = 64u << 10;
   const fs::path probe = directory / "room";
@@ -234,7 +235,7 @@ void RedisServer::begin_end() {
   if (pid_ <= 0 || was_asked_) return;
   const FileDescriptor last_word = connect_to(socket_);
   kill(pid_, SIGCONT);
-  // Signals it takes for an end do not reach it.
+  // The signals that mean an end to it do not reach it.
   was_asked_ = last_word.is_open() && say(last_word, "SHUTDOWN NOSAVE\r\n");
 }
 

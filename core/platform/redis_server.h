@@ -1,6 +1,6 @@
 // A private redis-server: on a unix socket, append-only file in the experiment's folder, every
-// append flushed. It ends with the thread that started it, and by no signal that is sent to all
-// processes of an experiment: what they do at their end is still to be written. The folder has a
+// append flushed. It ends with the thread that started it, and not by a signal that is sent to all
+// processes of an experiment: the events of their end are still to be written. The folder has a
 // lock of its own, also against other hosts: two servers on one append-only file would destroy it.
 #pragma once
 
@@ -24,10 +24,10 @@ struct RedisServerOptions {
 
 class RedisServer {
  public:
-  // Returns when it answers. Throws Error (kBadInput) when there is no redis-server program (in
-  // PATH or $TUNE_REDIS_SERVER) or another server has the folder, which is named then, Error
-  // (kStore) with its last log lines when it does not start. When another host takes the folder
-  // meanwhile, the server is killed.
+  // Returns when the server answers. Throws Error (kBadInput) when there is no redis-server program
+  // (in PATH or $TUNE_REDIS_SERVER), or when another server, which is named, has the folder; Error
+  // (kStore) with the last log lines when the server does not start. When another host takes the
+  // folder later, the server is killed.
   explicit RedisServer(RedisServerOptions options);
   ~RedisServer();  // asks it to end, waits, kills it when it takes too long
   RedisServer(const RedisServer&) = delete;
@@ -37,13 +37,13 @@ class RedisServer {
 
   std::string address() const;  // unix:///run/user/0/tune-1-abc/redis
   pid_t pid() const { return pid_; }
-  // Readable when it has ended; -1 once that was told.
+  // Readable when the server has ended; -1 once its end was told.
   int exit_descriptor() const { return exit_.get(); }
 
-  // How it ended, with its last words; empty while it runs. Said once.
+  // How the server ended, with its last log lines; empty while it runs. Told once.
   std::string take_end();
-  // After its end: starts another one on the same data and address, and does not wait until that
-  // answers. Throws Error (kProcess) when there can be no process, SupersededError when another
+  // After the server's end: starts another one on the same data and address, without waiting for it
+  // to answer. Throws Error (kProcess) when no process can be made, SupersededError when another
   // host has taken the folder.
   void start_again();
 

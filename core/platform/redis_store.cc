@@ -23,11 +23,11 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstRetry{5};
 constexpr milliseconds kLastRetry{500};
-// What a connection takes at most, also for a call that waits for less: to be made, and each answer
-// of the look at what the server has.
+// The limit for making a connection, and for each answer while the server's data are looked at;
+// also in a call that waits for less.
 constexpr milliseconds kConnectLimit{1000};
-constexpr std::chrono::seconds kSilentConnection{10};  // nothing moves on it: it is given up
-// Errors of a server that cannot write now: its disk is full, say, or another is to take its place.
+constexpr std::chrono::seconds kSilentConnection{10};  // without movement before it is given up
+// Errors of a server that cannot write now: its disk is full, say, or another is to replace it.
 constexpr std::string_view kPassing[] = {"MISCONF ", "READONLY ", "NOREPLICAS ", "MASTERDOWN ",
                                          "BUSY "};
 
@@ -35,7 +35,7 @@ timeval to_timeval(milliseconds time) {
   return {time.count() / 1000, (time.count() % 1000) * 1000};
 }
 
-// A server that is gone must be an error of the call, not a signal for the whole program.
+// A server that is gone must be an error of the call, not a signal to the whole program.
 class NoBrokenPipe {
  public:
   NoBrokenPipe() {
@@ -61,7 +61,7 @@ class NoBrokenPipe {
 
 }  // namespace
 
-// Owns one reply; every way to look into it checks its type.
+// Owns one reply; every accessor checks its type.
 class RedisStore::Reply {
  public:
   explicit Reply(redisReply* reply) : reply_(reply, &freeReplyObject) {}
@@ -103,14 +103,14 @@ RedisStore::Reply RedisStore::command(const Arguments& arguments) {
   const NoBrokenPipe guard;
   if (!moment_) return wait_for_answer(arguments);
   if (looks_) return try_once(arguments, Clock::now() + kConnectLimit);
-  // A call that waits for long is made only of a server that answers.
+  // A long call is made only on a server that answers.
   if (is_silent_) try_once({"PING"}, Clock::now() + *moment_);
   return try_once(arguments, Clock::time_point::max());
 }
 
 RedisStore::Reply RedisStore::wait_for_answer(const Arguments& arguments) {
   const Clock::time_point begun = Clock::now();
-  // While something moves there is no end.
+  // There is no end while something moves.
   const auto end = [&] {
     return context_ ? std::max(begun, moved_at_) + options_.timeout : begun + options_.timeout;
   };
@@ -136,7 +136,7 @@ RedisStore::Reply RedisStore::wait_for_answer(const Arguments& arguments) {
   }
 }
 
-// The caller makes the next try. One without an end is over when nothing moves for long.
+// The caller makes the next try. A try without an end is over when nothing moves for long.
 RedisStore::Reply RedisStore::try_once(const Arguments& arguments, Clock::time_point end) {
   const NoBrokenPipe guard;
   std::string cause;
@@ -150,8 +150,8 @@ RedisStore::Reply RedisStore::try_once(const Arguments& arguments, Clock::time_p
   give_up(cause);
 }
 
-// A connection that was lost and is there again is looked at first. When it is lost again
-// meanwhile, the look begins anew with the next one: nothing is sent before a look that was whole.
+// A connection that is made again is looked at first. When it is lost again meanwhile, the look
+// begins anew with the next one: no call is sent before a complete look.
 bool RedisStore::is_connected(Clock::time_point end, std::string& cause) {
   if (!context_) {
     if (!try_connect(end, cause)) return false;
@@ -198,11 +198,11 @@ int RedisStore::descriptor() const {
   return context_ ? context_->fd : -1;
 }
 
-// Sends, unless that was done in an earlier call, and waits for the answer. Nothing: there is none
-// yet, or the connection is lost. A call that only waits too long leaves the connection as it is:
-// what is large may take longer to arrive than any one call waits, and sent anew each time it never
-// would. Only one on which nothing has moved for long is given up, as its other end may be gone
-// without a word.
+// Sends, unless an earlier call did, and waits for the answer. Nothing: there is no answer yet, or
+// the connection is lost. A call that only waits too long leaves the connection as it is: a large
+// answer may take longer to arrive than any one call waits, and would never arrive if it was asked
+// for anew each time. Only a connection on which nothing has moved for long is given up, as its
+// other end may be gone without a word.
 std::optional<RedisStore::Reply> RedisStore::exchange(const Arguments& arguments,
                                                       Clock::time_point end, std::string& cause) {
   cause = "no answer";
@@ -251,7 +251,7 @@ void RedisStore::send(const Arguments& arguments) {
   moved_at_ = Clock::now();
 }
 
-// What may be done now, as poll tells it; nothing: not before the end.
+// The operations possible now, as poll tells them; nothing: none before the end.
 int RedisStore::wait_on_connection(int for_what, Clock::time_point end) {
   const Clock::time_point until = std::min(end, moved_at_ + kSilentConnection);
   const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
@@ -280,7 +280,7 @@ void RedisStore::lose_connection(std::string& cause) {
               fmt::format("{} is not a Redis server: {}: check store:", shown(address_), cause));
 }
 
-// A server that cannot do it now is waited for like one that is not there yet.
+// A server that cannot do it now is waited for like a server that is not there yet.
 std::optional<RedisStore::Reply> RedisStore::judged(Reply reply, std::string& cause) {
   if (!reply.is_error()) return reply;
   if (reply.text().starts_with("NOAUTH")) {
@@ -324,7 +324,7 @@ bool RedisStore::try_connect(Clock::time_point end, std::string& cause) {
   return introduce({"SELECT", std::to_string(address_.database)}, end, cause);
 }
 
-// A command that must succeed before the connection is of use.
+// Sends a command that must succeed before the connection is of use.
 bool RedisStore::introduce(const Arguments& words, Clock::time_point end, std::string& cause) {
   const std::optional<Reply> reply =
       exchange(words, std::max(end, Clock::now() + kConnectLimit), cause);
@@ -352,7 +352,7 @@ std::string_view info_field(std::string_view info, std::string_view name) {
   return {};
 }
 
-// Entries are read after an id and trimmed up to one since 6.2.
+// Reading after an id and trimming up to an id exist since 6.2.
 bool is_too_old(std::string_view version) {
   int major = 0, minor = 0;
   const char* end = version.data() + version.size();
@@ -381,7 +381,7 @@ void RedisStore::refuse_unfit() {
                     "the experiment: set `appendonly yes` there, or store_unsafe: true here",
                     shown(address_)));
   }
-  // What is volatile has a time to live, which no entry has.
+  // The volatile policies evict only keys with a time to live, which no entry has.
   if (!policy.empty() && policy != "noeviction" && !policy.starts_with("volatile-")) {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("the store at {} may evict entries (maxmemory-policy {}): set it to "
@@ -391,7 +391,7 @@ void RedisStore::refuse_unfit() {
   refuse_lossy();
 }
 
-// What was acknowledged must outlive the server, or nearly so.
+// Acknowledged entries must outlive the server, or nearly so.
 void RedisStore::refuse_lossy() {
   const Reply reply = command({"CONFIG", "GET", "appendfsync"});
   if (reply.size() != 2) return;  // not allowed to ask
@@ -510,7 +510,7 @@ void RedisStore::remove(std::string_view name) {
 
 void RedisStore::put_and_trim(std::string_view name, std::string_view value, EntryId through) {
   refuse_too_large(value.size(), fmt::format("storing {}", name));
-  // Both or neither, and idempotent: it may be sent twice after a lost connection.
+  // Both or neither, and idempotent: the script may be sent twice after a lost connection.
   constexpr std::string_view kScript = R"(
 local info = redis.pcall('XINFO', 'STREAM', KEYS[2])
 for i = 1, info.err and 0 or #info, 2 do
@@ -537,7 +537,7 @@ return redis.call('XTRIM', KEYS[2], 'MINID', ARGV[2]))";
 
 namespace {
 
-// For a pattern that only this text matches.
+// A pattern that only this text matches.
 std::string without_pattern(std::string_view text) {
   std::string escaped;
   for (const char letter : text) {

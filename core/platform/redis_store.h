@@ -20,27 +20,27 @@ namespace tune {
 struct RedisStoreOptions {
   std::string address;  // see core/store_address.h
   std::string prefix;   // "tune:<experiment>"
-  // How long a lost or stopped server is waited for before the store counts as lost.
+  // How long to wait for a lost or stopped server before the store counts as lost.
   std::chrono::milliseconds timeout = std::chrono::seconds(10);
-  // Told that a server is waited for (once a call, after a tenth of the timeout), and that it may
-  // lose its last second.
+  // Called when the store waits for a server (once a call, after a tenth of the timeout), and when
+  // the server may lose its last second.
   std::function<void(const std::string& text)> notice = {};
   bool unsafe = false;  // accept a server that may lose or evict entries
 };
 
 class RedisStore : public Store {
  public:
-  // Connects. Throws Error (kBadInput) for a bad address, one where nobody answers or something
-  // else does, a wrong password, an old or unsafe server.
+  // Connects. Throws Error (kBadInput) for a bad address, an address where nothing or something
+  // else answers, a wrong password, an old or unsafe server.
   explicit RedisStore(RedisStoreOptions options);
   ~RedisStore() override;
 
   // From now on each call is one try, and throws StoreSilentError when it fails: the caller goes on
-  // with other things and makes the call again. An append waits for a moment only, and made again
-  // it goes on where it was. Other calls are rare, and wait until nothing has moved for 10 s; after
+  // with other work and makes the call again. An append waits for `moment` only; the repeated call
+  // continues where it was. Other calls are rare, and wait until nothing has moved for 10 s; after
   // a silence the server is first asked, for a moment, whether it answers.
   void stop_waiting(std::chrono::milliseconds moment);
-  // Readable when an answer may be there that a call did not wait for; -1: there is no connection.
+  // Readable when the answer that a call did not wait for may be there; -1: there is no connection.
   int descriptor() const;
 
   void append(EntryId id, std::string_view payload) override;
@@ -89,8 +89,8 @@ class RedisStore : public Store {
   bool needs_look_ = false;       // no look was whole since this connection was made
   bool looks_ = false;            // in reconnected(),
   bool must_look_again_ = false;  // during which the connection was lost
-  // The call that was sent on this connection and ended without its answer, and when something
-  // moved on it last.
+  // The call that was sent on this connection and ended without its answer, and the time of the
+  // last movement on it.
   std::vector<std::string> unanswered_;
   Clock::time_point moved_at_{};
 };

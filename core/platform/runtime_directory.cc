@@ -40,8 +40,8 @@ FileDescriptor open_folder(const fs::path& path) {
   return FileDescriptor(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-// tune-<pid>-XXXXXX of this user, whose process is gone. A process of another container may look
-// gone: what it holds locked is in use.
+// tune-<pid>-XXXXXX of this user whose process is gone. A process of another container may look
+// gone: a folder that it holds locked is in use.
 bool is_stale(const fs::path& path) {
   const std::string name = path.filename();
   if (!name.starts_with(kPrefix)) return false;

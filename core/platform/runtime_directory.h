@@ -1,5 +1,5 @@
-// RuntimeDirectory: where sockets live. A 0700 folder with a short path (a socket's path may have
-// 107 bytes) under $XDG_RUNTIME_DIR, else the temporary folder; never in the results folder.
+// RuntimeDirectory: the folder of sockets. A 0700 folder with a short path (a socket's path may
+// have 107 bytes) under $XDG_RUNTIME_DIR, else the temporary folder; never in the results folder.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +20,7 @@ class RuntimeDirectory {
   RuntimeDirectory(const RuntimeDirectory&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  // The folder is in use, and what is claimed in it holds, as long as a process has it open.
+  // While a process has it open, the folder is in use and the claims in it hold.
   int lock_descriptor() const { return lock_.get(); }
 
  private:
@@ -29,7 +29,7 @@ class RuntimeDirectory {
   FileDescriptor lock_;  // on the folder itself: in use as long as anybody holds it
 };
 
-// Those of this user in `base` that a process holds.
+// The runtime folders of this user in `base` that a process holds.
 std::vector<std::filesystem::path> live_runtime_directories(const std::filesystem::path& base);
 
 }  // namespace tune

@@ -1,12 +1,12 @@
-// Text for a descriptor that nobody may read for hours: a terminal after Ctrl-S, the pipe to an ssh
-// client whose laptop sleeps. A thread writes it, so that its owner never waits.
+// Text for a descriptor whose reader may be away for hours: a terminal after Ctrl-S, the pipe to an
+// ssh client whose laptop sleeps. A thread writes it, so that its owner never waits.
 //
 // The simpler ways fail. A plain write() stops the writer together with the reader. O_NONBLOCK is a
 // property of the open file, which the shell and every program on the terminal share: they lose
 // output by it. poll() says that some bytes fit; a terminal or a pipe with other writers then still
-// keeps a longer write() until all of it is taken. Opening /dev/stderr again is refused for sockets
-// and after a change of user. So the thread may be stuck in write(), and is left there when
-// its owner ends: it holds nothing but its own text.
+// blocks a longer write() until all of it is taken. Opening /dev/stderr again is refused for
+// sockets and after a change of user. So the thread may be stuck in write(), and is left there when
+// its owner ends: it holds only its own text.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,7 @@ class SideOutput {
   // refuses is lost.
   bool write(std::string_view text);
   bool is_idle() const;  // everything is written
-  // Waits so long at most; whether everything is written.
+  // Waits at most this long; returns whether everything is written.
   bool wait(std::chrono::milliseconds limit) const;
   enum class Written { kAll, kRefused, kNotRead };
   // Waits kEndPatience for the reader; what was not taken by then is lost.
@@ -46,8 +46,8 @@ class SideOutput {
   std::shared_ptr<Shared> shared_;  // with the thread; null: nothing was written yet
 };
 
-// For the last words of a process: returns once the text is written or refused, or nobody has read
-// it for SideOutput::kEndPatience.
+// For the last words of a process: returns once the text is written or refused, or its reader has
+// taken nothing for SideOutput::kEndPatience.
 SideOutput::Written write_or_give_up(int descriptor, std::string_view text);
 // Without a thread, for a line that may be left out: writes it unless poll() says that nothing
 // fits. Async-signal-safe.

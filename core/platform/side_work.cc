@@ -15,7 +15,7 @@ struct SideWork::Shared {
   mutable std::mutex mutex;
   std::condition_variable changed;
   std::vector<Work> waiting;
-  std::size_t size = 0;  // of what waits and of what is being done
+  std::size_t size = 0;  // of the waiting work and of the work being done
   bool is_working = false;
   std::atomic<bool> ends = false;
   std::exception_ptr error;
@@ -84,7 +84,7 @@ void SideWork::run() {
     std::exception_ptr error;
     if (!is_done_for) error = do_round(round);
     lock.lock();
-    if (error) shared.error = error;  // before work that waits for others is seen to be dropped
+    if (error) shared.error = error;  // before waiting work is seen to be dropped
     lock.unlock();
     round.clear();
     lock.lock();
@@ -98,7 +98,7 @@ std::exception_ptr SideWork::do_round(std::vector<Work>& round) const try {
   for (Work& work : round) {
     if (shared_->ends) return nullptr;
     work();
-    work = nullptr;  // its memory goes at once
+    work = nullptr;  // frees its memory at once
   }
   for (const Work& work : after_round_) work();
   return nullptr;

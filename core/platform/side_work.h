@@ -1,8 +1,8 @@
-// Work on files that a loop must not wait for: a thread does it, in the order in which it was
-// given. What waits is bounded by its owner, who gives no more while has_room() is false; so the
-// sources of the work are slowed instead of memory filled, and the loop itself goes on.
+// Work on files that a loop must not wait for: a thread does it in the order in which it was given.
+// The owner bounds the queue: it adds nothing while has_room() is false. So the sources of the work
+// are slowed instead of memory filled, and the loop itself goes on.
 //
-// Not for work that somebody must be told has happened: an error is seen by the next call.
+// Not for work whose completion must be reported: an error is seen by the next call only.
 #pragma once
 
 #include <cstddef>
@@ -22,16 +22,16 @@ class SideWork {
   ~SideWork() { stop(); }
   SideWork(const SideWork&) = delete;
 
-  // Called by the thread whenever it has done all that waited when it looked: what many works have
-  // gathered can be written in one piece then. Before the first add().
+  // Called by the thread whenever it has done all work that it found waiting: results gathered from
+  // several works can be written in one piece then. Before the first add().
   void after_each_round(Work work) { after_round_.push_back(std::move(work)); }
 
-  // The thread starts with the first work, so that a process can be forked before. `size` is what
-  // its owner counts: bytes that the work holds, say. Throws as check() does; the work is dropped
+  // The thread starts with the first work, so that a process can be forked before. `size` is in the
+  // owner's own unit: bytes that the work holds, say. Throws as check() does; the work is dropped
   // then.
   void add(std::size_t size, Work work);
-  bool has_room() const;  // less than max_waiting waits or is being done
-  // Throws what a work has thrown, each time: nothing was done after it.
+  bool has_room() const;  // whether less than max_waiting waits or is being done
+  // Throws the exception of a work, each time it is called: no later work was done.
   void check() const;
   // Waits until all is done. Throws as check() does.
   void finish();

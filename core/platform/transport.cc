@@ -29,8 +29,8 @@ using std::chrono::nanoseconds;
 constexpr int kMaxQueuedFrames = 1000;
 constexpr std::chrono::milliseconds kLinger{1000};
 
-// ZMQ_FD signals edges only, and sending consumes them. This descriptor is readable as long as the
-// socket may have input.
+// The descriptor ZMQ_FD signals edges only, and sending consumes them. This one is readable as long
+// as the socket may have input.
 class InputSignal {
  public:
   explicit InputSignal(int socket_descriptor)
@@ -91,7 +91,7 @@ void set_common_options(zmq::socket_t& socket) {
   socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(2 * kMaxFrameBytes));
 }
 
-// The fresh messages of one frame, decoded. What cannot be read is dropped with a complaint.
+// The fresh messages of one frame, decoded. An unreadable message is dropped with a complaint.
 template <class Message>
 std::vector<Message> unpack_frame(Link& link, std::string_view frame, std::string& complaint) {
   std::vector<Message> messages;
@@ -196,7 +196,7 @@ struct AgentEndpoint::Socket {
       : socket(context, zmq::socket_type::dealer), link(life_number()) {
     socket.set(zmq::sockopt::routing_id, identity);
     set_common_options(socket);
-    // The driver listens some ms after the start. On its own host asking again costs nothing.
+    // The driver listens some ms after the start. On the same host asking again costs nothing.
     const bool same_host = address.starts_with("ipc:");
     socket.set(zmq::sockopt::reconnect_ivl, same_host ? 1 : 2);
     socket.set(zmq::sockopt::reconnect_ivl_max, same_host ? 0 : 500);

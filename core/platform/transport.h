@@ -1,8 +1,8 @@
 // Agent to driver over ZeroMQ: DEALER to ROUTER, each pair with a Link (core/link.h) on top, so
 // that events and commands arrive once and in order over reconnects. Never blocks; one thread each.
 //
-// No queue grows without an end: a socket takes a named number of frames a peer, what it refuses
-// stays with the Link, and what a Link of the agent keeps is bounded by the agent's credit. A side
+// No queue grows without an end: a socket takes a named number of frames a peer; a frame that it
+// refuses stays with the Link; and the agent's credit bounds the content of an agent's Link. A side
 // that stands still is sent everything once, and then heartbeats until its queue is full.
 #pragma once
 
@@ -30,10 +30,11 @@ class DriverEndpoint {
 
   // Fresh events, those of one agent in order. Agents are numbered as they are first heard.
   std::vector<Peers::Told> receive(std::chrono::nanoseconds now);
-  // Everything that agent told up to there is in the journal and need not come again.
+  // Everything that the agent told up to there is in the journal and need not come again.
   void acknowledge(AgentNumber agent, Link::Position through);
   void send(AgentNumber agent, const Command& command);  // queued until flush
-  // Sends what is queued or was missed, acknowledgements and heartbeats, as far as it is taken.
+  // Sends queued and missed messages, acknowledgements and heartbeats, as far as the socket takes
+  // them.
   void flush(std::chrono::nanoseconds now);
 
   const Peers& peers() const;

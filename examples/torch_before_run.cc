@@ -1,6 +1,7 @@
 // Uses LibTorch before tune::run: asks for CUDA and trains a step. LibTorch may then run threads of
 // its own, and a program with threads cannot be forked for the trials: it is executed again for them,
-// up to tune::run, and one warning says so. Nothing else changes.
+// up to tune::run, and one warning says so. Nothing else changes, as these trials have no GPUs: one with
+// a GPU would end and say that CUDA was asked for too early.
 #include <tune/torch.h>
 #include <tune/tune.h>
 

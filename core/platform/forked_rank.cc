@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <iostream>
 #include <string>
 
@@ -61,7 +62,12 @@ pid_t fork_rank(const ForkedRanks& ranks, int rank, int output, int errors,
   if (pid > 0) return pid;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);
-  become_rank(ranks, rank, output, errors);
+  try {
+    become_rank(ranks, rank, output, errors);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    _exit(1);
+  }
   const int code = body();
   std::cout.flush();
   std::fflush(nullptr);

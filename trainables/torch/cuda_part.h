@@ -14,6 +14,9 @@
 namespace tune {
 
 struct CudaPart {
+  // LibTorch keeps for ever what it finds when it is first asked for CUDA: whether that was before
+  // this library was loaded, so that it finds none.
+  bool (*was_asked_too_early)();
   // Empty when CUDA works and NCCL is the version this was compiled with, else what is wrong.
   std::string (*complaint)();
   std::string (*use_device)(int index);  // makes it the current one; empty, or what is wrong

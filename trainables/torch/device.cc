@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <climits>
+#include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -27,6 +28,20 @@ std::string variable(const char* name) {
 [[noreturn]] void bad_input(const std::string& what) {
   throw Error(ErrorCode::kBadInput, what);
 }
+
+// LibTorch was asked for CUDA when it had none, in the process that this one was forked from.
+class AskedTooEarly : public Error {
+ public:
+  AskedTooEarly()
+      : Error(
+            ErrorCode::kBadInput,
+            "cannot use the GPUs: LibTorch was asked for CUDA (torch::manual_seed, "
+            "torch::cuda::is_available, torch::cuda::device_count, a backward or the like) before "
+            "its CUDA part was loaded, and keeps the answer that there is none: seed by "
+            "tune::seed_all, ask for the device by context().device(), and ask nothing of CUDA in "
+            "a "
+            "program that has yet to start trials or workers") {}
+};
 
 void refuse(const std::string& complaint) {
   if (!complaint.empty()) bad_input("cannot use the GPUs: " + complaint);
@@ -98,6 +113,7 @@ CudaPart load_part() {
     if (void* function = ::dlsym(library, kCudaPartFunction)) {
       CudaPart part;
       reinterpret_cast<void (*)(CudaPart*)>(function)(&part);
+      if (part.was_asked_too_early()) throw AskedTooEarly();
       refuse(part.complaint());
       return part;
     }
@@ -115,13 +131,18 @@ std::optional<std::uint64_t> seed_to_come;
 
 // LibTorch keeps for ever what it finds when it is first asked for CUDA, and so much asks it
 // (torch::manual_seed, a backward) that only loading it first is safe. Where that fails the rank
-// may do without GPUs; own_device() says what is wrong.
-[[maybe_unused]] const bool kLoadsFirst = at_rank_start([] {
+// may do without GPUs, if it is not LibTorch that uses them; stderr says why. But where the program
+// asked too early, `is_available() ? kCUDA : kCPU` would train on the CPU, in silence and for days:
+// the rank ends. To execute the program again for its ranks would not help, as it would ask again.
+void load_cuda_first() {
   try {
     if (visible_gpus() > 0) load_cuda();
-  } catch (const std::exception&) {
+  } catch (const AskedTooEarly&) {
+    throw;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "LibTorch computes on CPUs: %s\n", error.what());
   }
-});
+}
 
 }  // namespace
 
@@ -164,3 +185,8 @@ c10::Device Context::device() const {
 }
 
 }  // namespace tune
+
+// Programs that link tune::torch are linked with this, and so with what is done here, also where
+// they call nothing of this file: trainables/torch/CMakeLists.txt.
+extern "C" const bool tune_torch_loads_cuda_first;
+const bool tune_torch_loads_cuda_first = tune::at_rank_start(tune::load_cuda_first);

@@ -30,16 +30,12 @@ static_assert(NCCL_VERSION_CODE == TUNE_NCCL_VERSION_CODE,
               "nccl.h is not of the version that LibTorch was built with");
 #endif
 
-std::string complaint() {
+bool was_asked_too_early() {
   const at::CUDAHooksInterface& hooks = at::detail::getCUDAHooks();
-  if (typeid(hooks) == typeid(at::CUDAHooksInterface)) {
-    return "LibTorch was asked for CUDA (torch::manual_seed, torch::cuda::is_available or the "
-           "like) before its CUDA part was loaded, and keeps the answer that there is none: seed "
-           "by "
-           "tune::seed_all, ask for the device first, and ask nothing of CUDA in a program that "
-           "has "
-           "yet to start trials or workers";
-  }
+  return typeid(hooks) == typeid(at::CUDAHooksInterface);
+}
+
+std::string complaint() {
   if (c10::cuda::device_count() == 0) return "CUDA finds none";
   return nccl_complaint(NcclVersion::unpacked(torch::cuda::nccl::version()),
                         {NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH});
@@ -134,6 +130,6 @@ at::Generator generator() {
 }  // namespace tune
 
 extern "C" __attribute__((visibility("default"))) void tune_cuda_part(tune::CudaPart* part) {
-  *part = {tune::complaint, tune::use_device, tune::gpu_id,
-           tune::make_nccl, tune::seed,       tune::generator};
+  *part = {tune::was_asked_too_early, tune::complaint, tune::use_device, tune::gpu_id,
+           tune::make_nccl,           tune::seed,      tune::generator};
 }

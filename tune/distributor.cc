@@ -35,7 +35,7 @@ constexpr std::size_t kMaxPieceBytes = 32u << 10;  // of a value; larger ones tr
 constexpr std::size_t kMaxMessageBytes = 16u << 10;
 constexpr std::chrono::seconds kTimeOfTheCause{1};
 
-// What ranks and the process that looks after them tell the caller, a packet each.
+// Messages of the ranks, and of the process that looks after them, to the caller; one packet each.
 struct RankSaid {
   enum Kind : std::uint32_t { kValue, kThrew, kSubmitted, kGroupFailed, kNotStarted };
   std::uint32_t kind = kValue;
@@ -59,7 +59,7 @@ std::optional<RankSaid> hear(int channel) {
   ssize_t count = 0;
   do count = recv(channel, bytes.data(), bytes.size(), 0);
   while (count < 0 && errno == EINTR);
-  if (count <= 0) return std::nullopt;  // nobody is there any more
+  if (count <= 0) return std::nullopt;  // the other end is gone
   return decoded<RankSaid>({bytes.data(), static_cast<std::size_t>(count)});
 }
 
@@ -91,7 +91,7 @@ int call_function(const RankStart& start, int rank) {
   } catch (...) {
     const std::string message = describe_current_exception();
     say(start.channel, {RankSaid::kThrew, rank, message.substr(0, kMaxMessageBytes)});
-    // Whoever caused what the group failed by is to be the first to end.
+    // The rank that caused the group's failure is to end first.
     if (code_of_current_exception() == ErrorCode::kProcess) {
       std::this_thread::sleep_for(kTimeOfTheCause);
     }
@@ -156,7 +156,7 @@ int checked_processes(const Distributor& settings) {
   return std::min(settings.num_processes, gpus);
 }
 
-// What has been heard until nobody is left who could say more.
+// Everything heard until all senders are gone.
 struct Heard {
   std::string value;
   std::map<std::int64_t, std::string> threw;  // by rank
@@ -209,7 +209,7 @@ Value Distributor::run_ranks(const std::function<Value(const RankContext&)>& fun
   try {
     while (auto said = hear(ours.get())) heard.take(std::move(*said), *this);
   } catch (...) {
-    ours.reset();  // nobody is to wait for this process to listen
+    ours.reset();  // so that nobody waits for this process to listen
     throw;
   }
   const int status = group.wait();

@@ -15,7 +15,7 @@
 
 namespace tune {
 
-// Where a rank of a Distributor stands. The environment says the same, as torchrun does: RANK,
+// The place of a rank in its Distributor. The environment says the same, as with torchrun: RANK,
 // LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, ...
 class RankContext {
  public:
@@ -32,7 +32,7 @@ class RankContext {
   NamedResults results_;
 };
 
-// A rank threw, was killed or ended by itself. The message says which and why.
+// A rank threw, was killed or ended by itself. The message names the rank and the reason.
 class RankError : public Error {
  public:
   RankError(int rank, const std::string& message)
@@ -57,11 +57,11 @@ struct Distributor {
   // in each rank, and returns what rank 0 returned: nothing, a number, a bool, text, a vector of
   // those, a Value, Config or Result. What ranks print comes out with "[rank 1] " before each line.
   //
-  // Ranks fork from this process as it stands: data is shared, captured variables work, what they
-  // change stays theirs. So call it before there are other threads and before CUDA is touched; else
-  // it throws Error (kProcess) that says which of them it was. It returns when every process of
-  // every rank is gone. A rank that fails ends the others (SIGTERM, 3 s, SIGKILL), then RankError
-  // is thrown. Throws Error (kBadInput) for settings that cannot hold.
+  // Ranks fork from this process as it stands: data is shared, captured variables work, and their
+  // changes stay in the rank. So call it before there are other threads and before CUDA is touched;
+  // else it throws Error (kProcess) that names the reason. It returns when every process of every
+  // rank is gone. A rank that fails ends the others (SIGTERM, 3 s, SIGKILL), then RankError is
+  // thrown. Throws Error (kBadInput) for settings that cannot hold.
   template <class F, class... Arguments>
   auto run(F&& function, Arguments&&... arguments) const {
     constexpr bool kTakesContext =

@@ -77,7 +77,7 @@ void override_space(const Override& override, SearchSpace& space,
   }
 }
 
-// Changes the options the overrides name, and no others: what has no text form stays.
+// Changes only the options that the overrides name: an option without a text form stays.
 void apply(const std::vector<Override>& overrides, RunOptions& options,
            std::vector<Complaint>& complaints) {
   YamlTree tree;
@@ -97,8 +97,8 @@ void apply(const std::vector<Override>& overrides, RunOptions& options,
   reader.finish();
 }
 
-// Values that were given and can be read, but are out of range. What the program itself set is told
-// when it runs.
+// Given values that can be read but are out of range. The run itself checks the program's own
+// values.
 void check_given_values(const std::vector<Override>& overrides, const RunOptions& options,
                         std::vector<Complaint>& complaints) {
   std::vector<Complaint> found;

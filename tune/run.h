@@ -1,8 +1,8 @@
 // tune::run: the front door of a program. Returns when every trial is over.
 //
-// Trials fork from the program as it stands at the call: data it loaded is shared, captured variables
-// work. Where it cannot be forked (other threads, CUDA initialised) it is executed again for the
-// trials, up to the same call; one warning says so. Call it from the main thread.
+// Trials fork from the program as it stands at the call: data it loaded is shared, captured
+// variables work. Where it cannot be forked (other threads, CUDA initialised) it is executed again
+// for the trials, up to the same call; one warning says so. Call it from the main thread.
 //
 // Throws Error (kBadInput and others, see core/error.h), TrialError when all trials ended and some
 // failed (unless raise_on_failed_trial is false), InterruptedError after SIGINT, SIGTERM or SIGHUP.
@@ -50,11 +50,11 @@ Analysis run(F function, RunOptions options) {
   return run_entry(function_entry("function", std::move(function)), std::move(options));
 }
 
-// Its trials need what it says itself.
+// For a trainable that says itself what its trials need.
 Analysis run(SizedTrainable trainable, RunOptions options);
 
-// The best trial's best checkpoint as a Trainable in this process: after setup with the best
-// configuration and load. Throws Error (kBadInput) when nothing was saved, naming the setting.
+// The best trial's best checkpoint as a Trainable in this process, set up with the best
+// configuration and loaded. Throws Error (kBadInput), naming the setting, when nothing was saved.
 template <class T>
   requires std::is_base_of_v<Trainable, T>
 std::unique_ptr<T> restore(const std::filesystem::path& directory) {
@@ -63,7 +63,7 @@ std::unique_ptr<T> restore(const std::filesystem::path& directory) {
   return trainable;
 }
 
-// How many GPUs there are within CUDA_VISIBLE_DEVICES, without touching CUDA.
+// The number of GPUs within CUDA_VISIBLE_DEVICES, found without touching CUDA.
 int gpu_count();
 
 }  // namespace tune

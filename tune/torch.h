@@ -1,5 +1,5 @@
-// All that a user of LibTorch needs beside tune/tune.h. Not for files that include fmt: LibTorch
-// ships a newer one of its own, which would be taken instead.
+// Everything that a user of LibTorch needs beside tune/tune.h. Not for files that include fmt:
+// LibTorch ships a newer fmt, which would be taken instead.
 #pragma once
 
 #include <torch/torch.h>

@@ -1,4 +1,4 @@
-// All that a torch-free user needs.
+// Everything that a torch-free user needs.
 #pragma once
 
 #include "core/error.h"

@@ -11,7 +11,7 @@ Ending ending_of(const Trial& trial, Outcome outcome, Leaving leaving) {
     const bool fails = is_failure(outcome) && leaving != Leaving::kForGood;
     return fails ? Ending::kFailed : Ending::kStopped;
   }
-  // Nobody but a node that is left by its agent pauses a trial of itself: it goes on elsewhere.
+  // Only a node that its agent leaves pauses a trial by itself: the trial goes on elsewhere.
   const bool is_told = leaving == Leaving::kForNow || trial.verdict == StopKind::kPause;
   if (outcome == Outcome::kPaused) return is_told ? Ending::kPaused : Ending::kLost;
   if (leaving == Leaving::kForNow) return Ending::kLost;

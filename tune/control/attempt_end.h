@@ -1,4 +1,4 @@
-// What the end of an attempt means for its trial. Pure.
+// The meaning of an attempt's end for its trial. Pure.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ namespace tune {
 
 namespace {
 
-// Whether the trial's newest attempt has.
+// Whether the trial's newest attempt has reported.
 bool has_reported(const Trial& trial) {
   return trial.last && trial.last->attempt == trial.attempt;
 }
@@ -87,7 +87,7 @@ void Controller::on(const DriverStarted& event) {
   settle();
 }
 
-// For scheduler and retention alike it takes part anew, from where it stood.
+// For scheduler and retention alike the trial takes part anew, from where it stood.
 void Controller::retry(Trial& trial) {
   trial.failures = 0;
   trial.until = verdicts_.begin(trial.number);
@@ -104,7 +104,7 @@ void Controller::on(const AgentLost& event) {
   fill();
 }
 
-// Attempts whose processes are gone with their agent, or with the driver that had them all.
+// Ends attempts whose processes are gone with their agent, or with the driver that had them all.
 void Controller::end_attempts(std::optional<AgentNumber> of, const std::string& cause) {
   for (TrialNumber number : std::set(book_.running())) {
     Trial& trial = book_.at(number);
@@ -221,7 +221,7 @@ void Controller::on_agent(AgentNumber, const Warning& warning) {
   out_->notice(warning.text);
 }
 
-// What runs there goes on.
+// Attempts that run there go on.
 void Controller::on_agent(AgentNumber agent, const NodeOut& out) {
   if (!nodes_.contains(agent) || nodes_.is_out(agent)) return;
   out_->notice(
@@ -250,11 +250,11 @@ void Controller::on_agent(AgentNumber agent, const Reported& report) {
   if (ruling.given) out_->tell(VerdictGiven{*trial, report.iteration, *ruling.given});
   if (ruling.answer) out_->send(agent, std::move(*ruling.answer));
   if (ruling.is_first) expect_metric(report);
-  // A place may be open again; or a paused trial may go on after what was decided of this one.
+  // A place may be open again; or a paused trial may go on after the decision on this one.
   if (shows_health || (ruling.given && !book_.paused().empty())) fill();
 }
 
-// A scheduler never judges, nor ends, what reports no metric.
+// A scheduler never judges, nor ends, a trial that reports no metric.
 void Controller::expect_metric(const Reported& report) {
   if (metric_was_reported_ || objective_.metric.empty()) return;
   const std::optional<double> max_t = verdicts_.scheduler().max_t();
@@ -312,7 +312,7 @@ void Controller::conclude(Trial& trial, Ending ending, const AttemptEnded& ended
   }
 }
 
-// An attempt that ended well, or by nobody's fault.
+// For an attempt that ended well, or without any fault.
 void Controller::show_health(const Trial& trial, Ending ending) {
   if (has_reported(trial) || ending == Ending::kFailed || ending == Ending::kCannotPause) return;
   const DeviceHealth::Places places = nodes_.places_of(*trial.placement);
@@ -323,7 +323,7 @@ void Controller::show_health(const Trial& trial, Ending ending) {
   }
 }
 
-// Whether its attempt, which has failed, is the fault of where it ran, perhaps.
+// Whether the place may be to blame for this attempt's failure.
 bool Controller::tries_elsewhere(const Trial& trial) {
   if (has_reported(trial)) return false;
   const DeviceHealth::Places places = nodes_.places_of(*trial.placement);
@@ -346,8 +346,8 @@ void Controller::tell(const DeviceHealth::Findings& findings) {
   }
 }
 
-// An attempt ended before it should: the next goes on from the last checkpoint, unless what was
-// decided of the trial is done already.
+// An attempt ended too early: the next goes on from the last checkpoint, unless the trial's verdict
+// is carried out already.
 void Controller::wait_again(Trial& trial) {
   book_.set_status(trial, TrialStatus::kPending);
   switch (Verdicts::owed(trial)) {
@@ -389,10 +389,11 @@ void Controller::fail(Trial& trial, const AttemptEnded& ended, bool elsewhere) {
 
 // ---- Who goes next
 
-// Launches whoever goes next while there is room. Order is strict, none passes another; but those
-// that are to be tried on another place have had their turn, and only wait for that place.
+// Launches the next trials while there is room. The order is strict, no trial passes another; but
+// trials that are to be tried on another place have had their turn, and only wait for that place.
 void Controller::fill() {
-  // What a turn tells goes before the deadline that is reached in it: nothing begins between them.
+  // The events of a turn go before the deadline that is reached in it: no trial begins between
+  // them.
   const bool budget_is_spent = time_budget_ > Duration{} && now_ >= time_budget_;
   if (!budget_is_spent) {
     launch_second_tries();
@@ -441,7 +442,7 @@ bool Controller::launch_next() {
   return true;
 }
 
-// Where a trial goes that has not failed anywhere of late.
+// The place for a trial that has not failed anywhere of late.
 std::optional<Placement> Controller::place_next() {
   DeviceHealth::Names closed = health_.closed();
   if (auto placement = nodes_.place(closed)) return placement;
@@ -479,7 +480,7 @@ std::optional<TrialNumber> Controller::choose_next(const TrialBook::Numbers& wai
   const Candidates candidates(waiting, book_.paused(), scheduler.resumed_first());
   const std::optional<TrialNumber> chosen = scheduler.choose(candidates);
   if (chosen && !candidates.contains(*chosen)) return std::nullopt;
-  // A scheduler that wants nobody while nothing runs would wait for ever.
+  // A scheduler that chooses no trial while nothing runs would wait for ever.
   if (!chosen && book_.running().empty() && !waiting.empty()) return *waiting.begin();
   return chosen;
 }
@@ -509,8 +510,8 @@ void Controller::launch(Trial& trial, Placement placement) {
   out_->send(agent, std::move(command));
 }
 
-// Whether the experiment is over after this event. When nothing else can run, paused trials, and
-// those never started when it ends early, are over.
+// Finds out whether the experiment is over after this event. When nothing else can run, paused
+// trials are over; when it ends early, trials that never started are over as well.
 void Controller::settle() {
   if (is_over() || !book_.running().empty()) return;
   if (phase_ == Phase::kInterrupting) {

@@ -1,13 +1,15 @@
-// Controller: the pure heart of the driver. Told events with the time they happened at, it answers
-// with the effects it wants: commands for agents, checkpoints to remove, records for loggers and
-// reporters. State is a fold over events: the same events in the same order give the same state and
-// effects, under the driver, in the simulator and in replay (where commands are discarded).
+// Controller: the pure heart of the driver. It is told events with the time they happened at, and
+// answers with the effects it wants: commands for agents, checkpoints to remove, records for
+// loggers and reporters. State is a fold over events: the same events in the same order give the
+// same state and effects, under the driver, in the simulator and in replay (where commands are
+// discarded).
 //
-// No event makes it throw: what does not fit (a message of an old attempt, say) changes nothing.
+// No event makes it throw: an event that does not fit (a message of an old attempt, say) changes
+// nothing.
 //
-// It routes: what is so stands in TrialBook (trials), Nodes (agents and their resources), Verdicts
-// (what the scheduler said) and DeviceHealth (where trials fail at once); here is what follows for
-// one from a change in another.
+// It routes: the state stands in TrialBook (trials), Nodes (agents and their resources), Verdicts
+// (the scheduler's decisions) and DeviceHealth (places where trials fail at once). Controller holds
+// the consequences that a change in one of them has for the others.
 #pragma once
 
 #include <array>
@@ -36,7 +38,7 @@ namespace tune {
 
 struct ControllerSetup {
   SetupExperiment experiment;  // sent to each agent
-  std::string plugin;          // that has its trainable; empty: a program's own
+  std::string plugin;          // the plugin with its trainable; empty: a program's own
   ResourceRequest request;     // of one trial
   Objective objective;         // empty metric: none
   std::uint64_t seed = 0;
@@ -78,9 +80,9 @@ class Controller {
   ExperimentTime now() const { return now_; }  // of the newest event
   Phase phase() const { return phase_; }
   bool is_over() const;  // nothing more will happen by itself
-  // Why the experiment cannot go on (kFailed): bad input such as a trainable that is not there. Or
-  // why it cannot go on here (kInterrupted): no node is left that could start a trial.
-  // What an option is to blame for begins with its key, "trainable: ..."; one a line.
+  // Why the experiment cannot go on (kFailed): bad input such as a missing trainable. Or why it
+  // cannot go on here (kInterrupted): no node is left that could start a trial. A line about an
+  // option begins with its key, "trainable: ...".
   const std::string& failure() const { return failure_; }
   const Objective& objective() const { return objective_; }
 
@@ -123,7 +125,7 @@ class Controller {
   void finish(Trial& trial, TrialEnd end);
   void end_attempts(std::optional<AgentNumber> of, const std::string& cause);
 
-  // Who goes next, and when all is over.
+  // Launches the next trials, and finds out when all are over.
   void fill();
   bool has_room_for_another() const;
   void launch_second_tries();

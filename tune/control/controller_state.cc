@@ -1,5 +1,5 @@
-// The controller's state as bytes. What follows from other parts of it (who waits, what is promised
-// to whom) is not stored but made again.
+// The controller's state as bytes. Parts that follow from others (the waiting trials, the promised
+// resources) are not stored but made again.
 #include "core/error.h"
 #include "tune/control/controller.h"
 

@@ -4,14 +4,14 @@
 // outlives agents and drivers.
 //
 // A GPU on which every trial fails in its first seconds is free again at once, and so attracts the
-// whole queue. The simpler ways fail: to count failures by place also puts aside the place on which
-// a broken configuration, or a grid of them, happens to run; to retry anywhere sends the trial back
+// whole queue. The simpler ways fail: counting failures by place also puts aside the place on which
+// a broken configuration, or a grid of them, happens to run; retrying anywhere sends the trial back
 // to the same free GPU. So a failure before an attempt's first report is tried once on another
 // place, if there is one. A report there blames the first place, and the failure does not count; a
 // failure there clears it, and counts for the trial. Three blames without a first report between
-// them put the place aside; after kProbeAfter one trial is placed there again, whose first report
-// takes it back. A place with as many second tries still open is in doubt: no further trial goes
-// there until one of them has shown something, so that it cannot eat up a queue meanwhile.
+// them put the place aside; after kProbeAfter one trial is placed there again, and its first report
+// takes the place back. A place with as many second tries still open is in doubt: no further trial
+// goes there until one of them has shown something, so that it cannot eat up a queue meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -46,23 +46,24 @@ class DeviceHealth {
   };
   // The first report of an attempt, or its end as completed.
   Findings attempt_reported(TrialNumber trial, const Places& places, ExperimentTime now);
-  // It failed before that. True: the failure does not count, the trial is to be tried elsewhere.
-  // `there_is_another`: a place, neither of these nor put aside, that could hold the trial.
+  // The attempt failed before that. True: the failure does not count, and the trial is to be tried
+  // elsewhere. `there_is_another`: a place, neither of these nor put aside, could hold the trial.
   bool attempt_failed(TrialNumber trial, const Places& places, bool there_is_another,
                       ExperimentTime now);
-  // It ended in another way before its first report, and so shows nothing.
+  // The attempt ended in another way before its first report, and so shows nothing.
   void attempt_ended(const Places& places);
   // No other place is left to try it, or the trial is over.
   void forget(TrialNumber trial);
 
   // ---- What follows
 
-  // Where those trials failed at first that are to be tried elsewhere, or are just being tried.
+  // For each trial that is to be tried elsewhere, or is just being tried, the places of its first
+  // failure.
   const std::map<TrialNumber, Places>& second_tries() const { return second_tries_; }
   Names set_aside() const;
   Names closed() const;  // to trials in general: put aside, or in doubt
   Names due_probes(ExperimentTime now) const;
-  // When the next one is due, after now.
+  // The time of the next probe after `now`.
   std::optional<ExperimentTime> next_probe(ExperimentTime now) const;
   bool is_fine() const { return places_.empty(); }  // none of the above but second_tries
 

@@ -1,5 +1,5 @@
-// What the controller answers an event with (core/journal_format.h): what it wants done (Effects) and
-// what loggers and reporters are told (Record). Both follow from events and are never stored.
+// The controller's answer to an event (core/journal_format.h): the effects it wants (Effects) and
+// the records for loggers and reporters (Record). Both follow from events and are never stored.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace tune {
 
 // ---- Effects ------------------------------------------------------------------------------------
 
-// Records are what loggers and reporters are told, in order. References into the controller and the
-// event hold until the next event is handled.
+// Records tell loggers and reporters what happened, in order. References into the controller and
+// the event hold until the next event is handled.
 struct TrialAdded {
   const Trial& trial;
 };
@@ -65,14 +65,14 @@ struct AttemptBegan {  // each of its ranks has a process: trial.placement and l
   const std::string& node;  // its hostname
   std::uint64_t restored;   // the iteration of the checkpoint it begins with; 0: none
 };
-// Before the trial's status changes by it; trial.placement still says where. An attempt whose
-// processes never began ends as well.
+// Told before the trial's status changes by it; trial.placement still has the place. An attempt
+// whose processes never began ends as well.
 struct AttemptOver {
   const Trial& trial;
   const AttemptEnded& ended;
 };
-// The scheduler stops or pauses the trial after this iteration, for trial.reason. Once a verdict,
-// however often a step is done again.
+// The scheduler stops or pauses the trial after this iteration, for trial.reason. Told once for
+// each verdict, however often a step is done again.
 struct VerdictGiven {
   const Trial& trial;
   std::uint64_t iteration;
@@ -102,8 +102,8 @@ struct RemoveCheckpoint {
 struct Effects {
   std::vector<std::pair<AgentNumber, Command>> commands;
   std::vector<RemoveCheckpoint> removals;
-  // Trials with an attempt that was lost, and the newest such: it, or one before it, may have given
-  // a checkpoint its name without telling. Those without a record go.
+  // Trials with a lost attempt, each with the newest such attempt. It, or one before it, may have
+  // given a checkpoint its name without reporting it; checkpoints without a record are removed.
   std::map<TrialNumber, AttemptNumber> unsettled;
 };
 

@@ -8,9 +8,8 @@
 
 namespace tune {
 
-// "'acc' is in no result so far (did you mean 'accuracy'?); results have: accuracy, loss", the keys
-// there are being those of this report; of what is there, "'acc' is the text 'high', expected a
-// number".
+// "'acc' is in no result so far (did you mean 'accuracy'?); results have: accuracy, loss", with the
+// keys of this report; or, for a key that is there, "'acc' is the text 'high', expected a number".
 std::string missing_keys(const std::vector<std::string>& paths, const Reported& report);
 
 class KeyWatch {

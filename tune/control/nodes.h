@@ -1,7 +1,7 @@
-// Nodes: the agents that have joined and what of their resources is promised. Pure.
+// Nodes: the agents that have joined, and the part of their resources that is promised. Pure.
 //
-// A node takes no trial before its zygote has loaded the trainable (ready), and none after it said
-// that it starts no more (out).
+// A node takes no trial before its zygote has loaded the trainable (ready), and none after the
+// agent has said that it starts no more (out).
 #pragma once
 
 #include <cstdint>
@@ -31,22 +31,23 @@ class Nodes {
   const AgentHello& hello(AgentNumber agent) const;
   std::vector<AgentNumber> all() const;
 
-  // Not one that is there already. The reference holds until it leaves.
+  // For an agent that is not there yet. The reference holds until the agent leaves.
   const AgentHello& join(AgentNumber agent, const AgentHello& hello);
   void set_ready(AgentNumber agent);  // again: nothing changes
-  // What runs there stays. Again: nothing changes.
+  // Attempts that run there stay. A second call changes nothing.
   void set_out(AgentNumber agent, const std::string& cause);
   bool is_out(AgentNumber agent) const { return out_.contains(agent); }
-  // Which nodes are out and why, for people; empty: none is.
+  // The nodes that are out, and why, for people; empty: none is.
   std::string why_out() const;
   void leave(AgentNumber agent);      // with everything it was promised
   void clear();
 
-  // The names of what a trial runs on: its GPUs ("GPU 1 of node-3"), or its node when it has none.
+  // The names of the places a trial runs on: its GPUs ("GPU 1 of node-3"), or its node when it has
+  // none.
   std::vector<std::string> places_of(const Placement& placement) const;
 
-  // Room for a trial, reserved until release(), on none of the places to avoid; nothing when there
-  // is none now.
+  // Room for a trial, reserved until release(), on none of the places to avoid; nothing: there is
+  // none now.
   std::optional<Placement> place(const std::set<std::string>& avoid = {});
   // Whether a ready node has such room when it is empty.
   bool could_hold(const std::set<std::string>& avoid) const;
@@ -56,12 +57,12 @@ class Nodes {
   const Placer& placer() const { return placer_; }
 
   void save(PackWriter& out) const;
-  // Nothing is promised then.
+  // Afterwards nothing is promised.
   void restore(PackReader& in);
   void save_out(PackWriter& out) const;  // those that are out; restored after the nodes
   void restore_out(PackReader& in);
-  // Promises again what these trials hold. Throws Error (kProtocol) when one runs nowhere, or there
-  // is no room where it runs.
+  // Promises again the resources that these trials hold. Throws Error (kProtocol) when a trial's
+  // node is missing or has no room for it.
   void reserve_again(const std::deque<Trial>& trials);
 
  private:

@@ -1,5 +1,5 @@
-// Outbox: where the parts of the controller put what an event leads to. Commands and
-// removals are gathered for the driver, records are told at once and in order. Pure.
+// Outbox: collects the consequences of an event from the parts of the controller. Commands and
+// removals are gathered for the driver; records are passed on at once and in order. Pure.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ class Outbox {
 
   // Between open and close, records go to `sink`, which outlives that time.
   void open(const Sink& sink) { sink_ = &sink; }
-  // What was sent and removed since open.
+  // The commands and removals since open.
   Effects close();
 
   void tell(const Record& record) const { (*sink_)(record); }

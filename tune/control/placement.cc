@@ -59,7 +59,7 @@ Rest rest_of(const NodeRoom& room, const Fit& fit) {
 
 namespace {
 
-// Where on it the request fits without the devices to avoid.
+// The place on the node where the request fits without the devices to avoid.
 std::optional<Fit> fit_beside(AgentNumber agent, const NodeRoom& room,
                               const ResourceRequest& request, const Devices& avoid) {
   auto avoided = avoid.lower_bound(Device{agent, std::nullopt});

@@ -1,7 +1,7 @@
-// Placer: which node and GPUs a trial gets, and what is promised to whom. Pure.
+// Placer: the node and GPUs that a trial gets, and the resources that are promised. Pure.
 //
-// What fits where is core/fitting.h's. Promising something twice or releasing what is not held is a
-// programmer's error (TUNE_CHECK).
+// The rules of fitting are in core/fitting.h. Promising a resource twice, or releasing one that is
+// not held, is a programmer's error (TUNE_CHECK).
 #pragma once
 
 #include <cstdint>
@@ -38,12 +38,12 @@ class Placer {
   // Whether place would find room if nothing was promised.
   bool could_hold(const ResourceRequest& request, const Devices& avoid) const;
   void release(const Placement& placement, const ResourceRequest& request);
-  // Promises again what place() gave before; false, and nothing promised, when it has no room
-  // there.
+  // Promises again what place() gave before; false, and nothing promised, when there is no room for
+  // it.
   [[nodiscard]] bool reserve(const Placement& placement, const ResourceRequest& request);
 
-  // Why no node could hold the request even when it is empty: "4 ranks need 4 GPUs, the largest
-  // node has 2". Empty when one could.
+  // Why no node could hold the request even when empty: "4 ranks need 4 GPUs, the largest node has
+  // 2". An empty text when one could.
   std::string why_never(const ResourceRequest& request) const;
 
   std::int64_t cpu_units_used() const;

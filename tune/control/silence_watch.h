@@ -1,5 +1,5 @@
 // SilenceWatch: notices a trial that has reported nothing for much longer than its steps take. It
-// only says so: hang_timeout_s ends one. Pure.
+// only warns: hang_timeout_s ends such a trial. Pure.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ class SilenceWatch {
 
   // Told as it happens, not when it is replayed.
   void record(const Record& record, ExperimentTime now);
-  // What to say now, once an attempt: a trial that runs, has reported in this attempt and has no
-  // verdict to carry out is silent for kUsualSteps of its mean step. Not before its first report:
-  // nobody knows how long a set-up takes. Called every second or so; the time of a gap much longer
-  // than that was not the trials' own, but that of a driver that stood still.
+  // The warnings to show now, once for each attempt: a trial that runs, has reported in this
+  // attempt and has no verdict to carry out is silent for kUsualSteps of its mean step. There is
+  // none before its first report: the length of a set-up is unknown. Called every second or so; the
+  // time of a much longer gap was not the trials' own, but that of a driver that stood still.
   std::vector<std::string> look(ExperimentTime now);
 
  private:

@@ -71,7 +71,7 @@ void TrialBook::set_status(Trial& trial, TrialStatus status) {
 }
 
 void TrialBook::pause(Trial& trial) {
-  TUNE_CHECK(trial.status != TrialStatus::kPaused);  // its set is chosen by who paused it
+  TUNE_CHECK(trial.status != TrialStatus::kPaused);  // a pause chooses its set by its origin
   trial.paused_by_scheduler = trial.verdict == StopKind::kPause;
   trial.verdict.reset();
   set_status(trial, TrialStatus::kPaused);
@@ -196,7 +196,7 @@ void TrialBook::take_checkpoint(Trial& trial, const CheckpointSaved& saved) {
   out_->tell(TrialChanged{trial});
 }
 
-// Keeps the newest `keep` and the one with the best metric; ties keep the older one.
+// Keeps the newest `keep` checkpoints and the one with the best metric; the older one wins ties.
 void TrialBook::retain_checkpoints(Trial& trial) const {
   auto& all = trial.checkpoints;
   const double sign = objective_.mode == Mode::kMax ? 1 : -1;

@@ -1,8 +1,8 @@
-// TrialBook: every trial of the experiment with its status, results and checkpoints, and who waits,
-// runs or is paused. Pure.
+// TrialBook: every trial of the experiment with its status, results and checkpoints, and the lists
+// of trials that wait, run or are paused. Pure.
 //
-// It holds what is so and knows which changes are legal; what happens next is not its to decide. A
-// change that is not legal is a programmer's error (TUNE_CHECK).
+// It holds the state and knows the legal changes; it does not decide what happens next. An illegal
+// change is a programmer's error (TUNE_CHECK).
 #pragma once
 
 #include <array>
@@ -42,12 +42,13 @@ class TrialBook {
 
   Trial& add(Packed config, Milestone until);  // next_number(), PENDING
   void set_status(Trial& trial, TrialStatus status);
-  // PAUSED by the scheduler when that was its verdict, which is carried out now; else by the user.
+  // Paused by the scheduler when that was its verdict, which is carried out now; else by the user.
   void pause(Trial& trial);
-  // The trial is over. What is kept of it is bounded, however much it reported: one result without
-  // what is long in it, no result of its checkpoint but after an error, a reason of one line.
+  // The trial is over. The memory that it keeps is bounded, however much it reported: one result
+  // without its long parts, no result of its checkpoint except after an error, a reason of one
+  // line.
   void finish(Trial& trial, TrialStatus status);
-  // Without the tail of stderr, once it was told; its file holds it.
+  // Drops the tail of stderr once it was told; the trial's file holds it.
   static void shorten_failure(Trial& trial);
   // PENDING or PAUSED -> RUNNING, with a new attempt there.
   void begin_attempt(Trial& trial, Placement placement);
@@ -56,7 +57,7 @@ class TrialBook {
   void take_result(Trial& trial, const Reported& report) const;
   // A checkpoint on disk replaces the records of later ones; surplus ones are removed.
   void take_checkpoint(Trial& trial, const CheckpointSaved& saved);
-  // The iteration the next attempt restores; 0: none. Results after it become void.
+  // Returns the iteration that the next attempt restores; 0: none. Later results become void.
   std::uint64_t cut_to_checkpoint(Trial& trial) const;
 
   void save(PackWriter& out) const;
@@ -76,12 +77,12 @@ class TrialBook {
   Numbers running_;
 };
 
-// A result as it is kept of a finished trial: as it is up to kMaxKeptBytes of it, else its numbers
-// and short texts at their paths, the number at `metric` among them, of at most as many bytes.
+// A result as it is kept of a finished trial: unchanged up to kMaxKeptBytes, else its numbers and
+// short texts at their paths, including the number at `metric`, of at most as many bytes.
 inline constexpr std::size_t kMaxKeptBytes = 4096;
 Packed kept_result(const Packed& result, std::string_view metric);
 
-// The newest checkpoint stands where the last result does: no step is to be done again.
+// Whether the newest checkpoint stands where the last result does: no step is to be done again.
 bool is_saved_to_the_end(const Trial& trial);
 
 }  // namespace tune

@@ -15,7 +15,8 @@ StopAttempt stop_command(const Trial& trial) {
 Verdicts::Ruling Verdicts::rule(Trial& trial, const Reported& report) {
   const bool is_over = trial.verdict == StopKind::kStop;
   if (report.iteration <= trial.judged || is_over) return repeat(trial, report);
-  // A last result is not judged. Done again it may not be the last: its time may not be up then.
+  // A last result is not judged. Done again, the step may not be the last: the trial's time may not
+  // be up then.
   if (report.final) return {true, std::nullopt, true, std::nullopt};
   trial.judged = report.iteration;
   const Decision decision = scheduler_->result(trial.number, report);
@@ -25,8 +26,8 @@ Verdicts::Ruling Verdicts::rule(Trial& trial, const Reported& report) {
   return ruling;
 }
 
-// A step done again after a restore gets the verdict that was given the first time, at the step at
-// which it was given, whether the worker waits there or not.
+// A step that is done again after a restore gets its first verdict, whether the worker waits there
+// or not.
 Verdicts::Ruling Verdicts::repeat(const Trial& trial, const Reported& report) {
   const bool is_there = report.iteration >= trial.judged;
   const bool stopped = is_there && trial.verdict == StopKind::kStop;

@@ -1,4 +1,4 @@
-// Verdicts: what the scheduler said of each trial, so that it is asked once and obeyed always.
+// Verdicts: the scheduler's decision on each trial, so that it is asked once and obeyed always.
 // Pure.
 //
 // The simpler way is to ask the scheduler at every report. It fails when an attempt is lost: the
@@ -19,7 +19,7 @@
 
 namespace tune {
 
-// How a trial stands whose attempt ended before it should, see Verdicts::owed.
+// The debt of a trial whose attempt ended too early, see Verdicts::owed.
 enum class Owed : std::uint8_t {
   kNothing,  // it has steps to do
   kCompletion,
@@ -34,7 +34,7 @@ class Verdicts {
 
   const TrialScheduler& scheduler() const { return *scheduler_; }
 
-  // Of a new trial, or of one that ended in an error and is tried again.
+  // For a new trial, or one that ended in an error and is tried again.
   Milestone begin(TrialNumber trial) { return scheduler_->add_trial(trial); }
   // A trial that the scheduler lets go on after a pause runs to its next milestone.
   void resume(Trial& trial) { trial.until = scheduler_->resume_trial(trial.number); }
@@ -45,16 +45,16 @@ class Verdicts {
     bool is_first = false;          // this step was not reported before
     std::optional<StopKind> given;  // decided just now
   };
-  // On the trial's newest result, which is `report`.
+  // The ruling on `report`, the trial's newest result.
   Ruling rule(Trial& trial, const Reported& report);
 
-  // How far the trial's next attempt may run unasked. One whose verdict is still to be carried out
-  // comes back to the step at which it was given, however long that takes this time: by
-  // time_total_s a faster attempt would not be there yet, and would run past it.
+  // How far the trial's next attempt may run unasked. A trial whose verdict is still to be carried
+  // out comes back to the step at which it was given, however long that takes this time: measured
+  // by time_total_s, a faster attempt would not be there yet, and would run past it.
   static Milestone until(const Trial& trial);
 
-  // What is decided of a trial that is saved up to its last result: only its attempt's last word
-  // was lost.
+  // The pending decision on a trial that is saved up to its last result: only its attempt's last
+  // word was lost.
   static Owed owed(const Trial& trial);
 
   // The trial is over; the scheduler is told once.

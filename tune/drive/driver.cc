@@ -52,13 +52,13 @@ using std::chrono::seconds;
 
 constexpr milliseconds kFlushEvery{200};  // heartbeats and resends of the transport
 constexpr seconds kAgentEnd{30};
-// Of records that wait to be written; beyond it what agents tell waits, too.
+// The limit on records that wait to be written; beyond it agents' events wait, too.
 constexpr std::size_t kMaxWaitingBytes = 32u << 20;
 constexpr std::size_t kMaxRemovals = 1000;  // of checkpoints, that wait
 constexpr milliseconds kAtOnce{2500};  // for the agent after a second signal; workers have 2 s
 constexpr seconds kStuck{3};           // after a second signal, when nothing comes of it
 
-// Refuses what could never run here, before anything is written or started.
+// Refuses an experiment that could never run here, before anything is written or started.
 NodeResources checked_node(const RunRequest& request) {
   const ExperimentSpec& spec = request.spec;
   const NodeResources node =
@@ -75,7 +75,7 @@ LastResort last_resort(const ExperimentFolder& folder) {
                               how_to_resume(folder.path()))};
 }
 
-// A limit on the size of files shall be an error of the write, not the end of the whole program.
+// A limit on the size of files must be an error of the write, not the end of the whole program.
 class NoFileSizeSignal {
  public:
   NoFileSizeSignal() : former_(::signal(SIGXFSZ, SIG_IGN)) {}
@@ -224,7 +224,7 @@ void Driver::start() {
   take_over(epoch);
 }
 
-// GPUs that other sweeps have are not handed out again; CPUs are, and that is said.
+// GPUs of other sweeps are not handed out again; their CPUs are, with a notice.
 void Driver::claim_resources() {
   ClaimRequest claim;
   claim.sweep = folder_.absolute();
@@ -254,7 +254,8 @@ void Driver::open_store() {
   record_.store = store_->address();
 }
 
-// Only the driver that has the epoch removes files: before, an older one may still record them.
+// Only the driver that has the epoch removes files: before that, an older driver may still record
+// them.
 void Driver::take_over(std::uint64_t epoch) {
   turns_.emplace(*experiment_, machine_, static_cast<TurnEdges&>(*this));
   turns_->take_over(driver_started(spec_, epoch, request_.retry_errored));
@@ -288,7 +289,7 @@ RunOutcome Driver::run() {
   }
   if (controller().phase() == Phase::kFailed) {
     const std::string why = controller().failure();
-    // One that never got to a trial may go on once the input is mended.
+    // An experiment without any trial may go on once the input is mended.
     give_up(launched_ ? RunState::kFailed : RunState::kInterrupted);
     if (launched_) show(true);
     throw Error(ErrorCode::kBadInput, with_places(spec_, why));
@@ -333,8 +334,8 @@ void Driver::wait_for_input() {
   ppoll(watched, std::size(watched), &timeout, nullptr);
 }
 
-// Signals are read after what agents told: one that was sent to every process is there when the
-// first of them is said to have ended by it.
+// Signals are read after the events of agents: a signal that was sent to every process is there
+// when the first attempt is reported to have ended by it.
 void Driver::read_input() {
   const std::string end = agent_process_->wait(milliseconds(0));
   for (Peers::Told& told : endpoint_->receive(now())) machine_.on_told(std::move(told));
@@ -358,7 +359,7 @@ void Driver::on(const EndAgent&) {
   kill(agent_process_->pid(), SIGKILL);  // its workers end with it
 }
 
-// A machine on which nothing can be started now is like a server that ends at once.
+// A machine that can start no process now is treated like a server that ends at once.
 void Driver::on(const StartStore&) {
   try {
     store_->start_again();
@@ -369,7 +370,7 @@ void Driver::on(const StartStore&) {
   }
 }
 
-// After a signal there is nothing more to say than that it was interrupted.
+// After a signal the only message is that the experiment was interrupted.
 void Driver::on(const GiveUp& action) {
   has_given_up_ = machine_.signal() != 0;
   if (has_given_up_) return reporter_->notice(fmt::format("ending without it: {}", action.how));
@@ -423,8 +424,8 @@ void Driver::remove_unrecorded(const Trial& trial, AttemptNumber lost) {
   });
 }
 
-// The snapshot stands for the turns that asked for the removals: once it is stored nobody asks
-// again.
+// The snapshot stands for the turns that asked for the removals: once it is stored no turn asks for
+// them again.
 void Driver::flush_results(std::future<std::string> state) {
   const auto removed = std::make_shared<std::promise<void>>();
   removals_.add(0, [removed] { removed->set_value(); });
@@ -445,13 +446,13 @@ std::optional<std::string> Driver::flushed_results() {
   return flushed_.get();
 }
 
-// At once, whether or not the store answers; for events.jsonl with the next turn.
+// Shown at once, whether or not the store answers; it goes into events.jsonl with the next turn.
 void Driver::say(const std::string& text) {
   reporter_->notice(text);
   machine_.on_notice(text);
 }
 
-// A plugin that is no good is refused before there is a table of trials, however long it loads.
+// An unusable plugin is refused before there is a table of trials, however long it loads.
 bool Driver::may_show() const {
   return has_shown_ || controller().has_ready_node();
 }
@@ -498,27 +499,27 @@ void Driver::close(RunState state) {
   }
 }
 
-// The experiment cannot go on: end every process, keep what there is. One in which no trial began
-// leaves no folder behind, so that the same name can be used once the input is mended.
+// The experiment cannot go on: end every process, keep the state. An experiment in which no trial
+// began leaves no folder behind, so that the same name can be used once the input is mended.
 void Driver::give_up(RunState state) {
   if (agent_process_) agent_process_->end_now();
   if (!folder_.is_in_place() || !folder_.taken_by().empty()) return;
   if (!has_begun()) return withdraw();
-  if (!endpoint_) return;  // the journal was not read: what stands there is better
+  if (!endpoint_) return;  // the journal was not read: the present table is better
   record_.state = state;
-  LastResults unknown;  // when the files have less than what is known here, the table is theirs
+  LastResults unknown;  // the table comes from the files where these know less
   LastResults* last = &last_results_;
   try {
     finish_files();
   } catch (const Error&) {
     last = &unknown;
   }
-  // Each for itself: a disk that is full may have room for the other.
+  // Each on its own: a full disk may have room for the other.
   try_to("", [&] { write_table(*last); });
   try_to("", [this] { folder_.write_record(record_); });
 }
 
-// All that waits beside the loop is done.
+// Waits until all work beside the loop is done.
 void Driver::finish_files() {
   records_.flush();
   file_work_.finish();
@@ -538,7 +539,7 @@ void Driver::withdraw() {
   folder_.withdraw();
 }
 
-// What must not keep the rest of the end from being done.
+// Runs one step of the end, whose failure must not prevent the other steps.
 void Driver::try_to(const std::string& doing, const std::function<void()>& what) {
   try {
     what();

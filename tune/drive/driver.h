@@ -15,7 +15,7 @@
 
 namespace tune {
 
-// Where worker processes come from. A plugin's zygote is the program `tune-worker`; a program's own
+// The origin of worker processes. A plugin's zygote is the program `tune-worker`; a program's own
 // trainable runs in a child of the program as it stands, or in the program executed again.
 struct ZygoteSource {
   std::function<void(int control_socket)> in_process;  // never returns; empty: use the command
@@ -30,7 +30,7 @@ struct RunRequest {
   // Not empty: this experiment's folder exists and its journal goes on; spec is what it holds.
   std::filesystem::path resume = {};
   bool retry_errored = false;  // with resume: trials in ERROR are tried again
-  // What this node offers, when that was found before.
+  // This node's resources, if they were found before.
   std::optional<NodeResources> node = {};
   ZygoteSource zygote = {};
   std::shared_ptr<ProgressReporter> reporter = {};  // never null when it runs
@@ -42,11 +42,12 @@ struct RunOutcome {
   int signal = 0;                   // not 0: this signal ended it early; it can be resumed
 };
 
-// Refuses with Error (kBadInput) before anything is started or written when the folder may not be
-// used or resources can never be had. What the plugin lacks is known once the node has loaded it:
-// it is refused then (kBadInput, with file and line when spec.places has them), before a trial or a
-// table, and nothing of a new experiment stays behind. Throws Error (kStore, kIo, kProcess) when
-// the experiment cannot go on; its state is kept and the message has the command that resumes it.
+// Throws Error (kBadInput) before anything is started or written when the folder may not be used or
+// the node can never give the resources. Mistakes in the plugin are known once the node has loaded
+// it: they are refused then (kBadInput, with file and line when spec.places has them), before a
+// trial or a table, and no trace of a new experiment stays behind. Throws Error (kStore, kIo,
+// kProcess) when the experiment cannot go on; its state is kept and the message has the command
+// that resumes it.
 RunOutcome run_experiment(RunRequest request);
 
 }  // namespace tune

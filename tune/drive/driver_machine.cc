@@ -59,7 +59,8 @@ void DriverMachine::look_at(const std::string& identity, Agent& agent, const Pee
   }
   const Time silence = watched_ - agent.heard;
   if (!agent.end && silence > kAgentSilence) end_silent(identity, agent, silence);
-  // A process that even SIGKILL does not end, in a call that the kernel does not leave.
+  // The process may be in a call that the kernel does not leave, where even SIGKILL does not end
+  // it.
   if (agent.end && watched_ - *agent.end > kAgentEnd) on_agent_ended(identity, agent.how);
 }
 
@@ -80,7 +81,7 @@ bool DriverMachine::on_told(Peers::Told told) {
 
 void DriverMachine::on_store_silent(const std::string& why) {
   if (!silent_since_) silent_since_ = watched_;
-  if (!ends_since_) silent_why_ = why;  // that a private server has ended says more
+  if (!ends_since_) silent_why_ = why;  // the end of a private server says more
 }
 
 void DriverMachine::on_store_answered() {
@@ -92,8 +93,9 @@ void DriverMachine::on_store_answered() {
   silence_is_told_ = false;
 }
 
-// The first time at once, then after longer and longer pauses. One that lived for a while since it
-// was started again was well, whether or not there was a turn meanwhile.
+// Starts the server again, the first time at once, then after longer and longer pauses. A server
+// that has lived for a while since its last start was well, whether or not there was a turn
+// meanwhile.
 void DriverMachine::on_server_ended(const std::string& how) {
   if (started_at_ && watched_ - *started_at_ > kWell) on_server_well();
   const bool is_first = !ends_since_;

@@ -1,22 +1,22 @@
-// DriverMachine: what the driver does about signals, agents that fall silent or end, and the
-// passing of time, and what goes into the next turn, as a pure state machine. It runs under the
-// real driver, in the simulator and in the benchmarks; those around it have the sockets, processes
+// DriverMachine: the driver's answer to signals, to agents that fall silent or end, and to the
+// passing of time; it also decides the content of the next turn. A pure state machine: it runs
+// under the real driver, in the simulator and in the benchmarks, which have the sockets, processes
 // and clocks.
 //
-// What one turn holds is cut by bytes: the events of all agents may come at once (after a store or
-// a driver that stood still, say), and a journal entry has a limit. An event is in one turn only,
-// an agent's events are in order, and each turn says up to where they are, so that an agent is told
-// of what is in the journal and no more.
+// The content of a turn is limited in bytes: the events of all agents may come at once (after a
+// store or a driver that stood still, say), and a journal entry has a limit. An event is in one
+// turn only and an agent's events are in order. Each turn says how far it goes, so that only events
+// in the journal are acknowledged to an agent.
 //
 // A store that does not answer stops turns and nothing else: agents are heard and hear heartbeats,
 // signals are obeyed, and workers train on to their milestones. The same turn is tried again until
-// the store answers or its patience is over; a private server that ends is started again. Waiting
-// in the call itself is simpler, and makes a driver that obeys no signal and lets its agents think
-// that it is gone, or takes them for silent when it comes back.
+// the store answers or its patience is over; a private server that ends is started again. The
+// simpler way, to wait in the call itself, fails: such a driver obeys no signal, its agents take it
+// for gone, and it takes them for silent when it comes back.
 //
-// A signal goes before everything else that came with it. To a service manager or a batch system
-// that ends the whole experiment by a signal to every process, an attempt that ended by it is
-// interrupted, not failed. What agents told goes before their ends: it is the reason, perhaps.
+// A signal goes before everything else that came with it. A service manager or a batch system may
+// end the whole experiment by a signal to every process: an attempt that ended by it is
+// interrupted, not failed. The events of an agent go before its end: they may hold the reason.
 #pragma once
 
 #include <chrono>
@@ -51,11 +51,11 @@ struct GiveUp {
 };
 using DriverAction = std::variant<EndAgent, StartStore, Say, GiveUp>;
 
-// What the next turn holds.
+// The content of the next turn.
 struct TurnContents {
   std::vector<Event> events;
   std::vector<std::string> notices;
-  // Of what agents told, the newest that is in it.
+  // For each agent, its newest event in this turn.
   std::map<AgentNumber, Link::Position> heard;
 };
 
@@ -76,14 +76,14 @@ class DriverMachine {
   static constexpr Time kRoomEvery = std::chrono::milliseconds(10);     // is asked for
   static constexpr Time kStatusEvery = std::chrono::milliseconds(100);  // when something changed
   static constexpr Time kStatusAnyway = std::chrono::seconds(1);
-  // Of a longer time between two looks no more counts against an agent: this process was stopped,
-  // or waited for a disk or a store, and its agents may have spoken meanwhile.
+  // Of a longer time between two looks no more than this counts against an agent: this process was
+  // stopped, or waited for a disk or a store, and its agents may have spoken meanwhile.
   static constexpr Time kLongestRound = std::chrono::seconds(1);
   static constexpr Time kStoreRetry = std::chrono::milliseconds(50);
   static constexpr Time kStoreTold = std::chrono::seconds(1);  // of its silence, before it is told
-  // After a signal, for a store that is silent.
+  // The time that a silent store still gets after a signal.
   static constexpr Time kStoreFarewell = std::chrono::seconds(10);
-  // Between two starts of a private server that ends each time.
+  // The pause between two starts of a private server that ends each time.
   static constexpr Time kFirstRestart = std::chrono::milliseconds(200);
   static constexpr Time kLastRestart = std::chrono::seconds(5);
   static constexpr Time kWell = std::chrono::seconds(60);  // when it lives for longer
@@ -91,25 +91,26 @@ class DriverMachine {
 
   explicit DriverMachine(Options options) : options_(options) {}
 
-  // This driver has the epoch; what has passed of the experiment by then.
+  // This driver has the epoch; `passed` is the experiment time so far.
   void begin(Time now, ExperimentTime passed);
   ExperimentTime experiment_time(Time now) const { return passed_ + (now - begun_); }
 
   // ---- What happened
-  // An agent was started, whether it was heard or not: it is waited for, and must not be silent.
+  // An agent was started. From now on the driver waits for it, heard or not, and it must not be
+  // silent.
   void on_agent_started(const std::string& identity, Time now);
-  // Its process is gone with all of its workers.
+  // The agent's process is gone with all of its workers.
   void on_agent_ended(const std::string& identity, const std::string& how);
-  // False: it is forgotten, as an agent that is lost does not join again.
+  // False: the event is dropped, as a lost agent does not join again.
   bool on_told(Peers::Told told);
-  // False: it is not the first one, the driver ends at once.
+  // False for a later signal: the driver ends at once.
   bool on_signal(int signal);
-  // The user was told this, which does not follow from the journal: it is to stand there as well.
+  // The user was told this. It does not follow from the journal, so it is to stand there as well.
   void on_notice(std::string text) { notices_.push_back(std::move(text)); }
-  // What all agents told up to now has been handed over.
+  // Call it once the events of all agents up to now have been handed over.
   void on_time(Time now, const Peers& peers);
   void on_turn_done();
-  // Whether there is room for what follows from what agents tell. Without it only signals and
+  // Whether there is room for the effects of agents' events. Without room only signals and
   // deadlines make turns.
   void on_room(bool has_room) { has_room_ = has_room; }
   // A call of a turn has no answer yet, or has one.
@@ -120,17 +121,17 @@ class DriverMachine {
   void on_shown(Time now) { shown_ = now, changed_ = false; }
 
   // ---- What is to be done
-  // `deadline`: that of the controller. Nothing: there is no reason for a turn.
+  // `deadline` is that of the controller. Nothing: there is no reason for a turn.
   std::optional<TurnContents> next_turn(Time now, std::optional<ExperimentTime> deadline,
                                         const Peers& peers);
   // The same when the experiment is over: notices alone.
   std::optional<TurnContents> last_turn();
-  // Whether next_turn has something as it is.
+  // Whether next_turn would give another turn without new input.
   bool has_more(const Peers& peers) const;
   bool has_notices() const { return !notices_.empty(); }
   std::vector<DriverAction> take_actions() { return std::exchange(actions_, {}); }
   bool show_is_due(Time now) const;
-  // How long nothing is to be done if nothing happens.
+  // How long the machine has nothing to do if nothing happens.
   Time idle_time(Time now, std::optional<ExperimentTime> deadline, const Peers& peers) const;
 
   bool store_is_silent() const { return silent_since_.has_value(); }
@@ -145,7 +146,7 @@ class DriverMachine {
     std::string how{};          // it ended, or why it is to be ended
     bool has_ended = false;
   };
-  // An agent that ends while the experiment is interrupted does what it should.
+  // An agent that ends while the experiment is interrupted does as it should.
   bool gives_up_with_agent() const { return options_.ends_with_agent && signal_ == 0; }
   void on_server_well();
   void look_at_store();

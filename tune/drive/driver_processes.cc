@@ -78,7 +78,7 @@ std::string AgentProcess::wait(std::chrono::milliseconds limit) {
 
 void AgentProcess::end_now(std::chrono::milliseconds limit) {
   alive_.reset();
-  process_.signal(SIGCONT);  // one that is stopped ends in order as well
+  process_.signal(SIGCONT);  // a stopped agent ends in order as well
   if (process_.has_ended(limit)) return;
   process_.signal(SIGKILL);
   if (!process_.has_ended(kEndLimit)) process_.let_go();

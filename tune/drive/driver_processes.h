@@ -1,4 +1,4 @@
-// The processes a driver has: the private redis-server and the node agent, and how they end.
+// The processes of a driver, the private redis-server and the node agent, and how they end.
 #pragma once
 
 #include <chrono>
@@ -39,11 +39,12 @@ class AgentProcess {
   AgentProcess(const AgentProcess&) = delete;
 
   pid_t pid() const { return process_.pid(); }
-  std::string identity() const;                        // by which it speaks to the driver
+  std::string identity() const;  // its name in the link to the driver
   int exit_descriptor() const { return process_.descriptor(); }  // readable once it has ended
-  // Waits for its end at most so long; the text says how it ended, empty while it runs.
+  // Waits for its end at most this long. The text says how the agent ended; empty while it runs.
   std::string wait(std::chrono::milliseconds limit);
-  // Closes the pipe: it ends all workers at once; then waits, and kills it when it takes too long.
+  // Closes the pipe, so that the agent ends all workers at once; then waits, and kills it when it
+  // takes too long.
   void end_now(std::chrono::milliseconds limit = kEndLimit);
 
   static constexpr std::chrono::seconds kEndLimit{12};  // workers get SIGTERM, 5 s, SIGKILL

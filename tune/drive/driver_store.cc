@@ -38,7 +38,7 @@ std::unique_ptr<RedisStore> DriverStore::connected() const try {
   const std::string how = server_ ? server_->take_end() : std::string();
   if (!how.empty()) throw Error(ErrorCode::kStore, fmt::format("starting the store: {}", how));
   if (options_.is_new) throw;
-  throw Error(ErrorCode::kStore, error.what());  // what was begun can go on when it is there again
+  throw Error(ErrorCode::kStore, error.what());  // the run can go on when the store is back
 }
 
 std::string DriverStore::address() const {

@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::size_t kFirstRead = 8;  // entries
 constexpr std::size_t kMaxReadEntries = 128;
-constexpr int kMaxStoreTries = 20;  // a connection that is lost each time is no connection
+constexpr int kMaxStoreTries = 20;  // a connection that is lost each time does not count
 
-// The connection was lost and is there again: what was written may be gone.
+// The connection was lost and is there again: earlier writes may be gone.
 struct Reconnected {};
 
 [[noreturn]] void throw_unreadable(const std::string& what, const std::string& cause) {
@@ -37,7 +37,7 @@ std::string packed(const Snapshot& snapshot) {
   return out.take();
 }
 
-// Others may follow the format one day.
+// More fields may follow one day.
 Snapshot unpacked(std::string_view bytes) {
   PackReader in(bytes);
   const std::size_t size = in.array();
@@ -66,7 +66,7 @@ Snapshot unpacked(std::string_view bytes) {
       to_string(found)));
 }
 
-// An epoch begins with sequence 0; nothing else is ever left out.
+// An epoch begins with sequence 0; no other id is ever left out.
 bool follows(EntryId entry, EntryId last) {
   if (entry.epoch == last.epoch) return entry.sequence == last.sequence + 1;
   return entry.epoch == last.epoch + 1 && entry.sequence == 0;
@@ -88,9 +88,9 @@ bool Journal::is_in(Store& store) {
 }
 
 // Two passes: a logger cuts its files to the snapshot as soon as it hears of it, so a journal that
-// cannot be read to its end must not be handed over in part. In one pass, an entry that a newer
-// build had written was found when the lines after the snapshot were gone already. What the first
-// pass has read is kept, unless it is much.
+// cannot be read to its end must not be handed over in part. With one pass, the entry of a newer
+// build was found when the lines after the snapshot were gone already. The result of the first pass
+// is kept, unless it is large.
 void Journal::replay(const Visitor& visitor) {
   TUNE_CHECK(!begun_);
   std::vector<Found> kept;
@@ -108,10 +108,10 @@ void Journal::replay(const Visitor& visitor) {
   read(rest, [&](const Found& found) { take(found, visitor); });
 }
 
-// What is after a position, and moves it. After each batch follows the snapshot, where another
-// driver took one and trimmed what was not read here yet. That the last entries of an epoch are
-// gone cannot be seen in the ids. How many are fetched next follows from how large the last were: a
-// thousand large ones are more than memory holds.
+// Reads the entries after a position, and moves it. After each batch the snapshot is read if
+// another driver took one and trimmed entries that were not read here yet. Ids cannot show that the
+// last entries of an epoch are gone. The size of the largest entry decides how many are fetched
+// next: a thousand large ones are more than memory holds.
 void Journal::read(Position& position, const std::function<void(Found)>& sink) {
   if (position.last == EntryId{}) read_snapshot(position, sink);
   for (std::size_t limit = kFirstRead;;) {
@@ -144,8 +144,8 @@ void Journal::read_snapshot(Position& position, const std::function<void(Found)>
   sink(std::move(found));
 }
 
-// A turn that takes an epoch may have been made by a driver that had not seen the last turns before
-// it: it counts as after them.
+// A driver that took the epoch may not have seen the last turns before it: its turn counts as after
+// them.
 Journal::Found Journal::read_entry(Position& position, const Entry& entry) const {
   const std::string what = fmt::format("journal entry {}", to_string(entry.id));
   if (!follows(entry.id, position.last)) {
@@ -207,7 +207,7 @@ Turn Journal::take_epoch(Turn turn, const Visitor& visitor) {
   });
   if (!is_there) throw_overtaken(id);  // it was trimmed already
   last_hash_ = hash_of(payload);
-  // What was read before may be gone by now: that cannot be seen in the ids.
+  // Entries that were read before may be gone by now: ids cannot show that.
   is_wanted_ = store_.reconnects() != reconnects_;
   watch_connection();
   return turn;
@@ -266,7 +266,7 @@ void Journal::watch_connection() {
   });
 }
 
-// Parts of a snapshot that were written already may be gone as well: it begins anew.
+// Parts of a snapshot that were written already may be gone as well: writing begins anew.
 void Journal::look_after_reconnect() {
   parts_.forget();
   lacks_tail_ = has_lost_tail();
@@ -283,7 +283,7 @@ void Journal::refuse_hole() const {
 
 bool Journal::has_lost_tail() {
   const std::optional<EntryId> end = store_.last();
-  const EntryId next{last_.epoch, last_.sequence + 1};  // it may have got there, unanswered
+  const EntryId next{last_.epoch, last_.sequence + 1};  // perhaps stored, unanswered
   if (end && *end > next) throw_superseded(*end);
   if (!end || *end < last_) return true;
   if (last_ <= trimmed_) return false;

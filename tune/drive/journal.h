@@ -2,12 +2,24 @@
 // that were trimmed. Each turn is appended before its effects; state is what Controller makes of
 // the snapshot and all turns after it.
 //
-// A server that takes the place of a lost one may lack what was written last. Appending the next
-// entry there would leave a hole, and a journal that no driver can ever read again. So after each
-// reconnect, before anything is sent again, the journal's end is compared with what was appended
-// last. When it is not there, LostTailError asks for a snapshot: the driver's own state is all that
-// is left of those entries. Nothing is appended before one is stored, however often the store falls
-// silent meanwhile.
+// A driver owns the journal by its epoch: it takes epoch n + 1 by appending the entry (n + 1)-0,
+// and as ids only grow, the store itself refuses every later entry of an older driver. Simpler ways
+// fail:
+// - A lock alone does not reach other hosts everywhere, and a driver that stands still may lose its
+//   lock between looking at it and appending: two drivers then write one journal.
+// - A look for a newer driver before each append: one may come between the look and the append.
+// - Ids drawn by the store: after a lost connection a driver cannot tell whether its entry is
+//   there, and appended again it counts twice. With an id of its own the driver sends it again: if
+//   its own content has that id, the entry is stored.
+// - Reading to the end once, before the epoch is taken: an older driver may append in between. So
+//   the journal is read again after that, and the turn that takes the epoch counts as later.
+//
+// A server that takes the place of a lost one may lack the last writes. Appending the next entry
+// there would leave a hole, and a journal that no driver can ever read again. So after each
+// reconnect, before anything is sent again, the journal's end is compared with the last appended
+// entry. When it is missing, LostTailError asks for a snapshot: the driver's own state is all that
+// is left of the lost entries. Nothing is appended before one is stored, however often the store
+// falls silent meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +35,7 @@
 
 namespace tune {
 
-// What an experiment was after the entry `through`.
+// The state of an experiment after the entry `through`.
 struct Snapshot {
   EntryId through;
   ExperimentTime now{};
@@ -51,29 +63,29 @@ class Journal {
     std::function<void(const Snapshot&)> snapshot;
     std::function<void(const Turn&)> turn;
   };
-  // Hands over the snapshot, when there is one that is newer than what was seen, and every turn
-  // after it, oldest first; called again, only what somebody else appended since. Throws Error
-  // (kProtocol) naming the entry that cannot be read, is missing, or is of a newer format; nothing was
-  // handed over then.
+  // Hands over the snapshot, if it is newer than the turns seen so far, and every turn after it,
+  // oldest first; a later call hands over only the entries that another driver appended since.
+  // Throws Error (kProtocol), naming the entry, when it cannot be read, is missing, or is of a
+  // newer format; nothing was handed over then.
   void replay(const Visitor& visitor);
   bool is_empty() const { return last_.epoch == 0; }
   // The epoch this driver takes: one above the last one seen by replay.
   std::uint64_t next_epoch() const { return last_.epoch + 1; }
 
   // Takes the epoch by appending `turn` durably; from then on no older driver can append. Hands
-  // over as replay does what one of them has appended since this one's replay, and gives back the
-  // turn as every replay will see it: its time is not before that of the turns so found. Throws as
-  // append and replay do.
+  // over, as replay does, the turns that an older driver has appended since this one's replay, and
+  // returns `turn` as every replay will see it: its time is not before that of these turns. Throws
+  // as append and replay do.
   Turn take_epoch(Turn turn, const Visitor& visitor);
   // Appends durably, after take_epoch. Throws SupersededError when a newer driver exists, Error
   // (kStore) when the store is lost, LostTailError when it has lost entries; then nothing was
   // appended.
   void append(const Turn& turn);
 
-  // Whether the entries since the last snapshot have grown so much that another one should be
-  // taken: to more than kSnapshotAfterBytes and more than the snapshot itself, so that snapshots at
-  // most double what is written. Also when the store may lack what this driver has read of it, and
-  // after ask_for_snapshot.
+  // Whether another snapshot should be taken. It is due when the entries since the last one have
+  // grown to more than kSnapshotAfterBytes and more than the snapshot itself, so that snapshots at
+  // most double the writes. It is also due when the store may lack entries that this driver has
+  // read, and after ask_for_snapshot.
   bool snapshot_is_due() const;
   void ask_for_snapshot() { is_wanted_ = true; }
   EntryId last() const { return last_; }

@@ -22,7 +22,7 @@ void JournaledController::replay() {
   journal_.replay(follower());
 }
 
-// Commands of turns that others committed were carried out or are void.
+// Commands of turns that other drivers committed were carried out or are void.
 Journal::Visitor JournaledController::follower() {
   return {[this](const Snapshot& snapshot) { restore(snapshot); },
           [this](const Turn& turn) {
@@ -41,7 +41,7 @@ void JournaledController::restore(const Snapshot& snapshot) {
   now_ = snapshot.now;
 }
 
-// No attempt of an older driver goes on, so that all there have been are lost to this one.
+// No attempt of an older driver goes on, so all of them are lost to this one.
 Effects JournaledController::take_over(const Turn& turn) {
   TUNE_CHECK(logger_ != nullptr);
   const Turn taken = journal_.take_epoch(turn, follower());
@@ -71,7 +71,8 @@ void JournaledController::append(const Turn& turn) {
   }
 }
 
-// The files that it counts on may not be on the disk yet: another one, for which they are, follows.
+// The files that the given snapshot counts on may not be on the disk yet: one whose files are
+// follows.
 void JournaledController::mend(const std::string& why) {
   journal_.store(snapshot());
   journal_.ask_for_snapshot();

@@ -1,5 +1,5 @@
 // JournaledController: the controller of an experiment whose every turn is in the journal before
-// its effects. What the driver, a reader of a running experiment and the simulator share.
+// its effects. The driver, a reader of a running experiment and the simulator share it.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ namespace tune {
 
 class JournaledController {
  public:
-  // `logger` is told every record, also, again, those of replayed turns, and is saved in snapshots;
-  // null: a reader, who never commits.
+  // `logger` is told every record, including those of replayed turns, and is saved in snapshots;
+  // null: a reader, which never commits.
   JournaledController(Store& store, ControllerSetup setup, Logger* logger,
                       std::size_t part_bytes = SnapshotParts::kPartBytes);
 
@@ -28,26 +28,25 @@ class JournaledController {
   // (kProtocol) when a scheduler, searcher or logger does not know the snapshot's state as its own.
   void replay();
 
-  // The first turn of a driver that commits, after replay(): takes the journal's epoch with it, and
-  // brings the state to what an older driver has appended up to then before it handles the turn.
-  // From then on nobody else appends. now() may be after the turn's own time. Effects as those of
-  // commit; unsettled are also the trials of which an older driver had to remove checkpoints, as it
-  // may not have. Throws as Journal::take_epoch.
+  // The first turn of a driver that commits, after replay(). Takes the journal's epoch with this
+  // turn; first brings the state to the last entry that an older driver has appended, then handles
+  // the turn. From then on no other driver appends. now() may be after the turn's own time. The
+  // effects are those of commit; `unsettled` also has the trials whose checkpoints an older driver
+  // had to remove, as it may not have done so. Throws as Journal::take_epoch.
   Effects take_over(const Turn& turn);
   // A further turn: appended, then handled. Commands and removals may be carried out, and the
   // agents' events be acknowledged, when it returns. Throws as Journal::append; nothing has
   // happened then. Entries that the store has lost are made good by a snapshot first.
   Effects commit(const Turn& turn);
 
-  // What the user is to know of entries that were made good since it was asked last; empty:
-  // nothing.
+  // A message for the user about lost entries that were made good since the last call; empty: none.
   std::string take_mended() { return std::exchange(mended_, {}); }
 
   bool snapshot_is_due() const { return journal_.snapshot_is_due(); }
-  // Everything as it stands now; the logger's part is ready when its files hold what was recorded up
-  // to now (Logger::save). Once these are on the disk it may be stored, also after further turns:
-  // resuming begins there then, and the entries it stands for are removed. Where the store has lost
-  // entries after it, one as of now is stored instead.
+  // The whole state as of now. The logger's part is ready when its files hold all records up to now
+  // (Logger::save). Once these are on the disk the snapshot may be stored, also after further
+  // turns: resuming begins there then, and the entries it stands for are removed. Where the store
+  // has lost entries after it, a snapshot as of now is stored instead.
   struct BegunSnapshot {
     Snapshot snapshot;  // but for `logger`
     std::future<std::string> logger;

@@ -26,7 +26,7 @@ struct ExecutedAgain {
   std::vector<std::string> earlier;  // folders of the calls before it, absolute
 };
 
-// What this process was executed for; nothing for a program that a person started.
+// The reason why this process was executed; nothing for a program that a person started.
 const std::optional<ExecutedAgain>& executed_again();
 
 // This program as it was started; `call` and `earlier` as given.
@@ -42,7 +42,7 @@ struct ResumeFlags {
   bool wait_gpus = false;
 };
 // Replaces this process by the program of a stored experiment, which then resumes it. Throws Error
-// (kBadInput) when the program is not there any more.
+// (kBadInput) when the program is gone.
 [[noreturn]] void execute_to_resume(const ProgramCall& program,
                                     const std::filesystem::path& directory,
                                     const ResumeFlags& flags);

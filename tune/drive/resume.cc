@@ -44,7 +44,7 @@ void warn_of_changes(const ExperimentSpec& stored, const ExperimentSpec& given) 
 RunRequest resume_request(const std::filesystem::path& directory) {
   RunRequest request;
   request.spec = read_spec(directory);
-  // A link such as results/latest may point elsewhere before this one is done.
+  // A link such as results/latest may point elsewhere before this run is done.
   request.resume = std::filesystem::is_symlink(directory)
                        ? directory.parent_path() / std::filesystem::read_symlink(directory)
                        : directory;

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kName = "snapshot";
 constexpr const char* kPartsName = "snapshot.parts";
 
-// What stands for a snapshot in parts: a map, which no snapshot in one value is.
+// The value that stands for a snapshot in parts: a map, which no snapshot in one value is.
 struct List {
   std::uint64_t bytes = 0;  // of all parts together
   std::vector<std::string> parts;
@@ -122,7 +122,7 @@ void SnapshotParts::learn_parts() {
   const std::optional<std::string> known = store_.get(kPartsName);
   std::vector<std::string> there;
   if (known) there = decoded<std::vector<std::string>>(*known);
-  // A driver that did not know yet that it is superseded may have written over the former.
+  // A driver that did not know yet that it is superseded may have written over the former value.
   const std::optional<std::string> value = store_.get(kName);
   if (value && is_list(*value)) {
     for (std::string& name : unpacked(*value).parts) {
@@ -132,7 +132,7 @@ void SnapshotParts::learn_parts() {
   there_ = std::move(there);
 }
 
-// Those are all that count from now on.
+// From now on only these parts count.
 void SnapshotParts::remember(std::vector<std::string> parts) {
   bool has_removed = false;
   for (const std::string& name : *there_) {

@@ -1,15 +1,15 @@
 // SnapshotParts: a journal's snapshot in its store, however large it is.
 //
-// A small one is one value. A larger one is cut into parts, each a value with a name of its own,
-// and the value named "snapshot" lists them. That list is written together with the trimming of the
-// entries that the snapshot stands for, both or neither: until then the former snapshot and all its
-// parts stand, from then on the new one. Parts that no list names, which a driver leaves behind
-// when it is killed meanwhile, are known by the value "snapshot.parts", written before any of them,
-// and go with the next snapshot.
+// A small snapshot is one value. A larger one is cut into parts, each a value with a name of its
+// own, and the value named "snapshot" lists them. That list is written together with the trimming
+// of the entries that the snapshot stands for, both or neither: until then the former snapshot and
+// all its parts stand, from then on the new one. A driver that is killed meanwhile leaves parts
+// that no list names. The value "snapshot.parts", written before any of them, names these, and the
+// next snapshot removes them.
 //
-// One value for all was simpler: above the limit of the server it was not written at all, and the
-// journal grew for ever. Writing all parts in one transaction holds them all in the server's memory
-// twice, and its other clients wait for as long.
+// The simpler ways fail. One value for all was not written at all above the limit of the server,
+// and the journal grew for ever. Writing all parts in one transaction holds them all in the
+// server's memory twice, and its other clients wait for as long.
 #pragma once
 
 #include <cstddef>
@@ -32,14 +32,14 @@ class SnapshotParts {
 
   static bool is_in(Store& store);
 
-  // The whole of it; nothing: there is none. Throws Error (kProtocol) when a part of it is missing
-  // or the list cannot be read.
+  // The whole snapshot; nothing: there is none. Throws Error (kProtocol) when a part is missing or
+  // the list cannot be read.
   std::optional<std::string> read();
-  // In place of the former one and of all entries up to `through`. When it throws the former one
-  // stands, or, in doubt, the new one; then it may be called again. Throws as Store::put_and_trim,
-  // and Error (kStore) above kMaxParts parts.
+  // Writes it in place of the former snapshot and of all entries up to `through`. When it throws
+  // the former one stands, or, in doubt, the new one; then it may be called again. Throws as
+  // Store::put_and_trim, and Error (kStore) above kMaxParts parts.
   void write(std::string_view bytes, EntryId through);
-  // What is in the store is not what it was: the server may have gone back in time.
+  // The store may have changed: the server may have gone back in time.
   void forget() { there_.reset(); }
 
  private:

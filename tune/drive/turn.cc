@@ -77,7 +77,7 @@ bool Turns::begin() {
   return true;
 }
 
-// Tried again, it is the same turn: an append whose answer was lost is found to be there.
+// A second try makes the same turn: an append whose answer was lost is found in the store.
 void Turns::append() {
   effects_ = experiment_.commit(turn_);
   edges_.turn_is_handled(turn_, effects_);
@@ -106,7 +106,7 @@ Turns::Step Turns::after_removals() const {
   return effects_.unsettled.empty() ? Step::kSnapshot : Step::kSettle;
 }
 
-// A trial may run again by now: its records and files of the lost attempts are not touched by that.
+// A trial may run again by now: this does not touch its records or the files of its new attempt.
 void Turns::settle_next() {
   const auto next = effects_.unsettled.begin();
   edges_.remove_unrecorded(experiment_.controller().trials()[next->first.value], next->second);
@@ -114,8 +114,8 @@ void Turns::settle_next() {
   next_ = after_removals();
 }
 
-// The log files get to the disk beside the loop; only then may the entries go that could write them
-// again.
+// The log files get to the disk beside the loop; only then may the entries go from which they could
+// be written again.
 void Turns::keep_journal_short() {
   if (!snapshot_) {
     if (!std::exchange(snapshot_is_wanted_, false) && !experiment_.snapshot_is_due()) return;

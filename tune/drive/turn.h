@@ -1,6 +1,5 @@
 // Turns: the one order in which a turn of the driver happens: appended, acknowledged, commands,
-// files. The driver, the simulator and the benchmarks run it, step by step, with edges of their
-// own.
+// files. The driver, the simulator and the benchmarks run it step by step, each with its own edges.
 //
 //   1. The turn's events are appended to the journal, and the controller handles them.
 //   2. Agents are told that what they said is kept.
@@ -36,7 +35,7 @@
 
 namespace tune {
 
-// What a turn needs of the world.
+// The world as a turn needs it.
 class TurnEdges {
  public:
   virtual ~TurnEdges() = default;
@@ -49,22 +48,22 @@ class TurnEdges {
   virtual void send(AgentNumber agent, const Command& command) = 0;  // queued until
   virtual void flush_commands() = 0;                                 // with acknowledgements
   // Files are written and removed beside the loop, in this order. False: so much waits there that
-  // what agents tell is to wait as well (they are not told that it is kept, so they stop reading
+  // agents' events have to wait as well (they are not acknowledged, so the agents stop reading
   // their workers when their credit is spent).
   virtual bool has_room() const { return true; }
   virtual void write_results() = 0;
   virtual void remove(const RemoveCheckpoint& checkpoint) = 0;
-  // Removes the trial's checkpoints that have no record, of attempts up to `lost`, which are over.
+  // Removes the trial's checkpoints without a record, of attempts up to `lost`, which are over.
   virtual void remove_unrecorded(const Trial& trial, AttemptNumber lost) = 0;
-  // Begins to bring to the disk what is written once `state` is ready, beside the loop. Later, once,
-  // flushed_results gives that state.
+  // Begins, beside the loop, to flush to disk the files that are complete once `state` is ready.
+  // Later flushed_results gives that state, once.
   virtual void flush_results(std::future<std::string> state) = 0;
   virtual std::optional<std::string> flushed_results() = 0;
 
-  // Shows the user what came up in the turn; it stands in the journal with the next one.
+  // Shows the user a notice of this turn; it stands in the journal with the next one.
   virtual void show_notice(const std::string&) {}
 
-  // What happens, for those who look on: a turn before it is appended, and when the controller has
+  // For observers: called with a turn before it is appended, and again when the controller has
   // handled it and nothing was carried out.
   virtual void turn_begins(const Turn&) {}
   virtual void turn_is_handled(const Turn&, const Effects&) {}
@@ -80,8 +79,8 @@ class Turns {
   void take_over(const DriverStarted& event);
   // The next step of the turn, or the first one of the next turn. False: there is no reason for a
   // turn now (when the experiment is over, only the driver's own notices are one), or the store
-  // does not answer, as the machine is told: then this step is to be tried again. Throws as
-  // JournaledController::commit and store.
+  // does not answer. The machine is told of such a silence, and the step is to be tried again.
+  // Throws as JournaledController::commit and store.
   bool step();
   // All steps up to the end of the turn.
   bool run() {

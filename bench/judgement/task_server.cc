@@ -65,7 +65,7 @@ class Server {
     for (const auto& task : tasks_) {
       if (task->name() != name) continue;
       if (what == "reference") return reference(*task, question);
-      return curves(*task, question, what == "ends");
+      return what == "ends" ? ends(*task, question) : curves(*task, question);
     }
     throw Error(ErrorCode::kBadInput, fmt::format("there is no task {}", name));
   }
@@ -77,28 +77,28 @@ class Server {
     const Reference found = task.reference(metric, mode);
     return {{"optimum", found.optimum}, {"median", found.median}, {"training_s", found.training_s}};
   }
-  Value curves(const Task& task, const Value& question, bool ends_only) {
+  static Value ends(const Task& task, const Value& question) {
+    const std::size_t metric = find_metric(task, question.get<std::string>("metric"));
+    Value::List all;
+    for (const Task::End& end : task.ends(question.get<std::vector<Config>>("configs"), metric)) {
+      all.push_back(list({end.value, end.seconds}));
+    }
+    return Value::make_list(std::move(all));
+  }
+  Value curves(const Task& task, const Value& question) {
     const std::size_t metric = find_metric(task, question.get<std::string>("metric"));
     Value::List all;
     for (const Config& config : question.get<std::vector<Config>>("configs")) {
       const auto curve = task.begin(config, given_[task.name()]);
       Value::List values;
       Value::List seconds;
-      double total = 0;
       for (std::uint64_t step = 1; step <= curve->length(); ++step) {
-        total += curve->seconds(step);
-        if (ends_only) continue;
         values.emplace_back(curve->values(step)[metric]);
         seconds.emplace_back(curve->seconds(step));
       }
-      if (ends_only) {
-        all.push_back(list({curve->values(curve->length())[metric], total}));
-      } else {
-        all.push_back({{"values", Value::make_list(std::move(values))},
-                       {"seconds", Value::make_list(std::move(seconds))}});
-      }
+      all.push_back({{"values", Value::make_list(std::move(values))},
+                     {"seconds", Value::make_list(std::move(seconds))}});
     }
-    if (ends_only) given_.erase(task.name());
     return Value::make_list(std::move(all));
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -134,6 +135,26 @@ class SurrogateCurve : public Curve {
   double step_s_ = 0;
 };
 
+// Of whole trainings: one row of the network each.
+std::vector<Task::End> ends_of(const Surrogate& surrogate, const std::string& task,
+                               const std::vector<Config>& configs, std::size_t metric) {
+  std::vector<std::int32_t> categories;
+  std::vector<float> numbers;
+  for (const Config& config : configs) {
+    const Row row = row_of(surrogate, task, config);
+    categories.insert(categories.end(), row.categories.begin(), row.categories.end());
+    numbers.insert(numbers.end(), row.numbers.begin(), row.numbers.end());
+  }
+  const std::vector<float> found = surrogate.network.run(categories, numbers);
+  const std::size_t width = surrogate.network.outputs();
+  std::vector<Task::End> ends;
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    const float* row = &found[i * width];
+    ends.push_back({row[metric], training_seconds(surrogate, row)});
+  }
+  return ends;
+}
+
 // ---- The reference
 
 constexpr std::uint64_t kReferenceSeed = 7;
@@ -188,20 +209,13 @@ class ReferenceSearch {
 
  private:
   std::vector<double> scores_of(const std::vector<Point>& points, std::vector<double>* seconds) {
-    std::vector<std::int32_t> categories;
-    std::vector<float> numbers;
-    for (const Point& point : points) {
-      const Row row = row_of(surrogate_, task_, config_at(point));
-      categories.insert(categories.end(), row.categories.begin(), row.categories.end());
-      numbers.insert(numbers.end(), row.numbers.begin(), row.numbers.end());
-    }
-    const std::vector<float> found = surrogate_.network.run(categories, numbers);
-    const std::size_t width = surrogate_.network.outputs();
-    std::vector<double> scores(points.size());
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      const double score = sign_ * found[i * width + metric_];
-      scores[i] = std::isfinite(score) ? score : -std::numeric_limits<double>::max();
-      if (seconds != nullptr) seconds->push_back(training_seconds(surrogate_, &found[i * width]));
+    std::vector<Config> configs;
+    for (const Point& point : points) configs.push_back(config_at(point));
+    std::vector<double> scores;
+    for (const Task::End& end : ends_of(surrogate_, task_, configs, metric_)) {
+      const double score = sign_ * end.value;
+      scores.push_back(std::isfinite(score) ? score : -std::numeric_limits<double>::max());
+      if (seconds != nullptr) seconds->push_back(end.seconds);
     }
     return scores;
   }
@@ -273,6 +287,9 @@ class SurrogateTask : public Task {
   std::uint64_t steps() const override { return surrogate_->steps; }
   std::unique_ptr<Curve> begin(const Config& config, Given&) const override {
     return std::make_unique<SurrogateCurve>(surrogate_, row_of(*surrogate_, task_, config));
+  }
+  std::vector<End> ends(const std::vector<Config>& configs, std::size_t metric) const override {
+    return ends_of(*surrogate_, task_, configs, metric);
   }
   Reference reference(std::size_t metric, Mode mode) const override {
     return ReferenceSearch(*surrogate_, task_, metric, mode).run();

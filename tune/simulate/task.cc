@@ -68,6 +68,19 @@ std::string why_beyond(const Domain& domain, const Extent& extent) {
 
 }  // namespace
 
+std::vector<Task::End> Task::ends(const std::vector<Config>& configs, std::size_t metric) const {
+  std::vector<End> found;
+  for (const Config& config : configs) {
+    Given given;
+    const auto curve = begin(config, given);
+    End end{curve->values(curve->length())[metric], 0};
+    for (std::uint64_t step = 1; step <= curve->length(); ++step)
+      end.seconds += curve->seconds(step);
+    found.push_back(end);
+  }
+  return found;
+}
+
 std::size_t find_metric(const Task& task, const std::string& name) {
   std::vector<std::string> names;
   for (const TaskMetric& metric : task.metrics()) names.push_back(metric.name);

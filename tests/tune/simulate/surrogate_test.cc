@@ -93,6 +93,21 @@ TEST_CASE("a parameter that is not active counts for nothing") {
   CHECK(tasks[0]->conditions()[0].values == std::vector<std::string>{"gbtree"});
 }
 
+TEST_CASE("ends are those of the curves") {
+  const auto tasks = tasks_from("tiny_curves");
+  Config other = kConfig;
+  other.set("momentum", 0.9);
+  const auto ends = tasks[0]->ends({kConfig, other}, 1);
+  REQUIRE(ends.size() == 2);
+  for (const auto& [config, end] : {std::pair(kConfig, ends[0]), std::pair(other, ends[1])}) {
+    Task::Given given;
+    const auto curve = tasks[0]->begin(config, given);
+    CHECK(end.value == curve->values(9)[1]);
+    CHECK(end.seconds == doctest::Approx(9 * curve->seconds(1)));
+  }
+  CHECK(ends[0].value != ends[1].value);
+}
+
 TEST_CASE("the reference is the same each time, and better than what chance finds") {
   const auto tasks = tasks_from("tiny_curves");
   const Reference reference = tasks[0]->reference(2, Mode::kMin);

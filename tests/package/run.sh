@@ -36,6 +36,18 @@ cmake -G Ninja -S "$here/consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/t
   -DWITH_TORCH="$([[ $torch == torch ]] && echo ON || echo OFF)"
 cmake --build "$work/build" -j 2
 
+# tune::torch goes with the LibTorch it was compiled with, and with no other.
+if [[ $torch == torch ]]; then
+  built_with=$(sed -nE 's#^set\(TUNE_TORCH_DIR "(.*)"\)$#\1#p' <(sed 's/^ *//' "$work"/tune/lib*/cmake/tune/tune-config.cmake))
+  mkdir -p "$work/other/torch"
+  ln -s "$built_with"/{lib,include} "$work/other/torch"
+  echo "__version__ = '2.98.7'" >"$work/other/torch/version.py"
+  said=$(cmake -G Ninja -S "$here/consumer" -B "$work/refused" -DCMAKE_PREFIX_PATH="$work/tune" \
+    -DTUNE_TORCH_DIR="$work/other" -DWITH_TORCH=ON 2>&1) && fail "another LibTorch was taken: $said"
+  expect "the other LibTorch" "$work/other/torch is 2.98.7: set TUNE_TORCH_DIR to one of" \
+    "$(tr -s '\n ' ' ' <<<"$said")"
+fi
+
 mkdir "$work/run"
 cd "$work/run"
 expect "the program" "best slope 3" "$("$work/build/program" --name p --cpus 2 --quiet)"

@@ -111,7 +111,7 @@ pid_t start_rank(const LaunchArguments& arguments, const RankPlace& place, int r
   }
 }
 
-// The exit code, after a word about why it is not 0.
+// Returns the exit code, after a message about the reason when it is not 0.
 int conclude(const RankGroupEnd& end) {
   if (end.signal != 0) {
     fmt::print(stderr, "tune launch: ended by {}\n", signal_name(end.signal));

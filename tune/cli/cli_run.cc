@@ -30,7 +30,7 @@ void warn(const std::string& text) {
   fmt::print(stderr, "warning: {}\n", text);
 }
 
-// The sweep is over: a terminal that nobody reads must not keep its process.
+// The sweep is over: a terminal that is not read must not keep the process.
 void tell(int descriptor, const std::string& line) {
   const SideOutput::Written written = write_or_give_up(descriptor, line + "\n");
   if (descriptor == STDOUT_FILENO && written == SideOutput::Written::kRefused) {
@@ -38,7 +38,7 @@ void tell(int descriptor, const std::string& line) {
   }
 }
 
-// The last line of standard output: the best configuration. False: there is none, though there should.
+// Prints the best configuration as the last line of stdout. False: there is none, but should be.
 bool print_best(const std::filesystem::path& directory) {
   std::string best;
   try {
@@ -99,7 +99,7 @@ void warn_of_changed_files(const ExperimentSpec& spec) {
   }
 }
 
-// Whether there is nothing to go on with: every trial is over, and none is to be tried again.
+// Whether nothing is left to do: every trial is over, and none is to be tried again.
 bool is_all_done(const std::filesystem::path& directory, bool retry_errored,
                  std::uint64_t& errored) {
   const std::optional<RunRecord> record = read_record(directory);

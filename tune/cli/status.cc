@@ -69,7 +69,8 @@ RedisStoreOptions reader_options(const RunRecord& record) {
   return options;
 }
 
-// Until the experiment is over or its driver is gone. A private store goes with its driver.
+// Follows the experiment until it is over or its driver is gone. A private store goes with its
+// driver.
 void follow(const std::filesystem::path& directory, const RunRecord& record) try {
   RedisStore store(reader_options(record));
   Follower follower(directory, store);
@@ -87,7 +88,7 @@ void follow(const std::filesystem::path& directory, const RunRecord& record) try
   }
 }
 
-// A server reads a copy: looking takes no lock and writes nothing, so that anybody who may read the
+// A server reads a copy: looking takes no lock and writes nothing, so everyone who may read the
 // folder may look.
 void copy_journal(const std::filesystem::path& from, const std::filesystem::path& to) {
   std::error_code error;

@@ -5,8 +5,8 @@
 
 namespace tune {
 
-// Live: redraws until the experiment is over or its driver is gone. Otherwise: prints it once. Returns
-// the exit code. Throws Error (kBadInput) when the folder is not an experiment's.
+// For a live experiment: redraws until it is over or its driver is gone. Otherwise: prints it once.
+// Returns the exit code. Throws Error (kBadInput) when the folder is not an experiment's.
 int show_status(const std::filesystem::path& directory);
 
 }  // namespace tune

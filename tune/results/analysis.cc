@@ -99,7 +99,7 @@ std::map<std::string, TrialStatus> read_statuses(const fs::path& file) {
   return statuses;
 }
 
-// What is known of a trial whose end nobody wrote down.
+// The status of a trial whose end was never written down.
 TrialStatus status_from_files(const TrialSummary& trial) {
   const Result last = trial.last_result();
   const Value* done = last.find("done");
@@ -115,7 +115,7 @@ TrialStatus status_from_files(const TrialSummary& trial) {
   return last.map().empty() ? TrialStatus::kPending : TrialStatus::kRunning;
 }
 
-// Whether results.csv tells how the trials stand: not while a driver runs, or was killed.
+// Whether results.csv tells the status of the trials: not while a driver runs, or was killed.
 bool is_settled(const fs::path& directory) {
   const fs::path file = directory / "run.json";
   if (!fs::exists(file)) return true;
@@ -167,7 +167,7 @@ struct Question {
 
 std::optional<double> value_of(const TrialSummary& trial, const Question& question) {
   if (question.scope == Scope::kLast) {
-    // Mostly the last line has it; some report it only now and then.
+    // Mostly the last line has the metric; some trials report it only now and then.
     const auto last = number_at(trial.last_result(), question.metric);
     if (last) return last;
   }
@@ -249,7 +249,7 @@ const char* scope_name(Scope scope) {
 
 // ---- TrialSummary -------------------------------------------------------------------------------
 
-// Unlike in results, null is what the user wrote.
+// Unlike in results, a null here was written by the user.
 Config TrialSummary::config() const {
   const fs::path file = directory / "params.json";
   return config_from_json(read_file(file), file.string());
@@ -364,7 +364,7 @@ BestCheckpoint Analysis::best_checkpoint(std::string_view metric, std::optional<
                                          Scope scope) const {
   const Best best = find_best(metric, mode, scope);
   std::map<std::uint64_t, BestCheckpoint> saved;  // by iteration
-  std::map<CheckpointId, fs::path> folders;       // where two attempts saved one, the later counts
+  std::map<CheckpointId, fs::path> folders;  // where two attempts saved one, the later one counts
   for (const fs::path& entry : entries_of(best.trial->directory)) {
     const auto id = checkpoint_of_name(entry.filename().string());
     if (id && fs::is_directory(entry)) folders[*id] = entry;

@@ -25,14 +25,14 @@ class Columns {
   std::size_t size() const { return names_.size(); }
   const std::string& name(std::size_t column) const { return names_[column]; }
   std::optional<std::uint32_t> find(std::string_view name) const;
-  // Adds those of a result that are not there yet.
+  // Adds the columns of a result that are not there yet.
   void learn(const ResultText& result);
   // Moves the result fields to the front. Once, before rows are written.
   void arrange();
 
   // Names in one row, each after `prefix`; rows without their line's end.
   void append_header(std::string& out, std::string_view prefix = {}) const;
-  // A result as a row; false, and nothing appended, when it has a cell without column.
+  // Appends a result as a row; false, and nothing appended, when it has a cell without a column.
   bool append_row(std::string& out, const ResultText& result);
 
  private:

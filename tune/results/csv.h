@@ -13,8 +13,8 @@ namespace tune {
 bool next_csv_row(std::string_view& text, std::vector<std::string>& row);
 
 enum class Quotes { kQuote, kAreText };
-// Where the first `rows` rows of `text` end (all of them when there are fewer), each with its \n; line
-// breaks between quotes end none when quotes quote.
+// The offset at which the first `rows` rows of `text` end (all of them when there are fewer), each
+// with its \n. Where quotes quote, line breaks between them do not end a row.
 std::size_t offset_after_rows(std::string_view text, std::uint64_t rows, Quotes quotes);
 
 }  // namespace tune

@@ -14,7 +14,7 @@
 
 namespace tune {
 
-// One object, appended to a text; bytes that are no UTF-8 become U+FFFD.
+// One object, appended to a text; bytes that are not UTF-8 become U+FFFD.
 class EventsLog::Line {
  public:
   Line(std::string& text, WallTime wall) : text_(text) {
@@ -65,7 +65,7 @@ void EventsLog::record(const Record& record, const Telling& telling) {
   std::visit([&](const auto& what) { on(what, telling.wall); }, record);
 }
 
-// The first time the file is cut to where this log begins.
+// The first flush cuts the file to where this log begins.
 void EventsLog::flush() {
   if (text_.empty() && is_begun_) return work_.check();
   const std::uint64_t at = std::exchange(bytes_, bytes_ + text_.size());
@@ -171,7 +171,7 @@ void EventsLog::on(const AttemptFailed& failed, WallTime wall) {
       .end();
 }
 
-// Where it stands between two attempts is told by their ends.
+// The ends of attempts tell the status between two attempts.
 void EventsLog::on(const TrialChanged& changed, WallTime wall) {
   const Trial& trial = changed.trial;
   if (!changed.former || !is_over(trial.status)) return;

@@ -1,7 +1,7 @@
 // EventsLog: events.jsonl in the experiment's folder, the answer to yesterday's questions: one JSON
 // object a line for every start, end, failure, verdict (but "go on"), node and notice. Its lines
-// are described in tune/README.md, "Events". Told again on resume it makes the same lines again:
-// what stands in the file beyond a snapshot is cut away first. Nothing is written before flush().
+// are described in tune/README.md, "Events". Told the same events again on a resume, it makes the
+// same lines: lines beyond the snapshot are cut away first. Nothing is written before flush().
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace tune {
 
 class EventsLog : public Logger {
  public:
-  // The experiment's folder is there.
+  // The experiment's folder exists.
   EventsLog(const std::filesystem::path& directory, const ExperimentSpec& spec, SideWork& work);
   ~EventsLog() override { work_.stop(); }
 

@@ -40,7 +40,7 @@ std::string dated_name(const std::string& trainable, const fs::path& storage) {
   return unused;
 }
 
-// Different for each folder that was ever made.
+// A different prefix for each folder that was ever made.
 std::string drawn_prefix(const std::string& name) {
   std::random_device random;
   return fmt::format("tune:{}:{:08x}{:08x}", name, random(), random());
@@ -58,10 +58,10 @@ void make_directory(const fs::path& directory) {
   }
 }
 
-// How many of the folders that hold it are still to be made.
+// The number of missing folders that are to hold it.
 int missing_parents(const fs::path& directory) {
   int missing = 0;
-  std::error_code unknown;  // what cannot be looked at cannot be made either
+  std::error_code unknown;  // a folder that cannot be looked at cannot be made either
   fs::path parent = fs::absolute(directory).parent_path();
   for (; !fs::exists(parent, unknown) && !unknown; parent = parent.parent_path()) ++missing;
   return missing;
@@ -73,7 +73,7 @@ Readers readers_of(const std::string& store) {
   return is_secret ? Readers::kOwnerOnly : Readers::kAsUsual;
 }
 
-// Refuses the folder of an earlier experiment with the ways out.
+// Refuses the folder of an earlier experiment, with the ways out.
 [[noreturn]] void refuse_existing(const fs::path& directory) {
   const std::optional<RunRecord> record = read_record(directory);
   if (record && (record->state == RunState::kFinished || record->state == RunState::kFailed)) {
@@ -111,7 +111,7 @@ ExperimentLock lock_of(const fs::path& directory) {
   return lock;
 }
 
-// A file that a killed driver was writing.
+// The temporary file of a killed driver.
 bool is_broken_write(const std::string& name) {
   const auto is_of = [&](const char* file) {
     return name.starts_with(fmt::format("{}.tmp-", file));
@@ -119,7 +119,8 @@ bool is_broken_write(const std::string& name) {
   return is_of(kSpecFile) || is_of(kRecordFile) || is_of(kTableFile);
 }
 
-// What a driver that was killed while it started has left: all that is made before the spec.
+// The remains of a driver that was killed while it started: everything that is made before the
+// spec.
 bool is_of_false_start(const std::string& name) {
   return name == kLockFile || name == kStoreFolder || name == kZygoteLog || is_broken_write(name);
 }
@@ -140,7 +141,7 @@ void remove_all_of(const fs::path& directory, bool (*is_wanted)(const std::strin
   for (const fs::path& path : found) fs::remove_all(path);
 }
 
-// Gives where it is now.
+// Returns the new place.
 fs::path move_aside(const fs::path& directory) {
   for (int i = 1;; ++i) {
     const fs::path old = fmt::format("{}.old-{}", directory.string(), i);
@@ -152,7 +153,7 @@ fs::path move_aside(const fs::path& directory) {
   }
 }
 
-// Undoes move_aside, unless the place is taken or somebody works with the old one meanwhile.
+// Undoes move_aside, unless the place is taken or the old experiment is in use meanwhile.
 void put_back(const fs::path& old, const fs::path& directory) try {
   if (old.empty()) return;
   const ExperimentLock lock(old / kLockFile, std::chrono::milliseconds(0));
@@ -209,7 +210,7 @@ void ExperimentFolder::withdraw() const {
   fs::remove_all(absolute_, ignored);
   put_back(replaced_, absolute_);
   fs::path parent = absolute_.parent_path();
-  // One in which there is something by now is another's too.
+  // A folder that holds something by now belongs to another as well.
   for (int i = 0; i < made_parents_ && fs::remove(parent, ignored); ++i) {
     parent = parent.parent_path();
   }

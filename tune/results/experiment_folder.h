@@ -1,5 +1,5 @@
 // The folder of one experiment: its name, its lock, its files experiment.json (the resolved spec)
-// and run.json (how the run stands). Whoever holds the object holds the experiment's lock.
+// and run.json (the state of the run). The owner of the object holds the experiment's lock.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace tune {
 
-// kFailed: by what no resume mends, such as a metric that is never reported.
+// kFailed: ended by a fault that no resume mends, such as a metric that is never reported.
 enum class RunState { kRunning, kInterrupted, kFinished, kFailed, kLast = kFailed };
 
 // run.json. A killed driver leaves kRunning behind; the lock tells whether it still lives.
@@ -25,30 +25,31 @@ struct RunRecord {
 
 class ExperimentFolder {
  public:
-  // A new experiment: <storage>/<name>. Throws Error (kBadInput) when the folder holds one already
-  // (finished: another name or --fresh; interrupted: the command that resumes it) unless
-  // if_exists is kFresh, which renames the old one to <name>.old-N. Fills spec.name, and draws
-  // spec.store_prefix.
+  // A new experiment: <storage>/<name>. When the folder holds one already, throws Error (kBadInput)
+  // with the way out (finished: another name or --fresh; interrupted: the command that resumes it).
+  // With if_exists kFresh it renames the old one to <name>.old-N instead. Fills spec.name, and
+  // draws spec.store_prefix.
   static ExperimentFolder create(ExperimentSpec& spec);
-  // An existing one, to go on with. Throws Error (kBadInput) when there is none.
+  // An existing experiment, to go on with. Throws Error (kBadInput) when there is none.
   static ExperimentFolder open(const std::filesystem::path& directory);
 
   const std::filesystem::path& path() const { return path_; }  // as the user wrote storage
   const std::filesystem::path& absolute() const { return absolute_; }
   int lock_descriptor() const { return lock_.descriptor(); }
-  // Shows hosts that flock does not reach that the experiment is held: call it after the last fork.
+  // Shows the holder to hosts that flock does not reach: call it after the last fork.
   void keep_alive() { lock_.keep_alive(); }
   // The process of another host that has taken the experiment meanwhile; empty: none has.
   std::string taken_by() const { return lock_.taken_by(); }
-  // False when somebody has removed or renamed it: what is written has no place any more.
+  // False when the folder was removed or renamed: there is no place to write to any more.
   bool is_in_place() const;
-  // Of a new one that did not begin: removes it, with the folders that were made to hold it, and
-  // puts back what kFresh has moved aside, so that all is as it was before create().
+  // For a new experiment that did not begin: removes its folder, with the folders that were made to
+  // hold it, and puts back the experiment that kFresh has moved aside, so that all is as it was
+  // before create().
   void withdraw() const;
 
-  // What is written is on the disk, but its name only after the next write_record(): one flush of the
-  // folder serves the files of a start (spec and record) and those of an end (results.csv and record).
-  // Without the spec a journal cannot be resumed: no trial may begin before.
+  // The content is flushed to disk, but its name only by the next write_record(): one flush of the
+  // folder serves the files of a start (spec and record) and those of an end (results.csv and
+  // record). Without the spec a journal cannot be resumed: no trial may begin before.
   void write_spec(const ExperimentSpec& spec) const;
   void write_record(const RunRecord& record) const;
   // <storage>/latest -> <name>
@@ -65,7 +66,8 @@ class ExperimentFolder {
   ExperimentLock lock_;
 };
 
-// What is in a folder, without holding it. Throws Error (kBadInput) when it is no experiment's.
+// The content of a folder, without holding it. Throws Error (kBadInput) when it is not an
+// experiment's.
 ExperimentSpec read_spec(const std::filesystem::path& directory);
 std::optional<RunRecord> read_record(const std::filesystem::path& directory);
 // Whether a driver (or a process it left) holds the experiment now.

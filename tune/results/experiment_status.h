@@ -1,4 +1,4 @@
-// The status of an experiment, as reporters are told it.
+// The status of an experiment, for reporters.
 #pragma once
 
 #include "tune/results/reporter.h"
@@ -8,7 +8,7 @@ namespace tune {
 
 class Controller;
 
-// What the controller knows of it, to be completed by the caller that shows it. Refers to the spec.
+// The part that the controller knows; the caller that shows it completes it. Refers to the spec.
 ExperimentStatus experiment_status(const ExperimentSpec& spec, const Controller& controller);
 
 }  // namespace tune

@@ -1,10 +1,10 @@
 // FileLogger: one folder a trial with params.json, result.json, progress.csv and error.txt. The
-// journal is the truth: told it again, from its beginning or from what save() knew, the logger
-// makes the same bytes of the files again (but for the zone that `date` is told in). Nothing is
-// written before flush(). stdout, stderr and checkpoints belong to others.
+// journal is the truth: told the journal again, from its beginning or from the state of save(), the
+// logger makes the same bytes of the files (but for the time zone of `date`). Nothing is written
+// before flush(). stdout, stderr and checkpoints belong to others.
 //
-// It stays in the driver's loop and only copies what it is told; the text is made and written
-// beside the loop (trial_log.h).
+// It stays in the driver's loop and only copies the records; the text is made and written beside
+// the loop (trial_log.h).
 #pragma once
 
 #include <filesystem>
@@ -23,7 +23,7 @@ namespace tune {
 
 class FileLogger : public Logger {
  public:
-  // The experiment's folder is there.
+  // The experiment's folder exists.
   FileLogger(std::filesystem::path directory, const ExperimentSpec& spec, SideWork& work);
   ~FileLogger() override { work_.stop(); }
 

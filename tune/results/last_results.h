@@ -1,7 +1,7 @@
-// LastResults: what results.csv needs of each trial's last result and the trial itself does not
-// keep: when and where it was reported. 40 bytes a trial, so that the table is made from memory
-// instead of reading every result.json again. Saved with snapshots; what it does not know (after a
-// cut, say) is read from the files.
+// LastResults: the time and place of each trial's last result, which results.csv needs and the
+// trial itself does not keep. 40 bytes a trial, so that the table is made from memory instead of
+// reading every result.json again. Saved with snapshots; missing entries (after a cut, say) are
+// read from the files.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class LastResults : public Logger {
   std::future<std::string> save() override;
   void restore(std::string_view state) override;
 
-  // Makes the result as its line in result.json has it, but for the trial's id. False when that is
-  // not known here: its result is larger than kMaxBytes, or is not the one that came last.
+  // Makes the result as its line in result.json has it, but for the trial's id. False when the
+  // result is not known here: it is larger than kMaxBytes, or is not the last one.
   bool make(ResultText& text, const Trial& trial, const ExperimentTags& tags);
 
   static constexpr std::size_t kMaxBytes = 4096;

@@ -1,4 +1,4 @@
-// News: what of the records the person at the console should know at once.
+// News: the records that the person at the console should know at once.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@ class News {
   // `directory` is the experiment's folder as the user wrote it. The spec outlives this.
   News(const ExperimentSpec& spec, const Objective& objective, std::filesystem::path directory,
        std::shared_ptr<ProgressReporter> reporter);
-  // A warning to show as well that follows from what happened, or empty.
+  // A further warning that follows from the record, or empty.
   std::string record(const Record& record);
 
  private:

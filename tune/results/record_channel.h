@@ -1,7 +1,6 @@
 // RecordChannel: the one way on which records leave the controller. Each goes to every listener, in
-// the order in which they were added: to those who keep it (files, the memory for results.csv),
-// whose states are in the journal's snapshots, and to those who watch (what the person at the
-// console is told).
+// the order in which they were added: to keepers (files, the memory for results.csv), whose states
+// are in the journal's snapshots, and to watchers (the console).
 #pragma once
 
 #include <functional>
@@ -15,10 +14,10 @@ namespace tune {
 
 class RecordChannel : public Logger {
  public:
-  // Told every record, on a resume again. A snapshot knows them by their place: later versions of
-  // tune add theirs at the end.
+  // A keeper is told every record, on a resume again. A snapshot knows keepers by their place:
+  // later versions of tune add theirs at the end.
   void add_keeper(Logger& keeper) { keepers_.push_back(&keeper); }
-  // Told what is new.
+  // A watcher is told new records only.
   using Watcher = std::function<void(const Record&)>;
   void add_watcher(Watcher watcher) { watchers_.push_back(std::move(watcher)); }
 

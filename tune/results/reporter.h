@@ -1,5 +1,5 @@
-// ProgressReporter: what a person sees while an experiment runs. Derive from it for a custom one;
-// the default is the console reporter. Called from the driver's loop: be quick.
+// ProgressReporter: the display that a person sees while an experiment runs. Derive from it for a
+// custom one; the default is the console reporter. Called from the driver's loop: be quick.
 #pragma once
 
 #include <array>
@@ -39,7 +39,7 @@ struct ExperimentStatus {
 class ProgressReporter {
  public:
   virtual ~ProgressReporter() = default;
-  // Once at the start, then when something changed (not more often than every ~100 ms), and once with
+  // Called once at the start, then after changes (not more often than every ~100 ms), and once with
   // final = true at the end.
   virtual void status(const ExperimentStatus& status, bool final) = 0;
   // A line for the user: a warning, a stopped trial's reason.

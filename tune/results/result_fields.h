@@ -1,5 +1,5 @@
-// What is added to every result beside what its worker reported, and how: the one rule for the
-// files of a trial and for results.csv.
+// The fields that are added to every worker's report: the one rule for the files of a trial and for
+// results.csv.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace tune {
 
-// What a report does not say itself.
+// The parts of a result that its report does not hold.
 struct ResultOrigin {
   std::string_view trial_id;
   std::string_view experiment_tag;
@@ -27,9 +27,9 @@ struct ResultOrigin {
   std::int64_t pid = 0;
 };
 
-// `text` is the result with every field that its user did not report himself; `done` is not only
-// the user's business. A result that its worker has damaged has the fields alone. Fields to skip
-// stand in no cell.
+// Makes `text` the result with every field that the user did not report; `done` is always added,
+// whatever the user reported. A result that its worker has damaged has the fields alone. Skipped
+// fields stand in no cell.
 void make_result(ResultText& text, const Reported& report, const ResultOrigin& origin,
                  ResultFields skipped = {});
 

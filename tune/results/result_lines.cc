@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kChunkBytes = 64u << 10;
 
-// Not open when the file is not there.
+// Not open when the file is missing.
 FileDescriptor open_for_reading(const fs::path& file) {
   FileDescriptor opened(open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!opened.is_open() && errno != ENOENT) throw file_error("reading", file, errno);

@@ -1,7 +1,6 @@
 // Reading result.json and params.json. result.json: one JSON object a line, line n is iteration n.
-// A last line without its end was not written whole and does not count. Throws Error (kIo) when a
-// file that is there cannot be read, Error (kBadInput) naming file and line when a line is no JSON
-// object.
+// A last line without its end was cut short and does not count. Throws Error (kIo) when an existing
+// file cannot be read, Error (kBadInput) naming file and line when a line is not a JSON object.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +15,10 @@
 
 namespace tune {
 
-// Visits every whole line; a file that is not there has none.
+// Visits every complete line; a missing file has none.
 void for_each_line(const std::filesystem::path& file,
                    const std::function<void(std::string_view line, std::size_t number)>& visit);
-// Nothing when there is no whole line.
+// Nothing when there is no complete line.
 std::optional<std::string> last_line(const std::filesystem::path& file);
 // The offset after the first `count` lines (all of them when there are fewer).
 std::size_t offset_after_lines(const std::filesystem::path& file, std::size_t count);

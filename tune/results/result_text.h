@@ -1,6 +1,6 @@
 // Results as text: from packed bytes straight to a line of JSON and to CSV cells, without building
 // a tree of values. Pure. NaN is null in JSON and `nan` in CSV, infinities are "inf" and "-inf";
-// bytes that are no UTF-8 become U+FFFD.
+// bytes that are not UTF-8 become U+FFFD.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace tune {
 
-// What is added to every result, in the order of the columns.
+// The fields that are added to every result, in the order of the columns.
 enum class ResultField : std::uint8_t {
   kTrainingIteration,
   kDone,
@@ -44,7 +44,7 @@ inline constexpr std::array<std::string_view, 14> kResultFieldNames = {"training
                                                                        "hostname",
                                                                        "node_ip",
                                                                        "pid"};
-// Its place among kResultFieldNames; their number when it is none of them.
+// The field's place in kResultFieldNames; their number when it is none of them.
 std::size_t result_field_index(std::string_view key);
 
 // A set of them.
@@ -63,13 +63,13 @@ class ResultFields {
 // One packed value. Throws Error (kProtocol) when it is malformed or nested deeper than
 // kMaxNesting.
 void append_packed_json(std::string& out, PackReader& in);
-// Quoted where RFC 4180 asks for it.
+// Appends the text, quoted where RFC 4180 asks for it.
 void append_csv_text(std::string& out, std::string_view text);
 
 // One result on its way into both files; reused for the next one.
 class ResultText {
  public:
-  // What stands for null in CSV: a result's may have been NaN.
+  // The text for null in CSV: a null in a result may have been NaN.
   explicit ResultText(std::string_view null_text = "nan") : null_text_(null_text) {}
 
   void clear();

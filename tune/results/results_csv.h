@@ -1,5 +1,5 @@
-// results.csv: one row a trial with trial_id, status, its last result and its configuration: the
-// same whether it is made at the end from memory or later from result.json.
+// results.csv: one row a trial with trial_id, status, its last result and its configuration. It is
+// the same whether it is made at the end from memory or later from result.json.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@
 
 namespace tune {
 
-// Rows are held as text, but for large results, which are made twice instead: memory does not grow
-// with their size.
+// Rows are held as text. Large results are made twice instead: memory does not grow with their
+// size.
 class ResultsTable {
  public:
   // Makes a result without its trial's id; leaves it empty for a trial that never reported.
@@ -30,7 +30,7 @@ class ResultsTable {
   static void read_line(ResultText& text, std::string_view line, const std::string& where);
 
   void add(std::string id, TrialStatus status, const Make& make, const Packed& config);
-  // In pieces.
+  // Writes the table in pieces.
   void write(const std::function<void(std::string_view)>& sink);
   std::string to_csv();
 
@@ -48,7 +48,7 @@ class ResultsTable {
     Cells result;
     Cells config;
   };
-  // Most rows share one: their key paths are held once.
+  // The key paths of a row, held once for all rows that share them, as most do.
   struct Layout {
     std::vector<std::string> paths;
     std::vector<std::int32_t> cell_of_column;  // -1: none
@@ -85,8 +85,8 @@ class ResultsTable {
   Part configs_{""};
 };
 
-// Whole or not at all. The trials' folders stand beside `file`, and hold every result. Throws Error
-// (kIo) naming the file.
+// Writes the file as a whole or not at all. The trials' folders stand beside `file`, and hold every
+// result. Throws Error (kIo) naming the file.
 void write_results_csv(const std::filesystem::path& file, const ExperimentSpec& spec,
                        const std::deque<Trial>& trials, LastResults& last);
 

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kKeptBytes = 16u << 10;  // of a buffer between two turns
 
-// The columns a file was begun with; none when it is not there.
+// The columns that a file was begun with; none when it is missing.
 Columns read_columns(const fs::path& file) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0 || status.st_size == 0) return {};
@@ -33,7 +33,7 @@ Columns read_columns(const fs::path& file) {
   return Columns(names);
 }
 
-// The buffer is empty afterwards, whatever becomes of the write.
+// The buffer is empty afterwards, whether the write succeeds or not.
 void write_out(AppendFile& file, std::string& text) {
   struct Emptied {
     std::string& text;
@@ -45,7 +45,7 @@ void write_out(AppendFile& file, std::string& text) {
   if (!text.empty()) file.write(text);
 }
 
-// Whole or not at all, but not flushed to disk: the journal would bring it back.
+// As a whole or not at all, but not flushed to disk: the journal would bring it back.
 void replace_file(const fs::path& file, const std::string& text) {
   const fs::path temporary =
       fs::path(file).replace_filename("." + file.filename().string() + ".tmp");
@@ -60,7 +60,7 @@ void replace_file(const fs::path& file, const std::string& text) {
   }
 }
 
-// Where the header and so many rows end; 0 for no row.
+// The offset after the header and this many rows; 0 for no row.
 std::uint64_t csv_offset_after(const fs::path& file, std::uint64_t rows) {
   return rows == 0 ? 0 : offset_after_rows(read_file(file), rows + 1, Quotes::kQuote);
 }
@@ -88,7 +88,7 @@ void TrialFiles::append(const ResultText& result) {
   csv_text_ += '\n';
 }
 
-// Those of the file, unless it was begun anew by an earlier driver with other ones.
+// The columns of the file, unless an earlier driver has begun it anew with other ones.
 void TrialFiles::load_columns() {
   if (columns_) return;
   columns_ = lines_kept() > 0 ? read_columns(csv_path()) : Columns();
@@ -143,8 +143,8 @@ void TrialFiles::cut_files() {
   if (!csv_is_stale_) begin_at(csv_path(), lengths_.csv_bytes, csv_text_);
 }
 
-// The file goes on with `text` after its first `bytes` bytes. One that is to hold nothing goes; one
-// that holds just that text is left as it is.
+// The file goes on with `text` after its first `bytes` bytes. A file that is to hold nothing is
+// removed; a file that holds just that text is left as it is.
 void TrialFiles::begin_at(const fs::path& file, std::uint64_t& bytes, std::string& text) {
   if (bytes > 0) return cut_file(file, bytes);
   if (text.empty()) {

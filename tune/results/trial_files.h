@@ -1,6 +1,5 @@
-// The result files of one trial, result.json and progress.csv, while it runs. What is appended or
-// cut takes effect by flush(). Throws Error (kIo) when the disk refuses; what was written before
-// stays.
+// The result files of one trial, result.json and progress.csv, while it runs. Appends and cuts take
+// effect at flush(). Throws Error (kIo) when the disk refuses; earlier writes stay.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@
 
 namespace tune {
 
-// How far the files hold what was recorded.
+// The lengths of the files up to the last record.
 struct FileLengths {
   std::uint64_t lines = 0;       // results
   std::uint64_t json_bytes = 0;  // of result.json
@@ -30,8 +29,8 @@ struct FileLengths {
 
 class TrialFiles {
  public:
-  // `directory` is there. Its files hold `lengths`; with `cut_back` they may hold more, of an
-  // earlier driver, which the first flush cuts away.
+  // `directory` exists. Its files hold `lengths`; with `cut_back` they may hold more, of an earlier
+  // driver, which the first flush cuts away.
   TrialFiles(std::filesystem::path directory, FileLengths lengths, bool cut_back)
       : directory_(std::move(directory)), lengths_(lengths), cut_back_(cut_back) {}
 

@@ -15,12 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Two descriptors each. The first that come keep theirs until they rest; what others have gathered
-// is written to files that are opened for it and closed again. To give each turn's trials the
+// Two descriptors each. The first trials keep theirs until they rest; the results of the others are
+// written to files that are opened for it and closed again. Giving each turn's trials the
 // descriptors of those that were written longest ago is worse: of 1,000 trials that report in turn,
 // the next one is always one that has just lost its own, and none ever finds its file open.
 constexpr std::size_t kMaxKeepers = 256;
-// Of text that is gathered before it is written, whatever else waits.
+// The limit on text that is gathered before it is written.
 constexpr std::size_t kMaxDirtyBytes = 8u << 20;
 
 std::string failure_text(const LoggedFailure& failed) {
@@ -90,7 +90,7 @@ void TrialLog::restore(PackReader& in) {
 
 // ---- What is taken ------------------------------------------------------------------------------
 
-// A folder that is there already is of an earlier driver: what is in its files will be told again.
+// An existing folder is of an earlier driver: the content of its files will be told again.
 void TrialLog::on(const LoggedTrial& added) {
   const fs::path directory = trial_directory(added.trial);
   const bool is_new = mkdir(directory.c_str(), 0777) == 0;

@@ -1,6 +1,6 @@
-// TrialLog: the files of all trials, params.json, result.json, progress.csv and error.txt, as they
-// are written beside the driver's loop. It is told plain values by FileLogger (file_logger.h),
-// which stays in the loop. One thread uses it at a time.
+// TrialLog: the files of all trials, params.json, result.json, progress.csv and error.txt, written
+// beside the driver's loop. FileLogger (file_logger.h), which stays in the loop, hands it plain
+// values. One thread uses it at a time.
 #pragma once
 
 #include <cstdint>
@@ -52,24 +52,24 @@ struct LoggedFailure {
 using Logged =
     std::variant<LoggedTrial, LoggedStart, LoggedRest, LoggedResult, LoggedCut, LoggedFailure>;
 
-// Every member throws Error (kIo) when the disk refuses; what was written before stays.
+// Every member throws Error (kIo) when the disk refuses; earlier writes stay.
 class TrialLog {
  public:
-  // The experiment's folder is there.
+  // The experiment's folder exists.
   TrialLog(std::filesystem::path directory, const ExperimentSpec& spec);
 
   void take(const Logged& logged);
-  // All that was taken is in the files when it returns.
+  // When it returns, all records handed over are in the files.
   void flush();
 
-  // How far the files hold what was taken: packed, after a flush.
+  // The lengths of the files: packed, after a flush.
   void save(PackWriter& out);
   void restore(PackReader& in);
 
   std::filesystem::path trial_directory(TrialNumber trial) const;
 
  private:
-  // What is known of a trial's files, also when it is not open.
+  // The state of a trial's files, also while they are not open.
   struct Kept {
     FileLengths lengths;
     std::uint64_t error_bytes = 0;     // of error.txt

@@ -2,9 +2,9 @@
 // screen (not with NO_COLOR or TERM=dumb); elsewhere it is printed every 30 s when it changed.
 // Notices and failures stand above it.
 //
-// Its caller never waits for the reader. While nobody reads what was written (Ctrl-S, an ssh client
-// that sleeps) no further block is made, as it would be stale when it is seen; notices wait up to
-// the console's bound, and of those beyond it the number is told.
+// Its caller never waits for the reader. While the output is not read (Ctrl-S, an ssh client that
+// sleeps) no further block is made, as it would be stale when it is seen. Notices wait up to the
+// console's bound; of later ones only the number is told.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@
 
 namespace tune {
 
-// Where the block goes.
+// The output of the block.
 class Console {
  public:
   virtual ~Console() = default;
-  // Never waits. False, and nothing is written, when too much waits to be read already.
+  // Never waits. False, and nothing is written, when too much unread text waits already.
   virtual bool write(std::string_view text) = 0;
   virtual bool is_idle() const = 0;  // nothing waits to be read
   virtual void wait() = 0;           // until it is idle, for a short time at most
-  // The size of a terminal that can be redrawn now; nothing: it is none.
+  // The size of a terminal that can be redrawn now; nothing: the output is not one.
   virtual std::optional<BlockSize> screen() = 0;
 };
 std::unique_ptr<Console> stderr_console();
@@ -57,7 +57,7 @@ class ConsoleReporter : public ProgressReporter {
   std::vector<std::string> drawn_;    // the block that stands on the terminal
   std::vector<std::string> printed_;  // the last one elsewhere, without what changes by itself
   std::optional<ExperimentTime> shown_;
-  std::uint64_t dropped_ = 0;  // notices that nobody will read
+  std::uint64_t dropped_ = 0;  // notices that were not written
 };
 
 }  // namespace tune

@@ -8,7 +8,7 @@
 
 namespace tune {
 
-// The user's own, else none when quiet, else the console reporter. Never null.
+// The user's reporter, else a quiet one when quiet, else the console reporter. Never null.
 std::shared_ptr<ProgressReporter> make_reporter(const RunOptions& options);
 
 }  // namespace tune

@@ -1,5 +1,5 @@
-// QuietReporter: no table; warnings and failures of trials still go to stderr, a line each. Nobody
-// needs to read it: what is too much to wait for a reader is lost.
+// QuietReporter: no table; warnings and failures of trials still go to stderr, a line each. It
+// never waits for a reader: lines beyond the bound are lost.
 #pragma once
 
 #include <unistd.h>

@@ -61,7 +61,7 @@ std::uint64_t sum(const Counts& counts) {
   return total;
 }
 
-// Ten-thousandths as a decimal number; `whole` without a point when there is nothing behind it.
+// Ten-thousandths as a decimal number; `whole` without a point when the fraction is 0.
 std::string amount(std::int64_t units, bool whole) {
   if (units % kUnit == 0) return fmt::format("{}{}", units / kUnit, whole ? "" : ".0");
   std::string text = fmt::format("{}.{:04}", units / kUnit, units % kUnit);
@@ -83,7 +83,7 @@ std::string parameter_text(const Value& value) {
   return value.dump();
 }
 
-// "{'lr': 0.00032, 'momentum': 0.3078}": what was searched, or everything when nothing was.
+// "{'lr': 0.00032, 'momentum': 0.3078}": the searched parameters, or all when none was searched.
 std::string parameters_text(const ExperimentStatus& status, const Trial& trial) {
   const Value config = unpack(trial.config);
   std::vector<std::string> parts;

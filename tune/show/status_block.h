@@ -1,5 +1,5 @@
-// The status block as lines of text: what is rendered, not where it goes. Pure but for the local
-// time zone. At worst it looks at the status of each trial; nothing else grows with their number.
+// The status block as lines of text: its content, not its output. Pure but for the local time zone.
+// At worst it looks at the status of each trial; nothing else grows with their number.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,21 @@
 
 namespace tune {
 
-// What lines have to fit in; 0: no limit.
+// The space that lines have to fit in; 0: no limit.
 struct BlockSize {
   std::size_t width = 0;
   std::size_t height = 0;
 };
 
-// What one block leaves for the next.
+// State that one block leaves for the next.
 struct BlockMemory {
   std::vector<std::string> metrics;  // in the order first reported
   std::size_t over = 0;              // so many trials from the first on are over
   std::uint64_t errors = 0;          // of them and others: fewer when some are tried again
 };
 
-// At most `max_rows` trials: RUNNING, PAUSED, PENDING, TERMINATED, ERROR, each that there is
-// represented. Of those that are over the newest, of the others the oldest.
+// At most `max_rows` trials: RUNNING, PAUSED, PENDING, TERMINATED, ERROR, with at least one of each
+// status that occurs. Of finished trials the newest, of the others the oldest.
 std::vector<const Trial*> choose_rows(const ExperimentStatus& status, std::size_t max_rows,
                                       BlockMemory& memory);
 
@@ -34,13 +34,13 @@ std::vector<const Trial*> choose_rows(const ExperimentStatus& status, std::size_
 std::vector<std::string> render_status(const ExperimentStatus& status,
                                        const ReporterOptions& options, BlockMemory& memory,
                                        BlockSize size);
-// What is said below the last block: the best configuration and where the CSV is.
+// The lines below the last block: the best configuration and the place of the CSV.
 std::vector<std::string> render_end(const ExperimentStatus& status);
 
 // On a terminal, how many columns a text takes, and as much of it as fits in so many.
 std::size_t text_width(std::string_view text);
 std::string fitted(std::string_view text, std::size_t width);
-// Without control characters but tabs and line ends: what others wrote must not steer the terminal.
+// Drops control characters but tabs and line ends: text of others must not steer the terminal.
 std::string printable(std::string_view text);
 std::string one_line(std::string_view text);  // the same, with blanks for tabs and line ends
 

@@ -42,7 +42,7 @@ std::string cell_text(const Value& value) {
   return fitted(one_line(value.is_string() ? value.string() : value.dump()), kMaxCellWidth);
 }
 
-// A number by ResultView's rule, else what was reported.
+// A number by ResultView's rule, else the value as it was reported.
 std::string result_cell(const Value& result, const Trial& trial, const std::string& path) {
   const Value* reported = result.find(path);
   const bool is_number = reported != nullptr && reported->is_number();

@@ -9,7 +9,7 @@
 
 namespace tune {
 
-// As the user reported it; null when there is none, or it is damaged.
+// The result as the user reported it; null when there is none, or it is damaged.
 Value last_result_of(const Trial& trial);
 
 // Header, rule and one row a trial; columns of less weight are left out when the width (0: no

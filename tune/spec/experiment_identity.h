@@ -1,5 +1,5 @@
-// What follows from a spec's name and seed: the objective with its seed, the id that opens the names
-// of its trials, the prefix of its keys in the store.
+// What follows from a spec's name and seed: the objective with its seed, the id that opens the
+// names of its trials, the prefix of its keys in the store.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 namespace tune {
 
 Objective objective_of(const ExperimentSpec& spec);
-// Opens the names of its trials: a hash of name and seed, so not its own alone.
+// The prefix of its trials' names: a hash of name and seed, so not unique to it.
 std::string experiment_id_of(const ExperimentSpec& spec);
-// Of its keys in the store.
+// The prefix of its keys in the store.
 std::string store_prefix_of(const ExperimentSpec& spec);
 
 }  // namespace tune

@@ -18,7 +18,7 @@ namespace {
 constexpr double kMaxSeconds = 1e9;  // 31 years: nanoseconds of it fit into 64 bits
 constexpr std::size_t kMaxNameLength = 200;
 
-// Collects what is wrong with one spec.
+// Collects the mistakes in one spec.
 class SpecCheck {
  public:
   SpecCheck(ExperimentSpec& spec, bool is_function, std::vector<Complaint>& complaints)
@@ -148,7 +148,7 @@ void SpecCheck::check_numbers() {
   check_seconds("alone_timeout_s", options_.alone_timeout_s);
 }
 
-// Each amount by itself; then whether every rank can be given its share.
+// Checks each amount by itself; then whether every rank can be given its share.
 void SpecCheck::check_amounts(const Resources& asked) {
   const std::size_t before = complaints_.size();
   at_least("resources_per_trial/cpu", asked.cpu.value_or(0), 0);
@@ -229,7 +229,7 @@ void SpecCheck::configure_scheduler() {
   }
 }
 
-// What the scheduler alone was given becomes the experiment's: everybody finds it there.
+// The scheduler's metric and mode become the experiment's, where all parts find them.
 void SpecCheck::move_objective_to_experiment(const Objective& objective) {
   options_.mode = objective.metric.empty() ? options_.mode.value_or(Mode::kMax) : objective.mode;
   const bool had_metric = !options_.metric.empty();
@@ -281,7 +281,7 @@ void SpecCheck::check_ends() {
     complain("num_samples", "-1 has no end: give time_budget_s or a stop rule");
   }
   if (is_function_ || !options_.stop.empty() || has_budget || options_.max_trial_time_s > 0) return;
-  // A scheduler's limit counts whatever attribute it is measured in, unless it stops nobody there.
+  // A scheduler's limit counts in any attribute, unless the scheduler stops no trial there.
   const Config& parameters = options_.scheduler.parameters();
   const Value* stops = parameters.find("stop_last_trials");
   const bool stops_last =

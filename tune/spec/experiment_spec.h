@@ -1,5 +1,5 @@
-// ExperimentSpec: a validated sweep, resolved to plain values. Made from YAML (tune/spec/yaml_spec.h),
-// from RunOptions, or from the stored experiment.json.
+// ExperimentSpec: a validated sweep, resolved to plain values. Made from YAML
+// (tune/spec/yaml_spec.h), from RunOptions, or from the stored experiment.json.
 #pragma once
 
 #include <map>
@@ -13,12 +13,13 @@
 
 namespace tune {
 
-// What is run: a plugin's trainable, or a program's own (then the program is run again on resume).
+// The program to run: a plugin's trainable, or a program's own (then the program is run again on
+// resume).
 struct ProgramCall {
   std::string executable;              // absolute
   std::vector<std::string> arguments;  // without argv[0]
   std::string working_directory;
-  std::uint32_t call = 0;            // the how manieth tune::run of the program, from 1
+  std::uint32_t call = 0;            // the number of the tune::run in the program, from 1
   std::vector<std::string> earlier;  // folders of the calls before it, absolute
 };
 
@@ -31,19 +32,20 @@ struct ExperimentSpec {
   RunOptions options;  // as given; metric and mode also when only the scheduler has them
   std::vector<StopRule> stop;
   ResourceRequest request;
-  // Of a YAML sweep: to tell on resume that its files have changed (fingerprint() of them).
+  // For a YAML sweep, to report on resume that its files have changed (their fingerprint()).
   std::string sweep = {};  // absolute path; empty: not from a file
-  // Where the options that only a run can refuse were written, by key: {"trainable", "b.yaml:2"}.
-  // Not stored.
+  // The places of options that only a run can refuse, by key: {"trainable", "b.yaml:2"}. Not
+  // stored.
   std::map<std::string, std::string> places = {};
   std::string sweep_hash = {};
   std::string plugin_hash = {};
-  // Of the keys in the store, drawn when the experiment's folder is made: no other experiment has
-  // it, also not one of the same name and seed. Empty in folders of versions that did not draw it.
+  // The prefix of the keys in the store, drawn when the experiment's folder is made: no other
+  // experiment has it, not even one of the same name and seed. Empty in folders of versions that
+  // did not draw it.
   std::string store_prefix = {};
 };
 
-// One thing wrong with the input: where, what, and what to write instead.
+// One mistake in the input: its place, its nature, and the remedy.
 struct Complaint {
   std::string path = {};  // key path, "config/lr"
   int line = 0;           // 1-based line of the YAML file; 0: not from a file
@@ -53,14 +55,14 @@ struct Complaint {
 };
 // One a line: "sweep.yaml:4: config/lr: ...".
 std::string complaint_lines(const std::string& source, const std::vector<Complaint>& all);
-// Where it stands: "sweep.yaml:4", or the option it came from.
+// The place of a complaint: "sweep.yaml:4", or its option.
 std::string place_of(const std::string& source, const Complaint& complaint);
 // Puts the places of the spec before the lines that begin with a key: "trainable: ...".
 std::string with_places(const ExperimentSpec& spec, const std::string& lines);
 // Throws one Error (kBadInput) with all of them.
 [[noreturn]] void throw_complaints(const std::string& source, const std::vector<Complaint>& all);
 
-// What is wrong with single values, whatever the others and the trainable are.
+// Finds mistakes in single values, whatever the others and the trainable are.
 void check_values(const RunOptions& options, std::vector<Complaint>& complaints);
 
 // Checks options and fills the spec: everything that can be known without running anything (stop
@@ -70,7 +72,7 @@ ExperimentSpec make_spec(RunOptions options, std::string trainable, bool is_func
                          std::vector<Complaint>& complaints);
 
 // experiment.json, both ways. Values of `env` are not stored, only its names. A custom scheduler or
-// searcher is stored by a note; `from_value` then needs them set again by the program.
+// searcher is stored as a note; after spec_from_value() the program has to set it again.
 Value to_value(const ExperimentSpec& spec);
 ExperimentSpec spec_from_value(const Value& value);  // Error (kProtocol) when it is not one
 

@@ -72,7 +72,7 @@ void find_functions(const Value& value, const std::string& path, std::vector<std
   }
 }
 
-// Takes the functions out of the stored space: they are put back by put_functions_back.
+// Takes the functions out of the stored space: put_functions_back puts them back.
 std::vector<std::string> take_functions(Value& options) {
   std::vector<std::string> paths;
   const Value* space = options.find("config");
@@ -186,7 +186,7 @@ ExperimentSpec parts_from_value(const Value& value) {
 
 }  // namespace
 
-// Flat: the keys of RunOptions beside those of the spec itself.
+// A flat map: the keys of RunOptions beside those of the spec itself.
 Value to_value(const ExperimentSpec& spec) {
   Value value{{"version", kVersion},
               {"name", spec.name},

@@ -1,5 +1,5 @@
-// OptionReader: takes the keys of one map of options, one by one. What is wrong becomes a complaint
-// with its key path, and so does every key that nobody took; nothing is thrown.
+// OptionReader: takes the keys of one map of options, one by one. A mistake becomes a complaint
+// with its key path, and so does every key that was not taken; nothing is thrown.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace tune {
 
 class OptionReader {
  public:
-  // `path` is where the map stands ("checkpoint"; empty: the top). Anything but a map is a
-  // complaint and reads as an empty one. `map` must outlive the reader.
+  // `path` is the place of the map ("checkpoint"; empty: the top). Anything but a map is a
+  // complaint and reads as an empty map. `map` must outlive the reader.
   OptionReader(const Value& map, std::string path, std::vector<Complaint>& complaints);
 
   // The value of a known key; null when it is absent. A key without a value is a complaint.

@@ -100,7 +100,7 @@ Value stop_to_value(const StopCriteria& stop) {
 
 // ---- Schedulers and searchers ----
 
-// The key of the map that an error message speaks of first; its end when none.
+// The key of the map that an error message names first; its end when it names none.
 Value::Map::const_iterator key_in_message(const Value::Map& map, std::string_view message) {
   auto best = map.end();
   std::size_t best_at = std::string_view::npos;
@@ -120,7 +120,8 @@ Value::Map::const_iterator key_in_message(const Value::Map& map, std::string_vie
 }
 
 // `scheduler: asha` or `scheduler: {asha: {max_t: 27}}`. `make(name, parameters)` throws one error
-// at a time; the key it names is set aside and the rest tried again, so that all are told at once.
+// at a time; the key it names is set aside and the rest tried again, so that all are reported at
+// once.
 template <class Spec, class Make>
 void read_named(OptionReader& reader, const char* key, Spec& spec, Make make) {
   const Value* found = reader.take(key);
@@ -227,7 +228,7 @@ void read_seed(OptionReader& reader, std::optional<std::uint64_t>& seed) {
       seed = static_cast<std::uint64_t>(found->integer());
       return;
     }
-  } catch (const std::out_of_range&) {  // told below
+  } catch (const std::out_of_range&) {  // reported below
   }
   reader.complain("seed",
                   fmt::format("expected a whole number from 0 to 18446744073709551615, found {}",

@@ -1,6 +1,6 @@
-// RunOptions as plain values, both ways: the shape of a YAML sweep, of experiment.json and of what
-// `--set` changes. Only form is checked here (known keys, types, one scheduler); make_spec checks
-// what the values mean.
+// RunOptions as plain values, both ways: the shape of a YAML sweep, of experiment.json and of the
+// tree that `--set` changes. Only the form is checked here (known keys, types, one scheduler);
+// make_spec checks the meaning.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace tune {
 
-// Takes every key of RunOptions from `reader`; a key that is absent leaves the option as it is. Own
+// Takes every key of RunOptions from `reader`; an absent key leaves the option as it is. Custom
 // schedulers, searchers and reporters have no text form and stay as they are.
 void read_options(OptionReader& reader, RunOptions& options);
 

@@ -35,8 +35,8 @@ std::string first_key(std::string_view path) {
   return std::string(path.substr(0, path.find('/')));
 }
 
-// Makes room for `scheduler/asha/max_t`: `scheduler: asha` becomes a map, and another scheduler
-// goes.
+// Makes room for `scheduler/asha/max_t`: `scheduler: asha` becomes a map, and another scheduler is
+// dropped.
 void name_one(Value& tree, const std::string& key, const std::string& name) {
   const Value* found = tree.find(key);
   if (found != nullptr && found->is_map() && found->map().size() == 1 &&
@@ -48,7 +48,7 @@ void name_one(Value& tree, const std::string& key, const std::string& name) {
   tree.set(key, std::move(named));
 }
 
-// `scheduler/max_t=9` lacks the name; true when the override can be applied.
+// Refuses `scheduler/max_t=9`, which lacks the name; true when the override can be applied.
 bool check_named(Value& tree, const Override& override, std::vector<Complaint>& complaints) {
   const std::string key = first_key(override.path);
   if ((key != "scheduler" && key != "searcher") || override.path == key) return true;

@@ -18,23 +18,23 @@ struct Override {
   Value value;
 };
 
-// How texts and keys of a sweep's options are read (see yaml_tree.h).
+// The rules for reading texts and keys of a sweep's options (see yaml_tree.h).
 const YamlRules& option_rules();
 
-// Appends the override that `PATH=VALUE` means (VALUE is YAML), or what is wrong with it.
+// Appends the override for `PATH=VALUE` (VALUE is YAML), or a complaint about it.
 void parse_set(const std::string& text, std::vector<Override>& overrides,
                std::vector<Complaint>& complaints);
 
-// Appends what an option of its own means: `--num-samples 7` is --set num_samples=7. What is a text
-// by nature is taken as it is.
+// Appends the override for an option of its own: `--num-samples 7` is --set num_samples=7. The
+// value of a text option is taken as it is.
 void parse_shorthand(const std::string& option, const std::string& path, const std::string& value,
                      std::vector<Override>& overrides, std::vector<Complaint>& complaints);
 
-// Puts the values into the tree, in order; its lines forget what was replaced.
+// Puts the values into the tree, in order; its lines forget replaced values.
 void apply_overrides(const std::vector<Override>& overrides, YamlTree& tree,
                      std::vector<Complaint>& complaints);
 
-// Gives every complaint without a place the line or the option its path came from.
+// Gives every complaint without a place the line or the option that its path came from.
 void place_complaints(const std::vector<Override>& overrides,
                       const std::map<std::string, int>& lines, std::vector<Complaint>& complaints);
 

@@ -16,7 +16,7 @@ namespace {
 bool pauses(const SchedulerSpec& scheduler) {
   try {
     return scheduler.make()->pauses();
-  } catch (const Error&) {  // told by make_spec()
+  } catch (const Error&) {  // reported by make_spec()
     return false;
   }
 }

@@ -1,4 +1,4 @@
-// What keeps an experiment from running its trainable, in the words that `tune validate`, `tune
+// The reasons why an experiment cannot run its trainable, in the words that `tune validate`, `tune
 // run`, a program's tune::run and the controller all use.
 #pragma once
 
@@ -20,7 +20,7 @@ struct WantedTrainable {
 WantedTrainable wanted_trainable(const RunOptions& options, std::string name,
                                  std::string plugin = {});
 
-// Everything wrong with what a zygote has loaded, each with the key that is to be mended: plugin,
+// The mistakes in the trainables that a zygote has loaded, each with the key to mend: plugin,
 // trainable, checkpoint/frequency or scheduler. Empty: it can run.
 std::vector<Complaint> complaints_about(const ZygoteReady& loaded, const WantedTrainable& wanted);
 

@@ -1,5 +1,5 @@
-// What yaml-cpp reads, as plain nodes: text, tag and line, nothing resolved yet. Used by yaml_tree
-// alone.
+// The output of yaml-cpp as plain nodes: text, tag and line, nothing resolved yet. Used by
+// yaml_tree alone.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ struct YamlProblem {
   std::string message;
 };
 
-// The only document in the text; null when it is empty. Throws YamlProblem at the first thing that
+// The only document in the text; null when it is empty. Throws YamlProblem at the first place that
 // is not YAML.
 std::shared_ptr<const YamlNode> read_yaml_nodes(std::string_view text);
 

@@ -223,7 +223,7 @@ Value TreeBuilder::build_map(const YamlNode& node, const std::string& path, int 
   return map;
 }
 
-// The entries of a map in their order, what it merges after its own.
+// The entries of a map in their order, merged entries after its own.
 std::vector<TreeBuilder::Entry> TreeBuilder::entries(const YamlNode& map, const std::string& path,
                                                      int depth) {
   std::vector<Entry> found;

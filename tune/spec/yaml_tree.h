@@ -1,7 +1,6 @@
 // YAML text as a checked Value with the line of every key. Scalars follow the YAML 1.2 core schema:
 // only true and false are booleans, 010 is ten, a quoted scalar is a string. Anchors, aliases and
-// merge keys work; their expansion is bounded. Nothing is thrown: what is wrong becomes a
-// complaint.
+// merge keys work; their expansion is bounded. Nothing is thrown: a mistake becomes a complaint.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +29,7 @@ struct YamlTree {
   std::map<std::string, int> lines;  // 1-based, of every key path; items of a list by their index
 };
 
-// `at` is the key path the text stands at (empty: the whole file).
+// `at` is the key path of the text (empty: the whole file).
 YamlTree parse_yaml(std::string_view text, const std::string& at, const YamlRules& rules,
                     std::vector<Complaint>& complaints);
 

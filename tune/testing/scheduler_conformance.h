@@ -5,7 +5,7 @@
 //   TEST_CASE("mine keeps the contract") { tune::testing::check_scheduler(tune::scheduler<Mine>());
 //   }
 //
-// Not for what a scheduler decides: only it knows that.
+// Not for the quality of a scheduler's decisions: only the scheduler knows that.
 #pragma once
 
 #include <cmath>
@@ -112,7 +112,7 @@ class RandomExperiment {
     return decision;
   }
 
-  // Up to `until` the worker runs unasked: nothing may depend on a report before it.
+  // Up to `until` the worker runs unasked: no decision may depend on a report before it.
   void check_decision(const Live& live, const Decision& decision) {
     const std::optional<double> at = ResultView(*live.last).number(live.until.attribute);
     const bool asked = at && *at >= live.until.value;
@@ -177,7 +177,7 @@ inline void check_same_decisions(const SchedulerSpec& spec, const std::string& m
   }
 }
 
-// Restored ones, at several moments, go on exactly as the one that was never interrupted.
+// Schedulers restored at several moments go on exactly as the one that was never interrupted.
 inline void check_save_and_restore(const SchedulerSpec& spec, const std::string& metric) {
   for (std::uint64_t seed = 11; seed <= 15; ++seed) {
     CAPTURE(seed);

@@ -79,7 +79,8 @@ inline void check_every_key(const MakeSearcher& make, const SearcherSetup& setup
   }
 }
 
-// Saved anywhere, restored into a fresh one, it goes on as if nothing had happened.
+// A searcher saved anywhere and restored into a fresh one goes on as if it had not been
+// interrupted.
 inline void check_restore(const MakeSearcher& make, const SearcherSetup& setup) {
   const auto whole = run_trials(*configured(make, setup), 0, 1000);
   for (std::uint32_t at = 0; at <= whole.size(); ++at) {
@@ -116,7 +117,7 @@ inline void check_foreign_states(const MakeSearcher& make, const SearcherSetup& 
   CHECK(run_trials(*searcher, 0, 1000) == before);  // and left no trace
 }
 
-// More samples than it began with: what was proposed before stays, more follows.
+// More samples than the searcher began with: earlier proposals stay, more follow.
 inline void check_more_samples(const MakeSearcher& make, const SearcherSetup& setup) {
   const auto searcher = configured(make, setup);
   const auto before = run_trials(*searcher, 0, 1000);

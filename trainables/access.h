@@ -1,5 +1,5 @@
-// Ways into Context and Trainable for the framework itself: the worker loop, and a Trainable that
-// is restored in the caller's own process.
+// Access to Context and Trainable for the framework itself: for the worker loop, and for a
+// Trainable that is restored in the caller's own process.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tune {
 
 class ContextBuilder {
  public:
-  // As a worker sees it. The iteration is the one it goes on from.
+  // The context of a worker. Its iteration is the one it goes on from.
   static Context for_worker(const StartWorker& start);
   // Outside a worker: one rank, no GPUs promised; once_per_node just runs the function.
   static Context for_restore(std::string trial_id, std::filesystem::path trial_directory,

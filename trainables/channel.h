@@ -1,5 +1,5 @@
-// The worker's end of its socket to the agent: frames of core/worker_contract.h. One thread. When the
-// agent is gone the process ends at once: nobody is there to hear of it.
+// The worker's end of its socket to the agent: frames of core/worker_contract.h. One thread. When
+// the agent is gone the process ends at once: nothing can be reported any more.
 #pragma once
 
 #include <optional>

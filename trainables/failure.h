@@ -1,5 +1,4 @@
-// How an attempt fails on its own: a cause in words, opened by what was being done ("save: disk
-// full").
+// How an attempt fails on its own: a cause in words that begins with the phase ("save: disk full").
 #pragma once
 
 #include <stdexcept>
@@ -20,7 +19,7 @@ class AttemptFailure : public std::runtime_error {
   bool is_of_group_;
 };
 
-// Whether the exception being handled is of a group of ranks: an Error (kProcess), as the
+// Whether the exception being handled comes from a group of ranks: an Error (kProcess), as the
 // collectives throw. Only in a catch block.
 inline bool current_exception_is_of_group() {
   try {
@@ -32,7 +31,7 @@ inline bool current_exception_is_of_group() {
   }
 }
 
-// Runs `call`; whatever it throws comes out as AttemptFailure "<phase>: <message>".
+// Runs `call`; any exception of it becomes AttemptFailure "<phase>: <message>".
 template <class Call>
 auto in_phase(const char* phase, Call&& call) {
   try {

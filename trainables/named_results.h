@@ -11,7 +11,7 @@ namespace tune {
 class NamedResults {
  public:
   using Told = std::function<void(const std::string& name)>;
-  // `told` is called after each submit. The folder is made by the first one; empty: there is none.
+  // `told` is called after each submit. The first submit makes the folder; empty: no folder.
   explicit NamedResults(std::filesystem::path folder, Told told = {})
       : folder_(std::move(folder)), told_(std::move(told)) {}
 

@@ -45,8 +45,8 @@ class FileLock {
   int descriptor_;
 };
 
-// What is known of the function: "+" once it has run, "-<number of failures> <the last one>" when
-// it only threw.
+// The known outcomes of the function: "+" once it has run, "-<number of failures> <the last one>"
+// while it has only thrown.
 constexpr char kDone = '+';
 constexpr char kFailed = '-';
 
@@ -67,7 +67,7 @@ Known read_outcome(const std::filesystem::path& path) {
   return known;
 }
 
-// By rename, so that the file is either whole or not there.
+// By rename, so that the file is either complete or missing.
 void write_outcome(const std::filesystem::path& path, const std::string& text) {
   const std::filesystem::path fresh = path.string() + ".new";
   std::ofstream file(fresh, std::ios::binary | std::ios::trunc);
@@ -83,7 +83,7 @@ void write_outcome(const std::filesystem::path& path, const std::string& text) {
 
 void run_once(const std::filesystem::path& directory, const std::string& name,
               const std::function<void()>& function) {
-  std::error_code ignored;  // the lock below says what is wrong with the folder
+  std::error_code ignored;  // the lock below reports a fault of the folder
   std::filesystem::create_directories(directory, ignored);
   const std::string key = fmt::format("once-{:016x}", hash64(name));
   const std::filesystem::path outcome = directory / (key + ".outcome");
@@ -91,7 +91,7 @@ void run_once(const std::filesystem::path& directory, const std::string& name,
   const FileLock lock(directory / (key + ".lock"));
   const Known known = read_outcome(outcome);
   if (known.is_done) return;
-  // It threw while this process waited. One that comes later tries again.
+  // The function threw while this process waited. A process that comes later tries again.
   if (known.failures > failures_before) throw std::runtime_error(known.error);
   try {
     function();

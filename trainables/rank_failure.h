@@ -3,9 +3,9 @@
 
 namespace tune {
 
-// The worker says so when it has caught what ends the attempt, before it ends what the trainable
-// holds: connections to the other ranks are then cut, and not closed with a wait for ranks that
-// still compute. For good.
+// The worker calls this when it has caught the exception that ends the attempt, before it destroys
+// the trainable: connections to the other ranks are then cut, and not closed with a wait for ranks
+// that still compute. It cannot be undone.
 void say_rank_failed();
 bool has_rank_failed();
 

@@ -28,7 +28,7 @@ struct TrainableEntry {
   std::function<void(const Config&, Session&)> function;
 };
 
-// A trainable that says itself what each of its trials needs; such as TorchTrainer's as_trainable.
+// A trainable that says itself what each of its trials needs, such as TorchTrainer's as_trainable.
 struct SizedTrainable {
   TrainableEntry entry;
   Resources resources;
@@ -44,7 +44,7 @@ constexpr bool overrides_save() {
   if constexpr (requires { &T::save; &T::load; }) {
     return !std::is_same_v<decltype(&T::save), Save> && !std::is_same_v<decltype(&T::load), Save>;
   } else {
-    return true;  // not reachable from here (protected, overloaded): somebody wrote them
+    return true;  // not reachable from here (protected, overloaded), but written
   }
 }
 
@@ -89,7 +89,8 @@ struct RegisterTrainable {
 
 }  // namespace tune
 
-// What a plugin exports. Inline, so that a library has it where one of the macros below uses it.
+// The function that a plugin exports. Inline, so that a library has it where one of the macros
+// below uses it.
 extern "C" __attribute__((visibility("default"))) inline const ::tune::tune_plugin_info*
 tune_plugin() {
   return ::tune::plugin_info();

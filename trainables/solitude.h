@@ -5,7 +5,8 @@
 
 namespace tune {
 
-// While one lives, this process is alone; within another it changes nothing. Main thread only.
+// While a Solitude lives, this process is alone; a second one within it changes nothing. Main
+// thread only.
 class Solitude {
  public:
   Solitude();
@@ -14,8 +15,8 @@ class Solitude {
   Solitude& operator=(const Solitude&) = delete;
 };
 
-// While it lives: hears when this process begins (true) and ceases (false) to be alone. For those
-// who would otherwise wait for this rank too briefly. `told` must not throw. Main thread only.
+// While it lives: hears when this process begins (true) and ceases (false) to be alone. For code
+// that would otherwise wait for this rank too briefly. `told` must not throw. Main thread only.
 class SolitudeListener {
  public:
   explicit SolitudeListener(std::function<void(bool begins)> told);

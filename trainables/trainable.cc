@@ -17,7 +17,7 @@ void Trainable::load(const std::filesystem::path&) {
 
 void Context::once_per_node(const std::string& name, const std::function<void()>& function) const {
   if (once_directory_.empty()) {
-    function();  // outside a worker nobody else is there to wait
+    function();  // outside a worker no other process waits
   } else {
     run_once(once_directory_, name, function);
   }

@@ -26,7 +26,7 @@ void set_environment(const std::map<std::string, std::string>& environment) {
   for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
 }
 
-// Output goes on in the file; every attempt opens with a line of its own.
+// Output is appended to the file; every attempt opens with a line of its own.
 void redirect(int descriptor, const char* name, const StartWorker& start) {
   const auto path = std::filesystem::path(start.trial_directory) / rank_file_name(name, start.rank);
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -116,8 +116,8 @@ void flush_output() {
   std::fflush(nullptr);
 }
 
-// An error is said at once, while the trainable still stands: the other ranks of a group wait in
-// vain for this one. A clean end is said last, so that a crash of a destructor is not missed.
+// An error is sent at once, while the trainable still stands: the other ranks of a group wait in
+// vain for this one. A clean end is sent last, so that a crash of a destructor is not missed.
 int run_attempt(const TrainableEntry& entry, Channel& channel) {
   Attempt attempt;
   try {

@@ -45,7 +45,7 @@ void WorkerMachine::on_ready() {
   await_word();  // a stop may be there already
 }
 
-// What a rank alone has finished is nobody's concern.
+// A rank alone does not report its phases.
 void WorkerMachine::say_done() {
   if (is_in_group()) say(PhaseDone{});
 }
@@ -127,7 +127,8 @@ bool WorkerMachine::is_due(const Reported& report) const {
 
 // ---- Words of the agent -------------------------------------------------------------------------
 
-// Rank 0 waits for the verdict on its report and as long as it is held; other ranks for its word.
+// Rank 0 waits for the verdict on its report and while it is held; other ranks wait for rank 0's
+// word.
 void WorkerMachine::await_word() {
   act(ListenToAgent{!leads() || waits_ || is_held_});
 }
@@ -155,7 +156,7 @@ void WorkerMachine::on_command(const WorkerCommand& command) {
   await_word();
 }
 
-// Rank r > 0: does what rank 0 says until it says step or end.
+// Rank r > 0: follows rank 0's words until a step or the end.
 void WorkerMachine::heed(const GroupStep& word) {
   switch (word.action) {
     case GroupAction::kSave:
@@ -172,9 +173,9 @@ void WorkerMachine::heed(const GroupStep& word) {
       start_.rank, iteration_, word.iteration));
 }
 
-// Nobody objects to the next step.
+// The agent has nothing against the next step.
 void WorkerMachine::on_silence(Time now) {
-  // A rank alone says the first, as a sign of life.
+  // A rank alone announces its first step, as a sign of life.
   const bool shows_life = !has_begun_ && start_.experiment.hang_timeout > Duration::zero();
   if (is_in_group() || shows_life) say(GroupStep{iteration_ + 1, GroupAction::kStep});
   has_begun_ = true;
@@ -184,7 +185,8 @@ void WorkerMachine::on_silence(Time now) {
 
 // ---- Checkpoints --------------------------------------------------------------------------------
 
-// Rank 0: a checkpoint of this iteration on all ranks, unless it is there or cannot be.
+// Rank 0: saves a checkpoint of this iteration on all ranks, unless there is one or it cannot be
+// saved.
 void WorkerMachine::save() {
   if (!can_save_ || saved_ == iteration_) return saved_or_not();
   act(PrepareCheckpoint{iteration_});

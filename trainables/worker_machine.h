@@ -1,16 +1,16 @@
-// WorkerMachine: what one rank of an attempt does at its step boundaries, as a pure state machine:
-// it counts steps and time, says when a result is reported, a checkpoint is written and the next
-// step begins, and keeps the ranks of a group in step. Told what happened and when, it queues
-// actions for the process around it (WorkerSession, or a worker of the simulator).
+// WorkerMachine: the actions of one rank of an attempt at its step boundaries, as a pure state
+// machine. It counts steps and time, says when a result is reported, a checkpoint is written and
+// the next step begins, and keeps the ranks of a group in step. It is told each happening and its
+// time, and queues actions for the process around it (WorkerSession, or a simulated worker).
 //
 // The actions of one answer are carried out in order. The last of them says what the worker does
 // until it has something to tell: write (on_saved), listen (on_command, on_silence), a step
 // (on_report, on_returned), or nothing more. An action that fails ends the attempt; those after it
-// are dropped. Nothing makes the machine throw.
+// are dropped. No call makes it throw.
 //
 // Why rank 0 alone decides: ranks that each looked for a verdict at their own step boundary would
-// see it at different ones, and a rank that goes on would wait in a collective for those that
-// stopped. So all others do only what rank 0 says, and rank 0 says it before it goes on itself.
+// see it at different ones, and a rank that goes on would wait in a collective for ranks that
+// stopped. So all others follow rank 0's words, and rank 0 sends each before it goes on itself.
 #pragma once
 
 #include <cstdint>
@@ -72,19 +72,19 @@ class WorkerMachine {
   void on_saved();
   void on_command(const WorkerCommand& command);
   void on_silence(Time now);
-  // A function trainable has returned: what has no outcome yet is completed.
+  // A function trainable has returned: it is completed unless its outcome is known already.
   void on_returned();
-  // What was to be done threw. The attempt has failed, even if the user's code catches it.
+  // An action threw. The attempt has failed, even if the user's code catches the exception.
   void on_failed(std::string cause, bool is_of_group);
 
-  // Replaces the content of `actions` by what is to be done now.
+  // Replaces the content of `actions` by the actions due now.
   void take_actions(std::vector<WorkerAction>& actions) {
     actions.clear();
     actions.swap(actions_);
   }
   // Steps that this rank has completed since the trial began.
   std::uint64_t iteration() const { return iteration_; }
-  // What a rank that ends without an error says when all is cleared away.
+  // The last word of a rank that ends without an error, sent when everything is cleared away.
   WorkerEnded last_word() const;
 
  private:

@@ -89,7 +89,7 @@ std::optional<bool> WorkerSession::act(const WriteCheckpoint& action, const Save
   const std::filesystem::path folder = checkpoint_folder(action.iteration);
   saves_ = true;
   in_phase("save", [&] {
-    const Solitude solitude;  // another may wait for this one in a collective of its own save
+    const Solitude solitude;  // another rank may wait for this one in a collective of its own save
     if (save != nullptr) (*save)(folder);
     flush_checkpoint(folder);
   });
@@ -114,7 +114,7 @@ std::optional<bool> WorkerSession::act(const ExitWorker&, const Save*) {
   ::_exit(0);
 }
 
-// The agent knows of a save.
+// A save is not announced: the agent knows of it.
 void WorkerSession::say_alone(bool begins) {
   if (start_.launch.ranks > 1 && !saves_) channel_.send(RankAlone{begins});
 }

@@ -1,6 +1,6 @@
 // The shell around a WorkerMachine, and the one mechanism behind class and function trainables: the
 // user's code on one side, the socket to the agent, the checkpoint's files and the clock on the
-// other. What is done at a step boundary is decided in trainables/worker_machine.h.
+// other. The decisions at a step boundary are made in trainables/worker_machine.h.
 #pragma once
 
 #include <filesystem>
@@ -25,7 +25,7 @@ class WorkerSession : public Session {
   void is_set_up();
   // Everything is set up and loaded. False: the attempt is over before its first step.
   bool begin();
-  // A function trainable has returned: what has no outcome yet is completed.
+  // A function trainable has returned: it is completed unless its outcome is known already.
   void finish();
 
   bool report(const Result& result) override { return end_step(result, nullptr); }
@@ -40,7 +40,7 @@ class WorkerSession : public Session {
  private:
   bool end_step(const Result& result, const Save* save);
   bool carry_out(const Save* save);
-  // Whether the user's code goes on; nothing: there is more to do first.
+  // Whether the user's code goes on; nothing: more actions follow first.
   std::optional<bool> act(SayToAgent& action, const Save* save);
   std::optional<bool> act(const PrepareCheckpoint& action, const Save* save);
   std::optional<bool> act(const WriteCheckpoint& action, const Save* save);

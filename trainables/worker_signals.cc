@@ -19,7 +19,7 @@ bool is_from_process(const siginfo_t& info) {
   return info.si_code == SI_USER || info.si_code == SI_TKILL || info.si_code == SI_QUEUE;
 }
 
-// Calls only what a handler may call.
+// Makes only calls that are allowed in a handler.
 void end_if_told(int signal, siginfo_t* info, void*) {
   const pid_t self = ::getpid();
   const bool is_child_of_worker = the_worker != 0 && self != the_worker;

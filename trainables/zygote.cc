@@ -85,7 +85,7 @@ void restore_default_signals(pid_t agent) {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// The parent that forked this worker ends at once; then the agent is the parent.
+// The parent that forked this worker ends at once; then the agent becomes the parent.
 void wait_for_agent(pid_t intermediate, pid_t agent) {
   while (::getppid() == intermediate) {
     const timespec pause{0, 20'000};
@@ -142,7 +142,8 @@ class Zygote {
   }
 
   [[noreturn]] void fork_worker(std::uint32_t index, const Spawn& spawn) {
-    // Here, so that no signal of the agent to the worker is ever ignored, and none of others acts.
+    // Done here, so that a signal of the agent to the worker is never ignored, and a signal of
+    // others never acts.
     restore_default_signals(agent_);
     const pid_t self = ::getpid();
     const pid_t worker = ::fork();

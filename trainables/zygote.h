@@ -1,5 +1,5 @@
 // The zygote: a process that has loaded the trainables once and then only forks workers. It makes
-// no thread and calls nothing of the trainables, so that its children may do everything.
+// no threads and calls nothing of the trainables, so its children are free to do everything.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct ZygoteTrainables {
   std::vector<TrainableInfo> infos;
   // Runs trainable number `index` over the worker's socket; returns the process's exit code.
   std::function<int(std::uint32_t index, int socket)> run_worker;
-  std::string error;  // why there are none to run; sent to the agent
+  std::string error;  // why there are no trainables to run; sent to the agent
   std::string note;   // shown to the user once as a warning
 };
 

@@ -63,7 +63,7 @@ std::vector<std::string> BareNode::tell() {
   return link_.frames();
 }
 
-// False when that was its last word.
+// False when that was the attempt's last word.
 bool BareNode::tell_next(Slot& slot) {
   const Launch& launch = slot.launch;
   if (!std::exchange(slot.has_started, true)) {

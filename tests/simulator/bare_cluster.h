@@ -1,5 +1,5 @@
 // The driver's own work and nothing else: its DriverMachine, Turns, JournaledController, Peers and
-// codec, told what nodes tell whose trials report and end without processes, network, disk or
+// codec, with messages of nodes whose trials report and end without processes, network, disk or
 // server. For figures.
 #pragma once
 
@@ -22,9 +22,9 @@ struct BareOptions {
   std::uint32_t slots_per_node = 8;
   std::uint32_t trials = 1000;
   std::uint64_t iterations = 10;
-  // Times as if that many seconds and iterations, one a second, were over before the first report.
+  // Times are as if that many seconds, and as many iterations, were over before the first report.
   std::uint64_t begin = 0;
-  // From a snapshot until its files are on disk and it is stored.
+  // The time from taking a snapshot until its files are on disk and it is stored.
   Duration snapshot_takes{};
 };
 
@@ -34,8 +34,8 @@ class BareNode {
   explicit BareNode(const BareOptions& options) : options_(options) {}
 
   std::string hello();
-  // What every one of its slots tells next: its start, a result, its last checkpoint, its end;
-  // nothing: none runs.
+  // The next message of every slot: its start, a result, its last checkpoint, its end; nothing: no
+  // slot runs.
   std::vector<std::string> tell();
   void hear(std::string_view frame);
   std::size_t running() const { return slots_.size(); }
@@ -54,7 +54,7 @@ class BareNode {
   std::vector<Slot> slots_;
 };
 
-// Keeps as much of a trial as a logger of files does.
+// Keeps as much data of a trial as a logger of files does.
 class BareLogger : public Logger {
  public:
   void record(const Record& record, const Telling& telling) override;
@@ -80,7 +80,7 @@ class BareDriver : private TurnEdges {
   BareDriver(const BareOptions& options, CountingStore& store);
   BareDriver(const BareDriver&) = delete;
 
-  // One turn. Then the frames for nodes, in `outgoing`.
+  // Runs one turn. The frames for nodes are in `outgoing` then.
   void turn(Duration now, AgentNumber node, const std::vector<std::string>& frames);
   struct Outgoing {
     AgentNumber node;
@@ -130,7 +130,8 @@ class BareDriver : private TurnEdges {
   std::uint64_t events_ = 0;
 };
 
-// A sweep on such a cluster, in rounds: in each every slot tells its next, as once a second.
+// A sweep on such a cluster, in rounds: in each round, as once a second, every slot sends its next
+// message.
 class BareSweep {
  public:
   explicit BareSweep(const BareOptions& options);

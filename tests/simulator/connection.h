@@ -1,5 +1,6 @@
 // One connection between a driver and an agent. Frames of one direction arrive in order, late,
-// sometimes twice; when the connection is lost, those under way are gone, and neither side is told.
+// sometimes twice; when the connection is lost, frames under way are lost, and neither side is
+// told.
 #pragma once
 
 #include <functional>
@@ -26,7 +27,7 @@ class Connection {
     plan_arrival(to, std::move(frame));
   }
 
-  // Until it is there again; what is under way is lost.
+  // Loses the connection for that time; frames under way are lost.
   void lose(Time duration) {
     if (is_closed_) return;
     is_lost_ = true;
@@ -34,8 +35,8 @@ class Connection {
     world_.queue.after(duration, life_, [this] { is_lost_ = false; });
   }
 
-  // For ever: the process at one end is gone. Frames that are under way to the driver still come,
-  // perhaps late: when it knows of the end already.
+  // Closes it for ever: the process at one end is gone. Frames under way to the driver still come,
+  // perhaps after it knows of the end.
   void close() {
     is_closed_ = true;
     if (world_.chance(700'000)) linger_ = world_.about(kLinger);
@@ -50,7 +51,7 @@ class Connection {
     const auto index = static_cast<std::size_t>(to);
     Time delay = world_.about(world_.scenario.network_delay);
     if (world_.chance(world_.scenario.rates.frame_slow)) delay *= 100;
-    // Never before what was sent earlier the same way.
+    // Never before an earlier frame of the same direction.
     last_arrival_[index] = std::max(last_arrival_[index], world_.queue.now() + delay);
     world_.queue.after(last_arrival_[index] - world_.queue.now(), under_way_,
                        [this, index, frame = std::move(frame)] { arrive(index, frame); });

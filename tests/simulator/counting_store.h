@@ -1,4 +1,4 @@
-// A store that counts what it is given and forgets it, but for the newest entry: for what one writes and never reads.
+// A store that counts entries and drops all but the newest, for a writer that never reads.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace tune::simulator {
 
 class CountingStore : public Store {
  public:
-  // What a server needs for an entry beside its payload, generously.
+  // The memory of a server for an entry beside its payload, generously.
   static constexpr std::size_t kEntryBytes = 64;
 
   void append(EntryId id, std::string_view payload) override {
@@ -26,7 +26,7 @@ class CountingStore : public Store {
     peak_bytes_ = std::max(peak_bytes_, stream_bytes_);
     newest_ = payload;
   }
-  // The newest one: a driver reads back what it has taken its epoch with.
+  // The newest entry: a driver reads back the one by which it has taken its epoch.
   std::vector<Entry> read(EntryId after, std::size_t) override {
     return last_ && *last_ > after ? std::vector<Entry>{{*last_, newest_}} : std::vector<Entry>{};
   }
@@ -48,7 +48,7 @@ class CountingStore : public Store {
     stream_bytes_ = snapshot_bytes_ = 0;
   }
 
-  // Of the entries that are there; the most there were since the last call.
+  // The bytes of the entries that are there; and the maximum since the last call.
   std::size_t stream_bytes() const { return stream_bytes_; }
   std::size_t take_peak() { return std::exchange(peak_bytes_, stream_bytes_); }
   std::size_t snapshot_bytes() const { return snapshot_bytes_; }

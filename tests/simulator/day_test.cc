@@ -21,8 +21,8 @@ struct Watched {
   std::size_t bytes_a_second = 0;  // of entries
 };
 
-// 1,000 trials of a driver's day, each reporting once a second, from some second of it on, for so
-// many snapshots. A snapshot waits half a minute for the disk.
+// 1,000 trials of a driver's day, each reporting once a second, beginning at `begin` seconds, for
+// this many snapshots. A snapshot waits half a minute for the disk.
 Watched watch(std::uint64_t begin, std::size_t snapshots) {
   BareOptions options;
   options.nodes = 1000;  // an entry for each report
@@ -46,15 +46,15 @@ Watched watch(std::uint64_t begin, std::size_t snapshots) {
   return watched;
 }
 
-// 86,400,000 results are too many for a test. What a stream grows to is settled from one snapshot
-// to the next, by the sizes of entries, which follow the digits of their numbers; so the day's
-// first snapshots and its last are looked at. (bench_simulated_cluster --day 86400 runs all of it.)
+// 86,400,000 results are too many for a test. The sizes of entries, which follow the digits of
+// their numbers, settle how a stream grows from one snapshot to the next; so the day's first
+// snapshots and its last are looked at. (bench_simulated_cluster --day 86400 runs all of it.)
 TEST_CASE("a day of 1,000 trials that report once a second keeps the stream under 64 MiB") {
   const Watched first = watch(0, 3);
   const Watched last = watch(kDay - 1000, 3);
   for (const Watched& watched : {first, last}) {
     for (const std::size_t peak : watched.peaks) CHECK(peak < kLimit / 3);
-    // It does not grow from one to the next: by no more than a few seconds' entries.
+    // The stream does not grow from one snapshot to the next by more than a few seconds' entries.
     const auto [least, most] = std::ranges::minmax(std::views::drop(watched.peaks, 1));
     CHECK(most - least < 5 * watched.bytes_a_second);
     CHECK(watched.snapshot_bytes < kLimit / 16);

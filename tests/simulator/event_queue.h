@@ -1,4 +1,4 @@
-// Virtual time: what happens next, in the order of time and, at one moment, of asking.
+// Virtual time: the next event, in the order of time and, at the same moment, of planning.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace tune::simulator {
 
 using Time = std::chrono::nanoseconds;
 
-// Whoever owns one dies with it: what was planned for it does not happen any more.
+// The owner of a Life dies with it: events planned for the owner do not happen any more.
 using Life = std::shared_ptr<char>;
 inline Life new_life() {
   return std::make_shared<char>();
@@ -28,7 +28,7 @@ class EventQueue {
     std::push_heap(planned_.begin(), planned_.end());
   }
 
-  // The next thing happens; false: there is none.
+  // Runs the next event; false: there is none.
   bool run_next() {
     while (!planned_.empty()) {
       std::pop_heap(planned_.begin(), planned_.end());
@@ -48,7 +48,7 @@ class EventQueue {
     std::uint64_t number;
     std::weak_ptr<char> life;
     std::function<void()> happen;
-    // The heap's top is its greatest: what comes first.
+    // The top of the heap is its greatest element: the first event.
     friend bool operator<(const Planned& a, const Planned& b) {
       return a.at != b.at ? a.at > b.at : a.number > b.number;
     }

@@ -25,7 +25,7 @@ NodeResources node_of(const Cluster& cluster) {
   return node;
 }
 
-// More groups than there is room for. What else the seed draws stays.
+// More groups than there is room for. The other values that the seed draws stay.
 Scenario full_of_groups(std::uint64_t seed, const Cluster& cluster, const Resources& wanted) {
   Scenario scenario = draw_scenario(seed);
   scenario.nodes.assign(static_cast<std::size_t>(cluster.nodes), node_of(cluster));
@@ -52,8 +52,8 @@ void disturb_nothing(Scenario& scenario) {
   scenario.max_trial_time = {};
 }
 
-// What is left on a node beside the groups that fit is always half of one, so that two halves on
-// two nodes would make a whole.
+// The room left on a node beside the groups that fit is always half of a group, so that two halves
+// on two nodes would make a whole.
 const struct {
   Cluster cluster;
   Resources wanted;

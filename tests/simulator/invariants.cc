@@ -40,19 +40,19 @@ std::string name_of(TrialNumber trial, AttemptNumber attempt) {
 // ---- After every event --------------------------------------------------------------------------
 
 void Invariants::after_event(const Agents& agents, const SimulatedDriver* driver) {
-  // Whoever has removed one, the newest driver or an older one that has just been woken.
+  // Removals of any driver count, the newest or an older one that has just been woken.
   const bool leader_knows = driver != nullptr && leads(*driver);
   if (leader_knows && std::exchange(removals_, world_.disk.removals()) != world_.disk.removals()) {
     recorded_checkpoints_are_on_disk(driver->controller());
   }
   for (const SimulatedAgent* agent : agents) {
     no_resource_is_promised_twice(*agent);
-    // One that another has superseded may not know yet: its agents end when it does.
+    // A superseded driver may not know it yet: its agents end when it does.
     if (driver != nullptr && leads(*driver)) processes_have_a_reservation(*agent, *driver);
   }
 }
 
-// Counted from what the processes of a node were given, not from what the placer believes.
+// Counts from the resources that a node's processes were given, not from the placer's books.
 void Invariants::no_resource_is_promised_twice(const SimulatedAgent& agent) const {
   const NodeResources& node = world_.scenario.nodes[agent.node()];
   std::int64_t cpu_units = 0;
@@ -123,12 +123,12 @@ bool Invariants::is_stale(const FromAgent& from) const {
 void Invariants::before_turn(const SimulatedDriver& driver, const Turn& turn) {
   if (!leads(driver)) return;
   branch_.reset();
-  if (turn.events.empty()) return;  // its controller is told nothing
+  if (turn.events.empty()) return;  // the controller hears nothing
   const bool stale = std::ranges::any_of(turn.events, [&](const Event& event) {
     const auto* from = std::get_if<FromAgent>(&event);
     return from != nullptr && is_stale(*from);
   });
-  // The others now and then: a controller that was restored goes on as the one that was saved.
+  // Other turns are checked now and then: a restored controller goes on as the saved one.
   if (stale || driver.turns() % 64 == 1) branch_off(driver, turn);
 }
 
@@ -179,7 +179,7 @@ void Invariants::branch_off(const SimulatedDriver& driver, const Turn& turn) {
   }
   branch.effects = in_words(all, std::move(records));
   open_ = before;
-  // Time passes also in a turn of which nothing is heard.
+  // Time passes also in a turn without events.
   controller.handle(turn.now, AgentLost{AgentNumber{~0u}, {}}, [](const Record&) {});
   branch.state = controller.save();
   branch_ = std::move(branch);
@@ -217,7 +217,7 @@ void Invariants::no_old_message_had_an_effect(const SimulatedDriver& driver,
           "the state after the turn, its commands, removals or records are different without it");
 }
 
-// What is open after an event.
+// Updates the open attempts after an event.
 void Invariants::follow(const Event& event) {
   if (std::holds_alternative<DriverStarted>(event)) open_.clear(), lost_.clear();
   if (const auto* lost = std::get_if<AgentLost>(&event)) {
@@ -234,7 +234,7 @@ bool Invariants::is_timed_out(const Reported& report) const {
   return report.final && limit > Duration::zero() && report.time_total >= limit;
 }
 
-// What an agent told is in the journal once, in order and whole.
+// The messages of an agent are in the journal once, in order and complete.
 void Invariants::follow(const FromAgent& from) {
   constexpr const char* kName = "no result is lost or counted twice";
   if (is_stale(from)) ++world_.tally.stale_events;
@@ -272,7 +272,7 @@ void Invariants::follow(const FromAgent& from) {
   }
 }
 
-// Not a rank that works alone or saves for long, nor one that waits for it.
+// Neither a rank that works alone or saves for long, nor one that waits for it, is called hung.
 void Invariants::only_who_hangs_is_said_to(const AttemptEnded& ended) const {
   if (ended.outcome != Outcome::kHung) return;
   const auto hung = world_.hung.find(attempt_key(ended.trial, ended.attempt));
@@ -381,7 +381,7 @@ void Invariants::replayed(const SimulatedDriver& driver) {
   if (!store_.now->values.empty()) ++world_.tally.resumed_from_snapshot;
   read_up_to_ = driver.read_up_to();
   if (read_up_to_ == store_.now->last) recorded_checkpoints_are_on_disk(driver.controller());
-  // An append whose fate its driver never learned may be there on top.
+  // An append whose driver never learned the outcome may be there on top.
   if (!legacy_ || legacy_->last != read_up_to_) return;
   if (driver.controller().save() != legacy_->state) {
     violate("replay gives the state that the last driver had", "the states are different");
@@ -392,9 +392,9 @@ void Invariants::replayed(const SimulatedDriver& driver) {
   }
 }
 
-// What another has appended since the replay is handled too.
+// The entries that another driver has appended since the replay are handled too.
 void Invariants::taken_over(const SimulatedDriver& driver) {
-  // One that stalled while the store took its epoch may hear of it when another has the next.
+  // A driver that stalled while the store took its epoch may hear of it when another has the next.
   if (driver.last_appended()->epoch < leader_) return;
   leader_ = driver.last_appended()->epoch;
   branch_.reset();

@@ -1,4 +1,4 @@
-// What must hold, whatever happens. Each promise has a function of its own that throws Violation.
+// The promises that hold in every run. Each has a function of its own that throws Violation.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ class Invariants : public SimulatedDriver::Witness {
   Invariants(World& world, StoreContents& store)
       : world_(world), store_(store), trials_(world, store) {}
 
-  // After every event. `driver` is the one that leads; null while there is none.
+  // Called after every event. `driver` is the leading one; null while there is none.
   using Agents = std::vector<const SimulatedAgent*>;
   void after_event(const Agents& agents, const SimulatedDriver* driver);
 
-  // Whether it has taken over last.
+  // Whether this driver is the last one that took over.
   bool leads(const SimulatedDriver& driver) const {
     return driver.last_appended() && driver.last_appended()->epoch == leader_;
   }
@@ -45,7 +45,7 @@ class Invariants : public SimulatedDriver::Witness {
     AgentNumber agent;
     friend bool operator==(const Open&, const Open&) = default;
   };
-  // The same state in a controller of its own, told the turn without what is stale.
+  // The same state in a controller of its own, which is told the turn without its stale events.
   struct Branch {
     std::string state;
     std::vector<std::string> effects;  // commands, removals and records

@@ -1,6 +1,6 @@
-// The trainable of all simulated workers. Everything it reports follows from its configuration and
-// the iteration, by a state that goes from step to step and through checkpoints: who begins from a
-// wrong state is found out by the first result.
+// The trainable of all simulated workers. Its reports follow from its configuration and the
+// iteration, by a state that goes from step to step and through checkpoints: the first result
+// exposes a worker that begins from a wrong state.
 #pragma once
 
 #include <algorithm>
@@ -20,20 +20,20 @@ class LearningCurve {
   void load(std::uint64_t state) { state_ = state; }
   void step() { state_ = mixed(state_ + std::bit_cast<std::uint64_t>(x_)); }
 
-  // The state after so many steps from the beginning.
+  // The state after this many steps from the beginning.
   std::uint64_t state_at(std::uint64_t iteration) const {
     LearningCurve fresh = *this;
     fresh.state_ = 0;
     for (std::uint64_t i = 0; i < iteration; ++i) fresh.step();
     return fresh.state_;
   }
-  // The iteration of its last result when nobody stops it.
+  // The iteration of its last result if it is not stopped.
   std::uint64_t last_iteration(const Scenario& scenario) const {
     const std::uint64_t own =
         1 + mixed(std::bit_cast<std::uint64_t>(x_)) % (2 * scenario.iterations);
     return scenario.some_end_early ? std::min(own, scenario.iterations) : scenario.iterations;
   }
-  // What it reports after that step; `state` is that of the step.
+  // The report after that step; `state` is that of the step.
   Packed result(const Scenario& scenario, std::uint64_t iteration) const {
     const bool misses = scenario.some_miss_metric && state_ % 16 == 0;
     const bool done = scenario.some_end_early && iteration == last_iteration(scenario);

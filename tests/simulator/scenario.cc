@@ -57,7 +57,7 @@ NodeResources draw_node(Draw& draw) {
   return node;
 }
 
-// Every node can hold it, so that whoever is left can finish the experiment.
+// Every node can hold it, so that the remaining nodes can always finish the experiment.
 ResourceRequest draw_request(Draw& draw, const std::vector<NodeResources>& nodes) {
   std::int64_t cpus = 64;
   int gpus = 64;
@@ -125,7 +125,7 @@ void draw_sweep(Draw& draw, const Limits& limits, Scenario& scenario) {
   scenario.store_delay = draw.logarithmic(milliseconds(1), seconds(3));
 }
 
-// The time in which all would be done if nothing went wrong, by a rough guess.
+// The time to finish if nothing goes wrong, by a rough guess.
 Time guess_length(const Scenario& scenario) {
   std::int64_t slots = 0;
   for (const NodeResources& node : scenario.nodes) {
@@ -168,7 +168,7 @@ void draw_accidents(Draw& draw, Time length, Scenario& scenario) {
   }
 }
 
-// Where there are others. It comes last, so that all else is drawn as without it.
+// Only where there are other places. Drawn last, so that all other values are as without it.
 void draw_bad_place(Draw& draw, Time length, Scenario& scenario) {
   scenario.probe_after = draw.logarithmic(milliseconds(1), length);
   if (!draw.chance(0.25)) return;
@@ -183,14 +183,14 @@ void draw_bad_place(Draw& draw, Time length, Scenario& scenario) {
   }
   scenario.bad_place = bad;
   if (!draw.chance(0.6)) return;
-  // Some trials are to come when it is found to work again.
+  // Some trials still have to come when the place is found to work again.
   scenario.bad_place->mended_at = draw.logarithmic(length / 2 + microseconds(1), 2 * length);
   scenario.probe_after = draw.logarithmic(milliseconds(1), length / 8 + milliseconds(2));
   scenario.num_samples = std::max(scenario.num_samples, draw.between(8, 20));
 }
 
-// In place of some ASHA by stopping. One that pauses trials needs a trainable that can save. It
-// comes last, too.
+// Replaces some ASHA by stopping. A scheduler that pauses trials needs a trainable that can save.
+// Drawn last, too.
 void draw_kind_of_scheduler(Draw& draw, Scenario& scenario) {
   if (scenario.judge != Judge::kAsha) return;
   scenario.asha.min_rung_size = draw.one_of({1, 1, 2, 4});
@@ -218,7 +218,7 @@ void draw_lives(Draw& draw, Scenario& scenario) {
     life.lost_in =
         draw.one_of({StoreCall::kAny, StoreCall::kAny, StoreCall::kTrim, StoreCall::kRead});
     const bool loses_read = life.end == End::kStoreLost && life.lost_in == StoreCall::kRead;
-    if (loses_read) life.end_at = 0;  // it reads when it starts
+    if (loses_read) life.end_at = 0;  // the driver reads when it starts
     if (draw.chance(0.25)) life.interrupt_at = draw.between(1, draw.one_of({8, 60, 300}));
     life.agents_are_told_to_end = draw.chance(0.5);
     life.agents_die_at_once = draw.chance(0.4);

@@ -1,5 +1,5 @@
 // Scenario: everything about one simulated experiment that is settled before it begins, drawn from
-// the seed: cluster, options of the sweep, rates of failure, accidents and how each driver ends.
+// the seed: cluster, options of the sweep, rates of failure, accidents and the end of each driver.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +51,8 @@ struct BadPlace {
 
 enum class StoreCall : std::uint8_t { kAny, kTrim, kRead };
 
-// How one driver's life goes. Counted in its steps: a turn is several, so that any two effects have
-// a moment between them.
+// The life of one driver, counted in its steps: a turn is several, so that any two effects have a
+// moment between them.
 struct DriverLife {
   enum class End : std::uint8_t { kNone, kKilled, kStalled, kStoreLost };
   End end = End::kNone;
@@ -127,17 +127,18 @@ struct Scenario {
   std::vector<AccidentPlan> accidents;
   std::vector<DriverLife> lives;  // later ones are undisturbed
 
-  // Of a rank's work alone, or of a slow save: others would be ended for it, and it is not.
+  // The time of a rank's work alone, or of a slow save. Other ranks would be ended for so long a
+  // silence; this one is not.
   Time lone_work() const { return hang_timeout * 13 / 20; }
   const DriverLife& life(std::size_t number) const;
-  // Trials may be ended though they could go on.
+  // Whether trials may be ended though they could go on.
   bool may_be_cut_short() const { return fail_fast || time_budget > Duration{}; }
   std::string describe() const;
 };
 
 Scenario draw_scenario(std::uint64_t seed, const Limits& limits = {});
 
-// What a driver of this scenario is set up with.
+// The setup of a driver of this scenario.
 ControllerSetup controller_setup(const Scenario& scenario);
 
 inline constexpr const char* kTrainable = "LearningCurve";

@@ -25,7 +25,7 @@ TEST_CASE("5,000 experiments keep every promise, whatever happens around them") 
     tally.add(verdict.tally);
     if (verdict.violation) FAIL_CHECK(told(seed, *verdict.violation));
   }
-  // They were no idle ones: whatever is to be survived was met often.
+  // The runs were not idle: everything that is to be survived was met often.
   CHECK(tally.turns > 50 * kSeeds);
   CHECK(tally.launches > 10 * kSeeds);
   CHECK(tally.results > 30 * kSeeds);

@@ -16,7 +16,7 @@ using namespace tune::simulator;
 
 std::uint64_t running_seed = 0;
 
-// A check of the code itself ends the process: say at least where.
+// A failed TUNE_CHECK ends the process: print at least the seed.
 void tell_seed(int) {
   std::fprintf(stderr, "ended by a check in seed %llu\n",
                static_cast<unsigned long long>(running_seed));

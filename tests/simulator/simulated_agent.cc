@@ -52,7 +52,7 @@ std::string SimulatedAgent::name() const {
 
 // ---- Turns --------------------------------------------------------------------------------------
 
-// Everything that happens to the agent goes through here: it may hang.
+// Every event of the agent goes through here: it may hang.
 void SimulatedAgent::take_part(std::function<void()> what) {
   if (dead_) return;
   if (hangs_) return missed_.push_back(std::move(what));
@@ -137,7 +137,7 @@ void SimulatedAgent::driver_gone() {
   });
 }
 
-// By a signal, which no worker obeys.
+// Ends the agent by a signal, which no worker obeys.
 void SimulatedAgent::tell_to_end() {
   take_part([this] {
     world_.trace(name().c_str(), [] { return "is told to end"; });
@@ -228,7 +228,7 @@ void SimulatedAgent::kill_zygote() {
   zygote_ends("killed by signal 9 (SIGKILL)");
 }
 
-// One that loads its library may take any time.
+// A zygote that loads its library may take any time.
 void SimulatedAgent::hang_zygote() {
   if (!zygote_is_ready_ || dead_) return;
   world_.trace(name().c_str(), [] { return "has a zygote that hangs"; });
@@ -403,7 +403,7 @@ void SimulatedAgent::check_whether_gone() {
   for (const auto& [pid, worker] : workers_) {
     if (worker->exists()) return;
   }
-  // Whoever is told may destroy this agent: by an event of its own.
+  // The receiver may destroy this agent: so tell it by an event of its own.
   world_.queue.after(microseconds(1), life_, [told = std::exchange(outside_.ended, {})] {
     if (told) told();
   });

@@ -1,5 +1,5 @@
-// A node: the real AgentMachine and Link with simulated workers and zygote around them. What
-// core/agent/agent.cc does with descriptors happens here with events.
+// A node: the real AgentMachine and Link with simulated workers and zygote around them. Events
+// replace the descriptors of core/agent/agent.cc.
 #pragma once
 
 #include <deque>
@@ -32,7 +32,7 @@ class SimulatedAgent {
   struct Outside {
     std::function<void(std::string)> send_frame;
     std::function<void()> ended;  // every process of the node is gone
-    // How the zygote fares that starts, the first of this agent or another.
+    // The fate of the zygote that starts, the first of this agent or another.
     std::function<ZygoteFate(bool again)> zygote_fate;
   };
   SimulatedAgent(World& world, Identity identity, std::size_t node, Outside outside);
@@ -102,7 +102,8 @@ class SimulatedAgent {
   std::map<std::uint32_t, std::unique_ptr<SimulatedWorker>> workers_;  // by pid, until reaped
   std::map<WorkerId, std::uint32_t> pids_;
   std::set<WorkerId> of_groups_;
-  // Said, not read yet. Nothing: what is no message; nothing is read after it.
+  // Sent messages that are not read yet. Nothing: bytes that are not a message; nothing is read
+  // after them.
   std::map<WorkerId, std::deque<std::optional<WorkerEvent>>> pipes_;
   std::set<WorkerId> garbled_;
   Life zygote_;  // null: there is none

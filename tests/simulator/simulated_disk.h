@@ -1,5 +1,5 @@
-// The checkpoints in the experiment's folder, on a disk that keeps what was written when processes
-// die. Follows core/agent/checkpoint_files.h.
+// The checkpoints in the experiment's folder, on a disk that keeps its content when processes die.
+// Follows core/agent/checkpoint_files.h.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace tune::simulator {
 
 class SimulatedDisk {
  public:
-  // What rank 0 does before anybody writes: an empty temporary folder.
+  // The part of rank 0 before any rank writes: an empty temporary folder.
   void make_fresh(TrialNumber trial, AttemptNumber attempt, std::uint64_t iteration);
-  // One rank's part, whole; `state` is that of the trainable.
+  // One rank's complete part; `state` is that of the trainable.
   void write_part(TrialNumber trial, AttemptNumber attempt, std::uint64_t iteration,
                   std::uint32_t rank, std::uint64_t state);
   // False: there is no such temporary folder.
@@ -29,7 +29,7 @@ class SimulatedDisk {
                          AttemptNumber through);
   void remove(TrialNumber trial, const CheckpointId& id);
 
-  // The states of all ranks; null: it is not there.
+  // The states of all ranks; null: there is no such checkpoint.
   const std::map<std::uint32_t, std::uint64_t>* find(TrialNumber trial,
                                                      const CheckpointId& id) const;
   std::set<CheckpointId> checkpoints_of(TrialNumber trial) const;  // whole ones

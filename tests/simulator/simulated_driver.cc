@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr Time kFlushEvery = milliseconds(200);
-// From its replay until it takes the epoch: an older driver may still append.
+// The time from its replay until it takes the epoch: an older driver may still append.
 constexpr Time kPreparation = milliseconds(2);
 
 }  // namespace
@@ -53,7 +53,7 @@ void SimulatedDriver::plan(Step step) {
   outside_.wake();
 }
 
-// Before whatever is planned already.
+// These steps go before all others that are planned.
 void SimulatedDriver::do_next(std::vector<Step> steps) {
   if (steps.empty()) return;
   steps_.insert(steps_.begin(), std::make_move_iterator(steps.begin()),
@@ -73,7 +73,7 @@ void SimulatedDriver::end() {
   steps_.clear();
 }
 
-// The journal is another's, or the store is lost.
+// Another driver has the journal, or the store is lost.
 void SimulatedDriver::give_up(const Error& error) {
   const bool superseded = dynamic_cast<const SupersededError*>(&error) != nullptr;
   world_.trace("driver", [&] { return fmt::format("epoch {}: {}", epoch_, error.what()); });
@@ -129,7 +129,7 @@ void SimulatedDriver::plan_turn() {
   });
 }
 
-// What was missed is sent again, and heartbeats.
+// Sends missed messages again, and heartbeats.
 void SimulatedDriver::plan_tick() {
   if (closed_ || fate_ != Fate::kLives || std::exchange(tick_is_planned_, true)) return;
   world_.queue.after(kFlushEvery, life_, [this] {
@@ -216,7 +216,7 @@ void SimulatedDriver::on(const GiveUp& action) {
 
 // ---- Turns --------------------------------------------------------------------------------------
 
-// Those that follow come before all else that is planned.
+// The steps that follow come before everything else that is planned.
 void SimulatedDriver::take_turn_step() {
   if (closed_ || fate_ != Fate::kLives) return;
   if (turns_.is_idle()) read_input();
@@ -236,7 +236,7 @@ void SimulatedDriver::take_turn_step() {
   do_next(std::move(steps));
 }
 
-// The turn stands still, and nothing else does.
+// The turn waits, and nothing else does.
 void SimulatedDriver::plan_retry() {
   if (!machine_.store_is_silent()) return;
   world_.queue.after(DriverMachine::kStoreRetry, life_,

@@ -24,7 +24,7 @@ namespace tune::simulator {
 
 class SimulatedDriver : private TurnEdges {
  public:
-  // What is to be known about each turn while it is carried out.
+  // Observes each turn while it is carried out.
   class Witness {
    public:
     virtual ~Witness() = default;
@@ -42,7 +42,7 @@ class SimulatedDriver : private TurnEdges {
     std::function<void()> wake;               // there are steps to take
     Witness* witness = nullptr;
   };
-  // What a resume asks for.
+  // The wishes of a resume.
   struct Wish {
     bool retry_errored = false;
     int num_samples = 1;
@@ -60,8 +60,8 @@ class SimulatedDriver : private TurnEdges {
   void see_lost(Identity agent);
   void interrupt(int signal);
   void end();  // nothing of it happens any more
-  // Another driver has taken over, and with it the lock on the folder: what is still written goes
-  // to files of its own.
+  // Another driver has taken over, and with it the lock on the folder: later writes go to files of
+  // its own.
   void leave_files() { logger_.leave_files(); }
   SimulatedStore& store() { return store_; }
 
@@ -71,13 +71,13 @@ class SimulatedDriver : private TurnEdges {
   const Controller& controller() const { return experiment_.controller(); }
   std::optional<AgentNumber> number_of(Identity agent) const;
   const ResultFiles& results() const { return logger_.results(); }
-  // Whether everything is in the journal that this agent told up to there.
+  // Whether everything that this agent has sent up to there is in the journal.
   bool is_journaled(AgentNumber agent, std::uint64_t sequence) const;
   std::optional<EntryId> last_appended() const { return appended_; }
   std::optional<EntryId> read_up_to() const { return store_.read_up_to(); }
   std::uint64_t turns() const { return handled_; }
   std::uint64_t epoch() const { return epoch_; }
-  // What the controller told in the last turn.
+  // The records that the controller told in the last turn.
   const std::vector<std::string>& records() const { return records_; }
 
  private:

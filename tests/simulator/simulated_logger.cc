@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kOnce = "no result is lost or counted twice";
 
 // Stands for a result that a snapshot knows and the file does not hold: it was cut away since, and
-// so it will be again.
+// will be cut again.
 constexpr std::uint64_t kCutSince = ~std::uint64_t{0};
 
 }  // namespace
@@ -69,7 +69,7 @@ std::future<std::string> SimulatedLogger::save() {
   return ready(out.take());
 }
 
-// What stands in the files up to the saved lengths is taken from them.
+// The content of the files up to the saved lengths is taken over.
 void SimulatedLogger::restore(std::string_view state) {
   results_.clear();
   PackReader in(state);

@@ -13,7 +13,7 @@
 
 namespace tune::simulator {
 
-// The state a result tells, for each iteration, by trial.
+// The state told by each result, in order of iteration, by trial.
 using ResultFiles = std::map<TrialNumber, std::vector<std::uint64_t>>;
 
 class SimulatedLogger : public Logger {
@@ -25,12 +25,12 @@ class SimulatedLogger : public Logger {
   std::future<std::string> save() override;
   void restore(std::string_view state) override;
 
-  // What the files are after a flush.
+  // The content of the files after a flush.
   const ResultFiles& results() const { return results_; }
 
-  // Those are another's now: this one writes to files of its own. (A driver that was stopped within
-  // a turn may write that turn's lines when another has written them already: they may stand twice
-  // in a folder that two nodes share. That is accepted.)
+  // The files belong to another driver now: this one writes to files of its own. (A driver that was
+  // stopped within a turn may write that turn's lines when another has written them already: they
+  // may stand twice in a folder that two nodes share. That is accepted.)
   void leave_files() { files_ = &own_files_; }
 
  private:

@@ -10,8 +10,8 @@
 
 namespace tune::simulator {
 
-// Pauses a trial at every so many iterations, so that all go on in turn. Those that do badly at
-// their second pause never get another turn.
+// Pauses a trial at regular iterations, so that all go on in turn. Trials that do badly at their
+// second pause never get another turn.
 class PausingScheduler : public TrialScheduler {
  public:
   PausingScheduler(int every, bool resumed_first) : every_(every), resumed_first_(resumed_first) {}
@@ -46,8 +46,8 @@ class PausingScheduler : public TrialScheduler {
 };
 
 // Checks that a scheduler is told of each trial and each (trial, iteration) once and in order, and
-// that a paused trial which it would choose is not ended but when the experiment may be cut short.
-// What it has seen is part of the state it saves.
+// that a paused trial which it would choose is ended only when the experiment may be cut short. Its
+// observations are part of the saved state.
 class WatchedScheduler : public TrialScheduler {
  public:
   WatchedScheduler(std::unique_ptr<TrialScheduler> inner, bool may_be_cut_short)

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::uint32_t kSilentWhileLacking = 100'000;  // of a million calls
 
-// The last entry that a server lacks may have had no answer yet: it alone is sent again.
+// The driver may have had no answer yet for the last entry that a server lacks: it alone is sent
+// again.
 void put_in(World& world, StoreContents& contents, const Entry& entry) {
   const std::optional<EntryId> last = contents.now->last;
   const bool is_new = !last || entry.id > *last;
@@ -129,8 +130,8 @@ T SimulatedStore::ask(Read read) {
 
 // ---- The connection -----------------------------------------------------------------------------
 
-// What was under way arrives before anything that is sent anew; where the connection is a new one,
-// the look comes before the call for which it was made.
+// A write under way arrives before anything that is sent anew. On a new connection the look comes
+// before the call that made it.
 void SimulatedStore::reach_server(bool writes) {
   take_time();
   if (is_silent()) throw StoreSilentError("the store does not answer", "the store: no answer");
@@ -198,7 +199,7 @@ void SimulatedStore::take_time() {
   world_.wait(world_.about(world_.scenario.store_delay));
 }
 
-// What is made again each time, as a snapshot in many parts, must have an end.
+// Work that begins anew each time, such as a snapshot in many parts, must have an end.
 bool SimulatedStore::may(int happened, int limit) {
   if (entries_ == contents_.ever.size()) return happened < limit;
   entries_ = contents_.ever.size();
@@ -231,7 +232,7 @@ void SimulatedStore::fall_silent(std::optional<Time> duration) {
   if (duration) silent_until_ = world_.queue.now() + *duration;
 }
 
-// When it ends the connection is the same, or another one.
+// After the silence the connection is the same, or another one.
 bool SimulatedStore::is_silent() {
   if (!is_silent_ || !silent_until_ || world_.queue.now() < *silent_until_) return is_silent_;
   is_silent_ = false;

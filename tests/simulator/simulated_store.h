@@ -1,6 +1,6 @@
-// The journal's store of a simulated experiment: what all drivers share, with every entry ever
-// appended, and one driver's connection to it, which may be slow, may fall silent in any call, for
-// a while or for good, and may be found again at a server that lacks what was written last.
+// The journal's store of a simulated experiment. Its contents, with every entry ever appended, are
+// shared by all drivers. One driver's connection to it may be slow, may fall silent in any call,
+// for a while or for good, and may be found again at a server that lacks the last writes.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ namespace tune::simulator {
 struct StoreContents {
   std::shared_ptr<testing::MemoryStore::Contents> now =
       std::make_shared<testing::MemoryStore::Contents>();
-  std::vector<Entry> ever;  // also those that were trimmed
-  // What a driver was writing that has no answer: it arrives before anything that is written later.
+  std::vector<Entry> ever;  // with trimmed ones
+  // A driver's write without an answer: it arrives before any later write.
   std::function<void()> under_way;
-  // Named values as they were, newest last, before each was changed since the last append or trim.
+  // Named values, newest last, each as it was before a change since the last append or trim.
   std::vector<std::pair<std::string, std::optional<std::string>>> changed;
 
-  // While the server lacks entries of the newest epoch: how it was with them. That epoch's driver
-  // is to make them good; to any other the former server is back.
+  // While the server lacks entries of the newest epoch: the contents with these entries. That
+  // epoch's driver is to make them good; for any other the former server is back.
   std::optional<testing::MemoryStore::Contents> whole;
   bool lacks_some() const { return whole.has_value(); }
 };
@@ -39,10 +39,10 @@ class SimulatedStore : public Store {
   SimulatedStore(World& world, StoreContents& contents)
       : world_(world), contents_(contents), inner_(contents.now) {}
 
-  // It falls silent in one of the next calls of that kind, once: for so long, or for good. What
-  // that writes may be stored all the same, or still be under way.
+  // The store falls silent once, in one of the next calls of that kind: for that time, or for good.
+  // A write of that call may be stored all the same, or still be under way.
   void fall_silent_soon(StoreCall in, std::optional<Time> duration);
-  // From here on it may fall silent for a while in any call: the driver makes it again.
+  // From here on it may fall silent for a while in any call: the driver makes the call again.
   void stop_waiting() { waits_ = false; }
 
   // The newest entry that was to be appended.

@@ -130,7 +130,7 @@ void SimulatedWorker::finish_step() {
   perform();
 }
 
-// Others of its group may wait for it.
+// Other ranks of its group may wait for it.
 bool SimulatedWorker::works_alone() {
   const bool is_due = fails(AttemptFault::Kind::kWorksAlone) && start_->launch.ranks > 1 &&
                       machine_->iteration() + 1 >= fault_.iteration;

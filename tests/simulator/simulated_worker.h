@@ -41,7 +41,8 @@ struct AttemptFault {
 };
 AttemptFault draw_fault(const Scenario& scenario, const WorkerLaunch& launch);
 
-// What is said to an attempt while it runs, with its attempt_key; nothing: `command` is no verdict.
+// Describes a message to a running attempt, with its attempt_key; nothing: `command` is not a
+// verdict.
 template <class AnyCommand>
 std::optional<std::pair<std::uint64_t, std::string>> verdict_of(const AnyCommand& command) {
   const auto told = [](const auto& verdict) {
@@ -66,7 +67,7 @@ class SimulatedWorker {
   void die() { end({true, 9, "killed by signal 9 (SIGKILL)"}); }
 
   bool exists() const { return !ended_; }
-  // Null until it is told what to do.
+  // Null until the worker has its StartWorker.
   const StartWorker* start() const { return start_ ? &*start_ : nullptr; }
   std::uint32_t pid() const { return pid_; }
 

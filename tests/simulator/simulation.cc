@@ -50,7 +50,7 @@ Verdict Simulation::run() {
   return verdict;
 }
 
-// One event, and what must hold after it.
+// Runs one event, and checks the promises after it.
 void Simulation::happen() {
   constexpr const char* kName = "nothing waits for ever";
   if (++events_ > kMaxEvents) violate(kName, fmt::format("{} events", events_));
@@ -69,7 +69,7 @@ void Simulation::happen() {
   invariants_.after_event(agents, is_there ? leads->second.process.get() : nullptr);
 }
 
-// Every time-out that there is, once, one after the other.
+// The sum of all time-outs.
 Time Simulation::longest_wait() const {
   const Scenario& scenario = world_.scenario;
   const Time driver = DriverMachine::kAgentSilence + 2 * DriverMachine::kLookEvery + kAgentEnd +
@@ -80,12 +80,12 @@ Time Simulation::longest_wait() const {
                      ZygoteSupervisor::kLongestPause + Attempt::kTermGrace +
                      WatchedTime::kLongestTurn + AgentMachine::kDriverFirst +
                      AgentMachine::kSaveGrace + AgentMachine::kFarewell;
-  // What is missed is seen by the next heartbeat, and asked for by that of the other side.
+  // The next heartbeat shows a missed frame; the heartbeat of the other side asks for it.
   const Time network = 2 * Link::kHeartbeatEvery + 200 * scenario.network_delay;
   return driver + agent + network + 2 * scenario.step + 20 * scenario.file_delay;
 }
 
-// Within an event: a process waits for something, and the others do not.
+// Within an event: one process waits, and the others do not.
 void Simulation::wait(Time duration) {
   bool is_over = false;
   world_.queue.after(duration, life_, [&is_over] { is_over = true; });
@@ -123,7 +123,7 @@ void Simulation::start_driver() {
   one.process->start(wish_);
 }
 
-// To that agent; from a driver that stalled, to who has its address now.
+// The connection to that agent; from a stalled driver, to the process that has its address now.
 Connection* Simulation::way_to(Identity agent, Serial from) {
   if (const auto node = nodes_.find(agent); node != nodes_.end())
     return node->second.connection.get();
@@ -157,7 +157,7 @@ void Simulation::advance(Serial serial) {
   check_fate(serial);
 }
 
-// Who has taken over writes the files, and no driver before it.
+// The driver that has taken over writes the files, and no driver before it.
 void Simulation::part_files(const Driver& leader) {
   for (auto& [serial, one] : drivers_) {
     const std::uint64_t epoch = one.process->epoch();
@@ -165,7 +165,7 @@ void Simulation::part_files(const Driver& leader) {
   }
 }
 
-// Whether what the scenario plans for this driver comes before its next step.
+// Whether the planned end of this driver comes before its next step.
 bool Simulation::meets_its_end(Serial serial) {
   if (serial != serial_) return false;
   Driver& one = drivers_.at(serial);
@@ -204,8 +204,8 @@ void Simulation::check_fate(Serial serial) {
   if (fate == SimulatedDriver::Fate::kSuperseded) {
     ++world_.tally.drivers_superseded;
     if (serial != serial_) return remove(serial);
-    // One that stalled went on in time to take the epoch that both wanted, or what it took the
-    // epoch with came late. It ends with this one.
+    // A stalled driver went on in time to take the epoch that both wanted, or the write by which it
+    // took the epoch came late. It ends with this one.
     const bool contested = world_.tally.late_writes > 0 ||
                            std::ranges::any_of(world_.scenario.lives | std::views::take(serial),
                                                [](const DriverLife& life) {
@@ -219,8 +219,8 @@ void Simulation::check_fate(Serial serial) {
   if (serial != serial_ && is_done) return remove(serial);
   if (one.is_leaving || serial != serial_) return;
   if (fate == SimulatedDriver::Fate::kStoreLost) {
-    // One that stalls is fenced off by the lock only until the next has its epoch: when that fails,
-    // the files were put in order all the same, and it must not go on.
+    // The lock fences off a stalled driver only until the next one has its epoch. When that one
+    // fails, the files were put in order all the same, and the stalled one must not go on.
     remove_all_but(serial);
     return leave(true);
   }
@@ -231,7 +231,7 @@ void Simulation::check_fate(Serial serial) {
   world_.queue.after(kAgentEnd, one.life, [this] { end_agents(false); });
 }
 
-// One that waits for the store is still to come back from there.
+// A driver that waits for the store is still to come back from there.
 void Simulation::remove(Serial serial) {
   Driver& one = drivers_.at(serial);
   if (one.is_in_step) {
@@ -248,7 +248,7 @@ void Simulation::remove_all_but(Serial serial) {
   }
 }
 
-// The driver acts no more. Its agents end, in order or at once; then comes the next.
+// The driver acts no more. Its agents end, in order or at once; then the next driver comes.
 void Simulation::leave(bool agents_die) {
   Driver& one = drivers_.at(serial_);
   one.is_leaving = true;
@@ -273,7 +273,7 @@ void Simulation::end_agents(bool at_once) {
   }
 }
 
-// Nothing of the newest driver is left but perhaps itself, stalled.
+// The newest driver is gone, or stalled, and so is everything it had.
 void Simulation::driver_gone() {
   const Driver& one = drivers_.at(serial_);
   const bool is_done = one.is_closed && one.process->controller().phase() == Phase::kFinished &&
@@ -348,8 +348,8 @@ void Simulation::start_agent(std::size_t node) {
   }
 }
 
-// The first of a node that says why it cannot load has bad input; what else fails may be tried
-// again.
+// The first zygote of a node that says why it cannot load has bad input; other failures may be
+// tried again.
 ZygoteFate Simulation::failing_fate(bool again) {
   if (!again) return ZygoteFate::kCannotLoad;
   const auto kind = world_.random.integer(0, 3);
@@ -358,7 +358,7 @@ ZygoteFate Simulation::failing_fate(bool again) {
                      : ZygoteFate::kCannotStart;
 }
 
-// Every process of it is reaped: only now the driver may learn of it.
+// Every process of the agent is reaped: only now the driver may learn of it.
 void Simulation::agent_gone(Identity identity) {
   world_.trace("world", [&] { return fmt::format("agent {} is gone", identity); });
   const auto found = nodes_.find(identity);
@@ -375,7 +375,7 @@ void Simulation::agent_gone(Identity identity) {
   ++world_.tally.agents_lost;
   const Serial serial = serial_;
   Life& life = leads->second.life;
-  // What it said last may still be under way then.
+  // Its last message may still be under way then.
   const Time notice = world_.chance(500'000) ? microseconds(20) : microseconds(2000);
   world_.queue.after(world_.about(notice), life, [this, serial, identity] {
     if (SimulatedDriver* one = driver(serial)) one->see_lost(identity);
@@ -419,8 +419,8 @@ void Simulation::meet(const AccidentPlan& accident) {
   }
 }
 
-// For a while; one that hangs for long is found silent by the driver, which ends it, or by the next
-// one when there is none.
+// Hangs for a while. The driver finds a long silence and ends the agent; without a driver the next
+// one does.
 void Simulation::hang(SimulatedAgent& agent) {
   agent.hang();
   const Identity identity = agent.identity();

@@ -1,4 +1,4 @@
-// How often something was met: shows that a run was no idle one.
+// Counts of everything a run met: they show that it was not idle.
 #pragma once
 
 #include <cstdint>

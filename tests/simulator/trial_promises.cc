@@ -98,7 +98,7 @@ void TrialPromises::follow(const FromAgent& from) {
   }
 }
 
-// What it was told later than it reported only lets it go further.
+// A milestone that a worker was told after its report only lets it go further.
 void TrialPromises::follow(const Reported& report, Open& open) {
   open.has_reported = true;
   trials_[report.trial].may_be_tried_elsewhere = false;
@@ -110,8 +110,8 @@ void TrialPromises::follow(const Reported& report, Open& open) {
                       report.iteration, open.until.value));
 }
 
-// A trial that was to be paused and cannot save is lost by its own fault. One that failed at once
-// at a bad place is tried elsewhere first, if there is such a place.
+// A trial that was to be paused and cannot save is lost by its own fault. A trial that failed at
+// once at a bad place is tried elsewhere first, if there is such a place.
 void TrialPromises::follow(const AttemptEnded& ended) {
   const Open& open = open_.at(ended.trial);
   Known& known = trials_[ended.trial];
@@ -173,7 +173,7 @@ void TrialPromises::starts_from_its_newest_checkpoint(const Launch& launch) cons
                       launch.attempt.value, launch.trial.value, launch.restore_iteration, newest));
 }
 
-// In the turn in which it is found to be spent, room may be given away a last time.
+// In the turn in which the budget is found to be spent, room may be given away a last time.
 void TrialPromises::starts_within_the_budget(const Launch& launch) const {
   if (!budget_is_spent_) return;
   violate("nothing starts after the time budget",

@@ -1,8 +1,7 @@
-// What an experiment owes its trials: how many there are, when one fails for good, where it starts
-// again, which of its checkpoints stay, and that it need not wait for room that is there.
+// The promises of an experiment to its trials: how many there are, when one fails for good, where
+// it starts again, which of its checkpoints stay, and that it need not wait for free room.
 //
-// Counted from what stands in the journal and from what agents are told, not from what the
-// controller says of itself.
+// Counted from the journal and from the messages to agents, not from the controller's own books.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +23,7 @@ class TrialPromises {
   TrialPromises(World& world, StoreContents& store)
       : world_(world), contents_(store.now), journal_(contents_) {}
 
-  // After a turn of the driver that leads, with what it made of it.
+  // Called after a turn of the leading driver, with its effects.
   void after_turn(const Controller& controller, const Effects& effects);
   // The experiment is over.
   void at_the_end(const Controller& controller) const;

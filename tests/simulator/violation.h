@@ -1,4 +1,4 @@
-// A promise that was not kept.
+// A broken promise.
 #pragma once
 
 #include <string>

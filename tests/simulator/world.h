@@ -1,4 +1,4 @@
-// What all simulated parts share: time, chance, the disk and what is known to have really happened.
+// State that all simulated parts share: time, chance, the disk and the events that really happened.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct World {
   SimulatedDisk disk;
   Tally tally;
   std::map<std::uint64_t, std::uint64_t> reported;  // by attempt_key: its last iteration
-  // What drivers have said to an attempt while it runs, by attempt_key.
+  // Messages of drivers to a running attempt, by attempt_key.
   std::map<std::uint64_t, std::set<std::string>> verdicts;
   std::set<std::uint64_t> spoke_nonsense;  // the attempt_keys of those that did
   std::map<std::uint64_t, std::uint32_t> hung;  // by attempt_key: the rank that does
@@ -40,10 +40,10 @@ struct World {
   Time between(Time low, Time high) {
     return low >= high ? low : Time(random.integer(low.count(), high.count()));
   }
-  // About that long: half of it to twice.
+  // About this long: half of it to twice.
   Time about(Time time) { return between(time / 2, time * 2); }
 
-  // One line of the trace; `text` makes it, only when somebody reads it.
+  // One line of the trace; `text` makes it, only when the trace is wanted.
   template <class Text>
   void trace(const char* who, Text text) const {
     if (!traced) return;

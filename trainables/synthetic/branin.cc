@@ -28,7 +28,7 @@ class Branin : public Trainable {
   Result step() override {
     ++steps_;
     const double error = std::exp2(-static_cast<double>(steps_) / 2);
-    // At low fidelity the function is shifted: another place looks best.
+    // At low fidelity the function is shifted: another place seems best.
     const double value = branin(x1_ - 2 * error, x2_ + 2 * error) + 5 * error;
     return {{"loss", value}, {"fidelity", 1 - error}};
   }

@@ -1,5 +1,5 @@
-// Steps of a fixed amount of work, timed as a whole: what a step of a worker costs, and what the
-// same loop costs without one.
+// Steps of a fixed amount of work, timed as a whole: they show the cost of a worker's step, and of
+// the same loop without a worker.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace tune::synthetic {
 
-// So many multiplications, each of which waits for the one before; a few nanoseconds a round.
+// This many multiplications, each of which waits for the one before; a few nanoseconds a round.
 inline double busy_work(std::uint64_t rounds) {
   double x = 0.5;
   for (std::uint64_t i = 0; i < rounds; ++i) x = 3.9 * x * (1 - x);
@@ -17,8 +17,8 @@ inline double busy_work(std::uint64_t rounds) {
   return kept;
 }
 
-// Of the steps so far, in milliseconds: from the end of one step's work to that of the next, so
-// that a step has the report before it.
+// Times of the steps so far, in milliseconds: from the end of one step's work to that of the next,
+// so that a step includes the report before it.
 struct BusyTimes {
   double mean = 0;
   double median = 0;  // 0 before the last step

@@ -89,7 +89,8 @@ class Faulty : public Trainable {
   }
 
  private:
-  // Of the step before: whole when every rank has saved, which this one does not wait for.
+  // Waits for the checkpoint of the step before: complete when every rank has saved, which this one
+  // does not wait for.
   void await_checkpoint() const {
     while (at_ > 1 && !has_checkpoint(at_ - 1)) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

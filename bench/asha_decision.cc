@@ -35,7 +35,7 @@ Reported report(std::uint32_t trial, RandomStream& random) {
   return reported;
 }
 
-// A scheduler whose lowest rung holds so many values.
+// A scheduler whose lowest rung holds this many values.
 std::unique_ptr<TrialScheduler> filled(AshaRule rule, std::uint32_t values, RandomStream& random) {
   auto scheduler = asha({.rule = rule}).make();
   scheduler->configure({kMetric, Mode::kMax, 1});
@@ -62,7 +62,7 @@ double seconds_a_decision(const Counted& counted) {
   return counted.seconds / counted.judged;
 }
 
-// Mean over so many decisions. The rung grows by a tenth at most before it is made anew.
+// Mean over this many decisions. The rung grows by a tenth at most before it is made anew.
 double by_asha(AshaRule rule, std::uint32_t values, std::uint32_t decisions) {
   RandomStream random(1, "asha_decision", values);
   const std::uint32_t batch = values / 10;
@@ -85,8 +85,8 @@ double by_asha(AshaRule rule, std::uint32_t values, std::uint32_t decisions) {
   return seconds_a_decision(counted);
 }
 
-// By promotion a report is three questions: the verdict on it, who gets the place that is free
-// then, and how far that one may run. The controller's sets of who waits are made before.
+// By promotion a report is three questions: the verdict on it, the trial that gets the free place
+// then, and how far that trial may run. The controller's sets of waiting trials are made before.
 class Promotion {
  public:
   explicit Promotion(std::uint32_t values) : scheduler_(made()), random_(1, "promotion", values) {
@@ -146,8 +146,7 @@ double by_promotion(std::uint32_t values, std::uint32_t decisions) {
   return seconds_a_decision(counted);
 }
 
-// The same batches of reports, beside as many values that are kept: what is in the caches and what
-// is not is the same.
+// The same batches of reports, beside as many kept values: the caches hold the same.
 double by_comparing(std::uint32_t values, std::uint32_t decisions) {
   RandomStream random(1, "asha_decision", values);
   constexpr double kCutoff = 0.75;

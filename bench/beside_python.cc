@@ -22,7 +22,7 @@ double python_milliseconds(const std::string& script, const std::string& argumen
   FILE* pipe = ::popen(command.c_str(), "r");
   if (pipe == nullptr) throw Error(ErrorCode::kProcess, "cannot start " + command);
   double ms = -1;
-  char line[256];  // before ours comes what Gloo has to say
+  char line[256];  // messages of Gloo come before our line
   while (std::fgets(line, sizeof line, pipe) != nullptr) std::sscanf(line, "step %lf ms", &ms);
   if (::pclose(pipe) == 0 && ms > 0) return ms;
   throw Error(ErrorCode::kProcess, command + " failed");

@@ -11,11 +11,11 @@ namespace tune::bench {
 // The Python with torch that TUNE_BENCH_PYTHON names; empty: none.
 std::string python_with_torch();
 
-// What "python script arguments..." says in its line "step <milliseconds> ms". Throws Error
-// (kProcess) when it fails or says nothing of the kind.
+// The number in the script's line "step <milliseconds> ms". Throws Error (kProcess) when the script
+// fails or prints no such line.
 double python_milliseconds(const std::string& script, const std::string& arguments);
 
-// The median time of `steps` steps after some more that are not counted, in milliseconds.
+// The median time of `steps` steps, after some that are not counted, in milliseconds.
 double milliseconds_a_step(int steps, const std::function<void()>& step);
 
 struct BesidePython {

@@ -1,4 +1,4 @@
-// What training on two ranks costs: a step of a small model by DistributedDataParallel over Gloo,
+// The cost of training on two ranks: a step of a small model by DistributedDataParallel over Gloo,
 // beside Python's class of that name with the same LibTorch (bench/ddp_step.py), and the time from
 // fork to the first finished all_reduce.
 #include <ATen/Parallel.h>
@@ -60,7 +60,7 @@ int listen_on_loopback(int& port) {
   return socket;
 }
 
-// Runs it in two forked ranks; what rank 0 returns.
+// Runs the function in two forked ranks; returns the value of rank 0.
 double in_ranks(const std::function<double(const Rendezvous&)>& function) {
   Rendezvous place;
   place.size = kRanks;

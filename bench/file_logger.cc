@@ -85,7 +85,7 @@ constexpr std::size_t kMany = 1000;
 constexpr std::size_t kTurn = 256;  // results
 constexpr std::size_t kMaxWaitingBytes = 32u << 20;
 
-// As the driver does: no turn is begun while too much waits.
+// As the driver does: no turn begins while too much waits.
 void flush(FileLogger& logger, const SideWork& work) {
   while (!work.has_room()) std::this_thread::yield();
   logger.flush();

@@ -1,4 +1,4 @@
-// What it costs that two ranks are one trial: the "go" before each step, and a group's end and next
+// The cost of two ranks being one trial: the "go" before each step, and a group's end and next
 // beginning. Beside them, the same processes without tune. Without LibTorch: the ranks exchange a
 // byte over a connection of their own, as they would for gradients.
 #include <arpa/inet.h>
@@ -65,7 +65,7 @@ class Board {
     times_->count = 0;
     times_->left = 0;
   }
-  // What is measured ends (not the first time) and begins.
+  // The measured phase ends (not the first time) and the next one begins.
   void arrive() {
     const std::int64_t left = times_->left;
     if (left != 0 && times_->count < kMost) times_->values[times_->count++] = now() - left;
@@ -141,7 +141,7 @@ struct Steps {
   std::uint64_t rounds = 0;  // of work in each
 };
 
-// A step as of a group that trains: work, then the exchange, which ends when both are there.
+// A step as of a group that trains: work, then the exchange, which ends when both ranks are there.
 class Meeting : public Trainable {
  public:
   explicit Meeting(Board& board) : board_(board) {}

@@ -1,5 +1,5 @@
-// What the benchmarks share: their arguments, a folder to work in, programs that are timed, medians
-// of runs that take turns, and the table that is printed.
+// Shared by the benchmarks: arguments, a folder to work in, timed programs, medians of runs that
+// take turns, and the printed table.
 #pragma once
 
 #include <filesystem>
@@ -11,12 +11,12 @@
 namespace tune::bench {
 
 struct Setting {
-  bool tiny = false;  // moments, to see that it works; its figures mean nothing
+  bool tiny = false;  // takes moments, to see that it works; its figures mean nothing
   int runs = 0;       // how often each measurement is made; medians are printed
   bool keep = false;  // leave what was written where it is
 };
-// Reads --tiny, --runs N, --keep and --help, which prints `help`. Ends the program on anything
-// else.
+// Reads --tiny, --runs N, --keep and --help, which prints `help`. Ends the program on any other
+// argument.
 Setting parse_setting(int argc, char** argv, const char* help, int default_runs);
 
 // A temporary folder (in $TMPDIR), removed at the end unless it is to be kept: for minutes after
@@ -38,9 +38,9 @@ class Workplace {
   mutable int given_ = 0;
 };
 
-// Seconds from the start of a program to its end. Throws Error (kProcess), with what it printed,
-// when it does not end well. While it runs `watch`, if any, is called with its pid, about 200 times
-// a second.
+// Seconds from the start of a program to its end. Throws Error (kProcess), with its output, when it
+// does not end well. While it runs `watch`, if any, is called with its pid, about 200 times a
+// second.
 double time_program(const std::vector<std::string>& command,
                     const std::map<std::string, std::string>& environment = {},
                     const std::function<void(int pid)>& watch = {});
@@ -51,7 +51,7 @@ double cpu_time();  // seconds, of this process so far
 
 std::string tune_program();  // of this build
 
-// The median of each measurement. They take turns, so that what else the machine does meets all.
+// The median of each measurement. They take turns, so that other load of the machine meets all.
 std::vector<double> medians(int runs, const std::vector<std::function<double()>>& measurements);
 
 // Rows of "what, figure, bare limit, ratio", printed as they come.

@@ -27,7 +27,7 @@ constexpr const char* kHelp =
     "each flushed to disk; writing the bytes of result.json and progress.csv in as many pieces.\n\n"
     "bench_reports [--tiny] [--runs N]";
 
-// What a sweep of so many trials has left on disk.
+// The data that a sweep of this many trials has left on disk.
 struct Written {
   std::uint64_t turns = 0;                // entries of the journal
   std::uint64_t journal_bytes = 0;        // of the append-only file

@@ -1,6 +1,6 @@
-// What training a ResNet-18 costs beside Python with the same LibTorch (bench/resnet18_step.py):
-// two ranks on CPUs by Gloo, forward and backward; and, where a GPU is, one rank's whole step on
-// it, in floats and in mixed precision.
+// The cost of training a ResNet-18 beside Python with the same LibTorch (bench/resnet18_step.py):
+// two ranks on CPUs by Gloo, forward and backward; and, with a GPU, one rank's whole step on it, in
+// floats and in mixed precision.
 #include "examples/resnet.h"
 
 #include <ATen/Parallel.h>

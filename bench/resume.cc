@@ -1,5 +1,5 @@
-// How long tune resume takes over the journal of a large sweep whose driver was killed just before
-// it could say that all is done; beside a Redis server that loads the same file and hands it out.
+// The time of tune resume over the journal of a large sweep whose driver was killed just before it
+// could report the end; beside a Redis server that loads the same file and hands it out.
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -46,7 +46,7 @@ Sweep run_sweep(const Workplace& work, std::uint32_t trials) {
   return {storage / "s", trials};
 }
 
-// As the driver leaves it that is killed between its last journal entry and its last words.
+// As a driver leaves it that is killed between its last journal entry and its last words.
 void forget_the_end(const Sweep& sweep) {
   const fs::path file = sweep.directory / "run.json";
   std::string text = read_file(file);

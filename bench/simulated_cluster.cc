@@ -1,5 +1,5 @@
 // The driver's own work with 1,000 slots: its time per event and its memory per finished trial,
-// with nodes that are simulated and a store that forgets. Other programs measure the rest.
+// with simulated nodes and a store that forgets. Other programs measure the rest.
 #include <malloc.h>
 
 #include <cstdint>
@@ -93,8 +93,8 @@ void measure(const BareOptions& options) {
              packed_bytes(sweep.driver().controller()) / kKiB / options.trials);
 }
 
-// So many seconds of a day with 1,000 trials that report once a second, from its first second or to
-// its last.
+// This many seconds of a day with 1,000 trials that report once a second, from its first second or
+// to its last.
 void measure_day(std::uint64_t begin, std::uint64_t length) {
   BareOptions options;
   options.nodes = 1000;  // an entry for each report

@@ -1,5 +1,5 @@
-// What reporting every step costs a training whose steps take a millisecond, beside the same loop
-// without tune.
+// The cost of reporting every step in a training whose steps take a millisecond, beside the same
+// loop without tune.
 #include <cstdint>
 #include <filesystem>
 #include <string>

@@ -156,7 +156,7 @@ Number parse_number(const std::string& word, std::string_view text, const char* 
   return number;
 }
 
-// What stands behind key= in `word`, of the type of the key's default.
+// The value behind key= in `word`, of the type of the key's default.
 tune::Value parse_value(const std::string& word, std::string_view text, tune::Value::Type type) {
   switch (type) {
     case tune::Value::Type::kBool:

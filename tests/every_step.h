@@ -1,5 +1,5 @@
-// Kills at every step: what a program leaves when it is ended between any two of the system calls
-// that change its files.
+// Kills at every step: shows the files of a program that is ended between any two of the system
+// calls that change them.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ struct EveryStep {
 };
 
 // Kills `body` at its first step (before or after such a call), its second and so on until it is
-// through. Returns how many steps it has; 0, and says so, where processes may not be traced.
+// through. Returns the number of its steps; 0, with a message, where processes may not be traced.
 int kill_at_every_step(const EveryStep& given);
 
 }  // namespace tune::testing

@@ -140,7 +140,7 @@ class Watch {
  private:
   using Current = std::optional<FileCall>;  // the call that a process is in
 
-  // False: it and all others are to be killed.
+  // False: this process and all others are to be killed.
   bool passes(pid_t process, int status) {
     const int event = status >> 16;
     long signal = 0;
@@ -175,7 +175,7 @@ class Watch {
     return goes_on_(call);
   }
 
-  // A process is only reaped after its threads: whichever comes next.
+  // A process is only reaped after its threads, so take whichever comes next.
   void kill_all() {
     for (const auto& [process, call] : watched_) ::kill(process, SIGKILL);
     int status = 0;

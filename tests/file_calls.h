@@ -1,5 +1,5 @@
-// What a process does to its files, call by call: each system call that changes something below a
-// folder stops it before and after, so that a test can note it or kill the process right there.
+// The effect of a process on its files, call by call: each system call that changes something below
+// a folder stops it before and after, so that a test can note it or kill the process right there.
 #pragma once
 
 #include <sys/types.h>
@@ -26,10 +26,10 @@ struct FileCall {
 
 enum class Watched { kEnded, kKilled, kNotTraced };
 
-// Lets `process`, a child of this thread, go on under watch, it and every process and thread it
-// makes, but not threads that it has already. They are killed, all of them, when `goes_on` answers
+// Lets `process`, a child of this thread, go on under watch, with every process and thread it
+// makes, but not the threads that it has already. All of them are killed when `goes_on` answers
 // false at a stop. Returns when all have ended and are reaped. kNotTraced: processes may not be
-// traced here; it runs on unwatched. `ready` is called once it is watched.
+// traced here, and it runs on unwatched. `ready` is called once it is watched.
 Watched watch_file_calls(pid_t process, const std::filesystem::path& folder,
                          const std::function<void()>& ready,
                          const std::function<bool(const FileCall& call)>& goes_on);
@@ -41,14 +41,16 @@ Watched watch_file_calls_of(const std::function<void()>& body, const std::filesy
 // One path after the other, for messages.
 std::string listed(const std::set<std::filesystem::path>& paths);
 
-// What would be lost with the machine: kills do not show that, they leave what the kernel has.
+// The changes that would be lost with the machine: kills do not show them, as the kernel keeps
+// them.
 class Unflushed {
  public:
   void note(const FileCall& call);  // every one that is done, in their order
 
   // Files that were written, and folders in which names came or went, since they were flushed.
   std::set<std::filesystem::path> at_or_below(const std::filesystem::path& path) const;
-  // All that was in this state when it, or a folder it is in, was renamed; by its old name.
+  // Paths that were in this state when they, or a folder above them, were renamed; by their old
+  // name.
   const std::set<std::filesystem::path>& renamed_too_early() const { return renamed_too_early_; }
   // New names given since their folder was flushed.
   const std::set<std::filesystem::path>& names() const { return names_; }

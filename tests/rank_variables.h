@@ -1,4 +1,4 @@
-// The variables that every rank finds, whoever starts it: torchrun's and the number of threads.
+// The variables that every rank finds, whatever starts it: torchrun's and the number of threads.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ inline auto rank_variables(int rank, int ranks) {
   }};
 }
 
-// In a rank: which of them are not as they should be; "as torchrun's" when all are.
+// In a rank: the variables that are not as they should be; "as torchrun's" when all are.
 inline std::string rank_variables_seen(int rank, int ranks) {
   std::string wrong;
   for (const auto& [name, value] : rank_variables(rank, ranks)) {

@@ -1,4 +1,4 @@
-// Drives an AgentMachine and shows what it wants done as short lines of text.
+// Drives an AgentMachine and shows its actions as short lines of text.
 #pragma once
 
 #include <chrono>
@@ -165,7 +165,7 @@ struct MachineScript {
     report.waiting = waiting;
     machine.on_worker(now, worker, report);
   }
-  // Of the ranks of a group.
+  // A word of rank 0 of a group.
   void word(std::uint64_t iteration, GroupAction action) {
     machine.on_worker(now, 1, GroupStep{iteration, action});
   }

@@ -105,7 +105,7 @@ class TestNode {
     driver_->flush(now());
   }
 
-  // The next event of this kind; what comes before it is dropped. Throws after a minute.
+  // The next event of this kind; earlier ones are dropped. Throws after a minute.
   template <class Event>
   Event expect() {
     return expect<Event>([](const Event&) { return true; });

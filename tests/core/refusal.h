@@ -1,4 +1,4 @@
-// What a call refuses with: tests ask for the words of errors.
+// The errors of calls that refuse: tests ask for the words in them.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -9,8 +9,8 @@
 
 namespace tune::testing {
 
-// The message of the Error that `call` throws; the check fails when it throws none, or with another
-// code.
+// The message of the Error that `call` throws; the check fails when it throws none, or one with
+// another code.
 template <class Call>
 std::string refusal(Call&& call, ErrorCode code = ErrorCode::kBadInput) {
   try {
@@ -29,8 +29,9 @@ inline bool has(const std::string& text, const std::string& part) {
 
 }  // namespace tune::testing
 
-// Checks that a text holds a part, and shows both when it does not. They are made once, before the
-// check: doctest holds a lock while it prints, so that a refusal() made there waits for ever.
+// Checks that a text holds a part, and shows both when it does not. Both are evaluated once, before
+// the check: doctest holds a lock while it prints, so a refusal() evaluated there would wait for
+// ever.
 #define CHECK_HAS(text, part)                                    \
   [](const std::string& searched, const std::string& wanted) {   \
     CHECK_MESSAGE(::tune::testing::has(searched, wanted),        \

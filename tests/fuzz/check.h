@@ -1,5 +1,4 @@
-// What fuzz targets have in common. Anything wrong ends the program: libFuzzer keeps the input
-// then.
+// Shared by the fuzz targets. Any fault ends the program: libFuzzer keeps the input then.
 #pragma once
 
 #include <cstddef>

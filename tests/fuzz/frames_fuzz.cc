@@ -22,7 +22,7 @@ std::vector<std::string> frames_of(std::string_view bytes, std::size_t piece) {
   return frames;
 }
 
-// Two links that were in touch before: one of them now hears what it is given.
+// Two links that were in touch before: one of them now hears the given frames.
 void hear(const std::vector<std::string>& frames) {
   Link link(3);
   Link peer(2);

@@ -1,4 +1,4 @@
-// The experiment whose journal the target `journal` reads, and that its corpus was written by.
+// The experiment whose journal the target `journal` reads, and that wrote its corpus.
 #pragma once
 
 #include "schedulers/asha.h"

@@ -1,5 +1,5 @@
 // A damaged journal: entries (frames, see core/frame.h) of which the first is a snapshot when it is
-// not empty. Reading it succeeds, or says which entry is wrong.
+// not empty. Reading it succeeds, or names the damaged entry.
 #include <string>
 
 #include "core/frame.h"
@@ -12,7 +12,7 @@ namespace {
 
 using namespace tune;
 
-// Trials without end on a node without end are not damage. What is not a turn begins none.
+// Trials without end on a node without end are not damage. An entry that is not a turn begins none.
 bool is_bounded(std::string_view payload) try {
   const auto turn = decoded<Turn>(payload);
   for (const Event& event : turn.events) {

@@ -1,4 +1,4 @@
-// Which kind of message an input of the target `messages` is: its first byte, a letter.
+// The kind of message in an input of the target `messages`: its first byte, a letter.
 #pragma once
 
 namespace tune::fuzz {

@@ -1,5 +1,5 @@
-// Messages between the processes. The first byte says which, the rest is the message. What is made
-// of it takes memory in proportion to its bytes, whatever lengths it claims.
+// Messages between the processes. The first byte says which, the rest is the message. The decoded
+// message takes memory in proportion to its bytes, whatever lengths it claims.
 #include <malloc.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ namespace {
 
 using namespace tune;
 
-// What is done with a result: by controller, worker, loggers and readers.
+// The uses of a result by controller, worker, loggers and readers.
 void use(const Packed& packed) {
   fuzz::refused_as(ErrorCode::kProtocol, [&] { find_number(packed, "loss/train"); });
   fuzz::refused_as(ErrorCode::kProtocol, [&] { contains_path(packed, "loss/train"); });

@@ -1,4 +1,4 @@
-// YAML sweeps: what passes is a spec that experiment.json gives back.
+// YAML sweeps: an accepted sweep is a spec that experiment.json gives back.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// What every Store does, as sub-cases of the test case that calls it.
+// The conformance of every Store, as sub-cases of the test case that calls it.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// What tests of the edges share: variables of the environment and children with a body.
+// Shared by the tests of the edges: variables of the environment and children with a body.
 #pragma once
 
 #include <sys/wait.h>
@@ -78,7 +78,7 @@ class Child {
   pid_t pid_ = -1;
 };
 
-// Whether it comes true within a generous time.
+// Whether the condition comes true within a generous time.
 inline bool eventually(const std::function<bool()>& holds) {
   for (int i = 0; i < 10000; ++i) {
     if (holds()) return true;

@@ -122,7 +122,7 @@ void check_nothing_left(const Sandbox& box, const std::string& experiment) {
   setenv("XDG_RUNTIME_DIR", (box.path() / "tmp").c_str(), 1);
   { const RuntimeDirectory next_start; }
   CHECK(fs::is_empty(box.path() / "tmp"));
-  // A process that ends is not seen any more a moment before it lets go of its files.
+  // A process stops being visible a moment before it lets go of its files.
   CHECK(Sandbox::eventually([&] { return !is_live(box.path() / experiment); }));
   for (const auto& entry : fs::recursive_directory_iterator(box.path() / experiment)) {
     CHECK_MESSAGE(entry.path().string().find(".tmp") == std::string::npos, entry.path());

@@ -1,4 +1,4 @@
-// What a sweep has left in its folder, and whether it is all there.
+// The folder that a sweep has left, and whether it is complete.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,8 @@ bool has_results(const Sandbox& box, const std::string& experiment, std::size_t 
 void check_complete(const Sandbox& box, const std::string& experiment, std::size_t trials,
                     std::optional<std::size_t> iterations = {});
 
-// results.csv without what may differ between two runs: times, hosts, pids, since_restore.
+// results.csv without the fields that may differ between two runs: times, hosts, pids,
+// since_restore.
 std::string lasting_table(const Sandbox& box, const std::string& experiment);
 
 // The pid in the last result of a trial's result.json.

@@ -1,5 +1,5 @@
-// For tests with real processes: a temporary folder, programs run in it, and what they leave
-// behind.
+// For tests with real processes: a temporary folder, programs run in it, and the processes and
+// files that they leave behind.
 #pragma once
 
 #include <sys/types.h>
@@ -52,10 +52,10 @@ class Sandbox {
   Running start_tune(std::vector<std::string> arguments) const;
   Finished run(std::vector<std::string> command) const;
   Running start(std::vector<std::string> command) const;
-  // In a process that was forked for it: becomes the program, its output goes to files.
+  // In a process that was forked for it: becomes the program; its output goes to files.
   [[noreturn]] void become_tune(std::vector<std::string> arguments) const;
 
-  // Processes with the sandbox's mark in their environment: what tests check to be none.
+  // Processes with the sandbox's mark in their environment: tests check that there are none.
   std::vector<pid_t> processes(const std::string& name_contains = {}) const;
   // Waits until `holds` returns true; false when it never does.
   static bool eventually(const auto& holds, std::chrono::seconds limit = std::chrono::seconds(20)) {

@@ -1,4 +1,4 @@
-// The program of the API page, with a body for what it leaves out.
+// The program of the API page, with a body for the omitted parts.
 #include <tune/tune.h>
 
 #include <fstream>

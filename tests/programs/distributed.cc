@@ -150,7 +150,7 @@ void hang_after_failure() {
   });
 }
 
-// Rank 0 hears of the end of rank 1 before anybody else does.
+// Rank 0 hears of the end of rank 1 before the other processes do.
 void fails_by_another() {
   kTwo.run([](const tune::RankContext& rank) {
     if (rank.rank() == 0) {

@@ -1,6 +1,6 @@
 // A program that runs a thread when it calls tune::run: it cannot be forked there, so it is
-// executed again for its agent and its trials. Whenever it forks, that thread holds the lock of its
-// allocator: what a child forked there allocates, it waits for in vain.
+// executed again for its agent and its trials. Whenever it forks, that thread holds the allocator's
+// lock: a child forked there would wait in vain at its first allocation.
 #include <tune/tune.h>
 
 #include <pthread.h>

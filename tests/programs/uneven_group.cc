@@ -1,4 +1,4 @@
-// A plugin of functions for groups of ranks that do not do alike.
+// A plugin of functions for groups whose ranks do not all do the same.
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -52,7 +52,7 @@ void deserter(const Config& config, Session& session) {
   }
 }
 
-// Reports more than a driver that stands still may be sent: 300 results of 64 KiB.
+// Reports more than a stopped driver may be sent: 300 results of 64 KiB.
 void talker(const Config&, Session& session) {
   const std::string text(64 << 10, 't');
   std::ofstream steps(session.context().trial_directory() / own_file(session));
@@ -89,7 +89,7 @@ void loner(const Config& config, Session& session) {
   }
 }
 
-// Notes whether it finds what every rank finds.
+// Notes whether it finds the variables of every rank.
 void reader(const Config&, Session& session) {
   const tune::Context& context = session.context();
   std::ofstream(context.trial_directory() / own_file(session))

@@ -100,8 +100,8 @@ class WorkerProcess {
     }
     return std::get<Event>(*event);
   }
-  // Whether it waits, having read all that it was sent, and has said nothing. Throws when it does
-  // not come to rest.
+  // Whether it waits, having read everything that it was sent, and has sent nothing. Throws when it
+  // does not come to rest.
   bool says_nothing() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (!is_at_rest()) {

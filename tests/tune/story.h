@@ -109,7 +109,7 @@ class Story {
     logger_->record(record, {wall});
     last_->record(record, {wall});
   }
-  // The turn is over; what it told is in the files.
+  // The turn is over; its records are in the files.
   void flush() {
     if (is_muted || is_replay) return;
     logger_->flush();
@@ -125,7 +125,7 @@ class Story {
     flush();
     return testing::read_text(directory(trial) / file);
   }
-  // What a driver leaves besides the logger's files.
+  // The files that a driver leaves besides the logger's.
   void write_spec() {
     write_file_atomically(
         path_ / "experiment.json",

@@ -1,4 +1,4 @@
-// An open Outbox and what was put into it.
+// An open Outbox and its content.
 #pragma once
 
 #include <string>

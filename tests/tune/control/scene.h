@@ -1,4 +1,4 @@
-// One node and a controller, and what the controller says; speaks as the node's agent would.
+// One node and a controller, and the controller's answers; speaks as the node's agent would.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@
 
 namespace tune::testing {
 
-// All that a record says.
+// Everything in a record, in words.
 inline std::string in_words(const Record& record) {
   std::string words = std::to_string(record.index());
   std::visit(
@@ -113,7 +113,7 @@ class Scene {
   }
   void wait(Duration time) { now_ += time; }
 
-  // What an account of the experiment tells, line by line.
+  // The account of the experiment, line by line.
   template <class Other>
   void write_down(const Other&) {}
   void write_down(const DriverBegan& driver) {
@@ -142,7 +142,7 @@ class Scene {
     story_.push_back(over.how + (over.why.empty() ? "" : ": " + over.why));
   }
 
-  // Whatever was saved goes on as the one that saved it: every scenario shows that.
+  // A controller restored from the state goes on as the saved one: every scenario shows that.
   void restore_from_state() {
     Controller restored(setup());
     restored.restore(controller_.save());

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/error.h"
@@ -402,6 +403,44 @@ TEST_CASE("a newer format is refused, naming both, and nothing is handed over be
     store.put("snapshot", newer.bytes());
     CHECK_HAS(check(), "the journal's snapshot");
   }
+}
+
+// An entry of this format in which the second event is one that this build does not know.
+std::string with_unknown_kind(const std::function<void(PackWriter&)>& write_event) {
+  PackWriter entry;
+  entry.array(4), entry.integer(2'000'000'000), entry.integer(0);
+  entry.array(2), encode(entry, Event(InterruptRequested{2})), write_event(entry);
+  encode(entry, kJournalFormat);
+  return entry.bytes();
+}
+
+TEST_CASE("a kind of event that is not known is refused, and not skipped") {
+  testing::MemoryStore store;
+  store.append({1, 0}, encoded(turn(1)));
+  SUBCASE("of the driver") {
+    store.append({1, 1}, with_unknown_kind([](PackWriter& out) {
+                   out.array(2), out.integer(std::variant_size_v<Event>), out.array(0);
+                 }));
+  }
+  SUBCASE("of an agent") {
+    store.append({1, 1}, with_unknown_kind([](PackWriter& out) {
+                   out.array(2), out.integer(1), out.array(2), out.integer(1);  // FromAgent
+                   out.array(2), out.integer(std::variant_size_v<AgentEvent>), out.array(0);
+                 }));
+  }
+  Journal journal(store);
+  Heard heard;
+  const std::string told = testing::refusal([&] { heard.replay(journal); }, ErrorCode::kProtocol);
+  CHECK_HAS(told, "journal entry 1-1");
+  CHECK_HAS(told, "message type");
+  CHECK(heard.words.empty());
+}
+
+TEST_CASE("a new kind of event raises the journal's format") {
+  // Those of this format. Adding one changes the format and its number here, in one commit.
+  CHECK(kJournalFormat == 5);
+  CHECK(std::variant_size_v<Event> == 5);
+  CHECK(std::variant_size_v<AgentEvent> == 8);
 }
 
 TEST_CASE("a damaged entry after many good ones is found before any is handed over") {

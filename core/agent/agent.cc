@@ -95,13 +95,14 @@ class Agent {
         machine_(facts_of(options)),
         memory_(options.trial_memory_bytes) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    signals_ = watch_signals();  // before there is a child
+    signals_ = watch_signals();              // before there is a child
+    if (!options_.zygote) files_.emplace();  // no process is forked of this one
     machine_.start(now_);
     perform();
     workers_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     groups_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     endpoint();
-    files_.emplace();
+    if (!files_) files_.emplace();
     machine_.on_connected(now_);
     perform();
     tell_of_memory(memory_.why_not());
@@ -148,7 +149,11 @@ class Agent {
   void act(ForgetWorker& action) { workers_.erase(action.worker); }
   void act(ConcludeAttempt& action);
   void act(StartZygote& action);
-  void act(EndZygote&) { zygote_.end(); }
+  void execute_zygote(ZygoteProcess::Log log);
+  void act(EndZygote&) {
+    zygote_.end();
+    ends_unborn_zygote_ = is_zygote_awaited_;
+  }
 
   // Connected at the first need: a zygote that is forked must find neither socket nor thread.
   AgentEndpoint& endpoint() {
@@ -168,6 +173,8 @@ class Agent {
   AgentMachine machine_;
   ZygoteProcess zygote_;
   bool zygote_was_forked_ = false;
+  bool is_zygote_awaited_ = false;   // its log is being opened
+  bool ends_unborn_zygote_ = false;  // as soon as it is there
   FileDescriptor signals_;
   FileDescriptor workers_epoll_;  // ranks alone
   FileDescriptor groups_epoll_;   // ranks of groups
@@ -289,9 +296,14 @@ void Agent::take_zygote_messages() {
     machine_.on_zygote(now_, std::move(message));
     perform();
   }
-  if (const auto how = zygote_.take_end()) {
-    machine_.on_zygote_died(now_, *how);
+  const auto end = zygote_.take_end();
+  if (end && end->log.empty()) {
+    machine_.on_zygote_died(now_, end->how);
     perform();
+  } else if (end) {
+    files_->give([this, end] {
+      return [this, how = end->with_log()] { machine_.on_zygote_died(now_, how); };
+    });
   }
 }
 
@@ -368,14 +380,38 @@ void Agent::perform() {
 
 // The first zygote may be forked, while there is neither thread nor socket.
 void Agent::act(StartZygote&) {
-  try {
-    if (options_.zygote && !std::exchange(zygote_was_forked_, true)) {
+  if (options_.zygote && !std::exchange(zygote_was_forked_, true)) {
+    try {
       zygote_.fork(options_.zygote, {options_.driver_alive_fd});
-    } else {
-      zygote_.execute({options_.zygote_command, options_.zygote_environment, options_.zygote_log,
-                       options_.lock_fd});
+      machine_.on_zygote_started(now_, static_cast<std::uint32_t>(zygote_.pid()));
+    } catch (const Error& error) {
+      machine_.on_zygote_not_started(now_, error.what());
     }
+    return;
+  }
+  is_zygote_awaited_ = true;
+  if (options_.zygote_log.empty()) return execute_zygote({});
+  files_->give([this]() -> FileWorker::Outcome {
+    try {
+      const auto log =
+          std::make_shared<ZygoteProcess::Log>(ZygoteProcess::Log::open(options_.zygote_log));
+      return [this, log] { execute_zygote(std::move(*log)); };
+    } catch (const Error& error) {
+      return [this, what = std::string(error.what())] {
+        is_zygote_awaited_ = false;
+        machine_.on_zygote_not_started(now_, what);
+      };
+    }
+  });
+}
+
+void Agent::execute_zygote(ZygoteProcess::Log log) {
+  is_zygote_awaited_ = false;
+  try {
+    zygote_.execute({options_.zygote_command, options_.zygote_environment, options_.lock_fd},
+                    std::move(log));
     machine_.on_zygote_started(now_, static_cast<std::uint32_t>(zygote_.pid()));
+    if (std::exchange(ends_unborn_zygote_, false)) zygote_.end();
   } catch (const Error& error) {
     machine_.on_zygote_not_started(now_, error.what());
   }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -72,7 +73,16 @@ std::string with_control(std::string text, const std::string& number) {
 
 }  // namespace
 
-void ZygoteProcess::execute(const Program& program) {
+ZygoteProcess::Log ZygoteProcess::Log::open(const std::string& path) {
+  Log log{path,
+          FileDescriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644))};
+  if (!log.file.is_open()) throw file_error("opening", path, errno);
+  struct stat status {};
+  if (::fstat(log.file.get(), &status) == 0) log.start = static_cast<std::size_t>(status.st_size);
+  return log;
+}
+
+void ZygoteProcess::execute(const Program& program, Log log) {
   Ends ends = control_pair();
   SpawnOptions options;
   options.command = program.command;
@@ -86,17 +96,13 @@ void ZygoteProcess::execute(const Program& program) {
   if (program.lock_fd >= 0) options.keep.push_back(program.lock_fd);
   options.death_signal = SIGKILL;
 
-  FileDescriptor log;
-  if (!program.log.empty()) {
-    log.reset(::open(program.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-    if (!log.is_open()) throw file_error("opening", program.log, errno);
-    std::error_code ignored;
-    log_ = program.log;
-    log_start_ = std::filesystem::file_size(log_, ignored);
-    options.output = log.get();
-  }
+  if (log.file.is_open()) options.output = log.file.get();
   pid_ = spawn(options);
+  log.file.reset();
+  log_ = std::move(log);
   status_.reset();
+  requests_.clear();  // to one that died: what is still wanted of them is asked for again
+  ended_ = false;
   control_ = std::move(ends.agent);
 }
 
@@ -159,6 +165,7 @@ std::vector<ZygoteMessage> ZygoteProcess::receive() {
 void ZygoteProcess::end() {
   control_.reset();
   requests_.clear();
+  ended_ = true;
   if (pid_ > 0) ::kill(pid_, SIGKILL);
 }
 
@@ -167,20 +174,24 @@ void ZygoteProcess::reaped(int wait_status) {
   pid_ = -1;
 }
 
-std::optional<std::string> ZygoteProcess::take_end() {
+std::optional<ZygoteProcess::End> ZygoteProcess::take_end() {
   if (!status_ || control_.is_open()) return std::nullopt;
-  const std::string how = describe_exit(*status_);
+  End end{describe_exit(*status_)};
   status_.reset();
-  return how + printed();
+  if (!ended_) {
+    end.log = log_.path;
+    end.log_start = log_.start;
+  }
+  return end;
 }
 
-std::string ZygoteProcess::printed() const {
-  if (log_.empty()) return {};
+std::string ZygoteProcess::End::with_log() const {
+  if (log.empty()) return how;
   std::error_code unreadable;
-  const std::size_t size = std::filesystem::file_size(log_, unreadable);
-  if (unreadable || size <= log_start_) return {};
-  const std::size_t bytes = std::min(kStderrTailBytes, size - log_start_);
-  return "; it printed:\n" + tail_lines(log_, kStderrTailLines, bytes);
+  const std::size_t size = std::filesystem::file_size(log, unreadable);
+  if (unreadable || size <= log_start) return how;
+  const std::size_t bytes = std::min(kStderrTailBytes, size - log_start);
+  return how + "; it printed:\n" + tail_lines(log, kStderrTailLines, bytes);
 }
 
 }  // namespace tune

@@ -21,13 +21,21 @@ class ZygoteProcess {
   // process without threads.
   void fork(const std::function<void(int)>& main, const std::vector<int>& close_in_child);
 
+  // What an executed one prints goes to a file, which its caller opens and reads where a file
+  // system that stalls holds up nobody.
+  struct Log {
+    std::string path;
+    FileDescriptor file;
+    std::size_t start = 0;  // what was in it before
+
+    static Log open(const std::string& path);  // Error (kIo)
+  };
   struct Program {
     std::vector<std::string> command;  // "{control}" becomes the descriptor's number
     std::map<std::string, std::string> environment;
-    std::string log;
     int lock_fd = -1;
   };
-  void execute(const Program& program);  // Error (kProcess, kIo)
+  void execute(const Program& program, Log log);  // Error (kProcess)
 
   // Takes the worker's end of its socket pair and perhaps a listening socket. Queued until flush.
   void request(const SpawnRequest& request, FileDescriptor socket, FileDescriptor rendezvous);
@@ -39,9 +47,15 @@ class ZygoteProcess {
   bool has_backlog() const { return !requests_.empty(); }
   pid_t pid() const { return pid_; }
   void reaped(int wait_status);
-  // How the zygote ended, with the end of its output, once it is reaped and all its messages are
-  // read.
-  std::optional<std::string> take_end();
+  struct End {
+    std::string how;
+    std::string log = {};  // empty: nobody asks for its output
+    std::size_t log_start = 0;
+
+    std::string with_log() const;  // with the end of the output; reads the file
+  };
+  // Once it is reaped and all its messages are read.
+  std::optional<End> take_end();
 
  private:
   struct Request {
@@ -50,14 +64,13 @@ class ZygoteProcess {
     FileDescriptor rendezvous;
   };
   bool send(const Request& request);
-  std::string printed() const;
 
   FileDescriptor control_;
   pid_t pid_ = -1;
   std::optional<int> status_;
   std::deque<Request> requests_;
-  std::string log_;
-  std::size_t log_start_ = 0;  // what was in the log before
+  Log log_;             // its file is closed
+  bool ended_ = false;  // by end(), for what is known
 };
 
 }  // namespace tune

@@ -92,8 +92,10 @@ void ZygoteSupervisor::on_time(AgentTime now) {
     if (now - loading->told < kLoadingNotice) return;
     loading->told = now;
     const auto taken = std::chrono::floor<std::chrono::seconds>(now - loading->since);
-    actions_.tell(now, Warning{fmt::format("loading {} for {} s (pid {})", options_.loads,
-                                           taken.count(), loading->pid)});
+    const std::string where = loading->pid != 0 ? fmt::format("pid {}", loading->pid)
+                                                : "its process waits for the file of its output";
+    actions_.tell(now, Warning{fmt::format("loading {} for {} s ({})", options_.loads,
+                                           taken.count(), where)});
   } else if (const auto* paused = std::get_if<Paused>(&state_)) {
     if (paused->until <= now) start(now);
   }

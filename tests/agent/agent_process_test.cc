@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 
 #include "agent/test_node.h"
 #include "core/checkpoint_name.h"
+#include "core/platform/process.h"
 #include "core/spawn.h"
 
 using namespace tune;
@@ -207,6 +209,32 @@ TEST_CASE("a zygote that dies while it loads is told with its end and what it pr
         std::string::npos);
   CHECK(error.find("cannot go on") != std::string::npos);
   CHECK(node.shut_down() == 0);
+}
+
+TEST_CASE("a log that is long in opening keeps the agent from nothing but its zygote") {
+  const TemporaryFolder folder;
+  const std::string log = folder.path() / "zygote.log";
+  REQUIRE(::mkfifo(log.c_str(), 0600) == 0);  // opened as soon as somebody reads it
+  TestNode node({}, plugin_zygote(), -1, 0, log);  // hears its first word
+  CHECK(node.children_of_agent().empty());
+  node.set_up("Curve");
+  node.launch(0, kEndless);
+  const FileDescriptor reader(::open(log.c_str(), O_RDONLY | O_CLOEXEC));
+  CHECK(node.expect<ZygoteReady>().error.empty());
+  node.expect<Reported>();
+  CHECK(node.shut_down() == 0);
+}
+
+TEST_CASE("an agent that is to end before its zygote could be started ends it when it can") {
+  const TemporaryFolder folder;
+  const std::string log = folder.path() / "zygote.log";
+  REQUIRE(::mkfifo(log.c_str(), 0600) == 0);
+  TestNode node({}, plugin_zygote(), -1, 0, log);
+  node.set_up("Curve");
+  node.launch(0, kEndless);
+  node.send(Shutdown{});
+  const FileDescriptor reader(::open(log.c_str(), O_RDONLY | O_CLOEXEC));
+  CHECK(node.wait_acknowledging() == 0);
 }
 
 TEST_CASE("a zygote program that is not there is told") {

@@ -36,7 +36,8 @@ class TestNode {
  public:
   // With entries the zygote is forked in process, else the command is executed.
   explicit TestNode(std::vector<TrainableEntry> entries, std::vector<std::string> command = {},
-                    int lock_fd = -1, std::int64_t trial_memory_bytes = 0) {
+                    int lock_fd = -1, std::int64_t trial_memory_bytes = 0,
+                    std::string zygote_log = {}) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what the agent leaves behind would come to the test
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
@@ -48,7 +49,8 @@ class TestNode {
     options.hostname = "node";
     options.ip = "127.0.0.1";
     options.zygote_command = std::move(command);
-    options.zygote_log = folder_.path() / "zygote.log";
+    options.zygote_log =
+        zygote_log.empty() ? (folder_.path() / "zygote.log").string() : std::move(zygote_log);
     options.lock_fd = lock_fd;
     options.trial_memory_bytes = trial_memory_bytes;
     if (!entries.empty()) {

@@ -4,9 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -153,28 +151,38 @@ void RedisServer::start() {
   const FileDescriptor output(open((options_.data_directory / kLogFile).c_str(),
                                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   spawned.output = output.get();
-  pid_ = spawn(spawned);
-  exit_ = process_descriptor(pid_);
+  process_ = Child(spawn(spawned));
 }
 
 // Called by the thread that keeps the lock alive.
 void RedisServer::kill_for_another() {
   const std::lock_guard guard(mutex_);
   is_taken_ = true;
-  // Not kill(): the pid may belong to another process by now.
-  if (exit_.is_open()) syscall(SYS_pidfd_send_signal, exit_.get(), SIGKILL, nullptr, 0);
+  process_.signal(SIGKILL);
+}
+
+// Waits for so long at most. The server is reaped under the mutex, as its pid may belong to another
+// process from then on.
+bool RedisServer::has_ended(milliseconds patience) {
+  pollfd watched{process_.descriptor(), POLLIN, 0};
+  if (process_.is_running()) poll(&watched, 1, static_cast<int>(patience.count()));
+  const std::lock_guard guard(mutex_);
+  return process_.has_ended();
+}
+
+// Its wait status.
+int RedisServer::kill_and_reap() {
+  const std::lock_guard guard(mutex_);
+  process_.signal(SIGKILL);
+  return process_.wait();
 }
 
 void RedisServer::wait_until_ready() {
   const auto end = std::chrono::steady_clock::now() + options_.start_limit;
   while (!is_listening(socket_)) {
-    pollfd watched{exit_.get(), POLLIN, 0};
-    const bool ended = poll(&watched, 1, 1) == 1;
+    const bool ended = has_ended(milliseconds(1));
     if (!ended && std::chrono::steady_clock::now() < end) continue;
-    if (!ended) kill(pid_, SIGKILL);
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    pid_ = -1;
+    const int status = kill_and_reap();
     throw Error(
         ErrorCode::kStore,
         fmt::format("starting the store: {} {}{}", program_,
@@ -211,41 +219,29 @@ std::string why_unwritable(const fs::path& directory) {
 }  // namespace
 
 std::string RedisServer::take_end() {
-  if (!exit_.is_open()) return {};
-  pollfd watched{exit_.get(), POLLIN, 0};
-  if (poll(&watched, 1, 0) != 1) return {};
-  int status = 0;
-  bool is_known = false;
-  {
-    const std::lock_guard guard(mutex_);
-    exit_.reset();
-    is_known = waitpid(std::exchange(pid_, -1), &status, 0) > 0;
-  }
-  return fmt::format(
-      "{} {}; {}its last words are in {}", program_, is_known ? describe_exit(status) : "ended",
-      why_unwritable(options_.data_directory), (options_.data_directory / kLogFile).string());
+  if (!process_.is_running() || !has_ended()) return {};
+  return fmt::format("{} {}; {}its last words are in {}", program_,
+                     describe_exit(process_.status()), why_unwritable(options_.data_directory),
+                     (options_.data_directory / kLogFile).string());
 }
 
 void RedisServer::start_again() {
-  TUNE_CHECK(pid_ <= 0);
+  TUNE_CHECK(!process_.is_running());
   start();
 }
 
 void RedisServer::begin_end() {
-  if (pid_ <= 0 || was_asked_) return;
+  if (!process_.is_running() || was_asked_) return;
   const FileDescriptor last_word = connect_to(socket_);
-  kill(pid_, SIGCONT);
+  process_.signal(SIGCONT);
   // The signals that mean an end to it do not reach it.
   was_asked_ = last_word.is_open() && say(last_word, "SHUTDOWN NOSAVE\r\n");
 }
 
 RedisServer::~RedisServer() {
-  if (pid_ <= 0) return;
+  if (!process_.is_running()) return;
   begin_end();
-  pollfd watched{exit_.get(), POLLIN, 0};
-  const int limit = was_asked_ ? static_cast<int>(kEndLimit.count()) : 0;
-  if (poll(&watched, 1, limit) != 1) kill(pid_, SIGKILL);
-  waitpid(pid_, nullptr, 0);
+  if (!has_ended(was_asked_ ? kEndLimit : milliseconds(0))) kill_and_reap();
 }
 
 std::string RedisServer::address() const {

@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "core/platform/child.h"
 #include "core/platform/lock.h"
-#include "core/platform/process.h"
 
 namespace tune {
 
@@ -36,9 +36,9 @@ class RedisServer {
   void begin_end();
 
   std::string address() const;  // unix:///run/user/0/tune-1-abc/redis
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return process_.pid(); }
   // Readable when the server has ended; -1 once its end was told.
-  int exit_descriptor() const { return exit_.get(); }
+  int exit_descriptor() const { return process_.descriptor(); }
 
   // How the server ended, with its last log lines; empty while it runs. Told once.
   std::string take_end();
@@ -51,15 +51,16 @@ class RedisServer {
   void start();
   void kill_for_another();
   void wait_until_ready();
+  bool has_ended(std::chrono::milliseconds patience = {});
+  int kill_and_reap();
   std::string last_words() const;
 
   RedisServerOptions options_;
   std::string program_;
   std::filesystem::path socket_;
-  pid_t pid_ = -1;
   bool was_asked_ = false;  // to end
-  std::mutex mutex_;  // of what the lock's thread touches:
-  FileDescriptor exit_;
+  std::mutex mutex_;  // of what the lock's thread touches; that changes nothing of the process:
+  Child process_;
   bool is_taken_ = false;               // by another host
   std::optional<ExperimentLock> lock_;  // on the data; its thread uses what is above
 };

@@ -1,4 +1,4 @@
-// Moments that random tests draw. How many and from where can be told:
+// Moments that random tests draw. Their number and seed can be set:
 //
 //   TUNE_TEST_KILLS=1000   in place of the 50 of the usual run
 //   TUNE_TEST_SEED=7       of an earlier run; drawn anew by default, and printed

@@ -3,7 +3,7 @@
 #
 #   bash bench/run.sh [--tiny] [build folder]
 #
-# What they write is removed only at the end: for minutes after many files were removed, ext4 is slow
+# Their files are removed only at the end: for minutes after many files were removed, ext4 is slow
 # to make new ones. So leave some minutes between two runs.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -4,7 +4,7 @@
 # Looks in TUNE_TORCH_DIR (variable or environment; then nowhere else), the folder that
 # config/setup.sh makes, and where the active python keeps its torch. A folder is good when it is, or
 # holds, `torch/` of version 2.11 or newer. Where the machine has CUDA, the first of those that can
-# load their CUDA part is taken, if there is one: what the set-up makes has no cuDNN and no NCCL.
+# load their CUDA part is taken, if there is one: the set-up's LibTorch has no cuDNN and no NCCL.
 #
 # TuneTorch_FOUND, TuneTorch_VERSION, TuneTorch_FOLDER (the folder torch/) and the target
 # TuneTorch::torch: headers, definitions, libtorch_cpu and libc10. Where the wheel is one for CUDA and
@@ -45,7 +45,7 @@ function(_tune_torch_candidates result)
   set(${result} "${candidates}" PARENT_SCOPE)
 endfunction()
 
-# The version of the torch/ folder, or why it is no good.
+# The version of the torch/ folder, or why it cannot be used.
 function(_tune_torch_check folder version complaint)
   set(${version} "" PARENT_SCOPE)
   set(wheel "torch==${_tune_torch_setup} (pip install --no-deps --target DIR, as config/setup.sh does)")

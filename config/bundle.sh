@@ -1,7 +1,7 @@
 # For config/setup.sh: the Debian packages as files (make_bundle), and a prefix without root, network
 # or Debian made of them (unpack_bundle).
 
-# What the machine brings that unpacks it, which has a C++ compiler: never in a bundle.
+# Packages of the machine that unpacks it, which has a C++ compiler: never in a bundle.
 readonly not_bundled=" g++ cmake ccache python3 python3-pip libc6 libgcc-s1 libstdc++6 libcrypt1 "
 readonly bundle_limit_mib=60
 

@@ -1,4 +1,4 @@
-# What `cmake --install` lays down: bin/tune with tune-worker beside it, the static libraries, the
+# The files that `cmake --install` lays down: bin/tune with tune-worker beside it, the static libraries, the
 # public headers below include/tune-cpp, and the package that find_package(tune) reads.
 include(CMakePackageConfigHelpers)
 include(config/public_headers.cmake)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what tune is built and run with: Debian packages, and LibTorch into a folder of its own.
-# Does only what is missing, so that running it again is quick. As root, or with sudo.
+# Installs the packages that tune needs: Debian packages, and LibTorch into a folder of its own.
+# Installs only missing parts, so that running it again is quick. As root, or with sudo.
 #
 #   bash config/setup.sh [--without-torch]
 #   bash config/setup.sh --bundle DIR            gathers the packages for a machine without network

@@ -104,7 +104,7 @@ std::optional<Fit> fit_on(const NodeRoom& node, const ResourceRequest& request) 
   return fit;
 }
 
-// ---- What can never be
+// ---- Requests that never fit
 
 namespace {
 

@@ -36,7 +36,7 @@ inline constexpr std::uint32_t kFirstJournalFormat = 3;  // of entries that do n
 struct DriverStarted {
   std::uint64_t epoch = 0;
   bool retry_errored = false;
-  // What a resume may change.
+  // The options that a resume may change.
   std::int64_t num_samples = 1;
   std::uint32_t max_failures = 0;
   std::uint32_t max_concurrent_trials = 0;

@@ -23,7 +23,7 @@ class Peers {
  public:
   using Time = Link::Time;
 
-  // What an agent told.
+  // An event that an agent told.
   struct Told {
     AgentNumber agent;
     AgentEvent event;

@@ -6,8 +6,8 @@
 
 namespace tune {
 
-// Registers `prepare`. It is called in each process that becomes a rank (a trial's worker, a rank of
-// a Distributor or a TorchTrainer), once its environment is set. What it throws ends the rank with
+// Registers `prepare`. It is called in each process that becomes a rank (a trial's worker, a rank
+// of a Distributor or a TorchTrainer), once its environment is set. An exception ends the rank with
 // that error. For static initialisation. Returns true.
 bool at_rank_start(std::function<void()> prepare);
 

@@ -1,5 +1,5 @@
-// What a trial asks for and what a node offers. Public Resources are what users write; Units are
-// what placement counts in: whole ten-thousandths, rounded down, so that three times 0.3333 fits.
+// The request of a trial and the offer of a node. Users write Resources; placement counts in units:
+// whole ten-thousandths, rounded down, so that three times 0.3333 fits.
 #pragma once
 
 #include <concepts>

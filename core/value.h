@@ -1,6 +1,6 @@
 // Value: a nested, ordered value (null, bool, integer, float, string, list, map); Config and Result
-// are maps of them. What users read configurations from and write results in. Not a JSON document:
-// text forms live in core/json.h, wire forms in core/wire.h.
+// are maps of them. Users read configurations from them and write results in them. Not a JSON
+// document: text forms live in core/json.h, wire forms in core/wire.h.
 //
 // Key paths are written `model/layers`; keys hold no '/'. Maps keep the order of insertion.
 // Every access error is a tune::Error (kBadInput) that names the path, the type found and the keys
@@ -178,7 +178,7 @@ class Config : public Value {
   }
 };
 
-// What a step reports: a map. `done: true` in it ends the trial.
+// The report of a step: a map. `done: true` in it ends the trial.
 class Result : public Value {
  public:
   Result() : Value(make_map()) {}

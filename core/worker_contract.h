@@ -72,7 +72,7 @@ inline constexpr std::uint32_t kWorkerContract = 5;
 
 // ---- Agent -> worker ----------------------------------------------------------------------------
 
-// What all trials of the experiment share.
+// The settings that all trials of the experiment share.
 struct WorkerExperiment {
   std::vector<StopRule> stop;
   CheckpointPolicy checkpoint;
@@ -85,7 +85,7 @@ struct WorkerExperiment {
   }
 };
 
-// What all ranks of the attempt share.
+// The settings that all ranks of the attempt share.
 struct WorkerLaunch {
   TrialNumber trial;
   AttemptNumber attempt;
@@ -125,9 +125,9 @@ struct StartWorker {
   }
 };
 
-// What all ranks do next, decided by rank 0 alone at a step boundary. Rank 0 of a group sends it to
-// the agent, which passes it on to the other ranks; a rank alone sends none but the first kStep,
-// after setup, which shows that it is alive when hang_timeout is set.
+// The next action of all ranks, decided by rank 0 alone at a step boundary. Rank 0 of a group sends
+// it to the agent, which passes it on to the other ranks; a rank alone sends none but the first
+// kStep, after setup, which shows that it is alive when hang_timeout is set.
 enum class GroupAction : std::uint8_t {
   kStep,     // begin step `iteration`
   kSave,     // save the checkpoint of `iteration`, then wait for the next word

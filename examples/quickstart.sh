@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a clone to a best configuration: sets up, builds what is needed, and searches learning rate and
+# From a clone to a best configuration: sets up, builds the example, and searches learning rate and
 # momentum of a small network on Fashion-MNIST with ASHA. Run again, it is quick to start.
 #
 #   bash examples/quickstart.sh [options of `tune run`, such as --seed 2]

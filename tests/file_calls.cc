@@ -227,7 +227,7 @@ Watched watch_file_calls_of(const std::function<void()>& body, const fs::path& f
   return outcome;
 }
 
-// ---- What is flushed
+// ---- Flushes
 
 std::string listed(const std::set<fs::path>& paths) {
   std::string text;

@@ -33,7 +33,7 @@ std::optional<std::filesystem::path> WorkerSession::checkpoint() const {
          checkpoint_name(launch.restore_iteration, launch.restore_attempt);
 }
 
-// ---- What happens -------------------------------------------------------------------------------
+// ---- Events -------------------------------------------------------------------------------------
 
 void WorkerSession::is_set_up() {
   machine_.on_set_up();
@@ -59,7 +59,7 @@ bool WorkerSession::end_step(const Result& result, const Save* save) {
   return carry_out(save);
 }
 
-// ---- What is to be done -------------------------------------------------------------------------
+// ---- Actions ------------------------------------------------------------------------------------
 
 // Whether the user's code goes on.
 bool WorkerSession::carry_out(const Save* save) try {

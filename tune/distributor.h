@@ -55,7 +55,7 @@ struct Distributor {
 
   // Calls function(arguments...), or function(const RankContext&, arguments...) when it takes one,
   // in each rank, and returns what rank 0 returned: nothing, a number, a bool, text, a vector of
-  // those, a Value, Config or Result. What ranks print comes out with "[rank 1] " before each line.
+  // those, a Value, Config or Result. The output of ranks has "[rank 1] " before each line.
   //
   // Ranks fork from this process as it stands: data is shared, captured variables work, and their
   // changes stay in the rank. So call it before there are other threads and before CUDA is touched;

@@ -250,7 +250,7 @@ void Agent::remove_runtime_directory() const {
   std::filesystem::remove_all(options_.runtime_directory, ignored);
 }
 
-// ---- What comes in ------------------------------------------------------------------------------
+// ---- Input --------------------------------------------------------------------------------------
 
 void Agent::take_signals() {
   signalfd_siginfo told{};
@@ -368,7 +368,7 @@ void Agent::end_rests() {
   resting_.clear();
 }
 
-// ---- What is to be done -------------------------------------------------------------------------
+// ---- Actions ------------------------------------------------------------------------------------
 
 void Agent::perform() {
   for (machine_.take_actions(actions_); !actions_.empty(); machine_.take_actions(actions_)) {

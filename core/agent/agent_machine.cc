@@ -305,7 +305,7 @@ bool AgentMachine::is_over() const {
   return is_heard || !has_driver_ || farewell_is_over_;
 }
 
-// ---- What it knows ------------------------------------------------------------------------------
+// ---- Queries ------------------------------------------------------------------------------------
 
 WorkerId AgentMachine::worker_of(std::uint32_t pid) const {
   const auto found = pids_.find(pid);

@@ -71,7 +71,7 @@ class Attempt {
   // The ranks are the workers first_worker, first_worker + 1 ...
   Attempt(Launch launch, WorkerId first_worker);
 
-  // ---- What happens to it
+  // ---- Events
   void on_forked(const AttemptScene& scene, std::uint32_t rank, std::uint32_t pid);
   void on_never_forked(const AttemptScene& scene, std::uint32_t rank);
   void on_word(const AttemptScene& scene, std::uint32_t rank, WorkerEvent event);
@@ -88,7 +88,7 @@ class Attempt {
   void on_disk_keeps_up(const AttemptScene& scene);  // again
   void on_time(const AttemptScene& scene);
 
-  // ---- What is known of it
+  // ---- Queries
   std::optional<AgentTime> deadline(const AttemptConditions& on) const;
   const Launch& launch() const { return launch_; }
   WorkerId worker(std::uint32_t rank) const { return ranks_[rank].worker; }

@@ -27,7 +27,7 @@ Attempt::Cause exit_cause(const ProcessEnd& end, std::uint32_t rank) {
 
 }  // namespace
 
-// ---- What ends it -------------------------------------------------------------------------------
+// ---- Reasons to end -----------------------------------------------------------------------------
 
 void Attempt::on_exit(const AttemptScene& scene, std::uint32_t number, const ProcessEnd& end) {
   Rank& rank = ranks_[number];

@@ -21,8 +21,8 @@ class ZygoteProcess {
   // process without threads.
   void fork(const std::function<void(int)>& main, const std::vector<int>& close_in_child);
 
-  // What an executed one prints goes to a file, which its caller opens and reads where a file
-  // system that stalls holds up nobody.
+  // The output of an executed zygote goes to a file, which the caller opens and reads where a file
+  // system that stalls does not hold up the loop.
   struct Log {
     std::string path;
     FileDescriptor file;

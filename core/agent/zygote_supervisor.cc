@@ -27,7 +27,7 @@ void ZygoteSupervisor::end() {
   if (!is_gone()) end_process({});
 }
 
-// ---- What happens to it -------------------------------------------------------------------------
+// ---- Events -------------------------------------------------------------------------------------
 
 void ZygoteSupervisor::on_started(AgentTime, std::uint32_t pid) {
   if (auto* loading = std::get_if<Loading>(&state_)) loading->pid = pid;

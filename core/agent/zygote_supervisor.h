@@ -48,7 +48,7 @@ class ZygoteSupervisor {
   void start(AgentTime now);
   void end();  // for good
 
-  // ---- What happens to it
+  // ---- Events
   void on_started(AgentTime now, std::uint32_t pid);
   void on_not_started(AgentTime now, const std::string& error);
   void on_ready(AgentTime now, ZygoteReady ready);

@@ -164,7 +164,7 @@ int exit_code_of(int wait_status) {
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
-// ---- What this process is -----------------------------------------------------------------------
+// ---- This process -------------------------------------------------------------------------------
 
 namespace {
 

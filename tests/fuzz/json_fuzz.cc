@@ -1,4 +1,4 @@
-// JSON: experiment.json, run.json, params.json, what `tune` is given with --set.
+// JSON: experiment.json, run.json, params.json, the values of --set.
 #include "core/json.h"
 
 #include "fuzz/check.h"

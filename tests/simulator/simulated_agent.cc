@@ -115,7 +115,7 @@ void SimulatedAgent::plan_tick() {
   });
 }
 
-// ---- What comes in ------------------------------------------------------------------------------
+// ---- Input --------------------------------------------------------------------------------------
 
 void SimulatedAgent::hear_frame(const std::string& frame) {
   take_part([this, frame] {
@@ -275,7 +275,7 @@ void SimulatedAgent::fork_worker(const SpawnWorker& action) {
   take_part([this, spawned] { machine_.on_zygote(now(), spawned); });
 }
 
-// ---- What is to be done -------------------------------------------------------------------------
+// ---- Actions ------------------------------------------------------------------------------------
 
 void SimulatedAgent::perform() {
   for (machine_.take_actions(actions_); !actions_.empty(); machine_.take_actions(actions_)) {

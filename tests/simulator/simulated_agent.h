@@ -37,7 +37,7 @@ class SimulatedAgent {
   };
   SimulatedAgent(World& world, Identity identity, std::size_t node, Outside outside);
 
-  // What happens to it.
+  // Events.
   void hear_frame(const std::string& frame);
   void driver_gone();
   void tell_to_end();

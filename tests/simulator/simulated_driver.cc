@@ -154,7 +154,7 @@ void SimulatedDriver::plan_deadline() {
   world_.queue.after(left, life_, [this] { plan_turn(); });
 }
 
-// ---- What comes in ------------------------------------------------------------------------------
+// ---- Input --------------------------------------------------------------------------------------
 
 void SimulatedDriver::agent_started(Identity agent) {
   machine_.on_agent_started(std::to_string(agent), now());

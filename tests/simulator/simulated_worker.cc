@@ -44,7 +44,7 @@ bool SimulatedWorker::is_at_bad_place() const {
   return !bad->gpu || std::ranges::find(devices, std::to_string(*bad->gpu)) != devices.end();
 }
 
-// ---- What it is told ----------------------------------------------------------------------------
+// ---- Input --------------------------------------------------------------------------------------
 
 void SimulatedWorker::hear(WorkerCommand command) {
   if (ended_) return;
@@ -201,7 +201,7 @@ WorkerEvent SimulatedWorker::false_word() const {
   return report;
 }
 
-// ---- What its machine has it do -----------------------------------------------------------------
+// ---- Actions of its machine ---------------------------------------------------------------------
 
 void SimulatedWorker::perform() {
   for (machine_->take_actions(actions_); !ended_ && !actions_.empty();

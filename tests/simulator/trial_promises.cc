@@ -37,7 +37,7 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
   set_aside_ = now_aside;
 }
 
-// ---- What the journal says ----------------------------------------------------------------------
+// ---- Events of the journal ----------------------------------------------------------------------
 
 void TrialPromises::follow(const Turn& turn) {
   budget_is_spent_ = time_budget_ > Duration{} && now_ >= time_budget_;

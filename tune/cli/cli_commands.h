@@ -1,5 +1,5 @@
-// What each command of the `tune` program does with its parsed arguments. All return an exit code
-// and throw Error. Used by cli.cc and its tests.
+// The commands of the `tune` program, given their parsed arguments. All return an exit code and
+// throw Error. Used by cli.cc and its tests.
 #pragma once
 
 #include <cstdint>

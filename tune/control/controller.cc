@@ -387,7 +387,7 @@ void Controller::fail(Trial& trial, const AttemptEnded& ended, bool elsewhere) {
   }
 }
 
-// ---- Who goes next
+// ---- The next trials
 
 // Launches the next trials while there is room. The order is strict, no trial passes another; but
 // trials that are to be tried on another place have had their turn, and only wait for that place.

@@ -73,7 +73,7 @@ void DeviceHealth::drop_if_fine(const std::string& name) {
   if (place.blames == 0 && place.doubts == 0 && !place.is_set_aside) places_.erase(name);
 }
 
-// ---- What follows
+// ---- Consequences
 
 DeviceHealth::Names DeviceHealth::set_aside() const {
   Names names;

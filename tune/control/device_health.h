@@ -36,7 +36,7 @@ class DeviceHealth {
   static constexpr Duration kProbeAfter = std::chrono::minutes(10);
   explicit DeviceHealth(Duration probe_after = kProbeAfter) : probe_after_(probe_after) {}
 
-  // ---- What happened
+  // ---- Events
 
   void attempt_began(const Places& places);
 
@@ -55,7 +55,7 @@ class DeviceHealth {
   // No other place is left to try it, or the trial is over.
   void forget(TrialNumber trial);
 
-  // ---- What follows
+  // ---- Consequences
 
   // For each trial that is to be tried elsewhere, or is just being tried, the places of its first
   // failure.

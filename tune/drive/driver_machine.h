@@ -95,7 +95,7 @@ class DriverMachine {
   void begin(Time now, ExperimentTime passed);
   ExperimentTime experiment_time(Time now) const { return passed_ + (now - begun_); }
 
-  // ---- What happened
+  // ---- Events
   // An agent was started. From now on the driver waits for it, heard or not, and it must not be
   // silent.
   void on_agent_started(const std::string& identity, Time now);
@@ -120,7 +120,7 @@ class DriverMachine {
   void on_server_ended(const std::string& how);
   void on_shown(Time now) { shown_ = now, changed_ = false; }
 
-  // ---- What is to be done
+  // ---- Answers
   // `deadline` is that of the controller. Nothing: there is no reason for a turn.
   std::optional<TurnContents> next_turn(Time now, std::optional<ExperimentTime> deadline,
                                         const Peers& peers);

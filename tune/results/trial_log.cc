@@ -88,7 +88,7 @@ void TrialLog::restore(PackReader& in) {
   for (Kept& trial : kept_) trial.may_hold_more = trial.error_may_hold_more = true;
 }
 
-// ---- What is taken ------------------------------------------------------------------------------
+// ---- Records ------------------------------------------------------------------------------------
 
 // An existing folder is of an earlier driver: the content of its files will be told again.
 void TrialLog::on(const LoggedTrial& added) {

@@ -1,4 +1,4 @@
-// What follows from a spec's name and seed: the objective with its seed, the id that opens the
+// The consequences of a spec's name and seed: the objective with its seed, the id that opens the
 // names of its trials, the prefix of its keys in the store.
 #pragma once
 

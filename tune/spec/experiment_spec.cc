@@ -246,7 +246,7 @@ void SpecCheck::move_objective_to_experiment(const Objective& objective) {
   }
 }
 
-// ---- What ends trials and the experiment ----
+// ---- Ends of trials and of the experiment ----
 
 void SpecCheck::check_stop() {
   for (const auto& [path, bound] : options_.stop) {

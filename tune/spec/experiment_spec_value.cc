@@ -52,7 +52,7 @@ Value with_odd_floats(Value value) {
   return value;
 }
 
-// ---- What only the program itself can bring ----
+// ---- Parts that only the program itself can bring ----
 
 [[noreturn]] void needs_program(const char* what) {
   throw Error(

@@ -49,7 +49,7 @@ bool is_or_is_below(const std::string& path, const std::string& above) {
 // Whether a complaint about `path` may be nothing but a consequence of one about `earlier`.
 bool may_follow(const std::string& path, const std::string& earlier) {
   if (is_or_is_below(path, earlier) || is_or_is_below(earlier, path)) return true;
-  // What else a check looks at: a value that could not be read is missing there.
+  // The other values that a check looks at: one that could not be read is missing there.
   static const std::map<std::string, std::vector<std::string>> kLooksAt = {
       {"stop", {"scheduler", "time_budget_s", "max_trial_time_s"}},
       {"scheduler", {"metric", "mode"}},
@@ -201,7 +201,7 @@ void SweepReader::make() {
   add_new(std::move(found));
 }
 
-// What follows from a mistake that is told already is left out.
+// Leaves out consequences of a mistake that is reported already.
 void SweepReader::add_new(std::vector<Complaint> found) {
   const std::vector<Complaint> told = complaints_;
   for (Complaint& complaint : found) {

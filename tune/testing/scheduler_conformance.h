@@ -1,5 +1,5 @@
-// What every TrialScheduler promises (schedulers/trial_scheduler.h), tried on random schedules. For
-// tests by doctest, which you bring:
+// The promises of every TrialScheduler (schedulers/trial_scheduler.h), tried on random schedules.
+// For tests by doctest, which you bring:
 //
 //   #include <tune/testing/scheduler_conformance.h>
 //   TEST_CASE("mine keeps the contract") { tune::testing::check_scheduler(tune::scheduler<Mine>());

@@ -1,4 +1,4 @@
-// What every Searcher promises (tune/search/searcher.h). For tests by doctest, which you bring:
+// The promises of every Searcher (tune/search/searcher.h). For tests by doctest, which you bring:
 //
 //   #include <tune/testing/searcher_conformance.h>
 //   TEST_CASE("mine keeps the contract") {

@@ -216,9 +216,11 @@ bool SimulatedStore::falls_silent_in(StoreCall call) {
     return true;
   }
   const std::uint32_t rate = world_.scenario.rates.store_silent;
-  if (waits_ || rate == 0 || !may(silences_, kSilences)) return false;
+  if (waits_ || rate == 0 || contents_.silences >= kAllSilences) return false;
+  if (!may(silences_, kSilences)) return false;
   if (!world_.chance(contents_.lacks_some() ? kSilentWhileLacking : rate)) return false;
   ++silences_;
+  ++contents_.silences;
   fall_silent(world_.about(world_.scenario.store_silence));
   return true;
 }

@@ -28,6 +28,7 @@ struct StoreContents {
   // While the server lacks entries of the newest epoch: the contents with these entries. That
   // epoch's driver is to make them good; for any other the former server is back.
   std::optional<testing::MemoryStore::Contents> whole;
+  int silences = 0;  // that were not planned, of all drivers
   bool lacks_some() const { return whole.has_value(); }
 };
 
@@ -35,6 +36,8 @@ class SimulatedStore : public Store {
  public:
   static constexpr int kSlowCalls = 10;  // of one driver, from one entry to the next
   static constexpr int kSilences = 4;    // the same, of those that are not planned
+  // Of all drivers, too: no patience outlives an outage without end.
+  static constexpr int kAllSilences = 100;
 
   SimulatedStore(World& world, StoreContents& contents)
       : world_(world), contents_(contents), inner_(contents.now) {}

@@ -32,7 +32,6 @@ constexpr Milliseconds kPatienceForOthers{1000};  // that fail at the same time 
 constexpr Milliseconds kPatienceForStore{500};    // beyond the time that it is to keep itself
 // An agent that knows which rank is alone too long, or is stopped there, speaks first.
 constexpr Milliseconds kPatienceForAgent{10'000};
-constexpr Milliseconds kNoLimit{0};
 
 std::string describe(const at::Tensor& tensor) {
   std::ostringstream text;
@@ -40,9 +39,8 @@ std::string describe(const at::Tensor& tensor) {
   return text.str();
 }
 
-std::string named(const char* operation, const std::string& what, const at::Tensor& tensor) {
-  return std::string(operation) + " of " + (what.empty() ? std::string() : what + ", ") +
-         describe(tensor);
+std::string named(const std::string& operation, const std::string& what, const at::Tensor& tensor) {
+  return operation + " of " + (what.empty() ? std::string() : what + ", ") + describe(tensor);
 }
 
 std::string seconds_text(SteadyClock::duration duration) {
@@ -265,18 +263,13 @@ struct ProcessGroup::State {
                                           ", which is no other rank of the group");
   }
 
-  // Of what goes from one rank to another; NCCL would make the caller wait for it.
-  Milliseconds limit_of_pair(const at::Tensor& tensor) const {
-    return tensor.is_cuda() && nccl ? kNoLimit : options.timeout;
-  }
-
-  // The watch ends what has no limit of its own.
+  // The watch ends it: with a limit NCCL would make the caller wait for the GPU.
   template <class Start>
-  void run(const std::string& what, Start&& start, Milliseconds limit = kNoLimit) {
+  void run(const std::string& what, Start&& start) {
     ++calls;
     const auto began = SteadyClock::now();
     try {
-      start()->wait(limit);
+      start()->wait();
     } catch (const std::exception& error) {
       throw Error(ErrorCode::kProcess, explain(what, error, began));
     }
@@ -402,18 +395,16 @@ void ProcessGroup::barrier(const std::string& what) {
 void ProcessGroup::send(const at::Tensor& tensor, int to, int tag) {
   state_->expect_other(to, "send to");
   std::vector<at::Tensor> tensors{tensor.detach().contiguous()};
-  state_->run(
-      named("send", "to rank " + std::to_string(to), tensor),
-      [&] { return state_->group->send(tensors, to, tag); }, state_->limit_of_pair(tensor));
+  state_->run(named("send to rank " + std::to_string(to), {}, tensor),
+              [&] { return state_->group->send(tensors, to, tag); });
 }
 
 void ProcessGroup::receive(at::Tensor tensor, int from, int tag) {
   state_->expect_other(from, "receive from");
   const at::NoGradGuard no_gradients;
   std::vector<at::Tensor> tensors{tensor.contiguous()};
-  state_->run(
-      named("receive", "from rank " + std::to_string(from), tensor),
-      [&] { return state_->group->recv(tensors, from, tag); }, state_->limit_of_pair(tensor));
+  state_->run(named("receive from rank " + std::to_string(from), {}, tensor),
+              [&] { return state_->group->recv(tensors, from, tag); });
   if (!tensors[0].is_same(tensor)) tensor.copy_(tensors[0]);
 }
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <stdexcept>
 #include <utility>
 
@@ -26,6 +27,11 @@ struct Settlement {
   c10::intrusive_ptr<Future> future;
 };
 
+std::exception_ptr timed_out() {
+  return std::make_exception_ptr(
+      c10::DistBackendError({__func__, __FILE__, __LINE__}, "Timed out waiting for other ranks"));
+}
+
 class WatchedWork : public c10d::Work {
  public:
   WatchedWork(c10::intrusive_ptr<c10d::Work> work, std::shared_ptr<Settlement> settlement)
@@ -47,6 +53,54 @@ class WatchedWork : public c10d::Work {
  private:
   c10::intrusive_ptr<c10d::Work> work_;
   std::shared_ptr<Settlement> end_;
+};
+
+// A send or a receive. It has no future: only those that wait for it hear of its end, so that the
+// watch begins with the wait.
+class WatchedTransfer : public c10d::Work {
+ public:
+  WatchedTransfer(c10::intrusive_ptr<c10d::Work> work, std::shared_ptr<GroupWatch> watch,
+                  std::chrono::milliseconds longest)
+      : Work(-1, work->retrieveOpType()),
+        work_(std::move(work)),
+        watch_(std::move(watch)),
+        longest_(longest) {}
+
+  bool isCompleted() override { return work_->isCompleted(); }
+  bool isSuccess() const override { return !*given_up_ && work_->isSuccess(); }
+  std::exception_ptr exception() const override {
+    return *given_up_ ? timed_out() : work_->exception();
+  }
+  int sourceRank() const override { return work_->sourceRank(); }
+  std::vector<at::Tensor> result() override { return work_->result(); }
+  std::uint64_t getSequencenumber() const override { return work_->getSequencenumber(); }
+  void synchronize() override {}  // of the CPU
+  void abort() override { work_->abort(); }
+  bool wait(std::chrono::milliseconds limit) override {
+    const Watched watched(*watch_, [work = work_, given_up = given_up_] {
+      *given_up = true;
+      work->abort();
+    });
+    const bool is_done = work_->wait(limit == kNoTimeout ? longest_ : limit);
+    if (*given_up_) std::rethrow_exception(timed_out());
+    return is_done;
+  }
+
+ private:
+  struct Watched {
+    Watched(GroupWatch& group, std::function<void()> give_up)
+        : watch(group), number(group.begin(std::move(give_up))) {}
+    ~Watched() { watch.end(number); }
+    Watched(const Watched&) = delete;
+    Watched& operator=(const Watched&) = delete;
+    GroupWatch& watch;
+    std::uint64_t number;
+  };
+
+  c10::intrusive_ptr<c10d::Work> work_;
+  std::shared_ptr<GroupWatch> watch_;
+  std::chrono::milliseconds longest_;
+  std::shared_ptr<std::atomic<bool>> given_up_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 // Gloo's own, for one that says none, is that of forming the group: a Reducer says none.
@@ -71,8 +125,7 @@ WatchedGloo::WorkPtr WatchedGloo::watched(const WorkPtr& work) {
   const c10::weak_intrusive_ptr<WatchedGloo> self(keep);
   const std::uint64_t number = watch_->begin([end, self] {
     if (auto gloo = self.lock()) static_cast<void>(gloo.release());
-    end->fail(std::make_exception_ptr(c10::DistBackendError({__func__, __FILE__, __LINE__},
-                                                            "Timed out waiting for other ranks")));
+    end->fail(timed_out());
   });
   const std::weak_ptr<GroupWatch> watch = watch_;
   done->addCallback([end, watch, number](Future& finished) {
@@ -80,6 +133,10 @@ WatchedGloo::WorkPtr WatchedGloo::watched(const WorkPtr& work) {
     end->take(finished);
   });
   return c10::make_intrusive<WatchedWork>(work, end);
+}
+
+WatchedGloo::WorkPtr WatchedGloo::watched_transfer(const WorkPtr& work) const {
+  return c10::make_intrusive<WatchedTransfer>(work, watch_, longest_);
 }
 
 WatchedGloo::WorkPtr WatchedGloo::broadcast(std::vector<at::Tensor>& tensors,
@@ -105,6 +162,18 @@ WatchedGloo::WorkPtr WatchedGloo::allgather(std::vector<std::vector<at::Tensor>>
 
 WatchedGloo::WorkPtr WatchedGloo::barrier(const c10d::BarrierOptions& how) {
   return watched(ProcessGroupGloo::barrier(with_time(how, longest_)));
+}
+
+WatchedGloo::WorkPtr WatchedGloo::send(std::vector<at::Tensor>& tensors, int to, int tag) {
+  return watched_transfer(ProcessGroupGloo::send(tensors, to, tag));
+}
+
+WatchedGloo::WorkPtr WatchedGloo::recv(std::vector<at::Tensor>& tensors, int from, int tag) {
+  return watched_transfer(ProcessGroupGloo::recv(tensors, from, tag));
+}
+
+WatchedGloo::WorkPtr WatchedGloo::recvAnysource(std::vector<at::Tensor>& tensors, int tag) {
+  return watched_transfer(ProcessGroupGloo::recvAnysource(tensors, tag));
 }
 
 }  // namespace tune

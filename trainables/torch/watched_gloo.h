@@ -1,5 +1,5 @@
-// Gloo whose collectives are given up by a GroupWatch. They throw then, as with a timeout of
-// Gloo's.
+// Gloo whose collectives, sends and receives are given up by a GroupWatch. They throw then, as with
+// a timeout of Gloo's.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -27,9 +27,13 @@ class WatchedGloo : public c10d::ProcessGroupGloo {
   WorkPtr allgather(std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
                     const c10d::AllgatherOptions& how) override;
   WorkPtr barrier(const c10d::BarrierOptions& how) override;
+  WorkPtr send(std::vector<at::Tensor>& tensors, int to, int tag) override;
+  WorkPtr recv(std::vector<at::Tensor>& tensors, int from, int tag) override;
+  WorkPtr recvAnysource(std::vector<at::Tensor>& tensors, int tag) override;
 
  private:
   WorkPtr watched(const WorkPtr& work);
+  WorkPtr watched_transfer(const WorkPtr& work) const;
 
   std::shared_ptr<GroupWatch> watch_;
   std::chrono::milliseconds longest_ = c10d::kUnsetTimeout;

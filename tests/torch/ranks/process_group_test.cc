@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <sys/mman.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <unistd.h>
 
 #include <algorithm>
@@ -130,6 +131,43 @@ TEST_CASE("a rank that is alone is waited for beyond the timeout, and only as lo
       1s);
   CHECK_HAS(ends[0].error, "all_reduce of the last, Float [4], call 3 of the group");
   CHECK_HAS(ends[0].error, "rank 1 waits for nothing");
+}
+
+TEST_CASE("a rank that is alone is waited for in sends and receives, and only as long as it is") {
+  const auto alone = [](const ProcessGroup& group) {
+    if (group.rank() != 2) return;
+    const Solitude solitude;
+    std::this_thread::sleep_for(2s);
+  };
+  // From rank 0 to rank 2, and from rank 2 to rank `to`.
+  const auto exchange = [](ProcessGroup& group, int to) {
+    at::Tensor tensor = at::full({2}, 1.0 * group.rank());
+    if (group.rank() == 0) group.send(tensor, 2);
+    if (group.rank() == 2) group.receive(tensor, 0);
+    if (group.rank() == 2) group.send(tensor, to);
+    if (group.rank() == to) group.receive(tensor, 2);
+  };
+  const auto ends = run_group(
+      3,
+      [&](ProcessGroup& group) {
+        alone(group);
+        exchange(group, 1);
+        alone(group);
+        std::vector<at::Tensor> any{at::full({2}, 5.0 + group.rank())};
+        if (group.rank() == 2) group.c10d()->send(any, 1, 7)->wait();
+        if (group.rank() == 1) {
+          const auto work = group.c10d()->recvAnysource(any, 7);
+          work->wait();
+          if (work->sourceRank() != 2 || doubles(any[0])[0] != 7) throw std::runtime_error("lost");
+        }
+        if (group.rank() == 2) std::this_thread::sleep_for(4s);
+        exchange(group, 1);
+        return std::vector<double>{};
+      },
+      1s);
+  CHECK_HAS(ends[0].error, "send to rank 2 of Float [2], call 2 of the group");
+  CHECK_HAS(ends[1].error, "receive from rank 2 of Float [2], call 2 of the group");
+  CHECK_HAS(ends[0].error, "rank 2 waits for nothing");
 }
 
 TEST_CASE("a rank that is killed ends the wait of the others at once") {

@@ -46,7 +46,9 @@
 //    step as well. Before each step, save and the end rank 0 says GroupStep, which the other ranks
 //    wait for and hear from the agent; they never begin a step before it. A rank may say
 //    RankAlone{true} at any time after StartWorker, and later RankAlone{false}. HoldGroup{true}
-//    keeps rank 0 at its next step boundary until HoldGroup{false}.
+//    keeps rank 0 at its next step boundary until HoldGroup{false}. A rank may say
+//    AskAlone at any time, once until it is answered; OthersAlone may then come between any two
+//    commands.
 //
 // 6. Zygote: says ZygoteReady once it has loaded its trainables, then forks a worker for each
 //    SpawnRequest and answers Spawned. It ends when the agent closes the socket.
@@ -67,8 +69,8 @@
 namespace tune {
 
 // Version 3: one version for all three contracts. Version 4: names of checkpoints without the
-// attempt.
-inline constexpr std::uint32_t kWorkerContract = 5;
+// attempt. Version 5: no answer to AskAlone.
+inline constexpr std::uint32_t kWorkerContract = 6;
 
 // ---- Agent -> worker ----------------------------------------------------------------------------
 
@@ -150,7 +152,18 @@ struct HoldGroup {
   static void fields(Self& s, F& f) { f(s.hold); }
 };
 
-using WorkerCommand = std::variant<StartWorker, Continue, StopAttempt, GroupStep, HoldGroup>;
+// The answer to AskAlone: whether a rank of the group works alone, or saves, that is not the one
+// that asked.
+struct OthersAlone {
+  bool any = false;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.any);
+  }
+};
+
+using WorkerCommand =
+    std::variant<StartWorker, Continue, StopAttempt, GroupStep, HoldGroup, OthersAlone>;
 
 // ---- Worker -> agent ----------------------------------------------------------------------------
 
@@ -179,6 +192,15 @@ struct RankAlone {
   static void fields(Self& s, F& f) { f(s.begins); }
 };
 
+// Is another rank of the group alone? For ranks that wait for others which they cannot hear, as
+// those do that form a group. It is no sign of life.
+struct AskAlone {
+  template <class Self, class F>
+  static void fields(Self&, F& f) {
+    f();
+  }
+};
+
 // Last word of a worker before it exits on its own.
 struct WorkerEnded {
   Outcome outcome = Outcome::kCompleted;
@@ -188,8 +210,8 @@ struct WorkerEnded {
   static void fields(Self& s, F& f) { f(s.outcome, s.cause, s.is_of_group); }
 };
 
-using WorkerEvent =
-    std::variant<Reported, RankSaved, GroupStep, WorkerEnded, Warning, PhaseDone, RankAlone>;
+using WorkerEvent = std::variant<Reported, RankSaved, GroupStep, WorkerEnded, Warning, PhaseDone,
+                                 RankAlone, AskAlone>;
 
 // ---- Agent <-> zygote ---------------------------------------------------------------------------
 

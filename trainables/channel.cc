@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -68,10 +69,34 @@ bool Channel::receive(bool wait) {
   }
 }
 
+bool Channel::is_another_alone() {
+  while (receive(false)) {
+  }
+  while (auto command = next_command()) early_.push_back(std::move(*command));
+  if (asks_ && !answer_) return true;
+  const bool alone = !asks_ || *answer_;
+  asks_ = true;
+  answer_.reset();
+  send(AskAlone{});
+  return alone;
+}
+
 std::optional<WorkerCommand> Channel::buffered() {
-  const auto frame = input_.next();
-  if (!frame) return std::nullopt;
-  return decoded<WorkerCommand>(*frame);
+  if (early_.empty()) return next_command();
+  WorkerCommand command = std::move(early_.front());
+  early_.pop_front();
+  return command;
+}
+
+// Answers are no commands to those that wait for one.
+std::optional<WorkerCommand> Channel::next_command() {
+  while (const auto frame = input_.next()) {
+    auto command = decoded<WorkerCommand>(*frame);
+    const auto* others = std::get_if<OthersAlone>(&command);
+    if (others == nullptr) return command;
+    answer_ = others->any;
+  }
+  return std::nullopt;
 }
 
 }  // namespace tune

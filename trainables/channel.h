@@ -2,6 +2,7 @@
 // the agent is gone the process ends at once: nothing can be reported any more.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
 
@@ -18,12 +19,21 @@ class Channel {
   WorkerCommand wait();                 // the next command
   std::optional<WorkerCommand> poll();  // the same if one is there already
 
+  // Whether another rank of the group is alone, as the agent said last. Asks it, and does not wait:
+  // true until it has answered for the first time, and as long as it does not answer, for then
+  // nobody knows.
+  bool is_another_alone();
+
  private:
   bool receive(bool wait);
   std::optional<WorkerCommand> buffered();
+  std::optional<WorkerCommand> next_command();
 
   int socket_;
   FrameBuffer input_;
+  std::deque<WorkerCommand> early_;  // that came while an answer was looked for
+  bool asks_ = false;
+  std::optional<bool> answer_;  // to what it asked last
   PackWriter output_;
 };
 

@@ -1,7 +1,11 @@
 // Solitude: one rank of a group works alone for a while, and the others wait for it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
+#include <optional>
+#include <thread>
 
 namespace tune {
 
@@ -29,5 +33,25 @@ class SolitudeListener {
  private:
   std::function<void(bool)> told_;
 };
+
+// While it lives: knows whether another rank of this process's group is alone. For those that wait
+// for ranks which they cannot hear, as no group stands yet. `sees` must not block.
+class SolitudeWitness {
+ public:
+  explicit SolitudeWitness(std::function<bool()> sees);
+  ~SolitudeWitness();
+  SolitudeWitness(const SolitudeWitness&) = delete;
+  SolitudeWitness& operator=(const SolitudeWitness&) = delete;
+
+ private:
+  friend std::optional<bool> is_another_alone();
+  std::function<bool()> sees_;
+  const SolitudeWitness* former_;
+  pid_t process_;
+  std::thread::id thread_;
+};
+
+// What the newest witness sees. Nothing: there is none, or it is of another thread or process.
+std::optional<bool> is_another_alone();
 
 }  // namespace tune

@@ -42,10 +42,11 @@ class Context {
   // One process of the node runs `function`, the others wait until it is done; its exception is
   // thrown in all of them. When that process dies, the next one runs it. Once an experiment.
   void once_per_node(const std::string& name, const std::function<void()>& function) const;
-  // Runs `function` on this rank, for which the other ranks of the trial wait in their next
-  // collective or at the end of the step, and returns its value: validation by rank 0, or a large
-  // file that it writes. It may take RunOptions::alone_timeout_s instead of group_timeout_s. No
-  // collective within it, as the others take no part. (A save does not need this.)
+  // Runs `function` on this rank, for which the other ranks of the trial wait when they form their
+  // group, in their next collective or at the end of the step, and returns its value: validation by
+  // rank 0, data that it prepares in setup, or a large file that it writes. It may take
+  // RunOptions::alone_timeout_s instead of group_timeout_s. No collective within it, as the others
+  // take no part. (A save does not need this.)
   template <class Function>
   decltype(auto) alone(Function&& function) const {
     const Solitude solitude;

@@ -24,7 +24,9 @@ WorkerSession::WorkerSession(const StartWorker& start, Channel& channel)
     : start_(start),
       channel_(channel),
       context_(ContextBuilder::for_worker(start)),
-      machine_(start) {}
+      machine_(start) {
+  if (start.launch.ranks > 1) witness_.emplace([this] { return channel_.is_another_alone(); });
+}
 
 std::optional<std::filesystem::path> WorkerSession::checkpoint() const {
   if (start_.launch.restore_iteration == 0) return std::nullopt;

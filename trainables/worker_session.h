@@ -60,6 +60,7 @@ class WorkerSession : public Session {
   PackWriter packed_result_;
   bool saves_ = false;
   SolitudeListener solitude_{[this](bool begins) { say_alone(begins); }};
+  std::optional<SolitudeWitness> witness_;  // of a group
 };
 
 }  // namespace tune

@@ -106,7 +106,7 @@ void Attempt::hold_group(const AttemptScene& scene) const {
 // ---- The words of ranks -------------------------------------------------------------------------
 
 void Attempt::on_word(const AttemptScene& scene, std::uint32_t rank, WorkerEvent event) {
-  last_sign_ = scene.now;
+  if (!std::holds_alternative<AskAlone>(event)) last_sign_ = scene.now;
   std::visit([&](auto& word) { hear(scene, rank, std::move(word)); }, event);
 }
 
@@ -169,6 +169,11 @@ void Attempt::hear(const AttemptScene& scene, std::uint32_t, Warning warning) {
 
 void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, RankAlone alone) {
   if (pace_) pace_->on_alone(scene.watch.at(scene.now), rank, alone.begins);
+}
+
+void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, AskAlone) {
+  const bool any = pace_ && pace_->is_another_alone(rank);
+  if (is_alive(ranks_[rank])) scene.actions.tell_worker(ranks_[rank].worker, OthersAlone{any});
 }
 
 void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, PhaseDone) {

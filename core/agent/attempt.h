@@ -148,6 +148,7 @@ class Attempt {
   void hear(const AttemptScene& scene, std::uint32_t rank, Warning warning);
   void hear(const AttemptScene& scene, std::uint32_t rank, PhaseDone done);
   void hear(const AttemptScene& scene, std::uint32_t rank, RankAlone alone);
+  void hear(const AttemptScene& scene, std::uint32_t rank, AskAlone question);
   void phase_done(const AttemptScene& scene, std::uint32_t rank);
   void tell_leader(const AttemptScene& scene, WorkerCommand command) const;
   void tell_held(const AttemptScene& scene, std::uint64_t up_to);

@@ -106,6 +106,11 @@ bool GroupPace::is_alone(const Rank& rank) const {
   return rank.alone_since || (unfinished != nullptr && unfinished->is_save);
 }
 
+bool GroupPace::is_another_alone(std::uint32_t rank) const {
+  return std::ranges::any_of(
+      ranks_, [&](const Rank& one) { return &one != &ranks_[rank] && is_alone(one); });
+}
+
 void GroupPace::on_listening(Time now, std::uint32_t rank) {
   ranks_[rank].since = now;
 }

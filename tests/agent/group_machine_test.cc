@@ -227,6 +227,37 @@ TEST_CASE("a rank that works alone has time of its own, and the others wait for 
   }
 }
 
+TEST_CASE("a rank that asks is told whether another one is alone") {
+  MachineScript script;
+  script.set_up({}, kLimit, kAlone);
+  script.run(0, 3);
+  const auto answers = [&] {
+    script.said();
+    script.ask_alone(1);
+    script.ask_alone(2);
+    return script.said();
+  };
+  CHECK(answers() == Lines{"worker 1: nobody else is alone", "worker 2: nobody else is alone"});
+  script.alone(2, true);
+  CHECK(answers() == Lines{"worker 1: others are alone", "worker 2: nobody else is alone"});
+  script.alone(3, true);
+  script.alone(2, false);
+  CHECK(answers() == Lines{"worker 1: others are alone", "worker 2: others are alone"});
+  script.dies(103, SIGKILL);
+  CHECK(answers() == Lines{"worker 1: nobody else is alone", "worker 2: nobody else is alone"});
+}
+
+TEST_CASE("a question is no sign of life") {
+  MachineScript script;
+  script.set_up(60s);
+  script.run(0, 2);
+  script.watch_for(59s);
+  script.ask_alone(2);
+  script.said();
+  script.watch_for(1s);
+  CHECK(script.said() == Lines{"signal 9 to 101", "signal 9 to 102"});
+}
+
 TEST_CASE("without alone_timeout_s a rank may work alone for any time") {
   MachineScript script;
   script.set_up({}, kLimit);

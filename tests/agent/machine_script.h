@@ -36,6 +36,9 @@ inline std::string show(const AgentEvent& event) {
 
 inline std::string show(const WorkerCommand& command) {
   if (const auto* word = std::get_if<HoldGroup>(&command)) return word->hold ? "hold" : "go on";
+  if (const auto* others = std::get_if<OthersAlone>(&command)) {
+    return others->any ? "others are alone" : "nobody else is alone";
+  }
   static const char* const names[] = {"start", "continue", "stop", "group step"};
   return names[command.index()];
 }
@@ -170,6 +173,7 @@ struct MachineScript {
     machine.on_worker(now, 1, GroupStep{iteration, action});
   }
   void done(WorkerId worker) { machine.on_worker(now, worker, PhaseDone{}); }
+  void ask_alone(WorkerId worker) { machine.on_worker(now, worker, AskAlone{}); }
   void alone(WorkerId worker, bool begins) { machine.on_worker(now, worker, RankAlone{begins}); }
   void saved(WorkerId worker, std::uint64_t iteration) {
     machine.on_worker(now, worker, RankSaved{iteration, std::chrono::seconds(1), {}});

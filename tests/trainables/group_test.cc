@@ -1,10 +1,13 @@
 // Groups: no rank passes a step boundary before rank 0 says so. The test is the agent that passes
 // rank 0's words on.
+#include <chrono>
 #include <fstream>
+#include <thread>
 
 #include <doctest/doctest.h>
 
 #include "core/error.h"
+#include "core/refusal.h"
 #include "trainables/temporary_folder.h"
 #include "trainables/worker_process.h"
 
@@ -33,6 +36,14 @@ class CutOff : public Member {
 class Unlucky : public Member {
  public:
   Result step() override { throw Error(ErrorCode::kIo, "no luck"); }
+};
+
+// A setup that waits for another rank.
+class Patient : public Member {
+ public:
+  void setup(const Config&) override {
+    while (is_another_alone().value()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 };
 
 const TrainableEntry kMember = trainable_entry<Member>("Member");
@@ -162,4 +173,28 @@ TEST_CASE("an exception says whether it is of the group") {
   const WorkerEnded unlucky = last_word_of(trainable_entry<Unlucky>("Unlucky"));
   CHECK(unlucky.cause == "step: no luck");
   CHECK_FALSE(unlucky.is_of_group);
+}
+
+TEST_CASE("a rank asks its agent who is alone, one question at a time, and keeps what comes else") {
+  TemporaryFolder folder;
+  const TrainableEntry entry = trainable_entry<Patient>("Patient");
+  WorkerProcess follower(entry, member_start(folder.path(), 1));
+  follower.expect<AskAlone>();
+  follower.send(GroupStep{1, GroupAction::kStep});
+  follower.send(OthersAlone{true});
+  follower.expect<AskAlone>();
+  follower.send(OthersAlone{false});
+  follower.expect<AskAlone>();   // answered too late
+  follower.expect<PhaseDone>();  // setup
+  follower.send(OthersAlone{true});
+  follower.expect<PhaseDone>();  // step 1
+  follower.send(GroupStep{1, GroupAction::kEnd});
+  CHECK(follower.expect<WorkerEnded>().outcome == Outcome::kCompleted);
+}
+
+TEST_CASE("of one rank no other can be alone") {
+  TemporaryFolder folder;
+  const TrainableEntry entry = trainable_entry<Patient>("Patient");
+  WorkerProcess worker(entry, start_in(folder.path()));
+  CHECK_HAS(worker.expect<WorkerEnded>().cause, "bad optional access");
 }

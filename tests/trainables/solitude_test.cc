@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "trainables/access.h"
 
@@ -29,6 +31,20 @@ TEST_CASE("a listener that is gone is not told") {
   { const SolitudeListener listener([&](bool) { told += 'x'; }); }
   const Solitude solitude;
   CHECK(told.empty());
+}
+
+TEST_CASE("the newest witness knows whether another rank is alone, in its own thread") {
+  CHECK(!is_another_alone());
+  {
+    const SolitudeWitness first([] { return true; });
+    CHECK(is_another_alone() == true);
+    const SolitudeWitness second([] { return false; });
+    CHECK(is_another_alone() == false);
+    std::optional<bool> elsewhere = true;
+    std::thread([&] { elsewhere = is_another_alone(); }).join();
+    CHECK(!elsewhere);
+  }
+  CHECK(!is_another_alone());
 }
 
 TEST_CASE("a context's alone gives back what its function does, and is over when that throws") {

@@ -30,6 +30,8 @@ using Milliseconds = std::chrono::milliseconds;
 
 constexpr Milliseconds kPatienceForOthers{1000};  // that fail at the same time as this rank
 constexpr Milliseconds kPatienceForStore{500};    // beyond the time that it is to keep itself
+constexpr Milliseconds kSlice{100};               // of a wait for what may not come
+constexpr Milliseconds kLongestSearch = std::chrono::hours(24 * 7);  // for rank 0
 // An agent that knows which rank is alone too long, or is stopped there, speaks first.
 constexpr Milliseconds kPatienceForAgent{10'000};
 
@@ -53,13 +55,53 @@ struct NoAnswer : std::runtime_error {
   NoAnswer() : std::runtime_error("rank 0, which keeps the group together, does not answer") {}
 };
 
-// What asks rank 0's store waits for ever when rank 0 is stopped or never begins: it is then left
-// to itself, in its thread. `work` owns all that it uses.
+// How long to wait for ranks that cannot be heard yet: the time begins anew as long as another rank
+// is alone, where somebody knows it.
+class Patience {
+ public:
+  explicit Patience(Milliseconds limit)
+      : limit_(limit), period_(std::clamp(limit / 10, Milliseconds(10), Milliseconds(1000))) {}
+
+  // When to look again, at the latest.
+  SteadyClock::time_point next_look() const { return std::min(asked_ + period_, since_ + limit_); }
+  bool is_over() {
+    const auto now = SteadyClock::now();
+    if (now >= next_look()) {
+      asked_ = now;
+      if (is_another_alone().value_or(false)) since_ = now;
+    }
+    return now >= since_ + limit_;
+  }
+
+ private:
+  Milliseconds limit_;
+  Milliseconds period_;
+  SteadyClock::time_point since_ = SteadyClock::now();
+  SteadyClock::time_point asked_ = since_;
+};
+
 template <class Work>
-auto within(Milliseconds limit, Work work) {
+auto begun_in_a_thread(Work work) {
   std::packaged_task<std::invoke_result_t<Work&>()> task(std::move(work));
   auto result = task.get_future();
   std::thread(std::move(task)).detach();
+  return result;
+}
+
+// What asks rank 0's store waits for ever when rank 0 is stopped or never begins: it is then left
+// to itself, in its thread. `work` owns all that it uses.
+template <class Work>
+auto within(Patience& patience, Work work) {
+  auto result = begun_in_a_thread(std::move(work));
+  while (result.wait_until(patience.next_look()) != std::future_status::ready) {
+    if (patience.is_over()) throw NoAnswer();
+  }
+  return result.get();
+}
+
+template <class Work>
+auto within(Milliseconds limit, Work work) {
+  auto result = begun_in_a_thread(std::move(work));
   if (result.wait_for(limit + kPatienceForStore) != std::future_status::ready) throw NoAnswer();
   return result.get();
 }
@@ -125,6 +167,18 @@ std::vector<std::string> devices_of(c10d::Store& store, int ranks) {
   return devices;
 }
 
+constexpr const char* kAllHere = "all here";
+
+// Whether all ranks have come; waits for them a little. The store's own wait would print a warning
+// each time that it is over.
+bool are_all_here(c10d::Store& store) {
+  for (Milliseconds pause(1); pause < kSlice; pause *= 2) {
+    if (store.check({kAllHere})) return true;
+    std::this_thread::sleep_for(pause);
+  }
+  return store.check({kAllHere});
+}
+
 std::string what_others_say(c10d::Store& store, const Rendezvous& place, Milliseconds patience,
                             const std::string& waited_for) {
   const auto key = [](int rank) { return "stuck/" + std::to_string(rank); };
@@ -170,6 +224,7 @@ struct ProcessGroup::State {
     try {
       store->set(here_key(place.rank), bytes_of(nccl_device(options)));
       say_alone(*store, place.rank, false);
+      await_all();
       const GroupTimes times = start_waiting();
       if (shares_nccl) {
         nccl = like->nccl;
@@ -194,6 +249,16 @@ struct ProcessGroup::State {
     if (!options.device.is_cuda() || options.gloo_for_gpu) return false;
     return can_speak_nccl(within(
         options.timeout, [store = store, size = place.size] { return devices_of(*store, size); }));
+  }
+
+  // A rank may be alone before it comes: all wait for it here, and nothing that has a time of its
+  // own begins before.
+  void await_all() const {
+    if (store->add("how many are here", 1) == place.size) store->set(kAllHere, bytes_of("yes"));
+    Patience patience(options.timeout);
+    while (!within(patience, [store = store] { return are_all_here(*store); })) {
+      if (patience.is_over()) throw std::runtime_error("not all ranks are here");
+    }
   }
 
   Milliseconds longest() const {
@@ -284,9 +349,13 @@ ProcessGroup::ProcessGroup(Rendezvous rendezvous, const GroupOptions& options) :
   if (state_->is_alone()) return;
   ignore_broken_pipes();
   const Rendezvous& place = state_->place;
+  // Rank 0 may be alone before it comes.
+  const bool is_known = is_another_alone().has_value();
+  const auto time = is_known ? std::min(state_->longest(), kLongestSearch) : options.timeout;
+  Patience patience(options.timeout + kPatienceForStore);
   try {
-    state_->store = within(
-        options.timeout, [place, timeout = options.timeout] { return open_store(place, timeout); });
+    state_->store = within(patience, [place, time] { return open_store(place, time); });
+    state_->store->setTimeout(options.timeout);
   } catch (const std::exception& error) {
     throw Error(ErrorCode::kProcess, state_->who() + ": cannot reach rank 0 at " + place.address +
                                          ":" + std::to_string(place.port) + " within " +

@@ -3,11 +3,12 @@
 // nobody.
 //
 // All ranks call the same functions in the same order, each from one thread. Every wait ends with
-// the group's timeout at the latest; a wait in a collective takes longer while a rank is alone (in
-// context().alone() or a save), for its time begins anew then, up to the time that it may be alone.
-// What fails throws Error (kProcess) that says what this rank was waiting for and, when the others
-// wait for something else, for what; the group is of no use then. A process that forms a group
-// ignores SIGPIPE from then on, as Python does, unless it has a handler.
+// the group's timeout at the latest, but takes longer while a rank is alone (in context().alone()
+// or a save), for its time begins anew then, up to the time that it may be alone. In a trial that
+// holds for forming the group as well: the agent knows who is alone. What fails throws Error
+// (kProcess) that says what this rank was waiting for and, when the others wait for something else,
+// for what; the group is of no use then. A process that forms a group ignores SIGPIPE from then on,
+// as Python does, unless it has a handler.
 //
 // On GPUs that is so for forming a group and for what computes on the CPU only. There the functions
 // return when the work is queued; a rank whose work is not done in time ends itself (SIGABRT, with

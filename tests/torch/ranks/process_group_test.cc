@@ -214,6 +214,41 @@ TEST_CASE("a group that does not come together says which rank is missing") {
   CHECK_HAS(without_first[1].error, "rank 1 of 2: cannot reach rank 0 at 127.0.0.1:");
 }
 
+TEST_CASE("a rank that is alone before it forms a group is waited for, and only as long as it is") {
+  void* shared = ::mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(shared != MAP_FAILED);
+  for (const int lonely : {0, 1}) {
+    for (const bool comes : {true, false}) {
+      CAPTURE(lonely);
+      CAPTURE(comes);
+      auto& is_alone = *new (shared) std::atomic<bool>(true);
+      const auto ends = run_ranks(3, [&](const Rendezvous& place) {
+        const SolitudeWitness agent([&] { return is_alone.load(); });
+        if (place.rank == lonely) {
+          std::this_thread::sleep_for(2s);
+          is_alone = false;
+          if (!comes) std::this_thread::sleep_for(4s);
+          if (!comes) return std::vector<double>{};
+        }
+        ProcessGroup group(place, {.timeout = 1s});
+        at::Tensor ranks = at::ones({1});
+        group.all_reduce(ranks);
+        return doubles(ranks);
+      });
+      if (comes) {
+        CHECK(values_of(ends) == std::vector<double>{3});
+      } else if (lonely == 0) {
+        for (const RankEnd& end : {ends[1], ends[2]}) CHECK_HAS(end.error, "cannot reach rank 0");
+      } else {
+        CHECK_HAS(ends[0].error, "rank 1 did not come");
+        CHECK(!ends[2].error.empty());
+      }
+    }
+  }
+  ::munmap(shared, sizeof(std::atomic<bool>));
+}
+
 // Seen by all ranks.
 struct Fate {
   std::atomic<pid_t> first = 0;

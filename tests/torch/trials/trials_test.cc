@@ -188,6 +188,32 @@ TEST_CASE("groups whose driver was killed go on from their last checkpoints") {
   CHECK(some_were_loaded(box));
 }
 
+TEST_CASE("a rank that is alone before it forms the group is waited for beyond group_timeout_s") {
+  for (const char* rank : {"0", "1"}) {
+    CAPTURE(rank);
+    Sandbox box;
+    const Finished run = box.run(
+        command({"--set", std::string("config/alone_rank=") + rank, "--set", "config/alone_ms=4000",
+                 "--set", "config/lr=0.01", "--set", "group_timeout_s=1"}));
+    INFO(run.err);
+    REQUIRE(run.code == 0);
+    CHECK(weights_of_all(box).size() == 1);
+  }
+}
+
+TEST_CASE("a rank that is alone too long before it forms the group ends the trial and is named") {
+  Sandbox box;
+  const Finished run = box.run(
+      command({"--set", "config/alone_rank=0", "--set", "config/alone_ms=60000", "--set",
+               "config/lr=0.01", "--set", "group_timeout_s=1", "--set", "alone_timeout_s=2"}));
+  CHECK(run.code != 0);
+  CHECK(box.is_quiet());
+  const auto trials = trial_folders(box, "results/s");
+  REQUIRE(trials.size() == 1);
+  CHECK_HAS(box.read("results/s/" + trials[0].filename().string() + "/error.txt"),
+            "worked alone in setup for 2 s (alone_timeout_s), killed");
+}
+
 // The error of the only trial, in which rank 1 makes this mistake.
 std::string error_of(const std::string& mistake) {
   Sandbox box;

@@ -8,6 +8,8 @@
 //   lr         learning rate
 //   step_ms    0      how long a step takes at least
 //   kill_rank  -1     this rank is killed in step 4 of the first attempt
+//   alone_rank -1     this rank is alone in setup for alone_ms, before it forms the group
+//   alone_ms   0
 //   mistake    none   of rank 1: "wider" (its model differs), "skips" (a collective in step 2)
 #include <tune/torch.h>
 #include <tune/tune.h>
@@ -77,6 +79,10 @@ class Twins : public tune::Trainable {
     tune::set_threads(context().cpus());
     step_time_ = std::chrono::milliseconds(config.get_or("step_ms", 0));
     kill_rank_ = config.get_or("kill_rank", -1);
+    if (config.get_or("alone_rank", -1) == context().rank()) {
+      const std::chrono::milliseconds time(config.get_or("alone_ms", 0));
+      context().alone([&] { std::this_thread::sleep_for(time); });
+    }
     if (context().rank() == 1) mistake_ = config.get_or<std::string>("mistake", "none");
     // Other weights on each rank: it is for DDP to make them equal.
     const std::uint64_t seed = context().seed() + static_cast<std::uint64_t>(context().rank());

@@ -153,8 +153,13 @@ const LockSign kElsewhere{.pid = 12, .host = "node7", .boot = "another-kernel", 
 constexpr LockPace kNeverSilent{milliseconds(1), std::chrono::hours(1)};
 constexpr LockPace kSoonSilent{milliseconds(1), milliseconds(5)};
 
+// A holder that looks meanwhile sees no empty file.
 void put_sign(const fs::path& file, const LockSign& sign) {
-  std::ofstream(file) << to_text(sign);
+  const FileDescriptor open(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  const std::string text = to_text(sign);
+  const auto size = static_cast<ssize_t>(text.size());
+  REQUIRE(::pwrite(open.get(), text.data(), text.size(), 0) == size);
+  REQUIRE(::ftruncate(open.get(), size) == 0);
 }
 
 TEST_CASE("a lock whose holder on another host counts on is refused, and the host named") {

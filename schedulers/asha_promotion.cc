@@ -68,21 +68,20 @@ std::uint32_t AshaPromotion::reached(const TrialState& state, double time) const
 
 Decision AshaPromotion::result(TrialNumber trial, const ResultView& result) {
   TrialState& state = state_of(trial);
-  const std::optional<double> time = result.number(options_.time_attr);
-  Milestone next = next_stop(state);
-  const bool is_asked = time && !next.attribute.empty() && *time >= next.value;  // false for NaN
-  if (!is_asked) return Decision::go_on(std::move(next));
-  const std::optional<double> value = result.number(objective().metric);
-  // Without the metric there is nothing to judge: look again at the next report.
-  if (!value) return Decision::go_on({options_.time_attr, *time});
-  const std::string_view name = short_time_name(options_.time_attr);
-  if (options_.stop_last_trials && *time >= options_.max_t) {
-    return stop(fmt::format("reached max_t {:.10g} at {} {:.10g}", options_.max_t, name, *time));
+  auto judged = read(result, options_.time_attr, next_stop(state),
+                     options_.stop_last_trials ? std::optional(options_.max_t) : std::nullopt);
+  if (auto* decision = std::get_if<Decision>(&judged)) {
+    if (decision->kind == Decision::Kind::kStop) ++stopped_;
+    return std::move(*decision);
   }
-  const std::uint32_t upto = reached(state, *time);
-  const bool is_nan = std::isnan(*value);
-  if (upto > state.recorded) record(trial, upto, signed_value(*value), !is_nan);
-  if (is_nan) return stop(fmt::format("nan is worse than any value at {} {:.10g}", name, *time));
+  const auto [time, value] = std::get<Judged>(judged);
+  const std::uint32_t upto = reached(state, time);
+  const bool is_nan = std::isnan(value);
+  if (upto > state.recorded) record(trial, upto, signed_value(value), !is_nan);
+  if (is_nan) {
+    return stop(fmt::format("nan is worse than any value at {} {:.10g}",
+                            short_time_name(options_.time_attr), time));
+  }
   return Decision::pause(pause_reason(state));
 }
 

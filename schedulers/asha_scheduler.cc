@@ -60,19 +60,14 @@ std::uint32_t AshaScheduler::reached(const TrialState& state, double time) const
 
 Decision AshaScheduler::result(TrialNumber trial, const ResultView& result) {
   TrialState& state = state_of(trial);
-  const std::optional<double> time = result.number(options_.time_attr);
-  Milestone next = next_stop(state);
-  const bool is_asked = time && !next.attribute.empty() && *time >= next.value;  // false for NaN
-  if (!is_asked) return Decision::go_on(std::move(next));
-  const std::optional<double> value = result.number(objective().metric);
-  // Without the metric there is nothing to judge: look again at the next report.
-  if (!value) return Decision::go_on({options_.time_attr, *time});
-  if (options_.stop_last_trials && *time >= options_.max_t) {
-    ++stopped_;
-    return Decision::stop(fmt::format("reached max_t {:.10g} at {} {:.10g}", options_.max_t,
-                                      short_time_name(options_.time_attr), *time));
+  auto judged = read(result, options_.time_attr, next_stop(state),
+                     options_.stop_last_trials ? std::optional(options_.max_t) : std::nullopt);
+  if (auto* decision = std::get_if<Decision>(&judged)) {
+    if (decision->kind == Decision::Kind::kStop) ++stopped_;
+    return std::move(*decision);
   }
-  return judge(state, reached(state, *time), signed_value(*value));
+  const auto [time, value] = std::get<Judged>(judged);
+  return judge(state, reached(state, time), signed_value(value));
 }
 
 // Judges at rung `upto` - 1; the value fills it and the lower ones without the trial.

@@ -27,6 +27,21 @@ void MetricScheduler::configure(const Objective& experiment) {
   }
 }
 
+std::variant<Decision, MetricScheduler::Judged> MetricScheduler::read(
+    const ResultView& result, const std::string& time_attr, Milestone next,
+    std::optional<double> end) const {
+  const std::optional<double> time = result.number(time_attr);
+  const bool is_asked = time && !next.attribute.empty() && *time >= next.value;  // false for NaN
+  if (!is_asked) return Decision::go_on(std::move(next));
+  const std::optional<double> value = result.number(objective_.metric);
+  if (!value) return Decision::go_on({time_attr, *time});
+  if (end && *time >= *end) {
+    return Decision::stop(fmt::format("reached max_t {:.10g} at {} {:.10g}", *end,
+                                      short_time_name(time_attr), *time));
+  }
+  return Judged{*time, *value};
+}
+
 double MetricScheduler::signed_value(double value) const {
   return (objective_.mode == Mode::kMax ? value : -value) + 0.0;  // -0 would be shown as "-0"
 }

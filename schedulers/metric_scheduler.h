@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "core/wire.h"
 #include "schedulers/trial_scheduler.h"
@@ -23,6 +24,15 @@ class MetricScheduler : public TrialScheduler {
     std::optional<Mode> mode;
   };
   MetricScheduler(const char* name, Own own) : name_(name), own_(std::move(own)) {}
+
+  // A result that is to be judged, or the decision when it is not: it has not come to `next`, has
+  // no metric, which is looked at again with the next report, or has come to `end`.
+  struct Judged {
+    double time = 0;
+    double value = 0;  // as reported
+  };
+  std::variant<Decision, Judged> read(const ResultView& result, const std::string& time_attr,
+                                      Milestone next, std::optional<double> end) const;
 
   double signed_value(double value) const;  // its own inverse
   // A signed value as the user reported it: whole, or without the digits that interpolation leaves.

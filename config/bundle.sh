@@ -2,7 +2,7 @@
 # or Debian made of them (unpack_bundle).
 
 # Packages of the machine that unpacks it, which has a C++ compiler: never in a bundle.
-readonly not_bundled=" g++ cmake ccache python3 python3-pip libc6 libgcc-s1 libstdc++6 libcrypt1 "
+readonly not_bundled=" g++ cmake ccache patch python3 python3-pip libc6 libgcc-s1 libstdc++6 libcrypt1 "
 readonly bundle_limit_mib=60
 
 # The libraries and tools that packages need, by name. What -dev packages want for static linking

@@ -29,6 +29,7 @@ set(tune_public_headers
   tune/run.h
   tune/search/search_space.h
   tune/search/searcher.h
+  tune/search/where.h
   tune/spec/run_options.h
   tune/testing/reports.h
   tune/testing/scheduler_conformance.h

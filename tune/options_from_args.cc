@@ -86,7 +86,9 @@ void apply(const std::vector<Override>& overrides, RunOptions& options,
   Value changed = Value::make_map();
   for (const Override& override : overrides) {
     const std::string key = override.path.substr(0, override.path.find('/'));
+    const auto told = [&](const Complaint& one) { return one.option == override.option; };
     if (key == "config" && key != override.path) {
+      if (std::any_of(complaints.begin(), complaints.end(), told)) continue;
       override_space(override, options.config, complaints);
     } else if (const Value* value = tree.value.find(key)) {
       changed.set(key, *value);

@@ -19,6 +19,10 @@ void from_a_program(const Data& data) {
 #include "tune/from_a_program_1.inc"
 }
 
+void conditions_and_constraints() {
+#include "tune/conditions_and_constraints_1.inc"
+}
+
 void results() {
 #include "tune/results_1.inc"
 }
@@ -42,6 +46,7 @@ void ranks_of_any_program(const Data& data) {
 void readme_snippets() {
   const Data data;
   from_a_program(data);
+  conditions_and_constraints();
   results();
   ranks_of_any_program(data);
   tune::scheduler<MedianStopping>(3);

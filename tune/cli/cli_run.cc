@@ -140,6 +140,7 @@ std::unique_ptr<Searcher> make_searcher(const ExperimentSpec& spec) {
   setup.num_samples = spec.options.num_samples;
   setup.points_to_evaluate = spec.options.points_to_evaluate;
   setup.objective = objective_of(spec);
+  setup.where = spec.options.where;
   auto searcher = spec.options.searcher.make();
   searcher->configure(setup);
   return searcher;

@@ -50,6 +50,7 @@ ControllerSetup controller_setup(const ExperimentSpec& spec, std::string experim
   search.num_samples = spec.options.num_samples;
   search.points_to_evaluate = spec.options.points_to_evaluate;
   search.objective = setup.objective;
+  search.where = spec.options.where;
   setup.searcher->configure(search);
   return setup;
 }

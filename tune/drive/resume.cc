@@ -19,10 +19,9 @@ const std::vector<std::string> kMayChange = {
     "if_exists",   "cpus",         "gpus",          "wait_gpus",          "env",                   "raise_on_failed_trial"};
 
 bool has_functions(const SearchSpace& space) {
-  for (const auto& [path, domain] : space.domains()) {
-    if (domain->is_function()) return true;
-  }
-  return false;
+  const std::vector<PlacedDomain> all = space.placed_domains();
+  return std::any_of(all.begin(), all.end(),
+                     [](const PlacedDomain& one) { return one.domain->is_function(); });
 }
 
 void warn_of_changes(const ExperimentSpec& stored, const ExperimentSpec& given) {

@@ -104,8 +104,13 @@ std::pair<std::string_view, std::int64_t> split_location(std::string_view locati
   return {location.substr(0, colon), pid};
 }
 
-ExperimentTags::ExperimentTags(const ExperimentSpec& spec) {
-  for (const auto& [path, domain] : spec.options.config.domains()) searched_.push_back(path);
+ExperimentTags::ExperimentTags(const ExperimentSpec& spec)
+    : searched_(spec.options.config.searched_paths()) {}
+
+bool any_below(const std::vector<std::string>& paths, std::string_view path) {
+  return std::any_of(paths.begin(), paths.end(), [&](std::string_view one) {
+    return one.size() > path.size() && one.starts_with(path) && one[path.size()] == '/';
+  });
 }
 
 std::string ExperimentTags::of(TrialNumber trial, const Packed& config) const {
@@ -114,6 +119,7 @@ std::string ExperimentTags::of(TrialNumber trial, const Packed& config) const {
   for (const std::string& path : searched_) {
     PackReader in(config.bytes);
     if (!seek(in, path)) continue;
+    if (in.peek() == PackReader::Type::kMap && any_below(searched_, path)) continue;
     tag.append(1, separator).append(path).append(1, '=');
     append_short(tag, in);
     separator = ',';

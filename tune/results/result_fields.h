@@ -58,4 +58,7 @@ class ExperimentTags {
   std::vector<std::string> searched_;  // key paths
 };
 
+// Whether one of the key paths lies below this one. What is in a map at it is then shown there.
+bool any_below(const std::vector<std::string>& paths, std::string_view path);
+
 }  // namespace tune

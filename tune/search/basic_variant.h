@@ -1,5 +1,10 @@
 // Grid and random search mixed: the searcher behind tune::basic_variant. Trial k's draws depend on
 // the seed and k alone; a suggestion costs the same whatever the size of the grid.
+//
+// Each key has a stream of its own, also a key within an option of a choice, so that its value is
+// the same whatever else is searched. A configuration that breaks `where` is drawn anew as a whole:
+// the draws of the second try, the third ... come from streams of their own. Cells of the grid that
+// break it whatever is drawn are left out and not counted.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +14,7 @@
 
 #include "tune/search/sample_functions.h"
 #include "tune/search/searcher.h"
+#include "tune/search/where.h"
 
 namespace tune {
 
@@ -28,32 +34,49 @@ class BasicVariantSearcher : public Searcher {
     std::string path;
     std::vector<Value> values;
   };
+  // A domain of the space, grids too.
   struct Drawn {
     std::string path;
     std::string purpose;  // of its random stream
     Domain domain;
+    std::optional<Condition> condition;
+  };
+  // The cells of a sample's grid that keep `where`.
+  struct Cells {
+    std::uint64_t count = 1;
+    std::vector<std::uint32_t> kept = {};  // their indices in the whole grid; empty: all of it
+    std::uint64_t index(std::uint64_t cell) const { return kept.empty() ? cell : kept[cell]; }
   };
   // Where a trial stands: its sample, and the cell of the sample's grid.
-  struct Cell {
+  struct Place {
     std::uint64_t sample = 0;
-    std::uint64_t index = 0;
+    std::uint64_t cell = 0;  // of the whole grid
   };
   const Config* preset_of(std::uint64_t sample) const;
-  std::uint64_t cells_of(const Config* preset) const;
-  std::optional<Cell> cell_of(std::uint64_t trial) const;
+  Cells cells_of(const Config* preset) const;
+  bool where_names_grids() const;
+  std::uint64_t all_cells_of(const Config* preset) const;
+  // Sets what no stream draws: the values of the cell, and the constants of the preset.
+  void set_cell(Config& config, std::uint64_t cell, const Config* preset) const;
+  std::optional<Place> place_of(std::uint64_t trial) const;
   void sort_out(const SearchSpace& space);
   void check_counts() const;
+  void check_draws() const;
+  // The configuration of one try, with null for what `functions` are still to compute.
+  Config draw_config(const Place& place, std::uint64_t trial, int attempt,
+                     std::vector<SampleFunction>& functions) const;
 
   BasicVariantOptions options_;
   std::int64_t num_samples_ = 1;
   std::uint64_t seed_ = 0;
   std::vector<Config> presets_;
+  Where where_;
   Config frame_;                        // every key of the space; null where a domain stands
   std::vector<std::string> constants_;  // key paths
   std::vector<Grid> grids_;             // sorted by path
   std::vector<Drawn> drawn_;
-  std::vector<SampleFunction> functions_;
-  std::uint64_t plain_cells_ = 1;  // of a sample without preset
+  Cells plain_cells_;  // of a sample without preset
+  std::vector<Cells> preset_cells_;
   std::vector<std::uint64_t> preset_begins_ = {
       0};  // first trial of each preset, and after them all
 };

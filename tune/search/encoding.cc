@@ -26,6 +26,18 @@ const std::vector<Value>& options_of(const Parameter& choice) {
   return std::get<Domain::Choice>(choice.domain.domain().kind()).values;
 }
 
+// Equal, whatever the order of keys and the spelling of numbers.
+bool are_alike(const Value& a, const Value& b) {
+  if (a == b) return true;
+  if (a.is_number() && b.is_number()) return a.number() == b.number();
+  if (!a.is_map() || !b.is_map()) return false;
+  return a.map().size() == b.map().size() &&
+         std::all_of(a.map().begin(), a.map().end(), [&](const Member& member) {
+           const Value* other = b.find(member.key);
+           return other != nullptr && are_alike(member.value, *other);
+         });
+}
+
 [[noreturn]] void refuse_grids(const std::vector<std::string>& paths) {
   throw Error(ErrorCode::kBadInput,
               fmt::format("config: {} {} grid_search, of which every value is tried: a searcher "
@@ -36,36 +48,72 @@ const std::vector<Value>& options_of(const Parameter& choice) {
 
 }  // namespace
 
-Encoding::Encoding(const SearchSpace& space) : frame_(Value::make_map()) {
-  std::vector<std::string> grids;
-  const auto walk = [&](const SearchSpace& node, const std::string& path,
-                        const auto& self) -> Value {
-    if (node.is_constant()) return node.constant();
-    if (node.is_map()) {
-      Value::Map map;
-      for (const SpaceMember& member : node.members()) {
-        const std::string below = path.empty() ? member.key : path + "/" + member.key;
-        map.emplace_back(member.key, self(member.value, below, self));
-      }
-      return Value::make_map(std::move(map));
+// Takes a space apart: parameters, functions and grids, and a frame with null in their places.
+class Encoding::Builder {
+ public:
+  explicit Builder(Encoding& encoding) : encoding_(encoding) {}
+
+  Value walk(const SearchSpace& space, const std::string& path,
+             const std::optional<Condition>& condition) {
+    if (space.is_constant()) return space.constant();
+    if (space.is_domain()) return walk_domain(space.domain(), path, condition);
+    Value::Map map;
+    for (const SpaceMember& member : space.members()) {
+      const std::string below = path.empty() ? member.key : path + "/" + member.key;
+      map.emplace_back(member.key, walk(member.value, below, condition));
     }
-    if (node.domain().is_grid()) {
-      grids.push_back("'" + path + "'");
-    } else if (node.domain().is_function()) {
-      functions_.push_back({path, std::get<Domain::SampleFrom>(node.domain().kind()).function});
-    } else {
-      UnitDomain domain(node.domain());
-      if (domain.count() == 1) return domain.value(0);
-      parameters_.push_back({path, std::move(domain), {}});
+    return Value::make_map(std::move(map));
+  }
+  const std::vector<std::string>& grids() const { return grids_; }
+
+ private:
+  Value walk_domain(const Domain& domain, const std::string& path,
+                    const std::optional<Condition>& condition) {
+    if (domain.is_grid()) {
+      grids_.push_back("'" + path + "'");
+      return {};
     }
+    if (domain.is_function()) {
+      encoding_.functions_.push_back(
+          {{path, std::get<Domain::SampleFrom>(domain.kind()).function}, condition});
+      return {};
+    }
+    if (const Domain::Choice* choice = domain.conditional()) {
+      return walk_options(*choice, path, condition);
+    }
+    UnitDomain unit(domain);
+    if (unit.count() == 1) return unit.value(0);
+    encoding_.parameters_.push_back({path, std::move(unit), condition});
     return {};
-  };
+  }
+  Value walk_options(const Domain::Choice& choice, const std::string& path,
+                     const std::optional<Condition>& condition) {
+    if (choice.values.size() == 1) return walk(*choice.spaces[0], path, condition);
+    const std::size_t index = encoding_.parameters_.size();
+    encoding_.parameters_.push_back({path, UnitDomain(Domain(choice)), condition});
+    Domain::Choice framed = choice;
+    for (std::size_t i = 0; i < choice.values.size(); ++i) {
+      if (!choice.spaces[i]) continue;
+      framed.values[i] = walk(*choice.spaces[i], path, Condition{index, i});
+    }
+    encoding_.parameters_[index].domain = UnitDomain(Domain(std::move(framed)));
+    return {};
+  }
+
+  Encoding& encoding_;
+  std::vector<std::string> grids_;
+};
+
+Encoding::Encoding(const SearchSpace& space, const std::vector<std::string>& where)
+    : frame_(Value::make_map()), where_(where, space) {
   if (!space.is_map()) {
     throw Error(ErrorCode::kBadInput, "config must be a map of parameters, as in {lr: 0.1}");
   }
-  frame_ = Config(walk(space, {}, walk));
-  if (!grids.empty()) refuse_grids(grids);
+  Builder builder(*this);
+  frame_ = Config(builder.walk(space, {}, {}));
+  if (!builder.grids().empty()) refuse_grids(builder.grids());
   count_features();
+  check_where();
 }
 
 Encoding::Encoding(std::vector<Parameter> parameters, Config frame)
@@ -78,6 +126,21 @@ Encoding::Encoding(std::vector<Parameter> parameters, Config frame)
     TUNE_CHECK(condition.option < options_of(parameters_[condition.choice]).size());
   }
   count_features();
+}
+
+void Encoding::check_where() {
+  if (where_.empty()) return;
+  for (const WhereRule& rule : where_.rules()) {
+    for (const std::string& path : rule.paths()) {
+      where_names_functions_ |=
+          std::any_of(functions_.begin(), functions_.end(), [&](const Function& one) {
+            return path == one.function.path || path.starts_with(one.function.path + "/");
+          });
+    }
+  }
+  // Functions are the user's: they are not called here.
+  RandomStream random(0, "where", 0);
+  check_that_some_hold([&](int) { return where_.broken_by(without_functions(draw_once(random))); });
 }
 
 void Encoding::count_features() {
@@ -121,11 +184,14 @@ std::optional<std::uint64_t> Encoding::count() const {
 
 // ---- Points -------------------------------------------------------------------------------------
 
-bool Encoding::is_active(std::size_t parameter, const UnitPoint& point) const {
-  const auto& condition = parameters_[parameter].condition;
+bool Encoding::is_met(const std::optional<Condition>& condition, const UnitPoint& point) const {
   // The choice before it is settled: an inactive one has the coordinate kInactive.
   if (!condition) return true;
   return point[condition->choice] >= 0 && option(condition->choice, point) == condition->option;
+}
+
+bool Encoding::is_active(std::size_t parameter, const UnitPoint& point) const {
+  return is_met(parameters_[parameter].condition, point);
 }
 
 std::size_t Encoding::option(std::size_t parameter, const UnitPoint& point) const {
@@ -146,34 +212,77 @@ UnitPoint Encoding::settled(UnitPoint point, RandomStream& random) const {
   return point;
 }
 
-UnitPoint Encoding::draw(RandomStream& random) const {
+UnitPoint Encoding::draw_once(RandomStream& random) const {
   return settled(UnitPoint(size(), kInactive), random);
 }
 
-Config Encoding::decode(const UnitPoint& point) const {
+UnitPoint Encoding::draw(RandomStream& random) const {
+  UnitPoint point = draw_once(random);
+  for (int i = 1; i < kMostWhereDraws && !holds(point); ++i) point = draw_once(random);
+  return point;
+}
+
+bool Encoding::holds(const UnitPoint& point) const {
+  if (where_.empty()) return true;
+  return where_.holds(where_names_functions_ ? decode(point) : without_functions(point));
+}
+
+Config Encoding::without_functions(const UnitPoint& point) const {
   TUNE_CHECK(point.size() == size());
   Config config = frame_;
   for (std::size_t i = 0; i < size(); ++i) {
     if (is_active(i, point)) config.set(parameters_[i].path, parameters_[i].domain.value(point[i]));
   }
-  compute_functions(config, functions_);
   return config;
 }
 
-// The option whose keys and constants the value has; what is searched below it may be anything.
-std::optional<std::size_t> Encoding::option_taken(std::size_t choice, const Value& value) const {
-  const std::vector<Value>& options = options_of(parameters_[choice]);
-  const std::string above = parameters_[choice].path + "/";
-  for (std::size_t option = 0; option < options.size(); ++option) {
-    Value bare = value;
-    for (const Parameter& parameter : parameters_) {
-      if (parameter.condition != Condition{choice, option} || !bare.is_map()) continue;
-      const std::string_view below = std::string_view(parameter.path).substr(above.size());
-      if (bare.contains(below)) bare.set(below, Value());
-    }
-    if (bare == options[option]) return option;
+Config Encoding::decode(const UnitPoint& point) const {
+  Config config = without_functions(point);
+  std::vector<SampleFunction> functions;
+  for (const auto& [function, condition] : functions_) {
+    if (is_met(condition, point)) functions.push_back(function);
   }
-  return std::nullopt;
+  compute_functions(config, functions);
+  return config;
+}
+
+// Whether a value has the keys and constants of an option; what is searched or computed below it
+// may be anything.
+bool Encoding::may_be(std::size_t choice, std::size_t option, const Value& value) const {
+  Value bare = value;
+  const std::size_t above = parameters_[choice].path.size() + 1;
+  const auto bare_at = [&](const std::string& path, const std::optional<Condition>& condition) {
+    if (condition != Condition{choice, option} || !bare.is_map()) return;
+    const std::string_view below = std::string_view(path).substr(above);
+    if (bare.contains(below)) bare.set(below, Value());
+  };
+  for (const Parameter& parameter : parameters_) bare_at(parameter.path, parameter.condition);
+  for (const auto& [function, condition] : functions_) bare_at(function.path, condition);
+  return are_alike(bare, options_of(parameters_[choice])[option]);
+}
+
+// Whether what the option searches can be what the value has.
+bool Encoding::has_own_values(std::size_t choice, std::size_t option, const Value& value) const {
+  const std::size_t above = parameters_[choice].path.size() + 1;
+  for (std::size_t i = choice + 1; i < size(); ++i) {
+    const auto& [path, domain, condition] = parameters_[i];
+    if (condition != Condition{choice, option}) continue;
+    const Value* below = value.find(std::string_view(path).substr(above));
+    if (below == nullptr) return false;
+    if (!domain.unit(*below) && !(domain.is_choice() && option_taken(i, *below))) return false;
+  }
+  return true;
+}
+
+// The option that a value is, also where only what is searched tells options apart.
+std::optional<std::size_t> Encoding::option_taken(std::size_t choice, const Value& value) const {
+  std::optional<std::size_t> taken;
+  for (std::size_t i = 0; i < options_of(parameters_[choice]).size(); ++i) {
+    if (!may_be(choice, i, value)) continue;
+    if (has_own_values(choice, i, value)) return i;
+    if (!taken) taken = i;
+  }
+  return taken;
 }
 
 Encoded Encoding::encode(const Config& config) const {

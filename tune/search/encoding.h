@@ -7,6 +7,9 @@
 // otherwise not in the configuration; its coordinate is then kInactive. Two parameters of different
 // options may have the same path.
 //
+// Not every point keeps `where`: what is drawn does, and what is made in another way has to be
+// asked about (holds).
+//
 // Not for the draws of basic_variant, where a key's value does not depend on other keys. Pure; a
 // plain value, copies may be used in other threads (functions of the space are called by decode
 // alone).
@@ -25,22 +28,17 @@
 #include "tune/search/sample_functions.h"
 #include "tune/search/search_space.h"
 #include "tune/search/unit_domain.h"
+#include "tune/search/where.h"
 
 namespace tune {
 
 using UnitPoint = std::vector<double>;
 inline constexpr double kInactive = -1;
 
-struct Condition {
-  std::size_t choice = 0;  // a parameter before this one
-  std::size_t option = 0;  // which of its values makes this one active
-  friend bool operator==(const Condition&, const Condition&) = default;
-};
-
 struct Parameter {
   std::string path;
   UnitDomain domain;
-  std::optional<Condition> condition = {};  // nothing: always active
+  std::optional<Condition> condition = {};  // of a parameter before it; nothing: always active
 };
 
 // Either a point or what stands against it ("'lr' is 3.0, which loguniform [0.1, 1] never draws").
@@ -51,8 +49,9 @@ struct Encoded {
 
 class Encoding {
  public:
-  // Throws Error (kBadInput), naming the keys, for a space with grids.
-  explicit Encoding(const SearchSpace& space);
+  // Throws Error (kBadInput), naming the keys, for a space with grids, and as
+  // check_that_some_hold() for one of which hardly anything keeps `where`.
+  explicit Encoding(const SearchSpace& space, const std::vector<std::string>& where = {});
   // `frame` has every key; null where a parameter that is always active stands. An option that
   // makes others active is a map with null where these stand.
   Encoding(std::vector<Parameter> parameters, Config frame);
@@ -62,8 +61,12 @@ class Encoding {
   // How many configurations there are; nothing: no end, or more than 2^53.
   std::optional<std::uint64_t> count() const;
 
-  // As the space draws: each parameter alone, those that are active.
+  // As the space draws: each parameter alone, those that are active; anew until it holds, or
+  // kMostWhereDraws times.
   UnitPoint draw(RandomStream& random) const;
+  // Whether the configuration of a settled point keeps `where`. Calls functions of the space only
+  // when it names what they compute.
+  bool holds(const UnitPoint& point) const;
   bool is_active(std::size_t parameter, const UnitPoint& point) const;
   // The option that a choice takes there; it is active.
   std::size_t option(std::size_t parameter, const UnitPoint& point) const;
@@ -86,14 +89,29 @@ class Encoding {
   void write_features(const UnitPoint& point, std::span<double> features) const;
 
  private:
+  // Of the space: computed when the condition is met.
+  struct Function {
+    SampleFunction function;
+    std::optional<Condition> condition;
+  };
+  class Builder;
+
   void count_features();
+  void check_where();
+  UnitPoint draw_once(RandomStream& random) const;
+  bool is_met(const std::optional<Condition>& condition, const UnitPoint& point) const;
+  Config without_functions(const UnitPoint& point) const;
+  bool may_be(std::size_t choice, std::size_t option, const Value& value) const;
+  bool has_own_values(std::size_t choice, std::size_t option, const Value& value) const;
   std::uint64_t below(std::size_t choice, std::size_t option) const;
   std::uint64_t count_of(std::size_t parameter) const;
   std::optional<std::size_t> option_taken(std::size_t choice, const Value& value) const;
 
   std::vector<Parameter> parameters_;
   Config frame_;
-  std::vector<SampleFunction> functions_;
+  std::vector<Function> functions_;
+  Where where_;
+  bool where_names_functions_ = false;
   std::size_t feature_count_ = 0;
 };
 

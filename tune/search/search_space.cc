@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "tune/search/quantised.h"
 
 namespace tune {
@@ -94,38 +95,37 @@ struct Draw {
   }
 };
 
-Value call(const char* name, Value::List arguments) {
-  return Value{{name, Value::make_list(std::move(arguments))}};
-}
-
-struct Describe {
-  Value operator()(const Domain::Uniform& d) const {
-    if (d.q > 0) return call(d.log ? "qloguniform" : "quniform", {d.low, d.high, d.q});
-    return call(d.log ? "loguniform" : "uniform", {d.low, d.high});
-  }
-  Value operator()(const Domain::Integer& d) const {
-    if (d.q > 0) return call("qrandint", {d.low, d.high, d.q});
-    return call(d.log ? "lograndint" : "randint", {d.low, d.high});
-  }
-  Value operator()(const Domain::Normal& d) const {
-    if (d.q > 0) return call("qrandn", {d.mean, d.sd, d.q});
-    return call("randn", {d.mean, d.sd});
-  }
-  Value operator()(const Domain::Choice& d) const { return call("choice", d.values); }
-  Value operator()(const Domain::Grid& d) const { return call("grid_search", d.values); }
-  Value operator()(const Domain::SampleFrom&) const { return {{"sample_from", nullptr}}; }
-};
-
 }  // namespace
 
 Value Domain::draw(RandomStream& random) const {
   return std::visit(Draw{random}, kind_);
 }
-Value Domain::describe() const {
-  return std::visit(Describe{}, kind_);
+
+const Domain::Choice* Domain::conditional() const {
+  const auto* choice = std::get_if<Choice>(&kind_);
+  return choice != nullptr && !choice->spaces.empty() ? choice : nullptr;
 }
 
 // ---- Domains ------------------------------------------------------------------------------------
+
+namespace {
+
+void check_option(const SearchSpace& option) {
+  if (option.is_domain()) {
+    refuse("choice", fmt::format("the option {} is a domain by itself: an option is a value, or a "
+                                 "map of keys that may hold domains",
+                                 to_json(option.domain().describe())));
+  }
+  for (const auto& [path, domain] : option.domains()) {
+    if (!domain->is_grid()) continue;
+    refuse("choice",
+           fmt::format("'{}' of the option {} is a grid_search: a grid has the same cells "
+                       "whatever is drawn; write choice instead",
+                       path, to_json(option.describe())));
+  }
+}
+
+}  // namespace
 
 Domain uniform(double low, double high) {
   check_range("uniform", low, high, false);
@@ -178,8 +178,23 @@ Domain qrandn(double mean, double sd, double q) {
   }
   return Domain(Domain::Normal{mean, sd, q});
 }
-Domain choice(std::initializer_list<Value> values) {
-  return choice(std::vector<Value>(values));
+Domain choice(std::initializer_list<SearchSpace> options) {
+  return choice(std::vector<SearchSpace>(options));
+}
+Domain choice(std::vector<SearchSpace> options) {
+  Domain::Choice choice;
+  bool has_domains = false;
+  for (SearchSpace& option : options) {
+    check_option(option);
+    const bool is_space = !option.placed_domains().empty();
+    has_domains = has_domains || is_space;
+    choice.values.push_back(option.frame());
+    choice.spaces.push_back(is_space ? std::make_shared<const SearchSpace>(std::move(option))
+                                     : nullptr);
+  }
+  if (choice.values.empty()) refuse("choice([])", "give at least one value");
+  if (!has_domains) choice.spaces.clear();
+  return Domain(std::move(choice));
 }
 Domain choice(std::vector<Value> values) {
   if (values.empty()) refuse("choice([])", "give at least one value");
@@ -238,41 +253,6 @@ const SearchSpace* SearchSpace::find(std::string_view path) const {
                                            : member.value.find(path.substr(slash + 1));
   }
   return nullptr;
-}
-
-void SearchSpace::set(std::string_view path, SearchSpace node) {
-  SearchSpace* here = this;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    if (!here->is_map()) {
-      refuse("config", fmt::format("'{}' cannot be set: '{}' is no map", path,
-                                   path.substr(0, begin == 0 ? 0 : begin - 1)));
-    }
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    const std::string_view key = path.substr(begin, end - begin);
-    auto& members = std::get<std::vector<SpaceMember>>(here->node_);
-    auto found = std::find_if(members.begin(), members.end(),
-                              [&](const SpaceMember& member) { return member.key == key; });
-    if (found == members.end()) {
-      found = members.emplace(found, std::string(key), SearchSpace());
-    }
-    here = &found->value;
-    begin = end + 1;
-  }
-  *here = std::move(node);
-}
-
-std::vector<std::pair<std::string, const Domain*>> SearchSpace::domains() const {
-  std::vector<std::pair<std::string, const Domain*>> all;
-  const auto walk = [&all](const SearchSpace& space, const std::string& path,
-                           const auto& self) -> void {
-    if (space.is_domain()) all.emplace_back(path, &space.domain());
-    if (!space.is_map()) return;
-    for (const SpaceMember& member : space.members()) {
-      self(member.value, path.empty() ? member.key : path + "/" + member.key, self);
-    }
-  };
-  walk(*this, {}, walk);
-  return all;
 }
 
 }  // namespace tune

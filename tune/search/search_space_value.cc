@@ -1,6 +1,7 @@
 // Search spaces as values and back: what YAML and experiment.json hold.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -173,21 +174,40 @@ std::string join_path(const std::string& path, const std::string& key) {
   return path.empty() ? key : path + "/" + key;
 }
 
-// A space of constants alone, as the value it stands for.
-Value plain_value(const SearchSpace& space) {
-  if (space.is_constant()) return space.constant();
-  Value::Map map;
-  for (const SpaceMember& member : space.members()) {
-    map.emplace_back(member.key, plain_value(member.value));
+// Whether a domain is written anywhere in it.
+bool mentions_domain(const Value& value) {
+  if (value.is_list()) {
+    return std::any_of(value.list().begin(), value.list().end(), mentions_domain);
   }
-  return Value::make_map(std::move(map));
+  if (!value.is_map()) return false;
+  if (value.map().size() == 1) {
+    const auto& [key, inner] = value.map().front();
+    if (inner.is_list() && find_form(key) != nullptr) return true;
+    if (inner.is_null() && key == kSampleFrom) return true;
+  }
+  return std::any_of(value.map().begin(), value.map().end(),
+                     [](const Member& member) { return mentions_domain(member.value); });
+}
+
+bool is_map_with_domain(const Value& option) {
+  return option.is_map() && mentions_domain(option);
+}
+
+bool have_domains(const Value::List& options) {
+  return std::any_of(options.begin(), options.end(), is_map_with_domain);
 }
 
 class Reader {
  public:
-  explicit Reader(std::vector<SpaceComplaint>& complaints) : complaints_(complaints) {}
+  Reader(std::vector<SpaceComplaint>& complaints, const SpaceReading& reading)
+      : complaints_(complaints), reading_(reading) {}
 
   SearchSpace read(const Value& value, const std::string& path) {
+    if (value.is_list() && is_in_option_ && mentions_domain(value)) {
+      return complain(path, fmt::format("a domain within a list is not drawn: give it a key of its "
+                                        "own; a constant of this shape is written {{const: {}}}",
+                                        to_json(value)));
+    }
     if (!value.is_map()) return SearchSpace(value);
     if (!has_meaning(value)) return read_members(value, path);
     if (const std::string line = foreign_spelling(value); !line.empty()) {
@@ -200,6 +220,7 @@ class Reader {
     const auto& [key, inner] = value.map().front();
     if (key == kConst) return SearchSpace(inner);
     if (key == kSampleFrom) {
+      if (reading_.function) return SearchSpace(sample_from(reading_.function));
       return complain(path, "sample_from needs a function: it is for C++ programs only");
     }
     if (const Form* form = find_form(key)) return read_domain(*form, inner, path);
@@ -226,11 +247,46 @@ class Reader {
     return space;
   }
   SearchSpace read_domain(const Form& form, const Value& arguments, const std::string& path) {
+    if (form.name == "choice" && arguments.is_list() && !reading_.constant_options &&
+        have_domains(arguments.list())) {
+      return read_choice(arguments.list(), path);
+    }
+    if (form.name == "grid_search" && is_in_option_) {
+      return complain(path,
+                      "there is no grid_search within an option of a choice: a grid has the same "
+                      "cells whatever is drawn; write choice instead");
+    }
     try {
       return SearchSpace(make_domain(form, arguments));
     } catch (const Error& error) {
       return complain(path, error.what());
     }
+  }
+  SearchSpace read_choice(const Value::List& options, const std::string& path) {
+    const std::size_t complaints_before = complaints_.size();
+    const bool was_in_option = std::exchange(is_in_option_, true);
+    std::vector<SearchSpace> spaces;
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      spaces.push_back(read_option(options[i], fmt::format("{}/choice/{}", path, i)));
+    }
+    is_in_option_ = was_in_option;
+    if (complaints_.size() > complaints_before) return SearchSpace(Value());
+    return SearchSpace(choice(std::move(spaces)));
+  }
+  SearchSpace read_option(const Value& option, const std::string& path) {
+    if (!option.is_map()) return SearchSpace(option);
+    if (option.map().size() == 1) {
+      const auto& [key, inner] = option.map().front();
+      if (key == kConst) return SearchSpace(inner);
+      if (inner.is_list() && find_form(key) != nullptr) {
+        return complain(path,
+                        fmt::format("an option is a value, or a map of keys that may hold domains, "
+                                    "not a domain by itself: write {{<key>: {0}}}; a constant of "
+                                    "this shape is written {{const: {0}}}",
+                                    to_json(option)));
+      }
+    }
+    return read_members(option, path);
   }
   SearchSpace complain(const std::string& path, std::string message) {
     complaints_.push_back({path, std::move(message)});
@@ -238,25 +294,76 @@ class Reader {
   }
 
   std::vector<SpaceComplaint>& complaints_;
+  const SpaceReading& reading_;
+  bool is_in_option_ = false;
+};
+
+// ---- Describing
+// -----------------------------------------------------------------------------------
+
+Value call(const char* name, Value::List arguments) {
+  return Value{{name, Value::make_list(std::move(arguments))}};
+}
+
+// As they are read back: among maps that hold domains, and maps that only look so.
+Value::List described_options(const Domain::Choice& choice) {
+  const bool has_spaces = !choice.spaces.empty();
+  if (!has_spaces && !have_domains(choice.values)) return choice.values;
+  Value::List options;
+  for (std::size_t i = 0; i < choice.values.size(); ++i) {
+    const Value& value = choice.values[i];
+    if (has_spaces && choice.spaces[i]) {
+      options.push_back(choice.spaces[i]->describe());
+    } else {
+      options.push_back(value.is_map() ? SearchSpace(value).describe() : value);
+    }
+  }
+  return options;
+}
+
+struct Describe {
+  Value operator()(const Domain::Uniform& d) const {
+    if (d.q > 0) return call(d.log ? "qloguniform" : "quniform", {d.low, d.high, d.q});
+    return call(d.log ? "loguniform" : "uniform", {d.low, d.high});
+  }
+  Value operator()(const Domain::Integer& d) const {
+    if (d.q > 0) return call("qrandint", {d.low, d.high, d.q});
+    return call(d.log ? "lograndint" : "randint", {d.low, d.high});
+  }
+  Value operator()(const Domain::Normal& d) const {
+    if (d.q > 0) return call("qrandn", {d.mean, d.sd, d.q});
+    return call("randn", {d.mean, d.sd});
+  }
+  Value operator()(const Domain::Choice& d) const { return call("choice", described_options(d)); }
+  Value operator()(const Domain::Grid& d) const { return call("grid_search", d.values); }
+  Value operator()(const Domain::SampleFrom&) const { return {{"sample_from", nullptr}}; }
 };
 
 }  // namespace
 
-SearchSpace search_space_from_value(const Value& value, std::vector<SpaceComplaint>& complaints) {
-  return Reader(complaints).read_top(value);
+SearchSpace search_space_from_value(const Value& value, std::vector<SpaceComplaint>& complaints,
+                                    const SpaceReading& reading) {
+  return Reader(complaints, reading).read_top(value);
 }
 
 SearchSpace search_node_from_value(const Value& value, const std::string& path,
                                    std::vector<SpaceComplaint>& complaints) {
-  return Reader(complaints).read(value, path);
+  return Reader(complaints, {}).read(value, path);
+}
+
+Value Domain::describe() const {
+  return std::visit(Describe{}, kind_);
 }
 
 Value SearchSpace::describe() const {
   if (is_domain()) return domain().describe();
-  if (is_constant()) return constant();
+  // Constants that would be read as something else are named as what they are.
+  if (is_constant()) {
+    const bool is_odd = constant().is_list() && mentions_domain(constant());
+    return is_odd ? Value{{kConst, constant()}} : constant();
+  }
   if (domains().empty()) {
-    // Constants that would be read as something else.
-    Value plain = plain_value(*this);
+    Value plain = frame();
     if (has_meaning(plain)) return Value{{kConst, std::move(plain)}};
   }
   Value::Map map;

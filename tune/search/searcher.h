@@ -24,6 +24,8 @@ struct SearcherSetup {
   std::int64_t num_samples = 1;  // -1: no end
   std::vector<Config> points_to_evaluate = {};
   Objective objective = {};  // its seed is the experiment's
+  // Comparisons that every configuration keeps (tune/search/where.h), checked already: "x < y".
+  std::vector<std::string> where = {};
 };
 
 class Searcher {

@@ -12,9 +12,13 @@ DrawnPoint draw_untried(const Encoding& encoding, const TriedPoints& tried, Rand
   DrawnPoint drawn;
   for (int i = 0; i < kMostDraws; ++i) {
     drawn.point = encoding.draw(random);
-    if (!tried.contains(drawn.point)) return drawn;
+    if (!tried.contains(drawn.point)) break;
   }
-  drawn.note = "no configuration was found that had not been tried";
+  if (!encoding.holds(drawn.point)) {
+    drawn.note = "no configuration was found that keeps where";
+  } else if (tried.contains(drawn.point)) {
+    drawn.note = "no configuration was found that had not been tried";
+  }
   return drawn;
 }
 

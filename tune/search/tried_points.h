@@ -27,7 +27,7 @@ class TriedPoints {
 };
 
 // A point drawn as the space draws that was not tried before, as far as some hundred draws find
-// one; else one that was, and `note` says so.
+// one; else one that was, or one that does not hold, and `note` says so.
 struct DrawnPoint {
   UnitPoint point;
   std::string note = {};

@@ -9,6 +9,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "tune/results/result_fields.h"
 #include "tune/results/result_text.h"
 #include "tune/show/status_table.h"
 
@@ -87,9 +88,11 @@ std::string parameter_text(const Value& value) {
 std::string parameters_text(const ExperimentStatus& status, const Trial& trial) {
   const Value config = unpack(trial.config);
   std::vector<std::string> parts;
-  for (const auto& [path, domain] : status.options.config.domains()) {
+  const std::vector<std::string> searched = status.options.config.searched_paths();
+  for (const std::string& path : searched) {
     const Value* value = config.find(path);
-    if (value != nullptr) parts.push_back(fmt::format("'{}': {}", path, parameter_text(*value)));
+    const bool is_shown = value != nullptr && !(value->is_map() && any_below(searched, path));
+    if (is_shown) parts.push_back(fmt::format("'{}': {}", path, parameter_text(*value)));
   }
   if (parts.empty()) {
     for (const auto& [path, value] : config.leaves()) {

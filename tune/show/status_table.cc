@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/result_view.h"
+#include "tune/results/result_fields.h"
 #include "tune/results/result_text.h"
 #include "tune/show/status_block.h"
 
@@ -81,9 +82,7 @@ std::vector<std::string> metric_columns(const ExperimentStatus& status,
 std::vector<std::string> parameter_columns(const ExperimentStatus& status,
                                            const ReporterOptions& options) {
   if (!options.parameters.empty()) return options.parameters;
-  std::vector<std::string> columns;
-  for (const auto& [path, domain] : status.options.config.domains()) columns.push_back(path);
-  return columns;
+  return status.options.config.searched_paths();
 }
 
 void add_trial_columns(const ExperimentStatus& status, const std::vector<const Trial*>& rows,
@@ -112,7 +111,8 @@ void add_parameters(const std::vector<std::string>& paths, const std::vector<con
     const Value config = unpack(trial->config);
     for (std::size_t i = 0; i < paths.size(); ++i) {
       const Value* value = config.find(paths[i]);
-      columns[first + i].cells.push_back(value == nullptr ? "" : cell_text(*value));
+      const bool is_shown = value != nullptr && !(value->is_map() && any_below(paths, paths[i]));
+      columns[first + i].cells.push_back(is_shown ? cell_text(*value) : "");
     }
   }
 }

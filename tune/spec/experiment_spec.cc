@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/store_address.h"
 #include "core/strings.h"
+#include "tune/search/where.h"
 
 namespace tune {
 
@@ -31,6 +32,7 @@ class SpecCheck {
     check_objective();
     check_stop();
     check_ends();
+    check_where();
     check_searcher();
   }
   void check_values() {
@@ -55,6 +57,7 @@ class SpecCheck {
   void move_objective_to_experiment(const Objective& objective);
   void check_stop();
   void check_ends();
+  void check_where();
   void check_searcher();
 
   void complain(std::string path, std::string message) {
@@ -75,6 +78,7 @@ class SpecCheck {
   bool is_function_;
   std::vector<Complaint>& complaints_;
   std::optional<double> max_t_;  // a bound the scheduler gives
+  bool where_is_wrong_ = false;
 };
 
 std::string why_bad_name(const std::string& name) {
@@ -292,9 +296,16 @@ void SpecCheck::check_ends() {
            "scheduler with max_t, max_trial_time_s or time_budget_s");
 }
 
+void SpecCheck::check_where() {
+  for (const SpaceComplaint& one : where_complaints(options_.where, options_.config)) {
+    complain("where/" + one.path, one.message);
+    where_is_wrong_ = true;
+  }
+}
+
 void SpecCheck::check_searcher() {
   const bool has_samples = options_.num_samples >= 1 || options_.num_samples == -1;
-  if (!options_.config.is_map() || !has_samples) return;
+  if (!options_.config.is_map() || !has_samples || where_is_wrong_) return;
   try {
     SearcherSetup setup;
     setup.space = options_.config;
@@ -302,10 +313,13 @@ void SpecCheck::check_searcher() {
     setup.points_to_evaluate = options_.points_to_evaluate;
     setup.objective = {options_.metric, options_.mode.value_or(Mode::kMax),
                        options_.seed.value_or(0)};
+    setup.where = options_.where;
     options_.searcher.make()->configure(setup);
   } catch (const Error& error) {
-    const bool of_points =
-        std::string_view(error.what()).find("points_to_evaluate") != std::string_view::npos;
+    const std::string_view message = error.what();
+    const bool of_points = message.find("points_to_evaluate") != message.npos;
+    const bool of_where = message.starts_with("where: ");
+    if (of_where) return complain("where", std::string(message.substr(message.find(": ") + 2)));
     complain(of_points ? "points_to_evaluate" : "config", error.what());
   }
 }

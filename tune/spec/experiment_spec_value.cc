@@ -14,9 +14,8 @@ namespace tune {
 
 namespace {
 
-constexpr std::int64_t kVersion = 1;
-constexpr const char* kFloat = "$float";          // JSON has no nan and no infinities
-constexpr const char* kFunction = "sample_from";  // {sample_from: null} in a described space
+constexpr std::int64_t kVersion = 2;      // 1 is read as well
+constexpr const char* kFloat = "$float";  // JSON has no nan and no infinities
 constexpr const char* kOwnScheduler = "own_scheduler";
 constexpr const char* kOwnSearcher = "own_searcher";
 
@@ -61,32 +60,22 @@ Value with_odd_floats(Value value) {
                   what));
 }
 
-// The paths of functions in a described space; what is in `const` is never one.
-void find_functions(const Value& value, const std::string& path, std::vector<std::string>& paths) {
-  if (!value.is_map()) return;
-  for (const Member& member : value.map()) {
-    const bool alone = value.map().size() == 1;
-    if (alone && member.key == "const") return;
-    if (alone && member.key == kFunction && member.value.is_null()) return paths.push_back(path);
-    find_functions(member.value, join_path(path, member.key), paths);
+// The stored space. Before version 2 the options of a choice held no domains.
+SearchSpace space_from_value(const Value& described, std::int64_t version) {
+  SpaceReading reading;
+  reading.constant_options = version < 2;
+  reading.function = [](const Config&) -> Value {
+    needs_program("a function in its search space");
+  };
+  std::vector<SpaceComplaint> wrong;
+  SearchSpace space = search_space_from_value(described, wrong, reading);
+  if (wrong.empty()) return space;
+  std::vector<Complaint> complaints;
+  for (SpaceComplaint& one : wrong) {
+    complaints.push_back(
+        {.path = join_path("config", one.path), .message = std::move(one.message)});
   }
-}
-
-// Takes the functions out of the stored space: put_functions_back puts them back.
-std::vector<std::string> take_functions(Value& options) {
-  std::vector<std::string> paths;
-  const Value* space = options.find("config");
-  if (space != nullptr) find_functions(*space, "", paths);
-  for (const std::string& path : paths) options.set(join_path("config", path), Value());
-  return paths;
-}
-
-void put_functions_back(SearchSpace& space, const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) {
-    space.set(path, sample_from([](const Config&) -> Value {
-                needs_program("a function in its search space");
-              }));
-  }
+  throw_complaints("", complaints);
 }
 
 // ---- Values of env are secrets ----
@@ -128,31 +117,34 @@ ProgramCall program_from_value(const Value& value) {
 }
 
 RunOptions options_from_value(Value stored) {
+  const auto version = stored.get<std::int64_t>("version");
   for (const char* key :
        {"version", "name_given", "trainable", "plugin", "program", "sweep", "sweep_hash",
         "plugin_hash", "store_prefix", kOwnScheduler, kOwnSearcher}) {
     stored.erase(key);
   }
-  const std::vector<std::string> functions = take_functions(stored);
   restore_env_map(stored);
   stored = with_odd_floats(std::move(stored));
+  const Value space = stored.at("config");
+  stored.erase("config");
   std::vector<Complaint> complaints;
   RunOptions options;
   OptionReader reader(stored, "", complaints);
   read_options(reader, options);
   reader.finish();
   if (!complaints.empty()) throw_complaints("", complaints);
-  put_functions_back(options.config, functions);
+  options.config = space_from_value(space, version);
   return options;
 }
 
 void check_version(const Value& value) {
   const auto version = value.get<std::int64_t>("version");
-  if (version == kVersion) return;
-  throw Error(ErrorCode::kProtocol,
-              fmt::format("its version is {}, this program reads {}: use the version of tune that "
-                          "wrote it",
-                          version, kVersion));
+  if (version >= 1 && version <= kVersion) return;
+  throw Error(
+      ErrorCode::kProtocol,
+      fmt::format("its version is {}, this program reads up to {}: use the version of tune that "
+                  "wrote it",
+                  version, kVersion));
 }
 
 ExperimentSpec parts_from_value(const Value& value) {

@@ -257,6 +257,23 @@ void read_points(OptionReader& reader, std::vector<Config>& points) {
   }
 }
 
+// `where: x < y` or a list of such.
+void read_where(OptionReader& reader, std::vector<std::string>& where) {
+  const Value* found = reader.take("where");
+  if (found == nullptr) return;
+  const Value::List texts = found->is_list() ? found->list() : Value::List{*found};
+  where.clear();
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].is_string()) {
+      where.push_back(texts[i].string());
+    } else {
+      reader.complain(fmt::format("where/{}", i),
+                      fmt::format("expected a comparison of parameters, as in x < y, found {}",
+                                  describe_value(texts[i])));
+    }
+  }
+}
+
 void read_env(OptionReader& reader, std::map<std::string, std::string>& env) {
   const Value* found = reader.take("env");
   if (found == nullptr) return;
@@ -307,6 +324,7 @@ void read_options(OptionReader& reader, RunOptions& options) {
   reader.read("alone_timeout_s", options.alone_timeout_s);
   reader.read("store_patience_s", options.store_patience_s);
   reader.read("save_grace_s", options.save_grace_s);
+  read_where(reader, options.where);
 }
 
 namespace {
@@ -375,6 +393,7 @@ Value options_to_value(const RunOptions& options) {
   map.set("alone_timeout_s", options.alone_timeout_s);
   map.set("store_patience_s", options.store_patience_s);
   map.set("save_grace_s", options.save_grace_s);
+  map.set("where", options.where);
   return map;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <regex>
 #include <string_view>
 #include <utility>
 
@@ -67,6 +68,73 @@ bool check_named(Value& tree, const Override& override, std::vector<Complaint>& 
 std::string without_digits(std::string text) {
   std::erase_if(text, [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
   return text;
+}
+
+// ---- Keys within the options of a choice ----
+
+// The options of `{choice: [...]}`; null when it is anything else.
+Value::List* options_in(Value& node) {
+  if (!node.is_map() || node.map().size() != 1 || node.map().front().key != "choice")
+    return nullptr;
+  Value& options = node.map().front().value;
+  return options.is_list() ? &options.list() : nullptr;
+}
+
+// The first choice that a path leads through, and the rest of the path; null: it leads through
+// none.
+Value* choice_on_the_way(Value& tree, std::string_view path, std::string_view& rest) {
+  if (!path.starts_with("config/")) return nullptr;
+  Value* node = &tree;
+  for (rest = path; !rest.empty();) {
+    const std::string key = first_key(rest);
+    if (options_in(*node) != nullptr && key != "choice") return node;
+    if (!node->is_map() || node->find(key) == nullptr) return nullptr;
+    for (Member& member : node->map()) {
+      if (member.key == key) node = &member.value;
+    }
+    rest.remove_prefix(std::min(rest.size(), key.size() + 1));
+  }
+  return nullptr;
+}
+
+// Sets what is at the path, of a choice in each option that has it; the number of places. Leaves
+// the keys that were there instead in `known`.
+int set_existing(Value& node, std::string_view path, const Value& value,
+                 std::vector<std::string>& known) {
+  const std::string key = first_key(path);
+  if (Value::List* options = key == "choice" ? nullptr : options_in(node)) {
+    int count = 0;
+    for (Value& option : *options) count += set_existing(option, path, value, known);
+    return count;
+  }
+  if (!node.is_map()) return 0;
+  for (Member& member : node.map()) {
+    if (member.key == "const" && node.map().size() == 1) {
+      return set_existing(member.value, path, value, known);
+    }
+    known.push_back(member.key);
+    if (member.key != key) continue;
+    if (key.size() < path.size()) {
+      return set_existing(member.value, path.substr(key.size() + 1), value, known);
+    }
+    member.value = value;
+    return 1;
+  }
+  return 0;
+}
+
+void set_through_choice(Value& choice, std::string_view rest, const Override& override,
+                        std::vector<Complaint>& complaints) {
+  std::vector<std::string> known;
+  if (set_existing(choice, rest, override.value, known) > 0) return;
+  const std::string key = override.path.substr(override.path.rfind('/') + 1);
+  const std::string above = override.path.substr(0, override.path.size() - rest.size() - 1);
+  std::string hint = did_you_mean(key, known);
+  if (hint.empty() && !known.empty()) hint = "; they have: " + join(known, ", ");
+  complaints.push_back(
+      {.path = override.path,
+       .message = fmt::format("no option of the choice {} has '{}'{}", above, rest, hint),
+       .option = override.option});
 }
 
 // A new key of the configuration is fine unless it looks like a slip of an existing one.
@@ -150,6 +218,11 @@ void apply_overrides(const std::vector<Override>& overrides, YamlTree& tree,
                      std::vector<Complaint>& complaints) {
   if (!tree.value.is_map()) return;
   for (const Override& override : overrides) {
+    std::string_view rest;
+    if (Value* choice = choice_on_the_way(tree.value, override.path, rest)) {
+      set_through_choice(*choice, rest, override, complaints);
+      continue;
+    }
     if (!check_named(tree.value, override, complaints) ||
         !check_new_key(tree.value, override, complaints)) {
       continue;
@@ -175,11 +248,19 @@ const Override* override_of(const std::vector<Override>& overrides, const std::s
   return found == overrides.rend() ? nullptr : &*found;
 }
 
+// The path that --set takes for a place within an option: without choice/<index>.
+std::string key_path_of(const std::string& path) {
+  static const std::regex kOption("/choice/[0-9]+(?=/|$)");
+  return std::regex_replace(path, kOption, "");
+}
+
 // The line or the option of the path itself or of the nearest key above it.
 void place(const std::vector<Override>& overrides, const std::map<std::string, int>& lines,
            Complaint& complaint) {
   for (std::string path = complaint.path; !path.empty();) {
-    if (const Override* set = override_of(overrides, path)) {
+    const Override* set = override_of(overrides, path);
+    if (set == nullptr) set = override_of(overrides, key_path_of(path));
+    if (set != nullptr) {
       complaint.option = set->option;
       return;
     }

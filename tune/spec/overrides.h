@@ -30,7 +30,8 @@ void parse_set(const std::string& text, std::vector<Override>& overrides,
 void parse_shorthand(const std::string& option, const std::string& path, const std::string& value,
                      std::vector<Override>& overrides, std::vector<Complaint>& complaints);
 
-// Puts the values into the tree, in order; its lines forget replaced values.
+// Puts the values into the tree, in order; its lines forget replaced values. A path below a choice
+// means that key in each of its options that has it.
 void apply_overrides(const std::vector<Override>& overrides, YamlTree& tree,
                      std::vector<Complaint>& complaints);
 

@@ -92,6 +92,9 @@ struct RunOptions {
   double store_patience_s = 300;
   // How long running trials have to save when all ends early, by a signal or a budget. 0: any time.
   double save_grace_s = 30;
+  // Comparisons of parameters that every configuration keeps: {"x < y", "layers * model/width <=
+  // 4096"} (tune/search/where.h).
+  std::vector<std::string> where = {};
 };
 
 }  // namespace tune

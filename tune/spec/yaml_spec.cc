@@ -54,8 +54,9 @@ bool may_follow(const std::string& path, const std::string& earlier) {
       {"stop", {"scheduler", "time_budget_s", "max_trial_time_s"}},
       {"scheduler", {"metric", "mode"}},
       {"points_to_evaluate", {"config"}},
+      {"where", {"config"}},
   };
-  const auto others = kLooksAt.find(path);
+  const auto others = kLooksAt.find(path.starts_with("where/") ? "where" : path);
   if (others == kLooksAt.end()) return false;
   return std::any_of(others->second.begin(), others->second.end(),
                      [&](const std::string& key) { return is_or_is_below(earlier, key); });

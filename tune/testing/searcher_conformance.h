@@ -22,6 +22,7 @@
 #include "core/error.h"
 #include "core/wire.h"
 #include "tune/search/searcher.h"
+#include "tune/search/where.h"
 #include "tune/testing/reports.h"
 
 namespace tune::testing {
@@ -76,6 +77,19 @@ inline void check_every_key(const MakeSearcher& make, const SearcherSetup& setup
   for (const auto& [path, domain] : setup.space.domains()) {
     CAPTURE(path);
     CHECK(config->contains(path));
+  }
+}
+
+// Configurations that break `where` would be tried: nothing else looks at it.
+inline void check_where(const MakeSearcher& make, const SearcherSetup& setup) {
+  const Where where(setup.where, setup.space);
+  const auto searcher = configured(make, setup);
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    const std::optional<Config> config = searcher->suggest(TrialNumber{i});
+    if (!config) break;
+    CAPTURE(config->dump());
+    CHECK(where.holds(*config));
+    live(*searcher, TrialNumber{i}, 1.0 / (i + 1));
   }
 }
 
@@ -148,6 +162,7 @@ inline void check_searcher(const MakeSearcher& make, const SearcherSetup& setup)
   check_same_proposals(make, setup);
   check_end(make, setup);
   check_every_key(make, setup);
+  check_where(make, setup);
   check_restore(make, setup);
   check_foreign_states(make, setup);
   check_more_samples(make, setup);

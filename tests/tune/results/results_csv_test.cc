@@ -57,6 +57,29 @@ TEST_CASE("columns are trial fields, metrics in the order first seen, then the c
         "x_00002,ERROR,1,false,nan,\"a,b\",0.2,,relu\n");
 }
 
+TEST_CASE("what options hold has columns of its own, and a name for its trial") {
+  ExperimentSpec spec;
+  spec.options.config = {
+      {"lr", uniform(0, 1)},
+      {"opt",
+       choice({{{"kind", "sgd"}, {"momentum", uniform(0, 1)}}, {{"kind", "adam"}}, "none"})}};
+  const Config configs[] = {{{"lr", 0.5}, {"opt", "none"}},
+                            {{"lr", 0.5}, {"opt", {{"kind", "sgd"}, {"momentum", 0.25}}}},
+                            {{"lr", 0.5}, {"opt", {{"kind", "adam"}}}}};
+  const ExperimentTags tags(spec);
+  CHECK(tags.of({0}, pack(configs[0])) == "0_lr=0.5,opt=none");
+  CHECK(tags.of({1}, pack(configs[1])) == "1_lr=0.5,opt/kind=sgd,opt/momentum=0.25");
+  CHECK(tags.of({2}, pack(configs[2])) == "2_lr=0.5,opt/kind=adam");
+  ResultsTable table;
+  for (const Config& config : configs) {
+    table.add("x", TrialStatus::kPending, from_line(""), pack(config));
+  }
+  const std::string csv = table.to_csv();
+  CHECK(csv.substr(csv.find("config/")) ==
+        "config/lr,config/opt,config/opt/kind,config/opt/momentum\n"
+        "x,PENDING,0.5,none,,\nx,PENDING,0.5,,sgd,0.25\nx,PENDING,0.5,,adam,\n");
+}
+
 TEST_CASE("an experiment without a result has its trials in the table") {
   ResultsTable table;
   CHECK(ResultsTable().to_csv() == "trial_id,status\n");

@@ -294,5 +294,21 @@ TEST_CASE("conditional parameters are searched where they are active") {
   CHECK(sweep.best_of(30) > -0.01);
 }
 
+TEST_CASE("proposals keep the rules between parameters, and the best is found on their border") {
+  const Encoding encoding(SearchSpace{{"x", uniform(0, 1)}, {"y", uniform(0, 1)}}, {"x < y"});
+  double best = -1;
+  Sweep sweep(
+      encoding,
+      [&](const Config& config) {
+        const double x = config.get<double>("x") - 0.6;
+        const double y = config.get<double>("y") - 0.3;
+        best = std::fmax(best, -x * x - y * y);
+        return -x * x - y * y;
+      },
+      kSeed);
+  for (int i = 0; i < 30; ++i) CHECK(encoding.holds(sweep.live().point));
+  CHECK(best > -0.05);  // at x = y = 0.45: 0.045
+}
+
 }  // namespace
 }  // namespace tune::gp

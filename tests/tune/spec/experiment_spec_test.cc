@@ -267,6 +267,7 @@ RunOptions everything() {
   options.gpu_visibility = GpuVisibility::kRotated;
   options.wait_gpus = true;
   options.alone_timeout_s = 7.5;
+  options.where = {"lr < 2"};
   return options;
 }
 
@@ -312,6 +313,7 @@ TEST_CASE("a spec with every option comes back from its JSON as it was") {
   CHECK(options.gpu_visibility == GpuVisibility::kRotated);
   CHECK(options.wait_gpus);
   CHECK(options.alone_timeout_s == 7.5);
+  CHECK(options.where == std::vector<std::string>{"lr < 2"});
   CHECK(options.config.find("infinite")->constant().number() > 1e308);
   CHECK(std::isnan(options.config.find("not_a_number")->constant().number()));
   CHECK(options.config.find("whole")->constant() == Value(1.0));
@@ -376,7 +378,7 @@ TEST_CASE("a stored spec that is damaged is refused with the place") {
     Value value;
     const char* part;
   };
-  const Case cases[] = {{"version", 2, "version is 2"},
+  const Case cases[] = {{"version", 3, "version is 3"},
                         {"num_samples", "many", "num_samples: expected a whole number"},
                         {"surprise", 1, "unknown key 'surprise'"},
                         {"mode", "big", "mode: expected max or min"},

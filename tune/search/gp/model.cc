@@ -95,10 +95,12 @@ std::vector<UnitPoint> Model::first_candidates(RandomStream& random) const {
   return points;
 }
 
-// Adds those that were not tried, and leaves the best kKept of all.
+// Adds those that hold and were not tried, and leaves the best kKept of all.
 void Model::add_scored(std::vector<UnitPoint> points, const TriedPoints& tried,
                        std::vector<Scored>& scored) const {
-  std::erase_if(points, [&](const UnitPoint& point) { return tried.contains(point); });
+  std::erase_if(points, [&](const UnitPoint& point) {
+    return tried.contains(point) || !encoding_->holds(point);
+  });
   if (points.empty()) return;
   const Prediction prediction = posterior_.predict(features_of(points, *encoding_));
   const Eigen::VectorXd values = log_expected_improvement(prediction, posterior_.best());

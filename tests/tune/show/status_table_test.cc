@@ -1,0 +1,44 @@
+#include "tune/show/status_table.h"
+
+#include <doctest/doctest.h>
+
+#include <deque>
+#include <string>
+
+namespace tune {
+namespace {
+
+TEST_CASE("what is searched within options has columns, empty where it is not active") {
+  const SearchSpace space = {
+      {"lr", uniform(0, 1)},
+      {"opt",
+       choice({{{"kind", "sgd"}, {"momentum", uniform(0, 1)}}, {{"kind", "adam"}}, "none"})}};
+  const Config configs[] = {{{"lr", 0.5}, {"opt", {{"kind", "sgd"}, {"momentum", 0.25}}}},
+                            {{"lr", 0.5}, {"opt", {{"kind", "adam"}}}},
+                            {{"lr", 0.5}, {"opt", "none"}}};
+  std::deque<Trial> trials(3);
+  std::vector<const Trial*> rows;
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    trials[i].config = pack(configs[i]);
+    rows.push_back(&trials[i]);
+  }
+  RunOptions options;
+  options.config = space;
+  const std::string trainable = "T";
+  const ExperimentStatus status{
+      .options = options, .trainable = trainable, .experiment_id = "x", .trials = trials};
+  const auto lines = render_table(status, rows, {.metrics = {"m"}}, {}, 0);
+  REQUIRE(lines.size() == 5);
+  const std::size_t first = lines[0].find('|', lines[0].find("loc"));
+  const auto columns = [&](std::size_t line) { return lines[line].substr(first); };
+  CHECK(columns(0) == "|  lr |  opt | opt/kind | opt/momentum | m |");
+  CHECK(columns(2) == "| 0.5 |      |      sgd |         0.25 |   |");
+  CHECK(columns(3) == "| 0.5 |      |     adam |              |   |");
+  CHECK(columns(4) == "| 0.5 | none |          |              |   |");
+  // A column that was asked for shows all of it.
+  const auto asked = render_table(status, rows, {.metrics = {"m"}, .parameters = {"opt"}}, {}, 0);
+  CHECK(asked[3].find(R"( {"kind":"adam"} |)") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace tune

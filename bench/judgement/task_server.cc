@@ -39,7 +39,7 @@ Value describe(const Task& task) {
                           {"values", Value(condition.values)}});
   }
   return {{"name", task.name()},
-          {"space", task.space().describe()},
+          {"space", task.flat_space().describe()},
           {"conditions", Value::make_list(std::move(conditions))},
           {"metrics", Value::make_list(std::move(metrics))},
           {"steps", task.steps()},

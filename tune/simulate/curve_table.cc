@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/random.h"
+#include "tune/search/presets.h"
 
 namespace tune {
 
@@ -48,17 +49,21 @@ std::optional<double> place_in(const Domain& domain, const Value& value) {
 // A configuration, domain by domain.
 struct Place {
   std::optional<double> unit;
-  Value value;  // without one
+  Value value;  // without one; of a choice whose options hold domains: which of them
 };
 using Places = std::vector<Place>;
 
-Places places_of(const Config& config,
-                 const std::vector<std::pair<std::string, const Domain*>>& domains) {
+Places places_of(const Config& config, const std::vector<PlacedDomain>& domains) {
   Places places;
-  for (const auto& [path, domain] : domains) {
+  for (const auto& [path, domain, condition] : domains) {
     const Value* value = config.find(path);
-    if (value == nullptr) {
+    const bool is_active =
+        !condition || places[condition->choice].value == Value(condition->option);
+    if (value == nullptr || !is_active) {
       places.emplace_back();
+    } else if (const Domain::Choice* choice = domain->conditional()) {
+      const std::vector<std::size_t> fitting = fitting_options(*choice, *value);
+      places.push_back({{}, fitting.empty() ? *value : Value(fitting.front())});
     } else if (const auto unit = place_in(*domain, *value)) {
       places.push_back({unit, {}});
     } else {
@@ -107,7 +112,7 @@ class TableTask : public Task {
     for (const RecordedCurve& row : recorded_.rows) {
       steps_ = std::max<std::uint64_t>(steps_, row.seconds.size());
     }
-    domains_ = recorded_.space.domains();
+    domains_ = recorded_.space.placed_domains();
     for (const RecordedCurve& row : recorded_.rows) {
       places_.push_back(places_of(row.config, domains_));
     }
@@ -124,7 +129,7 @@ class TableTask : public Task {
  private:
   RecordedTask recorded_;
   std::uint64_t steps_ = 0;
-  std::vector<std::pair<std::string, const Domain*>> domains_;
+  std::vector<PlacedDomain> domains_;
   std::vector<Places> places_;  // of the rows
 };
 

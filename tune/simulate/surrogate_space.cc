@@ -15,6 +15,7 @@ namespace tune {
 
 namespace {
 
+constexpr const char* kOwnValue = "name";  // of a choice whose options hold parameters
 constexpr const char* kNone = "#na#";  // the code of a category that is not active
 
 [[noreturn]] void refuse(const std::string& file, const std::string& why) {
@@ -151,6 +152,7 @@ SurrogateSpace::SurrogateSpace(const SurrogateTexts& texts) {
     }
   }
   if (task_parameter.empty()) refuse(set_file, "no parameter has the tag task_id");
+  check_conditions(space_file);
   category_columns = {task_parameter};
   for (std::string& name : categories) {
     if (name != task_parameter) category_columns.push_back(std::move(name));
@@ -186,12 +188,73 @@ const SurrogateParameter* SurrogateSpace::find(std::string_view name) const {
   return found == parameters.end() ? nullptr : &*found;
 }
 
+// ---- Conditions as options ----
+
+const SurrogateParameter* SurrogateSpace::parent_of(const SurrogateParameter& parameter) const {
+  if (parameter.conditions.empty()) return nullptr;
+  const SurrogateParameter* parent = find(parameter.conditions.front().parent);
+  const bool is_choice = parent != nullptr && parent->kind == SurrogateParameter::Kind::kCategory;
+  return is_choice ? parent : nullptr;
+}
+
+SearchSpace SurrogateSpace::node_of(const SurrogateParameter& parameter) const {
+  std::vector<SearchSpace> options;
+  bool has_children = false;
+  for (const std::string& value : parameter.choices) {
+    SearchSpace option = {{kOwnValue, value}};
+    for (const SurrogateParameter& child : parameters) {
+      if (parent_of(child) != &parameter) continue;
+      has_children = true;
+      const auto& values = child.conditions.front().values;
+      if (std::find(values.begin(), values.end(), value) == values.end()) continue;
+      option.set(child.name, node_of(child));
+    }
+    options.push_back(std::move(option));
+  }
+  return has_children ? choice(std::move(options)) : parameter.domain();
+}
+
 SearchSpace SurrogateSpace::search_space() const {
+  SearchSpace space;
+  for (const SurrogateParameter& parameter : parameters) {
+    if (parent_of(parameter) == nullptr) space.set(parameter.name, node_of(parameter));
+  }
+  return space;
+}
+
+SearchSpace SurrogateSpace::flat_space() const {
   SearchSpace space;
   for (const SurrogateParameter& parameter : parameters) {
     space.set(parameter.name, parameter.domain());
   }
   return space;
+}
+
+Config SurrogateSpace::flat(const Config& config) const {
+  Config result;
+  const auto add = [&](const Value& map, const auto& self) -> void {
+    for (const Member& member : map.map()) {
+      const Value* own = member.value.is_map() ? member.value.find(kOwnValue) : nullptr;
+      result.set(member.key, own != nullptr ? *own : member.value);
+      if (own != nullptr) self(member.value, self);
+    }
+  };
+  add(config, add);
+  return result;
+}
+
+// A parameter that depends on itself, by others or not, would have no place.
+void SurrogateSpace::check_conditions(const std::string& file) const {
+  for (const SurrogateParameter& parameter : parameters) {
+    const SurrogateParameter* above = parent_of(parameter);
+    for (std::size_t steps = 0; above != nullptr; ++steps, above = parent_of(*above)) {
+      if (steps <= parameters.size()) continue;
+      refuse(file, fmt::format("{} depends on itself", parameter.name));
+    }
+    if (parameter.name == kOwnValue && parent_of(parameter) != nullptr) {
+      refuse(file, fmt::format("a parameter that depends on another is called {}", kOwnValue));
+    }
+  }
 }
 
 bool SurrogateSpace::is_active(const SurrogateParameter& parameter, const Config& config) const {

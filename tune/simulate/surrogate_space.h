@@ -59,8 +59,21 @@ struct SurrogateSpace {
   // Throws Error (kBadInput) naming file and entry.
   explicit SurrogateSpace(const SurrogateTexts& texts);
   const SurrogateParameter* find(std::string_view name) const;
+  // A parameter that others depend on is a choice of maps: its value as `name`, and these beside it
+  // where they are active: {booster: {choice: [{name: gblinear}, {name: gbtree, eta: ...}]}}. One
+  // that depends on several stands below the first of them.
   SearchSpace search_space() const;
+  // All parameters at the top.
+  SearchSpace flat_space() const;
+  // A configuration of either as one of the flat space.
+  Config flat(const Config& config) const;
+  // In a configuration of the flat space.
   bool is_active(const SurrogateParameter& parameter, const Config& config) const;
+
+ private:
+  const SurrogateParameter* parent_of(const SurrogateParameter& parameter) const;
+  SearchSpace node_of(const SurrogateParameter& parameter) const;
+  void check_conditions(const std::string& file) const;
 };
 
 }  // namespace tune

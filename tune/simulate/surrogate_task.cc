@@ -27,8 +27,9 @@ struct Row {
   std::vector<float> numbers;
 };
 
-Row row_of(const Surrogate& surrogate, const std::string& task, const Config& config) {
+Row row_of(const Surrogate& surrogate, const std::string& task, const Config& given) {
   const SurrogateSpace& space = surrogate.space;
+  const Config config = space.flat(given);
   Row row;
   for (const std::string& name : space.category_columns) {
     const auto& codes = space.codes.at(name);
@@ -270,10 +271,12 @@ class SurrogateTask : public Task {
       : surrogate_(std::move(surrogate)),
         task_(std::move(task)),
         name_(surrogate_->name + "/" + task_),
-        space_(surrogate_->space.search_space()) {}
+        space_(surrogate_->space.search_space()),
+        flat_space_(surrogate_->space.flat_space()) {}
 
   const std::string& name() const override { return name_; }
   const SearchSpace& space() const override { return space_; }
+  const SearchSpace& flat_space() const override { return flat_space_; }
   std::vector<TaskCondition> conditions() const override {
     std::vector<TaskCondition> all;
     for (const SurrogateParameter& parameter : surrogate_->space.parameters) {
@@ -300,6 +303,7 @@ class SurrogateTask : public Task {
   std::string task_;
   std::string name_;
   SearchSpace space_;
+  SearchSpace flat_space_;
 };
 
 }  // namespace

@@ -66,6 +66,100 @@ std::string why_beyond(const Domain& domain, const Extent& extent) {
   return {};
 }
 
+std::vector<SearchSpace> options_of(const SearchSpace& space) {
+  if (!space.is_domain()) return {space};
+  std::vector<SearchSpace> options;
+  if (const auto* grid = std::get_if<Domain::Grid>(&space.domain().kind())) {
+    options.assign(grid->values.begin(), grid->values.end());
+  }
+  if (const auto* choice = std::get_if<Domain::Choice>(&space.domain().kind())) {
+    for (std::size_t i = 0; i < choice->values.size(); ++i) {
+      const bool is_space = !choice->spaces.empty() && choice->spaces[i] != nullptr;
+      options.push_back(is_space ? *choice->spaces[i] : SearchSpace(choice->values[i]));
+    }
+  }
+  return options;
+}
+
+// Whether the constants of a task's option are those of a sweep's.
+bool has_constants_of(const SearchSpace& option, const SearchSpace& known) {
+  if (!known.is_map() || !option.is_map()) return known.frame() == option.frame();
+  return std::all_of(known.members().begin(), known.members().end(), [&](const auto& member) {
+    const SearchSpace* own = option.find(member.key);
+    return !member.value.is_constant() ||
+           (own != nullptr && own->is_constant() && own->constant() == member.value.constant());
+  });
+}
+
+// A sweep's space beside a task's.
+class Comparison {
+ public:
+  explicit Comparison(const std::string& task) : task_(task) {}
+
+  std::vector<SpaceComplaint> run(const SearchSpace& space, const SearchSpace& known) && {
+    compare_maps(space, known, {});
+    return std::move(found_);
+  }
+
+ private:
+  void compare_maps(const SearchSpace& space, const SearchSpace& known, const std::string& path) {
+    for (const SpaceMember& member : space.members()) {
+      const SearchSpace* there = known.find(member.key);
+      if (there != nullptr) {
+        compare(member.value, *there, path + member.key);
+      } else {
+        refuse_searched(member.value, path + member.key);
+      }
+    }
+    for (const SpaceMember& member : known.members()) {
+      if (space.find(member.key) != nullptr) continue;
+      const SearchSpace missing = {{member.key, member.value}};
+      for (const auto& [below, domain] : missing.domains()) {
+        complain(path + below,
+                 fmt::format("is missing: {} has it as {}", task_, domain->describe().dump()));
+      }
+    }
+  }
+  void compare(const SearchSpace& space, const SearchSpace& known, const std::string& path) {
+    if (known.is_domain() && known.domain().conditional() != nullptr) {
+      for (const SearchSpace& option : options_of(space)) compare_option(option, known, path);
+      if (options_of(space).empty()) refuse_searched(space, path);
+    } else if (known.is_map() && space.is_map()) {
+      compare_maps(space, known, path + "/");
+    } else if (known.is_map() || space.is_map()) {
+      refuse_searched(space, path);
+    } else {
+      const Extent extent =
+          known.is_domain() ? extent_of(known.domain()) : Extent{0, 0, {known.constant()}};
+      complain(path, space.is_domain()   ? why_beyond(space.domain(), extent)
+                     : known.is_domain() ? why_outside(space.constant(), extent)
+                                         : std::string());
+    }
+  }
+  void compare_option(const SearchSpace& option, const SearchSpace& known,
+                      const std::string& path) {
+    for (const SearchSpace& there : options_of(known)) {
+      if (!has_constants_of(option, there)) continue;
+      if (option.is_map()) compare_maps(option, there, path + "/");
+      return;
+    }
+    complain(path, fmt::format("{} is not one of the task's options {}", option.describe().dump(),
+                               known.domain().describe().dump()));
+  }
+  void refuse_searched(const SearchSpace& space, const std::string& path) {
+    const SearchSpace searched = {{"x", space}};
+    for (const auto& [below, domain] : searched.domains()) {
+      complain(path + below.substr(1), fmt::format("{} has no parameter of that name", task_));
+    }
+  }
+  void complain(const std::string& path, const std::string& why) {
+    if (!why.empty()) found_.push_back({path, why});
+  }
+
+  const std::string& task_;
+  std::vector<SpaceComplaint> found_;
+};
+
 }  // namespace
 
 std::vector<Task::End> Task::ends(const std::vector<Config>& configs, std::size_t metric) const {
@@ -91,29 +185,10 @@ std::size_t find_metric(const Task& task, const std::string& name) {
 }
 
 std::vector<SpaceComplaint> misfits(const SearchSpace& space, const Task& task) {
-  std::vector<SpaceComplaint> found;
-  const SearchSpace& known = task.space();
-  for (const auto& [path, domain] : space.domains()) {
-    const SearchSpace* node = known.find(path);
-    if (node == nullptr || !(node->is_domain() || node->is_constant())) {
-      found.push_back({path, fmt::format("{} has no parameter of that name", task.name())});
-      continue;
-    }
-    const Extent extent =
-        node->is_domain() ? extent_of(node->domain()) : Extent{0, 0, {node->constant()}};
-    if (std::string why = why_beyond(*domain, extent); !why.empty()) found.push_back({path, why});
-  }
-  for (const auto& [path, domain] : known.domains()) {
-    const SearchSpace* node = space.find(path);
-    if (node == nullptr) {
-      found.push_back({path, fmt::format("is missing: {} has it as {}", task.name(),
-                                         domain->describe().dump())});
-    } else if (node->is_constant()) {
-      std::string why = why_outside(node->constant(), extent_of(*domain));
-      if (!why.empty()) found.push_back({path, why});
-    }
-  }
-  return found;
+  std::vector<SpaceComplaint> found = Comparison(task.name()).run(space, task.space());
+  if (found.empty() || &task.space() == &task.flat_space()) return found;
+  std::vector<SpaceComplaint> flat = Comparison(task.name()).run(space, task.flat_space());
+  return flat.size() < found.size() ? flat : found;
 }
 
 }  // namespace tune

@@ -53,8 +53,11 @@ class Task {
   virtual ~Task() = default;
 
   virtual const std::string& name() const = 0;  // "lcbench/126025"
-  // Every parameter with its range; what is not active may be missing in a configuration.
+  // Every parameter with its range; what is active for some options of another is in these.
   virtual const SearchSpace& space() const = 0;
+  // The same with every parameter at the top, named in conditions(): configurations of it are
+  // answered as well; what is not active counts for nothing there.
+  virtual const SearchSpace& flat_space() const { return space(); }
   virtual std::vector<TaskCondition> conditions() const { return {}; }
   virtual const std::vector<TaskMetric>& metrics() const = 0;
   virtual std::uint64_t steps() const = 0;  // of its longest curve
@@ -83,7 +86,8 @@ std::size_t find_metric(const Task& task, const std::string& name);
 
 // What of a sweep's space the task cannot answer, as (key path, why); empty: it fits. Each
 // parameter of the task is there, as a domain within its range or as a constant in it, and no other
-// is searched.
+// is searched. Of options that hold parameters the sweep may have some, by their constants. The
+// flat space does as well.
 std::vector<SpaceComplaint> misfits(const SearchSpace& space, const Task& task);
 
 }  // namespace tune

@@ -1,7 +1,11 @@
 // Surrogate tasks made of a network and its text files.
 #include <doctest/doctest.h>
 
+#include <cmath>
+
+#include "core/json.h"
 #include "core/refusal.h"
+#include "tune/search/searcher.h"
 #include "tune/simulate/r_param_set.h"
 #include "tune/simulate/said.h"
 #include "tune/simulate/surrogate_task.h"
@@ -93,6 +97,69 @@ TEST_CASE("a parameter that is not active counts for nothing") {
   CHECK(tasks[0]->conditions()[0].values == std::vector<std::string>{"gbtree"});
 }
 
+TEST_CASE(
+    "parameters that depend on another are in its options, and stand there in a configuration") {
+  const auto tasks = tasks_from("tiny_conditional");
+  const SearchSpace& space = tasks[0]->space();
+  CHECK(space.describe().at("booster").dump() ==
+        R"({"choice":[{"name":"gblinear"},{"name":"gbtree","eta":{"loguniform":[0.001,1.0]},)"
+        R"("max_depth":{"randint":[1,16]}}]})");
+  CHECK(space.find("eta") == nullptr);
+  CHECK(tasks[0]->flat_space().find("eta") != nullptr);
+  Task::Given given;
+  const auto loss = [&](const Config& config) {
+    return tasks[0]->begin(config, given)->values(1)[1];
+  };
+  CHECK(
+      loss({{"nrounds", 50}, {"booster", {{"name", "gbtree"}, {"eta", 0.5}, {"max_depth", 3}}}}) ==
+      loss({{"nrounds", 50}, {"booster", "gbtree"}, {"eta", 0.5}, {"max_depth", 3}}));
+  CHECK(loss({{"nrounds", 50}, {"booster", {{"name", "gblinear"}}}}) ==
+        loss({{"nrounds", 50}, {"booster", "gblinear"}}));
+  // All that the space draws is answered.
+  auto searcher = basic_variant().make();
+  searcher->configure({space, 50, {}, {"", Mode::kMax, 1}});
+  for (std::uint32_t i = 0; i < 50; ++i) {
+    const Config config = *searcher->suggest({i});
+    CAPTURE(config.dump());
+    CHECK(std::isfinite(loss(config)));
+  }
+}
+
+TEST_CASE("a sweep may search some of the options, and what is in them as far as the task has it") {
+  const auto tasks = tasks_from("tiny_conditional");
+  const auto why = [&](SearchSpace booster) {
+    std::string all;
+    for (const auto& [path, message] :
+         misfits({{"nrounds", 50}, {"booster", std::move(booster)}}, *tasks[0])) {
+      all += path + ": " + message + "\n";
+    }
+    return all;
+  };
+  const SearchSpace linear = {{"name", "gblinear"}};
+  CHECK(why(linear) == "");
+  CHECK(why(choice({linear, {{"name", "gbtree"}, {"eta", uniform(0.1, 0.5)}, {"max_depth", 3}}})) ==
+        "");
+  CHECK_HAS(why(choice({linear, {{"name", "gbtree"}, {"eta", uniform(0.1, 5)}, {"max_depth", 3}}})),
+            "booster/eta: 5.0 is not within the task's 0.001 to 1\n");
+  CHECK_HAS(why({{"name", "gbtree"}, {"eta", 0.1}}), "booster/max_depth: is missing");
+  CHECK_HAS(why(choice({{{"name", "gblinear"}, {"eta", uniform(0.1, 0.5)}}})),
+            "booster/eta: tiny_conditional/3 has no parameter of that name");
+  CHECK_HAS(why(choice({linear, {{"name", "dart"}, {"eta", uniform(0, 1)}}})),
+            "is not one of the task's options {\"choice\":[{\"name\":\"gblinear\"}");
+}
+
+TEST_CASE("conditions that lead in a circle are refused") {
+  SurrogateTexts texts = texts_of("tiny_conditional");
+  Value space = parse_json(texts.config_space, "test");
+  Value::List conditions = space.at("conditions").list();
+  conditions.push_back(
+      {{"child", "booster"}, {"parent", "booster"}, {"type", "EQ"}, {"value", "gbtree"}});
+  space.set("conditions", Value::make_list(std::move(conditions)));
+  texts.config_space = to_json(space);
+  CHECK_HAS(refusal([&] { SurrogateSpace circle(texts); }),
+            "tiny_conditional/config_space.json: booster depends on itself");
+}
+
 TEST_CASE("ends are those of the curves") {
   const auto tasks = tasks_from("tiny_curves");
   Config other = kConfig;
@@ -150,7 +217,7 @@ TEST_CASE("a space fits when it asks for what the task can answer") {
   CHECK_HAS(found, "momentum: is missing: tiny_curves/12 has it as {\"uniform\":[0.1,0.99]}\n");
   const auto booster = [&](SearchSpace node) {
     const auto conditional = tasks_from("tiny_conditional");
-    SearchSpace space = conditional[0]->space();
+    SearchSpace space = conditional[0]->flat_space();
     space.set("booster", std::move(node));
     const auto found_there = misfits(space, *conditional[0]);
     return found_there.empty() ? "" : found_there.front().message;

@@ -101,7 +101,7 @@ TEST_CASE("every sweep of config/ parses") {
   testing::TemporaryFolder folder;
   fs::create_directories(folder.path() / "build/examples");
   fs::create_directories(folder.path() / "config");
-  for (const char* plugin : {"libfashion_mnist.so", "libfashion_mnist_ddp.so"}) {
+  for (const char* plugin : {"libfashion_mnist.so", "libfashion_mnist_ddp.so", "libtwo_moons.so"}) {
     std::ofstream(folder.path() / "build/examples" / plugin) << "";
   }
   int sweeps = 0;

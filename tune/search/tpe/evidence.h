@@ -1,0 +1,68 @@
+// What tpe learns from: of a history the good trials and all others, side by side. Pure.
+//
+// Which are good (Optuna's TPESampler, version 5, default_gamma and _split_trials): of n results
+// the best ceil(n / 10), at most 25; trials that completed come first, by value, then those that
+// ended before, the further the better and then by value. Trials that run belong to the others.
+// Ours differs: a failed trial is one that ended before, or, without a value, the worst of all;
+// there it is left out, and what fails is proposed again.
+//
+// Once a scheduler has kept back or ended a trial, values of different numbers of steps do not
+// compare. Then results are the values at the highest rung of the history at which there are 10
+// (Falkner, Klein and Hutter, "BOHB: Robust and Efficient Hyperparameter Optimization at Scale",
+// ICML 2018, which takes the highest budget with enough of them); trials that ended below it are
+// left out, but for those that failed without a value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/ids.h"
+#include "tune/search/history.h"
+
+namespace tune::search::tpe {
+
+inline constexpr std::size_t kFewestOnRung = 10;
+inline constexpr std::size_t kMostGood = 25;
+
+// How many of so many results are good.
+std::size_t good_of(std::size_t results);
+
+// Points, a column of coordinates for each parameter.
+class Columns {
+ public:
+  Columns() = default;
+  Columns(std::size_t parameters, std::size_t room)
+      : room_(room), parameters_(parameters), values_(parameters * room) {}
+
+  // There is room for it (TUNE_CHECK).
+  void add(const UnitPoint& point);
+  std::size_t size() const { return size_; }
+  std::span<const double> column(std::size_t parameter) const {
+    return {values_.data() + parameter * room_, size_};
+  }
+
+ private:
+  std::size_t room_ = 0;
+  std::size_t parameters_ = 0;
+  std::size_t size_ = 0;
+  std::vector<double> values_;
+};
+
+struct Evidence {
+  std::vector<std::size_t> good;  // trials of the history, in its order
+  Columns good_points;            // of those
+  Columns other_points;           // in the order of the history; with room for more
+  std::uint32_t results_known = 0;
+  std::uint32_t pending_known = 0;  // of the others, those without a result
+  bool stopped_early = false;       // a scheduler keeps back or ends trials
+  std::string trouble = {};         // why nothing can be learnt; mostly empty
+};
+
+// With room for `more` others.
+Evidence evidence(const History& history, std::size_t parameters, std::size_t more);
+
+}  // namespace tune::search::tpe

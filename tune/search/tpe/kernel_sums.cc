@@ -1,0 +1,171 @@
+#include "tune/search/tpe/kernel_sums.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+
+// One function for each instruction set, chosen when the program is loaded.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define TUNE_FOR_EACH_MACHINE __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define TUNE_FOR_EACH_MACHINE
+#endif
+#define TUNE_INLINE [[gnu::always_inline]] inline
+
+namespace tune::search::tpe {
+
+namespace {
+
+constexpr std::size_t kLanes = 16;         // of sums that are made side by side
+constexpr std::size_t kColumnsAtOnce = 4;  // before it is asked whether more are needed
+static_assert(kBlock % kLanes == 0);
+
+// How far below the largest a product is nothing to the sum, of a million of them.
+template <class Real>
+constexpr Real kNothing = 0;
+template <>
+constexpr float kNothing<float> = 30;
+template <>
+constexpr double kNothing<double> = 60;
+
+// exp(x) for x <= 0, with a relative error below 1e-6: 2^n times a polynomial on half a step.
+TUNE_INLINE float exponential(float x) {
+  const float bounded = x < -80.0F ? -80.0F : x;
+  const float shifted = bounded * 1.44269504F + 12582912.0F;  // the whole number is in the low bits
+  const float whole = shifted - 12582912.0F;
+  const float r = bounded - whole * 0.693359375F + whole * 2.12194440e-4F;
+  const float sum =
+      1 + r * (1 + r * (0.5F + r * (0.166666667F + r * (0.0416666667F + r * 0.00833333333F +
+                                                        r * r * 0.00138888889F))));
+  const std::uint32_t power = (std::bit_cast<std::uint32_t>(shifted) << 23) + 0x3F800000U;
+  return sum * std::bit_cast<float>(power);
+}
+
+TUNE_INLINE double exponential(double x) {
+  return std::exp(x);
+}
+
+template <class Real>
+TUNE_INLINE Real largest(const Real* sums) {
+  Real lanes[kLanes];
+  for (std::size_t j = 0; j < kLanes; ++j) lanes[j] = sums[j];
+  for (std::size_t i = kLanes; i < kBlock; i += kLanes) {
+    for (std::size_t j = 0; j < kLanes; ++j) {
+      lanes[j] = lanes[j] < sums[i + j] ? sums[i + j] : lanes[j];
+    }
+  }
+  Real found = lanes[0];
+  for (std::size_t j = 1; j < kLanes; ++j) found = found < lanes[j] ? lanes[j] : found;
+  return found;
+}
+
+template <class Real>
+TUNE_INLINE Real sum_of_exponentials(const Real* sums, Real highest) {
+  Real lanes[kLanes] = {};
+  for (std::size_t i = 0; i < kBlock; i += kLanes) {
+    for (std::size_t j = 0; j < kLanes; ++j) lanes[j] += exponential(sums[i + j] - highest);
+  }
+  Real sum = 0;
+  for (std::size_t j = 0; j < kLanes; ++j) sum += lanes[j];
+  return sum;
+}
+
+template <class Real>
+struct Total {
+  Real highest = std::numeric_limits<Real>::lowest();
+  double sum = 0;  // of exponentials less the highest
+};
+
+// The logarithms of one block's products in `sums`; false when they are nothing to the total.
+template <class Real>
+TUNE_INLINE bool products_of(const KernelColumns<Real>& columns, std::size_t first,
+                             const SumPoint<Real>& point, Real least, Real* sums) {
+  for (std::size_t i = 0; i < kBlock; ++i) sums[i] = columns.constants[first + i];
+  for (std::size_t column = 0; column < columns.numbers; ++column) {
+    const Real* places = columns.places.data() + column * columns.kernels + first;
+    const Real* scales = columns.scales.data() + column * columns.kernels + first;
+    const Real at = point.numbers[column];
+    for (std::size_t i = 0; i < kBlock; ++i) {
+      const Real distance = (places[i] - at) * scales[i];
+      sums[i] -= distance * distance;
+    }
+    if (column % kColumnsAtOnce == kColumnsAtOnce - 1 && largest(sums) < least) return false;
+  }
+  for (std::size_t column = 0; column < columns.tables; ++column) {
+    const std::uint32_t* kinds = columns.kinds.data() + column * columns.kernels + first;
+    const Real* table = point.tables[column];
+    for (std::size_t i = 0; i < kBlock; ++i) sums[i] += table[kinds[i]];
+    if (column % kColumnsAtOnce == kColumnsAtOnce - 1 && largest(sums) < least) return false;
+  }
+  return true;
+}
+
+template <class Real>
+TUNE_INLINE void add_block(const KernelColumns<Real>& columns, std::size_t first,
+                           const SumPoint<Real>& point, Total<Real>& total) {
+  alignas(64) Real sums[kBlock];
+  const Real least = total.highest - kNothing<Real>;
+  if (!products_of(columns, first, point, least, sums)) return;
+  const Real highest = largest(sums);
+  if (highest > total.highest) {
+    total.sum *= std::exp(static_cast<double>(total.highest) - static_cast<double>(highest));
+    total.highest = highest;
+  }
+  total.sum += static_cast<double>(sum_of_exponentials(sums, total.highest));
+}
+
+// Block by block, so that one stays in the cache while all points are asked.
+template <class Real>
+TUNE_INLINE void add_all(const KernelColumns<Real>& columns,
+                         const std::vector<SumPoint<Real>>& points,
+                         std::vector<Total<Real>>& totals) {
+  for (std::size_t first = 0; first < columns.kernels; first += kBlock) {
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      add_block(columns, first, points[i], totals[i]);
+    }
+  }
+}
+
+TUNE_FOR_EACH_MACHINE
+void add_floats(const KernelColumns<float>& columns, const std::vector<SumPoint<float>>& points,
+                std::vector<Total<float>>& totals) {
+  add_all(columns, points, totals);
+}
+
+void add_doubles(const KernelColumns<double>& columns, const std::vector<SumPoint<double>>& points,
+                 std::vector<Total<double>>& totals) {
+  add_all(columns, points, totals);
+}
+
+template <class Real>
+std::vector<double> logarithms(const std::vector<Total<Real>>& totals) {
+  std::vector<double> found;
+  for (const Total<Real>& total : totals) {
+    found.push_back(std::log(total.sum) + static_cast<double>(total.highest));
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<double> log_sums(const KernelColumns<float>& columns,
+                             const std::vector<SumPoint<float>>& points) {
+  TUNE_CHECK(columns.kernels % kBlock == 0u);
+  std::vector<Total<float>> totals(points.size());
+  add_floats(columns, points, totals);
+  return logarithms(totals);
+}
+
+std::vector<double> log_sums(const KernelColumns<double>& columns,
+                             const std::vector<SumPoint<double>>& points) {
+  TUNE_CHECK(columns.kernels % kBlock == 0u);
+  std::vector<Total<double>> totals(points.size());
+  add_doubles(columns, points, totals);
+  return logarithms(totals);
+}
+
+}  // namespace tune::search::tpe

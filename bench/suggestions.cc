@@ -11,16 +11,22 @@
 #include "bench/harness.h"
 #include "core/error.h"
 #include "core/random.h"
+#include "tune/search/cma_es/propose.h"
 #include "tune/search/gp/propose.h"
+#include "tune/search/halton.h"
+#include "tune/search/tpe/propose.h"
 
 namespace tune::bench {
 namespace {
 
 constexpr const char* kHelp =
-    "CPU time of a suggestion of gp in 20 dimensions with 250 and 5,000 trials: choosing what the\n"
-    "model is made of, the model, and the search of its acquisition; with a model that is fitted\n"
-    "anew, and in a batch of 64. Bare limit: one Cholesky factorisation of 250 observations, and\n"
-    "one triangular solve for as many candidates.\n\n"
+    "CPU time of a suggestion in 20 dimensions with 250 and 5,000 trials: choosing what the model "
+    "is\n"
+    "made of, the model, and the search of its acquisition.\n"
+    "gp: also with a model that is fitted anew, and in a batch of 64. Bare limit: one Cholesky\n"
+    "factorisation of 250 observations, and one triangular solve for as many candidates.\n"
+    "tpe, cma_es, halton: in a cube, and tpe where a quarter each are numbers, logarithms, whole\n"
+    "numbers and choices. Bare limit: the distances of 24 points from all trials.\n\n"
     "bench_suggestions [--tiny] [--runs N]";
 
 constexpr int kDimensions = 20;
@@ -85,10 +91,76 @@ double bare_solves(int observations) {
   return seconds;
 }
 
-void measure(const Setting& setting) {
+// ---- tpe, cma_es, halton ------------------------------------------------------------------------
+
+Encoding mixed() {
+  SearchSpace space;
+  for (int i = 0; i < kDimensions; i += 4) {
+    space.set(fmt::format("number{}", i), uniform(0, 1));
+    space.set(fmt::format("logarithm{}", i), loguniform(1e-4, 1));
+    space.set(fmt::format("whole{}", i), randint(1, 33));
+    space.set(fmt::format("choice{}", i), choice({"a", "b", "c", "d"}));
+  }
+  return Encoding(space);
+}
+
+double ask_proposer(const Proposer& proposer, const ProposerQuestion& question,
+                    const Encoding& encoding) {
+  RandomStream random(1, "suggestions", 0);
+  return cpu_time_of([&] {
+    if (proposer.propose(question, encoding, random).proposals.empty()) {
+      throw Error(ErrorCode::kBadInput, "nothing was proposed");
+    }
+  });
+}
+
+double bare_distances(std::uint32_t trials) {
+  constexpr int kPoints = 24;
+  const Eigen::MatrixXf places = Eigen::MatrixXf::Random(trials, kDimensions);
+  const Eigen::MatrixXf points = Eigen::MatrixXf::Random(kDimensions, kPoints);
+  float sum = 0;
+  const double seconds = cpu_time_of([&] {
+    Eigen::ArrayXf squares(trials);
+    for (int i = 0; i < kPoints; ++i) {
+      squares.setZero();
+      for (int d = 0; d < kDimensions; ++d)
+        squares += (places.col(d).array() - points(d, i)).square();
+      sum += squares.minCoeff();
+    }
+  });
+  if (!std::isfinite(sum)) throw Error(ErrorCode::kBadInput, "nothing was measured");
+  return seconds;
+}
+
+void measure_others(const Setting& setting, const std::vector<std::uint32_t>& sizes) {
+  const search::tpe::TpeProposer tpe({.start_up = 10, .random_share = 0});
+  const search::cma_es::CmaEsProposer cma_es;
+  const search::HaltonProposer halton(1);
+  const std::string bare = "distances alone";
+  Table table("a suggestion of the others, CPU time");
+  for (const std::uint32_t trials : sizes) {
+    const Encoding numbers = cube();
+    const Encoding kinds = mixed();
+    const ProposerQuestion in_cube = {.known = lived(numbers, trials), .proposed = trials};
+    const ProposerQuestion in_mixed = {.known = lived(kinds, trials), .proposed = trials};
+    RandomStream random(1, "suggestions", 1);
+    ProposerQuestion of_cma_es = in_cube;
+    of_cma_es.state = cma_es.propose(in_cube, numbers, random).state;
+    const std::vector<double> seconds =
+        medians(setting.runs, {[&] { return ask_proposer(tpe, in_cube, numbers); },
+                               [&] { return ask_proposer(tpe, in_mixed, kinds); },
+                               [&] { return ask_proposer(cma_es, of_cma_es, numbers); },
+                               [&] { return ask_proposer(halton, in_cube, numbers); },
+                               [&] { return bare_distances(trials); }});
+    table.seconds(fmt::format("tpe, {} trials", trials), seconds[0], bare, seconds[4]);
+    table.seconds(fmt::format("tpe, {} trials, mixed", trials), seconds[1], bare, seconds[4]);
+    table.seconds(fmt::format("cma_es, {} trials", trials), seconds[2], bare, seconds[4]);
+    table.seconds(fmt::format("halton, {} trials", trials), seconds[3], bare, seconds[4]);
+  }
+}
+
+void measure_gp(const Setting& setting, const std::vector<std::uint32_t>& sizes) {
   const Encoding encoding = cube();
-  const std::vector<std::uint32_t> sizes =
-      setting.tiny ? std::vector<std::uint32_t>{20} : std::vector<std::uint32_t>{250, 5000};
   const std::size_t batch = setting.tiny ? 2 : 64;
   const std::string bare = "factor and solves alone";
   Table table("a suggestion of gp, CPU time");
@@ -110,6 +182,13 @@ void measure(const Setting& setting) {
     table.seconds(fmt::format("{} trials, each of {} at once", trials, batch), seconds[2], bare,
                   seconds[3]);
   }
+}
+
+void measure(const Setting& setting) {
+  const std::vector<std::uint32_t> sizes =
+      setting.tiny ? std::vector<std::uint32_t>{20} : std::vector<std::uint32_t>{250, 5000};
+  measure_gp(setting, sizes);
+  measure_others(setting, sizes);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -136,15 +137,22 @@ class Comparison {
                                          : std::string());
     }
   }
+  // With the option of its constants. Several may have them: then with the one it fits best.
   void compare_option(const SearchSpace& option, const SearchSpace& known,
                       const std::string& path) {
+    std::optional<std::vector<SpaceComplaint>> best;
     for (const SearchSpace& there : options_of(known)) {
       if (!has_constants_of(option, there)) continue;
-      if (option.is_map()) compare_maps(option, there, path + "/");
-      return;
+      Comparison comparison(task_);
+      if (option.is_map()) comparison.compare_maps(option, there, path + "/");
+      if (!best || comparison.found_.size() < best->size()) best = std::move(comparison.found_);
     }
-    complain(path, fmt::format("{} is not one of the task's options {}", option.describe().dump(),
-                               known.domain().describe().dump()));
+    if (best) {
+      found_.insert(found_.end(), best->begin(), best->end());
+    } else {
+      complain(path, fmt::format("{} is not one of the task's options {}", option.describe().dump(),
+                                 known.domain().describe().dump()));
+    }
   }
   void refuse_searched(const SearchSpace& space, const std::string& path) {
     const SearchSpace searched = {{"x", space}};

@@ -50,6 +50,38 @@ TEST_CASE("a proposal gets the nearest row that no other trial got") {
   CHECK(std::isnan(task->begin(proposal, other)->values(2)[0]));
 }
 
+TEST_CASE("rows of another option are further than any of the same") {
+  const SearchSpace space = {
+      {"x", uniform(0, 1)},
+      {"o",
+       choice({{{"k", "a"}, {"y", uniform(0, 1)}}, {{"k", "b"}, {"y", uniform(0, 10)}}, "none"})}};
+  const auto row = [](const Config& config, double value) {
+    return RecordedCurve{.label = "t", .config = config, .values = {value}, .seconds = {1}};
+  };
+  const auto task = table_task({"one",
+                                space,
+                                {{"loss", Mode::kMin}},
+                                {row({{"x", 0.5}, {"o", {{"k", "a"}, {"y", 0.1}}}}, 1),
+                                 row({{"x", 0.5}, {"o", {{"k", "a"}, {"y", 0.9}}}}, 2),
+                                 row({{"x", 0.5}, {"o", {{"k", "b"}, {"y", 0.8}}}}, 3),
+                                 row({{"x", 0.5}, {"o", "none"}}, 4)}});
+  const auto nearest = [&](const Value& o) {
+    Task::Given given;
+    return task->begin({{"x", 0.5}, {"o", o}}, given)->values(1)[0];
+  };
+  CHECK(nearest({{"k", "a"}, {"y", 0.8}}) == 2);
+  CHECK(nearest({{"k", "a"}, {"y", 0.3}}) == 1);
+  CHECK(nearest({{"k", "b"}, {"y", 0.1}}) == 3);
+  CHECK(nearest("none") == 4);
+  CHECK(misfits(space, *task).empty());
+  // Options that only their domains tell apart.
+  const SearchSpace alike = {{"o", choice({{{"y", uniform(0, 1)}}, {{"y", uniform(5, 6)}}})}};
+  const auto other =
+      table_task({"two", alike, {{"loss", Mode::kMin}}, {row({{"o", {{"y", 5.5}}}}, 1)}});
+  CHECK(misfits(alike, *other).empty());
+  CHECK(misfits({{"o", choice({{{"y", uniform(5, 7)}}})}}, *other).size() == 1);
+}
+
 TEST_CASE("each row has a pace of its own, the same each time") {
   const auto task = table_task(parse_curve_csv(kTable, "one"));
   const auto again = table_task(parse_curve_csv(kTable, "one"));

@@ -31,11 +31,14 @@ class CountingStore : public Store {
     return last_ && *last_ > after ? std::vector<Entry>{{*last_, newest_}} : std::vector<Entry>{};
   }
   std::optional<EntryId> last() override { return last_; }
-  void put(std::string_view, std::string_view) override {}
+  void put(std::string_view, std::string_view value) override {  // a part of a snapshot
+    parts_bytes_ += value.size();
+    written_bytes_ += value.size();
+  }
   std::optional<std::string> get(std::string_view) override { return std::nullopt; }
   void remove(std::string_view) override {}
   void put_and_trim(std::string_view, std::string_view value, EntryId through) override {
-    snapshot_bytes_ = value.size();
+    snapshot_bytes_ = value.size() + std::exchange(parts_bytes_, 0);
     written_bytes_ += value.size();
     ++snapshots_;
     for (; !entries_.empty() && entries_.front().first <= through; entries_.pop_front()) {
@@ -62,6 +65,7 @@ class CountingStore : public Store {
   std::size_t stream_bytes_ = 0;
   std::size_t peak_bytes_ = 0;
   std::size_t snapshot_bytes_ = 0;
+  std::size_t parts_bytes_ = 0;  // of the snapshot that is being written
   std::uint64_t snapshots_ = 0;
   std::uint64_t written_bytes_ = 0;
 };

@@ -18,16 +18,28 @@ void Placer::open_node(AgentNumber agent) {
   const auto found = nodes_.find(agent);
   TUNE_CHECK(found != nodes_.end());
   found->second.open = true;
+  changed(agent);
 }
 
 void Placer::close_node(AgentNumber agent) {
   const auto found = nodes_.find(agent);
   TUNE_CHECK(found != nodes_.end());
   found->second.open = false;
+  changed(agent);
 }
 
 void Placer::remove_node(AgentNumber agent) {
   nodes_.erase(agent);
+  with_cpus_.erase(agent);
+}
+
+void Placer::changed(AgentNumber agent) {
+  const Node& node = nodes_.at(agent);
+  if (node.open && node.room.free_cpu_units > 0) {
+    with_cpus_.insert(agent);
+  } else {
+    with_cpus_.erase(agent);
+  }
 }
 
 namespace {
@@ -83,25 +95,28 @@ bool Placer::could_hold(const ResourceRequest& request, const Devices& avoid) co
 
 // Nodes fill up one after the other, so that large trials find empty ones.
 std::optional<Placement> Placer::place(const ResourceRequest& request, const Devices& avoid) {
-  Node* best = nullptr;
-  Placement placement;
+  std::optional<Placement> best;
   Rest best_rest{};
-  for (auto& [agent, node] : nodes_) {
-    if (!node.open) continue;
+  const auto consider = [&](AgentNumber agent, const Node& node) {
+    if (!node.open) return;
     std::optional<Fit> fit = fit_beside(agent, node.room, request, avoid);
-    if (!fit) continue;
+    if (!fit) return;
     const Rest rest = rest_of(node.room, *fit);
-    if (best != nullptr && rest >= best_rest) continue;
-    best = &node;
+    if (best && rest >= best_rest) return;
     best_rest = rest;
-    placement = {agent, std::move(fit->gpus)};
+    best = {agent, std::move(fit->gpus)};
+  };
+  if (request.cpu_units > 0) {
+    for (AgentNumber agent : with_cpus_) consider(agent, nodes_.at(agent));
+  } else {
+    for (const auto& [agent, node] : nodes_) consider(agent, node);
   }
-  if (best == nullptr) return std::nullopt;
-  take(best->room, placement, request);
-  return placement;
+  if (best) take(*best, request);
+  return best;
 }
 
-void Placer::take(NodeRoom& room, const Placement& placement, const ResourceRequest& request) {
+void Placer::take(const Placement& placement, const ResourceRequest& request) {
+  NodeRoom& room = nodes_.at(placement.agent).room;
   room.free_cpu_units -= request.cpu_units;
   room.free_memory_bytes -= request.memory_bytes;
   TUNE_CHECK(room.free_cpu_units >= 0);
@@ -111,6 +126,7 @@ void Placer::take(NodeRoom& room, const Placement& placement, const ResourceRequ
     room.free_gpu_units[gpu] -= share.units;
     TUNE_CHECK(room.free_gpu_units[gpu] >= 0);
   }
+  changed(placement.agent);
 }
 
 bool Placer::reserve(const Placement& placement, const ResourceRequest& request) {
@@ -125,7 +141,7 @@ bool Placer::reserve(const Placement& placement, const ResourceRequest& request)
   const bool fits = room.free_cpu_units >= request.cpu_units &&
                     room.free_memory_bytes >= request.memory_bytes &&
                     static_cast<std::int64_t>(placement.gpus.size()) == share.gpus * request.ranks;
-  if (fits) take(found->second.room, placement, request);
+  if (fits) take(placement, request);
   return fits;
 }
 
@@ -144,6 +160,7 @@ void Placer::release(const Placement& placement, const ResourceRequest& request)
     room.free_gpu_units[gpu] += share.units;
     TUNE_CHECK(room.free_gpu_units[gpu] <= kUnit);
   }
+  changed(placement.agent);
 }
 
 std::string Placer::why_never(const ResourceRequest& request) const {

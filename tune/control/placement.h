@@ -56,9 +56,12 @@ class Placer {
     NodeRoom room;
     bool open = false;
   };
-  static void take(NodeRoom& room, const Placement& placement, const ResourceRequest& request);
+  void take(const Placement& placement, const ResourceRequest& request);
+  void changed(AgentNumber agent);
 
   std::map<AgentNumber, Node> nodes_;
+  // The open ones that have CPUs left. Where thousands are full, only these are looked at.
+  std::set<AgentNumber> with_cpus_;
 };
 
 }  // namespace tune

@@ -120,9 +120,12 @@ void BasicVariantSearcher::check_counts() const {
 void BasicVariantSearcher::check_draws() const {
   if (where_.empty()) return;
   const bool all_alike = presets_.empty() && !where_names_grids();
-  const std::uint64_t most = all_alike ? 1 : kCheckedTrials;
-  const std::uint64_t trials = std::min(most, preset_begins_.back() + plain_cells_.count);
-  for (std::uint64_t trial = 0; trial < std::min(trials, total().value_or(most)); ++trial) {
+  const std::uint64_t cells = preset_begins_.back() + plain_cells_.count;
+  const std::uint64_t trials = std::min(cells, total().value_or(cells));
+  const std::uint64_t checked = all_alike ? 1 : std::min(trials, kCheckedTrials);
+  for (std::uint64_t i = 0; i < checked; ++i) {
+    // From the first to the last: at the ends of a grid rules are hardest to keep.
+    const std::uint64_t trial = checked > 1 ? i * (trials - 1) / (checked - 1) : 0;
     const Place place = *place_of(trial);
     try {
       check_that_some_hold([&](int attempt) {

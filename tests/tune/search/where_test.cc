@@ -243,6 +243,11 @@ TEST_CASE("what can never be drawn is refused when the searcher is configured") 
   // One cell of the grid is enough.
   CHECK_HAS(refused({{"g", grid_search({1, 10})}, {"x", uniform(0, 5)}}, {"g < x"}),
             R"((found with {"g":10,"x":null}))");
+  // Also the last of many.
+  std::vector<Value> many;
+  for (int i = 0; i < 1000; ++i) many.push_back(i);
+  const SearchSpace long_grid = {{"g", grid_search(many)}, {"x", uniform(0, 998)}};
+  CHECK_HAS(refused(long_grid, {"g < x"}), R"((found with {"g":999,"x":null}))");
   CHECK_HAS(
       refused({{"x", uniform(0, 1)}, {"y", uniform(0, 1)}}, {"x < y"}, {{{"x", 0.5}, {"y", 0.1}}}),
       R"(points_to_evaluate/0: {"x":0.5,"y":0.1} breaks 'x < y' whatever is drawn)");

@@ -72,8 +72,9 @@ std::vector<Recorded> recorded_estimators(const Encoding& encoding) {
   return found;
 }
 
-Columns columns_of(const std::vector<UnitPoint>& points, const Encoding& encoding) {
-  Columns columns(encoding.size(), points.size());
+template <class Real>
+Columns<Real> columns_of(const std::vector<UnitPoint>& points, const Encoding& encoding) {
+  Columns<Real> columns(encoding.size(), points.size());
   for (const UnitPoint& point : points) columns.add(point);
   return columns;
 }
@@ -89,7 +90,7 @@ TEST_CASE("kernels lie, and are as wide and heavy, as Optuna's") {
   const Encoding encoding = recorded_space();
   for (const Recorded& each : recorded_estimators(encoding)) {
     check_near(kernel_weights(each.trials.size()), each.weights, 1e-12, "weights");
-    const Columns columns = columns_of(each.trials, encoding);
+    const Columns<double> columns = columns_of<double>(each.trials, encoding);
     for (std::size_t i = 0; i < encoding.size(); ++i) {
       const std::string& path = encoding.parameters()[i].path;
       if (path == "kind") continue;
@@ -109,10 +110,11 @@ TEST_CASE("densities of numbers, logarithms, whole numbers and choices are Optun
   const SubSpace all = sub_spaces_of(encoding).front();
   for (const Recorded& each : recorded_estimators(encoding)) {
     CAPTURE(each.trials.size());
-    const Columns columns = columns_of(each.trials, encoding);
+    const Columns<double> columns = columns_of<double>(each.trials, encoding);
     const Density<double> density(encoding, all, columns);
     check_near(density.log_densities(each.points), each.log_densities, 1e-9, "log density");
-    const Density<float> fast(encoding, all, columns);
+    const Columns<float> narrow = columns_of<float>(each.trials, encoding);
+    const Density<float> fast(encoding, all, narrow);
     check_near(fast.log_densities(each.points), each.log_densities, 1e-4, "with float");
   }
 }
@@ -154,18 +156,20 @@ TEST_CASE("with float, densities of thousands of kernels are right to 1e-4") {
   const SubSpace all = sub_spaces_of(encoding).front();
   RandomStream random(6, "tpe_density_test", 0);
   for (const double spread : {1.0, 0.1}) {
-    Columns columns(encoding.size(), 3000);
+    std::vector<UnitPoint> trials;
     std::vector<UnitPoint> points;
     for (int i = 0; i < 3000; ++i) {
       UnitPoint point = encoding.draw(random);
       for (double& unit : point) unit *= spread;
       point = encoding.settled(std::move(point), random);
-      columns.add(point);
+      trials.push_back(point);
       if (i % 100 == 0) points.push_back(point);
       if (i % 100 == 1) points.push_back(encoding.draw(random));
     }
-    check_near(Density<float>(encoding, all, columns).log_densities(points),
-               Density<double>(encoding, all, columns).log_densities(points), 1e-4, "log density");
+    const Columns<float> narrow = columns_of<float>(trials, encoding);
+    const Columns<double> wide = columns_of<double>(trials, encoding);
+    check_near(Density<float>(encoding, all, narrow).log_densities(points),
+               Density<double>(encoding, all, wide).log_densities(points), 1e-4, "log density");
   }
 }
 
@@ -184,7 +188,7 @@ TEST_CASE("the masses of all cells, and of all options, sum up to 1") {
   const Encoding encoding(space);
   const SubSpace all = sub_spaces_of(encoding).front();
   RandomStream random(7, "tpe_density_test", 0);
-  Columns columns(2, 9);
+  Columns<double> columns(2, 9);
   for (int i = 0; i < 9; ++i) columns.add(encoding.draw(random));
   std::vector<UnitPoint> points;
   for (int n = 0; n < 7; ++n) {
@@ -207,7 +211,7 @@ TEST_CASE("points are drawn as the density has them") {
   const Encoding encoding(space);
   const SubSpace all = sub_spaces_of(encoding).front();
   RandomStream random(8, "tpe_density_test", 0);
-  Columns columns(3, 4);
+  Columns<double> columns(3, 4);
   for (const double x : {0.1, 0.15, 0.6, 0.62}) {
     columns.add(encoding.settled({x, x, x < 0.5 ? 0.1 : 0.9}, random));
   }

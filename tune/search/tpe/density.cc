@@ -18,7 +18,6 @@ namespace tune::search::tpe {
 namespace {
 
 constexpr std::size_t kPrior = 0;  // its place among the kernels
-constexpr double kPriorPlace = 0.5;
 constexpr double kPriorWidth = 1;
 
 // So many standard deviations from a bound, nothing of a kernel lies beyond it.
@@ -27,12 +26,14 @@ constexpr Real kWellInside = 8.5;
 template <>
 constexpr float kWellInside<float> = 5.5F;
 
+template <class Real>
+constexpr Real kRootHalf = std::numbers::sqrt2_v<Real> / 2;
+
 // The logarithm of a kernel's mass in [0, 1], in which its place is.
 template <class Real>
 Real log_mass_inside(Real place, Real width) {
-  const Real root_half = std::numbers::sqrt2_v<Real> / 2;
-  const Real below = std::erfc(place / width * root_half);
-  const Real above = std::erfc((1 - place) / width * root_half);
+  const Real below = std::erfc(place / width * kRootHalf<Real>);
+  const Real above = std::erfc((1 - place) / width * kRootHalf<Real>);
   return std::log1p(-(below + above) / 2);
 }
 
@@ -58,10 +59,6 @@ float log_mass_at_bound(float distance) {
   return table[i] + (table[i + 1] - table[i]) * (steps - static_cast<float>(i));
 }
 
-std::size_t in_blocks(std::size_t kernels) {
-  return (kernels + kBlock - 1) / kBlock * kBlock;
-}
-
 bool has_cells(const UnitDomain& domain) {
   return domain.cell(0.5).width() >= kNarrowCell;
 }
@@ -80,38 +77,32 @@ std::size_t drawn_kernel(const std::vector<double>& weights, double unit) {
 template <class Real>
 class KindTable {
  public:
-  KindTable(const std::vector<Real>& places, const std::vector<Real>& widths)
-      : places_(places), widths_(widths), slots_(std::bit_ceil(2 * places.size()), kFree) {}
+  explicit KindTable(std::size_t kernels) : slots_(std::bit_ceil(2 * kernels), kFree) {}
 
-  std::uint32_t kind_of(std::size_t kernel) {
-    for (std::size_t slot = hash_of(kernel);; ++slot) {
+  std::uint32_t kind_of(Real place, Real width) {
+    for (std::size_t slot = hash_of(place, width);; ++slot) {
       std::uint32_t& kind = slots_[slot & (slots_.size() - 1)];
       if (kind == kFree) {
-        kind = static_cast<std::uint32_t>(examples_.size());
-        examples_.push_back(kernel);
+        kind = static_cast<std::uint32_t>(places.size());
+        places.push_back(place);
+        widths.push_back(width);
       }
-      if (are_alike(examples_[kind], kernel)) return kind;
+      if (places[kind] == place && widths[kind] == width) return kind;
     }
   }
-  // One kernel of each kind.
-  std::vector<std::size_t> examples() && { return std::move(examples_); }
+
+  std::vector<Real> places;  // of the kinds
+  std::vector<Real> widths;
 
  private:
   static constexpr std::uint32_t kFree = std::numeric_limits<std::uint32_t>::max();
 
-  bool are_alike(std::size_t a, std::size_t b) const {
-    return places_[a] == places_[b] && widths_[a] == widths_[b];
-  }
-  std::size_t hash_of(std::size_t kernel) const {
-    const double both =
-        static_cast<double>(places_[kernel]) + 8 * static_cast<double>(widths_[kernel]);
+  static std::size_t hash_of(Real place, Real width) {
+    const double both = static_cast<double>(place) + 8 * static_cast<double>(width);
     return std::bit_cast<std::uint64_t>(both) * 0x9e3779b97f4a7c15ULL >> 40;
   }
 
-  const std::vector<Real>& places_;
-  const std::vector<Real>& widths_;
   std::vector<std::uint32_t> slots_;  // kinds by hash
-  std::vector<std::size_t> examples_;
 };
 
 std::size_t options_in(const UnitDomain& domain) {
@@ -121,8 +112,9 @@ std::size_t options_in(const UnitDomain& domain) {
 }  // namespace
 
 template <class Real>
-Density<Real>::Density(const Encoding& encoding, const SubSpace& sub_space, const Columns& points)
-    : encoding_(encoding), sub_space_(sub_space) {
+Density<Real>::Density(const Encoding& encoding, const SubSpace& sub_space,
+                       const Columns<Real>& points)
+    : encoding_(encoding) {
   const auto first = points.column(sub_space.parameters.front());
   for (std::size_t i = 0; i < first.size(); ++i) {
     if (first[i] >= 0) active_.push_back(i);
@@ -135,141 +127,130 @@ Density<Real>::Density(const Encoding& encoding, const SubSpace& sub_space, cons
   for (std::size_t i = 0; i <= trials_; ++i) {
     columns_.constants[i] = std::log(static_cast<Real>(weights_[i]));
   }
-  reserve_columns();
-  // Numbers first: where their products are small, no table is looked into.
   for (const std::size_t parameter : sub_space.parameters) {
-    if (!is_choice(parameter)) add_normals(parameter, places_of(parameter, points));
+    if (is_choice(parameter)) {
+      add_options(parameter, points);
+    } else if (has_cells(encoding.parameters()[parameter].domain)) {
+      add_cells(parameter, points);
+    } else {
+      add_number(parameter, points);
+    }
   }
-  for (const std::size_t parameter : sub_space.parameters) {
-    if (is_choice(parameter)) add_options(parameter, places_of(parameter, points));
-  }
-}
-
-// Of the prior first, then of the trials.
-template <class Real>
-std::vector<Real> Density<Real>::places_of(std::size_t parameter, const Columns& points) const {
-  const auto column = points.column(parameter);
-  std::vector<Real> places(trials_ + 1);
-  places[kPrior] = static_cast<Real>(kPriorPlace);
-  if (active_.size() == column.size()) {
-    std::transform(column.begin(), column.end(), places.begin() + 1,
-                   [](double unit) { return static_cast<Real>(unit); });
-  } else {
-    std::transform(active_.begin(), active_.end(), places.begin() + 1,
-                   [&](std::size_t i) { return static_cast<Real>(column[i]); });
-  }
-  return places;
-}
-
-template <class Real>
-void Density<Real>::reserve_columns() {
-  const std::size_t most = sub_space_.parameters.size() * columns_.kernels;
-  const auto is_number = [&](std::size_t i) {
-    return !is_choice(i) && !has_cells(encoding_.parameters()[i].domain);
-  };
-  const auto numbers = static_cast<std::size_t>(
-      std::count_if(sub_space_.parameters.begin(), sub_space_.parameters.end(), is_number));
-  columns_.places.reserve(numbers * columns_.kernels);
-  columns_.scales.reserve(numbers * columns_.kernels);
-  columns_.kinds.reserve(most - numbers * columns_.kernels);
 }
 
 // ---- Columns ------------------------------------------------------------------------------------
 
 template <class Real>
-void Density<Real>::add_normals(std::size_t parameter, std::vector<Real> places) {
-  Normals normals = {parameter, std::move(places), std::vector<Real>(trials_ + 1)};
-  normals.all_narrowest = write_widths(std::span<const Real>(normals.places).subspan(1),
-                                       std::span<Real>(normals.widths).subspan(1));
-  normals.widths[kPrior] = static_cast<Real>(kPriorWidth);
-  cut_off(normals);
-  normals.cells = has_cells(encoding_.parameters()[parameter].domain);
-  if (normals.cells) {
-    add_cell_column(normals);
-  } else {
-    add_number_column(normals);
-  }
-  normals_.push_back(std::move(normals));
+std::vector<Real>& Density<Real>::new_column() {
+  return own_columns_.emplace_back(columns_.kernels);
 }
 
-// Kernels keep what they have within the bounds.
 template <class Real>
-void Density<Real>::cut_off(const Normals& normals) {
+std::span<std::uint32_t> Density<Real>::new_kinds() {
+  own_kinds_.emplace_back(columns_.kernels);
+  columns_.kinds.push_back(own_kinds_.back().data());
+  return {own_kinds_.back().data(), trials_ + 1};
+}
+
+// The points' own column when the sub-space is active in all of them.
+template <class Real>
+std::span<const Real> Density<Real>::places_of(std::size_t parameter, const Columns<Real>& points) {
+  const auto all = points.with_middle(parameter);
+  if (active_.size() == points.size()) return all;
+  std::vector<Real>& places = new_column();
+  places[kPrior] = all.front();
+  for (std::size_t i = 0; i < trials_; ++i) places[i + 1] = all[active_[i] + 1];
+  return std::span<const Real>(places).first(trials_ + 1);
+}
+
+// Kernels keep what they have within the bounds: the constants make up for what is beyond. True
+// when those of trials are all of the narrowest width.
+template <class Real>
+bool Density<Real>::write_widths_of(std::span<const Real> places, std::span<Real> widths) {
+  const bool all_narrowest = write_widths(places.subspan(1), widths.subspan(1));
+  widths[kPrior] = static_cast<Real>(kPriorWidth);
   const auto narrowest = static_cast<Real>(kNarrowestWidth);
   const Real well_inside = kWellInside<Real> * narrowest;
-  for (std::size_t i = 0; i < normals.places.size(); ++i) {
-    const Real place = normals.places[i];
-    const Real width = normals.widths[i];
-    if (width == narrowest) {
-      const Real distance = std::min(place, 1 - place);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (widths[i] == narrowest) {
+      const Real distance = std::min(places[i], 1 - places[i]);
       if (distance < well_inside) columns_.constants[i] -= log_mass_at_bound(distance);
     } else {
-      columns_.constants[i] -= log_mass_inside(place, width);
+      columns_.constants[i] -= log_mass_inside(places[i], widths[i]);
     }
   }
+  return all_narrowest;
 }
 
 template <class Real>
-void Density<Real>::add_number_column(const Normals& normals) {
+const Real* Density<Real>::narrowest_scales() {
+  if (narrowest_scales_.empty()) {
+    const auto narrowest = static_cast<Real>(narrowest_width(trials_));
+    narrowest_scales_.assign(columns_.kernels, kRootHalf<Real> / narrowest);
+    narrowest_scales_[kPrior] = kRootHalf<Real> / static_cast<Real>(kPriorWidth);
+  }
+  return narrowest_scales_.data();
+}
+
+template <class Real>
+void Density<Real>::add_number(std::size_t parameter, const Columns<Real>& points) {
+  const std::span<const Real> places = places_of(parameter, points);
+  std::vector<Real>& scales = new_column();
+  const std::span<Real> widths(scales.data(), trials_ + 1);
+  const bool all_narrowest = write_widths_of(places, widths);
   const auto narrowest = static_cast<Real>(narrowest_width(trials_));
   const Real log_root = std::log(2 * std::numbers::pi_v<Real>) / 2;
   const Real log_narrowest = std::log(narrowest) + log_root;
-  const Real root_half = std::numbers::sqrt2_v<Real> / 2;
-  const std::size_t begin = columns_.numbers * columns_.kernels;
-  columns_.places.resize(begin + columns_.kernels);
-  columns_.scales.resize(begin + columns_.kernels, root_half / narrowest);
-  std::copy(normals.places.begin(), normals.places.end(), columns_.places.data() + begin);
-  ++columns_.numbers;
-  const auto set = [&](std::size_t i) {
-    const Real width = normals.widths[i];
-    columns_.scales[begin + i] = root_half / width;
-    columns_.constants[i] -= width == narrowest ? log_narrowest : std::log(width) + log_root;
-  };
-  set(kPrior);
-  if (normals.all_narrowest) {
-    for (std::size_t i = 1; i <= trials_; ++i) columns_.constants[i] -= log_narrowest;
-  } else {
-    for (std::size_t i = 1; i <= trials_; ++i) set(i);
+  for (std::size_t i = 0; i <= trials_; ++i) {
+    const bool is_narrowest = all_narrowest ? i != kPrior : widths[i] == narrowest;
+    columns_.constants[i] -= is_narrowest ? log_narrowest : std::log(widths[i]) + log_root;
   }
+  if (all_narrowest) {
+    own_columns_.pop_back();
+  } else {
+    for (Real& width : widths) width = kRootHalf<Real> / width;
+  }
+  columns_.places.push_back(places.data());
+  columns_.scales.push_back(all_narrowest ? narrowest_scales() : scales.data());
+  numbers_.push_back({parameter, columns_.places.size() - 1});
 }
 
 template <class Real>
-void Density<Real>::add_cell_column(Normals& normals) {
-  const std::size_t begin = columns_.tables * columns_.kernels;
-  columns_.kinds.resize(begin + columns_.kernels);
-  KindTable<Real> table(normals.places, normals.widths);
-  for (std::size_t i = 0; i <= trials_; ++i) columns_.kinds[begin + i] = table.kind_of(i);
-  normals.kinds = std::move(table).examples();
-  ++columns_.tables;
+void Density<Real>::add_cells(std::size_t parameter, const Columns<Real>& points) {
+  const std::span<const Real> places = places_of(parameter, points);
+  std::vector<Real> widths(trials_ + 1);
+  write_widths_of(places, widths);
+  KindTable<Real> table(trials_ + 1);
+  const std::span<std::uint32_t> kinds = new_kinds();
+  for (std::size_t i = 0; i < kinds.size(); ++i) kinds[i] = table.kind_of(places[i], widths[i]);
+  cells_.push_back(
+      {parameter, columns_.kinds.size() - 1, std::move(table.places), std::move(table.widths)});
 }
 
 // Kinds are the options, and after them the prior.
 template <class Real>
-void Density<Real>::add_options(std::size_t parameter, const std::vector<Real>& places) {
+void Density<Real>::add_options(std::size_t parameter, const Columns<Real>& points) {
   const std::size_t count = options_in(encoding_.parameters()[parameter].domain);
-  Options options = {parameter, count};
-  const std::size_t begin = columns_.tables * columns_.kernels;
-  columns_.kinds.resize(begin + columns_.kernels);
-  columns_.kinds[begin] = static_cast<std::uint32_t>(count);
-  for (std::size_t i = 1; i < places.size(); ++i) {
+  const std::span<const Real> places = places_of(parameter, points);
+  const std::span<std::uint32_t> kinds = new_kinds();
+  for (std::size_t i = 1; i < kinds.size(); ++i) {
     const auto option = static_cast<std::uint32_t>(places[i] * static_cast<Real>(count));
-    options.taken.push_back(std::min(option, static_cast<std::uint32_t>(count - 1)));
-    columns_.kinds[begin + i] = options.taken.back();
+    kinds[i] = std::min(option, static_cast<std::uint32_t>(count - 1));
   }
-  options_.push_back(std::move(options));
-  ++columns_.tables;
+  kinds[kPrior] = static_cast<std::uint32_t>(count);
+  options_.push_back({parameter, columns_.kinds.size() - 1, count});
 }
 
 // ---- At points ----------------------------------------------------------------------------------
 
 template <class Real>
-std::vector<Real> Density<Real>::cell_table(const Normals& normals, double unit) const {
-  const UnitCell cell = encoding_.parameters()[normals.parameter].domain.cell(unit);
+std::vector<Real> Density<Real>::cell_table(const Cells& cells, double unit) const {
+  const UnitCell cell = encoding_.parameters()[cells.parameter].domain.cell(unit);
   std::vector<Real> table;
-  for (const std::size_t kernel : normals.kinds) {
+  for (std::size_t i = 0; i < cells.places.size(); ++i) {
     table.push_back(
-        static_cast<Real>(log_mass(cell.low, cell.high, static_cast<double>(normals.places[kernel]),
-                                   static_cast<double>(normals.widths[kernel]))));
+        static_cast<Real>(log_mass(cell.low, cell.high, static_cast<double>(cells.places[i]),
+                                   static_cast<double>(cells.widths[i]))));
   }
   return table;
 }
@@ -290,28 +271,27 @@ std::vector<double> Density<Real>::log_densities(const std::vector<UnitPoint>& p
   std::vector<SumPoint<Real>> asked(points.size());
   // One for each coordinate that points have, the same for all that have it.
   std::map<std::pair<std::size_t, double>, std::vector<Real>> tables;
-  const auto table_at = [&](std::size_t parameter, double unit, const auto& make) {
-    const auto [at, is_new] = tables.try_emplace({parameter, unit});
-    if (is_new) at->second = make();
-    return at->second.data();
-  };
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    for (const Normals& each : normals_) {
-      const double unit = points[i][each.parameter];
-      if (each.cells) {
-        asked[i].tables.push_back(
-            table_at(each.parameter, unit, [&] { return cell_table(each, unit); }));
-      } else {
-        asked[i].numbers.push_back(static_cast<Real>(unit));
+  const auto set_tables = [&](const auto& columns, const auto& table_at) {
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      for (const auto& each : columns) {
+        const auto [at, is_new] = tables.try_emplace({each.parameter, points[i][each.parameter]});
+        if (is_new) at->second = table_at(each, points[i]);
+        asked[i].tables[each.column] = at->second.data();
       }
     }
-    for (const Options& each : options_) {
-      const auto make = [&] {
-        return option_table(each, encoding_.option(each.parameter, points[i]));
-      };
-      asked[i].tables.push_back(table_at(each.parameter, points[i][each.parameter], make));
+  };
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    for (const Number& each : numbers_) {
+      asked[i].numbers.push_back(static_cast<Real>(points[i][each.parameter]));
     }
+    asked[i].tables.resize(columns_.kinds.size());
   }
+  set_tables(cells_, [&](const Cells& each, const UnitPoint& point) {
+    return cell_table(each, point[each.parameter]);
+  });
+  set_tables(options_, [&](const Options& each, const UnitPoint& point) {
+    return option_table(each, encoding_.option(each.parameter, point));
+  });
   return log_sums(columns_, asked);
 }
 
@@ -320,35 +300,43 @@ std::vector<double> Density<Real>::log_densities(const std::vector<UnitPoint>& p
 template <class Real>
 void Density<Real>::draw(UnitPoint& point, RandomStream& random) const {
   const std::size_t kernel = drawn_kernel(weights_, random.uniform());
-  for (const Normals& each : normals_) draw_normal(each, kernel, point, random);
-  for (const Options& each : options_) draw_option(each, kernel, point, random);
+  const auto set = [&](std::size_t parameter, double unit) {
+    point[parameter] = encoding_.parameters()[parameter].domain.cell(unit).at;
+  };
+  for (const Number& each : numbers_) {
+    const Real place = columns_.places[each.column][kernel];
+    const Real width = kRootHalf<Real> / columns_.scales[each.column][kernel];
+    set(each.parameter,
+        drawn_normal(static_cast<double>(place), static_cast<double>(width), random));
+  }
+  for (const Cells& each : cells_) {
+    const std::uint32_t of = columns_.kinds[each.column][kernel];
+    set(each.parameter, drawn_normal(static_cast<double>(each.places[of]),
+                                     static_cast<double>(each.widths[of]), random));
+  }
+  for (const Options& each : options_) set(each.parameter, drawn_option(each, kernel, random));
 }
 
+// Cut off at the bounds.
 template <class Real>
-void Density<Real>::draw_normal(const Normals& normals, std::size_t kernel, UnitPoint& point,
-                                RandomStream& random) const {
-  const auto place = static_cast<double>(normals.places[kernel]);
-  const auto width = static_cast<double>(normals.widths[kernel]);
+double Density<Real>::drawn_normal(double place, double width, RandomStream& random) const {
   const double low = normal_cdf(-place / width);
   const double high = normal_cdf((1 - place) / width);
   const double share = std::clamp(low + random.uniform() * (high - low), 1e-300, 1 - 1e-16);
-  const double unit = std::clamp(place + width * normal_quantile(share), 0.0, 1.0);
-  point[normals.parameter] = encoding_.parameters()[normals.parameter].domain.cell(unit).at;
+  return std::clamp(place + width * normal_quantile(share), 0.0, 1.0);
 }
 
 template <class Real>
-void Density<Real>::draw_option(const Options& options, std::size_t kernel, UnitPoint& point,
-                                RandomStream& random) const {
+double Density<Real>::drawn_option(const Options& options, std::size_t kernel,
+                                   RandomStream& random) const {
   const auto kernels = static_cast<double>(trials_ + 1);
   const auto count = static_cast<double>(options.count);
-  // The trial's own option gets 1 besides what all get.
-  double own = random.uniform() * (1 + count / kernels);
-  if (kernel == kPrior) own = 1 + random.uniform() * count / kernels;
-  const double other = std::min((own - 1) * kernels, count - 1);
-  const double option =
-      own < 1 ? static_cast<double>(options.taken[kernel - 1]) : std::floor(other);
-  point[options.parameter] =
-      encoding_.parameters()[options.parameter].domain.cell((option + 0.5) / count).at;
+  // The trial's own option gets 1 besides the 1 / n that all get; the prior's kernel has none.
+  const double all = count / kernels;
+  const double drawn = random.uniform() * (kernel == kPrior ? all : 1 + all);
+  double option = std::floor(std::min(drawn * kernels, count - 1));
+  if (drawn >= all) option = static_cast<double>(columns_.kinds[options.column][kernel]);
+  return (option + 0.5) / count;
 }
 
 template class Density<float>;

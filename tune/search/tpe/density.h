@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/random.h"
@@ -34,8 +35,10 @@ inline constexpr double kNarrowCell = 0.005;  // half the narrowest kernel there
 template <class Real>
 class Density {
  public:
-  // `encoding` and `sub_space` must outlive it.
-  Density(const Encoding& encoding, const SubSpace& sub_space, const Columns& points);
+  // All must outlive it, and nothing is added to the points.
+  Density(const Encoding& encoding, const SubSpace& sub_space, const Columns<Real>& points);
+  Density(const Encoding&, const SubSpace&, Columns<Real>&&) = delete;
+  Density(Density&&) = default;  // no copy: `columns_` points into the others
 
   // At settled points in which the sub-space is active. Of a number the density is that of its
   // coordinate, of a cell its mass.
@@ -46,46 +49,50 @@ class Density {
   std::size_t trials() const { return trials_; }
 
  private:
-  // A column of normal kernels: of places and scales, or, for cells, of kinds that have both.
-  struct Normals {
+  // Kernels are columns: that of the prior first, then those of the trials.
+  struct Number {
     std::size_t parameter = 0;
-    std::vector<Real> places;  // of the prior first, then of the trials
+    std::size_t column = 0;  // of numbers
+  };
+  struct Cells {
+    std::size_t parameter = 0;
+    std::size_t column = 0;    // of kinds
+    std::vector<Real> places;  // of the kinds
     std::vector<Real> widths;
-    bool all_narrowest = false;  // but for the prior
-    bool cells = false;
-    std::vector<std::size_t> kinds = {};  // with cells: for each kind, one kernel that is of it
   };
   struct Options {
     std::size_t parameter = 0;
+    std::size_t column = 0;  // of kinds
     std::size_t count = 0;
-    std::vector<std::uint32_t> taken = {};  // by the trials
   };
 
   bool is_choice(std::size_t parameter) const {
     return encoding_.parameters()[parameter].domain.is_choice();
   }
-  void reserve_columns();
-  void add_normals(std::size_t parameter, std::vector<Real> places);
-  void cut_off(const Normals& normals);
-  void add_number_column(const Normals& normals);
-  void add_cell_column(Normals& normals);
-  void add_options(std::size_t parameter, const std::vector<Real>& places);
-  std::vector<Real> places_of(std::size_t parameter, const Columns& points) const;
-  std::vector<Real> cell_table(const Normals& normals, double unit) const;
+  std::span<const Real> places_of(std::size_t parameter, const Columns<Real>& points);
+  bool write_widths_of(std::span<const Real> places, std::span<Real> widths);
+  void add_number(std::size_t parameter, const Columns<Real>& points);
+  void add_cells(std::size_t parameter, const Columns<Real>& points);
+  void add_options(std::size_t parameter, const Columns<Real>& points);
+  std::vector<Real>& new_column();
+  std::span<std::uint32_t> new_kinds();
+  const Real* narrowest_scales();
+  std::vector<Real> cell_table(const Cells& cells, double unit) const;
   std::vector<Real> option_table(const Options& options, std::size_t option) const;
-  void draw_normal(const Normals& normals, std::size_t kernel, UnitPoint& point,
-                   RandomStream& random) const;
-  void draw_option(const Options& options, std::size_t kernel, UnitPoint& point,
-                   RandomStream& random) const;
+  double drawn_normal(double place, double width, RandomStream& random) const;
+  double drawn_option(const Options& options, std::size_t kernel, RandomStream& random) const;
 
   const Encoding& encoding_;
-  const SubSpace& sub_space_;
   std::size_t trials_ = 0;
-  std::vector<std::size_t> active_;  // of the points, when not all are
-  std::vector<double> weights_;      // of the prior first
-  std::vector<Normals> normals_;
+  std::vector<std::size_t> active_;  // of the points
+  std::vector<double> weights_;
+  std::vector<Number> numbers_;
+  std::vector<Cells> cells_;
   std::vector<Options> options_;
   KernelColumns<Real> columns_;
+  std::vector<std::vector<Real>> own_columns_;
+  std::vector<std::vector<std::uint32_t>> own_kinds_;
+  std::vector<Real> narrowest_scales_;  // of columns all of whose kernels are the narrowest
 };
 extern template class Density<float>;
 extern template class Density<double>;

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "core/error.h"
-
 namespace tune::search::tpe {
 
 namespace {
@@ -110,13 +108,6 @@ std::size_t good_of(std::size_t results) {
   return std::min((results + 9) / 10, kMostGood);
 }
 
-void Columns::add(const UnitPoint& point) {
-  TUNE_CHECK(size_ < room_);
-  TUNE_CHECK(point.size() == parameters_);
-  for (std::size_t i = 0; i < parameters_; ++i) values_[i * room_ + size_] = point[i];
-  ++size_;
-}
-
 Evidence evidence(const History& history, std::size_t parameters, std::size_t more) {
   const auto& trials = history.trials();
   Evidence found;
@@ -129,8 +120,8 @@ Evidence evidence(const History& history, std::size_t parameters, std::size_t mo
   for (const Ranked& each : results) has_result[each.trial] = true;
 
   const std::vector<Side> sides = sides_of(std::move(results), history);
-  found.good_points = Columns(parameters, kMostGood);
-  found.other_points = Columns(parameters, trials.size() + more);
+  found.good_points = Columns<double>(parameters, kMostGood);
+  found.other_points = Columns<float>(parameters, trials.size() + more);
   for (std::size_t i = 0; i < trials.size(); ++i) {
     if (sides[i] == Side::kGood) {
       found.good.push_back(i);

@@ -20,8 +20,10 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "core/ids.h"
 #include "tune/search/history.h"
+#include "tune/search/tpe/kernel_sums.h"
 
 namespace tune::search::tpe {
 
@@ -31,31 +33,50 @@ inline constexpr std::size_t kMostGood = 25;
 // How many of so many results are good.
 std::size_t good_of(std::size_t results);
 
-// Points, a column of coordinates for each parameter.
+// Points, a column of coordinates for each parameter. Before the first stands the middle of the
+// space, and behind the last there are zeros up to the next whole block, so that columns need not
+// be copied to become those of kernels.
+template <class Real>
 class Columns {
  public:
   Columns() = default;
   Columns(std::size_t parameters, std::size_t room)
-      : room_(room), parameters_(parameters), values_(parameters * room) {}
+      : room_(room),
+        stride_(in_blocks(room + 1)),
+        parameters_(parameters),
+        values_(parameters * stride_) {
+    for (std::size_t i = 0; i < parameters; ++i) values_[i * stride_] = Real{0.5};
+  }
 
   // There is room for it (TUNE_CHECK).
-  void add(const UnitPoint& point);
+  void add(const UnitPoint& point) {
+    TUNE_CHECK(size_ < room_);
+    TUNE_CHECK(point.size() == parameters_);
+    for (std::size_t i = 0; i < parameters_; ++i) {
+      values_[i * stride_ + size_ + 1] = static_cast<Real>(point[i]);
+    }
+    ++size_;
+  }
   std::size_t size() const { return size_; }
-  std::span<const double> column(std::size_t parameter) const {
-    return {values_.data() + parameter * room_, size_};
+  std::span<const Real> column(std::size_t parameter) const {
+    return with_middle(parameter).subspan(1);
+  }
+  std::span<const Real> with_middle(std::size_t parameter) const {
+    return {values_.data() + parameter * stride_, size_ + 1};
   }
 
  private:
   std::size_t room_ = 0;
+  std::size_t stride_ = 0;
   std::size_t parameters_ = 0;
   std::size_t size_ = 0;
-  std::vector<double> values_;
+  std::vector<Real> values_;
 };
 
 struct Evidence {
   std::vector<std::size_t> good;  // trials of the history, in its order
-  Columns good_points;            // of those
-  Columns other_points;           // in the order of the history; with room for more
+  Columns<double> good_points;    // of those
+  Columns<float> other_points;    // in the order of the history; with room for more
   std::uint32_t results_known = 0;
   std::uint32_t pending_known = 0;  // of the others, those without a result
   bool stopped_early = false;       // a scheduler keeps back or ends trials

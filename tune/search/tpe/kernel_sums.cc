@@ -85,9 +85,9 @@ template <class Real>
 TUNE_INLINE bool products_of(const KernelColumns<Real>& columns, std::size_t first,
                              const SumPoint<Real>& point, Real least, Real* sums) {
   for (std::size_t i = 0; i < kBlock; ++i) sums[i] = columns.constants[first + i];
-  for (std::size_t column = 0; column < columns.numbers; ++column) {
-    const Real* places = columns.places.data() + column * columns.kernels + first;
-    const Real* scales = columns.scales.data() + column * columns.kernels + first;
+  for (std::size_t column = 0; column < columns.places.size(); ++column) {
+    const Real* places = columns.places[column] + first;
+    const Real* scales = columns.scales[column] + first;
     const Real at = point.numbers[column];
     for (std::size_t i = 0; i < kBlock; ++i) {
       const Real distance = (places[i] - at) * scales[i];
@@ -95,8 +95,8 @@ TUNE_INLINE bool products_of(const KernelColumns<Real>& columns, std::size_t fir
     }
     if (column % kColumnsAtOnce == kColumnsAtOnce - 1 && largest(sums) < least) return false;
   }
-  for (std::size_t column = 0; column < columns.tables; ++column) {
-    const std::uint32_t* kinds = columns.kinds.data() + column * columns.kernels + first;
+  for (std::size_t column = 0; column < columns.kinds.size(); ++column) {
+    const std::uint32_t* kinds = columns.kinds[column] + first;
     const Real* table = point.tables[column];
     for (std::size_t i = 0; i < kBlock; ++i) sums[i] += table[kinds[i]];
     if (column % kColumnsAtOnce == kColumnsAtOnce - 1 && largest(sums) < least) return false;

@@ -13,16 +13,20 @@
 namespace tune::search::tpe {
 
 inline constexpr std::size_t kBlock = 64;  // kernels
+// So many kernels and those that fill up the last block.
+constexpr std::size_t in_blocks(std::size_t kernels) {
+  return (kernels + kBlock - 1) / kBlock * kBlock;
+}
 
 template <class Real>
 struct KernelColumns {
-  std::size_t kernels = 0;           // in whole blocks; those that fill up the last weigh nothing
-  std::vector<Real> constants;       // logarithms of what does not depend on the point
-  std::vector<Real> places;          // a column of kernels for each number
-  std::vector<Real> scales;          // likewise: 1 / (sqrt(2) * standard deviation)
-  std::vector<std::uint32_t> kinds;  // a column of kernels for each table
-  std::size_t numbers = 0;
-  std::size_t tables = 0;
+  std::size_t kernels = 0;      // in whole blocks; those that fill up the last weigh nothing
+  std::vector<Real> constants;  // logarithms of what does not depend on the point
+  // Columns of kernels, which must outlive this: for each number where they lie, and scales,
+  // 1 / (sqrt(2) * standard deviation); for each table of what kind they are.
+  std::vector<const Real*> places;
+  std::vector<const Real*> scales;
+  std::vector<const std::uint32_t*> kinds;
 };
 
 template <class Real>

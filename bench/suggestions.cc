@@ -56,13 +56,13 @@ History lived(const Encoding& encoding, std::uint32_t trials) {
   return history;
 }
 
-constexpr gp::Options kOptions = {.start_up = 5, .random_share = 0};
+constexpr search::gp::Options kOptions = {.start_up = 5, .random_share = 0};
 
-gp::Answer ask(const History& history, const Encoding& encoding, const gp::Fit& fit,
-               std::size_t count) {
+search::gp::Answer ask(const History& history, const Encoding& encoding, const search::gp::Fit& fit,
+                       std::size_t count) {
   RandomStream random(1, "suggestions", 0);
-  gp::Answer answer =
-      gp::propose({gp::training_set(history), fit, count}, encoding, kOptions, random);
+  search::gp::Answer answer = search::gp::propose({search::gp::training_set(history), fit, count},
+                                                  encoding, kOptions, random);
   for (const Proposal& proposal : answer.proposals) {
     if (proposal.origin == ProposalOrigin::kModel) continue;
     throw Error(ErrorCode::kBadInput, "not proposed by the model: " + proposal.note);
@@ -166,8 +166,8 @@ void measure_gp(const Setting& setting, const std::vector<std::uint32_t>& sizes)
   Table table("a suggestion of gp, CPU time");
   for (const std::uint32_t trials : sizes) {
     const History history = lived(encoding, trials);
-    const gp::Fit fit = ask(history, encoding, {}, 1).fit;
-    gp::Fit old = fit;
+    const search::gp::Fit fit = ask(history, encoding, {}, 1).fit;
+    search::gp::Fit old = fit;
     old.results = 1;  // so that the next one is due
     const std::vector<double> seconds =
         medians(setting.runs, {[&] { return cpu_time_of([&] { ask(history, encoding, fit, 1); }); },

@@ -44,8 +44,8 @@ void History::append(KnownTrial trial) {
   fingerprints_.push_back(fingerprint(trial.point));
   if (trial.number) {
     const std::size_t number = trial.number->value;
-    if (places_.size() <= number) places_.resize(number + 1, kNowhere);
-    places_[number] = static_cast<std::uint32_t>(trials_.size());
+    while (places_.size() <= number) places_.push_back(kNowhere);
+    places_.change(number) = static_cast<std::uint32_t>(trials_.size());
   }
   trials_.push_back(std::move(trial));
 }
@@ -61,6 +61,10 @@ void History::add(TrialNumber trial, UnitPoint point) {
 void History::add_earlier(UnitPoint point, ValueAt result) {
   result.value = directed(result.value);
   append({{}, std::move(point), Standing::kCompleted, result, {result}});
+}
+
+void History::add_proposed(UnitPoint point) {
+  append({{}, std::move(point), Standing::kRunning, {}, {}});
 }
 
 void History::result(TrialNumber trial, std::uint64_t iteration, double value) {
@@ -88,7 +92,8 @@ const KnownTrial* History::find(TrialNumber trial) const {
 }
 
 KnownTrial* History::known(TrialNumber trial) {
-  return const_cast<KnownTrial*>(std::as_const(*this).find(trial));
+  if (find(trial) == nullptr) return nullptr;
+  return &trials_.change(places_[trial.value]);
 }
 
 std::string History::save() const {
@@ -96,7 +101,8 @@ std::string History::save() const {
   PackWriter out;
   out.array(2);
   out.text(kStateName);
-  encode(out, trials_);
+  out.array(trials_.size());
+  for (const KnownTrial& trial : trials_) encode(out, trial);
   return out.take();
 }
 

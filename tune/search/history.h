@@ -8,7 +8,8 @@
 // metric says nothing.
 //
 // A result costs the same however many trials there are. A trial costs its point, and at most
-// 16 bytes for each power of 3 up to its steps. Pure; a plain value.
+// 16 bytes for each power of 3 up to its steps. Pure; a plain value, whose copies share what has
+// not changed since (SharedBlocks), so that a searcher's thread can have one for each question.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@
 #include "core/ids.h"
 #include "schedulers/trial_scheduler.h"
 #include "tune/search/encoding.h"
+#include "tune/search/shared_blocks.h"
 
 namespace tune {
 
@@ -65,6 +67,8 @@ class History {
   void add(TrialNumber trial, UnitPoint point);
   // A trial of an earlier experiment; its value is in the metric's own direction.
   void add_earlier(UnitPoint point, ValueAt result);
+  // One that is proposed and has not begun: it runs, and has no number.
+  void add_proposed(UnitPoint point);
   // All of these leave trials alone that were never added.
   void result(TrialNumber trial, std::uint64_t iteration, double value);
   void pause(TrialNumber trial) { set(trial, Standing::kPaused); }
@@ -73,9 +77,9 @@ class History {
 
   Mode mode() const { return mode_; }
   // In the order they were added.
-  const std::vector<KnownTrial>& trials() const { return trials_; }
+  const SharedBlocks<KnownTrial>& trials() const { return trials_; }
   // Of the points of all trials, in that order.
-  const std::vector<std::uint64_t>& fingerprints() const { return fingerprints_; }
+  const SharedBlocks<std::uint64_t>& fingerprints() const { return fingerprints_; }
   const KnownTrial* find(TrialNumber trial) const;
 
   // MessagePack; restore throws Error (kProtocol) and changes nothing when it cannot be read, or
@@ -90,9 +94,9 @@ class History {
   double directed(double value) const;
 
   Mode mode_;
-  std::vector<KnownTrial> trials_;
-  std::vector<std::uint64_t> fingerprints_;
-  std::vector<std::uint32_t> places_;  // in trials_, by number; kNowhere
+  SharedBlocks<KnownTrial> trials_;
+  SharedBlocks<std::uint64_t> fingerprints_;
+  SharedBlocks<std::uint32_t> places_;  // in trials_, by number; kNowhere
 };
 
 }  // namespace tune

@@ -9,7 +9,7 @@
 #include "tune/search/gp/fitting.h"
 #include "tune/search/gp/kernel.h"
 
-namespace tune::gp {
+namespace tune::search::gp {
 namespace {
 
 // Four points in two dimensions. The numbers expected are numpy's, by the formulas of the book
@@ -163,4 +163,4 @@ TEST_CASE("the logarithm of the expected improvement is exact near and far") {
 }
 
 }  // namespace
-}  // namespace tune::gp
+}  // namespace tune::search::gp

@@ -10,7 +10,7 @@
 
 #include "core/wire.h"
 
-namespace tune::gp {
+namespace tune::search::gp {
 namespace {
 
 constexpr std::uint64_t kSeed = 3;  // of every random test here
@@ -311,4 +311,4 @@ TEST_CASE("proposals keep the rules between parameters, and the best is found on
 }
 
 }  // namespace
-}  // namespace tune::gp
+}  // namespace tune::search::gp

@@ -9,7 +9,7 @@
 
 #include "tune/search/gp/training_set.h"
 
-namespace tune::gp {
+namespace tune::search::gp {
 namespace {
 
 constexpr double kWorst = -std::numeric_limits<double>::infinity();
@@ -144,4 +144,4 @@ TEST_CASE("of many trials the best and besides the newest are taken, in their or
 }
 
 }  // namespace
-}  // namespace tune::gp
+}  // namespace tune::search::gp

@@ -113,6 +113,18 @@ TEST_CASE("saved and restored it is the same and goes on alike") {
   CHECK(after.save() == before.save());
 }
 
+TEST_CASE("a copy knows nothing of what is told later") {
+  History history = told();
+  const History copy = history;
+  const std::string before = copy.save();
+  history.result({6}, 27, 0.25);
+  history.add({20}, {0.7, 0.7});
+  history.add_proposed({0.8, 0.8});
+  CHECK(copy.save() == before);
+  CHECK(history.trials()[history.trials().size() - 1].standing == Standing::kRunning);
+  CHECK(history.trials()[history.trials().size() - 1].number == std::nullopt);
+}
+
 TEST_CASE("a state that is not its own is refused and leaves no trace") {
   History history = told();
   const std::string own = history.save();

@@ -5,7 +5,7 @@
 
 #include "tune/search/normal_distribution.h"
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 namespace {
 
@@ -32,4 +32,4 @@ Eigen::VectorXd log_expected_improvement(const Prediction& prediction, double be
   return values;
 }
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

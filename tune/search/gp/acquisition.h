@@ -8,10 +8,10 @@
 
 #include "tune/search/gp/posterior.h"
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 // Finite for any finite mean and best, also where the improvement itself is too small for a double.
 double log_expected_improvement(double mean, double standard_deviation, double best);
 Eigen::VectorXd log_expected_improvement(const Prediction& prediction, double best);
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

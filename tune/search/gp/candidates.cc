@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 namespace {
 
@@ -53,4 +53,4 @@ UnitPoint near(const UnitPoint& point, double scale, const Encoding& encoding,
   return encoding.settled(std::move(result), random);
 }
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

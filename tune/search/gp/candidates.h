@@ -4,7 +4,7 @@
 #include "core/random.h"
 #include "tune/search/encoding.h"
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 // Moves parameters of a point by normal noise of standard deviation `scale` (of the unit interval),
 // in many dimensions only about 20 of them (Regis and Shoemaker, "Combining radial basis function
@@ -17,4 +17,4 @@ namespace tune::gp {
 UnitPoint near(const UnitPoint& point, double scale, const Encoding& encoding,
                RandomStream& random);
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 namespace {
 
@@ -24,4 +24,4 @@ double noise_variance(double log_noise) {
   return std::exp(log_noise) + kLowestNoise;
 }
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 // What a fit found, and of how many results. Carried from one fit to the next, saved and restored.
 struct Fit {
@@ -27,4 +27,4 @@ bool is_due(const Fit& fit, std::uint64_t results);
 // On the diagonal of the covariance of observations.
 double noise_variance(double log_noise);
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

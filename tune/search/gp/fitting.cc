@@ -8,7 +8,7 @@
 
 #include "tune/search/gp/kernel.h"
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 namespace {
 
@@ -119,4 +119,4 @@ FitOutcome fitted(const Eigen::MatrixXd& points, const Eigen::VectorXd& targets,
           trouble};
 }
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

@@ -15,7 +15,7 @@
 
 #include "tune/search/gp/fit.h"
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 // The negative logarithm of the posterior density, but for a constant, and its gradient, by
 // (log length scales, log noise).
@@ -49,4 +49,4 @@ struct FitOutcome {
 };
 FitOutcome fitted(const Eigen::MatrixXd& points, const Eigen::VectorXd& targets, const Fit& last);
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

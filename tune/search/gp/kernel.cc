@@ -1,6 +1,6 @@
 #include "tune/search/gp/kernel.h"
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 namespace {
 
@@ -32,4 +32,4 @@ CovarianceAndSlope covariance_and_slope(const Eigen::MatrixXd& points) {
   return {(1 + r + r.square() / 3) * decay, 5.0 / 3.0 * (1 + r) * decay};
 }
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

@@ -5,7 +5,7 @@
 
 #include <Eigen/Core>
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 // Each feature divided by its length scale.
 Eigen::MatrixXd scaled(const Eigen::MatrixXd& points, const Eigen::VectorXd& log_length_scales);
@@ -22,4 +22,4 @@ struct CovarianceAndSlope {
 };
 CovarianceAndSlope covariance_and_slope(const Eigen::MatrixXd& points);
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

@@ -10,7 +10,7 @@
 #include "tune/search/gp/candidates.h"
 #include "tune/search/gp/fitting.h"
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 namespace {
 
@@ -146,4 +146,4 @@ void Model::believe(const UnitPoint& point) {
   posterior_.believe(features_of({point}, *encoding_).col(0));
 }
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

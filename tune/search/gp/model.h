@@ -14,7 +14,7 @@
 #include "tune/search/proposal.h"
 #include "tune/search/tried_points.h"
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 struct ModelOutcome;
 
@@ -54,4 +54,4 @@ struct ModelOutcome {
   std::string trouble;
 };
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

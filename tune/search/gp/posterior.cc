@@ -8,7 +8,7 @@
 
 #include "tune/search/gp/kernel.h"
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 namespace {
 
@@ -90,4 +90,4 @@ std::vector<std::size_t> Posterior::nearest(const Eigen::VectorXd& point, std::s
   return order;
 }
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

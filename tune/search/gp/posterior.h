@@ -14,7 +14,7 @@
 
 #include "tune/search/gp/fit.h"
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 struct Prediction {
   Eigen::VectorXd mean;
@@ -51,4 +51,4 @@ class Posterior {
   double best_ = 0;
 };
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

@@ -7,7 +7,7 @@
 #include "tune/search/gp/model.h"
 #include "tune/search/tried_points.h"
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 namespace {
 
@@ -90,4 +90,4 @@ Answer propose(const Question& question, const Encoding& encoding, const Options
   return Batch(question, encoding, options).proposals(random);
 }
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

@@ -20,7 +20,7 @@
 #include "tune/search/gp/training_set.h"
 #include "tune/search/proposal.h"
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 struct Options {
   std::size_t start_up = 5;   // results before there is a model; at least 2
@@ -42,4 +42,4 @@ struct Answer {
 Answer propose(const Question& question, const Encoding& encoding, const Options& options,
                RandomStream& random);
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

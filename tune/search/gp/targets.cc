@@ -7,7 +7,7 @@
 
 #include "tune/search/normal_distribution.h"
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 namespace {
 
@@ -87,4 +87,4 @@ std::vector<double> targets_of(const std::vector<Observation>& observations, Tar
   return scores;
 }
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

@@ -15,7 +15,7 @@
 
 #include "tune/search/gp/training_set.h"
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 enum class Targets : char { kNormalScores, kRankedWithinRungs };
 
@@ -23,4 +23,4 @@ enum class Targets : char { kNormalScores, kRankedWithinRungs };
 // that there is nothing to learn.
 std::vector<double> targets_of(const std::vector<Observation>& observations, Targets kind);
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

@@ -5,7 +5,7 @@
 #include <limits>
 #include <set>
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 namespace {
 
@@ -16,7 +16,7 @@ int nearest_rung(std::uint64_t iteration) {
 }
 
 // Where schedulers kept back or ended trials.
-std::set<int> judged_rungs(const std::vector<KnownTrial>& trials) {
+std::set<int> judged_rungs(const SharedBlocks<KnownTrial>& trials) {
   std::set<int> rungs;
   for (const KnownTrial& trial : trials) {
     const bool judged = trial.standing == Standing::kPaused || trial.standing == Standing::kStopped;
@@ -67,7 +67,7 @@ std::vector<Counted> limited(std::vector<Counted> counted, const TrainingLimits&
 }  // namespace
 
 TrainingSet training_set(const History& history, const TrainingLimits& limits) {
-  const std::vector<KnownTrial>& trials = history.trials();
+  const SharedBlocks<KnownTrial>& trials = history.trials();
   const std::set<int> judged = judged_rungs(trials);
   TrainingSet set;
   std::vector<Counted> counted;
@@ -90,9 +90,9 @@ TrainingSet training_set(const History& history, const TrainingLimits& limits) {
   for (std::size_t i = skipped; i < pending.size(); ++i) {
     set.pending.push_back(trials[pending[i]].point);
   }
-  set.fingerprints = history.fingerprints();
+  set.fingerprints.assign(history.fingerprints().begin(), history.fingerprints().end());
   std::sort(set.fingerprints.begin(), set.fingerprints.end());
   return set;
 }
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

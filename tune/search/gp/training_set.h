@@ -18,7 +18,7 @@
 #include "core/ids.h"
 #include "tune/search/history.h"
 
-namespace tune::gp {
+namespace tune::search::gp {
 
 struct Observation {
   std::optional<TrialNumber> trial;
@@ -43,4 +43,4 @@ struct TrainingLimits {
 
 TrainingSet training_set(const History& history, const TrainingLimits& limits = {});
 
-}  // namespace tune::gp
+}  // namespace tune::search::gp

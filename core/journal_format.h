@@ -28,8 +28,8 @@
 namespace tune {
 
 // Format 4: names of checkpoints did not hold the attempt. A build that reads only up to it would
-// remove checkpoints whose names do.
-inline constexpr std::uint32_t kJournalFormat = 5;
+// remove checkpoints whose names do. Format 5: a trial was drawn before there was room for it.
+inline constexpr std::uint32_t kJournalFormat = 6;
 inline constexpr std::uint32_t kFirstJournalFormat = 3;  // of entries that do not name their format
 
 // A driver took over: every open attempt is lost, its trial goes on from its last checkpoint.
@@ -43,11 +43,15 @@ struct DriverStarted {
   Duration time_budget{};
   // The version that this driver speaks with its agents; an agent's own is compared with it.
   std::uint32_t agent_contract = kAgentContract;
+  // A new trial is drawn when there is room for it, and not before. Up to format 5 one that waited
+  // for room was there already: schedulers were told of it earlier, and may have decided otherwise.
+  bool asks_late = true;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.epoch, s.retry_errored, s.num_samples, s.max_failures, s.max_concurrent_trials,
       s.time_budget);
     f.added_or(s.agent_contract, 3u);
+    f.added_or(s.asks_late, false);
   }
 };
 struct FromAgent {
@@ -73,9 +77,21 @@ struct InterruptRequested {
   template <class Self, class F>
   static void fields(Self& s, F& f) { f(s.signal); }
 };
+// The searcher's answer to a question of the controller (tune/control/asking.h), made beside the
+// driver's loop. It holds the configurations to come, with the numbers that explain them.
+struct Proposed {
+  std::uint64_t question = 0;
+  Duration took{};
+  Packed answer;      // for Searcher::answer
+  std::string error;  // it could not be made; the answer is empty then
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.question, s.took, s.answer, s.error);
+  }
+};
 
-using Event =
-    std::variant<DriverStarted, FromAgent, AgentLost, DeadlineReached, InterruptRequested>;
+using Event = std::variant<DriverStarted, FromAgent, AgentLost, DeadlineReached, InterruptRequested,
+                           Proposed>;
 
 struct Turn {
   ExperimentTime now{};

@@ -4,8 +4,9 @@
 // Call order: add_trial once a trial; result for each (trial, iteration) once, in order of
 // iteration within a trial; end_trial once. A trial that ended in ERROR may be tried again on
 // resume: then it is added again, as a participant whose earlier results stand and are not told
-// again, and ends again. save/restore carry the whole state across a restart. None of these throws
-// once the scheduler is built (see configure).
+// again, and ends again. choose may be offered the next new trial before it is added. save/restore
+// carry the whole state across a restart. None of these throws once the scheduler is built (see
+// configure).
 #pragma once
 
 #include <cstdint>
@@ -44,7 +45,9 @@ struct Decision {
   static Decision stop(std::string reason) { return {Kind::kStop, {}, std::move(reason)}; }
 };
 
-// A trial that could run: PENDING, or PAUSED by the scheduler.
+// A trial that could run: PENDING, or PAUSED by the scheduler. When no trial is PENDING, the next
+// new one stands for them: it is added, with add_trial, when it is chosen, so that a searcher that
+// learns is asked as late as can be.
 struct Candidate {
   TrialNumber trial;
   bool paused = false;

@@ -142,7 +142,7 @@ void BareDriver::turn(Duration now, AgentNumber node, const std::vector<std::str
   for (Peers::Told& told : told_) machine_.on_told(std::move(told));
   machine_.on_time(now, peers_);
   outgoing_.clear();
-  turns_.run();
+  while (turns_.run() && machine_.has_more(peers_)) continue;
 }
 
 void BareDriver::flush_commands() {
@@ -151,6 +151,12 @@ void BareDriver::flush_commands() {
     outgoing_.push_back({node, std::move(frame)});
     return true;
   });
+}
+
+// A thread's work, and no cost of the driver's own.
+void BareDriver::ask(std::uint64_t number, Searcher::Question make) {
+  Proposed proposed{number, {}, {make()}, {}};
+  machine_.on_proposed(std::move(proposed));
 }
 
 std::size_t BareDriver::snapshot_bytes() {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "tune/search/proposal.h"
+
 namespace tune::simulator {
 
 namespace {
@@ -59,12 +61,20 @@ struct Describer {
     return fmt::format("agent number {} lost", lost.agent.value);
   }
   std::string operator()(const DeadlineReached&) const { return "deadline reached"; }
+  std::string operator()(const Proposed& proposed) const {
+    return fmt::format("answer {} of {} bytes {}", proposed.question, proposed.answer.bytes.size(),
+                       proposed.error);
+  }
   std::string operator()(const InterruptRequested& interrupt) const {
     return fmt::format("interrupt {}", interrupt.signal);
   }
 
   std::string operator()(const TrialAdded& added) const {
     return fmt::format("trial {} added", added.trial.number.value);
+  }
+  std::string operator()(const TrialProposed& proposed) const {
+    return fmt::format("trial {} proposed with {} results known", proposed.trial.number.value,
+                       proposed.proposal.results_known);
   }
   std::string operator()(const ResultRecorded& recorded) const {
     return fmt::format("trial {} recorded: {}{}", recorded.trial.number.value,

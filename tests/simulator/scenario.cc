@@ -9,8 +9,9 @@
 
 #include "core/random.h"
 #include "simulator/simulated_schedulers.h"
+#include "simulator/simulated_searcher.h"
 #include "tune/drive/snapshot_parts.h"
-#include "tune/search/basic_variant.h"
+#include "tune/search/model_searcher.h"
 
 namespace tune::simulator {
 
@@ -207,6 +208,15 @@ void draw_kind_of_scheduler(Draw& draw, Scenario& scenario) {
   if (kind == 6) scenario.judge = Judge::kHyperBand;
 }
 
+// In place of grid and random search. Drawn last, too.
+void draw_searcher(Draw& draw, Scenario& scenario) {
+  scenario.asks = draw.chance(0.35);
+  scenario.proposal_time = draw.logarithmic(microseconds(100), milliseconds(100));
+  if (!scenario.asks) return;
+  scenario.num_samples *= scenario.grid_cells;
+  scenario.grid_cells = 1;
+}
+
 void draw_lives(Draw& draw, Scenario& scenario) {
   using End = DriverLife::End;
   const int lives = draw.chance(0.35) ? 0 : draw.between(1, 4);
@@ -264,6 +274,7 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
       draw.one_of({SnapshotParts::kPartBytes, std::size_t{300}, std::size_t{3000}});
   draw_patience(draw, scenario);
   draw_kind_of_scheduler(draw, scenario);
+  draw_searcher(draw, scenario);
   return scenario;
 }
 
@@ -279,6 +290,7 @@ std::string Scenario::describe() const {
     if (is_so) text += what;
   };
   tell(judge == Judge::kAsha && asha.type == AshaType::kPromote, " by promotion");
+  tell(asks, ", a searcher that takes time");
   tell(request.memory_bytes > 0, ", memory is counted");
   tell(time_budget > Duration{}, ", time budget");
   tell(max_trial_time > Duration{}, ", time limit of a trial");
@@ -290,6 +302,13 @@ std::string Scenario::describe() const {
   tell(std::ranges::any_of(lives, [](const DriverLife& life) { return life.zygotes_fail(); }),
        ", zygotes that cannot load");
   return text;
+}
+
+SearchSpace search_space(const Scenario& scenario) {
+  if (scenario.asks) return {{"x", uniform(0, 1)}, {"kind", choice({"a", "b", "c"})}};
+  std::vector<Value> cells;
+  for (int i = 0; i < scenario.grid_cells; ++i) cells.emplace_back(i);
+  return {{"x", uniform(0, 1)}, {"cell", grid_search(cells)}};
 }
 
 ControllerSetup controller_setup(const Scenario& scenario) {
@@ -331,13 +350,13 @@ ControllerSetup controller_setup(const Scenario& scenario) {
       std::make_unique<WatchedScheduler>(std::move(setup.scheduler), scenario.may_be_cut_short());
   setup.scheduler->configure(setup.objective);
 
-  std::vector<Value> cells;
-  for (int i = 0; i < scenario.grid_cells; ++i) cells.emplace_back(i);
-  setup.searcher = basic_variant().make();
-  setup.searcher->configure({{{"x", uniform(0, 1)}, {"cell", grid_search(cells)}},
-                             scenario.num_samples,
-                             {},
-                             setup.objective});
+  if (scenario.asks) {
+    setup.searcher =
+        std::make_unique<ModelSearcher>("simulated", std::make_shared<const SimulatedProposer>());
+  } else {
+    setup.searcher = basic_variant().make();
+  }
+  setup.searcher->configure({search_space(scenario), scenario.num_samples, {}, setup.objective});
   return setup;
 }
 

@@ -102,6 +102,8 @@ struct Scenario {
   bool resumed_first = false;
   int num_samples = 4;
   int grid_cells = 1;
+  bool asks = false;              // a searcher whose proposals take time
+  Time proposal_time{};           // of an answer, about
   std::uint64_t iterations = 10;  // the stop rule
   bool some_end_early = false;    // by "done"
   bool some_miss_metric = false;
@@ -138,6 +140,7 @@ struct Scenario {
 
 Scenario draw_scenario(std::uint64_t seed, const Limits& limits = {});
 
+SearchSpace search_space(const Scenario& scenario);
 // The setup of a driver of this scenario.
 ControllerSetup controller_setup(const Scenario& scenario);
 

@@ -284,6 +284,16 @@ void SimulatedDriver::send(AgentNumber agent, const Command& command) {
   peers_->send(agent, command);
 }
 
+// The answer is of this moment, whenever it comes.
+void SimulatedDriver::ask(std::uint64_t number, Searcher::Question make) {
+  Proposed proposed{number, world_.about(world_.scenario.proposal_time), {make()}, {}};
+  world_.trace("driver", [&] { return fmt::format("asks question {}", number); });
+  world_.queue.after(proposed.took, life_, [this, proposed = std::move(proposed)] {
+    machine_.on_proposed(proposed);
+    plan_turn();
+  });
+}
+
 // One step a frame, so that any of them may be the last.
 void SimulatedDriver::flush() {
   peers_->flush(now(), [this](const std::string& identity, std::string frame) {

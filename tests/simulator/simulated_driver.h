@@ -110,6 +110,7 @@ class SimulatedDriver : private TurnEdges {
   void acknowledge(AgentNumber agent, Link::Position through) override;
   void send(AgentNumber agent, const Command& command) override;
   void flush_commands() override { flush(); }
+  void ask(std::uint64_t number, Searcher::Question make) override;
   bool has_room() const override { return now() >= files_have_room_; }
   void write_results() override;
   void remove(const RemoveCheckpoint& checkpoint) override;

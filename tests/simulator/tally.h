@@ -15,6 +15,9 @@ struct Tally {
   std::uint64_t failures = 0;
   std::uint64_t agents_lost = 0;
   std::uint64_t snapshots = 0;
+  std::uint64_t answers = 0;
+  std::uint64_t answers_lost = 0;
+  std::uint64_t stocks = 0;
   std::uint64_t drivers = 0;
   std::uint64_t resumed_from_snapshot = 0;
   std::uint64_t drivers_superseded = 0;
@@ -71,6 +74,9 @@ inline constexpr Tallied kTallied[] = {
     {"failed attempts", &Tally::failures},
     {"agents lost", &Tally::agents_lost},
     {"snapshots stored", &Tally::snapshots},
+    {"answers of a searcher that takes time", &Tally::answers},
+    {"questions whose driver ended before the answer", &Tally::answers_lost},
+    {"turns after which proposals are in stock", &Tally::stocks},
     {"drivers", &Tally::drivers},
     {"drivers that began from a snapshot", &Tally::resumed_from_snapshot},
     {"drivers superseded", &Tally::drivers_superseded},

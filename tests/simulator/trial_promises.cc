@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "simulator/violation.h"
+#include "tune/search/encoding.h"
+#include "tune/search/proposal.h"
 
 namespace tune::simulator {
 
@@ -19,6 +21,7 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
   for (const auto& [agent, command] : effects.commands) {
     if (const auto* launch = std::get_if<Launch>(&command)) {
       starts_from_its_newest_checkpoint(*launch);
+      runs_what_was_proposed(*launch);
       starts_within_the_budget(*launch);
       if (!nodes_.contains(agent)) continue;  // lost by a later event of the same turn
       open_[launch->trial] = {launch->attempt, agent, launch->gpus, launch->until};
@@ -27,6 +30,7 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
     }
   }
   no_more_trials_than_asked_for(controller);
+  note_question(controller);
   for (const Trial& trial : controller.trials()) {
     fails_only_when_its_failures_are_used_up(trial);
     keeps_few_checkpoints(trial);
@@ -54,6 +58,8 @@ void TrialPromises::follow(const DriverStarted& event) {
   time_budget_ = event.time_budget;
   max_failures_ = event.max_failures;
   max_concurrent_trials_ = event.max_concurrent_trials;
+  world_.tally.answers_lost += due_answers_.size();
+  due_answers_.clear();
   for (auto& [number, trial] : trials_) {
     if (trial.is_in_error && event.retry_errored) trial.failures = 0;
   }
@@ -61,6 +67,30 @@ void TrialPromises::follow(const DriverStarted& event) {
   nodes_.clear();
   ready_.clear();
   out_.clear();
+}
+
+// An answer is of the state in which its question was put: a replay would make the same one.
+void TrialPromises::follow(const Proposed& proposed) {
+  const auto due = due_answers_.extract(proposed.question);
+  if (due.empty() || due.mapped() != proposed.answer.bytes) {
+    violate("an answer is of the moment of its question",
+            fmt::format("question {} {}", proposed.question,
+                        due.empty() ? "was not open" : "has another one"));
+  }
+  ++world_.tally.answers;
+  const Encoding encoding(search_space(world_.scenario));
+  PackReader in(proposed.answer.bytes);
+  std::vector<Proposal> proposals;
+  in.array();
+  decode(in, proposals);
+  for (const Proposal& one : proposals) proposed_.push_back(pack(encoding.decode(one.point)));
+}
+
+void TrialPromises::note_question(const Controller& controller) {
+  if (proposed_.size() > controller.trials().size()) ++world_.tally.stocks;
+  const std::optional<Asking::Question> open = controller.question();
+  if (!open || due_answers_.contains(open->number)) return;
+  due_answers_[open->number] = controller.searcher().question(open->count)();
 }
 
 void TrialPromises::follow(const AgentLost& event) {
@@ -173,6 +203,16 @@ void TrialPromises::starts_from_its_newest_checkpoint(const Launch& launch) cons
                       launch.attempt.value, launch.trial.value, launch.restore_iteration, newest));
 }
 
+// In order, each once, none left out.
+void TrialPromises::runs_what_was_proposed(const Launch& launch) const {
+  if (!world_.scenario.asks) return;
+  const std::size_t number = launch.trial.value;
+  if (number < proposed_.size() && proposed_[number] == launch.config) return;
+  violate("what was proposed is what runs",
+          fmt::format("trial {} has another configuration than proposal {} of {}", number, number,
+                      proposed_.size()));
+}
+
 // In the turn in which the budget is found to be spent, room may be given away a last time.
 void TrialPromises::starts_within_the_budget(const Launch& launch) const {
   if (!budget_is_spent_) return;
@@ -211,12 +251,15 @@ void TrialPromises::none_waits_for_room_that_is_there(const Controller& controll
   if (max_concurrent_trials_ > 0 && open_.size() >= max_concurrent_trials_) return;
   const auto& trials = controller.trials();
   const DeviceHealth& health = controller.device_health();
+  std::uint64_t may_begin = asked_for_;
+  if (world_.scenario.asks) may_begin = std::min<std::uint64_t>(may_begin, proposed_.size());
   const bool some_wait =
-      trials.size() < asked_for_ || std::ranges::any_of(trials, [&](const Trial& trial) {
+      trials.size() < may_begin || std::ranges::any_of(trials, [&](const Trial& trial) {
         return trial.status == TrialStatus::kPending &&
                !health.second_tries().contains(trial.number);
       });
-  if (!some_wait) return;
+  const bool some_are_asked_for = trials.size() < asked_for_ && controller.question();
+  if (!some_wait && (trials.size() >= asked_for_ || some_are_asked_for)) return;
   for (const auto& [agent, left] : room(health.closed())) {
     if (!fits(left)) continue;
     violate("a trial that fits is not left waiting",

@@ -53,6 +53,7 @@ class TrialPromises {
   void follow(const AgentLost& event);
   void follow(const FromAgent& event);
   void follow(const AttemptEnded& ended);
+  void follow(const Proposed& proposed);
   template <class Any>
   void follow(const Any&) {}
   void follow(const Reported& report, Open& open);
@@ -65,6 +66,8 @@ class TrialPromises {
   void only_where_trials_failed_none_go(const Controller& controller) const;
   void starts_from_its_newest_checkpoint(const Launch& launch) const;
   void starts_within_the_budget(const Launch& launch) const;
+  void note_question(const Controller& controller);
+  void runs_what_was_proposed(const Launch& launch) const;
   void no_more_trials_than_asked_for(const Controller& controller) const;
   void fails_only_when_its_failures_are_used_up(const Trial& trial) const;
   void keeps_few_checkpoints(const Trial& trial) const;
@@ -83,6 +86,10 @@ class TrialPromises {
   ExperimentTime now_{};              // of the newest turn
   std::uint32_t max_failures_ = 0;
   std::uint32_t max_concurrent_trials_ = 0;
+  // Of a searcher that takes time: the configurations in its answers, one a trial, and what each
+  // open question is to be answered.
+  std::vector<Packed> proposed_;
+  std::map<std::uint64_t, std::string> due_answers_;
   std::map<TrialNumber, Known> trials_;
   std::map<TrialNumber, Open> open_;
   std::map<AgentNumber, NodeResources> nodes_;

@@ -124,6 +124,9 @@ std::string summary(const ExperimentSpec& spec, const std::optional<std::uint64_
                       static_cast<double>(spec.request.gpu_units) / kUnit);
   if (spec.request.ranks > 1) text += fmt::format(" for {} ranks", spec.request.ranks);
   text += fmt::format(", scheduler {}", options.scheduler.name());
+  if (options.searcher.name() != "basic_variant") {
+    text += fmt::format(", searcher {}", options.searcher.name());
+  }
   if (!options.metric.empty()) {
     text +=
         fmt::format(", metric {} ({})", options.metric, options.mode == Mode::kMin ? "min" : "max");
@@ -203,8 +206,13 @@ int validate_command(const ValidateArguments& arguments) {
     return 0;
   }
   if (drawn) fmt::print(stderr, "seed: {}\n", *spec.options.seed);
+  if (searcher->ready()) {
+    fmt::print(stderr,
+               "searcher {}: such configurations come first; later ones follow from results\n",
+               spec.options.searcher.name());
+  }
   for (std::uint64_t i = 0; i < *arguments.configs; ++i) {
-    const auto config = searcher->suggest(TrialNumber{static_cast<std::uint32_t>(i)});
+    const auto config = suggest_now(*searcher, TrialNumber{static_cast<std::uint32_t>(i)});
     if (!config) break;
     fmt::print("{}\n", config->dump());
   }

@@ -1,15 +1,12 @@
 #include "tune/control/controller.h"
 
 #include <algorithm>
-#include <iterator>
-#include <map>
 #include <utility>
 #include <variant>
 
 #include <fmt/format.h>
 
 #include "core/error.h"
-#include "core/random.h"
 #include "tune/control/attempt_end.h"
 #include "tune/control/key_watch.h"
 #include "tune/spec/trainable_check.h"
@@ -64,6 +61,7 @@ void Controller::on(const DriverStarted& event) {
   out_->tell(DriverBegan{event.epoch});
   const std::string cause = "the driver before this one has ended";
   end_attempts(std::nullopt, cause);
+  asking_.forget();
   for (AgentNumber agent : nodes_.all()) {
     out_->tell(NodeLeft{agent, nodes_.hello(agent), cause});
   }
@@ -79,6 +77,7 @@ void Controller::on(const DriverStarted& event) {
   max_failures_ = event.max_failures;
   max_concurrent_trials_ = event.max_concurrent_trials;
   time_budget_ = event.time_budget;
+  asks_late_ = event.asks_late;
   searcher_->set_num_samples(event.num_samples);
   exhausted_ = false;
   failure_.clear();
@@ -91,6 +90,7 @@ void Controller::on(const DriverStarted& event) {
 void Controller::retry(Trial& trial) {
   trial.failures = 0;
   trial.until = verdicts_.begin(trial.number);
+  searcher_->resume_trial(trial.number);
 }
 
 void Controller::on(const AgentLost& event) {
@@ -111,6 +111,7 @@ void Controller::end_attempts(std::optional<AgentNumber> of, const std::string& 
     if (of && trial.placement->agent != *of) continue;
     const AttemptEnded lost{trial.number, trial.attempt, Outcome::kLost, 0, 0, cause, {}};
     out_->tell(AttemptOver{trial, lost});
+    asking_.attempt_lost(trial.number);
     show_health(trial, Ending::kLost);
     out_->settle(trial.number, trial.attempt);
     trial.placement.reset();
@@ -130,6 +131,19 @@ void Controller::on(const DeadlineReached&) {
 void Controller::on(const InterruptRequested&) {
   if (is_over() || phase_ == Phase::kInterrupting) return;
   stop_running(StopKind::kPause, Phase::kInterrupting);
+}
+
+// An answer that nobody asked for, as of a question before a restart, changes nothing.
+void Controller::on(const Proposed& event) {
+  if (!asking_.answered(event.question, event.took)) return;
+  try {
+    if (!event.error.empty()) throw Error(ErrorCode::kBadInput, event.error);
+    searcher_->answer(event.answer.bytes);
+  } catch (const std::exception& error) {
+    return fail_experiment(fmt::format("asking the searcher for configurations: {}", error.what()));
+  }
+  if (searcher_->ready().value_or(0) == 0) exhausted_ = true;
+  fill();
 }
 
 void Controller::stop_running(StopKind kind, Phase phase) {
@@ -215,10 +229,14 @@ void Controller::on_agent(AgentNumber agent, const AttemptStarted& started) {
 
 // Many trials may say the same: it is shown once.
 void Controller::on_agent(AgentNumber, const Warning& warning) {
+  warn(warning.text);
+}
+
+void Controller::warn(const std::string& text) {
   constexpr std::size_t kMaxKept = 1000;
-  if (warnings_.contains(warning.text)) return;
-  if (warnings_.size() < kMaxKept) warnings_.insert(warning.text);
-  out_->notice(warning.text);
+  if (warnings_.contains(text)) return;
+  if (warnings_.size() < kMaxKept) warnings_.insert(text);
+  out_->notice(text);
 }
 
 // Attempts that run there go on.
@@ -294,6 +312,7 @@ void Controller::on_agent(AgentNumber agent, const AttemptEnded& ended) {
 
 void Controller::conclude(Trial& trial, Ending ending, const AttemptEnded& ended) {
   out_->tell(AttemptOver{trial, ended});
+  asking_.attempt_ended(trial.number, now_);
   const bool elsewhere = ending == Ending::kFailed && tries_elsewhere(trial);
   nodes_.release(*trial.placement);
   trial.placement.reset();
@@ -303,7 +322,7 @@ void Controller::conclude(Trial& trial, Ending ending, const AttemptEnded& ended
     case Ending::kStopped:
       return finish(trial, TrialEnd::kStopped);
     case Ending::kPaused:
-      return book_.pause(trial);
+      return pause(trial);
     case Ending::kLost:
       return wait_again(trial);
     case Ending::kFailed:
@@ -358,8 +377,13 @@ void Controller::wait_again(Trial& trial) {
     case Owed::kStop:
       return finish(trial, TrialEnd::kStopped);
     case Owed::kPause:
-      return book_.pause(trial);
+      return pause(trial);
   }
+}
+
+void Controller::pause(Trial& trial) {
+  book_.pause(trial);
+  if (trial.paused_by_scheduler) searcher_->pause_trial(trial.number);
 }
 
 void Controller::finish(Trial& trial, TrialEnd end) {
@@ -385,157 +409,6 @@ void Controller::fail(Trial& trial, const AttemptEnded& ended, bool elsewhere) {
     out_->notice("a trial failed and fail_fast is set: running trials save and end");
     stop_running(StopKind::kStop, Phase::kEnding);
   }
-}
-
-// ---- The next trials
-
-// Launches the next trials while there is room. The order is strict, no trial passes another; but
-// trials that are to be tried on another place have had their turn, and only wait for that place.
-void Controller::fill() {
-  // The events of a turn go before the deadline that is reached in it: no trial begins between
-  // them.
-  const bool budget_is_spent = time_budget_ > Duration{} && now_ >= time_budget_;
-  if (!budget_is_spent) {
-    launch_second_tries();
-    while (phase_ == Phase::kRunning && launch_next()) continue;
-  }
-  settle();
-}
-
-bool Controller::has_room_for_another() const {
-  return max_concurrent_trials_ == 0 || book_.running().size() < max_concurrent_trials_;
-}
-
-void Controller::launch_second_tries() {
-  if (phase_ != Phase::kRunning) return;
-  for (const auto& [number, places] : std::map(health_.second_tries())) {
-    if (!book_.waiting().contains(number) || !has_room_for_another()) continue;
-    DeviceHealth::Names avoided = health_.set_aside();
-    avoided.insert(places.begin(), places.end());
-    if (std::optional<Placement> placement = nodes_.place(avoided)) {
-      launch(book_.at(number), std::move(*placement));
-    } else if (!nodes_.empty() && nodes_.all_are_ready() && !nodes_.could_hold(avoided)) {
-      health_.forget(number);  // the other place has left meanwhile
-    }
-  }
-}
-
-bool Controller::launch_next() {
-  TrialBook::Numbers others;
-  const TrialBook::Numbers* waiting = &book_.waiting();
-  if (!health_.second_tries().empty()) {
-    std::ranges::copy_if(*waiting, std::inserter(others, others.end()), [&](TrialNumber trial) {
-      return !health_.second_tries().contains(trial);
-    });
-    waiting = &others;
-  }
-  if (waiting->empty() && create_trial()) others.insert(book_.all().back().number);
-  if (!has_room_for_another() || (waiting->empty() && book_.paused().empty())) return false;
-  std::optional<Placement> placement = place_next();
-  if (!placement) return false;
-  const std::optional<TrialNumber> next = choose_next(*waiting);
-  if (!next) {
-    nodes_.release(*placement);
-    return false;
-  }
-  launch(book_.at(*next), std::move(*placement));
-  return true;
-}
-
-// The place for a trial that has not failed anywhere of late.
-std::optional<Placement> Controller::place_next() {
-  DeviceHealth::Names closed = health_.closed();
-  if (auto placement = nodes_.place(closed)) return placement;
-  if (!closed.empty()) {
-    for (const std::string& place : health_.due_probes(now_)) closed.erase(place);
-    if (auto placement = nodes_.place(closed)) return placement;
-  }
-  if (!book_.running().empty() || nodes_.empty() || !nodes_.all_are_ready()) return std::nullopt;
-  if (auto placement = nodes_.place()) return placement;  // there is no better place
-  const std::string never = nodes_.why_never();
-  if (!never.empty()) fail_experiment("placing a trial: " + never);
-  return std::nullopt;
-}
-
-bool Controller::create_trial() {
-  if (exhausted_) return false;
-  const TrialNumber number = book_.next_number();
-  std::optional<Config> config;
-  try {
-    config = searcher_->suggest(number);
-  } catch (const std::exception& error) {  // a function of the user's search space threw
-    fail_experiment(
-        fmt::format("drawing the configuration of trial {}: {}", number.value, error.what()));
-  }
-  if (!config) {
-    exhausted_ = true;
-    return false;
-  }
-  book_.add(pack(*config), verdicts_.begin(number));
-  return true;
-}
-
-std::optional<TrialNumber> Controller::choose_next(const TrialBook::Numbers& waiting) {
-  const TrialScheduler& scheduler = verdicts_.scheduler();
-  const Candidates candidates(waiting, book_.paused(), scheduler.resumed_first());
-  const std::optional<TrialNumber> chosen = scheduler.choose(candidates);
-  if (chosen && !candidates.contains(*chosen)) return std::nullopt;
-  // A scheduler that chooses no trial while nothing runs would wait for ever.
-  if (!chosen && book_.running().empty() && !waiting.empty()) return *waiting.begin();
-  return chosen;
-}
-
-void Controller::launch(Trial& trial, Placement placement) {
-  const std::uint64_t restored = book_.cut_to_checkpoint(trial);
-  if (trial.status == TrialStatus::kPaused) verdicts_.resume(trial);
-  const AgentNumber agent = placement.agent;
-  health_.attempt_began(nodes_.places_of(placement));
-  book_.begin_attempt(trial, std::move(placement));
-
-  Launch command;
-  command.trial = trial.number;
-  command.attempt = trial.attempt;
-  command.config = trial.config;
-  command.seed = RandomStream(seed_, "trial", trial.number.value).next();
-  command.ranks = static_cast<std::uint32_t>(request_.ranks);
-  command.cpu_units = request_.cpu_units;
-  command.gpus = trial.placement->gpus;
-  command.restore_iteration = restored;
-  if (restored > 0) {
-    command.restore_attempt = trial.checkpoints.back().attempt;
-    command.time_total = trial.checkpoints.back().time_total;
-    command.timesteps_total = trial.checkpoints.back().timesteps_total.value_or(0);
-  }
-  command.until = Verdicts::until(trial);
-  out_->send(agent, std::move(command));
-}
-
-// Finds out whether the experiment is over after this event. When nothing else can run, paused
-// trials are over; when it ends early, trials that never started are over as well.
-void Controller::settle() {
-  if (is_over() || !book_.running().empty()) return;
-  if (phase_ == Phase::kInterrupting) {
-    return end_experiment(Phase::kInterrupted);
-  }
-  if (phase_ == Phase::kRunning) {
-    if (book_.waiting().empty()) create_trial();
-    if (is_stranded()) {
-      failure_ = "running trials: no node is left that could start one; " + nodes_.why_out();
-      return end_experiment(Phase::kInterrupted);
-    }
-    if (!book_.waiting().empty()) return;
-    if (!book_.paused().empty() && (nodes_.empty() || !nodes_.all_are_ready())) return;
-  }
-  for (const TrialBook::Numbers* left : {&book_.paused(), &book_.waiting()}) {
-    for (TrialNumber number : std::set(*left)) finish(book_.at(number), TrialEnd::kStopped);
-  }
-  end_experiment(Phase::kFinished);
-}
-
-// Trials are left, and only nodes that start no more of them could hold one.
-bool Controller::is_stranded() const {
-  if (nodes_.why_out().empty() || !nodes_.all_are_ready()) return false;
-  return !(book_.waiting().empty() && book_.paused().empty()) && !nodes_.could_hold({});
 }
 
 }  // namespace tune

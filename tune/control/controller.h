@@ -25,6 +25,7 @@
 #include "core/resources.h"
 #include "core/trial.h"
 #include "schedulers/trial_scheduler.h"
+#include "tune/control/asking.h"
 #include "tune/control/attempt_end.h"
 #include "tune/control/device_health.h"
 #include "tune/control/events.h"
@@ -72,6 +73,11 @@ class Controller {
   // When handle(DeadlineReached) is due, in experiment time.
   std::optional<ExperimentTime> next_deadline() const;
 
+  // The question that the searcher is to answer now, beside the loop: made by searcher().question()
+  // from the state in which it appears, and told as Proposed. Nothing: there is none.
+  std::optional<Asking::Question> question() const;
+  const Searcher& searcher() const { return *searcher_; }
+
   // The whole state, MessagePack. A controller of the same setup that restores it goes on as the
   // one that saved it would. Throws Error (kProtocol) when it is not of this version or setup.
   std::string save() const;
@@ -101,6 +107,7 @@ class Controller {
   void on(const AgentLost& event);
   void on(const DeadlineReached& event);
   void on(const InterruptRequested& event);
+  void on(const Proposed& event);
 
   void on_agent(AgentNumber agent, const AgentHello& hello);
   void on_agent(AgentNumber agent, const ZygoteReady& ready);
@@ -110,6 +117,7 @@ class Controller {
   void on_agent(AgentNumber agent, const AttemptEnded& ended);
   void on_agent(AgentNumber agent, const Warning& warning);
   void on_agent(AgentNumber agent, const NodeOut& out);
+  void warn(const std::string& text);
   void say_once_that_nothing_is_saved(const std::string& trainable);
   void expect_metric(const Reported& report);
 
@@ -120,6 +128,7 @@ class Controller {
   bool tries_elsewhere(const Trial& trial);
   void tell(const DeviceHealth::Findings& findings);
   void wait_again(Trial& trial);
+  void pause(Trial& trial);
   void conclude(Trial& trial, Ending ending, const AttemptEnded& ended);
   void fail(Trial& trial, const AttemptEnded& ended, bool elsewhere);
   void finish(Trial& trial, TrialEnd end);
@@ -129,14 +138,19 @@ class Controller {
   void fill();
   bool has_room_for_another() const;
   void launch_second_tries();
-  bool launch_next();
+  enum class Launched : std::uint8_t { kOne, kNone, kLacksProposal };
+  Launched launch_next();
   std::optional<Placement> place_next();
+  bool has_more() const;
   bool create_trial();
+  void tell(const Trial& trial, const Proposal& proposal);
   std::optional<TrialNumber> choose_next(const TrialBook::Numbers& waiting);
+  void ask(std::uint64_t free_places);
+  std::uint64_t free_places();
   void launch(Trial& trial, Placement placement);
   void settle();
   void stop_running(StopKind kind, Phase phase);
-  bool is_stranded() const;
+  bool is_stranded(bool some_wait) const;
   void end_experiment(Phase phase);
   void fail_experiment(std::string why);
 
@@ -158,6 +172,7 @@ class Controller {
   std::uint32_t max_failures_ = 0;
   std::uint32_t max_concurrent_trials_ = 0;
   Duration time_budget_{};
+  bool asks_late_ = true;  // see DriverStarted
   bool can_save_ = false;
   bool save_notice_given_ = false;
   bool exhausted_ = false;            // the searcher has no more
@@ -169,6 +184,7 @@ class Controller {
   TrialBook book_;
   Verdicts verdicts_;
   DeviceHealth health_;
+  Asking asking_;
 };
 
 }  // namespace tune

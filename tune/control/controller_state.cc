@@ -7,7 +7,8 @@ namespace tune {
 
 namespace {
 
-constexpr std::uint32_t kStateVersion = 4;
+constexpr std::uint32_t kStateVersion = 5;
+constexpr std::uint32_t kDrawsEarly = 4;
 constexpr std::uint32_t kWithoutHealth = 3;
 
 }  // namespace
@@ -33,6 +34,8 @@ std::string Controller::save() const {
   health_.save(out);
   nodes_.save_out(out);
   encode(out, agent_contract_);
+  encode(out, asks_late_);
+  asking_.save(out);
   return out.take();
 }
 
@@ -40,7 +43,7 @@ void Controller::restore(std::string_view state) {
   PackReader in(state);
   std::uint32_t version = 0;
   decode(in, version);
-  if (version != kStateVersion && version != kWithoutHealth) {
+  if (version < kWithoutHealth || version > kStateVersion) {
     detail::bad_message("version of the controller's state", version, kStateVersion);
   }
   decode(in, phase_);
@@ -67,6 +70,12 @@ void Controller::restore(std::string_view state) {
     health_.restore(in);
     nodes_.restore_out(in);
     decode(in, agent_contract_);
+  }
+  asks_late_ = false;
+  asking_ = {};
+  if (version > kDrawsEarly) {
+    decode(in, asks_late_);
+    asking_.restore(in);
   }
   in.expect_end();
 }

@@ -17,12 +17,19 @@
 
 namespace tune {
 
+struct Proposal;  // tune/search/proposal.h
+
 // ---- Effects ------------------------------------------------------------------------------------
 
 // Records tell loggers and reporters what happened, in order. References into the controller and
 // the event hold until the next event is handled.
 struct TrialAdded {
   const Trial& trial;
+};
+// After TrialAdded, by a searcher that has something to tell of it.
+struct TrialProposed {
+  const Trial& trial;
+  const Proposal& proposal;
 };
 struct ResultRecorded {
   const Trial& trial;
@@ -92,7 +99,7 @@ struct ExperimentOver {
 using Record =
     std::variant<TrialAdded, ResultRecorded, ResultsCut, TrialChanged, AttemptFailed, Notice,
                  NodeJoined, NodeLeft, DriverBegan, AttemptBegan, AttemptOver, VerdictGiven,
-                 PlaceSetAside, PlaceTakenBack, ExperimentOver, DriverNotice>;
+                 PlaceSetAside, PlaceTakenBack, ExperimentOver, DriverNotice, TrialProposed>;
 
 struct RemoveCheckpoint {
   TrialNumber trial;

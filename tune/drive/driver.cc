@@ -31,6 +31,7 @@
 #include "tune/drive/driver_processes.h"
 #include "tune/drive/driver_store.h"
 #include "tune/drive/journaled_controller.h"
+#include "tune/drive/proposal_work.h"
 #include "tune/drive/turn.h"
 #include "tune/results/events_log.h"
 #include "tune/results/experiment_folder.h"
@@ -122,6 +123,9 @@ class Driver : private TurnEdges {
   void acknowledge(AgentNumber agent, Link::Position through) override;
   void send(AgentNumber agent, const Command& command) override;
   void flush_commands() override { endpoint_->flush(now()); }
+  void ask(std::uint64_t number, Searcher::Question make) override {
+    proposals_.ask(number, std::move(make));
+  }
   bool has_room() const override { return file_work_.has_room() && removals_.has_room(); }
   void write_results() override;
   void remove(const RemoveCheckpoint& checkpoint) override;
@@ -148,6 +152,7 @@ class Driver : private TurnEdges {
   std::optional<DriverStore> store_;
   SideWork file_work_{kMaxWaitingBytes};
   SideWork removals_{kMaxRemovals};
+  ProposalWork proposals_;
   FileLogger logger_;
   EventsLog events_;
   LastResults last_results_;
@@ -329,6 +334,7 @@ void Driver::wait_for_input() {
                       {signals_->descriptor(), POLLIN, 0},
                       {agent_process_->exit_descriptor(), POLLIN, 0},
                       {store_->exit_descriptor(), POLLIN, 0},
+                      {proposals_.descriptor(), POLLIN, 0},
                       {machine_.store_is_silent() ? store_->answer_descriptor() : -1, POLLIN, 0}};
   const timespec timeout{wait / 1'000'000'000, wait % 1'000'000'000};
   ppoll(watched, std::size(watched), &timeout, nullptr);
@@ -339,6 +345,7 @@ void Driver::wait_for_input() {
 void Driver::read_input() {
   const std::string end = agent_process_->wait(milliseconds(0));
   for (Peers::Told& told : endpoint_->receive(now())) machine_.on_told(std::move(told));
+  if (auto proposed = proposals_.take()) machine_.on_proposed(std::move(*proposed));
   for (const int signal : signals_->take()) {
     if (!machine_.on_signal(signal)) return;
     say(fmt::format("{}: running trials save and end; once more ends at once",

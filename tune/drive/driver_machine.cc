@@ -155,6 +155,9 @@ std::optional<TurnContents> DriverMachine::next_turn(Time now,
   }
   const bool nothing_waits = next_ == told_.size();
   if (has_room_) take_told(contents);
+  if (has_room_ && proposed_) {
+    contents.events.emplace_back(*std::exchange(proposed_, std::nullopt));
+  }
   if (deadline && experiment_time(now) >= *deadline)
     contents.events.emplace_back(DeadlineReached{});
   if (nothing_waits && ended_ > 0) take_ends(contents, peers);
@@ -210,7 +213,7 @@ bool DriverMachine::end_can_be_told(const std::string& identity, const Agent& ag
 
 bool DriverMachine::has_more(const Peers& peers) const {
   if (interrupt_ || has_notices()) return true;
-  if (next_ < told_.size()) return has_room_;
+  if (next_ < told_.size() || proposed_) return has_room_;
   return ended_ > 0 && std::ranges::any_of(agents_, [&](const auto& agent) {
            return end_can_be_told(agent.first, agent.second, peers);
          });

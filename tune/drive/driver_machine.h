@@ -107,11 +107,13 @@ class DriverMachine {
   bool on_signal(int signal);
   // The user was told this. It does not follow from the journal, so it is to stand there as well.
   void on_notice(std::string text) { notices_.push_back(std::move(text)); }
+  // A question of the controller's was answered, beside the loop.
+  void on_proposed(Proposed proposed) { proposed_ = std::move(proposed); }
   // Call it once the events of all agents up to now have been handed over.
   void on_time(Time now, const Peers& peers);
   void on_turn_done();
-  // Whether there is room for the effects of agents' events. Without room only signals and
-  // deadlines make turns.
+  // Whether there is room for the effects of agents' events, and of proposals. Without room only
+  // signals and deadlines make turns.
   void on_room(bool has_room) { has_room_ = has_room; }
   // A call of a turn has no answer yet, or has one.
   void on_store_silent(const std::string& why);
@@ -167,7 +169,8 @@ class DriverMachine {
   std::vector<Peers::Told> told_;  // from next_ on in no turn yet
   std::size_t next_ = 0;
   bool has_room_ = true;
-  std::optional<int> interrupt_;  // a signal, in no turn yet
+  std::optional<Proposed> proposed_;  // in no turn yet
+  std::optional<int> interrupt_;      // a signal, in no turn yet
   int signal_ = 0;
   std::vector<std::string> notices_;  // in no turn yet
   Time signal_at_{};                  // watched time of the first one

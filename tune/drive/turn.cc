@@ -1,5 +1,6 @@
 #include "tune/drive/turn.h"
 
+#include <exception>
 #include <utility>
 
 namespace tune {
@@ -93,6 +94,23 @@ void Turns::acknowledge() {
 void Turns::send_commands() {
   for (const auto& [agent, command] : effects_.commands) edges_.send(agent, command);
   edges_.flush_commands();
+  ask();
+}
+
+// In the turn in which the question appears, so that its answer is of all that is known there. One
+// that a driver before this one had no answer for is put again.
+void Turns::ask() {
+  const Controller& controller = experiment_.controller();
+  const std::optional<Asking::Question> open = controller.question();
+  if (!open || open->number == asked_) return;
+  asked_ = open->number;
+  Searcher::Question make;
+  try {
+    make = controller.searcher().question(open->count);
+  } catch (...) {
+    make = [error = std::current_exception()]() -> std::string { std::rethrow_exception(error); };
+  }
+  edges_.ask(asked_, std::move(make));
 }
 
 void Turns::remove_next() {

@@ -3,7 +3,7 @@
 //
 //   1. The turn's events are appended to the journal, and the controller handles them.
 //   2. Agents are told that what they said is kept.
-//   3. The commands that follow from it are sent.
+//   3. The commands that follow from it are sent, and the searcher's question is put.
 //   4. The lines of its results are written to the log files.
 //   5. Checkpoints that no record needs any more are removed, and those that lost attempts have
 //      left without one.
@@ -47,6 +47,9 @@ class TurnEdges {
   virtual void acknowledge(AgentNumber agent, Link::Position through) = 0;
   virtual void send(AgentNumber agent, const Command& command) = 0;  // queued until
   virtual void flush_commands() = 0;                                 // with acknowledgements
+  // Makes the answer of this number beside the loop (DriverMachine::on_proposed), by a call of
+  // `make`. There is no other question until then.
+  virtual void ask(std::uint64_t number, Searcher::Question make) = 0;
   // Files are written and removed beside the loop, in this order. False: so much waits there that
   // agents' events have to wait as well (they are not acknowledged, so the agents stop reading
   // their workers when their credit is spent).
@@ -109,6 +112,7 @@ class Turns {
   void append();
   void acknowledge();
   void send_commands();
+  void ask();
   void remove_next();
   void settle_next();
   Step after_removals() const;
@@ -126,6 +130,7 @@ class Turns {
   std::optional<Snapshot> snapshot_;  // to be stored when the results are flushed
   bool snapshot_is_ready_ = false;    // they are
   bool snapshot_is_wanted_ = false;
+  std::uint64_t asked_ = 0;  // the newest question of this driver
 };
 
 }  // namespace tune

@@ -10,6 +10,7 @@
 #include "core/json.h"
 #include "core/strings.h"
 #include "tune/results/result_fields.h"
+#include "tune/search/proposal.h"
 #include "tune/spec/experiment_identity.h"
 
 namespace tune {
@@ -37,6 +38,16 @@ class EventsLog::Line {
   Line& add_number(std::string_view key, double value) {
     name(key);
     append_json_number(text_, value);
+    return *this;
+  }
+  Line& add_texts(std::string_view key, const std::vector<std::string>& values) {
+    name(key);
+    const char* before = "[";
+    for (const std::string& value : values) {
+      text_ += std::exchange(before, ",");
+      append_json_text(text_, value);
+    }
+    text_ += values.empty() ? "[]" : "]";
     return *this;
   }
   Line& add_flag(std::string_view key, bool value) {
@@ -130,6 +141,26 @@ void EventsLog::on(const PlaceSetAside& set_aside, WallTime wall) {
 
 void EventsLog::on(const PlaceTakenBack& taken_back, WallTime wall) {
   line(wall, "place_taken_back").add("place", taken_back.place).end();
+}
+
+void EventsLog::on(const TrialProposed& proposed, WallTime wall) {
+  const Proposal& proposal = proposed.proposal;
+  std::vector<std::string> neighbours;
+  for (const TrialNumber one : proposal.neighbours) {
+    neighbours.push_back(trial_id(experiment_, one));
+  }
+  Line line = this->line(wall, "proposed", proposed.trial);
+  line.add("origin", origin_name(proposal.origin));
+  line.add("results_known", std::uint64_t{proposal.results_known});
+  line.add("pending_known", std::uint64_t{proposal.pending_known});
+  if (proposal.expected) {
+    line.add_number("mean", proposal.expected->mean);
+    line.add_number("sd", proposal.expected->standard_deviation);
+    line.add_number("acquisition", proposal.expected->acquisition);
+    line.add_texts("neighbours", neighbours);
+  }
+  if (!proposal.note.empty()) line.add("note", proposal.note);
+  line.end();
 }
 
 void EventsLog::on(const AttemptBegan& began, WallTime wall) {

@@ -36,6 +36,7 @@ class EventsLog : public Logger {
   void on(const NodeLeft& left, WallTime wall);
   void on(const PlaceSetAside& set_aside, WallTime wall);
   void on(const PlaceTakenBack& taken_back, WallTime wall);
+  void on(const TrialProposed& proposed, WallTime wall);
   void on(const AttemptBegan& began, WallTime wall);
   void on(const VerdictGiven& given, WallTime wall);
   void on(const AttemptOver& over, WallTime wall);

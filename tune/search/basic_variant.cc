@@ -308,28 +308,11 @@ void BasicVariantSearcher::restore(std::string_view state) {
 // ---- As a value
 // -----------------------------------------------------------------------------------
 
-SearcherSpec::SearcherSpec() : SearcherSpec(basic_variant()) {}
-
 SearcherSpec basic_variant(BasicVariantOptions options) {
   Config parameters;
   if (options.constant_grid_search) parameters.set("constant_grid_search", true);
   return SearcherSpec("basic_variant", std::move(parameters),
                       [options] { return std::make_unique<BasicVariantSearcher>(options); });
-}
-
-SearcherSpec searcher_from_config(const std::string& name, const Config& parameters) {
-  if (name != "basic_variant") {
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("there is no searcher '{}': known is: basic_variant", name));
-  }
-  for (const Member& member : parameters.map()) {
-    if (member.key == "constant_grid_search") continue;
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("searcher basic_variant: there is no parameter '{}': known is: "
-                            "constant_grid_search",
-                            member.key));
-  }
-  return basic_variant({parameters.get_or("constant_grid_search", false)});
 }
 
 }  // namespace tune

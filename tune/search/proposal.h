@@ -2,6 +2,7 @@
 // who asks later why a trial was tried gets the numbers of that moment. Plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +20,11 @@ enum class ProposalOrigin : std::uint8_t {
   kFallback,  // drawn because there could be no model; `note` says why
   kLast = kFallback
 };
+
+inline const char* origin_name(ProposalOrigin origin) {
+  constexpr const char* kNames[] = {"start_up", "random", "model", "fallback"};
+  return kNames[static_cast<std::size_t>(origin)];
+}
 
 // What the model expected, in its own scale (tune/search/gp/targets.h for gp): the mean and
 // standard deviation of the target, and the acquisition function's value.

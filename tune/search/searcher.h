@@ -1,5 +1,5 @@
 // Searcher: proposes configurations. Pure: no clock, file or thread; the same calls give the same
-// proposals. Derive a custom one from it.
+// proposals. Derive a custom one from it: configure, total, suggest, save and restore are enough.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,8 @@
 
 namespace tune {
 
+struct Proposal;  // tune/search/proposal.h
+
 struct SearcherSetup {
   SearchSpace space;
   std::int64_t num_samples = 1;  // -1: no end
@@ -37,15 +39,43 @@ class Searcher {
   virtual void set_num_samples(std::int64_t /*num_samples*/) {}
   // How many trials there will be; nothing: no end, or not known.
   virtual std::optional<std::uint64_t> total() const = 0;
-  // The configuration of this trial; asked for 0, 1, 2 ... in order. Nothing: there are no more.
+  // The configuration of this trial; asked for 0, 1, 2 ... in order, each when there is room for
+  // its trial. Nothing: there are no more.
   virtual std::optional<Config> suggest(TrialNumber trial) = 0;
   virtual void result(TrialNumber /*trial*/, const ResultView& /*result*/) {}
+  // The scheduler keeps the trial back; it goes on after that, or again after its end as kError.
+  virtual void pause_trial(TrialNumber /*trial*/) {}
+  virtual void resume_trial(TrialNumber /*trial*/) {}
   // `last` is null when the trial never reported. A trial that ended as kError and is tried again on
   // resume ends again: the newest end counts.
   virtual void end_trial(TrialNumber /*trial*/, TrialEnd /*end*/, const Reported* /*last*/) {}
   virtual std::string save() const = 0;              // MessagePack
   virtual void restore(std::string_view state) = 0;  // Error (kProtocol) when it is not its own
+
+  // ---- For searchers whose proposals take time (a model is fitted, say); others leave it alone.
+  // The driver's loop does not wait for them. It puts a question when there is room for new trials;
+  // the answer is made beside the loop, while the searcher is told more, and comes back by the
+  // journal: a resumed sweep reads it there. suggest() then only hands out what is ready.
+
+  // How many suggestions are ready, in answers or from the start; suggest() is not called for more
+  // of them, but after the last trial of all. Nothing: suggest() makes each when it is asked.
+  virtual std::optional<std::size_t> ready() const { return std::nullopt; }
+  // Makes the answer with `count` further suggestions of what is known now. It is called at most
+  // once, in another thread: it holds copies. It throws when it cannot be made, which ends the
+  // sweep with that reason. At most kMaxAnswerBytes.
+  using Question = std::function<std::string()>;
+  virtual Question question(std::size_t /*count*/) const { return {}; }
+  // Takes such an answer in. One without suggestions means that there are no more. Error
+  // (kProtocol) when it is not its own.
+  virtual void answer(std::string_view /*answer*/) {}
+  // How the newest suggestion came about, up to the next call; null: there is nothing to tell.
+  virtual const Proposal* newest_proposal() const { return nullptr; }
 };
+
+inline constexpr std::size_t kMaxAnswerBytes = 4u << 20;
+
+// Suggests as a driver does whose loop may wait: puts a question when nothing is ready.
+std::optional<Config> suggest_now(Searcher& searcher, TrialNumber trial);
 
 // A searcher as a value, as SchedulerSpec is for schedulers.
 class SearcherSpec {
@@ -70,11 +100,21 @@ struct BasicVariantOptions {
 // Grid and random search mixed: the default.
 SearcherSpec basic_variant(BasicVariantOptions options = {});
 
+struct GpOptions {
+  int start_up = 5;           // results before there is a model; at least 2
+  double random_share = 0.1;  // of the proposals after that, from 0 to 1: drawn as the space draws
+};
+// Bayesian optimisation by a Gaussian process: learns from each trial's last value, also of those
+// that a scheduler stops or pauses. For spaces without grids, and with a metric. tune/search/gp has
+// the method.
+SearcherSpec gp(GpOptions options = {});
+
 template <class T, class... Args>
 SearcherSpec searcher(Args... args) {
   return SearcherSpec("", {}, [args...] { return std::make_unique<T>(args...); });
 }
 
+// As in a sweep: throws Error (kBadInput), naming what is known, for an unknown name or parameter.
 SearcherSpec searcher_from_config(const std::string& name, const Config& parameters);
 
 }  // namespace tune

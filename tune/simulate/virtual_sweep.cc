@@ -60,6 +60,7 @@ class VirtualSweep {
 
   void tell(AgentEvent event) { told_.push_back(FromAgent{kNode, std::move(event)}); }
   void handle_told();
+  void answer_questions();
   void handle(const Event& event);
   void obey(const SetupExperiment&) {}
   void obey(const Shutdown&) {}
@@ -108,6 +109,7 @@ VirtualRun VirtualSweep::run() {
     if (deadline && (planned_.empty() || *deadline <= planned_.front().at)) {
       now_ = std::max(now_, *deadline);
       handle(DeadlineReached{});
+      answer_questions();
       handle_told();
       continue;
     }
@@ -147,6 +149,18 @@ void VirtualSweep::handle_told() {
     const Event event = std::move(told_.front());
     told_.pop_front();
     handle(event);
+    answer_questions();
+  }
+}
+
+void VirtualSweep::answer_questions() {
+  while (const std::optional<Asking::Question> open = controller_.question()) {
+    const Duration began = options_.cpu_time ? options_.cpu_time() : Duration{};
+    const Searcher::Question make = controller_.searcher().question(open->count);
+    Proposed proposed{open->number, {}, {}, {}};
+    proposed.answer.bytes = make();
+    if (options_.cpu_time) run_.deciding += options_.cpu_time() - began;
+    handle(proposed);
   }
 }
 

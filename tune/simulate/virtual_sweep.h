@@ -7,6 +7,8 @@
 // lost and nobody dies, so that there is no link between the controller and a worker's step, and
 // thousands of sweeps can be compared.
 //
+// Proposals of a searcher that takes time for them are made at once, and take no virtual time.
+//
 // A step is known when its worker reports it. The best value counts from the next moment at which
 // the worker waits for a verdict or ends: until then a user would have to stop the training to get
 // it. Pausing and saving take no time; each launch may cost some steps' time.

@@ -316,11 +316,17 @@ void SpecCheck::check_searcher() {
     setup.where = options_.where;
     options_.searcher.make()->configure(setup);
   } catch (const Error& error) {
-    const std::string_view message = error.what();
-    const bool of_points = message.find("points_to_evaluate") != message.npos;
-    const bool of_where = message.starts_with("where: ");
-    if (of_where) return complain("where", std::string(message.substr(message.find(": ") + 2)));
-    complain(of_points ? "points_to_evaluate" : "config", error.what());
+    const std::string what = error.what();
+    const std::string rest = what.substr(std::min(what.find(": ") + 2, what.size()));
+    if (what.find("points_to_evaluate") != std::string::npos) {
+      complain("points_to_evaluate", what);
+    } else if (what.starts_with("searcher ")) {
+      complain("searcher", what);
+    } else if (what.starts_with("where: ")) {
+      complain("where", rest);
+    } else {
+      complain("config", what.starts_with("config: ") ? rest : what);
+    }
   }
 }
 

@@ -229,6 +229,10 @@ inline void check_choice(const SchedulerSpec& spec, const std::string& metric) {
                   "nothing runs and no trial is chosen: the sweep stands still");
   CHECK(candidates.contains(*chosen));
   CHECK(scheduler->choose(candidates) == chosen);  // asking changes nothing
+  // A new trial is offered before it is added.
+  const std::set<TrialNumber> new_one = {TrialNumber{3}};
+  const std::optional<TrialNumber> taken = scheduler->choose({new_one, none, false});
+  CHECK((!taken || *taken == TrialNumber{3}));
 }
 
 // Reports have the number "m", sometimes no metric and sometimes another kind of value. `metric` is

@@ -48,7 +48,7 @@ inline std::vector<std::string> run_trials(Searcher& searcher, std::uint32_t fir
                                            std::uint32_t last) {
   std::vector<std::string> configs;
   for (std::uint32_t i = first; i < last; ++i) {
-    const std::optional<Config> config = searcher.suggest(TrialNumber{i});
+    const std::optional<Config> config = suggest_now(searcher, TrialNumber{i});
     if (!config) break;
     configs.push_back(config->dump());
     live(searcher, TrialNumber{i}, 1.0 / (i + 1));
@@ -66,13 +66,13 @@ inline void check_end(const MakeSearcher& make, const SearcherSetup& setup) {
   const auto searcher = configured(make, setup);
   const auto count = static_cast<std::uint32_t>(run_trials(*searcher, 0, 1000).size());
   if (const auto total = searcher->total()) CHECK(*total == count);
-  CHECK_FALSE(searcher->suggest(TrialNumber{count}).has_value());
-  CHECK_FALSE(searcher->suggest(TrialNumber{count}).has_value());
+  CHECK_FALSE(suggest_now(*searcher, TrialNumber{count}).has_value());
+  CHECK_FALSE(suggest_now(*searcher, TrialNumber{count}).has_value());
 }
 
 inline void check_every_key(const MakeSearcher& make, const SearcherSetup& setup) {
   const auto searcher = configured(make, setup);
-  const std::optional<Config> config = searcher->suggest(TrialNumber{0});
+  const std::optional<Config> config = suggest_now(*searcher, TrialNumber{0});
   REQUIRE(config.has_value());
   for (const auto& [path, domain] : setup.space.domains()) {
     CAPTURE(path);
@@ -85,7 +85,7 @@ inline void check_where(const MakeSearcher& make, const SearcherSetup& setup) {
   const Where where(setup.where, setup.space);
   const auto searcher = configured(make, setup);
   for (std::uint32_t i = 0; i < 1000; ++i) {
-    const std::optional<Config> config = searcher->suggest(TrialNumber{i});
+    const std::optional<Config> config = suggest_now(*searcher, TrialNumber{i});
     if (!config) break;
     CAPTURE(config->dump());
     CHECK(where.holds(*config));
@@ -149,13 +149,43 @@ inline void check_more_samples(const MakeSearcher& make, const SearcherSetup& se
 
 inline void check_silent_trials(const MakeSearcher& make, const SearcherSetup& setup) {
   const auto searcher = configured(make, setup);
-  REQUIRE(searcher->suggest(TrialNumber{0}).has_value());
+  REQUIRE(suggest_now(*searcher, TrialNumber{0}).has_value());
   searcher->end_trial(TrialNumber{0}, TrialEnd::kError, nullptr);  // never reported
-  REQUIRE(searcher->suggest(TrialNumber{1}).has_value());
-  REQUIRE(searcher->suggest(TrialNumber{2}).has_value());  // two at once
+  REQUIRE(suggest_now(*searcher, TrialNumber{1}).has_value());
+  REQUIRE(suggest_now(*searcher, TrialNumber{2}).has_value());  // two at once
   live(*searcher, TrialNumber{2}, 0.5);
+  searcher->pause_trial(TrialNumber{1});
+  searcher->resume_trial(TrialNumber{1});
   searcher->end_trial(TrialNumber{1}, TrialEnd::kStopped, nullptr);
-  CHECK(searcher->suggest(TrialNumber{3}).has_value());
+  CHECK(suggest_now(*searcher, TrialNumber{3}).has_value());
+}
+
+// For a searcher that answers questions: an answer is of the moment of its question, is handed out
+// in order and once, and is part of the state until then.
+inline void check_answers(const MakeSearcher& make, const SearcherSetup& setup) {
+  const auto asked = configured(make, setup);
+  if (!asked->ready()) return;
+  while (asked->ready() == std::size_t{0}) asked->answer(asked->question(1)());
+  const std::size_t ready = *asked->ready();
+  const Searcher::Question question = asked->question(2);
+  asked->suggest(TrialNumber{0});
+  live(*asked, TrialNumber{0}, 0.5);
+  const std::string answer = question();
+  CHECK(answer.size() <= kMaxAnswerBytes);
+  asked->answer(answer);
+  CHECK(*asked->ready() == ready + 1);
+  const auto after = configured(make, setup);
+  after->restore(asked->save());
+  CHECK(after->ready() == asked->ready());
+  for (std::uint32_t i = 1; i <= ready + 1 && i < 4; ++i) {
+    const auto config = asked->suggest(TrialNumber{i});
+    REQUIRE(config.has_value());
+    CHECK(after->suggest(TrialNumber{i}) == config);
+  }
+  const std::string before = asked->save();
+  CHECK_THROWS_AS(asked->answer("\xc1"), Error);
+  CHECK_THROWS_AS(asked->answer(answer.substr(0, answer.size() / 2)), Error);
+  CHECK(asked->save() == before);
 }
 
 inline void check_searcher(const MakeSearcher& make, const SearcherSetup& setup) {
@@ -167,6 +197,7 @@ inline void check_searcher(const MakeSearcher& make, const SearcherSetup& setup)
   check_foreign_states(make, setup);
   check_more_samples(make, setup);
   check_silent_trials(make, setup);
+  check_answers(make, setup);
 }
 
 }  // namespace tune::testing

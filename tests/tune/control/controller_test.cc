@@ -464,22 +464,6 @@ TEST_CASE("a scheduler that pauses is refused with a trainable that cannot save"
   }
 }
 
-TEST_CASE("a state of before places were watched is taken") {
-  Scene scene({.num_samples = 2});
-  scene.join();
-  scene.give_report(0, 1, 0.5);
-  const std::string state = scene.controller_.save();
-  PackWriter nothing;
-  DeviceHealth().save(nothing);
-  nothing.map(0);  // no node is out
-  encode(nothing, kAgentContract);
-  REQUIRE(state.ends_with(nothing.bytes()));
-  REQUIRE(state[0] == 4);
-  Controller old(scene.setup());
-  old.restore("\x03" + state.substr(1, state.size() - 1 - nothing.bytes().size()));
-  CHECK(old.save() == state.substr(0, state.size() - 1) + "\x03");  // the agents' contract of then
-}
-
 TEST_CASE("records tell every attempt, verdict and node once") {
   Scene scene({.num_samples = 2,
                .cpus = 1,

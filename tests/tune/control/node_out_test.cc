@@ -37,7 +37,7 @@ TEST_CASE("when no node is left that starts trials the experiment can be resumed
   CHECK(scene.controller_.phase() == Phase::kInterrupted);
   CHECK(scene.controller_.failure() ==
         "running trials: no node is left that could start one; node node: " + kOut.cause);
-  CHECK(scene.status(1) == TrialStatus::kPending);
+  CHECK(scene.controller_.trials().size() == 1);  // the others were not drawn
   scene.start();
   CHECK(scene.controller_.failure().empty());
   scene.take<Launch>();

@@ -51,6 +51,8 @@ class Scene {
     Duration budget{};
     std::string metric = "m";
     ResourceRequest request = to_request({});
+    SearcherSpec searcher = basic_variant();
+    bool asks_late = true;
   };
 
   explicit Scene(Options options) : options_(std::move(options)), controller_(setup()) { start(); }
@@ -67,7 +69,7 @@ class Scene {
     setup.scheduler = options_.scheduler.make();
     setup.scheduler->configure({options_.metric, Mode::kMax, 7});
     setup.objective = {options_.metric, Mode::kMax, 7};
-    setup.searcher = basic_variant().make();
+    setup.searcher = options_.searcher.make();
     setup.searcher->configure({{{"x", uniform(0, 1)}}, options_.num_samples, {}, setup.objective});
     return setup;
   }
@@ -79,6 +81,7 @@ class Scene {
     event.max_failures = options_.max_failures;
     event.time_budget = options_.budget;
     event.retry_errored = retry_errored;
+    event.asks_late = options_.asks_late;
     give(event);
   }
 

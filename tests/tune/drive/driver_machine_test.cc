@@ -67,6 +67,24 @@ bool is(const Event& event) {
 
 // ---- Turns
 
+TEST_CASE("an answer of the searcher is in the next turn, after what agents have told") {
+  Script script;
+  script.machine.on_proposed({3, {}, {"bytes"}, {}});
+  script.hear_text("a", "told");
+  script.machine.on_room(false);
+  CHECK_FALSE(script.machine.has_more(script.peers));
+  CHECK(script.turn().empty());
+  script.machine.on_room(true);
+  CHECK(script.machine.has_more(script.peers));
+  const std::vector<Event> events = script.turn();
+  REQUIRE(events.size() == 2);
+  CHECK(text_of(events[0]) == "told");
+  CHECK(std::get<Proposed>(events[1]).question == 3);
+  CHECK(std::get<Proposed>(events[1]).answer.bytes == "bytes");
+  CHECK_FALSE(script.machine.has_more(script.peers));
+  CHECK(script.turn().empty());
+}
+
 TEST_CASE("without news there is no turn") {
   Script script;
   CHECK(script.turn().empty());

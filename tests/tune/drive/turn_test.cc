@@ -63,8 +63,9 @@ class OneDriver : private TurnEdges {
  public:
   using Contents = testing::MemoryStore::Contents;
 
-  explicit OneDriver(std::shared_ptr<Contents> journal = std::make_shared<Contents>())
-      : store(said, std::move(journal)) {
+  explicit OneDriver(std::shared_ptr<Contents> journal = std::make_shared<Contents>(),
+                     ControllerSetup setup = fuzz::journal_experiment())
+      : store(said, std::move(journal)), experiment_(store, std::move(setup), &logger_) {
     experiment_.replay();
     DriverStarted started;
     started.epoch = experiment_.next_epoch();
@@ -123,6 +124,7 @@ class OneDriver : private TurnEdges {
   SpeakingStore store;
   bool is_flushed = false;
   bool there_is_room = true;
+  Searcher::Question question;  // the newest
   DriverMachine machine{{.ends_with_agent = false}};
 
  private:
@@ -137,6 +139,10 @@ class OneDriver : private TurnEdges {
     said.emplace_back(std::holds_alternative<Launch>(command) ? "launch" : "command");
   }
   void flush_commands() override { said.emplace_back("flush"); }
+  void ask(std::uint64_t number, Searcher::Question make) override {
+    said.push_back("ask " + std::to_string(number));
+    question = std::move(make);
+  }
   void write_results() override { said.emplace_back("results"); }
   void remove(const RemoveCheckpoint& checkpoint) override {
     const auto& [iteration, attempt] = checkpoint.checkpoint;
@@ -158,7 +164,7 @@ class OneDriver : private TurnEdges {
 
   NoLogger logger_;
   std::future<std::string> state_;
-  JournaledController experiment_{store, fuzz::journal_experiment(), &logger_};
+  JournaledController experiment_;
   Peers peers_{1};
   Link link_{1};
 
@@ -183,6 +189,49 @@ TEST_CASE("a turn is appended, acknowledged, told to agents and then written to 
   const Words said = driver.turn();
   CHECK(said.front() == "append");
   CHECK(said.back() == "remove checkpoint_000002");
+}
+
+ControllerSetup learning_experiment() {
+  ControllerSetup setup = fuzz::journal_experiment();
+  setup.searcher = gp().make();
+  setup.searcher->configure({{{"x", uniform(0, 1)}}, 4, {}, setup.objective});
+  return setup;
+}
+
+TEST_CASE("the searcher is asked after the commands, and its answer is a turn that launches") {
+  OneDriver driver(std::make_shared<OneDriver::Contents>(), learning_experiment());
+  driver.turn();
+  driver.join();
+  CHECK(driver.turn() == Words{"append", "acknowledge 2", "command", "flush", "ask 1", "results"});
+  driver.hear({Warning{"meanwhile"}});
+  CHECK(driver.turn() == Words{"append", "acknowledge 3", "flush", "results"});  // asked already
+  driver.machine.on_proposed({1, {}, {driver.question()}, {}});
+  CHECK(driver.turn() == Words{"append", "launch", "launch", "flush", "results"});
+}
+
+TEST_CASE("a question that a driver left open is put by the next one, answers are not made again") {
+  const auto journal = std::make_shared<OneDriver::Contents>();
+  std::string answer;
+  {
+    OneDriver driver(journal, learning_experiment());
+    driver.turn();
+    driver.join();
+    driver.turn();
+    driver.machine.on_proposed({1, {}, {driver.question()}, {}});
+    driver.turn();
+    AttemptEnded ended;
+    ended.attempt = AttemptNumber{1};
+    driver.hear({ended});
+    CHECK(driver.turn() == Words{"append", "acknowledge 3", "flush", "ask 2", "results"});
+  }
+  OneDriver next(journal, learning_experiment());
+  CHECK(next.said == Words{"append"});
+  CHECK_FALSE(next.question);
+  next.turn();
+  next.join();
+  // Trial 1 goes on; trial 2 is asked for.
+  CHECK(next.turn() ==
+        Words{"append", "acknowledge 2", "command", "launch", "flush", "ask 3", "results"});
 }
 
 // The agent may have given a checkpoint its name and been lost before it told.

@@ -7,6 +7,7 @@
 #include "core/json.h"
 #include "core/refusal.h"
 #include "trainables/temporary_folder.h"
+#include "tune/search/proposal.h"
 #include "tune/spec/experiment_identity.h"
 #include "tune/story.h"
 
@@ -99,6 +100,35 @@ class Day {
   SideWork work_{1u << 20};
   EventsLog log_{folder_, spec_, work_};
 };
+
+TEST_CASE("a proposal is a line with the numbers of its moment") {
+  const testing::TemporaryFolder folder;
+  Day day(folder.path());
+  Proposal proposal;
+  proposal.origin = ProposalOrigin::kModel;
+  proposal.expected = Expectation{0.5, 0.25, -1.5};
+  proposal.neighbours = {TrialNumber{2}, TrialNumber{0}};
+  proposal.results_known = 7;
+  proposal.pending_known = 3;
+  day.tell(TrialProposed{day.trial(), proposal});
+  Proposal drawn;
+  drawn.origin = ProposalOrigin::kFallback;
+  drawn.note = "all results are \"alike\"";
+  day.tell(TrialProposed{day.trial(), drawn});
+  const std::string experiment = experiment_id_of(story_spec());
+  const auto id = [&](std::uint32_t trial) { return trial_id(experiment, TrialNumber{trial}); };
+  const std::string of = ",\"trial\":\"" + id(3) + "\",\"attempt\":0,\"origin\":";
+  CHECK(day.read() ==
+        "{\"time\":1700000000.250,\"event\":\"proposed\"" + of +
+            "\"model\",\"results_known\":7,\"pending_known\":3,\"mean\":0.5,\"sd\":0.25,"
+            "\"acquisition\":-1.5,\"neighbours\":[\"" +
+            id(2) + "\",\"" + id(0) +
+            "\"]}\n"
+            "{\"time\":1700000000.500,\"event\":\"proposed\"" +
+            of +
+            "\"fallback\",\"results_known\":0,\"pending_known\":0,"
+            "\"note\":\"all results are \\\"alike\\\"\"}\n");
+}
 
 TEST_CASE("every start, end, failure, verdict, node and notice is a line, and nothing else is") {
   const testing::TemporaryFolder folder;

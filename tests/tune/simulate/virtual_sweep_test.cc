@@ -84,6 +84,24 @@ TEST_CASE("trials share workers, one after the other, for as long as their steps
   CHECK(play(sweep_of(large), LineTask(3), {.workers = 4}).seconds == 3);
 }
 
+TEST_CASE("gp is asked as in a real sweep, in no time, and finds better values than chance") {
+  RunOptions options;
+  options.config = {{"x", uniform(0, 100)}};
+  options.num_samples = 24;
+  const VirtualRun by_chance = play(sweep_of(options), LineTask(3), {.workers = 2});
+  options.searcher = gp({.random_share = 0});
+  const VirtualRun run = play(sweep_of(options), LineTask(3), {.workers = 2});
+  CHECK(run.trials == 24);
+  CHECK(run.seconds == 36);
+  CHECK(run.best.back().value > 299);  // of 300
+  CHECK(run.best.back().value > by_chance.best.back().value);
+  CHECK(play(sweep_of(options), LineTask(3), {.workers = 2}).best.back().value ==
+        run.best.back().value);
+  options.scheduler = asha({.max_t = 3, .reduction_factor = 3, .type = AshaType::kPromote});
+  options.num_samples = 60;
+  CHECK(play(sweep_of(options), LineTask(9), {.workers = 4}).best.back().value > 298);
+}
+
 TEST_CASE("a slow trial keeps its own worker only") {
   RunOptions options;
   options.config = {{"x", 1}, {"step_s", grid_search({10, 1, 1, 1})}};

@@ -168,6 +168,15 @@ TEST_CASE("one mistake is told with its line, its path and what to write") {
       {"scheduler: {asha: 9}\n", "s.yaml:5: scheduler/asha: expected parameters"},
       {"scheduler:\n  asha:\n    max_t: 9\n    grace_period: 20\n", "scheduler/asha"},
       {"searcher: basic_varient\n", "basic_variant"},
+      {"config: {a: {uniform: [0, 1]}}\nsearcher: {gp: {start_up: 1}}\n",
+       "s.yaml:6: searcher/gp/start_up"},
+      {"config: {a: {uniform: [0, 1]}}\nsearcher: {gp: {startup: 1}}\n",
+       "did you mean 'start_up'?"},
+      {"config: {a: {uniform: [0, 1]}}\nsearcher: {gp: {random_share: 2}}\n",
+       "s.yaml:6: searcher/gp/random_share"},
+      {"searcher: gp\nconfig: {lr: {grid_search: [1, 2]}}\n",
+       "s.yaml:6: config: 'lr' is a grid_search"},
+      {"searcher: gp\nconfig: {lr: 1}\n", "s.yaml:6: config: nothing in it is searched"},
       {"config: 3\n", "s.yaml:5: config"},
       {"config:\n  model:\n    lr: {loguniform: [0, 1]}\n", "s.yaml:7: config/model/lr"},
       {"config: {lr: {min: 0, max: 1}}\n", "s.yaml:5: config/lr"},
@@ -400,6 +409,18 @@ TEST_CASE("schedulers, searchers and memory are read in every spelling") {
                                          "resources_per_trial: {memory: 8GiB, ranks: 2, gpu: 2}\n"))
                                   .read();
   CHECK(spec.options.searcher.parameters().get<bool>("constant_grid_search"));
+  const ExperimentSpec learning =
+      Sweep(with("config: {lr: {uniform: [0, 1]}}\nsearcher: {gp: {start_up: 7}}\n")).read();
+  CHECK(learning.options.searcher.name() == "gp");
+  CHECK(learning.options.searcher.parameters().get<int>("start_up") == 7);
+  CHECK(Sweep(with("config: {lr: {uniform: [0, 1]}}\nsearcher: gp\n"))
+            .read()
+            .options.searcher.parameters()
+            .get<int>("start_up") == 5);
+  CHECK_HAS(
+      Sweep("plugin: x.so\ntrainable: T\nconfig: {lr: {uniform: [0, 1]}}\nsearcher: gp\n" + kStop)
+          .error(),
+      "s.yaml:4: searcher: searcher gp: it learns from the values of a metric");
   CHECK(spec.request.memory_bytes == 8LL << 30);
   CHECK(spec.request.ranks == 2);
   CHECK(spec.request.cpu_units == 2 * kUnit);

@@ -1,0 +1,94 @@
+// Whole sweeps of a searcher that learns: its proposals are made beside the driver's loop, and
+// stand in the journal.
+#include <doctest/doctest.h>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "core/json.h"
+#include "core/refusal.h"
+#include "process/outcome.h"
+#include "process/sweep.h"
+
+namespace tune {
+namespace {
+
+// The values of `key` in the lines of events.jsonl about proposals, in order.
+std::vector<std::string> proposed(const Sandbox& box, const char* key) {
+  std::vector<std::string> values;
+  for (const std::string& line : lines_of(box.read("results/s/events.jsonl"))) {
+    const Value event = parse_json(line, "a line of events.jsonl");
+    if (event.get<std::string>("event") != "proposed") continue;
+    values.push_back(event.contains(key) ? event.at(key).dump() : "");
+  }
+  return values;
+}
+
+std::string text_of(const std::string& word) {
+  return '"' + word + '"';
+}
+
+TEST_CASE("a sweep with gp ends by itself, and every proposal has its line") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.num_samples = 12,
+                                .rest = "stop: {training_iteration: 2}\n"
+                                        "searcher: {gp: {random_share: 0}}\n"}));
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  check_complete(box, "results/s", 12, 2);
+  const std::vector<std::string> origins = proposed(box, "origin");
+  REQUIRE(origins.size() == 12);
+  CHECK(origins.front() == text_of("start_up"));
+  CHECK(origins.back() == text_of("model"));
+  // Five ended before there was a model, and up to two more ran or were in stock.
+  CHECK(std::ranges::count(origins, text_of("start_up")) >= 5);
+  CHECK(std::ranges::count(origins, text_of("model")) >= 3);
+  CHECK(proposed(box, "mean").back() != "");
+  CHECK(box.is_quiet());
+}
+
+TEST_CASE("a killed driver's proposals are read again, none is lost or made twice") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 20}",
+                                .num_samples = 12,
+                                .rest = "stop: {training_iteration: 3}\nsearcher: gp\n"}));
+  {
+    Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+    REQUIRE(Sandbox::eventually([&] { return proposed(box, "trial").size() >= 7; }));
+    run.signal(SIGKILL);
+    run.wait();
+  }
+  CHECK(box.is_quiet());
+  const std::vector<std::string> before = proposed(box, "trial");
+  const Finished resumed = box.tune({"resume", "results/s"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  check_complete(box, "results/s", 12, 3);
+  const std::vector<std::string> trials = proposed(box, "trial");
+  CHECK(trials.size() == 12);
+  CHECK(std::set<std::string>(trials.begin(), trials.end()).size() == 12);
+}
+
+TEST_CASE("validate prints what gp begins with, and says so") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.rest = "stop: {training_iteration: 2}\nsearcher: gp\n"}));
+  const Finished told = box.tune({"validate", "sweep.yaml", "--configs", "3"});
+  CHECK(told.code == 0);
+  CHECK(lines_of(told.out).size() == 3);
+  CHECK_HAS(told.err,
+            "searcher gp: such configurations come first; later ones follow from results");
+  const Finished summed = box.tune({"validate", "sweep.yaml"});
+  CHECK_HAS(summed.out, ", searcher gp");
+  box.write("grid.yaml", yaml({.config = "{lr: {grid_search: [0.1, 0.2]}}",
+                               .rest = "stop: {training_iteration: 2}\nsearcher: gp\n"}));
+  const Finished refused = box.tune({"validate", "grid.yaml"});
+  CHECK(refused.code == 2);
+  CHECK_HAS(refused.err, "'lr' is a grid_search");
+}
+
+}  // namespace
+}  // namespace tune

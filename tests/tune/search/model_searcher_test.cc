@@ -1,0 +1,280 @@
+// The searcher around a proposer; and gp as users write it.
+#include "tune/search/model_searcher.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#include "core/error.h"
+#include "core/refusal.h"
+#include "tune/testing/searcher_conformance.h"
+
+namespace tune {
+namespace {
+
+using testing::refusal;
+
+// Proposes the middle of the space, and notes in it what it was asked.
+struct Middle : Proposer {
+  explicit Middle(bool fails = false, bool gives_one_less = false)
+      : fails(fails), gives_one_less(gives_one_less) {}
+  ProposerAnswer propose(const ProposerQuestion& question, const Encoding& encoding,
+                         RandomStream& random) const override {
+    if (fails) throw std::runtime_error("numbers are not what they were");
+    ProposerAnswer answer;
+    answer.state = question.state + "+";
+    const std::size_t count = gives_one_less ? question.count - 1 : question.count;
+    for (std::size_t i = 0; i < count; ++i) {
+      Proposal proposal;
+      proposal.point = encoding.settled(UnitPoint(encoding.size(), 0.5), random);
+      proposal.origin = ProposalOrigin::kModel;
+      proposal.note = "known " + std::to_string(question.known.trials().size()) + ", proposed " +
+                      std::to_string(question.proposed) + ", state " + question.state;
+      answer.proposals.push_back(std::move(proposal));
+    }
+    return answer;
+  }
+  void check(const Encoding& encoding) const override {
+    if (encoding.size() > 2) throw Error(ErrorCode::kBadInput, "config: at most two parameters");
+  }
+  bool fails;
+  bool gives_one_less;
+};
+
+const SearchSpace kSpace = {{"lr", loguniform(1e-4, 1e-1)}, {"act", choice({"relu", "tanh"})}};
+
+SearcherSetup setup_of(std::int64_t num_samples, std::vector<Config> points = {}) {
+  return {kSpace, num_samples, std::move(points), {"loss", Mode::kMin, 7}};
+}
+
+std::unique_ptr<ModelSearcher> made(const SearcherSetup& setup, const Middle& middle = Middle()) {
+  auto searcher = std::make_unique<ModelSearcher>("middle", std::make_shared<Middle>(middle));
+  searcher->configure(setup);
+  return searcher;
+}
+
+TEST_CASE("gp keeps to what every searcher keeps to") {
+  SearcherSetup setup = setup_of(8);
+  testing::check_searcher([] { return gp().make(); }, setup);
+  testing::check_searcher([] { return gp({.start_up = 2, .random_share = 0}).make(); }, setup);
+  setup.points_to_evaluate = {{{"lr", 0.01}, {"act", "tanh"}}, {{"act", "relu"}}};
+  testing::check_searcher([] { return gp().make(); }, setup);
+  setup.space.set("twice", sample_from([](const Config& config) {
+                    return Value(2 * config.get<double>("lr"));
+                  }));
+  testing::check_searcher([] { return gp().make(); }, setup);
+}
+
+TEST_CASE("a proposer is asked with all trials, what waits, its state, and how many it has made") {
+  const auto searcher = made(setup_of(9));
+  CHECK(searcher->ready() == std::size_t{0});
+  searcher->answer(searcher->question(2)());
+  CHECK(searcher->ready() == std::size_t{2});
+  CHECK(searcher->newest_proposal() == nullptr);
+  searcher->suggest(TrialNumber{0});
+  REQUIRE(searcher->newest_proposal() != nullptr);
+  CHECK(searcher->newest_proposal()->note == "known 0, proposed 0, state ");
+  searcher->answer(searcher->question(1)());
+  searcher->suggest(TrialNumber{1});
+  searcher->suggest(TrialNumber{2});
+  // Trial 0, and the proposal that waited.
+  CHECK(searcher->newest_proposal()->note == "known 2, proposed 2, state +");
+  CHECK(searcher->history().trials().size() == 3);
+}
+
+TEST_CASE("a question is answered by what was known when it was put") {
+  const auto searcher = made(setup_of(9));
+  const Searcher::Question question = searcher->question(1);
+  searcher->answer(searcher->question(2)());
+  searcher->suggest(TrialNumber{0});
+  const auto other = made(setup_of(9));
+  CHECK(question() == other->question(1)());
+}
+
+TEST_CASE("results, pauses and ends reach the history") {
+  const auto searcher = made(setup_of(9));
+  const auto standing = [&] { return searcher->history().trials()[0].standing; };
+  suggest_now(*searcher, TrialNumber{0});
+  const Reported report = testing::report(0, 3, Result{{"loss", 0.25}});
+  searcher->result(TrialNumber{0}, report);
+  searcher->result(TrialNumber{0}, testing::report(0, 4, Result{{"other", 1}}));
+  CHECK(searcher->history().trials()[0].newest == ValueAt{3, -0.25});
+  searcher->pause_trial(TrialNumber{0});
+  CHECK(standing() == Standing::kPaused);
+  searcher->resume_trial(TrialNumber{0});
+  CHECK(standing() == Standing::kRunning);
+  searcher->end_trial(TrialNumber{0}, TrialEnd::kError, &report);
+  CHECK(standing() == Standing::kFailed);
+  searcher->resume_trial(TrialNumber{0});  // tried again
+  CHECK(standing() == Standing::kRunning);
+}
+
+TEST_CASE("where a proposer fails, proposals are drawn, and say why") {
+  for (const bool throws : {false, true}) {
+    CAPTURE(throws);
+    const auto searcher = made(setup_of(9), Middle(throws, !throws));
+    searcher->answer(searcher->question(3)());
+    std::set<std::string> configs;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      configs.insert(searcher->suggest(TrialNumber{i})->dump());
+      CHECK(searcher->newest_proposal()->origin == ProposalOrigin::kFallback);
+      CHECK_HAS(searcher->newest_proposal()->note,
+                throws ? "numbers are not what they were" : "2 of 3 proposals were made");
+    }
+    CHECK(configs.size() == 3);
+  }
+}
+
+TEST_CASE("points_to_evaluate come first and are learnt from; what they leave out is drawn") {
+  const auto searcher = made(setup_of(5, {{{"lr", 0.01}, {"act", "tanh"}}, {{"act", "relu"}}}));
+  CHECK(searcher->ready() == std::size_t{2});
+  CHECK(searcher->suggest(TrialNumber{0})->dump() == R"({"lr":0.01,"act":"tanh"})");
+  CHECK(searcher->newest_proposal() == nullptr);
+  const Config second = searcher->suggest(TrialNumber{1}).value();
+  CHECK(second.get<std::string>("act") == "relu");
+  CHECK(second.get<double>("lr") >= 1e-4);
+  CHECK(second.get<double>("lr") < 1e-1);
+  CHECK(searcher->history().trials().size() == 2);
+  CHECK(searcher->ready() == std::size_t{0});
+  CHECK(made(setup_of(5, {{{"act", "relu"}}}))->suggest(TrialNumber{0}) ==
+        made(setup_of(7, {{{"act", "relu"}}}))->suggest(TrialNumber{0}));
+}
+
+TEST_CASE("a point may take an option of a choice, and keeps what where says") {
+  const SearchSpace optimiser = choice({{{"kind", "sgd"}, {"momentum", uniform(0, 1)}},
+                                        {{"kind", "adam"}, {"beta", uniform(0, 1)}},
+                                        "none"});
+  SearcherSetup setup = {{{"lr", uniform(0, 1)}, {"opt", optimiser}}, 8, {}, {"loss", Mode::kMin, 7}};
+  setup.where = {"lr < opt/beta"};
+  setup.points_to_evaluate = {{{"lr", 0.5}, {"opt", {{"kind", "adam"}}}}, {{"opt", "none"}}};
+  const auto searcher = gp().make();
+  searcher->configure(setup);
+  const Config first = searcher->suggest(TrialNumber{0}).value();
+  CHECK(first.get<double>("lr") == 0.5);
+  CHECK(first.get<double>("opt/beta") > 0.5);
+  CHECK(searcher->suggest(TrialNumber{1})->get<std::string>("opt") == "none");
+  for (std::uint32_t i = 2; i < 8; ++i) {
+    const Config config = suggest_now(*searcher, TrialNumber{i}).value();
+    if (config.contains("opt/beta")) CHECK(config.get<double>("lr") < config.get<double>("opt/beta"));
+  }
+  setup.points_to_evaluate = {{{"lr", 0.5}, {"opt", {{"kind", "adam"}, {"beta", 0.25}}}}};
+  CHECK_HAS(refusal([&] { gp().make()->configure(setup); }, ErrorCode::kBadInput),
+            "points_to_evaluate/0: it breaks a rule of where");
+}
+
+TEST_CASE("what cannot be searched is refused in words") {
+  const auto told = [](const SearcherSetup& setup) {
+    return refusal([&] { made(setup); }, ErrorCode::kBadInput);
+  };
+  SearcherSetup without_metric = setup_of(5);
+  without_metric.objective.metric.clear();
+  CHECK_HAS(told(without_metric), "searcher middle: it learns from the values of a metric");
+  SearcherSetup grid = setup_of(5);
+  grid.space.set("layers", grid_search({1, 2}));
+  CHECK_HAS(told(grid), "config: 'layers' is a grid_search");
+  SearcherSetup constant = setup_of(5);
+  constant.space = {{"lr", 0.1}};
+  CHECK_HAS(told(constant), "config: nothing in it is searched");
+  SearcherSetup large = setup_of(5);
+  large.space.set("more", uniform(0, 1));
+  CHECK_HAS(told(large), "config: at most two parameters");
+  CHECK_HAS(told(setup_of(5, {{{"lr", 3}}})), "points_to_evaluate/0: 'lr' is 3");
+  CHECK_HAS(told(setup_of(5, {{{"act", "none"}}})), "points_to_evaluate/0: 'act' is \"none\"");
+  CHECK_HAS(told(setup_of(5, {{{"rl", 3}}})), "points_to_evaluate/0: there is no 'rl' in config");
+  CHECK_HAS(told(setup_of(1, {Config{}, Config{}})), "do not fit into num_samples 1");
+}
+
+TEST_CASE("answers and states with points that are not in the space are refused") {
+  const auto searcher = made(setup_of(5));
+  SearcherSetup narrow = setup_of(5);
+  narrow.space = {{"lr", loguniform(1e-4, 1e-1)}};
+  const auto other = made(narrow);
+  const std::string before = searcher->save();
+  CHECK_HAS(refusal([&] { searcher->answer(other->question(1)()); }, ErrorCode::kProtocol),
+            "a point that is not in a space of 2 parameters");
+  suggest_now(*other, TrialNumber{0});
+  refusal([&] { searcher->restore(other->save()); }, ErrorCode::kProtocol);
+  const auto basic = basic_variant().make();
+  basic->configure(setup_of(5));
+  refusal([&] { searcher->restore(basic->save()); }, ErrorCode::kProtocol);
+  const auto named = gp().make();
+  named->configure(setup_of(5));
+  CHECK_HAS(refusal([&] { named->restore(before); }, ErrorCode::kProtocol),
+            "the state is of 'middle', not of 'gp'");
+  CHECK(searcher->save() == before);
+}
+
+// ---- gp -----------------------------------------------------------------------------------------
+
+// How close the best of so many trials comes to lr 0.01 with relu.
+double distance(Searcher& searcher, std::uint32_t trials) {
+  double best = std::numeric_limits<double>::infinity();
+  for (std::uint32_t i = 0; i < trials; ++i) {
+    const Config config = suggest_now(searcher, TrialNumber{i}).value();
+    const double off = std::log10(config.get<double>("lr")) + 2;
+    const double loss = off * off + (config.get<std::string>("act") == "relu" ? 0 : 1);
+    testing::live(searcher, TrialNumber{i}, loss);
+    best = std::min(best, loss);
+  }
+  return best;
+}
+
+TEST_CASE("gp comes closer than random search") {
+  double by_gp = 0;
+  double by_chance = 0;
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    SearcherSetup setup = setup_of(25);
+    setup.objective.seed = seed;
+    for (const auto& [spec, sum] : {std::pair{gp(), &by_gp}, {basic_variant(), &by_chance}}) {
+      const auto searcher = spec.make();
+      searcher->configure(setup);
+      *sum += distance(*searcher, 25);
+    }
+  }
+  CHECK(by_gp < by_chance / 3);
+}
+
+TEST_CASE("a metric that is NaN, alike for all or missing stops no sweep of gp") {
+  for (const double value : {std::nan(""), 0.5, std::numeric_limits<double>::infinity()}) {
+    const auto searcher = gp().make();
+    searcher->configure(setup_of(12));
+    for (std::uint32_t i = 0; i < 12; ++i) {
+      REQUIRE(suggest_now(*searcher, TrialNumber{i}).has_value());
+      testing::live(*searcher, TrialNumber{i}, value);
+    }
+    CHECK_HAS(searcher->newest_proposal()->note, "all results are alike");
+  }
+  const auto searcher = gp().make();
+  searcher->configure(setup_of(12));
+  for (std::uint32_t i = 0; i < 12; ++i) {
+    REQUIRE(suggest_now(*searcher, TrialNumber{i}).has_value());
+    const Reported other = testing::report(i, 1, Result{{"other", 1}});
+    searcher->result(TrialNumber{i}, other);
+    searcher->end_trial(TrialNumber{i}, TrialEnd::kCompleted, &other);
+  }
+  CHECK(searcher->newest_proposal()->origin == ProposalOrigin::kStartUp);
+}
+
+TEST_CASE("parameters of gp are checked and told") {
+  CHECK(gp().name() == "gp");
+  CHECK(gp().parameters().dump() == R"({"start_up":5,"random_share":0.1})");
+  const auto refused = [](const Config& parameters) {
+    return refusal([&] { searcher_from_config("gp", parameters); }, ErrorCode::kBadInput);
+  };
+  CHECK(searcher_from_config("gp", {{"start_up", 7}, {"random_share", 0}}).parameters().dump() ==
+        R"({"start_up":7,"random_share":0.0})");
+  CHECK_HAS(refused({{"start_up", 1}}), "searcher gp: start_up is 1: it must be at least 2");
+  CHECK_HAS(refused({{"random_share", 1.5}}), "searcher gp: random_share is 1.5");
+  CHECK_HAS(refused({{"random_share", std::nan("")}}), "random_share is nan");
+  CHECK_HAS(refused({{"startup", 3}}), "there is no parameter 'startup': did you mean 'start_up'?");
+  CHECK_HAS(refused({{"start_up", "few"}}), "start_up");
+  CHECK_HAS(refusal([] { searcher_from_config("pg", {}); }, ErrorCode::kBadInput),
+            "there is no searcher 'pg': ");
+}
+
+}  // namespace
+}  // namespace tune

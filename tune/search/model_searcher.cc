@@ -1,0 +1,248 @@
+#include "tune/search/model_searcher.h"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/random.h"
+#include "core/wire.h"
+#include "tune/search/presets.h"
+#include "tune/search/tried_points.h"
+
+namespace tune {
+
+namespace {
+
+constexpr const char* kStateName = "model_searcher";
+constexpr int kMostDraws = 1000;  // of what a preset leaves out
+
+Config with(const Config& given, Config config) {
+  for (const auto& [path, value] : given.leaves()) config.set(path, *value);
+  return config;
+}
+
+}  // namespace
+
+// ---- Set up -------------------------------------------------------------------------------------
+
+void ModelSearcher::configure(const SearcherSetup& setup) {
+  if (setup.objective.metric.empty()) {
+    throw Error(
+        ErrorCode::kBadInput,
+        fmt::format("searcher {}: it learns from the values of a metric, and none is given: "
+                    "add metric and mode, as in metric: loss, mode: min",
+                    name_));
+  }
+  encoding_ = std::make_shared<const Encoding>(setup.space, setup.where);
+  if (encoding_->size() == 0) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("config: nothing in it is searched, so that searcher {} has nothing to "
+                            "choose: add a domain such as uniform, or take basic_variant",
+                            name_));
+  }
+  proposer_->check(*encoding_);
+  objective_ = setup.objective;
+  num_samples_ = setup.num_samples;
+  history_ = History(objective_.mode);
+  take_presets(setup);
+}
+
+void ModelSearcher::take_presets(const SearcherSetup& setup) {
+  const std::vector<Config>& given = setup.points_to_evaluate;
+  check_presets(setup.space, given, setup.num_samples);
+  presets_.clear();
+  for (std::size_t i = 0; i < given.size(); ++i) presets_.push_back(whole(given[i], i));
+}
+
+// What is left out is drawn. Which keys there are may depend on what is given, so that it is drawn
+// until both fit together.
+ModelSearcher::Preset ModelSearcher::whole(const Config& given, std::size_t index) const {
+  RandomStream random(objective_.seed, "points_to_evaluate", index);
+  std::string complaint;
+  bool breaks_rule = false;
+  for (int i = 0; i < kMostDraws; ++i) {
+    try {
+      Encoded found = encoding_->encode(with(given, encoding_->decode(encoding_->draw(random))));
+      complaint = std::move(found.complaint);
+      if (!complaint.empty()) continue;
+      Config config = with(given, encoding_->decode(found.point));  // functions of what is given
+      if (encoding_->holds(found.point)) return {std::move(found.point), std::move(config)};
+      breaks_rule = true;
+    } catch (const Error& error) {  // a key of another option of a choice than was drawn
+      complaint = error.what();
+    }
+  }
+  if (breaks_rule) complaint = "it breaks a rule of where";
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("points_to_evaluate/{}: {}: searcher {} learns only from configurations "
+                          "in the space; widen it, or leave the point out",
+                          index, complaint, name_));
+}
+
+// ---- Suggestions --------------------------------------------------------------------------------
+
+std::optional<std::uint64_t> ModelSearcher::total() const {
+  if (num_samples_ < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(num_samples_);
+}
+
+std::optional<std::size_t> ModelSearcher::ready() const {
+  const std::size_t presets = presets_.size() - std::min<std::size_t>(presets_.size(), next_);
+  return presets + stock_.size();
+}
+
+std::optional<Config> ModelSearcher::suggest(TrialNumber trial) {
+  newest_.reset();
+  if (const auto all = total(); all && trial.value >= *all) return std::nullopt;
+  if (trial.value < presets_.size()) {
+    const Preset& preset = presets_[trial.value];
+    history_.add(trial, preset.point);
+    next_ = trial.value + 1;
+    return preset.config;
+  }
+  TUNE_CHECK(!stock_.empty());
+  Config config = encoding_->decode(stock_.front().point);  // throws: nothing is taken
+  newest_ = std::move(stock_.front());
+  stock_.pop_front();
+  history_.add(trial, newest_->point);
+  next_ = trial.value + 1;
+  return config;
+}
+
+void ModelSearcher::result(TrialNumber trial, const ResultView& result) {
+  const std::optional<double> value = result.number(objective_.metric);
+  if (value) history_.result(trial, result.iteration(), *value);
+}
+
+void ModelSearcher::end_trial(TrialNumber trial, TrialEnd end, const Reported*) {
+  history_.end(trial, end);
+}
+
+// ---- Questions and answers ----------------------------------------------------------------------
+
+struct ModelSearcher::Asked {
+  std::shared_ptr<const Proposer> proposer;
+  std::shared_ptr<const Encoding> encoding;
+  ProposerQuestion question;
+  std::uint64_t seed = 0;
+  std::string name;
+};
+
+Searcher::Question ModelSearcher::question(std::size_t count) const {
+  auto asked = std::make_shared<Asked>(Asked{
+      proposer_, encoding_, {history_, proposer_state_, proposed_, count}, objective_.seed, name_});
+  for (const Proposal& waiting : stock_) asked->question.known.add_proposed(waiting.point);
+  return [asked = std::move(asked)] { return encoded(answer_of(*asked)); };
+}
+
+namespace {
+
+// As the space draws, where a proposer failed.
+std::vector<Proposal> drawn_instead(const ProposerQuestion& question, const Encoding& encoding,
+                                    RandomStream& random, const std::string& why) {
+  std::vector<std::uint64_t> known(question.known.fingerprints().begin(),
+                                   question.known.fingerprints().end());
+  std::sort(known.begin(), known.end());
+  TriedPoints tried(known);
+  std::vector<Proposal> proposals;
+  while (proposals.size() < question.count) {
+    DrawnPoint drawn = draw_untried(encoding, tried, random);
+    tried.add(drawn.point);
+    proposals.push_back(
+        {.point = std::move(drawn.point), .origin = ProposalOrigin::kFallback, .note = why});
+  }
+  return proposals;
+}
+
+}  // namespace
+
+ModelSearcher::Answer ModelSearcher::answer_of(const Asked& asked) {
+  const auto& [proposer, encoding, question, seed, name] = asked;
+  RandomStream random(seed, name, question.proposed);
+  std::string why;
+  try {
+    ProposerAnswer answer = proposer->propose(question, *encoding, random);
+    if (answer.proposals.size() == question.count) {
+      return {std::move(answer.proposals), {std::move(answer.state)}};
+    }
+    why = fmt::format("{} of {} proposals were made", answer.proposals.size(), question.count);
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  return {drawn_instead(question, *encoding, random, why), {question.state}};
+}
+
+bool ModelSearcher::is_in_space(const Proposal& proposal) const {
+  return proposal.point.size() == encoding_->size() &&
+         std::ranges::all_of(proposal.point, [](double unit) {
+           return unit == kInactive || (unit >= 0 && unit <= 1);
+         });
+}
+
+void ModelSearcher::answer(std::string_view answer) {
+  auto taken = decoded<Answer>(answer);
+  for (const Proposal& proposal : taken.proposals) {
+    if (is_in_space(proposal)) continue;
+    throw Error(ErrorCode::kProtocol,
+                fmt::format("searcher {}: an answer has a point that is not in a space of {} "
+                            "parameters",
+                            name_, encoding_->size()));
+  }
+  proposed_ += taken.proposals.size();
+  for (Proposal& proposal : taken.proposals) stock_.push_back(std::move(proposal));
+  proposer_state_ = std::move(taken.state.bytes);
+}
+
+// ---- State --------------------------------------------------------------------------------------
+
+std::string ModelSearcher::save() const {
+  PackWriter out;
+  out.text(kStateName);
+  out.text(name_);
+  encode(out, num_samples_);
+  encode(out, next_);
+  encode(out, proposed_);
+  encode(out, std::vector<Proposal>(stock_.begin(), stock_.end()));
+  out.binary(proposer_state_);
+  out.binary(history_.save());
+  return out.take();
+}
+
+void ModelSearcher::restore(std::string_view state) {
+  PackReader in(state);
+  const std::string_view kind = in.text();
+  const std::string_view name = kind == kStateName ? in.text() : kind;
+  if (name != name_) {
+    throw Error(ErrorCode::kProtocol,
+                fmt::format("restoring the searcher: the state is of '{}', not of '{}': resume "
+                            "with the searcher that the experiment began with",
+                            name, name_));
+  }
+  std::int64_t num_samples = 0;
+  std::uint64_t next = 0;
+  std::uint64_t proposed = 0;
+  std::vector<Proposal> stock;
+  decode(in, num_samples);
+  decode(in, next);
+  decode(in, proposed);
+  decode(in, stock);
+  const std::string_view proposer_state = in.binary();
+  History history(objective_.mode);
+  history.restore(in.binary(), encoding_->size());
+  in.expect_end();
+  if (!std::ranges::all_of(stock, [&](const Proposal& one) { return is_in_space(one); })) {
+    throw Error(ErrorCode::kProtocol, "restoring the searcher: a proposal is not in the space");
+  }
+  num_samples_ = num_samples;
+  next_ = next;
+  proposed_ = proposed;
+  stock_.assign(std::make_move_iterator(stock.begin()), std::make_move_iterator(stock.end()));
+  proposer_state_ = proposer_state;
+  history_ = std::move(history);
+  newest_.reset();
+}
+
+}  // namespace tune

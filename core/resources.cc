@@ -50,10 +50,6 @@ std::int64_t to_units(double amount) {
   return static_cast<std::int64_t>(std::floor(amount * static_cast<double>(kUnit) + 1e-5));
 }
 
-int ResourceRequest::threads_per_rank() const {
-  return static_cast<int>(std::max<std::int64_t>(1, cpu_units / kUnit / ranks));
-}
-
 ResourceRequest to_request(const Resources& resources) {
   const int ranks = resources.ranks;
   if (ranks < 1 || ranks > 65536) refuse(fmt::format("ranks is {}: give at least 1", ranks));

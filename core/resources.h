@@ -45,8 +45,6 @@ struct ResourceRequest {
   std::int64_t memory_bytes = 0;
   int ranks = 1;
   friend bool operator==(const ResourceRequest&, const ResourceRequest&) = default;
-
-  int threads_per_rank() const;  // max(1, floor(cpu / ranks))
 };
 
 // Checks and converts. Throws Error (kBadInput) for negative or non-finite amounts, ranks < 1, cpu

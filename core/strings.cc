@@ -73,12 +73,6 @@ void append_number(std::string& out, double value) {
   if (std::isfinite(value) && text.find_first_of(".e") == std::string_view::npos) out += ".0";
 }
 
-std::string format_number(double value) {
-  std::string text;
-  append_number(text, value);
-  return text;
-}
-
 void append_integer(std::string& out, std::int64_t value) {
   char buffer[24];
   out.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);

@@ -15,7 +15,6 @@ std::string nearest(std::string_view wrong, const std::vector<std::string>& know
 std::string shell_word(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 // The shortest text that reads back exactly; always looks like a float ("1.0", "1e+20", "nan").
-std::string format_number(double value);
 void append_number(std::string& out, double value);
 void append_integer(std::string& out, std::int64_t value);
 // Appends the first character of `text`, or U+FFFD for a byte that begins none; returns how many

@@ -454,11 +454,4 @@ std::optional<double> find_number(const Packed& packed, std::string_view path) t
   return std::nullopt;  // a damaged payload has no numbers
 }
 
-bool contains_path(const Packed& packed, std::string_view path) try {
-  PackReader in(packed.bytes);
-  return seek(in, path);
-} catch (const Error&) {
-  return false;
-}
-
 }  // namespace tune

@@ -100,8 +100,6 @@ Value unpack(const Packed& packed);  // Error (kProtocol)
 
 // The number at a key path of a packed map; nothing when absent or not a number. No tree is built.
 std::optional<double> find_number(const Packed& packed, std::string_view path);
-// Whether the packed map holds the path at all.
-bool contains_path(const Packed& packed, std::string_view path);
 
 // ---- Messages: encode and decode through their `fields` -----------------------------------------
 

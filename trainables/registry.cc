@@ -53,10 +53,6 @@ TrainableEntry function_entry(std::string name,
   return entry;
 }
 
-const std::vector<TrainableEntry>& registered_trainables() {
-  return registry();
-}
-
 RegisterTrainable::RegisterTrainable(TrainableEntry entry, const tune_plugin_info* (*)()) {
   std::vector<TrainableEntry>& entries = registry();
   const auto place = std::ranges::lower_bound(entries, entry.name, {}, &TrainableEntry::name);

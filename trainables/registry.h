@@ -61,9 +61,6 @@ TrainableEntry trainable_entry(std::string name) {
 TrainableEntry function_entry(std::string name,
                               std::function<void(const Config&, Session&)> function);
 
-// The trainables registered in this program or plugin by the macros below, by name.
-const std::vector<TrainableEntry>& registered_trainables();
-
 extern "C" {
 struct tune_plugin_trainable {
   const char* name;

@@ -37,19 +37,6 @@ TEST_CASE("cpu defaults to one a rank") {
   CHECK(request == ResourceRequest{6 * kUnit, 4 * kUnit, std::int64_t{8} << 30, 4});
 }
 
-TEST_CASE("a rank has at least one thread and its share of the CPUs rounded down") {
-  struct Case {
-    double cpu;
-    int ranks;
-    int threads;
-  };
-  for (const Case& one : {Case{1, 1, 1}, Case{0.5, 1, 1}, Case{8, 1, 8}, Case{8, 3, 2},
-                          Case{7.9, 1, 7}, Case{2, 4, 1}}) {
-    CAPTURE(one.cpu);
-    CHECK(to_request({.cpu = one.cpu, .ranks = one.ranks}).threads_per_rank() == one.threads);
-  }
-}
-
 TEST_CASE("a rank gets whole GPUs or a share of one") {
   struct Case {
     double gpu;

@@ -51,7 +51,6 @@ using namespace tune;
 // The uses of a result by controller, worker, loggers and readers.
 void use(const Packed& packed) {
   fuzz::refused_as(ErrorCode::kProtocol, [&] { find_number(packed, "loss/train"); });
-  fuzz::refused_as(ErrorCode::kProtocol, [&] { contains_path(packed, "loss/train"); });
   fuzz::refused_as(ErrorCode::kProtocol, [&] {
     ResultText text;
     text.add_members(packed.bytes, ResultField::kDone);

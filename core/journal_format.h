@@ -10,9 +10,9 @@
 //
 // Fields are only ever added: at the end, by `f.added`, with a default that means "not said"; an
 // older build skips fields that it does not know. Such a field leaves the format as it is. Anything
-// else raises it, a new kind of event as well, whatever it is for: a build that skipped one would go
-// on from a state in which no driver was, and decide otherwise than the journal goes on to say. An
-// event of an unknown kind is therefore refused, and never skipped.
+// else raises it, a new kind of event as well, whatever it is for: a build that skipped one would
+// go on from a state in which no driver was, and decide otherwise than the journal goes on to say.
+// An event of an unknown kind is therefore refused, and never skipped.
 #pragma once
 
 #include <cstdint>

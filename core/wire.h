@@ -57,6 +57,7 @@ class PackWriter {
   const std::string& bytes() const { return out_; }
   std::string take() { return std::exchange(out_, {}); }
   void clear() { out_.clear(); }
+  void reserve(std::size_t bytes) { out_.reserve(bytes); }
 
  private:
   std::string out_;
@@ -324,6 +325,7 @@ void decode(PackReader& in, T& value) {
 template <class T>
 std::string encoded(const T& message) {
   PackWriter out;
+  out.reserve(256);  // most messages are smaller
   encode(out, message);
   return out.take();
 }

@@ -1,8 +1,8 @@
 // The trainables a process can run, and how a plugin hands them over.
 //
 // A plugin (.so) exports one C function, `tune_plugin`, that returns the version of the worker
-// contract it was built with and its factories. The worker loop is compiled into the plugin and speaks
-// only that contract over a socket, so no C++ type crosses the border.
+// contract it was built with and its factories. The worker loop is compiled into the plugin and
+// speaks only that contract over a socket, so no C++ type crosses the border.
 #pragma once
 
 #include <cstdint>

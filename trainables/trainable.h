@@ -27,8 +27,8 @@ class Context {
   const std::string& trial_id() const { return trial_id_; }
   std::uint32_t attempt() const { return attempt_; }              // 1, 2, ...
   const std::filesystem::path& trial_directory() const { return trial_directory_; }
-  std::uint64_t seed() const { return seed_; }                    // of this trial; same on all ranks
-  std::uint64_t iteration() const { return iteration_; }          // steps completed since the trial began
+  std::uint64_t seed() const { return seed_; }  // of this trial; same on all ranks
+  std::uint64_t iteration() const { return iteration_; }  // steps completed since the trial began
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
   int local_rank() const { return local_rank_; }

@@ -43,7 +43,7 @@ struct SimulateArguments {
   std::string metric;              // of sweeps that name none; empty: the task's first with a mode
   std::uint32_t workers = 4;
   double start_cost = 0;  // of a launch, in steps
-  double trainings = 0;   // time budget, in median trainings of all workers together; 0: the sweep's
+  double trainings = 0;  // time budget, in median trainings of all workers together; 0: the sweep's
   std::uint32_t seeds = 1;
   std::string references;  // a JSON file with those of some tasks; empty: all are found
   bool json = false;

@@ -23,7 +23,8 @@ SetupExperiment setup_message(const ExperimentSpec& spec, std::string directory)
   message.hang_timeout = from_seconds(options.hang_timeout_s);
   message.group_timeout = from_seconds(options.group_timeout_s);
   if (options.alone_timeout_s > 0) {
-    message.alone_timeout = from_seconds(std::max(options.alone_timeout_s, options.group_timeout_s));
+    message.alone_timeout =
+        from_seconds(std::max(options.alone_timeout_s, options.group_timeout_s));
   }
   message.gpu_visibility = options.gpu_visibility;
   message.environment = options.env;

@@ -44,9 +44,9 @@ std::vector<std::string> SilenceWatch::look(ExperimentTime now) {
     const Duration limit = std::max(heard.usual_step * kUsualSteps, kShortest);
     if (heard.is_told || silence <= limit) continue;
     heard.is_told = true;
-    lines.push_back(fmt::format("trial {} has reported nothing for {:.0f} s; its steps take {:.3g} s",
-                                trial_id(experiment_, trial), seconds(silence),
-                                seconds(heard.usual_step)));
+    lines.push_back(
+        fmt::format("trial {} has reported nothing for {:.0f} s; its steps take {:.3g} s",
+                    trial_id(experiment_, trial), seconds(silence), seconds(heard.usual_step)));
   }
   return lines;
 }

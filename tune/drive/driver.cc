@@ -392,8 +392,9 @@ void Driver::on(const GiveUp& action) {
 // Open files can still be written when their names are gone.
 void Driver::check_folder() const {
   if (const std::string by = folder_.taken_by(); !by.empty()) {
-    throw SupersededError(fmt::format("running trials: {} has taken over {}: this driver stood still",
-                                      by, folder_.path().string()));
+    throw SupersededError(
+        fmt::format("running trials: {} has taken over {}: this driver stood still", by,
+                    folder_.path().string()));
   }
   if (folder_.is_in_place()) return;
   throw Error(ErrorCode::kIo,

@@ -232,7 +232,8 @@ bool Journal::snapshot_is_due() const {
 
 void Journal::store(const Snapshot& snapshot) {
   TUNE_CHECK(begun_);
-  // Taken before the tail was lost: the entries between it and the one that made that good are gone.
+  // Taken before the tail was lost: the entries between it and the one that made that good are
+  // gone.
   if (snapshot.through < trimmed_) return;
   if (snapshot.through < last_) refuse_hole();
   const std::string bytes = packed(snapshot);

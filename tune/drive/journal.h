@@ -89,8 +89,9 @@ class Journal {
   bool snapshot_is_due() const;
   void ask_for_snapshot() { is_wanted_ = true; }
   EntryId last() const { return last_; }
-  // Stores it in place of all entries up to its `through`, both or neither; nothing when a later one
-  // is stored already. Throws as append does; LostTailError only when its `through` is before last().
+  // Stores it in place of all entries up to its `through`, both or neither; nothing when a later
+  // one is stored already. Throws as append does; LostTailError only when its `through` is before
+  // last().
   void store(const Snapshot& snapshot);
 
   static constexpr std::size_t kSnapshotAfterBytes = 4u << 20;

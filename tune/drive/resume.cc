@@ -14,9 +14,10 @@ namespace {
 
 // Keys of experiment.json that a resume may change, or that do not describe the search.
 const std::vector<std::string> kMayChange = {
-    "num_samples", "max_failures", "time_budget_s", "max_concurrent_trials", "name",
-    "storage",     "seed",         "quiet",         "reporter",              "program",
-    "if_exists",   "cpus",         "gpus",          "wait_gpus",          "env",                   "raise_on_failed_trial"};
+    "num_samples", "max_failures", "time_budget_s", "max_concurrent_trials",
+    "name",        "storage",      "seed",          "quiet",
+    "reporter",    "program",      "if_exists",     "cpus",
+    "gpus",        "wait_gpus",    "env",           "raise_on_failed_trial"};
 
 bool has_functions(const SearchSpace& space) {
   const std::vector<PlacedDomain> all = space.placed_domains();
@@ -29,7 +30,8 @@ void warn_of_changes(const ExperimentSpec& stored, const ExperimentSpec& given) 
   const Value after = to_value(given);
   std::vector<std::string> changed;
   for (const Member& member : after.map()) {
-    const bool may = std::find(kMayChange.begin(), kMayChange.end(), member.key) != kMayChange.end();
+    const bool may =
+        std::find(kMayChange.begin(), kMayChange.end(), member.key) != kMayChange.end();
     const Value* old = before.find(member.key);
     if (!may && (old == nullptr || !(*old == member.value))) changed.push_back(member.key);
   }

@@ -119,7 +119,7 @@ class Analysis {
   BestCheckpoint best_checkpoint(std::string_view metric = {}, std::optional<Mode> mode = {},
                                  Scope scope = Scope::kLast) const;
 
-  // By number; a copy from an Analysis that goes away, as in for (... : Analysis::load(x).trials()).
+  // By number; a copy where the Analysis goes away: for (... : Analysis::load(x).trials()).
   const std::vector<TrialSummary>& trials() const& { return *trials_; }
   std::vector<TrialSummary> trials() && { return *trials_; }
   ResultRows results() const { return ResultRows(trials_); }

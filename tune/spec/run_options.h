@@ -36,7 +36,7 @@ using StopCriteria = std::map<std::string, StopBound>;
 struct CheckpointOptions {
   int frequency = 0;    // save after every so many steps; 0: never
   bool at_end = true;   // save when a trial ends without an error
-  int keep = 1;         // newest ones of a trial that stay; the one with the best metric always does
+  int keep = 1;  // newest ones of a trial that stay; the one with the best metric always does
 };
 
 struct ReporterOptions {
@@ -68,7 +68,7 @@ struct RunOptions {
   double hang_timeout_s = 0;                 // 0: none
   std::vector<Config> points_to_evaluate = {};
   SearcherSpec searcher = {};
-  std::string store = {};                    // empty: private; redis://[:password@]host:port/db, unix://
+  std::string store = {};  // empty: private; redis://[:password@]host:port/db, unix://
   std::map<std::string, std::string> env = {};
   ReporterOptions reporter = {};
   bool raise_on_failed_trial = true;

@@ -109,6 +109,21 @@ struct GpOptions {
 // the method.
 SearcherSpec gp(GpOptions options = {});
 
+struct TpeOptions {
+  int start_up = 10;              // as gp's
+  double random_share = 1.0 / 3;  // as gp's, once a scheduler has stopped or paused a trial
+};
+// The tree-structured Parzen estimator, with conditions: learns as gp does, and takes less time for
+// a proposal. tune/search/tpe has the method.
+SearcherSpec tpe(TpeOptions options = {});
+
+struct CmaEsOptions {
+  int population = 0;  // trials of a generation; 0: 4 + floor(3 ln d) for d parameters
+};
+// CMA-ES with categories and margin: for hundreds of trials, of spaces without conditions.
+// tune/search/cma_es has the method.
+SearcherSpec cma_es(CmaEsOptions options = {});
+
 template <class T, class... Args>
 SearcherSpec searcher(Args... args) {
   return SearcherSpec("", {}, [args...] { return std::make_unique<T>(args...); });

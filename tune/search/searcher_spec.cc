@@ -9,9 +9,11 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "tune/search/cma_es/propose.h"
 #include "tune/search/gp/gp_proposer.h"
 #include "tune/search/model_searcher.h"
 #include "tune/search/searcher.h"
+#include "tune/search/tpe/propose.h"
 
 namespace tune {
 
@@ -19,7 +21,7 @@ namespace {
 
 using Keys = std::vector<std::string>;
 
-const Keys kSearchers = {"basic_variant", "gp"};
+const Keys kSearchers = {"basic_variant", "gp", "tpe", "cma_es"};
 
 std::string suggestion(const std::string& wrong, const Keys& known) {
   const std::string near = nearest(wrong, known);
@@ -49,36 +51,86 @@ SearcherSpec gp_from(const Config& parameters) {
   return gp(options);
 }
 
+SearcherSpec tpe_from(const Config& parameters) {
+  check_keys("tpe", parameters, {"start_up", "random_share"});
+  TpeOptions options;
+  options.start_up = parameters.get_or("start_up", options.start_up);
+  options.random_share = parameters.get_or("random_share", options.random_share);
+  return tpe(options);
+}
+
+SearcherSpec cma_es_from(const Config& parameters) {
+  check_keys("cma_es", parameters, {"population"});
+  return cma_es({parameters.get_or("population", 0)});
+}
+
+void check_start_up(const char* searcher, int start_up) {
+  if (start_up >= 2) return;
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("searcher {}: start_up is {}: it must be at least 2 results, of which a "
+                          "model can be made",
+                          searcher, start_up));
+}
+
+void check_share(const char* searcher, double share) {
+  if (share >= 0 && share <= 1) return;
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("searcher {}: random_share is {:g}: it is a share of the proposals, from "
+                          "0 to 1",
+                          searcher, share));
+}
+
+SearcherSpec learning(const char* name, Config parameters,
+                      std::shared_ptr<const Proposer> proposer) {
+  return SearcherSpec(name, std::move(parameters), [name, proposer = std::move(proposer)] {
+    return std::make_unique<ModelSearcher>(name, proposer);
+  });
+}
+
 }  // namespace
 
 SearcherSpec::SearcherSpec() : SearcherSpec(basic_variant()) {}
 
 SearcherSpec gp(GpOptions options) {
-  if (options.start_up < 2) {
-    throw Error(
-        ErrorCode::kBadInput,
-        fmt::format("searcher gp: start_up is {}: it must be at least 2 results, of which a "
-                    "model can be made",
-                    options.start_up));
-  }
-  if (!(options.random_share >= 0 && options.random_share <= 1)) {
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("searcher gp: random_share is {:g}: it is a share of the proposals, "
-                            "from 0 to 1",
-                            options.random_share));
-  }
-  const Config parameters{{"start_up", options.start_up}, {"random_share", options.random_share}};
+  check_start_up("gp", options.start_up);
+  check_share("gp", options.random_share);
   search::gp::Options inner;
   inner.start_up = static_cast<std::size_t>(options.start_up);
   inner.random_share = options.random_share;
-  const auto proposer = std::make_shared<const search::gp::GpProposer>(inner);
-  return SearcherSpec("gp", parameters,
-                      [proposer] { return std::make_unique<ModelSearcher>("gp", proposer); });
+  return learning("gp",
+                  {{"start_up", options.start_up}, {"random_share", options.random_share}},
+                  std::make_shared<const search::gp::GpProposer>(inner));
+}
+
+SearcherSpec tpe(TpeOptions options) {
+  check_start_up("tpe", options.start_up);
+  check_share("tpe", options.random_share);
+  search::tpe::Options inner;
+  inner.start_up = static_cast<std::size_t>(options.start_up);
+  inner.random_share = options.random_share;
+  return learning("tpe",
+                  {{"start_up", options.start_up}, {"random_share", options.random_share}},
+                  std::make_shared<const search::tpe::TpeProposer>(inner));
+}
+
+SearcherSpec cma_es(CmaEsOptions options) {
+  if (options.population != 0 && options.population < 4) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("searcher cma_es: population is {}: a generation has at least 4 trials; "
+                            "0 chooses it by the number of parameters",
+                            options.population));
+  }
+  search::cma_es::Options inner;
+  inner.population = static_cast<std::size_t>(options.population);
+  return learning("cma_es", {{"population", options.population}},
+                  std::make_shared<const search::cma_es::CmaEsProposer>(inner));
 }
 
 SearcherSpec searcher_from_config(const std::string& name, const Config& parameters) {
   if (name == "basic_variant") return basic_variant_from(parameters);
   if (name == "gp") return gp_from(parameters);
+  if (name == "tpe") return tpe_from(parameters);
+  if (name == "cma_es") return cma_es_from(parameters);
   throw Error(ErrorCode::kBadInput,
               fmt::format("there is no searcher '{}': {}", name, suggestion(name, kSearchers)));
 }

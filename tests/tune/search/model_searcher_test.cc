@@ -69,6 +69,21 @@ TEST_CASE("gp keeps to what every searcher keeps to") {
   testing::check_searcher([] { return gp().make(); }, setup);
 }
 
+TEST_CASE("tpe and cma_es keep to it, too") {
+  SearcherSetup setup = setup_of(8, {{{"lr", 0.01}}});
+  testing::check_searcher([] { return tpe({.start_up = 3}).make(); }, setup);
+  testing::check_searcher([] { return cma_es({.population = 4}).make(); }, setup);
+  setup.space = {{"opt", choice({{{"kind", "sgd"}, {"momentum", uniform(0, 1)}}, "none"})}};
+  setup.points_to_evaluate.clear();
+  const auto by_tpe = tpe({.start_up = 3}).make();
+  by_tpe->configure(setup);
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    REQUIRE(suggest_now(*by_tpe, TrialNumber{i}).has_value());
+    testing::live(*by_tpe, TrialNumber{i}, i);
+  }
+  CHECK_FALSE(refusal([&] { cma_es().make()->configure(setup); }, ErrorCode::kBadInput).empty());
+}
+
 TEST_CASE("a proposer is asked with all trials, what waits, its state, and how many it has made") {
   const auto searcher = made(setup_of(9));
   CHECK(searcher->ready() == std::size_t{0});
@@ -223,19 +238,23 @@ double distance(Searcher& searcher, std::uint32_t trials) {
   return best;
 }
 
-TEST_CASE("gp comes closer than random search") {
+TEST_CASE("gp and tpe come closer than random search") {
   double by_gp = 0;
+  double by_tpe = 0;
   double by_chance = 0;
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     SearcherSetup setup = setup_of(25);
     setup.objective.seed = seed;
-    for (const auto& [spec, sum] : {std::pair{gp(), &by_gp}, {basic_variant(), &by_chance}}) {
+    for (const auto& [spec, sum] : {std::pair{gp(), &by_gp},
+                                    {tpe({.start_up = 5}), &by_tpe},
+                                    {basic_variant(), &by_chance}}) {
       const auto searcher = spec.make();
       searcher->configure(setup);
       *sum += distance(*searcher, 25);
     }
   }
   CHECK(by_gp < by_chance / 3);
+  CHECK(by_tpe < by_chance);
 }
 
 TEST_CASE("a metric that is NaN, alike for all or missing stops no sweep of gp") {
@@ -274,6 +293,13 @@ TEST_CASE("parameters of gp are checked and told") {
   CHECK_HAS(refused({{"start_up", "few"}}), "start_up");
   CHECK_HAS(refusal([] { searcher_from_config("pg", {}); }, ErrorCode::kBadInput),
             "there is no searcher 'pg': ");
+  CHECK_HAS(refusal([] { searcher_from_config("tpe", {{"start_up", 0}}); }), "start_up is 0");
+  CHECK_HAS(refusal([] { searcher_from_config("tpe", {{"random_share", 2}}); }), "is 2");
+  CHECK_HAS(refusal([] { searcher_from_config("cma_es", {{"population", 2}}); }),
+            "searcher cma_es: population is 2");
+  CHECK_HAS(refusal([] { searcher_from_config("cma_es", {{"sigma", 2}}); }), "population");
+  CHECK(searcher_from_config("tpe", tpe().parameters()).parameters() == tpe().parameters());
+  CHECK(searcher_from_config("cma_es", {}).name() == "cma_es");
 }
 
 }  // namespace

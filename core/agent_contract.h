@@ -27,8 +27,8 @@
 namespace tune {
 
 // Version 3: one version for all three contracts. Version 4: names of checkpoints without the
-// attempt.
-inline constexpr std::uint32_t kAgentContract = 5;
+// attempt. Version 5: no trial went on from another one's checkpoint.
+inline constexpr std::uint32_t kAgentContract = 6;
 
 // ---- Commands: driver -> agent ------------------------------------------------------------------
 
@@ -67,10 +67,12 @@ struct Launch {
   Duration time_total{};                     // of earlier attempts, up to that iteration
   double timesteps_total = 0;
   Milestone until;
+  // Load this checkpoint instead, and count on from restore_iteration, which is not 0.
+  std::optional<CheckpointOrigin> origin = {};
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.trial, s.attempt, s.config, s.seed, s.ranks, s.cpu_units, s.gpus, s.restore_iteration,
-      s.restore_attempt, s.time_total, s.timesteps_total, s.until);
+      s.restore_attempt, s.time_total, s.timesteps_total, s.until, s.origin);
   }
 };
 

@@ -73,7 +73,20 @@ const char* outcome_name(Outcome outcome);
 enum class StopKind : std::uint8_t {
   kStop,   // the trial is over: save if at_end, end as kStopped
   kPause,  // save always, end as kPaused; what cannot save ends as kLost
-  kLast = kPause,
+  kLeave,  // the trial goes on from another state: save nothing, end as kStopped
+  kLast = kLeave,
+};
+
+// A checkpoint of another trial, which a trial goes on from.
+struct CheckpointOrigin {
+  TrialNumber trial;
+  std::uint64_t iteration = 0;  // of that trial, and
+  AttemptNumber attempt;        // of that trial: both in the checkpoint's name
+  friend auto operator<=>(const CheckpointOrigin&, const CheckpointOrigin&) = default;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.trial, s.iteration, s.attempt);
+  }
 };
 
 // ---- Said by the driver, passed on by the agent to the worker -----------------------------------
@@ -83,8 +96,12 @@ struct Continue {
   TrialNumber trial;
   AttemptNumber attempt;
   Milestone until;
+  bool save = false;  // first write the checkpoint of the step that was reported
   template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.trial, s.attempt, s.until); }
+  static void fields(Self& s, F& f) {
+    f(s.trial, s.attempt, s.until);
+    f.added(s.save);
+  }
 };
 
 // Ends the attempt at its next step boundary (at once when it waits). The agent kills it (SIGTERM,

@@ -34,10 +34,13 @@ struct CheckpointRecord {
   std::optional<double> timesteps_total;
   std::optional<double> metric;  // of the report at that iteration, when it had one
   AttemptNumber attempt;  // in its name (core/checkpoint_name.h); 0: of a build that named none
+  // Another trial's checkpoint holds the state; the numbers above are this trial's own. Only ever
+  // the newest record of a trial.
+  std::optional<CheckpointOrigin> origin = {};
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.iteration, s.time_total, s.timesteps_total, s.metric);
-    f.added(s.attempt);
+    f.added(s.attempt, s.origin);
   }
 };
 
@@ -81,13 +84,15 @@ struct Trial {
   std::optional<Reported> last;      // the newest result that was not superseded
   std::optional<double> metric;      // of `last`, when it has one
   std::optional<Reported> at_checkpoint;  // the result at the newest checkpoint's iteration
-  std::vector<CheckpointRecord> checkpoints;  // on disk, oldest first
+  std::vector<CheckpointRecord> checkpoints;  // on disk, oldest first: the newest restarts it
   std::optional<Failure> failure;
+  std::uint32_t replacements = 0;  // how often the scheduler gave it another configuration
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.number, s.status, s.config, s.attempt, s.failures, s.placement, s.location, s.until,
       s.judged, s.searched, s.verdict, s.reason, s.paused_by_scheduler, s.last, s.metric,
       s.at_checkpoint, s.checkpoints, s.failure);
+    f.added(s.replacements);
   }
 };
 

@@ -31,15 +31,16 @@
 //              result says done, or time_total has reached max_trial_time; else `waiting` when the
 //              milestone's attribute is there and has reached its value.
 //              RankSaved after each save: at the checkpoint policy's iterations, at the end when
-//              at_end, and when told to pause.
+//              at_end, when told to pause, and when a Continue asks for it.
 //      agent   Continue or StopAttempt, at any time; a worker that said `waiting` trains on only
 //              when one has come. A StopAttempt is obeyed at the next step boundary.
 //      worker  WorkerEnded, last; then it exits with 0, or 1 after an exception. Anything else
 //              counts as a crash.
 //    A save writes into <trial_directory>/<temporary_checkpoint_name(iteration, attempt)>, a folder
 //    that rank 0 makes, and flushes it; the agent renames it. A load reads
-//    <trial_directory>/<checkpoint_name(restore_iteration, restore_attempt)>. Both names are in
-//    core/checkpoint_name.h. A closed socket means that the agent is gone: the process ends.
+//    <trial_directory>/<checkpoint_name(restore_iteration, restore_attempt)>, or restore_folder
+//    when that is not empty. Both names are in core/checkpoint_name.h. A closed socket means that
+//    the agent is gone: the process ends.
 //
 // 5. Order of a group: as above for rank 0, which alone reports and hears Continue and StopAttempt.
 //    Each rank says PhaseDone when it has finished its setup and its load, rank r > 0 after each
@@ -69,8 +70,9 @@
 namespace tune {
 
 // Version 3: one version for all three contracts. Version 4: names of checkpoints without the
-// attempt. Version 5: no answer to AskAlone.
-inline constexpr std::uint32_t kWorkerContract = 6;
+// attempt. Version 5: no answer to AskAlone. Version 6: no trial went on from another one's
+// checkpoint, and Continue never asked for a save.
+inline constexpr std::uint32_t kWorkerContract = 7;
 
 // ---- Agent -> worker ----------------------------------------------------------------------------
 
@@ -119,11 +121,14 @@ struct StartWorker {
   std::vector<std::string> gpu_devices;            // in CUDA_VISIBLE_DEVICES
   std::map<std::string, std::string> environment;  // CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS, ...
   std::uint32_t agent_pid = 0;
+  // Absolute: load this checkpoint, of another trial; counting goes on from restore_iteration.
+  // Empty: the trial's own.
+  std::string restore_folder;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f.contract(s.contract, kWorkerContract, "the worker contract");
-    f(s.experiment, s.launch, s.trial_id, s.trial_directory, s.once_directory, s.rank,
-      s.local_rank, s.threads, s.gpu_devices, s.environment, s.agent_pid);
+    f(s.experiment, s.launch, s.trial_id, s.trial_directory, s.once_directory, s.rank, s.local_rank,
+      s.threads, s.gpu_devices, s.environment, s.agent_pid, s.restore_folder);
   }
 };
 

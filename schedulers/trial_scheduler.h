@@ -20,6 +20,7 @@
 #include "core/contract_values.h"
 #include "core/ids.h"
 #include "core/result_view.h"
+#include "core/value.h"
 
 namespace tune {
 
@@ -32,17 +33,41 @@ struct Objective {
   std::uint64_t seed = 0;
 };
 
+// The state and the configuration that a trial goes on with in place of its own.
+struct Replacement {
+  TrialNumber donor;  // from its newest checkpoint
+  Config config;
+};
+
 struct Decision {
-  enum class Kind : std::uint8_t { kContinue, kPause, kStop, kLast = kStop };
+  enum class Kind : std::uint8_t { kContinue, kPause, kStop, kReplace, kLast = kReplace };
   Kind kind = Kind::kContinue;
-  Milestone until;     // kContinue: how far the trial may run unasked
-  std::string reason;  // fit to show a user: "0.81 is worse than the cut-off 0.842 of 9 at rung 3"
+  Milestone until = {};     // kContinue, kReplace: how far the trial may run unasked
+  std::string reason = {};  // fit to show a user: "0.81 is worse than the cut-off 0.842 of 9"
+  // kContinue: the trial writes a checkpoint before it goes on, where it can.
+  bool save = false;
+  // kContinue: the trial is paused while another one waits for room; resume_trial lets it go on.
+  bool yields = false;
+  // kReplace: the trial keeps its number, its count of iterations and its results. When the donor
+  // has no checkpoint it goes on as it is; the user is told so once.
+  std::optional<Replacement> replacement = {};
 
   static Decision go_on(Milestone until, std::string reason = {}) {
     return {Kind::kContinue, std::move(until), std::move(reason)};
   }
   static Decision pause(std::string reason) { return {Kind::kPause, {}, std::move(reason)}; }
   static Decision stop(std::string reason) { return {Kind::kStop, {}, std::move(reason)}; }
+  // The donor is another trial, of which checkpoint_saved was told.
+  static Decision replace(Replacement by, Milestone until, std::string reason) {
+    return {Kind::kReplace, std::move(until), std::move(reason), false, false, std::move(by)};
+  }
+};
+
+// What a trial that was just resumed goes on with instead of its own; the trial itself as donor:
+// its own checkpoint with other values.
+struct ResumedAs {
+  Replacement by;
+  std::string reason;
 };
 
 // A trial that could run: PENDING, or PAUSED by the scheduler. When no trial is PENDING, the next
@@ -86,11 +111,18 @@ class TrialScheduler {
   // The objective it works with after configure (empty metric: none).
   virtual Objective objective() const = 0;
 
+  // The configuration of the trial that add_trial is called for next. One that was replaced and
+  // ended as kError has that of its last replacement.
+  virtual void take_config(TrialNumber /*trial*/, const Packed& /*config*/) {}
   // A new trial, or one that ended as kError before; says how far it may run unasked.
   virtual Milestone add_trial(TrialNumber trial) = 0;
   virtual Decision result(TrialNumber trial, const ResultView& result) = 0;
   // A trial it paused goes on: says how far it may run unasked. Only for schedulers that pause.
   virtual Milestone resume_trial(TrialNumber /*trial*/) { return {}; }
+  // Asked once, right after resume_trial.
+  virtual std::optional<ResumedAs> resumed_as(TrialNumber /*trial*/) { return std::nullopt; }
+  // The trial's own state after this iteration is on disk: from now on it can be a donor.
+  virtual void checkpoint_saved(TrialNumber /*trial*/, std::uint64_t /*iteration*/) {}
   // `last` is null when the trial never reported. A stopped trial's last result was judged already.
   virtual void end_trial(TrialNumber trial, TrialEnd end, const Reported* last) = 0;
 
@@ -99,6 +131,9 @@ class TrialScheduler {
   virtual bool resumed_first() const { return false; }
   // Whether it may pause trials: then trainables must be able to save.
   virtual bool pauses() const { return false; }
+  // Whether it may replace trials: then trainables must be able to save, and recorded curves tell
+  // nothing about it.
+  virtual bool replaces() const { return false; }
   // The largest value of training_iteration a trial can reach, when the scheduler bounds it.
   virtual std::optional<double> max_t() const { return std::nullopt; }
 

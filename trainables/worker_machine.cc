@@ -145,13 +145,15 @@ void WorkerMachine::on_command(const WorkerCommand& command) {
   }
   if (stop != nullptr) {
     const bool pauses = stop->kind == StopKind::kPause;
+    const bool stops = stop->kind == StopKind::kStop;
     return save_and_end(pauses ? Outcome::kPaused : Outcome::kStopped,
-                        pauses || start_.experiment.checkpoint.at_end);
+                        pauses || (stops && start_.experiment.checkpoint.at_end));
   }
   if (hold != nullptr) is_held_ = hold->hold;
   if (go != nullptr) {
     until_ = go->until;
     waits_ = false;
+    if (go->save) return save_as_asked();
   }
   await_word();
 }
@@ -192,6 +194,16 @@ void WorkerMachine::save() {
   act(PrepareCheckpoint{iteration_});
   if (is_in_group()) say(GroupStep{iteration_, GroupAction::kSave});
   act(WriteCheckpoint{iteration_});
+}
+
+void WorkerMachine::save_as_asked() {
+  const bool is_missed = iteration_ > start_.launch.restore_iteration && !can_save_;
+  if (is_missed && !std::exchange(save_was_missed_, true)) {
+    say(Warning{
+        "the scheduler asks for a checkpoint, but results are reported without a save: give one to "
+        "session.report, or no trial can go on from another one's"});
+  }
+  save();
 }
 
 void WorkerMachine::on_saved() {

@@ -95,6 +95,7 @@ class WorkerMachine {
   bool is_final(const Reported& report) const;
   bool is_due(const Reported& report) const;
   void save();
+  void save_as_asked();
   void save_and_end(Outcome outcome, bool wants_save);
   void saved_or_not();
   void await_word();

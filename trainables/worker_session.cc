@@ -30,6 +30,7 @@ WorkerSession::WorkerSession(const StartWorker& start, Channel& channel)
 
 std::optional<std::filesystem::path> WorkerSession::checkpoint() const {
   if (start_.launch.restore_iteration == 0) return std::nullopt;
+  if (!start_.restore_folder.empty()) return start_.restore_folder;
   const WorkerLaunch& launch = start_.launch;
   return context_.trial_directory_ /
          checkpoint_name(launch.restore_iteration, launch.restore_attempt);

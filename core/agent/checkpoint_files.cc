@@ -50,7 +50,7 @@ void remove_unrecorded(const fs::path& trial_directory,
                        const std::vector<CheckpointRecord>& records, AttemptNumber through) {
   std::set<std::string> recorded;
   for (const CheckpointRecord& record : records) {
-    recorded.insert(checkpoint_name(record.iteration, record.attempt));
+    if (!record.origin) recorded.insert(checkpoint_name(record.iteration, record.attempt));
   }
   std::error_code ignored;
   for (const std::string& name : names_in(trial_directory)) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/checkpoint_name.h"
 #include "core/rank_environment.h"
 #include "core/resources.h"
 
@@ -72,6 +73,11 @@ StartWorker worker_start(const SetupExperiment& experiment, const Launch& launch
   start.launch = for_worker(launch);
   start.trial_id = trial_id(experiment.experiment_id, launch.trial);
   start.trial_directory = experiment.experiment_directory + "/" + start.trial_id;
+  if (const auto& origin = launch.origin) {
+    start.restore_folder = fmt::format("{}/{}/{}", experiment.experiment_directory,
+                                       trial_id(experiment.experiment_id, origin->trial),
+                                       checkpoint_name(origin->iteration, origin->attempt));
+  }
   start.once_directory = node.once_directory;
   start.rank = rank;
   start.local_rank = rank;

@@ -163,3 +163,14 @@ TEST_CASE("paths, rank and agent are filled in") {
     if (!value.empty()) CHECK(start.environment.at(name) == value);
   }
 }
+
+TEST_CASE("a trial that goes on from another one's checkpoint is told its folder") {
+  Launch launch = launch_of(1, kUnit, {});
+  launch.restore_iteration = 8;
+  CHECK(worker_start(experiment(), launch, 0, kNode).restore_folder.empty());
+  launch.origin = CheckpointOrigin{{5}, 9, {2}};
+  const auto start = worker_start(experiment(), launch, 0, kNode);
+  CHECK(start.restore_folder == "/results/x/0a1b2_00005/checkpoint_000009-a2");
+  CHECK(start.trial_directory == "/results/x/0a1b2_00003");
+  CHECK(start.launch.restore_iteration == 8);
+}

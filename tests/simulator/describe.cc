@@ -36,14 +36,21 @@ struct Describer {
 
   std::string operator()(const SetupExperiment&) const { return "set up"; }
   std::string operator()(const Launch& launch) const {
-    return fmt::format("launch {} from {} until {}", attempt(launch.trial, launch.attempt),
-                       launch.restore_iteration, launch.until.value);
+    std::string origin;
+    if (launch.origin) {
+      origin =
+          fmt::format(" of trial {} at {}", launch.origin->trial.value, launch.origin->iteration);
+    }
+    return fmt::format("launch {} from {}{} until {}", attempt(launch.trial, launch.attempt),
+                       launch.restore_iteration, origin, launch.until.value);
   }
   std::string operator()(const Continue& go) const {
-    return fmt::format("continue {} until {}", attempt(go.trial, go.attempt), go.until.value);
+    return fmt::format("continue {} until {}{}", attempt(go.trial, go.attempt), go.until.value,
+                       go.save ? ", saving" : "");
   }
   std::string operator()(const StopAttempt& stop) const {
-    return fmt::format("{} {}", stop.kind == StopKind::kStop ? "stop" : "pause",
+    const char* kinds[] = {"stop", "pause", "leave"};
+    return fmt::format("{} {}", kinds[static_cast<int>(stop.kind)],
                        attempt(stop.trial, stop.attempt));
   }
   std::string operator()(const KillAttempt& kill) const {
@@ -116,6 +123,12 @@ struct Describer {
     return fmt::format("trial {} {} at {}: {}", given.trial.number.value,
                        given.kind == StopKind::kStop ? "is stopped" : "is paused", given.iteration,
                        given.trial.reason);
+  }
+  std::string operator()(const TrialReplaced& replaced) const {
+    return fmt::format("trial {} is replaced at {} by trial {} at {}: {} for {}, {}",
+                       replaced.trial.number.value, replaced.iteration, replaced.origin.trial.value,
+                       replaced.origin.iteration, replaced.trial.config.bytes,
+                       replaced.former.bytes, replaced.reason);
   }
   std::string operator()(const PlaceSetAside& place) const {
     return fmt::format("{} is set aside", place.place);

@@ -89,7 +89,7 @@ Decision WatchedScheduler::result(TrialNumber trial, const ResultView& result) {
   }
   ++known.iterations;
   Decision decision = inner_->result(trial, result);
-  known.paused = decision.kind == Decision::Kind::kPause;
+  known.paused = decision.kind == Decision::Kind::kPause;  // or it yields: that one may end
   return decision;
 }
 

@@ -58,12 +58,23 @@ class WatchedScheduler : public TrialScheduler {
   Milestone add_trial(TrialNumber trial) override;
   Decision result(TrialNumber trial, const ResultView& result) override;
   Milestone resume_trial(TrialNumber trial) override;
+  std::optional<ResumedAs> resumed_as(TrialNumber trial) override {
+    return inner_->resumed_as(trial);
+  }
+  void take_config(TrialNumber trial, const Packed& config) override {
+    inner_->take_config(trial, config);
+  }
+  void checkpoint_saved(TrialNumber trial, std::uint64_t iteration) override {
+    seen(trial, "a checkpoint");
+    inner_->checkpoint_saved(trial, iteration);
+  }
   void end_trial(TrialNumber trial, TrialEnd end, const Reported* last) override;
   std::optional<TrialNumber> choose(const Candidates& candidates) const override {
     return inner_->choose(candidates);
   }
   bool resumed_first() const override { return inner_->resumed_first(); }
   bool pauses() const override { return inner_->pauses(); }
+  bool replaces() const override { return inner_->replaces(); }
   std::optional<double> max_t() const override { return inner_->max_t(); }
   std::vector<std::string> status_lines() const override { return inner_->status_lines(); }
   std::string save() const override;

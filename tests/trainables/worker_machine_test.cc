@@ -359,4 +359,62 @@ TEST_CASE("a report after the end ends the process") {
   CHECK(worker.report() == "say ended, exit");
 }
 
+TEST_CASE("a trial that leaves its state saves nothing, also at the end of a checkpoint policy") {
+  StartWorker start = start_of(1, 0);
+  start.experiment.checkpoint.at_end = true;
+  start.launch.until = {"training_iteration", 1};
+  Process worker(start);
+  worker.ready();
+  worker.silence();
+  CHECK(worker.report() == "say report 1 waiting, wait");
+  CHECK(worker.hear(stop(StopKind::kLeave)) == "leave");
+  CHECK(worker.outcome() == Outcome::kStopped);
+}
+
+TEST_CASE("a verdict to go on may ask for a save, which all ranks make before the next step") {
+  StartWorker start = start_of(2, 0);
+  start.launch.until = {"training_iteration", 1};
+  Process leader(start);
+  leader.ready();
+  leader.silence();
+  leader.report();
+  Continue with_save = go("training_iteration", 5);
+  with_save.save = true;
+  CHECK(leader.hear(with_save) == "prepare 1, say save 1, write 1");
+  CHECK(leader.saved() == "say saved 1, listen");
+  CHECK(leader.silence() == "say step 2, begin");
+}
+
+TEST_CASE("a save that is asked for and cannot be made is told once") {
+  StartWorker start = start_of(1, 0);
+  start.launch.until = {"x", 0};
+  Process worker(start);
+  worker.ready();
+  Continue with_save = go("x", 0);
+  with_save.save = true;
+  worker.silence();
+  CHECK(worker.report(Config{{"x", 1}}, false) == "say report 1 waiting, wait");
+  CHECK(worker.hear(with_save) == "say warning, listen");
+  worker.silence();
+  worker.report(Config{{"x", 1}}, false);
+  CHECK(worker.hear(with_save) == "listen");
+}
+
+TEST_CASE(
+    "a replaced trial counts on from its own iteration, and needs no save to be paused there") {
+  StartWorker start = start_of(1, 0);
+  start.launch.restore_iteration = 8;
+  start.restore_folder = "/results/x/0a1b2_00001/checkpoint_000009";
+  Process worker(start);
+  worker.set_up();
+  CHECK(worker.ready() == "listen");
+  CHECK(worker.hear(stop(StopKind::kPause)) == "leave");
+  CHECK(worker.outcome() == Outcome::kPaused);
+
+  Process other(start);
+  other.ready();
+  other.silence();
+  CHECK(other.report() == "say report 9, listen");
+}
+
 }  // namespace

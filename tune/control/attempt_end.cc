@@ -3,6 +3,9 @@
 namespace tune {
 
 Ending ending_of(const Trial& trial, Outcome outcome, Leaving leaving) {
+  if (trial.verdict == StopKind::kLeave) {
+    return leaving == Leaving::kForGood ? Ending::kStopped : Ending::kReplaced;
+  }
   if (outcome == Outcome::kCompleted) return Ending::kCompleted;
   const bool is_stopped = outcome == Outcome::kStopped || trial.verdict == StopKind::kStop;
   if (is_stopped || leaving == Leaving::kForGood) {

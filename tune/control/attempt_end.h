@@ -15,6 +15,7 @@ enum class Ending : std::uint8_t {
   kLost,         // to go on from its last checkpoint; nobody's fault
   kFailed,       // counted by max_failures
   kCannotPause,  // a failure too: the scheduler paused a trial that cannot save
+  kReplaced,     // to go on from another trial's checkpoint, however it ended
 };
 
 // How the experiment stands while the attempt ends.

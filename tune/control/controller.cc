@@ -89,7 +89,7 @@ void Controller::on(const DriverStarted& event) {
 // For scheduler and retention alike the trial takes part anew, from where it stood.
 void Controller::retry(Trial& trial) {
   trial.failures = 0;
-  trial.until = verdicts_.begin(trial.number);
+  trial.until = verdicts_.begin(trial.number, trial.config);
   searcher_->resume_trial(trial.number);
 }
 
@@ -197,7 +197,7 @@ void Controller::on_agent(AgentNumber agent, const AgentHello& hello) {
 void Controller::on_agent(AgentNumber agent, const ZygoteReady& ready) {
   if (!nodes_.contains(agent)) return;
   const WantedTrainable wanted{experiment_.trainable, plugin_, experiment_.checkpoint.frequency,
-                               verdicts_.scheduler().pauses()};
+                               verdicts_.scheduler().pauses(), verdicts_.scheduler().replaces()};
   if (const auto complaints = complaints_about(ready, wanted); !complaints.empty()) {
     return fail_experiment(complaint_lines("", complaints));
   }
@@ -253,6 +253,7 @@ void Controller::on_agent(AgentNumber agent, const NodeOut& out) {
 void Controller::on_agent(AgentNumber agent, const Reported& report) {
   Trial* trial = book_.current(agent, report.trial, report.attempt);
   if (trial == nullptr || (trial->last && report.iteration <= trial->last->iteration)) return;
+  if (trial->verdict == StopKind::kLeave) return;  // of the state that it has given up
   const bool shows_health = !has_reported(*trial) && !health_.is_fine();
   if (shows_health) {
     tell(health_.attempt_reported(trial->number, nodes_.places_of(*trial->placement), now_));
@@ -261,11 +262,14 @@ void Controller::on_agent(AgentNumber agent, const Reported& report) {
   metric_was_reported_ = metric_was_reported_ || trial->metric.has_value();
   if (report.iteration > trial->searched) {
     trial->searched = report.iteration;
-    searcher_->result(trial->number, report);
+    // The values of a replaced trial are not those that the searcher proposed.
+    if (trial->replacements == 0) searcher_->result(trial->number, report);
   }
-  Verdicts::Ruling ruling = verdicts_.rule(*trial, report);
+  Verdicts::Ruling ruling = verdicts_.rule(
+      *trial, report, verdicts_.scheduler().pauses() && others_wait());
   out_->tell(ResultRecorded{*trial, report, ruling.done});
   if (ruling.given) out_->tell(VerdictGiven{*trial, report.iteration, *ruling.given});
+  if (ruling.replaced) ruling.answer = replace(*trial, *ruling.replaced, report.waiting);
   if (ruling.answer) out_->send(agent, std::move(*ruling.answer));
   if (ruling.is_first) expect_metric(report);
   // A place may be open again; or a paused trial may go on after the decision on this one.
@@ -284,9 +288,13 @@ void Controller::expect_metric(const Reported& report) {
 }
 
 void Controller::on_agent(AgentNumber agent, const CheckpointSaved& saved) {
-  if (Trial* trial = book_.current(agent, saved.trial, saved.attempt)) {
-    book_.take_checkpoint(*trial, saved);
+  Trial* trial = book_.current(agent, saved.trial, saved.attempt);
+  if (trial == nullptr) return;
+  if (trial->verdict == StopKind::kLeave) {  // of the state that it has given up
+    return out_->remove(trial->number, {saved.iteration, saved.attempt});
   }
+  book_.take_checkpoint(*trial, saved);
+  verdicts_.checkpoint_saved(trial->number, saved.iteration);
 }
 
 // ---- Ends of attempts
@@ -324,6 +332,7 @@ void Controller::conclude(Trial& trial, Ending ending, const AttemptEnded& ended
     case Ending::kPaused:
       return pause(trial);
     case Ending::kLost:
+    case Ending::kReplaced:
       return wait_again(trial);
     case Ending::kFailed:
     case Ending::kCannotPause:
@@ -368,6 +377,7 @@ void Controller::tell(const DeviceHealth::Findings& findings) {
 // An attempt ended too early: the next goes on from the last checkpoint, unless the trial's verdict
 // is carried out already.
 void Controller::wait_again(Trial& trial) {
+  if (trial.verdict == StopKind::kLeave) trial.verdict.reset();  // it has left
   book_.set_status(trial, TrialStatus::kPending);
   switch (Verdicts::owed(trial)) {
     case Owed::kNothing:
@@ -389,7 +399,8 @@ void Controller::pause(Trial& trial) {
 void Controller::finish(Trial& trial, TrialEnd end) {
   health_.forget(trial.number);
   verdicts_.end(trial, end);
-  searcher_->end_trial(trial.number, end, trial.last ? &*trial.last : nullptr);
+  const bool is_as_proposed = trial.last && trial.replacements == 0;
+  searcher_->end_trial(trial.number, end, is_as_proposed ? &*trial.last : nullptr);
   book_.finish(trial, end == TrialEnd::kError ? TrialStatus::kError : TrialStatus::kTerminated);
 }
 

@@ -121,6 +121,11 @@ class Controller {
   void say_once_that_nothing_is_saved(const std::string& trainable);
   void expect_metric(const Reported& report);
 
+  bool others_wait() const;
+  void resume(Trial& trial);
+  std::optional<Command> replace(Trial& trial, const ResumedAs& as, bool waiting);
+  void say_once_that_nothing_is_replaced();
+
   void retry(Trial& trial);
 
   // An attempt is over.

@@ -112,7 +112,9 @@ bool Controller::create_trial() {
     exhausted_ = true;
     return false;
   }
-  const Trial& trial = book_.add(pack(*config), verdicts_.begin(number));
+  Packed packed = pack(*config);
+  Milestone until = verdicts_.begin(number, packed);
+  const Trial& trial = book_.add(std::move(packed), std::move(until));
   if (const Proposal* proposal = searcher_->newest_proposal()) tell(trial, *proposal);
   return true;
 }
@@ -168,11 +170,8 @@ std::uint64_t Controller::free_places() {
 }
 
 void Controller::launch(Trial& trial, Placement placement) {
+  if (trial.status == TrialStatus::kPaused) resume(trial);
   const std::uint64_t restored = book_.cut_to_checkpoint(trial);
-  if (trial.status == TrialStatus::kPaused) {
-    verdicts_.resume(trial);
-    searcher_->resume_trial(trial.number);
-  }
   if (searcher_->ready()) asking_.attempt_began(trial.number, now_);
   const AgentNumber agent = placement.agent;
   health_.attempt_began(nodes_.places_of(placement));
@@ -188,9 +187,11 @@ void Controller::launch(Trial& trial, Placement placement) {
   command.gpus = trial.placement->gpus;
   command.restore_iteration = restored;
   if (restored > 0) {
-    command.restore_attempt = trial.checkpoints.back().attempt;
-    command.time_total = trial.checkpoints.back().time_total;
-    command.timesteps_total = trial.checkpoints.back().timesteps_total.value_or(0);
+    const CheckpointRecord& newest = trial.checkpoints.back();
+    command.restore_attempt = newest.attempt;
+    command.time_total = newest.time_total;
+    command.timesteps_total = newest.timesteps_total.value_or(0);
+    command.origin = newest.origin;
   }
   command.until = Verdicts::until(trial);
   out_->send(agent, std::move(command));

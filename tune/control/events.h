@@ -85,6 +85,16 @@ struct VerdictGiven {
   std::uint64_t iteration;
   StopKind kind;
 };
+// The scheduler lets the trial go on after this iteration with trial.config in place of `former`,
+// and from another trial's checkpoint; from its own when `origin` names the trial itself.
+struct TrialReplaced {
+  const Trial& trial;
+  TrialNumber donor;  // that the scheduler named; its checkpoint may be another trial's in turn
+  const CheckpointOrigin& origin;
+  std::uint64_t iteration;
+  const Packed& former;
+  const std::string& reason;
+};
 // A node, or one GPU of it, on which trials fail at once gets no trial for a while.
 struct PlaceSetAside {
   const std::string& place;  // "GPU 1 of node-3", "node-3"
@@ -99,7 +109,8 @@ struct ExperimentOver {
 using Record =
     std::variant<TrialAdded, ResultRecorded, ResultsCut, TrialChanged, AttemptFailed, Notice,
                  NodeJoined, NodeLeft, DriverBegan, AttemptBegan, AttemptOver, VerdictGiven,
-                 PlaceSetAside, PlaceTakenBack, ExperimentOver, DriverNotice, TrialProposed>;
+                 PlaceSetAside, PlaceTakenBack, ExperimentOver, DriverNotice, TrialProposed,
+                 TrialReplaced>;
 
 struct RemoveCheckpoint {
   TrialNumber trial;

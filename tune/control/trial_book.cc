@@ -97,6 +97,7 @@ void shorten(std::optional<Reported>& report, std::string_view metric) {
 void TrialBook::finish(Trial& trial, TrialStatus status) {
   set_status(trial, status);
   if (status == TrialStatus::kTerminated) {
+    let_go_of_origin(trial);
     trial.at_checkpoint.reset();
     shorten_failure(trial);
   }
@@ -186,8 +187,10 @@ void TrialBook::take_checkpoint(Trial& trial, const CheckpointSaved& saved) {
   } else {
     trial.at_checkpoint.reset();
   }
+  let_go_of_origin(trial);
   std::erase_if(trial.checkpoints, [&](const CheckpointRecord& old) {
     const bool goes = old.iteration >= saved.iteration;
+    if (is_held(trial, old)) return false;
     if (goes && id_of(old) != id_of(record)) out_->remove(trial.number, id_of(old));
     return goes;
   });
@@ -209,13 +212,54 @@ void TrialBook::retain_checkpoints(Trial& trial) const {
     best_value = sign * *record.metric;
   }
   for (std::size_t i = 0; all.size() > keep_ && i + keep_ < all.size();) {
-    if (best == all[i].iteration) {
+    if (best == all[i].iteration || is_held(trial, all[i])) {
       ++i;
       continue;
     }
     out_->remove(trial.number, id_of(all[i]));
     all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
   }
+}
+
+// ---- Replacements
+
+bool TrialBook::replace(Trial& trial, TrialNumber donor, Packed config, const std::string& reason) {
+  if (donor.value >= trials_.size() || trials_[donor.value].checkpoints.empty()) return false;
+  if (!trial.last) return false;
+  const CheckpointRecord& newest = trials_[donor.value].checkpoints.back();
+  const CheckpointOrigin origin =
+      newest.origin.value_or(CheckpointOrigin{donor, newest.iteration, newest.attempt});
+  if (donor != trial.number) {
+    ++held_[origin];  // first, so that the trial's former origin may be the same one
+    let_go_of_origin(trial);
+    trial.checkpoints.push_back({trial.last->iteration,
+                                 trial.last->time_total,
+                                 trial.last->timesteps_total,
+                                 std::nullopt,
+                                 {},
+                                 origin});
+    trial.at_checkpoint = trial.last;
+  }
+  ++trial.replacements;
+  const Packed former = std::exchange(trial.config, std::move(config));
+  out_->tell(TrialReplaced{trial, donor, origin, trial.last->iteration, former, reason});
+  return true;
+}
+
+bool TrialBook::is_held(const Trial& trial, const CheckpointRecord& record) const {
+  if (held_.empty() || record.origin) return false;
+  return held_.contains({trial.number, record.iteration, record.attempt});
+}
+
+// Without its last holder a checkpoint stays only as long as its own trial needs it.
+void TrialBook::let_go_of_origin(Trial& trial) {
+  if (trial.checkpoints.empty() || !trial.checkpoints.back().origin) return;
+  const CheckpointOrigin origin = *trial.checkpoints.back().origin;
+  trial.checkpoints.pop_back();
+  const auto held = held_.find(origin);
+  if (--held->second > 0) return;
+  held_.erase(held);
+  retain_checkpoints(trials_[origin.trial.value]);
 }
 
 // Later results are void also when the trial never gets there again.
@@ -245,12 +289,15 @@ void TrialBook::save(PackWriter& out) const {
 void TrialBook::restore(PackReader& in) {
   trials_.clear();
   counts_ = {};
+  held_.clear();
   for (Numbers* group : {&waiting_, &paused_, &running_}) group->clear();
   for (std::size_t left = in.array(); left > 0; --left) {
     Trial& trial = trials_.emplace_back();
     decode(in, trial);
     ++counts_[static_cast<std::size_t>(trial.status)];
     if (Numbers* group = group_of(trial)) group->insert(trial.number);
+    if (trial.checkpoints.empty() || !trial.checkpoints.back().origin) continue;
+    ++held_[*trial.checkpoints.back().origin];
   }
 }
 

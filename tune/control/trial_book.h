@@ -8,8 +8,10 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 
 #include "core/agent_contract.h"
@@ -57,6 +59,10 @@ class TrialBook {
   void take_result(Trial& trial, const Reported& report) const;
   // A checkpoint on disk replaces the records of later ones; surplus ones are removed.
   void take_checkpoint(Trial& trial, const CheckpointSaved& saved);
+  // The trial goes on from the donor's newest checkpoint, which stays on disk until the trial has
+  // its own, with this configuration; the donor may be the trial itself. False: there is no such
+  // checkpoint, and nothing changes.
+  bool replace(Trial& trial, TrialNumber donor, Packed config, const std::string& reason);
   // Returns the iteration that the next attempt restores; 0: none. Later results become void.
   std::uint64_t cut_to_checkpoint(Trial& trial) const;
 
@@ -64,8 +70,12 @@ class TrialBook {
   void restore(PackReader& in);
 
  private:
+  using Held = std::map<CheckpointOrigin, std::uint32_t>;  // with the number of those who need it
+
   Numbers* group_of(const Trial& trial);
   void retain_checkpoints(Trial& trial) const;
+  bool is_held(const Trial& trial, const CheckpointRecord& record) const;
+  void let_go_of_origin(Trial& trial);
 
   Outbox* out_;
   Objective objective_;
@@ -75,6 +85,7 @@ class TrialBook {
   Numbers waiting_;
   Numbers paused_;
   Numbers running_;
+  Held held_;  // checkpoints that other trials would restart from
 };
 
 // A result as it is kept of a finished trial: unchanged up to kMaxKeptBytes, else its numbers and

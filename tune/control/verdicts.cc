@@ -1,5 +1,7 @@
 #include "tune/control/verdicts.h"
 
+#include <utility>
+
 #include "tune/control/trial_book.h"
 
 namespace tune {
@@ -12,17 +14,29 @@ StopAttempt stop_command(const Trial& trial) {
 
 }  // namespace
 
-Verdicts::Ruling Verdicts::rule(Trial& trial, const Reported& report) {
+Milestone Verdicts::begin(TrialNumber trial, const Packed& config) {
+  scheduler_->take_config(trial, config);
+  return scheduler_->add_trial(trial);
+}
+
+std::optional<ResumedAs> Verdicts::resume(Trial& trial) {
+  trial.until = scheduler_->resume_trial(trial.number);
+  return scheduler_->resumed_as(trial.number);
+}
+
+Verdicts::Ruling Verdicts::rule(Trial& trial, const Reported& report, bool others_wait) {
   const bool is_over = trial.verdict == StopKind::kStop;
   if (report.iteration <= trial.judged || is_over) return repeat(trial, report);
   // A last result is not judged. Done again, the step may not be the last: the trial's time may not
   // be up then.
   if (report.final) return {true, std::nullopt, true, std::nullopt};
   trial.judged = report.iteration;
-  const Decision decision = scheduler_->result(trial.number, report);
-  const bool stops = decision.kind == Decision::Kind::kStop;
-  Ruling ruling{stops, apply(trial, decision, report.waiting), true, std::nullopt};
-  if (decision.kind != Decision::Kind::kContinue) ruling.given = trial.verdict;
+  Decision decision = scheduler_->result(trial.number, report);
+  if (decision.kind == Decision::Kind::kContinue && decision.yields && others_wait) {
+    decision = Decision::pause("other trials wait for room: each trains in its turn");
+  }
+  Ruling ruling{decision.kind == Decision::Kind::kStop, std::nullopt, true, std::nullopt};
+  apply(trial, decision, report.waiting, ruling);
   return ruling;
 }
 
@@ -46,16 +60,26 @@ Milestone Verdicts::until(const Trial& trial) {
   return {"training_iteration", static_cast<double>(trial.judged)};
 }
 
-std::optional<Command> Verdicts::apply(Trial& trial, const Decision& decision, bool waiting) {
-  if (decision.kind == Decision::Kind::kContinue) {
-    trial.until = decision.until;
-    if (!waiting) return std::nullopt;
-    return Continue{trial.number, trial.attempt, trial.until};
+void Verdicts::apply(Trial& trial, Decision& decision, bool waiting, Ruling& ruling) {
+  switch (decision.kind) {
+    case Decision::Kind::kContinue:
+      trial.until = decision.until;
+      if (waiting)
+        ruling.answer = Continue{trial.number, trial.attempt, trial.until, decision.save};
+      return;
+    case Decision::Kind::kReplace:
+      trial.until = decision.until;
+      ruling.replaced = {std::move(*decision.replacement), std::move(decision.reason)};
+      return;
+    case Decision::Kind::kPause:
+    case Decision::Kind::kStop:
+      break;
   }
   const bool pauses = decision.kind == Decision::Kind::kPause;
   trial.verdict = pauses ? StopKind::kPause : StopKind::kStop;
-  trial.reason = decision.reason;
-  return stop_command(trial);
+  trial.reason = std::move(decision.reason);
+  ruling.answer = stop_command(trial);
+  ruling.given = trial.verdict;
 }
 
 Owed Verdicts::owed(const Trial& trial) {

@@ -35,18 +35,23 @@ class Verdicts {
   const TrialScheduler& scheduler() const { return *scheduler_; }
 
   // For a new trial, or one that ended in an error and is tried again.
-  Milestone begin(TrialNumber trial) { return scheduler_->add_trial(trial); }
-  // A trial that the scheduler lets go on after a pause runs to its next milestone.
-  void resume(Trial& trial) { trial.until = scheduler_->resume_trial(trial.number); }
+  Milestone begin(TrialNumber trial, const Packed& config);
+  // A trial that the scheduler lets go on after a pause runs to its next milestone, perhaps with
+  // another state and other values.
+  std::optional<ResumedAs> resume(Trial& trial);
+  void checkpoint_saved(TrialNumber trial, std::uint64_t iteration) {
+    scheduler_->checkpoint_saved(trial, iteration);
+  }
 
   struct Ruling {
     bool done = false;              // the trial ends with this result
     std::optional<Command> answer;  // to its agent
     bool is_first = false;          // this step was not reported before
     std::optional<StopKind> given;  // decided just now
+    std::optional<ResumedAs> replaced = {};  // decided just now, and to be carried out
   };
-  // The ruling on `report`, the trial's newest result.
-  Ruling rule(Trial& trial, const Reported& report);
+  // The ruling on `report`, the trial's newest result. `others_wait`: another trial waits for room.
+  Ruling rule(Trial& trial, const Reported& report, bool others_wait = false);
 
   // How far the trial's next attempt may run unasked. A trial whose verdict is still to be carried
   // out comes back to the step at which it was given, however long that takes this time: measured
@@ -65,7 +70,7 @@ class Verdicts {
 
  private:
   static Ruling repeat(const Trial& trial, const Reported& report);
-  static std::optional<Command> apply(Trial& trial, const Decision& decision, bool waiting);
+  static void apply(Trial& trial, Decision& decision, bool waiting, Ruling& ruling);
 
   std::unique_ptr<TrialScheduler> scheduler_;
 };

@@ -55,6 +55,12 @@ class EventsLog::Line {
     text_ += value ? "true" : "false";
     return *this;
   }
+  Line& add_config(std::string_view key, const Packed& config) {
+    name(key);
+    PackReader in(config.bytes);
+    append_packed_json(text_, in);
+    return *this;
+  }
   template <class Numbers>
   Line& add_list(std::string_view key, const Numbers& values) {
     name(key);
@@ -179,6 +185,19 @@ void EventsLog::on(const VerdictGiven& given, WallTime wall) {
       .add("verdict", given.kind == StopKind::kPause ? "pause" : "stop")
       .add("reason", given.trial.reason)
       .end();
+}
+
+void EventsLog::on(const TrialReplaced& replaced, WallTime wall) {
+  const Trial& trial = replaced.trial;
+  Line line = this->line(wall, "replaced", trial);
+  line.add("iteration", replaced.iteration);
+  line.add("donor", trial_id(experiment_, replaced.donor));
+  line.add("from", trial_id(experiment_, replaced.origin.trial));
+  line.add("from_iteration", replaced.origin.iteration);
+  line.add_config("old", replaced.former);
+  line.add_config("new", trial.config);
+  line.add("reason", replaced.reason);
+  line.end();
 }
 
 void EventsLog::on(const AttemptOver& over, WallTime wall) {

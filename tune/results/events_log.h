@@ -40,6 +40,7 @@ class EventsLog : public Logger {
   void on(const AttemptBegan& began, WallTime wall);
   void on(const VerdictGiven& given, WallTime wall);
   void on(const AttemptOver& over, WallTime wall);
+  void on(const TrialReplaced& replaced, WallTime wall);
   void on(const AttemptFailed& failed, WallTime wall);
   void on(const TrialChanged& changed, WallTime wall);
   void on(const Notice& notice, WallTime wall);

@@ -90,6 +90,11 @@ void FileLogger::on(const AttemptFailed& failed, WallTime wall) {
       failure.cause.size() + failure.stderr_tail.size());
 }
 
+void FileLogger::on(const TrialReplaced& replaced, WallTime) {
+  const Trial& trial = replaced.trial;
+  add(LoggedConfig{trial.number, trial.config}, trial.config.bytes.size());
+}
+
 void FileLogger::on(const NodeJoined& joined, WallTime) {
   hostnames_[joined.agent] = std::make_shared<const std::string>(joined.hello.hostname);
 }

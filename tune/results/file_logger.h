@@ -40,6 +40,7 @@ class FileLogger : public Logger {
   void on(const ResultsCut& cut, WallTime wall);
   void on(const TrialChanged& changed, WallTime wall);
   void on(const AttemptFailed& failed, WallTime wall);
+  void on(const TrialReplaced& replaced, WallTime wall);
   void on(const NodeJoined& joined, WallTime wall);
   template <class Other>
   void on(const Other&, WallTime) {}  // of no trial's files

@@ -14,6 +14,10 @@ void LastResults::record(const Record& record, const Telling& telling) {
   } else if (const auto* cut = std::get_if<ResultsCut>(&record)) {
     const std::uint32_t trial = cut->trial.number.value;
     if (trial < entries_.size() && entries_[trial].iteration > cut->iteration) entries_[trial] = {};
+  } else if (const auto* replaced = std::get_if<TrialReplaced>(&record)) {
+    // The configuration that its last result came of is known to the files alone.
+    const std::uint32_t trial = replaced->trial.number.value;
+    if (trial < entries_.size()) entries_[trial] = {};
   } else if (const auto* result = std::get_if<ResultRecorded>(&record)) {
     const Trial& trial = result->trial;
     if (trial.number.value >= entries_.size()) entries_.resize(trial.number.value + 1);

@@ -95,14 +95,27 @@ void TrialLog::on(const LoggedTrial& added) {
   const fs::path directory = trial_directory(added.trial);
   const bool is_new = mkdir(directory.c_str(), 0777) == 0;
   if (!is_new && errno != EEXIST) throw file_error("making the folder", directory, errno);
-  std::string config;
-  PackReader in(added.config.bytes);
-  append_packed_json(config, in);
-  config += '\n';
-  const fs::path params = directory / "params.json";
-  if (is_new || !file_holds(params, config)) AppendFile(params, true).write(config);
+  write_params(added.trial, added.config, is_new);
   kept(added.trial) = {{}, 0, !is_new, !is_new};
   if (!is_new) mark_dirty(added.trial, open(added.trial));
+}
+
+void TrialLog::write_params(TrialNumber trial, const Packed& config, bool is_new) {
+  std::string text;
+  PackReader in(config.bytes);
+  append_packed_json(text, in);
+  text += '\n';
+  const fs::path params = trial_directory(trial) / "params.json";
+  if (is_new) return AppendFile(params, true).write(text);
+  if (file_holds(params, text)) return;
+  ReplacedFile replaced(params);
+  replaced.write(text);
+  replaced.commit(Flush::kNo);  // the journal would bring it back
+}
+
+// The one before stands in events.jsonl.
+void TrialLog::on(const LoggedConfig& changed) {
+  write_params(changed.trial, changed.config, false);
 }
 
 void TrialLog::on(const LoggedStart& started) {

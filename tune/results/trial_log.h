@@ -25,6 +25,10 @@ struct LoggedTrial {  // a new one
   TrialNumber trial;
   Packed config;
 };
+struct LoggedConfig {  // the trial goes on with another one
+  TrialNumber trial;
+  Packed config;
+};
 struct LoggedStart {  // results of it may follow, up to its rest
   TrialNumber trial;
   Packed config;
@@ -49,8 +53,8 @@ struct LoggedFailure {
   bool retried;
   WallTime wall;
 };
-using Logged =
-    std::variant<LoggedTrial, LoggedStart, LoggedRest, LoggedResult, LoggedCut, LoggedFailure>;
+using Logged = std::variant<LoggedTrial, LoggedStart, LoggedRest, LoggedResult, LoggedCut,
+                            LoggedFailure, LoggedConfig>;
 
 // Every member throws Error (kIo) when the disk refuses; earlier writes stay.
 class TrialLog {
@@ -96,7 +100,9 @@ class TrialLog {
   void on(const LoggedResult& result);
   void on(const LoggedCut& cut);
   void on(const LoggedFailure& failed);
+  void on(const LoggedConfig& changed);
 
+  void write_params(TrialNumber trial, const Packed& config, bool is_new);
   Open& open(TrialNumber trial);
   Kept& kept(TrialNumber trial);
   void flush(TrialNumber number, Open& open);

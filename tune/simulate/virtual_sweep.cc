@@ -342,6 +342,13 @@ std::optional<double> VirtualRun::best_at(double at_seconds) const {
 }
 
 VirtualRun play(const ExperimentSpec& spec, const Task& task, const VirtualOptions& options) {
+  if (spec.options.scheduler.make()->replaces()) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("playing the sweep on {}: the scheduler {} gives trials the state of "
+                            "others, and a recorded curve does not tell how it would go on from "
+                            "there: choose another for this",
+                            task.name(), spec.options.scheduler.name()));
+  }
   ExperimentSpec played = spec;
   played.request = {};  // a CPU, of which there is one a worker
   bound_samples(played, task);

@@ -13,10 +13,11 @@ namespace tune {
 
 namespace {
 
-bool pauses(const SchedulerSpec& scheduler) {
+// A scheduler that cannot be made is reported by make_spec().
+bool does(const SchedulerSpec& scheduler, bool (TrialScheduler::*what)() const) {
   try {
-    return scheduler.make()->pauses();
-  } catch (const Error&) {  // reported by make_spec()
+    return (*scheduler.make().*what)();
+  } catch (const Error&) {
     return false;
   }
 }
@@ -35,7 +36,8 @@ WantedTrainable wanted_trainable(const RunOptions& options, std::string name, st
   return {.name = std::move(name),
           .plugin = std::move(plugin),
           .checkpoint_frequency = options.checkpoint.frequency,
-          .scheduler_pauses = pauses(options.scheduler)};
+          .scheduler_pauses = does(options.scheduler, &TrialScheduler::pauses),
+          .scheduler_replaces = does(options.scheduler, &TrialScheduler::replaces)};
 }
 
 std::vector<Complaint> complaints_about(const ZygoteReady& loaded, const WantedTrainable& wanted) {
@@ -55,11 +57,14 @@ std::vector<Complaint> complaints_about(const ZygoteReady& loaded, const WantedT
          .message = fmt::format("is {}, but {} has no save and load: write them, or set it to 0",
                                 wanted.checkpoint_frequency, wanted.name)});
   }
-  if (wanted.scheduler_pauses) {
-    complaints.push_back({.path = "scheduler",
-                          .message = fmt::format("it pauses trials, but {} has no save and load: "
-                                                 "write them, or choose another",
-                                                 wanted.name)});
+  if (wanted.scheduler_pauses || wanted.scheduler_replaces) {
+    complaints.push_back(
+        {.path = "scheduler",
+         .message = fmt::format("it {}, but {} has no save and load: write them, or choose another",
+                                wanted.scheduler_replaces
+                                    ? "lets trials go on from the checkpoints of others"
+                                    : "pauses trials",
+                                wanted.name)});
   }
   return complaints;
 }

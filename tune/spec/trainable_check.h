@@ -16,6 +16,7 @@ struct WantedTrainable {
   std::string plugin = {};  // empty: a program's own trainable
   std::int64_t checkpoint_frequency = 0;
   bool scheduler_pauses = false;
+  bool scheduler_replaces = false;  // lets trials go on from others' checkpoints
 };
 WantedTrainable wanted_trainable(const RunOptions& options, std::string name,
                                  std::string plugin = {});

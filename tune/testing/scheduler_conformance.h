@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,8 +35,13 @@ inline std::unique_ptr<TrialScheduler> configured(const SchedulerSpec& spec,
   return scheduler;
 }
 
+inline bool is_same(const std::optional<Replacement>& a, const std::optional<Replacement>& b) {
+  if (!a || !b) return a.has_value() == b.has_value();
+  return a->donor == b->donor && a->config == b->config;
+}
 inline bool is_same(const Decision& a, const Decision& b) {
-  return a.kind == b.kind && a.until == b.until && a.reason == b.reason;
+  return a.kind == b.kind && a.until == b.until && a.reason == b.reason && a.save == b.save &&
+         a.yields == b.yields && is_same(a.replacement, b.replacement);
 }
 
 // Drives one scheduler, or several that must agree, through a random experiment.
@@ -76,8 +82,14 @@ class RandomExperiment {
     return answer;
   }
 
+  void tell_config(TrialNumber trial) {
+    const Packed config = pack(Config{{"x", 1.0 + trial.value}, {"y", "text"}});
+    for (const auto& scheduler : schedulers) scheduler->take_config(trial, config);
+  }
+
   void add_trial() {
     const TrialNumber trial{next_trial_++};
+    tell_config(trial);
     const Milestone until = ask_all([&](TrialScheduler& s) { return s.add_trial(trial); });
     live_.emplace(trial.value, Live{until, 0, false, std::nullopt});
   }
@@ -86,22 +98,47 @@ class RandomExperiment {
   void add_again() {
     const auto entry = errored_.begin();
     const TrialNumber trial{entry->first};
+    tell_config(trial);
     entry->second.until = ask_all([&](TrialScheduler& s) { return s.add_trial(trial); });
     live_.insert(errored_.extract(entry));
   }
 
   void step(Entry entry) {
     auto& [number, live] = *entry;
-    if (live.paused) return resume(entry);
+    if (live.paused) return resume();
     if (random_.uniform() < 0.02) return end(entry, TrialEnd::kError);
     if (random_.uniform() < 0.02) return end(entry, TrialEnd::kCompleted);
     live.iteration += random_.uniform() < 0.05 ? 5 : 1;
     live.last = report(number, live.iteration, random_result());
     const Decision decision = judge(*live.last);
     check_decision(live, decision);
-    if (decision.kind == Decision::Kind::kContinue) live.until = decision.until;
-    if (decision.kind == Decision::Kind::kPause) live.paused = true;
-    if (decision.kind == Decision::Kind::kStop) end(entry, TrialEnd::kStopped);
+    obey(entry, decision);
+  }
+
+  void obey(Entry entry, const Decision& decision) {
+    auto& [number, live] = *entry;
+    const bool goes_on = decision.kind == Decision::Kind::kContinue;
+    if (goes_on || decision.kind == Decision::Kind::kReplace) live.until = decision.until;
+    if (decision.kind == Decision::Kind::kStop) return end(entry, TrialEnd::kStopped);
+    if (decision.replacement) check_replacement(number, *decision.replacement);
+    const bool yields = goes_on && decision.yields && random_.uniform() < 0.3;
+    live.paused = yields || decision.kind == Decision::Kind::kPause;
+    // A save that is asked for may fail; a trial is not paused before it is saved.
+    if (live.paused || (goes_on && decision.save && random_.uniform() < 0.8)) save(number, live);
+  }
+
+  void save(std::uint32_t number, const Live& live) {
+    saved_.insert(number);
+    for (const auto& scheduler : schedulers) {
+      scheduler->checkpoint_saved(TrialNumber{number}, live.iteration);
+    }
+  }
+
+  void check_replacement(std::uint32_t number, const Replacement& by) {
+    CHECK(first().replaces());
+    CHECK(by.config.is_map());
+    CHECK(by.donor.value < next_trial_);
+    if (by.donor.value != number) CHECK(saved_.contains(by.donor.value));
   }
 
   Decision judge(const Reported& reported) {
@@ -129,15 +166,26 @@ class RandomExperiment {
   }
 
   // A paused trial goes on when the scheduler chooses it.
-  void resume(Entry entry) {
-    const TrialNumber trial{entry->first};
-    const std::set<TrialNumber> none, paused = {trial};
+  void resume() {
+    std::set<TrialNumber> none, paused;
+    for (const auto& [number, live] : live_) {
+      if (live.paused) paused.insert(TrialNumber{number});
+    }
     const Candidates candidates(none, paused, first().resumed_first());
     const auto chosen = ask_all([&](TrialScheduler& s) { return s.choose(candidates); });
     if (!chosen) return;
-    CHECK(*chosen == trial);
-    entry->second.paused = false;
-    entry->second.until = ask_all([&](TrialScheduler& s) { return s.resume_trial(trial); });
+    REQUIRE(paused.contains(*chosen));
+    Live& live = live_.at(chosen->value);
+    live.paused = false;
+    live.until = ask_all([&](TrialScheduler& s) { return s.resume_trial(*chosen); });
+    const auto as = first().resumed_as(*chosen);
+    if (as) check_replacement(chosen->value, as->by);
+    if (as) CHECK(!as->reason.empty());
+    for (std::size_t i = 1; i < schedulers.size(); ++i) {
+      const auto other = schedulers[i]->resumed_as(*chosen);
+      REQUIRE(other.has_value() == as.has_value());
+      if (as) CHECK((is_same(other->by, as->by) && other->reason == as->reason));
+    }
   }
 
   void end(Entry entry, TrialEnd how) {
@@ -162,6 +210,7 @@ class RandomExperiment {
   RandomStream random_;
   std::map<std::uint32_t, Live> live_;
   std::map<std::uint32_t, Live> errored_;
+  std::set<std::uint32_t> saved_;
   std::uint32_t next_trial_ = 0;
 };
 

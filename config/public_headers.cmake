@@ -15,6 +15,7 @@ set(tune_public_headers
   schedulers/asha.h
   schedulers/hyperband.h
   schedulers/median_stopping.h
+  schedulers/pbt_replay.h
   schedulers/scheduler_spec.h
   schedulers/trial_scheduler.h
   trainables/named_results.h
@@ -26,7 +27,9 @@ set(tune_public_headers
   tune/options_from_args.h
   tune/results/analysis.h
   tune/results/reporter.h
+  tune/results/schedule.h
   tune/run.h
+  tune/search/pbt/pbt.h
   tune/search/search_space.h
   tune/search/searcher.h
   tune/search/where.h

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/value.h"
 #include "schedulers/trial_scheduler.h"
@@ -25,10 +26,17 @@ class SchedulerSpec {
   const Config& parameters() const { return parameters_; }
   std::unique_ptr<TrialScheduler> make() const { return make_(); }
 
+  // The key paths of the parameters that it gives other values to: the configuration has them all.
+  const std::vector<std::string>& changed_parameters() const { return changed_parameters_; }
+  void set_changed_parameters(std::vector<std::string> paths) {
+    changed_parameters_ = std::move(paths);
+  }
+
  private:
   std::string name_;
   Config parameters_;
   Make make_;
+  std::vector<std::string> changed_parameters_;
 };
 
 // A custom scheduler: made anew for each run from copies of the arguments.
@@ -40,11 +48,10 @@ SchedulerSpec scheduler(Args... args) {
 SchedulerSpec fifo();
 
 // The scheduler of a YAML or experiment.json entry: a name ("fifo", "asha", "hyperband",
-// "median_stopping", or another of Ray Tune's names for these such as "AsyncHyperBand" and
-// "ASHAScheduler") with its parameters: the fields of AshaOptions, HyperBandOptions,
-// MedianStoppingOptions.
-// Throws Error (kBadInput) naming the unknown name or key with the nearest known one, or the bad
-// value.
+// "median_stopping", "pbt_replay", or another of Ray Tune's names for these such as
+// "AsyncHyperBand" and "ASHAScheduler") with its parameters: the fields of AshaOptions,
+// HyperBandOptions, MedianStoppingOptions. Throws Error (kBadInput) naming the unknown name or key
+// with the nearest known one, or the bad value.
 SchedulerSpec scheduler_from_config(const std::string& name, const Config& parameters);
 
 }  // namespace tune

@@ -108,7 +108,8 @@ void restore_trainable(Trainable& trainable, const Analysis& analysis) {
   contexts.push_back(
       ContextBuilder::for_restore(best.id, checkpoint.path.parent_path(), 0, checkpoint.iteration));
   TrainableAccess::set_context(trainable, contexts.back());
-  trainable.setup(analysis.best_config());
+  // The model is that of the checkpoint, which a replaced trial may have saved with other values.
+  trainable.setup(config_at(analysis.directory(), best.id, checkpoint.iteration));
   trainable.load(checkpoint.path);
 }
 

@@ -11,6 +11,7 @@
 #include "schedulers/asha.h"
 #include "schedulers/hyperband.h"
 #include "schedulers/median_stopping.h"
+#include "tune/search/pbt/pbt.h"
 #include "tune/testing/reports.h"
 
 using namespace tune;
@@ -37,7 +38,7 @@ class Words {
 };
 
 const char* word(Decision::Kind kind) {
-  const char* words[] = {"continue", "pause", "stop"};
+  const char* words[] = {"continue", "pause", "stop", "replace"};
   return words[static_cast<int>(kind)];
 }
 
@@ -157,4 +158,50 @@ TEST_CASE("median stopping by the best value decides as Ray Tune's does") {
   const MedianStoppingOptions options{
       .grace_period = 2, .min_samples_required = 3, .rule = MedianRule::kBest};
   CHECK(replay_reports("ray_median.txt", {median_stopping(options), Mode::kMax}) > 20);
+}
+
+// Ray's trials take over the donor's times; those of the trace keep their own, as ours do.
+TEST_CASE("population based training saves and replaces whom Ray Tune's does") {
+  std::ifstream file(kTraces + "ray_pbt.txt");
+  REQUIRE(file.good());
+  std::unique_ptr<TrialScheduler> scheduler;
+  std::size_t replaced = 0, saved = 0;
+  for (std::string line; std::getline(file, line);) {
+    CAPTURE(line);
+    Words words(line);
+    if (words.next<std::string>() == "sweep") {
+      const bool is_max = words.next<std::string>() == "max";
+      PbtOptions options;
+      options.perturbation_interval = 3;
+      options.hyperparam_mutations = {{"x", choice({1})}};
+      options.quantile_fraction = words.next<double>();
+      options.burn_in_period = words.next<double>();
+      scheduler = pbt(options).make();
+      scheduler->configure({"m", is_max ? Mode::kMax : Mode::kMin, 1});
+      for (std::uint32_t trial = 0; trial < 10; ++trial) {
+        scheduler->take_config({trial}, pack(Config{{"x", 0.5}}));
+        scheduler->add_trial({trial});
+      }
+      continue;
+    }
+    const TrialNumber trial{words.next<std::uint32_t>()};
+    const auto time = words.next<std::uint64_t>();
+    const Reported reported = report(trial.value, time, words.next<double>());
+    const auto expected = words.next<std::string>();
+    const Decision decision = scheduler->result(trial, reported);
+    REQUIRE((decision.kind == Decision::Kind::kReplace) == (expected == "replace"));
+    REQUIRE(decision.save == (expected == "save"));
+    if (decision.save) scheduler->checkpoint_saved(trial, time), ++saved;
+    if (decision.replacement) {
+      std::set<std::uint32_t> donors;
+      for (auto left = words.next<int>(); left > 0; --left) {
+        donors.insert(words.next<std::uint32_t>());
+      }
+      CHECK(donors.contains(decision.replacement->donor.value));
+      ++replaced;
+    }
+    if (time == 24) scheduler->end_trial(trial, TrialEnd::kCompleted, &reported);
+  }
+  CHECK(replaced > 40);
+  CHECK(saved > 40);
 }

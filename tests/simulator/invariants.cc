@@ -339,10 +339,13 @@ void Invariants::recorded_checkpoints_are_on_disk(const Controller& controller) 
   constexpr const char* kName = "checkpoints that a record needs are on disk";
   for (const Trial& trial : controller.trials()) {
     for (const CheckpointRecord& record : trial.checkpoints) {
-      const auto* parts = world_.disk.find(trial.number, {record.iteration, record.attempt});
-      const std::string name = checkpoint_name(record.iteration, record.attempt);
+      const CheckpointOrigin at =
+          record.origin.value_or(CheckpointOrigin{trial.number, record.iteration, record.attempt});
+      const auto* parts = world_.disk.find(at.trial, {at.iteration, at.attempt});
+      const std::string name = checkpoint_name(at.iteration, at.attempt);
       if (parts == nullptr) {
-        violate(kName, fmt::format("trial {}: {} is gone", trial.number.value, name));
+        violate(kName, fmt::format("trial {}: {} of trial {} is gone", trial.number.value, name,
+                                   at.trial.value));
       }
       if (parts->size() != static_cast<std::size_t>(world_.scenario.request.ranks)) {
         violate(kName, fmt::format("trial {}: {} has the parts of {} ranks only",
@@ -426,8 +429,10 @@ void Invariants::results_are_whole(const SimulatedDriver& driver, const ResultFi
     const auto found = files.find(trial.number);
     const std::size_t results = found == files.end() ? 0 : found->second.size();
     const std::uint64_t last = trial.last ? trial.last->iteration : 0;
-    const bool ran_through =
-        trial.status == TrialStatus::kTerminated && trial.reason.empty() && !may_be_cut_short;
+    // With other values the trainable may end at another iteration, which may be past.
+    const bool is_known = trial.replacements == 0 || !scenario.some_end_early;
+    const bool ran_through = trial.status == TrialStatus::kTerminated && trial.reason.empty() &&
+                             is_known && !may_be_cut_short;
     const bool is_whole = ran_through && !(trial.last && is_timed_out(*trial.last));
     const std::uint64_t due =
         is_whole ? LearningCurve(trial.config).last_iteration(scenario) : last;

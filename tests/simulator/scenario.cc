@@ -217,6 +217,19 @@ void draw_searcher(Draw& draw, Scenario& scenario) {
   scenario.grid_cells = 1;
 }
 
+// Replaces some FIFO and some of those that pause. Drawn last, too. A donor is lost now and then
+// while trials would restart from its checkpoint.
+void draw_replacing(Draw& draw, Scenario& scenario) {
+  const bool is_free = scenario.judge == Judge::kFifo || scenario.judge == Judge::kPausing;
+  if (!is_free || !scenario.can_save || !draw.chance(0.4)) return;
+  scenario.judge = Judge::kPbt;
+  scenario.pbt.hyperparam_mutations = {{"x", uniform(0, 1)}};
+  scenario.pbt.perturbation_interval = draw.between(1, 3);
+  scenario.pbt.burn_in_period = draw.one_of({0, 0, 2});
+  scenario.pbt.quantile_fraction = draw.one_of({0.25, 0.5});
+  scenario.pbt.synch = draw.chance(0.3);
+}
+
 void draw_lives(Draw& draw, Scenario& scenario) {
   using End = DriverLife::End;
   const int lives = draw.chance(0.35) ? 0 : draw.between(1, 4);
@@ -275,11 +288,12 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
   draw_patience(draw, scenario);
   draw_kind_of_scheduler(draw, scenario);
   draw_searcher(draw, scenario);
+  draw_replacing(draw, scenario);
   return scenario;
 }
 
 std::string Scenario::describe() const {
-  const char* judges[] = {"fifo", "asha", "pausing", "median", "hyperband"};
+  const char* judges[] = {"fifo", "asha", "pausing", "median", "hyperband", "pbt"};
   std::string text = fmt::format(
       "{} nodes, {} trials of {} iterations, {}, {} ranks, {} accidents, {} disturbed drivers, "
       "max_failures {}, checkpoints every {} keep {}",
@@ -291,6 +305,7 @@ std::string Scenario::describe() const {
   };
   tell(judge == Judge::kAsha && asha.type == AshaType::kPromote, " by promotion");
   tell(asks, ", a searcher that takes time");
+  tell(judge == Judge::kPbt && pbt.synch, " with waiting");
   tell(request.memory_bytes > 0, ", memory is counted");
   tell(time_budget > Duration{}, ", time budget");
   tell(max_trial_time > Duration{}, ", time limit of a trial");
@@ -340,6 +355,9 @@ ControllerSetup controller_setup(const Scenario& scenario) {
       break;
     case Judge::kHyperBand:
       setup.scheduler = hyperband(scenario.hyperband).make();
+      break;
+    case Judge::kPbt:
+      setup.scheduler = pbt(scenario.pbt).make();
       break;
     case Judge::kPausing:
       setup.scheduler =

@@ -15,6 +15,7 @@
 #include "schedulers/median_stopping.h"
 #include "simulator/event_queue.h"
 #include "tune/control/controller.h"
+#include "tune/search/pbt/pbt.h"
 
 namespace tune::simulator {
 
@@ -24,7 +25,7 @@ struct Limits {  // of what is drawn
   int iterations = 14;
 };
 
-enum class Judge : std::uint8_t { kFifo, kAsha, kPausing, kMedian, kHyperBand };
+enum class Judge : std::uint8_t { kFifo, kAsha, kPausing, kMedian, kHyperBand, kPbt };
 
 struct AccidentPlan {
   enum class Kind : std::uint8_t {
@@ -98,6 +99,7 @@ struct Scenario {
   AshaOptions asha;
   MedianStoppingOptions median;
   HyperBandOptions hyperband;
+  PbtOptions pbt;
   int pause_every = 2;
   bool resumed_first = false;
   int num_samples = 4;

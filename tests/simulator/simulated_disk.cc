@@ -36,7 +36,7 @@ void SimulatedDisk::remove_unrecorded(TrialNumber trial,
     const CheckpointId& id = entry.first;
     return id.attempt <= through &&
            std::ranges::none_of(records, [&](const CheckpointRecord& record) {
-             return CheckpointId{record.iteration, record.attempt} == id;
+             return !record.origin && CheckpointId{record.iteration, record.attempt} == id;
            });
   });
 }

@@ -22,6 +22,24 @@ constexpr std::uint64_t kCutSince = ~std::uint64_t{0};
 void SimulatedLogger::record(const Record& record, const Telling&) {
   if (const auto* recorded = std::get_if<ResultRecorded>(&record)) on(*recorded);
   if (const auto* cut = std::get_if<ResultsCut>(&record)) on(*cut);
+  if (const auto* replaced = std::get_if<TrialReplaced>(&record)) on(*replaced);
+}
+
+void SimulatedLogger::on(const TrialReplaced& replaced) {
+  const CheckpointOrigin& origin = replaced.origin;
+  const std::vector<std::uint64_t>& of_origin = results_[origin.trial];
+  if (origin.iteration == 0 || origin.iteration > of_origin.size()) {
+    violate("a replacement's origin has reported",
+            fmt::format("trial {} has no result {}", origin.trial.value, origin.iteration));
+  }
+  bases_[replaced.trial.number] = {replaced.iteration, of_origin[origin.iteration - 1]};
+}
+
+std::uint64_t SimulatedLogger::state_before(TrialNumber trial,
+                                            const std::vector<std::uint64_t>& results) const {
+  const auto base = bases_.find(trial);
+  if (base != bases_.end() && base->second.iteration == results.size()) return base->second.state;
+  return results.empty() ? 0 : results.back();
 }
 
 void SimulatedLogger::on(const ResultRecorded& recorded) {
@@ -37,9 +55,10 @@ void SimulatedLogger::on(const ResultRecorded& recorded) {
     in.text() == "state" ? void(state = in.unsigned_integer()) : in.skip();
   }
   LearningCurve curve(recorded.trial.config);
-  curve.load(results.empty() ? 0 : results.back());
+  const std::uint64_t before = state_before(report.trial, results);
+  curve.load(before);
   curve.step();
-  const bool is_known = results.empty() || results.back() != kCutSince;
+  const bool is_known = before != kCutSince;
   if (is_known && curve.state() != state) {
     violate("a result is what the trainable makes of its configuration",
             fmt::format("trial {}: result {} comes from another state", report.trial.value,
@@ -66,6 +85,8 @@ std::future<std::string> SimulatedLogger::save() {
   PackWriter out;
   out.array(results_.size());
   for (const auto& [trial, results] : results_) encode(out, trial), encode(out, results.size());
+  out.array(bases_.size());
+  for (const auto& [trial, base] : bases_) encode(out, trial), encode(out, base);
   return ready(out.take());
 }
 
@@ -80,6 +101,12 @@ void SimulatedLogger::restore(std::string_view state) {
     decode(in, length);
     std::vector<std::uint64_t>& results = results_[trial] = (*files_)[trial];
     results.resize(length, kCutSince);
+  }
+  bases_.clear();
+  for (std::size_t left = in.array(); left > 0; --left) {
+    TrialNumber trial;
+    decode(in, trial);
+    decode(in, bases_[trial]);
   }
   in.expect_end();
 }

@@ -36,10 +36,23 @@ class SimulatedLogger : public Logger {
  private:
   void on(const ResultRecorded& recorded);
   void on(const ResultsCut& cut);
+  void on(const TrialReplaced& replaced);
+
+  // The state that a trial goes on from after that iteration, of another trial's checkpoint.
+  struct Base {
+    std::uint64_t iteration = 0;
+    std::uint64_t state = 0;
+    template <class Self, class F>
+    static void fields(Self& s, F& f) {
+      f(s.iteration, s.state);
+    }
+  };
+  std::uint64_t state_before(TrialNumber trial, const std::vector<std::uint64_t>& results) const;
 
   ResultFiles* files_;
   ResultFiles own_files_;
   ResultFiles results_;
+  std::map<TrialNumber, Base> bases_;  // the newest of each trial
 };
 
 }  // namespace tune::simulator

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -25,6 +27,20 @@ AttemptFault draw_fault(const Scenario& scenario, const WorkerLaunch& launch) {
       random.integer(1, static_cast<std::int64_t>(scenario.iterations) + 1));
   return fault;
 }
+
+namespace {
+
+// The trial and the checkpoint of ".../0a1b2_00003/checkpoint_000008-a2".
+std::pair<TrialNumber, CheckpointId> place_of(const std::string& folder) {
+  const std::size_t name = folder.rfind('/') + 1;
+  const std::size_t number = folder.rfind('_', name - 2) + 1;
+  const auto id = checkpoint_of_name(folder.substr(name));
+  if (!id) violate("a restored attempt finds its checkpoint", folder + " has no such name");
+  const unsigned long trial = std::stoul(folder.substr(number, name - 1 - number));
+  return {TrialNumber{static_cast<std::uint32_t>(trial)}, *id};
+}
+
+}  // namespace
 
 SimulatedWorker::SimulatedWorker(World& world, std::uint32_t pid, Agent agent)
     : world_(world), pid_(pid), agent_(std::move(agent)) {}
@@ -99,13 +115,14 @@ void SimulatedWorker::on(const StartWorker& start) {
 
 void SimulatedWorker::load() {
   if (fails(AttemptFault::Kind::kThrowsInLoad)) return throw_exception("load: bad file");
-  const std::uint64_t iteration = machine_->iteration();
-  const CheckpointId id{iteration, start_->launch.restore_attempt};
-  const auto* parts = world_.disk.find(start_->launch.trial, id);
+  CheckpointId id{machine_->iteration(), start_->launch.restore_attempt};
+  TrialNumber of = start_->launch.trial;
+  if (!start_->restore_folder.empty()) std::tie(of, id) = place_of(start_->restore_folder);
+  const auto* parts = world_.disk.find(of, id);
   if (parts == nullptr || !parts->contains(start_->rank)) {
     violate("a restored attempt finds its checkpoint",
             fmt::format("{} of trial {} is not there", checkpoint_name(id.iteration, id.attempt),
-                        start_->launch.trial.value));
+                        of.value));
   }
   trainable_->load(parts->at(start_->rank));
   later(world_.about(microseconds(300)), [this] { begin(); });

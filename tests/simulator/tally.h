@@ -56,6 +56,8 @@ struct Tally {
   std::uint64_t appends_made_again = 0;
   std::uint64_t store_answered_again = 0;
   std::uint64_t store_given_up = 0;
+  std::uint64_t replacements = 0;
+  std::uint64_t restarts_from_origin = 0;
 
   inline void add(const Tally& other);
 };
@@ -115,6 +117,8 @@ inline constexpr Tallied kTallied[] = {
     {"appends made again that had not", &Tally::appends_made_again},
     {"times that a silent store answered again", &Tally::store_answered_again},
     {"times that a silent store was given up", &Tally::store_given_up},
+    {"trials told to go on from another one's checkpoint", &Tally::replacements},
+    {"restarts from another trial's checkpoint once more", &Tally::restarts_from_origin},
 };
 
 void Tally::add(const Tally& other) {

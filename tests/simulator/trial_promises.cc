@@ -19,7 +19,9 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
   set_aside_.insert(now_aside.begin(), now_aside.end());
   journal_.replay({[](const Snapshot&) {}, [this](const Turn& turn) { follow(turn); }});
   for (const auto& [agent, command] : effects.commands) {
+    if (const auto* stop = std::get_if<StopAttempt>(&command)) replacements_.told(*stop);
     if (const auto* launch = std::get_if<Launch>(&command)) {
+      replacements_.launched(*launch);
       starts_from_its_newest_checkpoint(*launch);
       runs_what_was_proposed(*launch);
       starts_within_the_budget(*launch);
@@ -33,9 +35,10 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
   note_question(controller);
   for (const Trial& trial : controller.trials()) {
     fails_only_when_its_failures_are_used_up(trial);
-    keeps_few_checkpoints(trial);
+    keeps_few_checkpoints(trial, controller);
     trials_[trial.number].is_in_error = trial.status == TrialStatus::kError;
   }
+  replacements_.turn_is_over();
   none_waits_for_room_that_is_there(controller);
   only_where_trials_failed_none_go(controller);
   set_aside_ = now_aside;
@@ -46,6 +49,7 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
 void TrialPromises::follow(const Turn& turn) {
   budget_is_spent_ = time_budget_ > Duration{} && now_ >= time_budget_;
   now_ = turn.now;
+  replacements_.turn_begins();
   for (const Event& event : turn.events) {
     std::visit([this](const auto& one) { follow(one); }, event);
   }
@@ -119,12 +123,16 @@ void TrialPromises::follow(const FromAgent& from) {
     ready_.erase(from.agent);
   } else if (const auto* report = std::get_if<Reported>(&from.event)) {
     Open* open = current(from.agent, report->trial, report->attempt);
-    if (open != nullptr) follow(*report, *open);
+    if (open != nullptr) replacements_.reported(*report), follow(*report, *open);
   } else if (const auto* saved = std::get_if<CheckpointSaved>(&from.event)) {
     if (current(from.agent, saved->trial, saved->attempt) == nullptr) return;
+    if (replacements_.is_leaving(saved->trial)) return;
+    replacements_.saved(*saved);
     trials_[saved->trial].newest_checkpoint = saved->iteration;
   } else if (const auto* ended = std::get_if<AttemptEnded>(&from.event)) {
-    if (current(from.agent, ended->trial, ended->attempt) != nullptr) follow(*ended);
+    if (current(from.agent, ended->trial, ended->attempt) == nullptr) return;
+    replacements_.ended(*ended);
+    follow(*ended);
   }
 }
 
@@ -195,6 +203,7 @@ bool TrialPromises::there_is_another_place(const Open& open) const {
 // ---- The promises -------------------------------------------------------------------------------
 
 void TrialPromises::starts_from_its_newest_checkpoint(const Launch& launch) const {
+  if (launch.origin) return;  // of the replacements' promises
   const auto known = trials_.find(launch.trial);
   const std::uint64_t newest = known == trials_.end() ? 0 : known->second.newest_checkpoint;
   if (launch.restore_iteration == newest) return;
@@ -238,9 +247,19 @@ void TrialPromises::fails_only_when_its_failures_are_used_up(const Trial& trial)
                       max_failures_));
 }
 
-void TrialPromises::keeps_few_checkpoints(const Trial& trial) const {
+// Beside those that others would restart from, and the one of another trial.
+void TrialPromises::keeps_few_checkpoints(const Trial& trial, const Controller& controller) const {
   const std::size_t keep = std::max<std::size_t>(1, world_.scenario.checkpoint.keep);
   if (trial.checkpoints.size() <= keep + 1) return;
+  std::set<CheckpointOrigin> needed;
+  for (const Trial& other : controller.trials()) {
+    if (other.checkpoints.empty()) continue;
+    const std::optional<CheckpointOrigin>& origin = other.checkpoints.back().origin;
+    if (origin && (origin->trial == trial.number || other.number == trial.number)) {
+      needed.insert(*origin);
+    }
+  }
+  if (trial.checkpoints.size() <= keep + 1 + needed.size()) return;
   violate("surplus checkpoints go",
           fmt::format("trial {} has {} of them recorded, {} are to stay", trial.number.value,
                       trial.checkpoints.size(), keep));
@@ -338,7 +357,7 @@ void TrialPromises::at_the_end(const Controller& controller) const {
   for (const Trial& trial : controller.trials()) {
     std::set<CheckpointId> recorded;
     for (const CheckpointRecord& one : trial.checkpoints) {
-      recorded.insert({one.iteration, one.attempt});
+      if (!one.origin) recorded.insert({one.iteration, one.attempt});
     }
     const std::set<CheckpointId> on_disk = world_.disk.checkpoints_of(trial.number);
     if (on_disk == recorded) continue;

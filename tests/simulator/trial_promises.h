@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "memory_store.h"
+#include "simulator/replacement_promises.h"
 #include "simulator/simulated_store.h"
 #include "simulator/world.h"
 #include "tune/control/controller.h"
@@ -21,7 +22,7 @@ namespace tune::simulator {
 class TrialPromises {
  public:
   TrialPromises(World& world, StoreContents& store)
-      : world_(world), contents_(store.now), journal_(contents_) {}
+      : world_(world), replacements_(world), contents_(store.now), journal_(contents_) {}
 
   // Called after a turn of the leading driver, with its effects.
   void after_turn(const Controller& controller, const Effects& effects);
@@ -70,13 +71,14 @@ class TrialPromises {
   void runs_what_was_proposed(const Launch& launch) const;
   void no_more_trials_than_asked_for(const Controller& controller) const;
   void fails_only_when_its_failures_are_used_up(const Trial& trial) const;
-  void keeps_few_checkpoints(const Trial& trial) const;
+  void keeps_few_checkpoints(const Trial& trial, const Controller& controller) const;
   void none_waits_for_room_that_is_there(const Controller& controller) const;
   std::map<AgentNumber, Room> empty_rooms(const std::set<std::string>& without) const;
   std::map<AgentNumber, Room> room(const std::set<std::string>& without) const;
   bool fits(const Room& room) const;
 
   World& world_;
+  ReplacementPromises replacements_;
   testing::MemoryStore contents_;
   Journal journal_;
   std::uint64_t asked_for_ = 0;       // by the newest driver

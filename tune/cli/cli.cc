@@ -32,6 +32,7 @@ struct CommandLine {
   ResumeArguments resume;
   ResultsArguments results;
   BestArguments best;
+  ScheduleArguments schedule;
   LogsArguments logs;
   LaunchArguments launch;
   std::string status_directory;
@@ -149,6 +150,19 @@ void add_resume(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.chosen = [&line] { return resume_command(line.resume); }; });
 }
 
+void add_schedule(CLI::App& app, CommandLine& line) {
+  CLI::App* command =
+      add_command(app, "schedule",
+                  "the configurations that a trial's model was trained with under pbt, as a sweep "
+                  "that plays them again",
+                  "tune schedule results/latest 3 > replay.yaml");
+  add_directory(command, line.schedule.directory);
+  command->add_option("TRIAL", line.schedule.trial, "its id, its number or the end of its id")
+      ->required();
+  command->add_flag("--json", line.schedule.json, "one JSON object a configuration");
+  command->callback([&line] { line.chosen = [&line] { return schedule_command(line.schedule); }; });
+}
+
 void add_readers(CLI::App& app, CommandLine& line) {
   CLI::App* status =
       add_command(app, "status", "the table of a sweep, live while it runs elsewhere",
@@ -172,6 +186,7 @@ void add_readers(CLI::App& app, CommandLine& line) {
   best->add_flag("--checkpoint", line.best.checkpoint, "only the folder of its checkpoint")
       ->excludes(json);
   best->callback([&line] { line.chosen = [&line] { return best_command(line.best); }; });
+  add_schedule(app, line);
 }
 
 void add_logs(CLI::App& app, CommandLine& line) {

@@ -74,6 +74,13 @@ struct BestArguments {
 };
 int best_command(const BestArguments& arguments);
 
+struct ScheduleArguments {
+  std::string directory;
+  std::string trial;
+  bool json = false;
+};
+int schedule_command(const ScheduleArguments& arguments);
+
 struct LogsArguments {
   std::string directory;
   std::string trial;

@@ -12,6 +12,8 @@
 #include "tune/cli/cli_commands.h"
 #include "tune/cli/status.h"
 #include "tune/results/analysis.h"
+#include "tune/search/search_space.h"
+#include "tune/show/status_block.h"
 
 namespace tune {
 
@@ -120,6 +122,38 @@ int best_command(const BestArguments& arguments) {
   }
   fmt::print("trial: {}\nconfig: {}\nresult: {}\n", best.id, best.config().dump(),
              analysis.best_result().dump());
+  return 0;
+}
+
+namespace {
+
+void print_json(const std::vector<ScheduleEntry>& schedule) {
+  for (const ScheduleEntry& entry : schedule) {
+    fmt::print("{}\n", to_json(Value{{"iteration", entry.iteration},
+                                     {"config", entry.config},
+                                     {"trial_id", entry.trial},
+                                     {"trial_iteration", entry.trial_iteration},
+                                     {"reason", entry.reason}}));
+  }
+}
+
+// The lines of a sweep that plays it again.
+void print_yaml(const std::vector<ScheduleEntry>& schedule) {
+  fmt::print("config: {}\nnum_samples: 1\nscheduler:\n  pbt_replay:\n    schedule:\n",
+             to_json(SearchSpace(Value(schedule.front().config)).describe()));
+  for (const ScheduleEntry& entry : schedule) {
+    fmt::print("      # trial {} from its iteration {}{}{}\n", entry.trial, entry.trial_iteration,
+               entry.reason.empty() ? "" : ": ", one_line(entry.reason));
+    fmt::print("      - {{iteration: {}, config: {}}}\n", entry.iteration, to_json(entry.config));
+  }
+}
+
+}  // namespace
+
+int schedule_command(const ScheduleArguments& arguments) {
+  const std::string trial = find_trial(arguments.directory, arguments.trial).filename().string();
+  const std::vector<ScheduleEntry> schedule = read_schedule(arguments.directory, trial);
+  arguments.json ? print_json(schedule) : print_yaml(schedule);
   return 0;
 }
 

@@ -90,7 +90,7 @@ void Controller::on(const DriverStarted& event) {
 void Controller::retry(Trial& trial) {
   trial.failures = 0;
   trial.until = verdicts_.begin(trial.number, trial.config);
-  searcher_->resume_trial(trial.number);
+  if (trial.replacements == 0) searcher_->resume_trial(trial.number);
 }
 
 void Controller::on(const AgentLost& event) {
@@ -265,8 +265,8 @@ void Controller::on_agent(AgentNumber agent, const Reported& report) {
     // The values of a replaced trial are not those that the searcher proposed.
     if (trial->replacements == 0) searcher_->result(trial->number, report);
   }
-  Verdicts::Ruling ruling = verdicts_.rule(
-      *trial, report, verdicts_.scheduler().pauses() && others_wait());
+  Verdicts::Ruling ruling =
+      verdicts_.rule(*trial, report, verdicts_.scheduler().pauses() && others_wait());
   out_->tell(ResultRecorded{*trial, report, ruling.done});
   if (ruling.given) out_->tell(VerdictGiven{*trial, report.iteration, *ruling.given});
   if (ruling.replaced) ruling.answer = replace(*trial, *ruling.replaced, report.waiting);
@@ -393,14 +393,16 @@ void Controller::wait_again(Trial& trial) {
 
 void Controller::pause(Trial& trial) {
   book_.pause(trial);
-  if (trial.paused_by_scheduler) searcher_->pause_trial(trial.number);
+  const bool is_as_proposed = trial.replacements == 0;
+  if (trial.paused_by_scheduler && is_as_proposed) searcher_->pause_trial(trial.number);
 }
 
 void Controller::finish(Trial& trial, TrialEnd end) {
   health_.forget(trial.number);
   verdicts_.end(trial, end);
-  const bool is_as_proposed = trial.last && trial.replacements == 0;
-  searcher_->end_trial(trial.number, end, is_as_proposed ? &*trial.last : nullptr);
+  if (trial.replacements == 0) {
+    searcher_->end_trial(trial.number, end, trial.last ? &*trial.last : nullptr);
+  }
   book_.finish(trial, end == TrialEnd::kError ? TrialStatus::kError : TrialStatus::kTerminated);
 }
 

@@ -123,6 +123,7 @@ class Controller {
 
   bool others_wait() const;
   void resume(Trial& trial);
+  bool take_over(Trial& trial, const ResumedAs& as);
   std::optional<Command> replace(Trial& trial, const ResumedAs& as, bool waiting);
   void say_once_that_nothing_is_replaced();
 

@@ -11,17 +11,24 @@ bool Controller::others_wait() const {
 // One that the scheduler has paused, and perhaps with the state and values of another.
 void Controller::resume(Trial& trial) {
   const std::optional<ResumedAs> as = verdicts_.resume(trial);
-  if (as && !book_.replace(trial, as->by.donor, pack(as->by.config), as->reason)) {
-    say_once_that_nothing_is_replaced();
-  }
+  if (as && !take_over(trial, *as)) say_once_that_nothing_is_replaced();
   if (trial.replacements == 0) searcher_->resume_trial(trial.number);
+}
+
+// For the searcher the trial ends here: the values that follow are not those that it proposed.
+bool Controller::take_over(Trial& trial, const ResumedAs& as) {
+  if (!book_.replace(trial, as.by.donor, pack(as.by.config), as.reason)) return false;
+  if (trial.replacements == 1) {
+    searcher_->end_trial(trial.number, TrialEnd::kStopped, &*trial.last);
+  }
+  return true;
 }
 
 // The answer to the trial's agent. The attempt leaves its state at once, and the next one begins
 // with the other; until then the trial is as if that state had been restored and lost again.
 std::optional<Command> Controller::replace(Trial& trial, const ResumedAs& as, bool waiting) {
   const bool is_other = as.by.donor != trial.number;
-  if (is_other && book_.replace(trial, as.by.donor, pack(as.by.config), as.reason)) {
+  if (is_other && take_over(trial, as)) {
     trial.verdict = StopKind::kLeave;
     return StopAttempt{trial.number, trial.attempt, StopKind::kLeave, {}};
   }

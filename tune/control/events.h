@@ -106,11 +106,10 @@ struct ExperimentOver {
   const char* how;         // "finished", "interrupted" or "failed"
   const std::string& why;  // of a failure
 };
-using Record =
-    std::variant<TrialAdded, ResultRecorded, ResultsCut, TrialChanged, AttemptFailed, Notice,
-                 NodeJoined, NodeLeft, DriverBegan, AttemptBegan, AttemptOver, VerdictGiven,
-                 PlaceSetAside, PlaceTakenBack, ExperimentOver, DriverNotice, TrialProposed,
-                 TrialReplaced>;
+using Record = std::variant<TrialAdded, ResultRecorded, ResultsCut, TrialChanged, AttemptFailed,
+                            Notice, NodeJoined, NodeLeft, DriverBegan, AttemptBegan, AttemptOver,
+                            VerdictGiven, PlaceSetAside, PlaceTakenBack, ExperimentOver,
+                            DriverNotice, TrialProposed, TrialReplaced>;
 
 struct RemoveCheckpoint {
   TrialNumber trial;

@@ -270,6 +270,10 @@ std::vector<Result> TrialSummary::results() const {
   return results;
 }
 
+std::vector<ScheduleEntry> TrialSummary::schedule() const {
+  return read_schedule(directory.parent_path(), id);
+}
+
 // ---- ResultRows ---------------------------------------------------------------------------------
 
 ResultRows::Iterator::Iterator(const std::vector<TrialSummary>& trials) : trials_(&trials) {

@@ -22,6 +22,7 @@
 #include "core/trial.h"
 #include "core/value.h"
 #include "schedulers/trial_scheduler.h"
+#include "tune/results/schedule.h"
 
 namespace tune {
 
@@ -41,9 +42,11 @@ struct TrialSummary {
   TrialStatus status = TrialStatus::kPending;
   std::filesystem::path directory;
 
-  Config config() const;                // params.json
+  Config config() const;                // params.json: its newest, when it was replaced
   Result last_result() const;           // empty when it never reported
   std::vector<Result> results() const;  // result.json; null is NaN, "inf" and "-inf" are infinite
+  // The configurations that its model was trained with: one, unless a scheduler replaced it.
+  std::vector<ScheduleEntry> schedule() const;
 };
 
 struct BestCheckpoint {

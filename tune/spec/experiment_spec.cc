@@ -11,6 +11,8 @@
 #include "core/store_address.h"
 #include "core/strings.h"
 #include "tune/search/where.h"
+#include "tune/spec/option_reader.h"
+#include "tune/spec/scheduler_kinds.h"
 
 namespace tune {
 
@@ -30,6 +32,7 @@ class SpecCheck {
     check_values();
     check_space();
     check_objective();
+    check_replacing();
     check_stop();
     check_ends();
     check_where();
@@ -55,6 +58,7 @@ class SpecCheck {
   void check_objective();
   void configure_scheduler();
   void move_objective_to_experiment(const Objective& objective);
+  void check_replacing();
   void check_stop();
   void check_ends();
   void check_where();
@@ -243,10 +247,33 @@ void SpecCheck::move_objective_to_experiment(const Objective& objective) {
     Config rest = given.parameters();
     const bool own_metric = rest.erase("metric");
     const bool own_mode = rest.erase("mode");
-    if (own_metric || own_mode) options_.scheduler = scheduler_from_config(given.name(), rest);
+    if (own_metric || own_mode) {
+      options_.scheduler = any_scheduler_from_config(given.name(), rest);
+    }
   } else if (!had_metric && !options_.metric.empty()) {
     // A custom scheduler is made as it was given: it must accept the experiment's metric too.
     given.make()->configure({options_.metric, *options_.mode, options_.seed.value_or(0)});
+  }
+}
+
+// A scheduler that gives parameters other values.
+void SpecCheck::check_replacing() {
+  const SchedulerSpec& scheduler = options_.scheduler;
+  if (scheduler.changed_parameters().empty()) return;
+  const std::string path = scheduler.name().empty()
+                               ? "scheduler"
+                               : fmt::format("scheduler/{}/hyperparam_mutations", scheduler.name());
+  if (options_.num_samples == -1) {
+    complain("num_samples",
+             "-1 has no end, and this scheduler trains all trials at the same time: "
+             "give the size of the population");
+  }
+  if (!options_.config.is_map()) return;
+  const std::vector<std::string> known = options_.config.value_paths();
+  for (const std::string& changed : scheduler.changed_parameters()) {
+    if (std::ranges::find(known, changed) != known.end()) continue;
+    complain(path, fmt::format("{} is not in config{}: name parameters of the configuration",
+                               changed, did_you_mean(changed, known)));
   }
 }
 

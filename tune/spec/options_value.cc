@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "tune/spec/scheduler_kinds.h"
 
 namespace tune {
 
@@ -291,7 +292,7 @@ void read_options(OptionReader& reader, RunOptions& options) {
   reader.read("num_samples", options.num_samples);
   reader.read("metric", options.metric);
   if (const auto word = read_word(reader, "mode", kModes)) options.mode = static_cast<Mode>(*word);
-  read_named(reader, "scheduler", options.scheduler, scheduler_from_config);
+  read_named(reader, "scheduler", options.scheduler, any_scheduler_from_config);
   read_stop(reader, options.stop);
   read_resources(reader, options.resources_per_trial);
   read_seed(reader, options.seed);

@@ -172,8 +172,114 @@ def hyperbands():
     write("syne_tune_hyperband.txt", lines)
 
 
+def ray_pbt():
+    """Who is saved and who is replaced, by whom: trials report in random order, keep their own
+    times, and end at 24. Of the donors that Ray's own draw may pick, those with a checkpoint."""
+    from ray.tune.schedulers import pbt
+
+    class Trial:
+        def __init__(self, number):
+            self.trial_id, self.experiment_tag, self.status = number, "", "RUNNING"
+            self.config, self.finished = {"x": 0.5}, False
+
+        def is_finished(self):
+            return self.finished
+
+    class Controller:
+        search_alg = None
+
+        def get_trials(self):
+            return trials
+
+        def _schedule_trial_save(self, trial, result):
+            said.append("save")
+            return "a checkpoint"
+
+    class Replaced(Exception):
+        pass
+
+    lines = []
+    for mode, quantile, burn_in in [("max", 0.25, 0), ("min", 0.5, 5)]:
+        lines.append(f"sweep {mode} {quantile} {burn_in}")
+        rules = pbt.PopulationBasedTraining(
+            "t", "m", mode, 3, burn_in, {"x": [1]}, quantile_fraction=quantile)
+        trials = [Trial(number) for number in range(10)]
+        for trial in trials:
+            rules._trial_state[trial] = pbt._PBTTrialState(trial)
+        draw = random.Random(burn_in)
+        said, at = [], [0] * len(trials)
+
+        def choice(some):
+            saved = [t for t in some if rules._trial_state[t].last_checkpoint]
+            said.extend(["donors", len(saved), *[t.trial_id for t in saved]])
+            return (saved or some)[0]
+
+        def exploit(controller, trial, donor):
+            said.insert(0, "replace")
+
+        rules._exploit, pbt.random = exploit, type("random", (), {"choice": staticmethod(choice)})
+        while live := [t for t in trials if not t.finished]:
+            trial = draw.choice(live)
+            at[trial.trial_id] += 1
+            time, value = at[trial.trial_id], round(draw.random(), 9)
+            said.clear()
+            rules.on_trial_result(Controller(), trial, {"t": time, "m": value})
+            answer = said[0] if said and said[0] in ("save", "replace") else "continue"
+            donors = said[said.index("donors") + 1:] if answer == "replace" else []
+            lines.append(" ".join(map(str, ["report", trial.trial_id, time, value, answer, *donors])))
+            trial.finished = time == 24
+    write("ray_pbt.txt", lines)
+
+
+def ray_explore():
+    """Mutated configurations with the luck they came of, where ours is to be the same: within the
+    bounds of the domain, and with whole numbers that change."""
+    import json
+
+    from ray.tune.schedulers import pbt
+    from ray.tune.search.sample import Domain, loguniform, randint, uniform
+
+    source, luck = random.Random(3), []
+
+    def uniform_draw():
+        luck.append(["uniform", round(source.random(), 6)])
+        return luck[-1][1]
+
+    def choice(some):
+        luck.append(["index", source.randrange(len(some))])
+        return some[luck[-1][1]]
+
+    def sample(domain, spec):
+        value = (source.randrange(domain.lower, domain.upper) if isinstance(domain.lower, int)
+                 else round(source.uniform(domain.lower, domain.upper), 6))
+        luck.append(["draw", value])
+        return value
+
+    Domain.sample = type(uniform(0, 1)).sample = type(randint(0, 1)).sample = sample
+    pbt.random = type("random", (), {"random": staticmethod(uniform_draw),
+                                     "choice": staticmethod(choice)})
+    mutations = {"lr": loguniform(1e-4, 1.0), "dropout": uniform(0.0, 0.9),
+                 "batch": randint(8, 4096), "act": ["relu", "tanh", "gelu"],
+                 "model": {"layers": [1, 2, 4, 8]}}
+    lines = []
+    while len(lines) < 120:
+        config = {"lr": round(10 ** source.uniform(-4, 0), 6), "seed": 7,
+                  "dropout": round(source.uniform(0, 0.9), 6),
+                  "batch": source.randrange(8, 4096),
+                  "act": source.choice(["relu", "tanh", "gelu", "elu"]),
+                  "model": {"layers": source.choice([1, 2, 4, 8]), "width": 64}}
+        luck.clear()
+        new, _ = pbt._explore(config, mutations, 0.25, (1.2, 0.8), None)
+        fits = new["lr"] <= 1 and new["lr"] >= 1e-4 and new["dropout"] <= 0.9
+        if fits and 8 <= new["batch"] < 4096 and new["batch"] != config["batch"]:
+            lines.append(json.dumps({"config": config, "luck": luck, "new": new}))
+    write("ray_explore.txt", lines)
+
+
 if __name__ == "__main__":
     promotions()
     syne_tune_median()
     ray_median()
     hyperbands()
+    ray_pbt()
+    ray_explore()

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/refusal.h"
+#include "tune/search/pbt/pbt.h"
 #include "tune/simulate/curve_table.h"
 
 namespace tune {
@@ -288,6 +289,15 @@ TEST_CASE("a metric that the task has not is refused") {
   ExperimentSpec spec = sweep_of(grid());
   spec.options.metric = "loss";
   CHECK_HAS(refusal([&] { play(spec, LineTask(3), {}); }), "line has no metric 'loss': it has m");
+}
+
+TEST_CASE("a scheduler that gives trials the state of others is refused") {
+  RunOptions options = grid();
+  PbtOptions pbt_options;
+  pbt_options.hyperparam_mutations = {{"x", uniform(0, 9)}};
+  options.scheduler = pbt(pbt_options);
+  CHECK_HAS(refusal([&] { play(sweep_of(options), LineTask(3), {}); }),
+            "playing the sweep on line: the scheduler pbt gives trials the state of others");
 }
 
 }  // namespace

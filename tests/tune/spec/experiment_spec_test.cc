@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/refusal.h"
+#include "tune/search/pbt/pbt.h"
 
 namespace tune {
 namespace {
@@ -391,6 +392,42 @@ TEST_CASE("a stored spec that is damaged is refused with the place") {
     CHECK_HAS(refusal([&] { spec_from_value(value); }, ErrorCode::kProtocol), one.part);
   }
   CHECK_THROWS_AS(spec_from_value(Value(3)), Error);
+}
+
+TEST_CASE("pbt changes parameters that the configuration has, of a population of a known size") {
+  PbtOptions pbt_options;
+  pbt_options.hyperparam_mutations = {{"lr", loguniform(1e-3, 1.0)},
+                                      {"batch_size", list({32, 64})}};
+  RunOptions options = good();
+  options.scheduler = pbt(pbt_options);
+  CHECK(told(make(options).complaints) == "");
+  const Value stored = to_value(make(options).spec);
+  const ExperimentSpec again = spec_from_value(stored);
+  CHECK(again.options.scheduler.parameters().dump() == options.scheduler.parameters().dump());
+
+  pbt_options.hyperparam_mutations = {{"lrr", uniform(0, 1)}, {"model", {{"act", list({"a"})}}}};
+  options.scheduler = pbt(pbt_options);
+  CHECK(told(make(options).complaints) ==
+        "scheduler/pbt/hyperparam_mutations: lrr is not in config (did you mean 'lr'?): name "
+        "parameters of the configuration\n"
+        "scheduler/pbt/hyperparam_mutations: model/act is not in config: name parameters of the "
+        "configuration\n");
+
+  pbt_options.hyperparam_mutations = {{"lr", uniform(0, 1)}};
+  options.scheduler = pbt(pbt_options);
+  options.num_samples = -1;
+  CHECK(told(make(options).complaints) ==
+        "num_samples: -1 has no end, and this scheduler trains all trials at the same time: give "
+        "the size of the population\n");
+
+  options = good();
+  options.metric.clear();
+  pbt_options.metric = "accuracy";
+  options.scheduler = pbt(pbt_options);
+  const Made made = make(options);
+  CHECK(told(made.complaints) == "");
+  CHECK(made.spec.options.metric == "accuracy");
+  CHECK(made.spec.options.scheduler.changed_parameters() == std::vector<std::string>{"lr"});
 }
 
 }  // namespace

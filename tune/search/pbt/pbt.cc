@@ -1,0 +1,134 @@
+#include "tune/search/pbt/pbt.h"
+
+#include <cmath>
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "schedulers/option_check.h"
+#include "schedulers/pbt_scheduler.h"
+#include "schedulers/scheduler_parameters.h"
+#include "tune/search/pbt/mutation.h"
+
+namespace tune {
+
+namespace {
+
+constexpr const char* kName = "pbt";
+const std::vector<std::string> kKeys = {"perturbation_interval",
+                                        "hyperparam_mutations",
+                                        "quantile_fraction",
+                                        "resample_probability",
+                                        "perturbation_factors",
+                                        "burn_in_period",
+                                        "require_attrs",
+                                        "synch",
+                                        "time_attr",
+                                        "metric",
+                                        "mode"};
+
+[[noreturn]] void refuse_mutation(const SpaceComplaint& complaint) {
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("scheduler pbt: hyperparam_mutations{}{}: {}",
+                          complaint.path.empty() ? "" : "/", complaint.path, complaint.message));
+}
+
+void check_options(const PbtOptions& options) {
+  const OptionCheck check(kName);
+  check.require(options.perturbation_interval > 0 && std::isfinite(options.perturbation_interval),
+                "perturbation_interval", options.perturbation_interval, "above 0");
+  check.require(options.quantile_fraction >= 0 && options.quantile_fraction <= 0.5,
+                "quantile_fraction", options.quantile_fraction, "from 0 to 0.5");
+  check.require(options.resample_probability >= 0 && options.resample_probability <= 1,
+                "resample_probability", options.resample_probability, "from 0 to 1");
+  check.require(options.burn_in_period >= 0 && std::isfinite(options.burn_in_period),
+                "burn_in_period", options.burn_in_period, "0 or more");
+  check.time_attr(options.time_attr);
+  for (const double factor : options.perturbation_factors) {
+    check.require(factor > 0 && std::isfinite(factor), "perturbation_factors", factor, "above 0");
+  }
+  if (options.perturbation_factors.empty()) {
+    throw Error(ErrorCode::kBadInput,
+                "scheduler pbt: perturbation_factors is empty: give one or more, as in [1.2, 0.8]");
+  }
+  if (options.custom_explore && mutated_paths(options.hyperparam_mutations).empty()) return;
+  const auto complaints = complaints_about_mutations(options.hyperparam_mutations);
+  if (!complaints.empty()) refuse_mutation(complaints.front());
+}
+
+bool has_functions(const PbtOptions& options) {
+  if (options.custom_explore) return true;
+  for (const auto& [path, domain] : options.hyperparam_mutations.domains()) {
+    if (domain->is_function()) return true;
+  }
+  return false;
+}
+
+// A function of the user's that throws leaves the donor's values as they are.
+Explored explore(const PbtOptions& options, const Exploration& asked) try {
+  const std::uint64_t number = std::uint64_t{asked.trial.value} << 32 | asked.iteration;
+  StreamChance chance(RandomStream(asked.seed, "pbt mutation", number));
+  Mutated mutated = mutate(asked.config, options.hyperparam_mutations,
+                           {options.resample_probability, options.perturbation_factors}, chance);
+  if (options.custom_explore) mutated.config = options.custom_explore(mutated.config);
+  return {std::move(mutated.config), std::move(mutated.changes)};
+} catch (const std::exception& error) {
+  return {asked.config, fmt::format("values stay, since mutating them failed: {}", error.what())};
+}
+
+}  // namespace
+
+SchedulerSpec pbt(PbtOptions options) {
+  check_options(options);
+  Config parameters{{"perturbation_interval", options.perturbation_interval},
+                    {"hyperparam_mutations", options.hyperparam_mutations.describe()},
+                    {"quantile_fraction", options.quantile_fraction},
+                    {"resample_probability", options.resample_probability},
+                    {"perturbation_factors", options.perturbation_factors},
+                    {"burn_in_period", options.burn_in_period},
+                    {"require_attrs", options.require_attrs},
+                    {"synch", options.synch},
+                    {"time_attr", options.time_attr}};
+  add_objective(parameters, options.metric, options.mode);
+  const bool is_own = has_functions(options);
+  std::vector<std::string> paths = mutated_paths(options.hyperparam_mutations);
+  SchedulerSpec spec(is_own ? "" : kName, is_own ? Config() : std::move(parameters), [options] {
+    const PbtRules rules{.time_attr = options.time_attr,
+                         .metric = options.metric,
+                         .mode = options.mode,
+                         .perturbation_interval = options.perturbation_interval,
+                         .burn_in_period = options.burn_in_period,
+                         .quantile_fraction = options.quantile_fraction,
+                         .require_attrs = options.require_attrs,
+                         .synch = options.synch};
+    return std::make_unique<PbtScheduler>(
+        kName, rules, [options](const Exploration& asked) { return explore(options, asked); });
+  });
+  spec.set_changed_parameters(std::move(paths));
+  return spec;
+}
+
+SchedulerSpec pbt_from_config(const Config& written) {
+  const SchedulerParameters parameters(kName, written, kKeys);
+  PbtOptions options;
+  parameters.read("perturbation_interval", options.perturbation_interval);
+  parameters.read("quantile_fraction", options.quantile_fraction);
+  parameters.read("resample_probability", options.resample_probability);
+  parameters.read("perturbation_factors", options.perturbation_factors);
+  parameters.read("burn_in_period", options.burn_in_period);
+  parameters.read("require_attrs", options.require_attrs);
+  parameters.read("synch", options.synch);
+  parameters.read("time_attr", options.time_attr);
+  parameters.read_objective(options.metric, options.mode);
+  if (const Value* mutations = written.find("hyperparam_mutations")) {
+    std::vector<SpaceComplaint> complaints;
+    options.hyperparam_mutations = search_space_from_value(*mutations, complaints);
+    if (!complaints.empty()) refuse_mutation(complaints.front());
+  }
+  return pbt(options);
+}
+
+}  // namespace tune

@@ -212,9 +212,11 @@ void TrialPromises::starts_from_its_newest_checkpoint(const Launch& launch) cons
                       launch.attempt.value, launch.trial.value, launch.restore_iteration, newest));
 }
 
-// In order, each once, none left out.
+// In order, each once, none left out. When a configuration may change after the first launch, the
+// replacements' promises hold it.
 void TrialPromises::runs_what_was_proposed(const Launch& launch) const {
-  if (!world_.scenario.asks) return;
+  const bool is_replaced = world_.scenario.judge == Judge::kPbt && launch.attempt.value > 1;
+  if (!world_.scenario.asks || is_replaced) return;
   const std::size_t number = launch.trial.value;
   if (number < proposed_.size() && proposed_[number] == launch.config) return;
   violate("what was proposed is what runs",

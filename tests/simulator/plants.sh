@@ -42,7 +42,7 @@ make_simulator() {
   file=$(sed -n 's,^+++ b/,,p' "$patch" | head -1)
   mkdir -p "$work/$(dirname "$file")"
   cp "$root/$file" "$work/$file"
-  patch -s -p1 -d "$work" < "$patch" || {
+  patch -s -f -p1 -d "$work" < "$patch" || {
     echo "$patch does not fit $file any more: renew it" >&2
     return 1
   }

@@ -3,6 +3,8 @@
 
 #include <signal.h>
 
+#include <algorithm>
+
 #include "core/refusal.h"
 #include "process/sandbox.h"
 
@@ -53,12 +55,8 @@ TEST_CASE("a killed program is resumed by executing it again") {
   {
     Running run = box.start({program("two_runs"), "--quiet"});
     REQUIRE(Sandbox::eventually([&] {
-      if (!fs::exists(box.path() / "results/second")) return false;
-      for (const auto& entry : fs::recursive_directory_iterator(box.path() / "results/second")) {
-        if (entry.path().filename() == "result.json" && fs::file_size(entry.path()) > 0)
-          return true;
-      }
-      return false;
+      const auto files = box.of_trials("results/second", "result.json");
+      return std::ranges::any_of(files, [&](const auto& file) { return !box.read(file).empty(); });
     }));
     run.signal(SIGKILL);
     run.wait();
@@ -99,10 +97,8 @@ TEST_CASE("a custom scheduler and searcher go on where a killed program stood") 
       Running run = box.start({program("own_parts"), "--cpus", "2", "--quiet"});
       const auto enough = [&] {
         std::size_t results = 0;
-        if (!fs::exists(box.path() / "results/own")) return false;
-        for (const auto& entry : fs::recursive_directory_iterator(box.path() / "results/own")) {
-          if (entry.path().filename() != "result.json") continue;
-          results += lines_of(box.read(fs::relative(entry.path(), box.path()))).size();
+        for (const fs::path& file : box.of_trials("results/own", "result.json")) {
+          results += lines_of(box.read(file)).size();
         }
         return results >= kill_after_results;
       };

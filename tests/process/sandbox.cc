@@ -130,6 +130,17 @@ std::string Sandbox::read(const std::string& file) const {
   return slurp(path_ / file);
 }
 
+std::vector<std::filesystem::path> Sandbox::of_trials(const std::filesystem::path& experiment,
+                                                      const std::string& name) const {
+  std::vector<std::filesystem::path> found;
+  std::error_code none;  // there is no experiment yet
+  for (const auto& entry : std::filesystem::directory_iterator(path_ / experiment, none)) {
+    const std::filesystem::path path = experiment / entry.path().filename() / name;
+    if (std::filesystem::exists(path_ / path)) found.push_back(path);
+  }
+  return found;
+}
+
 Finished Sandbox::tune(std::vector<std::string> arguments) const {
   return start_tune(std::move(arguments)).wait();
 }

@@ -194,13 +194,8 @@ TEST_CASE("a failing load is the error of the attempt that restores") {
                   .rest = "stop: {training_iteration: 100}\ncheckpoint: {frequency: 1}\n",
                   .metric = "count"}));
   Running run = box.start_tune({"run", "sweep.yaml", "--name", "s"});
-  REQUIRE(Sandbox::eventually([&] {
-    if (!fs::exists(box.path() / "results/s")) return false;
-    for (const auto& entry : fs::recursive_directory_iterator(box.path() / "results/s")) {
-      if (entry.path().filename() == "checkpoint_000001") return true;
-    }
-    return false;
-  }));
+  REQUIRE(Sandbox::eventually(
+      [&] { return !box.of_trials("results/s", "checkpoint_000001").empty(); }));
   run.signal(SIGINT);
   CHECK(run.wait().code == 128 + SIGINT);
   const Finished resumed = box.tune({"resume", "results/s"});

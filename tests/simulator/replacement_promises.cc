@@ -103,7 +103,11 @@ void ReplacementPromises::take_origin(const Launch& launch, Known& known) {
     violate(kOnce, fmt::format("trial {} begins with {}, and was not told to leave its own state",
                                launch.trial.value, name_of(*launch.origin)));
   }
-  if (known.may_be_replaced) known.allowed.merge(Origins(before_)), known.allowed.merge(restarts());
+  if (known.may_be_replaced) {  // at some event of this turn
+    known.allowed.merge(Origins(before_));
+    known.allowed.merge(Origins(since_));
+    known.allowed.merge(restarts());
+  }
   if (!known.allowed.contains(*launch.origin)) {
     violate(kOnce, fmt::format("trial {} begins with {}, which no trial would restart from",
                                launch.trial.value, name_of(*launch.origin)));

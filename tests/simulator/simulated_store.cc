@@ -140,6 +140,7 @@ void SimulatedStore::reach_server(bool writes) {
     *contents_.now = *whole;
     contents_.changed.clear();
     contents_.whole.reset();
+    contents_.under_way = nullptr;  // it was on its way to the other server
   }
   if (writes) let_arrive();
   if (looks_) return;

@@ -18,7 +18,8 @@ using std::chrono::seconds;
 namespace {
 
 constexpr std::uint64_t kMaxEvents = 2'000'000;
-constexpr std::size_t kMaxDrivers = 30;
+// Each silence of the store may end a driver.
+constexpr std::size_t kMaxDrivers = 30 + SimulatedStore::kAllSilences;
 constexpr Time kAgentEnd = seconds(30);  // that a driver waits for its agents when all is over
 constexpr Time kInterruptGrace = seconds(30);  // that running trials have to save
 

@@ -41,14 +41,20 @@ void JournaledController::restore(const Snapshot& snapshot) {
   now_ = snapshot.now;
 }
 
-// No attempt of an older driver goes on, so all of them are lost to this one.
+// No attempt of an older driver goes on, so all of them are lost to this one. The agents of a driver
+// that stood still may have saved for a trial after a newer driver had settled it, and no journal
+// tells: trials that are not over are settled by every driver. Those that are over, which are the
+// many, only where the turns since the snapshot ask for it.
 Effects JournaledController::take_over(const Turn& turn) {
   TUNE_CHECK(logger_ != nullptr);
   const Turn taken = journal_.take_epoch(turn, follower());
   std::map<TrialNumber, AttemptNumber> unsettled;
-  for (const TrialNumber trial : std::exchange(unsettled_, {})) {
-    unsettled[trial] = controller_.trials()[trial.value].attempt;
+  for (const Trial& trial : controller_.trials()) {
+    const bool is_asked = unsettled_.contains(trial.number);
+    if (trial.attempt.value > 0 && (is_asked || !is_over(trial.status)))
+      unsettled[trial.number] = trial.attempt;
   }
+  unsettled_.clear();
   Effects effects = handle(taken, false);
   effects.unsettled.merge(unsettled);
   return effects;

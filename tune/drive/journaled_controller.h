@@ -31,8 +31,9 @@ class JournaledController {
   // The first turn of a driver that commits, after replay(). Takes the journal's epoch with this
   // turn; first brings the state to the last entry that an older driver has appended, then handles
   // the turn. From then on no other driver appends. now() may be after the turn's own time. The
-  // effects are those of commit; `unsettled` also has the trials whose checkpoints an older driver
-  // had to remove, as it may not have done so. Throws as Journal::take_epoch.
+  // effects are those of commit; `unsettled` also has the begun trials that are not over, and those
+  // whose checkpoints an older driver had to remove, as it may not have done so. Throws as
+  // Journal::take_epoch.
   Effects take_over(const Turn& turn);
   // A further turn: appended, then handled. Commands and removals may be carried out, and the
   // agents' events be acknowledged, when it returns. Throws as Journal::append; nothing has

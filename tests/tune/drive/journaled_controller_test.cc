@@ -108,15 +108,23 @@ TEST_CASE("what a driver was to settle is settled again by the one that takes ov
   old.save(seconds(3), CheckpointSaved{});
   old.experiment.commit({seconds(4), {}, {FromAgent{{}, ended}}});
   OneDriver next(store);
-  const std::map<TrialNumber, AttemptNumber> lost{{{1}, {1}}, {{2}, {1}}};  // that ran
+  using Lost = std::map<TrialNumber, AttemptNumber>;
+  const Lost lost{{{1}, {1}}, {{2}, {1}}};  // that ran
   CHECK(next.take_over(seconds(4)).unsettled == lost);
-  // It may have ended before it was done.
+  // It may have ended before it was done, also with a trial that has come to its end meanwhile.
+  next.join(seconds(5));
+  ended.trial = TrialNumber{1};
+  ended.attempt = AttemptNumber{2};
+  next.experiment.commit({seconds(6), {}, {FromAgent{{}, ended}}});
   OneDriver third(store);
-  CHECK(third.take_over(seconds(5)).unsettled == lost);
-  // A snapshot stands for turns whose files are in order.
+  const Lost all{{{1}, {2}}, {{2}, {2}}, {{3}, {1}}};
+  CHECK(third.take_over(seconds(7)).unsettled == all);
+  // A snapshot stands for turns whose files are in order, but for those of trials that go on: an
+  // agent of a driver that stood still may have saved for them since.
   third.experiment.store(third.experiment.snapshot());
   OneDriver fourth(store);
-  CHECK(fourth.take_over(seconds(6)).unsettled.empty());
+  const Lost going_on{{{2}, {2}}, {{3}, {1}}};
+  CHECK(fourth.take_over(seconds(8)).unsettled == going_on);
 }
 
 TEST_CASE("what a driver said is told again with the turn, and changes nothing else") {

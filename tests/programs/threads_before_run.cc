@@ -51,6 +51,13 @@ void* operator new(std::size_t size) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
+// By libraries as well: a sanitizer's own would not fit the functions below.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  pthread_mutex_lock(&allocating);
+  void* memory = std::malloc(size);
+  pthread_mutex_unlock(&allocating);
+  return memory;
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }

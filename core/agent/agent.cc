@@ -503,6 +503,9 @@ std::string own_tail(const std::filesystem::path& file, AttemptNumber attempt) {
 void Agent::act(ConcludeAttempt& action) {
   ports_.erase(attempt_key(action.ended.trial, action.ended.attempt));
   memory_.end(attempt_key(action.ended.trial, action.ended.attempt));
+  // The usual end asks nothing of the disk: two switches of threads would be a good part of its time.
+  const bool needs_files = action.removes_half_written || action.wants_stderr_tail;
+  if (!needs_files && files_->waiting() == 0) return machine_.on_concluded(now_, action.ended);
   files_->give([this, action, directory = trial_directory(action.ended.trial)] {
     AttemptEnded ended = action.ended;
     if (action.removes_half_written) remove_half_written(directory, ended.attempt);

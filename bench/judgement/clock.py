@@ -2,9 +2,9 @@
 
     python <peer>.py SERVER FOLDER METRIC,METRIC... < jobs > lines
 
-A job is a line {"method", "task", "seed", "workers", "budget_s", "trials", "start_cost"}, an answer the
-job with what came out. A peer's module gives METHODS: a name and what makes a peer from (task, seed,
-budget_s * workers). A peer has
+A job is a line {"method", "task", "seed", "workers", "trainings", "budget_s", "trials", "start_cost"},
+an answer the job with what came out. A peer's module gives METHODS: a name and what makes a peer from (task, seed,
+job). A peer has
 
     next()                      -> (trial, config, steps): another trial and how far to run it, or a
                                    paused one with config None; nothing: it wants none now
@@ -24,7 +24,7 @@ class Run:
     def __init__(self, task, peer, job):
         self.task, self.peer, self.job = task, peer, job
         self.queue, self.trials, self.best = [], {}, []
-        self.ended = self.begun = self.asked = self.number = 0
+        self.ended = self.begun = self.launches = self.number = 0
         self.suggesting = 0.0
 
     def timed(self, call, *arguments):
@@ -45,12 +45,13 @@ class Run:
         if config is not None:
             self.begun += 1
             self.trials[trial] = [*self.task.curve(config), 0]
-        self.asked += 1
+        self.launches += 1
         self.run(now, trial, until, self.job["start_cost"])
         return True
 
     def run(self, now, trial, until, start_cost):
         values, seconds, at = self.trials[trial]
+        assert at < until <= len(values), "trial %s is at step %d, asked for %d" % (trial, at, until)
         takes = sum(seconds[at:until]) + start_cost * seconds[at]
         self.number += 1
         heapq.heappush(self.queue, (now + takes, self.number, trial, at, until))
@@ -80,7 +81,7 @@ class Run:
             free += 1
             self.ended += 1
         return {**self.job, "best": self.best, "trials_begun": self.begun, "seconds": now,
-                "suggestion_s": self.suggesting / max(self.asked, 1)}
+                "launches": self.launches, "suggestion_s": self.suggesting / max(self.begun, 1)}
 
 
 def rungs(steps, eta=3):
@@ -98,6 +99,6 @@ def main(methods):
         job = json.loads(line)
         server.restart()
         task = tasks[job["task"]]
-        peer = methods[job["method"]](task, job["seed"], job["budget_s"] * job["workers"])
+        peer = methods[job["method"]](task, job["seed"], job)
         print(json.dumps(Run(task, peer, job).play()), flush=True)
     server.close()

@@ -25,9 +25,9 @@ class Screening(Random):
     """One step each for half of the time, as the first of them tell; then the best three are trained
     to their end (Egele et al., arXiv 2307.15422), and what time is left goes to the next best."""
 
-    def __init__(self, task, seed, worker_seconds):
-        super().__init__(task, seed, worker_seconds)
-        self.budget = worker_seconds / 2
+    def __init__(self, task, seed, job):
+        super().__init__(task, seed, job)
+        self.budget = job["budget_s"] * job["workers"] / 2
         self.spent, self.values, self.trained = 0.0, [], set()
 
     def next(self):

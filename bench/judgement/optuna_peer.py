@@ -13,9 +13,11 @@ warnings.filterwarnings("ignore")
 class Optuna:
     """Reports at `rungs`, where the pruner is asked."""
 
-    def __init__(self, task, sampler, pruner, rungs):
+    def __init__(self, task, seed, sampler, pruner, rungs):
         self.task, self.rungs, self.trials = task, rungs, {}
-        self.study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+        # Its name says which bracket of HyperBand a trial joins; by default it is random.
+        self.study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner,
+                                         study_name="%s %d" % (task.name, seed))
 
     def suggest(self, trial):
         config = dict(self.task.constants)
@@ -76,7 +78,7 @@ PRUNERS = {"none": none, "halving": halving, "hyperband": hyperband, "median": m
 
 
 def method(sampler, pruner):
-    return lambda task, seed, _: Optuna(task, SAMPLERS[sampler](seed), *PRUNERS[pruner](task))
+    return lambda task, seed, _: Optuna(task, seed, SAMPLERS[sampler](seed), *PRUNERS[pruner](task))
 
 
 METHODS = {"optuna: %s, %s" % (s, p): method(s, p) for s in SAMPLERS for p in PRUNERS}

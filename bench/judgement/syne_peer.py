@@ -51,7 +51,8 @@ class Syne:
         return None
 
 
-METHODS = {"syne: asha": lambda task, seed, _: Syne(task, seed, baselines.ASHA),
+METHODS = {"syne: random, asha": lambda task, seed, _: Syne(task, seed, baselines.ASHA),
+           "syne: bohb": lambda task, seed, _: Syne(task, seed, baselines.BOHB),
            "syne: cqr, asha": lambda task, seed, _: Syne(task, seed, baselines.ASHACQR)}
 
 if __name__ == "__main__":

@@ -55,8 +55,8 @@ class Hebo:
         return None
 
 
-METHODS = {"hebo: asha": lambda task, seed, _: Hebo(task, seed, clock.rungs(task.steps)),
-           "hebo: none": lambda task, seed, _: Hebo(task, seed, [])}
+METHODS = {"hebo: hebo + asha": lambda task, seed, _: Hebo(task, seed, clock.rungs(task.steps)),
+           "hebo: hebo + none": lambda task, seed, _: Hebo(task, seed, [])}
 
 if __name__ == "__main__":
     clock.main(METHODS)

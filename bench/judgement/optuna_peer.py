@@ -81,7 +81,7 @@ def method(sampler, pruner):
     return lambda task, seed, _: Optuna(task, seed, SAMPLERS[sampler](seed), *PRUNERS[pruner](task))
 
 
-METHODS = {"optuna: %s, %s" % (s, p): method(s, p) for s in SAMPLERS for p in PRUNERS}
+METHODS = {"optuna: %s + %s" % (s, p): method(s, p) for s in SAMPLERS for p in PRUNERS}
 
 if __name__ == "__main__":
     clock.main(METHODS)

@@ -49,7 +49,7 @@ class Screening(Random):
         return None
 
 
-METHODS = {"plain: random": Random, "plain: one step, then the best": Screening}
+METHODS = {"plain: random + none": Random, "plain: one step + the best": Screening}
 
 if __name__ == "__main__":
     clock.main(METHODS)

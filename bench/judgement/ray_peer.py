@@ -51,7 +51,7 @@ class Ray:
         return None
 
 
-METHODS = {"ray: optuna, asha": Ray}
+METHODS = {"ray: optuna + asha": Ray}
 
 if __name__ == "__main__":
     clock.main(METHODS)

@@ -72,8 +72,8 @@ class Smac:
         return None
 
 
-METHODS = {"smac: hyperband": lambda *made_for: Smac(*made_for, MultiFidelityFacade, True),
-           "smac: forest": lambda *made_for: Smac(*made_for, HyperparameterOptimizationFacade, False)}
+METHODS = {"smac: forest + hyperband": lambda *made_for: Smac(*made_for, MultiFidelityFacade, True),
+           "smac: forest + none": lambda *made_for: Smac(*made_for, HyperparameterOptimizationFacade, False)}
 
 if __name__ == "__main__":
     clock.main(METHODS)

@@ -51,9 +51,9 @@ class Syne:
         return None
 
 
-METHODS = {"syne: random, asha": lambda task, seed, _: Syne(task, seed, baselines.ASHA),
-           "syne: bohb": lambda task, seed, _: Syne(task, seed, baselines.BOHB),
-           "syne: cqr, asha": lambda task, seed, _: Syne(task, seed, baselines.ASHACQR)}
+METHODS = {"syne: random + asha": lambda task, seed, _: Syne(task, seed, baselines.ASHA),
+           "syne: bohb + asha": lambda task, seed, _: Syne(task, seed, baselines.BOHB),
+           "syne: cqr + asha": lambda task, seed, _: Syne(task, seed, baselines.ASHACQR)}
 
 if __name__ == "__main__":
     clock.main(METHODS)

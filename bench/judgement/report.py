@@ -31,10 +31,9 @@ def rows_of(methods, tasks):
     ends = {name: means(name, -1) for name in whole}
     ranks = [stats.mean_ranks({name: means(name, i) for name in whole})
              for i in range(len(FRACTIONS))]
-    own = [name for name in ends if name.startswith("tune:")]
-    best = min(own, key=lambda name: statistics.mean(ends[name])) if own else None
-    p_values = stats.holm({name: stats.wilcoxon(ends[best], ends[name])
-                           for name in ends if best and name != best})
+    tested = tested_against(ends)
+    p_values = stats.holm({name: stats.wilcoxon(ends[tested], ends[name])
+                           for name in ends if tested and name != tested})
     yield ["method", "runs"] + ["%d %%" % (100 * f) for f in FRACTIONS] + [
         "ranks", "p", "a suggestion"]
     for name in sorted(methods, key=lambda n: (n not in whole, statistics.mean(ends.get(n, [0])))):
@@ -45,6 +44,15 @@ def rows_of(methods, tasks):
                "%d" % sum(map(len, cells.values())), *texts,
                " ".join("%.1f" % rank[name] for rank in ranks) if name in whole else "",
                "%.2g" % p_values[name] if name in p_values else "", time_text(seconds)]
+
+
+def tested_against(ends):
+    """What tune does when nothing is chosen; without it, the best of its methods: chosen afterwards, so
+    that its p is a little too small."""
+    own = [name for name in ends if name.startswith("tune:")]
+    if "tune: auto" in own or not own:
+        return "tune: auto" if own else None
+    return min(own, key=lambda name: statistics.mean(ends[name]))
 
 
 def mean_text(cells, at):

@@ -35,6 +35,11 @@ class Test(unittest.TestCase):
         self.assertEqual(rows["peer: d (1 tasks only)"]["ranks"], "")
         self.assertEqual(rows["tune: a"]["a suggestion"], "2 ms")
 
+    def test_others_are_tested_against_the_default_where_it_is(self):
+        self.assertEqual(report.tested_against({"tune: a": [.1], "tune: b": [.2], "p": [0]}), "tune: a")
+        self.assertEqual(report.tested_against({"tune: a": [.1], "tune: auto": [.2]}), "tune: auto")
+        self.assertIsNone(report.tested_against({"p": [0]}))
+
 
 if __name__ == "__main__":
     unittest.main()

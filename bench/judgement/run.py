@@ -20,7 +20,7 @@ have one step get so many trials instead, with 4 workers.
 Regret is (optimum - best) / (optimum - median), at most 1.5, at a quarter, a half and all of the budget:
 the mean over tasks of the means over seeds, with the 95 % interval that the seeds leave. The ranks are
 among all methods that have run on all tasks, at the same moments. p is Wilcoxon's signed-rank test over
-tasks against the best of tune's methods, at the end, corrected by Holm.
+tasks at the end, against tune: auto (without it the best of tune's methods), corrected by Holm.
 """
 import argparse
 import concurrent.futures

@@ -38,9 +38,15 @@ class Syne:
         number = len(self.trials)
         self.trials[number] = Trial(number, suggestion.config, None)
         self.scheduler.on_trial_add(self.trials[number])
-        config = {name: value.item() if isinstance(value, numpy.generic) else value
-                  for name, value in suggestion.config.items()}
+        config = {p.name: self.inside(p, suggestion.config[p.name]) for p in self.task.parameters}
         return number, {**self.task.constants, **config}, self.rungs[0]
+
+    @staticmethod
+    def inside(p, value):
+        """BOHB's searcher proposes whole numbers from 0 to the upper bound, wherever the lower one is
+        (kde_searcher.py scales by one range and back by another): the nearest in the space."""
+        value = value.item() if isinstance(value, numpy.generic) else value
+        return value if p.kind == "choice" else min(max(value, p.low), p.high)
 
     def result(self, number, step, value):
         trial, told = self.trials[number], {"value": value, "step": step}

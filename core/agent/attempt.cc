@@ -35,9 +35,9 @@ void Attempt::on_never_forked(const AttemptScene& scene, std::uint32_t rank) {
 
 void Attempt::start(const AttemptScene& scene) {
   state_ = Running{};
-  last_sign_ = scene.now;
+  last_sign_ = scene.watched();
   if (launch_.ranks > 1) {
-    pace_.emplace(scene.watch.at(scene.now), launch_.ranks, launch_.restore_iteration > 0);
+    pace_.emplace(scene.watched(), launch_.ranks, launch_.restore_iteration > 0);
   }
   scene.actions.tell(scene.now, AttemptStarted{launch_.trial, launch_.attempt, ranks_[0].pid});
   for (std::uint32_t rank = 0; rank < launch_.ranks; ++rank) {
@@ -73,23 +73,23 @@ void Attempt::on_stop(const AttemptScene& scene, const StopAttempt& stop) {
 // The driver keeps up again or is too far behind.
 void Attempt::on_reading_changed(const AttemptScene& scene) {
   if (scene.reading) {
-    last_sign_ = scene.now;
-    if (pace_) pace_->on_listening(scene.watch.at(scene.now), 0);
+    last_sign_ = scene.watched();
+    if (pace_) pace_->on_listening(scene.watched(), 0);
   }
   hold_group(scene);
 }
 
 // Messages that the ranks have sent meanwhile are heard from now on.
 void Attempt::on_disk_keeps_up(const AttemptScene& scene) {
-  last_sign_ = scene.now;
-  if (pace_) pace_->begin_anew(scene.watch.at(scene.now));
+  last_sign_ = scene.watched();
+  if (pace_) pace_->begin_anew(scene.watched());
 }
 
 // Rank 0 has its answer, so its time counts from now on.
 void Attempt::listen_again(const AttemptScene& scene) {
   if (auto* running = std::get_if<Running>(&state_)) running->waiting = false;
-  last_sign_ = scene.now;
-  if (pace_) pace_->on_listening(scene.watch.at(scene.now), 0);
+  last_sign_ = scene.watched();
+  if (pace_) pace_->on_listening(scene.watched(), 0);
 }
 
 void Attempt::tell_leader(const AttemptScene& scene, WorkerCommand command) const {
@@ -106,7 +106,7 @@ void Attempt::hold_group(const AttemptScene& scene) const {
 // ---- The words of ranks -------------------------------------------------------------------------
 
 void Attempt::on_word(const AttemptScene& scene, std::uint32_t rank, WorkerEvent event) {
-  if (!std::holds_alternative<AskAlone>(event)) last_sign_ = scene.now;
+  if (!std::holds_alternative<AskAlone>(event)) last_sign_ = scene.watched();
   std::visit([&](auto& word) { hear(scene, rank, std::move(word)); }, event);
 }
 
@@ -138,7 +138,7 @@ void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, RankSaved save
 
 void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, GroupStep step) {
   if (rank != 0) return on_nonsense(scene, rank, "a word to the group that is not of rank 0");
-  if (pace_) pace_->on_word(scene.watch.at(scene.now), step);
+  if (pace_) pace_->on_word(scene.watched(), step);
   for (const Rank& other : ranks_) {
     if (&other != &ranks_[0] && is_alive(other)) {
       scene.actions.tell_worker(other.worker, step);
@@ -148,7 +148,7 @@ void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, GroupStep step
 
 void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, WorkerEnded ended) {
   ranks_[rank].stage = Stage::kSaidEnd;
-  const AgentTime watched = scene.watch.at(scene.now);
+  const AgentTime watched = scene.watched();
   if (ended.outcome == Outcome::kException) {
     if (pace_) pace_->on_ended(watched, rank);
     blame(scene, {.outcome = ended.outcome,
@@ -168,7 +168,7 @@ void Attempt::hear(const AttemptScene& scene, std::uint32_t, Warning warning) {
 }
 
 void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, RankAlone alone) {
-  if (pace_) pace_->on_alone(scene.watch.at(scene.now), rank, alone.begins);
+  if (pace_) pace_->on_alone(scene.watched(), rank, alone.begins);
 }
 
 void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, AskAlone) {
@@ -181,7 +181,7 @@ void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, PhaseDone) {
 }
 
 void Attempt::phase_done(const AttemptScene& scene, std::uint32_t rank) {
-  if (pace_) pace_->on_done(scene.watch.at(scene.now), rank);
+  if (pace_) pace_->on_done(scene.watched(), rank);
 }
 
 // ---- Checkpoints --------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ void Attempt::phase_done(const AttemptScene& scene, std::uint32_t rank) {
 void Attempt::on_promoted(const AttemptScene& scene, const CheckpointSaved& saved,
                           const std::string& error) {
   if (promoting_ > 0) --promoting_;
-  last_sign_ = scene.now;  // the time of a disk is not its own
+  last_sign_ = scene.watched();  // the time of a disk is not its own
   if (error.empty()) scene.actions.tell(scene.now, saved);
   saves_.erase(saved.iteration);
   const auto next = saves_.begin();

@@ -39,6 +39,7 @@ struct AttemptConditions {
 };
 // The same at the time of an event, and where the actions go.
 struct AttemptScene : AttemptConditions {
+  AgentTime watched() const { return watch.at(now); }
   AgentTime now{};
   const NodeFacts& node;
   AgentActions& actions;
@@ -188,7 +189,7 @@ class Attempt {
   State state_;
   std::optional<Order> order_;           // counts until it settles or terminates
   Milestone until_;                      // of the last verdict
-  AgentTime last_sign_{};                // of life
+  AgentTime last_sign_{};                // of life; in watched time
   std::optional<GroupPace> pace_;        // of several ranks that have started; in watched time
   std::map<std::uint64_t, Save> saves_;  // by iteration; without their final names yet
   std::uint32_t promoting_ = 0;          // of these, those that are being given them

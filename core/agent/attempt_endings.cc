@@ -147,8 +147,8 @@ void Attempt::signal(const AttemptScene& scene, int signal) {
 }
 
 void Attempt::set_gone(const AttemptScene& scene, std::uint32_t rank) {
-  last_sign_ = scene.now;
-  if (pace_) pace_->on_ended(scene.watch.at(scene.now), rank);
+  last_sign_ = scene.watched();
+  if (pace_) pace_->on_ended(scene.watched(), rank);
   ranks_[rank].stage = Stage::kGone;
   scene.actions.add(ForgetWorker{ranks_[rank].worker});
 }

@@ -58,8 +58,9 @@ std::optional<AgentTime> Attempt::silence_deadline(const AttemptConditions& on) 
   const bool waits_for_rank = !held_.empty() && promoting_ == 0;
   if (running != nullptr && running->waiting && !waits_for_rank) return std::nullopt;
   const Duration limit = on.experiment.hang_timeout;
-  if (limit > Duration::zero() && !have_all_said_end()) return last_sign_ + limit;
-  if (leaving) return last_sign_ + kExitGrace;
+  if (limit > Duration::zero() && !have_all_said_end())
+    return on.watch.next_look(last_sign_ + limit);
+  if (leaving) return on.watch.next_look(last_sign_ + kExitGrace);
   return std::nullopt;
 }
 

@@ -29,6 +29,7 @@ set(tune_public_headers
   tune/results/reporter.h
   tune/results/schedule.h
   tune/run.h
+  tune/search/pb2/pb2.h
   tune/search/pbt/pbt.h
   tune/search/search_space.h
   tune/search/searcher.h

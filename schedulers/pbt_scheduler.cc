@@ -9,8 +9,31 @@
 #include "core/error.h"
 #include "core/random.h"
 #include "core/wire.h"
+#include "schedulers/option_check.h"
 
 namespace tune {
+
+void check_rules(const char* scheduler, const PbtRules& rules) {
+  const OptionCheck check(scheduler);
+  check.require(rules.perturbation_interval > 0 && std::isfinite(rules.perturbation_interval),
+                "perturbation_interval", rules.perturbation_interval, "above 0");
+  check.require(rules.quantile_fraction >= 0 && rules.quantile_fraction <= 0.5, "quantile_fraction",
+                rules.quantile_fraction, "from 0 to 0.5");
+  check.require(rules.burn_in_period >= 0 && std::isfinite(rules.burn_in_period), "burn_in_period",
+                rules.burn_in_period, "0 or more");
+  check.time_attr(rules.time_attr);
+}
+
+Config parameters_of(const PbtRules& rules) {
+  Config parameters{{"perturbation_interval", rules.perturbation_interval},
+                    {"quantile_fraction", rules.quantile_fraction},
+                    {"burn_in_period", rules.burn_in_period},
+                    {"require_attrs", rules.require_attrs},
+                    {"synch", rules.synch},
+                    {"time_attr", rules.time_attr}};
+  add_objective(parameters, rules.metric, rules.mode);
+  return parameters;
+}
 
 PbtScheduler::PbtScheduler(const char* name, PbtRules rules, Explore explore)
     : MetricScheduler(name, {rules.metric, rules.mode}),
@@ -77,8 +100,20 @@ void PbtScheduler::take_score(TrialNumber trial, double time, double score,
   if (state.judged_at > 0) population_.remove(trial, state.score);
   state.time = time;
   state.score = score;
+  if (rules_.keeps_intervals && state.judged_at > 0) keep_interval(trial);
   state.judged_at = iteration;
+  state.base_time = time;
+  state.base_score = score;
   population_.put(trial, score);
+}
+
+void PbtScheduler::keep_interval(TrialNumber trial) {
+  constexpr std::size_t kMost = 200;
+  const TrialState& state = trials_[trial.value];
+  const double gain = (state.score - state.base_score) / (state.time - state.base_time);
+  if (!std::isfinite(gain)) return;
+  if (intervals_.size() == kMost) intervals_.erase(intervals_.begin());
+  intervals_.push_back({trial, state.time, state.base_score, gain, state.config});
 }
 
 void PbtScheduler::checkpoint_saved(TrialNumber trial, std::uint64_t iteration) {
@@ -108,14 +143,32 @@ std::optional<ResumedAs> PbtScheduler::exploit(TrialNumber trial) {
   const std::uint64_t number = std::uint64_t{trial.value} << 32 | state.judged_at;
   RandomStream random(objective().seed, "pbt donor", number);
   const TrialNumber donor = donors[static_cast<std::size_t>(random.integer(0, std::ssize(donors)))];
-  const Packed& packed = trials_[donor.value].config;
-  const Config config = packed.bytes.empty() ? Config() : Config(unpack(packed));
-  Explored explored = explore_({trial, donor, state.judged_at, objective().seed, config});
+  Explored explored = this->explored(trial, donor);
   std::string reason = reason_of(trial, donor, explored.changes);
   state.config = pack(explored.config);
   state.saved_at = 0;  // it gives its own state up
+  state.base_score = trials_[donor.value].score;
   ++replaced_;
   return ResumedAs{{donor, std::move(explored.config)}, std::move(reason)};
+}
+
+Explored PbtScheduler::explored(TrialNumber trial, TrialNumber donor) const {
+  const TrialState& state = trials_[trial.value];
+  const Packed& packed = trials_[donor.value].config;
+  const Config config = packed.bytes.empty() ? Config() : Config(unpack(packed));
+  Exploration asked{trial,
+                    donor,
+                    state.judged_at,
+                    objective().seed,
+                    config,
+                    state.time,
+                    trials_[donor.value].score,
+                    intervals_};
+  for (const TrialState& other : trials_) {
+    const bool runs = other.exists && !other.is_over && &other != &state;
+    if (runs && !other.config.bytes.empty()) asked.running.push_back(&other.config);
+  }
+  return explore_(asked);
 }
 
 // "0.31 is among the lowest 2 of 8 at iteration 8: it goes on from trial 3 with 0.78; lr 0.1 * 1.2
@@ -236,6 +289,7 @@ std::string PbtScheduler::save() const {
   encode(out, asked_to_save_);
   encode(out, replaced_);
   encode(out, trials_);
+  encode(out, intervals_);
   out.array(due_.size());
   for (const auto& [trial, due] : due_) {
     encode(out, trial);
@@ -258,6 +312,7 @@ void PbtScheduler::restore(std::string_view bytes) {
   decode(in, made.asked_to_save_);
   decode(in, made.replaced_);
   decode(in, made.trials_);
+  decode(in, made.intervals_);
   for (std::size_t left = in.array(); left > 0; --left) {
     std::uint32_t trial = 0;
     decode(in, trial);

@@ -6,13 +6,28 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "schedulers/metric_scheduler.h"
 #include "schedulers/population.h"
+#include "schedulers/scheduler_parameters.h"
 
 namespace tune {
+
+// What a trial gained from one judgement to the next, or from where it was replaced.
+struct Interval {
+  TrialNumber trial;
+  double time = 0;    // at its end
+  double before = 0;  // the score at its beginning; larger is better
+  double gain = 0;    // of the score, a unit of time
+  Packed config;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.trial, s.time, s.before, s.gain, s.config);
+  }
+};
 
 // What the new values of a trial may depend on.
 struct Exploration {
@@ -21,6 +36,10 @@ struct Exploration {
   std::uint64_t iteration = 0;  // of the trial, whose result was judged
   std::uint64_t seed = 0;       // of the experiment
   const Config& config;         // the donor's
+  double time = 0;              // of the judged result
+  double donor_score = 0;
+  std::span<const Interval> history = {};   // the oldest first
+  std::vector<const Packed*> running = {};  // the configurations of the other trials
 };
 struct Explored {
   Config config;
@@ -37,7 +56,34 @@ struct PbtRules {
   double quantile_fraction = 0.25;
   bool require_attrs = false;
   bool synch = false;
+  bool keeps_intervals = false;  // for an Explore that learns from them
 };
+// Throws Error (kBadInput) naming the parameter of that scheduler and its value.
+void check_rules(const char* scheduler, const PbtRules& rules);
+Config parameters_of(const PbtRules& rules);
+
+// Of what users write: PbtOptions or Pb2Options, which have these rules under the same names.
+template <class Options>
+PbtRules rules_of(const Options& options) {
+  return {.time_attr = options.time_attr,
+          .metric = options.metric,
+          .mode = options.mode,
+          .perturbation_interval = options.perturbation_interval,
+          .burn_in_period = options.burn_in_period,
+          .quantile_fraction = options.quantile_fraction,
+          .require_attrs = options.require_attrs,
+          .synch = options.synch};
+}
+template <class Options>
+void read_rules(const SchedulerParameters& parameters, Options& options) {
+  parameters.read("perturbation_interval", options.perturbation_interval);
+  parameters.read("quantile_fraction", options.quantile_fraction);
+  parameters.read("burn_in_period", options.burn_in_period);
+  parameters.read("require_attrs", options.require_attrs);
+  parameters.read("synch", options.synch);
+  parameters.read("time_attr", options.time_attr);
+  parameters.read_objective(options.metric, options.mode);
+}
 
 class PbtScheduler : public MetricScheduler {
  public:
@@ -64,6 +110,8 @@ class PbtScheduler : public MetricScheduler {
     double next = 0;              // the time at which it is judged next
     double time = 0;              // at which it was judged last
     double score = 0;             // then; larger is better
+    double base_time = 0;         // where the interval that it trains began, and
+    double base_score = 0;        // its score there
     std::uint64_t judged_at = 0;  // the iteration then; 0: never
     std::uint64_t saved_at = 0;   // the newest iteration of its own on disk; 0: none
     bool is_over = false;
@@ -72,8 +120,8 @@ class PbtScheduler : public MetricScheduler {
     bool exists = false;     // it was added
     template <class Self, class F>
     static void fields(Self& s, F& f) {
-      f(s.config, s.next, s.time, s.score, s.judged_at, s.saved_at, s.is_over, s.waits, s.may_go_on,
-        s.exists);
+      f(s.config, s.next, s.time, s.score, s.base_time, s.base_score, s.judged_at, s.saved_at,
+        s.is_over, s.waits, s.may_go_on, s.exists);
     }
   };
   struct Due {  // of a trial that waits and is to go on from another one
@@ -89,7 +137,9 @@ class PbtScheduler : public MetricScheduler {
   TrialState& state_of(TrialNumber trial);
   Milestone next_stop(const TrialState& state) const { return {rules_.time_attr, state.next}; }
   void take_score(TrialNumber trial, double time, double score, std::uint64_t iteration);
+  void keep_interval(TrialNumber trial);
   std::optional<ResumedAs> exploit(TrialNumber trial);
+  Explored explored(TrialNumber trial, TrialNumber donor) const;
   std::vector<TrialNumber> donors_for(TrialNumber trial) const;
   std::string reason_of(TrialNumber trial, TrialNumber donor, const std::string& changes) const;
   Decision wait_for_others(TrialNumber trial);
@@ -101,6 +151,7 @@ class PbtScheduler : public MetricScheduler {
   Explore explore_;
   Population population_;             // the trials that are not over and were judged
   std::vector<TrialState> trials_;    // by number
+  std::vector<Interval> intervals_;   // the newest, when they are kept
   double next_sync_;                  // the time at which all wait next
   std::map<std::uint32_t, Due> due_;  // by trial
   std::uint64_t asked_to_save_ = 0;

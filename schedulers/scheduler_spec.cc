@@ -17,10 +17,10 @@ namespace {
 using Keys = std::vector<std::string>;
 using Parameters = SchedulerParameters;
 
-// pbt is made in tune/search/pbt, which knows domains.
+// pbt and pb2 are made in tune/search, which knows domains.
 const Keys kSchedulers = {
-    "fifo", "asha",       "AsyncHyperBand",         "hyperband", "median_stopping",
-    "pbt",  "pbt_replay", "PopulationBasedTraining"};
+    "fifo", "asha",       "AsyncHyperBand",         "hyperband", "median_stopping", "pbt",
+    "pb2",  "pbt_replay", "PopulationBasedTraining"};
 const Keys kAshaKeys = {"max_t",  "grace_period", "reduction_factor", "brackets", "time_attr",
                         "metric", "mode",         "stop_last_trials", "rule",     "min_rung_size",
                         "type"};

@@ -17,6 +17,7 @@
 #include "tune/results/analysis.h"
 #include "tune/results/reporter.h"
 #include "tune/run.h"
+#include "tune/search/pb2/pb2.h"
 #include "tune/search/pbt/pbt.h"
 #include "tune/search/search_space.h"
 #include "tune/search/searcher.h"

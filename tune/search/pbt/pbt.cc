@@ -37,16 +37,10 @@ const std::vector<std::string> kKeys = {"perturbation_interval",
 }
 
 void check_options(const PbtOptions& options) {
+  check_rules(kName, rules_of(options));
   const OptionCheck check(kName);
-  check.require(options.perturbation_interval > 0 && std::isfinite(options.perturbation_interval),
-                "perturbation_interval", options.perturbation_interval, "above 0");
-  check.require(options.quantile_fraction >= 0 && options.quantile_fraction <= 0.5,
-                "quantile_fraction", options.quantile_fraction, "from 0 to 0.5");
   check.require(options.resample_probability >= 0 && options.resample_probability <= 1,
                 "resample_probability", options.resample_probability, "from 0 to 1");
-  check.require(options.burn_in_period >= 0 && std::isfinite(options.burn_in_period),
-                "burn_in_period", options.burn_in_period, "0 or more");
-  check.time_attr(options.time_attr);
   for (const double factor : options.perturbation_factors) {
     check.require(factor > 0 && std::isfinite(factor), "perturbation_factors", factor, "above 0");
   }
@@ -83,29 +77,16 @@ Explored explore(const PbtOptions& options, const Exploration& asked) try {
 
 SchedulerSpec pbt(PbtOptions options) {
   check_options(options);
-  Config parameters{{"perturbation_interval", options.perturbation_interval},
-                    {"hyperparam_mutations", options.hyperparam_mutations.describe()},
-                    {"quantile_fraction", options.quantile_fraction},
-                    {"resample_probability", options.resample_probability},
-                    {"perturbation_factors", options.perturbation_factors},
-                    {"burn_in_period", options.burn_in_period},
-                    {"require_attrs", options.require_attrs},
-                    {"synch", options.synch},
-                    {"time_attr", options.time_attr}};
-  add_objective(parameters, options.metric, options.mode);
+  Config parameters = parameters_of(rules_of(options));
+  parameters.set("hyperparam_mutations", options.hyperparam_mutations.describe());
+  parameters.set("resample_probability", options.resample_probability);
+  parameters.set("perturbation_factors", options.perturbation_factors);
   const bool is_own = has_functions(options);
   std::vector<std::string> paths = mutated_paths(options.hyperparam_mutations);
   SchedulerSpec spec(is_own ? "" : kName, is_own ? Config() : std::move(parameters), [options] {
-    const PbtRules rules{.time_attr = options.time_attr,
-                         .metric = options.metric,
-                         .mode = options.mode,
-                         .perturbation_interval = options.perturbation_interval,
-                         .burn_in_period = options.burn_in_period,
-                         .quantile_fraction = options.quantile_fraction,
-                         .require_attrs = options.require_attrs,
-                         .synch = options.synch};
     return std::make_unique<PbtScheduler>(
-        kName, rules, [options](const Exploration& asked) { return explore(options, asked); });
+        kName, rules_of(options),
+        [options](const Exploration& asked) { return explore(options, asked); });
   });
   spec.set_changed_parameters(std::move(paths));
   return spec;
@@ -114,15 +95,9 @@ SchedulerSpec pbt(PbtOptions options) {
 SchedulerSpec pbt_from_config(const Config& written) {
   const SchedulerParameters parameters(kName, written, kKeys);
   PbtOptions options;
-  parameters.read("perturbation_interval", options.perturbation_interval);
-  parameters.read("quantile_fraction", options.quantile_fraction);
+  read_rules(parameters, options);
   parameters.read("resample_probability", options.resample_probability);
   parameters.read("perturbation_factors", options.perturbation_factors);
-  parameters.read("burn_in_period", options.burn_in_period);
-  parameters.read("require_attrs", options.require_attrs);
-  parameters.read("synch", options.synch);
-  parameters.read("time_attr", options.time_attr);
-  parameters.read_objective(options.metric, options.mode);
   if (const Value* mutations = written.find("hyperparam_mutations")) {
     std::vector<SpaceComplaint> complaints;
     options.hyperparam_mutations = search_space_from_value(*mutations, complaints);

@@ -380,6 +380,11 @@ void Agent::perform() {
 
 // The first zygote may be forked, while there is neither thread nor socket.
 void Agent::act(StartZygote&) {
+  if (options_.zygote_pid > 0 && !std::exchange(zygote_was_forked_, true)) {
+    zygote_.adopt(options_.zygote_pid, FileDescriptor(options_.zygote_control));
+    machine_.on_zygote_started(now_, static_cast<std::uint32_t>(zygote_.pid()));
+    return;
+  }
   if (options_.zygote && !std::exchange(zygote_was_forked_, true)) {
     try {
       zygote_.fork(options_.zygote, {options_.driver_alive_fd});

@@ -26,6 +26,10 @@ struct AgentOptions {
   std::function<void(int control_socket)> zygote;
   // Executed when there is no `zygote`, or when the first zygote has died. "{control}" in it, or in
   // its environment, becomes the descriptor's number.
+  // The first zygote, when it is a child of this process already (core/agent/agent_program.h,
+  // WaitingAgent), and the agent's end of its control socket. -1: it is not.
+  pid_t zygote_pid = -1;
+  int zygote_control = -1;
   std::vector<std::string> zygote_command;
   std::map<std::string, std::string> zygote_environment;
   std::string zygote_loads;             // the plugin, or the program, in messages

@@ -2,14 +2,17 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,7 +29,9 @@ namespace {
 
 // Names the descriptor that holds the order.
 constexpr const char* kOrderVariable = "TUNE_AGENT_ORDER";
+constexpr const char* kZygoteVariable = "TUNE_AGENT_ZYGOTE";
 constexpr int kFailedExitCode = 3;
+constexpr std::size_t kMaxOrderBytes = 128 << 10;
 
 // Every field of AgentOptions but the zygote that is forked.
 struct AgentOrder {
@@ -86,6 +91,70 @@ std::vector<std::string> own_command_line() {
   return words;
 }
 
+// The descriptors in an order, in the order in which they travel.
+std::array<int*, 3> descriptors_of(AgentOptions& options) {
+  return {&options.driver_alive_fd, &options.lock_fd, &options.runtime_lock_fd};
+}
+
+constexpr std::size_t kDescriptorRoom = CMSG_SPACE(3 * sizeof(int));
+
+// Waits for it; nothing when the driver has ended without one.
+std::optional<AgentOptions> receive_order(int socket) {
+  std::string bytes(kMaxOrderBytes, '\0');
+  iovec part{bytes.data(), bytes.size()};
+  alignas(cmsghdr) char ancillary[kDescriptorRoom];
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = ancillary;
+  message.msg_controllen = sizeof ancillary;
+  ssize_t count = 0;
+  do {
+    count = ::recvmsg(socket, &message, 0);
+  } while (count < 0 && errno == EINTR);
+  if (count <= 0) return std::nullopt;
+  AgentOptions options = unpacked_options({bytes.data(), static_cast<std::size_t>(count)});
+  std::array<int, 3> received{-1, -1, -1};
+  if (const cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr) {
+    const std::size_t size = std::min(header->cmsg_len - CMSG_LEN(0), sizeof received);
+    std::memcpy(received.data(), CMSG_DATA(header), size);
+  }
+  std::size_t next = 0;
+  for (int* descriptor : descriptors_of(options)) {
+    if (*descriptor >= 0) *descriptor = received.at(next++);
+  }
+  if (options.driver_alive_fd >= 0) ::fcntl(options.driver_alive_fd, F_SETFD, FD_CLOEXEC);
+  return options;
+}
+
+// "<pid>:<descriptor>".
+void take_zygote(AgentOptions& options) {
+  const char* told = std::getenv(kZygoteVariable);
+  if (told == nullptr) return;
+  int pid = -1;
+  int control = -1;
+  if (std::sscanf(told, "%d:%d", &pid, &control) != 2) {
+    throw Error(ErrorCode::kProtocol, fmt::format("{}={}", kZygoteVariable, told));
+  }
+  options.zygote_pid = pid;
+  options.zygote_control = control;
+  ::unsetenv(kZygoteVariable);
+}
+
+bool is_socket(int descriptor) {
+  int type = 0;
+  socklen_t size = sizeof type;
+  return ::getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) == 0;
+}
+
+// Nothing: there is none, and this process is not needed.
+std::optional<AgentOptions> take_order(int descriptor) {
+  if (!is_socket(descriptor)) return unpacked_options(content_of(descriptor));
+  auto options = receive_order(descriptor);
+  if (options) take_zygote(*options);
+  return options;
+}
+
 // Runs before main(): there is no thread and no socket, and none of the program's own code has run.
 __attribute__((constructor)) void become_agent_if_told() {
   const char* told = std::getenv(kOrderVariable);
@@ -93,9 +162,10 @@ __attribute__((constructor)) void become_agent_if_told() {
   const FileDescriptor order(std::atoi(told));
   ::unsetenv(kOrderVariable);  // not for programs that the agent starts
   try {
-    const AgentOptions options = unpacked_options(content_of(order.get()));
-    if (options.runtime_lock_fd >= 0) ::fcntl(options.runtime_lock_fd, F_SETFD, FD_CLOEXEC);
-    be_agent(options);
+    const auto options = take_order(order.get());
+    if (!options) ::_exit(0);
+    if (options->runtime_lock_fd >= 0) ::fcntl(options->runtime_lock_fd, F_SETFD, FD_CLOEXEC);
+    be_agent(*options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: agent: reading its order: %s\n", error.what());
     ::_exit(kFailedExitCode);
@@ -163,6 +233,33 @@ pid_t start_agent_program(const AgentOptions& options) {
   }
   program.new_session = true;
   return spawn(program);
+}
+
+void start_waiting_agent(const WaitingAgent& agent, const AgentOptions& options) {
+  TUNE_CHECK(!options.zygote);
+  const std::string bytes = packed_options(options);
+  AgentOptions copy = options;
+  std::array<int, 3> descriptors{};
+  std::size_t count = 0;
+  for (const int* descriptor : descriptors_of(copy)) {
+    if (*descriptor >= 0) descriptors.at(count++) = *descriptor;
+  }
+  iovec part{const_cast<char*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) char ancillary[kDescriptorRoom] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = ancillary;
+  message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(count * sizeof(int));
+  std::memcpy(CMSG_DATA(header), descriptors.data(), count * sizeof(int));
+  if (::sendmsg(agent.order_socket, &message, MSG_NOSIGNAL) < 0) {
+    throw Error(ErrorCode::kProcess, fmt::format("starting the node agent (pid {}): {}", agent.pid,
+                                                 std::strerror(errno)));
+  }
 }
 
 void be_agent(const AgentOptions& options) {

@@ -60,6 +60,13 @@ void ZygoteProcess::fork(const std::function<void(int)>& main,
   pid_ = pid;
 }
 
+void ZygoteProcess::adopt(pid_t pid, FileDescriptor control) {
+  ::fcntl(control.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(control.get(), F_SETFD, FD_CLOEXEC);
+  control_ = std::move(control);
+  pid_ = pid;
+}
+
 namespace {
 
 // The text with "{control}" replaced by the number.

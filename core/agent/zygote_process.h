@@ -21,6 +21,9 @@ class ZygoteProcess {
   // process without threads.
   void fork(const std::function<void(int)>& main, const std::vector<int>& close_in_child);
 
+  // A zygote that is a child of this process already.
+  void adopt(pid_t pid, FileDescriptor control);
+
   // The output of an executed zygote goes to a file, which the caller opens and reads where a file
   // system that stalls does not hold up the loop.
   struct Log {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/agent/agent_program.h"
 #include "tune/results/reporter.h"
 #include "tune/spec/experiment_spec.h"
 
@@ -18,6 +19,8 @@ namespace tune {
 // The origin of worker processes. A plugin's zygote is the program `tune-worker`; a program's own
 // trainable runs in a child of the program as it stands, or in the program executed again.
 struct ZygoteSource {
+  // The agent, which has the first zygote as its child: then in_process is not used.
+  std::optional<WaitingAgent> waiting_agent = {};
   std::function<void(int control_socket)> in_process;  // never returns; empty: use the command
   // Executed as the zygote (also when the one in process was killed); "{control}" in it is replaced
   // by the number of the control socket. Empty: tune-worker with spec.plugin.

@@ -48,7 +48,11 @@ AgentProcess::AgentProcess(const Options& options) {
   FileDescriptor read_end(ends[0]);
   alive_ = FileDescriptor(ends[1]);
   AgentOptions agent = agent_options(options, read_end.get());
-  if (thread_count() > 1) {
+  if (const auto& waiting = options.zygote.waiting_agent) {
+    agent.zygote = nullptr;
+    process_ = Child(waiting->pid);
+    start_waiting_agent(*waiting, agent);
+  } else if (thread_count() > 1) {
     agent.zygote = nullptr;
     process_ = Child(start_agent_program(agent));
   } else {

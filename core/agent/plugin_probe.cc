@@ -64,7 +64,7 @@ ZygoteReady refusal(std::string why) {
   return ready;
 }
 
-ZygoteReady ask(const std::string& plugin) {
+ZygoteReady ask(std::vector<std::string> command, const std::string& loads) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     throw Error(ErrorCode::kProcess, fmt::format("making a socket pair: {}", std::strerror(errno)));
@@ -72,7 +72,7 @@ ZygoteReady ask(const std::string& plugin) {
   FileDescriptor ours(ends[0]);
   FileDescriptor theirs(ends[1]);
   SpawnOptions options;
-  options.command = worker_command(plugin);
+  options.command = std::move(command);
   for (std::string& argument : options.command) {
     if (argument == "{control}") argument = std::to_string(theirs.get());
   }
@@ -81,7 +81,7 @@ ZygoteReady ask(const std::string& plugin) {
   options.death_signal = SIGKILL;
   Child child(spawn(options));
   theirs.reset();
-  const std::string packet = first_packet(ours.get(), plugin, child);
+  const std::string packet = first_packet(ours.get(), loads, child);
   ours.reset();  // ends it
   if (packet.empty() || !child.has_ended(kEndLimit)) child.signal(SIGKILL);
   const int status = child.wait();
@@ -101,7 +101,15 @@ ZygoteReady ask(const std::string& plugin) {
 
 ZygoteReady probe_plugin(const std::string& plugin) {
   try {
-    return ask(plugin);
+    return ask(worker_command(plugin), plugin);
+  } catch (const Error& error) {
+    return refusal(error.what());
+  }
+}
+
+ZygoteReady probe_program(std::vector<std::string> command, const std::string& loads) {
+  try {
+    return ask(std::move(command), loads);
   } catch (const Error& error) {
     return refusal(error.what());
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/contract_values.h"
 
@@ -11,5 +12,7 @@ namespace tune {
 // Takes as long as loading takes (LibTorch: 0.3 s). Does not throw for an unusable plugin: the
 // error in the result says why.
 ZygoteReady probe_plugin(const std::string& plugin);
+// The same of any zygote's argv with "{control}" in it; `loads` is named while it takes long.
+ZygoteReady probe_program(std::vector<std::string> command, const std::string& loads);
 
 }  // namespace tune

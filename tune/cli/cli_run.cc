@@ -20,6 +20,7 @@
 #include "tune/show/make_reporter.h"
 #include "tune/spec/experiment_identity.h"
 #include "tune/spec/overrides.h"
+#include "tune/spec/python_options.h"
 #include "tune/spec/yaml_spec.h"
 
 namespace tune {
@@ -87,15 +88,21 @@ void warn_of_changed_files(const ExperimentSpec& spec) {
     warn(fmt::format("{} has changed since the experiment began: it goes on as it was begun",
                      spec.sweep));
   }
-  const std::string plugin = fingerprint(spec.plugin);
+  const std::string file = trainable_file(spec);
+  if (file.empty()) return;  // a Python module
+  const std::string plugin = fingerprint(file);
   if (plugin.empty()) {
     throw Error(ErrorCode::kBadInput,
-                fmt::format("resuming {}: its plugin {} is not there: build it again at that place",
-                            spec.name, spec.plugin));
+                spec.python ? fmt::format("resuming {}: its trainable's file {} is not there: put "
+                                          "it back",
+                                          spec.name, file)
+                            : fmt::format("resuming {}: its plugin {} is not there: build it again "
+                                          "at that place",
+                                          spec.name, file));
   }
   if (!spec.plugin_hash.empty() && plugin != spec.plugin_hash) {
     warn(fmt::format("{} has changed since the experiment began: trials go on with the new one",
-                     spec.plugin));
+                     file));
   }
 }
 

@@ -42,6 +42,7 @@
 #include "tune/results/record_channel.h"
 #include "tune/results/results_csv.h"
 #include "tune/spec/experiment_identity.h"
+#include "tune/spec/python_options.h"
 
 namespace tune {
 
@@ -200,8 +201,13 @@ void Driver::start() {
   agent.experiment_directory = folder_.absolute();
   agent.resources = node_;
   agent.zygote = request_.zygote;
-  agent.zygote_loads = spec_.plugin.empty() ? "the program" : spec_.plugin;
-  if (agent.zygote.command.empty()) agent.zygote.command = worker_command(spec_.plugin);
+  agent.zygote_loads = spec_.python           ? spec_.python->target
+                       : spec_.plugin.empty() ? "the program"
+                                              : spec_.plugin;
+  if (agent.zygote.command.empty() && !agent.zygote.waiting_agent) {
+    agent.zygote.command =
+        spec_.python ? zygote_command(*spec_.python) : worker_command(spec_.plugin);
+  }
   agent.trial_memory_bytes = spec_.request.memory_bytes;
   agent.lock_descriptor = folder_.lock_descriptor();
   agent.runtime_lock_descriptor = runtime_->lock_descriptor();

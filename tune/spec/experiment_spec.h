@@ -23,6 +23,13 @@ struct ProgramCall {
   std::vector<std::string> earlier;  // folders of the calls before it, absolute
 };
 
+// A Python trainable that a process of its own imports.
+struct PythonCall {
+  std::string target;                     // "/abs/train.py:Train" or "package.module:Train"
+  std::vector<std::string> preload = {};  // modules that are imported first
+  std::string interpreter = {};           // absolute, once it is found
+};
+
 struct ExperimentSpec {
   std::string name;         // folder below storage; never empty once the run begins
   bool name_given = false;  // else <trainable>_<date>
@@ -43,6 +50,7 @@ struct ExperimentSpec {
   // experiment has it, not even one of the same name and seed. Empty in folders of versions that
   // did not draw it.
   std::string store_prefix = {};
+  std::optional<PythonCall> python = {};  // instead of a plugin
 };
 
 // One mistake in the input: its place, its nature, and the remedy.

@@ -9,6 +9,7 @@
 #include "tune/spec/experiment_spec.h"
 #include "tune/spec/option_reader.h"
 #include "tune/spec/options_value.h"
+#include "tune/spec/python_options.h"
 
 namespace tune {
 
@@ -120,7 +121,7 @@ RunOptions options_from_value(Value stored) {
   const auto version = stored.get<std::int64_t>("version");
   for (const char* key :
        {"version", "name_given", "trainable", "plugin", "program", "sweep", "sweep_hash",
-        "plugin_hash", "store_prefix", kOwnScheduler, kOwnSearcher}) {
+        "plugin_hash", "store_prefix", "python", kOwnScheduler, kOwnSearcher}) {
     stored.erase(key);
   }
   restore_env_map(stored);
@@ -161,6 +162,7 @@ ExperimentSpec parts_from_value(const Value& value) {
   spec.plugin_hash = value.get_or("plugin_hash", "");
   spec.store_prefix = value.get_or("store_prefix", "");
   if (const Value* program = value.find("program")) spec.program = program_from_value(*program);
+  if (const Value* python = value.find("python")) spec.python = python_from_value(*python);
   if (value.contains(kOwnScheduler)) {
     spec.options.scheduler = SchedulerSpec(
         "", {}, []() -> std::unique_ptr<TrialScheduler> { needs_program("a scheduler"); });
@@ -192,6 +194,7 @@ Value to_value(const ExperimentSpec& spec) {
   }
   if (!spec.store_prefix.empty()) value.set("store_prefix", spec.store_prefix);
   if (spec.program) value.set("program", program_to_value(*spec.program));
+  if (spec.python) value.set("python", to_value(*spec.python));
   if (spec.options.scheduler.name().empty()) value.set(kOwnScheduler, true);
   if (spec.options.searcher.name().empty()) value.set(kOwnSearcher, true);
   Value options = without_odd_floats(options_to_value(spec.options));

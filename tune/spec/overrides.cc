@@ -17,7 +17,8 @@ namespace tune {
 namespace {
 
 bool is_text_option(std::string_view path) {
-  for (const std::string_view key : {"name", "trainable", "plugin", "metric", "storage", "store"}) {
+  for (const std::string_view key : {"name", "trainable", "plugin", "python", "preload",
+                                     "interpreter", "metric", "storage", "store"}) {
     if (path == key) return true;
   }
   return path.starts_with("env/");

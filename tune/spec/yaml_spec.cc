@@ -18,6 +18,7 @@
 #include "core/strings.h"
 #include "tune/spec/option_reader.h"
 #include "tune/spec/options_value.h"
+#include "tune/spec/python_options.h"
 #include "tune/spec/trainable_check.h"
 
 namespace tune {
@@ -74,6 +75,9 @@ class SweepReader {
   void read_tree();
   void read_keys();
   void find_plugin();
+  void find_python_trainable();
+  bool is_from_command_line(const char* key) const;
+  fs::path base_of(const char* key) const;
   void play(const PlayedTask& task);
   void make();
   void add_new(std::vector<Complaint> found);
@@ -82,6 +86,10 @@ class SweepReader {
   void note_places();
   const ZygoteReady& probe();
   const TrainableInfo* trainable_info();
+  bool told_of(const char* key) const {
+    return std::any_of(complaints_.begin(), complaints_.end(),
+                       [&](const Complaint& one) { return one.path == key; });
+  }
   void complain(std::string path, std::string message) {
     complaints_.push_back({.path = std::move(path), .message = std::move(message)});
   }
@@ -92,6 +100,7 @@ class SweepReader {
   std::vector<Complaint> complaints_;
   YamlTree tree_;
   std::string plugin_;
+  std::optional<PythonCall> python_;  // instead of a plugin
   std::string trainable_;
   RunOptions run_;
   std::optional<ZygoteReady> probe_;
@@ -104,7 +113,7 @@ ExperimentSpec SweepReader::read() {
   if (options_.played) {
     play(*options_.played);
   } else {
-    find_plugin();
+    python_ ? find_python_trainable() : find_plugin();
   }
   make();
   if (options_.node != nullptr) check_node();
@@ -113,9 +122,10 @@ ExperimentSpec SweepReader::read() {
   throw_if_wrong();
   note_places();
   spec_.plugin = plugin_;
+  spec_.python = python_;
   spec_.sweep = fs::absolute(file_).lexically_normal().string();
   spec_.sweep_hash = fingerprint(file_);
-  spec_.plugin_hash = fingerprint(plugin_);
+  spec_.plugin_hash = fingerprint(trainable_file(spec_));
   return std::move(spec_);
 }
 
@@ -137,6 +147,7 @@ void SweepReader::read_keys() {
   reader.read("plugin", plugin_);
   reader.read("trainable", trainable_);
   read_options(reader, run_);
+  python_ = read_python(reader);
   reader.finish();
   // A value that could not be read is missing here: told already.
   const std::vector<Complaint> told = complaints_;
@@ -146,19 +157,35 @@ void SweepReader::read_keys() {
   }
 }
 
-// `plugin` is relative to the sweep; given on the command line, to the working directory.
+// Paths are relative to the sweep; those given on the command line, to the working directory.
+fs::path SweepReader::base_of(const char* key) const {
+  return is_from_command_line(key) ? fs::current_path() : fs::absolute(file_).parent_path();
+}
+
+bool SweepReader::is_from_command_line(const char* key) const {
+  return std::any_of(options_.overrides.begin(), options_.overrides.end(),
+                     [&](const Override& one) { return one.path == key; });
+}
+
+void SweepReader::find_python_trainable() {
+  for (const auto& [key, given] : {std::pair{"plugin", &plugin_}, {"trainable", &trainable_}}) {
+    if (!given->empty())
+      complain(key, "stands beside python, which names the trainable: leave one out");
+  }
+  plugin_.clear();
+  find_python(*python_, base_of("python"), complaints_);
+  trainable_ = trainable_name(*python_);
+}
+
 void SweepReader::find_plugin() {
   if (plugin_.empty()) {
-    const bool told = std::any_of(complaints_.begin(), complaints_.end(),
-                                  [](const Complaint& one) { return one.path == "plugin"; });
-    if (!told) complain("plugin", "is missing: name the library (.so) that holds the trainable");
-    return;
+    if (told_of("plugin") || told_of("python")) return;
+    return complain("plugin",
+                    "is missing: name the library (.so) that holds the trainable, or by the key "
+                    "python a Python one");
   }
-  const bool from_command_line =
-      std::any_of(options_.overrides.begin(), options_.overrides.end(),
-                  [](const Override& one) { return one.path == "plugin"; });
   const fs::path given = plugin_;
-  const fs::path base = from_command_line ? fs::current_path() : fs::absolute(file_).parent_path();
+  const fs::path base = base_of("plugin");
   const fs::path full = (base / given).lexically_normal();
   plugin_ = full.string();
   std::error_code ignored;
@@ -168,7 +195,7 @@ void SweepReader::find_plugin() {
       fmt::format("there is no file {} ({}{} is relative to {}): build it, for example with "
                   "cmake --build build, or correct the path",
                   plugin_, given.is_absolute() ? "an absolute path; else " : "", given.string(),
-                  from_command_line ? "the working directory" : "the sweep's folder"));
+                  is_from_command_line("plugin") ? "the working directory" : "the sweep's folder"));
   plugin_.clear();
 }
 
@@ -194,7 +221,8 @@ void SweepReader::make() {
   spec_ = make_spec(run_, trainable_, options_.played.has_value(), found);
   const bool has_no_end = std::any_of(found.begin(), found.end(),
                                       [](const Complaint& one) { return one.path == "stop"; });
-  const TrainableInfo* info = has_no_end && !plugin_.empty() ? trainable_info() : nullptr;
+  const bool is_found = !plugin_.empty() || (python_ && complaints_.empty());
+  const TrainableInfo* info = has_no_end && is_found ? trainable_info() : nullptr;
   if (info != nullptr && info->is_function) {
     found.clear();
     spec_ = make_spec(run_, trainable_, true, found);
@@ -227,13 +255,17 @@ void SweepReader::check_node() {
 }
 
 void SweepReader::check_trainable() {
-  if (plugin_.empty() || trainable_.empty()) return;
-  add_new(complaints_about(probe(), wanted_trainable(run_, trainable_, plugin_)));
+  const bool is_named = !plugin_.empty() || (python_ && !told_of("python"));
+  if (!is_named || trainable_.empty()) return;
+  auto found = complaints_about(probe(), wanted_trainable(run_, trainable_, plugin_));
+  take_keys_of_python(found);
+  add_new(std::move(found));
 }
 
 void SweepReader::note_places() {
   std::vector<Complaint> keys;
-  for (const char* key : {"plugin", "trainable", "checkpoint/frequency", "scheduler"}) {
+  for (const char* key :
+       {"plugin", "trainable", "python", "preload", "checkpoint/frequency", "scheduler"}) {
     keys.push_back({.path = key});
   }
   place_complaints(options_.overrides, tree_.lines, keys);
@@ -241,7 +273,9 @@ void SweepReader::note_places() {
 }
 
 const ZygoteReady& SweepReader::probe() {
-  if (!probe_) probe_ = probe_plugin(plugin_);
+  if (!probe_)
+    probe_ =
+        python_ ? probe_program(zygote_command(*python_), python_->target) : probe_plugin(plugin_);
   return *probe_;
 }
 

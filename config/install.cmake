@@ -24,6 +24,10 @@ foreach(header IN LISTS tune_installed_headers)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tune-cpp/${folder})
 endforeach()
 
+install(TARGETS tune_signals LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY trainables/python/tune DESTINATION ${CMAKE_INSTALL_DATADIR}/tune/python
+  FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
+
 configure_package_config_file(config/tune-config.cmake.in ${PROJECT_BINARY_DIR}/tune-config.cmake
   INSTALL_DESTINATION ${tune_package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tune-config-version.cmake

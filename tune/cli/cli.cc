@@ -36,6 +36,7 @@ struct CommandLine {
   LogsArguments logs;
   LaunchArguments launch;
   std::string status_directory;
+  int python_order = -1;
   std::function<int()> chosen;
 };
 
@@ -242,11 +243,19 @@ void add_launch(CLI::App& app, CommandLine& line) {
   });
 }
 
+// Started by the Python package, and in no help.
+void add_python_run(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand("python-run")->group("");
+  command->add_option("--order-fd", line.python_order)->required();
+  command->callback(
+      [&line] { line.chosen = [&line] { return python_run_command(line.python_order); }; });
+}
+
 // Why there is no command in the arguments.
 std::string why_no_command(const CLI::App& app, int argc, const char* const* argv) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
+    if (!command->get_group().empty()) names.push_back(command->get_name());
   }
   if (argc < 2) return fmt::format("which command? {}", join(names, ", "));
   const std::string word = argv[1];
@@ -270,6 +279,7 @@ int parse_and_run(int argc, const char* const* argv) {
   add_readers(app, line);
   add_logs(app, line);
   add_launch(app, line);
+  add_python_run(app, line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

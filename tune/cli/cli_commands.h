@@ -103,6 +103,10 @@ struct LaunchArguments {
 // this; 0 when all ranks ended with 0.
 int launch_command(const LaunchArguments& arguments);
 
+// The driver of a tune.run in a Python process, which starts it with the order on a descriptor
+// (trainables/python/tune/_driver.py). Not for people.
+int python_run_command(int order_descriptor);
+
 // The trial folder of an experiment that `trial` means: its id, its number or the end of its id.
 // Throws Error (kBadInput) naming the trials there are.
 std::filesystem::path find_trial(const std::filesystem::path& directory, const std::string& trial);

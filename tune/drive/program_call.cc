@@ -84,6 +84,12 @@ std::map<std::string, std::string> zygote_environment(const ProgramCall& program
 
 void execute_to_resume(const ProgramCall& program, const std::filesystem::path& directory,
                        const ResumeFlags& flags) {
+  if (program.executable.empty()) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("resuming {}: a notebook or prompt began it, which cannot be executed "
+                            "again: call tune.run there with name=\"{}\" and if_exists=\"resume\"",
+                            directory.string(), directory.filename().string()));
+  }
   const Config value{{"role", kResumeRole},
                      {"call", program.call},
                      {"directory", std::filesystem::absolute(directory).string()},

@@ -159,6 +159,35 @@ std::string padded(const std::string& text, const Column& column) {
 
 }  // namespace
 
+namespace {
+
+std::vector<Column> columns_of(const ExperimentStatus& status,
+                               const std::vector<const Trial*>& rows,
+                               const ReporterOptions& options,
+                               const std::vector<std::string>& metrics) {
+  std::vector<Column> columns;
+  add_trial_columns(status, rows, columns);
+  add_parameters(parameter_columns(status, options), rows, columns);
+  add_metrics(status, metric_columns(status, options, metrics), rows, columns);
+  return columns;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::string>> table_cells(const ExperimentStatus& status,
+                                                  const std::vector<const Trial*>& rows,
+                                                  const ReporterOptions& options,
+                                                  const std::vector<std::string>& metrics) {
+  std::vector<std::vector<std::string>> cells(rows.size() + 1);
+  for (const Column& column : columns_of(status, rows, options, metrics)) {
+    cells[0].push_back(column.name);
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      cells[row + 1].push_back(column.cells[row]);
+    }
+  }
+  return cells;
+}
+
 Value last_result_of(const Trial& trial) try {
   return trial.last ? unpack(trial.last->result) : Value();
 } catch (const Error&) {
@@ -169,10 +198,7 @@ std::vector<std::string> render_table(const ExperimentStatus& status,
                                       const std::vector<const Trial*>& rows,
                                       const ReporterOptions& options,
                                       const std::vector<std::string>& metrics, std::size_t width) {
-  std::vector<Column> columns;
-  add_trial_columns(status, rows, columns);
-  add_parameters(parameter_columns(status, options), rows, columns);
-  add_metrics(status, metric_columns(status, options, metrics), rows, columns);
+  std::vector<Column> columns = columns_of(status, rows, options, metrics);
   for (Column& column : columns) {
     column.width = text_width(column.name);
     for (const std::string& cell : column.cells) {

@@ -19,4 +19,10 @@ std::vector<std::string> render_table(const ExperimentStatus& status,
                                       const ReporterOptions& options,
                                       const std::vector<std::string>& metrics, std::size_t width);
 
+// The same without layout and in full: the heads, then the cells of each trial.
+std::vector<std::vector<std::string>> table_cells(const ExperimentStatus& status,
+                                                  const std::vector<const Trial*>& rows,
+                                                  const ReporterOptions& options,
+                                                  const std::vector<std::string>& metrics);
+
 }  // namespace tune

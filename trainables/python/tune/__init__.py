@@ -1,0 +1,94 @@
+"""Hyperparameter search: trials in processes of their own, forked from this one.
+
+    import tune
+
+    def train(config):
+        for step in range(10):
+            tune.report(loss=(config["x"] - 3) ** 2 / (step + 1))
+
+    analysis = tune.run(train, config={"x": tune.uniform(0, 10)}, num_samples=20,
+                        metric="loss", mode="min")
+    print(analysis.best_config)
+"""
+
+from ._analysis import Analysis, TrialSummary
+from ._errors import BadInput, Error, InterruptedRun, TrialError, TrialOver
+from ._methods import (
+    Method,
+    asha,
+    basic_variant,
+    cma_es,
+    fifo,
+    gp,
+    hyperband,
+    median_stopping,
+    pbt,
+    pbt_replay,
+    scheduler,
+    searcher,
+    tpe,
+)
+from ._run import at_most, run
+from ._session import Session, checkpoint, context, report, session
+from ._space import (
+    Domain,
+    choice,
+    grid_search,
+    lograndint,
+    loguniform,
+    qloguniform,
+    qrandint,
+    qrandn,
+    quniform,
+    randint,
+    randn,
+    uniform,
+)
+from ._trainable import Context, Results, Trainable
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Analysis",
+    "BadInput",
+    "Context",
+    "Domain",
+    "Error",
+    "InterruptedRun",
+    "Method",
+    "Results",
+    "Session",
+    "Trainable",
+    "TrialError",
+    "TrialOver",
+    "TrialSummary",
+    "asha",
+    "at_most",
+    "basic_variant",
+    "checkpoint",
+    "choice",
+    "cma_es",
+    "context",
+    "fifo",
+    "gp",
+    "grid_search",
+    "hyperband",
+    "lograndint",
+    "loguniform",
+    "median_stopping",
+    "pbt",
+    "pbt_replay",
+    "qloguniform",
+    "qrandint",
+    "qrandn",
+    "quniform",
+    "randint",
+    "randn",
+    "report",
+    "run",
+    "scheduler",
+    "searcher",
+    "session",
+    "tpe",
+    "uniform",
+]

@@ -1,0 +1,5 @@
+"""python -m tune: the program `tune`."""
+
+from ._programs import main
+
+main()

@@ -1,0 +1,446 @@
+"""tune.run with real processes."""
+
+import contextlib
+import io
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import types
+import unittest
+from pathlib import Path
+
+import tune
+from tune import _process, _run
+
+FAULTY = Path(__file__).resolve().parents[1] / "programs" / "faulty.py"
+
+
+def wait_until(holds, limit_s=60):
+    end = time.monotonic() + limit_s
+    while not holds():
+        if time.monotonic() > end:
+            raise AssertionError("it never came")
+        time.sleep(0.01)
+
+
+class Counter(tune.Trainable):
+    def setup(self, config):
+        self.x, self.count = config["x"], 0
+
+    def step(self):
+        self.count += 1
+        return {"value": self.x * self.count, "count": self.count}
+
+    def save(self, directory):
+        (directory / "count").write_text(str(self.count))
+
+    def load(self, directory):
+        self.count = int((directory / "count").read_text())
+
+
+class InFolder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="tune-python-test-")
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(folder.name)
+        self.folder = Path(folder.name).resolve()
+
+    def run_quietly(self, trainable, config=None, **options):
+        options.setdefault("name", "s")
+        return tune.run(trainable, config, quiet=True, cpus=2, **options)
+
+    def left_over(self):
+        """Processes whose working directory is the folder."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and int(entry.name) != os.getpid():
+                    if os.readlink(entry / "cwd") == str(self.folder):
+                        found.append(entry.name)
+        return found
+
+
+class RunTest(InFolder):
+    def test_a_closure_and_its_data_are_the_trials(self):
+        data = {"unpicklable": lambda v: v * 2, "numbers": list(range(1000))}
+
+        def train(config):
+            for step in range(3):
+                tune.report(value=data["unpicklable"](config["x"]) + step, size=len(data["numbers"]))
+
+        analysis = self.run_quietly(
+            train, {"x": tune.grid_search([1, 5]), "model": {"layers": 2}}, metric="value", mode="max"
+        )
+        self.assertEqual(analysis.best_config, {"x": 5, "model": {"layers": 2}})
+        self.assertEqual(analysis.best_result["value"], 12)
+        self.assertEqual(analysis.best_result["size"], 1000)
+        self.assertEqual([trial.status for trial in analysis.trials], ["TERMINATED"] * 2)
+        self.assertEqual([row["value"] for row in analysis.trials[0].results], [2, 3, 4])
+        self.assertEqual(len(analysis.results), 6)
+        self.assertEqual(analysis.rows()[1]["config/model/layers"], 2)
+        self.assertEqual(self.left_over(), [])
+
+    def test_a_class_saves_and_its_best_checkpoint_is_known(self):
+        analysis = self.run_quietly(
+            Counter, {"x": tune.grid_search([1, 3, 2])}, metric="value", mode="max",
+            scheduler=tune.asha(max_t=4, reduction_factor=2), checkpoint={"frequency": 1},
+        )
+        self.assertEqual(analysis.best_config, {"x": 3})
+        self.assertEqual((analysis.best_checkpoint / "count").read_text(), "4")
+        again = tune.Analysis.load("results/latest")
+        self.assertEqual(again.best_config, {"x": 3})
+        again.write_csv("all.csv")
+        self.assertEqual(len(Path("all.csv").read_text().splitlines()), 4)
+
+    def test_a_function_saves_restores_and_finds_its_place(self):
+        def train(config, session):
+            start = 0
+            if session.checkpoint():
+                start = int((session.checkpoint() / "n").read_text())
+            elif session.context.attempt > 1:
+                raise RuntimeError("nothing to go on from")
+            for step in range(start, 4):
+                if step == 2 and session.context.attempt == 1:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                save = lambda folder: (folder / "n").write_text(str(step + 1))
+                self.assertTrue(session.report({"n": step + 1}, save=save))
+            assert session is tune.session() and tune.context().trial_id
+
+        analysis = self.run_quietly(
+            train, metric="n", mode="max", max_failures=1, checkpoint={"frequency": 1}
+        )
+        self.assertEqual([result["n"] for result in analysis.trials[0].results], [1, 2, 3, 4])
+
+    def test_searchers_and_domains_reach_the_program(self):
+        def train(config):
+            tune.report(loss=(config["lr"] - 0.1) ** 2 + config["o"].get("m", 0))
+
+        space = {
+            "lr": tune.loguniform(1e-3, 1), "n": tune.qrandint(2, 8, 2), "k": tune.randn(),
+            "o": tune.choice([{"kind": "sgd", "m": tune.uniform(0, 1)}, {"kind": "adam"}]),
+        }
+        analysis = self.run_quietly(
+            train, space, num_samples=8, metric="loss", mode="min", searcher=tune.tpe(start_up=2), seed=3,
+            stop={"loss": tune.at_most(-1)},
+        )
+        for trial in analysis.trials:
+            self.assertIn(trial.config["n"], [2, 4, 6, 8])
+            self.assertEqual("m" in trial.config["o"], trial.config["o"]["kind"] == "sgd")
+        stored = json.loads(Path("results/s/experiment.json").read_text())
+        self.assertEqual(list(stored["searcher"]), ["tpe"])
+        self.assertEqual(stored["stop"], {"loss": {"<=": -1.0}})
+
+    def test_mistakes_come_all_at_once(self):
+        with self.assertRaises(tune.BadInput) as refused:
+            self.run_quietly(Counter, {"x": tune.uniform(1, 0)}, num_sample=3, metric="value", max_failures=-1)
+        words = str(refused.exception)
+        self.assertIn("config/x", words)
+        self.assertIn("num_sample", words)
+        self.assertIn("did you mean 'num_samples'", words)
+        for trainable, options, text in [
+            (Counter, {}, "stop"),
+            (3, {}, "neither a class"),
+            (lambda a, b, c: 0, {}, "takes 3 arguments"),
+            (Counter, {"config": {"x": object()}}, "config/x: a object is no value"),
+            (Counter, {"config": {"x": [tune.uniform(0, 1)]}}, "within a list"),
+            (Counter, {"scheduler": object()}, "scheduler: expected tune.asha(...)"),
+            (Counter, {"scheduler": tune.gp()}, "is a searcher"),
+            ("train.py", {}, "names no trainable"),
+            (str(FAULTY) + ":nobody", {}, "there is no 'nobody'"),
+            (Counter, {"preload": ["json"]}, "preload is for a trainable"),
+        ]:
+            with self.assertRaises((tune.BadInput, TypeError)) as refused:
+                self.run_quietly(trainable, **options)
+            self.assertIn(text, str(refused.exception))
+        self.assertFalse(Path("results/s").exists())
+        self.assertEqual(self.left_over(), [])
+
+    def test_failed_trials_are_told_with_what_was_found(self):
+        def train(config):
+            print("a line")
+            tune.report(x=config["x"])
+            if config["x"] == 2:
+                raise ValueError("two is too much")
+
+        with self.assertRaises(tune.TrialError) as failed:
+            self.run_quietly(train, {"x": tune.grid_search([1, 2])}, metric="x", mode="max")
+        first, second = failed.exception.analysis.trials
+        self.assertEqual((first.status, second.status), ("TERMINATED", "ERROR"))
+        self.assertIn("function: ValueError: two is too much", second.error)
+        self.assertIn("run_test.py", second.error)
+        self.assertIn("a line", (second.directory / "stdout").read_text())
+        analysis = self.run_quietly(
+            train, {"x": 2}, name="t", metric="x", mode="max", raise_on_failed_trial=False
+        )
+        self.assertEqual(analysis.trials[0].status, "ERROR")
+
+    def test_a_name_is_imported_by_a_process_of_its_own(self):
+        Path("mine.py").write_text(
+            "import os, tune\ndef train(config):\n    tune.report(pid=os.getppid(), x=config['x'])\n"
+        )
+        analysis = self.run_quietly("mine.py:train", {"x": 4}, preload=["json"], metric="x", mode="max")
+        self.assertEqual(analysis.best_result["x"], 4)
+
+    def test_an_experiment_is_refused_resumed_or_begun_afresh_by_its_name(self):
+        options = dict(config={"x": 1}, metric="value", mode="max", stop={"training_iteration": 2})
+        self.run_quietly(Counter, **options)
+        with self.assertRaisesRegex(tune.BadInput, "finished"):
+            self.run_quietly(Counter, **options)
+        self.assertEqual(len(self.run_quietly(Counter, if_exists="resume", **options).trials), 1)
+        self.assertEqual(len(self.run_quietly(Counter, if_exists="fresh", **options).trials), 1)
+
+    def test_ranks_get_the_environment_of_torchrun_and_a_free_port(self):
+        def train(config):
+            import socket
+
+            rank, address = int(os.environ["RANK"]), ("127.0.0.1", int(os.environ["MASTER_PORT"]))
+            names = ["WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR"]
+            seen = [os.environ[name] for name in names]
+            if rank == 0:
+                with socket.create_server(address) as server:
+                    with server.accept()[0] as other:
+                        text = other.recv(100).decode()
+            else:
+                end = time.monotonic() + 30
+                while True:
+                    with contextlib.suppress(ConnectionRefusedError):
+                        with socket.create_connection(address) as connection:
+                            connection.sendall(b"from rank 1")
+                        break
+                    assert time.monotonic() < end
+                text = ""
+            for _ in range(3):
+                tune.report(text=text, seen=seen, rank=tune.context().rank, n=1)
+
+        analysis = self.run_quietly(
+            train, metric="n", mode="max", resources_per_trial={"cpu": 2, "ranks": 2}
+        )
+        result = analysis.trials[0].results[-1]
+        self.assertEqual(result["text"], "from rank 1")
+        self.assertEqual(result["seen"], ["2", "0", "2", "0", "127.0.0.1"])
+        self.assertEqual((result["rank"], result["training_iteration"]), (0, 3))
+
+    def test_once_per_node_runs_once_and_results_are_handed_out(self):
+        marks = self.folder / "marks"
+        marks.mkdir()
+
+        def train(config):
+            context = tune.context()
+            context.once_per_node("download", lambda: (marks / str(os.getpid())).touch())
+            context.results.submit("a/b.txt", b"bytes")
+            with self.assertRaises(ValueError):
+                context.results.submit("../b.txt", b"bytes")
+            tune.report(n=len(list(marks.iterdir())))
+
+        analysis = self.run_quietly(train, {"x": tune.grid_search([1, 2, 3])}, metric="n", mode="max")
+        self.assertEqual([trial.last_result["n"] for trial in analysis.trials], [1, 1, 1])
+        self.assertEqual((analysis.trials[0].directory / "results/a/b.txt").read_bytes(), b"bytes")
+
+    def test_random_numbers_follow_the_seed_and_differ_between_trials(self):
+        def train(config):
+            import random
+
+            tune.report(x=random.random())
+
+        drawn = []
+        for name in ["a", "b"]:
+            analysis = self.run_quietly(
+                train, {"n": tune.grid_search([1, 2])}, name=name, seed=7, metric="x", mode="max"
+            )
+            drawn.append([trial.last_result["x"] for trial in analysis.trials])
+        self.assertEqual(drawn[0], drawn[1])
+        self.assertNotEqual(*drawn[0])
+
+    def test_nan_and_infinity_come_back(self):
+        def train(config):
+            tune.report(a=math.nan, b=math.inf, c=1)
+
+        result = self.run_quietly(train, metric="c", mode="max").best_result
+        self.assertTrue(math.isnan(result["a"]))
+        self.assertEqual(result["b"], math.inf)
+
+
+class CallerTest(InFolder):
+    """What the caller's process is fit for."""
+
+    def test_other_threads_are_warned_of_once(self):
+        gate = threading.Event()
+        thread = threading.Thread(target=gate.wait, name="reader")
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(gate.set)
+        _run._has_warned_of_threads = False
+        with contextlib.redirect_stderr(io.StringIO()) as words:
+            for name in ["a", "b"]:
+                self.run_quietly(lambda config: tune.report(x=1), name=name)
+        self.assertEqual(words.getvalue().count("warning: this process runs"), 1)
+        self.assertIn("reader", words.getvalue())
+        self.assertIn('tune.run("train.py:Train"', words.getvalue())
+
+    def test_a_process_with_cuda_is_refused(self):
+        original = _process.cuda_is_initialised
+        self.addCleanup(setattr, _process, "cuda_is_initialised", original)
+        _process.cuda_is_initialised = lambda: True
+        with self.assertRaisesRegex(tune.BadInput, "initialised CUDA"):
+            self.run_quietly(lambda config: tune.report(x=1))
+        sys.modules["torch"] = types.SimpleNamespace(
+            cuda=types.SimpleNamespace(is_initialized=lambda: True)
+        )
+        self.addCleanup(sys.modules.pop, "torch")
+        self.assertTrue(original())
+
+    def test_report_needs_a_trial(self):
+        with self.assertRaisesRegex(RuntimeError, "runs no trial"):
+            tune.report(x=1)
+
+    def test_a_missing_program_is_told(self):
+        given = os.environ["TUNE_PROGRAM"]
+        self.addCleanup(os.environ.__setitem__, "TUNE_PROGRAM", given)
+        os.environ["TUNE_PROGRAM"] = "/no/tune"
+        with self.assertRaisesRegex(tune.Error, "there is no program /no/tune"):
+            self.run_quietly(lambda config: tune.report(x=1))
+
+    def test_a_notebook_shows_one_table(self):
+        shown = []
+
+        class Handle:
+            def update(self, what):
+                shown.append(what)
+
+        def display(what, display_id=False):
+            shown.append(what)
+            return Handle()
+
+        ipython = types.ModuleType("IPython")
+        ipython.get_ipython = lambda: types.SimpleNamespace(kernel=object())
+        part = types.ModuleType("IPython.display")
+        part.HTML, part.display = lambda text: text, display
+        for name, module in [("IPython", ipython), ("IPython.display", part)]:
+            sys.modules[name] = module
+            self.addCleanup(sys.modules.pop, name)
+
+        def train(config):
+            tune.report(loss=config["x"])
+            if config["x"] == 2:
+                raise ValueError("<b>no</b>")
+
+        tune.run(
+            train, {"x": tune.grid_search([1, 2])}, metric="loss", mode="min", name="s", cpus=2,
+            raise_on_failed_trial=False,
+        )
+        self.assertIn("<th>loss</th>", shown[-1])
+        self.assertIn("<td>TERMINATED</td>", shown[-1])
+        self.assertIn("2/2 (1 TERMINATED, 1 ERROR)", shown[-1])
+        self.assertIn("&lt;b&gt;no", shown[-1])
+
+
+SCRIPT = """
+import time, tune
+
+print("top of the script", flush=True)
+
+class Slow(tune.Trainable):
+    def setup(self, config):
+        self.x, self.n = config["x"], 0
+    def step(self):
+        self.n += 1
+        time.sleep(0.03)
+        return {"y": self.x * self.n}
+    def save(self, directory):
+        (directory / "n").write_text(str(self.n))
+    def load(self, directory):
+        self.n = int((directory / "n").read_text())
+
+if __name__ == "__main__":
+    first = tune.run(lambda config: tune.report(y=7), name="first", metric="y", mode="max", quiet=True)
+    base = first.best_result["y"]
+    options = dict(config={"x": tune.grid_search([1, 2, 3])}, metric="y", mode="max", cpus=2, quiet=True,
+                   name="second", stop={"training_iteration": 12}, checkpoint={"frequency": 1})
+    print("best", base + tune.run(Slow, **options).best_result["y"])
+"""
+
+
+class ScriptTest(InFolder):
+    def start(self):
+        Path("search.py").write_text(SCRIPT)
+        script = subprocess.Popen(
+            [sys.executable, "search.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )
+        self.addCleanup(script.kill)
+        wait_until(lambda: self.results() >= 4 or script.poll() is not None)
+        return script
+
+    def results(self):
+        return sum(
+            len(path.read_text().splitlines()) for path in self.folder.glob("results/second/*/result.json")
+        )
+
+    def check_resumed(self):
+        done = subprocess.run(
+            [os.environ["TUNE_PROGRAM"], "resume", "results/second"], capture_output=True, text=True
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-1], "best 43")  # 7 + 3 * 12
+        for trial in tune.Analysis.load("results/second").trials:
+            self.assertEqual([r["training_iteration"] for r in trial.results], list(range(1, 13)))
+        self.assertEqual(self.left_over(), [])
+
+    def test_ctrl_c_saves_and_the_sweep_is_resumed_by_executing_the_script_again(self):
+        script = self.start()
+        script.send_signal(signal.SIGINT)  # as a notebook or `kill` sends it, to one process
+        out, err = script.communicate(timeout=60)
+        self.assertIn("InterruptedRun: SIGINT: resume with: tune resume results/second", err)
+        self.assertEqual(out, "top of the script\n")
+        wait_until(lambda: not self.left_over())
+        self.check_resumed()
+
+    def test_ctrl_c_of_a_terminal_reaches_all_and_counts_once(self):
+        script = self.start()
+        os.killpg(script.pid, signal.SIGINT)
+        _, err = script.communicate(timeout=60)
+        self.assertIn("InterruptedRun", err)
+        wait_until(lambda: not self.left_over())
+        self.check_resumed()
+
+    def test_a_killed_script_takes_everything_along_and_is_resumed(self):
+        script = self.start()
+        script.kill()
+        script.communicate(timeout=60)
+        wait_until(lambda: not self.left_over())
+        self.check_resumed()
+
+    def test_a_killed_zygote_is_replaced_by_the_script_executed_again(self):
+        script = self.start()
+        zygotes = self.zygotes()
+        self.assertEqual(len(zygotes), 1)
+        os.kill(zygotes[0], signal.SIGKILL)
+        out, err = script.communicate(timeout=60)
+        self.assertEqual(script.returncode, 0, err)
+        self.assertIn("best 43", out)
+        self.assertEqual(out.count("top of the script"), 1)
+        self.assertIn("top of the script", Path("results/second/zygote.log").read_text())
+
+    def zygotes(self):
+        """Python processes whose parent is the agent, and that have its control socket: they lead no
+        session, as workers do."""
+        found = []
+        for name in self.left_over():
+            with contextlib.suppress(OSError):
+                fields = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
+                parent = Path("/proc", fields[1], "cmdline").read_bytes()
+                own = Path("/proc", name, "cmdline").read_bytes()
+                if b"search.py" in own and b"\0agent" in parent and fields[3] != name:
+                    found.append(int(name))
+        return found
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <deque>
 #include <memory>
 
 #include <fmt/format.h>
@@ -36,6 +37,7 @@ static_assert(AgentMachine::kCreditBytes == kAgentCreditBytes);
 
 constexpr AgentTime kHeartbeat = std::chrono::milliseconds(500);  // the longest sleep
 constexpr const char* kLoopback = "127.0.0.1";                    // where a node's ranks meet
+constexpr std::size_t kMaxStrays = 64;
 
 AgentFacts facts_of(const AgentOptions& options) {
   AgentFacts facts;
@@ -120,6 +122,7 @@ class Agent {
   AgentTime sleep_time() const;
   void take_signals();
   void take_ended_children();
+  void end_stray(pid_t worker);
   void take_zygote_messages();
   void take_commands();
   struct Worker {
@@ -188,6 +191,11 @@ class Agent {
   std::vector<WorkerId> resting_;       // all until
   AgentTime rest_end_{};                // this
   std::map<std::uint64_t, int> ports_;  // of rendezvous sockets, by attempt_key
+  struct Stray {
+    pid_t pid;
+    ProcessEnd end;
+  };
+  std::deque<Stray> strays_;  // the last that ended and were no workers
   std::vector<AgentAction> actions_;
 };
 
@@ -281,20 +289,38 @@ void Agent::take_ended_children() {
       }
       end.why = memory_.excess(dead.attempt).value_or("");
     }
+    if (id == 0) {
+      strays_.push_back({child.pid, end});
+      if (strays_.size() > kMaxStrays) strays_.pop_front();
+    }
     machine_.on_exit(now_, static_cast<std::uint32_t>(child.pid), end);
     perform();
   }
 }
 
+// A zygote may fork a process before it is asked for a worker (trainables/python/tune/_zygote.py),
+// and name it as the worker when it has just ended.
+void Agent::end_stray(pid_t worker) {
+  const auto stray = std::ranges::find(strays_, worker, &Stray::pid);
+  if (stray == strays_.end() || ::kill(worker, 0) == 0) return;
+  const ProcessEnd end = stray->end;
+  strays_.erase(stray);
+  machine_.on_exit(now_, static_cast<std::uint32_t>(worker), end);
+  perform();
+}
+
 void Agent::take_zygote_messages() {
   zygote_.flush();
   for (ZygoteMessage& message : zygote_.receive()) {
-    if (const auto* spawned = std::get_if<Spawned>(&message)) {
+    const auto* spawned = std::get_if<Spawned>(&message);
+    const pid_t pid = spawned != nullptr ? static_cast<pid_t>(spawned->pid) : 0;
+    if (spawned != nullptr) {
       const auto worker = workers_.find(spawned->request);
-      if (worker != workers_.end()) worker->second.pid = static_cast<pid_t>(spawned->pid);
+      if (worker != workers_.end()) worker->second.pid = pid;
     }
     machine_.on_zygote(now_, std::move(message));
     perform();
+    if (pid != 0) end_stray(pid);
   }
   const auto end = zygote_.take_end();
   if (end && end->log.empty()) {

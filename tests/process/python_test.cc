@@ -83,7 +83,7 @@ TEST_CASE("a mistake in a Python sweep is one error with file, line and key") {
       {"train.py:Trian",
        "",
        {"sweep.yaml:1: python: there is no 'Trian'", "did you mean 'Train'?"}},
-      {"broken.py:Train", "", {"sweep.yaml:1: python: importing ", "broken.py:2: SyntaxError: "}},
+      {"broken.py:Train", "", {"sweep.yaml:1: python: /", "broken.py:2: SyntaxError: "}},
       {"raises.py:Train", "", {"raises.py:2: ZeroDivisionError: "}},
       {"no.such.module:Train",
        "",

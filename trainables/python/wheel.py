@@ -17,6 +17,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -89,8 +90,8 @@ def payload(build):
 
 # The programs of the build find their libraries by a path relative to themselves; Debian's does not.
 START_REDIS = """#!/bin/sh
-here=$(dirname "$(readlink -f "$0")")
-LD_LIBRARY_PATH=$here/../_lib exec "$here/redis-server.program" "$@"
+export LD_LIBRARY_PATH="${0%/*}/../_lib"
+exec "${0%/*}/redis-server.program" "$@"
 """
 
 
@@ -116,6 +117,19 @@ def platform_tag():
 # ---- The archive ---------------------------------------------------------------------------------
 
 
+def stripped(file):
+    """Its bytes, of a program without what only a debugger reads."""
+    data = file.read_bytes()
+    strip = shutil.which("strip")
+    if not data.startswith(b"\x7fELF") or strip is None:
+        return data
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy"
+        copy.write_bytes(data)
+        subprocess.run([strip, "--strip-debug", str(copy)], check=True)
+        return copy.read_bytes()
+
+
 class Archive:
     def __init__(self, directory, tag):
         self.info = f"{NAME}-{version()}.dist-info"
@@ -130,7 +144,7 @@ class Archive:
         ]
 
     def add(self, name, content, is_program=False):
-        data = content.encode() if isinstance(content, str) else Path(content).read_bytes()
+        data = content.encode() if isinstance(content, str) else stripped(Path(content))
         entry = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
         entry.external_attr = (stat.S_IFREG | (0o755 if is_program else 0o644)) << 16
         entry.compress_type = zipfile.ZIP_DEFLATED
@@ -151,8 +165,9 @@ class Archive:
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    files = payload(find_build())  # first: a mistake leaves no half wheel
     archive = Archive(wheel_directory, f"py3-none-{platform_tag()}")
-    for name, content, is_program in payload(find_build()):
+    for name, content, is_program in files:
         archive.add(name, content, is_program)
     return archive.close()
 

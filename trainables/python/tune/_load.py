@@ -16,6 +16,7 @@ from ._entry import Entry, entry_of
 from ._trainable import Trainable
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_IMPORTERS = (_PACKAGE, os.path.dirname(importlib.__file__), "<frozen")
 
 
 class LoadError(Exception):
@@ -68,7 +69,10 @@ def _import_file(path: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except BaseException as error:
-        raise LoadError(f"importing {path}: {_where(error)}") from error
+        where = _where(error)
+        if not where.startswith(path):
+            where = f"importing {path}: {where}"
+        raise LoadError(where) from error
     return module
 
 
@@ -98,6 +102,17 @@ def _where(error: BaseException) -> str:
         if not frame.filename.startswith(own) or "site-packages" in frame.filename
     ]
     return (places[-1] if places else "") + words
+
+
+def print_users_traceback(failure: LoadError) -> None:
+    """From the first frame that is neither this package's nor the import's; nothing without one."""
+    cause = failure.__cause__
+    frames = cause.__traceback__ if cause is not None else None
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_IMPORTERS):
+        frames = frames.tb_next
+    if cause is not None and frames is not None:
+        traceback.print_exception(type(cause), cause, frames)
+        sys.stderr.flush()
 
 
 def _is_not_there(module: ModuleType, place: str, name: str) -> str:

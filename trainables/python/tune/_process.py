@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import random
 import signal
 import sys
 from typing import Callable, List, Optional
@@ -109,6 +110,7 @@ def find_libraries() -> None:
     if _blas_was_sought or "numpy" not in sys.modules:
         return
     _blas_was_sought = True
+    import numpy.random  # noqa: F401  numpy itself leaves that to the first use
     for path in _mapped("openblas"):
         try:
             library = ctypes.CDLL(path)
@@ -134,8 +136,6 @@ def _mapped(part: str) -> List[str]:
 def prepare_libraries(threads: int, seed: int) -> None:
     """In a worker: libraries that were loaded before the fork have not read its environment, and
     would draw the same random numbers in all trials."""
-    import random
-
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:

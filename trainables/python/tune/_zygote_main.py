@@ -3,12 +3,10 @@ forks its trials. Started by the agent, see core/agent/python_command.h."""
 
 from __future__ import annotations
 
-import sys
-import traceback
 from typing import List, NoReturn
 
 from ._entry import Entry
-from ._load import LoadError, load, preload
+from ._load import LoadError, load, preload, print_users_traceback
 from ._zygote import run_zygote
 
 
@@ -29,10 +27,7 @@ def main(arguments: List[str]) -> NoReturn:
         entries.append(_load(target))
     except LoadError as failure:
         error = str(failure)  # begins with the key of the sweep that is wrong
-        cause = failure.__cause__
-        if cause is not None:
-            traceback.print_exception(type(cause), cause, cause.__traceback__)
-            sys.stderr.flush()
+        print_users_traceback(failure)
     run_zygote(control, entries, error)
 
 

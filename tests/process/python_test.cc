@@ -200,7 +200,7 @@ TEST_CASE("a killed zygote costs no running trial") {
                 "\nconfig: {x: {uniform: [0, 1]}}\nnum_samples: 4\nmetric: y\nmode: max\n");
   Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "1", "--quiet"});
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
-  const std::vector<pid_t> pythons = box.processes("python");
+  const std::vector<pid_t> pythons = box.processes("_zygote_main");
   REQUIRE(pythons.size() >= 2);
   kill(*std::ranges::min_element(pythons), SIGKILL);  // the oldest: the zygote, not its worker
   const Finished finished = run.wait();

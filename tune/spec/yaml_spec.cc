@@ -255,7 +255,8 @@ void SweepReader::check_node() {
 }
 
 void SweepReader::check_trainable() {
-  const bool is_named = !plugin_.empty() || (python_ && !told_of("python"));
+  const bool is_named =
+      !plugin_.empty() || (python_ && !told_of("python") && !told_of("interpreter"));
   if (!is_named || trainable_.empty()) return;
   auto found = complaints_about(probe(), wanted_trainable(run_, trainable_, plugin_));
   take_keys_of_python(found);

@@ -31,6 +31,15 @@ def preload(modules: Iterable[str]) -> None:
             raise LoadError(f"importing {name}: {_where(error)}") from error
 
 
+def add_path_of(target: str) -> None:
+    """The folder in which its neighbours are found: that of the file, as Python does for a program, or
+    the working directory."""
+    place = target.rpartition(":")[0]
+    folder = os.path.dirname(os.path.abspath(place)) if place.endswith(".py") else os.getcwd()
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+
+
 def load(target: str) -> Entry:
     """Imports the module of "<file or module>:<name>" and looks the name up in it."""
     place, colon, name = target.rpartition(":")
@@ -39,6 +48,7 @@ def load(target: str) -> Entry:
             f"{target!r} names no trainable: write train.py:Train, a file or module and the class or "
             "function in it"
         )
+    add_path_of(target)
     module = _import_file(place) if place.endswith(".py") else _import_module(place)
     found = module
     for part in name.split("."):
@@ -57,9 +67,7 @@ def _import_file(path: str) -> ModuleType:
     path = os.path.abspath(path)
     if not os.path.isfile(path):
         raise LoadError(f"there is no file {path}")
-    folder, file = os.path.split(path)
-    _add_path(folder)  # as Python does for a program
-    name = file[: -len(".py")]
+    name = os.path.basename(path)[: -len(".py")]
     if not name.isidentifier() or name in sys.modules:
         name = "tune_trainable_" + "".join(c if c.isalnum() else "_" for c in name)
     spec = importlib.util.spec_from_file_location(name, path)
@@ -77,16 +85,10 @@ def _import_file(path: str) -> ModuleType:
 
 
 def _import_module(name: str) -> ModuleType:
-    _add_path(os.getcwd())
     try:
         return importlib.import_module(name)
     except BaseException as error:
         raise LoadError(f"importing {name}: {_where(error)}") from error
-
-
-def _add_path(folder: str) -> None:
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
 
 
 def _where(error: BaseException) -> str:

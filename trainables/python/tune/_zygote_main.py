@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import List, NoReturn
 
 from ._entry import Entry
-from ._load import LoadError, load, preload, print_users_traceback
+from ._load import LoadError, add_path_of, load, preload, print_users_traceback
 from ._zygote import run_zygote
 
 
@@ -23,6 +23,7 @@ def main(arguments: List[str]) -> NoReturn:
     entries: List[Entry] = []
     error = ""
     try:
+        add_path_of(target)
         _preload(modules)
         entries.append(_load(target))
     except LoadError as failure:

@@ -70,6 +70,19 @@ TEST_CASE("a sweep imports a file and its modules once, and forks its trials") {
   check_nothing_left(box, "results/s");
 }
 
+TEST_CASE("the Python sweep of config/ runs as it is") {
+  if (!has_python()) return;
+  Sandbox box;
+  box.set("TUNE_PYTHON", test_python());
+  const std::string file = std::string(TUNE_SOURCE_DIR) + "/config/python.yaml";
+  const Finished run =
+      box.tune({"run", file, "--name", "s", "--num-samples", "3", "--cpus", "3", "--quiet"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK_HAS(run.out, "\"momentum\":");
+  CHECK(trial_folders(box, "results/s").size() == 3);
+}
+
 TEST_CASE("a mistake in a Python sweep is one error with file, line and key") {
   if (!has_python()) return;
   struct Case {

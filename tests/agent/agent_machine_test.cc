@@ -292,7 +292,7 @@ TEST_CASE("a trial without a sign of life is killed") {
   }
 }
 
-// What the worker said meanwhile is still to be read: by plain time it was killed before that.
+// The worker's words are still to be read: by plain time it was killed before that.
 TEST_CASE("the time for which the agent itself stood still is no silence of a trial") {
   MachineScript script;
   script.set_up(30s);

@@ -39,7 +39,7 @@ CheckpointSaved third_iteration() {
   return saved;
 }
 
-// What a trainable of two files saves.
+// The checkpoint of a trainable of two files.
 void write_model(const fs::path& folder, const std::string& content) {
   std::ofstream(folder / "config.json") << content;
   fs::create_directory(folder / "model");

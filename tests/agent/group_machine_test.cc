@@ -15,7 +15,7 @@ namespace {
 
 constexpr Duration kLimit = 60s;
 constexpr Duration kAlone = 600s;
-// What is promised: a rank that ends takes the others with it within five seconds.
+// The promise: a rank that ends takes the others with it within five seconds.
 static_assert(Attempt::kSettle < Attempt::kEchoSettle);
 static_assert(Attempt::kEchoSettle + Attempt::kGroupGrace < 5s);
 

@@ -1,4 +1,4 @@
-// What becomes of attempts while their zygote fails.
+// Attempts whose zygote fails.
 #include <csignal>
 
 #include <doctest/doctest.h>

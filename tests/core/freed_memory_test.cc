@@ -55,7 +55,7 @@ TEST_CASE("the next step finds the memory that the last one freed") {
   CHECK(status == 0);
 }
 
-// What was set of a malloc that takes no more than this.
+// The settings that a malloc took which takes no more than these.
 std::vector<int> values_set;
 int most_taken = 0;
 

@@ -17,7 +17,7 @@ struct Fixture {
     for (const std::string& frame : link.frames()) peers.receive(identity, frame, now, told);
     return told;
   }
-  // What is sent to whom; `links` hear it.
+  // The frames and their receivers; `links` hear them.
   std::vector<std::string> flush(Link::Time now) {
     std::vector<std::string> to;
     peers.flush(now, [&](const std::string& identity, const std::string& frame) {

@@ -139,7 +139,7 @@ double number_in(const std::vector<std::string>& rows, const std::string& column
   return std::stod(cells_of(rows[1]).at(static_cast<std::size_t>(place)));
 }
 
-// What one configuration gets to after three steps with so many ranks.
+// One configuration's accuracy after three steps with so many ranks.
 double accuracy(Sandbox& box, const std::string& ranks) {
   const Finished run = box.tune({"run",           "sweep.yaml",
                                  "--name",        ranks,

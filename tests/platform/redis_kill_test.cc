@@ -62,7 +62,7 @@ std::string snapshot_of(EntryId through) {
   return payload_of(through) + "snapshot";
 }
 
-// What a driver knows to be stored.
+// The entries and values that a driver knows to be stored.
 struct Acknowledged {
   std::optional<EntryId> appended;
   std::optional<EntryId> snapshot;
@@ -86,7 +86,7 @@ void write_until_it_dies(RedisStore& store, Acknowledged& known, std::atomic<int
   }
 }
 
-// What the server answers to a command without arguments, or the beginning of it; empty: it is
+// The server's answer to a command without arguments, or the beginning of it; empty: it is
 // gone.
 std::string ask(const PlainServer& server, const std::string& command) {
   const FileDescriptor connection = connect_to(server.socket());
@@ -155,7 +155,7 @@ TEST_CASE("a server killed at any moment of appends, snapshots and rewrites lose
 
 // ---- At each step
 
-// What a client tells the test by a pipe, so that both server and client can be killed at once.
+// A client's words to the test, by a pipe, so that server and client can be killed at once.
 struct Told {
   enum Kind { kAppended, kSnapshotBegun, kSnapshotDone, kThrough };
   Kind kind = kAppended;
@@ -219,7 +219,7 @@ void be_client(const PlainServer& server, std::uint64_t epoch, int teller) {
 
 constexpr const char* kAppendFolder = "appendonlydir";
 
-// What shows that a server was killed in the middle of something.
+// Traces of a server that was killed in the middle of something.
 const std::set<std::string> kStages = {
     "a snapshot was asked for and not stored",
     "a snapshot was stored and not acknowledged",
@@ -317,7 +317,7 @@ class KilledServer {
   }
 
  private:
-  // What the client was told; returns the snapshot for which it had no answer yet.
+  // The answers that the client had; returns the snapshot for which it had none yet.
   std::optional<EntryId> hear(int ear, bool must_be_through) {
     std::optional<EntryId> unanswered;
     bool is_through = false;

@@ -284,7 +284,7 @@ TEST_CASE("a store that was lost and is there again is looked at before anything
   CHECK(looks == 3);
   CHECK(seen == EntryId{1, 1});
 
-  // What it throws ends the call, and the store is of use again.
+  // Its exception ends the call, and the store is of use again.
   store.when_reconnected([&] { throw SupersededError("not mine"); });
   restart();
   CHECK_THROWS_AS(store.append({1, 3}, "d"), SupersededError);

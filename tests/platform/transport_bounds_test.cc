@@ -1,4 +1,4 @@
-// What a transport does when the other side stands still, is killed, or when connections break.
+// A transport whose other side stands still, is killed, or whose connections break.
 #include <doctest/doctest.h>
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// What a whole run has on the disk when it says so. A kill does not show that, it leaves what the
+// A whole run has on the disk what it says. A kill does not show that, it leaves what the
 // kernel has: here each call that changes a file of the experiment is noted, of all processes.
 #include <doctest/doctest.h>
 

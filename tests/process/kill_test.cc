@@ -1,4 +1,4 @@
-// What is left when processes are killed or the user interrupts, and that resuming goes on from
+// Processes are killed or the user interrupts: nothing is lost, and resuming goes on from
 // there.
 #include <doctest/doctest.h>
 
@@ -24,8 +24,8 @@ std::string slow_sweep(int trials) {
                .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 2}\n"});
 }
 
-// What the agent of a killed driver may have left in trials that ran: a checkpoint that it had named
-// and not told of, and half of one.
+// Leftovers of a killed driver's agent in trials that ran: a checkpoint that it had named and not
+// told of, and half of one.
 std::vector<fs::path> leave_checkpoints(const Sandbox& box) {
   std::vector<fs::path> left;
   for (const fs::path& trial : trial_folders(box, "results/s")) {

@@ -46,8 +46,8 @@ class Sandbox {
   const std::filesystem::path& path() const { return path_; }
   void write(const std::string& file, const std::string& text) const;
   std::string read(const std::string& file) const;  // empty when it is not there
-  // What has this name in the folders of an experiment's trials, relative to path(). The sweep may
-  // run: folders that come and go do not matter.
+  // The entries of this name in the folders of an experiment's trials, relative to path(). The
+  // sweep may run: folders that come and go do not matter.
   std::vector<std::filesystem::path> of_trials(const std::filesystem::path& experiment,
                                                const std::string& name) const;
   void set(const std::string& name, const std::string& value) { environment_[name] = value; }

@@ -30,7 +30,7 @@ std::size_t count_of(const std::string& text, const std::string& word) {
   return count;
 }
 
-// What the trials have reported, by file.
+// The trials' reports, by file.
 std::map<std::string, std::string> reported(const Sandbox& box) {
   std::map<std::string, std::string> files;
   for (const auto& folder : trial_folders(box, "results/s")) {

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What every file of a folder holds.
+// The contents of every file of a folder.
 std::map<fs::path, std::string> contents(const Sandbox& box, const std::string& folder) {
   std::map<fs::path, std::string> all;
   for (const auto& entry : fs::recursive_directory_iterator(box.path() / folder)) {

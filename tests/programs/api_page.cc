@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   std::cout << "Best config is: " << analysis.best_config().dump() << "\n";
   analysis.write_csv("result.csv");
 
-  // What was saved, as a Trainable of this process.
+  // The saved state, as a Trainable of this process.
   const auto model = tune::restore<Mnist>("results/latest");
   const tune::Result next = model->step();
   std::cout << (next.get<double>("loss/train") < 0.9 ? "restored" : "fresh") << " on "

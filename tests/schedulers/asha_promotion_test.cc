@@ -63,7 +63,7 @@ class Sweep {
       report(trial, time, values[trial]);
     }
   }
-  // Who gets a free place; -1: it stays free.
+  // The trial that gets a free place; -1: it stays free.
   int chosen() const {
     const Candidates candidates(pending_, paused_, made_->resumed_first());
     if (candidates.empty()) return -1;

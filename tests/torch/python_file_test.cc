@@ -131,7 +131,7 @@ TEST_CASE("a file of Python's that is cut at any place is refused by name") {
             "cannot read");
 }
 
-// What is read of a pickle that tells one tensor, of a storage of 4 floats.
+// The words on reading a pickle of one tensor, of a storage of 4 floats.
 std::string broken_pickle(const std::string& bytes) {
   const auto storage = [](const std::string&, const std::string&, std::int64_t) {
     return torch::arange(4, torch::kFloat);

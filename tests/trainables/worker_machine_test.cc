@@ -20,7 +20,7 @@ StartWorker start_of(std::uint32_t ranks, std::uint32_t rank) {
   return start;
 }
 
-// What the machine wants done, as words: "say report 1, listen".
+// The machine's wishes, as words: "say report 1, listen".
 std::string word(const WorkerEvent& event) {
   if (const auto* report = std::get_if<Reported>(&event)) {
     return "report " + std::to_string(report->iteration) + (report->final ? " final" : "") +

@@ -140,7 +140,7 @@ TEST_CASE("mistakes of every kind in the arguments are told at once") {
     CHECK_HAS(text, part);
   }
   CHECK(std::count(text.begin(), text.end(), '\n') == 5);
-  // What the program set itself, it may set yet.
+  // An option that the program sets itself may still be set.
   RunOptions unfinished = defaults();
   unfinished.num_samples = 0;
   unfinished.storage.clear();

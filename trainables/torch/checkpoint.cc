@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What LibTorch throws inside `call` comes out as Error with the file and the first line of it: the
+// An exception of LibTorch inside `call` comes out as Error with the file and its first line: the
 // rest is a stack trace.
 template <class Call>
 auto on_file(ErrorCode code, const char* doing, const fs::path& file, Call&& call) {

@@ -41,7 +41,7 @@ void save_optimizer(const std::filesystem::path& directory,
 // The optimizer must hold as many parameters in as many groups.
 void load_optimizer(const std::filesystem::path& directory, torch::optim::Optimizer& optimizer);
 
-// What a DataLoader, a Sampler or a schedule gives as its state, or any value, as a file of JSON.
+// The state of a DataLoader, a Sampler or a schedule, or any other value, as a file of JSON.
 void save_state(const std::filesystem::path& file, const Value& state);
 Value load_state(const std::filesystem::path& file);
 

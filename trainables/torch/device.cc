@@ -47,7 +47,7 @@ void refuse(const std::string& complaint) {
   if (!complaint.empty()) bad_input("cannot use the GPUs: " + complaint);
 }
 
-// What a list names is the trial's: that it is not there is an error, and no reason for the CPU.
+// GPUs that a list names are the trial's: a missing one is an error, and no reason for the CPU.
 int visible_gpus() {
   if (const char* list = std::getenv("CUDA_VISIBLE_DEVICES")) {
     return static_cast<int>(named_gpus(list).size());

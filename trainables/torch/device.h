@@ -13,7 +13,7 @@ namespace tune {
 c10::Device own_device();
 
 // Loads LibTorch's CUDA part and our own beside it, once. Throws Error (kBadInput) where this was
-// built without it or there is no GPU that works.
+// built without it or no GPU works.
 void load_cuda();
 
 // Whether a GPU of CUDA_VISIBLE_DEVICES is a MIG instance: NCCL connects none of them.

@@ -1,7 +1,7 @@
 // DistributedDataParallel: trains one model on all ranks of a group, each with its own part of
 // every batch. Gradients are averaged over the ranks while backward runs, so that the weights,
-// which are equal at the start, stay equal. What Python's class of that name does, made of the same
-// parts.
+// which are equal at the start, stay equal. It does the same as Python's class of that name, and is
+// made of the same parts.
 //
 //   tune::DistributedDataParallel model(net, group);      // Net is a TORCH_MODULE
 //   torch::Tensor loss = torch::nll_loss(model.forward(x), y);
@@ -37,7 +37,7 @@ class ModuleHolder;
 
 namespace tune {
 
-// What gradients are turned into on their way between ranks.
+// The type of gradients on their way between ranks.
 enum class GradientCompression { kNone, kFloat16, kBFloat16 };
 
 struct DdpOptions {
@@ -55,8 +55,8 @@ struct DdpOptions {
   GradientCompression compression = GradientCompression::kNone;
 };
 
-// What averages the gradients; for models whose forward returns something of which
-// DistributedDataParallel cannot tell the tensors.
+// Averages the gradients. For models whose forward returns a type in which
+// DistributedDataParallel cannot find the tensors.
 class GradientReducer {
  public:
   // Parameters that require gradients are taken now and have to stay what they are. Rank 0's
@@ -67,16 +67,16 @@ class GradientReducer {
   GradientReducer(GradientReducer&&) noexcept;
   GradientReducer& operator=(GradientReducer&&) noexcept;
 
-  // Around every forward. The outputs of it that have gradients are replaced by ones through which
+  // Around every forward. Its outputs that have gradients are replaced by copies through which
   // backward finds its way to the reducer.
   void before_forward();
   void after_forward(const std::vector<at::Tensor*>& outputs);
 
-  // loss.backward() would do as well, but what it throws when a rank is gone or went another way
-  // does not say which rank waits for what.
+  // As loss.backward(), whose exception does not say which rank waits for what when a rank is gone
+  // or went another way.
   void backward(const at::Tensor& loss);
   // Around a backward that is called in another way; `what` is named in the Error (kProcess) of a
-  // group that failed. What the computation throws comes out as it is.
+  // group that failed. An exception of the computation comes out as it is.
   void guarded(const std::string& what, const std::function<void()>& work);
   // Takes the gradients away (Optimizer::zero_grad() cannot, with gradient_as_bucket_view).
   void zero_grad();

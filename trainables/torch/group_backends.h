@@ -1,4 +1,4 @@
-// What a group of ranks speaks: Gloo for tensors of the CPU, and NCCL or Gloo for those of GPUs.
+// The backends of a group of ranks: Gloo for tensors of the CPU, NCCL or Gloo for those of GPUs.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -40,8 +40,8 @@ class Nccl {
   bool has_failed_ = false;
 };
 
-// What a rank tells the others of the device that it computes on: the GPU's own number or, where it
-// takes no part in NCCL, nothing.
+// A rank's word to the others on the device that it computes on: the GPU's own number or, where the
+// rank takes no part in NCCL, nothing.
 std::string nccl_device(const GroupOptions& options);
 // NCCL connects ranks that have a GPU each.
 bool can_speak_nccl(const std::vector<std::string>& devices);

@@ -17,9 +17,9 @@ struct Image {
   std::vector<std::uint8_t> pixels;  // height x width x 3: red, green, blue
 };
 
-// What the file is, its first bytes say, not its name. As torchvision's loader has them: grey is
-// repeated for the three colours, alpha is left out (not blended), palettes are looked up, and what
-// EXIF says about the orientation is not heeded. Of 16 bits the upper 8 are taken, for grey too.
+// The first bytes tell the kind of file, not its name. Pixels are as torchvision's loader has them:
+// grey is repeated for the three colours, alpha is left out (not blended), palettes are looked up,
+// and EXIF's orientation is not heeded. Of 16 bits the upper 8 are taken, for grey too.
 //
 // Throws Error, which names the file: kIo when it cannot be read; kBadInput when it is not a JPEG
 // or PNG, is broken or cut off, is a JPEG in CMYK (or YCCK), or is beyond the bounds.

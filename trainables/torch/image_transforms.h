@@ -1,4 +1,4 @@
-// What is done to an image before a network sees it, as torchvision does it: the same sizes, the
+// Changes of an image before a network sees it, as torchvision makes them: the same sizes, the
 // same rounding, the same pixels. Random ones draw from a stream of the image's own
 // (core/random.h), so that it does not matter which thread loads which image; their draws are not
 // torchvision's.

@@ -20,7 +20,7 @@ void expect(bool holds, const std::string& message) {
   if (!holds) throw Error(ErrorCode::kBadInput, message);
 }
 
-// What the line of a scaled rate is made of.
+// The factors in the line of a scaled rate.
 std::string product(double rate, double factor) {
   std::ostringstream line;
   line << "lr " << rate << " x " << factor << " = " << rate * factor << '\n';

@@ -69,7 +69,7 @@ class LearningRateScaling {
   static LearningRateScaling sqrt() { return {Kind::kSqrt, 1}; }
   static LearningRateScaling by(double factor);  // > 0, else kBadInput
 
-  // What a configuration says: "linear", "sqrt", "none" or a factor. Else kBadInput.
+  // From a configuration: "linear", "sqrt", "none" or a factor. Else kBadInput.
   static LearningRateScaling from(const Value& value);
 
   double factor(std::int64_t world_size) const;

@@ -74,7 +74,7 @@ class MixedPrecision {
   // For forward and loss; does nothing at O0 and O3.
   Autocast autocast(at::DeviceType device) const;
 
-  // What the models take: at O2 and O3 a floating tensor in half precision.
+  // The tensor as the models take it: at O2 and O3 a floating one in half precision.
   at::Tensor input(const at::Tensor& tensor) const;
 
   void backward(const at::Tensor& loss);  // of the scaled loss

@@ -45,7 +45,7 @@ void set_training(OperatorState& state, bool training) {
   for (const auto& model : state.models) model->module().train(training);
 }
 
-// What LibTorch throws says what was wrong, and then lists the stack.
+// An exception of LibTorch says what was wrong, and then lists the stack.
 template <class Call>
 auto without_stack(Call&& call) {
   try {
@@ -63,7 +63,7 @@ OperatorRunner::OperatorRunner(std::unique_ptr<TrainingOperator> training, Proce
   training_->state_ = std::make_shared<OperatorState>(OperatorState{std::move(group), options});
   seed_all(options.seed);
   without_stack([&] { training_->setup(config); });
-  // What is random from here on, such as dropout, differs between ranks.
+  // From here on random numbers, such as those of dropout, differ between ranks.
   seed_all(options.seed + static_cast<std::uint64_t>(state().group.rank()));
   if (!state().train_batches) {
     throw Error(ErrorCode::kBadInput,

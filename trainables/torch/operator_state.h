@@ -1,4 +1,4 @@
-// What a TrainingOperator registered and where its training stands; for it and its runner.
+// The registered parts of a TrainingOperator and the state of its training; for it and its runner.
 #pragma once
 
 #include <cstdint>

@@ -88,8 +88,8 @@ auto begun_in_a_thread(Work work) {
   return result;
 }
 
-// What asks rank 0's store waits for ever when rank 0 is stopped or never begins: it is then left
-// to itself, in its thread. `work` owns all that it uses.
+// A question to rank 0's store waits for ever when rank 0 is stopped or never begins: it is then
+// left to itself, in its thread. `work` owns all that it uses.
 template <class Work>
 auto within(Patience& patience, Work work) {
   auto result = begun_in_a_thread(std::move(work));
@@ -148,7 +148,7 @@ bool is_any_alone(c10d::Store& store, int ranks) {
   return false;
 }
 
-// What a rank says when it begins to form the group; seen by the others when it gets stuck later.
+// A rank's word when it begins to form the group; the others see it when it gets stuck later.
 std::string here_key(int rank) {
   return "here/" + std::to_string(rank);
 }

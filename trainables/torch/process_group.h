@@ -5,7 +5,7 @@
 // All ranks call the same functions in the same order, each from one thread. Every wait ends with
 // the group's timeout at the latest, but takes longer while a rank is alone (in context().alone()
 // or a save), for its time begins anew then, up to the time that it may be alone. In a trial that
-// holds for forming the group as well: the agent knows who is alone. What fails throws Error
+// holds for forming the group as well: the agent knows which rank is alone. A failure throws Error
 // (kProcess) that says what this rank was waiting for and, when the others wait for something else,
 // for what; the group is of no use then. A process that forms a group ignores SIGPIPE from then on,
 // as Python does, unless it has a handler.
@@ -100,7 +100,7 @@ class ProcessGroup {
   // memory twice, and may wait for each other for ever. All ranks call it.
   ProcessGroup for_layers();
 
-  // What LibTorch calls a process group, for what is not offered here; null for one rank.
+  // LibTorch's own process group, for calls that are not offered here; null for one rank.
   const c10::intrusive_ptr<c10d::ProcessGroup>& c10d() const;
   // The message for `error`, thrown while this rank waited for `what` since `began`.
   std::string explain(const std::string& what, const std::exception& error,

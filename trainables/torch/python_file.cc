@@ -125,7 +125,7 @@ NamedTensors tensors_in(const fs::path& file, const PickleObject& root) {
                                           what_it_is(root) + ", a dictionary of tensors is wanted" +
                                           kAdvice);
   }
-  // What may be taken for the model is named before what is beside it.
+  // An entry that may be taken for the model is named before the entries beside it.
   for (std::size_t i = 0; i + 1 < root.items.size(); i += 2) {
     if (has_tensors(root.item(i + 1))) refuse_entry(file, root.item(i).text, root.item(i + 1));
   }

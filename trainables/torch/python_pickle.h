@@ -13,7 +13,7 @@
 
 namespace tune {
 
-// What a pickle is made of.
+// The parts of a pickle.
 struct PickleObject {
   enum class Kind { kOther, kNumber, kText, kName, kSequence, kDictionary, kTensor };
 

@@ -1,4 +1,4 @@
-// What makes a training with LibTorch the same every time: its seed and its number of threads.
+// The seed and the number of threads that make a training with LibTorch the same every time.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the environment says of a group of ranks.
+// Reads a group of ranks from the environment.
 #include "trainables/torch/process_group.h"
 
 #include <algorithm>

@@ -81,7 +81,7 @@ std::string header_of(const fs::path& file, const NamedTensors& tensors) {
   return header;
 }
 
-// What the header says of one tensor, checked against itself and the bytes there are.
+// A tensor as the header describes it, checked against itself and the bytes there are.
 struct Entry {
   at::ScalarType type = at::kFloat;
   std::vector<std::int64_t> shape;

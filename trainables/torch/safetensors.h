@@ -20,7 +20,7 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 void write_safetensors(const std::filesystem::path& file, const NamedTensors& tensors);
 
 // On the CPU, in the order of the header. Throws Error (kIo) that names the file when it cannot be
-// read, is cut, or is no such file.
+// read, is cut, or is not such a file.
 NamedTensors read_safetensors(const std::filesystem::path& file);
 
 }  // namespace tune

@@ -51,8 +51,8 @@ struct DistributedSamplerOptions {
   std::int64_t rank = 0;
   std::int64_t world_size = 1;
   bool shuffle = true;
-  // What ranks of equal length need when the world does not divide the data: leave out the rest
-  // (true), or give its first samples twice (false).
+  // When the world does not divide the data, ranks get equally many samples: the rest is left out
+  // (true), or the first samples are given twice (false).
   bool drop_last = false;
   std::uint64_t seed = 0;  // the same on all ranks
   // False, for validation: neither left out nor repeated, each sample is one rank's. Ranks then

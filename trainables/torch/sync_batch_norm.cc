@@ -17,7 +17,7 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// What a forward knows besides its input and parameters.
+// A forward's facts besides its input and parameters.
 struct Layer {
   ProcessGroup group;
   Tensor running_mean, running_var;  // undefined: not tracked

@@ -1,4 +1,4 @@
-// What LibTorch throws, in words for an Error of ours.
+// The words of an Error of ours for an exception of LibTorch.
 #pragma once
 
 #include <c10/util/Exception.h>

@@ -86,7 +86,7 @@ int serve(int socket, const std::function<TrainerWorkers::Serve()>& begin) {
     send_value(socket, {{of_group ? "group_error" : "error",
                          describe_current_exception().substr(0, kMaxMessageBytes)},
                         {"code", static_cast<int>(code.value_or(ErrorCode::kProcess))}});
-    // Whoever caused it is to be the first to end.
+    // The worker that caused it is to end first.
     if (of_group) std::this_thread::sleep_for(std::chrono::milliseconds(2 * kSettleMs));
     return kSaidItself;
   }

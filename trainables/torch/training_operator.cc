@@ -100,7 +100,7 @@ at::Tensor OperatorModel::forward(const at::Tensor& input) {
   return call([&] { return model_.forward(input); });
 }
 
-// What is judged without gradients speaks to nobody: ranks may judge different numbers of batches.
+// Validation speaks to no other rank: ranks may validate different numbers of batches.
 void OperatorModel::before_forward() {
   if (at::GradMode::is_enabled()) reducer_.before_forward();
 }
@@ -242,7 +242,7 @@ Result TrainingOperator::validate_batch(const Batch& batch, const BatchInfo&) {
 void TrainingOperator::save(const std::filesystem::path&) {}
 void TrainingOperator::load(const std::filesystem::path&) {}
 
-// ---- What own methods are made of ---------------------------------------------------------------
+// ---- The parts of own methods ------------------------------------------------------------------
 
 OperatorModel& TrainingOperator::model(std::size_t index) {
   OperatorState& s = state();

@@ -16,7 +16,7 @@
 //   };
 //
 // One model that takes one tensor needs nothing more. For anything else override train_batch and
-// validate_batch, or train_epoch. What is thrown ends the training with the message.
+// validate_batch, or train_epoch. An exception ends the training with its message.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -188,8 +188,8 @@ class TrainingOperator {
   virtual Result validate(DataLoader& batches);
   virtual Result validate_batch(const Batch& batch, const BatchInfo& info);
 
-  // What an operator has beyond what it registered. Called on rank 0 (save) and on all (load), with
-  // a folder of its own.
+  // The operator's state beside its registered parts. Called on rank 0 (save) and on all (load),
+  // with a folder of its own.
   virtual void save(const std::filesystem::path& directory);
   virtual void load(const std::filesystem::path& directory);
 
@@ -208,7 +208,7 @@ class TrainingOperator {
   // precision asked for. Model and optimizer have the same index. False when a gradient was not
   // finite and the step left out.
   bool step(const at::Tensor& loss, std::size_t index = 0);
-  // In whose lifetime a forward runs in the precision asked for.
+  // During its lifetime a forward runs in the precision asked for.
   [[nodiscard]] Autocast autocast() const;
 
   ProcessGroup& group();

@@ -11,7 +11,7 @@ namespace {
 
 using Future = c10::ivalue::Future;
 
-// What both the end of a collective and the watch may settle, the first of them.
+// Settled once: by the end of a collective or by the watch, whichever comes first.
 struct Settlement {
   explicit Settlement(const c10::TypePtr& type) : future(c10::make_intrusive<Future>(type)) {}
 

@@ -29,7 +29,7 @@ class NetworkBuilder {
   using Step = Network::Step;
   using Layer = Network::Layer;
 
-  // What a name of the graph stands for.
+  // A name of the graph stands for one of these.
   struct Constant {
     OnnxTensor tensor;
   };
@@ -147,7 +147,7 @@ NetworkBuilder::Symbol NetworkBuilder::result_of(const OnnxNode& node) {
   refuse(node, "it is not one of the operations of a surrogate");
 }
 
-// ---- What is chosen
+// ---- The choice ---
 
 NetworkBuilder::Symbol NetworkBuilder::gather(const OnnxNode& node) {
   const std::int64_t axis = integer_or(node, "axis", 0);

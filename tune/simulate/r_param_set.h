@@ -1,4 +1,4 @@
-// What a param_set.R of YAHPO Gym says: paradox's parameter sets, as `name = ps(a = p_dbl(lower =
+// A param_set.R of YAHPO Gym: paradox's parameter sets, as `name = ps(a = p_dbl(lower =
 // 0,
 // ...), ...)`. Read as text, never executed. Pure.
 #pragma once

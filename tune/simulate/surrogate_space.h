@@ -46,8 +46,8 @@ struct SurrogateTexts {
 struct SurrogateSpace {
   // Searched ones, in the order of param_set.R.
   std::vector<SurrogateParameter> parameters;
-  // What a training is cut by, in that order: epochs make its steps, all others stand at their
-  // most.
+  // The measures by which a training is cut, in that order: epochs make its steps, all others stand
+  // at their most.
   std::vector<SurrogateParameter> budgets;
   std::string task_parameter;        // its name
   std::vector<std::string> tasks;    // in the order of encoding.json

@@ -28,7 +28,7 @@ struct TaskCondition {
   std::vector<std::string> values;
 };
 
-// What one trial's training would report. Steps count from 1.
+// The reports of one trial's training. Steps count from 1.
 class Curve {
  public:
   virtual ~Curve() = default;
@@ -40,7 +40,7 @@ class Curve {
   virtual std::span<const double> values(std::uint64_t step) = 0;
 };
 
-// What regret is measured by: fully trained configurations.
+// Fully trained configurations, by which regret is measured.
 struct Reference {
   double optimum = 0;     // the best that was found
   double median = 0;      // of the space
@@ -70,7 +70,7 @@ class Task {
   virtual std::unique_ptr<Curve> begin(const Config& config, Given& given) const = 0;
   // How many trials a sweep can have at most; nothing: any number.
   virtual std::optional<std::uint64_t> most_trials() const { return std::nullopt; }
-  // What whole trainings end with, each as if it were the first of a sweep. `metric`: an index into
+  // The ends of whole trainings, each as if it were the first of a sweep. `metric`: an index into
   // metrics(). For a surrogate thirty times as fast as beginning a curve for each.
   struct End {
     double value = 0;
@@ -84,7 +84,7 @@ class Task {
 // The index of a metric by its name. Throws Error (kBadInput) that names those there are.
 std::size_t find_metric(const Task& task, const std::string& name);
 
-// What of a sweep's space the task cannot answer, as (key path, why); empty: it fits. Each
+// A sweep's searched parts without an answer in the task, as (key path, why); empty: it fits. Each
 // parameter of the task is there, as a domain within its range or as a constant in it, and no other
 // is searched. Of options that hold parameters the sweep may have some, by their constants. The
 // flat space does as well.

@@ -1,6 +1,6 @@
 // VirtualSweep: a sweep in virtual time. The controller, scheduler and searcher that run sweeps are
-// told what workers tell; the workers are a queue of events whose steps take the time that a Task
-// says. No process, file or journal; the same spec and task give the same run. Pure.
+// told of results as by workers, which are a queue of events here; their steps take the time that a
+// Task says. No process, file or journal; the same spec and task give the same run. Pure.
 //
 // The simulator of tests/ is another thing: it runs driver, agents and workers with their links,
 // store and disks, to break them, and takes a hundred times as long for an event. Here nothing is

@@ -1,4 +1,4 @@
-// What needs a GPU to be seen. Without one every test says "skipped: no GPU".
+// Seen on a GPU only. Without one every test says "skipped: no GPU".
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 

@@ -1,5 +1,5 @@
-// What needs no GPU, but all libraries of LibTorch's CUDA part: a file of its own, so that where
-// they are missing no other test is shown as skipped.
+// Tests without a GPU, but with all libraries of LibTorch's CUDA part: a file of its own, so that
+// where these are missing no other test is shown as skipped.
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 

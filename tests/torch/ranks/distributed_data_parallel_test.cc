@@ -34,7 +34,7 @@ struct NetImpl : torch::nn::Module {
     if (shares) right->share(left->weight);
   }
 
-  // What the model is asked for: one of its branches (0, 1), or both (2).
+  // `branch`: one of the model's branches (0, 1), or both (2).
   std::tuple<Tensor, Tensor> forward(const Tensor& x, int branch) {
     const Tensor hidden = torch::tanh(first->forward(x));
     const Tensor a = branch == 1 ? Tensor() : torch::tanh(left->forward(hidden));
@@ -460,7 +460,7 @@ std::vector<double> normalise(torch::nn::AnyModule layer, ProcessGroup& group,
     output = layer.forward(own);
     (output * factors.slice(0, begin, end)).sum().backward();
   }
-  // What each rank has is put where it belongs, so that the sum over ranks is the whole.
+  // Each rank's part is put where it belongs, so that the sum over ranks is the whole.
   std::vector<double> all;
   for (const Tensor& part : {output.detach(), own.grad()}) {
     Tensor whole = torch::zeros(one.shape);

@@ -1,4 +1,4 @@
-// What a rank does of CUDA before anything else.
+// A rank's first calls of CUDA.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 

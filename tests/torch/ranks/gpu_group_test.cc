@@ -22,7 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 using Lines = std::vector<std::string>;
 
-// What each rank's library was called for; `devices` are the GPUs of the ranks.
+// The calls of each rank's library; `devices` are the GPUs of the ranks.
 std::vector<Lines> calls_of(const Lines& devices,
                             const std::function<void(std::optional<ProcessGroup>&)>& function,
                             bool second_wants_gloo = false) {

@@ -1,4 +1,4 @@
-// What groups say of errors and addresses; nothing is started.
+// Groups' words on errors and addresses; nothing is started.
 #include <doctest/doctest.h>
 
 #include <ifaddrs.h>

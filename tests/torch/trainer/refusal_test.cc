@@ -1,4 +1,4 @@
-// What operators and trainers are refused with, and what comes back of a worker's own errors.
+// Refusals of operators and trainers, and a worker's own errors.
 #include <tune/torch.h>
 #include <tune/tune.h>
 
@@ -138,7 +138,7 @@ TEST_CASE("an operator's mistakes are refused with the words to write instead") 
   }
 }
 
-// What is written to stderr, here and in workers, while `call` runs.
+// All that is written to stderr, here and in workers, while `call` runs.
 template <class Call>
 std::string printed(Call&& call) {
   const testing::TemporaryFolder folder;

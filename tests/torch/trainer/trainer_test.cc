@@ -42,7 +42,7 @@ std::shared_ptr<torch::optim::SGD> sgd(const nn::Module& module, double rate) {
                                              torch::optim::SGDOptions(rate).momentum(0.9));
 }
 
-// What most users write.
+// An operator as most users write it.
 class Classifier : public TrainingOperator {
  public:
   void setup(const Config& config) override {

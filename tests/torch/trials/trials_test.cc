@@ -32,7 +32,7 @@ std::vector<std::string> command(std::vector<std::string> more = {}) {
   return more;
 }
 
-// What the ranks of a trial noted. All notes of one iteration must be the same, on both ranks, in
+// The notes of a trial's ranks. All notes of one iteration must be the same, on both ranks, in
 // every attempt, after a step and after a load.
 Weights weights_of(const Sandbox& box, const fs::path& trial) {
   Weights weights;

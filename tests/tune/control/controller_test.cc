@@ -33,7 +33,7 @@ TEST_CASE("a state of another version or set-up, or a damaged one, is refused") 
   refused(scene, state + "x");
   refused(scene, "\x7f" + state.substr(1));
   refused(Scene({.scheduler = asha({.max_t = 9})}), state);
-  // What runs needs 1 CPU; a node of none cannot have promised it.
+  // The running trial needs 1 CPU; a node of none cannot have promised it.
   Scene larger({.num_samples = 2});
   larger.options_.request = {.cpu_units = 3 * kUnit};
   refused(larger, state);

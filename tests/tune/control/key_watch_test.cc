@@ -7,7 +7,7 @@
 namespace tune {
 namespace {
 
-// What is said after a trial's only result.
+// The words after a trial's only result.
 std::string said(const std::vector<std::string>& expected, const Result& result, bool done = true) {
   const Trial trial;
   Reported report;

@@ -200,7 +200,7 @@ TEST_CASE("what no node could ever hold is refused with numbers") {
     Placer placer = placer_of(nodes);
     CHECK(placer.why_never(wanted) == why);
     CHECK(placer.place(wanted).has_value() == why.empty());
-    // What is in use now does not change what could be held.
+    // Present use does not change what could be held.
     if (why.empty()) CHECK(placer.why_never(wanted).empty());
   }
 }
@@ -241,7 +241,7 @@ TEST_CASE("releasing what is not held, and adding a node twice, are programmer's
 
 namespace {
 
-// What is promised, counted independently: fails as soon as something is promised twice.
+// All promises, counted independently: fails as soon as something is promised twice.
 struct Ledger {
   std::map<std::uint32_t, NodeResources> nodes;
   std::vector<std::pair<Placement, ResourceRequest>> held;

@@ -1,4 +1,4 @@
-// What is done again, after an error or a lost attempt, as schedulers see it.
+// Steps that are done again, after an error or a lost attempt, as schedulers see them.
 #include <doctest/doctest.h>
 
 #include <chrono>

@@ -92,7 +92,7 @@ TEST_CASE("the newest checkpoints and the best one stay, under both modes") {
     const double metrics[] = {0.5, 0.9, 0.1, 0.9, 0.3};
     for (std::uint64_t i = 1; i <= 5; ++i) do_step(book, trial, i, metrics[i - 1]);
     CHECK(iterations(trial) == c.left);
-    // What is not recorded any more is removed, once.
+    // A checkpoint that is not recorded any more is removed, once.
     CHECK(heard.out.close().removals.size() == 5 - c.left.size());
   }
 }

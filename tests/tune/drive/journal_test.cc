@@ -25,7 +25,7 @@ Turn turn(int number) {
   return made;
 }
 
-// What a replay hands over: "s<seconds>" for a snapshot, "<number>" for a turn.
+// The parts that a replay hands over: "s<seconds>" for a snapshot, "<number>" for a turn.
 class Heard {
  public:
   Journal::Visitor visitor() {

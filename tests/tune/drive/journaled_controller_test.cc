@@ -1,4 +1,4 @@
-// What a driver that takes over makes of what the one before it appended at the last moment.
+// A driver takes over while the one before it still appends.
 #include "tune/drive/journaled_controller.h"
 
 #include <doctest/doctest.h>

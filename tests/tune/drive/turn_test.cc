@@ -79,7 +79,7 @@ class OneDriver : private TurnEdges {
     for (const std::string& frame : link_.frames()) peers_.receive("a", frame, now(), all);
     for (Peers::Told& told : all) machine.on_told(std::move(told));
   }
-  // What the next turn does.
+  // The steps of the next turn.
   Words turn() {
     said.clear();
     turns.run();

@@ -275,7 +275,7 @@ TEST_CASE("told again from the beginning, the same bytes stand in the files") {
   const char* files[] = {"params.json", "result.json", "progress.csv", "error.txt"};
   Story story;
   tell_all(story);
-  // What a killed driver may leave, and what belongs to others.
+  // Leftovers of a killed driver, and files that belong to others.
   const std::filesystem::path first = story.directory(story.trials()[0]);
   std::vector<std::string> before;
   for (const Trial& trial : story.trials()) {

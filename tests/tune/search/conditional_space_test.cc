@@ -354,7 +354,7 @@ TEST_CASE("a space with conditions has their parameters") {
   CHECK(encoding.parameters()[2].condition == Condition{1, 0});
   CHECK(encoding.parameters()[6].condition == Condition{5, 1});
   CHECK(encoding.parameters()[8].condition == Condition{1, 2});
-  // One option is no choice: what it holds is always active.
+  // A single option is always taken: its parameters are always active.
   const Encoding one(SearchSpace{{"k", choice({{{"a", 1}, {"x", uniform(0, 1)}}})}});
   REQUIRE(one.size() == 1);
   CHECK_FALSE(one.parameters()[0].condition.has_value());

@@ -15,7 +15,7 @@ using namespace tune;
 
 namespace {
 
-// What another tool has drawn, in its order: ["uniform", .3], ["index", 1] or ["draw", value].
+// The draws of another tool, in its order: ["uniform", .3], ["index", 1] or ["draw", value].
 class Told : public Chance {
  public:
   explicit Told(const Value::List& luck) : luck_(luck) {}

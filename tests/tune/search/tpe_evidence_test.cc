@@ -1,4 +1,4 @@
-// What tpe takes for good, beside Optuna (tests/data/search/make_traces.py writes that down).
+// The trials that tpe takes for good, beside Optuna's (by tests/data/search/make_traces.py).
 #include "tune/search/tpe/evidence.h"
 
 #include <doctest/doctest.h>
@@ -37,8 +37,8 @@ TEST_CASE("the good trials are Optuna's") {
     } else if (line.kind() == "trial") {
       const std::vector<double> numbers = line.numbers(2);
       add(history, next, static_cast<std::uint64_t>(numbers[0]), numbers[1]);
-      // What Optuna prunes would be kept back by a scheduler here, and compared within a rung; a
-      // trial that failed is compared as it compares pruned ones.
+      // A trial that Optuna prunes would be kept back by a scheduler here, and compared within a
+      // rung; one that failed is compared as it compares pruned ones.
       if (line.words[1] == "completed") history.end({next}, TrialEnd::kCompleted);
       if (line.words[1] == "pruned") history.end({next}, TrialEnd::kError);
       ++next;

@@ -1,4 +1,4 @@
-// What onnxruntime said to some inputs, beside what a Network says.
+// The answers of onnxruntime to some inputs, beside those of a Network.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -99,7 +99,7 @@ TEST_CASE("a mistake in an option or a rule is told with its line and path") {
     CHECK_HAS(text, one.part);
     CHECK(std::count(text.begin(), text.end(), '\n') == 0);
   }
-  // What only follows from a mistake in the space is not told.
+  // A mistake that only follows from one in the space is not told.
   const std::string one = Sweep("config: {x: {uniform: [1, 0]}}, where: [x < 1, y < 1]").error();
   CHECK(std::count(one.begin(), one.end(), '\n') == 0);
 }

@@ -1,5 +1,5 @@
-// What c10d's ProcessGroupGloo.hpp needs to know of Gloo. LibTorch ships that header without Gloo's
-// own and Gloo compiled in; nothing here is called from outside of LibTorch, so that names suffice.
+// The part of Gloo that c10d's ProcessGroupGloo.hpp names. LibTorch ships that header without those
+// of Gloo, which is compiled in; names suffice, as only LibTorch calls any of this.
 #pragma once
 
 #include <chrono>

@@ -16,6 +16,7 @@
 #include "core/platform/side_output.h"
 #include "core/strings.h"
 #include "tune/cli/cli_commands.h"
+#include "tune/cli/cli_insight.h"
 #include "tune/spec/option_reader.h"
 
 namespace tune {
@@ -277,6 +278,7 @@ int parse_and_run(int argc, const char* const* argv) {
   add_simulate(app, line);
   add_resume(app, line);
   add_readers(app, line);
+  add_insight(app, line.chosen);
   add_logs(app, line);
   add_launch(app, line);
   add_python_run(app, line);

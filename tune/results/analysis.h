@@ -22,6 +22,7 @@
 #include "core/trial.h"
 #include "core/value.h"
 #include "schedulers/trial_scheduler.h"
+#include "tune/results/importance.h"
 #include "tune/results/schedule.h"
 
 namespace tune {
@@ -121,6 +122,11 @@ class Analysis {
   // the newest. Error (kBadInput) when none was saved, naming the setting.
   BestCheckpoint best_checkpoint(std::string_view metric = {}, std::optional<Mode> mode = {},
                                  Scope scope = Scope::kLast) const;
+
+  // Which parameters set the best trials apart, by the experiment's metric and mode unless others
+  // are given. Throws Error (kBadInput), saying why, when fewer than kFewestForImportance trials
+  // have a value, when all values are alike, and as best_trial.
+  Importance importance(std::string_view metric = {}, std::optional<Mode> mode = {}) const;
 
   // By number; a copy where the Analysis goes away: for (... : Analysis::load(x).trials()).
   const std::vector<TrialSummary>& trials() const& { return *trials_; }

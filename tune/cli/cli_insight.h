@@ -1,0 +1,24 @@
+// The commands that tell why: importance. Used by cli.cc and its tests.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace tune {
+
+struct ImportanceArguments {
+  std::string directory;
+  std::string metric;  // empty: the experiment's
+  std::string mode;    // "max", "min"; empty: the experiment's
+  bool json = false;
+};
+int importance_command(const ImportanceArguments& arguments);
+
+// Adds these commands; the one that the user gives is put into `chosen`.
+void add_insight(CLI::App& app, std::function<int()>& chosen);
+
+}  // namespace tune

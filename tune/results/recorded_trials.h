@@ -1,0 +1,31 @@
+// The trials of an experiment as a model sees them, read from its folder: where in the space each
+// one was, how it ended, and the values on its way. For a finished, running or killed experiment.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/value.h"
+#include "tune/results/analysis.h"
+#include "tune/search/encoding.h"
+#include "tune/search/history.h"
+#include "tune/spec/experiment_spec.h"
+
+namespace tune {
+
+struct RecordedTrial {
+  std::string id;
+  Config config;  // that its values are of: the first one, when a scheduler replaced it
+  Standing standing = Standing::kRunning;
+  // At the rungs of a history (1, 3, 9 ... steps), and the newest; in the metric's own direction.
+  // What is not finite is NaN.
+  std::vector<ValueAt> values;
+};
+
+// By number, those without a value too. Throws as Analysis and for_each_event.
+std::vector<RecordedTrial> recorded_trials(const Analysis& analysis, const std::string& metric);
+
+// The experiment's space as coordinates; a grid_search counts as a choice, and `where` does not.
+Encoding encoding_of(const SearchSpace& space);
+
+}  // namespace tune

@@ -30,6 +30,7 @@ set(tune_public_headers
   tune/results/reporter.h
   tune/results/schedule.h
   tune/run.h
+  tune/search/earlier_trial.h
   tune/search/pb2/pb2.h
   tune/search/pbt/pbt.h
   tune/search/search_space.h

@@ -21,6 +21,7 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> sets;
+  std::vector<std::string> warm_start;
   std::vector<Override> overrides;  // of the other options that have a value
   std::vector<Complaint> complaints;
   bool resume = false;
@@ -45,6 +46,11 @@ void describe(CLI::App& app, const std::string& program, Arguments& arguments) {
   shorthand("--seed", "seed", "N", "makes the configurations repeatable");
   app.add_option("--set", arguments.sets, "changes one option; may be given several times")
       ->type_name("PATH=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--warm-start", arguments.warm_start,
+                 "folder of an earlier experiment to learn from; may be given several times")
+      ->type_name("DIR")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--resume", arguments.resume, "go on with the experiment of that name");
@@ -132,6 +138,9 @@ RunOptions parse_options(int argc, const char* const* argv, RunOptions defaults)
   std::vector<Complaint> complaints = std::move(arguments.complaints);
   for (const std::string& set : arguments.sets) parse_set(set, overrides, complaints);
   std::move(arguments.overrides.begin(), arguments.overrides.end(), std::back_inserter(overrides));
+  if (!arguments.warm_start.empty()) {
+    overrides.push_back({"--warm-start", "warm_start", Value(arguments.warm_start)});
+  }
   apply(overrides, defaults, complaints);
   place_complaints(overrides, {}, complaints);
   check_given_values(overrides, defaults, complaints);

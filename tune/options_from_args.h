@@ -7,8 +7,8 @@
 
 namespace tune {
 
-// The program's user may give --name --storage --num-samples --cpus --gpus --seed --set --resume
-// --fresh --quiet; --help shows them. `--set PATH=VALUE` takes full paths (config/lr=0.1,
+// The program's user may give --name --storage --num-samples --cpus --gpus --seed --set
+// --warm-start --resume --fresh --quiet; --help shows them. `--set PATH=VALUE` takes full paths (config/lr=0.1,
 // stop/loss={<=: 0.1}, scheduler/asha/max_t=9, resources_per_trial/gpu=1, max_failures=2), values
 // are YAML. --help prints and exits with 0; wrong arguments are reported on stderr, all at once,
 // and end the program with 2.

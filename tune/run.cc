@@ -70,6 +70,7 @@ RunRequest make_request(ExperimentSpec spec, std::uint32_t call) {
     retry_errored = again->retry_errored;
     if (again->quiet) spec.options.quiet = true;
     if (again->wait_gpus) spec.options.wait_gpus = true;
+    if (again->num_samples) spec.options.num_samples = *again->num_samples;
   } else if (spec.options.if_exists == IfExists::kResume && spec.name_given) {
     const auto directory = std::filesystem::path(spec.options.storage) / spec.options.name;
     if (std::filesystem::exists(directory / "experiment.json")) existing = directory;

@@ -82,6 +82,12 @@ void add_run(CLI::App& app, CommandLine& line) {
   shorthand("--gpus", "gpus", "N", "GPUs to use instead of all");
   shorthand("--seed", "seed", "N", "makes the configurations repeatable");
   shorthand("--store", "store", "URL", "a Redis server to use: redis://host:6379");
+  command
+      ->add_option("--warm-start", line.run.warm_start,
+                   "folder of an earlier experiment to learn from; may be given several times")
+      ->type_name("DIR")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_flag("--fresh", line.run.fresh, "move an experiment of that name aside, begin anew");
   command->add_flag("--quiet", line.run.quiet, "no table, only errors and the best configuration");
   command->add_flag("--wait-gpus", line.run.wait_gpus, kWaitGpus);
@@ -146,6 +152,10 @@ void add_resume(CLI::App& app, CommandLine& line) {
                   "tune resume results/latest --errored");
   add_directory(command, line.resume.directory);
   command->add_flag("--errored", line.resume.errored, "try failed trials again");
+  command
+      ->add_option("--num-samples", line.resume.num_samples,
+                   "sample the search space so often in all, more often than before")
+      ->type_name("N");
   command->add_flag("--quiet", line.resume.quiet,
                     "no table, only errors and the best configuration");
   command->add_flag("--wait-gpus", line.resume.wait_gpus, kWaitGpus);

@@ -21,6 +21,7 @@ struct RunArguments {
   };
   std::vector<Shorthand> shorthands;
   std::vector<std::string> sets;
+  std::vector<std::string> warm_start;  // folders; none: those of the sweep
   bool fresh = false;
   bool quiet = false;
   bool wait_gpus = false;
@@ -52,6 +53,7 @@ int simulate_command(const SimulateArguments& arguments);
 
 struct ResumeArguments {
   std::string directory;
+  std::optional<std::int64_t> num_samples;  // more than before, or -1 for no end
   bool errored = false;
   bool quiet = false;
   bool wait_gpus = false;

@@ -17,6 +17,7 @@
 #include "tune/drive/resume.h"
 #include "tune/results/analysis.h"
 #include "tune/results/experiment_folder.h"
+#include "tune/results/warm_start.h"
 #include "tune/show/make_reporter.h"
 #include "tune/spec/experiment_identity.h"
 #include "tune/spec/overrides.h"
@@ -119,6 +120,28 @@ bool is_all_done(const std::filesystem::path& directory, bool retry_errored,
   return errored == 0 || !retry_errored;
 }
 
+// Whether there is more to do than before. A grid's samples are whole grids.
+bool takes_more_samples(RunOptions& options, std::optional<std::int64_t> num_samples) {
+  if (!num_samples) return false;
+  const bool is_more = options.num_samples != -1 &&
+                       (*num_samples == -1 || *num_samples > options.num_samples);
+  if (!is_more) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("--num-samples {}: the experiment has num_samples {} already: give "
+                            "more{}",
+                            *num_samples, options.num_samples,
+                            options.num_samples == -1 ? ", though there is no more than no end"
+                                                      : ", or -1 for no end"));
+  }
+  if (*num_samples == -1 && options.stop.empty() && options.time_budget_s == 0) {
+    throw Error(ErrorCode::kBadInput,
+                "--num-samples -1: the experiment has neither stop rule nor time_budget_s, so that "
+                "nothing would end it: give a number");
+  }
+  options.num_samples = *num_samples;
+  return true;
+}
+
 // ---- validate ----
 
 std::string summary(const ExperimentSpec& spec, const std::optional<std::uint64_t>& total) {
@@ -151,6 +174,7 @@ std::unique_ptr<Searcher> make_searcher(const ExperimentSpec& spec) {
   setup.points_to_evaluate = spec.options.points_to_evaluate;
   setup.objective = objective_of(spec);
   setup.where = spec.options.where;
+  setup.earlier = spec.earlier;
   auto searcher = spec.options.searcher.make();
   searcher->configure(setup);
   return searcher;
@@ -166,6 +190,9 @@ int run_command(const RunArguments& arguments) {
   for (const std::string& set : arguments.sets) {
     parse_set(set, options.overrides, options.complaints);
   }
+  if (!arguments.warm_start.empty()) {
+    options.overrides.push_back({"--warm-start", "warm_start", Value(arguments.warm_start)});
+  }
   RunRequest request;
   options.node = &request.node.emplace();
   request.spec = spec_from_yaml_file(arguments.sweep, std::move(options));
@@ -178,8 +205,9 @@ int run_command(const RunArguments& arguments) {
 
 int resume_command(const ResumeArguments& arguments) {
   RunRequest request = resume_request(arguments.directory);
+  const bool takes_more = takes_more_samples(request.spec.options, arguments.num_samples);
   std::uint64_t errored = 0;
-  if (is_all_done(request.resume, arguments.errored, errored)) {
+  if (!takes_more && is_all_done(request.resume, arguments.errored, errored)) {
     fmt::print(stderr, "{} is finished, nothing to resume{}\n", arguments.directory,
                errored > 0 ? ": --errored tries its failed trials again" : "");
     print_best(request.resume);
@@ -187,8 +215,9 @@ int resume_command(const ResumeArguments& arguments) {
   }
   ExperimentSpec& spec = request.spec;
   if (spec.program) {
-    execute_to_resume(*spec.program, std::filesystem::absolute(request.resume),
-                      {arguments.errored, arguments.quiet, arguments.wait_gpus});
+    execute_to_resume(
+        *spec.program, std::filesystem::absolute(request.resume),
+        {arguments.errored, arguments.quiet, arguments.wait_gpus, arguments.num_samples});
   }
   warn_of_changed_files(spec);
   fetch_env(spec.options.env);
@@ -207,6 +236,8 @@ int validate_command(const ValidateArguments& arguments) {
   ExperimentSpec spec = spec_from_yaml_file(arguments.sweep, std::move(options));
   const bool drawn = !spec.options.seed;
   if (drawn) spec.options.seed = std::random_device()();
+  const std::string learnt = read_warm_start(spec);
+  if (!learnt.empty()) fmt::print(stderr, "{}\n", learnt);
   const auto searcher = make_searcher(spec);
   if (!arguments.configs) {
     fmt::print("{}\n", summary(spec, searcher->total()));

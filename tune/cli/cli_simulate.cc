@@ -14,6 +14,7 @@
 #include "core/platform/files.h"
 #include "core/strings.h"
 #include "tune/cli/cli_commands.h"
+#include "tune/results/warm_start.h"
 #include "tune/simulate/task_files.h"
 #include "tune/simulate/virtual_sweep.h"
 #include "tune/spec/overrides.h"
@@ -131,6 +132,7 @@ ExperimentSpec read_sweep(const std::string& sweep, const SimulateArguments& arg
   }
   if (!complaints.empty()) throw_complaints(sweep, complaints);
   if (!spec.options.seed) spec.options.seed = 0;
+  read_warm_start(spec);
   return spec;
 }
 

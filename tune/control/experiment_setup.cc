@@ -52,6 +52,7 @@ ControllerSetup controller_setup(const ExperimentSpec& spec, std::string experim
   search.points_to_evaluate = spec.options.points_to_evaluate;
   search.objective = setup.objective;
   search.where = spec.options.where;
+  search.earlier = spec.earlier;
   setup.searcher->configure(search);
   return setup;
 }

@@ -41,6 +41,7 @@
 #include "tune/results/news.h"
 #include "tune/results/record_channel.h"
 #include "tune/results/results_csv.h"
+#include "tune/results/warm_start.h"
 #include "tune/spec/experiment_identity.h"
 #include "tune/spec/python_options.h"
 
@@ -225,6 +226,7 @@ void Driver::start() {
     if (const std::string warning = news_->record(record); !warning.empty()) say(warning);
   });
   experiment_->replay();
+  if (!request_.notice.empty()) say(request_.notice);
   if (experiment_->is_new() && !is_new()) {
     say("the journal is empty: the experiment begins anew");
   }
@@ -567,6 +569,7 @@ void Driver::try_to(const std::string& doing, const std::function<void()>& what)
 RunOutcome run_experiment(RunRequest request) {
   ExperimentSpec& spec = request.spec;
   const NodeResources node = checked_node(request);
+  if (request.resume.empty()) request.notice = read_warm_start(spec);
   const bool drawn = !spec.options.seed.has_value();
   if (drawn) spec.options.seed = std::random_device()();
   ExperimentFolder folder = request.resume.empty() ? ExperimentFolder::create(spec)

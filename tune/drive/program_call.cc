@@ -47,6 +47,7 @@ std::optional<ExecutedAgain> parse_environment() {
   again.retry_errored = value.get_or("retry_errored", false);
   again.quiet = value.get_or("quiet", false);
   again.wait_gpus = value.get_or("wait_gpus", false);
+  if (value.contains("num_samples")) again.num_samples = value.get<std::int64_t>("num_samples");
   again.earlier = value.get<std::vector<std::string>>("earlier");
   return again;
 }
@@ -90,13 +91,14 @@ void execute_to_resume(const ProgramCall& program, const std::filesystem::path& 
                             "again: call tune.run there with name=\"{}\" and if_exists=\"resume\"",
                             directory.string(), directory.filename().string()));
   }
-  const Config value{{"role", kResumeRole},
+  Config value{{"role", kResumeRole},
                      {"call", program.call},
                      {"directory", std::filesystem::absolute(directory).string()},
                      {"retry_errored", flags.retry_errored},
                      {"quiet", flags.quiet},
                      {"wait_gpus", flags.wait_gpus},
                      {"earlier", program.earlier}};
+  if (flags.num_samples) value.set("num_samples", *flags.num_samples);
   setenv(kVariable, to_json(value).c_str(), 1);
   std::vector<std::string> arguments = zygote_command(program);
   std::vector<char*> argv;

@@ -23,6 +23,7 @@ struct ExecutedAgain {
   bool retry_errored = false;        // kResume
   bool quiet = false;                // kResume
   bool wait_gpus = false;            // kResume
+  std::optional<std::int64_t> num_samples = {};  // kResume; nothing: the program's own
   std::vector<std::string> earlier;  // folders of the calls before it, absolute
 };
 
@@ -40,6 +41,7 @@ struct ResumeFlags {
   bool retry_errored = false;
   bool quiet = false;
   bool wait_gpus = false;
+  std::optional<std::int64_t> num_samples = {};
 };
 // Replaces this process by the program of a stored experiment, which then resumes it. Throws Error
 // (kBadInput) when the program is gone.

@@ -16,6 +16,7 @@
 #include "core/platform/files.h"
 #include "core/store_address.h"
 #include "core/strings.h"
+#include "tune/results/warm_start.h"
 
 namespace tune {
 
@@ -116,13 +117,14 @@ bool is_broken_write(const std::string& name) {
   const auto is_of = [&](const char* file) {
     return name.starts_with(fmt::format("{}.tmp-", file));
   };
-  return is_of(kSpecFile) || is_of(kRecordFile) || is_of(kTableFile);
+  return is_of(kSpecFile) || is_of(kRecordFile) || is_of(kTableFile) || is_of(kWarmStartFile);
 }
 
 // The remains of a driver that was killed while it started: everything that is made before the
 // spec.
 bool is_of_false_start(const std::string& name) {
-  return name == kLockFile || name == kStoreFolder || name == kZygoteLog || is_broken_write(name);
+  return name == kLockFile || name == kStoreFolder || name == kZygoteLog ||
+         name == kWarmStartFile || is_broken_write(name);
 }
 
 bool holds_something_else(const fs::path& path) {
@@ -228,6 +230,7 @@ bool ExperimentFolder::is_in_place() const {
 }
 
 void ExperimentFolder::write_spec(const ExperimentSpec& spec) const {
+  keep_earlier(path_, spec);
   write_file_atomically(path_ / kSpecFile, to_json(to_value(spec), 2) + "\n",
                         readers_of(spec.options.store));
 }
@@ -258,7 +261,9 @@ ExperimentSpec read_spec(const fs::path& directory) {
     throw Error(ErrorCode::kBadInput, fmt::format("{} holds no experiment: there is no {} in it",
                                                   directory.string(), kSpecFile));
   }
-  return spec_from_value(parse_json(read_file(file), file.string()));
+  ExperimentSpec spec = spec_from_value(parse_json(read_file(file), file.string()));
+  spec.earlier = kept_earlier(directory, spec);
+  return spec;
 }
 
 std::optional<RunRecord> read_record(const fs::path& directory) {

@@ -33,6 +33,12 @@ bool reaches_rung(const std::vector<ValueAt>& rungs, std::uint64_t iteration) {
   return static_cast<double>(iteration) >= next;
 }
 
+Standing standing_of(TrialEnd end) {
+  return end == TrialEnd::kCompleted ? Standing::kCompleted
+         : end == TrialEnd::kStopped ? Standing::kStopped
+                                     : Standing::kFailed;
+}
+
 }  // namespace
 
 double History::directed(double value) const {
@@ -58,9 +64,10 @@ void History::add(TrialNumber trial, UnitPoint point) {
   append({trial, std::move(point), Standing::kRunning, {}, {}});
 }
 
-void History::add_earlier(UnitPoint point, ValueAt result) {
-  result.value = directed(result.value);
-  append({{}, std::move(point), Standing::kCompleted, result, {result}});
+void History::add_earlier(UnitPoint point, const std::vector<ValueAt>& values, TrialEnd end) {
+  KnownTrial trial{{}, std::move(point), standing_of(end), {}, {}};
+  for (const ValueAt& value : values) take(trial, value);
+  append(std::move(trial));
 }
 
 void History::add_proposed(UnitPoint point) {
@@ -71,15 +78,17 @@ void History::result(TrialNumber trial, std::uint64_t iteration, double value) {
   KnownTrial* found = known(trial);
   if (found == nullptr) return;
   found->standing = Standing::kRunning;
-  if (found->newest && iteration <= found->newest->iteration) return;
-  found->newest = ValueAt{iteration, directed(value)};
-  if (reaches_rung(found->rungs, iteration)) found->rungs.push_back(*found->newest);
+  take(*found, {iteration, value});
+}
+
+void History::take(KnownTrial& trial, ValueAt value) const {
+  if (trial.newest && value.iteration <= trial.newest->iteration) return;
+  trial.newest = ValueAt{value.iteration, directed(value.value)};
+  if (reaches_rung(trial.rungs, value.iteration)) trial.rungs.push_back(*trial.newest);
 }
 
 void History::end(TrialNumber trial, TrialEnd end) {
-  set(trial, end == TrialEnd::kCompleted ? Standing::kCompleted
-             : end == TrialEnd::kStopped ? Standing::kStopped
-                                         : Standing::kFailed);
+  set(trial, standing_of(end));
 }
 
 void History::set(TrialNumber trial, Standing standing) {

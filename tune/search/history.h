@@ -20,23 +20,13 @@
 
 #include "core/ids.h"
 #include "schedulers/trial_scheduler.h"
+#include "tune/search/earlier_trial.h"
 #include "tune/search/encoding.h"
 #include "tune/search/shared_blocks.h"
 
 namespace tune {
 
 inline constexpr double kRungFactor = 3;  // from one rung of a history to the next; the first is 1
-
-// A value that a trial reported, and when: after how many steps.
-struct ValueAt {
-  std::uint64_t iteration = 0;
-  double value = 0;
-  friend bool operator==(const ValueAt&, const ValueAt&) = default;
-  template <class Self, class F>
-  static void fields(Self& s, F& f) {
-    f(s.iteration, s.value);
-  }
-};
 
 enum class Standing : std::uint8_t {
   kRunning,    // or PENDING: it will report, or end
@@ -65,8 +55,8 @@ class History {
 
   // A trial with this configuration begins. One that failed and begins again is known already.
   void add(TrialNumber trial, UnitPoint point);
-  // A trial of an earlier experiment; its value is in the metric's own direction.
-  void add_earlier(UnitPoint point, ValueAt result);
+  // A trial of an earlier experiment. Its values are in the metric's own direction, by iteration.
+  void add_earlier(UnitPoint point, const std::vector<ValueAt>& values, TrialEnd end);
   // One that is proposed and has not begun: it runs, and has no number.
   void add_proposed(UnitPoint point);
   // All of these leave trials alone that were never added.
@@ -89,6 +79,7 @@ class History {
 
  private:
   KnownTrial* known(TrialNumber trial);
+  void take(KnownTrial& trial, ValueAt value) const;
   void set(TrialNumber trial, Standing standing);
   void append(KnownTrial trial);
   double directed(double value) const;

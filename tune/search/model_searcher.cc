@@ -47,6 +47,7 @@ void ModelSearcher::configure(const SearcherSetup& setup) {
   objective_ = setup.objective;
   num_samples_ = setup.num_samples;
   history_ = History(objective_.mode);
+  take_earlier(setup);
   take_presets(setup);
 }
 
@@ -55,6 +56,15 @@ void ModelSearcher::take_presets(const SearcherSetup& setup) {
   check_presets(setup.space, given, setup.num_samples);
   presets_.clear();
   for (std::size_t i = 0; i < given.size(); ++i) presets_.push_back(whole(given[i], i));
+}
+
+// Those outside the space say nothing that a model of it could learn.
+void ModelSearcher::take_earlier(const SearcherSetup& setup) {
+  for (const EarlierTrial& trial : setup.earlier) {
+    Encoded found = encoding_->encode(trial.config);
+    if (!found.complaint.empty()) continue;
+    history_.add_earlier(std::move(found.point), trial.values, trial.end);
+  }
 }
 
 // What is left out is drawn. Which keys there are may depend on what is given, so that it is drawn

@@ -9,6 +9,8 @@
 // Functions of the space (sample_from) run in the thread of a question only when `where` names what
 // they compute.
 //
+// Trials of earlier experiments are in the history from the start, and saved with it.
+//
 // points_to_evaluate come first. What they leave out is drawn; they must lie in the space, so that
 // the model learns from them.
 #pragma once
@@ -71,6 +73,7 @@ class ModelSearcher : public Searcher {
   struct Asked;
   static Answer answer_of(const Asked& asked);
 
+  void take_earlier(const SearcherSetup& setup);
   void take_presets(const SearcherSetup& setup);
   Preset whole(const Config& given, std::size_t index) const;
   bool is_in_space(const Proposal& proposal) const;

@@ -15,6 +15,7 @@
 #include "core/ids.h"
 #include "core/value.h"
 #include "schedulers/trial_scheduler.h"
+#include "tune/search/earlier_trial.h"
 #include "tune/search/search_space.h"
 
 namespace tune {
@@ -28,6 +29,8 @@ struct SearcherSetup {
   Objective objective = {};  // its seed is the experiment's
   // Comparisons that every configuration keeps (tune/search/where.h), checked already: "x < y".
   std::vector<std::string> where = {};
+  // Trials of earlier experiments, for searchers that learn. They are no trials of this one.
+  std::vector<EarlierTrial> earlier = {};
 };
 
 class Searcher {

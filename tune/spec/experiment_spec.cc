@@ -36,6 +36,7 @@ class SpecCheck {
     check_stop();
     check_ends();
     check_where();
+    check_warm_start();
     check_searcher();
   }
   void check_values() {
@@ -62,6 +63,7 @@ class SpecCheck {
   void check_stop();
   void check_ends();
   void check_where();
+  void check_warm_start();
   void check_searcher();
 
   void complain(std::string path, std::string message) {
@@ -327,6 +329,17 @@ void SpecCheck::check_where() {
   for (const SpaceComplaint& one : where_complaints(options_.where, options_.config)) {
     complain("where/" + one.path, one.message);
     where_is_wrong_ = true;
+  }
+}
+
+void SpecCheck::check_warm_start() {
+  if (options_.warm_start.empty()) return;
+  if (options_.searcher.name() == "basic_variant") {
+    complain("warm_start",
+             "the searcher basic_variant learns nothing from results, these or others: choose gp, "
+             "tpe or cma_es, or leave warm_start out");
+  } else if (options_.metric.empty()) {
+    complain("warm_start", "without a metric there is nothing to learn: give metric and mode");
   }
 }
 

@@ -51,6 +51,8 @@ struct ExperimentSpec {
   // did not draw it.
   std::string store_prefix = {};
   std::optional<PythonCall> python = {};  // instead of a plugin
+  // What the searcher learns of options.warm_start. Not in experiment.json, but beside it.
+  std::vector<EarlierTrial> earlier = {};
 };
 
 // One mistake in the input: its place, its nature, and the remedy.

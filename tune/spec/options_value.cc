@@ -275,6 +275,23 @@ void read_where(OptionReader& reader, std::vector<std::string>& where) {
   }
 }
 
+// `warm_start: results/a` or a list of such.
+void read_warm_start(OptionReader& reader, std::vector<std::string>& folders) {
+  const Value* found = reader.take("warm_start");
+  if (found == nullptr) return;
+  const Value::List all = found->is_list() ? found->list() : Value::List{*found};
+  folders.clear();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].is_string()) {
+      folders.push_back(all[i].string());
+    } else {
+      reader.complain(fmt::format("warm_start/{}", i),
+                      fmt::format("expected the folder of an experiment, found {}",
+                                  describe_value(all[i])));
+    }
+  }
+}
+
 void read_env(OptionReader& reader, std::map<std::string, std::string>& env) {
   const Value* found = reader.take("env");
   if (found == nullptr) return;
@@ -326,6 +343,7 @@ void read_options(OptionReader& reader, RunOptions& options) {
   reader.read("store_patience_s", options.store_patience_s);
   reader.read("save_grace_s", options.save_grace_s);
   read_where(reader, options.where);
+  read_warm_start(reader, options.warm_start);
 }
 
 namespace {
@@ -395,6 +413,7 @@ Value options_to_value(const RunOptions& options) {
   map.set("store_patience_s", options.store_patience_s);
   map.set("save_grace_s", options.save_grace_s);
   map.set("where", options.where);
+  map.set("warm_start", options.warm_start);
   return map;
 }
 

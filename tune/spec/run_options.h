@@ -95,6 +95,9 @@ struct RunOptions {
   // Comparisons of parameters that every configuration keeps: {"x < y", "layers * model/width <=
   // 4096"} (tune/search/where.h).
   std::vector<std::string> where = {};
+  // Folders of earlier experiments, from whose trials a searcher that learns knows more from the
+  // start. Values are read once: a resume does not need the folders.
+  std::vector<std::string> warm_start = {};
 };
 
 }  // namespace tune

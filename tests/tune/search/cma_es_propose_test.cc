@@ -42,6 +42,36 @@ TEST_CASE("numbers, whole numbers and choices are searched together") {
   CHECK(Swept(Encoding(space), value, kSeed).best_of(CmaEsProposer(), 400) > -0.3);
 }
 
+TEST_CASE("it begins around the best results of earlier experiments") {
+  const SearchSpace space = {{"x", uniform(0, 1)}, {"y", uniform(0, 1)}, {"kind", choice({"a", "b", "c"})}};
+  const Encoding encoding(space);
+  History known;
+  RandomStream draws(kSeed, "earlier", 0);
+  for (int i = 0; i < 60; ++i) {
+    const UnitPoint point = encoding.draw(draws);
+    const double value = -std::abs(point[0] - 0.8) - std::abs(point[1] - 0.2);
+    known.add_earlier(point, {{1, encoding.option(2, point) == 1 ? value : value - 1}},
+                      TrialEnd::kCompleted);
+  }
+  RandomStream random(kSeed, "cma_es", 0);
+  const Answer warm = propose(known, 40, nullptr, encoding, {}, random);
+  double x = 0, y = 0, b = 0;
+  for (const Proposal& one : warm.proposals) {
+    x += one.point[0] / 40;
+    y += one.point[1] / 40;
+    b += encoding.option(2, one.point) == 1 ? 1.0 / 40 : 0;
+  }
+  CHECK(std::abs(x - 0.8) < 0.15);
+  CHECK(std::abs(y - 0.2) < 0.15);
+  CHECK(b > 0.5);  // (6 + 1) / (6 + 3) of the chances
+  // Two say too little.
+  History few;
+  for (int i = 0; i < 2; ++i) few.add_earlier({0.9, 0.9, 0.5}, {{1, 1.0 * i}}, TrialEnd::kCompleted);
+  RandomStream same(kSeed, "cma_es", 0);
+  const Answer cold = propose(few, 1, nullptr, encoding, {}, same);
+  CHECK(cold.state.distribution.mean == std::vector<double>{0.5, 0.5});
+}
+
 TEST_CASE("parameters that depend on a choice are refused by name") {
   std::vector<Parameter> parameters = {{"kind", UnitDomain(choice({"one", "two"}))},
                                        {"kind/x", UnitDomain(uniform(0, 1)), Condition{0, 0}}};

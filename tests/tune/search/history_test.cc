@@ -13,6 +13,19 @@ namespace {
 
 constexpr double kWorst = -std::numeric_limits<double>::infinity();
 
+TEST_CASE("an earlier trial has values at rungs, and how it ended") {
+  History history(Mode::kMin);
+  history.add_earlier({0.5}, {{1, 0.9}, {3, 0.5}, {4, 0.75}}, TrialEnd::kStopped);
+  history.add_earlier({0.6}, {}, TrialEnd::kError);
+  const KnownTrial& trial = history.trials()[0];
+  CHECK_FALSE(trial.number.has_value());
+  CHECK(trial.standing == Standing::kStopped);
+  CHECK(trial.newest == ValueAt{4, -0.75});
+  CHECK(trial.rungs == std::vector<ValueAt>{{1, -0.9}, {3, -0.5}});
+  CHECK(history.trials()[1].standing == Standing::kFailed);
+  CHECK_FALSE(history.trials()[1].newest.has_value());
+}
+
 TEST_CASE("of a trial the newest value counts, larger is better") {
   History history(Mode::kMin);
   history.add({0}, {0.5});
@@ -86,7 +99,7 @@ TEST_CASE("trials that were never added are left alone") {
 
 History told() {
   History history(Mode::kMin);
-  history.add_earlier({0.1, kInactive}, {9, 0.5});
+  history.add_earlier({0.1, kInactive}, {{9, 0.5}}, TrialEnd::kCompleted);
   for (std::uint32_t i = 0; i < 5; ++i) {
     history.add({2 * i}, {0.2 * i, 1.0 / 3});
     for (std::uint64_t step = 1; step <= i; ++step) history.result({2 * i}, step, 1.0 / (i + 1.0));

@@ -144,6 +144,33 @@ TEST_CASE("where a proposer fails, proposals are drawn, and say why") {
   }
 }
 
+TEST_CASE("with results of earlier experiments gp begins with its model, and repeats none") {
+  SearcherSetup setup = setup_of(4);
+  for (int i = 0; i < 8; ++i) {
+    const double lr = std::pow(10, -4 + 0.35 * i);
+    setup.earlier.push_back({{{"lr", lr}, {"act", "relu"}}, {{3, std::abs(i - 4.0)}}});
+  }
+  setup.earlier.push_back({{{"lr", 7.0}, {"act", "relu"}}, {{3, 0.1}}});  // outside
+  const auto searcher = gp({.start_up = 5, .random_share = 0}).make();
+  searcher->configure(setup);
+  CHECK(searcher->total() == 4u);
+  const std::optional<Config> first = suggest_now(*searcher, TrialNumber{0});
+  REQUIRE(first.has_value());
+  const Proposal& proposal = *searcher->newest_proposal();
+  CHECK(proposal.origin == ProposalOrigin::kModel);
+  CHECK(proposal.results_known == 8);
+  CHECK(proposal.neighbours.empty());  // they are no trials of this experiment
+  // Near the best earlier one, at i = 4: 10^-2.6.
+  CHECK(std::abs(std::log10(first->get<double>("lr")) + 2.6) < 0.5);
+  for (std::uint32_t i = 1; i < 4; ++i) suggest_now(*searcher, TrialNumber{i});
+  CHECK_FALSE(suggest_now(*searcher, TrialNumber{4}).has_value());
+  // A resume knows them from the state as well.
+  const auto resumed = gp({.start_up = 5, .random_share = 0}).make();
+  resumed->configure(setup);
+  resumed->restore(searcher->save());
+  CHECK(resumed->save() == searcher->save());
+}
+
 TEST_CASE("points_to_evaluate come first and are learnt from; what they leave out is drawn") {
   const auto searcher = made(setup_of(5, {{{"lr", 0.01}, {"act", "tanh"}}, {{"act", "relu"}}}));
   CHECK(searcher->ready() == std::size_t{2});

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/wire.h"
 #include "tune/search/cma_es/update.h"
+#include "tune/search/cma_es/warm_start.h"
 #include "tune/search/tried_points.h"
 
 namespace tune::search::cma_es {
@@ -92,6 +93,7 @@ class Batch {
       state_ = *state;
     } else {
       state_.distribution = first_distribution(variables_, first);
+      begin_around_earlier();
     }
   }
 
@@ -110,6 +112,23 @@ class Batch {
   }
 
  private:
+  // Where the best results of earlier experiments are, if there are any.
+  void begin_around_earlier() {
+    std::vector<Result> results;
+    for (const KnownTrial& trial : known_.trials()) {
+      std::optional<Result> result = trial.number ? std::nullopt : result_of(trial);
+      if (!result) continue;
+      result->sample.drawn = variables_.drawn(trial.point);
+      results.push_back(std::move(*result));
+    }
+    std::stable_sort(results.begin(), results.end(), is_better);
+    results.resize(best_of_earlier(results.size()));
+    if (results.empty()) return;
+    std::vector<Drawn> best;
+    for (Result& one : results) best.push_back(std::move(one.sample.drawn));
+    state_.distribution = begun_around(best, std::move(state_.distribution));
+  }
+
   void take_results(RandomStream& random) {
     std::unordered_map<std::uint64_t, std::size_t> trials;  // by fingerprint; only looked into
     for (std::size_t i = 0; i < known_.trials().size(); ++i) {

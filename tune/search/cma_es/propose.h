@@ -16,6 +16,7 @@
 // - When standard deviations are all below 1e-4 of the range, or no new configuration is drawn any
 //   more, it begins anew with twice the population, around a point drawn (Auger and Hansen, "A
 //   Restart CMA Evolution Strategy With Increasing Population Size", 2005).
+// - Results of earlier experiments decide where it begins (warm_start.h).
 // - A population of results that are all alike changes nothing, and proposals say so.
 #pragma once
 

@@ -74,4 +74,17 @@ UnitPoint Variables::point(const Drawn& drawn) const {
   return point;
 }
 
+Drawn Variables::drawn(const UnitPoint& point) const {
+  Drawn drawn;
+  for (const std::size_t number : numbers_) drawn.numbers.push_back(point[number]);
+  for (const std::size_t category : categories_) {
+    const UnitDomain& domain = encoding_.parameters()[category].domain;
+    const bool is_second = point[category] != domain.cell(0).at;
+    drawn.categories.push_back(domain.is_choice()
+                                   ? static_cast<std::uint32_t>(encoding_.option(category, point))
+                                   : static_cast<std::uint32_t>(is_second));
+  }
+  return drawn;
+}
+
 }  // namespace tune::search::cma_es

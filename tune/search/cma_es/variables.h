@@ -45,6 +45,7 @@ class Variables {
   double in_cell(std::size_t number, double unit) const;
   Thresholds thresholds(std::size_t number, double unit) const;
   UnitPoint point(const Drawn& drawn) const;
+  Drawn drawn(const UnitPoint& point) const;  // one that has this point
 
  private:
   const UnitDomain& domain(std::size_t number) const {

@@ -78,11 +78,19 @@ Decision AshaPromotion::result(TrialNumber trial, const ResultView& result) {
   const std::uint32_t upto = reached(state, time);
   const bool is_nan = std::isnan(value);
   if (upto > state.recorded) record(trial, upto, signed_value(value), !is_nan);
-  if (is_nan) {
-    return stop(fmt::format("nan is worse than any value at {} {:.10g}",
-                            short_time_name(options_.time_attr), time));
-  }
-  return Decision::pause(pause_reason(state));
+  Decision decision = is_nan ? stop(fmt::format("nan is worse than any value at {} {:.10g}",
+                                                short_time_name(options_.time_attr), time))
+                             : Decision::pause(pause_reason(state));
+  decision.place = place(state, value);
+  return decision;
+}
+
+// At the highest rung that it has reached.
+RungPlace AshaPromotion::place(const TrialState& state, double value) const {
+  const PromotionRung& rung = brackets_[state.bracket][state.recorded - 1];
+  std::optional<double> cut_off = rung.cut_off();
+  if (cut_off) cut_off = signed_value(*cut_off);
+  return {rung.milestone(), value, cut_off, rung.rank(signed_value(value)), rung.size()};
 }
 
 Decision AshaPromotion::stop(std::string reason) {

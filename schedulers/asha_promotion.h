@@ -53,6 +53,7 @@ class AshaPromotion : public MetricScheduler {
   void take_from_rung(TrialState& state);
   void note(std::uint32_t bracket, std::uint32_t rung);
   Decision stop(std::string reason);
+  RungPlace place(const TrialState& state, double value) const;
   std::string pause_reason(const TrialState& state) const;
 
   AshaOptions options_;

@@ -17,7 +17,7 @@ AshaScheduler::AshaScheduler(AshaOptions options)
       draw_(options_),
       position_(options_.rule, options_.reduction_factor) {
   for (int s = 0; s < options_.brackets; ++s) {
-    std::vector<Rung>& rungs = brackets_.emplace_back();
+    std::vector<RankedRung>& rungs = brackets_.emplace_back();
     for (double milestone : rung_milestones(options_, s)) rungs.emplace_back(milestone, position_);
   }
 }
@@ -42,7 +42,7 @@ Milestone AshaScheduler::add_trial(TrialNumber trial) {
 
 // The next report that is judged: at the lowest rung without the trial, or at max_t.
 Milestone AshaScheduler::next_stop(const TrialState& state) const {
-  const std::vector<Rung>& rungs = brackets_[state.bracket];
+  const std::vector<RankedRung>& rungs = brackets_[state.bracket];
   if (state.recorded < rungs.size()) {
     return {options_.time_attr, rungs[state.recorded].milestone()};
   }
@@ -52,7 +52,7 @@ Milestone AshaScheduler::next_stop(const TrialState& state) const {
 
 // How many rungs of the bracket a trial has reached at this time.
 std::uint32_t AshaScheduler::reached(const TrialState& state, double time) const {
-  const std::vector<Rung>& rungs = brackets_[state.bracket];
+  const std::vector<RankedRung>& rungs = brackets_[state.bracket];
   std::uint32_t count = state.recorded;
   while (count < rungs.size() && rungs[count].milestone() <= time) ++count;
   return count;
@@ -72,18 +72,25 @@ Decision AshaScheduler::result(TrialNumber trial, const ResultView& result) {
 
 // Judges at rung `upto` - 1; the value fills it and the lower ones without the trial.
 Decision AshaScheduler::judge(TrialState& state, std::uint32_t upto, double value) {
-  std::vector<Rung>& rungs = brackets_[state.bracket];
-  Rung& rung = rungs[upto - 1];
+  std::vector<RankedRung>& rungs = brackets_[state.bracket];
+  RankedRung& rung = rungs[upto - 1];
   const std::size_t others = rung.size();
   std::optional<double> cut_off = rung.cut_off();
   for (; state.recorded < upto; ++state.recorded) rungs[state.recorded].add(value);
   if (options_.rule == AshaRule::kTop) cut_off = rung.cut_off();  // own value included
   const bool may_stop = others >= static_cast<std::size_t>(options_.min_rung_size);
-  if (!may_stop || !(std::isnan(value) || is_worse(value, *cut_off))) {
-    return Decision::go_on(next_stop(state));
-  }
-  ++stopped_;
-  return Decision::stop(stop_reason(value, *cut_off, rung));
+  const bool stops = may_stop && (std::isnan(value) || is_worse(value, *cut_off));
+  Decision decision = stops ? Decision::stop(stop_reason(value, *cut_off, rung))
+                            : Decision::go_on(next_stop(state));
+  if (stops) ++stopped_;
+  decision.place = place(value, cut_off, rung);
+  return decision;
+}
+
+RungPlace AshaScheduler::place(double value, std::optional<double> cut_off,
+                               const RankedRung& rung) const {
+  if (cut_off) cut_off = signed_value(*cut_off);
+  return {rung.milestone(), signed_value(value), cut_off, rung.rank(value), rung.size()};
 }
 
 // "0.81 is worse than the cut-off 0.842 of 9 values at iteration 3".
@@ -121,7 +128,7 @@ void AshaScheduler::end_trial(TrialNumber trial, TrialEnd end, const Reported* l
 
 std::vector<std::string> AshaScheduler::status_lines() const {
   std::vector<std::string> lines = {fmt::format("Using AsyncHyperBand: num_stopped={}", stopped_)};
-  for (const std::vector<Rung>& rungs : brackets_) {
+  for (const std::vector<RankedRung>& rungs : brackets_) {
     std::vector<RungText> texts;
     for (const Rung& rung : rungs) texts.push_back({rung.milestone(), short_text(rung.cut_off())});
     lines.push_back(bracket_line(texts));
@@ -158,7 +165,7 @@ struct SavedState {
   refuse_scheduler_state("asha", why);
 }
 
-using Brackets = std::vector<std::vector<Rung>>;
+using Brackets = std::vector<std::vector<RankedRung>>;
 
 // The same rungs with the saved values.
 Brackets restored_rungs(Brackets brackets, SavedState& saved) {
@@ -186,7 +193,7 @@ std::string AshaScheduler::save() const {
     saved.brackets.push_back(state.bracket);
     saved.recorded.push_back(state.recorded);
   }
-  for (const std::vector<Rung>& rungs : brackets_) {
+  for (const std::vector<RankedRung>& rungs : brackets_) {
     std::vector<RungState>& all = saved.rungs.emplace_back();
     for (const Rung& rung : rungs) all.push_back({rung.milestone(), rung.low(), rung.high()});
   }

@@ -7,7 +7,7 @@
 #include "schedulers/asha.h"
 #include "schedulers/asha_brackets.h"
 #include "schedulers/metric_scheduler.h"
-#include "schedulers/rung.h"
+#include "schedulers/ranked_rung.h"
 
 namespace tune {
 
@@ -32,13 +32,14 @@ class AshaScheduler : public MetricScheduler {
   Milestone next_stop(const TrialState& state) const;
   std::uint32_t reached(const TrialState& state, double time) const;
   Decision judge(TrialState& state, std::uint32_t upto, double value);
+  RungPlace place(double value, std::optional<double> cut_off, const RankedRung& rung) const;
   std::string stop_reason(double value, double cut_off, const Rung& rung) const;
   TrialState& state_of(TrialNumber trial);
 
   AshaOptions options_;
   BracketDraw draw_;
   CutOffPosition position_;
-  std::vector<std::vector<Rung>> brackets_;  // rungs from low to high
+  std::vector<std::vector<RankedRung>> brackets_;  // rungs from low to high
   std::vector<TrialState> trials_;           // by number
   std::uint64_t stopped_ = 0;
 };

@@ -57,6 +57,7 @@ void PromotionRung::put_out_the_worst() {
 RungEntry PromotionRung::add(double value, TrialNumber trial, bool waits) {
   const RungEntry entry{value, static_cast<std::uint32_t>(size()), trial};
   waits_.push_back(waits);
+  ranked_.add(value);
   if (is_among_best(entry)) {
     take_into_best(entry);
   } else {
@@ -98,6 +99,7 @@ bool PromotionRung::restore(std::vector<RungEntry> best, std::vector<RungEntry> 
     for (const RungEntry& entry : *heap) {
       if (entry.arrival >= seen.size() || seen[entry.arrival]) return false;
       seen[entry.arrival] = true;
+      made.ranked_.add(entry.value);
     }
   }
   made.waits_.assign(made.size(), false);

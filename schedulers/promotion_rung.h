@@ -15,6 +15,7 @@
 
 #include "core/ids.h"
 #include "core/wire.h"
+#include "schedulers/ranked_values.h"
 #include "schedulers/rung.h"
 
 namespace tune {
@@ -54,6 +55,8 @@ class PromotionRung {
   void leave(const RungEntry& entry);       // it waits no more: promoted, or over
   void wait_again(const RungEntry& entry);  // after it left
   bool is_among_best(const RungEntry& entry) const;
+  // The place among the values, from 1, of one that was added; equal ones share theirs.
+  std::size_t rank(double value) const { return ranked_.better_than(value) + 1; }
   // Those that wait and may go on.
   const RungOrder& promotable() const { return promotable_; }
 
@@ -75,6 +78,7 @@ class PromotionRung {
   std::vector<RungEntry> others_;  // a heap with its best on top
   std::vector<bool> waits_;        // by arrival
   RungOrder promotable_;           // of best_, those that wait
+  RankedValues ranked_;            // of both
 };
 
 }  // namespace tune

@@ -39,6 +39,15 @@ struct Replacement {
   Config config;
 };
 
+// How a result stands among all that have come to the same rung so far, for those who ask later.
+struct RungPlace {
+  double milestone = 0;                // in the scheduler's attribute of time
+  double value = 0;                    // as reported
+  std::optional<double> cut_off = {};  // as reported; nothing while there is none
+  std::uint64_t rank = 1;              // from 1, the best; equal values share theirs
+  std::uint64_t of = 1;                // values, its own included
+};
+
 struct Decision {
   enum class Kind : std::uint8_t { kContinue, kPause, kStop, kReplace, kLast = kReplace };
   Kind kind = Kind::kContinue;
@@ -51,6 +60,8 @@ struct Decision {
   // kReplace: the trial keeps its number, its count of iterations and its results. When the donor
   // has no checkpoint it goes on as it is; the user is told so once.
   std::optional<Replacement> replacement = {};
+  // At a rung: told in events.jsonl, whatever the decision is. It decides nothing.
+  std::optional<RungPlace> place = {};
 
   static Decision go_on(Milestone until, std::string reason = {}) {
     return {Kind::kContinue, std::move(until), std::move(reason)};

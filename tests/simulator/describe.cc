@@ -119,6 +119,10 @@ struct Describer {
     return fmt::format("{} is over: {} {}", attempt(over.trial.number, over.trial.attempt),
                        outcome_name(over.ended.outcome), over.ended.cause);
   }
+  std::string operator()(const RungReached& reached) const {
+    return fmt::format("trial {} is {} of {} at {}", reached.trial.number.value, reached.place.rank,
+                       reached.place.of, reached.iteration);
+  }
   std::string operator()(const VerdictGiven& given) const {
     return fmt::format("trial {} {} at {}: {}", given.trial.number.value,
                        given.kind == StopKind::kStop ? "is stopped" : "is paused", given.iteration,

@@ -48,10 +48,31 @@ void add_importance(CLI::App& app, std::function<int()>& chosen) {
   choose(command, chosen, importance_command);
 }
 
+void add_explain(CLI::App& app, std::function<int()>& chosen) {
+  const auto command = add<ExplainArguments>(
+      app, "explain", "why a trial was tried, how it stood at each rung, why it ended",
+      "tune explain results/latest 12");
+  command.app
+      ->add_option("TRIAL", command.arguments->trial, "its id, its number or the end of its id")
+      ->required();
+  command.app->add_flag("--json", command.arguments->json, "one JSON object");
+  choose(command, chosen, explain_command);
+}
+
+void add_replay(CLI::App& app, std::function<int()>& chosen) {
+  const auto command = add<ReplayArguments>(
+      app, "replay", "makes all decisions of a sweep again and compares them with its journal",
+      "tune replay results/latest");
+  command.app->add_flag("--json", command.arguments->json, "one JSON object");
+  choose(command, chosen, replay_command);
+}
+
 }  // namespace
 
 void add_insight(CLI::App& app, std::function<int()>& chosen) {
+  add_explain(app, chosen);
   add_importance(app, chosen);
+  add_replay(app, chosen);
 }
 
 }  // namespace tune

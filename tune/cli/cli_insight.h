@@ -1,4 +1,4 @@
-// The commands that tell why: importance. Used by cli.cc and its tests.
+// The commands that tell why: importance, explain and replay. Used by cli.cc and its tests.
 #pragma once
 
 #include <functional>
@@ -17,6 +17,20 @@ struct ImportanceArguments {
   bool json = false;
 };
 int importance_command(const ImportanceArguments& arguments);
+
+struct ExplainArguments {
+  std::string directory;
+  std::string trial;
+  bool json = false;
+};
+int explain_command(const ExplainArguments& arguments);
+
+struct ReplayArguments {
+  std::string directory;
+  bool json = false;
+};
+// 0: the journal leads to the same decisions; 1: it does not.
+int replay_command(const ReplayArguments& arguments);
 
 // Adds these commands; the one that the user gives is put into `chosen`.
 void add_insight(CLI::App& app, std::function<int()>& chosen);

@@ -123,8 +123,8 @@ bool is_all_done(const std::filesystem::path& directory, bool retry_errored,
 // Whether there is more to do than before. A grid's samples are whole grids.
 bool takes_more_samples(RunOptions& options, std::optional<std::int64_t> num_samples) {
   if (!num_samples) return false;
-  const bool is_more = options.num_samples != -1 &&
-                       (*num_samples == -1 || *num_samples > options.num_samples);
+  const bool is_more =
+      options.num_samples != -1 && (*num_samples == -1 || *num_samples > options.num_samples);
   if (!is_more) {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("--num-samples {}: the experiment has num_samples {} already: give "

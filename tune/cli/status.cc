@@ -1,7 +1,6 @@
 #include "tune/cli/status.h"
 
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <thread>
 
@@ -9,11 +8,10 @@
 
 #include "core/error.h"
 #include "core/platform/node.h"
-#include "core/platform/redis_server.h"
 #include "core/platform/redis_store.h"
-#include "core/platform/runtime_directory.h"
 #include "core/platform/system_clock.h"
 #include "tune/control/experiment_setup.h"
+#include "tune/drive/journal_reader.h"
 #include "tune/drive/journaled_controller.h"
 #include "tune/results/experiment_folder.h"
 #include "tune/results/experiment_status.h"
@@ -60,19 +58,12 @@ class Follower {
   ConsoleReporter reporter_;
 };
 
-RedisStoreOptions reader_options(const RunRecord& record) {
-  RedisStoreOptions options;
-  options.address = record.store;
-  options.prefix = record.prefix;
-  options.unsafe = true;  // reading needs no durability
-  options.timeout = kStorePatience;
-  return options;
-}
-
 // Follows the experiment until it is over or its driver is gone. A private store goes with its
 // driver.
 void follow(const std::filesystem::path& directory, const RunRecord& record) try {
-  RedisStore store(reader_options(record));
+  RedisStoreOptions options = reader_options(record);
+  options.timeout = kStorePatience;
+  RedisStore store(options);
   Follower follower(directory, store);
   while (is_live(directory)) {
     follower.catch_up();
@@ -88,16 +79,6 @@ void follow(const std::filesystem::path& directory, const RunRecord& record) try
   }
 }
 
-// A server reads a copy: looking takes no lock and writes nothing, so everyone who may read the
-// folder may look.
-void copy_journal(const std::filesystem::path& from, const std::filesystem::path& to) {
-  std::error_code error;
-  std::filesystem::copy(from, to, std::filesystem::copy_options::recursive, error);
-  if (!error) return;
-  throw Error(ErrorCode::kIo, fmt::format("copying the journal from {} to {}: {}", from.string(),
-                                          to.string(), error.message()));
-}
-
 }  // namespace
 
 int show_status(const std::filesystem::path& directory) {
@@ -107,26 +88,14 @@ int show_status(const std::filesystem::path& directory) {
                             "without it: see {}/results.csv, or `tune results`",
                             directory.string(), directory.string()));
   }
-  std::optional<RunRecord> record = read_record(directory);
+  const std::optional<RunRecord> record = read_record(directory);
   if (!record) {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("{}: the experiment has not begun yet", directory.string()));
   }
   if (is_live(directory)) follow(directory, *record);
-  const RuntimeDirectory runtime;
-  std::unique_ptr<RedisServer> server;
-  if (read_spec(directory).options.store.empty()) {
-    RedisServerOptions options;
-    options.runtime_directory = runtime.path();
-    options.data_directory = runtime.path() / "store";
-    copy_journal(directory / "store", options.data_directory);
-    server = std::make_unique<RedisServer>(options);
-    record->store = server->address();
-  }
-  RedisStoreOptions reader = reader_options(*record);
-  reader.timeout = RedisStoreOptions().timeout;
-  RedisStore store(reader);
-  Follower follower(directory, store);
+  JournalReader journal(directory, JournalReader::From::kCopy);
+  Follower follower(directory, journal.store());
   follower.catch_up();
   follower.show(false, true);
   if (!follower.is_over() && !is_live(directory)) {

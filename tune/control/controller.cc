@@ -268,6 +268,7 @@ void Controller::on_agent(AgentNumber agent, const Reported& report) {
   Verdicts::Ruling ruling =
       verdicts_.rule(*trial, report, verdicts_.scheduler().pauses() && others_wait());
   out_->tell(ResultRecorded{*trial, report, ruling.done});
+  if (ruling.place) out_->tell(RungReached{*trial, report.iteration, *ruling.place, ruling.kind});
   if (ruling.given) out_->tell(VerdictGiven{*trial, report.iteration, *ruling.given});
   if (ruling.replaced) ruling.answer = replace(*trial, *ruling.replaced, report.waiting);
   if (ruling.answer) out_->send(agent, std::move(*ruling.answer));

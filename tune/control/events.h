@@ -14,6 +14,7 @@
 #include "core/ids.h"
 #include "core/journal_format.h"
 #include "core/trial.h"
+#include "schedulers/trial_scheduler.h"
 
 namespace tune {
 
@@ -78,6 +79,14 @@ struct AttemptOver {
   const Trial& trial;
   const AttemptEnded& ended;
 };
+// The trial came to a rung with this iteration; before VerdictGiven. Told once, however often the
+// step is done again.
+struct RungReached {
+  const Trial& trial;
+  std::uint64_t iteration;
+  const RungPlace& place;
+  Decision::Kind decision;
+};
 // The scheduler stops or pauses the trial after this iteration, for trial.reason. Told once for
 // each verdict, however often a step is done again.
 struct VerdictGiven {
@@ -109,7 +118,7 @@ struct ExperimentOver {
 using Record = std::variant<TrialAdded, ResultRecorded, ResultsCut, TrialChanged, AttemptFailed,
                             Notice, NodeJoined, NodeLeft, DriverBegan, AttemptBegan, AttemptOver,
                             VerdictGiven, PlaceSetAside, PlaceTakenBack, ExperimentOver,
-                            DriverNotice, TrialProposed, TrialReplaced>;
+                            DriverNotice, TrialProposed, TrialReplaced, RungReached>;
 
 struct RemoveCheckpoint {
   TrialNumber trial;

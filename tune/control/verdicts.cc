@@ -36,6 +36,8 @@ Verdicts::Ruling Verdicts::rule(Trial& trial, const Reported& report, bool other
     decision = Decision::pause("other trials wait for room: each trains in its turn");
   }
   Ruling ruling{decision.kind == Decision::Kind::kStop, std::nullopt, true, std::nullopt};
+  ruling.place = decision.place;
+  ruling.kind = decision.kind;
   apply(trial, decision, report.waiting, ruling);
   return ruling;
 }

@@ -49,6 +49,8 @@ class Verdicts {
     bool is_first = false;          // this step was not reported before
     std::optional<StopKind> given;  // decided just now
     std::optional<ResumedAs> replaced = {};  // decided just now, and to be carried out
+    std::optional<RungPlace> place = {};     // at the rung that it came to just now,
+    Decision::Kind kind = Decision::Kind::kContinue;  // with this decision there
   };
   // The ruling on `report`, the trial's newest result. `others_wait`: another trial waits for room.
   Ruling rule(Trial& trial, const Reported& report, bool others_wait = false);

@@ -36,7 +36,7 @@ struct RunRequest {
   // This node's resources, if they were found before.
   std::optional<NodeResources> node = {};
   ZygoteSource zygote = {};
-  std::string notice = {};  // for the user, before all others; empty: none
+  std::string notice = {};                          // for the user, before all others; empty: none
   std::shared_ptr<ProgressReporter> reporter = {};  // never null when it runs
 };
 

@@ -92,12 +92,12 @@ void execute_to_resume(const ProgramCall& program, const std::filesystem::path& 
                             directory.string(), directory.filename().string()));
   }
   Config value{{"role", kResumeRole},
-                     {"call", program.call},
-                     {"directory", std::filesystem::absolute(directory).string()},
-                     {"retry_errored", flags.retry_errored},
-                     {"quiet", flags.quiet},
-                     {"wait_gpus", flags.wait_gpus},
-                     {"earlier", program.earlier}};
+               {"call", program.call},
+               {"directory", std::filesystem::absolute(directory).string()},
+               {"retry_errored", flags.retry_errored},
+               {"quiet", flags.quiet},
+               {"wait_gpus", flags.wait_gpus},
+               {"earlier", program.earlier}};
   if (flags.num_samples) value.set("num_samples", *flags.num_samples);
   setenv(kVariable, to_json(value).c_str(), 1);
   std::vector<std::string> arguments = zygote_command(program);

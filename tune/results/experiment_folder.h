@@ -1,5 +1,6 @@
 // The folder of one experiment: its name, its lock, its files experiment.json (the resolved spec),
-// with warm_start.json beside it, and run.json (the state of the run). The owner of the object holds the experiment's lock.
+// with warm_start.json beside it, and run.json (the state of the run). The owner of the object
+// holds the experiment's lock.
 #pragma once
 
 #include <filesystem>
@@ -66,8 +67,8 @@ class ExperimentFolder {
   ExperimentLock lock_;
 };
 
-// The content of a folder, with warm_start.json, without holding it. Throws Error (kBadInput) when it is not an
-// experiment's.
+// The content of a folder, with warm_start.json, without holding it. Throws Error (kBadInput) when
+// it is not an experiment's.
 ExperimentSpec read_spec(const std::filesystem::path& directory);
 std::optional<RunRecord> read_record(const std::filesystem::path& directory);
 // Whether a driver (or a process it left) holds the experiment now.

@@ -169,6 +169,22 @@ std::vector<Proposal> drawn_instead(const ProposerQuestion& question, const Enco
 
 }  // namespace
 
+namespace {
+
+// What was known of the neighbours then: later their values are others.
+void add_neighbour_values(std::vector<Proposal>& proposals, const History& known) {
+  const double sign = known.mode() == Mode::kMax ? 1 : -1;
+  for (Proposal& proposal : proposals) {
+    for (const TrialNumber neighbour : proposal.neighbours) {
+      const KnownTrial* trial = known.find(neighbour);
+      const ValueAt newest = trial != nullptr && trial->newest ? *trial->newest : ValueAt{};
+      proposal.neighbour_values.push_back({newest.iteration, sign * newest.value});
+    }
+  }
+}
+
+}  // namespace
+
 ModelSearcher::Answer ModelSearcher::answer_of(const Asked& asked) {
   const auto& [proposer, encoding, question, seed, name] = asked;
   RandomStream random(seed, name, question.proposed);
@@ -176,6 +192,7 @@ ModelSearcher::Answer ModelSearcher::answer_of(const Asked& asked) {
   try {
     ProposerAnswer answer = proposer->propose(question, *encoding, random);
     if (answer.proposals.size() == question.count) {
+      add_neighbour_values(answer.proposals, question.known);
       return {std::move(answer.proposals), {std::move(answer.state)}};
     }
     why = fmt::format("{} of {} proposals were made", answer.proposals.size(), question.count);
@@ -192,7 +209,7 @@ bool ModelSearcher::is_in_space(const Proposal& proposal) const {
          });
 }
 
-void ModelSearcher::answer(std::string_view answer) {
+ModelSearcher::Answer ModelSearcher::read(std::string_view answer) const {
   auto taken = decoded<Answer>(answer);
   for (const Proposal& proposal : taken.proposals) {
     if (is_in_space(proposal)) continue;
@@ -201,6 +218,19 @@ void ModelSearcher::answer(std::string_view answer) {
                             "parameters",
                             name_, encoding_->size()));
   }
+  return taken;
+}
+
+std::vector<Config> ModelSearcher::configurations(std::string_view answer) const {
+  std::vector<Config> configs;
+  for (const Proposal& proposal : read(answer).proposals) {
+    configs.push_back(encoding_->decode(proposal.point));
+  }
+  return configs;
+}
+
+void ModelSearcher::answer(std::string_view answer) {
+  Answer taken = read(answer);
   proposed_ += taken.proposals.size();
   for (Proposal& proposal : taken.proposals) stock_.push_back(std::move(proposal));
   proposer_state_ = std::move(taken.state.bytes);

@@ -52,6 +52,7 @@ class ModelSearcher : public Searcher {
   std::optional<std::size_t> ready() const override;
   Question question(std::size_t count) const override;
   void answer(std::string_view answer) override;
+  std::vector<Config> configurations(std::string_view answer) const override;
   const Proposal* newest_proposal() const override { return newest_ ? &*newest_ : nullptr; }
 
   const History& history() const { return history_; }
@@ -72,6 +73,7 @@ class ModelSearcher : public Searcher {
   };
   struct Asked;
   static Answer answer_of(const Asked& asked);
+  Answer read(std::string_view answer) const;
 
   void take_earlier(const SearcherSetup& setup);
   void take_presets(const SearcherSetup& setup);

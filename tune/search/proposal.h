@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "tune/search/earlier_trial.h"
 #include "tune/search/encoding.h"
 
 namespace tune {
@@ -47,9 +48,12 @@ struct Proposal {
       {};                           // the trials most like it, the nearest first; kModel only
   std::uint32_t results_known = 0;  // trials whose value counted
   std::uint32_t pending_known = 0;  // trials that had begun, whose value was not known
+  // Of the neighbours, in that order: the newest that was known, in the metric's own direction.
+  std::vector<ValueAt> neighbour_values = {};
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.point, s.origin, s.note, s.expected, s.neighbours, s.results_known, s.pending_known);
+    f.added(s.neighbour_values);
   }
 };
 

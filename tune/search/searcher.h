@@ -71,6 +71,8 @@ class Searcher {
   // Takes such an answer in. One without suggestions means that there are no more. Error
   // (kProtocol) when it is not its own.
   virtual void answer(std::string_view /*answer*/) {}
+  // The configurations in an answer, for readers who compare answers; none: it does not tell.
+  virtual std::vector<Config> configurations(std::string_view /*answer*/) const { return {}; }
   // How the newest suggestion came about, up to the next call; null: there is nothing to tell.
   virtual const Proposal* newest_proposal() const { return nullptr; }
 };

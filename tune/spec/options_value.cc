@@ -285,9 +285,9 @@ void read_warm_start(OptionReader& reader, std::vector<std::string>& folders) {
     if (all[i].is_string()) {
       folders.push_back(all[i].string());
     } else {
-      reader.complain(fmt::format("warm_start/{}", i),
-                      fmt::format("expected the folder of an experiment, found {}",
-                                  describe_value(all[i])));
+      reader.complain(
+          fmt::format("warm_start/{}", i),
+          fmt::format("expected the folder of an experiment, found {}", describe_value(all[i])));
     }
   }
 }

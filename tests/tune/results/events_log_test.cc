@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+
 #include "core/error.h"
 #include "core/json.h"
 #include "core/refusal.h"
@@ -108,6 +110,7 @@ TEST_CASE("a proposal is a line with the numbers of its moment") {
   proposal.origin = ProposalOrigin::kModel;
   proposal.expected = Expectation{0.5, 0.25, -1.5};
   proposal.neighbours = {TrialNumber{2}, TrialNumber{0}};
+  proposal.neighbour_values = {{9, 0.5}, {3, std::numeric_limits<double>::infinity()}};
   proposal.results_known = 7;
   proposal.pending_known = 3;
   day.tell(TrialProposed{day.trial(), proposal});
@@ -123,11 +126,28 @@ TEST_CASE("a proposal is a line with the numbers of its moment") {
             "\"model\",\"results_known\":7,\"pending_known\":3,\"mean\":0.5,\"sd\":0.25,"
             "\"acquisition\":-1.5,\"neighbours\":[\"" +
             id(2) + "\",\"" + id(0) +
-            "\"]}\n"
+            "\"],\"neighbour_values\":[[9,0.5],[3,\"inf\"]]}\n"
             "{\"time\":1700000000.500,\"event\":\"proposed\"" +
             of +
             "\"fallback\",\"results_known\":0,\"pending_known\":0,"
             "\"note\":\"all results are \\\"alike\\\"\"}\n");
+}
+
+TEST_CASE("a trial at a rung is a line, also when it goes on") {
+  const testing::TemporaryFolder folder;
+  Day day(folder.path());
+  day.tell(RungReached{day.trial(), 9, RungPlace{9, 0.5, 0.842, 7, 9}, Decision::Kind::kStop});
+  day.tell(RungReached{day.trial(), 27, RungPlace{27, 0.5, {}, 1, 1}, Decision::Kind::kContinue});
+  const std::string id = trial_id(experiment_id_of(story_spec()), TrialNumber{3});
+  const std::string of =
+      ",\"event\":\"rung\",\"trial\":\"" + id + "\",\"attempt\":0,\"iteration\":";
+  CHECK(day.read() == "{\"time\":1700000000.250" + of +
+                          "9,\"milestone\":9.0,\"value\":0.5,\"cut_off\":0.842,\"rank\":7,\"of\":9,"
+                          "\"verdict\":\"stop\"}\n"
+                          "{\"time\":1700000000.500" +
+                          of +
+                          "27,\"milestone\":27.0,\"value\":0.5,\"rank\":1,\"of\":1,"
+                          "\"verdict\":\"go_on\"}\n");
 }
 
 TEST_CASE("every start, end, failure, verdict, node and notice is a line, and nothing else is") {

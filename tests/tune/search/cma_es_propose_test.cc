@@ -43,7 +43,8 @@ TEST_CASE("numbers, whole numbers and choices are searched together") {
 }
 
 TEST_CASE("it begins around the best results of earlier experiments") {
-  const SearchSpace space = {{"x", uniform(0, 1)}, {"y", uniform(0, 1)}, {"kind", choice({"a", "b", "c"})}};
+  const SearchSpace space = {
+      {"x", uniform(0, 1)}, {"y", uniform(0, 1)}, {"kind", choice({"a", "b", "c"})}};
   const Encoding encoding(space);
   History known;
   RandomStream draws(kSeed, "earlier", 0);
@@ -66,7 +67,8 @@ TEST_CASE("it begins around the best results of earlier experiments") {
   CHECK(b > 0.5);  // (6 + 1) / (6 + 3) of the chances
   // Two say too little.
   History few;
-  for (int i = 0; i < 2; ++i) few.add_earlier({0.9, 0.9, 0.5}, {{1, 1.0 * i}}, TrialEnd::kCompleted);
+  for (int i = 0; i < 2; ++i)
+    few.add_earlier({0.9, 0.9, 0.5}, {{1, 1.0 * i}}, TrialEnd::kCompleted);
   RandomStream same(kSeed, "cma_es", 0);
   const Answer cold = propose(few, 1, nullptr, encoding, {}, same);
   CHECK(cold.state.distribution.mean == std::vector<double>{0.5, 0.5});

@@ -1,0 +1,90 @@
+// Ranks among many values, and how schedulers tell them.
+#include "schedulers/ranked_values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "core/random.h"
+#include "schedulers/asha.h"
+#include "schedulers/rung.h"
+#include "tune/testing/reports.h"
+
+namespace tune {
+namespace {
+
+TEST_CASE("ranks are those of counting, of any number of values and with equal ones") {
+  RandomStream random(11, "ranks", 0);
+  RankedValues ranked;
+  std::vector<double> all;
+  for (int i = 0; i < 5000; ++i) {
+    double value = std::floor(random.uniform() * 900) / 100;
+    if (i % 50 == 0) value = std::nan("");
+    ranked.add(value);
+    all.push_back(value);
+    if (i % 97 != 0) continue;
+    for (const double one : {value, 4.5, -1.0, 10.0, std::nan("")}) {
+      const auto better = static_cast<std::size_t>(std::count_if(
+          all.begin(), all.end(), [&](double other) { return is_worse(one, other); }));
+      CHECK(ranked.better_than(one) == better);
+    }
+  }
+}
+
+TEST_CASE("asha tells how a trial stands at its rung, whatever the verdict, also when restored") {
+  const auto configured = [] {
+    auto made = asha({.max_t = 9, .grace_period = 1, .reduction_factor = 3}).make();
+    made->configure({"m", Mode::kMin, 7});
+    return made;
+  };
+  auto made = configured();
+  const auto judge = [&](std::uint32_t trial, double value) {
+    made->add_trial({trial});
+    return made->result({trial}, testing::report(trial, 1, value));
+  };
+  const Decision first = judge(0, 0.5);
+  REQUIRE(first.place.has_value());
+  CHECK(first.place->milestone == 1);
+  CHECK(first.place->value == 0.5);
+  CHECK(first.place->rank == 1);
+  CHECK(first.place->of == 1);
+  judge(1, 0.25);
+  auto other = configured();
+  other->restore(made->save());
+  made = std::move(other);
+  const Decision third = judge(2, 0.75);
+  CHECK(third.kind == Decision::Kind::kStop);
+  REQUIRE(third.place.has_value());
+  CHECK(third.place->rank == 3);
+  CHECK(third.place->of == 3);
+  CHECK(third.place->cut_off.has_value());
+  CHECK(*third.place->cut_off < 0.75);
+  // One that has not come to a rung, and one at max_t, stand at none.
+  made->add_trial({3});
+  CHECK_FALSE(made->result({0}, testing::report(0, 2, 0.1)).place.has_value());
+  CHECK_FALSE(made->result({0}, testing::report(0, 9, 0.1)).place.has_value());
+}
+
+TEST_CASE("so does asha by promotion, when trials pause") {
+  auto made =
+      asha({.max_t = 9, .grace_period = 1, .reduction_factor = 3, .type = AshaType::kPromote})
+          .make();
+  made->configure({"m", Mode::kMax, 7});
+  Decision last;
+  for (std::uint32_t trial = 0; trial < 4; ++trial) {
+    made->add_trial({trial});
+    last = made->result({trial}, testing::report(trial, 1, trial == 3 ? 1.5 : trial));
+  }
+  CHECK(last.kind == Decision::Kind::kPause);
+  REQUIRE(last.place.has_value());
+  CHECK(last.place->value == 1.5);
+  CHECK(last.place->rank == 2);
+  CHECK(last.place->of == 4);
+  CHECK(last.place->cut_off == 2);  // one of four may go on
+}
+
+}  // namespace
+}  // namespace tune

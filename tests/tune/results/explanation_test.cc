@@ -1,0 +1,210 @@
+// Why trials were tried, how they stood and why they ended, from an experiment's folder.
+#include "tune/results/explanation.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "core/json.h"
+#include "core/refusal.h"
+#include "tune/results/recorded_folder.h"
+
+namespace tune {
+namespace {
+
+using Source = Explanation::Source;
+
+const SearchSpace kSpace = {{"x", uniform(0, 1)}, {"act", choice({"relu", "tanh"})}};
+
+Config at(double x, const char* act = "relu") {
+  return {{"x", x}, {"act", act}};
+}
+
+struct Folder : RecordedFolder {
+  explicit Folder(const SearchSpace& space, const SearcherSpec& searcher = {})
+      : Folder(std::make_unique<Shell>(), space, searcher) {}
+  Folder(std::unique_ptr<Shell> own, const SearchSpace& space, const SearcherSpec& searcher)
+      : RecordedFolder(*own, "e", space, searcher), shell(std::move(own)) {}
+  Explanation why(const std::string& trial) const { return explain(load(), trial); }
+  // So many losses that the stop rule, 27 iterations, is met.
+  static std::vector<double> whole(double loss) { return std::vector<double>(27, loss); }
+  void began(const std::string& trial) {
+    tell(Value{{"event", "attempt_started"}, {"trial", trial}, {"attempt", 1}});
+  }
+  std::unique_ptr<Shell> shell;
+};
+
+std::string id(int number) {
+  return "2f1e0_0000" + std::to_string(number);
+}
+
+TEST_CASE("a proposal of a model is explained by its numbers, neighbours and what ran then") {
+  Folder folder(kSpace, gp());
+  folder.add(at(0.1), folder.whole(0.5));
+  folder.add(at(0.5, "tanh"), folder.whole(0.2));
+  folder.add(at(0.9), folder.whole(0.9));
+  folder.began(id(7));
+  folder.began(id(8));
+  folder.tell(Value{{"event", "attempt_ended"}, {"trial", id(8)}, {"outcome", "lost"}});
+  folder.tell(Value{{"event", "proposed"},
+                    {"trial", id(3)},
+                    {"origin", "model"},
+                    {"results_known", 2},
+                    {"pending_known", 1},
+                    {"mean", 0.75},
+                    {"sd", 0.25},
+                    {"acquisition", -1.5},
+                    {"neighbours", std::vector<std::string>{id(0), id(1)}},
+                    {"neighbour_values", list({list({3, 0.625}), list({9, "inf"})})}});
+  folder.began(id(9));
+  folder.add(at(0.25), folder.whole(0.3));
+  const Explanation found = folder.why(id(3));
+  CHECK(found.searcher == "gp");
+  CHECK(found.source == Source::kProposed);
+  REQUIRE(found.proposed.has_value());
+  CHECK(found.proposed->origin == "model");
+  CHECK(found.proposed->results_known == 2);
+  CHECK(found.proposed->pending_known == 1);
+  CHECK(found.proposed->mean == 0.75);
+  CHECK(found.proposed->standard_deviation == 0.25);
+  CHECK(found.proposed->acquisition == -1.5);
+  CHECK(found.beside == std::vector<std::string>{id(7)});
+  // x is 0.15, 0.25 and 0.65 away; another choice is 1 away.
+  REQUIRE(found.neighbours.size() == 3);
+  CHECK(found.neighbours[0].trial == id(0));
+  CHECK(found.neighbours[0].distance == doctest::Approx(0.15));
+  CHECK(found.neighbours[0].named);
+  CHECK(found.neighbours[0].then == ValueAt{3, 0.625});
+  CHECK(found.neighbours[0].newest->value == 0.5);
+  CHECK(found.neighbours[1].trial == id(2));
+  CHECK_FALSE(found.neighbours[1].named);
+  CHECK(found.neighbours[2].trial == id(1));
+  CHECK(found.neighbours[2].distance == doctest::Approx(std::sqrt(1 + 0.25 * 0.25)));
+  CHECK_FALSE(found.neighbours[2].then.has_value());  // infinite
+}
+
+TEST_CASE("rungs tell value, cut-off, rank and verdict; the last verdict tells why it ended") {
+  Folder folder(kSpace, gp());
+  const std::string trial = folder.add(at(0.1), {0.5, 0.4, 0.4}, "stopped");
+  const auto rung = [&](int iteration, double value, int rank, const char* verdict) {
+    folder.tell(Value{{"event", "rung"},
+                      {"trial", trial},
+                      {"iteration", iteration},
+                      {"milestone", static_cast<double>(iteration)},
+                      {"value", value},
+                      {"cut_off", 0.45},
+                      {"rank", rank},
+                      {"of", 9},
+                      {"verdict", verdict}});
+  };
+  rung(1, 0.5, 3, "go_on");
+  rung(3, 0.4, 7, "stop");
+  folder.tell(Value{{"event", "verdict"},
+                    {"trial", trial},
+                    {"iteration", 3},
+                    {"verdict", "stop"},
+                    {"reason", "0.4 is worse than the cut-off 0.3 of 9 values at iteration 3"}});
+  const Explanation found = folder.why(trial);
+  REQUIRE(found.steps.size() == 2);
+  CHECK(found.steps[0].verdict == "go_on");
+  CHECK(found.steps[0].rung->value == 0.5);
+  CHECK(found.steps[0].rung->cut_off == 0.45);
+  CHECK(found.steps[0].rung->rank == 3);
+  CHECK(found.steps[1].verdict == "stop");
+  CHECK_HAS(found.steps[1].reason, "cut-off 0.3");
+  CHECK(found.end ==
+        "the scheduler stopped it after iteration 3: 0.4 is worse than the cut-off 0.3 "
+        "of 9 values at iteration 3");
+}
+
+TEST_CASE("verdicts without a rung are told as well, as by other schedulers and older versions") {
+  Folder folder(kSpace);
+  const std::string trial = folder.add(at(0.1), {0.5}, "paused");
+  folder.tell(Value{{"event", "verdict"},
+                    {"trial", trial},
+                    {"iteration", 1},
+                    {"verdict", "pause"},
+                    {"reason", "4 of 9 have come"}});
+  folder.write("results.csv", "trial_id,status\n" + trial + ",TERMINATED\n");
+  const Explanation found = folder.why(trial);
+  REQUIRE(found.steps.size() == 1);
+  CHECK_FALSE(found.steps[0].rung.has_value());
+  CHECK(found.end ==
+        "the scheduler had paused it after iteration 1: 4 of 9 have come; it did not go "
+        "on before the experiment was over");
+}
+
+TEST_CASE("random search and grids say that results played no part") {
+  Folder random(kSpace);
+  CHECK(random.why(random.add(at(0.1), random.whole(0.5))).source == Source::kRandom);
+  Folder grid({{"x", uniform(0, 1)}, {"act", grid_search({"relu", "tanh"})}});
+  const Explanation cell = grid.why(grid.add(at(0.1, "tanh"), grid.whole(0.5)));
+  CHECK(cell.source == Source::kGrid);
+  CHECK(cell.grid == std::vector<std::string>{"act = \"tanh\""});
+  const Explanation other = grid.why(grid.add(at(0.2, "relu"), grid.whole(0.5)));
+  REQUIRE(other.neighbours.size() == 1);
+  CHECK(other.neighbours[0].distance == doctest::Approx(std::sqrt(1 + 0.01)));
+  CHECK_HAS(grid.shell->tune({"explain", "e", "0"}).out, "a cell of the grid, act = \"tanh\"");
+  CHECK_HAS(random.shell->tune({"explain", "e", "0"}).out, "drawn at random by basic_variant");
+}
+
+TEST_CASE("why a trial ended is told for each way to end") {
+  Folder folder(kSpace);
+  CHECK(folder.why(folder.add(at(0.1), folder.whole(0.5))).end ==
+        "it met the stop rule training_iteration >= 27: 27");
+  const std::string done = folder.add(at(0.1), {0.5});
+  CHECK(folder.why(done).end == "it came to its own end: its trainable said that it is done");
+
+  const std::string failed = folder.add(at(0.1), {}, "signal");
+  folder.tell(Value{{"event", "failure"},
+                    {"trial", failed},
+                    {"cause", "killed by signal 11 (SIGSEGV)"},
+                    {"failures", 1}});
+  folder.write(failed + "/error.txt", "--- attempt 1 in ERROR\n");
+  CHECK(folder.why(failed).end ==
+        "it failed: killed by signal 11 (SIGSEGV) (1 of at most 1 failures)");
+
+  const std::string running = folder.add(at(0.1), {}, "lost");
+  folder.write(running + "/result.json", "{\"loss\":0.5,\"done\":false}\n");
+  CHECK_HAS(folder.why(running).end, "it has not ended: it runs");
+
+  const std::string cut = folder.add(at(0.1), {0.5}, "stopped");
+  folder.tell(Value{{"event", "notice"}, {"text", "the time budget of 60 s is spent: ..."}});
+  CHECK_HAS(folder.why(cut).end, "all trials were ended: the time budget of 60 s is spent");
+}
+
+TEST_CASE("tune explain prints all of it, or JSON, and refuses trials that are not there") {
+  Folder folder(kSpace, gp());
+  folder.add(at(0.1), folder.whole(0.5));
+  folder.tell(Value{{"event", "proposed"},
+                    {"trial", id(1)},
+                    {"origin", "fallback"},
+                    {"results_known", 6},
+                    {"pending_known", 0},
+                    {"note", "all results are alike"}});
+  folder.add(at(0.2), folder.whole(0.5));
+  const Ended told = folder.shell->tune({"explain", "e", "1"});
+  INFO(told.err);
+  CHECK(told.code == 0);
+  CHECK_HAS(told.out,
+            "trial 2f1e0_00001, TERMINATED: {\"x\":0.2,\"act\":\"relu\"}\n"
+            "proposed: drawn by gp, which had no model\n  all results are alike\n"
+            "  known then: 6 results; trials without one yet: 0\n");
+  CHECK_HAS(told.out, "2f1e0_00000      0.100");
+  CHECK_HAS(told.out, "it met the stop rule");
+  const Value value = parse_json(folder.shell->tune({"explain", "e", "1", "--json"}).out, "it");
+  CHECK(value.get<std::string>("source") == "proposed");
+  CHECK(value.get<std::string>("proposed/origin") == "fallback");
+  CHECK(value.get<int>("proposed/results_known") == 6);
+  CHECK(value.at("neighbours").list().size() == 1);
+  const Ended none = folder.shell->tune({"explain", "e", "9"});
+  CHECK(none.code == 2);
+  CHECK_HAS(none.err, "there is no trial '9'");
+  CHECK(folder.shell->tune({"explain", "e"}).code == 2);
+  CHECK(folder.shell->tune({"explain", "nowhere", "1"}).code == 2);
+}
+
+}  // namespace
+}  // namespace tune

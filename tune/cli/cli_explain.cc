@@ -1,0 +1,147 @@
+// tune explain.
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "core/json.h"
+#include "core/strings.h"
+#include "tune/cli/cli_commands.h"
+#include "tune/cli/cli_insight.h"
+#include "tune/results/explanation.h"
+#include "tune/show/status_block.h"
+
+namespace tune {
+
+namespace {
+
+using Source = Explanation::Source;
+
+constexpr std::size_t kMostBeside = 12;
+
+// What the model expected, in words.
+std::string expectation(const Explanation& found) {
+  const Explanation::Proposed& one = *found.proposed;
+  if (!one.acquisition) return {};
+  if (found.searcher == "tpe") {
+    return fmt::format("exp({:.4g}) times as likely among good trials as among the others",
+                       *one.acquisition);
+  }
+  std::string text = fmt::format("mean {:.4g}, sd {:.4g}, acquisition {:.4g}", one.mean.value_or(0),
+                                 one.standard_deviation.value_or(0), *one.acquisition);
+  if (found.searcher == "gp") {
+    text +=
+        " (0 is the middle trial, a standard deviation of all is 1, larger is better; "
+        "acquisition: the logarithm of the expected improvement)";
+  }
+  return text;
+}
+
+std::string how(const Explanation& found) {
+  const std::string& searcher = found.searcher;
+  switch (found.source) {
+    case Source::kRandom:
+      return "drawn at random by basic_variant, which learns nothing from results";
+    case Source::kGrid:
+      return fmt::format(
+          "a cell of the grid, {}; what is no grid_search was drawn at random: "
+          "basic_variant learns nothing from results",
+          join(found.grid, ", "));
+    case Source::kGiven:
+      return fmt::format("given: points_to_evaluate/{}", found.given);
+    case Source::kUntold:
+      return fmt::format("by the searcher {}, which tells nothing of it",
+                         searcher.empty() ? "of the program" : searcher);
+    case Source::kProposed:
+      break;
+  }
+  const std::string& origin = found.proposed->origin;
+  if (origin == "model") return fmt::format("the best by the model of {}", searcher);
+  if (origin == "start_up") {
+    return fmt::format("drawn by {}: too few results were known for a model", searcher);
+  }
+  if (origin == "random") {
+    return fmt::format("drawn by {} on purpose, as a share of its proposals is", searcher);
+  }
+  return fmt::format("drawn by {}, which had no model", searcher);
+}
+
+void print_proposed(const Explanation& found) {
+  fmt::print("proposed: {}\n", how(found));
+  if (found.proposed) {
+    const Explanation::Proposed& one = *found.proposed;
+    if (!one.note.empty()) fmt::print("  {}\n", one.note);
+    fmt::print("  known then: {} results; trials without one yet: {}\n", one.results_known,
+               one.pending_known);
+    const std::string expected = expectation(found);
+    if (!expected.empty()) fmt::print("  expected: {}\n", expected);
+  }
+  std::vector<std::string> beside = found.beside;
+  if (beside.empty()) return;
+  const std::size_t more = beside.size() - std::min(beside.size(), kMostBeside);
+  beside.resize(beside.size() - more);
+  fmt::print("  ran then: {}{}\n", join(beside, ", "),
+             more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+std::string text_of(const std::optional<ValueAt>& value) {
+  return value ? fmt::format("{:.6g} at {}", value->value, value->iteration) : "-";
+}
+
+void print_neighbours(const Explanation& found) {
+  if (found.neighbours.empty()) return;
+  const std::string metric = found.metric.empty() ? "value" : found.metric;
+  fmt::print("nearest trials before it\n  {:<12}  {:>8}  {:>18}  {:>18}\n", "trial", "distance",
+             metric + " then", metric + " now");
+  for (const Explanation::Neighbour& one : found.neighbours) {
+    fmt::print("  {:<12}  {:>8.3f}  {:>18}  {:>18}{}\n", one.trial, one.distance, text_of(one.then),
+               text_of(one.newest), one.named ? "  named by the model" : "");
+  }
+}
+
+std::string words_of(const std::string& verdict) {
+  if (verdict == "go_on") return "goes on";
+  if (verdict == "pause") return "pauses";
+  if (verdict == "stop") return "is stopped";
+  return verdict == "replace" ? "goes on from another trial's checkpoint" : verdict;
+}
+
+void print_steps(const Explanation& found) {
+  if (found.steps.empty()) return;
+  fmt::print("on its way\n");
+  for (const Explanation::Step& step : found.steps) {
+    std::string line = fmt::format("  iteration {}:", step.iteration);
+    if (step.rung) {
+      const Explanation::Step::Rung& rung = *step.rung;
+      line +=
+          fmt::format(" {}, rank {} of {}", rung.value ? fmt::format("{:.6g}", *rung.value) : "nan",
+                      rung.rank, rung.of);
+      if (rung.cut_off) line += fmt::format(", cut-off {:.6g}", *rung.cut_off);
+      line += ":";
+    }
+    line += " " + words_of(step.verdict);
+    if (!step.reason.empty()) line += fmt::format(" ({})", one_line(step.reason));
+    fmt::print("{}\n", line);
+  }
+}
+
+}  // namespace
+
+int explain_command(const ExplainArguments& arguments) {
+  const std::string trial = find_trial(arguments.directory, arguments.trial).filename().string();
+  const Explanation found = explain(Analysis::load(arguments.directory), trial);
+  if (arguments.json) {
+    fmt::print("{}\n", to_json(to_value(found)));
+    return 0;
+  }
+  fmt::print("trial {}, {}: {}\n", found.trial, status_name(found.status), found.config.dump());
+  print_proposed(found);
+  print_neighbours(found);
+  print_steps(found);
+  fmt::print("{}\n", found.end);
+  return 0;
+}
+
+}  // namespace tune

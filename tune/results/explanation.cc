@@ -1,0 +1,379 @@
+#include "tune/results/explanation.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/result_view.h"
+#include "core/strings.h"
+#include "tune/results/event_lines.h"
+#include "tune/results/experiment_folder.h"
+#include "tune/results/recorded_trials.h"
+#include "tune/spec/experiment_spec.h"
+
+namespace tune {
+
+namespace {
+
+constexpr std::size_t kNearest = 5;
+
+std::optional<double> number_at(const Value& event, std::string_view key) {
+  const Value* value = event.find(key);
+  if (value == nullptr || !value->is_number()) return std::nullopt;
+  return value->number();
+}
+
+// The number of a trial by its id, "2f1e0_00003".
+std::uint64_t number_of(const std::string& trial) {
+  std::uint64_t number = 0;
+  const std::size_t begin = trial.find('_') + 1;
+  std::from_chars(trial.data() + begin, trial.data() + trial.size(), number);
+  return number;
+}
+
+// ---- events.jsonl -------------------------------------------------------------------------------
+
+// What the events tell of one trial.
+class Reading {
+ public:
+  explicit Reading(Explanation& found) : found_(found) {}
+
+  void take(const Value& event) {
+    const std::string name = event.get_or("event", "");
+    const std::string trial = event.get_or("trial", "");
+    if (name == "notice") take_notice(event.get_or("text", ""));
+    if (trial.empty()) return;
+    if (trial != found_.trial) return take_other(name, trial);
+    if (!has_begun_ && (name == "proposed" || name == "attempt_started")) {
+      has_begun_ = true;
+      found_.beside.assign(running_.begin(), running_.end());
+    }
+    if (name == "proposed") take_proposed(event);
+    if (name == "rung") take_rung(event);
+    if (name == "verdict") take_verdict(event);
+    if (name == "replaced") {
+      found_.steps.push_back(
+          {event.get<std::uint64_t>("iteration"), "replace", event.get_or("reason", ""), {}});
+    }
+    if (name == "failure") failure = event;
+    if (name == "attempt_ended") outcome = event.get_or("outcome", "");
+  }
+  const std::vector<std::string>& named() const { return named_; }
+  std::optional<ValueAt> then(const std::string& trial) const {
+    const auto found = then_.find(trial);
+    if (found == then_.end()) return std::nullopt;
+    return found->second;
+  }
+
+  std::string outcome;      // of its newest attempt that ended
+  std::string last_notice;  // that ended all early, before its end
+  Value failure;            // the newest; null: none
+
+ private:
+  void take_notice(const std::string& text) {
+    const bool ends_all =
+        text.find("time budget") != text.npos || text.find("fail_fast") != text.npos;
+    if (ends_all) last_notice = text;
+  }
+  void take_other(const std::string& name, const std::string& trial) {
+    if (name == "attempt_started") running_.insert(trial);
+    if (name == "attempt_ended") running_.erase(trial);
+  }
+  void take_proposed(const Value& event) {
+    found_.proposed = Explanation::Proposed{event.get_or("origin", ""),
+                                            event.get_or("results_known", std::uint64_t{0}),
+                                            event.get_or("pending_known", std::uint64_t{0}),
+                                            number_at(event, "mean"),
+                                            number_at(event, "sd"),
+                                            number_at(event, "acquisition"),
+                                            event.get_or("note", "")};
+    named_ = event.get_or("neighbours", std::vector<std::string>());
+    const Value* values = event.find("neighbour_values");
+    if (values == nullptr || !values->is_list()) return;
+    for (std::size_t i = 0; i < std::min(named_.size(), values->list().size()); ++i) {
+      const Value::List& pair = values->list()[i].list();
+      if (pair.size() != 2 || !pair[1].is_number()) continue;  // it was not finite
+      then_[named_[i]] = {static_cast<std::uint64_t>(pair[0].number()), pair[1].number()};
+    }
+  }
+  void take_rung(const Value& event) {
+    Explanation::Step::Rung rung;
+    rung.milestone = number_at(event, "milestone").value_or(0);
+    rung.value = number_at(event, "value");
+    rung.cut_off = number_at(event, "cut_off");
+    rung.rank = event.get_or("rank", std::uint64_t{0});
+    rung.of = event.get_or("of", std::uint64_t{0});
+    found_.steps.push_back(
+        {event.get<std::uint64_t>("iteration"), event.get_or("verdict", ""), {}, rung});
+  }
+  // It follows the line of its rung, when there is one.
+  void take_verdict(const Value& event) {
+    const auto iteration = event.get<std::uint64_t>("iteration");
+    const std::string verdict = event.get_or("verdict", "");
+    std::vector<Explanation::Step>& steps = found_.steps;
+    const bool is_told = !steps.empty() && steps.back().iteration == iteration &&
+                         steps.back().rung && steps.back().reason.empty();
+    if (!is_told) steps.push_back({iteration, verdict, {}, {}});
+    steps.back().verdict = verdict;
+    steps.back().reason = event.get_or("reason", "");
+  }
+
+  Explanation& found_;
+  bool has_begun_ = false;
+  std::set<std::string> running_;
+  std::vector<std::string> named_;
+  std::map<std::string, ValueAt> then_;
+};
+
+// ---- Where it came from -------------------------------------------------------------------------
+
+bool holds(const Config& config, const Config& point) {
+  const auto leaves = point.leaves();
+  return std::ranges::all_of(leaves, [&](const auto& leaf) {
+    const Value* value = config.find(leaf.first);
+    return value != nullptr && *value == *leaf.second;
+  });
+}
+
+void find_source(Explanation& found, const ExperimentSpec& spec, const Config& first) {
+  using Source = Explanation::Source;
+  const RunOptions& options = spec.options;
+  const bool learns = found.searcher != "basic_variant" && !found.searcher.empty();
+  const std::uint64_t number = number_of(found.trial);
+  if (found.proposed) {
+    found.source = Source::kProposed;
+    return;
+  }
+  for (std::size_t i = 0; i < options.points_to_evaluate.size(); ++i) {
+    if (learns ? i != number : !holds(first, options.points_to_evaluate[i])) continue;
+    found.source = Source::kGiven;
+    found.given = i;
+    return;
+  }
+  found.source = found.searcher == "basic_variant" ? Source::kRandom : Source::kUntold;
+  if (found.source == Source::kUntold) return;
+  for (const auto& [path, domain] : options.config.domains()) {
+    const Value* value = first.find(path);
+    if (!domain->is_grid() || value == nullptr) continue;
+    found.source = Source::kGrid;
+    found.grid.push_back(fmt::format("{} = {}", path, value->dump()));
+  }
+}
+
+// ---- Neighbours ---------------------------------------------------------------------------------
+
+std::vector<double> features_of(const Encoding& encoding, const UnitPoint& point) {
+  std::vector<double> features(encoding.feature_count());
+  encoding.write_features(point, features);
+  return features;
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(sum);
+}
+
+std::optional<ValueAt> newest_value(const TrialSummary& trial, const std::string& metric) {
+  const Result last = trial.last_result();
+  const auto value = number_at(last, metric);
+  if (!value || !std::isfinite(*value)) return std::nullopt;
+  return ValueAt{static_cast<std::uint64_t>(number_at(last, "training_iteration").value_or(0)),
+                 *value};
+}
+
+// Where the trial began: what a scheduler gave it later is no proposal.
+void find_neighbours(Explanation& found, const Analysis& analysis, const ExperimentSpec& spec,
+                     const Config& first, const Reading& reading) {
+  const Encoding encoding = encoding_of(spec.options.config);
+  const Encoded place = encoding.encode(first);
+  if (!place.complaint.empty() || encoding.size() == 0) return;
+  const std::vector<double> own = features_of(encoding, place.point);
+  const auto& named = reading.named();
+  for (const TrialSummary& trial : analysis.trials()) {
+    if (number_of(trial.id) >= number_of(found.trial)) continue;
+    const Encoded other = encoding.encode(trial.config());
+    if (!other.complaint.empty()) continue;
+    const bool is_named = std::ranges::find(named, trial.id) != named.end();
+    found.neighbours.push_back({trial.id,
+                                distance(own, features_of(encoding, other.point)),
+                                is_named,
+                                reading.then(trial.id),
+                                {}});
+  }
+  std::ranges::stable_sort(found.neighbours, {}, &Explanation::Neighbour::distance);
+  std::size_t rank = 0;
+  std::erase_if(found.neighbours, [&](const Explanation::Neighbour& one) {
+    return rank++ >= kNearest && !one.named;
+  });
+  for (Explanation::Neighbour& one : found.neighbours) {
+    const auto trial = std::ranges::find(analysis.trials(), one.trial, &TrialSummary::id);
+    if (!found.metric.empty()) one.newest = newest_value(*trial, found.metric);
+  }
+}
+
+// ---- Why it ended -------------------------------------------------------------------------------
+
+const Explanation::Step* last_of(const Explanation& found, std::string_view verdict) {
+  const auto step = std::ranges::find(found.steps.rbegin(), found.steps.rend(), verdict,
+                                      &Explanation::Step::verdict);
+  return step == found.steps.rend() ? nullptr : &*step;
+}
+
+std::string at(const Explanation::Step& step) {
+  return fmt::format("after iteration {}: {}", step.iteration, step.reason);
+}
+
+std::string why_completed(const ExperimentSpec& spec, const Result& last) {
+  for (const StopRule& rule : spec.stop) {
+    const auto value = number_at(last, rule.path);
+    if (!value || !(rule.at_most ? *value <= rule.bound : *value >= rule.bound)) continue;
+    return fmt::format("it met the stop rule {} {} {:g}: {:g}", rule.path,
+                       rule.at_most ? "<=" : ">=", rule.bound, *value);
+  }
+  const double limit = spec.options.max_trial_time_s;
+  const auto time = number_at(last, "time_total_s");
+  if (limit > 0 && time && *time >= limit) {
+    return fmt::format("it had trained for max_trial_time_s, {:g} s", limit);
+  }
+  return "it came to its own end: its trainable said that it is done";
+}
+
+std::string why_stopped(const Explanation& found, const Reading& reading) {
+  if (const Explanation::Step* stop = last_of(found, "stop")) {
+    return "the scheduler stopped it " + at(*stop);
+  }
+  if (!reading.last_notice.empty()) return "all trials were ended: " + reading.last_notice;
+  if (const Explanation::Step* pause = last_of(found, "pause")) {
+    return fmt::format(
+        "the scheduler had paused it {}; it did not go on before the experiment was "
+        "over",
+        at(*pause));
+  }
+  if (reading.outcome.empty()) return "it never began: the experiment was over before";
+  return "it ended with the experiment";
+}
+
+std::string why_ended(const Explanation& found, const ExperimentSpec& spec, const Reading& reading,
+                      const TrialSummary& trial) {
+  switch (found.status) {
+    case TrialStatus::kTerminated:
+      return reading.outcome == "completed" ? why_completed(spec, trial.last_result())
+                                            : why_stopped(found, reading);
+    case TrialStatus::kError:
+      if (reading.failure.is_null()) return "it failed";
+      return fmt::format(
+          "it failed: {} ({} of at most {} failures)", reading.failure.get_or("cause", ""),
+          reading.failure.get_or("failures", std::uint64_t{1}), spec.options.max_failures + 1);
+    case TrialStatus::kPaused:
+      if (const Explanation::Step* pause = last_of(found, "pause")) {
+        return "it has not ended: the scheduler paused it " + at(*pause);
+      }
+      return "it has not ended: it was paused with the experiment";
+    case TrialStatus::kPending:
+      return "it has not ended: it waits for its place";
+    case TrialStatus::kRunning:
+      break;
+  }
+  return "it has not ended: it runs, or its driver was killed";
+}
+
+}  // namespace
+
+Explanation explain(const Analysis& analysis, const std::string& trial) {
+  const auto summary = std::ranges::find(analysis.trials(), trial, &TrialSummary::id);
+  if (summary == analysis.trials().end()) {
+    throw Error(ErrorCode::kBadInput, fmt::format("explaining trial '{}': {} has none of that id",
+                                                  trial, analysis.directory().string()));
+  }
+  const ExperimentSpec spec = read_spec(analysis.directory());
+  Explanation found;
+  found.trial = trial;
+  found.status = summary->status;
+  found.config = summary->config();
+  found.searcher = spec.options.searcher.name();
+  found.metric = analysis.metric();
+  found.mode = analysis.mode();
+  Reading reading(found);
+  for_each_event(analysis.directory(),
+                 {"proposed", "attempt_started", "attempt_ended", "rung", "verdict", "replaced",
+                  "failure", "notice"},
+                 [&](const Value& event) { reading.take(event); });
+  const Config first = config_at(analysis.directory(), trial, 0);
+  find_source(found, spec, first);
+  find_neighbours(found, analysis, spec, first, reading);
+  found.end = why_ended(found, spec, reading, *summary);
+  return found;
+}
+
+// ---- As a value ---------------------------------------------------------------------------------
+
+namespace {
+
+Value value_of(const std::optional<ValueAt>& value) {
+  if (!value) return {};
+  return Value{{"iteration", value->iteration}, {"value", value->value}};
+}
+
+Value value_of(const Explanation::Proposed& proposed) {
+  Value value{{"origin", proposed.origin},
+              {"results_known", proposed.results_known},
+              {"pending_known", proposed.pending_known}};
+  if (proposed.mean) value.set("mean", *proposed.mean);
+  if (proposed.standard_deviation) value.set("sd", *proposed.standard_deviation);
+  if (proposed.acquisition) value.set("acquisition", *proposed.acquisition);
+  if (!proposed.note.empty()) value.set("note", proposed.note);
+  return value;
+}
+
+Value value_of(const Explanation::Step& step) {
+  Value value{{"iteration", step.iteration}, {"verdict", step.verdict}};
+  if (!step.reason.empty()) value.set("reason", step.reason);
+  if (!step.rung) return value;
+  value.set("milestone", step.rung->milestone);
+  if (step.rung->value) value.set("value", *step.rung->value);
+  if (step.rung->cut_off) value.set("cut_off", *step.rung->cut_off);
+  value.set("rank", step.rung->rank);
+  value.set("of", step.rung->of);
+  return value;
+}
+
+}  // namespace
+
+Value to_value(const Explanation& explanation) {
+  constexpr const char* kSources[] = {"random", "grid", "given", "proposed", "untold"};
+  Value::List neighbours;
+  for (const Explanation::Neighbour& one : explanation.neighbours) {
+    neighbours.push_back(Value{{"trial_id", one.trial},
+                               {"distance", one.distance},
+                               {"named", one.named},
+                               {"then", value_of(one.then)},
+                               {"newest", value_of(one.newest)}});
+  }
+  Value::List steps;
+  for (const Explanation::Step& one : explanation.steps) steps.push_back(value_of(one));
+  Value value{{"trial_id", explanation.trial},
+              {"status", status_name(explanation.status)},
+              {"config", explanation.config},
+              {"searcher", explanation.searcher},
+              {"source", kSources[static_cast<std::size_t>(explanation.source)]}};
+  if (explanation.source == Explanation::Source::kGrid) value.set("grid", explanation.grid);
+  if (explanation.source == Explanation::Source::kGiven) value.set("point", explanation.given);
+  if (explanation.proposed) value.set("proposed", value_of(*explanation.proposed));
+  value.set("beside", explanation.beside);
+  value.set("neighbours", Value::make_list(std::move(neighbours)));
+  value.set("steps", Value::make_list(std::move(steps)));
+  value.set("end", explanation.end);
+  return value;
+}
+
+}  // namespace tune

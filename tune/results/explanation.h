@@ -1,0 +1,84 @@
+// Explanation: why a trial was tried, how it stood on its way, and why it ended. Read from the
+// experiment's folder alone (events.jsonl, params.json, result.json, experiment.json), so that it
+// is there while a sweep runs and after it, wherever the folder is, and for any searcher: one that
+// draws at random says so.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/trial.h"
+#include "core/value.h"
+#include "tune/results/analysis.h"
+#include "tune/search/earlier_trial.h"
+
+namespace tune {
+
+struct Explanation {
+  std::string trial;
+  TrialStatus status = TrialStatus::kPending;
+  Config config;         // the newest, when it was replaced
+  std::string searcher;  // "gp"; empty: the program's own
+  std::string metric;    // empty: none
+  Mode mode = Mode::kMax;
+
+  // ---- Why it was tried
+  enum class Source : std::uint8_t {
+    kRandom,    // drawn by basic_variant
+    kGrid,      // a cell of basic_variant's grid; what is no grid_search was drawn
+    kGiven,     // one of points_to_evaluate
+    kProposed,  // by a searcher that learns: see `proposed`
+    kUntold,    // by a searcher that tells nothing of it
+  };
+  Source source = Source::kRandom;
+  std::vector<std::string> grid;  // kGrid: "layers = 2"
+  std::size_t given = 0;          // kGiven: which one, from 0
+  struct Proposed {
+    std::string origin;  // "start_up", "random", "model" or "fallback"
+    std::uint64_t results_known = 0;
+    std::uint64_t pending_known = 0;
+    std::optional<double> mean;  // in the model's own scale
+    std::optional<double> standard_deviation;
+    std::optional<double> acquisition;
+    std::string note;
+  };
+  std::optional<Proposed> proposed;
+  std::vector<std::string> beside;  // trials that ran then
+  struct Neighbour {
+    std::string trial;
+    double distance = 0;          // in the encoded space: 1 from bound to bound of one parameter
+    bool named = false;           // by the model, as one that it went by
+    std::optional<ValueAt> then;  // its newest value when the model named it
+    std::optional<ValueAt> newest;
+  };
+  // Of the trials before it those that are nearest, and those that the model named; the nearest
+  // first.
+  std::vector<Neighbour> neighbours;
+
+  // ---- How it stood
+  struct Step {
+    std::uint64_t iteration = 0;
+    std::string verdict;  // "go_on", "pause", "stop" or "replace"
+    std::string reason;   // empty for "go_on"
+    struct Rung {
+      double milestone = 0;
+      std::optional<double> value;  // nothing: it was not finite
+      std::optional<double> cut_off;
+      std::uint64_t rank = 0;
+      std::uint64_t of = 0;
+    };
+    std::optional<Rung> rung;
+  };
+  std::vector<Step> steps;
+
+  // ---- Why it ended, in words
+  std::string end;
+};
+
+// Throws as Analysis, and Error (kBadInput) when there is no such trial.
+Explanation explain(const Analysis& analysis, const std::string& trial);
+Value to_value(const Explanation& explanation);
+
+}  // namespace tune

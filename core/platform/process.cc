@@ -282,7 +282,8 @@ void take_signal(int number, siginfo_t* info, void*) {
   } else {
     const auto byte = static_cast<unsigned char>(number);
     [[maybe_unused]] const auto written = write(signal_pipe, &byte, 1);
-    if (++signals_taken == 2 && has_last_resort) {
+    const bool is_told = number != SIGUSR1;  // the kernel says that a caller is gone
+    if (is_told && ++signals_taken == 2 && has_last_resort) {
       second_signal = number;
       timer_settime(last_resort_timer, 0, &last_resort_patience, nullptr);
     }

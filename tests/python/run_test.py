@@ -322,6 +322,7 @@ class CallerTest(InFolder):
         ipython.get_ipython = lambda: types.SimpleNamespace(kernel=object())
         part = types.ModuleType("IPython.display")
         part.HTML, part.display = lambda text: text, display
+        ipython.display = part
         for name, module in [("IPython", ipython), ("IPython.display", part)]:
             sys.modules[name] = module
             self.addCleanup(sys.modules.pop, name)
@@ -408,6 +409,18 @@ class ScriptTest(InFolder):
         _, err = script.communicate(timeout=60)
         self.assertIn("InterruptedRun", err)
         wait_until(lambda: not self.left_over())
+        self.check_resumed()
+
+    def test_a_signal_to_every_process_of_a_job_lets_the_trials_save(self):
+        script = self.start()
+        for name in self.left_over():  # as systemd and batch systems do
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(name), signal.SIGTERM)
+        script.communicate(timeout=60)
+        wait_until(lambda: not self.left_over())
+        events = [json.loads(line) for line in Path("results/second/events.jsonl").read_text().splitlines()]
+        ends = [event["outcome"] for event in events if event["event"] == "attempt_ended"]
+        self.assertEqual(set(ends), {"paused"}, events)
         self.check_resumed()
 
     def test_a_killed_script_takes_everything_along_and_is_resumed(self):

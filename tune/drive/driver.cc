@@ -59,6 +59,8 @@ constexpr seconds kAgentEnd{30};
 constexpr std::size_t kMaxWaitingBytes = 32u << 20;
 constexpr std::size_t kMaxRemovals = 1000;  // of checkpoints, that wait
 constexpr milliseconds kAtOnce{2500};  // for the agent after a second signal; workers have 2 s
+// The kernel sends it when a Python process that waits for this driver is gone (_driver.py).
+constexpr int kCallerGoneSignal = SIGUSR1;
 constexpr seconds kStuck{3};           // after a second signal, when nothing comes of it
 
 // Refuses an experiment that could never run here, before anything is written or started.
@@ -216,8 +218,8 @@ void Driver::start() {
   agent_process_ = std::make_unique<AgentProcess>(agent);
   folder_.keep_alive();
 
-  signals_ = std::make_unique<SignalWatch>(std::vector<int>{SIGINT, SIGTERM, SIGHUP},
-                                           last_resort(folder_));
+  signals_ = std::make_unique<SignalWatch>(
+      std::vector<int>{SIGINT, SIGTERM, SIGHUP, kCallerGoneSignal}, last_resort(folder_));
   open_store();
   experiment_.emplace(store_->store(), controller_setup(spec_, folder_.absolute()), &records_);
   news_.emplace(spec_, controller().objective(), folder_.path(), reporter_);
@@ -355,6 +357,11 @@ void Driver::read_input() {
   for (Peers::Told& told : endpoint_->receive(now())) machine_.on_told(std::move(told));
   if (auto proposed = proposals_.take()) machine_.on_proposed(std::move(*proposed));
   for (const int signal : signals_->take()) {
+    if (signal == kCallerGoneSignal) {
+      machine_.on_caller_gone(SIGTERM);
+      say("the process that waits for this run is gone: running trials save and end");
+      continue;
+    }
     if (!machine_.on_signal(signal)) return;
     say(fmt::format("{}: running trials save and end; once more ends at once",
                     signal_name(signal)));

@@ -22,11 +22,17 @@ void DriverMachine::begin(Time now, ExperimentTime passed) {
 // ---- Signals ------------------------------------------------------------------------------------
 
 bool DriverMachine::on_signal(int signal) {
-  const bool is_first = signal_ == 0;
+  const bool is_first = signal_ == 0 || std::exchange(is_of_caller_, false);
+  if (signal_ == 0) interrupt_ = signal, signal_at_ = watched_;
   signal_ = signal;
-  if (is_first) interrupt_ = signal, signal_at_ = watched_;
   if (!is_first) ends_at_once_ = true;
   return is_first;
+}
+
+void DriverMachine::on_caller_gone(int signal) {
+  if (signal_ != 0) return;
+  on_signal(signal);
+  is_of_caller_ = true;
 }
 
 // ---- Agents -------------------------------------------------------------------------------------

@@ -105,6 +105,9 @@ class DriverMachine {
   bool on_told(Peers::Told told);
   // False for a later signal: the driver ends at once.
   bool on_signal(int signal);
+  // The process that waits for this driver is gone: as a first signal, this one. It is not counted,
+  // as a signal to every process of a job ends that process too, before or after it comes here.
+  void on_caller_gone(int signal);
   // The user was told this. It does not follow from the journal, so it is to stand there as well.
   void on_notice(std::string text) { notices_.push_back(std::move(text)); }
   // A question of the controller's was answered, beside the loop.
@@ -172,6 +175,7 @@ class DriverMachine {
   std::optional<Proposed> proposed_;  // in no turn yet
   std::optional<int> interrupt_;      // a signal, in no turn yet
   int signal_ = 0;
+  bool is_of_caller_ = false;         // and no other came
   std::vector<std::string> notices_;  // in no turn yet
   Time signal_at_{};                  // watched time of the first one
   std::optional<Time> silent_since_;  // the store, in watched time

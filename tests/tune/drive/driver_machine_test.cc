@@ -205,6 +205,26 @@ TEST_CASE("a second signal ends at once") {
   CHECK(script.machine.signal() == SIGTERM);
 }
 
+TEST_CASE("the end of its caller is a first signal that is not counted") {
+  Script script;
+  SUBCASE("alone") {
+    script.machine.on_caller_gone(SIGTERM);
+    const std::vector<Event> events = script.turn();
+    REQUIRE(events.size() == 1);
+    CHECK(std::get<InterruptRequested>(events[0]).signal == SIGTERM);
+  }
+  SUBCASE("before a signal") {
+    script.machine.on_caller_gone(SIGTERM);
+    CHECK(script.machine.on_signal(SIGINT));
+  }
+  SUBCASE("after a signal") {
+    CHECK(script.machine.on_signal(SIGINT));
+    script.machine.on_caller_gone(SIGTERM);
+  }
+  CHECK_FALSE(script.machine.ends_at_once());
+  CHECK(script.machine.signal() != 0);
+}
+
 // ---- Agents
 
 TEST_CASE("the end of the only agent ends the driver, after what it told") {

@@ -36,9 +36,10 @@ class TrialSummary:
     def error(self) -> str:
         """error.txt, with the traceback; empty when it did not fail."""
         try:
-            return (self.directory / "error.txt").read_text("utf-8", "replace")
+            text: str = (self.directory / "error.txt").read_text("utf-8", "replace")
         except FileNotFoundError:
             return ""
+        return text
 
     def __repr__(self) -> str:
         return f"TrialSummary({self.id!r}, {self.status!r}, config={self.config!r})"
@@ -74,11 +75,13 @@ class Analysis:
 
     @property
     def best_config(self) -> Dict[str, Any]:
-        return self._best_told()["config"]
+        config: Dict[str, Any] = self._best_told()["config"]
+        return config
 
     @property
     def best_result(self) -> Dict[str, Any]:
-        return _numbers(self._best_told()["result"])
+        result: Dict[str, Any] = _numbers(self._best_told()["result"])
+        return result
 
     @property
     def best_checkpoint(self) -> Path:
@@ -106,7 +109,7 @@ class Analysis:
     def dataframe(self) -> Any:
         """``rows()`` as a pandas.DataFrame."""
         try:
-            import pandas
+            import pandas  # type: ignore[import-untyped,unused-ignore]
         except ImportError:
             raise ImportError(
                 "dataframe() needs pandas: pip install pandas, or take rows()"
@@ -120,7 +123,8 @@ class Analysis:
     def _best_told(self) -> Dict[str, Any]:
         if self._best is None:
             self._best = json.loads(_ask("best", str(self.directory), "--json"))
-        return self._best
+        best: Dict[str, Any] = self._best
+        return best
 
     def __repr__(self) -> str:
         return f"Analysis({str(self.directory)!r})"
@@ -130,9 +134,10 @@ def _ask(*words: str) -> str:
     done = subprocess.run(
         [tune_program(), *words], env=environment(), capture_output=True, text=True, check=False
     )
+    out: str = done.stdout
     if done.returncode != 0:
         raise BadInput(done.stderr.strip().replace("error: ", "", 1))
-    return done.stdout
+    return out
 
 
 def _numbers(result: Any) -> Any:

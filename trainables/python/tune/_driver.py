@@ -44,7 +44,8 @@ class Driver:
             told = stream.read()
         _, status = os.waitpid(self.pid, 0)
         if told.strip():
-            return json.loads(told)
+            outcome: Dict[str, Any] = json.loads(told)
+            return outcome
         how = (
             f"signal {os.WTERMSIG(status)}"
             if os.WIFSIGNALED(status)
@@ -100,7 +101,7 @@ def _be_driver(start: _Start) -> NoReturn:
     """In the first child. Ends with the caller, by a signal that lets trials save."""
     try:
         os.setpgid(0, 0)  # Ctrl-C is passed on by the caller, once
-        _process.die_with_parent(signal.SIGTERM)
+        _process.die_with_parent(signal.SIGUSR1)  # kCallerGoneSignal of tune/drive/driver.cc
         if os.getppid() != start.caller:
             os._exit(1)
         inherited = [start.outcome]

@@ -47,12 +47,11 @@ class StatusView:
         return f"{lines}{_table(self._status['table'])}{notices}"
 
     def _show(self) -> None:
-        from IPython.display import HTML, display
-
+        display: Any = sys.modules["IPython"].display
         if self._handle is None:
-            self._handle = display(HTML(self.html()), display_id=True)
+            self._handle = display.display(display.HTML(self.html()), display_id=True)
         else:
-            self._handle.update(HTML(self.html()))
+            self._handle.update(display.HTML(self.html()))
 
 
 def _table(rows: List[List[str]]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 MAX_NESTING = 64  # kMaxNesting of core/json.h
 
@@ -74,7 +74,7 @@ def _append_text(out: bytearray, value: str) -> None:
     out += data
 
 
-def _append_map(out: bytearray, value: dict, path: str, depth: int) -> None:
+def _append_map(out: bytearray, value: Dict[Any, Any], path: str, depth: int) -> None:
     _check_depth(path, depth)
     size = len(value)
     if size < 16:
@@ -203,7 +203,7 @@ def _read_list(data: bytes, at: int, size: int, depth: int) -> Tuple[List[Any], 
     return items, at
 
 
-def _read_map(data: bytes, at: int, size: int, depth: int) -> Tuple[dict, int]:
+def _read_map(data: bytes, at: int, size: int, depth: int) -> Tuple[Dict[Any, Any], int]:
     if depth >= MAX_NESTING + 8:  # a message around it
         raise PackError("the message is nested too deep")
     members = {}
@@ -224,7 +224,7 @@ _INTEGERS = {
     0xD2: (4, True),
     0xD3: (8, True),
 }
-_SIZED = {
+_SIZED: Dict[int, Tuple[Callable[[bytes, int, int, int], Tuple[Any, int]], int]] = {
     0xC4: (_read_binary, 1),
     0xC5: (_read_binary, 2),
     0xC6: (_read_binary, 4),

@@ -125,12 +125,19 @@ class _Run:
         _earlier.append(directory)
         number, name = signal_of(outcome)
         if number:
-            words = f"{name}: resume with: {outcome['resume']}"
-            raise InterruptedRun(words, directory)
+            raise InterruptedRun(f"{name}: resume with: {self._how_to_resume(outcome)}", directory)
         analysis = Analysis.load(directory)
         if outcome["errored"] and raise_on_failed_trial:
             raise TrialError(_failed(outcome["errored"], directory), analysis)
         return analysis
+
+    def _how_to_resume(self, outcome: Dict[str, Any]) -> str:
+        program = self._order.get("program")
+        if program is None or program["executable"]:
+            command: str = outcome["resume"]
+            return command
+        name = os.path.basename(outcome["directory"])
+        return f'tune.run(..., name="{name}", if_exists="resume")'  # a notebook
 
     def _be_executed_again(self, again: Dict[str, Any]) -> None:
         if again["role"] == "zygote":

@@ -88,9 +88,8 @@ def describe(space: Any) -> Any:
 
 
 def _options(options: List[Any]) -> List[Any]:
-    holds_domain = any(_holds_domain(option) for option in options)
-    if not holds_domain:
-        return _plain(options)
+    if not any(_holds_domain(option) for option in options):
+        return options
     return [describe(option) for option in options]
 
 

@@ -151,7 +151,8 @@ class _Attempt(Edge):
         return more
 
     def _config(self) -> Dict[str, Any]:
-        return unpack(self._start.launch.config)
+        config: Dict[str, Any] = unpack(self._start.launch.config)
+        return config
 
     def _checkpoint(self) -> Optional[Path]:
         launch = self._start.launch

@@ -44,6 +44,7 @@ class _Zygote:
         self._entries: Dict[str, Entry] = {entry.name: entry for entry in entries}
         self._agent = os.getppid()
         self._spare: Optional[_Spare] = None
+        self._ending: List[int] = []  # processes in between
 
     def run(self, error: str, note: str) -> NoReturn:
         os.environ.pop("LD_BIND_NOW", None)
@@ -119,18 +120,23 @@ class _Zygote:
                 self._fork_again(tell, main)
             os.close(tell)
             tell = -1
+            self._ending.append(intermediate)
             answer = os.read(told, 64)
-            _, status = os.waitpid(intermediate, 0)
         finally:
             os.close(told)
             if tell >= 0:
                 os.close(tell)
+            self._reap()
         kind, _, number = answer.decode().partition(" ")
         if kind == "pid":
             return int(number)
         if kind == "errno":
             raise OSError(int(number), os.strerror(int(number)))
-        raise OSError(0, f"the process that starts it ended with status {status}")
+        raise OSError(0, "the process that starts it has died")
+
+    def _reap(self) -> None:
+        """Those in between that have ended. None is waited for: to end takes one as long as a fork."""
+        self._ending = [pid for pid in self._ending if os.waitpid(pid, os.WNOHANG)[0] == 0]
 
     def _fork_again(self, tell: int, main: Callable[[], int]) -> NoReturn:
         try:

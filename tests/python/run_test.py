@@ -97,7 +97,30 @@ class RunTest(InFolder):
         again = tune.Analysis.load("results/latest")
         self.assertEqual(again.best_config, {"x": 3})
         again.write_csv("all.csv")
+        model = tune.restore(Counter, "results/latest")
+        self.assertEqual((model.x, model.count, model.context.iteration), (3, 4, 4))
+        self.assertEqual(model.step(), {"value": 15, "count": 5})
         self.assertEqual(len(Path("all.csv").read_text().splitlines()), 4)
+
+    def test_a_replaced_trial_is_restored_with_the_values_of_its_checkpoint(self):
+        class Drifting(Counter):
+            def setup(self, config):
+                self.lr, self.x, self.count = config["lr"], 1, 0
+
+            def step(self):
+                self.count += 1
+                return {"value": self.lr * self.count, "lr": self.lr, "count": self.count}
+
+        self.run_quietly(
+            Drifting, {"lr": tune.uniform(0.1, 1)}, num_samples=4, metric="value", mode="max", seed=2,
+            scheduler=tune.pbt(perturbation_interval=2, hyperparam_mutations={"lr": tune.uniform(0.1, 1)}),
+            stop={"training_iteration": 8}, checkpoint={"frequency": 1, "keep": 8},
+        )
+        analysis = tune.Analysis.load("results/s")
+        self.assertIn('"replaced"', Path("results/s/events.jsonl").read_text())
+        model = tune.restore(Drifting, "results/s")
+        there = analysis.best_trial.results[model.context.iteration - 1]
+        self.assertEqual((model.lr, model.count), (there["lr"], there["count"]))
 
     def test_a_function_saves_restores_and_finds_its_place(self):
         def train(config, session):

@@ -11,7 +11,7 @@
     print(analysis.best_config)
 """
 
-from ._analysis import Analysis, TrialSummary
+from ._analysis import Analysis, TrialSummary, restore
 from ._errors import BadInput, Error, InterruptedRun, TrialError, TrialOver
 from ._methods import (
     Method,
@@ -85,6 +85,7 @@ __all__ = [
     "randint",
     "randn",
     "report",
+    "restore",
     "run",
     "scheduler",
     "searcher",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, Union
 
 from ._errors import BadInput
 from ._programs import environment, tune_program
+from ._trainable import Context
 
 
 class TrialSummary:
@@ -128,6 +129,42 @@ class Analysis:
 
     def __repr__(self) -> str:
         return f"Analysis({str(self.directory)!r})"
+
+
+T = TypeVar("T")
+
+
+def restore(kind: Callable[[], T], directory: Union[str, Path]) -> T:
+    """An object of this class in this process, set up with the best configuration of the experiment
+    in the folder and loaded from its best checkpoint. Raises BadInput when nothing was saved."""
+    analysis = Analysis.load(directory)
+    trial = analysis.best_trial
+    checkpoint = analysis.best_checkpoint
+    iteration = int(checkpoint.name.split("_")[1].split("-")[0])
+    trainable: Any = kind()
+    trainable.context = Context(trial.id, trial.directory, iteration=iteration)
+    # The model is that of the checkpoint, which a replaced trial may have saved with other values.
+    trainable.setup(_config_at(analysis.directory, trial, iteration))
+    trainable.load(checkpoint)
+    restored: T = trainable
+    return restored
+
+
+def _config_at(directory: Path, trial: TrialSummary, iteration: int) -> Dict[str, Any]:
+    """The configuration that the trial's result of this iteration came of."""
+    config = None
+    with open(directory / "events.jsonl", encoding="utf-8", errors="replace") as events:
+        for line in events:
+            if '"replaced"' not in line:
+                continue
+            event = json.loads(line)
+            if event["event"] != "replaced" or event["trial"] != trial.id:
+                continue
+            if event["iteration"] < iteration:
+                config = event["new"]
+            elif config is None:
+                config = event["old"]
+    return trial.config if config is None else config
 
 
 def _ask(*words: str) -> str:

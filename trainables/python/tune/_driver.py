@@ -42,6 +42,8 @@ class Driver:
         """Its outcome, once `outcome` is at its end."""
         with os.fdopen(self.outcome, "rb") as stream:
             told = stream.read()
+        if self.status is not None:
+            os.close(self.status)
         _, status = os.waitpid(self.pid, 0)
         if told.strip():
             outcome: Dict[str, Any] = json.loads(told)

@@ -58,8 +58,12 @@ def find_signal_handler() -> None:
     job, as batch systems send it, ends trials before they have saved."""
     global _signals
     path = signals_library()
-    if path is not None:
+    if path is None:
+        return
+    try:
         _signals = ctypes.CDLL(path)
+    except OSError as error:
+        print(f"warning: {error}: a signal to every process ends trials unsaved", file=sys.stderr)
 
 
 def obey_only(agent: int) -> None:

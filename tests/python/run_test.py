@@ -204,6 +204,33 @@ class RunTest(InFolder):
         )
         self.assertEqual(analysis.trials[0].status, "ERROR")
 
+    def test_a_crash_in_a_library_names_the_line_that_led_there(self):
+        def train(config):
+            tune.report(x=1)
+            os.kill(os.getpid(), signal.SIGSEGV)
+
+        with self.assertRaises(tune.TrialError) as failed:
+            self.run_quietly(train)
+        trial = failed.exception.analysis.trials[0]
+        self.assertIn("killed by signal 11 (SIGSEGV)", trial.error)
+        words = (trial.directory / "stderr").read_text()  # the calls up to the fork are many lines
+        self.assertRegex(words, r"Fatal Python error: Segmentation fault\n\n[^\n]*\n[^\n]* in train\n")
+
+    def test_a_trial_may_have_children_and_a_caller_may_be_a_thread(self):
+        def train(config):
+            import multiprocessing
+
+            with multiprocessing.get_context("fork").Pool(2) as pool:
+                tune.report(x=sum(pool.map(abs, [-1, -2, -3])))
+
+        found = []
+        _run._has_warned_of_threads = True
+        thread = threading.Thread(target=lambda: found.append(self.run_quietly(train, metric="x", mode="max")))
+        thread.start()
+        thread.join()
+        self.assertEqual(found[0].best_result["x"], 6)
+        self.assertEqual(self.left_over(), [])
+
     def test_a_name_is_imported_by_a_process_of_its_own(self):
         Path("mine.py").write_text(
             "import os, tune\ndef train(config):\n    tune.report(pid=os.getppid(), x=config['x'])\n"

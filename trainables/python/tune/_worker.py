@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import re
@@ -250,6 +251,7 @@ def _prepare_process(start: contract.StartWorker) -> None:
         )
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
+    faulthandler.enable(2)  # a crash in a library names the line that led there
     _process.prepare_libraries(start.threads, start.launch.seed)
     gc.enable()
 

@@ -23,6 +23,8 @@ foreach(header IN LISTS tune_installed_headers)
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tune-cpp/${folder})
 endforeach()
+# For programs in C, C++ and Fortran that run as trials: they need nothing else of tune.
+install(FILES trainables/command/tune_report.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 install(TARGETS tune_signals LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY trainables/python/tune DESTINATION ${CMAKE_INSTALL_DATADIR}/tune/python

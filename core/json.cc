@@ -1,7 +1,11 @@
 #include "core/json.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -112,7 +116,8 @@ class Printer {
 // Builds Values from the events of nlohmann's parser.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Builder(std::string_view what) : what_(what) {}
+  explicit Builder(std::string_view what, bool keys_are_paths = false)
+      : what_(what), keys_are_paths_(keys_are_paths) {}
 
   bool null() override { return add({}); }
   bool boolean(bool value) override { return add(value); }
@@ -125,7 +130,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool start_array(std::size_t) override { return open(Value::make_list({})); }
   bool key(string_t& key) override {
     keys_.back() = key;
-    if (open_.back().find(key) != nullptr && key.find('/') == std::string::npos) {
+    const bool is_path = key.find('/') != std::string::npos;
+    if (open_.back().find(key) != nullptr && (keys_are_paths_ || !is_path)) {
       throw Error(ErrorCode::kBadInput,
                   fmt::format("reading {}: the key '{}' is there twice", what_, key));
     }
@@ -162,6 +168,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
       root_ = std::move(value);
     } else if (open_.back().is_list()) {
       open_.back().list().push_back(std::move(value));
+    } else if (keys_are_paths_ && keys_.back().find('/') != std::string::npos) {
+      open_.back().set(keys_.back(), std::move(value));
     } else {
       open_.back().map().emplace_back(keys_.back(), std::move(value));
     }
@@ -169,10 +177,57 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   }
 
   std::string_view what_;
+  bool keys_are_paths_;
   std::vector<Value> open_;
   std::vector<std::string> keys_;
   Value root_;
 };
+
+// ---- Numbers that JSON has not ------------------------------------------------------------------
+
+constexpr std::array<std::pair<std::string_view, double>, 3> kOddNumbers = {
+    {{"NaN", std::numeric_limits<double>::quiet_NaN()},
+     {"-Infinity", -std::numeric_limits<double>::infinity()},
+     {"Infinity", std::numeric_limits<double>::infinity()}}};
+constexpr std::string_view kMark("\0", 1);  // before the name, in a text that stands for the number
+
+// Each of them outside of texts becomes a text that no report has.
+std::string with_marks(std::string_view text) {
+  std::string marked;
+  bool in_text = false;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto odd = std::ranges::find_if(
+        kOddNumbers, [&](const auto& one) { return text.substr(i).starts_with(one.first); });
+    if (!in_text && odd != kOddNumbers.end()) {
+      marked.append("\"\\u0000").append(odd->first).append("\"");
+      i += odd->first.size();
+      continue;
+    }
+    if (in_text && text[i] == '\\') {
+      marked += text.substr(i, 2);
+      i += 2;
+      continue;
+    }
+    if (text[i] == '"') in_text = !in_text;
+    marked += text[i++];
+  }
+  return marked;
+}
+
+void replace_marks(Value& value) {
+  if (value.is_list()) {
+    for (Value& item : value.list()) replace_marks(item);
+  } else if (value.is_map()) {
+    for (Member& member : value.map()) replace_marks(member.value);
+  } else if (value.is_string() && value.string().starts_with(kMark)) {
+    for (const auto& [name, number] : kOddNumbers) {
+      if (std::string_view(value.string()).substr(1) == name) {
+        value = number;
+        return;
+      }
+    }
+  }
+}
 
 }  // namespace
 
@@ -216,6 +271,18 @@ Value parse_json(std::string_view text, std::string_view what) {
   Builder builder(what);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();
+}
+
+Result parse_report_json(std::string_view text, std::string_view what) {
+  const bool has_odd = text.find("NaN") != std::string_view::npos ||
+                       text.find("Infinity") != std::string_view::npos;
+  const std::string marked = has_odd ? with_marks(text) : std::string();
+  if (has_odd) text = marked;
+  Builder builder(what, true);
+  nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  Value value = builder.take();
+  if (has_odd) replace_marks(value);
+  return Result(std::move(value));
 }
 
 }  // namespace tune

@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "core/checkpoint_name.h"
 #include "core/error.h"
+#include "trainables/failure.h"
 
 namespace tune {
 namespace {
@@ -28,6 +30,28 @@ void flush_one(const std::filesystem::path& path, int flags) {
 }
 
 }  // namespace
+
+std::optional<std::filesystem::path> checkpoint_to_load(const StartWorker& start) {
+  const WorkerLaunch& launch = start.launch;
+  if (launch.restore_iteration == 0) return std::nullopt;
+  if (!start.restore_folder.empty()) return start.restore_folder;
+  return std::filesystem::path(start.trial_directory) /
+         checkpoint_name(launch.restore_iteration, launch.restore_attempt);
+}
+
+std::optional<std::filesystem::path> existing_checkpoint(const StartWorker& start) {
+  auto folder = checkpoint_to_load(start);
+  if (folder && !std::filesystem::is_directory(*folder)) {
+    throw AttemptFailure(fmt::format(
+        "load: the checkpoint {} is not there; was it moved or deleted?", folder->string()));
+  }
+  return folder;
+}
+
+std::filesystem::path checkpoint_to_write(const StartWorker& start, std::uint64_t iteration) {
+  return std::filesystem::path(start.trial_directory) /
+         temporary_checkpoint_name(iteration, start.launch.attempt);
+}
 
 void make_fresh_folder(const std::filesystem::path& folder) {
   std::filesystem::remove_all(folder);

@@ -70,6 +70,8 @@ class WorkerMachine {
   // A step has ended with this result. `can_save`: a checkpoint can be written until the next step.
   void on_report(Time now, Packed result, bool can_save);
   void on_saved();
+  // From here on a checkpoint can be written, though the last report could not say so.
+  void allow_save() { can_save_ = true; }
   void on_command(const WorkerCommand& command);
   void on_silence(Time now);
   // A function trainable has returned: it is completed unless its outcome is known already.

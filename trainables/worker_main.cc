@@ -1,4 +1,4 @@
-// tune-worker: the zygote of a plugin. Started by the agent; not for people.
+// tune-worker: the zygote of a plugin or of a command. Started by the agent; not for people.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -10,7 +10,10 @@
 
 #include <fmt/format.h>
 
+#include "core/command_spec.h"
+#include "core/error.h"
 #include "core/worker_contract.h"
+#include "trainables/command/command_worker.h"
 #include "trainables/zygote.h"
 
 namespace tune {
@@ -18,6 +21,7 @@ namespace {
 
 struct Arguments {
   std::string plugin;
+  std::string command;  // settings of a command, instead of a plugin
   int control = -1;
 };
 
@@ -27,11 +31,15 @@ std::optional<Arguments> parse(int argc, char** argv) {
     const std::string_view name = argv[i];
     if (name == "--plugin") {
       arguments.plugin = argv[i + 1];
+    } else if (name == "--command") {
+      arguments.command = argv[i + 1];
     } else if (name == "--control-fd") {
       arguments.control = std::atoi(argv[i + 1]);
     }
   }
-  if (arguments.plugin.empty() || arguments.control < 3) return std::nullopt;
+  if (arguments.plugin.empty() == arguments.command.empty() || arguments.control < 3) {
+    return std::nullopt;
+  }
   return arguments;
 }
 
@@ -70,6 +78,15 @@ ZygoteTrainables load(const std::string& path) {
   return trainables;
 }
 
+ZygoteTrainables trainables_for(const Arguments& arguments) {
+  if (arguments.command.empty()) return load(arguments.plugin);
+  try {
+    return command_trainables(settings_from_text(arguments.command));
+  } catch (const Error& error) {
+    return refusal(error.what());
+  }
+}
+
 }  // namespace
 }  // namespace tune
 
@@ -78,9 +95,10 @@ int main(int argc, char** argv) {
   if (!arguments) {
     std::fprintf(
         stderr,
-        "tune-worker runs the trainables of a plugin for the tune agent, which starts it:\n"
+        "tune-worker runs the trainables of a plugin, or programs, for the tune agent, which "
+        "starts it:\n"
         "  tune-worker --plugin build/examples/libmnist.so --control-fd 3\n");
     return argc == 2 && std::string_view(argv[1]) == "--help" ? 0 : 2;
   }
-  tune::run_zygote(arguments->control, tune::load(arguments->plugin));
+  tune::run_zygote(arguments->control, tune::trainables_for(*arguments));
 }

@@ -6,7 +6,6 @@
 
 #include <unistd.h>
 
-#include "core/checkpoint_name.h"
 #include "trainables/access.h"
 #include "trainables/checkpoint_folder.h"
 #include "trainables/failure.h"
@@ -29,11 +28,7 @@ WorkerSession::WorkerSession(const StartWorker& start, Channel& channel)
 }
 
 std::optional<std::filesystem::path> WorkerSession::checkpoint() const {
-  if (start_.launch.restore_iteration == 0) return std::nullopt;
-  if (!start_.restore_folder.empty()) return start_.restore_folder;
-  const WorkerLaunch& launch = start_.launch;
-  return context_.trial_directory_ /
-         checkpoint_name(launch.restore_iteration, launch.restore_attempt);
+  return checkpoint_to_load(start_);
 }
 
 // ---- Events -------------------------------------------------------------------------------------
@@ -84,12 +79,12 @@ std::optional<bool> WorkerSession::act(SayToAgent& action, const Save*) {
 }
 
 std::optional<bool> WorkerSession::act(const PrepareCheckpoint& action, const Save*) {
-  in_phase("save", [&] { make_fresh_folder(checkpoint_folder(action.iteration)); });
+  in_phase("save", [&] { make_fresh_folder(checkpoint_to_write(start_, action.iteration)); });
   return std::nullopt;
 }
 
 std::optional<bool> WorkerSession::act(const WriteCheckpoint& action, const Save* save) {
-  const std::filesystem::path folder = checkpoint_folder(action.iteration);
+  const std::filesystem::path folder = checkpoint_to_write(start_, action.iteration);
   saves_ = true;
   in_phase("save", [&] {
     const Solitude solitude;  // another rank may wait for this one in a collective of its own save
@@ -120,10 +115,6 @@ std::optional<bool> WorkerSession::act(const ExitWorker&, const Save*) {
 // A save is not announced: the agent knows of it.
 void WorkerSession::say_alone(bool begins) {
   if (start_.launch.ranks > 1 && !saves_) channel_.send(RankAlone{begins});
-}
-
-std::filesystem::path WorkerSession::checkpoint_folder(std::uint64_t iteration) const {
-  return context_.trial_directory_ / temporary_checkpoint_name(iteration, start_.launch.attempt);
 }
 
 }  // namespace tune

@@ -49,7 +49,6 @@ class WorkerSession : public Session {
   std::optional<bool> act(const LeaveAttempt&, const Save*) { return false; }
   std::optional<bool> act(const FailAttempt& action, const Save* save);
   std::optional<bool> act(const ExitWorker&, const Save* save);
-  std::filesystem::path checkpoint_folder(std::uint64_t iteration) const;
   void say_alone(bool begins);
 
   const StartWorker& start_;

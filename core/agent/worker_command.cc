@@ -11,7 +11,9 @@
 
 namespace tune {
 
-std::vector<std::string> worker_command(const std::string& plugin) {
+namespace {
+
+std::string worker_program() {
   std::string program;
   if (const char* given = std::getenv("TUNE_WORKER")) {
     program = given;
@@ -24,7 +26,17 @@ std::vector<std::string> worker_command(const std::string& plugin) {
                             "tune, or name it in TUNE_WORKER",
                             program));
   }
-  return {program, "--plugin", plugin, "--control-fd", "{control}"};
+  return program;
+}
+
+}  // namespace
+
+std::vector<std::string> worker_command(const std::string& plugin) {
+  return {worker_program(), "--plugin", plugin, "--control-fd", "{control}"};
+}
+
+std::vector<std::string> worker_command(const CommandSettings& settings) {
+  return {worker_program(), "--command", to_text(settings), "--control-fd", "{control}"};
 }
 
 }  // namespace tune

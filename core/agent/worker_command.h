@@ -1,8 +1,10 @@
-// The program that loads a plugin and becomes the zygote of its workers.
+// The program that loads a plugin, or knows a command, and becomes the zygote of its workers.
 #pragma once
 
 #include <string>
 #include <vector>
+
+#include "core/command_spec.h"
 
 namespace tune {
 
@@ -10,5 +12,7 @@ namespace tune {
 // it stands for the number of the control socket. Throws Error (kProcess) when the program is
 // missing.
 std::vector<std::string> worker_command(const std::string& plugin);
+// The same for trials that are programs.
+std::vector<std::string> worker_command(const CommandSettings& settings);
 
 }  // namespace tune

@@ -103,5 +103,33 @@ TEST_CASE("nesting is bounded") {
   CHECK_HAS(refusal([&] { parse_json(maps, "f"); }), "nested deeper");
 }
 
+// ---- Reports ------------------------------------------------------------------------------------
+
+TEST_CASE("a report may have the numbers that Python's json writes") {
+  const Result report = parse_report_json(
+      R"({"a": NaN, "b": [Infinity, -Infinity], "c": {"d": NaN}, "text": "NaN \" -Infinity"})", "it");
+  CHECK(std::isnan(report.get<double>("a")));
+  CHECK(report.at("b").list()[0].number() == std::numeric_limits<double>::infinity());
+  CHECK(report.at("b").list()[1].number() == -std::numeric_limits<double>::infinity());
+  CHECK(std::isnan(report.get<double>("c/d")));
+  CHECK(report.get<std::string>("text") == "NaN \" -Infinity");
+  CHECK_HAS(refusal([] { parse_report_json(R"({"a": NaNa})", "it"); }), "reading it");
+}
+
+TEST_CASE("a report's keys may be key paths") {
+  const Result report = parse_report_json(R"({"loss/test": 1, "loss/train": 2, "x": 3})", "it");
+  CHECK(report.dump() == R"({"loss":{"test":1,"train":2},"x":3})");
+  CHECK_HAS(refusal([] { parse_report_json(R"({"a": 1, "a/b": 2})", "it"); }), "a");
+  CHECK_HAS(refusal([] { parse_report_json(R"({"a//b": 2})", "it"); }), "a");
+  CHECK_HAS(refusal([] { parse_report_json(R"({"a": 1, "a": 2})", "it"); }), "twice");
+}
+
+TEST_CASE("a report is a map") {
+  for (const char* text : {"1", "[1]", "\"x\"", "null", "", "{", "{\"a\": 1} x", "{'a': 1}"}) {
+    CAPTURE(text);
+    CHECK_FALSE(refusal([&] { parse_report_json(text, "it"); }).empty());
+  }
+}
+
 }  // namespace
 }  // namespace tune

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -41,7 +42,10 @@ inline StartWorker start_in(const std::filesystem::path& directory) {
 
 class WorkerProcess {
  public:
-  explicit WorkerProcess(const TrainableEntry& entry) {
+  explicit WorkerProcess(const TrainableEntry& entry)
+      : WorkerProcess([&](int socket) { return run_worker(entry, socket); }) {}
+  // `run` is the worker's whole life.
+  explicit WorkerProcess(const std::function<int(int socket)>& run) {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
       throw std::runtime_error("socketpair");
@@ -51,7 +55,7 @@ class WorkerProcess {
     if (pid_ == 0) {
       ::close(ends[0]);
       for (int signal = 1; signal < NSIG; ++signal) std::signal(signal, SIG_DFL);
-      ::_exit(run_worker(entry, ends[1]));
+      ::_exit(run(ends[1]));
     }
     ::close(ends[1]);
     socket_ = ends[0];
@@ -112,6 +116,7 @@ class WorkerProcess {
     return ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0;
   }
 
+  pid_t pid() const { return pid_; }
   // Waits for its end; a wait status.
   int wait() {
     int status = 0;

@@ -56,7 +56,7 @@ std::string room_of(const std::string& path) {
       "core/platform", "core/agent", "core",         "schedulers",       "tune/testing",
       "tune/search",   "tune/spec",  "tune/control", "tune/results",     "tune/simulate",
       "tune/drive",    "tune/show",  "tune/cli",     "tune",             "trainables/torch",
-      "trainables",    "examples",   "tests",        "bench"};
+      "trainables/command", "trainables",    "examples",   "tests",        "bench"};
   for (const std::string& room : rooms) {
     if (path.starts_with(room + "/")) return room;
   }
@@ -77,6 +77,7 @@ TEST_CASE("includes follow the arrows between folders") {
       {"core/agent", {"core", "core/platform", "core/agent"}},
       {"schedulers", {"core", "schedulers"}},
       {"trainables", {"core", "trainables"}},
+      {"trainables/command", {"core", "core/platform", "trainables", "trainables/command"}},
       {"trainables/torch", {"core", "core/platform", "trainables", "trainables/torch"}},
   };
   // Inside tune/ arrows run down this list, never up.
@@ -98,6 +99,8 @@ TEST_CASE("includes follow the arrows between folders") {
       for (const std::string& header : source.includes) {
         const std::string from = room_of(header);
         if (from.empty()) continue;
+        // tune-worker runs plugins and programs.
+        if (source.file == "trainables/worker_main.cc" && from == "trainables/command") continue;
         if (room == "tune" && from == "trainables" && front_door.contains(source.file)) continue;
         if (source.file == "tune/torch.h") continue;
         CHECK_MESSAGE(allowed.at(room).contains(from), source.file << " includes " << header);
@@ -218,7 +221,7 @@ bool is_pure(const std::string& file) {
   static const std::regex pure(
       R"(^(core/[^/]+|core/agent/(agent_(actions|machine)|attempt|group_pace|watched_time)[^/]*)$)"
       R"(|^core/agent/(worker_(rest|start)|zygote_supervisor)[^/]*$|^schedulers/[^/]+$)"
-      R"(|^tune/control/[^/]*$|^tune/search/|^tune/simulate/(?!task_files)[^/]*$|^tune/drive/driver_machine|^trainables/worker_machine)");
+      R"(|^tune/control/[^/]*$|^tune/search/|^tune/simulate/(?!task_files)[^/]*$|^tune/drive/driver_machine|^trainables/worker_machine|^trainables/command/(line_buffer|report_lines))");
   static const std::set<std::string> edges = {"core/error.cc", "core/spawn.h"};
   return std::regex_search(file, pure) && !edges.contains(file);
 }
@@ -355,6 +358,7 @@ std::string maker_of(const std::string& header) {
       {"doctest/", "doctest"},
       {"Eigen/", "Eigen"},
       {"LBFGS", "LBFGS++"},
+      {"re2/", "RE2"},
       {"malloc.h", "glibc"},
       {"cxxabi.h", "std"}};
   for (const auto& [prefix, maker] : makers) {

@@ -91,6 +91,8 @@ void add_run(CLI::App& app, CommandLine& line) {
   command->add_flag("--fresh", line.run.fresh, "move an experiment of that name aside, begin anew");
   command->add_flag("--quiet", line.run.quiet, "no table, only errors and the best configuration");
   command->add_flag("--wait-gpus", line.run.wait_gpus, kWaitGpus);
+  command->add_flag("--dry", line.run.dry,
+                    "run nothing, print the first trials' command lines (or configurations)");
   command->callback([&line] { line.chosen = [&line] { return run_command(line.run); }; });
 }
 

@@ -25,6 +25,7 @@ struct RunArguments {
   bool fresh = false;
   bool quiet = false;
   bool wait_gpus = false;
+  bool dry = false;  // run nothing, print the first command lines
 };
 int run_command(const RunArguments& arguments);
 

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/platform/side_output.h"
 #include "tune/cli/cli_commands.h"
+#include "tune/cli/cli_dry.h"
 #include "tune/drive/driver.h"
 #include "tune/drive/program_call.h"
 #include "tune/drive/resume.h"
@@ -90,7 +91,7 @@ void warn_of_changed_files(const ExperimentSpec& spec) {
                      spec.sweep));
   }
   const std::string file = trainable_file(spec);
-  if (file.empty()) return;  // a Python module
+  if (file.empty()) return;  // a Python module, or programs
   const std::string plugin = fingerprint(file);
   if (plugin.empty()) {
     throw Error(ErrorCode::kBadInput,
@@ -167,19 +168,6 @@ std::string summary(const ExperimentSpec& spec, const std::optional<std::uint64_
   return text;
 }
 
-std::unique_ptr<Searcher> make_searcher(const ExperimentSpec& spec) {
-  SearcherSetup setup;
-  setup.space = spec.options.config;
-  setup.num_samples = spec.options.num_samples;
-  setup.points_to_evaluate = spec.options.points_to_evaluate;
-  setup.objective = objective_of(spec);
-  setup.where = spec.options.where;
-  setup.earlier = spec.earlier;
-  auto searcher = spec.options.searcher.make();
-  searcher->configure(setup);
-  return searcher;
-}
-
 }  // namespace
 
 int run_command(const RunArguments& arguments) {
@@ -194,6 +182,7 @@ int run_command(const RunArguments& arguments) {
     options.overrides.push_back({"--warm-start", "warm_start", Value(arguments.warm_start)});
   }
   RunRequest request;
+  if (arguments.dry) return dry_run(spec_from_yaml_file(arguments.sweep, std::move(options)));
   options.node = &request.node.emplace();
   request.spec = spec_from_yaml_file(arguments.sweep, std::move(options));
   RunOptions& run = request.spec.options;
@@ -238,7 +227,7 @@ int validate_command(const ValidateArguments& arguments) {
   if (drawn) spec.options.seed = std::random_device()();
   const std::string learnt = read_warm_start(spec);
   if (!learnt.empty()) fmt::print(stderr, "{}\n", learnt);
-  const auto searcher = make_searcher(spec);
+  const auto searcher = searcher_of(spec);
   if (!arguments.configs) {
     fmt::print("{}\n", summary(spec, searcher->total()));
     return 0;

@@ -15,7 +15,6 @@
 #include <fmt/format.h>
 
 #include "core/agent/checkpoint_files.h"
-#include "core/agent/worker_command.h"
 #include "core/error.h"
 #include "core/fitting.h"
 #include "core/platform/files.h"
@@ -42,8 +41,8 @@
 #include "tune/results/record_channel.h"
 #include "tune/results/results_csv.h"
 #include "tune/results/warm_start.h"
+#include "tune/spec/command_options.h"
 #include "tune/spec/experiment_identity.h"
-#include "tune/spec/python_options.h"
 
 namespace tune {
 
@@ -208,8 +207,7 @@ void Driver::start() {
                        : spec_.plugin.empty() ? "the program"
                                               : spec_.plugin;
   if (agent.zygote.command.empty() && !agent.zygote.waiting_agent) {
-    agent.zygote.command =
-        spec_.python ? zygote_command(*spec_.python) : worker_command(spec_.plugin);
+    agent.zygote.command = zygote_command(spec_);
   }
   agent.trial_memory_bytes = spec_.request.memory_bytes;
   agent.lock_descriptor = folder_.lock_descriptor();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/command_spec.h"
 #include "core/contract_values.h"
 #include "core/resources.h"
 #include "tune/spec/run_options.h"
@@ -36,6 +37,7 @@ struct ExperimentSpec {
   std::string trainable;
   std::string plugin;  // absolute path; empty for a program's own trainable
   std::optional<ProgramCall> program;
+  CommandSpec command = {};  // of a sweep whose trials are programs: there is no plugin then
   RunOptions options;  // as given; metric and mode also when only the scheduler has them
   std::vector<StopRule> stop;
   ResourceRequest request;

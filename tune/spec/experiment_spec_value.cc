@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::int64_t kVersion = 2;      // 1 is read as well
 constexpr const char* kFloat = "$float";  // JSON has no nan and no infinities
+constexpr const char* kCommand = "command_trial";
 constexpr const char* kOwnScheduler = "own_scheduler";
 constexpr const char* kOwnSearcher = "own_searcher";
 
@@ -121,7 +122,7 @@ RunOptions options_from_value(Value stored) {
   const auto version = stored.get<std::int64_t>("version");
   for (const char* key :
        {"version", "name_given", "trainable", "plugin", "program", "sweep", "sweep_hash",
-        "plugin_hash", "store_prefix", "python", kOwnScheduler, kOwnSearcher}) {
+        "plugin_hash", "store_prefix", "python", kCommand, kOwnScheduler, kOwnSearcher}) {
     stored.erase(key);
   }
   restore_env_map(stored);
@@ -163,6 +164,7 @@ ExperimentSpec parts_from_value(const Value& value) {
   spec.store_prefix = value.get_or("store_prefix", "");
   if (const Value* program = value.find("program")) spec.program = program_from_value(*program);
   if (const Value* python = value.find("python")) spec.python = python_from_value(*python);
+  if (const Value* command = value.find(kCommand)) spec.command = command_from_value(*command);
   if (value.contains(kOwnScheduler)) {
     spec.options.scheduler = SchedulerSpec(
         "", {}, []() -> std::unique_ptr<TrialScheduler> { needs_program("a scheduler"); });
@@ -195,6 +197,7 @@ Value to_value(const ExperimentSpec& spec) {
   if (!spec.store_prefix.empty()) value.set("store_prefix", spec.store_prefix);
   if (spec.program) value.set("program", program_to_value(*spec.program));
   if (spec.python) value.set("python", to_value(*spec.python));
+  if (spec.command.is_given()) value.set(kCommand, to_value(spec.command));
   if (spec.options.scheduler.name().empty()) value.set(kOwnScheduler, true);
   if (spec.options.searcher.name().empty()) value.set(kOwnSearcher, true);
   Value options = without_odd_floats(options_to_value(spec.options));

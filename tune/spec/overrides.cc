@@ -17,11 +17,11 @@ namespace tune {
 namespace {
 
 bool is_text_option(std::string_view path) {
-  for (const std::string_view key : {"name", "trainable", "plugin", "python", "preload",
+  for (const std::string_view key : {"name", "trainable", "plugin", "program", "python", "preload",
                                      "interpreter", "metric", "storage", "store"}) {
     if (path == key) return true;
   }
-  return path.starts_with("env/");
+  return path.starts_with("env/") || path.starts_with("command/");
 }
 
 bool keys_are_paths(std::string_view path) {

@@ -16,6 +16,7 @@
 #include "core/platform/node.h"
 #include "core/random.h"
 #include "core/strings.h"
+#include "tune/spec/command_options.h"
 #include "tune/spec/option_reader.h"
 #include "tune/spec/options_value.h"
 #include "tune/spec/python_options.h"
@@ -78,6 +79,7 @@ class SweepReader {
   void find_python_trainable();
   bool is_from_command_line(const char* key) const;
   fs::path base_of(const char* key) const;
+  void take_command();
   void play(const PlayedTask& task);
   void make();
   void add_new(std::vector<Complaint> found);
@@ -102,6 +104,7 @@ class SweepReader {
   std::string plugin_;
   std::optional<PythonCall> python_;  // instead of a plugin
   std::string trainable_;
+  CommandSpec command_;
   RunOptions run_;
   std::optional<ZygoteReady> probe_;
   ExperimentSpec spec_;
@@ -112,6 +115,8 @@ ExperimentSpec SweepReader::read() {
   read_keys();
   if (options_.played) {
     play(*options_.played);
+  } else if (command_.is_given()) {
+    take_command();
   } else {
     python_ ? find_python_trainable() : find_plugin();
   }
@@ -123,6 +128,7 @@ ExperimentSpec SweepReader::read() {
   note_places();
   spec_.plugin = plugin_;
   spec_.python = python_;
+  if (!options_.played) spec_.command = command_;
   spec_.sweep = fs::absolute(file_).lexically_normal().string();
   spec_.sweep_hash = fingerprint(file_);
   spec_.plugin_hash = fingerprint(trainable_file(spec_));
@@ -146,6 +152,7 @@ void SweepReader::read_keys() {
   OptionReader reader(tree_.value, "", found);
   reader.read("plugin", plugin_);
   reader.read("trainable", trainable_);
+  read_command(reader, command_);
   read_options(reader, run_);
   python_ = read_python(reader);
   reader.finish();
@@ -179,10 +186,10 @@ void SweepReader::find_python_trainable() {
 
 void SweepReader::find_plugin() {
   if (plugin_.empty()) {
-    if (told_of("plugin") || told_of("python")) return;
+    if (told_of("plugin") || told_of("python") || told_of("command")) return;
     return complain("plugin",
-                    "is missing: name the library (.so) that holds the trainable, or by the key "
-                    "python a Python one");
+                    "is missing: name the library (.so) that holds the trainable, by the key "
+                    "python a Python one, or the program to run, as command: [./train, ...]");
   }
   const fs::path given = plugin_;
   const fs::path base = base_of("plugin");
@@ -197,6 +204,19 @@ void SweepReader::find_plugin() {
                   plugin_, given.is_absolute() ? "an absolute path; else " : "", given.string(),
                   is_from_command_line("plugin") ? "the working directory" : "the sweep's folder"));
   plugin_.clear();
+}
+
+// What runs is a program: neither plugin nor trainable is needed.
+void SweepReader::take_command() {
+  for (const char* key : {"plugin", "trainable", "python"}) {
+    if (tree_.value.contains(key)) {
+      complain(key, "is given beside command: a trial runs one of them, remove the other");
+    }
+  }
+  plugin_.clear();
+  python_.reset();
+  trainable_ = command_name(command_);
+  add_new(complaints_about(command_, run_));
 }
 
 void SweepReader::play(const PlayedTask& task) {
@@ -218,7 +238,8 @@ void SweepReader::play(const PlayedTask& task) {
 // plugin is loaded for it only then.
 void SweepReader::make() {
   std::vector<Complaint> found;
-  spec_ = make_spec(run_, trainable_, options_.played.has_value(), found);
+  const bool ends_by_itself = options_.played.has_value() || command_.is_given();
+  spec_ = make_spec(run_, trainable_, ends_by_itself, found);
   const bool has_no_end = std::any_of(found.begin(), found.end(),
                                       [](const Complaint& one) { return one.path == "stop"; });
   const bool is_found = !plugin_.empty() || (python_ && complaints_.empty());
@@ -265,8 +286,8 @@ void SweepReader::check_trainable() {
 
 void SweepReader::note_places() {
   std::vector<Complaint> keys;
-  for (const char* key :
-       {"plugin", "trainable", "python", "preload", "checkpoint/frequency", "scheduler"}) {
+  for (const char* key : {"plugin", "trainable", "python", "preload", "command", "report",
+                          "restart", "checkpoint/frequency", "scheduler"}) {
     keys.push_back({.path = key});
   }
   place_complaints(options_.overrides, tree_.lines, keys);

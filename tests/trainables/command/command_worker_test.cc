@@ -1,0 +1,188 @@
+// Programs as trials: what they are given, and where their reports are read.
+#include <doctest/doctest.h>
+
+#include "core/refusal.h"
+#include "trainables/command/command_process.h"
+
+namespace tune {
+namespace {
+
+using namespace tune::testing;
+
+std::string trial_file(const TemporaryFolder& folder, const std::string& name) {
+  return read_text(folder.path() / "0a1b2_00007" / name);
+}
+
+TEST_CASE("a program reports on TUNE_FD and by lines of its output") {
+  TemporaryFolder folder;
+  CommandProcess worker(shell("echo '{\"x\": 1}' >&$TUNE_FD; echo hello; echo 'tune: {\"x\": 2}'; "
+                              "echo oops >&2"),
+                        start_in(folder.path()));
+  const std::string results = worker.results();
+  CHECK((results == "{\"x\":1}\n{\"x\":2}\n" || results == "{\"x\":2}\n{\"x\":1}\n"));
+  CHECK(worker.ended().outcome == Outcome::kCompleted);
+  CHECK(worker.wait() == 0);
+  CHECK(trial_file(folder, "stdout") == "--- attempt 1 ---\nhello\ntune: {\"x\": 2}\n");
+  CHECK(trial_file(folder, "stderr") == "--- attempt 1 ---\noops\n");
+  CHECK(worker.warnings().empty());
+}
+
+TEST_CASE("a program finds its configuration in words, variables and a file") {
+  TemporaryFolder folder;
+  StartWorker start = start_in(folder.path());
+  start.launch.config = pack(Config{{"lr", 0.5}, {"model", {{"act", "re lu"}}}});
+  start.experiment.environment = {{"MINE", "of the sweep"}};
+  CommandSettings settings = shell(
+      "echo \"$1|$2|$TUNE_PARAM_lr|$TUNE_PARAM_model_act|$TUNE_TRIAL_ID|$TUNE_SEED|$TUNE_ATTEMPT|"
+      "$TUNE_CPUS|$MINE|$${TUNE_CHECKPOINT-none}|$TUNE_CONTRACT\"; cat $TUNE_CONFIG; "
+      "test $PWD != $TUNE_TRIAL_DIR && touch $TUNE_TRIAL_DIR/mine");
+  settings.command.words.insert(settings.command.words.end(), {"sh", "${lr}", "${model/act} x"});
+  CommandProcess worker(settings, start);
+  CHECK(worker.ended().outcome == Outcome::kCompleted);
+  CHECK(trial_file(folder, "stdout") ==
+        "--- attempt 1 ---\n0.5|re lu x|0.5|re lu|0a1b2_00007|11|1|1|of the sweep|none|1\n"
+        "{\n  \"lr\": 0.5,\n  \"model\": {\n    \"act\": \"re lu\"\n  }\n}\n");
+  CHECK(std::filesystem::exists(folder.path() / "0a1b2_00007/mine"));
+}
+
+TEST_CASE("reports are read where the sweep says") {
+  const struct {
+    Value report;
+    const char* script;
+    const char* results;
+  } cases[] = {
+      {"fd", "echo '{\"x\": 1}' >&$TUNE_FD; echo 'tune: {\"x\": 2}'", "{\"x\":1}\n"},
+      {{{"stdout", "json"}}, "echo '{\"x\": 1}'; echo 'tune: {\"x\": 2}'; printf '{\"x\": 3}'",
+       "{\"x\":1}\n{\"x\":3}\n"},
+      {{{"stdout", "x=(?P<x>\\d+)"}}, "echo x=1; echo y=2; test -z \"$TUNE_FD\" && printf x=3",
+       "{\"x\":1}\n{\"x\":3}\n"},
+      {{{"file", "m.jsonl"}},
+       "cd $TUNE_TRIAL_DIR; echo '{\"x\": 1}' > m.jsonl; printf '{\"x\"' >> m.jsonl; sleep 0.2; "
+       "echo ': 2}' >> m.jsonl; echo 'tune: {\"x\": 3}'",
+       "{\"x\":1}\n{\"x\":2}\n"},
+  };
+  for (const auto& one : cases) {
+    CAPTURE(one.script);
+    TemporaryFolder folder;
+    CommandProcess worker(shell(one.script, one.report), start_in(folder.path()));
+    CHECK(worker.results() == one.results);
+    CHECK(worker.ended().outcome == Outcome::kCompleted);
+  }
+}
+
+TEST_CASE("a file of an earlier attempt is not read again") {
+  TemporaryFolder folder;
+  StartWorker start = start_in(folder.path());
+  start.launch.attempt = {2};
+  const auto trial = folder.path() / "0a1b2_00007";
+  std::filesystem::create_directories(trial);
+  std::ofstream(trial / "m.jsonl") << "{\"x\": 9}\n";
+  CommandProcess worker(shell("echo '{\"x\": 1}' >> $TUNE_TRIAL_DIR/m.jsonl", {{"file", "m.jsonl"}}),
+                        start);
+  CHECK(worker.results() == "{\"x\":1}\n");
+  CHECK(read_text(trial / "m.jsonl.a1") == "{\"x\": 9}\n");
+}
+
+TEST_CASE("a program that ends without a report is told of, with the way to report") {
+  const struct {
+    Value report;
+    const char* warning;
+  } cases[] = {
+      {"auto", "s.yaml:2: report: the program ended without a report: print lines like tune: {"},
+      {{{"stdout", "loss=(?P<loss>.*)"}}, "no line of its standard output has 'loss=(?P<loss>.*)'"},
+      {{{"file", "m.jsonl"}}, "to m.jsonl in the trial's folder"},
+  };
+  for (const auto& one : cases) {
+    TemporaryFolder folder;
+    CommandSettings settings = shell("echo lost: 1", one.report);
+    settings.places["report"] = "s.yaml:2";
+    CommandProcess worker(settings, start_in(folder.path()));
+    CHECK(worker.ended().outcome == Outcome::kCompleted);
+    CHECK_HAS(worker.warnings(), one.warning);
+  }
+}
+
+TEST_CASE("a program that fails, or cannot be understood, fails its trial by a clear cause") {
+  const struct {
+    Value report;
+    const char* script;
+    const char* cause;
+  } cases[] = {
+      {"auto", "exit 3", "the program exited with code 3"},
+      {"auto", "kill -9 $$", "the program was killed by signal 9 (SIGKILL), as the kernel does"},
+      {"auto", "nowhere-to-be-found", "exited with code 127 (a program that it starts is not there)"},
+      {"auto", "echo garbage >&$TUNE_FD",
+       "s.yaml:2: report: line 1 of TUNE_FD: neither a report"},
+      {"auto", "printf 'tune: {\"x\": ' ",
+       "line 1 of standard output: reading a report: no JSON at byte"},
+      {"fd", "printf '{\"x\": 1' >&$TUNE_FD", "the program ended in the middle of it"},
+      {"fd", "echo hello 9 >&$TUNE_FD", "this tune speaks version 1"},
+      {"fd", "echo saved >&$TUNE_FD", "was not told to save"},
+      {"fd", "(echo '{}'; echo hello 1) >&$TUNE_FD", "says hello after its first report"},
+      {{{"stdout", "json"}}, "echo \"{'x': 1}\"", "no JSON at byte"},
+      {{{"file", "m.jsonl"}}, "echo x > $TUNE_TRIAL_DIR/m.jsonl; sleep 20", "line 1 of m.jsonl"},
+      {"fd", "head -c 3000000 /dev/zero | tr '\\0' x >&$TUNE_FD; echo >&$TUNE_FD",
+       "neither a report"},
+      {"fd", "(printf '{'; head -c 3000000 /dev/zero | tr '\\0' x; echo) >&$TUNE_FD",
+       "a report has at most 1048576 bytes"},
+  };
+  for (const auto& one : cases) {
+    CAPTURE(one.script);
+    TemporaryFolder folder;
+    CommandSettings settings = shell(one.script, one.report);
+    settings.places["report"] = "s.yaml:2";
+    CommandProcess worker(settings, start_in(folder.path()));
+    CHECK(worker.ended().outcome == Outcome::kException);
+    CHECK_HAS(worker.ended().cause, one.cause);
+    CHECK(worker.wait() != 0);
+  }
+}
+
+TEST_CASE("reports before a failure count, and half a line is not the cause") {
+  TemporaryFolder folder;
+  CommandProcess worker(shell("echo 'tune: {\"x\": 1}'; printf 'tune: {\"x'; exit 4"),
+                        start_in(folder.path()));
+  CHECK(worker.results() == "{\"x\":1}\n");
+  CHECK(worker.ended().cause == "the program exited with code 4");
+}
+
+TEST_CASE("a program that cannot be started names its place and what to do") {
+  TemporaryFolder folder;
+  const auto script = folder.path() / "script";
+  std::ofstream(script) << "#!/nowhere/python\n";
+  const std::pair<std::string, std::string> cases[] = {
+      {"./nowhere/train", "s.yaml:1: command: starting ./nowhere/train: No such file"},
+      {"nowhere-to-be-found", "it is in no folder of PATH"},
+      {script, "it is there, but cannot be executed"},
+  };
+  for (const auto& [program, cause] : cases) {
+    CommandSettings settings = shell("");
+    settings.command.words = {program};
+    settings.places["command"] = "s.yaml:1";
+    CommandProcess worker(settings, start_in(folder.path()));
+    CHECK_HAS(worker.ended().cause, cause);
+    std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  }
+  CommandSettings settings = shell("echo ${lr}");
+  CommandProcess worker(settings, start_in(folder.path()));
+  CHECK_HAS(worker.ended().cause, "command: command/2: this configuration has no lr");
+}
+
+TEST_CASE("a program that prints much without a line end costs little memory") {
+  TemporaryFolder folder;
+  CommandProcess worker(shell("head -c 50000000 /dev/zero; touch $TUNE_TRIAL_DIR/printed; "
+                              "echo; echo 'tune: {\"x\": 1}'; read wait <&$TUNE_FD"),
+                        start_in(folder.path()));
+  CHECK(unpack(worker.expect<Reported>().result).dump() == "{\"x\":1}");
+  std::ifstream status("/proc/" + std::to_string(worker.pid()) + "/status");
+  long peak_kb = 0;
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("RssAnon:")) peak_kb = std::stol(line.substr(8));
+  }
+  CHECK(peak_kb > 0);
+  CHECK(peak_kb < 40'000);
+  CHECK(std::filesystem::file_size(folder.path() / "0a1b2_00007/stdout") > 50'000'000);
+}
+
+}  // namespace
+}  // namespace tune

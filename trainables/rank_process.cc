@@ -1,0 +1,70 @@
+#include "trainables/rank_process.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "core/rank_start.h"
+#include "core/spawn.h"
+#include "trainables/failure.h"
+
+namespace tune {
+namespace {
+
+void set_environment(const std::map<std::string, std::string>& environment) {
+  for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
+}
+
+// Output is appended to the file; every attempt opens with a line of its own.
+void redirect(int descriptor, const char* name, const StartWorker& start) {
+  const auto path = std::filesystem::path(start.trial_directory) / rank_file_name(name, start.rank);
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file < 0 || ::dup2(file, descriptor) < 0) {
+    throw AttemptFailure(fmt::format("setup: cannot open {} for the trial's output: {}",
+                                     path.string(), std::strerror(errno)));
+  }
+  ::close(file);
+  const std::string line = attempt_line(start.launch.attempt);
+  if (::write(descriptor, line.data(), line.size()) < 0) {
+    throw AttemptFailure(
+        fmt::format("setup: cannot write {}: {}", path.string(), std::strerror(errno)));
+  }
+}
+
+}  // namespace
+
+StartWorker receive_start(Channel& channel) {
+  WorkerCommand command = channel.wait();
+  auto* start = std::get_if<StartWorker>(&command);
+  if (start == nullptr) throw AttemptFailure("setup: the agent's first word was no start");
+  return std::move(*start);
+}
+
+void become_rank(const StartWorker& start) {
+  set_environment(start.experiment.environment);
+  set_environment(start.environment);
+  in_phase("setup", [&] { std::filesystem::create_directories(start.trial_directory); });
+  redirect(STDOUT_FILENO, "stdout", start);
+  redirect(STDERR_FILENO, "stderr", start);
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // lines can be followed while the trial runs
+  begin_rank();
+}
+
+void flush_output() {
+  std::cout.flush();
+  std::clog.flush();
+  std::fflush(nullptr);
+}
+
+}  // namespace tune

@@ -1,0 +1,26 @@
+// The keys of a sweep whose trials are programs: command, program, report and restart.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/command_spec.h"
+#include "tune/spec/experiment_spec.h"
+#include "tune/spec/option_reader.h"
+
+namespace tune {
+
+// Takes the four keys. `program` alone means what it means to W&B's agent:
+// [${env}, ${interpreter}, ${program}, ${args}].
+void read_command(OptionReader& reader, CommandSpec& command);
+
+// Everything that can be known before a trial runs: programs that are not there, placeholders that
+// nothing stands for, a regular expression that is none, and a scheduler or checkpoints that ask
+// more of the program than `restart` promises.
+std::vector<Complaint> complaints_about(const CommandSpec& command, const RunOptions& options);
+
+// The program that forks the trials of a sweep that is not of this program: of a plugin, a Python
+// trainable or a command.
+std::vector<std::string> zygote_command(const ExperimentSpec& spec);
+
+}  // namespace tune

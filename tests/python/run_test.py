@@ -452,6 +452,9 @@ class ScriptTest(InFolder):
         self.assertEqual(out, "top of the script\n")
         wait_until(lambda: not self.left_over())
         self.check_resumed()
+        more = [os.environ["TUNE_PROGRAM"], "resume", "results/second", "--num-samples", "2"]
+        self.assertEqual(subprocess.run(more, capture_output=True).returncode, 0)
+        self.assertEqual(len(tune.Analysis.load("results/second").trials), 6)
 
     def test_ctrl_c_of_a_terminal_reaches_all_and_counts_once(self):
         script = self.start()

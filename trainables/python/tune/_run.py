@@ -148,6 +148,8 @@ class _Run:
         for flag in ("quiet", "wait_gpus"):
             if again.get(flag):
                 self._options[flag] = True
+        if "num_samples" in again:
+            self._options["num_samples"] = again["num_samples"]
 
     def _drive(self) -> Dict[str, Any]:
         if self._entry is not None:

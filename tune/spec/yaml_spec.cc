@@ -152,8 +152,8 @@ void SweepReader::read_keys() {
   OptionReader reader(tree_.value, "", found);
   reader.read("plugin", plugin_);
   reader.read("trainable", trainable_);
-  read_command(reader, command_);
   read_options(reader, run_);
+  read_command(reader, command_);
   python_ = read_python(reader);
   reader.finish();
   // A value that could not be read is missing here: told already.

@@ -38,6 +38,7 @@ struct CommandLine {
   LaunchArguments launch;
   std::string status_directory;
   int python_order = -1;
+  std::string imported;
   std::function<int()> chosen;
 };
 
@@ -105,6 +106,14 @@ void add_validate(CLI::App& app, CommandLine& line) {
                    "print the first configurations, one JSON object a line")
       ->type_name("N");
   command->callback([&line] { line.chosen = [&line] { return validate_command(line.validate); }; });
+}
+
+void add_import(CLI::App& app, CommandLine& line) {
+  CLI::App* command =
+      add_command(app, "import", "a sweep of W&B, Determined, NNI or Katib as one of tune",
+                  "tune import wandb.yaml > sweep.yaml");
+  command->add_option("FILE", line.imported, "the other tool's file")->required();
+  command->callback([&line] { line.chosen = [&line] { return import_command(line.imported); }; });
 }
 
 void add_simulate(CLI::App& app, CommandLine& line) {
@@ -287,6 +296,7 @@ int parse_and_run(int argc, const char* const* argv) {
       "Every command has --help.");
   add_run(app, line);
   add_validate(app, line);
+  add_import(app, line);
   add_simulate(app, line);
   add_resume(app, line);
   add_readers(app, line);

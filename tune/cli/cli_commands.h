@@ -36,6 +36,9 @@ struct ValidateArguments {
 };
 int validate_command(const ValidateArguments& arguments);
 
+// Prints a sweep of another tool as a sweep of tune.
+int import_command(const std::string& file);
+
 struct SimulateArguments {
   std::vector<std::string> sweeps;
   std::vector<std::string> sets;

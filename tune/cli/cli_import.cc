@@ -1,0 +1,27 @@
+// tune import.
+#include <cstdio>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/platform/files.h"
+#include "tune/cli/cli_commands.h"
+#include "tune/spec/import/import_sweep.h"
+
+namespace tune {
+
+int import_command(const std::string& file) {
+  std::string text;
+  try {
+    text = read_file(file);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kBadInput, error.what());
+  }
+  const ImportedSweep imported = import_sweep(text, file);
+  fmt::print("{}", sweep_text(imported));
+  for (const std::string& note : imported.notes) fmt::print(stderr, "note: {}\n", note);
+  return 0;
+}
+
+}  // namespace tune

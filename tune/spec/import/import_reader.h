@@ -1,0 +1,66 @@
+// What the importers share: the file they read, its lines, complaints and notes, and the domains
+// that several tools have under other names.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/value.h"
+#include "tune/spec/experiment_spec.h"
+#include "tune/spec/import/import_sweep.h"
+#include "tune/spec/yaml_tree.h"
+
+namespace tune {
+
+class ImportReader {
+ public:
+  // All must outlive it.
+  ImportReader(const YamlTree& tree, ImportedSweep& out, std::vector<Complaint>& complaints)
+      : tree_(tree), out_(out), complaints_(complaints) {}
+
+  const Value& root() const { return tree_.value; }
+  // By key path, in which items of lists have their index.
+  const Value* find(const std::string& path) const;
+  // What stands there as text, a number, or a whole number; otherwise a complaint and nothing.
+  std::optional<std::string> text(const std::string& path);
+  std::optional<double> number(const std::string& path);
+  std::optional<std::int64_t> whole(const std::string& path);
+
+  void refuse(const std::string& path, std::string why);
+  void note(const std::string& path, const std::string& text);
+  // Complains about every key of the map at `path` that is not known; those ignored are noted.
+  void check_keys(const std::string& path, const std::vector<std::string>& known,
+                  const std::vector<std::string>& ignored);
+
+  void set(const std::string& path, Value value) { out_.sweep.set(path, std::move(value)); }
+  // A parameter: its name is a key path of ours.
+  void set_parameter(const std::string& name, Value value, const std::string& path);
+
+  // ---- Domains, as {name: [...]}
+  static Value domain(const char* name, Value::List arguments);
+  // A uniform draw rounded to multiples of q: refused when the bounds are none, as the draws would
+  // be others.
+  std::optional<Value> stepped(const std::string& path, const char* name, double low, double high,
+                               double q);
+  // Whole numbers, both bounds included; step 1 or more.
+  std::optional<Value> whole_numbers(const std::string& path, std::int64_t low, std::int64_t high,
+                                     std::int64_t step = 1);
+
+ private:
+  const YamlTree& tree_;
+  ImportedSweep& out_;
+  std::vector<Complaint>& complaints_;
+};
+
+// The importers, each for the file whose kind it is.
+void import_wandb(ImportReader& reader);
+void import_determined(ImportReader& reader);
+void import_nni(ImportReader& reader);
+void import_nni_space(ImportReader& reader);  // search_space.json alone
+void import_katib(ImportReader& reader);
+
+}  // namespace tune

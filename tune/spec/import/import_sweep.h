@@ -1,0 +1,27 @@
+// Sweeps of other tools as sweeps of tune: W&B, Determined, NNI and Katib, and NNI's search spaces
+// alone. A key that cannot be mapped without changing what the sweep means is refused, with its
+// line and what to do; what is mapped with a difference is noted.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/value.h"
+
+namespace tune {
+
+struct ImportedSweep {
+  std::string from;  // "W&B"
+  Value sweep = Value::make_map();
+  std::vector<std::string> notes = {};  // "line 7: method: ..."
+};
+
+// `source` names the file in messages. Throws one Error (kBadInput) with everything that cannot be
+// mapped.
+ImportedSweep import_sweep(std::string_view text, const std::string& source);
+
+// The sweep as YAML, the notes before it as comments.
+std::string sweep_text(const ImportedSweep& imported);
+
+}  // namespace tune

@@ -135,7 +135,7 @@ double bare_distances(std::uint32_t trials) {
 void measure_others(const Setting& setting, const std::vector<std::uint32_t>& sizes) {
   const search::tpe::TpeProposer tpe({.start_up = 10, .random_share = 0});
   const search::cma_es::CmaEsProposer cma_es;
-  const search::HaltonProposer halton(1);
+  const search::HaltonProposer halton;
   const std::string bare = "distances alone";
   Table table("a suggestion of the others, CPU time");
   for (const std::uint32_t trials : sizes) {

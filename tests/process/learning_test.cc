@@ -90,5 +90,34 @@ TEST_CASE("validate prints what gp begins with, and says so") {
   CHECK_HAS(refused.err, "'lr' is a grid_search");
 }
 
+// The text of a sweep that names no searcher.
+std::string unnamed(SweepText text) {
+  text.rest += "# searcher: none\n";
+  return yaml(text);
+}
+
+TEST_CASE("a sweep that names no searcher gets one, says which, and is resumed with it") {
+  Sandbox box;
+  const std::string stop = "stop: {training_iteration: 2}\n";
+  box.write("sweep.yaml", unnamed({.num_samples = 12, .rest = stop}));
+  const Finished validated = box.tune({"validate", "sweep.yaml"});
+  CHECK_HAS(validated.out, ", searcher auto (gp, for 1 parameter and mean_accuracy)");
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+  REQUIRE(run.code == 0);
+  CHECK_HAS(run.err, "searcher: gp, for 1 parameter and mean_accuracy\n");
+  CHECK(proposed(box, "origin").size() == 12);
+  CHECK(parse_json(box.read("results/s/experiment.json"), "it").contains("searcher/auto"));
+
+  box.write("few.yaml", unnamed({.num_samples = 3, .rest = stop}));
+  const Finished few = box.tune({"run", "few.yaml", "--name", "few", "--cpus", "2"});
+  REQUIRE(few.code == 0);
+  CHECK_HAS(few.err, "searcher: random search, as 3 trials are too few to learn from\n");
+  const std::string stored = box.read("results/few/experiment.json");
+  CHECK(parse_json(stored, "it").contains("searcher/basic_variant"));
+  box.write("quiet.yaml", unnamed({.num_samples = 3, .rest = stop + "quiet: true\n"}));
+  const Finished quiet = box.tune({"run", "quiet.yaml", "--name", "quiet", "--cpus", "2"});
+  CHECK(quiet.err == "");
+}
+
 }  // namespace
 }  // namespace tune

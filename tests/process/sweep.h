@@ -14,10 +14,12 @@ struct SweepText {
   std::string plugin = TUNE_SYNTHETIC_PLUGIN;
 };
 
+// Without a searcher in `rest`, the configurations are the same whatever the order of results.
 inline std::string yaml(const SweepText& text) {
+  const bool has_searcher = text.rest.find("searcher:") != std::string::npos;
   return "plugin: " + text.plugin + "\ntrainable: " + text.trainable + "\nconfig: " + text.config +
          "\nnum_samples: " + std::to_string(text.num_samples) + "\nmetric: " + text.metric +
-         "\nseed: 5\n" + text.rest;
+         "\nseed: 5\n" + text.rest + (has_searcher ? "" : "searcher: basic_variant\n");
 }
 
 }  // namespace tune

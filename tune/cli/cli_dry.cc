@@ -17,6 +17,7 @@
 #include "core/strings.h"
 #include "tune/results/warm_start.h"
 #include "tune/spec/experiment_identity.h"
+#include "tune/spec/searcher_setup.h"
 
 namespace tune {
 
@@ -50,15 +51,8 @@ std::string command_line(const ExperimentSpec& spec, const Config& config, Trial
 }  // namespace
 
 std::unique_ptr<Searcher> searcher_of(const ExperimentSpec& spec) {
-  SearcherSetup setup;
-  setup.space = spec.options.config;
-  setup.num_samples = spec.options.num_samples;
-  setup.points_to_evaluate = spec.options.points_to_evaluate;
-  setup.objective = objective_of(spec);
-  setup.where = spec.options.where;
-  setup.earlier = spec.earlier;
   auto searcher = spec.options.searcher.make();
-  searcher->configure(setup);
+  searcher->configure(searcher_setup(spec, objective_of(spec)));
   return searcher;
 }
 

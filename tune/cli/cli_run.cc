@@ -155,7 +155,10 @@ std::string summary(const ExperimentSpec& spec, const std::optional<std::uint64_
                       static_cast<double>(spec.request.gpu_units) / kUnit);
   if (spec.request.ranks > 1) text += fmt::format(" for {} ranks", spec.request.ranks);
   text += fmt::format(", scheduler {}", options.scheduler.name());
-  if (options.searcher.name() != "basic_variant") {
+  const bool had_choice = !spec.searcher_choice.empty() && !options.metric.empty();
+  if (had_choice) {
+    text += fmt::format(", searcher auto ({})", spec.searcher_choice);
+  } else if (options.searcher.name() != "basic_variant") {
     text += fmt::format(", searcher {}", options.searcher.name());
   }
   if (!options.metric.empty()) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tune/spec/experiment_identity.h"
+#include "tune/spec/searcher_setup.h"
 
 namespace tune {
 
@@ -46,14 +47,7 @@ ControllerSetup controller_setup(const ExperimentSpec& spec, std::string experim
   setup.scheduler->configure(objective);
   setup.objective = setup.scheduler->objective();
   setup.searcher = spec.options.searcher.make();
-  SearcherSetup search;
-  search.space = spec.options.config;
-  search.num_samples = spec.options.num_samples;
-  search.points_to_evaluate = spec.options.points_to_evaluate;
-  search.objective = setup.objective;
-  search.where = spec.options.where;
-  search.earlier = spec.earlier;
-  setup.searcher->configure(search);
+  setup.searcher->configure(searcher_setup(spec, setup.objective));
   return setup;
 }
 

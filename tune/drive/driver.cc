@@ -582,6 +582,10 @@ RunOutcome run_experiment(RunRequest request) {
   if (drawn && !spec.options.quiet) {
     write_if_it_fits(STDERR_FILENO, fmt::format("seed: {}\n", *spec.options.seed));
   }
+  const bool had_choice = !spec.searcher_choice.empty() && !spec.options.metric.empty();
+  if (had_choice && request.resume.empty() && !spec.options.quiet) {
+    write_if_it_fits(STDERR_FILENO, fmt::format("searcher: {}\n", spec.searcher_choice));
+  }
   Driver driver(std::move(request), node, std::move(folder));
   return driver.run();
 }

@@ -60,7 +60,9 @@ RunRequest resume_request(const std::filesystem::path& directory, const Experime
   if (options.scheduler.name().empty()) options.scheduler = now.scheduler;
   if (options.searcher.name().empty()) options.searcher = now.searcher;
   if (has_functions(options.config)) options.config = now.config;
-  warn_of_changes(stored, given);
+  ExperimentSpec compared = given;
+  if (!given.searcher_choice.empty()) compared.options.searcher = options.searcher;
+  warn_of_changes(stored, compared);
   if (now.num_samples >= options.num_samples || now.num_samples < 0) {
     options.num_samples = now.num_samples;
   }

@@ -147,7 +147,9 @@ bool holds(const Config& config, const Config& point) {
 void find_source(Explanation& found, const ExperimentSpec& spec, const Config& first) {
   using Source = Explanation::Source;
   const RunOptions& options = spec.options;
-  const bool learns = found.searcher != "basic_variant" && !found.searcher.empty();
+  const bool is_drawn = found.searcher == "basic_variant" || found.searcher == "random" ||
+                        found.searcher == "grid";
+  const bool learns = !is_drawn && !found.searcher.empty();
   const std::uint64_t number = number_of(found.trial);
   if (found.proposed) {
     found.source = Source::kProposed;
@@ -159,7 +161,7 @@ void find_source(Explanation& found, const ExperimentSpec& spec, const Config& f
     found.given = i;
     return;
   }
-  found.source = found.searcher == "basic_variant" ? Source::kRandom : Source::kUntold;
+  found.source = is_drawn ? Source::kRandom : Source::kUntold;
   if (found.source == Source::kUntold) return;
   for (const auto& [path, domain] : options.config.domains()) {
     const Value* value = first.find(path);

@@ -305,14 +305,60 @@ void BasicVariantSearcher::restore(std::string_view state) {
   num_samples_ = saved.num_samples;
 }
 
-// ---- As a value
-// -----------------------------------------------------------------------------------
+// ---- As a value ---------------------------------------------------------------------------------
 
-SearcherSpec basic_variant(BasicVariantOptions options) {
+namespace {
+
+bool has_grid(const SearchSpace& space) {
+  const auto domains = space.placed_domains();
+  return std::any_of(domains.begin(), domains.end(),
+                     [](const PlacedDomain& placed) { return placed.domain->is_grid(); });
+}
+
+struct RandomSearch : BasicVariantSearcher {
+  RandomSearch() : BasicVariantSearcher({}) {}
+  void configure(const SearcherSetup& setup) override {
+    if (has_grid(setup.space)) {
+      throw Error(ErrorCode::kBadInput,
+                  "searcher random: config has a grid_search, of which every value is tried: take "
+                  "the searcher grid, or write choice instead of grid_search");
+    }
+    BasicVariantSearcher::configure(setup);
+  }
+};
+
+struct GridSearch : BasicVariantSearcher {
+  using BasicVariantSearcher::BasicVariantSearcher;
+  void configure(const SearcherSetup& setup) override {
+    if (!has_grid(setup.space)) {
+      throw Error(ErrorCode::kBadInput,
+                  "searcher grid: config has no grid_search: write one, as in lr: {grid_search: "
+                  "[0.01, 0.1]}, or take the searcher random");
+    }
+    BasicVariantSearcher::configure(setup);
+  }
+};
+
+Config parameters_of(const BasicVariantOptions& options) {
   Config parameters;
   if (options.constant_grid_search) parameters.set("constant_grid_search", true);
-  return SearcherSpec("basic_variant", std::move(parameters),
+  return parameters;
+}
+
+}  // namespace
+
+SearcherSpec basic_variant(BasicVariantOptions options) {
+  return SearcherSpec("basic_variant", parameters_of(options),
                       [options] { return std::make_unique<BasicVariantSearcher>(options); });
+}
+
+SearcherSpec random_search() {
+  return SearcherSpec("random", {}, [] { return std::make_unique<RandomSearch>(); });
+}
+
+SearcherSpec every_cell(BasicVariantOptions options) {
+  return SearcherSpec("grid", parameters_of(options),
+                      [options] { return std::make_unique<GridSearch>(options); });
 }
 
 }  // namespace tune

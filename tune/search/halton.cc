@@ -76,7 +76,7 @@ ProposerAnswer HaltonProposer::propose(const ProposerQuestion& question, const E
   ProposerAnswer answer;
   for (std::size_t i = 0; i < question.count; ++i) {
     Proposal proposal;
-    proposal.point = halton_point(encoding, seed_, question.proposed + i);
+    proposal.point = halton_point(encoding, question.seed, question.proposed + i);
     proposal.origin = ProposalOrigin::kRandom;
     answer.proposals.push_back(std::move(proposal));
   }

@@ -19,15 +19,12 @@ namespace tune::search {
 
 UnitPoint halton_point(const Encoding& encoding, std::uint64_t seed, std::uint64_t index);
 
-// Proposal k is point k. It learns nothing.
+// Proposal k is point k of the experiment's seed. It learns nothing.
 class HaltonProposer : public Proposer {
  public:
-  explicit HaltonProposer(std::uint64_t seed) : seed_(seed) {}
   ProposerAnswer propose(const ProposerQuestion& question, const Encoding& encoding,
                          RandomStream& random) const override;
-
- private:
-  std::uint64_t seed_;
+  bool learns() const override { return false; }
 };
 
 }  // namespace tune::search

@@ -29,7 +29,7 @@ Config with(const Config& given, Config config) {
 // ---- Set up -------------------------------------------------------------------------------------
 
 void ModelSearcher::configure(const SearcherSetup& setup) {
-  if (setup.objective.metric.empty()) {
+  if (proposer_->learns() && setup.objective.metric.empty()) {
     throw Error(
         ErrorCode::kBadInput,
         fmt::format("searcher {}: it learns from the values of a metric, and none is given: "
@@ -123,6 +123,7 @@ std::optional<Config> ModelSearcher::suggest(TrialNumber trial) {
 }
 
 void ModelSearcher::result(TrialNumber trial, const ResultView& result) {
+  if (objective_.metric.empty()) return;
   const std::optional<double> value = result.number(objective_.metric);
   if (value) history_.result(trial, result.iteration(), *value);
 }
@@ -142,8 +143,12 @@ struct ModelSearcher::Asked {
 };
 
 Searcher::Question ModelSearcher::question(std::size_t count) const {
-  auto asked = std::make_shared<Asked>(Asked{
-      proposer_, encoding_, {history_, proposer_state_, proposed_, count}, objective_.seed, name_});
+  auto asked =
+      std::make_shared<Asked>(Asked{proposer_,
+                                    encoding_,
+                                    {history_, proposer_state_, proposed_, count, objective_.seed},
+                                    objective_.seed,
+                                    name_});
   for (const Proposal& waiting : stock_) asked->question.known.add_proposed(waiting.point);
   return [asked = std::move(asked)] { return encoded(answer_of(*asked)); };
 }

@@ -32,6 +32,7 @@ struct ProposerQuestion {
   std::string state = {};      // of the answer before this one; empty: there was none
   std::uint64_t proposed = 0;  // how many proposals were made before these
   std::size_t count = 1;       // how many are wanted, each knowing those before it; at least 1
+  std::uint64_t seed = 0;      // the experiment's
 };
 
 struct ProposerAnswer {
@@ -50,6 +51,8 @@ class Proposer {
   // draws, with the reason in their notes. A state that is not its own counts as none.
   virtual ProposerAnswer propose(const ProposerQuestion& question, const Encoding& encoding,
                                  RandomStream& random) const = 0;
+  // Whether it learns from results, so that there has to be a metric.
+  virtual bool learns() const { return true; }
   // How many results there must be before a model is asked; 0: it asks none, or from the first.
   virtual std::size_t start_up() const { return 0; }
 };

@@ -86,7 +86,7 @@ std::optional<Config> suggest_now(Searcher& searcher, TrialNumber trial);
 class SearcherSpec {
  public:
   using Make = std::function<std::unique_ptr<Searcher>()>;
-  SearcherSpec();  // basic_variant()
+  SearcherSpec();  // automatic()
   SearcherSpec(std::string name, Config parameters, Make make)
       : name_(std::move(name)), parameters_(std::move(parameters)), make_(std::move(make)) {}
   const std::string& name() const { return name_; }
@@ -99,11 +99,21 @@ class SearcherSpec {
   Make make_;
 };
 
+// `auto` in a sweep, and the default: what fits the sweep, told in one line when it begins. Random
+// search when there is no metric, a grid_search, hardly anything to learn from or a space that the
+// others cannot search; else gp, or tpe while that is better or gp would take too long.
+// tune/search/automatic.h has the rules.
+SearcherSpec automatic();
+
 struct BasicVariantOptions {
   bool constant_grid_search = false;  // draw random values once a sample, not for every grid cell
 };
-// Grid and random search mixed: the default.
+// Grid and random search mixed: the same list of configurations whatever the order of events.
 SearcherSpec basic_variant(BasicVariantOptions options = {});
+// The same lists as basic_variant's, by names that say what is meant: `random` refuses a space with
+// a grid_search, `grid` one without.
+SearcherSpec random_search();
+SearcherSpec every_cell(BasicVariantOptions options = {});
 
 struct GpOptions {
   int start_up = 5;           // results before there is a model; at least 2
@@ -128,6 +138,10 @@ struct CmaEsOptions {
 // CMA-ES with categories and margin: for hundreds of trials, of spaces without conditions.
 // tune/search/cma_es has the method.
 SearcherSpec cma_es(CmaEsOptions options = {});
+
+// Halton's sequence: configurations more even than random ones, the same list whatever the order of
+// events. Needs no metric. For spaces without grids.
+SearcherSpec halton();
 
 template <class T, class... Args>
 SearcherSpec searcher(Args... args) {

@@ -10,9 +10,11 @@
 #include "core/error.h"
 #include "core/store_address.h"
 #include "core/strings.h"
+#include "tune/search/automatic.h"
 #include "tune/search/where.h"
 #include "tune/spec/option_reader.h"
 #include "tune/spec/scheduler_kinds.h"
+#include "tune/spec/searcher_setup.h"
 
 namespace tune {
 
@@ -64,6 +66,7 @@ class SpecCheck {
   void check_ends();
   void check_where();
   void check_warm_start();
+  void choose_searcher(const SearcherSetup& setup);
   void check_searcher();
 
   void complain(std::string path, std::string message) {
@@ -332,28 +335,39 @@ void SpecCheck::check_where() {
   }
 }
 
+bool is_among(const std::string& word, std::initializer_list<const char*> all) {
+  return std::ranges::find(all, word) != all.end();
+}
+
 void SpecCheck::check_warm_start() {
   if (options_.warm_start.empty()) return;
-  if (options_.searcher.name() == "basic_variant") {
+  const std::string& searcher = options_.searcher.name();
+  if (is_among(searcher, {"basic_variant", "random", "grid", "halton"})) {
     complain("warm_start",
-             "the searcher basic_variant learns nothing from results, these or others: choose gp, "
-             "tpe or cma_es, or leave warm_start out");
+             fmt::format("the searcher {} learns nothing from results, these or others: choose gp, "
+                         "tpe or cma_es, or leave warm_start out",
+                         searcher));
   } else if (options_.metric.empty()) {
     complain("warm_start", "without a metric there is nothing to learn: give metric and mode");
   }
+}
+
+void SpecCheck::choose_searcher(const SearcherSetup& setup) {
+  if (!options_.warm_start.empty()) return;  // there is something to learn from
+  const bool values_change = !options_.scheduler.changed_parameters().empty();
+  search::SearcherChoice choice = search::choose_searcher(setup, values_change);
+  options_.searcher = std::move(choice.searcher);
+  spec_.searcher_choice = std::move(choice.told);
 }
 
 void SpecCheck::check_searcher() {
   const bool has_samples = options_.num_samples >= 1 || options_.num_samples == -1;
   if (!options_.config.is_map() || !has_samples || where_is_wrong_) return;
   try {
-    SearcherSetup setup;
-    setup.space = options_.config;
-    setup.num_samples = options_.num_samples;
-    setup.points_to_evaluate = options_.points_to_evaluate;
-    setup.objective = {options_.metric, options_.mode.value_or(Mode::kMax),
-                       options_.seed.value_or(0)};
-    setup.where = options_.where;
+    const Objective objective = {options_.metric, options_.mode.value_or(Mode::kMax),
+                                 options_.seed.value_or(0)};
+    const SearcherSetup setup = searcher_setup(spec_, objective);
+    if (options_.searcher.name() == "auto") choose_searcher(setup);
     options_.searcher.make()->configure(setup);
   } catch (const Error& error) {
     const std::string what = error.what();

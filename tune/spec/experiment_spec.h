@@ -46,6 +46,8 @@ struct ExperimentSpec {
   // The places of options that only a run can refuse, by key: {"trainable", "b.yaml:2"}. Not
   // stored.
   std::map<std::string, std::string> places = {};
+  // What `auto` chose for options.searcher, and why, fit to be told. Not stored; empty on resume.
+  std::string searcher_choice = {};
   std::string sweep_hash = {};
   std::string plugin_hash = {};
   // The prefix of the keys in the store, drawn when the experiment's folder is made: no other

@@ -165,6 +165,8 @@ ExperimentSpec parts_from_value(const Value& value) {
   if (const Value* program = value.find("program")) spec.program = program_from_value(*program);
   if (const Value* python = value.find("python")) spec.python = python_from_value(*python);
   if (const Value* command = value.find(kCommand)) spec.command = command_from_value(*command);
+  // Before there was a choice, a sweep that names none had this one.
+  if (!value.contains("searcher")) spec.options.searcher = basic_variant();
   if (value.contains(kOwnScheduler)) {
     spec.options.scheduler = SchedulerSpec(
         "", {}, []() -> std::unique_ptr<TrialScheduler> { needs_program("a scheduler"); });

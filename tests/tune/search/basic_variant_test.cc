@@ -47,7 +47,6 @@ TEST_CASE("basic_variant keeps to what every searcher keeps to") {
                               })}};
   SearcherSetup setup = {space, 3, {}, {"loss", Mode::kMin, 7}};
   testing::check_searcher([] { return basic_variant().make(); }, setup);
-  testing::check_searcher([] { return SearcherSpec().make(); }, setup);
   testing::check_searcher([] { return basic_variant({.constant_grid_search = true}).make(); },
                           setup);
   setup.points_to_evaluate = {{{"lr", 0.5}}, {{"model", {{"layers", 9}}}}};
@@ -356,8 +355,6 @@ TEST_CASE("the state of another searcher is refused by name") {
 }
 
 TEST_CASE("searchers come by name with their parameters") {
-  CHECK(SearcherSpec().name() == "basic_variant");
-  CHECK(SearcherSpec().parameters() == Config());
   const SearcherSpec spec = basic_variant({.constant_grid_search = true});
   CHECK(spec.parameters().dump() == R"({"constant_grid_search":true})");
   const SearcherSpec again = searcher_from_config(spec.name(), spec.parameters());
@@ -372,6 +369,41 @@ TEST_CASE("searchers come by name with their parameters") {
               searcher_from_config("basic_variant", {{"constant_grid_search", 1}});
             }),
             "bool");
+}
+
+TEST_CASE("random and grid give the lists of basic_variant, and refuse the other one's spaces") {
+  const SearchSpace drawn = {{"lr", loguniform(1e-3, 1)}, {"opt", choice({"a", "b"})}};
+  SearchSpace both = drawn;
+  both.set("layers", grid_search({1, 2, 3}));
+  const auto list_of = [](const SearcherSpec& spec, const SearchSpace& space) {
+    const auto searcher = spec.make();
+    searcher->configure({space, 2, {}, {"loss", Mode::kMin, 7}});
+    std::vector<Config> list;
+    while (auto config = searcher->suggest({static_cast<std::uint32_t>(list.size())})) {
+      list.push_back(std::move(*config));
+    }
+    return list;
+  };
+  const SearcherSpec random = searcher_from_config("random", {});
+  const SearcherSpec grid = searcher_from_config("grid", {{"constant_grid_search", true}});
+  CHECK(random.name() == "random");
+  CHECK(grid.name() == "grid");
+  CHECK(list_of(random, drawn).size() == 2);
+  CHECK(list_of(random, drawn) == list_of(basic_variant(), drawn));
+  CHECK(list_of(grid, both).size() == 6);
+  CHECK(list_of(grid, both) == list_of(basic_variant({.constant_grid_search = true}), both));
+  CHECK_HAS(refusal([&] { list_of(random, both); }, ErrorCode::kBadInput),
+            "searcher random: config has a grid_search");
+  CHECK_HAS(refusal([&] { list_of(grid, drawn); }, ErrorCode::kBadInput),
+            "searcher grid: config has no grid_search");
+  CHECK_HAS(refusal([] {
+              searcher_from_config("random", {{"seed", 1}});
+            }),
+            "there is no parameter 'seed': it has none");
+  SearcherSetup setup = {drawn, 6, {}, {"loss", Mode::kMin, 7}};
+  testing::check_searcher([] { return random_search().make(); }, setup);
+  setup.space = both;
+  testing::check_searcher([] { return every_cell().make(); }, setup);
 }
 
 }  // namespace

@@ -42,8 +42,9 @@ TEST_CASE("pairs of axes are filled, too") {
 
 TEST_CASE("a point depends on the seed and its number alone") {
   const Encoding encoding = cube(4);
-  HaltonProposer proposer(9);
-  Swept swept(encoding, bowl, 1);
+  const HaltonProposer proposer;
+  CHECK_FALSE(proposer.learns());
+  Swept swept(encoding, bowl, 9);
   const std::vector<Proposal> batch = swept.ask(proposer, 3);
   swept.tried(batch[1].point);
   CHECK(swept.ask(proposer, 1).front().point == halton_point(encoding, 9, 3));

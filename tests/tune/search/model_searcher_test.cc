@@ -84,6 +84,26 @@ TEST_CASE("tpe and cma_es keep to it, too") {
   CHECK_FALSE(refusal([&] { cma_es().make()->configure(setup); }, ErrorCode::kBadInput).empty());
 }
 
+TEST_CASE("so does halton, which needs no metric and gives one list whatever comes back") {
+  const SearcherSetup setup = setup_of(8, {{{"lr", 0.01}}});
+  testing::check_searcher([] { return halton().make(); }, setup);
+  const auto list_of = [](bool with_results) {
+    SearcherSetup of_six = setup_of(6);
+    if (!with_results) of_six.objective.metric.clear();
+    const auto searcher = halton().make();
+    searcher->configure(of_six);
+    std::vector<Config> list;
+    for (std::uint32_t i = 0; i < 6; ++i) {
+      list.push_back(suggest_now(*searcher, TrialNumber{i}).value());
+      testing::live(*searcher, TrialNumber{i}, with_results ? 0.5 : std::nan(""));
+    }
+    return list;
+  };
+  CHECK(list_of(true) == list_of(false));
+  CHECK(searcher_from_config("halton", {}).name() == "halton");
+  CHECK_HAS(refusal([] { searcher_from_config("halton", {{"seed", 1}}); }), "it has none");
+}
+
 TEST_CASE("a proposer is asked with all trials, what waits, its state, and how many it has made") {
   const auto searcher = made(setup_of(9));
   CHECK(searcher->ready() == std::size_t{0});
@@ -301,16 +321,32 @@ TEST_CASE("gp and tpe come closer than random search") {
   CHECK(by_tpe < by_chance);
 }
 
-TEST_CASE("a metric that is NaN, alike for all or missing stops no sweep of gp") {
-  for (const double value : {std::nan(""), 0.5, std::numeric_limits<double>::infinity()}) {
-    const auto searcher = gp().make();
-    searcher->configure(setup_of(12));
-    for (std::uint32_t i = 0; i < 12; ++i) {
-      REQUIRE(suggest_now(*searcher, TrialNumber{i}).has_value());
-      testing::live(*searcher, TrialNumber{i}, value);
+TEST_CASE("a metric that is NaN or alike for all stops no sweep, nor do trials that all fail") {
+  const double infinite = std::numeric_limits<double>::infinity();
+  for (const SearcherSpec& spec :
+       {gp(), tpe({.start_up = 5}), cma_es({.population = 4}), automatic()}) {
+    for (const double value : {std::nan(""), 0.5, infinite}) {
+      const auto searcher = spec.make();
+      searcher->configure(setup_of(12));
+      for (std::uint32_t i = 0; i < 12; ++i) {
+        REQUIRE(suggest_now(*searcher, TrialNumber{i}).has_value());
+        testing::live(*searcher, TrialNumber{i}, value);
+      }
+      CHECK_HAS(searcher->newest_proposal()->note, "alike");
     }
-    CHECK_HAS(searcher->newest_proposal()->note, "all results are alike");
+    const auto searcher = spec.make();
+    searcher->configure(setup_of(12));
+    std::set<std::string> configs;
+    for (std::uint32_t i = 0; i < 12; ++i) {
+      configs.insert(suggest_now(*searcher, TrialNumber{i})->dump());
+      searcher->end_trial(TrialNumber{i}, TrialEnd::kError, nullptr);
+    }
+    CHECK(configs.size() == 12);
+    CHECK_HAS(searcher->newest_proposal()->note, "alike");
   }
+}
+
+TEST_CASE("results without the metric are none for gp") {
   const auto searcher = gp().make();
   searcher->configure(setup_of(12));
   for (std::uint32_t i = 0; i < 12; ++i) {

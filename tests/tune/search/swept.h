@@ -21,7 +21,8 @@ class Swept {
 
   std::vector<Proposal> ask(const Proposer& proposer, std::size_t count) {
     RandomStream random(seed_, "swept", proposed_);
-    ProposerAnswer answer = proposer.propose({known_, state_, proposed_, count}, encoding_, random);
+    ProposerAnswer answer =
+        proposer.propose({known_, state_, proposed_, count, seed_}, encoding_, random);
     state_ = answer.state;
     proposed_ += count;
     return std::move(answer.proposals);

@@ -89,6 +89,7 @@ TEST_CASE("gp is asked as in a real sweep, in no time, and finds better values t
   RunOptions options;
   options.config = {{"x", uniform(0, 100)}};
   options.num_samples = 24;
+  options.searcher = random_search();
   const VirtualRun by_chance = play(sweep_of(options), LineTask(3), {.workers = 2});
   options.searcher = gp({.random_share = 0});
   const VirtualRun run = play(sweep_of(options), LineTask(3), {.workers = 2});
@@ -101,6 +102,33 @@ TEST_CASE("gp is asked as in a real sweep, in no time, and finds better values t
   options.scheduler = asha({.max_t = 3, .reduction_factor = 3, .type = AshaType::kPromote});
   options.num_samples = 60;
   CHECK(play(sweep_of(options), LineTask(9), {.workers = 4}).best.back().value > 298);
+}
+
+TEST_CASE("tpe, cma_es and auto find better values than chance, in virtual sweeps too") {
+  RunOptions options;
+  options.config = {{"x", uniform(0, 100)}};
+  options.num_samples = 60;
+  const auto best = [&](const SearcherSpec& searcher) {
+    options.searcher = searcher;
+    const VirtualRun run = play(sweep_of(options), LineTask(3), {.workers = 2});
+    CHECK(run.trials == 60);
+    CHECK(play(sweep_of(options), LineTask(3), {.workers = 2}).best.back().value ==
+          run.best.back().value);
+    return run.best.back().value;
+  };
+  const double by_chance = best(random_search());  // of 300
+  for (const SearcherSpec& searcher : {tpe(), cma_es(), SearcherSpec()}) {
+    CAPTURE(searcher.name());
+    CHECK(best(searcher) > by_chance);
+    CHECK(best(searcher) > 299);
+  }
+  CHECK(best(halton()) > 290);
+  options.scheduler = asha({.max_t = 3, .reduction_factor = 3, .type = AshaType::kPromote});
+  for (const SearcherSpec& searcher : {tpe(), cma_es(), SearcherSpec()}) {
+    CAPTURE(searcher.name());
+    options.searcher = searcher;
+    CHECK(play(sweep_of(options), LineTask(9), {.workers = 4}).best.back().value > 297);
+  }
 }
 
 TEST_CASE("a slow trial keeps its own worker only") {

@@ -354,6 +354,34 @@ TEST_CASE("a program's call comes back as it was") {
   CHECK(back.program->earlier == std::vector<std::string>{"/tmp/first"});
 }
 
+TEST_CASE("where no searcher is named, one is chosen, told and stored") {
+  RunOptions options = good();
+  options.num_samples = 40;
+  Made learning = make(options);
+  REQUIRE(learning.complaints.empty());
+  CHECK(learning.spec.searcher_choice == "gp, for 1 parameter and accuracy");
+  CHECK(round_trip(learning.spec).options.searcher.name() == "auto");
+  CHECK(round_trip(learning.spec).searcher_choice.empty());
+  // Resumed with more trials, a search that was chosen to be random goes on as it is.
+  options.num_samples = 4;
+  Made few = make(options);
+  REQUIRE(few.complaints.empty());
+  CHECK(few.spec.options.searcher.name() == "basic_variant");
+  CHECK_HAS(few.spec.searcher_choice, "random search, as 4 trials are too few");
+  ExperimentSpec resumed = round_trip(few.spec);
+  resumed.options.num_samples = 400;
+  CHECK(round_trip(resumed).options.searcher.name() == "basic_variant");
+  options.searcher = gp();
+  CHECK(make(options).spec.options.searcher.name() == "gp");
+  CHECK(make(options).spec.searcher_choice.empty());
+}
+
+TEST_CASE("an experiment that names no searcher is of a version that had random search alone") {
+  Value stored = to_value(make(good()).spec);
+  REQUIRE(stored.erase("searcher"));
+  CHECK(spec_from_value(stored).options.searcher.name() == "basic_variant");
+}
+
 TEST_CASE("own schedulers, searchers and functions are stored by a note that says who has them") {
   Made made = make(good());
   made.spec.options.scheduler = SchedulerSpec("", {}, [] { return fifo().make(); });

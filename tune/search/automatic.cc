@@ -1,0 +1,89 @@
+#include "tune/search/automatic.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace tune::search {
+
+namespace {
+
+bool has_conditions(const Encoding& encoding) {
+  return std::ranges::any_of(encoding.parameters(),
+                             [](const Parameter& each) { return each.condition.has_value(); });
+}
+
+std::size_t results_of(const History& history) {
+  std::size_t results = 0;
+  for (const KnownTrial& trial : history.trials()) {
+    if (trial.standing != Standing::kRunning) ++results;
+  }
+  return results;
+}
+
+bool is_for_gp(const History& known, const Encoding& encoding) {
+  if (encoding.feature_count() > kMostFeatures) return false;
+  return !has_conditions(encoding) || results_of(known) >= kConditionalStart;
+}
+
+// Why nothing can be learnt; empty when something can.
+std::string why_random(const SearcherSetup& setup, bool values_change) {
+  const auto domains = setup.space.placed_domains();
+  const auto is_grid = [](const PlacedDomain& placed) { return placed.domain->is_grid(); };
+  if (setup.objective.metric.empty()) return "there is no metric to learn from";
+  if (std::ranges::any_of(domains, is_grid)) return "of a grid_search every value is tried";
+  if (values_change) return "the scheduler changes the values of trials itself";
+  if (setup.num_samples >= 0 && setup.num_samples < kFewestTrials) {
+    return fmt::format("{} trial{} too few to learn from", setup.num_samples,
+                       setup.num_samples == 1 ? " is" : "s are");
+  }
+  try {
+    if (Encoding(setup.space, setup.where).size() == 0) return "config has nothing to choose";
+    automatic().make()->configure(setup);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+std::string told(const Encoding& encoding, const std::string& metric) {
+  const std::string parameters =
+      fmt::format("{} parameter{}", encoding.size(), encoding.size() == 1 ? "" : "s");
+  if (encoding.feature_count() > kMostFeatures) {
+    return fmt::format("tpe, as {} are too many for gp, and {}", parameters, metric);
+  }
+  if (!has_conditions(encoding)) return fmt::format("gp, for {} and {}", parameters, metric);
+  return fmt::format("tpe for {} results and then gp, as some of {} depend on a choice, and {}",
+                     kConditionalStart, parameters, metric);
+}
+
+}  // namespace
+
+SearcherChoice choose_searcher(const SearcherSetup& setup, bool values_change) {
+  const std::string why = why_random(setup, values_change);
+  if (!why.empty()) return {basic_variant(), "random search, as " + why};
+  return {automatic(), told(Encoding(setup.space, setup.where), setup.objective.metric)};
+}
+
+ProposerAnswer AutomaticProposer::propose(const ProposerQuestion& question,
+                                          const Encoding& encoding, RandomStream& random) const {
+  ProposerQuestion rest = question;
+  ProposerAnswer answer{{}, question.state};
+  if (is_for_gp(question.known, encoding)) {
+    ProposerQuestion first = question;
+    first.count = std::min(question.count, kMostByGp);
+    answer = gp_.propose(first, encoding, random);
+    rest.count -= first.count;
+  }
+  if (rest.count == 0) return answer;
+  for (const Proposal& proposal : answer.proposals) rest.known.add_proposed(proposal.point);
+  ProposerAnswer others = tpe_.propose(rest, encoding, random);
+  std::ranges::move(others.proposals, std::back_inserter(answer.proposals));
+  return answer;
+}
+
+}  // namespace tune::search

@@ -1,0 +1,11 @@
+// What a searcher is configured with, of a sweep: the same wherever one is made.
+#pragma once
+
+#include "tune/search/searcher.h"
+#include "tune/spec/experiment_spec.h"
+
+namespace tune {
+
+SearcherSetup searcher_setup(const ExperimentSpec& spec, const Objective& objective);
+
+}  // namespace tune

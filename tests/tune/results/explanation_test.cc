@@ -23,7 +23,7 @@ Config at(double x, const char* act = "relu") {
 }
 
 struct Folder : RecordedFolder {
-  explicit Folder(const SearchSpace& space, const SearcherSpec& searcher = {})
+  explicit Folder(const SearchSpace& space, const SearcherSpec& searcher = basic_variant())
       : Folder(std::make_unique<Shell>(), space, searcher) {}
   Folder(std::unique_ptr<Shell> own, const SearchSpace& space, const SearcherSpec& searcher)
       : RecordedFolder(*own, "e", space, searcher), shell(std::move(own)) {}

@@ -17,7 +17,7 @@ namespace tune {
 class RecordedFolder {
  public:
   RecordedFolder(const Shell& shell, std::string name, const SearchSpace& space,
-                 const SearcherSpec& searcher = {})
+                 const SearcherSpec& searcher = basic_variant())
       : shell_(shell), name_(std::move(name)) {
     RunOptions options;
     options.name = name_;

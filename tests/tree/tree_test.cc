@@ -198,10 +198,11 @@ TEST_CASE("headers include neither fmt nor nlohmann-json, and no file has fmt be
   }
 }
 
-TEST_CASE("Eigen and LBFGS++ stay in tune/search/gp and cma_es, away from public headers") {
+TEST_CASE("Eigen and LBFGS++ stay in few files of tune/search, away from public headers") {
   for (const char* top : {"core", "schedulers", "trainables", "tune", "examples"}) {
     for (const Source& source : sources_below(top)) {
       if (source.file.starts_with("tune/search/gp/")) continue;
+      if (source.file.starts_with("tune/search/pb2/bandit.")) continue;
       if (source.file.starts_with("tune/search/cma_es/") && source.file.ends_with(".cc")) continue;
       for (const std::string& header : source.includes) {
         const bool library = header.starts_with("Eigen/") || header.starts_with("LBFGS");
@@ -210,7 +211,8 @@ TEST_CASE("Eigen and LBFGS++ stay in tune/search/gp and cma_es, away from public
     }
   }
   for (const std::string& header : public_headers("tune_public_headers")) {
-    for (const char* inside : {"tune/search/gp/", "tune/search/tpe/", "tune/search/cma_es/"}) {
+    for (const char* inside : {"tune/search/gp/", "tune/search/tpe/", "tune/search/cma_es/",
+                               "tune/search/pb2/bandit."}) {
       CHECK_MESSAGE(!header.starts_with(inside), header);
     }
   }

@@ -6,6 +6,9 @@
 // Of an attempt the agent says AttemptStarted, then what its ranks report and save, then
 // AttemptEnded.
 //
+// An agent that has joined by a token (core/join_token.h) was started without knowing the
+// experiment: it greets the driver first, and starts its zygote with what SetupExperiment says.
+//
 // Events are journaled as they came, so the rules of core/contract_values.h hold for them as well.
 // Commands are never stored.
 #pragma once
@@ -27,10 +30,29 @@
 namespace tune {
 
 // Version 3: one version for all three contracts. Version 4: names of checkpoints without the
-// attempt. Version 5: no trial went on from another one's checkpoint.
-inline constexpr std::uint32_t kAgentContract = 6;
+// attempt. Version 5: no trial went on from another one's checkpoint. Version 6: no node was
+// drained.
+inline constexpr std::uint32_t kAgentContract = 7;
 
 // ---- Commands: driver -> agent ------------------------------------------------------------------
+
+// For an agent that has joined: what the driver's own agent was started with.
+struct JoinedSetup {
+  std::string plugin;                       // empty: worker_command
+  std::vector<std::string> worker_command;  // argv of the zygote of a program's own trainables
+  std::map<std::string, std::string> worker_environment;
+  std::string working_directory;  // the driver's
+  // A file of the experiment's folder with this content proves that the agent sees that folder.
+  std::string proof_file;
+  std::string proof;
+  std::int64_t trial_memory_bytes = 0;  // the limit on a trial's memory; 0: none
+  Duration patience{};                  // how long trials are kept without a driver
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.plugin, s.worker_command, s.worker_environment, s.working_directory, s.proof_file, s.proof,
+      s.trial_memory_bytes, s.patience);
+  }
+};
 
 // Sent once to each agent, before anything else: the settings that all trials share.
 struct SetupExperiment {
@@ -46,11 +68,13 @@ struct SetupExperiment {
   std::map<std::string, std::string> environment;
   std::vector<std::uint64_t> keep;  // attempt_key()s of live attempts to keep; all others end now
   Duration alone_timeout{};  // the same for a rank that saves or works alone; 0: any time
+  JoinedSetup joined;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.experiment_id, s.experiment_directory, s.trainable, s.stop, s.checkpoint,
       s.max_trial_time, s.hang_timeout, s.group_timeout, s.gpu_visibility, s.environment, s.keep);
     f.added(s.alone_timeout);
+    f.added(s.joined);
   }
 };
 
@@ -83,13 +107,38 @@ struct KillAttempt {
   static void fields(Self& s, F& f) { f(s.trial, s.attempt); }
 };
 
-// All attempts are over: the agent ends its zygote and itself.
+// The agent ends its attempts, its zygote and itself. An agent that has joined says `cause` to its
+// user, if there is one, and joins anew when it may.
 struct Shutdown {
+  std::string cause;
+  bool joins_again = false;
   template <class Self, class F>
-  static void fields(Self&, F& f) { f(); }
+  static void fields(Self& s, F& f) {
+    f();
+    f.added(s.cause, s.joins_again);
+  }
 };
 
-using Command = std::variant<SetupExperiment, Launch, Continue, StopAttempt, KillAttempt, Shutdown>;
+// The node is to leave: it starts no more attempts, those that run save and end, and it ends.
+struct Drain {
+  std::string cause;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.cause);
+  }
+};
+
+// The token by which an agent that has joined connects from now on.
+struct NewToken {
+  std::string token;  // core/join_token.h
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.token);
+  }
+};
+
+using Command = std::variant<SetupExperiment, Launch, Continue, StopAttempt, KillAttempt, Shutdown,
+                             Drain, NewToken>;
 
 // ---- Events: agent -> driver --------------------------------------------------------------------
 
@@ -104,11 +153,15 @@ struct GpuInfo {
   std::string device;
   std::string name;
   std::int64_t memory_bytes = 0;
+  std::string uuid = {};  // or MIG id; empty: a logical one
   template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.device, s.name, s.memory_bytes); }
+  static void fields(Self& s, F& f) {
+    f(s.device, s.name, s.memory_bytes);
+    f.added(s.uuid);
+  }
 };
 
-// The first message of an agent, sent again after each reconnect.
+// The first message of an agent.
 struct AgentHello {
   std::uint32_t contract = kAgentContract;
   std::string hostname;
@@ -118,9 +171,13 @@ struct AgentHello {
   std::int64_t memory_bytes = 0;
   std::vector<GpuInfo> gpus;
   std::vector<LiveAttempt> live;
+  bool joined = false;  // by a token; else it is the driver's own
+  std::string machine;  // its id; empty: unknown
+  Duration lasts{};     // from now until its allocation ends; 0: without an end
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.contract, s.hostname, s.ip, s.pid, s.cpu_units, s.memory_bytes, s.gpus, s.live);
+    f.added(s.joined, s.machine, s.lasts);
   }
 };
 
@@ -167,12 +224,15 @@ struct AttemptEnded {
 inline constexpr std::size_t kStderrTailBytes = 16u << 10;
 inline constexpr std::size_t kStderrTailLines = 20;
 
-// This node starts no more attempts; those that run go on.
+// This node starts no more attempts; those that run go on. `gone`: every process of it has ended,
+// and it says nothing more.
 struct NodeOut {
   std::string cause;
+  bool gone = false;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.cause);
+    f.added(s.gone);
   }
 };
 

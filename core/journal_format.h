@@ -46,12 +46,15 @@ struct DriverStarted {
   // A new trial is drawn when there is room for it, and not before. Up to format 5 one that waited
   // for room was there already: schedulers were told of it earlier, and may have decided otherwise.
   bool asks_late = true;
+  // Nodes may join: where none is left that could hold a trial, trials wait for one.
+  bool nodes_may_join = false;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.epoch, s.retry_errored, s.num_samples, s.max_failures, s.max_concurrent_trials,
       s.time_budget);
     f.added_or(s.agent_contract, 3u);
     f.added_or(s.asks_late, false);
+    f.added(s.nodes_may_join);
   }
 };
 struct FromAgent {

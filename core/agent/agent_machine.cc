@@ -9,18 +9,36 @@ namespace tune {
 
 AgentMachine::AgentMachine(AgentFacts facts)
     : hello_(std::move(facts.hello)),
+      stay_(facts.stay),
       node_{hello_.gpus, std::move(facts.once_directory), hello_.pid},
       zygote_(std::move(facts.zygote), watch_, actions_) {}
 
 void AgentMachine::start(AgentTime now) {
   watch_.turn(now);
-  zygote_.start(now);
+  if (!ending_) zygote_.start(now);
 }
 
 void AgentMachine::on_connected(AgentTime now) {
   AgentHello hello = hello_;
   hello.live = live();
+  if (stay_.until) hello.lasts = *stay_.until - now;
+  driver_heard_ = now;
   actions_.tell(now, std::move(hello));
+}
+
+void AgentMachine::on_unfit(AgentTime now, const std::string& why) {
+  end_cause_ = why;
+  actions_.tell(now, NodeOut{why});
+  end_all(now, Attempt::kTermGrace);
+}
+
+// The attempts of the driver before are lost for the one that came: it starts them elsewhere.
+void AgentMachine::on_other_driver(AgentTime now) {
+  if (!ending_ && leave_cause_.empty()) {
+    end_cause_ = "the driver was started again";
+    joins_again_ = true;
+  }
+  end_all(now, kAbandonedGrace);
 }
 
 // ---- Commands of the driver ---------------------------------------------------------------------
@@ -89,8 +107,16 @@ void AgentMachine::on(AgentTime now, const KillAttempt& kill) {
   tidy(now, at);
 }
 
-void AgentMachine::on(AgentTime now, const Shutdown&) {
+void AgentMachine::on(AgentTime now, const Shutdown& shutdown) {
+  if (!ending_ && leave_cause_.empty()) {
+    end_cause_ = shutdown.cause;
+    joins_again_ = shutdown.joins_again;
+  }
   end_all(now, Attempt::kTermGrace);
+}
+
+void AgentMachine::on(AgentTime now, const Drain& drain) {
+  leave(now, drain.cause);
 }
 
 void AgentMachine::on_driver_gone(AgentTime now) {
@@ -98,10 +124,55 @@ void AgentMachine::on_driver_gone(AgentTime now) {
   end_all(now, kAbandonedGrace);
 }
 
+// One that has joined is told alone: its driver has no part in it.
 void AgentMachine::on_signal(AgentTime now, const std::string& name) {
   if (ending_ || !leave_cause_.empty()) return;
-  leave_cause_ = "its agent was told to end (" + name + ")";
-  leave_at_ = now + kDriverFirst;
+  leave(now, "its agent was told to end (" + name + ")");
+  if (!hello_.joined) leave_at_ = now + kDriverFirst;
+}
+
+void AgentMachine::leave(AgentTime now, const std::string& cause) {
+  if (ending_ || !leave_cause_.empty()) return;
+  leave_cause_ = end_cause_ = cause;
+  leave_at_ = now;
+}
+
+// ---- The stay of an agent that has joined -------------------------------------------------------
+
+std::optional<AgentTime> AgentMachine::stay_ends_at() const {
+  if (!hello_.joined || ending_ || !leave_cause_.empty()) return std::nullopt;
+  std::optional<AgentTime> soonest;
+  const auto earliest = [&](AgentTime other) {
+    soonest = std::min(soonest.value_or(other), other);
+  };
+  if (stay_.until) earliest(*stay_.until - stay_.drain);
+  if (idle_since_ && stay_.idle > AgentTime{}) earliest(*idle_since_ + stay_.idle);
+  if (is_set_up_) earliest(driver_heard_ + experiment_.joined.patience);
+  return soonest;
+}
+
+std::string AgentMachine::why_stay_ends(AgentTime now) const {
+  const auto seconds = [](AgentTime time) { return std::chrono::duration<double>(time).count(); };
+  if (stay_.until && *stay_.until - stay_.drain <= now) {
+    return fmt::format("its time ends in {:.0f} s", seconds(*stay_.until - now));
+  }
+  if (is_set_up_ && driver_heard_ + experiment_.joined.patience <= now) {
+    return fmt::format("no driver was heard for {:.0f} s", seconds(now - driver_heard_));
+  }
+  return fmt::format("it had no trial for {:.0f} s", seconds(stay_.idle));
+}
+
+void AgentMachine::end_stay_if_due(AgentTime now) {
+  const bool is_idle = is_set_up_ && attempts_.empty();
+  if (!is_idle) idle_since_.reset();
+  if (is_idle && !idle_since_) idle_since_ = now;
+  // Where no worker can be started any more, a machine that joined is of no use to anybody.
+  const bool is_useless = hello_.joined && attempts_.empty() && !zygote_.given_up().empty();
+  if (is_useless) leave(now, zygote_.given_up());
+  const std::optional<AgentTime> end = stay_ends_at();
+  if (!end || *end > now) return;
+  if (is_set_up_ && driver_heard_ + experiment_.joined.patience <= now) has_driver_ = false;
+  leave(now, why_stay_ends(now));
 }
 
 // Trials that the driver has not told how to end are paused, and go on elsewhere or later.
@@ -275,6 +346,7 @@ std::optional<AgentTime> AgentMachine::next_deadline() const {
   };
   earliest(actions_.tell_by());
   earliest(leave_at_);
+  earliest(stay_ends_at());
   earliest(farewell_until_);
   for (const auto& [key, attempt] : attempts_) earliest(attempt.deadline(conditions()));
   return soonest;
@@ -289,13 +361,17 @@ void AgentMachine::on_time(AgentTime now) {
     attempt->second.on_time(scene(now));
     if (attempt->second.is_terminating()) tidy(now, attempt);
   }
+  end_stay_if_due(now);
   leave_if_due(now);
   check_farewell(now);
 }
 
 void AgentMachine::check_farewell(AgentTime now) {
   const bool is_done = ending_ && attempts_.empty() && concluding_ == 0 && zygote_.is_gone();
-  if (is_done && !farewell_until_) farewell_until_ = now + kFarewell;
+  if (is_done && !farewell_until_) {
+    farewell_until_ = now + kFarewell;
+    if (hello_.joined) actions_.tell(now, NodeOut{end_cause_, true});
+  }
   if (is_done && now >= *farewell_until_) farewell_is_over_ = true;
 }
 

@@ -23,10 +23,18 @@
 
 namespace tune {
 
+// An agent that has joined by a token may leave, and outlives its driver for a while.
+struct Stay {
+  std::optional<AgentTime> until = {};  // its allocation ends: it is to have left by then
+  AgentTime drain{};               // so long before that it leaves
+  AgentTime idle{};                // it leaves when it had no trial for so long; 0: it does not
+};
+
 struct AgentFacts {
   AgentHello hello;  // without its live attempts
   std::string once_directory;
   ZygoteSupervisor::Options zygote;
+  Stay stay = {};
 };
 
 class AgentMachine {
@@ -42,9 +50,15 @@ class AgentMachine {
   explicit AgentMachine(AgentFacts facts);
   AgentMachine(const AgentMachine&) = delete;  // its parts refer to each other
 
-  // Starts the zygote first, before there is any socket, then greets the driver.
+  // The driver's own agent starts the zygote first, before there is any socket, then greets the
+  // driver. One that has joined greets first, and starts when it knows what to load.
   void start(AgentTime now);
   void on_connected(AgentTime now);
+  // It cannot take part, and leaves.
+  void on_unfit(AgentTime now, const std::string& why);
+  // Of one that has joined: a word of its driver, and a driver that is another one than before.
+  void on_driver_heard(AgentTime now) { driver_heard_ = now; }
+  void on_other_driver(AgentTime now);
 
   void on_command(AgentTime now, Command command);
   void on_zygote_started(AgentTime now, std::uint32_t pid);
@@ -83,6 +97,9 @@ class AgentMachine {
   // The agent was told to end, every process is gone, and the driver knows, or has had kFarewell
   // for it.
   bool is_over() const;
+  // Why it ends, as far as its user is to know; empty: the experiment is over.
+  const std::string& end_cause() const { return end_cause_; }
+  bool joins_again() const { return joins_again_; }
 
  private:
   using Attempts = std::map<std::uint64_t, Attempt>;  // by attempt_key
@@ -96,7 +113,9 @@ class AgentMachine {
   void on(AgentTime now, const Continue& verdict);
   void on(AgentTime now, const StopAttempt& stop);
   void on(AgentTime now, const KillAttempt& kill);
-  void on(AgentTime now, const Shutdown&);
+  void on(AgentTime now, const Shutdown& shutdown);
+  void on(AgentTime now, const Drain& drain);
+  void on(AgentTime, const NewToken&) {}  // its shell connects with it
   void on(AgentTime now, ZygoteReady ready);
   void on(AgentTime now, const Spawned& spawned);
 
@@ -109,10 +128,15 @@ class AgentMachine {
   void end_unborn(AgentTime now);
   void tidy(AgentTime now, Attempts::iterator attempt);
   void tidy_all(AgentTime now);
+  void leave(AgentTime now, const std::string& cause);
   void leave_if_due(AgentTime now);
+  std::optional<AgentTime> stay_ends_at() const;
+  void end_stay_if_due(AgentTime now);
+  std::string why_stay_ends(AgentTime now) const;
   void check_farewell(AgentTime now);
 
   AgentHello hello_;
+  Stay stay_;
   NodeFacts node_;
   SetupExperiment experiment_;
   bool is_set_up_ = false;
@@ -132,6 +156,10 @@ class AgentMachine {
   std::string leave_cause_;            // not empty: told to end by a signal
   std::optional<AgentTime> leave_at_;  // unless the driver orders it before
   bool leaving_ = false;
+  AgentTime driver_heard_{};  // of one that has joined
+  std::optional<AgentTime> idle_since_;
+  std::string end_cause_;
+  bool joins_again_ = false;
   std::optional<AgentTime> farewell_until_;
   bool farewell_is_over_ = false;
 };

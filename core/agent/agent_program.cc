@@ -182,7 +182,7 @@ std::string packed_options(const AgentOptions& options) {
   order.cpu_units = options.resources.cpu_units;
   order.memory_bytes = options.resources.memory_bytes;
   for (const Gpu& gpu : options.resources.gpus) {
-    order.gpus.push_back({gpu.device, gpu.name, gpu.memory_bytes});
+    order.gpus.push_back({gpu.device, gpu.name, gpu.memory_bytes, gpu.uuid});
   }
   order.hostname = options.hostname;
   order.ip = options.ip;
@@ -206,7 +206,7 @@ AgentOptions unpacked_options(std::string_view bytes) {
   options.resources.memory_bytes = order.memory_bytes;
   for (GpuInfo& gpu : order.gpus) {
     options.resources.gpus.push_back(
-        {std::move(gpu.device), std::move(gpu.name), gpu.memory_bytes});
+        {std::move(gpu.device), std::move(gpu.name), gpu.memory_bytes, std::move(gpu.uuid)});
   }
   options.hostname = std::move(order.hostname);
   options.ip = std::move(order.ip);

@@ -23,7 +23,9 @@ void ZygoteSupervisor::start(AgentTime now) {
 
 void ZygoteSupervisor::end() {
   if (std::exchange(ends_, true)) return;
-  if (std::holds_alternative<Paused>(state_)) state_ = Gone{};
+  const bool is_there =
+      !std::holds_alternative<Unborn>(state_) && !std::holds_alternative<Paused>(state_);
+  if (!is_there) state_ = Gone{};
   if (!is_gone()) end_process({});
 }
 

@@ -68,6 +68,7 @@ class ZygoteSupervisor {
   const std::string& given_up() const { return given_up_; }
 
  private:
+  struct Unborn {};  // start() is still to be called
   struct Loading {
     AgentTime since;
     AgentTime told;  // that it takes long
@@ -100,7 +101,7 @@ class ZygoteSupervisor {
   Options options_;
   const WatchedTime& watch_;
   AgentActions& actions_;
-  std::variant<Paused, Loading, Ready, Ending, Gone> state_;
+  std::variant<Unborn, Paused, Loading, Ready, Ending, Gone> state_;
   std::map<WorkerId, Request> requests_;  // there is no process yet
   int failures_ = 0;                      // in a row
   bool was_ready_ = false;

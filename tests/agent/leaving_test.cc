@@ -111,3 +111,171 @@ TEST_CASE("more signals change nothing for an agent that is told to end") {
   script.pass(AgentMachine::kDriverFirst);
   CHECK(script.said().empty());
 }
+
+namespace {
+
+// An agent that has joined by a token, with a trial that runs as process 101.
+struct JoinedScript : MachineScript {
+  explicit JoinedScript(Stay stay = {}, bool runs_trial = true) {
+    AgentFacts joined = facts();
+    joined.hello.joined = true;
+    joined.stay = stay;
+    own = std::make_unique<AgentMachine>(std::move(joined));
+    one().on_connected(now);
+    CHECK(said_by() == Lines{"driver: hello"});  // before there is a zygote
+    SetupExperiment setup;
+    setup.joined.patience = 30min;
+    one().on_command(now, setup);
+    one().start(now);
+    one().on_zygote_started(now, 77);
+    one().on_zygote(now, ZygoteReady{{}, {{"Curve", true, false}}, {}});
+    if (runs_trial) {
+      Launch launch;
+      launch.attempt = {1};
+      one().on_command(now, launch);
+      one().on_zygote(now, Spawned{1, 101, {}});
+    }
+    said_by();
+  }
+  AgentMachine& one() { return *own; }
+  Lines said_by() {
+    std::vector<AgentAction> actions;
+    one().take_actions(actions);
+    Lines lines;
+    for (const AgentAction& action : actions) lines.push_back(show(action));
+    one().on_sent();
+    return lines;
+  }
+  // Time passes in which the driver is heard, or is not.
+  Lines live(AgentTime time, bool hears_driver = true) {
+    now += time;
+    if (hears_driver) one().on_driver_heard(now);
+    one().on_time(now);
+    return said_by();
+  }
+  // The trial saves and ends, and the zygote goes.
+  Lines save_and_go() {
+    one().on_worker(now, 1, RankSaved{3, 1s, {}});
+    one().on_promoted(now, {{0}, {1}, 3, 1s, {}}, {});
+    one().on_worker(now, 1, WorkerEnded{Outcome::kPaused, {}});
+    one().on_exit(now, 101, {false, 0, "exited with code 0"});
+    said_by();
+    one().on_concluded(now, {});
+    live(1ms);
+    one().on_zygote_died(now, "killed by signal 9");
+    return live(1ms);
+  }
+  std::unique_ptr<AgentMachine> own;
+};
+
+}  // namespace
+
+TEST_CASE("a machine that is drained lets its trials save, says that it is gone, and ends") {
+  JoinedScript script;
+  script.one().on_command(script.now, Drain{"alice drains it"});
+  CHECK(script.live(1ms) == Lines{"driver: node out: alice drains it", "worker 1: stop"});
+  CHECK_FALSE(script.one().is_over());
+  script.one().on_command(script.now, Drain{"again"});
+  CHECK(script.live(1s).empty());
+  CHECK(script.save_and_go() == Lines{"driver: node out: alice drains it"});  // gone
+  script.one().on_backlog(script.now, 0);
+  CHECK(script.one().is_over());
+  CHECK(script.one().end_cause() == "alice drains it");
+  CHECK_FALSE(script.one().joins_again());
+}
+
+TEST_CASE("a machine leaves so long before its allocation ends, and not earlier") {
+  JoinedScript script({.until = 1h, .drain = 2min});
+  CHECK(script.live(57min).empty());
+  CHECK(script.one().next_deadline() == 58min);
+  CHECK(script.live(1min) == Lines{"driver: node out: its time ends in 120 s", "worker 1: stop"});
+}
+
+TEST_CASE("a machine leaves when it had no trial for its idle time, and not while one runs") {
+  JoinedScript script({.idle = 5min}, false);
+  CHECK(script.live(1ms).empty());
+  CHECK(script.one().next_deadline() == 1ms + 5min);
+  CHECK(script.live(4min).empty());
+  CHECK(script.live(1min) == Lines{"driver: node out: it had no trial for 300 s", "end zygote"});
+  JoinedScript busy({.idle = 5min});
+  CHECK(busy.live(1h).empty());
+}
+
+TEST_CASE("a machine that hears no driver keeps its trial for its patience, then saves and ends") {
+  JoinedScript script;
+  CHECK(script.live(29min, false).empty());
+  CHECK(script.live(30min).empty());  // heard again
+  CHECK(script.live(29min, false).empty());
+  CHECK(script.live(1min, false) ==
+        Lines{"driver: node out: no driver was heard for 1800 s", "worker 1: stop"});
+  script.save_and_go();
+  script.one().on_backlog(script.now, 4000);  // nobody acknowledges
+  CHECK(script.one().is_over());
+}
+
+TEST_CASE("a machine whose driver is another one than before ends its trials and joins anew") {
+  JoinedScript script;
+  script.one().on_other_driver(script.now);
+  CHECK(script.said_by() == Lines{"end zygote", "signal 15 to 101"});
+  CHECK(script.one().joins_again());
+  CHECK(script.one().end_cause() == "the driver was started again");
+}
+
+TEST_CASE("a machine that was given up is told to end what it runs, and joins anew") {
+  JoinedScript script;
+  script.one().on_command(script.now, Shutdown{"given up", true});
+  CHECK(script.said_by() == Lines{"end zygote", "signal 15 to 101"});
+  CHECK(script.one().joins_again());
+  script.one().on_command(script.now, Shutdown{});  // the first cause counts
+  CHECK(script.one().end_cause() == "given up");
+}
+
+TEST_CASE("a machine that cannot take part says why, and ends without a zygote") {
+  MachineScript unused;
+  AgentFacts facts = MachineScript::facts();
+  facts.hello.joined = true;
+  AgentMachine machine(std::move(facts));
+  machine.on_connected({});
+  machine.on_time(1s);
+  machine.on_command(1s, SetupExperiment{});
+  machine.on_unfit(1s, "it does not see the folder");
+  machine.on_time(2s);
+  std::vector<AgentAction> actions;
+  machine.take_actions(actions);
+  Lines lines;
+  for (const AgentAction& action : actions) lines.push_back(show(action));
+  CHECK(lines == Lines{"driver: hello", "driver: node out: it does not see the folder",
+                       "driver: node out: it does not see the folder"});
+  machine.on_sent();
+  machine.on_backlog(2s, 0);
+  CHECK(machine.is_over());
+}
+
+TEST_CASE("a machine that is told to leave does not join again, whatever ends it") {
+  JoinedScript drained;
+  drained.one().on_command(drained.now, Drain{"alice drains it"});
+  drained.one().on_command(drained.now, Shutdown{"given up", true});
+  CHECK_FALSE(drained.one().joins_again());
+  CHECK(drained.one().end_cause() == "alice drains it");
+  JoinedScript ended;
+  ended.one().on_command(ended.now, Shutdown{});
+  ended.one().on_other_driver(ended.now);
+  CHECK_FALSE(ended.one().joins_again());
+}
+
+TEST_CASE("a machine that is to end before it knows what to load starts no zygote") {
+  AgentFacts facts = MachineScript::facts();
+  facts.hello.joined = true;
+  AgentMachine machine(std::move(facts));
+  machine.on_connected({});
+  machine.on_signal({}, "SIGTERM");
+  machine.on_time(1s);
+  machine.start(1s);
+  std::vector<AgentAction> actions;
+  machine.take_actions(actions);
+  for (const AgentAction& action : actions) CHECK(show(action) != "start zygote");
+  machine.on_time(2s);
+  machine.on_sent();
+  machine.on_backlog(2s, 0);
+  CHECK(machine.is_over());
+}

@@ -57,6 +57,8 @@ struct Describer {
     return fmt::format("kill {}", attempt(kill.trial, kill.attempt));
   }
   std::string operator()(const Shutdown&) const { return "shut down"; }
+  std::string operator()(const NewToken&) const { return "new token"; }
+  std::string operator()(const Drain& drain) const { return "drain: " + drain.cause; }
 
   std::string operator()(const DriverStarted& started) const {
     return fmt::format("driver of epoch {} started", started.epoch);

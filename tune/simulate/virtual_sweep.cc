@@ -64,6 +64,8 @@ class VirtualSweep {
   void handle(const Event& event);
   void obey(const SetupExperiment&) {}
   void obey(const Shutdown&) {}
+  void obey(const Drain&) {}
+  void obey(const NewToken&) {}
   void obey(const Launch& launch);
   void obey(const Continue& go_on);
   void obey(const StopAttempt& stop);

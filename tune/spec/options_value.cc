@@ -344,6 +344,9 @@ void read_options(OptionReader& reader, RunOptions& options) {
   reader.read("save_grace_s", options.save_grace_s);
   read_where(reader, options.where);
   read_warm_start(reader, options.warm_start);
+  reader.read("listen", options.listen);
+  reader.read("lease_s", options.lease_s);
+  reader.read("patience_s", options.patience_s);
 }
 
 namespace {
@@ -414,6 +417,9 @@ Value options_to_value(const RunOptions& options) {
   map.set("save_grace_s", options.save_grace_s);
   map.set("where", options.where);
   map.set("warm_start", options.warm_start);
+  map.set("listen", options.listen);
+  map.set("lease_s", options.lease_s);
+  map.set("patience_s", options.patience_s);
   return map;
 }
 

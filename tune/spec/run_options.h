@@ -98,6 +98,14 @@ struct RunOptions {
   // Folders of earlier experiments, from whose trials a searcher that learns knows more from the
   // start. Values are read once: a resume does not need the folders.
   std::vector<std::string> warm_start = {};
+  // Where other machines may join by a token, as ADDRESS[:PORT]: an interface, an address of this
+  // machine, or 0.0.0.0 for all. Empty: nowhere.
+  std::string listen = {};
+  // A machine that joined and has said nothing for so long is lost: its trials start elsewhere.
+  double lease_s = 60;
+  // A machine that joined and hears no driver lets its trials train to their next verdict; after so
+  // long it saves and ends them.
+  double patience_s = 1800;
 };
 
 }  // namespace tune

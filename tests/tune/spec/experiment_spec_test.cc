@@ -82,6 +82,10 @@ TEST_CASE("what is wrong with options is told with its path and what to write") 
       {"store", [](RunOptions& o) { o.store_patience_s = -1; }, "store_patience_s", "-1"},
       {"grace", [](RunOptions& o) { o.save_grace_s = -2; }, "save_grace_s", "-2"},
       {"no group time", [](RunOptions& o) { o.group_timeout_s = 0; }, "group_timeout_s", "above 0"},
+      {"lease", [](RunOptions& o) { o.lease_s = -1; }, "lease_s", "-1"},
+      {"no lease", [](RunOptions& o) { o.lease_s = 0; }, "lease_s", "above 0"},
+      {"patience", [](RunOptions& o) { o.patience_s = -1; }, "patience_s", "-1"},
+      {"no patience", [](RunOptions& o) { o.patience_s = 0; }, "patience_s", "above 0"},
       {"alone", [](RunOptions& o) { o.alone_timeout_s = -1; }, "alone_timeout_s", "-1"},
       {"frequency", [](RunOptions& o) { o.checkpoint.frequency = -1; }, "checkpoint/frequency",
        "at least 0"},
@@ -269,6 +273,9 @@ RunOptions everything() {
   options.wait_gpus = true;
   options.alone_timeout_s = 7.5;
   options.where = {"lr < 2"};
+  options.listen = "eth0:7000";
+  options.lease_s = 9.5;
+  options.patience_s = 10.5;
   return options;
 }
 
@@ -315,6 +322,9 @@ TEST_CASE("a spec with every option comes back from its JSON as it was") {
   CHECK(options.wait_gpus);
   CHECK(options.alone_timeout_s == 7.5);
   CHECK(options.where == std::vector<std::string>{"lr < 2"});
+  CHECK(options.listen == "eth0:7000");
+  CHECK(options.lease_s == 9.5);
+  CHECK(options.patience_s == 10.5);
   CHECK(options.config.find("infinite")->constant().number() > 1e308);
   CHECK(std::isnan(options.config.find("not_a_number")->constant().number()));
   CHECK(options.config.find("whole")->constant() == Value(1.0));

@@ -73,6 +73,11 @@ std::optional<AgentNumber> Peers::number_of(const std::string& identity) const {
   return found == numbers_.end() ? std::nullopt : std::optional(found->second);
 }
 
+const std::string& Peers::identity_of(AgentNumber agent) const {
+  TUNE_CHECK(agent.value < peers_.size());
+  return peers_[agent.value].identity;
+}
+
 Peers::Time Peers::last_heard(AgentNumber agent) const {
   TUNE_CHECK(agent.value < peers_.size());
   return peers_[agent.value].last_heard;

@@ -49,6 +49,7 @@ class Peers {
 
   std::size_t size() const { return peers_.size(); }
   std::optional<AgentNumber> number_of(const std::string& identity) const;
+  const std::string& identity_of(AgentNumber agent) const;
   Time last_heard(AgentNumber agent) const;
   // The fault of the last frame or message that was dropped; empty: none was.
   const std::string& last_complaint() const { return complaint_; }

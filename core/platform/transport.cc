@@ -4,18 +4,26 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <iterator>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include <zmq.hpp>
 
 #include <fmt/format.h>
 
+#include "core/build.h"
 #include "core/error.h"
+#include "core/join_greeting.h"
 #include "core/link.h"
+#include "core/platform/gate.h"
 #include "core/platform/process.h"
 #include "core/platform/system_clock.h"
+#include "core/strings.h"
 
 namespace tune {
 
@@ -28,6 +36,14 @@ using std::chrono::nanoseconds;
 // bounded by what a Link keeps.
 constexpr int kMaxQueuedFrames = 1000;
 constexpr std::chrono::milliseconds kLinger{1000};
+// Of a connection over a network.
+constexpr std::chrono::milliseconds kPingEvery{5000};
+constexpr std::chrono::milliseconds kPingPatience{15000};
+constexpr std::chrono::milliseconds kHandshakePatience{10000};
+constexpr std::chrono::milliseconds kAddressPatience{3000};  // until the next one is tried
+constexpr int kBacklog = 1024;                               // connections that wait to be accepted
+constexpr std::size_t kMaxRefusalsTold = 100;
+constexpr const char* kConnectionEvents = "inproc://tune-connection-events";
 
 // The descriptor ZMQ_FD signals edges only, and sending consumes them. This one is readable as long
 // as the socket may have input.
@@ -35,11 +51,13 @@ class InputSignal {
  public:
   explicit InputSignal(int socket_descriptor)
       : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), poll_(epoll_create1(EPOLL_CLOEXEC)) {
-    for (int descriptor : {socket_descriptor, event_.get()}) {
-      epoll_event watched{};
-      watched.events = EPOLLIN;
-      epoll_ctl(poll_.get(), EPOLL_CTL_ADD, descriptor, &watched);
-    }
+    watch(socket_descriptor);
+    watch(event_.get());
+  }
+  void watch(int descriptor) {
+    epoll_event watched{};
+    watched.events = EPOLLIN;
+    epoll_ctl(poll_.get(), EPOLL_CTL_ADD, descriptor, &watched);
   }
   int descriptor() const { return poll_.get(); }
   void raise() {
@@ -91,6 +109,34 @@ void set_common_options(zmq::socket_t& socket) {
   socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(2 * kMaxFrameBytes));
 }
 
+// A connection over a network: one that breaks without a word is noticed, and so is one that never
+// says who it is.
+void set_network_options(zmq::socket_t& socket) {
+  const auto ms = [](std::chrono::milliseconds time) { return static_cast<int>(time.count()); };
+  socket.set(zmq::sockopt::heartbeat_ivl, ms(kPingEvery));
+  socket.set(zmq::sockopt::heartbeat_timeout, ms(kPingPatience));
+  socket.set(zmq::sockopt::heartbeat_ttl, ms(kPingPatience));
+  socket.set(zmq::sockopt::handshake_ivl, ms(kHandshakePatience));
+  socket.set(zmq::sockopt::ipv6, true);
+}
+
+void refuse_tcp(const std::string& address) {
+  if (!address.starts_with("tcp:")) return;
+  throw Error(ErrorCode::kBadInput, fmt::format("{}: tcp needs keys", address));
+}
+
+std::string public_key_of(const std::string& secret_key) {
+  char secret[41], own[41];
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(secret_key.data());
+  std::string key(kCurveKeyBytes, '\0');
+  const bool is_made =
+      ::zmq_z85_encode(secret, bytes, secret_key.size()) != nullptr &&
+      ::zmq_curve_public(own, secret) == 0 &&
+      ::zmq_z85_decode(reinterpret_cast<std::uint8_t*>(key.data()), own) != nullptr;
+  if (is_made) return key;
+  throw Error(ErrorCode::kBadInput, "reading the token: its join key is not a key");
+}
+
 // The fresh messages of one frame, decoded. An unreadable message is dropped with a complaint.
 template <class Message>
 std::vector<Message> unpack_frame(Link& link, std::string_view frame, std::string& complaint) {
@@ -123,9 +169,8 @@ std::uint64_t life_number() {
 struct DriverEndpoint::Socket {
   Socket(const std::string& address, std::uint64_t epoch)
       : socket(context, zmq::socket_type::router), peers(epoch) {
-    socket.set(zmq::sockopt::router_mandatory, 1);
-    socket.set(zmq::sockopt::router_handover, 1);
-    set_common_options(socket);
+    refuse_tcp(address);
+    set_router_options(socket);
     try {
       socket.bind(address);
     } catch (const zmq::error_t& error) {
@@ -135,19 +180,87 @@ struct DriverEndpoint::Socket {
     signal = std::make_unique<InputSignal>(socket.get(zmq::sockopt::fd));
   }
 
-  bool take(const std::string& identity, const std::string& frame) {
+  static void set_router_options(zmq::socket_t& router) {
+    router.set(zmq::sockopt::router_mandatory, 1);
+    router.set(zmq::sockopt::router_handover, 1);
+    set_common_options(router);
+  }
+
+  void make_network_socket(const JoinKeys& keys) {
+    gate.emplace(context, keys.join_public);
+    zmq::socket_t& router = network.emplace(context, zmq::socket_type::router);
+    set_router_options(router);
+    set_network_options(router);
+    router.set(zmq::sockopt::backlog, kBacklog);
+    router.set(zmq::sockopt::curve_server, true);
+    router.set(zmq::sockopt::curve_secretkey, zmq::buffer(keys.driver_secret));
+    router.set(zmq::sockopt::zap_domain, std::string_view(Gate::kDomain));
+    gate->watch(router);
+  }
+
+  int bind(const std::string& address, int port) {
+    const std::string wanted = with_port(address, port);
     try {
-      return send_part(socket, identity, zmq::send_flags::sndmore) &&
-             send_part(socket, frame, zmq::send_flags::none);
+      network->bind("tcp://" + wanted);  // port 0: libzmq takes a free one
+    } catch (const zmq::error_t& error) {
+      throw Error(ErrorCode::kProcess,
+                  fmt::format("listening for machines that join at {}: {}", wanted, error.what()));
+    }
+    const std::string bound = network->get(zmq::sockopt::last_endpoint);
+    return std::stoi(bound.substr(bound.rfind(':') + 1));
+  }
+
+  // The socket that an agent is connected to.
+  zmq::socket_t& socket_of(const std::string& identity) {
+    return network && is_greeting(identity) ? *network : socket;
+  }
+
+  bool take(const std::string& identity, const std::string& frame) {
+    return send_to(socket_of(identity), identity, frame);
+  }
+
+  static bool send_to(zmq::socket_t& to, const std::string& identity, const std::string& frame) {
+    try {
+      return send_part(to, identity, zmq::send_flags::sndmore) &&
+             send_part(to, frame, zmq::send_flags::none);
     } catch (const zmq::error_t&) {
       return false;  // not connected now
     }
   }
 
+  // Before anything that it says is read.
+  bool is_refused(const std::string& identity) {
+    const auto why = why_refused(identity, kAgentContract, build_version());
+    if (!why) return false;
+    send_to(*network, identity, refusal_frame(*why));
+    if (refusals.size() < kMaxRefusalsTold && refusals.insert(*why).second) {
+      refused.push_back("refused: " + *why);
+    }
+    return true;
+  }
+
+  void receive(zmq::socket_t& from, nanoseconds now, std::vector<Peers::Told>& told) {
+    const bool is_network = network && &from == &*network;
+    zmq::message_t identity, frame;
+    while (receive_part(from, identity)) {
+      if (!identity.more() || !receive_part(from, frame)) continue;
+      while (frame.more() && receive_part(from, frame)) {  // ours have no more parts
+      }
+      const std::string name = identity.to_string();
+      // The name of the driver's own agent cannot be had from elsewhere, nor the other way round.
+      if (is_network ? is_refused(name) : is_greeting(name)) continue;
+      peers.receive(name, frame.to_string_view(), now, told);
+    }
+  }
+
   zmq::context_t context{1};
   zmq::socket_t socket;
+  std::optional<Gate> gate;              // without it libzmq admits everybody: it ends last
+  std::optional<zmq::socket_t> network;  // of machines that join
   std::unique_ptr<InputSignal> signal;
   Peers peers;
+  std::set<std::string> refusals;    // that were told
+  std::vector<std::string> refused;  // still to be told
 };
 
 DriverEndpoint::DriverEndpoint(const std::string& address, std::uint64_t epoch)
@@ -161,16 +274,35 @@ const Peers& DriverEndpoint::peers() const {
   return socket_->peers;
 }
 
+int DriverEndpoint::listen(const std::vector<std::string>& addresses, int port,
+                           const JoinKeys& keys) {
+  TUNE_CHECK(!socket_->network);
+  socket_->make_network_socket(keys);
+  for (const std::string& address : addresses) port = socket_->bind(address, port);
+  socket_->signal->watch(socket_->network->get(zmq::sockopt::fd));
+  return port;
+}
+
+void DriverEndpoint::admit(const std::string& join_public_key) {
+  socket_->gate->admit(join_public_key);
+}
+
+void DriverEndpoint::admit_also(const std::string& join_public_key) {
+  socket_->gate->admit_also(join_public_key);
+}
+
+std::vector<std::string> DriverEndpoint::take_refused() {
+  if (!socket_->gate) return {};
+  std::vector<std::string> all = socket_->gate->take_refused();
+  std::ranges::move(std::exchange(socket_->refused, {}), std::back_inserter(all));
+  return all;
+}
+
 std::vector<Peers::Told> DriverEndpoint::receive(nanoseconds now) {
   socket_->signal->clear();
   std::vector<Peers::Told> told;
-  zmq::message_t identity, frame;
-  while (receive_part(socket_->socket, identity)) {
-    if (!identity.more() || !receive_part(socket_->socket, frame)) continue;
-    while (frame.more() && receive_part(socket_->socket, frame)) {  // ours have no more parts
-    }
-    socket_->peers.receive(identity.to_string(), frame.to_string_view(), now, told);
-  }
+  socket_->receive(socket_->socket, now, told);
+  if (socket_->network) socket_->receive(*socket_->network, now, told);
   return told;
 }
 
@@ -187,15 +319,19 @@ void DriverEndpoint::flush(nanoseconds now) {
     return socket_->take(identity, frame);
   });
   raise_if_readable(socket_->socket, *socket_->signal);
+  if (socket_->network) raise_if_readable(*socket_->network, *socket_->signal);
 }
 
 // ---- Agent --------------------------------------------------------------------------------------
 
 struct AgentEndpoint::Socket {
-  Socket(const std::string& address, const std::string& identity)
+  explicit Socket(const std::string& identity)
       : socket(context, zmq::socket_type::dealer), link(life_number()) {
     socket.set(zmq::sockopt::routing_id, identity);
     set_common_options(socket);
+  }
+
+  void connect_to(const std::string& address) {
     // The driver listens some ms after the start. On the same host asking again costs nothing.
     const bool same_host = address.starts_with("ipc:");
     socket.set(zmq::sockopt::reconnect_ivl, same_host ? 1 : 2);
@@ -203,6 +339,63 @@ struct AgentEndpoint::Socket {
     socket.connect(address);
     signal = std::make_unique<InputSignal>(socket.get(zmq::sockopt::fd));
   }
+
+  void join(const JoinToken& token) {
+    set_network_options(socket);
+    take(token);
+    ::zmq_socket_monitor(socket.handle(), kConnectionEvents,
+                         ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                             ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+                             ZMQ_EVENT_DISCONNECTED);
+    events.emplace(context, zmq::socket_type::pair);
+    events->set(zmq::sockopt::linger, 0);
+    events->connect(kConnectionEvents);
+    try {
+      connect_to("tcp://" + addresses.front());
+    } catch (const zmq::error_t& error) {
+      throw Error(ErrorCode::kBadInput,
+                  fmt::format("joining at {}: {}", addresses.front(), error.what()));
+    }
+  }
+
+  // Holds for connections that are made from now on.
+  void take(const JoinToken& token) {
+    socket.set(zmq::sockopt::curve_serverkey, zmq::buffer(token.driver_key));
+    socket.set(zmq::sockopt::curve_secretkey, zmq::buffer(token.join_key));
+    socket.set(zmq::sockopt::curve_publickey, zmq::buffer(public_key_of(token.join_key)));
+    addresses = token.addresses;
+    address = 0;
+  }
+
+  void hear_of_connection(nanoseconds now) {
+    zmq::message_t event, where;
+    while (events && receive_part(*events, event)) {
+      receive_part(*events, where);
+      std::uint16_t kind = 0;
+      std::memcpy(&kind, event.data(), std::min(event.size(), sizeof kind));
+      is_connected = kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+      if (kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) {
+        refusal =
+            "its token is no longer good: the driver has another join key; take the line that "
+            "`tune token` prints";
+      } else if (kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL ||
+                 kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL) {
+        closed = true;
+      }
+    }
+    if (addresses.size() > 1) try_next_address(now);
+  }
+
+  void try_next_address(nanoseconds now) {
+    if (is_connected || now - tried_at < kAddressPatience) return;
+    if (tried_at != nanoseconds{}) {
+      socket.disconnect("tcp://" + addresses[address]);
+      address = (address + 1) % addresses.size();
+      socket.connect("tcp://" + addresses[address]);
+    }
+    tried_at = now;
+  }
+
   zmq::context_t context{1};
   zmq::socket_t socket;
   std::unique_ptr<InputSignal> signal;
@@ -211,11 +404,37 @@ struct AgentEndpoint::Socket {
   nanoseconds last_heard{};
   bool heard = false;  // since the last flush
   std::string complaint;
+  // Of one that joins
+  std::optional<zmq::socket_t> events;
+  std::vector<std::string> addresses;
+  std::size_t address = 0;  // the one that is tried
+  nanoseconds tried_at{};
+  bool is_connected = false;
+  bool closed = false;  // by the other side, before it was clear who it is
+  std::string refusal;
 };
 
-AgentEndpoint::AgentEndpoint(const std::string& address, const std::string& identity)
-    : socket_(std::make_unique<Socket>(address, identity)) {}
+AgentEndpoint::AgentEndpoint(const std::string& address, const std::string& identity) {
+  refuse_tcp(address);
+  socket_ = std::make_unique<Socket>(identity);
+  socket_->connect_to(address);
+}
+
+AgentEndpoint::AgentEndpoint(const JoinToken& token, const std::string& name)
+    : socket_(std::make_unique<Socket>(
+          to_text(Greeting{kAgentContract, std::string(build_version()), name}))) {
+  socket_->join(token);
+}
+
 AgentEndpoint::~AgentEndpoint() = default;
+
+// What the old connection had taken and not sent yet is missed by the driver, which asks for it.
+void AgentEndpoint::join_by(const JoinToken& token) {
+  const std::string former = "tcp://" + socket_->addresses[socket_->address];
+  socket_->take(token);
+  socket_->socket.disconnect(former);
+  socket_->socket.connect("tcp://" + socket_->addresses.front());
+}
 
 int AgentEndpoint::descriptor() const {
   return socket_->signal->descriptor();
@@ -230,6 +449,10 @@ std::vector<Command> AgentEndpoint::receive() {
   std::vector<Command> commands;
   zmq::message_t frame;
   while (receive_part(socket_->socket, frame)) {
+    if (auto refusal = refusal_in(frame.to_string_view())) {
+      socket_->refusal = std::move(*refusal);
+      continue;
+    }
     std::vector<Command> fresh =
         unpack_frame<Command>(socket_->link, frame.to_string_view(), socket_->complaint);
     std::move(fresh.begin(), fresh.end(), std::back_inserter(commands));
@@ -241,6 +464,7 @@ std::vector<Command> AgentEndpoint::receive() {
 
 void AgentEndpoint::flush(nanoseconds now) {
   if (std::exchange(socket_->heard, false)) socket_->last_heard = now;
+  socket_->hear_of_connection(now);
   socket_->link.flush(now, [this](const std::string& frame) {
     if (!send_part(socket_->socket, frame, zmq::send_flags::none)) return false;
     socket_->handed_bytes += frame.size();
@@ -262,6 +486,22 @@ nanoseconds AgentEndpoint::last_heard() const {
 }
 const std::string& AgentEndpoint::last_complaint() const {
   return socket_->complaint;
+}
+const std::string& AgentEndpoint::refusal() const {
+  return socket_->refusal;
+}
+
+std::string AgentEndpoint::why_not_connected() const {
+  const std::string at = join(socket_->addresses, ", ");
+  if (!socket_->closed) return fmt::format("no driver answers at {}", at);
+  return fmt::format(
+      "what listens at {} ends the connection: it is another experiment's driver, or "
+      "the keys of this one were made anew",
+      at);
+}
+
+std::uint64_t AgentEndpoint::driver_epoch() const {
+  return socket_->link.peer_epoch();
 }
 
 }  // namespace tune

@@ -4,6 +4,10 @@
 // No queue grows without an end: a socket takes a named number of frames a peer; a frame that it
 // refuses stays with the Link; and the agent's credit bounds the content of an agent's Link. A side
 // that stands still is sent everything once, and then heartbeats until its queue is full.
+//
+// The driver's own agent speaks over a unix socket that only this user can open. Machines that join
+// speak over tcp, encrypted and known by keys (CURVE), and a gate admits those that have the join
+// key; there is no tcp without keys.
 #pragma once
 
 #include <chrono>
@@ -15,15 +19,27 @@
 
 #include "core/agent_contract.h"
 #include "core/ids.h"
+#include "core/join_token.h"
 #include "core/peers.h"
+#include "core/platform/join_keys.h"
 
 namespace tune {
 
 class DriverEndpoint {
  public:
-  // Binds ("ipc:///path"). Throws Error (kProcess). `epoch` is the driver's.
+  // Binds ("ipc:///path"). Throws Error (kProcess), and (kBadInput) for tcp. `epoch` is the
+  // driver's.
   DriverEndpoint(const std::string& address, std::uint64_t epoch);
   ~DriverEndpoint();
+
+  // Listens for machines that join at these addresses of this machine ("10.0.0.1") as well, all
+  // with the same port; 0: one that is free. Returns the port. Throws Error (kProcess). Once.
+  int listen(const std::vector<std::string>& addresses, int port, const JoinKeys& keys);
+  // From now on machines join with this key; those that have joined stay.
+  void admit(const std::string& join_public_key);
+  void admit_also(const std::string& join_public_key);  // until the next admit()
+  // Connections and machines that were refused since the last call, for people; each once.
+  std::vector<std::string> take_refused();
 
   // Readable while there may be something to receive.
   int descriptor() const;
@@ -46,8 +62,13 @@ class DriverEndpoint {
 
 class AgentEndpoint {
  public:
-  // Connects, again and again until there is a driver. `identity` is unique among agents.
+  // Connects, again and again until there is a driver. `identity` is unique among agents. Throws
+  // Error (kBadInput) for tcp.
   AgentEndpoint(const std::string& address, const std::string& identity);
+  // The same by a token, at the first of its addresses that answers. `name` is unique as well.
+  AgentEndpoint(const JoinToken& token, const std::string& name);
+  // Connects by this token from now on, as the same agent.
+  void join_by(const JoinToken& token);
   ~AgentEndpoint();
 
   int descriptor() const;
@@ -60,6 +81,11 @@ class AgentEndpoint {
   // The time of the flush after which the driver was last heard.
   std::chrono::nanoseconds last_heard() const;
   const std::string& last_complaint() const;  // as the driver's
+  // Why the driver does not take this machine; it is of no use to try again. Empty: it may.
+  const std::string& refusal() const;
+  // What keeps it from the driver, as far as is known, for people.
+  std::string why_not_connected() const;
+  std::uint64_t driver_epoch() const;  // of the driver that was heard last; 0: none was
 
  private:
   struct Socket;

@@ -1,0 +1,281 @@
+// Machines that join over tcp: who is admitted, who is not, and that no stranger is a disturbance.
+#include <doctest/doctest.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <zmq.hpp>
+
+#include "core/build.h"
+#include "core/join_greeting.h"
+#include "core/platform/files.h"
+#include "core/platform/join_keys.h"
+#include "core/refusal.h"
+#include "platform/endpoints.h"
+#include "platform/surroundings.h"
+#include "trainables/temporary_folder.h"
+
+namespace tune::testing {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+// A driver that listens at this machine's own address, and its token.
+struct OpenDriver : Driver {
+  explicit OpenDriver(const TemporaryFolder& folder) : Driver(folder) {
+    start(1);
+    port = endpoint->listen({"127.0.0.1"}, 0, keys);
+    keys.addresses = {with_port("127.0.0.1", port)};
+  }
+  JoinToken token() const { return token_of(keys, "0a1b2"); }
+  void take_refused() {
+    for (std::string& text : endpoint->take_refused()) refused.push_back(std::move(text));
+  }
+
+  JoinKeys keys = make_keys();
+  int port = 0;
+  Texts refused;
+};
+
+struct Joined {
+  explicit Joined(const JoinToken& token, const char* name = "node-1") : endpoint(token, name) {}
+  void turn() {
+    for (const Command& command : endpoint.receive()) {
+      received.push_back(std::get<Continue>(command).trial.value);
+    }
+    endpoint.flush(now += std::chrono::milliseconds(1));
+  }
+  AgentEndpoint endpoint;
+  std::vector<std::uint32_t> received;
+  std::chrono::nanoseconds now{};
+};
+
+// Whether it is heard while both go on.
+bool is_heard(OpenDriver& driver, Joined& machine, const std::string& text) {
+  machine.endpoint.send(Warning{text});
+  return eventually([&] {
+    machine.turn();
+    driver.turn();
+    driver.take_refused();
+    return !driver.received.empty() && driver.received.back() == text;
+  });
+}
+
+TEST_CASE("a machine with the token is heard and answered, beside the driver's own agent") {
+  const TemporaryFolder folder;
+  OpenDriver driver(folder);
+  Agent own(driver);
+  own.say("own");
+  CHECK(eventually([&] {
+    own.turn();
+    driver.turn();
+    return driver.received == Texts{"own"};
+  }));
+  Joined machine(token_of_text(to_text(driver.token())));
+  CHECK(is_heard(driver, machine, "joined"));
+  CHECK(driver.last_agent == AgentNumber{1});
+  CHECK(driver.endpoint->peers().identity_of({1}).ends_with("/node-1"));
+  driver.endpoint->send({1}, numbered(7));
+  driver.endpoint->send({0}, numbered(8));
+  CHECK(eventually([&] {
+    driver.turn();
+    machine.turn();
+    own.turn();
+    return !machine.received.empty() && !own.received.empty();
+  }));
+  CHECK(machine.received == std::vector<std::uint32_t>{7});
+  CHECK(own.received == std::vector<std::uint32_t>{8});
+  CHECK(machine.endpoint.driver_epoch() == 1);
+  CHECK(driver.refused.empty());
+}
+
+TEST_CASE("tcp without keys is refused on both sides") {
+  CHECK_HAS(refusal([] { DriverEndpoint("tcp://127.0.0.1:0", 1); }), "tcp needs keys");
+  CHECK_HAS(refusal([] { AgentEndpoint("tcp://127.0.0.1:1", "a"); }), "tcp needs keys");
+}
+
+TEST_CASE("a machine with a replaced join key is told so, and the one with the new key is heard") {
+  const TemporaryFolder folder;
+  OpenDriver driver(folder);
+  const JoinToken old = driver.token();
+  Joined stays(old, "stays");
+  REQUIRE(is_heard(driver, stays, "before"));
+  replace_join_key(driver.keys);
+  driver.endpoint->admit(driver.keys.join_public);
+  Joined late(old, "late");
+  CHECK(eventually([&] {
+    late.turn();
+    driver.turn();
+    return !late.endpoint.refusal().empty();
+  }));
+  CHECK_HAS(late.endpoint.refusal(), "no longer good");
+  driver.take_refused();
+  REQUIRE(driver.refused.size() == 1);
+  CHECK_HAS(driver.refused[0], "from 127.0.0.1 was refused");
+  CHECK(is_heard(driver, stays, "after"));  // it is connected
+  Joined fresh(driver.token(), "fresh");
+  CHECK(is_heard(driver, fresh, "new"));
+  CHECK(driver.refused.size() == 1);
+}
+
+TEST_CASE("a token of another experiment reaches no driver, and both sides say something") {
+  const TemporaryFolder folder;
+  OpenDriver driver(folder);
+  JoinToken other = token_of(make_keys(), "ffffff");
+  other.addresses = driver.keys.addresses;
+  Joined machine(other);
+  machine.endpoint.send(Warning{"hello"});
+  CHECK(eventually([&] {
+    machine.turn();
+    driver.turn();
+    driver.take_refused();
+    return !driver.refused.empty() &&
+           machine.endpoint.why_not_connected().find("another experiment") != std::string::npos;
+  }));
+  CHECK(driver.received.empty());
+  CHECK(driver.endpoint->peers().size() == 0);
+  for (int i = 0; i < 50; ++i) machine.turn(), driver.turn(), driver.take_refused();
+  CHECK(driver.refused.size() == 1);  // it tries again and again
+}
+
+TEST_CASE("a machine of another build is told so in words, before anything it says is read") {
+  const TemporaryFolder folder;
+  OpenDriver driver(folder);
+  zmq::context_t context;
+  zmq::socket_t other(context, zmq::socket_type::dealer);
+  other.set(zmq::sockopt::linger, 0);
+  const JoinKeys pair = driver.keys;
+  other.set(zmq::sockopt::curve_serverkey, zmq::buffer(pair.driver_public));
+  other.set(zmq::sockopt::curve_publickey, zmq::buffer(pair.join_public));
+  other.set(zmq::sockopt::curve_secretkey, zmq::buffer(pair.join_secret));
+  other.set(zmq::sockopt::routing_id,
+            to_text(Greeting{kAgentContract + 1, std::string(build_version()), "node-9"}));
+  other.connect("tcp://" + pair.addresses.front());
+  std::string answer;
+  int sent = 0;
+  CHECK(eventually([&] {
+    other.send(zmq::buffer("what a later build says"), zmq::send_flags::dontwait);
+    ++sent;
+    driver.turn();
+    driver.take_refused();
+    zmq::message_t frame;
+    if (other.recv(frame, zmq::recv_flags::dontwait)) answer = frame.to_string();
+    return !answer.empty() && sent > 3;
+  }));
+  CHECK_HAS(refusal_in(answer).value_or(""), "install the same version of tune on both");
+  REQUIRE(driver.refused.size() == 1);
+  CHECK_HAS(driver.refused[0], "node-9");
+  CHECK(driver.endpoint->peers().size() == 0);
+  Joined machine(driver.token());
+  CHECK(is_heard(driver, machine, "of this build"));
+}
+
+int connected_socket(int port) {
+  const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(port));
+  ::inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
+  if (::connect(descriptor, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0) return descriptor;
+  ::close(descriptor);
+  return -1;
+}
+
+TEST_CASE("garbage and silent connections disturb nobody, and are told once") {
+  const TemporaryFolder folder;
+  OpenDriver driver(folder);
+  std::vector<FileDescriptor> strangers;
+  const std::string kinds[] = {std::string(300, '\xff'), "GET / HTTP/1.1\r\n\r\n", "",
+                               std::string("\xff\0\0\0\0\0\0\0\1\x7f\3\0CURVE", 17) + "garbage"};
+  for (int i = 0; i < 200; ++i) {
+    strangers.emplace_back(connected_socket(driver.port));
+    REQUIRE(strangers.back().is_open());
+    const std::string& says = kinds[i % 4];
+    ::send(strangers.back().get(), says.data(), says.size(), MSG_NOSIGNAL);
+    if (i % 3 == 0) strangers.back().reset();
+  }
+  Joined machine(driver.token());
+  CHECK(is_heard(driver, machine, "among strangers"));
+  CHECK(eventually([&] {
+    driver.turn();
+    driver.take_refused();
+    return !driver.refused.empty();
+  }));
+  for (int i = 0; i < 50; ++i) driver.turn(), driver.take_refused();
+  CHECK(driver.refused.size() == 1);
+  CHECK_HAS(driver.refused[0], "did not speak as a machine with a token");
+  CHECK(is_heard(driver, machine, "still"));
+  CHECK(driver.endpoint->peers().size() == 1);
+}
+
+TEST_CASE("a machine tries the addresses of its token one after the other") {
+  const TemporaryFolder folder;
+  OpenDriver driver(folder);
+  JoinToken token = driver.token();
+  token.addresses.insert(token.addresses.begin(), "127.0.0.1:1");
+  Joined machine(token);
+  machine.endpoint.send(Warning{"found"});
+  CHECK(eventually([&] {
+    machine.now += std::chrono::milliseconds(100);
+    machine.turn();
+    driver.turn();
+    return driver.received == Texts{"found"};
+  }));
+}
+
+TEST_CASE("keys are kept in the experiment's folder, and others cannot read them") {
+  const TemporaryFolder folder;
+  CHECK_FALSE(read_keys(folder.path()));
+  JoinKeys keys = make_keys();
+  keys.addresses = {"10.0.0.1:7000"};
+  write_keys(folder.path(), keys);
+  const std::string file = folder.path() / "keys.json";
+  struct stat status {};
+  REQUIRE(::stat(file.c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
+  const std::optional<JoinKeys> back = read_keys(folder.path());
+  REQUIRE(back);
+  CHECK(token_of(*back, "x") == token_of(keys, "x"));
+  CHECK(back->driver_secret == keys.driver_secret);
+  CHECK(back->join_public == keys.join_public);
+  const std::string former = keys.join_secret;
+  replace_join_key(keys);
+  CHECK(keys.join_secret != former);
+  CHECK(keys.driver_secret == back->driver_secret);
+  ::chmod(file.c_str(), 0640);
+  CHECK_HAS(refusal([&] { read_keys(folder.path()); }), "others may read it (mode 640)");
+  ::chmod(file.c_str(), 0600);
+  write_file_atomically(file, "{\"driver_public\": \"x\"}", Readers::kOwnerOnly);
+  CHECK_HAS(refusal([&] { read_keys(folder.path()); }), "driver_public is not a key");
+}
+
+TEST_CASE("a token in a file that others may read is refused") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() / "join";
+  JoinKeys keys = make_keys();
+  keys.addresses = {"10.0.0.1:7000"};
+  write_file_atomically(file, to_text(token_of(keys, "x")) + "\n", Readers::kOwnerOnly);
+  CHECK(read_token(file) == token_of(keys, "x"));
+  ::chmod(file.c_str(), 0644);
+  CHECK_HAS(refusal([&] { read_token(file); }), "chmod 600");
+  CHECK_HAS(refusal([&] { read_token(folder.path() / "none"); }, ErrorCode::kIo), "none");
+}
+
+TEST_CASE("this machine's interfaces have the loopback one among them") {
+  bool found = false;
+  for (const Interface& one : network_interfaces()) {
+    found = found || (one.address == "127.0.0.1" && one.is_loopback);
+  }
+  CHECK(found);
+}
+
+}  // namespace
+}  // namespace tune::testing

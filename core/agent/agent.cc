@@ -18,6 +18,8 @@
 
 #include "core/agent/agent_machine.h"
 #include "core/agent/checkpoint_files.h"
+#include "core/agent/children.h"
+#include "core/agent/joining.h"
 #include "core/agent/memory_limits.h"
 #include "core/agent/worker_rest.h"
 #include "core/agent/worker_socket.h"
@@ -39,81 +41,45 @@ constexpr AgentTime kHeartbeat = std::chrono::milliseconds(500);  // the longest
 constexpr const char* kLoopback = "127.0.0.1";                    // where a node's ranks meet
 constexpr std::size_t kMaxStrays = 64;
 
-AgentFacts facts_of(const AgentOptions& options) {
-  AgentFacts facts;
-  facts.hello.hostname = options.hostname;
-  facts.hello.ip = options.ip;
-  facts.hello.pid = static_cast<std::uint32_t>(::getpid());
-  facts.hello.cpu_units = options.resources.cpu_units;
-  facts.hello.memory_bytes = options.resources.memory_bytes;
-  for (const Gpu& gpu : options.resources.gpus) {
-    facts.hello.gpus.push_back({gpu.device, gpu.name, gpu.memory_bytes});
-  }
-  facts.once_directory = options.runtime_directory + "/once";
-  facts.zygote.can_restart = !options.zygote_command.empty();
-  facts.zygote.loads = options.zygote_loads;
-  return facts;
-}
-
-// A descriptor for the ends of children and for signals that end the agent.
-FileDescriptor watch_signals() {
-  sigset_t watched;
-  sigemptyset(&watched);
-  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&watched, signal);
-  ::sigprocmask(SIG_BLOCK, &watched, nullptr);
-  return FileDescriptor(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
-}
-
-struct Reaped {
-  pid_t pid;
-  int status;
-};
-
-// Reaps every child that has ended. Processes that a child left behind in its group die with it;
-// the number of the group is not free for others until the child is reaped.
-std::vector<Reaped> reap(pid_t zygote) {
-  std::vector<Reaped> all;
-  for (;;) {
-    siginfo_t info{};
-    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return all;
-    if (info.si_pid != zygote) ::kill(-info.si_pid, SIGKILL);
-    int status = 0;
-    ::waitpid(info.si_pid, &status, 0);
-    all.push_back({info.si_pid, status});
-  }
-}
-
-ProcessEnd process_end(int status) {
-  const bool signalled = WIFSIGNALED(status);
-  return {signalled, signalled ? WTERMSIG(status) : WEXITSTATUS(status), describe_exit(status)};
-}
-
 // The edge around AgentMachine: descriptors in, actions out.
 class Agent {
  public:
   explicit Agent(const AgentOptions& options)
       : options_(options),
         now_(clock_.monotonic()),
-        machine_(facts_of(options)),
-        memory_(options.trial_memory_bytes) {
+        machine_(facts_of(options, now_)),
+        memory_(std::in_place, options.trial_memory_bytes) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     signals_ = watch_signals();              // before there is a child
     if (!options_.zygote) files_.emplace();  // no process is forked of this one
-    machine_.start(now_);
-    perform();
+    if (options_.join) {
+      find_driver_until_ = now_ + options_.join->patience;
+    } else {
+      machine_.start(now_);
+      perform();
+    }
     workers_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     groups_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     endpoint();
     if (!files_) files_.emplace();
     machine_.on_connected(now_);
     perform();
-    tell_of_memory(memory_.why_not());
+    tell_of_memory(memory_->why_not());
   }
 
   int run() {
     while (!machine_.is_over()) turn();
     if (driver_gone_) remove_runtime_directory();
     return 0;
+  }
+
+  JoinedEnd run_joined() {
+    while (!machine_.is_over() && failure_.empty()) {
+      turn();
+      look_at_driver();
+    }
+    if (!failure_.empty()) return {failure_, true, false, token_};
+    return {machine_.end_cause(), is_unfit_, machine_.joins_again(), token_};
   }
 
  private:
@@ -125,6 +91,9 @@ class Agent {
   void end_stray(pid_t worker);
   void take_zygote_messages();
   void take_commands();
+  void look_at_driver();
+  void take_part();
+  void take_token(const NewToken& command);
   struct Worker {
     Worker(FileDescriptor socket, int epoll) : socket(std::move(socket)), epoll(epoll) {}
     WorkerSocket socket;
@@ -160,7 +129,9 @@ class Agent {
 
   // Connected at the first need: a zygote that is forked must find neither socket nor thread.
   AgentEndpoint& endpoint() {
-    if (!endpoint_) {
+    if (!endpoint_ && options_.join) {
+      endpoint_.emplace(options_.join->token, options_.join->name);
+    } else if (!endpoint_) {
       endpoint_.emplace(options_.driver_address, agent_identity(options_.hostname, ::getpid()));
     }
     return *endpoint_;
@@ -183,7 +154,7 @@ class Agent {
   FileDescriptor groups_epoll_;   // ranks of groups
   std::optional<AgentEndpoint> endpoint_;
   std::optional<FileWorker> files_;
-  MemoryLimits memory_;
+  std::optional<MemoryLimits> memory_;
   bool memory_told_ = false;  // what keeps limits from being set
   bool driver_gone_ = false;
   SetupExperiment experiment_;
@@ -197,6 +168,17 @@ class Agent {
   };
   std::deque<Stray> strays_;  // the last that ended and were no workers
   std::vector<AgentAction> actions_;
+
+  // What the zygote is started with: as the options say, or as a driver that was joined does.
+  std::vector<std::string> zygote_command_ = options_.zygote_command;
+  std::map<std::string, std::string> zygote_environment_ = options_.zygote_environment;
+  std::string zygote_log_ = options_.zygote_log;
+  // Of an agent that joins
+  std::optional<AgentTime> find_driver_until_;  // nothing: it was found
+  std::uint64_t driver_epoch_ = 0;
+  JoinToken token_ = options_.join ? options_.join->token : JoinToken();
+  std::string failure_;  // there is no driver for it
+  bool is_unfit_ = false;
 };
 
 // ---- The loop -----------------------------------------------------------------------------------
@@ -287,7 +269,7 @@ void Agent::take_ended_children() {
       while (dead.readable && dead.socket.read() == WorkerSocket::Read::kData) {
         read_events(id, dead);
       }
-      end.why = memory_.excess(dead.attempt).value_or("");
+      end.why = memory_->excess(dead.attempt).value_or("");
     }
     if (id == 0) {
       strays_.push_back({child.pid, end});
@@ -335,9 +317,61 @@ void Agent::take_zygote_messages() {
 
 void Agent::take_commands() {
   for (Command& command : endpoint_->receive()) {
-    if (const auto* setup = std::get_if<SetupExperiment>(&command)) experiment_ = *setup;
+    const auto* setup = std::get_if<SetupExperiment>(&command);
+    if (setup != nullptr) experiment_ = *setup;
+    if (const auto* token = std::get_if<NewToken>(&command)) take_token(*token);
     machine_.on_command(now_, std::move(command));
     perform();
+    if (setup != nullptr && options_.join) take_part();
+  }
+}
+
+// ---- Joining ------------------------------------------------------------------------------------
+
+// A driver that is another one than before has given up what runs here.
+void Agent::look_at_driver() {
+  const std::uint64_t epoch = endpoint_->driver_epoch();
+  if (epoch != driver_epoch_ && std::exchange(driver_epoch_, epoch) != 0) {
+    machine_.on_other_driver(now_);
+    perform();
+  }
+  if (endpoint_->last_heard() != AgentTime{}) machine_.on_driver_heard(endpoint_->last_heard());
+  const bool is_alone = find_driver_until_.has_value();
+  if (!endpoint_->refusal().empty() && is_alone) {
+    failure_ = endpoint_->refusal();
+  } else if (is_alone && now_ >= *find_driver_until_) {
+    failure_ = fmt::format("{} within {:.0f} s", endpoint_->why_not_connected(),
+                           std::chrono::duration<double>(options_.join->patience).count());
+  }
+}
+
+// The experiment is known: looks, beside the loop, whether this machine can take part.
+void Agent::take_part() {
+  find_driver_until_.reset();
+  files_->give([this, folder = experiment_.experiment_directory, setup = experiment_.joined] {
+    const Participation part = prepare_to_join(folder, setup, options_.hostname);
+    return [this, folder, setup, part] {
+      is_unfit_ = !part.unfit.empty();
+      if (is_unfit_) return machine_.on_unfit(now_, part.unfit);
+      if (!part.note.empty()) endpoint_->send(Warning{part.note});
+      zygote_command_ = part.zygote_command;
+      zygote_environment_ = setup.worker_environment;
+      zygote_log_ = part.zygote_log;
+      if (options_.join->say) options_.join->say("joined the experiment in " + folder);
+      memory_.emplace(setup.trial_memory_bytes);
+      tell_of_memory(memory_->why_not());
+      machine_.start(now_);
+    };
+  });
+}
+
+void Agent::take_token(const NewToken& command) {
+  try {
+    JoinToken token = token_of_text(command.token);
+    endpoint_->join_by(token);
+    token_ = std::move(token);
+  } catch (const Error& error) {
+    endpoint_->send(Warning{fmt::format("{}: {}", options_.hostname, error.what())});
   }
 }
 
@@ -421,11 +455,10 @@ void Agent::act(StartZygote&) {
     return;
   }
   is_zygote_awaited_ = true;
-  if (options_.zygote_log.empty()) return execute_zygote({});
+  if (zygote_log_.empty()) return execute_zygote({});
   files_->give([this]() -> FileWorker::Outcome {
     try {
-      const auto log =
-          std::make_shared<ZygoteProcess::Log>(ZygoteProcess::Log::open(options_.zygote_log));
+      const auto log = std::make_shared<ZygoteProcess::Log>(ZygoteProcess::Log::open(zygote_log_));
       return [this, log] { execute_zygote(std::move(*log)); };
     } catch (const Error& error) {
       return [this, what = std::string(error.what())] {
@@ -439,8 +472,7 @@ void Agent::act(StartZygote&) {
 void Agent::execute_zygote(ZygoteProcess::Log log) {
   is_zygote_awaited_ = false;
   try {
-    zygote_.execute({options_.zygote_command, options_.zygote_environment, options_.lock_fd},
-                    std::move(log));
+    zygote_.execute({zygote_command_, zygote_environment_, options_.lock_fd}, std::move(log));
     machine_.on_zygote_started(now_, static_cast<std::uint32_t>(zygote_.pid()));
     if (std::exchange(ends_unborn_zygote_, false)) zygote_.end();
   } catch (const Error& error) {
@@ -470,7 +502,7 @@ void Agent::act(TellWorker& action) {
     const auto port = ports_.find(attempt_key(start->launch.trial, start->launch.attempt));
     if (port != ports_.end()) add_rendezvous(start->environment, kLoopback, port->second);
     worker->second.attempt = attempt_key(start->launch.trial, start->launch.attempt);
-    tell_of_memory(memory_.add(worker->second.attempt, worker->second.pid));
+    tell_of_memory(memory_->add(worker->second.attempt, worker->second.pid));
   }
   WorkerSocket& socket = worker->second.socket;
   socket.send(action.command);
@@ -533,7 +565,7 @@ std::string own_tail(const std::filesystem::path& file, AttemptNumber attempt) {
 
 void Agent::act(ConcludeAttempt& action) {
   ports_.erase(attempt_key(action.ended.trial, action.ended.attempt));
-  memory_.end(attempt_key(action.ended.trial, action.ended.attempt));
+  memory_->end(attempt_key(action.ended.trial, action.ended.attempt));
   // The usual end asks nothing of the disk: two switches of threads would be a good part of its time.
   const bool needs_files = action.removes_half_written || action.wants_stderr_tail;
   if (!needs_files && files_->waiting() == 0) return machine_.on_concluded(now_, action.ended);
@@ -551,6 +583,12 @@ void Agent::act(ConcludeAttempt& action) {
 
 std::string agent_identity(const std::string& hostname, pid_t pid) {
   return fmt::format("{}-{}", hostname, pid);
+}
+
+JoinedEnd run_joined_agent(const AgentOptions& options) {
+  TUNE_CHECK(options.join.has_value());
+  for (const int signal : {SIGQUIT, SIGPIPE}) std::signal(signal, SIG_IGN);
+  return Agent(options).run_joined();
 }
 
 int run_agent(const AgentOptions& options) {

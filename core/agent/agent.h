@@ -4,14 +4,31 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/join_token.h"
 #include "core/resources.h"
 
 namespace tune {
+
+// An agent that joins a running experiment: it has no driver of its own, and learns from the one
+// that it finds what there is to load.
+struct JoinOptions {
+  JoinToken token;
+  std::string name;  // unique among the agents of an experiment and their former lives
+  // It leaves when this much time is left of `lasts`, and when it had no trial for so long (0: it
+  // stays).
+  std::chrono::nanoseconds drain = std::chrono::minutes(2);
+  std::optional<std::chrono::nanoseconds> lasts = {};
+  std::chrono::nanoseconds idle{};
+  std::chrono::nanoseconds patience = std::chrono::minutes(1);  // until it has found a driver
+  std::function<void(const std::string& text)> say = {};        // to its user
+};
 
 struct AgentOptions {
   std::string driver_address;  // "ipc:///path"
@@ -37,12 +54,22 @@ struct AgentOptions {
   std::int64_t trial_memory_bytes = 0;  // a limit for all ranks of an attempt together; 0: none
   int lock_fd = -1;                     // inherited by zygote and workers, never closed
   int runtime_lock_fd = -1;             // of the runtime folder, held as long as the agent lives
+  std::optional<JoinOptions> join = {};  // the address, the zygote and its log are not used then
 };
 
 // Runs until every worker is reaped after the driver has ordered the end or is gone. Call it in a
 // process of its own, without threads: it changes signal handling, makes itself a subreaper and
 // leads a session. Returns the exit code. Throws Error (kProcess) when it cannot start.
 int run_agent(const AgentOptions& options);
+
+struct JoinedEnd {
+  std::string cause;         // empty: the experiment is over
+  bool is_failure = false;   // it could not take part
+  bool joins_again = false;  // it may, as another agent
+  JoinToken token;           // the newest
+};
+// The same for an agent that joins. Throws Error (kBadInput) when its token is no token.
+JoinedEnd run_joined_agent(const AgentOptions& options);
 
 // The name by which the driver knows the agent process of that host.
 std::string agent_identity(const std::string& hostname, pid_t pid);

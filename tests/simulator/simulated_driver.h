@@ -100,6 +100,7 @@ class SimulatedDriver : private TurnEdges {
   void on(const StartStore&) {}  // it has no server of its own
   void on(const Say& action);
   void on(const GiveUp& action);
+  void on(const Dismiss&) {}  // its agents are its children
   void flush();
   void close();
 

@@ -17,6 +17,7 @@
 #include "core/strings.h"
 #include "tune/cli/cli_commands.h"
 #include "tune/cli/cli_insight.h"
+#include "tune/cli/cli_join.h"
 #include "tune/spec/option_reader.h"
 
 namespace tune {
@@ -36,6 +37,10 @@ struct CommandLine {
   ScheduleArguments schedule;
   LogsArguments logs;
   LaunchArguments launch;
+  AgentArguments agent;
+  TokenArguments token;
+  DrainArguments drain;
+  std::string nodes_directory;
   std::string status_directory;
   int python_order = -1;
   std::string imported;
@@ -82,6 +87,8 @@ void add_run(CLI::App& app, CommandLine& line) {
   shorthand("--cpus", "cpus", "N", "CPUs to use instead of all");
   shorthand("--gpus", "gpus", "N", "GPUs to use instead of all");
   shorthand("--seed", "seed", "N", "makes the configurations repeatable");
+  shorthand("--listen", "listen", "ADDRESS[:PORT]",
+            "let other machines join there, by a token that is printed");
   shorthand("--store", "store", "URL", "a Redis server to use: redis://host:6379");
   command
       ->add_option("--warm-start", line.run.warm_start,
@@ -273,6 +280,54 @@ void add_python_run(CLI::App& app, CommandLine& line) {
       [&line] { line.chosen = [&line] { return python_run_command(line.python_order); }; });
 }
 
+void add_agent(CLI::App& app, CommandLine& line) {
+  CLI::App* command = add_command(app, "agent", "joins a sweep that runs on another machine",
+                                  "TUNE_JOIN=tune1.... tune agent --idle 10m");
+  AgentArguments& agent = line.agent;
+  command
+      ->add_option("--join-file", agent.join_file,
+                   "file with the token, which nobody else may read; else it stands in TUNE_JOIN")
+      ->type_name("FILE");
+  command->add_option("--cpus", agent.cpus, "CPUs to offer instead of all")->type_name("N");
+  command->add_option("--gpus", agent.gpus, "GPUs to offer instead of all")->type_name("N");
+  command->add_option("--idle", agent.idle, "leave after so long without a trial")
+      ->type_name("TIME");
+  command
+      ->add_option("--until", agent.until,
+                   "have left by then: 4h, 18:30 or 2026-11-22T18:30; trials go on elsewhere")
+      ->type_name("TIME");
+  command->add_option("--drain", agent.drain, "begin to leave so long before --until (2m)")
+      ->type_name("TIME");
+  command->callback([&line] { line.chosen = [&line] { return agent_command(line.agent); }; });
+}
+
+void add_machines(CLI::App& app, CommandLine& line) {
+  add_agent(app, line);
+  CLI::App* token = add_command(app, "token", "prints the token by which machines join a sweep",
+                                "TUNE_JOIN=$(tune token results/latest) tune agent");
+  add_directory(token, line.token.directory);
+  token->add_flag("--rotate", line.token.rotate,
+                  "make a new one; the old one is no longer good, machines that have joined stay");
+  token
+      ->add_option("--address", line.token.address,
+                   "where machines reach the driver, instead of its own addresses")
+      ->type_name("HOST:PORT");
+  token->callback([&line] { line.chosen = [&line] { return token_command(line.token); }; });
+
+  CLI::App* nodes =
+      add_command(app, "nodes", "the machines of a running sweep", "tune nodes results/latest");
+  add_directory(nodes, line.nodes_directory);
+  nodes->callback(
+      [&line] { line.chosen = [&line] { return nodes_command(line.nodes_directory); }; });
+
+  CLI::App* drain =
+      add_command(app, "drain", "lets a machine leave a running sweep when its trials have saved",
+                  "tune drain results/latest node-3");
+  add_directory(drain, line.drain.directory);
+  drain->add_option("NODE", line.drain.node, "as `tune nodes` has it")->required();
+  drain->callback([&line] { line.chosen = [&line] { return drain_command(line.drain); }; });
+}
+
 // Why there is no command in the arguments.
 std::string why_no_command(const CLI::App& app, int argc, const char* const* argv) {
   std::vector<std::string> names;
@@ -304,6 +359,7 @@ int parse_and_run(int argc, const char* const* argv) {
   add_logs(app, line);
   add_launch(app, line);
   add_python_run(app, line);
+  add_machines(app, line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

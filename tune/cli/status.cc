@@ -1,5 +1,6 @@
 #include "tune/cli/status.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -10,7 +11,9 @@
 #include "core/platform/node.h"
 #include "core/platform/redis_store.h"
 #include "core/platform/system_clock.h"
+#include "tune/cli/when.h"
 #include "tune/control/experiment_setup.h"
+#include "tune/drive/door.h"
 #include "tune/drive/journal_reader.h"
 #include "tune/drive/journaled_controller.h"
 #include "tune/results/experiment_folder.h"
@@ -38,6 +41,7 @@ class Follower {
   bool is_over() const { return experiment_.controller().is_over(); }
 
   void notice(const std::string& text) { reporter_.notice(text); }
+  const Controller& controller() const { return experiment_.controller(); }
 
   void show(bool live, bool final) {
     ExperimentStatus status = experiment_status(spec_, experiment_.controller());
@@ -79,7 +83,48 @@ void follow(const std::filesystem::path& directory, const RunRecord& record) try
   }
 }
 
+std::string state_of(const Nodes& nodes, AgentNumber agent) {
+  if (nodes.is_out(agent)) return "leaving";
+  if (!nodes.is_ready(agent)) return "loading";
+  return nodes.holder_of_its_gpus(agent).empty() ? "ready" : "waiting";
+}
+
+std::string row_of(const Controller& controller, AgentNumber agent) {
+  const Nodes& nodes = controller.nodes();
+  const AgentHello& hello = nodes.hello(agent);
+  std::size_t running = 0;
+  for (const Trial& trial : controller.trials()) {
+    running += trial.placement && trial.placement->agent == agent ? 1 : 0;
+  }
+  std::string until = "-";
+  if (hello.lasts > Duration{}) {
+    const Duration left = nodes.joined_at(agent) + hello.lasts - controller.now();
+    until = "in " + in_words(std::max(left, Duration{}));
+  }
+  return fmt::format("{:<24} {:<8} {:>6} {:>5} {:>5} {:>14}  {}", node_name(nodes, agent),
+                     state_of(nodes, agent), running, hello.cpu_units / kUnit, hello.gpus.size(),
+                     until, hello.joined ? "joined" : "the driver's own");
+}
+
 }  // namespace
+
+int show_nodes(const std::filesystem::path& directory) {
+  read_spec(directory);  // or it is not an experiment's folder
+  const std::optional<RunRecord> record = read_record(directory);
+  if (!record || !is_live(directory)) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("{}: no driver runs it, so it has no nodes", directory.string()));
+  }
+  RedisStore store(reader_options(*record));
+  Follower follower(directory, store);
+  follower.catch_up();
+  fmt::print("{:<24} {:<8} {:>6} {:>5} {:>5} {:>14}  {}\n", "node", "state", "trials", "CPUs",
+             "GPUs", "leaves", "");
+  for (const AgentNumber agent : follower.controller().nodes().all()) {
+    fmt::print("{}\n", row_of(follower.controller(), agent));
+  }
+  return 0;
+}
 
 int show_status(const std::filesystem::path& directory) {
   if (read_spec(directory).options.scheduler.name().empty()) {

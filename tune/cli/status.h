@@ -9,4 +9,7 @@ namespace tune {
 // Returns the exit code. Throws Error (kBadInput) when the folder is not an experiment's.
 int show_status(const std::filesystem::path& directory);
 
+// A table of the nodes of a running experiment. Returns an exit code.
+int show_nodes(const std::filesystem::path& directory);
+
 }  // namespace tune

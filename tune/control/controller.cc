@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/fitting.h"
 #include "tune/control/attempt_end.h"
 #include "tune/control/key_watch.h"
 #include "tune/spec/trainable_check.h"
@@ -62,6 +63,7 @@ void Controller::on(const DriverStarted& event) {
   const std::string cause = "the driver before this one has ended";
   end_attempts(std::nullopt, cause);
   asking_.forget();
+  abandoned_.clear();
   for (AgentNumber agent : nodes_.all()) {
     out_->tell(NodeLeft{agent, nodes_.hello(agent), cause});
   }
@@ -78,6 +80,7 @@ void Controller::on(const DriverStarted& event) {
   max_concurrent_trials_ = event.max_concurrent_trials;
   time_budget_ = event.time_budget;
   asks_late_ = event.asks_late;
+  nodes_may_join_ = event.nodes_may_join;
   searcher_->set_num_samples(event.num_samples);
   exhausted_ = false;
   failure_.clear();
@@ -98,10 +101,34 @@ void Controller::on(const AgentLost& event) {
   const AgentHello& node = nodes_.hello(event.agent);
   const std::string cause = fmt::format("node {} is lost: {}", node.hostname, event.cause);
   out_->notice(cause);
+  for (TrialNumber number : book_.running()) {
+    const Trial& trial = book_.at(number);
+    const bool may_run_on = node.joined && trial.placement->agent == event.agent;
+    if (may_run_on) abandoned_[event.agent].push_back({number, trial.attempt});
+  }
   end_attempts(event.agent, cause);
-  out_->tell(NodeLeft{event.agent, node, event.cause});
-  nodes_.leave(event.agent);
+  leave(event.agent, event.cause);
+}
+
+// What a lost machine saved after it was given up stands in no record.
+void Controller::settle_abandoned(AgentNumber agent) {
+  const auto found = abandoned_.find(agent);
+  if (found == abandoned_.end()) return;
+  for (const LiveAttempt& one : found->second) out_->settle(one.trial, one.attempt);
+  abandoned_.erase(found);
+}
+
+void Controller::leave(AgentNumber agent, const std::string& cause) {
+  out_->tell(NodeLeft{agent, nodes_.hello(agent), cause});
+  nodes_.leave(agent);
   fill();
+  if (nodes_may_join_ && nodes_.empty() && !is_over()) {
+    out_->notice("no node is there: trials wait for one to join");
+  }
+}
+
+void Controller::say_that_trials_wait(const std::string& why) {
+  if (nodes_may_join_) warn(why + ": trials wait for a node to join");
 }
 
 // Ends attempts whose processes are gone with their agent, or with the driver that had them all.
@@ -180,16 +207,21 @@ void Controller::on(const FromAgent& event) {
 void Controller::on_agent(AgentNumber agent, const AgentHello& hello) {
   if (nodes_.contains(agent)) return;  // the same agent after a reconnect: its attempts stand
   if (hello.contract != agent_contract_) {
+    if (hello.joined) return;  // it was refused by its connection
     return fail_experiment(fmt::format(
         "node {} speaks version {} of the agent contract, this driver version {}: install the same "
         "version of tune on both",
         hello.hostname, hello.contract, agent_contract_));
   }
-  out_->tell(NodeJoined{agent, nodes_.join(agent, hello)});
+  out_->tell(NodeJoined{agent, nodes_.join(agent, hello, now_)});
   if (!hello.gpus.empty() && request_.gpu_units == 0) {
     out_->notice(
         fmt::format("{} GPUs present on {} but trials ask for none: set resources_per_trial gpu",
                     hello.gpus.size(), hello.hostname));
+  }
+  const std::string never = why_never_on(resources_of(hello), request_);
+  if (nodes_may_join_ && !never.empty()) {
+    out_->notice(fmt::format("node {} can hold no trial: {}", hello.hostname, never));
   }
   out_->send(agent, experiment_);
 }
@@ -199,6 +231,7 @@ void Controller::on_agent(AgentNumber agent, const ZygoteReady& ready) {
   const WantedTrainable wanted{experiment_.trainable, plugin_, experiment_.checkpoint.frequency,
                                verdicts_.scheduler().pauses(), verdicts_.scheduler().replaces()};
   if (const auto complaints = complaints_about(ready, wanted); !complaints.empty()) {
+    if (nodes_.hello(agent).joined) return exclude(agent, complaint_lines("", complaints));
     return fail_experiment(complaint_lines("", complaints));
   }
   if (!ready.note.empty()) out_->notice(ready.note);
@@ -207,6 +240,12 @@ void Controller::on_agent(AgentNumber agent, const ZygoteReady& ready) {
   can_save_ = info->can_save;
   if (!can_save_ && !info->is_function) say_once_that_nothing_is_saved(info->name);
   nodes_.set_ready(agent);
+  if (const std::string holder = nodes_.holder_of_its_gpus(agent); !holder.empty()) {
+    out_->notice(
+        fmt::format("node {} waits: its GPUs are promised to {}, which is not known to be "
+                    "gone",
+                    nodes_.hello(agent).hostname, holder));
+  }
   fill();
 }
 
@@ -241,10 +280,24 @@ void Controller::warn(const std::string& text) {
 
 // Attempts that run there go on.
 void Controller::on_agent(AgentNumber agent, const NodeOut& out) {
-  if (!nodes_.contains(agent) || nodes_.is_out(agent)) return;
-  out_->notice(
-      fmt::format("node {} starts no more trials: {}", nodes_.hello(agent).hostname, out.cause));
-  nodes_.set_out(agent, out.cause);
+  if (out.gone) settle_abandoned(agent);
+  if (!nodes_.contains(agent)) return;
+  if (!nodes_.is_out(agent) && !out.cause.empty()) {
+    out_->notice(
+        fmt::format("node {} starts no more trials: {}", nodes_.hello(agent).hostname, out.cause));
+    nodes_.set_out(agent, out.cause);
+    if (!out.gone) fill();
+  }
+  if (!out.gone) return;
+  end_attempts(agent, out.cause);  // it told the ends of all that it knew of
+  leave(agent, out.cause);
+}
+
+// A node that joined and cannot take part costs the experiment nothing but that node.
+void Controller::exclude(AgentNumber agent, const std::string& why) {
+  out_->notice(fmt::format("node {} takes no part: {}", nodes_.hello(agent).hostname, why));
+  nodes_.set_out(agent, why);
+  out_->send(agent, Shutdown{why});
   fill();
 }
 

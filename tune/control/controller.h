@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -98,6 +99,7 @@ class Controller {
   std::optional<TrialNumber> best_trial() const { return book_.best(); }
   std::vector<std::string> scheduler_lines() const { return verdicts_.scheduler().status_lines(); }
   const Placer& placer() const { return nodes_.placer(); }
+  const Nodes& nodes() const { return nodes_; }
   bool has_ready_node() const { return nodes_.any_is_ready(); }
   const DeviceHealth& device_health() const { return health_; }
 
@@ -117,6 +119,9 @@ class Controller {
   void on_agent(AgentNumber agent, const AttemptEnded& ended);
   void on_agent(AgentNumber agent, const Warning& warning);
   void on_agent(AgentNumber agent, const NodeOut& out);
+  void exclude(AgentNumber agent, const std::string& why);
+  void leave(AgentNumber agent, const std::string& cause);
+  void say_that_trials_wait(const std::string& why);
   void warn(const std::string& text);
   void say_once_that_nothing_is_saved(const std::string& trainable);
   void expect_metric(const Reported& report);
@@ -139,6 +144,7 @@ class Controller {
   void fail(Trial& trial, const AttemptEnded& ended, bool elsewhere);
   void finish(Trial& trial, TrialEnd end);
   void end_attempts(std::optional<AgentNumber> of, const std::string& cause);
+  void settle_abandoned(AgentNumber agent);
 
   // Launches the next trials, and finds out when all are over.
   void fill();
@@ -178,12 +184,15 @@ class Controller {
   std::uint32_t max_failures_ = 0;
   std::uint32_t max_concurrent_trials_ = 0;
   Duration time_budget_{};
-  bool asks_late_ = true;  // see DriverStarted
+  bool asks_late_ = true;        // see DriverStarted
+  bool nodes_may_join_ = false;  // see DriverStarted
   bool can_save_ = false;
   bool save_notice_given_ = false;
   bool exhausted_ = false;            // the searcher has no more
   bool metric_was_reported_ = false;  // by any trial
   std::set<std::string> warnings_;    // that were shown
+  // Attempts of machines that were lost, and may still run behind a broken network.
+  std::map<AgentNumber, std::vector<LiveAttempt>> abandoned_;
 
   std::unique_ptr<Outbox> out_ = std::make_unique<Outbox>();  // where book_ finds it after a move
   Nodes nodes_;

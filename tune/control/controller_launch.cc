@@ -87,7 +87,11 @@ std::optional<Placement> Controller::place_next() {
   if (!book_.running().empty() || nodes_.empty() || !nodes_.all_are_ready()) return std::nullopt;
   if (auto placement = nodes_.place()) return placement;  // there is no better place
   const std::string never = nodes_.why_never();
-  if (!never.empty()) fail_experiment("placing a trial: " + never);
+  if (!never.empty() && nodes_may_join_) {
+    say_that_trials_wait("no node could hold a trial: " + never);
+  } else if (!never.empty()) {
+    fail_experiment("placing a trial: " + never);
+  }
   return std::nullopt;
 }
 
@@ -207,6 +211,9 @@ void Controller::settle() {
   if (phase_ == Phase::kRunning) {
     if (!asks_late_ && book_.waiting().empty()) create_trial();
     const bool some_wait = !book_.waiting().empty() || (asks_late_ && has_more());
+    if (is_stranded(some_wait) && nodes_may_join_) {
+      return say_that_trials_wait("no node is left that could start one; " + nodes_.why_out());
+    }
     if (is_stranded(some_wait)) {
       failure_ = "running trials: no node is left that could start one; " + nodes_.why_out();
       return end_experiment(Phase::kInterrupted);

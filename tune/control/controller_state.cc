@@ -7,7 +7,8 @@ namespace tune {
 
 namespace {
 
-constexpr std::uint32_t kStateVersion = 5;
+constexpr std::uint32_t kStateVersion = 6;
+constexpr std::uint32_t kNodesStay = 5;
 constexpr std::uint32_t kDrawsEarly = 4;
 constexpr std::uint32_t kWithoutHealth = 3;
 
@@ -36,6 +37,9 @@ std::string Controller::save() const {
   encode(out, agent_contract_);
   encode(out, asks_late_);
   asking_.save(out);
+  encode(out, nodes_may_join_);
+  out.map(abandoned_.size());
+  for (const auto& [agent, attempts] : abandoned_) encode(out, agent), encode(out, attempts);
   return out.take();
 }
 
@@ -76,6 +80,16 @@ void Controller::restore(std::string_view state) {
   if (version > kDrawsEarly) {
     decode(in, asks_late_);
     asking_.restore(in);
+  }
+  nodes_may_join_ = false;
+  abandoned_.clear();
+  if (version > kNodesStay) {
+    decode(in, nodes_may_join_);
+    for (std::size_t left = in.map(); left > 0; --left) {
+      AgentNumber agent;
+      decode(in, agent);
+      decode(in, abandoned_[agent]);
+    }
   }
   in.expect_end();
 }

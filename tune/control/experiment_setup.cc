@@ -29,6 +29,9 @@ SetupExperiment setup_message(const ExperimentSpec& spec, std::string directory)
   }
   message.gpu_visibility = options.gpu_visibility;
   message.environment = options.env;
+  message.joined.plugin = spec.plugin;
+  message.joined.trial_memory_bytes = spec.request.memory_bytes;
+  message.joined.patience = from_seconds(options.patience_s);
   return message;
 }
 
@@ -59,6 +62,7 @@ DriverStarted driver_started(const ExperimentSpec& spec, std::uint64_t epoch, bo
   event.max_failures = static_cast<std::uint32_t>(spec.options.max_failures);
   event.max_concurrent_trials = static_cast<std::uint32_t>(spec.options.max_concurrent_trials);
   event.time_budget = from_seconds(spec.options.time_budget_s);
+  event.nodes_may_join = !spec.options.listen.empty();
   return event;
 }
 

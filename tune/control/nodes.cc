@@ -30,17 +30,32 @@ std::vector<AgentNumber> Nodes::all() const {
   return numbers;
 }
 
-const AgentHello& Nodes::join(AgentNumber agent, const AgentHello& hello) {
+const AgentHello& Nodes::join(AgentNumber agent, const AgentHello& hello, ExperimentTime now) {
   TUNE_CHECK(!contains(agent));
   placer_.add_node(agent, resources_of(hello));
   learn_devices(agent, hello);
-  return agents_.emplace(agent, Agent{hello}).first->second.hello;
+  return agents_.emplace(agent, Agent{hello, false, now}).first->second.hello;
 }
 
 void Nodes::set_ready(AgentNumber agent) {
   const auto found = agents_.find(agent);
   TUNE_CHECK(found != agents_.end());
-  if (!std::exchange(found->second.ready, true) && !is_out(agent)) placer_.open_node(agent);
+  if (!std::exchange(found->second.ready, true)) open_if_free(agent);
+}
+
+void Nodes::open_if_free(AgentNumber agent) {
+  const bool is_ready = agents_.at(agent).ready && !is_out(agent);
+  if (is_ready && holder_of_its_gpus(agent).empty()) placer_.open_node(agent);
+}
+
+std::string Nodes::holder_of_its_gpus(AgentNumber agent) const {
+  for (const GpuInfo& gpu : hello(agent).gpus) {
+    const auto owners = owners_.find(gpu.uuid);
+    if (owners == owners_.end() || *owners->second.begin() == agent) continue;
+    const AgentHello& first = hello(*owners->second.begin());
+    return fmt::format("process {} of {}", first.pid, first.hostname);
+  }
+  return {};
 }
 
 void Nodes::set_out(AgentNumber agent, const std::string& cause) {
@@ -68,6 +83,7 @@ void Nodes::learn_devices(AgentNumber agent, const AgentHello& hello) {
   devices_[hello.hostname].insert({agent, std::nullopt});
   for (std::uint32_t gpu = 0; gpu < hello.gpus.size(); ++gpu) {
     devices_[gpu_name(hello, gpu)].insert({agent, gpu});
+    if (!hello.gpus[gpu].uuid.empty()) owners_[hello.gpus[gpu].uuid].insert(agent);
   }
 }
 
@@ -103,11 +119,21 @@ void Nodes::leave(AgentNumber agent) {
   std::erase_if(devices_, [](const auto& place) { return place.second.empty(); });
   placer_.remove_node(agent);
   out_.erase(agent);
+  std::set<AgentNumber> heirs;
+  for (const GpuInfo& gpu : hello(agent).gpus) {
+    const auto owners = owners_.find(gpu.uuid);
+    if (owners == owners_.end()) continue;
+    owners->second.erase(agent);
+    heirs.insert(owners->second.begin(), owners->second.end());
+    if (owners->second.empty()) owners_.erase(owners);
+  }
   agents_.erase(agent);
+  for (const AgentNumber heir : heirs) open_if_free(heir);
 }
 
 void Nodes::clear() {
   devices_.clear();
+  owners_.clear();
   out_.clear();
   placer_ = Placer();
   agents_.clear();
@@ -127,7 +153,7 @@ void Nodes::restore(PackReader& in) {
     decode(in, agent);
     placer_.add_node(number, resources_of(agent.hello));
     learn_devices(number, agent.hello);
-    if (agent.ready) placer_.open_node(number);
+    open_if_free(number);
   }
 }
 

@@ -1,7 +1,9 @@
 // Nodes: the agents that have joined, and the part of their resources that is promised. Pure.
 //
 // A node takes no trial before its zygote has loaded the trainable (ready), and none after the
-// agent has said that it starts no more (out).
+// agent has said that it starts no more (out). Nor does it take one while an agent that was there
+// before has one of its GPUs, known by their UUIDs: an agent that is started again comes before its
+// former life is known to be gone, and what that one was promised may still run.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "core/agent_contract.h"
+#include "core/clock.h"
 #include "core/trial.h"
 #include "core/wire.h"
 #include "tune/control/placement.h"
@@ -32,11 +35,15 @@ class Nodes {
   std::vector<AgentNumber> all() const;
 
   // For an agent that is not there yet. The reference holds until the agent leaves.
-  const AgentHello& join(AgentNumber agent, const AgentHello& hello);
+  const AgentHello& join(AgentNumber agent, const AgentHello& hello, ExperimentTime now = {});
   void set_ready(AgentNumber agent);  // again: nothing changes
+  bool is_ready(AgentNumber agent) const { return agents_.at(agent).ready; }
+  ExperimentTime joined_at(AgentNumber agent) const { return agents_.at(agent).joined_at; }
   // Attempts that run there stay. A second call changes nothing.
   void set_out(AgentNumber agent, const std::string& cause);
   bool is_out(AgentNumber agent) const { return out_.contains(agent); }
+  // The earlier agent that has one of its GPUs, for people; empty: there is none.
+  std::string holder_of_its_gpus(AgentNumber agent) const;
   // The nodes that are out, and why, for people; empty: none is.
   std::string why_out() const;
   void leave(AgentNumber agent);      // with everything it was promised
@@ -69,19 +76,23 @@ class Nodes {
   struct Agent {
     AgentHello hello;
     bool ready = false;
+    ExperimentTime joined_at{};
     template <class Self, class F>
     static void fields(Self& s, F& f) {
       f(s.hello, s.ready);
+      f.added(s.joined_at);
     }
   };
 
   void learn_devices(AgentNumber agent, const AgentHello& hello);
+  void open_if_free(AgentNumber agent);
   Devices devices_of(const std::set<std::string>& places) const;
 
   ResourceRequest request_;
   std::map<AgentNumber, Agent> agents_;
   std::map<std::string, Devices> devices_;  // by place; several agents may run on one node
-  std::map<AgentNumber, std::string> out_;  // and why
+  std::map<std::string, std::set<AgentNumber>> owners_;  // of GPUs, by UUID
+  std::map<AgentNumber, std::string> out_;               // and why
   Placer placer_;
 };
 

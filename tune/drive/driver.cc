@@ -26,9 +26,11 @@
 #include "core/platform/transport.h"
 #include "tune/control/experiment_setup.h"
 #include "tune/control/silence_watch.h"
+#include "tune/drive/door.h"
 #include "tune/drive/driver_machine.h"
 #include "tune/drive/driver_processes.h"
 #include "tune/drive/driver_store.h"
+#include "tune/drive/file_size_signal.h"
 #include "tune/drive/journaled_controller.h"
 #include "tune/drive/proposal_work.h"
 #include "tune/drive/turn.h"
@@ -62,33 +64,11 @@ constexpr milliseconds kAtOnce{2500};  // for the agent after a second signal; w
 constexpr int kCallerGoneSignal = SIGUSR1;
 constexpr seconds kStuck{3};           // after a second signal, when nothing comes of it
 
-// Refuses an experiment that could never run here, before anything is written or started.
-NodeResources checked_node(const RunRequest& request) {
-  const ExperimentSpec& spec = request.spec;
-  const NodeResources node =
-      request.node ? *request.node : discover_node({spec.options.cpus, spec.options.gpus});
-  if (const std::string never = why_never_on(node, spec.request); !never.empty()) {
-    throw Error(ErrorCode::kBadInput, "resources_per_trial: " + never);
-  }
-  return node;
-}
-
 // A second signal is obeyed also while a store or a disk does not answer.
 LastResort last_resort(const ExperimentFolder& folder) {
   return {kStuck, fmt::format("ending at once, what was done is kept; resume it with: {}\n",
                               how_to_resume(folder.path()))};
 }
-
-// A limit on the size of files must be an error of the write, not the end of the whole program.
-class NoFileSizeSignal {
- public:
-  NoFileSizeSignal() : former_(::signal(SIGXFSZ, SIG_IGN)) {}
-  ~NoFileSizeSignal() { ::signal(SIGXFSZ, former_); }
-  NoFileSizeSignal(const NoFileSizeSignal&) = delete;
-
- private:
-  void (*former_)(int);
-};
 
 class Driver : private TurnEdges {
  public:
@@ -108,6 +88,8 @@ class Driver : private TurnEdges {
   void on(const StartStore& action);
   void on(const Say& action) { say(action.text); }
   void on(const GiveUp& action);
+  void on(const Dismiss& action) { door_->dismiss(action.agent); }
+  void open_door();
   void check_folder() const;
   void say(const std::string& text);
   bool may_show() const;
@@ -163,6 +145,7 @@ class Driver : private TurnEdges {
   std::optional<News> news_;
   std::optional<JournaledController> experiment_;
   std::unique_ptr<DriverEndpoint> endpoint_;
+  std::optional<Door> door_;  // for machines that join
   DriverMachine machine_;
   std::optional<Turns> turns_;
 
@@ -173,6 +156,7 @@ class Driver : private TurnEdges {
   std::future<std::string> flushed_;  // the log files' state, which is on the disk
   nanoseconds last_flushed_{};
   bool has_shown_ = false;
+  bool own_agent_ended_ = false;
   bool launched_ = false;      // this driver has launched a trial
   bool has_given_up_ = false;  // after a signal
 };
@@ -183,8 +167,9 @@ Driver::Driver(RunRequest request, NodeResources node, ExperimentFolder folder)
       folder_(std::move(folder)),
       logger_(folder_.absolute(), spec_, file_work_),
       events_(folder_.absolute(), spec_, file_work_),
-      machine_({.ends_with_agent = true,
-                .store_patience = from_seconds(spec_.options.store_patience_s)}),
+      machine_({.ends_with_agent = spec_.options.listen.empty(),
+                .store_patience = from_seconds(spec_.options.store_patience_s),
+                .lease = from_seconds(spec_.options.lease_s)}),
       silence_watch_(experiment_id_of(spec_)),
       reporter_(request_.reporter) {
   records_.add_keeper(logger_);
@@ -219,7 +204,12 @@ void Driver::start() {
   signals_ = std::make_unique<SignalWatch>(
       std::vector<int>{SIGINT, SIGTERM, SIGHUP, kCallerGoneSignal}, last_resort(folder_));
   open_store();
-  experiment_.emplace(store_->store(), controller_setup(spec_, folder_.absolute()), &records_);
+  ControllerSetup setup = controller_setup(spec_, folder_.absolute());
+  if (!spec_.options.listen.empty()) {
+    door_.emplace(spec_, folder_.absolute());
+    door_->complete(setup.experiment.joined, agent.zygote);
+  }
+  experiment_.emplace(store_->store(), std::move(setup), &records_);
   news_.emplace(spec_, controller().objective(), folder_.path(), reporter_);
   records_.add_watcher([this](const Record& record) {
     silence_watch_.record(record, machine_.experiment_time(now()));
@@ -232,9 +222,18 @@ void Driver::start() {
   }
   const std::uint64_t epoch = experiment_->next_epoch();
   endpoint_ = std::make_unique<DriverEndpoint>(agent.driver_address, epoch);
+  open_door();
   folder_.write_spec(spec_);
   folder_.write_record(record_);
   take_over(epoch);
+}
+
+// The token is for the person alone: what is said goes into the journal.
+void Driver::open_door() {
+  if (!door_) return;
+  door_->open(*endpoint_, runtime_->path());
+  record_.requests = door_->requests_at();
+  reporter_->notice(door_->invitation());
 }
 
 // GPUs of other sweeps are not handed out again; their CPUs are, with a notice.
@@ -327,6 +326,8 @@ void Driver::loop() {
     if (now() - last_flushed_ >= kFlushEvery) {
       check_folder();
       file_work_.check();
+      if (door_) door_->look(now());
+      for (const std::string& refused : endpoint_->take_refused()) say(refused);
       endpoint_->flush(now());
       last_flushed_ = now();
     }
@@ -340,9 +341,10 @@ void Driver::wait_for_input() {
       machine_.idle_time(now(), controller().next_deadline(), peers()).count();
   pollfd watched[] = {{endpoint_->descriptor(), POLLIN, 0},
                       {signals_->descriptor(), POLLIN, 0},
-                      {agent_process_->exit_descriptor(), POLLIN, 0},
+                      {own_agent_ended_ ? -1 : agent_process_->exit_descriptor(), POLLIN, 0},
                       {store_->exit_descriptor(), POLLIN, 0},
                       {proposals_.descriptor(), POLLIN, 0},
+                      {door_ ? door_->descriptor() : -1, POLLIN, 0},
                       {machine_.store_is_silent() ? store_->answer_descriptor() : -1, POLLIN, 0}};
   const timespec timeout{wait / 1'000'000'000, wait % 1'000'000'000};
   ppoll(watched, std::size(watched), &timeout, nullptr);
@@ -365,6 +367,8 @@ void Driver::read_input() {
                     signal_name(signal)));
   }
   if (!end.empty()) machine_.on_agent_ended(agent_process_->identity(), end);
+  own_agent_ended_ = !end.empty();
+  if (door_) door_->answer(controller().nodes(), now());
   if (const std::string how = store_->take_end(); !how.empty()) machine_.on_server_ended(how);
   machine_.on_time(now(), peers());
 }
@@ -508,6 +512,7 @@ void Driver::close(RunState state) {
     }
     endpoint_->flush(now());
     agent_process_->wait(kAgentEnd);
+    if (door_) door_->part(controller().nodes());
   }
   agent_process_->end_now(at_once ? kAtOnce : AgentProcess::kEndLimit);
   check_folder();

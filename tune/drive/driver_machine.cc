@@ -51,8 +51,27 @@ void DriverMachine::on_agent_ended(const std::string& identity, const std::strin
 void DriverMachine::on_time(Time now, const Peers& peers) {
   if (now - looked_ < kLookEvery) return;
   watched_ += std::min(now - std::exchange(looked_, now), kLongestRound);
+  look_for_joined(now, peers);
   for (auto& [identity, agent] : agents_) look_at(identity, agent, peers);
   look_at_store();
+}
+
+// Machines that have joined, have left, or are heard again after they were lost.
+void DriverMachine::look_for_joined(Time now, const Peers& peers) {
+  for (const AgentNumber agent : std::exchange(joining_, {})) {
+    agents_[peers.identity_of(agent)] = {.last_heard = now, .heard = watched_, .has_joined = true};
+  }
+  for (const AgentNumber agent : std::exchange(left_, {})) {
+    const auto known = agents_.find(peers.identity_of(agent));
+    if (known == agents_.end() || known->second.has_ended) continue;
+    agents_.erase(known);
+  }
+  for (auto lost = dismissed_.begin(); lost != dismissed_.end();) {
+    const auto one = lost++;
+    if (peers.last_heard(one->first) <= one->second) continue;
+    actions_.emplace_back(Dismiss{one->first});
+    dismissed_.erase(one);
+  }
 }
 
 void DriverMachine::look_at(const std::string& identity, Agent& agent, const Peers& peers) {
@@ -64,6 +83,11 @@ void DriverMachine::look_at(const std::string& identity, Agent& agent, const Pee
     agent.heard = watched_;
   }
   const Time silence = watched_ - agent.heard;
+  if (agent.has_joined) {
+    if (silence <= options_.lease) return;
+    return on_agent_ended(identity,
+                          fmt::format("it has said nothing for {:.0f} s", in_seconds(silence)));
+  }
   if (!agent.end && silence > kAgentSilence) end_silent(identity, agent, silence);
   // The process may be in a call that the kernel does not leave, where even SIGKILL does not end
   // it.
@@ -79,6 +103,9 @@ void DriverMachine::end_silent(const std::string& identity, Agent& agent, Time s
 bool DriverMachine::on_told(Peers::Told told) {
   const bool joins = std::holds_alternative<AgentHello>(told.event);
   if (joins && lost_.contains(told.agent)) return false;
+  if (joins && std::get<AgentHello>(told.event).joined) joining_.insert(told.agent);
+  const auto* out = std::get_if<NodeOut>(&told.event);
+  if (out != nullptr && out->gone) left_.insert(told.agent);
   told_.push_back(std::move(told));
   return true;
 }
@@ -199,11 +226,12 @@ void DriverMachine::take_ends(TurnContents& contents, const Peers& peers) {
       ++agent;
       continue;
     }
-    if (gives_up_with_agent()) {
+    if (gives_up_with_agent() && !state.has_joined) {
       actions_.emplace_back(GiveUp{GiveUp::Why::kAgent, state.how});
     } else {
       const AgentNumber number = *peers.number_of(identity);
       lost_.insert(number);
+      if (state.has_joined) dismissed_[number] = state.last_heard;
       contents.events.emplace_back(AgentLost{number, state.how});
     }
     agent = agents_.erase(agent);
@@ -214,7 +242,8 @@ void DriverMachine::take_ends(TurnContents& contents, const Peers& peers) {
 // Its first word may still be on its way.
 bool DriverMachine::end_can_be_told(const std::string& identity, const Agent& agent,
                                     const Peers& peers) const {
-  return agent.has_ended && (gives_up_with_agent() || peers.number_of(identity).has_value());
+  const bool gives_up = gives_up_with_agent() && !agent.has_joined;
+  return agent.has_ended && (gives_up || peers.number_of(identity).has_value());
 }
 
 bool DriverMachine::has_more(const Peers& peers) const {

@@ -14,6 +14,12 @@
 // simpler way, to wait in the call itself, fails: such a driver obeys no signal, its agents take it
 // for gone, and it takes them for silent when it comes back.
 //
+// Machines that joined are known by what they say alone: no process of this driver's tells of their
+// end. One that is silent for a whole lease is lost, and its trials start elsewhere. It may be
+// alive behind a broken network; when it is heard again it is dismissed, which ends what it still
+// runs, and may join anew as another agent. To take it back as it was, the simpler way, would need
+// both sides to agree which of its attempts still count, after one side has said that none does.
+//
 // A signal goes before everything else that came with it. A service manager or a batch system may
 // end the whole experiment by a signal to every process: an attempt that ended by it is
 // interrupted, not failed. The events of an agent go before its end: they may hold the reason.
@@ -39,6 +45,9 @@ namespace tune {
 struct EndAgent {  // its process, with all workers; on_agent_ended follows
   std::string identity;
 };
+struct Dismiss {  // a machine that was lost and is heard again: it is told to end what it runs
+  AgentNumber agent;
+};
 struct StartStore {};  // the private server, again
 struct Say {           // to the user
   std::string text;
@@ -49,7 +58,7 @@ struct GiveUp {
   Why why;
   std::string how;
 };
-using DriverAction = std::variant<EndAgent, StartStore, Say, GiveUp>;
+using DriverAction = std::variant<EndAgent, StartStore, Say, GiveUp, Dismiss>;
 
 // The content of the next turn.
 struct TurnContents {
@@ -69,6 +78,7 @@ class DriverMachine {
     // Whether the end of any agent is that of the driver: the driver's own agent is the only one.
     bool ends_with_agent = true;
     Time store_patience = std::chrono::seconds(300);  // that it may be silent; 0: any time
+    Time lease = std::chrono::seconds(60);            // that a machine which joined may be silent
   };
   static constexpr Time kLookEvery = std::chrono::milliseconds(200);  // at the agents
   static constexpr Time kAgentSilence = std::chrono::seconds(20);     // each sends a word a second
@@ -150,9 +160,11 @@ class DriverMachine {
     std::optional<Time> end{};  // when EndAgent was asked for, in watched time
     std::string how{};          // it ended, or why it is to be ended
     bool has_ended = false;
+    bool has_joined = false;  // by a token; else it is the driver's own
   };
   // An agent that ends while the experiment is interrupted does as it should.
   bool gives_up_with_agent() const { return options_.ends_with_agent && signal_ == 0; }
+  void look_for_joined(Time now, const Peers& peers);
   void on_server_well();
   void look_at_store();
   bool is_too_long(Time silence) const;
@@ -169,6 +181,9 @@ class DriverMachine {
   std::map<std::string, Agent> agents_;  // by identity, until their end is told
   int ended_ = 0;                        // of these
   std::set<AgentNumber> lost_;
+  std::set<AgentNumber> joining_;          // have said hello, and are not in agents_ yet
+  std::set<AgentNumber> left_;             // have said that they are gone
+  std::map<AgentNumber, Time> dismissed_;  // lost ones that joined, and when they were heard
   std::vector<Peers::Told> told_;  // from next_ on in no turn yet
   std::size_t next_ = 0;
   bool has_room_ = true;

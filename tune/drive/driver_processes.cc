@@ -13,6 +13,7 @@
 #include "core/agent/agent.h"
 #include "core/agent/agent_program.h"
 #include "core/error.h"
+#include "core/fitting.h"
 #include "core/platform/node.h"
 
 namespace tune {
@@ -86,6 +87,17 @@ void AgentProcess::end_now(std::chrono::milliseconds limit) {
   if (process_.has_ended(limit)) return;
   process_.signal(SIGKILL);
   if (!process_.has_ended(kEndLimit)) process_.let_go();
+}
+
+NodeResources checked_node(const RunRequest& request) {
+  const ExperimentSpec& spec = request.spec;
+  const NodeResources node =
+      request.node ? *request.node : discover_node({spec.options.cpus, spec.options.gpus});
+  if (!spec.options.listen.empty()) return node;  // another one may join
+  if (const std::string never = why_never_on(node, spec.request); !never.empty()) {
+    throw Error(ErrorCode::kBadInput, "resources_per_trial: " + never);
+  }
+  return node;
 }
 
 }  // namespace tune

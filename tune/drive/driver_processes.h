@@ -54,4 +54,7 @@ class AgentProcess {
   Child process_;
 };
 
+// Refuses an experiment that could never run here, before anything is written or started.
+NodeResources checked_node(const RunRequest& request);
+
 }  // namespace tune

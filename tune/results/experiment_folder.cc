@@ -240,7 +240,8 @@ void ExperimentFolder::write_record(const RunRecord& record) const {
                      {"driver_pid", record.driver_pid},
                      {"hostname", record.hostname},
                      {"store", record.store},
-                     {"prefix", record.prefix}};
+                     {"prefix", record.prefix},
+                     {"requests", record.requests}};
   write_file_atomically(path_ / kRecordFile, to_json(value, 2) + "\n", readers_of(record.store));
   flush_path(absolute_);
 }
@@ -279,6 +280,7 @@ std::optional<RunRecord> read_record(const fs::path& directory) {
   record.hostname = value.get<std::string>("hostname");
   record.store = value.get<std::string>("store");
   record.prefix = value.get<std::string>("prefix");
+  if (value.contains("requests")) record.requests = value.get<std::string>("requests");
   return record;
 }
 

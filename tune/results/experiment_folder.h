@@ -22,6 +22,7 @@ struct RunRecord {
   std::string hostname;
   std::string store;   // address other commands of this host can read the journal at
   std::string prefix;  // of the keys there
+  std::string requests;  // the socket that the driver takes requests at; empty: it takes none
 };
 
 class ExperimentFolder {

@@ -22,6 +22,10 @@ ExperimentStatus experiment_status(const ExperimentSpec& spec, const Controller&
   for (const std::string& place : controller.device_health().set_aside()) {
     status.set_aside.push_back(place);
   }
+  const Nodes& nodes = controller.nodes();
+  for (const AgentNumber agent : nodes.all()) {
+    status.nodes.emplace(agent, nodes.hello(agent).hostname);
+  }
   return status;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <deque>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ struct ExperimentStatus {
   bool live = true;                                // false: read from a journal, nothing runs
   // Nodes and GPUs ("GPU 1 of node-3") that get no trials for a while, as trials failed there.
   std::vector<std::string> set_aside = {};
+  std::map<AgentNumber, std::string> nodes = {};  // the hostnames of those that are there
 };
 
 class ProgressReporter {

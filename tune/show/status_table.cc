@@ -92,12 +92,17 @@ void add_trial_columns(const ExperimentStatus& status, const std::vector<const T
   Column name{.name = "Trial name", .weight = 1000};
   Column state{.name = "status", .weight = 999};
   Column location{.name = "loc", .weight = 0};
+  Column node{.name = "node", .weight = 650};
   for (const Trial* trial : rows) {
     name.cells.push_back(prefix + trial_id(experiment, trial->number));
     state.cells.push_back(status_name(trial->status));
     location.cells.push_back(trial->location);
+    const auto runs_on =
+        trial->placement ? status.nodes.find(trial->placement->agent) : status.nodes.end();
+    node.cells.push_back(runs_on == status.nodes.end() ? "" : runs_on->second);
   }
   columns = {std::move(name), std::move(state), std::move(location)};
+  if (status.nodes.size() > 1) columns.push_back(std::move(node));
 }
 
 void add_parameters(const std::vector<std::string>& paths, const std::vector<const Trial*>& rows,

@@ -26,22 +26,29 @@ std::string since_asking(bool asks_late) {
   return out.take();
 }
 
-TEST_CASE("a state of before places were watched, or of before a trial was drawn late, is taken") {
+TEST_CASE("a state of before places were watched, trials drawn late or nodes joined is taken") {
   Scene scene({.num_samples = 2, .asks_late = false});
   scene.join();
   scene.give_report(0, 1, 0.5);
   const std::string state = scene.controller_.save();
   const std::string asking = since_asking(false);
+  PackWriter end;
+  encode(end, false);  // no node may join
+  end.map(0);          // and none was given up
+  const std::string joining = end.take();
   const std::string places = since_places(kAgentContract);
-  REQUIRE(state[0] == 5);
-  REQUIRE(state.ends_with(places + asking));
+  REQUIRE(state[0] == 6);
+  REQUIRE(state.ends_with(places + asking + joining));
   Controller old(scene.setup());
-  const std::string with_places = state.substr(1, state.size() - 1 - asking.size());
+  const std::size_t newer = asking.size() + joining.size();
+  const std::string with_places = state.substr(1, state.size() - 1 - newer);
+  old.restore("\x05" + with_places + asking);
+  CHECK(old.save() == state);
   old.restore("\x04" + with_places);
   CHECK(old.save() == state);
   const std::string without = with_places.substr(0, with_places.size() - places.size());
   old.restore("\x03" + without);
-  CHECK(old.save() == "\x05" + without + since_places(3) + asking);  // the contract of then
+  CHECK(old.save() == "\x06" + without + since_places(3) + asking + joining);  // contract of then
 }
 
 TEST_CASE("in a journal of before, a trial is there before there is room for it") {

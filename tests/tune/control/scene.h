@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -53,6 +54,7 @@ class Scene {
     ResourceRequest request = to_request({});
     SearcherSpec searcher = basic_variant();
     bool asks_late = true;
+    bool nodes_may_join = false;
   };
 
   explicit Scene(Options options) : options_(std::move(options)), controller_(setup()) { start(); }
@@ -82,6 +84,7 @@ class Scene {
     event.time_budget = options_.budget;
     event.retry_errored = retry_errored;
     event.asks_late = options_.asks_late;
+    event.nodes_may_join = options_.nodes_may_join;
     give(event);
   }
 
@@ -110,6 +113,7 @@ class Scene {
     });
     restore_from_state();
     for (auto& [agent, command] : effects.commands) commands_.push_back(std::move(command));
+    unsettled_ = effects.unsettled;
     for (const RemoveCheckpoint& removal : effects.removals) {
       removed_.push_back(removal.checkpoint.iteration);
     }
@@ -203,6 +207,7 @@ class Scene {
   std::vector<Command> commands_;
   std::vector<std::uint64_t> cuts_;
   std::vector<std::uint64_t> removed_;
+  std::map<TrialNumber, AttemptNumber> unsettled_;  // of the newest event
   std::vector<std::tuple<std::uint32_t, std::uint64_t, bool>> results_;
   std::vector<std::string> notices_;
   std::vector<std::string> story_;

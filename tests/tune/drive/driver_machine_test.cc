@@ -275,6 +275,77 @@ TEST_CASE("one of several agents that ends is lost, and does not join again") {
   CHECK(script.contents.heard.at(AgentNumber{1}).sequence == 3);
 }
 
+// ---- Machines that joined
+
+AgentHello joined() {
+  AgentHello hello;
+  hello.joined = true;
+  return hello;
+}
+
+TEST_CASE("a machine that joined is lost after a lease of silence, and its driver is not") {
+  Script script({.ends_with_agent = false, .lease = 60s});
+  script.hear("a", {joined()});
+  script.pass(1s);
+  CHECK(script.turn().size() == 1);
+  for (int i = 0; i < 10; ++i) {
+    script.pass(50s);
+    script.hear("a");  // a heartbeat is enough
+  }
+  script.pass(59s);
+  CHECK(script.turn().empty());
+  script.pass(2s);
+  const std::vector<Event> events = script.turn();
+  REQUIRE(events.size() == 1);
+  CHECK(std::get<AgentLost>(events[0]).cause.starts_with("it has said nothing for 60 s"));
+  CHECK(script.machine.take_actions().empty());  // there is no process to end
+}
+
+TEST_CASE("a machine that is heard again after its lease is dismissed once") {
+  Script script({.ends_with_agent = false, .lease = 60s});
+  script.hear("a", {joined()});
+  script.pass(62s);
+  CHECK(script.turn().size() == 1);
+  const std::vector<Event> lost = script.turn();
+  REQUIRE(lost.size() == 1);
+  CHECK(is<AgentLost>(lost[0]));
+  script.pass(10s);
+  CHECK(script.machine.take_actions().empty());
+  script.hear("a");
+  script.pass(1s);
+  const std::vector<DriverAction> actions = script.machine.take_actions();
+  REQUIRE(actions.size() == 1);
+  CHECK(std::get<Dismiss>(actions[0]).agent == AgentNumber{0});
+  script.hear("a", {Warning{"late"}});
+  script.pass(1s);
+  CHECK(script.machine.take_actions().empty());
+  CHECK(script.turn().size() == 1);  // acknowledged, so that it can end
+}
+
+TEST_CASE("a machine that said it is gone is not missed") {
+  Script script({.ends_with_agent = false, .lease = 60s});
+  script.hear("a", {joined()});
+  script.pass(1s);
+  script.hear("a", {NodeOut{"drained", true}});
+  script.pass(5min);
+  CHECK(script.turn().size() == 2);
+  CHECK(script.turn().empty());
+  script.hear("b", {joined(), NodeOut{"drained", true}});  // all in one word
+  script.pass(5min);
+  CHECK(script.turn().size() == 2);
+  CHECK(script.turn().empty());
+}
+
+TEST_CASE("a driver that stood still gives its machines time to be heard") {
+  Script script({.ends_with_agent = false, .lease = 60s});
+  script.hear("a", {joined()});
+  script.pass(1s);
+  CHECK(script.turn().size() == 1);
+  script.now += 1h;
+  script.machine.on_time(script.now, script.peers);
+  CHECK(script.turn().empty());
+}
+
 TEST_CASE("an agent's first word may come after its end") {
   Script script(false);
   script.machine.on_agent_started("a", script.now);

@@ -40,5 +40,22 @@ TEST_CASE("what is searched within options has columns, empty where it is not ac
   CHECK(asked[3].find(R"( {"kind":"adam"} |)") != std::string::npos);
 }
 
+TEST_CASE("the node of a trial is shown when there are several") {
+  std::deque<Trial> trials(2);
+  trials[0].placement = Placement{{1}, {}};
+  const std::vector<const Trial*> rows = {&trials[0], &trials[1]};
+  const RunOptions options;
+  const std::string trainable = "T";
+  ExperimentStatus status{
+      .options = options, .trainable = trainable, .experiment_id = "x", .trials = trials};
+  status.nodes = {{{0}, "login"}};
+  CHECK(render_table(status, rows, {}, {}, 0)[0].find("node") == std::string::npos);
+  status.nodes[{1}] = "node-3";
+  const auto lines = render_table(status, rows, {}, {}, 0);
+  CHECK(lines[0].find("| node   |") != std::string::npos);
+  CHECK(lines[2].find("| node-3 |") != std::string::npos);
+  CHECK(lines[3].find("|        |") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace tune

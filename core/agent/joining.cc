@@ -1,0 +1,86 @@
+#include "core/agent/joining.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "core/agent/worker_command.h"
+#include "core/error.h"
+#include "core/platform/files.h"
+
+namespace tune {
+
+namespace {
+
+std::string machine_id() {
+  try {
+    const std::string text = read_file("/etc/machine-id");
+    return text.substr(0, text.find('\n'));
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+bool sees(const std::string& experiment, const JoinedSetup& setup) try {
+  return read_file(std::filesystem::path(experiment) / setup.proof_file) == setup.proof;
+} catch (const Error&) {
+  return false;  // it is not there
+}
+
+}  // namespace
+
+AgentFacts facts_of(const AgentOptions& options, AgentTime now) {
+  AgentFacts facts;
+  facts.hello.hostname = options.hostname;
+  facts.hello.ip = options.ip;
+  facts.hello.pid = static_cast<std::uint32_t>(::getpid());
+  facts.hello.cpu_units = options.resources.cpu_units;
+  facts.hello.memory_bytes = options.resources.memory_bytes;
+  for (const Gpu& gpu : options.resources.gpus) {
+    facts.hello.gpus.push_back({gpu.device, gpu.name, gpu.memory_bytes, gpu.uuid});
+  }
+  facts.once_directory = options.runtime_directory + "/once";
+  facts.zygote.can_restart = !options.zygote_command.empty();
+  facts.zygote.loads = options.zygote_loads;
+  if (!options.join) return facts;
+  facts.hello.joined = true;
+  facts.hello.machine = machine_id();
+  facts.zygote.can_restart = true;
+  facts.zygote.loads = "the experiment's plugin";
+  facts.stay.idle = options.join->idle;
+  if (options.join->lasts) {
+    facts.stay.until = now + *options.join->lasts;
+    facts.stay.drain = std::min(options.join->drain, *options.join->lasts / 2);
+  }
+  return facts;
+}
+
+Participation prepare_to_join(const std::string& experiment, const JoinedSetup& setup,
+                              const std::string& hostname) {
+  Participation part;
+  if (!sees(experiment, setup)) {
+    part.unfit = fmt::format(
+        "it does not see the experiment's folder {}: share the folder with "
+        "this machine, at the same path",
+        experiment);
+    return part;
+  }
+  try {
+    part.zygote_command =
+        setup.plugin.empty() ? setup.worker_command : worker_command(setup.plugin);
+  } catch (const Error& error) {
+    part.unfit = error.what();
+    return part;
+  }
+  if (::chdir(setup.working_directory.c_str()) != 0) {
+    part.note = fmt::format("{} has no folder {}: its trials run in {}", hostname,
+                            setup.working_directory, std::filesystem::current_path().string());
+  }
+  part.zygote_log = fmt::format("{}/nodes/{}-{}.log", experiment, hostname, ::getpid());
+  return part;
+}
+
+}  // namespace tune

@@ -1,0 +1,26 @@
+// What an agent says of its machine, and whether that machine can take part in an experiment.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/agent/agent.h"
+#include "core/agent/agent_machine.h"
+#include "core/agent_contract.h"
+
+namespace tune {
+
+AgentFacts facts_of(const AgentOptions& options, AgentTime now);
+
+struct Participation {
+  std::string unfit;  // why this machine cannot take part; empty: it can
+  std::string note;   // for the user; empty: none
+  std::vector<std::string> zygote_command;
+  std::string zygote_log;
+};
+// Looks whether this machine can take part in the experiment of that folder, and enters the
+// driver's directory if it is there. Reads files, and may wait for them.
+Participation prepare_to_join(const std::string& experiment, const JoinedSetup& setup,
+                              const std::string& hostname);
+
+}  // namespace tune

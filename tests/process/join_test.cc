@@ -1,0 +1,259 @@
+// Machines that join a running sweep: agents of their own on this host, over loopback.
+#include <doctest/doctest.h>
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <memory>
+
+#include "core/platform/files.h"
+#include "core/refusal.h"
+#include "process/outcome.h"
+#include "process/sweep.h"
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+
+std::string sweep(int trials, int step_ms = 40, const std::string& rest = "") {
+  return yaml(
+      {.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: " + std::to_string(step_ms) + "}",
+       .num_samples = trials,
+       .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 1}\n" + rest});
+}
+
+// A sweep that listens on this host, and agents that join it.
+struct Joinable {
+  explicit Joinable(const std::string& text, const std::string& cpus = "1") {
+    box.write("sweep.yaml", text);
+    run.reset(new Running(
+        box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", cpus, "--listen", "lo"})));
+    REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
+    take_token();
+  }
+  void take_token() {
+    const Finished token = box.tune({"token", "results/s"});
+    INFO(token.err);
+    REQUIRE(token.code == 0);
+    box.set("TUNE_JOIN", lines_of(token.out).at(0));
+  }
+  std::unique_ptr<Running> agent(std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"agent", "--cpus", "1"});
+    return std::unique_ptr<Running>(new Running(box.start_tune(more)));
+  }
+  std::string nodes() const { return box.tune({"nodes", "results/s"}).out; }
+  // Lines of `tune nodes` that hold this word.
+  std::size_t count(const std::string& word) const {
+    std::size_t found = 0;
+    for (const std::string& line : lines_of(nodes())) found += testing::has(line, word);
+    return found;
+  }
+  bool runs_a_trial(const Running& agent) const {
+    return !box.processes("tune-worker").empty() && running_below(agent.pid()) > 0;
+  }
+  // Processes that this agent has started, but its zygote.
+  std::size_t running_below(pid_t agent) const {
+    std::size_t children = 0;
+    for (const pid_t pid : box.processes("tune-worker")) {
+      const std::string file = "/proc/" + std::to_string(pid) + "/stat";
+      if (!fs::exists(file)) continue;
+      const std::string stat = read_file(file);
+      children += std::stoi(stat.substr(stat.rfind(')') + 4)) == agent;
+    }
+    return children > 1 ? children - 1 : 0;
+  }
+  Finished finish() {
+    Finished finished = run->wait(seconds(100));
+    INFO(finished.err);
+    CHECK(finished.code == 0);
+    return finished;
+  }
+
+  Sandbox box;
+  std::unique_ptr<Running> run;
+};
+
+std::string node_of(const Joinable& sweep, const Running& agent) {
+  const std::string pid = ":" + std::to_string(agent.pid());
+  for (const std::string& line : lines_of(sweep.nodes())) {
+    if (testing::has(line, pid)) return line.substr(0, line.find(' '));
+  }
+  return {};
+}
+
+TEST_CASE("machines that join late, are drained and are killed give the table of a calm run") {
+  const std::string text = sweep(14, 40, "lease_s: 3\n");
+  Joinable sweep(text);
+  auto killed = sweep.agent();
+  auto drained = sweep.agent();
+  CHECK(Sandbox::eventually([&] { return sweep.count("joined") == 2; }));
+  CHECK(Sandbox::eventually(
+      [&] { return sweep.runs_a_trial(*killed) && sweep.runs_a_trial(*drained); }));
+  const Finished drain = sweep.box.tune({"drain", "results/s", node_of(sweep, *drained)});
+  INFO(drain.err);
+  CHECK(drain.code == 0);
+  killed->signal(SIGKILL);
+  auto late = sweep.agent();
+  const Finished left = drained->wait(seconds(30));
+  CHECK(left.code == 0);
+  CHECK_HAS(left.err, "drains it");
+  const Finished finished = sweep.finish();
+  CHECK_HAS(finished.err, "is lost: it has said nothing for 3 s");
+  CHECK_FALSE(testing::has(finished.err, "ERROR"));
+  const Finished over = late->wait(seconds(20));
+  CHECK(over.code == 0);
+  CHECK_HAS(over.err, "the experiment is over");
+  killed->wait();
+  check_complete(sweep.box, "results/s", 14, 8);
+  check_nothing_left(sweep.box, "results/s");
+
+  Sandbox calm;
+  calm.write("sweep.yaml", text);
+  CHECK(calm.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"}).code == 0);
+  CHECK(lasting_table(sweep.box, "results/s") == lasting_table(calm, "results/s"));
+}
+
+TEST_CASE("the token is printed for people, and kept where nobody else can read it") {
+  Joinable sweep(tune::sweep(2, 60));
+  const fs::path keys = sweep.box.path() / "results/s/keys.json";
+  struct stat status {};
+  REQUIRE(::stat(keys.c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
+  const std::string token = lines_of(sweep.box.tune({"token", "results/s"}).out).at(0);
+  const Finished finished = sweep.finish();
+  CHECK_HAS(finished.err, "TUNE_JOIN=" + token + " tune agent");
+  // It stands in no file but that of the keys, not even a part of it.
+  const std::string part = token.substr(token.size() - 40, 30);
+  for (const auto& entry : fs::recursive_directory_iterator(sweep.box.path() / "results/s")) {
+    if (!entry.is_regular_file() || entry.path() == keys) continue;
+    CHECK_MESSAGE(!testing::has(read_file(entry.path()), part), entry.path());
+  }
+}
+
+TEST_CASE("strangers are refused in words, and the sweep does not notice") {
+  Joinable sweep(tune::sweep(4, 60));
+  Sandbox& box = sweep.box;
+  box.set("TUNE_JOIN", "");
+  CHECK_HAS(box.tune({"agent"}).err, "there is no token");
+  box.set("TUNE_JOIN", "tune1.nonsense");
+  CHECK_HAS(box.tune({"agent"}).err, "reading the token");
+  sweep.take_token();
+  const Finished rotated = box.tune({"token", "results/s", "--rotate"});
+  CHECK(rotated.code == 0);
+  CHECK(Sandbox::eventually([&] {
+    const Finished old = box.tune({"agent", "--idle", "1s"});  // the token of before
+    return old.code == 2 && testing::has(old.err, "its token is no longer good");
+  }));
+  box.set("TUNE_JOIN", lines_of(rotated.out).at(0));
+  auto agent = sweep.agent();
+  CHECK(Sandbox::eventually([&] { return sweep.count("joined") == 1; }));
+  const Finished finished = sweep.finish();
+  CHECK_HAS(finished.err, "a connection from 127.0.0.1 was refused");
+  check_complete(box, "results/s", 4, 8);
+  CHECK(agent->wait(seconds(20)).code == 0);
+  check_nothing_left(box, "results/s");
+}
+
+TEST_CASE("a machine that has joined keeps its place when the token is replaced") {
+  Joinable sweep(tune::sweep(6, 60));
+  auto agent = sweep.agent();
+  CHECK(Sandbox::eventually([&] { return sweep.runs_a_trial(*agent); }));
+  CHECK(sweep.box.tune({"token", "results/s", "--rotate"}).code == 0);
+  const Finished finished = sweep.finish();
+  CHECK_FALSE(testing::has(finished.err, "lost"));
+  CHECK_FALSE(testing::has(finished.err, "refused"));
+  const Finished over = agent->wait(seconds(20));
+  CHECK_HAS(over.err, "the experiment is over");
+  check_complete(sweep.box, "results/s", 6, 8);
+}
+
+TEST_CASE("a machine that does not see the experiment's folder is refused in words") {
+  Joinable sweep(tune::sweep(4, 60));
+  sweep.box.write("results/s/nodes/proof", "another one");
+  const Finished refused = sweep.agent()->wait(seconds(30));
+  CHECK(refused.code == 2);
+  CHECK_HAS(refused.err, "does not see the experiment's folder");
+  sweep.finish();
+  check_complete(sweep.box, "results/s", 4, 8);
+}
+
+TEST_CASE("with every node gone a sweep waits for a machine to join, and says so") {
+  Joinable sweep(tune::sweep(3, 60));
+  // The driver's own agent is a fork of it.
+  for (const pid_t pid : sweep.box.processes(std::string("run\0sweep.yaml", 14))) {
+    if (pid != sweep.run->pid()) kill(pid, SIGKILL);
+  }
+  CHECK(Sandbox::eventually([&] { return sweep.count("own") == 0; }));
+  auto agent = sweep.agent();
+  const Finished finished = sweep.finish();
+  CHECK_HAS(finished.err, "trials wait for one to join");
+  check_complete(sweep.box, "results/s", 3, 8);
+  CHECK(agent->wait(seconds(20)).code == 0);
+}
+
+TEST_CASE("a machine leaves before its time ends, and its trials go on elsewhere") {
+  Joinable sweep(tune::sweep(8, 80));
+  auto agent = sweep.agent({"--until", "4s"});
+  CHECK(Sandbox::eventually([&] { return sweep.runs_a_trial(*agent); }));
+  CHECK_HAS(sweep.nodes(), "in ");
+  const Finished left = agent->wait(seconds(20));
+  CHECK(left.code == 0);
+  CHECK_HAS(left.err, "its time ends in");
+  const Finished finished = sweep.finish();
+  CHECK_FALSE(testing::has(finished.err, "ERROR"));
+  check_complete(sweep.box, "results/s", 8, 8);
+}
+
+TEST_CASE("without a driver a machine saves and ends, and resume goes on from there") {
+  Joinable sweep(tune::sweep(6, 60, "patience_s: 4\n"));
+  auto agent = sweep.agent();
+  CHECK(Sandbox::eventually([&] { return sweep.runs_a_trial(*agent); }));
+  sweep.run->signal(SIGKILL);
+  sweep.run->wait();
+  const Finished left = agent->wait(seconds(20));
+  CHECK(left.code == 0);
+  CHECK_HAS(left.err, "no driver was heard for 4 s");
+  CHECK(sweep.box.is_quiet());
+  const Finished resumed = sweep.box.tune({"resume", "results/s"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  check_complete(sweep.box, "results/s", 6, 8);
+}
+
+TEST_CASE("a machine joins the driver that resumes its sweep, by the token of before") {
+  Joinable sweep(tune::sweep(8, 60));
+  auto agent = sweep.agent();
+  CHECK(Sandbox::eventually([&] { return sweep.runs_a_trial(*agent); }));
+  sweep.run->signal(SIGKILL);
+  sweep.run->wait();
+  Running resumed = sweep.box.start_tune({"resume", "results/s"});
+  CHECK(Sandbox::eventually([&] { return sweep.count("joined") == 1; }));
+  const Finished finished = resumed.wait(seconds(60));
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  const Finished over = agent->wait(seconds(20));
+  CHECK_HAS(over.err, "the driver was started again");
+  CHECK_HAS(over.err, "the experiment is over");
+  check_complete(sweep.box, "results/s", 8, 8);
+  check_nothing_left(sweep.box, "results/s");
+}
+
+TEST_CASE("what cannot be done with machines is refused with the remedy") {
+  Sandbox box;
+  box.write("sweep.yaml", sweep(2, 1));
+  CHECK_HAS(box.tune({"run", "sweep.yaml", "--listen", "nowhere9"}).err,
+            "no interface or address nowhere9");
+  CHECK_HAS(box.tune({"run", "sweep.yaml", "--listen", "lo:x"}).err, "write ADDRESS[:PORT]");
+  CHECK(box.tune({"run", "sweep.yaml", "--name", "s"}).code == 0);
+  CHECK_HAS(box.tune({"drain", "results/s", "a"}).err, "no driver runs it");
+  CHECK_HAS(box.tune({"nodes", "results/s"}).err, "it has no nodes");
+  CHECK_HAS(box.tune({"token", "results/s"}).err, "has not listened yet");
+  CHECK_HAS(box.tune({"token", "results/s", "--address", "login"}).err, "has no port");
+  CHECK(box.tune({"token", "results/s", "--address", "login:7000"}).out.starts_with("tune1."));
+  CHECK_HAS(box.tune({"agent", "--join-file", "none"}).err, "none");
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,187 @@
+#include "tune/cli/cli_join.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "core/agent/agent.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "core/listen_address.h"
+#include "core/platform/files.h"
+#include "core/platform/join_keys.h"
+#include "core/platform/node.h"
+#include "core/platform/node_claims.h"
+#include "core/platform/request_socket.h"
+#include "core/platform/runtime_directory.h"
+#include "core/platform/system_clock.h"
+#include "tune/cli/status.h"
+#include "tune/cli/when.h"
+#include "tune/results/experiment_folder.h"
+#include "tune/spec/experiment_identity.h"
+
+namespace tune {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kTokenVariable = "TUNE_JOIN";
+
+// What an agent runs must not see the key.
+JoinToken take_token(const std::string& join_file) {
+  const char* given = std::getenv(kTokenVariable);
+  const std::string text = given == nullptr ? "" : given;
+  ::unsetenv(kTokenVariable);
+  if (!join_file.empty()) return read_token(join_file);
+  if (!text.empty()) return token_of_text(text);
+  throw Error(ErrorCode::kBadInput,
+              "joining an experiment: there is no token: set TUNE_JOIN to the one that `tune run "
+              "--listen` printed, or name a file with it by --join-file");
+}
+
+void say(const std::string& text) {
+  fmt::print(stderr, "{}\n", text);
+}
+
+// Names one life of an agent: a name that comes again would take over the connection of the other.
+std::string life_name() {
+  return fmt::format("{}-{}-{:x}", hostname(), ::getpid(), SystemClock().wall().count());
+}
+
+// Ends with the agent and its folder of sockets.
+JoinedEnd run_once(const AgentArguments& arguments, JoinToken token) {
+  JoinOptions join;
+  join.token = std::move(token);
+  join.name = life_name();
+  join.drain = duration_of(arguments.drain, "--drain");
+  if (!arguments.idle.empty()) join.idle = duration_of(arguments.idle, "--idle");
+  if (!arguments.until.empty()) {
+    join.lasts = time_until(arguments.until, std::time(nullptr), "--until");
+  }
+  join.say = say;
+  AgentOptions options;
+  options.resources = discover_node({arguments.cpus, arguments.gpus});
+  const RuntimeDirectory runtime;
+  ClaimRequest claim;
+  claim.sweep = "tune agent of experiment " + join.token.experiment;
+  claim.node = options.resources;
+  if (arguments.gpus) claim.visible = own_gpus();
+  claim.needs_gpus = true;
+  claim.notice = say;
+  options.resources = claim_node(runtime, claim);
+  options.runtime_directory = runtime.path();
+  options.runtime_lock_fd = runtime.lock_descriptor();
+  options.hostname = hostname();
+  options.ip = primary_ip();
+  options.join = std::move(join);
+  return run_joined_agent(options);
+}
+
+// A fresh process: this one has been an agent.
+[[noreturn]] void join_again(const JoinToken& token, bool by_file) {
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (!by_file) ::setenv(kTokenVariable, to_text(token).c_str(), 1);
+  const std::string line = read_file("/proc/self/cmdline");
+  std::vector<char*> words;
+  for (std::size_t at = 0; at < line.size(); at = line.find('\0', at) + 1) {
+    words.push_back(const_cast<char*>(line.data()) + at);
+  }
+  words.push_back(nullptr);
+  std::fflush(nullptr);
+  ::execv("/proc/self/exe", words.data());
+  throw Error(ErrorCode::kProcess, "joining again: executing tune failed");
+}
+
+std::string told_by(const std::string& answer) {
+  const Value told = parse_json(answer, "the driver's answer");
+  if (told.contains("done")) return told.get<std::string>("done");
+  throw Error(ErrorCode::kBadInput, told.get<std::string>("error"));
+}
+
+// Asks the driver that runs the experiment of this folder.
+std::string ask_driver(const fs::path& directory, const Value& request) {
+  const std::optional<RunRecord> record = read_record(directory);
+  if (!record || !is_live(directory)) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("{}: no driver runs it; begin or resume it first", directory.string()));
+  }
+  if (record->requests.empty()) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("{}: its driver was started without --listen, so no machine joins it",
+                            directory.string()));
+  }
+  if (record->hostname != hostname()) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("{}: its driver runs on {}: give the command there", directory.string(),
+                            record->hostname));
+  }
+  return told_by(ask(record->requests, to_json(request)));
+}
+
+std::string user_name() {
+  const char* name = std::getenv("USER");
+  return name == nullptr || *name == '\0' ? fmt::format("user {}", ::getuid()) : name;
+}
+
+}  // namespace
+
+int agent_command(const AgentArguments& arguments) {
+  JoinToken token = take_token(arguments.join_file);
+  const JoinedEnd end = run_once(arguments, std::move(token));
+  if (end.is_failure) throw Error(ErrorCode::kBadInput, "joining the experiment: " + end.cause);
+  say(end.cause.empty() ? "left: the experiment is over" : "left: " + end.cause);
+  if (!end.joins_again) return 0;
+  say("joining again");
+  join_again(end.token, !arguments.join_file.empty());
+}
+
+int token_command(const TokenArguments& arguments) {
+  const fs::path directory = arguments.directory;
+  const ExperimentSpec spec = read_spec(directory);
+  const bool is_running = is_live(directory);
+  if (arguments.rotate && is_running) ask_driver(directory, {{"do", "rotate"}});  // and it writes
+  std::optional<JoinKeys> keys = read_keys(directory);
+  const bool is_new = !keys;
+  if (is_new) keys = make_keys();
+  if (arguments.rotate && !is_running) replace_join_key(*keys);
+  if (is_new || (arguments.rotate && !is_running)) write_keys(directory, *keys);
+  if (!arguments.address.empty()) {
+    if (listen_address(arguments.address).port == 0) {
+      throw Error(ErrorCode::kBadInput,
+                  fmt::format("--address: '{}' has no port: write HOST:PORT", arguments.address));
+    }
+    keys->addresses = {arguments.address};
+  }
+  if (keys->addresses.empty()) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("{}: its driver has not listened yet: run it with --listen, or give "
+                            "--address HOST:PORT",
+                            directory.string()));
+  }
+  fmt::print("{}\n", to_text(token_of(*keys, experiment_id_of(spec))));
+  return 0;
+}
+
+int nodes_command(const std::string& directory) {
+  return show_nodes(directory);
+}
+
+int drain_command(const DrainArguments& arguments) {
+  const Value request{{"do", "drain"}, {"node", arguments.node}, {"user", user_name()}};
+  fmt::print("{}\n", ask_driver(arguments.directory, request));
+  return 0;
+}
+
+}  // namespace tune

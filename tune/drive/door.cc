@@ -1,0 +1,203 @@
+#include "tune/drive/door.h"
+
+#include <poll.h>
+#include <sys/resource.h>
+
+#include <charconv>
+#include <random>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/platform/files.h"
+#include "core/platform/system_clock.h"
+#include "core/strings.h"
+#include "tune/drive/driver.h"
+#include "tune/spec/experiment_identity.h"
+
+namespace tune {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kNodesFolder = "nodes";
+constexpr const char* kProofFile = "nodes/proof";
+
+std::string random_text() {
+  std::random_device random;
+  std::string text;
+  for (int i = 0; i < 4; ++i) text += fmt::format("{:08x}", random());
+  return text;
+}
+
+// 0: there is none.
+int port_in(const std::vector<std::string>& addresses) {
+  if (addresses.empty()) return 0;
+  const std::string& first = addresses.front();
+  int port = 0;
+  std::from_chars(first.data() + first.rfind(':') + 1, first.data() + first.size(), port);
+  return port;
+}
+
+// Each machine, and each stranger until it is refused, has a descriptor of this process.
+void allow_many_connections() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::string complaint(const std::string& text) {
+  return to_json(Value{{"error", text}});
+}
+
+std::string success(const std::string& text) {
+  return to_json(Value{{"done", text}});
+}
+
+}  // namespace
+
+Door::Door(const ExperimentSpec& spec, const fs::path& experiment)
+    : experiment_(experiment),
+      experiment_id_(experiment_id_of(spec)),
+      listen_(listen_address(spec.options.listen)),
+      addresses_(reachable(listen_, network_interfaces())) {
+  std::optional<JoinKeys> kept = read_keys(experiment);
+  is_kept_ = kept.has_value();
+  keys_ = is_kept_ ? std::move(*kept) : make_keys();
+}
+
+void Door::complete(JoinedSetup& setup, const ZygoteSource& zygote) const {
+  setup.worker_command = zygote.command;
+  setup.worker_environment = zygote.environment;
+  setup.working_directory = fs::current_path();
+  setup.proof_file = kProofFile;
+  setup.proof = random_text();
+  fs::create_directories(experiment_ / kNodesFolder);
+  write_file_atomically(experiment_ / kProofFile, setup.proof);
+}
+
+void Door::open(DriverEndpoint& endpoint, const fs::path& runtime_directory) {
+  const int former = listen_.port == 0 ? port_in(keys_.addresses) : 0;
+  int port = listen_.port;
+  allow_many_connections();
+  try {
+    port = endpoint.listen(addresses_, former > 0 ? former : port, keys_);
+  } catch (const Error&) {
+    if (former == 0) throw;
+    port = endpoint.listen(addresses_, 0, keys_);
+  }
+  keys_.addresses.clear();
+  for (const std::string& address : addresses_) keys_.addresses.push_back(with_port(address, port));
+  write_keys(experiment_, keys_);
+  requests_.emplace(runtime_directory / "requests");
+  endpoint_ = &endpoint;
+}
+
+std::string Door::invitation() const {
+  return fmt::format("machines may join at {}; on each of them:\n  TUNE_JOIN={} tune agent",
+                     join(keys_.addresses, ", "), to_text(token_of(keys_, experiment_id_)));
+}
+
+void Door::look(std::chrono::nanoseconds now) {
+  if (!rotation_ends_ || *rotation_ends_ > now) return;
+  rotation_ends_.reset();
+  endpoint_->admit(keys_.join_public);
+}
+
+void Door::dismiss(AgentNumber agent) {
+  const char* cause = "it was not heard for so long that its trials were given to others";
+  endpoint_->send(agent, Shutdown{cause, true});
+}
+
+void Door::part(const Nodes& nodes) const {
+  std::set<AgentNumber> there;
+  for (const AgentNumber agent : nodes.all()) {
+    if (nodes.hello(agent).joined) there.insert(agent);
+  }
+  const SystemClock clock;
+  const auto end = clock.monotonic() + kParting;
+  while (!there.empty() && clock.monotonic() < end) {
+    pollfd watched{endpoint_->descriptor(), POLLIN, 0};
+    ::poll(&watched, 1, 20);
+    for (const Peers::Told& told : endpoint_->receive(clock.monotonic())) {
+      endpoint_->acknowledge(told.agent, told.position);
+      const auto* out = std::get_if<NodeOut>(&told.event);
+      if (out != nullptr && out->gone) there.erase(told.agent);
+    }
+    endpoint_->flush(clock.monotonic());
+  }
+}
+
+// ---- Requests -----------------------------------------------------------------------------------
+
+void Door::answer(const Nodes& nodes, std::chrono::nanoseconds now) {
+  if (!requests_) return;
+  while (const auto request = requests_->take()) {
+    requests_->answer(answer_to(*request, nodes, now));
+  }
+}
+
+std::string Door::answer_to(const std::string& request, const Nodes& nodes,
+                            std::chrono::nanoseconds now) try {
+  const Value asked = parse_json(request, "a request");
+  const auto what = asked.get<std::string>("do");
+  if (what == "drain") {
+    return success(drain(asked.get<std::string>("node"), asked.get<std::string>("user"), nodes));
+  }
+  if (what == "rotate") return success(rotate(nodes, now));
+  return complaint(fmt::format("this driver cannot {}", what));
+} catch (const Error& error) {
+  return complaint(error.what());
+}
+
+std::string Door::drain(const std::string& name, const std::string& user, const Nodes& nodes) {
+  const AgentNumber agent = find_node(nodes, name);
+  endpoint_->send(agent, Drain{fmt::format("{} drains it", user)});
+  return fmt::format("node {} leaves when its trials have saved", node_name(nodes, agent));
+}
+
+// Machines that have joined get the new key first: a connection that breaks must come back.
+std::string Door::rotate(const Nodes& nodes, std::chrono::nanoseconds now) {
+  replace_join_key(keys_);
+  write_keys(experiment_, keys_);
+  const std::string token = to_text(token_of(keys_, experiment_id_));
+  for (const AgentNumber agent : nodes.all()) {
+    if (nodes.hello(agent).joined) endpoint_->send(agent, NewToken{token});
+  }
+  rotation_ends_ = now + kRotation;
+  endpoint_->admit_also(keys_.join_public);
+  return "the join key is replaced";
+}
+
+AgentNumber find_node(const Nodes& nodes, const std::string& name) {
+  std::vector<AgentNumber> found;
+  std::vector<std::string> names;
+  for (const AgentNumber agent : nodes.all()) {
+    const AgentHello& hello = nodes.hello(agent);
+    names.push_back(node_name(nodes, agent));
+    if (hello.hostname == name || fmt::format("{}:{}", hello.hostname, hello.pid) == name) {
+      found.push_back(agent);
+    }
+  }
+  if (found.size() == 1) return found.front();
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("{} node {}; nodes: {}", found.empty() ? "there is no" : "several are",
+                          name, names.empty() ? "none" : join(names, ", ")));
+}
+
+std::string node_name(const Nodes& nodes, AgentNumber agent) {
+  const AgentHello& hello = nodes.hello(agent);
+  for (const AgentNumber other : nodes.all()) {
+    if (other == agent || nodes.hello(other).hostname != hello.hostname) continue;
+    return fmt::format("{}:{}", hello.hostname, hello.pid);
+  }
+  return hello.hostname;
+}
+
+}  // namespace tune

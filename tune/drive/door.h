@@ -1,0 +1,76 @@
+// Door: how machines join a running experiment: where the driver listens, by which keys and token,
+// what a machine has to know, and the requests of other commands (`tune drain`, `tune token`).
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/agent_contract.h"
+#include "core/platform/join_keys.h"
+#include "core/platform/request_socket.h"
+#include "core/platform/transport.h"
+#include "tune/control/nodes.h"
+#include "tune/spec/experiment_spec.h"
+
+namespace tune {
+
+struct ZygoteSource;
+
+class Door {
+ public:
+  // A replaced join key opens for so long beside the new one: machines that have joined get it.
+  static constexpr std::chrono::seconds kRotation{3};
+  static constexpr std::chrono::seconds kParting{3};
+
+  // Reads or makes the experiment's keys. Throws Error (kBadInput) when it cannot listen as the
+  // spec says, and for keys that others may read.
+  Door(const ExperimentSpec& spec, const std::filesystem::path& experiment);
+
+  // Completes what machines need to know. Writes the file that proves to them that they see the
+  // folder.
+  void complete(JoinedSetup& setup, const ZygoteSource& zygote) const;
+  // Listens, at the port of the last time if that is free and no other is asked for, and writes the
+  // keys with the addresses.
+  void open(DriverEndpoint& endpoint, const std::filesystem::path& runtime_directory);
+  std::string requests_at() const { return requests_ ? requests_->path().string() : ""; }
+  // The line to paste on another machine.
+  std::string invitation() const;
+
+  int descriptor() const { return requests_ ? requests_->descriptor() : -1; }
+  // Answers what other commands ask.
+  void answer(const Nodes& nodes, std::chrono::nanoseconds now);
+  // A machine that was lost is heard again.
+  void dismiss(AgentNumber agent);
+  // Lets a replaced key go. Call it now and then.
+  void look(std::chrono::nanoseconds now);
+  // Waits a little until machines know that all is over. They were told.
+  void part(const Nodes& nodes) const;
+
+ private:
+  std::string answer_to(const std::string& request, const Nodes& nodes,
+                        std::chrono::nanoseconds now);
+  std::string drain(const std::string& name, const std::string& user, const Nodes& nodes);
+  std::string rotate(const Nodes& nodes, std::chrono::nanoseconds now);
+
+  std::filesystem::path experiment_;
+  std::string experiment_id_;
+  ListenAddress listen_;
+  std::vector<std::string> addresses_;  // of this machine, without ports
+  JoinKeys keys_;
+  bool is_kept_ = false;  // the keys were there already
+  DriverEndpoint* endpoint_ = nullptr;
+  std::optional<RequestSocket> requests_;
+  std::optional<std::chrono::nanoseconds> rotation_ends_;
+};
+
+// The node that a user means by its hostname, or hostname:pid where several agents run on one host.
+// Throws Error (kBadInput) naming those there are.
+AgentNumber find_node(const Nodes& nodes, const std::string& name);
+// Its name for people and for find_node.
+std::string node_name(const Nodes& nodes, AgentNumber agent);
+
+}  // namespace tune

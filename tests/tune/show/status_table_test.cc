@@ -42,6 +42,7 @@ TEST_CASE("what is searched within options has columns, empty where it is not ac
 
 TEST_CASE("the node of a trial is shown when there are several") {
   std::deque<Trial> trials(2);
+  for (Trial& trial : trials) trial.config = pack(Config{{"lr", 0.5}});
   trials[0].placement = Placement{{1}, {}};
   const std::vector<const Trial*> rows = {&trials[0], &trials[1]};
   const RunOptions options;

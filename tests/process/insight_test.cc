@@ -176,6 +176,24 @@ TEST_CASE("a sweep that is over goes on with more samples, and its searcher with
   CHECK_HAS(box.tune({"resume", "results/s"}).err, "is finished, nothing to resume");
 }
 
+TEST_CASE("sweeps of older versions are replayed, with the lines of events that they have") {
+  for (const char* name : {"attempts", "groups", "snapshot"}) {
+    CAPTURE(name);
+    Sandbox box;
+    const std::string archive =
+        std::string(TUNE_SOURCE_DIR "/tests/data/journals/") + name + ".tgz";
+    REQUIRE(box.run({"tar", "xzf", archive}).code == 0);
+    const Value told = json_of(box.tune({"replay", name, "--json"}));
+    CHECK(told.get<bool>("same"));
+    CHECK(told.get<int>("launches") > 0);
+    CHECK(told.get<int>("waits") > 0);
+    const bool is_cut = std::string(name) == "snapshot";
+    CHECK(told.at("from").is_null() == !is_cut);
+    CHECK(told.contains("remark") == is_cut);  // where its events were at the snapshot
+    CHECK((told.get<int>("lines") > 0) == (std::string(name) == "attempts"));
+  }
+}
+
 TEST_CASE("replay refuses folders that it cannot understand") {
   Sandbox box;
   CHECK(box.tune({"replay", "nowhere"}).code == 2);

@@ -30,7 +30,8 @@ TEST_CASE("--version and --help are data and end with 0") {
   CHECK(version.err.empty());
   CHECK_HAS(shell.tune({"--help"}).out, "tune run sweep.yaml");
   for (const char* command :
-       {"run", "validate", "simulate", "status", "results", "best", "resume", "logs", "launch"}) {
+       {"run", "validate", "simulate", "status", "results", "best", "resume", "explain", "importance",
+        "replay", "logs", "launch"}) {
     CAPTURE(command);
     const Ended help = shell.tune({command, "--help"});
     CHECK(help.code == 0);
@@ -122,6 +123,9 @@ TEST_CASE("commands that read an experiment refuse a folder without one") {
                                              {"best", "empty"},
                                              {"resume", "empty"},
                                              {"logs", "empty", "1"},
+                                             {"explain", "empty", "1"},
+                                             {"importance", "empty"},
+                                             {"replay", "empty"},
                                              {"best", "nowhere"}}) {
     const Ended ended = shell.tune(arguments);
     INFO(ended.err);

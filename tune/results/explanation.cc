@@ -52,6 +52,7 @@ class Reading {
     const std::string trial = event.get_or("trial", "");
     if (name == "notice") take_notice(event.get_or("text", ""));
     if (trial.empty()) return;
+    if (name == "replaced") first_.try_emplace(trial, event.at("old"));
     if (trial != found_.trial) return take_other(name, trial);
     if (!has_begun_ && (name == "proposed" || name == "attempt_started")) {
       has_begun_ = true;
@@ -72,6 +73,12 @@ class Reading {
     const auto found = then_.find(trial);
     if (found == then_.end()) return std::nullopt;
     return found->second;
+  }
+
+  // The one that the trial began with, when a scheduler gave it others.
+  Config first_config(const TrialSummary& trial) const {
+    const auto found = first_.find(trial.id);
+    return found == first_.end() ? trial.config() : found->second;
   }
 
   std::string outcome;      // of its newest attempt that ended
@@ -132,6 +139,7 @@ class Reading {
   std::set<std::string> running_;
   std::vector<std::string> named_;
   std::map<std::string, ValueAt> then_;
+  std::map<std::string, Config> first_;
 };
 
 // ---- Where it came from -------------------------------------------------------------------------
@@ -203,7 +211,7 @@ void find_neighbours(Explanation& found, const Analysis& analysis, const Experim
   const auto& named = reading.named();
   for (const TrialSummary& trial : analysis.trials()) {
     if (number_of(trial.id) >= number_of(found.trial)) continue;
-    const Encoded other = encoding.encode(trial.config());
+    const Encoded other = encoding.encode(reading.first_config(trial));
     if (!other.complaint.empty()) continue;
     const bool is_named = std::ranges::find(named, trial.id) != named.end();
     found.neighbours.push_back({trial.id,
@@ -310,7 +318,7 @@ Explanation explain(const Analysis& analysis, const std::string& trial) {
                  {"proposed", "attempt_started", "attempt_ended", "rung", "verdict", "replaced",
                   "failure", "notice"},
                  [&](const Value& event) { reading.take(event); });
-  const Config first = config_at(analysis.directory(), trial, 0);
+  const Config first = reading.first_config(*summary);
   find_source(found, spec, first);
   find_neighbours(found, analysis, spec, first, reading);
   found.end = why_ended(found, spec, reading, *summary);

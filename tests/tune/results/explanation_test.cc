@@ -150,6 +150,30 @@ TEST_CASE("random search and grids say that results played no part") {
   CHECK_HAS(random.shell->tune({"explain", "e", "0"}).out, "drawn at random by basic_variant");
 }
 
+TEST_CASE("what a scheduler gave trials later is no proposal: they stand where they began") {
+  Folder folder(kSpace);
+  const std::string other = folder.add(at(0.9), folder.whole(0.5));
+  const std::string trial = folder.add(at(0.9), folder.whole(0.5));
+  const auto replace = [&](const std::string& one, double x) {
+    folder.tell(Value{{"event", "replaced"},
+                      {"trial", one},
+                      {"iteration", 2},
+                      {"old", at(x)},
+                      {"new", at(0.9)},
+                      {"reason", "it is among the lowest 1 of 4"}});
+  };
+  replace(other, 0.25);
+  replace(trial, 0.5);
+  replace(trial, 0.75);
+  const Explanation found = folder.why(trial);
+  CHECK(found.config == at(0.9));
+  REQUIRE(found.neighbours.size() == 1);
+  CHECK(found.neighbours[0].distance == doctest::Approx(0.25));
+  REQUIRE(found.steps.size() == 2);
+  CHECK(found.steps[0].verdict == "replace");
+  CHECK_HAS(found.steps[0].reason, "lowest 1 of 4");
+}
+
 TEST_CASE("why a trial ended is told for each way to end") {
   Folder folder(kSpace);
   CHECK(folder.why(folder.add(at(0.1), folder.whole(0.5))).end ==

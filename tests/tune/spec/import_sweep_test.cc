@@ -62,6 +62,7 @@ TEST_CASE("a sweep of W&B keeps its bounds, scales and constants") {
   CHECK(sweep.get<std::string>("metric") == "val_loss");
   CHECK(sweep.get<std::string>("mode") == "min");
   CHECK(sweep.get<int>("num_samples") == 20);
+  CHECK(sweep.get<std::string>("searcher") == "random");
   CHECK(sweep.get<std::string>("program") == "train.py");
 }
 
@@ -144,6 +145,7 @@ TEST_CASE("an experiment of Determined keeps inclusive bounds and exponents") {
   CHECK(sweep.at("command").dump() == R"(["sh","-c","python3 model_def.py --epochs 20"])");
   CHECK(sweep.get<std::string>("mode") == "min");
   CHECK(sweep.get<int>("num_samples") == 50);
+  CHECK(sweep.get<std::string>("searcher") == "random");
   CHECK(sweep.get<int>("max_failures") == 1);
 }
 

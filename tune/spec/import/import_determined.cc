@@ -61,6 +61,7 @@ void DeterminedExperiment::import_searcher() {
   reader_.set("mode", is_max ? "max" : "min");
   const auto trials = reader_.whole("searcher/max_trials");
   if (kind == "random" || kind == "adaptive_asha" || kind == "async_halving" || kind == "asha") {
+    reader_.set("searcher", "random");
     if (!trials) {
       reader_.refuse("searcher", kind + " needs max_trials, the number of configurations");
     } else {

@@ -107,7 +107,9 @@ void KatibExperiment::import_algorithm() {
     reader_.set("searcher", "tpe");
   } else if (name == "cmaes") {
     reader_.set("searcher", "cma_es");
-  } else if (name != "random" && !is_grid_) {
+  } else if (name == "random") {
+    reader_.set("searcher", "random");
+  } else if (!is_grid_) {
     reader_.refuse(at, fmt::format("'{}' has no counterpart: use random, grid, bayesianoptimization, "
                                    "tpe or cmaes",
                                    name));

@@ -116,7 +116,9 @@ void NniExperiment::import_tuner() {
     reader_.set("searcher", "tpe");
   } else if (name == "GP" || name == "GPTuner") {
     reader_.set("searcher", "gp");
-  } else if (name != "Random" && !is_grid_) {
+  } else if (name == "Random") {
+    reader_.set("searcher", "random");
+  } else if (!is_grid_) {
     reader_.refuse(at, fmt::format("the tuner '{}' has no counterpart: use Random, GridSearch, TPE "
                                    "or GP",
                                    name));

@@ -55,7 +55,9 @@ void WandbSweep::import_method() {
   if (*method == "bayes") {
     reader_.set("searcher", "gp");
     reader_.note("method", "bayes becomes gp, a Gaussian process of another kind");
-  } else if (!is_grid_ && *method != "random") {
+  } else if (*method == "random") {
+    reader_.set("searcher", "random");
+  } else if (!is_grid_) {
     reader_.refuse("method", fmt::format("'{}' has no counterpart: use grid, random or bayes",
                                          *method));
   }

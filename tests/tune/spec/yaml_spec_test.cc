@@ -583,10 +583,9 @@ TEST_CASE("the fingerprint of a file changes with each byte and with its length"
     sweep.write("s.yaml", text);
     return seen.insert(fingerprint(sweep.file())).second;
   };
-  CHECK(is_new("b"));
-  CHECK(is_new(std::string("b\0", 2)));
-  CHECK(is_new("12345678"));
-  CHECK(is_new("123456789"));
+  for (const std::string& text : {std::string("b"), std::string("b\0", 2),
+                                  std::string("12345678"), std::string("123456789")})
+    CHECK(is_new(text));
   std::string large(200'000, 'x');  // more than is read at once
   CHECK(is_new(large));
   CHECK_FALSE(is_new(large));

@@ -232,10 +232,15 @@ TEST_CASE("a machine joins the driver that resumes its sweep, by the token of be
   sweep.run->signal(SIGKILL);
   sweep.run->wait();
   Running resumed = sweep.box.start_tune({"resume", "results/s"});
-  CHECK(Sandbox::eventually([&] { return sweep.count("joined") == 1; }));
   const Finished finished = resumed.wait(seconds(60));
   INFO(finished.err);
   CHECK(finished.code == 0);
+  const std::string events = read_file(sweep.box.path() / "results/s/events.jsonl");
+  const std::size_t second = events.find("\"epoch\":2");
+  REQUIRE(second != std::string::npos);
+  const std::size_t own = events.find("node_joined", second);
+  CHECK(own != std::string::npos);
+  CHECK(events.find("node_joined", own + 1) != std::string::npos);
   const Finished over = agent->wait(seconds(20));
   CHECK_HAS(over.err, "the driver was started again");
   CHECK_HAS(over.err, "the experiment is over");

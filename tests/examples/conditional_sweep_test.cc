@@ -21,7 +21,9 @@ std::string conditional_sweep() {
   const std::string plugin = "../build/examples/libtwo_moons.so";
   const std::size_t at = text.find(plugin);
   REQUIRE(at != std::string::npos);
-  return text.replace(at, plugin.size(), TUNE_BINARY_DIR "/examples/libtwo_moons.so");
+  // Configurations are the same each time under a searcher that does not learn.
+  return text.replace(at, plugin.size(), TUNE_BINARY_DIR "/examples/libtwo_moons.so") +
+         "searcher: random\n";
 }
 
 // The configurations as they are printed beforehand.

@@ -60,6 +60,6 @@ cmp "$work/commands" "$work/again" || fail "configuring again changes commands"
 libraries=$(ninja -C "$work/build" -t targets all |
   sed -nE 's#^((core|schedulers|trainables|tune)/.*): CXX_STATIC_LIBRARY_LINKER.*#\1#p')
 # shellcheck disable=SC2086
-(cd "$build" && cp --parents bin/tune bin/tune-worker $libraries "$work/build")
+(cd "$build" && cp --parents bin/tune bin/tune-worker lib/libtune_signals.so $libraries "$work/build")
 bash "$here/run.sh" "$work/build" no-torch
 [[ ! -e $work/build/trainables/torch ]] || fail "a build folder of trainables/torch was made"

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "tune/spec/experiment_spec.h"
+#include "tune/spec/experiment_version.h"
 #include "tune/spec/option_reader.h"
 #include "tune/spec/options_value.h"
 #include "tune/spec/python_options.h"
@@ -15,7 +16,6 @@ namespace tune {
 
 namespace {
 
-constexpr std::int64_t kVersion = 2;      // 1 is read as well
 constexpr const char* kFloat = "$float";  // JSON has no nan and no infinities
 constexpr const char* kCommand = "command_trial";
 constexpr const char* kOwnScheduler = "own_scheduler";
@@ -141,12 +141,12 @@ RunOptions options_from_value(Value stored) {
 
 void check_version(const Value& value) {
   const auto version = value.get<std::int64_t>("version");
-  if (version >= 1 && version <= kVersion) return;
+  if (version >= 1 && version <= kExperimentVersion) return;
   throw Error(
       ErrorCode::kProtocol,
       fmt::format("its version is {}, this program reads up to {}: use the version of tune that "
                   "wrote it",
-                  version, kVersion));
+                  version, kExperimentVersion));
 }
 
 ExperimentSpec parts_from_value(const Value& value) {
@@ -186,7 +186,7 @@ ExperimentSpec parts_from_value(const Value& value) {
 
 // A flat map: the keys of RunOptions beside those of the spec itself.
 Value to_value(const ExperimentSpec& spec) {
-  Value value{{"version", kVersion},
+  Value value{{"version", kExperimentVersion},
               {"name", spec.name},
               {"name_given", spec.name_given},
               {"trainable", spec.trainable},

@@ -5,6 +5,9 @@ include(config/public_headers.cmake)
 set(tune_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tune)
 
 install(TARGETS tune-program tune-worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET tune-view)
+  install(TARGETS tune-view RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(TARGETS tune_core tune_platform tune_agent tune_schedulers tune_trainables tune_tune
   EXPORT tune-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT tune-targets NAMESPACE tune:: DESTINATION ${tune_package_dir})

@@ -55,8 +55,8 @@ std::string room_of(const std::string& path) {
   static const std::vector<std::string> rooms = {
       "core/platform", "core/agent", "core",         "schedulers",       "tune/testing",
       "tune/search",   "tune/spec",  "tune/control", "tune/results",     "tune/simulate",
-      "tune/drive",    "tune/show",  "tune/cli",     "tune",             "trainables/torch",
-      "trainables/command", "trainables",    "examples",   "tests",        "bench"};
+      "tune/drive",    "tune/show",  "tune/cli",     "tune/view",        "tune",
+      "trainables/torch", "trainables/command", "trainables", "examples", "tests", "bench"};
   for (const std::string& room : rooms) {
     if (path.starts_with(room + "/")) return room;
   }
@@ -89,6 +89,9 @@ TEST_CASE("includes follow the arrows between folders") {
     below = {"core", "core/platform", "core/agent", "schedulers"};
     below.insert(floors.begin() + static_cast<std::ptrdiff_t>(floor), floors.end());
   }
+  // The page's server is a program beside the others: it reads what they write, and none includes it.
+  allowed["tune/view"] = {"core",      "core/platform", "schedulers", "tune/results",
+                          "tune/spec", "tune/search",   "tune/view"};
   allowed["tune/testing"] = {"core", "schedulers", "tune/search", "tune/testing"};
   // Where tune meets trainables: the front doors of a user's program.
   const std::set<std::string> front_door = {"tune/run.h", "tune/run.cc", "tune/tune.h",
@@ -151,7 +154,7 @@ TEST_CASE("the headers that are installed are those that public headers reach") 
 TEST_CASE("public headers reach nothing of the drivers, agents and files of a run") {
   for (const std::string& header : public_headers("tune_public_headers")) {
     for (const char* inside : {"core/platform/", "core/agent/", "tune/drive/", "tune/control/",
-                               "tune/show/", "tune/cli/", "tune/simulate/"}) {
+                               "tune/show/", "tune/cli/", "tune/simulate/", "tune/view/"}) {
       CHECK_MESSAGE(!header.starts_with(inside), header);
     }
   }
@@ -194,6 +197,18 @@ TEST_CASE("headers include neither fmt nor nlohmann-json, and no file has fmt be
         fmt = fmt || header.starts_with("fmt/");
       }
       CHECK_MESSAGE(!(torch && fmt), source.file << " includes torch and fmt");
+    }
+  }
+}
+
+TEST_CASE("Boost and zlib stay in tune/view") {
+  for (const char* top : {"core", "schedulers", "trainables", "tune"}) {
+    for (const Source& source : sources_below(top)) {
+      if (source.file.starts_with("tune/view/")) continue;
+      for (const std::string& header : source.includes) {
+        const bool library = header.starts_with("boost/") || header == "zlib.h";
+        CHECK_MESSAGE(!library, source.file << " includes " << header);
+      }
     }
   }
 }
@@ -361,6 +376,7 @@ std::string maker_of(const std::string& header) {
       {"Eigen/", "Eigen"},
       {"LBFGS", "LBFGS++"},
       {"re2/", "RE2"},
+      {"boost/", "Boost"},
       {"malloc.h", "glibc"},
       {"cxxabi.h", "std"}};
   for (const auto& [prefix, maker] : makers) {

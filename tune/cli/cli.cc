@@ -41,6 +41,7 @@ struct CommandLine {
   TokenArguments token;
   DrainArguments drain;
   std::string nodes_directory;
+  ViewArguments view;
   std::string status_directory;
   int python_order = -1;
   std::string imported;
@@ -231,6 +232,21 @@ void add_logs(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.chosen = [&line] { return logs_command(line.logs); }; });
 }
 
+void add_view(CLI::App& app, CommandLine& line) {
+  CLI::App* command = add_command(app, "view", "a page in the browser: history, search, rungs, trials",
+                                  "tune view results");
+  ViewArguments& view = line.view;
+  command->add_option("DIR", view.directory,
+                      "an experiment's folder, or the storage of several (results)");
+  command->add_option("--port", view.port, "port to listen on; 0 takes a free one (8311)")
+      ->type_name("N");
+  command->add_option("--port-file", view.port_file, "write the page's address into this file")
+      ->type_name("F");
+  command->add_option("--address", view.address, "address to listen on, of loopback (127.0.0.1)")
+      ->type_name("A");
+  command->callback([&line] { line.chosen = [&line] { return view_command(line.view); }; });
+}
+
 // Names what follows the options: it is not an option of ours.
 class UsageWithProgram : public CLI::Formatter {
  public:
@@ -357,6 +373,7 @@ int parse_and_run(int argc, const char* const* argv) {
   add_readers(app, line);
   add_insight(app, line.chosen);
   add_logs(app, line);
+  add_view(app, line);
   add_launch(app, line);
   add_python_run(app, line);
   add_machines(app, line);

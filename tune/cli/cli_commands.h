@@ -39,6 +39,15 @@ int validate_command(const ValidateArguments& arguments);
 // Prints a sweep of another tool as a sweep of tune.
 int import_command(const std::string& file);
 
+struct ViewArguments {
+  std::string directory = "results";
+  std::optional<std::uint16_t> port;
+  std::string port_file;
+  std::string address;  // empty: loopback
+};
+// Returns only by an Error: this process becomes the server.
+int view_command(const ViewArguments& arguments);
+
 struct SimulateArguments {
   std::vector<std::string> sweeps;
   std::vector<std::string> sets;

@@ -31,7 +31,7 @@ TEST_CASE("--version and --help are data and end with 0") {
   CHECK_HAS(shell.tune({"--help"}).out, "tune run sweep.yaml");
   for (const char* command :
        {"run", "validate", "simulate", "status", "results", "best", "resume", "explain", "importance",
-        "replay", "logs", "launch"}) {
+        "replay", "logs", "launch", "view"}) {
     CAPTURE(command);
     const Ended help = shell.tune({command, "--help"});
     CHECK(help.code == 0);
@@ -58,6 +58,8 @@ TEST_CASE("wrong arguments end with 2 and one error on stderr") {
       {"simulate", "a.yaml", "--tasks", "x", "--from", "y"},
       {"simulate", "a.yaml", "--tasks", "x", "--workers", "0"},
       {"simulate", "a.yaml", "--tasks", "x", "--start-cost", "-1"},
+      {"view", ".", "--port", "x"},
+      {"view", ".", "--port", "65536"},
       {"launch"},
       {"launch", "--nproc", "2", "true"},
       {"launch", "--nnodes", "x", "true"},

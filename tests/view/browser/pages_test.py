@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Every part of the page draws what the files hold, by pointer and by keys, wide and narrow."""
+import json
+import pathlib
+import tempfile
+
+from browser import arguments, browser, chromium, colours_in, go, key_of, make_experiment, playwright, served, shown, until
+
+PARTS = {"overview": ["#chart-history", "#chart-lanes", "#chart-curves-of-the-best"],
+         "search": ["#chart-parallel-coordinates", "#chart-heat-map", "#chart-slice-p0"],
+         "rungs": ["#chart-rungs"], "trial?n=3": ["#chart-trial-curves"], "nodes": ["#chart-lanes"]}
+
+
+def best_in_files(folder):
+    return max(json.loads(line)["accuracy"] for file in folder.glob("*/result.json") for line in file.open())
+
+
+def check_parts(page, address, key, folder):
+    for part, charts in PARTS.items():
+        go(page, address, f"/{key}/{part}")
+        for chart in charts:
+            assert colours_in(page, chart) > 8, f"{part}: {chart} is empty"
+    go(page, address, f"/{key}/overview")
+    best = best_in_files(folder)
+    assert f"{best:.4f}"[:5] in page.locator(".tile b").first.inner_text()
+    assert page.locator("#page table tr.link").count() == 10
+
+
+def check_table(page, address, key):
+    go(page, address, f"/{key}/trials")
+    assert page.locator(".vrow").count() < 80, "the table makes rows that are not in sight"
+    page.locator("input.search").fill("optimiser = adam, lr < 0.1")
+    until(page, "document.querySelectorAll('.vrow').length > 0 && location.hash.includes('q=')")
+    assert "of 120 trials" in page.locator(".bar").inner_text()
+    cells = page.locator(".vrow").first.locator(".vcell").all_inner_texts()
+    assert "adam" in cells
+    page.locator(".vhead .vcell", has_text="accuracy").click()
+    page.locator(".vhead .vcell", has_text="accuracy").click()
+    column = [float(page.locator(".vrow").nth(i).locator(".vcell").nth(2).inner_text()) for i in range(5)]
+    assert column == sorted(column, reverse=True), column
+    with page.expect_download() as got:
+        page.get_by_role("button", name="CSV").click()
+    lines = pathlib.Path(got.value.path()).read_text().splitlines()
+    shown_count = int(page.locator(".bar").inner_text().split(" of ")[0].split()[-1])
+    assert len(lines) == shown_count + 1 and lines[0].startswith("trial,status,accuracy,iterations,config/lr")
+    assert all("adam" in line for line in lines[1:])
+    with page.expect_download() as got:
+        page.get_by_role("button", name="JSON").click()
+    rows = [json.loads(line) for line in pathlib.Path(got.value.path()).read_text().splitlines()]
+    assert len(rows) == shown_count and all(row["config/lr"] < 0.1 for row in rows)
+    address_of_view = page.url
+    page.reload()
+    shown(page)
+    assert page.url == address_of_view and f"{shown_count} of 120 trials" in page.locator(".bar").inner_text()
+
+
+def check_keys(page, address, key):
+    go(page, address, f"/{key}/overview")
+    for digit, part in enumerate(["overview", "search", "rungs", "trials"], 1):
+        page.keyboard.press(str(digit))
+        until(page, f"location.hash.includes('/{part}')")
+        page.wait_for_timeout(150)
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    until(page, "location.hash.includes('/trial?n=2')")
+    page.wait_for_selector("pre.log")
+    page.keyboard.press("j")
+    until(page, "location.hash.includes('n=3')")
+    theme = page.evaluate("document.documentElement.dataset.theme")
+    page.keyboard.press("d")
+    assert page.evaluate("document.documentElement.dataset.theme") != theme
+    page.keyboard.press("d")
+    page.keyboard.press("?")
+    page.get_by_role("button", name="Close").click()
+    page.keyboard.press("0")
+    until(page, "location.hash === '#/'")
+
+
+def check_brush(page, address, key):
+    go(page, address, f"/{key}/search")
+    box = page.locator("#chart-parallel-coordinates canvas").bounding_box()
+    note = page.locator("#chart-parallel-coordinates .note")
+    assert note.inner_text().startswith("120 of 120")
+    page.mouse.move(box["x"] + 40, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 40, box["y"] + 150, steps=4)
+    page.mouse.up()
+    until(page, "location.hash.includes('f=p0')")
+    until(page, "!document.querySelector('#chart-parallel-coordinates .note').textContent.startsWith('120 of')")
+    page.get_by_text("these trials").click()
+    until(page, "location.hash.includes('/trials?f=')")
+    page.wait_for_selector(".vrow")
+    kept = int(page.locator(".bar").inner_text().split(" of ")[0].split()[-1])
+    assert 0 < kept < 120
+    page.keyboard.press("Escape")
+    until(page, "!location.hash.includes('f=')")
+
+
+def check_saves(page, address, key):
+    go(page, address, f"/{key}/overview")
+    for kind, begin in [("PNG", b"\x89PNG"), ("SVG", b"<svg ")]:
+        with page.expect_download() as got:
+            page.locator("#chart-history").get_by_role("button", name=kind).click()
+        assert pathlib.Path(got.value.path()).read_bytes().startswith(begin)
+    for form, words in [("YAML", "lr: "), ("JSON", '"lr":'), ("C++", "tune::Config{{\"lr\"")]:
+        page.locator(".best").get_by_role("button", name=form, exact=True).click()
+        assert words in page.locator(".best pre").inner_text()
+
+
+def check_narrow(page, address, key):
+    page.set_viewport_size({"width": 800, "height": 700})
+    for part in [*PARTS, "trials", ""]:
+        go(page, address, f"/{key}/{part}" if part else "/?list=1")
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 800, f"{part} is {wide} px wide"
+
+
+def main():
+    options = arguments()
+    sync = playwright()
+    chromium()
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        make_experiment(root / "digits", trials=120)
+        make_experiment(root / "more", trials=40, seed=2, reports=9)
+        with served(options.build, root) as address, browser(sync) as watched:
+            page = watched.page()
+            page.goto(address)
+            page.wait_for_selector("tr.link")
+            assert "token" not in page.url
+            keys = key_of(page)
+            assert set(keys) == {"digits", "more"}
+            for box in range(2):
+                page.locator("input[type=checkbox]").nth(box).check()
+            until(page, "location.hash.includes('compare=')")
+            page.wait_for_timeout(600)
+            assert colours_in(page, "#chart-best-so-far") > 8
+            for check in (check_table, check_keys, check_brush, check_saves):
+                check(page, address, keys["digits"])
+            check_parts(page, address, keys["digits"], root / "digits")
+            check_narrow(page, address, keys["digits"])
+            watched.expect_well(address)
+
+
+main()

@@ -1,0 +1,269 @@
+// The server over sockets, spoken to as browsers, scripts and attackers do.
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/platform/process.h"
+#include "core/refusal.h"
+#include "tune/view/server.h"
+#include "view/folder.h"
+
+namespace tune::view {
+namespace {
+
+constexpr int kPatienceMs = 20'000;
+
+class Client {
+ public:
+  explicit Client(std::uint16_t port) : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  }
+  void send(const std::string& text) {
+    std::size_t sent = 0;
+    while (sent < text.size()) {
+      const ssize_t count =
+          ::send(socket_.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
+      if (count <= 0) return;  // the server has closed it
+      sent += static_cast<std::size_t>(count);
+    }
+  }
+  // What comes until the mark, or the end.
+  std::string read_until(const std::string& mark) {
+    while (mark.empty() || got_.find(mark) == std::string::npos) {
+      pollfd waits{socket_.get(), POLLIN, 0};
+      if (poll(&waits, 1, kPatienceMs) <= 0) break;
+      char buffer[65536];
+      const ssize_t count = read(socket_.get(), buffer, sizeof buffer);
+      if (count <= 0) break;
+      got_.append(buffer, static_cast<std::size_t>(count));
+    }
+    return got_;
+  }
+  std::string read_all() { return read_until(""); }
+
+ private:
+  FileDescriptor socket_;
+  std::string got_;
+};
+
+class Served {
+ public:
+  Served() {
+    testing::begin_experiment(folder_.path() / "s");
+    testing::add_trial(folder_.path() / "s", 0, "{\"lr\":1}", "{\"loss\":3}\n");
+    server_ = std::make_unique<Server>(ServerOptions{}, Storage(folder_.path()));
+    thread_ = std::thread([this] { server_->run(); });
+    const std::string address = server_->address();
+    token_ = address.substr(address.find('=') + 1);
+    const std::string welcome = get("/?token=" + token_, "");
+    const std::size_t at = welcome.find("Set-Cookie: ") + 12;
+    cookie_ = welcome.substr(at, welcome.find(';', at) - at);
+  }
+  ~Served() {
+    server_->stop();
+    thread_.join();
+  }
+  std::uint16_t port() const { return server_->port(); }
+  std::string host() const { return "127.0.0.1:" + std::to_string(port()); }
+  std::string words(const std::string& method, const std::string& target,
+                    const std::string& more) const {
+    return method + " " + target + " HTTP/1.1\r\nHost: " + host() + "\r\n" + more + "\r\n";
+  }
+  std::string with_cookie() const { return "Cookie: " + cookie_ + "\r\n"; }
+  // One request on a connection of its own.
+  std::string ask(const std::string& text) const {
+    Client client(port());
+    client.send(text);
+    return client.read_all();
+  }
+  std::string get(const std::string& target, const std::string& more) const {
+    return ask(words("GET", target, "Connection: close\r\n" + more));
+  }
+
+  testing::TemporaryFolder folder_;
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+  std::string token_, cookie_;
+};
+
+bool is_status(const std::string& answer, int status) {
+  return answer.starts_with("HTTP/1.1 " + std::to_string(status) + " ");
+}
+
+TEST_CASE("the token gives a cookie, and with it the page and its data") {
+  const Served served;
+  const std::string welcome = served.get("/?token=" + served.token_, "");
+  CHECK(is_status(welcome, 200));
+  CHECK_HAS(welcome, "HttpOnly; SameSite=Strict");
+  CHECK_HAS(welcome, "tune-view-" + std::to_string(served.port()));
+  const std::string page = served.get("/", served.with_cookie());
+  CHECK(is_status(page, 200));
+  CHECK_HAS(page, "<script type=\"module\" src=\"/app.js\">");
+  CHECK_HAS(served.get("/app.js", served.with_cookie()), "Content-Type: text/javascript");
+  CHECK_HAS(served.get("/api/experiments", served.with_cookie()), "\"folder\":\"s\"");
+  CHECK(is_status(served.get("/nothing.js", served.with_cookie()), 404));
+}
+
+TEST_CASE("every answer, also a refusal, forbids foreign scripts and frames") {
+  const Served served;
+  for (const std::string& answer :
+       {served.get("/", served.with_cookie()), served.get("/", ""),
+        served.get("/api/experiments", served.with_cookie()),
+        served.ask(served.words("POST", "/", "Connection: close\r\n"))}) {
+    CHECK_HAS(answer, "Content-Security-Policy: default-src 'self'; frame-ancestors 'none'");
+    CHECK_HAS(answer, "X-Content-Type-Options: nosniff");
+    CHECK_HAS(answer, "Referrer-Policy: no-referrer");
+  }
+}
+
+TEST_CASE("without the cookie nothing is given; foreign hosts, origins and methods are refused") {
+  const Served served;
+  for (const char* target : {"/", "/app.js", "/api/experiments", "/api/stream", "/style.css"}) {
+    CAPTURE(target);
+    CHECK(is_status(served.get(target, ""), 403));
+    CHECK(is_status(served.get(target, served.with_cookie() + "Origin: http://evil.example\r\n"),
+                    403));
+    CHECK(is_status(served.ask(std::string("GET ") + target +
+                               " HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n" +
+                               served.with_cookie() + "\r\n"),
+                    403));
+    for (const char* method : {"PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"}) {
+      CHECK(is_status(
+          served.ask(served.words(method, target, "Connection: close\r\n" + served.with_cookie())),
+          405));
+    }
+  }
+  CHECK(is_status(
+      served.ask("GET / HTTP/1.1\r\nConnection: close\r\n" + served.with_cookie() + "\r\n"), 400));
+}
+
+TEST_CASE(
+    "bodies, endless headers and words that are no request are refused, and the connection ends") {
+  const Served served;
+  CHECK(is_status(
+      served.ask(served.words("POST", "/", served.with_cookie() + "Content-Length: 5\r\n") +
+                 "hello"),
+      413));
+  CHECK(is_status(
+      served.ask(served.words("GET", "/", served.with_cookie() + "Transfer-Encoding: chunked\r\n") +
+                 "5\r\nhello\r\n0\r\n\r\n"),
+      413));
+  CHECK(is_status(served.ask("this is no HTTP\r\n\r\n"), 400));
+  CHECK(is_status(served.ask(served.words("GET", "/" + std::string(4000, 'a'),
+                                          "Connection: close\r\n" + served.with_cookie())),
+                  414));
+  Client client(served.port());
+  client.send("GET / HTTP/1.1\r\nHost: " + served.host() + "\r\n");
+  for (int i = 0; i < 400; ++i)
+    client.send("X-" + std::to_string(i) + ": " + std::string(1000, 'x') + "\r\n");
+  const std::string answer = client.read_all();
+  CHECK((is_status(answer, 431) || answer.empty()));  // empty: it was closed while we still sent
+  CHECK(is_status(served.get("/", served.with_cookie()), 200));  // the others are served on
+}
+
+TEST_CASE("HEAD has the header alone, and a connection serves many requests") {
+  const Served served;
+  Client client(served.port());
+  client.send(served.words("HEAD", "/app.js", served.with_cookie()));
+  const std::string head = client.read_until("\r\n\r\n");
+  CHECK(is_status(head, 200));
+  CHECK(head.ends_with("\r\n\r\n"));
+  client.send(served.words("GET", "/icon.svg", served.with_cookie() + "Connection: close\r\n"));
+  CHECK_HAS(client.read_all(), "</svg>");
+}
+
+TEST_CASE("answers are compressed for those who take that, and kept by their ETag") {
+  const Served served;
+  const std::string packed =
+      served.get("/app.js", served.with_cookie() + "Accept-Encoding: gzip\r\n");
+  CHECK_HAS(packed, "Content-Encoding: gzip");
+  const std::size_t at = packed.find("ETag: ") + 6;
+  const std::string etag = packed.substr(at, packed.find('\r', at) - at);
+  const std::string again =
+      served.get("/app.js", served.with_cookie() + "If-None-Match: " + etag + "\r\n");
+  CHECK(is_status(again, 304));
+}
+
+TEST_CASE("/metrics is for those who have the token as a bearer") {
+  const Served served;
+  CHECK(is_status(served.get("/metrics", served.with_cookie()), 401));
+  CHECK_HAS(served.get("/metrics", "Authorization: Bearer " + served.token_ + "\r\n"),
+            "# TYPE tune_trials gauge");
+}
+
+TEST_CASE("a stream begins at once, and tells on a new connection what changed since") {
+  const Served served;
+  std::string key = served.get("/api/experiments", served.with_cookie());
+  key = key.substr(key.find("\"key\":\"") + 7, 16);
+  Client first(served.port());
+  first.send(served.words("GET", "/api/stream", served.with_cookie()));
+  CHECK_HAS(first.read_until("event: hello"), "text/event-stream");
+  served.get("/api/x/" + key + "/meta", served.with_cookie());  // it is loaded now: a change
+  const std::string told = first.read_until("event: change\ndata: [\"" + key + "\"]");
+  const std::size_t at = told.find("id: ") + 4;
+  REQUIRE(at > 4);
+  const std::string id = told.substr(at, told.find('\n', at) - at);
+  const std::string boot = id.substr(0, id.find('-'));
+  const auto resumed = [&](const std::string& last) {
+    Client client(served.port());
+    client.send(served.words("GET", "/api/stream",
+                             served.with_cookie() + "Last-Event-ID: " + last + "\r\n"));
+    return client.read_until("event: change");
+  };
+  CHECK_HAS(resumed(boot + "-0"), "event: change");
+  CHECK_HAS(resumed("another-7"), "event: change");  // of an earlier start: all is new
+}
+
+TEST_CASE("many viewers at once are served, each with its stream") {
+  const Served served;
+  std::vector<std::unique_ptr<Client>> viewers;
+  for (int i = 0; i < 200; ++i) {
+    viewers.push_back(std::make_unique<Client>(served.port()));
+    viewers.back()->send(served.words("GET", "/api/stream", served.with_cookie()));
+  }
+  for (const auto& viewer : viewers) CHECK_HAS(viewer->read_until("event: hello"), "event: hello");
+  CHECK(is_status(served.get("/", served.with_cookie()), 200));
+}
+
+TEST_CASE("clients that go away in the middle of anything do no harm") {
+  const Served served;
+  const std::string whole = served.words("GET", "/app.js", served.with_cookie());
+  for (std::size_t length = 1; length < whole.size(); length += 7) {
+    Client client(served.port());
+    client.send(whole.substr(0, length));
+  }
+  for (int i = 0; i < 50; ++i) {
+    Client client(served.port());
+    client.send(whole + served.words("GET", "/api/experiments", served.with_cookie()));
+  }
+  CHECK(is_status(served.get("/", served.with_cookie()), 200));
+}
+
+TEST_CASE("a port in use, and any address but loopback's, are refused with the remedy") {
+  const Served served;
+  const auto server = [&](const std::string& address, std::uint16_t port) {
+    return testing::refusal(
+        [&] { Server({.address = address, .port = port}, Storage(served.folder_.path())); });
+  };
+  CHECK_HAS(server("127.0.0.1", served.port()), "choose another with --port");
+  for (const char* address : {"0.0.0.0", "::", "192.0.2.1", "10.1.2.3"}) {
+    CAPTURE(address);
+    CHECK_HAS(server(address, 0), "needs TLS");
+    CHECK_HAS(server(address, 0), "ssh -L");
+  }
+  CHECK_HAS(server("evil.example", 0), "is not an IP address");
+}
+
+}  // namespace
+}  // namespace tune::view

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Makes an experiment's folder as a sweep leaves it: for tests, pictures and measurements of the page.
+
+make_experiment.py FOLDER [--trials 100] [--reports 27] [--parameters 4] [--state finished] [--seed 1]
+A sweep of ASHA on two nodes of four GPUs; accuracy depends on lr, momentum and width. The same
+arguments make the same files.
+"""
+import argparse
+import bisect
+import json
+import math
+import pathlib
+import random
+
+BEGIN = 1_795_000_000.0
+PREFIX = "2f1e0_"
+
+
+def space(parameters):
+    config = {"lr": {"loguniform": [1e-4, 1.0]}, "momentum": {"uniform": [0.1, 0.99]},
+              "optimiser": {"choice": ["sgd", "adam", "rmsprop"]}, "width": {"randint": [8, 512]}}
+    for i in range(4, parameters):
+        config[f"x{i}"] = {"uniform": [0, 1]}
+    return dict(list(config.items())[:parameters])
+
+
+def draw(rng, config):
+    drawn = {}
+    for name, domain in config.items():
+        (kind, bounds), = domain.items()
+        if kind == "loguniform":
+            drawn[name] = math.exp(rng.uniform(*map(math.log, bounds)))
+        elif kind == "uniform":
+            drawn[name] = rng.uniform(*bounds)
+        elif kind == "randint":
+            drawn[name] = rng.randrange(*bounds)
+        else:
+            drawn[name] = rng.choice(bounds)
+    return drawn
+
+
+def quality(config):
+    score = -0.25 * (math.log10(config.get("lr", 0.01)) + 1.7) ** 2
+    score -= 1.2 * (config.get("momentum", 0.9) - 0.85) ** 2
+    score += {"sgd": 0.0, "adam": 0.15, "rmsprop": -0.1}[config.get("optimiser", "sgd")]
+    score += 0.2 * math.log10(config.get("width", 64) / 8)
+    return 0.35 + 0.6 / (1 + math.exp(-2.2 * (score + 0.2)))
+
+
+class Rung:
+    """ASHA's cut-off: the best third of the values so far goes on."""
+
+    def __init__(self):
+        self.values = []
+
+    def stops(self, value):
+        cut_off = None
+        if self.values:
+            cut_off = self.values[min(len(self.values) - 1, math.ceil(len(self.values) * 2 / 3))]
+        bisect.insort(self.values, value)
+        return cut_off is not None and value < cut_off, cut_off
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--reports", type=int, default=27)
+    parser.add_argument("--parameters", type=int, default=4)
+    parser.add_argument("--state", default="finished")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--metric", default="accuracy")
+    options = parser.parse_args()
+    rng = random.Random(options.seed)
+    config = space(options.parameters)
+    folder = options.folder
+    folder.mkdir(parents=True)
+    write(folder / "experiment.json", json.dumps({
+        "version": 1, "name": folder.name, "trainable": "Digits", "config": config,
+        "num_samples": options.trials, "metric": options.metric, "mode": "max", "seed": options.seed,
+        "scheduler": {"asha": {"max_t": options.reports, "grace_period": 1, "reduction_factor": 3,
+                               "time_attr": "training_iteration"}},
+        "searcher": {"basic_variant": {}}}, indent=1))
+    write(folder / "run.json", json.dumps({"state": options.state, "driver_pid": 1, "hostname": "node-a",
+                                           "store": "", "prefix": ""}))
+    milestones = [3 ** k for k in range(12) if 3 ** k < options.reports]
+    rungs = {milestone: Rung() for milestone in milestones}
+    events = []
+    slots = [[BEGIN + 1, f"node-{'ab'[slot // 4]}", slot % 4] for slot in range(8)]
+
+    def event(time, kind, **fields):
+        events.append((time, len(events), {"time": round(time, 3), "event": kind, **fields}))
+
+    event(BEGIN, "driver_started", epoch=1)
+    for node in "ab":
+        event(BEGIN + 0.5, "node_joined", node=f"node-{node}", ip=f"10.0.0.{ord(node) - 96}", cpus=16.0, gpus=4,
+              memory_bytes=64 << 30)
+    for number in range(options.trials):
+        trial = f"{PREFIX}{number:05d}"
+        drawn = draw(rng, config)
+        best, speed, pace = quality(drawn), rng.uniform(0.15, 0.5), rng.lognormvariate(0, 0.3)
+        slot = min(slots, key=lambda one: one[0])
+        time = slot[0] + rng.expovariate(20)
+        event(time, "attempt_started", trial=trial, attempt=1, node=slot[1], pid=1000 + number, gpus=[slot[2]],
+              after_iteration=0)
+        fails = rng.random() < 0.01
+        lines, total, reason = [], 0.0, None
+        for iteration in range(1, options.reports + 1):
+            total += pace
+            value = best * (1 - math.exp(-speed * iteration)) + rng.gauss(0, 0.004)
+            lines.append(json.dumps({
+                options.metric: value, "loss": -math.log(max(1e-3, value)) + rng.gauss(0, 0.01),
+                "training_iteration": iteration, "done": False, "trial_id": trial,
+                "experiment_tag": str(number), "time_this_iter_s": pace, "time_total_s": total,
+                "time_since_restore": total, "iterations_since_restore": iteration,
+                "timestamp": int(time + total), "date": "2026-11-22_12-00-00", "hostname": slot[1],
+                "node_ip": "10.0.0.1", "pid": 1000 + number}, separators=(",", ":")))
+            if fails and iteration == 2:
+                break
+            if iteration in rungs:
+                stops, cut_off = rungs[iteration].stops(value)
+                if stops:
+                    count = len(rungs[iteration].values) - 1
+                    reason = (f"{value:.6g} is worse than the cut-off {cut_off:.6g} of {count} value"
+                              f"{'' if count == 1 else 's'} at iteration {iteration}")
+                    event(time + total, "verdict", trial=trial, attempt=1, iteration=iteration, verdict="stop",
+                          reason=reason)
+                    break
+        lines[-1] = lines[-1].replace('"done":false', f'"done":{"false" if fails else "true"}')
+        end, iterations = time + total, len(lines)
+        slot[0] = end
+        outcome = "exception" if fails else "stopped" if reason else "completed"
+        event(end, "attempt_ended", trial=trial, attempt=1, outcome=outcome, iteration=iterations)
+        if fails:
+            event(end, "failure", trial=trial, attempt=1, outcome="exception", rank=0, code=1,
+                  cause="the loss is nan: <b>stop</b> & \"look\"", failures=1, retried=False)
+        event(end, "trial_ended", trial=trial, attempt=1, status="ERROR" if fails else "TERMINATED",
+              iteration=iterations)
+        directory = folder / trial
+        directory.mkdir()
+        write(directory / "params.json", json.dumps(drawn) + "\n")
+        write(directory / "result.json", "\n".join(lines) + "\n")
+        if number < 200:
+            write(directory / "stdout", "".join(f"epoch {i}: {json.loads(line)[options.metric]:.4f}\n"
+                                                for i, line in enumerate(lines, 1)))
+            write(directory / "stderr", "")
+            if iterations == options.reports:
+                (directory / f"checkpoint_{iterations:06d}").mkdir()
+            if fails:
+                write(directory / "error.txt", "--- attempt 1 in ERROR: the loss is nan\n")
+    last = max(slot[0] for slot in slots)
+    if options.state == "finished":
+        event(last, "experiment_ended", how="finished")
+    events.sort(key=lambda one: one[:2])
+    with open(folder / "events.jsonl", "w", encoding="utf-8") as out:
+        for _, _, fields in events:
+            out.write(json.dumps(fields, separators=(",", ":")) + "\n")
+
+
+main()

@@ -1,0 +1,53 @@
+// Api: the data that the page asks for. Nothing in an address is a path or a command: experiments
+// are named by keys of the list, trials by numbers, columns by numbers. One thread uses it.
+//
+//   /api/experiments                         the list
+//   /api/x/KEY/meta                          one experiment: names, counts, the best, nodes,
+//   notices /api/x/KEY/columns?c=LIST[&since=N]      columns of all trials, or of those changed
+//   after N /api/x/KEY/attempts                      who ran where and when /api/x/KEY/rungs values
+//   at each rung, verdicts, cut-offs /api/x/KEY/curves?m=METRIC&best=N&sample=N   curves of some
+//   trials /api/x/KEY/trial?n=NUMBER                one trial; its newest curves:
+//   /api/x/KEY/results?n=NUMBER /api/x/KEY/log?n=NUMBER&s=0|1&r=RANK[&from=OFFSET]   what it
+//   printed /metrics                                 Prometheus
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tune/view/storage.h"
+
+namespace tune::view {
+
+struct Answer {
+  int status = 200;
+  std::string type = "application/json";
+  std::string body = {};
+  std::string etag = {};  // empty: not to be kept
+};
+
+class Api {
+ public:
+  // `boot` differs for each start of the server: numbers of changes count from its beginning.
+  Api(Storage& storage, std::string boot) : storage_(storage), boot_(std::move(boot)) {}
+
+  // `known` is the etag that the asker has: 304 when it is still right.
+  Answer answer(std::string_view target, std::string_view known);
+  const std::string& boot() const { return boot_; }
+
+ private:
+  using Query = std::map<std::string, std::string, std::less<>>;
+
+  Answer about(Experiment& experiment, std::string_view what, const Query& query,
+               std::string_view known);
+  Answer list();
+  Answer metrics();
+
+  Storage& storage_;
+  std::string boot_;
+};
+
+}  // namespace tune::view

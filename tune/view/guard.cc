@@ -1,0 +1,131 @@
+#include "tune/view/guard.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace tune::view {
+
+namespace {
+
+Pass refused(int status, std::string why) {
+  return {Pass::Kind::kRefused, status, std::move(why)};
+}
+
+bool is_port(std::string_view text) {
+  if (text.empty() || text.size() > 5) return false;
+  return text.find_first_not_of("0123456789") == text.npos;
+}
+
+bool is_plain_target(std::string_view target) {
+  if (!target.starts_with('/') || target.find("..") != target.npos) return false;
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-?=&,";
+  return target.find_first_not_of(kLetters) == target.npos;
+}
+
+}  // namespace
+
+bool is_loopback_name(std::string_view host) {
+  for (const std::string_view name : {"127.0.0.1", "localhost", "[::1]"}) {
+    if (!host.starts_with(name)) continue;
+    const std::string_view rest = host.substr(name.size());
+    if (rest.empty() || (rest.starts_with(':') && is_port(rest.substr(1)))) return true;
+  }
+  return false;
+}
+
+bool is_same_secret(std::string_view a, std::string_view b) {
+  unsigned different = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    different |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  }
+  return different == 0;
+}
+
+std::string drawn_secret() {
+  std::array<unsigned char, 16> bytes{};
+  ssize_t count = 0;
+  do {
+    count = getrandom(bytes.data(), bytes.size(), 0);
+  } while (count < 0 && errno == EINTR);
+  if (count != static_cast<ssize_t>(bytes.size())) {
+    throw Error(ErrorCode::kIo, "drawing a secret: the system gives no random numbers");
+  }
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
+}
+
+Guard::Guard(std::string token, std::string session, std::uint16_t port)
+    : token_(std::move(token)),
+      session_(std::move(session)),
+      cookie_name_(fmt::format("tune-view-{}", port)) {}
+
+std::string Guard::cookie() const {
+  return fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict", cookie_name_, session_);
+}
+
+bool Guard::has_cookie(std::string_view cookies) const {
+  while (!cookies.empty()) {
+    const std::size_t end = std::min(cookies.find(';'), cookies.size());
+    std::string_view one = cookies.substr(0, end);
+    cookies.remove_prefix(std::min(end + 1, cookies.size()));
+    while (one.starts_with(' ')) one.remove_prefix(1);
+    if (!one.starts_with(cookie_name_)) continue;
+    one.remove_prefix(cookie_name_.size());
+    if (one.starts_with('=') && is_same_secret(one.substr(1), session_)) return true;
+  }
+  return false;
+}
+
+Pass Guard::check_origin(const Asked& asked) const {
+  if (asked.hosts.size() != 1) return refused(400, "a request has exactly one Host");
+  if (!is_loopback_name(asked.hosts.front())) {
+    return refused(403, "this page is asked for by 127.0.0.1 or localhost only");
+  }
+  for (const std::string& origin : asked.origins) {
+    if (origin != "http://" + asked.hosts.front())
+      return refused(403, "the Origin is another site");
+  }
+  const bool is_navigation = asked.fetch_mode == "navigate";
+  if (asked.fetch_site == "cross-site" && !is_navigation) {
+    return refused(403, "another site may not ask");
+  }
+  return {Pass::Kind::kGranted};
+}
+
+Pass Guard::check(const Asked& asked) const {
+  if (Pass pass = check_origin(asked); pass.kind == Pass::Kind::kRefused) return pass;
+  if (asked.method != "GET" && asked.method != "HEAD") {
+    return refused(405, "only GET and HEAD: this page reads");
+  }
+  if (asked.target.size() > kMaxTargetBytes) return refused(414, "the address is too long");
+  if (!is_plain_target(asked.target))
+    return refused(400, "the address has other letters than this page's");
+  constexpr std::string_view kExchange = "/?token=";
+  if (asked.target.starts_with(kExchange)) {
+    const auto given = std::string_view(asked.target).substr(kExchange.size());
+    if (is_same_secret(given, token_)) return {Pass::Kind::kExchange, 200};
+    return refused(403, "the token is not this server's: open the address that it printed");
+  }
+  if (asked.target == "/metrics") {
+    constexpr std::string_view kBearer = "Bearer ";
+    const std::string_view given = asked.authorization;
+    if (given.starts_with(kBearer) && is_same_secret(given.substr(kBearer.size()), token_)) {
+      return {Pass::Kind::kGranted, 200};
+    }
+    return refused(401, "/metrics wants the token: Authorization: Bearer TOKEN");
+  }
+  if (!has_cookie(asked.cookies)) {
+    return refused(403, "open the address with the token that tune view printed when it began");
+  }
+  return {Pass::Kind::kGranted, 200};
+}
+
+}  // namespace tune::view

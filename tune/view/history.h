@@ -1,0 +1,119 @@
+// History: events.jsonl of an experiment, kept as what a page shows of it: attempts (who ran where
+// and when), verdicts with their reasons, nodes, notices. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/trial.h"
+#include "core/value.h"
+
+namespace tune::view {
+
+inline constexpr std::size_t kMaxNotices = 200;
+inline constexpr std::size_t kMaxVerdicts = 4u << 20;
+inline constexpr std::size_t kMaxAttempts = 8u << 20;
+
+struct Attempt {
+  std::uint32_t trial = 0;
+  std::uint32_t attempt = 0;
+  std::uint32_t node = 0;     // of nodes()
+  std::uint32_t gpus = 0;     // of gpu_lists()
+  std::uint32_t outcome = 0;  // of outcomes(); 0: it runs
+  double started = 0;         // unix seconds
+  double ended = 0;           // 0: it runs
+};
+
+struct Verdict {
+  std::uint32_t trial = 0;
+  std::uint32_t iteration = 0;
+  bool is_pause = false;
+  float cut_off = 0;  // NaN: its reason names none
+  double time = 0;
+};
+
+struct NodeView {
+  std::string name;
+  std::string ip = {};
+  double cpus = 0;
+  std::uint64_t gpus = 0;
+  std::uint64_t memory_bytes = 0;
+  double joined = 0;
+  double left = 0;  // 0: it is there
+  std::string cause = {};
+  std::uint32_t running = 0;  // attempts
+};
+
+struct NoticeView {
+  double time = 0;
+  std::string event, text;
+};
+
+// What became of a trial by its events; nothing when none named it.
+struct TrialStory {
+  TrialStatus status = TrialStatus::kPending;
+  std::uint32_t attempts = 0;
+  std::uint32_t failures = 0;
+  double started = 0;
+  double ended = 0;
+};
+
+class History {
+ public:
+  // The trial that the line is about. Lines of later versions are passed over. Throws Error
+  // (kBadInput) when the line is not a JSON object.
+  struct Told {
+    std::optional<std::uint32_t> trial;
+    bool replaced = false;  // it goes on with another configuration
+  };
+  Told add(std::string_view line, const std::string& where);
+  void clear() { *this = {}; }
+
+  const std::deque<Attempt>& attempts() const { return attempts_; }
+  const std::deque<Verdict>& verdicts() const { return verdicts_; }
+  const std::vector<NodeView>& nodes() const { return nodes_; }
+  const std::vector<std::string>& gpu_lists() const { return gpu_lists_; }  // "0,1"; first: none
+  const std::vector<std::string>& outcomes() const { return outcomes_; }    // first: running
+  const std::deque<NoticeView>& notices() const { return notices_; }        // the newest
+  const TrialStory* story(std::uint32_t trial) const;
+  const std::map<std::string, double>& set_aside() const { return set_aside_; }  // places, since
+  double first() const { return first_; }  // time of the first event; 0: none
+  double last() const { return last_; }
+  std::uint64_t lines() const { return lines_; }
+
+ private:
+  void on_attempt_started(std::uint32_t trial, double time, const Value& event);
+  void on_attempt_ended(std::uint32_t trial, double time, const Value& event);
+  void on_node(std::string_view kind, double time, const Value& event);
+  void end_all(double time, const char* outcome);
+  void note(double time, std::string_view event, std::string text);
+  TrialStory& story_of(std::uint32_t trial);
+  std::uint32_t node(const std::string& name);
+
+  std::deque<Attempt> attempts_;
+  std::map<std::uint32_t, std::size_t> open_;  // newest attempt that runs, by trial
+  std::deque<Verdict> verdicts_;
+  std::vector<NodeView> nodes_;
+  std::map<std::string, std::uint32_t> node_index_;  // by name
+  std::vector<std::string> gpu_lists_ = {""};
+  std::vector<std::string> outcomes_ = {"running"};
+  std::deque<NoticeView> notices_;
+  std::vector<std::optional<TrialStory>> stories_;
+  std::map<std::string, double> set_aside_;
+  double first_ = 0;
+  double last_ = 0;
+  std::uint64_t lines_ = 0;
+};
+
+// The number in a trial's id, "2f1e0_00003"; nothing for any other text.
+std::optional<std::uint32_t> number_of_id(std::string_view id);
+// "0.81 is worse than the cut-off 0.842 of 9 values" names 0.842.
+std::optional<double> cut_off_of(std::string_view reason);
+
+}  // namespace tune::view

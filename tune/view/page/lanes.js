@@ -1,0 +1,128 @@
+// Lanes: what each GPU, or each CPU slot, did when; gaps are idle time.
+import {Chart, axisBottom, nothing} from '/chart.js';
+import {blob} from '/data.js';
+import {kBlue, kOrange, kRed, kSky, pixel} from '/colour.js';
+import {canvasOf} from '/paint.js';
+import {clock, duration, seconds, short} from '/scale.js';
+
+const kMostLanes = 400;
+
+// Attempts with GPUs lie in the lanes of these; others in the first lane of their node that is free.
+export function lanesOf(columns, until) {
+  const started = columns.get('started').data, ended = columns.get('ended').data;
+  const node = columns.get('node'), gpus = columns.get('gpus');
+  const order = Uint32Array.from(started.keys()).sort((a, b) => started[a] - started[b]);
+  const lanes = [], byName = new Map(), free = new Map();
+  const lane = (name) => {
+    if (!byName.has(name)) { byName.set(name, lanes.length); lanes.push({name, attempts: [], busy: 0}); }
+    return lanes[byName.get(name)];
+  };
+  for (const i of order) {
+    const end = ended[i] > 0 ? ended[i] : until, host = node.words[node.data[i]] ?? '';
+    const list = gpus.words[gpus.data[i]];
+    let names;
+    if (list) {
+      names = list.split(',').map((gpu) => `${host} GPU ${gpu}`);
+    } else {
+      if (!free.has(host)) free.set(host, []);
+      const slots = free.get(host);
+      let slot = slots.findIndex((at) => at <= started[i] + 1e-6);
+      if (slot < 0) slot = slots.length;
+      slots[slot] = end;
+      names = [`${host} slot ${slot + 1}`];
+    }
+    for (const name of names) {
+      const one = lane(name);
+      one.attempts.push(i);
+      one.busy += Math.max(0, end - started[i]);
+    }
+  }
+  return lanes.sort((a, b) => a.name.localeCompare(b.name, 'en', {numeric: true}));
+}
+
+export function lanesChart(experiment, open) {
+  let lanes = [], columns = null, first = 0, last = 1, zoom = null, rowHeight = 16;
+  const chart = new Chart({title: 'Lanes', height: 120, margin: {left: 130}, draw});
+
+  async function update() {
+    const now = performance.now();
+    if (columns && now - (update.at ?? 0) < 2000 && experiment.meta.state === 'running') return chart.redraw();
+    update.at = now;
+    const got = await blob(experiment.address('attempts'));
+    if (!got) return;
+    columns = got.columns;
+    first = got.header.first;
+    last = experiment.meta.state === 'running' ? Math.max(got.header.last, Date.now() / 1000) : got.header.last;
+    lanes = lanesOf(columns, last).slice(0, kMostLanes);
+    rowHeight = lanes.length > 60 ? 6 : lanes.length > 24 ? 10 : 16;
+    chart.resize(Math.max(90, 48 + lanes.length * rowHeight));
+    const busy = lanes.reduce((sum, one) => sum + one.busy, 0), all = lanes.length * (last - first);
+    chart.note.textContent = all > 0 ? `${Math.round((100 * busy) / all)} % busy over ${duration(last - first)}` : '';
+    chart.redraw();
+  }
+  function colourOf(i, colours) {
+    const outcome = columns.get('outcome'), words = outcome.words[outcome.data[i]];
+    if (words === 'running') return kOrange;
+    if (words === 'completed' || words === 'stopped' || words === 'paused') return colours.dark ? kSky : kBlue;
+    return kRed;
+  }
+  // Each pixel takes the colour of the attempt that has begun in it last: drawn by columns, so that a
+  // hundred thousand attempts cost no more than the pixels that they cover.
+  function draw(painter, box, colours) {
+    if (lanes.length === 0) return nothing(painter, box, colours, 'no attempts yet');
+    const [t0, t1] = zoom ?? [first, last];
+    const x = seconds(t0, t1, box.x, box.x + box.width, (t) => clock(t, t1 - t0 > 86400));
+    axisBottom(painter, box, x, colours);
+    const ratio = painter.ratio, width = Math.round(box.width * ratio), height = Math.max(1, lanes.length);
+    const pixels = new Uint32Array(width * height).fill(pixel(colours.grid));
+    const started = columns.get('started').data, ended = columns.get('ended').data;
+    lanes.forEach(({attempts}, row) => {
+      let shade = 0;
+      for (const i of attempts) {
+        const from = Math.max(0, Math.floor((x.map(started[i]) - box.x) * ratio));
+        const to = Math.min(width, Math.max(from + 1, Math.ceil((x.map(ended[i] > 0 ? ended[i] : last) - box.x) * ratio)));
+        if (from >= width || to <= 0) continue;
+        pixels.fill(pixel(colourOf(i, colours), (shade ^= 1) ? 255 : 200), row * width + from, row * width + to);
+      }
+    });
+    const canvas = canvasOf(pixels, width, height);
+    if (painter.context) painter.context.imageSmoothingEnabled = false;
+    painter.image(canvas, box.x, box.y, box.width, lanes.length * rowHeight);
+    for (let row = 0; row < lanes.length; ++row) {
+      const top = box.y + row * rowHeight;
+      if (rowHeight > 6) painter.line([box.x, box.x + box.width], [top, top], {colour: colours.paper, width: 2});
+      if (rowHeight < 10 && row % 3 !== 0) continue;
+      painter.text(short(lanes[row].name, 20), box.x - 6, top + rowHeight / 2, {colour: colours.faint, align: 'right'});
+    }
+  }
+  function under(px, py) {
+    const box = chart.box(), row = Math.floor((py - box.y) / rowHeight), lane = lanes[row];
+    if (!lane || px < box.x) return null;
+    const [t0, t1] = zoom ?? [first, last], time = t0 + ((px - box.x) / box.width) * (t1 - t0);
+    const started = columns.get('started').data, ended = columns.get('ended').data;
+    const slack = (t1 - t0) / box.width;
+    const i = lane.attempts.findLast((one) => started[one] <= time + slack && (ended[one] > 0 ? ended[one] : last) >= time - slack);
+    return {lane, attempt: i};
+  }
+  chart.onPoint((px, py) => {
+    const found = under(px, py);
+    if (!found) return null;
+    const {lane, attempt: i} = found;
+    const share = `${lane.name}: ${Math.round((100 * lane.busy) / Math.max(1e-9, last - first))} % busy`;
+    if (i === undefined) return [share, 'idle'];
+    const started = columns.get('started').data[i], ended = columns.get('ended').data[i];
+    const outcome = columns.get('outcome');
+    return [share, `trial ${columns.get('trial').data[i]}, attempt ${columns.get('attempt').data[i]}: ${outcome.words[outcome.data[i]]}`,
+      `${clock(started, false)}, ${duration((ended > 0 ? ended : last) - started)}`];
+  }, (px, py) => {
+    const i = under(px, py)?.attempt;
+    if (i !== undefined) open(columns.get('trial').data[i]);
+  });
+  chart.onDrag((left, _top, right) => {
+    const box = chart.box(), [t0, t1] = zoom ?? [first, last];
+    const at = (px) => t0 + ((px - box.x) / box.width) * (t1 - t0);
+    zoom = [at(left), at(right)];
+    chart.redraw();
+  }, () => { zoom = null; chart.redraw(); });
+  return {chart, update};
+}

@@ -1,0 +1,117 @@
+// The first look: how far it is, how good, on what.
+import {el, button, copy} from '/dom.js';
+import {kStatus, kStatusColour} from '/colour.js';
+import {clock, duration, number, short} from '/scale.js';
+import {historyChart, historyLegend} from '/history.js';
+import {lanesChart} from '/lanes.js';
+import {curvesChart} from '/curves.js';
+import * as state from '/state.js';
+
+const kTop = 10;
+
+export function openTrial(experiment, row) {
+  state.go(state.address({page: 'trial', query: {n: String(experiment.col('number')[row])}}));
+}
+
+// The rows with the best values, best first.
+export function topRows(values, mode, count, mask = null) {
+  const top = [];
+  const isBetter = (a, b) => (mode === 'max' ? values[a] > values[b] : values[a] < values[b]);
+  for (let row = 0; row < values.length; ++row) {
+    if (values[row] - values[row] !== 0 || (mask && !mask[row])) continue;
+    if (top.length === count && !isBetter(row, top[count - 1])) continue;
+    let at = top.length;
+    while (at > 0 && isBetter(row, top[at - 1])) --at;
+    top.splice(at, 0, row);
+    if (top.length > count) top.pop();
+  }
+  return top;
+}
+
+export function cell(experiment, parameter, row) {
+  const column = experiment.col(`p${parameter}`), words = experiment.words(`p${parameter}`);
+  if (words) return words[column[row]] ?? '';
+  return Number.isNaN(column[row]) ? '' : number(column[row], 5);
+}
+
+function tiles(experiment) {
+  const {meta} = experiment;
+  const tile = (value, label, title = '') => el('div', {class: 'tile', title}, el('b', {}, value), el('span', {}, label));
+  const end = meta.state === 'running' ? Date.now() / 1000 : meta.last;
+  const best = meta.best;
+  return [
+    tile(best ? number(best.value, 6) : '-', best ? `best ${meta.metric} (${meta.mode}), trial ${best.number}` : `no ${meta.metric || 'metric'} yet`),
+    tile(number(meta.trials), meta.num_samples > 0 ? `trials (num_samples ${number(meta.num_samples)})` : 'trials'),
+    tile(number(meta.results), 'results'),
+    tile(meta.first ? duration(end - meta.first) : '-', meta.first ? `since ${clock(meta.first)}` : 'time'),
+    tile(meta.searcher || '-', 'searcher'), tile(meta.scheduler || 'none', 'scheduler'),
+  ];
+}
+
+function statusLine(meta) {
+  return el('span', {class: 'legend'}, ...kStatus.map((name, i) => (meta.counts[name]
+    ? el('span', {}, el('span', {class: 'dot', style: {background: kStatusColour[i]}}), `${number(meta.counts[name])} ${name}`) : '')));
+}
+
+export function configForms(config) {
+  if (!config || config.problem) return el('div', {class: 'faint'}, config?.problem ?? '');
+  let form = localStorage.getItem('form') ?? 'yaml';
+  const text = el('pre', {});
+  const buttons = [['yaml', 'YAML'], ['json', 'JSON'], ['cpp', 'C++']].map(([key, label]) => [key, button(label, () => { form = key; localStorage.setItem('form', key); show(); })]);
+  const copier = button('Copy', () => copy(config[form], copier));
+  function show() {
+    text.textContent = config[form];
+    for (const [key, one] of buttons) one.className = key === form ? 'here' : '';
+  }
+  show();
+  return el('div', {}, el('div', {class: 'forms'}, ...buttons.map(([, one]) => one), copier), text);
+}
+
+function topTable(experiment, rows) {
+  const {meta} = experiment, index = experiment.primary;
+  const values = experiment.col(experiment.metricColumn(index, 'best'));
+  const shown = meta.parameters.slice(0, 8);
+  return el('table', {}, el('tr', {}, el('th', {}, 'trial'), el('th', {class: 'number'}, meta.metric), el('th', {class: 'number'}, 'iterations'),
+      ...shown.map((p) => el('th', {class: 'number'}, short(p.name, 24)))),
+  ...rows.map((row) => el('tr', {class: 'link', onclick: () => openTrial(experiment, row)},
+      el('td', {}, String(experiment.col('number')[row])), el('td', {class: 'number'}, number(values[row], 6)),
+      el('td', {class: 'number'}, String(experiment.col('iterations')[row])),
+      ...shown.map((_, p) => el('td', {class: 'number'}, short(cell(experiment, p, row), 30))))));
+}
+
+export async function showOverview(main, experiment) {
+  const open = (row) => openTrial(experiment, row);
+  const openNumber = (trial) => state.go(state.address({page: 'trial', query: {n: String(trial)}}));
+  const head = el('div', {class: 'tiles'}), problems = el('div'), status = el('div', {class: 'bar'});
+  const best = el('div', {class: 'panel'}), top = el('div', {class: 'panel wide scroll'}), notices = el('div', {class: 'panel wide'});
+  const history = historyChart(experiment, open), lanes = lanesChart(experiment, openNumber), curves = curvesChart(experiment, open);
+  let seen = '';
+  main.replaceChildren(problems, head, status, el('div', {class: 'grid'}, history.chart.root, curves.chart.root, best, lanes.chart.root, top, notices));
+  best.classList.add('best');
+
+  async function update() {
+    const {meta} = experiment;
+    head.replaceChildren(...tiles(experiment));
+    status.replaceChildren(statusLine(meta), historyLegend());
+    problems.replaceChildren(...meta.problems.map((text) => el('div', {class: 'problem'}, text)),
+        ...(meta.resume ? [el('div', {class: 'problem'}, `This sweep is not over. Go on with: ${meta.resume}`)] : []));
+    const names = experiment.primary >= 0 ? [experiment.metricColumn(experiment.primary, 'best'), ...meta.parameters.slice(0, 8).map((_, i) => `p${i}`)] : [];
+    await experiment.need(['number', 'status', 'iterations', ...names]);
+    await Promise.all([history.update(), lanes.update(), curves.update()]);
+    if (experiment.primary >= 0) {
+      const rows = topRows(experiment.col(names[0]), meta.mode, kTop);
+      top.replaceChildren(el('h2', {}, 'Best trials'), topTable(experiment, rows));
+    } else {
+      top.replaceChildren(el('span', {class: 'faint'}, 'No trial has reported the metric yet.'));
+    }
+    const now = JSON.stringify(meta.best);
+    if (now !== seen) {
+      seen = now;
+      best.replaceChildren(el('h2', {}, 'Best configuration'), meta.best ? configForms(meta.best.config) : el('span', {class: 'faint'}, 'none yet'));
+    }
+    notices.replaceChildren(el('h2', {}, 'Notices'), meta.notices.length === 0 ? el('span', {class: 'faint'}, 'none') :
+      el('table', {}, ...meta.notices.slice(-12).reverse().map((one) => el('tr', {}, el('td', {class: 'faint'}, clock(one.time)), el('td', {}, one.event), el('td', {}, one.text)))));
+  }
+  await update();
+  return {update, remove: () => [history, lanes, curves].forEach(({chart}) => chart.remove()), charts: {history, lanes, curves}};
+}

@@ -1,0 +1,103 @@
+// What was searched and where it is good: parallel coordinates, slices and a heat map, linked.
+import {el, button, check, select} from '/dom.js';
+import {openTrial, topRows} from '/overview.js';
+import {parallelChart} from '/parallel.js';
+import {brushSlice, heatChart, sliceChart} from '/slices.js';
+import {short} from '/scale.js';
+import * as state from '/state.js';
+
+const kMostAxes = 12;
+const kMostSlices = 24;
+
+// Parameters with more than one value; many words are names, not kinds.
+function searched(experiment) {
+  const found = [];
+  for (const axis of experiment.axes().filter((one) => one.kind === 'parameter')) {
+    const data = experiment.col(axis.column);
+    let first = NaN, differs = false;
+    for (let i = 0; i < data.length && !differs; ++i) {
+      if (Number.isNaN(data[i]) || data[i] === 0xffffffff) continue;
+      if (Number.isNaN(first)) first = data[i];
+      else differs = data[i] !== first;
+    }
+    if (differs && (experiment.words(axis.column)?.length ?? 0) <= 200) found.push(axis);
+  }
+  return found;
+}
+
+export async function showSearch(main, experiment) {
+  const open = (row) => openTrial(experiment, row);
+  const bar = el('div', {class: 'bar'}), sliceBox = el('div', {class: 'grid small wide'});
+  const heatBar = el('div', {class: 'bar'});
+  let wanted = state.filters(), mask = null, maskKey = '', parameters = [], slices = new Map();
+
+  const metric = () => {
+    const index = Math.max(0, experiment.metricIndex(state.get('m', experiment.meta.metric)));
+    return {index, name: experiment.meta.metrics[index] ?? '', column: experiment.metricColumn(index, state.get('by', 'best'))};
+  };
+  const keptMask = () => {
+    const key = `${JSON.stringify(wanted)} ${experiment.version} ${state.get('hide')}`;
+    if (key !== maskKey) { mask = state.maskOf(experiment, wanted, state.get('hide') === '1'); maskKey = key; }
+    return mask;
+  };
+  const common = {metric, mask: keptMask, open, ylog: () => state.get('ylog') === '1'};
+  const setFilters = (next, done) => {
+    wanted = next;
+    if (done) { state.setFilters(next); drawBar(); }
+    redraw();
+  };
+  const parallel = parallelChart(experiment, {
+    axes: () => [...parameters.slice(0, kMostAxes), {name: metric().name, column: metric().column, log: state.get('ylog') === '1'}],
+    mask: keptMask, filters: () => wanted, onFilters: setFilters,
+    best: (kept, count) => topRows(experiment.col(metric().column), experiment.modeOf(metric().index), count, kept)});
+  const heat = heatChart(experiment, {...common, mode: () => experiment.modeOf(metric().index),
+    axes: () => ['hx', 'hy'].map((name, i) => parameters.find((one) => one.column === state.get(name)) ?? parameters[i])});
+
+  function drawBar() {
+    const change = (name) => async (value) => { state.set({[name]: value}); await update(); };
+    bar.replaceChildren(
+        select('metric', experiment.meta.metrics.map((name) => [name, name]), metric().name, change('m')),
+        select('value', [['best', 'best'], ['last', 'last']], state.get('by', 'best'), change('by')),
+        select('y', [['', 'linear'], ['1', 'logarithmic']], state.get('ylog'), change('ylog')),
+        check('hide stopped', state.get('hide') === '1', (on) => { state.set({hide: on ? '1' : ''}); redraw(); }),
+        ...(Object.keys(wanted).length ? [button('Remove filters', () => setFilters({}, true)),
+          el('a', {href: state.address({page: 'trials', query: {f: state.get('f')}})}, 'these trials')] : []));
+    const pick = (name, label, i) => select(label, parameters.map((one) => [one.column, short(one.name, 30)]), state.get(name, parameters[i]?.column), change(name));
+    heatBar.replaceChildren(pick('hx', 'x', 0), pick('hy', 'y', 1));
+  }
+  function redraw() {
+    parallel.chart.redraw();
+    heat.redraw();
+    for (const chart of slices.values()) chart.redraw();
+  }
+  function drawSlices() {
+    const names = parameters.slice(0, kMostSlices).map((one) => one.column);
+    if (sliceBox.firstChild && names.join() === [...slices.keys()].join()) return;
+    for (const chart of slices.values()) chart.remove();
+    slices = new Map(parameters.slice(0, kMostSlices).map((axis) => {
+      const chart = sliceChart(experiment, axis, common);
+      brushSlice(chart, experiment, axis, (range) => {
+        const next = {...wanted};
+        if (range) next[axis.column] = range;
+        else delete next[axis.column];
+        setFilters(next, true);
+      });
+      return [axis.column, chart];
+    }));
+    sliceBox.replaceChildren(el('div', {class: 'large'}, heatBar, heat.root), ...[...slices.values()].map((chart) => chart.root));
+  }
+  async function update() {
+    if (experiment.meta.metrics.length === 0) return main.replaceChildren(el('p', {class: 'faint'}, 'No results yet.'));
+    const all = experiment.meta.parameters.slice(0, 64).map((_, i) => `p${i}`);
+    const chosen = Object.keys(wanted).filter((name) => experiment.isThere(name));
+    await experiment.need(['number', 'status', 'iterations', metric().column, ...all, ...chosen]);
+    parameters = searched(experiment).slice(0, 64);
+    if (!parallel.chart.root.isConnected) main.replaceChildren(bar, el('div', {class: 'grid'}, el('div', {class: 'wide'}, parallel.chart.root), sliceBox));
+    drawBar();
+    drawSlices();
+    redraw();
+  }
+  await update();
+  return {update, parallel, redraw, remove: () => { parallel.chart.remove(); heat.remove(); for (const chart of slices.values()) chart.remove(); },
+    key: (event) => { if (event.key === 'Escape') setFilters({}, true); }};
+}

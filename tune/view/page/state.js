@@ -1,0 +1,71 @@
+// The state of the page is its address: #/KEY/PAGE?name=value. A link shows what its sender saw.
+
+export const state = {key: '', page: '', query: new URLSearchParams()};
+let listener = () => {};
+
+export function read() {
+  const [path, query = ''] = location.hash.replace(/^#\/?/, '').split('?');
+  const [key = '', page = ''] = path.split('/');
+  state.key = /^[0-9a-f]{16}$/.test(key) ? key : '';
+  state.page = page;
+  state.query = new URLSearchParams(query);
+}
+export function address({key = state.key, page = state.page, query = {}} = {}) {
+  const words = new URLSearchParams(query).toString();
+  return `#/${key}${key && page ? `/${page}` : ''}${words ? `?${words}` : ''}`;
+}
+export function get(name, fallback = '') { return state.query.get(name) ?? fallback; }
+// Without a step in the browser's history, unless asked for.
+export function set(changes) {
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === '' || value === null || value === undefined) state.query.delete(name);
+    else state.query.set(name, String(value));
+  }
+  const words = state.query.toString();
+  history.replaceState(null, '', `#/${state.key}${state.page ? `/${state.page}` : ''}${words ? `?${words}` : ''}`);
+}
+export function go(target) { location.hash = target; }
+export function onMove(told) {
+  listener = told;
+  addEventListener('hashchange', () => { read(); listener(); });
+  read();
+}
+
+// Filters: {column: [lo, hi]}, in the address as f=p0:0.1~0.5;p3:1~1.
+export function filters() {
+  const found = {};
+  for (const part of get('f').split(';')) {
+    const [column, range = ''] = part.split(':');
+    const [lo, hi] = range.split('~').map(Number);
+    if (/^(p\d+|m\d+[lnx]|number|iterations|started|ended)$/.test(column) && lo <= hi) found[column] = [lo, hi];
+  }
+  return found;
+}
+export function setFilters(wanted) {
+  const short = (value) => String(Number(value.toPrecision(8)));
+  set({f: Object.entries(wanted).map(([column, [lo, hi]]) => `${column}:${short(lo)}~${short(hi)}`).join(';')});
+}
+// 1 for each row that all filters keep.
+export function maskOf(experiment, wanted, hideStopped = false) {
+  const mask = new Uint8Array(experiment.trials).fill(1);
+  for (const [column, [lo, hi]] of Object.entries(wanted)) {
+    const data = experiment.col(column);
+    for (let i = 0; i < mask.length; ++i) {
+      if (!(data[i] >= lo && data[i] <= hi)) mask[i] = 0;
+    }
+  }
+  if (hideStopped) {
+    const stopped = stoppedRows(experiment);
+    for (let i = 0; i < mask.length; ++i) if (stopped[i]) mask[i] = 0;
+  }
+  return mask;
+}
+// Trials that ended before the longest ones did: what a scheduler stopped early.
+export function stoppedRows(experiment) {
+  const status = experiment.col('status'), iterations = experiment.col('iterations');
+  let most = 0;
+  for (let i = 0; i < iterations.length; ++i) most = Math.max(most, iterations[i]);
+  const stopped = new Uint8Array(status.length);
+  for (let i = 0; i < status.length; ++i) stopped[i] = status[i] === 3 && iterations[i] < most ? 1 : 0;
+  return stopped;
+}

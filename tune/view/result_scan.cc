@@ -1,0 +1,160 @@
+#include "tune/view/result_scan.h"
+
+#include <cctype>
+#include <charconv>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/json.h"
+
+namespace tune::view {
+
+namespace {
+
+using Visit = std::function<void(std::string_view, double)>;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// What lines look like that tune wrote: no spaces, mostly no escapes. Anything else is "unusual",
+// and parsed as any JSON. Numbers are collected first, so that nothing is visited twice.
+class Scanner {
+ public:
+  Scanner(std::string_view line, std::vector<std::pair<std::string, double>>& found)
+      : rest_(line), found_(found) {}
+
+  bool scan() { return object() && rest_.empty(); }
+
+ private:
+  bool take(char wanted) {
+    if (rest_.empty() || rest_.front() != wanted) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  bool take_word(std::string_view word) {
+    if (!rest_.starts_with(word)) return false;
+    rest_.remove_prefix(word.size());
+    return true;
+  }
+  // A text without escapes.
+  bool text(std::string_view& out) {
+    if (!take('"')) return false;
+    const std::size_t end = rest_.find_first_of("\"\\");
+    if (end == rest_.npos || rest_[end] == '\\') return false;
+    out = rest_.substr(0, end);
+    rest_.remove_prefix(end + 1);
+    return true;
+  }
+
+  bool object() {
+    if (++depth_ > kMaxNesting || !take('{')) return false;
+    if (take('}')) return --depth_, true;
+    do {
+      std::string_view key;
+      if (!text(key) || !take(':')) return false;
+      const std::size_t length = path_.size();
+      if (length > 0) path_ += '/';
+      path_ += key;
+      if (!value()) return false;
+      path_.resize(length);
+    } while (take(','));
+    --depth_;
+    return take('}');
+  }
+
+  bool value() {
+    if (rest_.empty()) return false;
+    switch (rest_.front()) {
+      case '{':
+        return object();
+      case '[':
+        return false;
+      case '"': {
+        std::string_view said;
+        if (!text(said)) return false;
+        if (said == "inf") found(kInfinity);
+        if (said == "-inf") found(-kInfinity);
+        return true;
+      }
+      case 't':
+        return take_word("true") && (found(1), true);
+      case 'f':
+        return take_word("false") && (found(0), true);
+      case 'n':
+        return take_word("null") && (found(kNan), true);
+      default:
+        return number();
+    }
+  }
+
+  bool number() {
+    double value = 0;
+    const char* begin = rest_.data();
+    const auto [end, error] = std::from_chars(begin, begin + rest_.size(), value);
+    // from_chars reads "inf" and "nan", too, which JSON has not.
+    const bool is_json = *begin == '-' || (*begin >= '0' && *begin <= '9');
+    if (error != std::errc() || !is_json || !std::isdigit(static_cast<unsigned char>(end[-1])))
+      return false;
+    rest_.remove_prefix(static_cast<std::size_t>(end - begin));
+    found(value);
+    return true;
+  }
+
+  void found(double value) {
+    if (count_ == found_.size()) found_.emplace_back();
+    auto& [path, number] = found_[count_++];
+    if (path != path_) path = path_;
+    number = value;
+  }
+
+ public:
+  std::size_t count() const { return count_; }
+
+ private:
+  std::string_view rest_;
+  std::vector<std::pair<std::string, double>>& found_;
+  std::size_t count_ = 0;
+  std::string path_;
+  int depth_ = 0;
+};
+
+void visit_value(const std::string& path, const Value& value, const Visit& visit) {
+  switch (value.type()) {
+    case Value::Type::kNull:
+      return visit(path, kNan);
+    case Value::Type::kBool:
+      return visit(path, value.boolean() ? 1 : 0);
+    case Value::Type::kInt:
+    case Value::Type::kFloat:
+      return visit(path, value.number());
+    case Value::Type::kString:
+      if (value.string() == "inf") visit(path, kInfinity);
+      if (value.string() == "-inf") visit(path, -kInfinity);
+      return;
+    case Value::Type::kList:
+    case Value::Type::kMap:
+      return;
+  }
+}
+
+}  // namespace
+
+void scan_numbers(std::string_view line, const std::string& where, const Visit& visit) {
+  thread_local std::vector<std::pair<std::string, double>> found;
+  Scanner scanner(line, found);
+  if (scanner.scan()) {
+    for (std::size_t i = 0; i < scanner.count(); ++i) visit(found[i].first, found[i].second);
+    return;
+  }
+  const Value value = parse_json(line, where);
+  if (!value.is_map()) {
+    throw Error(ErrorCode::kBadInput, fmt::format("reading {}: expected an object", where));
+  }
+  for (const auto& [path, leaf] : value.leaves()) visit_value(path, *leaf, visit);
+}
+
+}  // namespace tune::view

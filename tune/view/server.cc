@@ -1,0 +1,177 @@
+#include "tune/view/server.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "tune/view/session.h"
+
+namespace tune::view {
+
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::chrono::milliseconds kAfterRefusedAccept{100};
+
+asio::ip::address parsed(const std::string& address) {
+  if (address == "localhost") return asio::ip::address_v4::loopback();
+  error_code error;
+  const asio::ip::address parsed = asio::ip::make_address(address, error);
+  if (error) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("--address {}: it is not an IP address", address));
+  }
+  return parsed;
+}
+
+// As many open files as the system lets this process have: a connection is one.
+void raise_descriptors() {
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::max<rlim_t>(limit.rlim_cur, std::min<rlim_t>(limit.rlim_max, 8192));
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+void expect_loopback(const std::string& address) {
+  if (parsed(address).is_loopback()) return;
+  throw Error(
+      ErrorCode::kBadInput,
+      fmt::format(
+          "--address {}: other machines are not served yet, as that needs TLS: leave it out and "
+          "forward the port there by `ssh -L`",
+          address));
+}
+
+class Server::Listener {
+ public:
+  Listener(const ServerOptions& options, Storage storage)
+      : acceptor_(context_),
+        signals_(context_),
+        pause_(context_),
+        address_(parsed(options.address)) {
+    raise_descriptors();
+    listen(options.port);
+    guard_ = std::make_unique<Guard>(drawn_secret(), drawn_secret(), port());
+    shared_.boot = drawn_secret().substr(0, 8);
+    shared_.guard = guard_.get();
+    // Told in the worker's thread.
+    auto changed = [this](const std::vector<std::string>& keys, std::uint64_t change) {
+      asio::post(context_, [this, keys, change] { shared_.told(keys, change); });
+    };
+    worker_ = std::make_unique<Worker>(std::move(storage), shared_.boot, std::move(changed));
+    shared_.worker = worker_.get();
+  }
+
+  std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
+  std::string address() const {
+    const std::string host =
+        address_.is_v6() ? "[" + address_.to_string() + "]" : address_.to_string();
+    return fmt::format("http://{}:{}/?token={}", host, port(), guard_->token());
+  }
+
+  void run() {
+    worker_->start();
+    accept();
+    context_.run();
+    worker_->stop();
+    shared_.waiting.clear();  // whose answers will not come
+  }
+  void stop() { context_.stop(); }
+
+  void stop_on_signals() {
+    signals_.add(SIGINT);
+    signals_.add(SIGTERM);
+    signals_.async_wait([this](error_code error, int) {
+      if (!error) stop();
+    });
+  }
+
+ private:
+  void listen(std::uint16_t port) {
+    const tcp::endpoint endpoint(address_, port);
+    error_code error;
+    acceptor_.open(endpoint.protocol(), error);
+    if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+    if (!error) acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    if (!error) return;
+    const bool in_use = error == asio::error::address_in_use;
+    throw Error(
+        ErrorCode::kBadInput,
+        fmt::format("listening on {} port {}: {}{}", address_.to_string(), port, error.message(),
+                    in_use ? ": is another `tune view` running? choose another with --port, "
+                             "or a free one with --port 0"
+                           : ""));
+  }
+
+  void accept() {
+    acceptor_.async_accept([this](error_code error, tcp::socket socket) {
+      if (error == asio::error::operation_aborted) return;
+      if (error) return accept_later();  // no descriptors are left, say
+      if (shared_.connections >= kMaxConnections) {
+        turn_away(std::move(socket));
+      } else {
+        error_code ignored;
+        socket.set_option(tcp::no_delay(true), ignored);
+        begin_session(std::move(socket), shared_);
+      }
+      accept();
+    });
+  }
+
+  void accept_later() {
+    pause_.expires_after(kAfterRefusedAccept);
+    pause_.async_wait([this](error_code error) {
+      if (!error) accept();
+    });
+  }
+
+  // Sessions, which the context holds at the end, refer to what is declared above it.
+  Shared shared_;
+  std::unique_ptr<Guard> guard_;
+  std::unique_ptr<Worker> worker_;
+  asio::io_context context_{1};
+  tcp::acceptor acceptor_;
+  asio::signal_set signals_;
+  asio::steady_timer pause_;
+  asio::ip::address address_;
+};
+
+Server::Server(const ServerOptions& options, Storage storage) {
+  expect_loopback(options.address);
+  listener_ = std::make_unique<Listener>(options, std::move(storage));
+}
+Server::~Server() = default;
+std::uint16_t Server::port() const {
+  return listener_->port();
+}
+std::string Server::address() const {
+  return listener_->address();
+}
+void Server::run() {
+  listener_->run();
+}
+void Server::stop() {
+  listener_->stop();
+}
+void Server::stop_on_signals() {
+  listener_->stop_on_signals();
+}
+
+}  // namespace tune::view

@@ -1,0 +1,357 @@
+#include "tune/view/session.h"
+
+#include <algorithm>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <charconv>
+#include <chrono>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/json.h"
+#include "tune/view/pages.h"
+#include "tune/view/server.h"
+
+namespace tune::view {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using boost::system::error_code;
+
+namespace {
+
+constexpr std::size_t kPieceBytes = 256u << 10;
+constexpr std::chrono::seconds kBeatEvery{15};
+
+using Request = http::request<http::empty_body>;
+using Response = http::response<http::span_body<const char>>;
+
+std::string text_of(const Request& request, http::field field) {
+  return std::string(request[field]);
+}
+
+std::vector<std::string> all_of(const Request& request, http::field field) {
+  std::vector<std::string> values;
+  const auto [begin, end] = request.equal_range(field);
+  for (auto at = begin; at != end; ++at) values.emplace_back(at->value());
+  return values;
+}
+
+Asked asked_of(const Request& request) {
+  return {.method = std::string(request.method_string()),
+          .target = std::string(request.target()),
+          .hosts = all_of(request, http::field::host),
+          .origins = all_of(request, http::field::origin),
+          .cookies = text_of(request, http::field::cookie),
+          .authorization = text_of(request, http::field::authorization),
+          .fetch_site = std::string(request["Sec-Fetch-Site"]),
+          .fetch_mode = std::string(request["Sec-Fetch-Mode"])};
+}
+
+// What every answer says, whatever it is.
+template <class Message>
+void add_common(Message& message) {
+  message.set("Content-Security-Policy",
+              "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'");
+  message.set(http::field::x_frame_options, "DENY");
+  message.set("X-Content-Type-Options", "nosniff");
+  message.set("Referrer-Policy", "no-referrer");
+  message.set("Cross-Origin-Resource-Policy", "same-origin");
+  message.set("Cross-Origin-Opener-Policy", "same-origin");
+}
+
+}  // namespace
+
+// A client that does not take what it is sent has nothing kept for it but the names of experiments
+// that changed.
+class StreamingSession : public std::enable_shared_from_this<StreamingSession> {
+ public:
+  StreamingSession(beast::tcp_stream stream, Shared& shared)
+      : stream_(std::move(stream)), shared_(shared), beat_(stream_.get_executor()) {
+    shared_.streams.insert(this);
+    ++shared_.connections;
+    shared_.worker->set_watched(true);
+  }
+  ~StreamingSession() {
+    shared_.streams.erase(this);
+    --shared_.connections;
+    shared_.worker->set_watched(!shared_.streams.empty());
+  }
+
+  void begin(std::string head, std::optional<std::uint64_t> since) {
+    out_ = std::move(head);
+    out_ += fmt::format("retry: 1000\nevent: hello\ndata: {{\"boot\":\"{}\"}}\n\n", shared_.boot);
+    for (const auto& [key, change] : shared_.changes) {
+      if (since && change > *since) pending_[key] = change;
+    }
+    write();
+    await_end();
+    beat();
+  }
+
+  void told(const std::vector<std::string>& keys, std::uint64_t change) {
+    for (const std::string& key : keys) pending_[key] = change;
+    if (!is_writing_) flush();
+  }
+
+ private:
+  void flush() {
+    if (pending_.empty()) return;
+    Value::List keys;
+    std::uint64_t newest = 0;
+    for (const auto& [key, change] : pending_) {
+      keys.emplace_back(key);
+      newest = std::max(newest, change);
+    }
+    pending_.clear();
+    out_ += fmt::format("id: {}-{}\nevent: change\ndata: {}\n\n", shared_.boot, newest,
+                        to_json(Value::make_list(std::move(keys))));
+    write();
+  }
+
+  void write() {
+    is_writing_ = true;
+    stream_.expires_after(std::chrono::seconds(kWriteSeconds));
+    asio::async_write(stream_, asio::buffer(out_),
+                      [self = shared_from_this()](error_code error, std::size_t) {
+                        self->is_writing_ = false;
+                        self->out_.clear();
+                        if (error) return self->close();
+                        self->flush();
+                      });
+  }
+
+  // A client that sends anything, or closes, is done with.
+  void await_end() {
+    stream_.socket().async_read_some(
+        asio::buffer(in_), [self = shared_from_this()](error_code, std::size_t) { self->close(); });
+  }
+
+  void beat() {
+    beat_.expires_after(kBeatEvery);
+    beat_.async_wait([weak = weak_from_this()](error_code error) {
+      const auto self = weak.lock();
+      if (error || !self) return;
+      if (!self->is_writing_) {
+        self->out_ = ": still here\n\n";
+        self->write();
+      }
+      self->beat();
+    });
+  }
+
+  void close() {
+    error_code ignored;
+    stream_.socket().close(ignored);
+    beat_.cancel();
+  }
+
+  beast::tcp_stream stream_;
+  Shared& shared_;
+  asio::steady_timer beat_;
+  std::string out_;
+  char in_[1] = {};
+  bool is_writing_ = false;
+  std::map<std::string, std::uint64_t> pending_;
+};
+
+void Shared::told(const std::vector<std::string>& keys, std::uint64_t change) {
+  for (const std::string& key : keys) changes[key] = change;
+  for (StreamingSession* stream : streams) stream->told(keys, change);
+}
+
+namespace {
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(asio::ip::tcp::socket socket, Shared& shared)
+      : stream_(std::move(socket)), shared_(shared) {
+    ++shared_.connections;
+  }
+  ~Session() { --shared_.connections; }
+
+  void begin() { read(kRequestSeconds); }
+
+ private:
+  void read(int patience_s) {
+    parser_.emplace();
+    parser_->header_limit(kMaxHeaderBytes);
+    stream_.expires_after(std::chrono::seconds(patience_s));
+    http::async_read(
+        stream_, buffer_, *parser_,
+        [self = shared_from_this()](error_code error, std::size_t) { self->on_read(error); });
+  }
+
+  void on_read(error_code error) {
+    if (error == http::error::end_of_stream || error == beast::error::timeout) return close();
+    if (error.category() == http::make_error_code(http::error::bad_method).category()) {
+      return refuse_words(error);
+    }
+    if (error) return close();
+    const Request& request = parser_->get();
+    is_head_ = request.method() == http::verb::head;
+    keeps_ = request.keep_alive();
+    version_ = request.version();
+    const Pass pass = shared_.guard->check(asked_of(request));
+    switch (pass.kind) {
+      case Pass::Kind::kRefused:
+        return send({.status = pass.status, .type = kText, .body = text(pass.why + "\n")});
+      case Pass::Kind::kExchange:
+        cookie_ = shared_.guard->cookie();
+        return send({.status = 200, .type = kHtml, .body = text(kWelcome)});
+      case Pass::Kind::kGranted:
+        return answer(request);
+    }
+  }
+
+  // Words that are no request: nothing after them can be trusted to be one.
+  void refuse_words(error_code error) {
+    keeps_ = false;
+    is_head_ = false;
+    version_ = 11;
+    if (error == http::error::header_limit) {
+      return send({.status = 431, .type = kText, .body = text("the header is too long\n")});
+    }
+    if (error == http::error::unexpected_body || error == http::error::body_limit) {
+      return send({.status = 413, .type = kText, .body = text("a request has no body here\n")});
+    }
+    send({.status = 400, .type = kText, .body = text("this is not a request\n")});
+  }
+
+  void answer(const Request& request) {
+    const std::string target(request.target());
+    if (target == "/api/stream" && !is_head_) return stream(request);
+    const bool takes_gzip =
+        request[http::field::accept_encoding].find("gzip") != beast::string_view::npos;
+    if (!target.starts_with("/api/") && target != "/metrics") {
+      const std::string_view path = std::string_view(target).substr(0, target.find('?'));
+      return send(page_file(path, takes_gzip, text_of(request, http::field::if_none_match)));
+    }
+    // The worker may answer after this session is gone: its own executor outlives both.
+    auto executor = stream_.get_executor();
+    auto done = [weak = weak_from_this(), executor](Reply reply) {
+      asio::post(executor, [weak, reply = std::move(reply)]() mutable {
+        if (const auto self = weak.lock()) self->send(std::move(reply));
+      });
+    };
+    shared_.waiting.insert(shared_from_this());  // nothing else holds it meanwhile
+    shared_.worker->ask({.target = target,
+                         .known_etag = text_of(request, http::field::if_none_match),
+                         .takes_gzip = takes_gzip},
+                        std::move(done));
+  }
+
+  void stream(const Request& request) {
+    std::optional<std::uint64_t> since;
+    const std::string last(request["Last-Event-ID"]);
+    const std::string own = shared_.boot + "-";
+    std::uint64_t number = 0;
+    if (last.starts_with(own) &&
+        std::from_chars(last.data() + own.size(), last.data() + last.size(), number).ec ==
+            std::errc()) {
+      since = number;
+    } else if (!last.empty()) {
+      since = 0;  // of an earlier start: all is new
+    }
+    http::response<http::empty_body> head(http::status::ok, 11);
+    add_common(head);
+    head.set(http::field::content_type, "text/event-stream");
+    head.set(http::field::cache_control, "no-store");
+    head.keep_alive(false);
+    std::ostringstream words;
+    words << head.base();
+    stream_.expires_never();
+    std::make_shared<StreamingSession>(std::move(stream_), shared_)->begin(words.str(), since);
+  }
+
+  void send(Reply reply) {
+    shared_.waiting.erase(shared_from_this());
+    reply_ = std::move(reply);
+    if (!reply_.body) reply_.body = std::make_shared<const std::string>();
+    response_.emplace(static_cast<http::status>(reply_.status), version_);
+    add_common(*response_);
+    if (!reply_.type.empty()) response_->set(http::field::content_type, reply_.type);
+    if (reply_.is_gzip) response_->set(http::field::content_encoding, "gzip");
+    response_->set(http::field::vary, "Accept-Encoding");
+    response_->set(http::field::cache_control, reply_.etag.empty() ? "no-store" : "no-cache");
+    if (!reply_.etag.empty()) response_->set(http::field::etag, reply_.etag);
+    if (reply_.status == 405) response_->set(http::field::allow, "GET, HEAD");
+    if (!cookie_.empty()) response_->set(http::field::set_cookie, std::exchange(cookie_, {}));
+    response_->keep_alive(keeps_);
+    response_->content_length(reply_.status == 304 ? 0 : reply_.body->size());
+    if (!is_head_ && reply_.status != 304)
+      response_->body() = {reply_.body->data(), reply_.body->size()};
+    serializer_.emplace(*response_);
+    serializer_->limit(kPieceBytes);
+    if (is_head_) serializer_->split(true);
+    write();
+  }
+
+  // Piece by piece: a slow reader is one that takes no piece in time, not one of a large answer.
+  void write() {
+    stream_.expires_after(std::chrono::seconds(kWriteSeconds));
+    const auto written = [self = shared_from_this()](error_code error, std::size_t) {
+      if (error) return self->close();
+      const bool is_done =
+          self->is_head_ ? self->serializer_->is_header_done() : self->serializer_->is_done();
+      if (!is_done) return self->write();
+      self->serializer_.reset();
+      self->response_.reset();
+      self->reply_ = {};
+      if (!self->keeps_) return self->close();
+      self->read(kIdleSeconds);
+    };
+    if (is_head_) {
+      http::async_write_header(stream_, *serializer_, written);
+    } else {
+      http::async_write_some(stream_, *serializer_, written);
+    }
+  }
+
+  void close() {
+    error_code ignored;
+    stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+    stream_.close();
+  }
+
+  static constexpr const char* kText = "text/plain; charset=utf-8";
+  static constexpr const char* kHtml = "text/html; charset=utf-8";
+  static std::shared_ptr<const std::string> text(std::string words) {
+    return std::make_shared<const std::string>(std::move(words));
+  }
+
+  beast::tcp_stream stream_;
+  Shared& shared_;
+  beast::flat_buffer buffer_{kMaxHeaderBytes + 4096};
+  std::optional<http::request_parser<http::empty_body>> parser_;
+  bool is_head_ = false, keeps_ = false;
+  unsigned version_ = 11;
+  std::string cookie_;
+  Reply reply_;
+  std::optional<Response> response_;
+  std::optional<http::response_serializer<http::span_body<const char>>> serializer_;
+};
+
+}  // namespace
+
+void begin_session(asio::ip::tcp::socket socket, Shared& shared) {
+  std::make_shared<Session>(std::move(socket), shared)->begin();
+}
+
+void turn_away(asio::ip::tcp::socket socket) {
+  static constexpr std::string_view kWords =
+      "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+  error_code ignored;
+  socket.non_blocking(true, ignored);
+  socket.write_some(asio::buffer(kWords.data(), kWords.size()), ignored);
+}
+
+}  // namespace tune::view

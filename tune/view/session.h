@@ -1,0 +1,37 @@
+// Session: one connection of a browser: requests one after another, or one stream of events. Ends
+// itself when its client is too slow, silent or gone. In the server's thread.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tune/view/guard.h"
+#include "tune/view/worker.h"
+
+namespace tune::view {
+
+class StreamingSession;
+
+// What all connections share.
+struct Shared {
+  std::string boot;
+  Guard* guard = nullptr;
+  Worker* worker = nullptr;
+  std::size_t connections = 0;
+  std::set<StreamingSession*> streams;
+  std::set<std::shared_ptr<void>> waiting;       // sessions whose answer the worker makes
+  std::map<std::string, std::uint64_t> changes;  // by experiment: the newest
+  void told(const std::vector<std::string>& keys, std::uint64_t change);
+};
+
+// Takes the connection over.
+void begin_session(boost::asio::ip::tcp::socket socket, Shared& shared);
+// Tells a client that there are too many, and closes.
+void turn_away(boost::asio::ip::tcp::socket socket);
+
+}  // namespace tune::view

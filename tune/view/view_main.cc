@@ -1,0 +1,83 @@
+// The `tune-view` program, which `tune view` becomes.
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "core/error.h"
+#include "core/platform/files.h"
+#include "tune/view/server.h"
+
+namespace tune::view {
+
+namespace {
+
+struct Arguments {
+  std::string directory = "results";
+  std::uint16_t port = 8311;
+  std::string port_file;
+  std::string address = "127.0.0.1";
+};
+
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "this machine";
+}
+
+void serve(const Arguments& arguments) {
+  expect_loopback(arguments.address);
+  Storage storage(arguments.directory);
+  Server server({.address = arguments.address, .port = arguments.port}, std::move(storage));
+  server.stop_on_signals();
+  if (!arguments.port_file.empty()) {
+    write_file_atomically(arguments.port_file, server.address() + "\n", Readers::kOwnerOnly);
+  }
+  fmt::print(
+      "{0}\nFrom another machine: ssh -L {1}:127.0.0.1:{1} {2}, then open that address there.\n",
+      server.address(), server.port(), host_name());
+  std::fflush(stdout);
+  server.run();
+}
+
+int parse_and_serve(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app("Shows experiments as a page in a browser.", "tune view");
+  app.add_option("DIR", arguments.directory,
+                 "an experiment's folder, or the storage of several (results)");
+  app.add_option("--port", arguments.port, "port to listen on; 0 takes a free one (8311)")
+      ->type_name("N");
+  app.add_option("--port-file", arguments.port_file, "write the page's address into this file")
+      ->type_name("F");
+  app.add_option("--address", arguments.address, "address to listen on, of loopback (127.0.0.1)")
+      ->type_name("A");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    throw Error(ErrorCode::kBadInput, fmt::format("{}; see tune view --help", error.what()));
+  }
+  serve(arguments);
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace tune::view
+
+int main(int argc, char** argv) {
+  try {
+    return tune::view::parse_and_serve(argc, argv);
+  } catch (const tune::Error& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return tune::exit_code(error.code());
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+  }
+  return 3;
+}

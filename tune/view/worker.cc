@@ -1,0 +1,157 @@
+#include "tune/view/worker.h"
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <exception>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "tune/view/gzip.h"
+
+namespace tune::view {
+
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::chrono::milliseconds kLookEvery{100};
+constexpr std::chrono::milliseconds kLoadSlice{50};
+constexpr std::chrono::seconds kWatchedAfterQuestion{5};
+constexpr std::size_t kGzipFrom = 1024;
+constexpr std::size_t kMaxKeptBytes = 128u << 20;
+constexpr std::size_t kMaxKept = 32;
+constexpr int kFast = 1;
+
+}  // namespace
+
+class Worker::Inside {
+ public:
+  Inside(Storage storage, std::string boot, Changed changed)
+      : storage_(std::move(storage)),
+        api_(storage_, std::move(boot)),
+        changed_(std::move(changed)),
+        timer_(context_) {}
+
+  ~Inside() { stop(); }
+
+  void start() {
+    look();
+    thread_ = std::thread([this] { context_.run(); });
+  }
+
+  void stop() {
+    context_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void ask(ApiRequest request, Done done) {
+    asio::post(context_, [this, request = std::move(request), done = std::move(done)] {
+      asked_ = Storage::Clock::now();
+      done(reply(request));
+      go_on_loading();
+    });
+  }
+
+  std::atomic<bool> is_watched = false;
+
+ private:
+  Reply reply(const ApiRequest& request) {
+    Answer answer = api_.answer(request.target, request.known_etag);
+    Reply reply{.status = answer.status, .type = std::move(answer.type), .etag = answer.etag};
+    if (!request.takes_gzip || answer.body.size() < kGzipFrom) {
+      reply.body = std::make_shared<const std::string>(std::move(answer.body));
+      return reply;
+    }
+    reply.is_gzip = true;
+    reply.body = compressed(request.target, answer);
+    return reply;
+  }
+
+  // What many ask for is compressed once.
+  std::shared_ptr<const std::string> compressed(const std::string& target, const Answer& answer) {
+    const auto kept = kept_.find(target);
+    if (kept != kept_.end() && !answer.etag.empty() && kept->second.first == answer.etag) {
+      return kept->second.second;
+    }
+    auto body = std::make_shared<const std::string>(gzipped(answer.body, kFast));
+    if (answer.etag.empty()) return body;
+    if (kept_.size() >= kMaxKept || kept_bytes_ + body->size() > kMaxKeptBytes) {
+      kept_.clear();
+      kept_bytes_ = 0;
+    }
+    kept_bytes_ += body->size();
+    kept_.insert_or_assign(target, std::pair(answer.etag, body));
+    return body;
+  }
+
+  // In slices, so that questions are answered meanwhile.
+  void go_on_loading() {
+    if (std::exchange(is_loading_, true)) return;
+    asio::post(context_, [this] {
+      is_loading_ = false;
+      const std::uint64_t before = storage_.change();
+      const bool more = storage_.load(Storage::Clock::now() + kLoadSlice);
+      if (storage_.change() != before) tell_all();
+      if (more) go_on_loading();
+    });
+  }
+
+  void tell_all() {
+    std::vector<std::string> keys;
+    for (const auto& [key, opened] : storage_.opened()) keys.push_back(key);
+    changed_(keys, storage_.change());
+  }
+
+  void look() {
+    timer_.expires_after(kLookEvery);
+    timer_.async_wait([this](boost::system::error_code error) {
+      if (error) return;
+      const auto now = Storage::Clock::now();
+      if (is_watched || now - asked_ < kWatchedAfterQuestion) {
+        follow(now);
+      }
+      look();
+    });
+  }
+
+  // What cannot be read stands in an experiment's problems; what is thrown beyond that (no memory)
+  // is tried again at the next look.
+  void follow(Storage::Clock::time_point now) try {
+    const std::vector<std::string> keys = storage_.poll(now);
+    if (!keys.empty()) changed_(keys, storage_.change());
+  } catch (const std::exception&) {
+  }
+
+  Storage storage_;
+  Api api_;
+  Changed changed_;
+  asio::io_context context_;
+  asio::steady_timer timer_;
+  std::thread thread_;
+  Storage::Clock::time_point asked_{};
+  bool is_loading_ = false;
+  std::map<std::string, std::pair<std::string, std::shared_ptr<const std::string>>> kept_;
+  std::size_t kept_bytes_ = 0;
+};
+
+Worker::Worker(Storage storage, std::string boot, Changed changed)
+    : inside_(std::make_unique<Inside>(std::move(storage), std::move(boot), std::move(changed))) {}
+Worker::~Worker() = default;
+void Worker::start() {
+  inside_->start();
+}
+void Worker::stop() {
+  inside_->stop();
+}
+void Worker::ask(ApiRequest request, Done done) {
+  inside_->ask(std::move(request), std::move(done));
+}
+void Worker::set_watched(bool watched) {
+  inside_->is_watched = watched;
+}
+
+}  // namespace tune::view

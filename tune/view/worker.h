@@ -1,0 +1,49 @@
+// Worker: the thread that reads experiments. What the server asks is answered there, one after
+// another; loading and following go on in between.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tune/view/api.h"
+
+namespace tune::view {
+
+// An answer with its body, as it goes out.
+struct Reply {
+  int status = 200;
+  std::string type = {};
+  std::shared_ptr<const std::string> body = {};
+  bool is_gzip = false;
+  std::string etag = {};
+};
+
+struct ApiRequest {
+  std::string target;
+  std::string known_etag;
+  bool takes_gzip = false;
+};
+
+class Worker {
+ public:
+  using Done = std::function<void(Reply)>;  // called in the worker's thread
+  // Experiments with changes, by key, with the server's count of changes.
+  using Changed = std::function<void(const std::vector<std::string>& keys, std::uint64_t change)>;
+
+  Worker(Storage storage, std::string boot, Changed changed);
+  ~Worker();  // ends the thread
+  void start();
+  void stop();
+  // From any thread.
+  void ask(ApiRequest request, Done done);
+  // Whether somebody listens for changes: nothing is looked for otherwise.
+  void set_watched(bool watched);
+
+ private:
+  class Inside;
+  std::unique_ptr<Inside> inside_;
+};
+
+}  // namespace tune::view

@@ -59,10 +59,11 @@ class Client {
 
 class Served {
  public:
-  Served() {
+  explicit Served(Patience patience = {}) {
     testing::begin_experiment(folder_.path() / "s");
     testing::add_trial(folder_.path() / "s", 0, "{\"lr\":1}", "{\"loss\":3}\n");
-    server_ = std::make_unique<Server>(ServerOptions{}, Storage(folder_.path()));
+    server_ =
+        std::make_unique<Server>(ServerOptions{.patience = patience}, Storage(folder_.path()));
     thread_ = std::thread([this] { server_->run(); });
     const std::string address = server_->address();
     token_ = address.substr(address.find('=') + 1);
@@ -248,6 +249,29 @@ TEST_CASE("clients that go away in the middle of anything do no harm") {
     client.send(whole + served.words("GET", "/api/experiments", served.with_cookie()));
   }
   CHECK(is_status(served.get("/", served.with_cookie()), 200));
+}
+
+TEST_CASE("a client that takes no answer is dropped, and one that sends half a request") {
+  const Served served({.request = std::chrono::seconds(1), .write = std::chrono::seconds(1)});
+  Client half(served.port());
+  half.send("GET / HTTP/1.1\r\nHost: ");
+  CHECK(half.read_all().empty());  // it was closed
+  Client slow(served.port());
+  constexpr int kAsked = 4000;  // some 20 MB of answers, more than sockets hold
+  std::string all;
+  for (int i = 0; i < kAsked; ++i) all += served.words("GET", "/app.js", served.with_cookie());
+  std::thread sending([&] { slow.send(all); });
+  sending.join();  // the server has closed the connection, or all was sent and it will
+  Client quick(served.port());
+  quick.send(served.words("GET", "/api/stream", served.with_cookie()));
+  CHECK_HAS(quick.read_until("event: hello"), "event: hello");
+  std::string got = slow.read_all();
+  std::size_t answers = 0;
+  for (std::size_t at = got.find("HTTP/1.1 200"); at != got.npos;
+       at = got.find("HTTP/1.1 200", at + 1))
+    ++answers;
+  CHECK(answers > 0);
+  CHECK(answers < kAsked);
 }
 
 TEST_CASE("a port in use, and any address but loopback's, are refused with the remedy") {

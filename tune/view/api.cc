@@ -74,7 +74,7 @@ Answer Api::about(Experiment& experiment, std::string_view what, const Query& qu
     const auto found = query.find(name);
     return found == query.end() ? std::nullopt : whole(found->second);
   };
-  if (what == "meta") return json(meta_of(experiment, boot_));
+  if (what == "meta") return meta(experiment, known);
   if (!experiment.is_loaded()) return {.status = 202, .body = to_json(meta_of(experiment, boot_))};
 
   if (what == "columns" || what == "attempts" || what == "rungs" || what == "curves") {
@@ -107,6 +107,19 @@ Answer Api::about(Experiment& experiment, std::string_view what, const Query& qu
                         .from = number("from")}));
   }
   return refused(404, "there is nothing of this name");
+}
+
+// Made once for each change, however many look.
+Answer Api::meta(Experiment& experiment, std::string_view known) {
+  if (!experiment.is_loaded()) return json(meta_of(experiment, boot_));
+  std::string etag = fmt::format("\"{}-{}\"", boot_, experiment.change());
+  if (etag == known) return {.status = 304, .body = {}, .etag = std::move(etag)};
+  Answer& kept = metas_[experiment.head().key];
+  if (kept.etag != etag) {
+    kept = json(meta_of(experiment, boot_));
+    kept.etag = std::move(etag);
+  }
+  return kept;
 }
 
 Answer Api::list() {

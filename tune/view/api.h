@@ -43,11 +43,13 @@ class Api {
 
   Answer about(Experiment& experiment, std::string_view what, const Query& query,
                std::string_view known);
+  Answer meta(Experiment& experiment, std::string_view known);
   Answer list();
   Answer metrics();
 
   Storage& storage_;
   std::string boot_;
+  std::map<std::string, Answer> metas_;  // by experiment
 };
 
 }  // namespace tune::view

@@ -70,6 +70,7 @@ class Server::Listener {
     guard_ = std::make_unique<Guard>(drawn_secret(), drawn_secret(), port());
     shared_.boot = drawn_secret().substr(0, 8);
     shared_.guard = guard_.get();
+    shared_.patience = options.patience;
     // Told in the worker's thread.
     auto changed = [this](const std::vector<std::string>& keys, std::uint64_t change) {
       asio::post(context_, [this, keys, change] { shared_.told(keys, change); });

@@ -7,19 +7,16 @@
 #include <memory>
 #include <string>
 
+#include "tune/view/patience.h"
 #include "tune/view/storage.h"
 
 namespace tune::view {
 
 inline constexpr std::size_t kMaxConnections = 2000;
-inline constexpr std::size_t kMaxHeaderBytes = 16u << 10;
-inline constexpr int kRequestSeconds = 20;  // for a request's words to arrive
-inline constexpr int kIdleSeconds = 75;     // between two requests
-inline constexpr int kWriteSeconds = 20;    // for a piece of an answer to be taken
-
 struct ServerOptions {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;  // 0: a free one
+  Patience patience = {};
 };
 
 class Server {

@@ -17,7 +17,6 @@
 
 #include "core/json.h"
 #include "tune/view/pages.h"
-#include "tune/view/server.h"
 
 namespace tune::view {
 
@@ -28,6 +27,7 @@ using boost::system::error_code;
 
 namespace {
 
+constexpr std::size_t kMaxHeaderBytes = 16u << 10;
 constexpr std::size_t kPieceBytes = 256u << 10;
 constexpr std::chrono::seconds kBeatEvery{15};
 
@@ -119,7 +119,7 @@ class StreamingSession : public std::enable_shared_from_this<StreamingSession> {
 
   void write() {
     is_writing_ = true;
-    stream_.expires_after(std::chrono::seconds(kWriteSeconds));
+    stream_.expires_after(shared_.patience.write);
     asio::async_write(stream_, asio::buffer(out_),
                       [self = shared_from_this()](error_code error, std::size_t) {
                         self->is_writing_ = false;
@@ -178,13 +178,13 @@ class Session : public std::enable_shared_from_this<Session> {
   }
   ~Session() { --shared_.connections; }
 
-  void begin() { read(kRequestSeconds); }
+  void begin() { read(shared_.patience.request); }
 
  private:
-  void read(int patience_s) {
+  void read(std::chrono::seconds patience) {
     parser_.emplace();
     parser_->header_limit(kMaxHeaderBytes);
-    stream_.expires_after(std::chrono::seconds(patience_s));
+    stream_.expires_after(patience);
     http::async_read(
         stream_, buffer_, *parser_,
         [self = shared_from_this()](error_code error, std::size_t) { self->on_read(error); });
@@ -297,7 +297,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // Piece by piece: a slow reader is one that takes no piece in time, not one of a large answer.
   void write() {
-    stream_.expires_after(std::chrono::seconds(kWriteSeconds));
+    stream_.expires_after(shared_.patience.write);
     const auto written = [self = shared_from_this()](error_code error, std::size_t) {
       if (error) return self->close();
       const bool is_done =
@@ -307,7 +307,7 @@ class Session : public std::enable_shared_from_this<Session> {
       self->response_.reset();
       self->reply_ = {};
       if (!self->keeps_) return self->close();
-      self->read(kIdleSeconds);
+      self->read(self->shared_.patience.idle);
     };
     if (is_head_) {
       http::async_write_header(stream_, *serializer_, written);

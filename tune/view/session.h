@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tune/view/guard.h"
+#include "tune/view/patience.h"
 #include "tune/view/worker.h"
 
 namespace tune::view {
@@ -20,6 +21,7 @@ class StreamingSession;
 // What all connections share.
 struct Shared {
   std::string boot;
+  Patience patience;
   Guard* guard = nullptr;
   Worker* worker = nullptr;
   std::size_t connections = 0;

@@ -18,7 +18,7 @@ def main():
     options = arguments()
     sync = playwright()
     chromium()
-    with tempfile.TemporaryDirectory() as folder, open(pathlib.Path(folder) / "aside", "w"):
+    with tempfile.TemporaryDirectory() as folder:
         experiment = pathlib.Path(folder) / "digits"
         make_experiment(experiment, trials=30, state="running")
         lock = open(experiment / "lock", "w")

@@ -6,12 +6,13 @@ import tempfile
 
 from browser import arguments, browser, chromium, go, key_of, playwright, served
 
-HTML = "<img src=x onerror=alert(1)><script>alert(2)</script>"
-ODD = [HTML, "\"quotes' & <b>", "two\nlines", "\u202eright to left \u05d0\u05d1", "损失 потеря \U0001f600", "a,b;c:d~e=f",
+NAME = "<img src=x onerror=alert(1)>"  # of keys, which hold no slash
+HTML = NAME + "<script>alert(2)</script>"
+ODD = [NAME, "\"quotes' & <b>", "two\nlines", "\u202eright to left \u05d0\u05d1", "损失 потеря \U0001f600", "a,b;c:d~e=f",
        "__proto__", "constructor", "javascript:alert(3)", "{{7*7}}", " ", "%3Cb%3E"]
 
 
-def write_experiment(folder, results, metric=HTML):
+def write_experiment(folder, results, metric=NAME):
     folder.mkdir(parents=True)
     (folder / "experiment.json").write_text(json.dumps({
         "version": 1, "name": folder.name, "trainable": HTML, "metric": metric, "mode": "min",
@@ -41,7 +42,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         plain = {name: 0.5 for name in ODD}
-        odd = [{**plain, HTML: None}, {**plain, HTML: "inf"}, {**plain, HTML: "-inf"}, {**plain, HTML: 1e308}, {**plain, HTML: -1e-308}]
+        odd = [{**plain, NAME: value} for value in (None, "inf", "-inf", 1e308, -1e-308)]
         write_experiment(root / HTML.replace("/", "_"), [odd, [plain], None])
         write_experiment(root / "nan", [[{"loss": None}], [{"loss": "inf"}]], metric="loss")
         write_experiment(root / "none", [], metric="loss")
@@ -61,6 +62,8 @@ def main():
                         continue
                     go(page, address, f"/{key}/{part}")
                     assert page.locator(".problem[role=alert]").count() == 0, f"{name} {part}: {page.locator('.problem').all_inner_texts()}"
+                    if name.startswith("<img") and part in ("overview", "trials"):
+                        assert NAME in page.locator("main").inner_text(), f"{name} {part}: the name is not shown"
                     assert page.locator("main img, main script").count() == 0, f"{name}: {part}"
             assert page.evaluate("({}).polluted") is None
             watched.expect_well(address)

@@ -62,9 +62,10 @@ def check_keys(page, address, key):
         page.wait_for_timeout(150)
     page.keyboard.press("j")
     page.keyboard.press("j")
+    page.evaluate("delete document.documentElement.dataset.shownMs")
     page.keyboard.press("Enter")
     until(page, "location.hash.includes('/trial?n=2')")
-    page.wait_for_selector("pre.log")
+    shown(page)
     page.keyboard.press("j")
     until(page, "location.hash.includes('n=3')")
     theme = page.evaluate("document.documentElement.dataset.theme")
@@ -132,7 +133,8 @@ def main():
             keys = key_of(page)
             assert set(keys) == {"digits", "more"}
             for box in range(2):
-                page.locator("input[type=checkbox]").nth(box).check()
+                page.locator("td input[type=checkbox]").nth(box).click()
+                page.wait_for_timeout(300)
             until(page, "location.hash.includes('compare=')")
             page.wait_for_timeout(600)
             assert colours_in(page, "#chart-best-so-far") > 8

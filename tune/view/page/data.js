@@ -33,6 +33,13 @@ export async function blob(address) {
   return parseColumns(await answer.arrayBuffer());
 }
 
+// Addresses have a limit.
+function parts(names) {
+  const found = [];
+  for (let i = 0; i < names.length; i += 150) found.push(names.slice(i, i + 150));
+  return found;
+}
+
 // A column that grows: data has room for more than its length.
 class Grown {
   constructor({data, words}) { this.data = data; this.words = words; this.length = data.length; }
@@ -80,23 +87,33 @@ export class Experiment {
   async fetchMissing(names) {
     const missing = [...new Set(names)].filter((name) => !this.columns.has(name));
     if (missing.length === 0) return;
-    const got = await blob(this.address(`columns?c=${missing.join(',')}`));
-    if (!got) throw new Error('the experiment is not loaded yet');
+    let change = this.columns.size > 0 ? this.change : Infinity;
+    for (const part of parts(missing)) {
+      const got = await blob(this.address(`columns?c=${part.join(',')}`));
+      if (!got) throw new Error('the experiment is not loaded yet');
+      for (const [name, column] of got.columns) this.columns.set(name, new Grown(column));
+      if (change !== Infinity && got.header.change !== change) this.behind = true;
+      change = Math.min(change, got.header.change);
+    }
+    this.change = change;
     // Columns of different moments do not fit together: the older ones are brought up to date.
-    const behind = this.columns.size > 0 && got.header.change !== this.change;
-    const before = this.change;
-    const held = [...this.columns.keys()];
-    for (const [name, column] of got.columns) this.columns.set(name, new Grown(column));
-    if (behind && held.length) await this.update(before, held);
-    this.change = got.header.change;
+    if (this.behind) await this.update();
     ++this.version;
   }
-  async update(since, names) {
-    const got = await blob(this.address(`columns?c=${names.join(',')}&since=${since}`));
-    if (!got) return null;
-    const rows = got.columns.get('rows').data;
-    for (const [name, column] of got.columns) this.columns.get(name)?.set(rows, column);
-    return got.header;
+  // The rows that changed since all columns were the same age.
+  async update() {
+    let change = Infinity;
+    for (const part of parts([...this.columns.keys()])) {
+      const got = await blob(this.address(`columns?c=${part.join(',')}&since=${this.change}`));
+      if (!got) return;
+      const rows = got.columns.get('rows').data;
+      for (const [name, column] of got.columns) this.columns.get(name)?.set(rows, column);
+      if (change !== Infinity && got.header.change !== change) this.behind = true;
+      change = Math.min(change, got.header.change);
+    }
+    this.behind = false;
+    this.change = change;
+    ++this.version;
   }
   // What is new since the last time.
   refresh() {
@@ -105,9 +122,7 @@ export class Experiment {
       await this.loadMeta();
       if (!this.meta.is_loaded || names.length === 0) return;
       if (this.columns.size === 0) return this.fetchMissing(names.filter((name) => this.isThere(name)));
-      const header = await this.update(this.change, names);
-      if (header) this.change = header.change;
-      ++this.version;
+      await this.update();
     });
   }
   isThere(name) {

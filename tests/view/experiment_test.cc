@@ -1,6 +1,8 @@
 #include "tune/view/experiment.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/file.h>
 
 #include <chrono>
 #include <cmath>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "core/json.h"
+#include "core/platform/process.h"
 #include "core/refusal.h"
 #include "tune/view/api.h"
 #include "tune/view/experiment_blobs.h"
@@ -123,14 +126,24 @@ TEST_CASE("columns hold what was asked for, and after a change the rows that it 
 
 TEST_CASE("trials that come later are seen by their event, or by their folder") {
   Viewed viewed("running");
+  CHECK(state_of(viewed.path) == "killed");  // no process holds the lock
+  const FileDescriptor lock(
+      open((viewed.path / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  REQUIRE(flock(lock.get(), LOCK_EX) == 0);  // as its driver does
   write_text(viewed.path / "events.jsonl", "");
-  const testing::TemporaryFolder elsewhere;
-  viewed.load();
-  CHECK(viewed.experiment->trials().size() == 0);
+  const Experiment& experiment = viewed.load();
+  CHECK(experiment.is_live());
   add_trial(viewed.path, 0, R"({"lr":0.1})", "");
-  append_text(viewed.path / "events.jsonl", event("attempt_started", 0));
-  // No process holds the lock: a state of "running" in the file alone is a killed driver.
-  CHECK(viewed.experiment->state() == "killed");
+  CHECK(viewed.poll());
+  CHECK(experiment.trials().size() == 1);
+  add_trial(viewed.path, 7, R"({"lr":0.2})", "{\"loss\":4}\n");
+  append_text(viewed.path / "events.jsonl", event("attempt_started", 7));
+  CHECK(viewed.poll());
+  REQUIRE(experiment.trials().size() == 2);
+  CHECK(experiment.trials().row(1).number == 7);
+  CHECK(experiment.trials().row(1).status == TrialStatus::kRunning);
+  CHECK(experiment.value_of(1, Experiment::By::kLast) == 4);
+  CHECK_FALSE(viewed.poll());
 }
 
 TEST_CASE("a resume cuts files and goes on: what was cut counts no more") {

@@ -1,5 +1,6 @@
 #include "tune/view/result_scan.h"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <limits>
@@ -55,7 +56,7 @@ class Scanner {
     if (take('}')) return --depth_, true;
     do {
       std::string_view key;
-      if (!text(key) || !take(':')) return false;
+      if (!text(key) || !take(':') || key.empty() || key.find('/') != key.npos) return false;
       const std::size_t length = path_.size();
       if (length > 0) path_ += '/';
       path_ += key;
@@ -91,15 +92,22 @@ class Scanner {
     }
   }
 
+  // from_chars reads more than JSON has: "inf", "nan", "01", "1.". Whole numbers of many digits are
+  // left to the JSON reader, which refuses those that no integer holds.
   bool number() {
+    const std::size_t length = std::min(rest_.find_first_of(",}"), rest_.size());
+    const std::string_view text = rest_.substr(0, length);
+    const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
+    if (digits.empty() || !std::isdigit(static_cast<unsigned char>(digits[0]))) return false;
+    if (digits.size() > 1 && digits[0] == '0' && digits[1] != '.') return false;
+    constexpr std::size_t kSureDigits = 18;
+    if (digits.size() > kSureDigits && digits.find_first_of(".eE") == digits.npos) return false;
     double value = 0;
-    const char* begin = rest_.data();
-    const auto [end, error] = std::from_chars(begin, begin + rest_.size(), value);
-    // from_chars reads "inf" and "nan", too, which JSON has not.
-    const bool is_json = *begin == '-' || (*begin >= '0' && *begin <= '9');
-    if (error != std::errc() || !is_json || !std::isdigit(static_cast<unsigned char>(end[-1])))
-      return false;
-    rest_.remove_prefix(static_cast<std::size_t>(end - begin));
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size()) return false;
+    if (!std::isdigit(static_cast<unsigned char>(text.back()))) return false;
+    if (digits.find(".e") != digits.npos || digits.find(".E") != digits.npos) return false;
+    rest_.remove_prefix(length);
     found(value);
     return true;
   }

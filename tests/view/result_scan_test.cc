@@ -48,8 +48,8 @@ TEST_CASE("numbers are found by their paths, odd ones too") {
 }
 
 TEST_CASE("names of any kind, lists, spaces and escapes are read as JSON") {
-  check_same(scanned(R"({ "a\"\n<b>" : 1 , "\u00fc": 2, "l": [1, 2], "e": {}, "ü": 3 })"),
-             {{"a\"\n<b>", 1}, {"ü", 3}});
+  check_same(scanned(R"({ "a\"\n<b>" : 1 , "\u00f6": 2, "l": [1, 2], "e": {}, "ü": 3 })"),
+             {{"a\"\n<b>", 1}, {"ö", 2}, {"ü", 3}});
 }
 
 TEST_CASE("lines that are no objects are refused by name") {
@@ -86,7 +86,8 @@ TEST_CASE("the scanner agrees with the JSON reader") {
     std::optional<Value> value;
     try {
       value = parse_json(line, "it");
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      if (testing::has(error.what(), "twice")) continue;  // the scanner takes the last of them
     }
     if (!value || !value->is_map()) {
       CHECK_THROWS_AS(scanned(line), Error);

@@ -134,7 +134,8 @@ def shown(page):
 def go(page, address, path):
     """A part of the page, by its address after the #."""
     page.evaluate("delete document.documentElement.dataset.shownMs")
-    page.evaluate("path => { location.hash = path; }", path)
+    if page.evaluate("path => { const same = location.hash === '#' + path; location.hash = path; return same; }", path):
+        page.reload()
     shown(page)
 
 

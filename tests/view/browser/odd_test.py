@@ -16,8 +16,8 @@ def write_experiment(folder, results, metric=NAME):
     folder.mkdir(parents=True)
     (folder / "experiment.json").write_text(json.dumps({
         "version": 1, "name": folder.name, "trainable": HTML, "metric": metric, "mode": "min",
-        "config": {name: {"uniform": [0, 1]} for name in ODD}, "num_samples": 3, "searcher": {HTML: {}},
-        "scheduler": {HTML: {}}}))
+        "config": {name: {"uniform": [0, 1]} for name in ODD}, "num_samples": 3, "searcher": {NAME: {}},
+        "scheduler": {NAME: {}}}))
     (folder / "run.json").write_text(json.dumps({"state": "finished", "driver_pid": 1, "hostname": HTML,
                                                  "store": "", "prefix": ""}))
     with open(folder / "events.jsonl", "w") as events:

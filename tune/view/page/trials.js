@@ -12,12 +12,12 @@ const kMostColumns = 120;
 function columnsOf(experiment, by) {
   const {meta} = experiment;
   return [
-    {name: 'trial', column: 'number', width: 80}, {name: 'status', column: 'status', width: 120, show: (v) => kStatus[v]},
+    {name: 'trial', column: 'number', width: 80}, {name: 'status', column: 'status', width: 136, show: (v) => kStatus[v]},
     ...(experiment.primary >= 0 ? [{name: meta.metric, column: experiment.metricColumn(experiment.primary, by), width: 110}] : []),
-    {name: 'iterations', column: 'iterations', width: 86},
+    {name: 'iterations', column: 'iterations', width: 98},
     ...meta.parameters.map((p, i) => ({name: p.name, column: `p${i}`, width: 110, parameter: true})),
-    ...meta.metrics.map((name, i) => ({name, column: experiment.metricColumn(i, by), width: 110})).filter((_, i) => i !== experiment.primary),
-    {name: 'started', column: 'started', width: 150, show: clock}, {name: 'lasted', column: 'ended', width: 90, show: (v, row) => duration(v - experiment.col('started')[row])},
+    ...meta.metrics.map((name, i) => ({name, column: experiment.metricColumn(i, by), width: 110})).filter(({name}, i) => i !== experiment.primary && name !== 'timestamp'),
+    {name: 'started', column: 'started', width: 160, show: (v) => clock(v)}, {name: 'lasted', column: 'ended', width: 90, show: (v, row) => duration(v - experiment.col('started')[row])},
     {name: 'attempts', column: 'attempts', width: 80}, {name: 'failures', column: 'failures', width: 76},
   ].slice(0, kMostColumns);
 }

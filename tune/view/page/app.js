@@ -58,6 +58,14 @@ async function wait(mine) {
   return false;
 }
 
+// For measurements and tests: when a part was painted, and how long that took.
+function noteShown(begun) {
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    document.documentElement.dataset.shownAt = String(Math.round(performance.now()));
+    document.documentElement.dataset.shownMs = String(Math.round(performance.now() - begun));
+  }));
+}
+
 async function show() {
   const mine = ++turn;
   const begun = performance.now();
@@ -70,9 +78,9 @@ async function show() {
       document.title = 'tune view';
       drawTop();
       const part = await showExperiments(main);
-      if (mine === turn) shown = part;
-      else part.remove?.();
-      return;
+      if (mine !== turn) return part.remove?.();
+      shown = part;
+      return noteShown(begun);
     }
     if (experiment?.key !== state.state.key) experiment = new Experiment(state.state.key);
     if (!kPages.some(([page]) => page === state.state.page)) state.state.page = 'overview';
@@ -84,10 +92,7 @@ async function show() {
     const part = await kPages.find(([page]) => page === state.state.page)[2](main, experiment);
     if (mine !== turn) return part.remove?.();
     shown = part;
-    requestAnimationFrame(() => requestAnimationFrame(() => {
-      document.documentElement.dataset.shownAt = String(Math.round(performance.now()));
-      document.documentElement.dataset.shownMs = String(Math.round(performance.now() - begun));
-    }));
+    noteShown(begun);
   } catch (error) {
     if (mine === turn) fail(error);
   }

@@ -59,7 +59,9 @@ cmp "$work/commands" "$work/again" || fail "configuring again changes commands"
 # The same commands made these.
 libraries=$(ninja -C "$work/build" -t targets all |
   sed -nE 's#^((core|schedulers|trainables|tune)/.*): CXX_STATIC_LIBRARY_LINKER.*#\1#p')
+programs="bin/tune bin/tune-worker"
+if [[ -e $build/bin/tune-view ]]; then programs+=" bin/tune-view"; fi
 # shellcheck disable=SC2086
-(cd "$build" && cp --parents bin/tune bin/tune-worker lib/libtune_signals.so $libraries "$work/build")
+(cd "$build" && cp --parents $programs lib/libtune_signals.so $libraries "$work/build")
 bash "$here/run.sh" "$work/build" no-torch
 [[ ! -e $work/build/trainables/torch ]] || fail "a build folder of trainables/torch was made"

@@ -183,7 +183,7 @@ TEST_CASE("results that are none, NaN and reports after the end do not disturb o
     const char* words;
   };
   for (const Case& c :
-       {Case{":stubborn", 0, ""}, Case{":nothing", 1, "x: the key 1 is a int: keys are texts"},
+       {Case{":stubborn", 0, ""}, Case{":nothing", 1, "x: the key 1 has the type int: keys are texts"},
         Case{":Unsaved", 0, ""}}) {
     CAPTURE(c.name);
     Sandbox box;

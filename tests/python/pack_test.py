@@ -70,10 +70,10 @@ class PackTest(unittest.TestCase):
         for _ in range(MAX_NESTING + 1):
             deep = {"a": deep}
         for value, words in [
-            ({"loss": {"train": object()}}, "loss/train: a object is no value"),
+            ({"loss": {"train": object()}}, "loss/train: the type object does not fit"),
             ({"a": {"x/y": 1}}, "a: the key 'x/y'"),
             ({"": 1}, "the key ''"),
-            ({"a": {3: 1}}, "a: the key 3 is a int"),
+            ({"a": {3: 1}}, "a: the key 3 has the type int"),
             ({"a": [1, 2**63]}, "a/1: 9223372036854775808 does not fit 64 bits"),
             (deep, "nested deeper than 64 levels"),
         ]:

@@ -171,7 +171,7 @@ class RunTest(InFolder):
             (Counter, {}, "stop"),
             (3, {}, "neither a class"),
             (lambda a, b, c: 0, {}, "takes 3 arguments"),
-            (Counter, {"config": {"x": object()}}, "config/x: a object is no value"),
+            (Counter, {"config": {"x": object()}}, "config/x: the type object does not fit"),
             (Counter, {"config": {"x": [tune.uniform(0, 1)]}}, "within a list"),
             (Counter, {"scheduler": object()}, "scheduler: expected tune.asha(...)"),
             (Counter, {"scheduler": tune.gp()}, "is a searcher"),

@@ -112,7 +112,7 @@ def _check_depth(path: str, depth: int) -> None:
 def _text_key(key: Any, path: str) -> str:
     if isinstance(key, str):
         return str(key)
-    raise PackError(f"{_at(path)}the key {key!r} is a {type(key).__name__}: keys are texts")
+    raise PackError(f"{_at(path)}the key {key!r} has the type {type(key).__name__}: keys are texts")
 
 
 def _plain(value: Any, path: str) -> Any:
@@ -127,8 +127,8 @@ def _plain(value: Any, path: str) -> Any:
     if hasattr(value, "tolist") and hasattr(value, "shape"):
         return value.tolist()
     raise PackError(
-        f"{_at(path)}a {type(value).__name__} is no value of a result or configuration: give a "
-        "number, text, bool, None, list or dict"
+        f"{_at(path)}the type {type(value).__name__} does not fit into a result or configuration: "
+        "give a number, text, bool, None, list or dict"
     )
 
 

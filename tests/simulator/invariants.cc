@@ -45,6 +45,7 @@ void Invariants::after_event(const Agents& agents, const SimulatedDriver* driver
   if (leader_knows && std::exchange(removals_, world_.disk.removals()) != world_.disk.removals()) {
     recorded_checkpoints_are_on_disk(driver->controller());
   }
+  if (leader_knows) no_gpu_is_promised_to_two_agents(agents, *driver);
   for (const SimulatedAgent* agent : agents) {
     no_resource_is_promised_twice(*agent);
     // A superseded driver may not know it yet: its agents end when it does.
@@ -57,30 +58,22 @@ void Invariants::no_resource_is_promised_twice(const SimulatedAgent& agent) cons
   const NodeResources& node = world_.scenario.nodes[agent.node()];
   std::int64_t cpu_units = 0;
   std::int64_t memory_bytes = 0;
-  std::vector<std::int64_t> gpu_units(node.gpus.size());
   for (const auto& [pid, worker] : agent.workers()) {
     if (!worker->exists() || worker->start() == nullptr) continue;
     const WorkerLaunch& one = worker->start()->launch;
     const auto promised = promised_.find(attempt_key(one.trial, one.attempt));
     if (promised == promised_.end()) continue;  // another invariant's concern
-    const Launch& launch = promised->second;
-    const std::uint32_t ranks = launch.ranks;
-    cpu_units += launch.cpu_units / ranks;
+    const std::uint32_t ranks = promised->second.ranks;
+    cpu_units += promised->second.cpu_units / ranks;
     memory_bytes += world_.scenario.request.memory_bytes / ranks;
-    if (launch.gpus.empty()) continue;
-    const std::size_t each = launch.gpus.size() / ranks;
-    const std::int64_t share =
-        std::min<std::int64_t>(kUnit, world_.scenario.request.gpu_units / ranks);
-    for (std::size_t i = 0; i < each; ++i) {
-      gpu_units.at(launch.gpus[worker->start()->rank * each + i]) += share;
-    }
   }
   const ResourceRequest& request = world_.scenario.request;
   const bool has_cpus = cpu_units + request.cpu_units <= node.cpu_units;
   const bool has_memory = memory_bytes + request.memory_bytes <= node.memory_bytes;
   if (has_cpus && !has_memory) ++world_.tally.full_of_memory;
-  const bool fits = cpu_units <= node.cpu_units && memory_bytes <= node.memory_bytes &&
-                    std::ranges::all_of(gpu_units, [](std::int64_t used) { return used <= kUnit; });
+  const bool fits =
+      cpu_units <= node.cpu_units && memory_bytes <= node.memory_bytes &&
+      std::ranges::all_of(gpu_use(agent), [](std::int64_t used) { return used <= kUnit; });
   if (!fits) {
     violate("no resource is promised twice",
             fmt::format("node {} runs processes with {} of its {} CPU units and {} of its {} bytes "
@@ -89,10 +82,48 @@ void Invariants::no_resource_is_promised_twice(const SimulatedAgent& agent) cons
   }
 }
 
+std::vector<std::int64_t> Invariants::gpu_use(const SimulatedAgent& agent) const {
+  std::vector<std::int64_t> gpu_units(world_.scenario.nodes[agent.node()].gpus.size());
+  for (const auto& [pid, worker] : agent.workers()) {
+    if (!worker->exists() || worker->start() == nullptr) continue;
+    const WorkerLaunch& one = worker->start()->launch;
+    const auto promised = promised_.find(attempt_key(one.trial, one.attempt));
+    if (promised == promised_.end() || promised->second.gpus.empty()) continue;
+    const Launch& launch = promised->second;
+    const std::size_t each = launch.gpus.size() / launch.ranks;
+    const std::int64_t share =
+        std::min<std::int64_t>(kUnit, world_.scenario.request.gpu_units / launch.ranks);
+    for (std::size_t i = 0; i < each; ++i) {
+      gpu_units.at(launch.gpus[worker->start()->rank * each + i]) += share;
+    }
+  }
+  return gpu_units;
+}
+
+// Of agents that joined one node, as when one is started again while the other is still there. On a
+// real node a second one is refused there as long as the first lives, so those given up do not
+// count.
+void Invariants::no_gpu_is_promised_to_two_agents(const Agents& agents,
+                                                  const SimulatedDriver& driver) const {
+  if (!world_.scenario.joined) return;
+  std::map<std::size_t, std::vector<std::int64_t>> used;  // by node
+  for (const SimulatedAgent* agent : agents) {
+    const std::optional<AgentNumber> number = driver.number_of(agent->identity());
+    if (!number || !driver.controller().nodes().contains(*number)) continue;
+    const std::vector<std::int64_t> own = gpu_use(*agent);
+    std::vector<std::int64_t>& all = used.try_emplace(agent->node(), own.size()).first->second;
+    for (std::size_t gpu = 0; gpu < own.size(); ++gpu) all[gpu] += own[gpu];
+    if (std::ranges::all_of(all, [](std::int64_t units) { return units <= kUnit; })) continue;
+    violate("no resource is promised twice",
+            fmt::format("a GPU of node {} has processes of two agents", agent->node()));
+  }
+}
+
 void Invariants::processes_have_a_reservation(const SimulatedAgent& agent,
-                                              const SimulatedDriver& driver) const {
+                                              const SimulatedDriver& driver) {
   constexpr const char* kName = "a process exists only while its trial holds a reservation";
   const std::optional<AgentNumber> number = driver.number_of(agent.identity());
+  if (may_run_unknown(agent, driver)) return;
   for (const auto& [pid, worker] : agent.workers()) {
     if (!worker->exists()) continue;
     if (!number) violate(kName, fmt::format("process {} of an agent nobody knows", pid));
@@ -109,6 +140,26 @@ void Invariants::processes_have_a_reservation(const SimulatedAgent& agent,
                                  name_of(launch.trial, launch.attempt)));
     }
   }
+}
+
+// A machine that joined and is lost runs on until it is heard again; then it is told to end, and
+// has the time for it.
+bool Invariants::may_run_unknown(const SimulatedAgent& agent, const SimulatedDriver& driver) {
+  const Scenario& scenario = world_.scenario;
+  const std::optional<AgentNumber> number = driver.number_of(agent.identity());
+  if (!scenario.joined || !number || driver.controller().nodes().contains(*number)) {
+    unknown_since_.erase(agent.identity());
+    return false;
+  }
+  const Time now = world_.queue.now();
+  Time& since = unknown_since_.try_emplace(agent.identity(), now).first->second;
+  since = std::max(since, agent.reachable_at());
+  if (agent.hangs()) since = now;
+  const Time to_end = 3 * Link::kHeartbeatEvery + 2 * DriverMachine::kLookEvery +
+                      Attempt::kTermGrace + 400 * scenario.network_delay +
+                      SimulatedStore::kSlowCalls * 2 * scenario.store_delay +
+                      scenario.store_patience + 20 * scenario.file_delay;
+  return now - since <= to_end;
 }
 
 // ---- Turns --------------------------------------------------------------------------------------
@@ -227,6 +278,8 @@ void Invariants::follow(const Event& event) {
   const auto* from = std::get_if<FromAgent>(&event);
   if (from == nullptr || is_stale(*from)) return;
   if (const auto* ended = std::get_if<AttemptEnded>(&from->event)) open_.erase(ended->trial);
+  const auto* out = std::get_if<NodeOut>(&from->event);
+  if (out != nullptr && out->gone) follow(Event(AgentLost{from->agent, out->cause}));
 }
 
 bool Invariants::is_timed_out(const Reported& report) const {

@@ -52,9 +52,12 @@ class Invariants : public SimulatedDriver::Witness {
     bool stale = false;
   };
 
+  // GPU units by GPU that the processes of an agent were given.
+  std::vector<std::int64_t> gpu_use(const SimulatedAgent& agent) const;
   void no_resource_is_promised_twice(const SimulatedAgent& agent) const;
-  void processes_have_a_reservation(const SimulatedAgent& agent,
-                                    const SimulatedDriver& driver) const;
+  void no_gpu_is_promised_to_two_agents(const Agents& agents, const SimulatedDriver& driver) const;
+  void processes_have_a_reservation(const SimulatedAgent& agent, const SimulatedDriver& driver);
+  bool may_run_unknown(const SimulatedAgent& agent, const SimulatedDriver& driver);
   void reservations_equal_running_trials(const Controller& controller) const;
   void running_trials_are_the_open_attempts(const Controller& controller) const;
   void recorded_checkpoints_are_on_disk(const Controller& controller) const;
@@ -76,6 +79,7 @@ class Invariants : public SimulatedDriver::Witness {
   TrialPromises trials_;
   std::map<TrialNumber, Open> open_;
   std::set<AgentNumber> lost_;
+  std::map<Identity, Time> unknown_since_;  // to the driver; not before they can be reached
   std::map<TrialNumber, AttemptNumber> launched_;     // the newest
   std::map<std::uint64_t, Launch> promised_;          // by attempt_key: what each was to have
   std::map<std::uint64_t, std::uint64_t> journaled_;  // by attempt_key: its last result

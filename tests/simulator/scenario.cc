@@ -230,6 +230,19 @@ void draw_replacing(Draw& draw, Scenario& scenario) {
   scenario.pbt.synch = draw.chance(0.3);
 }
 
+// Drawn last, too. There a hanging agent is one that is lost, and heard again.
+void draw_joining(Draw& draw, Time length, Scenario& scenario) {
+  using Kind = AccidentPlan::Kind;
+  scenario.joined = draw.chance(0.3);
+  scenario.lease = draw.logarithmic(milliseconds(1500), seconds(10));
+  if (!scenario.joined) return;
+  const int accidents = draw.between(0, 4);
+  for (int i = 0; i < accidents; ++i) {
+    const Kind kind = draw.one_of({Kind::kNodeDrains, Kind::kNodeDrains, Kind::kAgentCutOff});
+    scenario.accidents.push_back({kind, draw.logarithmic(milliseconds(1), length * 2)});
+  }
+}
+
 void draw_lives(Draw& draw, Scenario& scenario) {
   using End = DriverLife::End;
   const int lives = draw.chance(0.35) ? 0 : draw.between(1, 4);
@@ -289,6 +302,7 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
   draw_kind_of_scheduler(draw, scenario);
   draw_searcher(draw, scenario);
   draw_replacing(draw, scenario);
+  draw_joining(draw, guess_length(scenario), scenario);
   return scenario;
 }
 
@@ -307,6 +321,7 @@ std::string Scenario::describe() const {
   tell(asks, ", a searcher that takes time");
   tell(judge == Judge::kPbt && pbt.synch, " with waiting");
   tell(request.memory_bytes > 0, ", memory is counted");
+  tell(joined, ", agents that joined");
   tell(time_budget > Duration{}, ", time budget");
   tell(max_trial_time > Duration{}, ", time limit of a trial");
   tell(rates.store_slow > 0, ", slow store");
@@ -337,6 +352,7 @@ ControllerSetup controller_setup(const Scenario& scenario) {
   setup.experiment.hang_timeout = scenario.hang_timeout;
   setup.experiment.group_timeout = scenario.hang_timeout / 4;
   setup.experiment.alone_timeout = scenario.hang_timeout * 3 / 4;
+  setup.experiment.joined.patience = kPatience * scenario.lease;
   setup.request = scenario.request;
   setup.objective = {kMetric, Mode::kMax, scenario.seed};
   setup.seed = scenario.seed;

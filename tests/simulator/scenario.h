@@ -37,6 +37,8 @@ struct AccidentPlan {
     kWorkerDies,   // killed from outside
     kConnectionLost,
     kAgentJoins,
+    kNodeDrains,   // by order of its driver
+    kAgentCutOff,  // by a network that carries nothing for shorter or longer than its lease
   };
   Kind kind;
   Time at;
@@ -131,6 +133,11 @@ struct Scenario {
   std::vector<AccidentPlan> accidents;
   std::vector<DriverLife> lives;  // later ones are undisturbed
 
+  // Agents join by a token: only what they say tells of their end, and each leaves the driver a
+  // lease of silence.
+  bool joined = false;
+  Time lease{};
+
   // The time of a rank's work alone, or of a slow save. Other ranks would be ended for so long a
   // silence; this one is not.
   Time lone_work() const { return hang_timeout * 13 / 20; }
@@ -146,6 +153,7 @@ SearchSpace search_space(const Scenario& scenario);
 // The setup of a driver of this scenario.
 ControllerSetup controller_setup(const Scenario& scenario);
 
+inline constexpr int kPatience = 4;  // of an agent without a driver, in leases
 inline constexpr const char* kTrainable = "LearningCurve";
 inline constexpr const char* kMetric = "m";
 

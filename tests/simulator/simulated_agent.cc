@@ -25,9 +25,12 @@ AgentFacts facts_of(const World& world, Identity identity, std::size_t number) {
   facts.hello.cpu_units = node.cpu_units;
   facts.hello.memory_bytes = node.memory_bytes;
   for (const Gpu& gpu : node.gpus) {
-    facts.hello.gpus.push_back({gpu.device, gpu.name, gpu.memory_bytes});
+    const bool is_known = world.scenario.joined;  // by an id, beyond its node
+    facts.hello.gpus.push_back({gpu.device, gpu.name, gpu.memory_bytes,
+                                is_known ? fmt::format("GPU-{}-{}", number, gpu.device) : ""});
   }
   facts.once_directory = "/once";
+  facts.hello.joined = world.scenario.joined;
   return facts;
 }
 
@@ -41,7 +44,7 @@ SimulatedAgent::SimulatedAgent(World& world, Identity identity, std::size_t node
       machine_(facts_of(world, identity, node)),
       link_(identity) {
   take_part([this] {
-    machine_.start(now());
+    if (!world_.scenario.joined) machine_.start(now());
     machine_.on_connected(now());
   });
 }
@@ -121,12 +124,19 @@ void SimulatedAgent::hear_frame(const std::string& frame) {
   take_part([this, frame] {
     for (const std::string& message : link_.receive(frame)) hear(decoded<Command>(message));
     link_.acknowledge();
+    machine_.on_driver_heard(now());
   });
 }
 
 void SimulatedAgent::hear(Command command) {
   world_.trace(name().c_str(), [&] { return "hears " + describe(command); });
+  const bool is_setup = std::holds_alternative<SetupExperiment>(command);
+  if (std::holds_alternative<Drain>(command)) is_told_to_end_ = true;
   machine_.on_command(now(), std::move(command));
+  // One that has joined learns only now what there is to load.
+  if (is_setup && world_.scenario.joined && !std::exchange(was_set_up_, true)) {
+    machine_.start(now());
+  }
   perform();
 }
 
@@ -303,7 +313,8 @@ void SimulatedAgent::act(TellWorker& action) {
   if (known == nullptr) return;
   const auto verdict = verdict_of(action.command);
   const auto* stop = std::get_if<StopAttempt>(&action.command);
-  if (is_told_to_end_ && stop != nullptr && stop->grace == AgentMachine::kSaveGrace) {
+  const bool may_leave = is_told_to_end_ || world_.scenario.joined;
+  if (may_leave && stop != nullptr && stop->grace == AgentMachine::kSaveGrace) {
     world_.verdicts[verdict->first].insert(verdict->second);  // its own, to leave
   }
   const std::uint32_t pid = known->pid();

@@ -47,6 +47,8 @@ class SimulatedAgent {
   void hang();         // until go_on() or die()
   void go_on();
   void die();  // with all its workers; `ended` follows
+  void cut_off_until(Time end) { reachable_at_ = std::max(reachable_at_, end); }
+  Time reachable_at() const { return reachable_at_; }  // again, by its network
 
   Identity identity() const { return identity_; }
   std::size_t node() const { return node_; }
@@ -111,6 +113,8 @@ class SimulatedAgent {
   bool zygote_hangs_ = false;
   int zygotes_ = 0;  // that were started
   bool is_told_to_end_ = false;
+  bool was_set_up_ = false;
+  Time reachable_at_{};
   bool hangs_ = false;
   bool dead_ = false;
   bool flush_is_planned_ = false;

@@ -107,6 +107,7 @@ void SimulatedDriver::take_epoch(const Wish& wish) {
   event.max_failures = scenario.max_failures;
   event.max_concurrent_trials = scenario.max_concurrent_trials;
   event.time_budget = scenario.time_budget;
+  event.nodes_may_join = scenario.joined;
   peers_.emplace(epoch_);
   try {
     turns_.take_over(event);
@@ -157,6 +158,7 @@ void SimulatedDriver::plan_deadline() {
 // ---- Input --------------------------------------------------------------------------------------
 
 void SimulatedDriver::agent_started(Identity agent) {
+  if (world_.scenario.joined) return;  // its first word tells of it
   machine_.on_agent_started(std::to_string(agent), now());
 }
 
@@ -165,7 +167,18 @@ void SimulatedDriver::hear_frame(Identity agent, std::string frame) {
   plan_turn();
 }
 
+// A request of a user.
+void SimulatedDriver::drain(Identity agent) {
+  plan([this, agent] {
+    const auto number = number_of(agent);
+    if (closed_ || !number || !controller().nodes().contains(*number)) return;
+    ++world_.tally.drained;
+    send(*number, Drain{"drained"});
+  });
+}
+
 void SimulatedDriver::see_lost(Identity agent) {
+  if (world_.scenario.joined) return;
   machine_.on_agent_ended(std::to_string(agent), "its process is gone");
   plan_turn();
 }
@@ -207,6 +220,11 @@ void SimulatedDriver::on(const EndAgent& action) {
 void SimulatedDriver::on(const Say& action) {
   world_.trace("driver", [&] { return action.text; });
   machine_.on_notice(action.text);
+}
+
+void SimulatedDriver::on(const Dismiss& action) {
+  ++world_.tally.dismissed;
+  send(action.agent, Shutdown{"lost", true});
 }
 
 void SimulatedDriver::on(const GiveUp& action) {

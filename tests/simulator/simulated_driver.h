@@ -59,6 +59,7 @@ class SimulatedDriver : private TurnEdges {
   void hear_frame(Identity agent, std::string frame);
   void see_lost(Identity agent);
   void interrupt(int signal);
+  void drain(Identity agent);
   void end();  // nothing of it happens any more
   // Another driver has taken over, and with it the lock on the folder: later writes go to files of
   // its own.
@@ -100,7 +101,7 @@ class SimulatedDriver : private TurnEdges {
   void on(const StartStore&) {}  // it has no server of its own
   void on(const Say& action);
   void on(const GiveUp& action);
-  void on(const Dismiss&) {}  // its agents are its children
+  void on(const Dismiss& action);
   void flush();
   void close();
 
@@ -129,8 +130,9 @@ class SimulatedDriver : private TurnEdges {
   RecordChannel channel_;
   std::future<std::string> state_;
   JournaledController experiment_;
-  DriverMachine machine_{
-      {.ends_with_agent = false, .store_patience = world_.scenario.store_patience}};
+  DriverMachine machine_{{.ends_with_agent = false,
+                          .store_patience = world_.scenario.store_patience,
+                          .lease = world_.scenario.lease}};
   Turns turns_{experiment_, machine_, *this};
   std::uint64_t epoch_ = 0;
   std::optional<Peers> peers_;  // once it listens

@@ -81,9 +81,10 @@ Time Simulation::longest_wait() const {
                      ZygoteSupervisor::kLongestPause + Attempt::kTermGrace +
                      WatchedTime::kLongestTurn + AgentMachine::kDriverFirst +
                      AgentMachine::kSaveGrace + AgentMachine::kFarewell;
+  const Time lease = scenario.joined ? 8 * scenario.lease : Time{};
   // The next heartbeat shows a missed frame; the heartbeat of the other side asks for it.
   const Time network = 2 * Link::kHeartbeatEvery + 200 * scenario.network_delay;
-  return driver + agent + network + 2 * scenario.step + 20 * scenario.file_delay;
+  return driver + agent + network + lease + 2 * scenario.step + 20 * scenario.file_delay;
 }
 
 // Within an event: one process waits, and the others do not.
@@ -417,7 +418,20 @@ void Simulation::meet(const AccidentPlan& accident) {
       if (drivers_.contains(serial_) && !drivers_.at(serial_).is_leaving)
         start_agent(agent->node());
       return;
+    case AccidentPlan::Kind::kNodeDrains:
+      if (drivers_.contains(serial_)) drivers_.at(serial_).process->drain(agent->identity());
+      return;
+    case AccidentPlan::Kind::kAgentCutOff:
+      return cut_off(*agent);
   }
+}
+
+void Simulation::cut_off(SimulatedAgent& agent) {
+  world_.trace("world", [&] { return fmt::format("agent {} is cut off", agent.identity()); });
+  ++world_.tally.cut_off;
+  const Time duration = world_.between(world_.scenario.lease / 4, world_.scenario.lease * 3);
+  agent.cut_off_until(world_.queue.now() + duration);
+  nodes_.at(agent.identity()).connection->lose(duration);
 }
 
 // Hangs for a while. The driver finds a long silence and ends the agent; without a driver the next

@@ -69,6 +69,7 @@ class Simulation {
   void meet(const AccidentPlan& accident);
   SimulatedAgent* any_agent();
   void hang(SimulatedAgent& agent);
+  void cut_off(SimulatedAgent& agent);
   SimulatedDriver* driver(Serial serial);
   Connection* way_to(Identity agent, Serial from);
   const DriverLife& plan() const { return world_.scenario.life(serial_); }

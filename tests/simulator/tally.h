@@ -58,6 +58,9 @@ struct Tally {
   std::uint64_t store_given_up = 0;
   std::uint64_t replacements = 0;
   std::uint64_t restarts_from_origin = 0;
+  std::uint64_t drained = 0;
+  std::uint64_t cut_off = 0;
+  std::uint64_t dismissed = 0;
 
   inline void add(const Tally& other);
 };
@@ -119,6 +122,9 @@ inline constexpr Tallied kTallied[] = {
     {"times that a silent store was given up", &Tally::store_given_up},
     {"trials told to go on from another one's checkpoint", &Tally::replacements},
     {"restarts from another trial's checkpoint once more", &Tally::restarts_from_origin},
+    {"nodes told to leave", &Tally::drained},
+    {"agents cut off from their driver", &Tally::cut_off},
+    {"agents that were lost and heard again", &Tally::dismissed},
 };
 
 void Tally::add(const Tally& other) {

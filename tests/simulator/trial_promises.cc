@@ -71,6 +71,7 @@ void TrialPromises::follow(const DriverStarted& event) {
   nodes_.clear();
   ready_.clear();
   out_.clear();
+  abandoned_.clear();
 }
 
 // An answer is of the state in which its question was put: a replay would make the same one.
@@ -100,6 +101,10 @@ void TrialPromises::note_question(const Controller& controller) {
 void TrialPromises::follow(const AgentLost& event) {
   nodes_.erase(event.agent);
   ready_.erase(event.agent);
+  for (const auto& [trial, open] : open_) {
+    const bool may_run_on = world_.scenario.joined && open.agent == event.agent;
+    if (may_run_on) abandoned_[event.agent].insert({trial, open.attempt});
+  }
   std::erase_if(open_, [&](const auto& open) { return open.second.agent == event.agent; });
 }
 
@@ -118,9 +123,12 @@ void TrialPromises::follow(const FromAgent& from) {
   } else if (const auto* zygote = std::get_if<ZygoteReady>(&from.event)) {
     const bool may_start = nodes_.contains(from.agent) && !out_.contains(from.agent);
     if (zygote->error.empty() && may_start) ready_.insert(from.agent);
-  } else if (std::holds_alternative<NodeOut>(from.event)) {
+  } else if (const auto* out = std::get_if<NodeOut>(&from.event)) {
     out_.insert(from.agent);
     ready_.erase(from.agent);
+    if (!out->gone) return;
+    follow(AgentLost{from.agent, out->cause});
+    abandoned_.erase(from.agent);
   } else if (const auto* report = std::get_if<Reported>(&from.event)) {
     Open* open = current(from.agent, report->trial, report->attempt);
     if (open != nullptr) replacements_.reported(*report), follow(*report, *open);
@@ -295,13 +303,21 @@ void TrialPromises::only_where_trials_failed_none_go(const Controller& controlle
   }
 }
 
+// An agent that was on the same node before it is not known to be gone.
+bool TrialPromises::waits_for_its_gpus(AgentNumber agent) const {
+  if (!world_.scenario.joined || nodes_.at(agent).gpus.empty()) return false;
+  return std::ranges::any_of(nodes_, [&](const auto& other) {
+    return other.first < agent && hostnames_.at(other.first) == hostnames_.at(agent);
+  });
+}
+
 std::map<AgentNumber, TrialPromises::Room> TrialPromises::empty_rooms(
     const std::set<std::string>& without) const {
   std::map<AgentNumber, Room> rooms;
   for (const AgentNumber agent : ready_) {
     const NodeResources& node = nodes_.at(agent);
     const std::string& hostname = hostnames_.at(agent);
-    if (without.contains(hostname)) continue;
+    if (without.contains(hostname) || waits_for_its_gpus(agent)) continue;
     Room& room = rooms[agent];
     room = {node.cpu_units, node.memory_bytes, {}};
     for (std::size_t gpu = 0; gpu < node.gpus.size(); ++gpu) {
@@ -361,7 +377,13 @@ void TrialPromises::at_the_end(const Controller& controller) const {
     for (const CheckpointRecord& one : trial.checkpoints) {
       if (!one.origin) recorded.insert({one.iteration, one.attempt});
     }
-    const std::set<CheckpointId> on_disk = world_.disk.checkpoints_of(trial.number);
+    std::set<CheckpointId> on_disk = world_.disk.checkpoints_of(trial.number);
+    // What a machine saves after it was given up stays until it says that it is gone.
+    std::erase_if(on_disk, [&](const CheckpointId& one) {
+      return !recorded.contains(one) && std::ranges::any_of(abandoned_, [&](const auto& attempts) {
+        return attempts.second.contains({trial.number, one.attempt});
+      });
+    });
     if (on_disk == recorded) continue;
     violate("surplus checkpoints go",
             fmt::format("trial {} leaves {}, recorded are {}", trial.number.value,

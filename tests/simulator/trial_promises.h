@@ -73,6 +73,7 @@ class TrialPromises {
   void fails_only_when_its_failures_are_used_up(const Trial& trial) const;
   void keeps_few_checkpoints(const Trial& trial, const Controller& controller) const;
   void none_waits_for_room_that_is_there(const Controller& controller) const;
+  bool waits_for_its_gpus(AgentNumber agent) const;
   std::map<AgentNumber, Room> empty_rooms(const std::set<std::string>& without) const;
   std::map<AgentNumber, Room> room(const std::set<std::string>& without) const;
   bool fits(const Room& room) const;
@@ -100,6 +101,8 @@ class TrialPromises {
   std::set<std::string> set_aside_;  // before or after the newest turn
   std::set<AgentNumber> ready_;
   std::set<AgentNumber> out_;
+  // Attempts of machines that were lost and have not said yet that they are gone.
+  std::map<AgentNumber, std::set<std::pair<TrialNumber, AttemptNumber>>> abandoned_;
 };
 
 }  // namespace tune::simulator

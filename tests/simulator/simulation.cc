@@ -442,7 +442,8 @@ void Simulation::hang(SimulatedAgent& agent) {
   const bool for_long = world_.chance(300'000);
   const auto leads = drivers_.find(serial_);
   const bool is_led = leads != drivers_.end() && !leads->second.is_leaving;
-  if (for_long && is_led) return;
+  // The driver of agents that joined ends no process.
+  if (for_long && is_led && !world_.scenario.joined) return;
   const Time duration = for_long ? DriverMachine::kAgentSilence : world_.about(milliseconds(200));
   world_.queue.after(duration, life_, [this, identity, for_long] {
     const auto found = nodes_.find(identity);

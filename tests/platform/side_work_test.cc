@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <future>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -95,8 +96,13 @@ TEST_CASE("stopped, it finishes the work that it has begun and no other") {
     ++done;
   });
   begun.get_future().wait();
-  work.add(0, [&] { done += 100; });
-  std::thread opener([&] { go.set_value(); });
+  auto held = std::make_shared<int>(100);
+  const std::weak_ptr<int> waiting = held;
+  work.add(0, [&done, held = std::move(held)] { done += *held; });
+  std::thread opener([&] {
+    while (!waiting.expired()) std::this_thread::yield();  // until stop() has dropped it
+    go.set_value();
+  });
   work.stop();
   opener.join();
   CHECK(done == 1);

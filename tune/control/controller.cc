@@ -63,7 +63,7 @@ void Controller::on(const DriverStarted& event) {
   const std::string cause = "the driver before this one has ended";
   end_attempts(std::nullopt, cause);
   asking_.forget();
-  abandoned_.clear();
+  while (!abandoned_.empty()) settle_abandoned(abandoned_.begin()->first);
   for (AgentNumber agent : nodes_.all()) {
     out_->tell(NodeLeft{agent, nodes_.hello(agent), cause});
   }

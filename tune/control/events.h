@@ -2,6 +2,7 @@
 // the records for loggers and reporters (Record). Both follow from events and are never stored.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -131,6 +132,11 @@ struct Effects {
   // Trials with a lost attempt, each with the newest such attempt. It, or one before it, may have
   // given a checkpoint its name without reporting it; checkpoints without a record are removed.
   std::map<TrialNumber, AttemptNumber> unsettled;
+
+  void settle(TrialNumber trial, AttemptNumber lost) {
+    AttemptNumber& newest = unsettled.try_emplace(trial, lost).first->second;
+    newest = std::max(newest, lost);
+  }
 };
 
 }  // namespace tune

@@ -16,7 +16,7 @@ void Outbox::remove(TrialNumber trial, const CheckpointId& checkpoint) {
 }
 
 void Outbox::settle(TrialNumber trial, AttemptNumber lost) {
-  effects_.unsettled[trial] = lost;
+  effects_.settle(trial, lost);
 }
 
 }  // namespace tune

@@ -48,15 +48,15 @@ void JournaledController::restore(const Snapshot& snapshot) {
 Effects JournaledController::take_over(const Turn& turn) {
   TUNE_CHECK(logger_ != nullptr);
   const Turn taken = journal_.take_epoch(turn, follower());
-  std::map<TrialNumber, AttemptNumber> unsettled;
+  std::map<TrialNumber, AttemptNumber> lost;
   for (const Trial& trial : controller_.trials()) {
     const bool is_asked = unsettled_.contains(trial.number);
     if (trial.attempt.value > 0 && (is_asked || !is_over(trial.status)))
-      unsettled[trial.number] = trial.attempt;
+      lost[trial.number] = trial.attempt;
   }
   unsettled_.clear();
   Effects effects = handle(taken, false);
-  effects.unsettled.merge(unsettled);
+  for (const auto& [trial, attempt] : lost) effects.settle(trial, attempt);
   return effects;
 }
 
@@ -95,7 +95,7 @@ Effects JournaledController::handle(const Turn& turn, bool is_again) {
     Effects more = controller_.handle(turn.now, event, tell);
     std::move(more.commands.begin(), more.commands.end(), std::back_inserter(effects.commands));
     std::move(more.removals.begin(), more.removals.end(), std::back_inserter(effects.removals));
-    for (const auto& [trial, lost] : more.unsettled) effects.unsettled[trial] = lost;
+    for (const auto& [trial, lost] : more.unsettled) effects.settle(trial, lost);
   }
   for (const std::string& text : turn.notices) tell(DriverNotice{text});
   now_ = turn.now;

@@ -100,6 +100,21 @@ TEST_CASE("what a lost machine saved meanwhile is removed when it is known to be
   CHECK(scene.status(0) == TrialStatus::kRunning);
 }
 
+TEST_CASE("what a lost machine saved for a trial that is over goes when the next driver begins") {
+  Scene scene({.num_samples = 1, .cpus = 1, .nodes_may_join = true});
+  scene.give(FromAgent{kOwn, hello_of("far")});
+  load(scene, kOwn);
+  scene.give(AgentLost{kOwn, "it has said nothing for 60 s"});
+  scene.give(FromAgent{kJoined, hello_of("near")});
+  load(scene, kJoined);
+  scene.give(AgentLost{kJoined, "it has said nothing for 60 s"});
+  scene.start();
+  CHECK(scene.unsettled_ ==
+        std::map<TrialNumber, AttemptNumber>{{TrialNumber{0}, AttemptNumber{2}}});
+  scene.start();
+  CHECK(scene.unsettled_.empty());
+}
+
 TEST_CASE("a node that joined and cannot load the trainable is left out, and nothing else") {
   Scene scene({.num_samples = 3, .cpus = 1, .nodes_may_join = true});
   scene.join(kOwn);

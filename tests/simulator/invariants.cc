@@ -221,7 +221,7 @@ void Invariants::branch_off(const SimulatedDriver& driver, const Turn& turn) {
     follow(event);
     std::ranges::copy(effects.commands, std::back_inserter(all.commands));
     std::ranges::copy(effects.removals, std::back_inserter(all.removals));
-    for (const auto& [trial, lost] : effects.unsettled) all.unsettled[trial] = lost;
+    for (const auto& [trial, lost] : effects.unsettled) all.settle(trial, lost);
     for (const auto& [agent, command] : effects.commands) {
       if (const auto* launch = std::get_if<Launch>(&command)) {
         open_[launch->trial] = {launch->attempt, agent};

@@ -27,15 +27,17 @@ ReplacementPromises::Origins ReplacementPromises::restarts() const {
   return all;
 }
 
-// A turn whose commands were never seen may have replaced what it heard of.
+// A turn whose commands were never seen may have replaced what it heard of, and what was paused.
 void ReplacementPromises::turn_begins() {
-  for (const TrialNumber trial : reported_in_) {
-    Known& known = trials_[trial];
-    known.may_be_replaced = true;
+  for (const TrialNumber trial : std::exchange(reported_in_, {})) {
+    trials_[trial].may_be_replaced = true;
+  }
+  for (auto& [number, known] : trials_) {
+    if (!is_open_ || !known.may_be_replaced) continue;
     known.allowed.merge(Origins(before_));
     known.allowed.merge(Origins(since_));
   }
-  reported_in_.clear();
+  is_open_ = true;
   since_.clear();
   before_ = restarts();
 }
@@ -123,6 +125,7 @@ void ReplacementPromises::take_origin(const Launch& launch, Known& known) {
 
 void ReplacementPromises::turn_is_over() {
   reported_in_.clear();
+  is_open_ = false;
 }
 
 bool ReplacementPromises::is_leaving(TrialNumber trial) const {

@@ -53,6 +53,7 @@ class ReplacementPromises {
   Origins before_;                     // what trials would restart from before the newest turn,
   Origins since_;                      // and what was saved in it
   std::set<TrialNumber> reported_in_;  // a turn whose commands were not seen yet
+  bool is_open_ = false;               // such a turn is the newest
 };
 
 }  // namespace tune::simulator

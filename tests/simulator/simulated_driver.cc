@@ -173,7 +173,7 @@ void SimulatedDriver::drain(Identity agent) {
     const auto number = number_of(agent);
     if (closed_ || !number || !controller().nodes().contains(*number)) return;
     ++world_.tally.drained;
-    send(*number, Drain{"drained"});
+    order(*number, Drain{"drained"});
   });
 }
 
@@ -224,7 +224,7 @@ void SimulatedDriver::on(const Say& action) {
 
 void SimulatedDriver::on(const Dismiss& action) {
   ++world_.tally.dismissed;
-  send(action.agent, Shutdown{"lost", true});
+  order(action.agent, Shutdown{"lost", true});
 }
 
 void SimulatedDriver::on(const GiveUp& action) {
@@ -295,10 +295,14 @@ void SimulatedDriver::acknowledge(AgentNumber agent, Link::Position through) {
 }
 
 void SimulatedDriver::send(AgentNumber agent, const Command& command) {
+  outside_.witness->before_command(*this, command);
+  order(agent, command);
+}
+
+void SimulatedDriver::order(AgentNumber agent, const Command& command) {
   world_.trace("driver", [&] {
     return fmt::format("to agent number {}: {}", agent.value, describe(command));
   });
-  outside_.witness->before_command(*this, command);
   peers_->send(agent, command);
 }
 

@@ -111,6 +111,7 @@ class SimulatedDriver : private TurnEdges {
   const Peers& peers() const override { return *peers_; }
   void acknowledge(AgentNumber agent, Link::Position through) override;
   void send(AgentNumber agent, const Command& command) override;
+  void order(AgentNumber agent, const Command& command);  // one that no turn gives
   void flush_commands() override { flush(); }
   void ask(std::uint64_t number, Searcher::Question make) override;
   bool has_room() const override { return now() >= files_have_room_; }

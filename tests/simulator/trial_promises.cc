@@ -25,7 +25,10 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
       starts_from_its_newest_checkpoint(*launch);
       runs_what_was_proposed(*launch);
       starts_within_the_budget(*launch);
-      if (!nodes_.contains(agent)) continue;  // lost by a later event of the same turn
+      if (!nodes_.contains(agent)) {  // lost by a later event of the same turn
+        if (!out_.contains(agent)) give_up(agent, launch->trial, launch->attempt);
+        continue;
+      }
       open_[launch->trial] = {launch->attempt, agent, launch->gpus, launch->until};
     } else if (const auto* go = std::get_if<Continue>(&command)) {
       if (Open* open = current(agent, go->trial, go->attempt)) open->until = go->until;
@@ -102,10 +105,16 @@ void TrialPromises::follow(const AgentLost& event) {
   nodes_.erase(event.agent);
   ready_.erase(event.agent);
   for (const auto& [trial, open] : open_) {
-    const bool may_run_on = world_.scenario.joined && open.agent == event.agent;
-    if (may_run_on) abandoned_[event.agent].insert({trial, open.attempt});
+    if (open.agent == event.agent) give_up(event.agent, trial, open.attempt);
   }
   std::erase_if(open_, [&](const auto& open) { return open.second.agent == event.agent; });
+}
+
+// Its machine may run it on, and begin it even, until it hears that it was given up.
+void TrialPromises::give_up(AgentNumber agent, TrialNumber trial, AttemptNumber attempt) {
+  if (!world_.scenario.joined) return;
+  abandoned_[agent].insert({trial, attempt});
+  world_.given_up.insert(attempt_key(trial, attempt));
 }
 
 TrialPromises::Open* TrialPromises::current(AgentNumber agent, TrialNumber trial,

@@ -52,6 +52,7 @@ class TrialPromises {
   void follow(const Turn& turn);
   void follow(const DriverStarted& event);
   void follow(const AgentLost& event);
+  void give_up(AgentNumber agent, TrialNumber trial, AttemptNumber attempt);
   void follow(const FromAgent& event);
   void follow(const AttemptEnded& ended);
   void follow(const Proposed& proposed);

@@ -29,6 +29,8 @@ struct World {
   // Messages of drivers to a running attempt, by attempt_key.
   std::map<std::uint64_t, std::set<std::string>> verdicts;
   std::set<std::uint64_t> spoke_nonsense;  // the attempt_keys of those that did
+  // The attempt_keys of those whose machine was given up while they may have run on.
+  std::set<std::uint64_t> given_up;
   std::map<std::uint64_t, std::uint32_t> hung;  // by attempt_key: the rank that does
   std::uint32_t last_pid = 1000;
   std::function<void(Time)> wait;  // a process does, in a call, while everything else goes on

@@ -74,10 +74,11 @@ Decision AshaPromotion::result(TrialNumber trial, const ResultView& result) {
     if (decision->kind == Decision::Kind::kStop) ++stopped_;
     return std::move(*decision);
   }
-  const auto [time, value] = std::get<Judged>(judged);
+  const auto& [time, value, numbers] = std::get<Judged>(judged);
   const std::uint32_t upto = reached(state, time);
-  const bool is_nan = std::isnan(value);
-  if (upto > state.recorded) record(trial, upto, signed_value(value), !is_nan);
+  const bool is_nan = has_merits() ? !std::isfinite(merit(numbers).violation) : std::isnan(value);
+  if (upto > state.recorded && has_merits()) record(trial, upto, merit(numbers), !is_nan);
+  if (upto > state.recorded && !has_merits()) record(trial, upto, signed_value(value), !is_nan);
   Decision decision = is_nan ? stop(fmt::format("nan is worse than any value at {} {:.10g}",
                                                 short_time_name(options_.time_attr), time))
                              : Decision::pause(pause_reason(state));
@@ -88,6 +89,7 @@ Decision AshaPromotion::result(TrialNumber trial, const ResultView& result) {
 // At the highest rung that it has reached.
 RungPlace AshaPromotion::place(const TrialState& state, double value) const {
   const PromotionRung& rung = brackets_[state.bracket][state.recorded - 1];
+  if (has_merits()) return front_place(rung.fronts(), state.entry.arrival, rung.milestone());
   std::optional<double> cut_off = rung.cut_off();
   if (cut_off) cut_off = signed_value(*cut_off);
   return {rung.milestone(), value, cut_off, rung.rank(signed_value(value)), rung.size()};
@@ -99,12 +101,13 @@ Decision AshaPromotion::stop(std::string reason) {
 }
 
 // Fills the rungs below `upto` that lack the trial. It has passed all of them but the highest.
-void AshaPromotion::record(TrialNumber trial, std::uint32_t upto, double value, bool waits) {
+template <class Worth>
+void AshaPromotion::record(TrialNumber trial, std::uint32_t upto, const Worth& worth, bool waits) {
   TrialState& state = state_of(trial);
   take_from_rung(state);
   for (; state.recorded < upto; ++state.recorded) {
     const bool waits_here = waits && state.recorded + 1 == upto;
-    state.entry = brackets_[state.bracket][state.recorded].add(value, trial, waits_here);
+    state.entry = brackets_[state.bracket][state.recorded].add(worth, trial, waits_here);
     note(state.bracket, state.recorded);
   }
   state.waits = waits;
@@ -132,7 +135,8 @@ void AshaPromotion::note(std::uint32_t bracket, std::uint32_t rung) {
 // "0.81 is among the best 2 of 7 at iteration 3: it goes on when there is room".
 std::string AshaPromotion::pause_reason(const TrialState& state) const {
   const PromotionRung& rung = brackets_[state.bracket][state.recorded - 1];
-  std::string text = full_text(state.entry.value);
+  std::string text = has_merits() ? merit_text(rung.fronts().merits()[state.entry.arrival])
+                                  : full_text(state.entry.value);
   if (rung.places() == 0) {
     text += fmt::format(" waits: {} value{} too few to promote one", rung.size(),
                         rung.size() == 1 ? " is" : "s are");
@@ -161,21 +165,35 @@ Milestone AshaPromotion::resume_trial(TrialNumber trial) {
   return next_stop(state);
 }
 
-// The last result of a trial that ended by itself counts in the highest rung it reached.
+// The rung to which the last result of a trial that ended by itself was added: the highest that it
+// reached, if it was not there.
+std::optional<std::uint32_t> AshaPromotion::add_last(TrialNumber trial, const ResultView& result) {
+  TrialState& state = state_of(trial);
+  const std::optional<double> time = result.number(options_.time_attr);
+  const std::uint32_t upto = time ? reached(state, *time) : state.recorded;
+  if (upto == state.recorded) return std::nullopt;
+  PromotionRung& rung = brackets_[state.bracket][upto - 1];
+  if (has_merits()) {
+    const std::optional<MeritNumbers> found = numbers(result);
+    if (!found) return std::nullopt;
+    take_from_rung(state);
+    state.entry = rung.add(merit(*found), trial, false);
+  } else {
+    const std::optional<double> value = result.number(objective().metric);
+    if (!value) return std::nullopt;
+    take_from_rung(state);
+    state.entry = rung.add(signed_value(*value), trial, false);
+  }
+  return upto;
+}
+
 void AshaPromotion::end_trial(TrialNumber trial, TrialEnd end, const Reported* last) {
   TrialState& state = state_of(trial);
   const bool waits = state.waits;
   if (end != TrialEnd::kError && last != nullptr) {
-    const ResultView result(*last);
-    const std::optional<double> time = result.number(options_.time_attr);
-    const std::optional<double> value = result.number(objective().metric);
-    const std::uint32_t upto = time && value ? reached(state, *time) : state.recorded;
-    if (upto > state.recorded) {
-      take_from_rung(state);
-      PromotionRung& rung = brackets_[state.bracket][upto - 1];
-      state.entry = rung.add(signed_value(*value), trial, false);
-      state.recorded = upto;
-      note(state.bracket, upto - 1);
+    if (const std::optional<std::uint32_t> upto = add_last(trial, *last)) {
+      state.recorded = *upto;
+      note(state.bracket, *upto - 1);
     }
   }
   take_from_rung(state);
@@ -191,7 +209,8 @@ std::vector<std::string> AshaPromotion::status_lines() const {
   for (const std::vector<PromotionRung>& rungs : brackets_) {
     std::vector<RungText> texts;
     for (const PromotionRung& rung : rungs) {
-      texts.push_back({rung.milestone(), short_text(rung.cut_off())});
+      texts.push_back({rung.milestone(),
+                       has_merits() ? fronts_text(rung.fronts()) : short_text(rung.cut_off())});
     }
     lines.push_back(bracket_line(texts));
   }
@@ -243,8 +262,9 @@ constexpr const char* kKind = "promotion";
 
 using Brackets = std::vector<std::vector<PromotionRung>>;
 
-// The same rungs with the saved values.
-Brackets restored_rungs(Brackets brackets, SavedPromotion& saved) {
+// The same rungs with the saved values; `fronts` are their merits, where they have such.
+Brackets restored_rungs(Brackets brackets, SavedPromotion& saved,
+                        std::vector<std::vector<Fronts>> fronts) {
   const char* const other_rungs = "it was saved with other rungs than these parameters give";
   if (saved.rungs.size() != brackets.size()) refuse(other_rungs);
   for (std::size_t s = 0; s < brackets.size(); ++s) {
@@ -252,7 +272,8 @@ Brackets restored_rungs(Brackets brackets, SavedPromotion& saved) {
     for (std::size_t k = 0; k < brackets[s].size(); ++k) {
       SavedRung& from = saved.rungs[s][k];
       if (from.milestone != brackets[s][k].milestone()) refuse(other_rungs);
-      if (!brackets[s][k].restore(std::move(from.best), std::move(from.others))) {
+      if (!brackets[s][k].restore(std::move(from.best), std::move(from.others),
+                                  std::move(fronts[s][k]))) {
         refuse("the values of a rung are not in the order of these parameters");
       }
     }
@@ -312,6 +333,10 @@ std::string AshaPromotion::save() const {
   PackWriter out;
   encode(out, saved);
   save_objective(out);
+  if (!has_merits()) return out.take();
+  for (const std::vector<PromotionRung>& rungs : brackets_) {
+    for (const PromotionRung& rung : rungs) encode(out, rung.fronts().merits());
+  }
   return out.take();
 }
 
@@ -320,13 +345,19 @@ void AshaPromotion::restore(std::string_view bytes) {
   SavedPromotion saved;
   decode(in, saved);
   check_objective(in);
-  in.expect_end();
   if (saved.kind != kKind) refuse("it was saved by another type");
+  std::vector<std::vector<Fronts>> fronts;
+  for (const std::vector<PromotionRung>& rungs : brackets_) {
+    for (Fronts& rung : fronts.emplace_back(rungs.size())) {
+      if (has_merits()) read_merits(in, rung);
+    }
+  }
+  in.expect_end();
   AshaPromotion made(*this);
   made.trials_.clear();
   made.open_.clear();
   made.waiting_ = 0;
-  made.brackets_ = restored_rungs(brackets_, saved);
+  made.brackets_ = restored_rungs(brackets_, saved, std::move(fronts));
   const HighestEntries highest = highest_entries(saved.trials, made.brackets_);
   for (std::size_t i = 0; i < saved.trials.size(); ++i) {
     const SavedTrial& from = saved.trials[i];

@@ -23,6 +23,7 @@ class AshaPromotion : public MetricScheduler {
   std::optional<TrialNumber> choose(const Candidates& candidates) const override;
   bool resumed_first() const override { return true; }
   bool pauses() const override { return true; }
+  bool takes_several_objectives() const override { return true; }
   std::optional<double> max_t() const override;
   std::vector<std::string> status_lines() const override;
   std::string save() const override;
@@ -49,7 +50,9 @@ class AshaPromotion : public MetricScheduler {
   TrialState& state_of(TrialNumber trial);
   Milestone next_stop(const TrialState& state) const;
   std::uint32_t reached(const TrialState& state, double time) const;
-  void record(TrialNumber trial, std::uint32_t upto, double value, bool waits);
+  template <class Worth>  // a signed value or a merit
+  void record(TrialNumber trial, std::uint32_t upto, const Worth& worth, bool waits);
+  std::optional<std::uint32_t> add_last(TrialNumber trial, const ResultView& result);
   void take_from_rung(TrialState& state);
   void note(std::uint32_t bracket, std::uint32_t rung);
   Decision stop(std::string reason);

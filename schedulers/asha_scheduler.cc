@@ -19,6 +19,7 @@ AshaScheduler::AshaScheduler(AshaOptions options)
   for (int s = 0; s < options_.brackets; ++s) {
     std::vector<RankedRung>& rungs = brackets_.emplace_back();
     for (double milestone : rung_milestones(options_, s)) rungs.emplace_back(milestone, position_);
+    fronts_.emplace_back(rungs.size());
   }
 }
 
@@ -66,8 +67,10 @@ Decision AshaScheduler::result(TrialNumber trial, const ResultView& result) {
     if (decision->kind == Decision::Kind::kStop) ++stopped_;
     return std::move(*decision);
   }
-  const auto [time, value] = std::get<Judged>(judged);
-  return judge(state, reached(state, time), signed_value(value));
+  const auto& [time, value, numbers] = std::get<Judged>(judged);
+  const std::uint32_t upto = reached(state, time);
+  return has_merits() ? judge(state, upto, merit(numbers))
+                      : judge(state, upto, signed_value(value));
 }
 
 // Judges at rung `upto` - 1; the value fills it and the lower ones without the trial.
@@ -91,6 +94,36 @@ RungPlace AshaScheduler::place(double value, std::optional<double> cut_off,
                                const RankedRung& rung) const {
   if (cut_off) cut_off = signed_value(*cut_off);
   return {rung.milestone(), signed_value(value), cut_off, rung.rank(value), rung.size()};
+}
+
+// How many go on of a rung with a new value beside so many others. Rule ray: the others from the
+// one at its percentile on, the worse where it lies between two; a value that is not worse than
+// that one is among as many as these.
+std::size_t AshaScheduler::places(std::size_t others) const {
+  if (options_.rule == AshaRule::kTop) return others + 1 - position_.below(others + 1);
+  return others == 0 ? 1 : others - position_.below(others);
+}
+
+Decision AshaScheduler::judge(TrialState& state, std::uint32_t upto, const Merit& merit) {
+  std::vector<Fronts>& rungs = fronts_[state.bracket];
+  const Fronts& rung = rungs[upto - 1];
+  const std::size_t others = rung.size();
+  for (; state.recorded < upto; ++state.recorded) rungs[state.recorded].add(merit);
+  const double milestone = brackets_[state.bracket][upto - 1].milestone();
+  const RungPlace place = front_place(rung, others, milestone);
+  const std::size_t go_on = places(others);
+  const bool may_stop = others >= static_cast<std::size_t>(options_.min_rung_size);
+  const bool is_none = !std::isfinite(merit.violation);
+  Decision decision = Decision::go_on(next_stop(state));
+  if (may_stop && (is_none || place.rank > go_on)) {
+    ++stopped_;
+    decision = Decision::stop(fmt::format(
+        "{} is at place {} of {} by non-dominated rank, not among the best {}, at {} {}",
+        merit_text(merit), place.rank, place.of, go_on, short_time_name(options_.time_attr),
+        milestone));
+  }
+  decision.place = place;
+  return decision;
 }
 
 // "0.81 is worse than the cut-off 0.842 of 9 values at iteration 3".
@@ -118,19 +151,30 @@ void AshaScheduler::end_trial(TrialNumber trial, TrialEnd end, const Reported* l
   TrialState& state = state_of(trial);
   const ResultView result(*last);
   const std::optional<double> time = result.number(options_.time_attr);
-  const std::optional<double> value = result.number(objective().metric);
-  if (!time || !value) return;
+  if (!time) return;
   const std::uint32_t upto = reached(state, *time);
   if (upto == state.recorded) return;
-  brackets_[state.bracket][upto - 1].add(signed_value(*value));
+  if (has_merits()) {
+    const std::optional<MeritNumbers> found = numbers(result);
+    if (!found) return;
+    fronts_[state.bracket][upto - 1].add(merit(*found));
+  } else {
+    const std::optional<double> value = result.number(objective().metric);
+    if (!value) return;
+    brackets_[state.bracket][upto - 1].add(signed_value(*value));
+  }
   state.recorded = upto;
 }
 
 std::vector<std::string> AshaScheduler::status_lines() const {
   std::vector<std::string> lines = {fmt::format("Using AsyncHyperBand: num_stopped={}", stopped_)};
-  for (const std::vector<RankedRung>& rungs : brackets_) {
+  for (std::size_t s = 0; s < brackets_.size(); ++s) {
     std::vector<RungText> texts;
-    for (const Rung& rung : rungs) texts.push_back({rung.milestone(), short_text(rung.cut_off())});
+    for (std::size_t k = 0; k < brackets_[s].size(); ++k) {
+      const Rung& rung = brackets_[s][k];
+      texts.push_back({rung.milestone(),
+                       has_merits() ? fronts_text(fronts_[s][k]) : short_text(rung.cut_off())});
+    }
     lines.push_back(bracket_line(texts));
   }
   return lines;
@@ -200,6 +244,10 @@ std::string AshaScheduler::save() const {
   PackWriter out;
   encode(out, saved);
   save_objective(out);
+  if (!has_merits()) return out.take();
+  for (const std::vector<Fronts>& rungs : fronts_) {
+    for (const Fronts& rung : rungs) encode(out, rung.merits());
+  }
   return out.take();
 }
 
@@ -207,7 +255,13 @@ void AshaScheduler::restore(std::string_view bytes) {
   PackReader in(bytes);  // may be larger than a frame
   SavedState saved;
   decode(in, saved);
-  if (!in.at_end()) check_objective(in);  // states of before it was saved lack it, and are taken
+  if (!in.at_end() || has_merits()) check_objective(in);  // states of before it was saved lack it
+  std::vector<std::vector<Fronts>> fronts = fronts_;
+  for (std::vector<Fronts>& rungs : fronts) {
+    for (Fronts& rung : rungs) {
+      if (has_merits()) read_merits(in, rung);
+    }
+  }
   in.expect_end();
   if (saved.brackets.size() != saved.recorded.size()) refuse_state("trials are incomplete");
   Brackets brackets = restored_rungs(brackets_, saved);
@@ -221,6 +275,7 @@ void AshaScheduler::restore(std::string_view bytes) {
   stopped_ = saved.stopped;
   trials_ = std::move(trials);
   brackets_ = std::move(brackets);
+  fronts_ = std::move(fronts);
 }
 
 }  // namespace tune

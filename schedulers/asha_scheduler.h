@@ -18,6 +18,7 @@ class AshaScheduler : public MetricScheduler {
   Milestone add_trial(TrialNumber trial) override;
   Decision result(TrialNumber trial, const ResultView& result) override;
   void end_trial(TrialNumber trial, TrialEnd end, const Reported* last) override;
+  bool takes_several_objectives() const override { return true; }
   std::optional<double> max_t() const override;
   std::vector<std::string> status_lines() const override;
   std::string save() const override;
@@ -33,6 +34,8 @@ class AshaScheduler : public MetricScheduler {
   std::uint32_t reached(const TrialState& state, double time) const;
   Decision judge(TrialState& state, std::uint32_t upto, double value);
   RungPlace place(double value, std::optional<double> cut_off, const RankedRung& rung) const;
+  Decision judge(TrialState& state, std::uint32_t upto, const Merit& merit);
+  std::size_t places(std::size_t others) const;
   std::string stop_reason(double value, double cut_off, const Rung& rung) const;
   TrialState& state_of(TrialNumber trial);
 
@@ -40,6 +43,7 @@ class AshaScheduler : public MetricScheduler {
   BracketDraw draw_;
   CutOffPosition position_;
   std::vector<std::vector<RankedRung>> brackets_;  // rungs from low to high
+  std::vector<std::vector<Fronts>> fronts_;        // beside them, where values are merits
   std::vector<TrialState> trials_;           // by number
   std::uint64_t stopped_ = 0;
 };

@@ -9,6 +9,7 @@ class FifoScheduler : public TrialScheduler {
  public:
   void configure(const Objective& experiment) override { objective_ = experiment; }
   Objective objective() const override { return objective_; }
+  bool takes_several_objectives() const override { return true; }
   Milestone add_trial(TrialNumber) override { return {}; }
   Decision result(TrialNumber, const ResultView&) override { return Decision::go_on({}); }
   void end_trial(TrialNumber, TrialEnd, const Reported*) override {}

@@ -110,16 +110,22 @@ Decision HyperBandScheduler::result(TrialNumber trial, const ResultView& result)
     if (decision->kind == Decision::Kind::kStop) ++stopped_;
     return std::move(*decision);
   }
-  const auto [time, value] = std::get<Judged>(judged);
-  if (std::isnan(value)) {
+  const auto& [time, value, numbers] = std::get<Judged>(judged);
+  Arrived arrived{trial, 0};
+  if (has_merits()) {
+    arrived.merit = merit(numbers);
+  } else {
+    arrived.value = signed_value(value);
+  }
+  if (std::isnan(value) || std::isinf(arrived.merit.violation)) {
     return stop(fmt::format("nan is worse than any value at {} {:.10g}",
                             short_time_name(options_.time_attr), time));
   }
   Bracket& bracket = brackets_.at(state.bracket);
-  bracket.arrived.push_back({trial, signed_value(value)});
+  bracket.arrived.push_back(arrived);
   --bracket.on_way;
   state.waits = true;
-  std::string reason = pause_reason(state, value);
+  std::string reason = pause_reason(state, arrived);
   halve_when_complete(state.bracket);
   return Decision::pause(std::move(reason));
 }
@@ -130,13 +136,14 @@ Decision HyperBandScheduler::stop(std::string reason) {
 }
 
 // "0.81 waits at iteration 3: 4 of 9 have come, the best 3 go on".
-std::string HyperBandScheduler::pause_reason(const TrialState& state, double value) const {
+std::string HyperBandScheduler::pause_reason(const TrialState& state,
+                                             const Arrived& arrived) const {
   const BracketPlan& kind = plan(state.bracket);
   const Bracket& bracket = brackets_.at(state.bracket);
   return fmt::format("{} waits at {} {:.10g}: {} of {} have come, the best {} go on",
-                     full_text(signed_value(value)), short_time_name(options_.time_attr),
-                     kind.milestones[state.rung], bracket.arrived.size(), kind.sizes[state.rung],
-                     kind.sizes[state.rung + 1]);
+                     has_merits() ? merit_text(arrived.merit) : full_text(arrived.value),
+                     short_time_name(options_.time_attr), kind.milestones[state.rung],
+                     bracket.arrived.size(), kind.sizes[state.rung], kind.sizes[state.rung + 1]);
 }
 
 // Of those that wait at the bracket's rung, the ones that go on; the best first, of equal ones that
@@ -147,16 +154,28 @@ std::vector<TrialNumber> HyperBandScheduler::best_of(std::uint32_t number,
   for (const Arrived& one : bracket.arrived) {
     if (!trials_[one.trial.value].is_over) waiting.push_back(one);
   }
-  std::stable_sort(waiting.begin(), waiting.end(),
-                   [](const Arrived& a, const Arrived& b) { return is_worse(b.value, a.value); });
   const std::vector<std::size_t>& sizes = plan(number).sizes;
   const std::size_t places =
       (bracket.added * sizes[bracket.rung + 1] + sizes.front() - 1) / sizes.front();
   std::vector<TrialNumber> best;
-  for (const Arrived& one : waiting) {
+  for (const Arrived& one : in_order(std::move(waiting))) {
     if (best.size() < places) best.push_back(one.trial);
   }
   return best;
+}
+
+std::vector<HyperBandScheduler::Arrived> HyperBandScheduler::in_order(
+    std::vector<Arrived> waiting) const {
+  if (!has_merits()) {
+    std::stable_sort(waiting.begin(), waiting.end(),
+                     [](const Arrived& a, const Arrived& b) { return is_worse(b.value, a.value); });
+    return waiting;
+  }
+  Fronts fronts;
+  for (const Arrived& one : waiting) fronts.add(one.merit);
+  std::vector<Arrived> ordered;
+  for (const std::uint32_t at : fronts.best(waiting.size())) ordered.push_back(waiting[at]);
+  return ordered;
 }
 
 void HyperBandScheduler::halve_when_complete(std::uint32_t number) {
@@ -312,7 +331,9 @@ void HyperBandScheduler::check_counts() const {
   for (const auto& [number, bracket] : brackets_) {
     bool fits = number < next_bracket_ && bracket.rung < plan(number).sizes.size() &&
                 bracket.on_way == on_way[number] + bracket.going_on.size();
-    for (const Arrived& one : bracket.arrived) fits = fits && one.trial.value < trials_.size();
+    for (const Arrived& one : bracket.arrived) {
+      fits = fits && one.trial.value < trials_.size() && is_own(one.merit);
+    }
     for (const TrialNumber one : bracket.going_on) fits = fits && one.value < trials_.size();
     if (!fits) refuse_state("a bracket has other trials than those that say so");
   }

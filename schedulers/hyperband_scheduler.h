@@ -31,6 +31,7 @@ class HyperBandScheduler : public MetricScheduler {
   std::optional<TrialNumber> choose(const Candidates& candidates) const override;
   bool resumed_first() const override { return true; }
   bool pauses() const override { return true; }
+  bool takes_several_objectives() const override { return true; }
   std::optional<double> max_t() const override;
   std::vector<std::string> status_lines() const override;
   std::string save() const override;
@@ -40,9 +41,11 @@ class HyperBandScheduler : public MetricScheduler {
   struct Arrived {  // at the bracket's rung, in this order
     TrialNumber trial;
     double value = 0;
+    Merit merit = {};  // in place of the value
     template <class Self, class F>
     static void fields(Self& s, F& f) {
       f(s.trial, s.value);
+      f.added(s.merit);
     }
   };
   struct Bracket {
@@ -73,13 +76,14 @@ class HyperBandScheduler : public MetricScheduler {
   TrialState& state_of(TrialNumber trial);
   Milestone next_stop(const TrialState& state) const;
   std::vector<TrialNumber> best_of(std::uint32_t number, const Bracket& bracket) const;
+  std::vector<Arrived> in_order(std::vector<Arrived> waiting) const;
   bool is_full(std::uint32_t number, const Bracket& bracket) const;
   const Brackets::value_type* closing() const;
   std::uint32_t join();
   void join_again(TrialNumber trial, TrialState& state);
   void halve_when_complete(std::uint32_t number);
   Decision stop(std::string reason);
-  std::string pause_reason(const TrialState& state, double value) const;
+  std::string pause_reason(const TrialState& state, const Arrived& arrived) const;
   void check_counts() const;
 
   HyperBandOptions options_;

@@ -18,6 +18,7 @@ class MedianScheduler : public MetricScheduler {
   Milestone add_trial(TrialNumber trial) override;
   Decision result(TrialNumber trial, const ResultView& result) override;
   void end_trial(TrialNumber trial, TrialEnd end, const Reported* last) override;
+  bool takes_several_objectives() const override { return options_.rule == MedianRule::kMean; }
   std::vector<std::string> status_lines() const override;
   std::string save() const override;
   void restore(std::string_view state) override;
@@ -29,9 +30,11 @@ class MedianScheduler : public MetricScheduler {
     double sum = 0;
     double best = std::nan("");
     std::uint32_t steps = 0;  // those that hold its mean, from the first
+    MeritNumbers sums = {};   // in place of the sum, where values are merits
     template <class Self, class F>
     static void fields(Self& s, F& f) {
       f(s.seen, s.count, s.sum, s.best, s.steps);
+      f.added(s.sums);
     }
   };
 
@@ -40,11 +43,14 @@ class MedianScheduler : public MetricScheduler {
   Milestone next_stop(const TrialState& state);
   bool take(TrialState& state, const ResultView& result);
   Decision judge(TrialState& state, double time);
+  Decision judge_merit(TrialState& state, double time);
+  Merit mean_merit(const TrialState& state) const;
   std::string stop_reason(double value, const Rung& rung) const;
 
   MedianStoppingOptions options_;
   CutOffPosition position_;
   std::vector<Rung> steps_;         // with a value each, but perhaps the last ones
+  std::vector<Fronts> fronts_;      // beside them, where values are merits
   std::vector<TrialState> trials_;  // by number
   std::uint64_t stopped_ = 0;
 };

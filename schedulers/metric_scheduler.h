@@ -1,6 +1,8 @@
 // MetricScheduler: what the schedulers that compare trials by a metric have in common. Pure.
 //
-// Values are kept so that larger is better; whoever shows one turns it around again.
+// Values are kept so that larger is better; whoever shows one turns it around again. Where the
+// experiment has several objectives, or constraints, a value is a Merit (schedulers/merit.h), and
+// trials are compared by Fronts.
 #pragma once
 
 #include <optional>
@@ -9,6 +11,8 @@
 #include <variant>
 
 #include "core/wire.h"
+#include "schedulers/fronts.h"
+#include "schedulers/merit.h"
 #include "schedulers/trial_scheduler.h"
 
 namespace tune {
@@ -29,10 +33,25 @@ class MetricScheduler : public TrialScheduler {
   // no metric, which is looked at again with the next report, or has come to `end`.
   struct Judged {
     double time = 0;
-    double value = 0;  // as reported
+    double value = 0;           // as reported; not when there is a need for merits
+    MeritNumbers numbers = {};  // then these
   };
   std::variant<Decision, Judged> read(const ResultView& result, const std::string& time_attr,
                                       Milestone next, std::optional<double> end) const;
+
+  bool has_merits() const { return needs_merit(objective_); }
+  std::optional<MeritNumbers> numbers(const ResultView& result) const;
+  Merit merit(const MeritNumbers& numbers) const { return merit_of(numbers, goals_); }
+  // As reported: "(0.81, 12.5)", and whether it breaks a constraint.
+  std::string merit_text(const Merit& merit) const;
+  // How a member stands at a rung: by its place in the order, and the value of the first goal.
+  RungPlace front_place(const Fronts& fronts, std::size_t member, double milestone) const;
+  // Of those recorded at a rung, for the status block: "9 in 3 fronts".
+  static std::string fronts_text(const Fronts& fronts);
+  // For `restore`: whether a merit is of this objective, or empty where there is no need for one;
+  // and what was written of Fronts, or a refusal.
+  bool is_own(const Merit& merit) const;
+  void read_merits(PackReader& in, Fronts& fronts) const;
 
   double signed_value(double value) const;  // its own inverse
   // A signed value as the user reported it: whole, or without the digits that interpolation leaves.
@@ -45,9 +64,12 @@ class MetricScheduler : public TrialScheduler {
   [[noreturn]] void refuse_state(const std::string& why) const;
 
  private:
+  std::string lacks(const ResultView& result) const;
+
   const char* name_;
   Own own_;
   Objective objective_;
+  std::size_t goals_ = 0;  // of the objective
 };
 
 [[noreturn]] void refuse_scheduler_state(const char* name, const std::string& why);

@@ -20,6 +20,7 @@ class PbtReplay : public TrialScheduler {
 
   void configure(const Objective& experiment) override { objective_ = experiment; }
   Objective objective() const override { return objective_; }
+  bool takes_several_objectives() const override { return true; }  // it judges none
 
   Milestone add_trial(TrialNumber trial) override {
     if (next_.size() <= trial.value) next_.resize(trial.value + 1, first());

@@ -80,7 +80,7 @@ Decision PbtScheduler::result(TrialNumber trial, const ResultView& result) {
   }
   auto judged = read(result, rules_.time_attr, next_stop(state), std::nullopt);
   if (auto* decision = std::get_if<Decision>(&judged)) return std::move(*decision);
-  const auto [time, value] = std::get<Judged>(judged);
+  const auto& [time, value, several] = std::get<Judged>(judged);
   take_score(trial, time, signed_value(value), result.iteration());
   if (rules_.synch) return wait_for_others(trial);
   state.next = time + rules_.perturbation_interval;

@@ -1,6 +1,7 @@
 #include "schedulers/promotion_rung.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 
@@ -39,7 +40,7 @@ std::size_t PromotionRung::wanted_places() const {
 }
 
 std::optional<double> PromotionRung::cut_off() const {
-  if (best_.empty()) return std::nullopt;
+  if (best_.empty() || has_merits()) return std::nullopt;
   return best_.front().value;
 }
 
@@ -69,40 +70,95 @@ RungEntry PromotionRung::add(double value, TrialNumber trial, bool waits) {
   return entry;
 }
 
+RungEntry PromotionRung::add(const Merit& merit, TrialNumber trial, bool waits) {
+  const RungEntry entry{0, static_cast<std::uint32_t>(size()), trial};
+  waits_.push_back(waits);
+  fronts_.add(merit);
+  others_.push_back(entry);
+  rank_anew();
+  return entry;
+}
+
+// Of merits: the best get their places as values, counted backwards.
+void PromotionRung::rank_anew() {
+  std::vector<RungEntry> all(size());
+  for (const auto* part : {&best_, &others_}) {
+    for (const RungEntry& entry : *part) all[entry.arrival] = entry;
+  }
+  const Fronts::Members best = fronts_.best(wanted_places());
+  for (RungEntry& entry : all) entry.value = -static_cast<double>(all.size());
+  for (std::size_t i = 0; i < best.size(); ++i) all[best[i]].value = -static_cast<double>(i);
+  best_.clear();
+  others_.clear();
+  promotable_.clear();
+  for (const std::uint32_t arrival : best) {
+    best_.push_back(all[arrival]);
+    if (waits_[arrival]) promotable_.insert(all[arrival]);
+  }
+  for (const RungEntry& entry : all) {
+    if (entry.value == -static_cast<double>(all.size())) others_.push_back(entry);
+  }
+}
+
 void PromotionRung::leave(const RungEntry& entry) {
   TUNE_CHECK(entry.arrival < waits_.size());
   waits_[entry.arrival] = false;
-  promotable_.erase(entry);
+  if (!has_merits()) return void(promotable_.erase(entry));
+  std::erase_if(promotable_, [&](const RungEntry& one) { return one.arrival == entry.arrival; });
 }
 
 void PromotionRung::wait_again(const RungEntry& entry) {
   TUNE_CHECK(entry.arrival < waits_.size());
   waits_[entry.arrival] = true;
-  if (is_among_best(entry)) promotable_.insert(entry);
+  if (!is_among_best(entry)) return;
+  promotable_.insert(has_merits() ? *among_best(entry) : entry);
+}
+
+std::vector<RungEntry>::const_iterator PromotionRung::among_best(const RungEntry& entry) const {
+  return std::ranges::find(best_, entry.arrival, &RungEntry::arrival);
 }
 
 bool PromotionRung::is_among_best(const RungEntry& entry) const {
+  if (has_merits()) return among_best(entry) != best_.end();
   return !best_.empty() && !is_better(best_.front(), entry);
 }
 
-bool PromotionRung::restore(std::vector<RungEntry> best, std::vector<RungEntry> others) {
+bool PromotionRung::are_heaps() const {
+  if (!std::is_heap(best_.begin(), best_.end(), is_better)) return false;
+  if (!std::is_heap(others_.begin(), others_.end(), is_worse_entry)) return false;
+  const bool both = !best_.empty() && !others_.empty();
+  return !both || !is_better(others_.front(), best_.front());
+}
+
+bool PromotionRung::arrivals_fit() const {
+  std::vector<bool> seen(size());
+  for (const auto* part : {&best_, &others_}) {
+    for (const RungEntry& entry : *part) {
+      if (entry.arrival >= seen.size() || seen[entry.arrival]) return false;
+      seen[entry.arrival] = true;
+    }
+  }
+  return true;
+}
+
+bool PromotionRung::restore(std::vector<RungEntry> best, std::vector<RungEntry> others,
+                            Fronts fronts) {
   PromotionRung made(milestone_, position_, min_size_);
   made.best_ = std::move(best);
   made.others_ = std::move(others);
-  if (made.best_.size() != made.wanted_places()) return false;
-  if (!std::is_heap(made.best_.begin(), made.best_.end(), is_better)) return false;
-  if (!std::is_heap(made.others_.begin(), made.others_.end(), is_worse_entry)) return false;
-  const bool both = !made.best_.empty() && !made.others_.empty();
-  if (both && is_better(made.others_.front(), made.best_.front())) return false;
-  std::vector<bool> seen(made.size());
-  for (const auto* heap : {&made.best_, &made.others_}) {
-    for (const RungEntry& entry : *heap) {
-      if (entry.arrival >= seen.size() || seen[entry.arrival]) return false;
-      seen[entry.arrival] = true;
-      made.ranked_.add(entry.value);
+  made.fronts_ = std::move(fronts);
+  if (made.best_.size() != made.wanted_places() || !made.arrivals_fit()) return false;
+  made.waits_.assign(made.size(), false);
+  if (made.has_merits()) {
+    if (made.fronts_.size() != made.size()) return false;
+    made.rank_anew();
+  } else if (!made.are_heaps()) {
+    return false;
+  } else {
+    for (const auto* heap : {&made.best_, &made.others_}) {
+      for (const RungEntry& entry : *heap) made.ranked_.add(entry.value);
     }
   }
-  made.waits_.assign(made.size(), false);
   *this = std::move(made);
   return true;
 }

@@ -6,6 +6,10 @@
 // floor(n / factor), and those of the better one that wait are kept in order: a value costs
 // O(log n), the best that waits O(1). Both heaps hold promoted trials too, because a promoted trial
 // that others overtake, and that growth brings back, counts among the best again.
+//
+// Merits (schedulers/merit.h) have no such order: one more may change the rank of all others. A
+// rung has values or merits; of merits the best are found anew whenever one is added, and the heaps
+// are plain lists.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +19,14 @@
 
 #include "core/ids.h"
 #include "core/wire.h"
+#include "schedulers/fronts.h"
 #include "schedulers/ranked_values.h"
 #include "schedulers/rung.h"
 
 namespace tune {
 
 // Of one trial. Larger values are better, NaN is the worst, and of equal ones the earlier is
-// better.
+// better. Among merits the value is one of the rung's own, and only the arrival names the entry.
 struct RungEntry {
   double value = 0;
   std::uint32_t arrival = 0;  // its number in the order of the rung
@@ -52,6 +57,7 @@ class PromotionRung {
 
   // A trial that waits here, or one that has passed already. Gives its entry.
   RungEntry add(double value, TrialNumber trial, bool waits);
+  RungEntry add(const Merit& merit, TrialNumber trial, bool waits);
   void leave(const RungEntry& entry);       // it waits no more: promoted, or over
   void wait_again(const RungEntry& entry);  // after it left
   bool is_among_best(const RungEntry& entry) const;
@@ -59,17 +65,23 @@ class PromotionRung {
   std::size_t rank(double value) const { return ranked_.better_than(value) + 1; }
   // Those that wait and may go on.
   const RungOrder& promotable() const { return promotable_; }
+  const Fronts& fronts() const { return fronts_; }  // of merits, by arrival
 
   const std::vector<RungEntry>& best() const { return best_; }  // heaps, for saving
   const std::vector<RungEntry>& others() const { return others_; }
   // What best() and others() gave. Until wait_again() says so, none waits. False, and nothing
   // changes, when they cannot be a rung's.
-  bool restore(std::vector<RungEntry> best, std::vector<RungEntry> others);
+  bool restore(std::vector<RungEntry> best, std::vector<RungEntry> others, Fronts fronts = {});
 
  private:
+  bool has_merits() const { return fronts_.size() > 0; }
+  bool are_heaps() const;
+  std::vector<RungEntry>::const_iterator among_best(const RungEntry& entry) const;
+  bool arrivals_fit() const;
   std::size_t wanted_places() const;
   void take_into_best(const RungEntry& entry);
   void put_out_the_worst();
+  void rank_anew();
 
   double milestone_;
   CutOffPosition position_;
@@ -77,6 +89,7 @@ class PromotionRung {
   std::vector<RungEntry> best_;    // a heap with its worst on top
   std::vector<RungEntry> others_;  // a heap with its best on top
   std::vector<bool> waits_;        // by arrival
+  Fronts fronts_;                  // of merits: then best_ and others_ are no heaps
   RungOrder promotable_;           // of best_, those that wait
   RankedValues ranked_;            // of both
 };

@@ -26,11 +26,26 @@ namespace tune {
 
 enum class Mode : std::uint8_t { kMax, kMin, kLast = kMin };
 
+// One of several metrics that an experiment is to make good.
+struct Goal {
+  std::string metric;  // a key path
+  Mode mode = Mode::kMax;
+};
+
+// What a metric of a trial has to keep; one of the bounds, or both.
+struct Constraint {
+  std::string metric;
+  std::optional<double> min = {};
+  std::optional<double> max = {};
+};
+
 // What a scheduler is told about the experiment before anything else.
 struct Objective {
-  std::string metric;  // a key path; empty: none was given
+  std::string metric;  // a key path; empty: none was given, or there are `goals`
   Mode mode = Mode::kMax;
   std::uint64_t seed = 0;
+  std::vector<Goal> goals = {};  // two or more in place of the metric; else empty
+  std::vector<Constraint> constraints = {};
 };
 
 // The state and the configuration that a trial goes on with in place of its own.
@@ -119,8 +134,10 @@ class TrialScheduler {
   // Metric and mode: those given to the scheduler itself, else the experiment's. Throws Error
   // (kBadInput) when a needed one is missing or both give one.
   virtual void configure(const Objective& experiment) = 0;
-  // The objective it works with after configure (empty metric: none).
+  // The objective it works with after configure (empty metric and no goals: none).
   virtual Objective objective() const = 0;
+  // Whether it heeds an objective's goals and constraints; else a sweep that has them is refused.
+  virtual bool takes_several_objectives() const { return false; }
 
   // The configuration of the trial that add_trial is called for next. One that was replaced and
   // ended as kError has that of its last replacement.

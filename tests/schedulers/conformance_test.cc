@@ -154,6 +154,43 @@ TEST_CASE("hyperband keeps the contract of schedulers whatever its options") {
   for (const HyperBandOptions& options : table) check_scheduler(hyperband(options));
 }
 
+namespace {
+
+const Objective kSeveral = {
+    "", Mode::kMax, 7, {{"m", Mode::kMax}, {"n", Mode::kMin}}, {{.metric = "o", .max = 0.7}}};
+const Objective kConstrained = {"m", Mode::kMin, 7, {}, {{.metric = "n", .min = 0.2, .max = 0.9}}};
+
+}  // namespace
+
+TEST_CASE("asha keeps the contract with several objectives and under constraints") {
+  for (const Objective& objective : {kSeveral, kConstrained}) {
+    for (AshaType type : {AshaType::kStop, AshaType::kPromote}) {
+      check_scheduler(asha({.type = type}), objective);
+      check_scheduler(asha({.max_t = 27, .reduction_factor = 3, .brackets = 3, .type = type}),
+                      objective);
+      check_scheduler(asha({.max_t = 16, .reduction_factor = 2, .min_rung_size = 4, .type = type}),
+                      objective);
+    }
+    check_scheduler(asha({.max_t = 30, .reduction_factor = 1.5, .rule = AshaRule::kTop}),
+                    objective);
+  }
+}
+
+TEST_CASE("hyperband keeps the contract with several objectives and under constraints") {
+  for (const Objective& objective : {kSeveral, kConstrained}) {
+    check_scheduler(hyperband({.max_t = 9}), objective);
+    check_scheduler(hyperband({.max_t = 40, .grace_period = 2.5, .time_attr = "time_total_s"}),
+                    objective);
+  }
+}
+
+TEST_CASE("median stopping keeps the contract with several objectives and under constraints") {
+  for (const Objective& objective : {kSeveral, kConstrained}) {
+    check_scheduler(median_stopping(), objective);
+    check_scheduler(median_stopping({.grace_period = 2.5, .min_samples_required = 1}), objective);
+  }
+}
+
 TEST_CASE("asha keeps the contract with a metric of its own") {
   check_scheduler(asha({.max_t = 9, .reduction_factor = 3, .metric = "m", .mode = Mode::kMin}), "");
 }
@@ -172,7 +209,7 @@ class NeverChooses : public FifoScheduler {
 
 TEST_CASE("a scheduler that leaves everything waiting breaks the contract" *
           doctest::should_fail()) {
-  check_choice(scheduler<NeverChooses>(), "m");
+  check_choice(scheduler<NeverChooses>(), {"m"});
 }
 
 std::vector<std::uint32_t> numbers_of(const Candidates& candidates) {

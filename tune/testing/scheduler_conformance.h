@@ -8,6 +8,7 @@
 // Not for the quality of a scheduler's decisions: only the scheduler knows that.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -29,10 +30,14 @@
 namespace tune::testing {
 
 inline std::unique_ptr<TrialScheduler> configured(const SchedulerSpec& spec,
-                                                  const std::string& metric) {
+                                                  const Objective& objective) {
   std::unique_ptr<TrialScheduler> scheduler = spec.make();
-  scheduler->configure({metric, Mode::kMax, 7});
+  scheduler->configure(objective);
   return scheduler;
+}
+inline std::unique_ptr<TrialScheduler> configured(const SchedulerSpec& spec,
+                                                  const std::string& metric) {
+  return configured(spec, Objective{metric, Mode::kMax, 7});
 }
 
 inline bool is_same(const std::optional<Replacement>& a, const std::optional<Replacement>& b) {
@@ -157,12 +162,21 @@ class RandomExperiment {
     if (!asked) CHECK(decision.until == live.until);
     if (decision.kind != Decision::Kind::kContinue) CHECK(!decision.reason.empty());
     if (decision.kind == Decision::Kind::kPause) CHECK(first().pauses());
-    const bool has_metric = ResultView(*live.last).number(first().objective().metric).has_value();
-    if (const auto max_t = first().max_t(); max_t && has_metric) {
+    if (const auto max_t = first().max_t(); max_t && has_all_metrics(*live.last)) {
       if (static_cast<double>(live.iteration) >= *max_t) {
         CHECK(decision.kind == Decision::Kind::kStop);
       }
     }
+  }
+
+  bool has_all_metrics(const Reported& report) {
+    const auto has = [&](const auto& one) {
+      return ResultView(report).number(one.metric).has_value();
+    };
+    const Objective objective = first().objective();
+    if (objective.goals.empty() && !has(objective)) return false;
+    return std::all_of(objective.goals.begin(), objective.goals.end(), has) &&
+           std::all_of(objective.constraints.begin(), objective.constraints.end(), has);
   }
 
   // A paused trial goes on when the scheduler chooses it.
@@ -197,14 +211,25 @@ class RandomExperiment {
   }
 
   // Mostly a number; sometimes no metric, or one that is not finite.
-  Result random_result() {
+  Value random_value() {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     const double luck = random_.uniform();
-    if (luck < 0.05) return {{"other", 1}};
-    if (luck < 0.08) return {{"m", "no number"}};
-    if (luck < 0.12) return {{"m", std::nan("")}};
-    if (luck < 0.16) return {{"m", random_.uniform() < 0.5 ? kInfinity : -kInfinity}};
-    return {{"m", static_cast<double>(random_.integer(0, 50)) / 50}};  // ties are common
+    if (luck < 0.03) return "no number";
+    if (luck < 0.07) return std::nan("");
+    if (luck < 0.11) return random_.uniform() < 0.5 ? kInfinity : -kInfinity;
+    return static_cast<double>(random_.integer(0, 50)) / 50;  // ties are common
+  }
+  Result random_result() {
+    if (random_.uniform() < 0.05) return {{"other", 1}};
+    Result result{{"m", random_value()}};
+    if (has_more_metrics()) {
+      for (const char* metric : {"n", "o"}) result.set(metric, random_value());
+    }
+    return result;
+  }
+  bool has_more_metrics() {
+    const Objective objective = first().objective();
+    return !objective.goals.empty() || !objective.constraints.empty();
   }
 
   RandomStream random_;
@@ -214,12 +239,12 @@ class RandomExperiment {
   std::uint32_t next_trial_ = 0;
 };
 
-inline void check_same_decisions(const SchedulerSpec& spec, const std::string& metric) {
+inline void check_same_decisions(const SchedulerSpec& spec, const Objective& objective) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     CAPTURE(seed);
     RandomExperiment experiment(seed);
-    experiment.schedulers.push_back(configured(spec, metric));
-    experiment.schedulers.push_back(configured(spec, metric));
+    experiment.schedulers.push_back(configured(spec, objective));
+    experiment.schedulers.push_back(configured(spec, objective));
     experiment.run(600);
     CHECK(experiment.schedulers[0]->status_lines() == experiment.schedulers[1]->status_lines());
     CHECK(experiment.schedulers[0]->save() == experiment.schedulers[1]->save());
@@ -227,13 +252,13 @@ inline void check_same_decisions(const SchedulerSpec& spec, const std::string& m
 }
 
 // Schedulers restored at several moments go on exactly as the one that was never interrupted.
-inline void check_save_and_restore(const SchedulerSpec& spec, const std::string& metric) {
+inline void check_save_and_restore(const SchedulerSpec& spec, const Objective& objective) {
   for (std::uint64_t seed = 11; seed <= 15; ++seed) {
     CAPTURE(seed);
     RandomExperiment experiment(seed);
-    experiment.schedulers.push_back(configured(spec, metric));
+    experiment.schedulers.push_back(configured(spec, objective));
     for (int part = 0; part < 5; ++part) {
-      auto restored = configured(spec, metric);
+      auto restored = configured(spec, objective);
       const std::string state = experiment.schedulers.front()->save();
       restored->restore(state);
       CHECK(restored->save() == state);
@@ -244,16 +269,16 @@ inline void check_save_and_restore(const SchedulerSpec& spec, const std::string&
   }
 }
 
-inline void check_refused_states(const SchedulerSpec& spec, const std::string& metric) {
+inline void check_refused_states(const SchedulerSpec& spec, const Objective& objective) {
   RandomExperiment experiment(21);
-  experiment.schedulers.push_back(configured(spec, metric));
+  experiment.schedulers.push_back(configured(spec, objective));
   experiment.run(200);
   const std::string state = experiment.schedulers.front()->save();
-  const std::string before = configured(spec, metric)->save();
+  const std::string before = configured(spec, objective)->save();
   for (const std::string& bad :
        {std::string(), std::string("\xc1"), encoded(std::string("not a state")), state + state,
         state.substr(0, state.size() - 1)}) {
-    auto scheduler = configured(spec, metric);
+    auto scheduler = configured(spec, objective);
     try {
       scheduler->restore(bad);
       FAIL("a state that is not its own was taken");
@@ -264,8 +289,8 @@ inline void check_refused_states(const SchedulerSpec& spec, const std::string& m
   }
 }
 
-inline void check_choice(const SchedulerSpec& spec, const std::string& metric) {
-  const auto scheduler = configured(spec, metric);
+inline void check_choice(const SchedulerSpec& spec, const Objective& objective) {
+  const auto scheduler = configured(spec, objective);
   std::set<TrialNumber> pending;
   for (std::uint32_t number : {0u, 1u, 2u}) {
     scheduler->add_trial(TrialNumber{number});
@@ -284,15 +309,19 @@ inline void check_choice(const SchedulerSpec& spec, const std::string& metric) {
   CHECK((!taken || *taken == TrialNumber{3}));
 }
 
-// Reports have the number "m", sometimes no metric and sometimes another kind of value. `metric` is
-// given to configure() as the experiment's; empty when the scheduler brings its own.
+// Reports have the number "m", sometimes no metric and sometimes another kind of value; also "n"
+// and "o" for a scheduler that has several objectives or constraints.
+inline void check_scheduler(const SchedulerSpec& spec, const Objective& objective) {
+  CHECK(configured(spec, objective)->objective().seed == objective.seed);
+  CHECK_FALSE(configured(spec, objective)->status_lines().empty());
+  check_same_decisions(spec, objective);
+  check_save_and_restore(spec, objective);
+  check_refused_states(spec, objective);
+  check_choice(spec, objective);
+}
+// `metric` is given to configure() as the experiment's; empty when the scheduler brings its own.
 inline void check_scheduler(const SchedulerSpec& spec, const std::string& metric = "m") {
-  CHECK(configured(spec, metric)->objective().seed == 7);
-  CHECK_FALSE(configured(spec, metric)->status_lines().empty());
-  check_same_decisions(spec, metric);
-  check_save_and_restore(spec, metric);
-  check_refused_states(spec, metric);
-  check_choice(spec, metric);
+  check_scheduler(spec, Objective{metric, Mode::kMax, 7});
 }
 
 }  // namespace tune::testing

@@ -1,4 +1,4 @@
-// What a trial costs whose program is /bin/true: beside a loop that only forks and executes it.
+// The cost of a trial whose program is /bin/true, beside a loop that only forks and executes it.
 #include <sys/wait.h>
 #include <unistd.h>
 

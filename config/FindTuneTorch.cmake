@@ -121,7 +121,7 @@ if(TuneTorch_FOUND AND NOT TARGET TuneTorch::torch)
   target_compile_definitions(TuneTorch::torch INTERFACE
     USE_DISTRIBUTED USE_C10D_GLOO USE_RPC USE_TENSORPIPE)
   target_link_libraries(TuneTorch::torch INTERFACE TuneTorch::torch_cpu TuneTorch::c10)
-  # What libtorch_cpu.so needs it finds by its own RPATH, which the linker does not follow.
+  # libtorch_cpu.so finds its libraries by its own RPATH, which the linker does not follow.
   target_link_options(TuneTorch::torch INTERFACE LINKER:--allow-shlib-undefined)
 endif()
 

@@ -18,7 +18,7 @@ function(_tune_machine_has_cuda result)
   set(${result} FALSE PARENT_SCOPE)
 endfunction()
 
-# What the metadata of LibTorch's wheel says of a package that it wants; "" when there is none.
+# The version of a package that the metadata of LibTorch's wheel wants; "" when there is none.
 function(_tune_torch_wanted folder package result)
   set(${result} "" PARENT_SCOPE)
   file(GLOB metadata "${folder}/../torch-*.dist-info/METADATA")

@@ -103,7 +103,7 @@ EOF
 unpack_bundle() {
   local bundle=$1
   prefix=$2
-  [[ -f $bundle/SHA256SUMS ]] || fail "$bundle is no bundle: make one with --bundle DIR"
+  [[ -f $bundle/SHA256SUMS ]] || fail "$bundle is not a bundle: make one with --bundle DIR"
   [[ $prefix == /* ]] || prefix=$PWD/$prefix
   while [[ $prefix == *?/ ]]; do prefix=${prefix%/}; done
   [[ $prefix =~ ^[A-Za-z0-9_./+-]+$ ]] ||
@@ -131,7 +131,7 @@ unpack_bundle() {
     cp -a "$partial/usr/include/$triplet/." "$partial/usr/include/"
   fi
   libraries=$prefix/usr/lib/$triplet
-  # What only static linking needs is not there. hiredis names /usr/lib, where its library is not.
+  # Libraries for static linking only are not there. hiredis names /usr/lib, where its library is not.
   for file in "$partial"/usr/lib/"$triplet"/pkgconfig/*.pc "$partial"/usr/share/pkgconfig/*.pc; do
     [[ -f $file && ! -L $file ]] || continue
     sed -i -e '/^Requires.private:/d' -e "s|=/usr/lib\$|=$libraries|" -e "s|=/usr|=$prefix/usr|" "$file"

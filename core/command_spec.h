@@ -21,7 +21,7 @@ enum class ReportSource : std::uint8_t {
   kFile,           // a file in the trial's folder that grows, a JSON object a line
 };
 
-// What a trial that is started again begins with.
+// The state that a trial begins with when it is started again.
 enum class CommandRestart : std::uint8_t {
   kNever,           // it cannot go on: nothing pauses it, a failed one begins at step 1
   kFromScratch,     // the program begins anew; the reports that are known already are skipped

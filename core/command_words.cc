@@ -98,7 +98,7 @@ std::string unknown(const std::string& name, const std::vector<std::string>& par
                      name, hint);
 }
 
-// What is wrong with one placeholder; empty: nothing.
+// The fault of one placeholder; empty: none.
 std::string why_wrong(const Pieces& pieces, const Piece& piece,
                       const std::vector<std::string>& parameters, bool has_program) {
   if (is_parameter(piece.text, parameters)) return {};

@@ -28,7 +28,7 @@
 
 namespace tune {
 
-// What placeholders stand for beside parameters.
+// The values of placeholders that are not parameters.
 struct WordFacts {
   std::string program;
   std::string trial_id;

@@ -24,7 +24,7 @@ std::string describe_current_exception() {
     int status = 0;
     const std::unique_ptr<char, void (*)(void*)> name(
         abi::__cxa_demangle(type->name(), nullptr, nullptr, &status), std::free);
-    return std::string("threw something that is no std::exception (") +
+    return std::string("threw something that is not a std::exception (") +
            (status == 0 ? name.get() : type->name()) + ")";
   }
 }

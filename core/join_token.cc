@@ -33,7 +33,7 @@ struct Content {
   }
 };
 
-// CRC-32: finds a character that was lost or changed; it is no protection against anybody.
+// CRC-32: finds a character that was lost or changed; it is not protection against anybody.
 std::string checksum(std::string_view bytes) {
   std::uint32_t sum = ~0u;
   for (const char byte : bytes) {

@@ -41,8 +41,9 @@ MemorySize::MemorySize(std::string_view text) {
     bytes_ = static_cast<std::int64_t>(amount * factor);
     return;
   }
-  throw Error(ErrorCode::kBadInput,
-              fmt::format("'{}' is no amount of memory: write bytes, or 512MiB, 8GiB, 8GB", text));
+  throw Error(
+      ErrorCode::kBadInput,
+      fmt::format("'{}' is not an amount of memory: write bytes, or 512MiB, 8GiB, 8GB", text));
 }
 
 std::int64_t to_units(double amount) {

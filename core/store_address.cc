@@ -37,7 +37,7 @@ void take_secret(std::string_view& rest, StoreAddress& address) {
   if (at == std::string_view::npos) return;
   const std::string_view secret = rest.substr(0, at);
   const std::size_t colon = secret.find(':');
-  if (colon == std::string_view::npos) refuse("what stands before '@' is no password");
+  if (colon == std::string_view::npos) refuse("what stands before '@' is not a password");
   address.user = secret.substr(0, colon);
   address.password = secret.substr(colon + 1);
   rest.remove_prefix(at + 1);
@@ -50,7 +50,7 @@ void parse_socket(std::string_view rest, StoreAddress& address) {
   }
   address.path = rest.substr(0, query);
   if (!address.path.starts_with('/') || address.path.size() < 2) {
-    refuse(fmt::format("'{}' is no absolute path", address.path));
+    refuse(fmt::format("'{}' is not an absolute path", address.path));
   }
 }
 
@@ -78,7 +78,7 @@ void parse_host(std::string_view rest, StoreAddress& address) {
 StoreAddress parse_store_address(std::string_view text) {
   if (text.find_first_of(" \t\r\n") != std::string_view::npos) refuse("the address holds a blank");
   const bool is_socket = text.starts_with(kUnix);
-  if (!is_socket && !text.starts_with(kRedis)) refuse("this is no address of a store");
+  if (!is_socket && !text.starts_with(kRedis)) refuse("this is not an address of a store");
   std::string_view rest = text.substr(is_socket ? kUnix.size() : kRedis.size());
   StoreAddress address;
   take_secret(rest, address);

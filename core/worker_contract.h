@@ -198,7 +198,7 @@ struct RankAlone {
 };
 
 // Is another rank of the group alone? For ranks that wait for others which they cannot hear, as
-// those do that form a group. It is no sign of life.
+// those do that form a group. It is not a sign of life.
 struct AskAlone {
   template <class Self, class F>
   static void fields(Self&, F& f) {

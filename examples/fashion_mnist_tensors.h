@@ -18,7 +18,7 @@ inline tune::Batch to_tensors(const LabelledImages& set) {
           torch::from_blob(labels, {count}, torch::kUInt8).to(torch::kInt64)};
 }
 
-// What a network sees of those bytes: floats of mean 0 and deviation 1 over the training set.
+// Those bytes as a network sees them: floats of mean 0 and deviation 1 over the training set.
 inline torch::Tensor to_input(const torch::Tensor& images) {
   return images.to(torch::kFloat32).div_(255).sub_(0.2860).div_(0.3530);
 }

@@ -1,4 +1,4 @@
-// What both forms of ASHA have in common: where the rungs are, and which bracket a trial joins.
+// The rungs and brackets of both forms of ASHA: where rungs are, and which bracket a trial joins.
 // Pure.
 #pragma once
 

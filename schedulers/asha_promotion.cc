@@ -148,7 +148,7 @@ std::string AshaPromotion::pause_reason(const TrialState& state) const {
   return text + fmt::format(" at {} {}", short_time_name(options_.time_attr), rung.milestone());
 }
 
-// Those that may go on and are no candidates are still saving: not more than run.
+// Those that may go on and are not candidates are still saving: not more than run.
 std::optional<TrialNumber> AshaPromotion::choose(const Candidates& candidates) const {
   for (const Place& place : open_) {
     for (const RungEntry& entry : brackets_[place.bracket][place.rung].promotable()) {

@@ -219,7 +219,7 @@ const HyperBandScheduler::Brackets::value_type* HyperBandScheduler::closing() co
   return waits && !is_full(number, bracket) ? &newest : nullptr;
 }
 
-// Those that may go on and are no candidates are still saving: not more than run. Without a new
+// Those that may go on and are not candidates are still saving: not more than run. Without a new
 // trial none will join the bracket that is not full.
 std::optional<TrialNumber> HyperBandScheduler::choose(const Candidates& candidates) const {
   for (const std::uint32_t number : ready_) {

@@ -11,7 +11,7 @@
 
 namespace tune {
 
-// What a kind of bracket does: rungs from low to high, where trials pause, and how many trials each
+// A kind of bracket: rungs from low to high, where trials pause, and how many trials each
 // takes; the last size is of those that go on to max_t.
 struct BracketPlan {
   std::vector<double> milestones;

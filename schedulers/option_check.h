@@ -1,4 +1,4 @@
-// What the options of all schedulers are checked and recorded with. Pure.
+// Checks and records the options of all schedulers. Pure.
 #pragma once
 
 #include <optional>

@@ -134,7 +134,7 @@ std::vector<TrialNumber> PbtScheduler::donors_for(TrialNumber trial) const {
   return donors;
 }
 
-// What one of the lowest goes on with; nothing for another, or while there is no donor.
+// The state that one of the lowest goes on with; nothing for another, or while there is no donor.
 std::optional<ResumedAs> PbtScheduler::exploit(TrialNumber trial) {
   if (!Population::is_among(population_.lowest(), trial)) return std::nullopt;
   const std::vector<TrialNumber> donors = donors_for(trial);
@@ -224,7 +224,7 @@ std::size_t PbtScheduler::still_on_their_way() const {
   }));
 }
 
-// Whether all wait, and each is saved: one that still saves is no candidate.
+// Whether all wait, and each is saved: one that still saves is not a candidate.
 bool PbtScheduler::all_have_come(const Candidates& candidates) const {
   for (std::uint32_t number = 0; number < trials_.size(); ++number) {
     const TrialState& state = trials_[number];

@@ -16,7 +16,7 @@
 
 namespace tune {
 
-// What a trial gained from one judgement to the next, or from where it was replaced.
+// A trial's gain from one judgement to the next, or from where it was replaced.
 struct Interval {
   TrialNumber trial;
   double time = 0;    // at its end
@@ -29,7 +29,7 @@ struct Interval {
   }
 };
 
-// What the new values of a trial may depend on.
+// The facts that the new values of a trial may depend on.
 struct Exploration {
   TrialNumber trial;  // that is replaced
   TrialNumber donor;

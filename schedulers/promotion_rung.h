@@ -69,7 +69,7 @@ class PromotionRung {
 
   const std::vector<RungEntry>& best() const { return best_; }  // heaps, for saving
   const std::vector<RungEntry>& others() const { return others_; }
-  // What best() and others() gave. Until wait_again() says so, none waits. False, and nothing
+  // Takes the entries of best() and others(). Until wait_again(), none waits. False, and nothing
   // changes, when they cannot be a rung's.
   bool restore(std::vector<RungEntry> best, std::vector<RungEntry> others, Fronts fronts = {});
 

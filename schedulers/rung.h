@@ -50,7 +50,7 @@ class Rung {
 
   const std::vector<double>& low() const { return low_; }  // heaps, for saving
   const std::vector<double>& high() const { return high_; }
-  // What low() and high() gave; false, and nothing changes, when they cannot be a rung's.
+  // Takes the values of low() and high(); false, and nothing changes, when they cannot be a rung's.
   bool restore(std::vector<double> low, std::vector<double> high);
 
  private:

@@ -32,14 +32,14 @@ struct Goal {
   Mode mode = Mode::kMax;
 };
 
-// What a metric of a trial has to keep; one of the bounds, or both.
+// Bounds that a metric of a trial has to keep; one, or both.
 struct Constraint {
   std::string metric;
   std::optional<double> min = {};
   std::optional<double> max = {};
 };
 
-// What a scheduler is told about the experiment before anything else.
+// The experiment, as a scheduler is told of it before anything else.
 struct Objective {
   std::string metric;  // a key path; empty: none was given, or there are `goals`
   Mode mode = Mode::kMax;
@@ -89,7 +89,7 @@ struct Decision {
   }
 };
 
-// What a trial that was just resumed goes on with instead of its own; the trial itself as donor:
+// The state that a trial just resumed goes on with instead of its own; the trial itself as donor:
 // its own checkpoint with other values.
 struct ResumedAs {
   Replacement by;

@@ -88,7 +88,7 @@ std::optional<WorkerCommand> Channel::buffered() {
   return command;
 }
 
-// Answers are no commands to those that wait for one.
+// Answers are not commands to those that wait for one.
 std::optional<WorkerCommand> Channel::next_command() {
   while (const auto frame = input_.next()) {
     auto command = decoded<WorkerCommand>(*frame);

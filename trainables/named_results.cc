@@ -34,7 +34,7 @@ const char* complaint_about(std::string_view name) {
     const std::size_t end = name.find('/');
     const std::string_view part = name.substr(0, end);
     if (part.empty()) return "a part of it is empty";
-    if (part == "." || part == "..") return "'.' and '..' are no parts of a name";
+    if (part == "." || part == "..") return "'.' and '..' are not parts of a name";
     if (part.size() > kMaxPartBytes) return "a part of it is longer than 200 bytes";
     if (end == std::string_view::npos) return nullptr;
     name.remove_prefix(end + 1);

@@ -51,7 +51,7 @@ class SolitudeWitness {
   std::thread::id thread_;
 };
 
-// What the newest witness sees. Nothing: there is none, or it is of another thread or process.
+// The sight of the newest witness. Nothing: there is none, or it is of another thread or process.
 std::optional<bool> is_another_alone();
 
 }  // namespace tune

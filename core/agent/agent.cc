@@ -166,10 +166,10 @@ class Agent {
     pid_t pid;
     ProcessEnd end;
   };
-  std::deque<Stray> strays_;  // the last that ended and were no workers
+  std::deque<Stray> strays_;  // the last that ended and were not workers
   std::vector<AgentAction> actions_;
 
-  // What the zygote is started with: as the options say, or as a driver that was joined does.
+  // The zygote is started as the options say, or as a driver that was joined does.
   std::vector<std::string> zygote_command_ = options_.zygote_command;
   std::map<std::string, std::string> zygote_environment_ = options_.zygote_environment;
   std::string zygote_log_ = options_.zygote_log;

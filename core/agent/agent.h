@@ -68,7 +68,7 @@ struct JoinedEnd {
   bool joins_again = false;  // it may, as another agent
   JoinToken token;           // the newest
 };
-// The same for an agent that joins. Throws Error (kBadInput) when its token is no token.
+// The same for an agent that joins. Throws Error (kBadInput) when its token is not a token.
 JoinedEnd run_joined_agent(const AgentOptions& options);
 
 // The name by which the driver knows the agent process of that host.

@@ -1,4 +1,4 @@
-// What an agent says of its machine, and whether that machine can take part in an experiment.
+// An agent's account of its machine, and whether that machine can take part in an experiment.
 #pragma once
 
 #include <string>

@@ -129,7 +129,7 @@ void replace_folder(const fs::path& directory, const std::string& marker,
         ErrorCode::kBadInput,
         fmt::format("saving to {}: {}: give the name of a new folder", place.string(), why));
   };
-  if (!place.has_filename()) throw refuse("this is no folder of its own");
+  if (!place.has_filename()) throw refuse("this is not a folder of its own");
   if (fs::exists(place)) {
     if (!fs::is_directory(place)) throw refuse("this is a file");
     if (fs::equivalent(place, fs::current_path())) throw refuse("this is the current folder");

@@ -36,7 +36,7 @@ class Gate {
   // This one as well, until the next admit().
   void admit_also(const std::string& join_public_key);
 
-  // Who was refused since the last call, for people. Each address is told once, and at most
+  // Refusals since the last call, for people. Each address is told once, and at most
   // kMaxTold in all; the rest is only counted.
   std::vector<std::string> take_refused();
   std::uint64_t refused() const;

@@ -428,7 +428,7 @@ AgentEndpoint::AgentEndpoint(const JoinToken& token, const std::string& name)
 
 AgentEndpoint::~AgentEndpoint() = default;
 
-// What the old connection had taken and not sent yet is missed by the driver, which asks for it.
+// The driver misses what the old connection had taken and not sent yet, and asks for it.
 void AgentEndpoint::join_by(const JoinToken& token) {
   const std::string former = "tcp://" + socket_->addresses[socket_->address];
   socket_->take(token);

@@ -83,7 +83,7 @@ class AgentEndpoint {
   const std::string& last_complaint() const;  // as the driver's
   // Why the driver does not take this machine; it is of no use to try again. Empty: it may.
   const std::string& refusal() const;
-  // What keeps it from the driver, as far as is known, for people.
+  // The reason why it does not reach the driver, as far as is known, for people.
   std::string why_not_connected() const;
   std::uint64_t driver_epoch() const;  // of the driver that was heard last; 0: none was
 

@@ -293,7 +293,7 @@ TEST_CASE("a trial without a sign of life is killed") {
 }
 
 // The worker's words are still to be read: by plain time it was killed before that.
-TEST_CASE("the time for which the agent itself stood still is no silence of a trial") {
+TEST_CASE("the time for which the agent itself stood still is not silence of a trial") {
   MachineScript script;
   script.set_up(30s);
   script.run();

@@ -92,7 +92,7 @@ TEST_CASE("how a trial fails is told with its cause and the end of its stderr") 
   } cases[] = {
       {"setup", "throw", Outcome::kException, "setup: told to fail in setup"},
       {"step", "throw_int", Outcome::kException,
-       "step: threw something that is no std::exception (int)"},
+       "step: threw something that is not a std::exception (int)"},
       {"step", "exit", Outcome::kExit, "exited with code 3 before its trial was over"},
       {"step", "abort", Outcome::kSignal, "killed by signal 6 (SIGABRT)"},
       {"step", "segv", Outcome::kSignal, "killed by signal 11 (SIGSEGV)"},

@@ -247,7 +247,7 @@ TEST_CASE("a rank that asks is told whether another one is alone") {
   CHECK(answers() == Lines{"worker 1: nobody else is alone", "worker 2: nobody else is alone"});
 }
 
-TEST_CASE("a question is no sign of life") {
+TEST_CASE("a question is not a sign of life") {
   MachineScript script;
   script.set_up(60s);
   script.run(0, 2);

@@ -68,7 +68,7 @@ TEST_CASE("integers and floats stay what they were written as") {
   CHECK(parse_json(" {\"a\" : [ 1 , 2 ] } ", "t").dump() == R"({"a":[1,2]})");
 }
 
-TEST_CASE("text that is no JSON is refused with its name and position") {
+TEST_CASE("text that is not JSON is refused with its name and position") {
   for (const char* text :
        {"", "{", "[1,", "{\"a\":}", "{\"a\" 1}", "tru", "01", "1 2", "nan", "'a'", "\"\x01\"",
         "\"\\q\"", "[1]]", "\"\xff\"", "1e999", "{a: 1}", "// x\n1"}) {

@@ -54,7 +54,7 @@ TEST_CASE("a number is found by key path, a framework's field by its name") {
   for (const auto& [path, value] : table) CHECK_MESSAGE(view.number(path) == value, path);
 }
 
-TEST_CASE("a number under a framework's name goes before it; what is no number does not hide it") {
+TEST_CASE("a number under a framework's name goes before it; other values do not hide it") {
   for (std::string_view name : kFrameworkFields) {
     CAPTURE(name);
     const double own = framework_field(fifth_of({}), name)->number();

@@ -152,7 +152,7 @@ TEST_CASE("a wrong type is refused with path, wanted type and value found") {
       {"no list from a map", [&] { config.get<std::vector<int>>("map"); }, {"'map'", "a list"}},
       {"no map from a number", [&] { config.get<Config>("int"); }, {"'int'", "a map"}},
       {"nested path", [&] { config.get<int>("map/inner"); }, {"'map/inner'", "0.5"}},
-      {"below what is no map", [&] { config.get<int>("int/x"); }, {"'int'", "a map", "integer 3"}},
+      {"below a number", [&] { config.get<int>("int/x"); }, {"'int'", "a map", "integer 3"}},
       {"get_or with a wrong type", [&] { config.get_or("text", 1.0); }, {"'text'", "number"}},
       {"a list as a configuration", [] { (void)Config(list({1})); }, {"a map", "list"}},
       {"a number as a result", [] { (void)Result(Value(1)); }, {"a map", "integer"}},

@@ -191,7 +191,7 @@ TEST_CASE("a message of many empty items costs no more than its bytes") {
       [&] { PackReader(std::string_view(bytes).substr(0, bytes.size() - 1)).value(); });
 }
 
-TEST_CASE("what is no value of ours is refused") {
+TEST_CASE("what is not a value of ours is refused") {
   protocol_refusal([] { PackReader("\xc1").value(); });          // never used
   protocol_refusal([] { PackReader("\xd4\x01\x01").value(); });  // extension
   protocol_refusal([] { PackReader("\xd4\x01\x01").skip(); });

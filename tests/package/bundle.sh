@@ -111,7 +111,7 @@ refused "--from wants --prefix" setup --from "$work"
 refused "--prefix wants --from" setup --prefix "$work/p"
 refused "--bundle goes alone" setup --bundle "$work/b" --prefix "$work/p"
 refused "--bundle wants a folder" setup --bundle
-refused "is no bundle" setup --from "$work" --prefix "$work/p"
+refused "is not a bundle" setup --from "$work" --prefix "$work/p"
 mkdir "$work/full" && touch "$work/full/x"
 refused "holds something" setup --bundle "$work/full"
 

@@ -67,7 +67,7 @@ TEST_CASE("a folder of other things is never replaced") {
   CHECK_HAS(refused(results / ""), "it holds other things, which would be lost");
   CHECK_HAS(refused(folder.path() / "file"), "this is a file");
   CHECK_HAS(refused("."), "this is the current folder");
-  CHECK_HAS(refused("/"), "this is no folder of its own");
+  CHECK_HAS(refused("/"), "this is not a folder of its own");
   CHECK(read_text(results / "thesis") == "text");
 }
 

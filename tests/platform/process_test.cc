@@ -92,7 +92,7 @@ TEST_CASE("handlers and masks of this process are not the program's") {
   CHECK(sigismember(&after, SIGTERM) == 1);  // this thread's mask stayed
 }
 
-TEST_CASE("a session of its own is no part of the terminal's group") {
+TEST_CASE("a session of its own is not a part of the terminal's group") {
   const pid_t pid = spawn({.command = {"sleep", "100"}, .new_session = true});
   CHECK(::getsid(pid) == pid);
   CHECK(::getpgid(pid) == pid);

@@ -78,7 +78,7 @@ TEST_CASE("named results reach the caller while the ranks run") {
   CHECK(box.read("handed/worker/1") == "of rank 1");
   CHECK_HAS(run.out, "worker/0 holds of rank 0\n");
   CHECK_HAS(run.out, "worker/1 holds of rank 1\n");
-  CHECK_HAS(run.out, R"([rank 1] submitting the result "../1": '.' and '..' are no parts)");
+  CHECK_HAS(run.out, R"([rank 1] submitting the result "../1": '.' and '..' are not parts)");
   CHECK(!std::filesystem::exists(box.path() / "0"));
 }
 

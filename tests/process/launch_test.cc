@@ -293,7 +293,7 @@ TEST_CASE("what cannot be launched is refused before anything starts") {
   CHECK(box.is_quiet());
 }
 
-TEST_CASE("ranks that cannot be started for want of descriptors are no bad input") {
+TEST_CASE("ranks that cannot be started for want of descriptors are not bad input") {
   Sandbox box;
   const std::string launches =
       std::string(TUNE_BINARY_DIR) + "/bin/tune launch --master-port 0 --nproc-per-node ";

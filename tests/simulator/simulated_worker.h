@@ -27,7 +27,7 @@ struct AttemptFault {
     kThrowsInSave,
     kDiesInSave,
     kThrowsInLoad,
-    kGarbles,        // writes what is no message, and goes on
+    kGarbles,        // writes what is not a message, and goes on
     kSpeaksFalsely,  // a message that is not its to send, and goes on
     kHangsAlone,     // says that it works alone, and nothing more; in a group only
     kWorksAlone,     // for longer than others wait for a rank that is late; no failure
@@ -56,7 +56,7 @@ std::optional<std::pair<std::uint64_t, std::string>> verdict_of(const AnyCommand
 class SimulatedWorker {
  public:
   struct Agent {                                           // what a worker does to it
-    std::function<void(std::optional<WorkerEvent>)> hear;  // nothing: what is no message
+    std::function<void(std::optional<WorkerEvent>)> hear;  // nothing: what is not a message
     std::function<void(ProcessEnd)> see_end;
     std::size_t node = 0;
   };

@@ -100,7 +100,7 @@ TEST_CASE("files whose header, length or labels are wrong are refused") {
   folder.write_labels(2049, 3, std::string("\0\5\12", 3));
   CHECK_HAS(refusal(), "a label is not below 10");
   // The first two bytes of a gzip file, then something else.
-  folder.write("t10k-labels-idx1-ubyte.gz", "\x1f\x8b nonsense that is no deflate stream");
+  folder.write("t10k-labels-idx1-ubyte.gz", "\x1f\x8b nonsense that is not deflate stream");
   CHECK_HAS(refusal(), "t10k-labels-idx1-ubyte.gz");
 }
 

@@ -73,7 +73,7 @@ TEST_CASE("of 16 bits of grey the upper 8 are taken, for each colour") {
   for (int channel = 0; channel < 3; ++channel) CHECK(image[channel].equal(red));
 }
 
-TEST_CASE("files that are no sound images are refused by name") {
+TEST_CASE("files that are not sound images are refused by name") {
   const testing::TemporaryFolder folder;
   const auto refused = [&](const std::string& name, const std::string& bytes) {
     write(folder.path() / name, bytes);

@@ -8,7 +8,7 @@ namespace {
 // 2.28.9 as LibTorch packs it: 16 bits each for minor and patch.
 constexpr std::uint64_t kPacked = (2ull << 32) | (28ull << 16) | 9;
 
-TEST_CASE("the NCCL that LibTorch was built with is no complaint") {
+TEST_CASE("the NCCL that LibTorch was built with is not a complaint") {
   CHECK(NcclVersion::unpacked(kPacked).text() == "2.28.9");
   CHECK(nccl_complaint(NcclVersion::unpacked(kPacked), {2, 28, 9}).empty());
 }

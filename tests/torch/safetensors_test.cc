@@ -110,7 +110,7 @@ TEST_CASE("files that lie are refused by name and tensor, with nothing read beyo
        "a: its data_offsets are not within the 8 bytes"},
       {R"({"a":{"dtype":"F32","shape":[2]}})", "data_offsets"},
       {R"({"a":7})", "a: "},
-      {R"([1])", "no map of tensors"},
+      {R"([1])", "is not a map of tensors"},
       {R"({"a":)", "its header"},
   };
   for (const auto& c : cases) {

@@ -250,7 +250,7 @@ TEST_CASE("what a trainable throws is told with the place it came from") {
       {"setup", "setup: no luck"},
       {"step", "step: no luck"},
       {"save", "save: no luck"},
-      {"setup_int", "setup: threw something that is no std::exception (int)"},
+      {"setup_int", "setup: threw something that is not a std::exception (int)"},
   };
   for (const auto& one : cases) {
     TemporaryFolder folder;

@@ -65,7 +65,7 @@ TEST_CASE("events and fields of later versions are passed over") {
   CHECK(history.attempts().size() == 1);
 }
 
-TEST_CASE("lines that are no objects are refused by the file's name") {
+TEST_CASE("lines that are not objects are refused by the file's name") {
   History history;
   for (const char* line : {"", "[]", "{", "nonsense"}) {
     CHECK_HAS(testing::refusal([&] { history.add(line, "events.jsonl"); }), "events.jsonl");

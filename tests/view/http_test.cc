@@ -155,7 +155,7 @@ TEST_CASE("without the cookie nothing is given; foreign hosts, origins and metho
 }
 
 TEST_CASE(
-    "bodies, endless headers and words that are no request are refused, and the connection ends") {
+    "bodies, endless headers and words that make no request are refused, and the connection ends") {
   const Served served;
   CHECK(is_status(
       served.ask(served.words("POST", "/", served.with_cookie() + "Content-Length: 5\r\n") +
@@ -165,7 +165,7 @@ TEST_CASE(
       served.ask(served.words("GET", "/", served.with_cookie() + "Transfer-Encoding: chunked\r\n") +
                  "5\r\nhello\r\n0\r\n\r\n"),
       413));
-  CHECK(is_status(served.ask("this is no HTTP\r\n\r\n"), 400));
+  CHECK(is_status(served.ask("this is not HTTP\r\n\r\n"), 400));
   CHECK(is_status(served.ask(served.words("GET", "/" + std::string(4000, 'a'),
                                           "Connection: close\r\n" + served.with_cookie())),
                   414));

@@ -52,7 +52,7 @@ TEST_CASE("names of any kind, lists, spaces and escapes are read as JSON") {
              {{"a\"\n<b>", 1}, {"ö", 2}, {"ü", 3}});
 }
 
-TEST_CASE("lines that are no objects are refused by name") {
+TEST_CASE("lines that are not objects are refused by name") {
   for (const char* line : {"", "{", "{\"a\":1", "{\"a\":1}x", "[1]", "1", "{\"a\":}", "{\"a\":01}",
                            "{\"a\":+1}", "{\"a\":nan}", "{\"a\":inf}", "{\"a\":1.}", "{\"a\":1e}",
                            "{\"a\":tru}", "{a:1}", "{\"a\" 1}", "{\"a\":1,}", "\xff{}"}) {

@@ -64,7 +64,7 @@ TEST_CASE("a metric has its last, least and greatest finite value") {
   CHECK(table.curve(0).size() == 0);
 }
 
-TEST_CASE("fields that every result has are no metrics") {
+TEST_CASE("fields that every result has are not metrics") {
   TrialTable table("loss");
   table.add(0, 1);
   table.add_result(

@@ -125,7 +125,7 @@ void CommandSession::poll_all() {
   const Time now = Clock::now();
   if (file_ && !ends && !is_rank_held()) until = std::min(until, now + kFileEvery);
   if (ends && program_.has_ended()) until = std::min(until, now + kGroupEvery);
-  // What has ended and is read to its end makes no descriptor readable.
+  // A program that has ended, read to its end, makes no descriptor readable.
   if (!ends && program_.is_started() && program_.has_ended() && !is_drained_ && !listens_) until = now;
   const auto left = std::chrono::ceil<milliseconds>(until - now);
   const bool is_endless = until == Time::max();
@@ -447,7 +447,7 @@ void CommandSession::press(Time now) {
   Program::terminate();
 }
 
-// What is left of the program's group has the same time as the program itself; what has left the
+// The rest of the program's group has the same time as the program itself; a child that left the
 // group ends at once.
 bool CommandSession::is_over() {
   if (ending_ == Ending::kNone) return false;

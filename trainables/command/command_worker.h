@@ -11,7 +11,7 @@ namespace tune {
 // Never throws. The caller ends the process with _exit.
 int run_command_worker(const CommandSettings& settings, int socket);
 
-// What a zygote forks for a command: one trainable of the settings' name.
+// The trainable that a zygote forks for a command; it has the settings' name.
 ZygoteTrainables command_trainables(CommandSettings settings);
 
 }  // namespace tune

@@ -5,7 +5,7 @@
 
 namespace tune {
 
-// What is kept is the last, open line and these bytes.
+// The last, open line is kept, and these bytes.
 void LineBuffer::append(std::string_view bytes) {
   bytes_.erase(0, start_);
   searched_ -= std::exchange(start_, 0);

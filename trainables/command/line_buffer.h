@@ -22,7 +22,7 @@ class LineBuffer {
   void append(std::string_view bytes);
   // The next whole line.
   std::optional<Line> next();
-  // What came after the last line end, once nothing more comes.
+  // The bytes after the last line end, once nothing more comes.
   std::optional<Line> rest();
   std::size_t lines() const { return lines_; }  // given so far
 

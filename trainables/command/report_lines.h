@@ -1,4 +1,4 @@
-// What a program's lines mean: reports, and on TUNE_FD the words of the contract
+// The meaning of a program's lines: reports, and on TUNE_FD the words of the contract
 // (trainables/command/README.md). Pure.
 #pragma once
 
@@ -43,7 +43,7 @@ class ReportLines {
   // A line of the file; nothing: it is empty.
   std::optional<Result> of_file(const Line& line, std::size_t number) const;
 
-  // What a program has to do so that its reports are found; for one that ended without any.
+  // The way for a program to have its reports found; for one that ended without any.
   std::string how_to_report() const;
 
  private:

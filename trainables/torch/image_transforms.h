@@ -39,7 +39,7 @@ ImageTransform compose(std::vector<ImageTransform> transforms);
 ImageTransform resize(std::int64_t shorter_side);
 ImageTransform resize(std::int64_t height, std::int64_t width);
 
-// What lies in the middle; a smaller image gets a black border.
+// The middle of an image; a smaller one gets a black border.
 ImageTransform center_crop(std::int64_t side);
 ImageTransform center_crop(std::int64_t height, std::int64_t width);
 

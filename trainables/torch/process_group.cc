@@ -386,8 +386,9 @@ std::string ProcessGroup::explain(const std::string& what, const std::exception&
 
 void ProcessGroup::all_reduce(at::Tensor tensor, Reduce reduce, const std::string& what) {
   if (reduce == Reduce::kMean && !tensor.is_floating_point()) {
-    throw Error(ErrorCode::kBadInput, "the mean over ranks of whole numbers is no whole number: " +
-                                          named("all_reduce", what, tensor));
+    throw Error(ErrorCode::kBadInput,
+                "the mean over ranks of whole numbers is not a whole number: " +
+                    named("all_reduce", what, tensor));
   }
   if (state_->is_alone()) return;
   const at::NoGradGuard no_gradients;

@@ -153,7 +153,7 @@ NamedTensors read_safetensors(const fs::path& file) {
   } catch (const Error& error) {
     unreadable(file, std::string("its header: ") + error.what());
   }
-  if (!header.is_map()) unreadable(file, "its header is no map of tensors");
+  if (!header.is_map()) unreadable(file, "its header is not a map of tensors");
 
   const std::int64_t data = static_cast<std::int64_t>(sizeof length + length);
   NamedTensors tensors;

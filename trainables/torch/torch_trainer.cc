@@ -187,7 +187,7 @@ void TorchTrainerBase::save(const fs::path& directory) {
 void TorchTrainerBase::load(const fs::path& directory) {
   if (!fs::exists(directory / kProgressFile)) {
     bad_input("loading " + directory.string() + ": there is no " + kProgressFile +
-              " in it, so it is no checkpoint of a TorchTrainer");
+              " in it, so it is not a checkpoint of a TorchTrainer");
   }
   call("load", fs::absolute(directory));
 }

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::uint64_t kShown = 5;
 
-// What a run would fill in; what only the run decides stands as its name.
+// The values that a run would fill in; one that only the run decides stands as its name.
 WordFacts facts_of(const ExperimentSpec& spec, TrialNumber number) {
   WordFacts facts;
   facts.program = spec.command.program;

@@ -21,7 +21,7 @@ using Source = Explanation::Source;
 
 constexpr std::size_t kMostBeside = 12;
 
-// What the model expected, in words.
+// The model's expectation, in words.
 std::string expectation(const Explanation& found) {
   const Explanation::Proposed& one = *found.proposed;
   if (!one.acquisition) return {};
@@ -46,7 +46,7 @@ std::string how(const Explanation& found) {
       return "drawn at random by basic_variant, which learns nothing from results";
     case Source::kGrid:
       return fmt::format(
-          "a cell of the grid, {}; what is no grid_search was drawn at random: "
+          "a cell of the grid, {}; what is not a grid_search was drawn at random: "
           "basic_variant learns nothing from results",
           join(found.grid, ", "));
     case Source::kGiven:

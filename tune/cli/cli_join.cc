@@ -37,7 +37,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kTokenVariable = "TUNE_JOIN";
 
-// What an agent runs must not see the key.
+// The programs that an agent runs must not see the key.
 JoinToken take_token(const std::string& join_file) {
   const char* given = std::getenv(kTokenVariable);
   const std::string text = given == nullptr ? "" : given;

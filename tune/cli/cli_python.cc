@@ -85,7 +85,7 @@ ExperimentSpec spec_of(const Value& order) {
   reader.finish();
   auto python = python_of(order);
   if (python) find_python(*python, std::filesystem::current_path(), complaints);
-  // What could not be read is missing: not every consequence is a mistake of its own.
+  // A value that could not be read is missing: not every consequence is a mistake of its own.
   if (!complaints.empty()) throw_complaints("tune.run", complaints);
   const ZygoteReady loaded = loaded_of(order, python);
   const std::string name = python ? trainable_name(*python) : loaded.trainables.at(0).name;

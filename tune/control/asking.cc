@@ -13,7 +13,7 @@ namespace {
 // Means over about the last so many.
 constexpr int kAnswers = 4;
 constexpr int kAttempts = 16;
-// What is used up while an answer is made comes unevenly.
+// Proposals are used up unevenly while an answer is made.
 constexpr int kUneven = 2;
 
 struct Began {

@@ -110,7 +110,7 @@ void Controller::on(const AgentLost& event) {
   leave(event.agent, event.cause);
 }
 
-// What a lost machine saved after it was given up stands in no record.
+// A lost machine may have saved after it was given up: that stands in no record.
 void Controller::settle_abandoned(AgentNumber agent) {
   const auto found = abandoned_.find(agent);
   if (found == abandoned_.end()) return;

@@ -53,7 +53,7 @@ std::string text_of(const Milestone& until) {
   return fmt::format("to go on to {} {:.10g}", until.attribute, until.value);
 }
 
-// What the worker of a trial was told by the replayed controller.
+// The replayed controller's words to the worker of a trial.
 struct Told {
   AttemptNumber attempt;
   Milestone until;

@@ -42,7 +42,7 @@ std::uint64_t number_of(const std::string& trial) {
 
 // ---- events.jsonl -------------------------------------------------------------------------------
 
-// What the events tell of one trial.
+// One trial's events.
 class Reading {
  public:
   explicit Reading(Explanation& found) : found_(found) {}
@@ -201,7 +201,7 @@ std::optional<ValueAt> newest_value(const TrialSummary& trial, const std::string
                  *value};
 }
 
-// Where the trial began: what a scheduler gave it later is no proposal.
+// Where the trial began: what a scheduler gave it later is not a proposal.
 void find_neighbours(Explanation& found, const Analysis& analysis, const ExperimentSpec& spec,
                      const Config& first, const Reading& reading) {
   const Encoding encoding = encoding_of(spec.options.config);

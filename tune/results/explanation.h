@@ -27,7 +27,7 @@ struct Explanation {
   // ---- Why it was tried
   enum class Source : std::uint8_t {
     kRandom,    // drawn by basic_variant
-    kGrid,      // a cell of basic_variant's grid; what is no grid_search was drawn
+    kGrid,      // a cell of basic_variant's grid; what is not a grid_search was drawn
     kGiven,     // one of points_to_evaluate
     kProposed,  // by a searcher that learns: see `proposed`
     kUntold,    // by a searcher that tells nothing of it

@@ -14,7 +14,7 @@ namespace tune {
 
 namespace {
 
-// What events.jsonl tells of the trials, by id.
+// The trials' fates of events.jsonl, by id.
 struct Told {
   struct Replaced {
     std::uint64_t iteration = 0;

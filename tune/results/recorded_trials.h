@@ -18,7 +18,7 @@ struct RecordedTrial {
   Config config;  // that its values are of: the first one, when a scheduler replaced it
   Standing standing = Standing::kRunning;
   // At the rungs of a history (1, 3, 9 ... steps), and the newest; in the metric's own direction.
-  // What is not finite is NaN.
+  // Values that are not finite are NaN.
   std::vector<ValueAt> values;
 };
 

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kFormat = 1;
 constexpr const char* kEnds[] = {"completed", "stopped", "error"};  // by TrialEnd
 
-// What folders gave.
+// The yield of all folders.
 struct Found {
   std::vector<EarlierTrial> trials;
   std::map<std::string, std::size_t> outside;  // by what stands against them
@@ -97,7 +97,7 @@ std::string why_useless(const Analysis& analysis, const Found& found, const std:
   return {};
 }
 
-// What one folder gives. Throws, naming it, when that is of no use.
+// The yield of one folder. Throws, naming it, when that is of no use.
 Found read_folder(const ExperimentSpec& spec, const Encoding& encoding, std::size_t index) {
   const std::string& folder = spec.options.warm_start[index];
   try {

@@ -22,7 +22,7 @@ std::string read_warm_start(ExperimentSpec& spec);
 // warm_start.json in the experiment's folder. Nothing is written when there is none to keep, or
 // when the file is there.
 void keep_earlier(const std::filesystem::path& directory, const ExperimentSpec& spec);
-// What keep_earlier wrote. Throws Error (kBadInput) when the file cannot be read, or is gone
+// Reads keep_earlier's file. Throws Error (kBadInput) when the file cannot be read, or is gone
 // although options.warm_start names folders.
 std::vector<EarlierTrial> kept_earlier(const std::filesystem::path& directory,
                                        const ExperimentSpec& spec);

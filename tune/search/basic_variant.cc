@@ -20,7 +20,7 @@ constexpr std::uint64_t kMostSievedCells = 100'000;
 constexpr std::uint64_t kCheckedTrials = 100;
 constexpr std::size_t kNotTaken = static_cast<std::size_t>(-1);
 
-// What a snapshot keeps: all else follows from the setup.
+// A snapshot keeps this: all else follows from the setup.
 struct State {
   std::string name;
   std::int64_t num_samples = 1;
@@ -182,7 +182,7 @@ bool BasicVariantSearcher::where_names_grids() const {
   });
 }
 
-// What is drawn is null here, and what names a null holds: what is broken is so whatever is drawn.
+// Drawn values are null here, and a condition on a null holds: one that is broken is always broken.
 BasicVariantSearcher::Cells BasicVariantSearcher::cells_of(const Config* preset) const {
   Cells cells{.count = all_cells_of(preset)};
   if (where_.empty()) return cells;

@@ -1,6 +1,6 @@
 // Encoding: a search space as coordinates, the same for all model-based searchers. A configuration
 // is a point of the unit cube with one coordinate a parameter (tune/search/unit_domain.h). What is
-// constant, or has a single value, is no parameter; functions (sample_from) are computed from the
+// constant or has a single value is not a parameter; functions (sample_from) are computed from the
 // others and never searched; grids are refused.
 //
 // A parameter may depend on a choice before it: it is active when the choice takes one option, and
@@ -81,7 +81,7 @@ class Encoding {
   // Reads the parameters of a configuration; other keys do not count.
   Encoded encode(const Config& config) const;
 
-  // What distances are made of: a coordinate for each number, in the middle when inactive, and one
+  // The vector of distances: a coordinate for each number, in the middle when inactive, and one
   // for each value of a choice, kOneHot where it is taken and else 0, so that two values of one
   // choice are 1 apart.
   static constexpr double kOneHot = 0.70710678118654752;

@@ -25,7 +25,7 @@ std::vector<std::uint64_t> first_primes(std::size_t count) {
   return primes;
 }
 
-// What a digit becomes: its place in a permutation of 0 ... base - 1.
+// A digit becomes its place in a permutation of 0 ... base - 1.
 std::uint64_t permuted(std::uint64_t digit, std::uint64_t base, RandomStream random) {
   std::vector<std::uint64_t> permutation(base);
   for (std::uint64_t i = 0; i < base; ++i) {

@@ -67,7 +67,7 @@ void ModelSearcher::take_earlier(const SearcherSetup& setup) {
   }
 }
 
-// What is left out is drawn. Which keys there are may depend on what is given, so that it is drawn
+// Values left out are drawn. Which keys there are may depend on what is given, so that it is drawn
 // until both fit together.
 ModelSearcher::Preset ModelSearcher::whole(const Config& given, std::size_t index) const {
   RandomStream random(objective_.seed, "points_to_evaluate", index);
@@ -176,7 +176,7 @@ std::vector<Proposal> drawn_instead(const ProposerQuestion& question, const Enco
 
 namespace {
 
-// What was known of the neighbours then: later their values are others.
+// The neighbours as they were known then: later their values are others.
 void add_neighbour_values(std::vector<Proposal>& proposals, const History& known) {
   const double sign = known.mode() == Mode::kMax ? 1 : -1;
   for (Proposal& proposal : proposals) {

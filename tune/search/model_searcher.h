@@ -62,7 +62,7 @@ class ModelSearcher : public Searcher {
     UnitPoint point;
     Config config;
   };
-  // What an answer brings, and a snapshot keeps of it.
+  // An answer, as a snapshot keeps it.
   struct Answer {
     std::vector<Proposal> proposals;
     Packed state;

@@ -28,7 +28,7 @@ SearchSpace option_space(const Domain::Choice& choice, std::size_t option) {
 }
 
 // Whether a value may be what the space draws, with keys that it lacks added. `strange`: keys that
-// the space does not have are no matter, and the first of them is left there.
+// the space does not have do not matter, and the first of them is left there.
 bool fits(const Value& value, const SearchSpace& space, const std::string& path,
           std::string* strange) {
   if (space.is_constant()) return are_alike(value, space.constant());

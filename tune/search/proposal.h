@@ -27,7 +27,7 @@ inline const char* origin_name(ProposalOrigin origin) {
   return kNames[static_cast<std::size_t>(origin)];
 }
 
-// What the model expected, in its own scale (tune/search/gp/targets.h for gp): the mean and
+// The model's expectation, in its own scale (tune/search/gp/targets.h for gp): the mean and
 // standard deviation of the target, and the acquisition function's value.
 struct Expectation {
   double mean = 0;

@@ -88,7 +88,7 @@ Domain sample_from(std::function<Value(const Config&)> function);
 
 struct SpaceMember;
 
-// What a domain within an option depends on.
+// The choice that a domain within an option depends on.
 struct Condition {
   std::size_t choice = 0;  // the index of a choice before it
   std::size_t option = 0;  // which of its options has it
@@ -133,7 +133,7 @@ class SearchSpace {
   std::vector<std::string> searched_paths() const;
   // The key paths of all values that a configuration may have.
   std::vector<std::string> value_paths() const;
-  // What may stand at a key path: more than one when options of a choice differ.
+  // The domains of a key path: more than one when options of a choice differ.
   std::vector<SearchSpace> nodes_at(std::string_view path) const;
   // The configuration but for what is drawn, where it has null.
   Value frame() const;

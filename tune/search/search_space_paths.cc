@@ -128,7 +128,7 @@ void SearchSpace::set(std::string_view path, SearchSpace node) {
     }
     if (!here->is_map()) {
       throw Error(ErrorCode::kBadInput,
-                  fmt::format("config: '{}' cannot be set: '{}' is no map", path, above));
+                  fmt::format("config: '{}' cannot be set: '{}' is not a map", path, above));
     }
     const std::size_t end = std::min(path.find('/', begin), path.size());
     const std::string_view key = path.substr(begin, end - begin);

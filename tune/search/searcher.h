@@ -29,7 +29,7 @@ struct SearcherSetup {
   Objective objective = {};  // its seed is the experiment's
   // Comparisons that every configuration keeps (tune/search/where.h), checked already: "x < y".
   std::vector<std::string> where = {};
-  // Trials of earlier experiments, for searchers that learn. They are no trials of this one.
+  // Trials of earlier experiments, for searchers that learn. They are not trials of this one.
   std::vector<EarlierTrial> earlier = {};
 };
 

@@ -39,7 +39,7 @@ double computed(WhereRule::Step::Kind kind, double left, double right) {
   return kind == WhereRule::Step::Kind::kMinus ? left - right : left * right;
 }
 
-// What stands at a path and is not a number; empty: all of it may be one.
+// The thing at a path that is not a number; empty: all of it may be one.
 std::string why_no_number(const SearchSpace& node) {
   if (node.is_map()) return "a map: name one of its keys";
   const std::vector<Value>* values = nullptr;

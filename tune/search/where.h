@@ -66,7 +66,7 @@ class Where {
   std::vector<WhereRule> rules_;
 };
 
-// What is wrong with the texts for a space, each as (index of the text, message): one that cannot
+// The faults of the texts for a space, each as (index of the text, message): one that cannot
 // be read, a key that is not there, or that may be anything but a number.
 std::vector<SpaceComplaint> where_complaints(const std::vector<std::string>& texts,
                                              const SearchSpace& space);

@@ -207,9 +207,10 @@ void SpecCheck::check_env() {
   for (const auto& [name, value] : options_.env) {
     const std::string path = "env/" + name;
     if (!is_variable_name(name)) {
-      complain(path, fmt::format("'{}' is no name of an environment variable: use letters, digits "
-                                 "and '_'",
-                                 name));
+      complain(path,
+               fmt::format("'{}' is not a name of an environment variable: use letters, digits "
+                           "and '_'",
+                           name));
     } else if (name == "CUDA_VISIBLE_DEVICES") {
       complain(path,
                "it is set for each trial to the GPUs it holds: set it for the whole program "
@@ -295,7 +296,7 @@ void SpecCheck::check_stop() {
     const std::string where = "stop/" + path;
     if (path.empty() || path.front() == '/' || path.back() == '/' ||
         path.find("//") != std::string::npos) {
-      complain(where, fmt::format("'{}' is no key path: write it like loss or loss/test", path));
+      complain(where, fmt::format("'{}' is not a key path: write it like loss or loss/test", path));
     }
     if (std::isnan(bound.bound)) complain(where, "nan is never reached: give a number");
     for (std::size_t slash = path.find('/'); slash != std::string::npos;

@@ -46,7 +46,7 @@ struct ExperimentSpec {
   // The places of options that only a run can refuse, by key: {"trainable", "b.yaml:2"}. Not
   // stored.
   std::map<std::string, std::string> places = {};
-  // What `auto` chose for options.searcher, and why, fit to be told. Not stored; empty on resume.
+  // The choice of `auto` for options.searcher, and why, in words. Not stored; empty on resume.
   std::string searcher_choice = {};
   std::string sweep_hash = {};
   std::string plugin_hash = {};
@@ -55,7 +55,7 @@ struct ExperimentSpec {
   // did not draw it.
   std::string store_prefix = {};
   std::optional<PythonCall> python = {};  // instead of a plugin
-  // What the searcher learns of options.warm_start. Not in experiment.json, but beside it.
+  // The results that options.warm_start gives the searcher. Not in experiment.json, but beside it.
   std::vector<EarlierTrial> earlier = {};
 };
 

@@ -1,4 +1,4 @@
-// What a searcher is configured with, of a sweep: the same wherever one is made.
+// The setup of a sweep's searcher: the same wherever one is made.
 #pragma once
 
 #include "tune/search/searcher.h"

@@ -206,7 +206,7 @@ void SweepReader::find_plugin() {
   plugin_.clear();
 }
 
-// What runs is a program: neither plugin nor trainable is needed.
+// A program runs: neither plugin nor trainable is needed.
 void SweepReader::take_command() {
   for (const char* key : {"plugin", "trainable", "python"}) {
     if (tree_.value.contains(key)) {

@@ -12,7 +12,7 @@
 
 namespace tune {
 
-// What stands in for the trainable of a sweep that is only played.
+// The stand-in for the trainable of a sweep that is only played.
 struct PlayedTask {
   SearchSpace space;        // of a sweep without config
   std::string metric;       // of one without metric, with the mode

@@ -1,4 +1,4 @@
-// What the page is told of an experiment as JSON.
+// An experiment as JSON, for the page.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // that needs no file is made here. Pure.
 //
 // The page is served on loopback, where any process of the machine and, through DNS rebinding, any
-// web site that the user visits can reach it. So: a Host that is no loopback name is refused
+// web site that the user visits can reach it. So: a Host that is not a loopback name is refused
 // (rebinding keeps the site's own name there), an Origin that is not the page's own is refused
 // whatever the method (refusing POST alone is how others were evaded), and everything needs the
 // cookie that the random token of the printed address is exchanged for.

@@ -55,7 +55,7 @@ struct NoticeView {
   std::string event, text;
 };
 
-// What became of a trial by its events; nothing when none named it.
+// The fate of a trial by its events; nothing when none named it.
 struct TrialStory {
   TrialStatus status = TrialStatus::kPending;
   std::uint32_t attempts = 0;

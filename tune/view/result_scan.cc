@@ -21,7 +21,7 @@ using Visit = std::function<void(std::string_view, double)>;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// What lines look like that tune wrote: no spaces, mostly no escapes. Anything else is "unusual",
+// Lines that tune wrote have no spaces and mostly no escapes. Anything else is "unusual",
 // and parsed as any JSON. Numbers are collected first, so that nothing is visited twice.
 class Scanner {
  public:

@@ -56,7 +56,7 @@ Asked asked_of(const Request& request) {
           .fetch_mode = std::string(request["Sec-Fetch-Mode"])};
 }
 
-// What every answer says, whatever it is.
+// The fields of every answer, whatever it is.
 template <class Message>
 void add_common(Message& message) {
   message.set("Content-Security-Policy",
@@ -212,7 +212,7 @@ class Session : public std::enable_shared_from_this<Session> {
     }
   }
 
-  // Words that are no request: nothing after them can be trusted to be one.
+  // Words that are not a request: nothing after them can be trusted to be one.
   void refuse_words(error_code error) {
     keeps_ = false;
     is_head_ = false;

@@ -18,7 +18,7 @@ namespace tune::view {
 
 class StreamingSession;
 
-// What all connections share.
+// The state that all connections share.
 struct Shared {
   std::string boot;
   Patience patience;

@@ -10,7 +10,7 @@
 
 namespace tune::view {
 
-// What was read of a file so far.
+// The part of a file that was read so far.
 struct TailSeen {
   std::uint64_t offset = 0;   // after the last whole line that was visited
   std::uint64_t size = 0;     // of the file at that time,

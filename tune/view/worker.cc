@@ -71,7 +71,7 @@ class Worker::Inside {
     return reply;
   }
 
-  // What many ask for is compressed once.
+  // An answer that many ask for is compressed once.
   std::shared_ptr<const std::string> compressed(const std::string& target, const Answer& answer) {
     const auto kept = kept_.find(target);
     if (kept != kept_.end() && !answer.etag.empty() && kept->second.first == answer.etag) {
@@ -118,7 +118,7 @@ class Worker::Inside {
     });
   }
 
-  // What cannot be read stands in an experiment's problems; what is thrown beyond that (no memory)
+  // An unreadable file is listed among an experiment's problems; any other error (no memory)
   // is tried again at the next look.
   void follow(Storage::Clock::time_point now) try {
     const std::vector<std::string> keys = storage_.poll(now);

@@ -318,7 +318,7 @@ TEST_CASE("a trainer that cannot be is refused before a worker begins") {
   made({});
   CHECK(fs::exists(mark));  // as it does where none is refused
   TorchTrainer<Classifier> trainer;
-  CHECK_HAS(refusal([&] { trainer.load("/nowhere"); }), "no checkpoint of a TorchTrainer");
+  CHECK_HAS(refusal([&] { trainer.load("/nowhere"); }), "is not a checkpoint of a TorchTrainer");
   trainer.train();  // still there
   trainer.shutdown();
   CHECK_HAS(refusal([&] { trainer.train(); }), "after shutdown()");

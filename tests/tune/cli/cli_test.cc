@@ -101,7 +101,7 @@ TEST_CASE("shorthands of run are checked like --set and named in errors") {
   CHECK_HAS(ended.err, "--seed x: seed: expected a whole number");
   CHECK_HAS(ended.err, "--num-samples 0: num_samples: 0 is out of range");
   CHECK_HAS(ended.err, "--name a/b: name: the name 'a/b' holds a '/'");
-  CHECK_HAS(ended.err, "--store host: store: this is no address");
+  CHECK_HAS(ended.err, "--store host: store: this is not an address");
   CHECK_HAS(ended.err, "--cpus -1: cpus: -1 CPUs is out of range");
   CHECK_HAS(ended.err, "--set nothing: write PATH=VALUE");
 }

@@ -290,7 +290,7 @@ TEST_CASE("missing and damaged parts are refused by name") {
     store.append({1, 0}, "\xc1");
     CHECK_HAS(cause_of_refusal(store), "journal entry 1-0");
   }
-  SUBCASE("bytes that are no snapshot") {
+  SUBCASE("bytes that are not a snapshot") {
     store.put("snapshot", "\x95\x01");
     CHECK_HAS(cause_of_refusal(store), "the journal's snapshot");
   }

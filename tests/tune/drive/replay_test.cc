@@ -177,7 +177,7 @@ TEST_CASE("another proposal than the searcher makes is found, with both configur
   CHECK(report.proposals >= 5);
 }
 
-TEST_CASE("the same configuration with other expectations is no difference, and counted") {
+TEST_CASE("the same configuration with other expectations is not a difference, and counted") {
   PlayedExperiment played(learning());
   played.play();
   change_event(played, [&](Event& event) {

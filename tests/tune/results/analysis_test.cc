@@ -73,7 +73,7 @@ TEST_CASE("mode min, another metric, another mode") {
   CHECK(story.load().best_config("time_total_s").get<int>("which") == 0);
 }
 
-TEST_CASE("a metric that is no number is told as what it is") {
+TEST_CASE("a metric that is not a number is told as what it is") {
   for (const auto& [value, what] :
        {std::pair(Value("high"), "it is the text 'high'"), std::pair(Value(true), "it is true")}) {
     Values story(Lists{});
@@ -288,7 +288,7 @@ TEST_CASE("configurations come back as they were") {
   CHECK(Analysis::load(story.path()).trials()[0].config() == config);
 }
 
-TEST_CASE("other files and folders in the experiment's folder are no trials") {
+TEST_CASE("other files and folders in the experiment's folder are not trials") {
   const Values story(Lists{{0.5}});
   for (const char* name : {"store", "2f1e0_0000", "zzzzz_00001", "12345_0000x", "2f1e0_00007"}) {
     fs::create_directory(story.path() / name);
@@ -308,7 +308,7 @@ TEST_CASE("trials are in order of their number, also beyond five digits") {
   CHECK(analysis.trials()[2].id == hash + "_100000");
 }
 
-TEST_CASE("a folder that is no experiment's, or damaged") {
+TEST_CASE("a folder that is not an experiment's, or damaged") {
   testing::TemporaryFolder folder;
   CHECK_HAS(refusal([&] { Analysis::load(folder.path()); }), "holds no experiment");
   CHECK_HAS(refusal([&] { Analysis::load(folder.path() / "none"); }), "holds no experiment");

@@ -150,7 +150,7 @@ TEST_CASE("random search and grids say that results played no part") {
   CHECK_HAS(random.shell->tune({"explain", "e", "0"}).out, "drawn at random by basic_variant");
 }
 
-TEST_CASE("what a scheduler gave trials later is no proposal: they stand where they began") {
+TEST_CASE("what a scheduler gave trials later is not a proposal: they stand where they began") {
   Folder folder(kSpace);
   const std::string other = folder.add(at(0.9), folder.whole(0.5));
   const std::string trial = folder.add(at(0.9), folder.whole(0.5));

@@ -117,7 +117,7 @@ TEST_CASE("folders of no use are refused before anything begins") {
   CHECK_HAS(why(metric.path()), "it is in no result (did you mean 'los'?)");
 }
 
-TEST_CASE("an experiment without results is no mistake: there is nothing to know yet") {
+TEST_CASE("an experiment without results is not a mistake: there is nothing to know yet") {
   const Shell shell;
   RecordedFolder folder(shell, "e", kSpace);
   folder.add(at(0.1, "relu"), {});

@@ -332,7 +332,7 @@ TEST_CASE("what goes wrong in a function is told with its path") {
 
 // ---- The rest -----------------------------------------------------------------------------------
 
-TEST_CASE("a space that is no map is refused") {
+TEST_CASE("a space that is not a map is refused") {
   CHECK_HAS(refusal([] { make_searcher({SearchSpace(uniform(0, 1)), 1, {}, {}}); }), "a map");
   CHECK_HAS(refusal([] { make_searcher({SearchSpace(3), 1, {}, {}}); }), "a map");
 }

@@ -198,7 +198,7 @@ TEST_CASE("a key within options is set in those that have it") {
   CHECK_HAS(refusal([&] { space.set("optimiser/momentun", 1); }),
             "no option of 'optimiser' has it (did you mean 'optimiser/momentum'?)");
   CHECK_HAS(refusal([&] { space.set("optimiser/momentum", grid_search({1})); }), "grid_search");
-  CHECK_HAS(refusal([&] { space.set("lr/x", 1); }), "'lr' is no map");
+  CHECK_HAS(refusal([&] { space.set("lr/x", 1); }), "'lr' is not a map");
 }
 
 // ---- Draws --------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ Encoding flat() {
                                })}});
 }
 
-TEST_CASE("constants, single values and functions are no parameters") {
+TEST_CASE("constants, single values and functions are not parameters") {
   const Encoding encoding = flat();
   std::vector<std::string> paths;
   for (const Parameter& parameter : encoding.parameters()) paths.push_back(parameter.path);

@@ -129,7 +129,7 @@ TEST_CASE("a fit finds out which dimension matters") {
   CHECK(gradient.norm() < 0.1);
 }
 
-TEST_CASE("what is no number is refused in words, by fit and posterior") {
+TEST_CASE("what is not a number is refused in words, by fit and posterior") {
   const Small small;
   Eigen::MatrixXd broken = small.points;
   broken(0, 0) = std::nan("");

@@ -179,7 +179,7 @@ TEST_CASE("with results of earlier experiments gp begins with its model, and rep
   const Proposal& proposal = *searcher->newest_proposal();
   CHECK(proposal.origin == ProposalOrigin::kModel);
   CHECK(proposal.results_known == 8);
-  CHECK(proposal.neighbours.empty());  // they are no trials of this experiment
+  CHECK(proposal.neighbours.empty());  // they are not trials of this experiment
   // Near the best earlier one, at i = 4: 10^-2.6.
   CHECK(std::abs(std::log10(first->get<double>("lr")) + 2.6) < 0.5);
   for (std::uint32_t i = 1; i < 4; ++i) suggest_now(*searcher, TrialNumber{i});

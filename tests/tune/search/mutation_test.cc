@@ -119,7 +119,7 @@ TEST_CASE("a choice is a list: its value moves to a neighbour, or is drawn anew"
         R"({"act":"relu"} act "relu" one back: "relu")");
 }
 
-TEST_CASE("a function's number is multiplied, and what is no number drawn anew") {
+TEST_CASE("a function's number is multiplied, and what is not a number drawn anew") {
   const SearchSpace mutations = {
       {"x", sample_from([](const Config& config) { return Value(config.get<double>("y") + 1); })}};
   CHECK(mutated({{"x", 2.0}, {"y", 5.0}}, mutations, luck({kKeep, kSecond})) ==

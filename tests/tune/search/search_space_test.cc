@@ -256,7 +256,7 @@ TEST_CASE("set makes the maps on the way and refuses to go through a value") {
   space.set("lr", uniform(0, 1));
   CHECK(space.describe().dump() ==
         R"({"lr":{"uniform":[0.0,1.0]},"model":{"width":{"randint":[1,4]},"depth":3}})");
-  CHECK_HAS(refusal([&] { space.set("lr/x", 1); }), "'lr/x' cannot be set: 'lr' is no map");
+  CHECK_HAS(refusal([&] { space.set("lr/x", 1); }), "'lr/x' cannot be set: 'lr' is not a map");
   CHECK_HAS(refusal([&] { space.set("a//b", 1); }), "empty");
 }
 
@@ -361,7 +361,7 @@ TEST_CASE("domains are one-key maps, anything else is a constant") {
   CHECK(read_well(R"({"min":0,"max":1})").find("max")->constant() == Value(1));
 }
 
-TEST_CASE("what is no domain is told with path and remedy") {
+TEST_CASE("what is not a domain is told with path and remedy") {
   struct Case {
     const char* value;  // of model/x
     std::vector<const char*> parts;

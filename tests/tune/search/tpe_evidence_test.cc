@@ -109,7 +109,7 @@ TEST_CASE("without a full rung the furthest are the best") {
   CHECK(evidence(history, 1, 1).good == std::vector<std::size_t>{5});
 }
 
-TEST_CASE("failed trials and values that are no numbers are the worst") {
+TEST_CASE("failed trials and values that are not numbers are the worst") {
   History history;
   const double nan = std::nan("");
   for (std::uint32_t i = 0; i < 10; ++i) add(history, i, i == 3 ? 0 : 1, i == 7 ? -5 : nan);

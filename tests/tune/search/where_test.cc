@@ -69,7 +69,7 @@ TEST_CASE("what names a key that is not there, or is null, counts as held") {
             "where 'x < y': 'x' is \"a\", which is not a number");
 }
 
-TEST_CASE("a text that is no comparison is refused with what stands where") {
+TEST_CASE("a text that is not a comparison is refused with what stands where") {
   struct Case {
     const char* text;
     const char* part;

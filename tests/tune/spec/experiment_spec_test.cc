@@ -107,11 +107,11 @@ TEST_CASE("what is wrong with options is told with its path and what to write") 
       {"storage", [](RunOptions& o) { o.storage = ""; }, "storage", "./results"},
       {"store", [](RunOptions& o) { o.store = "localhost"; }, "store",
        "redis://[:password@]host:6379"},
-      {"env", [](RunOptions& o) { o.env["A-B"] = "x"; }, "env/A-B", "'A-B' is no name"},
+      {"env", [](RunOptions& o) { o.env["A-B"] = "x"; }, "env/A-B", "'A-B' is not a name"},
       {"env", [](RunOptions& o) { o.env["CUDA_VISIBLE_DEVICES"] = "0"; },
        "env/CUDA_VISIBLE_DEVICES", "for each trial"},
       {"stop nan", [](RunOptions& o) { o.stop.emplace("x", std::nan("")); }, "stop/x", "nan"},
-      {"stop path", [](RunOptions& o) { o.stop.emplace("a//b", 1); }, "stop/a//b", "no key path"},
+      {"stop path", [](RunOptions& o) { o.stop.emplace("a//b", 1); }, "stop/a//b", "is not a key path"},
       {"stop number and map",
        [](RunOptions& o) {
          o.stop.emplace("loss", 1);

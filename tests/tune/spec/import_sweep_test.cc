@@ -257,8 +257,8 @@ TEST_CASE("what only Katib has is refused") {
 }
 
 TEST_CASE("a file of none of these is refused") {
-  CHECK_HAS(error("x: 1\n"), "theirs.yaml: is no sweep of W&B");
-  CHECK_HAS(error("[1]\n"), "is no sweep of W&B");
+  CHECK_HAS(error("x: 1\n"), "theirs.yaml: is not a sweep of W&B");
+  CHECK_HAS(error("[1]\n"), "is not a sweep of W&B");
   CHECK_HAS(error("a: [\n"), "theirs.yaml:");
 }
 

@@ -192,7 +192,7 @@ TEST_CASE("one mistake is told with its line, its path and what to write") {
       {"reporter: {metrics: loss}\n", "s.yaml:5: reporter/metrics: expected a list of texts"},
       {"reporter: {metrics: [1]}\n", "reporter/metrics: expected a list of texts, found 1"},
       {"if_exists: fres\n", "(did you mean 'fresh'?)"},
-      {"store: host\n", "s.yaml:5: store: this is no address"},
+      {"store: host\n", "s.yaml:5: store: this is not an address"},
       {"name: a/b\n", "s.yaml:5: name: the name 'a/b' holds a '/'"},
       {"<<: 3\n", "s.yaml:5: <<: only maps can be merged"},
       {"a: *b\n", "s.yaml:5: this is no YAML"},

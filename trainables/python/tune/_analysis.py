@@ -59,7 +59,7 @@ class Analysis:
         """Of an experiment's folder, as in results/latest."""
         path = Path(directory)
         if not (path / "experiment.json").is_file():
-            raise BadInput(f"{directory} is no folder of an experiment: it has no experiment.json")
+            raise BadInput(f"{directory} is not an experiment: it has no experiment.json")
         return cls(path)
 
     @property

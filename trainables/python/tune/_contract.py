@@ -149,7 +149,7 @@ class OtherContract(Exception):
 def _record(kind: Type[Record], values: Any) -> Record:
     """A record of its fields; those beyond the known ones are skipped, added ones may be missing."""
     if not isinstance(values, list):
-        raise PackError(f"{kind.__name__}: its fields are no list")
+        raise PackError(f"{kind.__name__}: its fields are not a list")
     try:
         return kind(*values[: len(fields(kind))])  # type: ignore[arg-type]
     except TypeError as error:

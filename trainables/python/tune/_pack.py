@@ -16,7 +16,7 @@ _unpack_float32 = struct.Struct(">f").unpack_from
 
 
 class PackError(ValueError):
-    """A value that has no place in a message, with its key path; or bytes that are no message."""
+    """A value that has no place in a message, with its key path; or bytes that are none."""
 
 
 # ---- Writing -------------------------------------------------------------------------------------

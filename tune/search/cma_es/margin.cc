@@ -74,7 +74,7 @@ void correct_between(Marginal& at, const Thresholds& thresholds, double below, d
   below = std::max(below, at.least / 2);
   above = std::max(above, at.least / 2);
   if (!at.mutated) inside = std::max(inside, 1 - at.rate);
-  // What the three sum up to beyond 1 is taken off where there is more than the least.
+  // The excess of the three over 1 is taken off where there is more than the least.
   const double sum = below + above + inside;
   const double spare = at.mutated ? sum - 1.5 * at.least : sum - at.least - (1 - at.rate);
   const double change = (1 - sum) / spare;

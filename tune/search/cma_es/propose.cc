@@ -61,8 +61,8 @@ std::vector<Judged> judged(const std::vector<Result>& results) {
   return found;
 }
 
-// What a trial's end or pause says of its sample; nothing while it runs, or when it ended without
-// having said anything.
+// The value of a trial's sample, by its end or pause; nothing while it runs or when it ended
+// without having said anything.
 std::optional<Result> result_of(const KnownTrial& trial) {
   if (trial.standing == Standing::kRunning) return std::nullopt;
   Result result;

@@ -56,7 +56,7 @@ struct Result {
   }
 };
 
-// What is carried from one question to the next.
+// The state that is carried from one question to the next.
 struct State {
   Distribution distribution;
   std::vector<Sample> open;     // whose results are not known

@@ -22,7 +22,7 @@ struct Judged {
 // failed: what came out is not finite.
 bool update(Distribution& distribution, const Variables& variables, std::vector<Judged> judged);
 
-// What was drawn from an older distribution, drawn nearer to the mean if it is further from it than
+// A sample of an older distribution, drawn nearer to the mean if it is further from it than
 // numbers drawn now are (Hansen, "Injecting External Solutions Into CMA-ES", 2011).
 void pull_in(Drawn& drawn, const Distribution& distribution);
 

@@ -1,4 +1,4 @@
-// What a fit of a Gaussian process found, and when the next one is due. Pure.
+// The result of fitting a Gaussian process, and when the next fit is due. Pure.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace tune::search::gp {
 
-// What a fit found, and of how many results. Carried from one fit to the next, saved and restored.
+// A fit, and of how many values. Carried from one fit to the next, saved and restored.
 struct Fit {
   std::vector<double> log_length_scales;  // empty: there was no fit yet
   double log_noise = 0;                   // of the variance

@@ -1,4 +1,4 @@
-// What the process predicts instead of the metric. Metrics have every shape, with a few very bad
+// The process predicts these instead of the metric. Metrics have every shape, with a few very bad
 // values far from all others; the model assumes a normal one. So values become ranks, and ranks
 // normal scores: the mean number of standard deviations at which so good a value lies, scaled to
 // variance 1. Equal values share their ranks. (Standardised values were a fifth worse in regret.)

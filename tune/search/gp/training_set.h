@@ -1,4 +1,4 @@
-// What a Gaussian process is fitted to: of a history the trials that have a value that counts, at
+// The data that a Gaussian process is fitted to: a history's trials with a value that counts, at
 // most so many, and those that are pending. A copy that holds no more than it needs, so that
 // proposals can be made of it in another thread. Pure.
 //

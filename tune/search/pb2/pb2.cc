@@ -162,7 +162,7 @@ class Chooser {
     units.push_back(scores_.of(score));
     return {times_.of(time), std::move(units)};
   }
-  // What is trained next: from the donor's value on, now.
+  // The next training: from the donor's value on, now.
   Bandit::Point next(const Units& units) const {
     return point(asked_.time, asked_.donor_score, units);
   }

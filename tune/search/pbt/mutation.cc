@@ -114,7 +114,7 @@ Value drawn(const Domain& domain, const Config& config, Chance& chance) {
   return std::get<Domain::SampleFrom>(domain.kind()).function(config);
 }
 
-// A value that is no number, of a function, can only be drawn anew.
+// A value that is not a number, of a function, can only be drawn anew.
 Change mutate_value(const Value& value, const Domain& domain, const Config& config,
                     const MutationRules& rules, Chance& chance) {
   const bool anew = chance.uniform() < rules.resample_probability;

@@ -54,7 +54,7 @@ struct Mutated {
 Mutated mutate(const Config& config, const SearchSpace& mutations, const MutationRules& rules,
                Chance& chance);
 
-// What is wrong with a space of mutations: a constant that is no list, a grid, an empty list.
+// The fault of a space of mutations: a constant that is not a list, a grid, an empty list.
 std::vector<SpaceComplaint> complaints_about_mutations(const SearchSpace& mutations);
 // The key paths of the parameters that it changes.
 std::vector<std::string> mutated_paths(const SearchSpace& mutations);

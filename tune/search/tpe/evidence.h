@@ -1,4 +1,4 @@
-// What tpe learns from: of a history the good trials and all others, side by side. Pure.
+// The evidence that tpe learns from: a history's good trials and all others, side by side. Pure.
 //
 // Which are good (Optuna's TPESampler, version 5, default_gamma and _split_trials): of n results
 // the best ceil(n / 10), at most 25; trials that completed come first, by value, then those that

@@ -51,7 +51,7 @@ void write_by_sort(std::span<const Real> places, std::span<Real> widths, Real na
   }
 }
 
-// What there is in one 128th of [0, 1].
+// The content of one 128th of [0, 1].
 template <class Real>
 struct Bucket {
   Real lowest = 2;

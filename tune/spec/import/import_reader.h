@@ -1,4 +1,4 @@
-// What the importers share: the file they read, its lines, complaints and notes, and the domains
+// The importers share this: the file they read, its lines, complaints and notes, and the domains
 // that several tools have under other names.
 #pragma once
 
@@ -25,7 +25,7 @@ class ImportReader {
   const Value& root() const { return tree_.value; }
   // By key path, in which items of lists have their index.
   const Value* find(const std::string& path) const;
-  // What stands there as text, a number, or a whole number; otherwise a complaint and nothing.
+  // The value there as text, a number, or a whole number; otherwise a complaint and nothing.
   std::optional<std::string> text(const std::string& path);
   std::optional<double> number(const std::string& path);
   std::optional<std::int64_t> whole(const std::string& path);

@@ -65,8 +65,9 @@ ImportedSweep import_sweep(std::string_view text, const std::string& source) {
   const Kind* kind = kind_of(tree.value);
   if (kind == nullptr && complaints.empty()) {
     complaints.push_back(
-        {.message = "is no sweep of W&B (method, parameters), Determined (searcher, "
-                    "hyperparameters), NNI (searchSpace, trialCommand) or Katib (kind: Experiment)"});
+        {.message =
+             "is not a sweep of W&B (method, parameters), Determined (searcher, "
+             "hyperparameters), NNI (searchSpace, trialCommand) or Katib (kind: Experiment)"});
   }
   ImportedSweep imported;
   if (kind != nullptr) {
@@ -85,7 +86,7 @@ ImportedSweep import_sweep(std::string_view text, const std::string& source) {
 std::string sweep_text(const ImportedSweep& imported) {
   std::string text = fmt::format("# Imported from {}.\n", imported.from);
   for (const std::string& note : imported.notes) text += fmt::format("# {}\n", note);
-  // What runs first, then what is searched.
+  // The program comes first, then the search.
   for (const char* first : {"command", "program", "report", "config"}) {
     for (const Member& member : imported.sweep.map()) {
       if (member.key == first) append_key(text, member);

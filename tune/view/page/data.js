@@ -1,4 +1,4 @@
-// What the server sends: columns as typed arrays, JSON, and one experiment that keeps them.
+// The server's data: columns as typed arrays, JSON, and one experiment that keeps them.
 
 export async function json(address) {
   const answer = await fetch(address);
@@ -16,7 +16,7 @@ const kArrays = {f64: Float64Array, f32: Float32Array, u32: Uint32Array, u8: Uin
 // {header, columns: Map of name to {data, words}}
 export function parseColumns(buffer) {
   const view = new DataView(buffer);
-  if (buffer.byteLength < 8 || view.getUint32(0, true) !== 0x31435654) throw new Error('these are no columns');
+  if (buffer.byteLength < 8 || view.getUint32(0, true) !== 0x31435654) throw new Error('these are not columns');
   const length = view.getUint32(4, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
   const columns = new Map();
@@ -115,7 +115,7 @@ export class Experiment {
     this.change = change;
     ++this.version;
   }
-  // What is new since the last time.
+  // The news since the last time.
   refresh() {
     return this.inTurn(async () => {
       const names = [...this.columns.keys()];

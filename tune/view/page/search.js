@@ -1,4 +1,4 @@
-// What was searched and where it is good: parallel coordinates, slices and a heat map, linked.
+// The searched space and where it is good: parallel coordinates, slices and a heat map, linked.
 import {el, button, check, select} from '/dom.js';
 import {openTrial, topRows} from '/overview.js';
 import {parallelChart} from '/parallel.js';

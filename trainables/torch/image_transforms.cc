@@ -24,7 +24,7 @@ struct Box {
   Size size;
 };
 
-void expect(bool holds, const std::string& message) {
+void expect_input(bool holds, const std::string& message) {
   if (!holds) throw Error(ErrorCode::kBadInput, message);
 }
 
@@ -34,13 +34,13 @@ std::string text(const Size& size) {
 
 Size wanted(const char* transform, std::int64_t height, std::int64_t width) {
   const Size size = {height, width};
-  expect(height >= 1 && width >= 1,
+  expect_input(height >= 1 && width >= 1,
          std::string(transform) + " to " + text(size) + " pixels leaves nothing");
   return size;
 }
 
 Size size_of(const at::Tensor& image) {
-  expect(image.dim() == 3, "an image has three dimensions (channels, height, width), not " +
+  expect_input(image.dim() == 3, "an image has three dimensions (channels, height, width), not " +
                                std::to_string(image.dim()));
   return {image.size(1), image.size(2)};
 }
@@ -150,7 +150,7 @@ ImageTransform random_crop(std::int64_t side, std::int64_t padding) {
 
 ImageTransform random_crop(std::int64_t height, std::int64_t width, std::int64_t padding) {
   const Size size = wanted("random_crop", height, width);
-  expect(padding >= 0,
+  expect_input(padding >= 0,
          "the padding of random_crop is " + std::to_string(padding) + ", at least 0 is wanted");
   return [size, padding](const at::Tensor& image, RandomStream& random) {
     at::Tensor result = image;
@@ -158,7 +158,7 @@ ImageTransform random_crop(std::int64_t height, std::int64_t width, std::int64_t
       result = at::constant_pad_nd(image, {padding, padding, padding, padding});
     }
     const Size padded = size_of(result);
-    expect(padded.height >= size.height && padded.width >= size.width,
+    expect_input(padded.height >= size.height && padded.width >= size.width,
            "random_crop takes " + text(size) + " pixels, the padded image has " + text(padded));
     const std::int64_t top = random.integer(0, padded.height - size.height + 1);
     return crop(result, {top, random.integer(0, padded.width - size.width + 1), size});
@@ -170,7 +170,7 @@ ImageTransform random_resized_crop(std::int64_t side, const RandomResizedCropOpt
   const auto is_range = [](const std::array<double, 2>& range) {
     return range[0] > 0 && range[0] <= range[1] && std::isfinite(range[1]);
   };
-  expect(is_range(options.scale) && is_range(options.ratio),
+  expect_input(is_range(options.scale) && is_range(options.ratio),
          "scale and ratio of random_resized_crop are ranges {low, high} above 0");
   return [size, options](const at::Tensor& image, RandomStream& random) {
     const Size old = size_of(image);
@@ -181,7 +181,7 @@ ImageTransform random_resized_crop(std::int64_t side, const RandomResizedCropOpt
 }
 
 ImageTransform random_horizontal_flip(double probability) {
-  expect(probability >= 0 && probability <= 1,
+  expect_input(probability >= 0 && probability <= 1,
          "the probability of random_horizontal_flip is " + std::to_string(probability));
   return [probability](const at::Tensor& image, RandomStream& random) {
     return random.uniform() < probability ? image.flip({-1}) : image;
@@ -195,10 +195,10 @@ ImageTransform to_tensor() {
 }
 
 ImageTransform normalize(std::vector<double> mean, std::vector<double> deviation) {
-  expect(!mean.empty() && mean.size() == deviation.size(),
+  expect_input(!mean.empty() && mean.size() == deviation.size(),
          "normalize has " + std::to_string(mean.size()) + " means and " +
              std::to_string(deviation.size()) + " deviations");
-  expect(std::find(deviation.begin(), deviation.end(), 0.0) == deviation.end(),
+  expect_input(std::find(deviation.begin(), deviation.end(), 0.0) == deviation.end(),
          "a deviation of normalize is 0");
   const auto channels = static_cast<std::int64_t>(mean.size());
   const auto by_channel = [&](const std::vector<double>& numbers) {
@@ -206,8 +206,8 @@ ImageTransform normalize(std::vector<double> mean, std::vector<double> deviation
   };
   return [means = by_channel(mean), deviations = by_channel(deviation), channels](
              const at::Tensor& image, RandomStream&) {
-    expect(image.is_floating_point(), "normalize wants floats: put to_tensor before it");
-    expect(channels == 1 || channels == image.size(0),
+    expect_input(image.is_floating_point(), "normalize wants floats: put to_tensor before it");
+    expect_input(channels == 1 || channels == image.size(0),
            "normalize has " + std::to_string(channels) + " means, the image " +
                std::to_string(image.size(0)) + " channels");
     return (image - means) / deviations;

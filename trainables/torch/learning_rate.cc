@@ -16,7 +16,7 @@
 namespace tune {
 namespace {
 
-void expect(bool holds, const std::string& message) {
+void expect_rate(bool holds, const std::string& message) {
   if (!holds) throw Error(ErrorCode::kBadInput, message);
 }
 
@@ -34,7 +34,7 @@ LearningRate constant_rate() {
 }
 
 LearningRate multi_step(std::vector<std::int64_t> milestones, double gamma) {
-  expect(std::is_sorted(milestones.begin(), milestones.end()),
+  expect_rate(std::is_sorted(milestones.begin(), milestones.end()),
          "the milestones of a learning rate must ascend");
   return [milestones = std::move(milestones), gamma](double initial, std::int64_t step) {
     const auto passed = std::upper_bound(milestones.begin(), milestones.end(), step);
@@ -43,7 +43,7 @@ LearningRate multi_step(std::vector<std::int64_t> milestones, double gamma) {
 }
 
 LearningRate cosine(std::int64_t steps, double lowest) {
-  expect(steps >= 1, "the cosine of a learning rate takes " + std::to_string(steps) +
+  expect_rate(steps >= 1, "the cosine of a learning rate takes " + std::to_string(steps) +
                          " steps, at least 1 is wanted");
   return [steps, lowest](double initial, std::int64_t step) {
     const double angle = std::numbers::pi * static_cast<double>(step) / static_cast<double>(steps);
@@ -58,9 +58,9 @@ LearningRate lambda_rate(std::function<double(std::int64_t step)> factor) {
 }
 
 LearningRate warm_up(std::int64_t steps, double start_factor, LearningRate then) {
-  expect(steps >= 1, "the warm-up of a learning rate takes " + std::to_string(steps) +
+  expect_rate(steps >= 1, "the warm-up of a learning rate takes " + std::to_string(steps) +
                          " steps, at least 1 is wanted");
-  expect(start_factor > 0 && start_factor <= 1,
+  expect_rate(start_factor > 0 && start_factor <= 1,
          "the warm-up of a learning rate starts at a factor of " + std::to_string(start_factor) +
              ", above 0 and at most 1 is wanted");
   return [steps, start_factor, then = std::move(then)](double initial, std::int64_t step) {
@@ -93,7 +93,7 @@ Value LearningRateSchedule::state() const {
 void LearningRateSchedule::load_state(const Value& state) {
   const auto step = state.get<std::int64_t>("step");
   auto initial = state.get<std::vector<double>>("initial");
-  expect(step >= 0 && initial.size() == initial_.size(),
+  expect_rate(step >= 0 && initial.size() == initial_.size(),
          "loading a learning rate: the state is of step " + std::to_string(step) + " and " +
              std::to_string(initial.size()) + " groups, the optimizer has " +
              std::to_string(initial_.size()));
@@ -104,7 +104,7 @@ void LearningRateSchedule::load_state(const Value& state) {
 
 void LearningRateSchedule::apply() {
   auto& groups = optimizer_.param_groups();
-  expect(groups.size() == initial_.size(),
+  expect_rate(groups.size() == initial_.size(),
          "a learning rate was set up for " + std::to_string(initial_.size()) +
              " groups, the optimizer now has " + std::to_string(groups.size()));
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -113,7 +113,7 @@ void LearningRateSchedule::apply() {
 }
 
 LearningRateScaling LearningRateScaling::by(double factor) {
-  expect(std::isfinite(factor) && factor > 0,
+  expect_rate(std::isfinite(factor) && factor > 0,
          "lr_scaling is " + std::to_string(factor) + ", a factor above 0 is wanted");
   return {Kind::kFactor, factor};
 }
@@ -123,7 +123,7 @@ LearningRateScaling LearningRateScaling::from(const Value& value) {
   const std::string text = value.is_string() ? value.as<std::string>() : value.dump();
   if (text == "linear") return linear();
   if (text == "sqrt") return sqrt();
-  expect(text == "none", "lr_scaling is " + text + ": linear, sqrt, none or a factor is wanted");
+  expect_rate(text == "none", "lr_scaling is " + text + ": linear, sqrt, none or a factor is wanted");
   return none();
 }
 

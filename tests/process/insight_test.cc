@@ -118,6 +118,28 @@ TEST_CASE("a sweep that runs, one that was killed and one that was resumed are r
   CHECK(told.get<int>("configurations") == 12);
 }
 
+TEST_CASE("a look right after a resume waits until the driver has told of its store") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 20}",
+                                .rest = "stop: {training_iteration: 10000}\n"}));
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2", "--quiet"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 2); }));
+  const std::string record = box.read("results/s/run.json");
+  const std::string store = parse_json(record, "run.json").get<std::string>("store");
+  std::string before = record;
+  before.replace(before.find(store), store.size(), store + "-of-the-driver-before");
+  box.write("results/s/run.json", before);
+  Running nodes = box.start_tune({"nodes", "results/s"});
+  CHECK_FALSE(nodes.ends_within(std::chrono::milliseconds(1500)));
+  box.write("results/s/run.json", record);
+  const Finished seen = nodes.wait();
+  INFO(seen.err);
+  CHECK(seen.code == 0);
+  CHECK_HAS(seen.out, "the driver's own");
+  run.signal(SIGKILL);
+  run.wait();
+}
+
 TEST_CASE("a warm start counts from the first proposal on, and outlives the earlier folder") {
   Sandbox box;
   box.write("first.yaml", yaml({.num_samples = 8, .rest = "stop: {training_iteration: 2}\n"}));

@@ -9,7 +9,6 @@
 
 #include "core/error.h"
 #include "core/platform/node.h"
-#include "core/platform/redis_store.h"
 #include "core/platform/system_clock.h"
 #include "tune/cli/when.h"
 #include "tune/control/experiment_setup.h"
@@ -25,7 +24,6 @@ namespace tune {
 namespace {
 
 constexpr std::chrono::milliseconds kLookEvery{500};
-constexpr std::chrono::seconds kStorePatience{2};
 constexpr std::chrono::seconds kDriverEnd{30};  // of a driver that is ending
 
 // A reader's own fold of the journal.
@@ -64,18 +62,17 @@ class Follower {
 
 // Follows the experiment until it is over or its driver is gone. A private store goes with its
 // driver.
-void follow(const std::filesystem::path& directory, const RunRecord& record) try {
-  RedisStoreOptions options = reader_options(record);
-  options.timeout = kStorePatience;
-  RedisStore store(options);
-  Follower follower(directory, store);
+void follow(const std::filesystem::path& directory) try {
+  JournalReader journal(directory);
+  Follower follower(directory, journal.store());
   while (is_live(directory)) {
     follower.catch_up();
     if (follower.is_over()) return;
     follower.show(true, false);
     std::this_thread::sleep_for(kLookEvery);
   }
-} catch (const Error&) {
+} catch (const Error& error) {
+  if (error.code() == ErrorCode::kBadInput) throw;
   const auto end = std::chrono::steady_clock::now() + kDriverEnd;
   while (is_live(directory)) {
     if (std::chrono::steady_clock::now() > end) throw;  // it lives, but its store cannot be read
@@ -110,13 +107,12 @@ std::string row_of(const Controller& controller, AgentNumber agent) {
 
 int show_nodes(const std::filesystem::path& directory) {
   read_spec(directory);  // or it is not an experiment's folder
-  const std::optional<RunRecord> record = read_record(directory);
-  if (!record || !is_live(directory)) {
+  if (!read_record(directory) || !is_live(directory)) {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("{}: no driver runs it, so it has no nodes", directory.string()));
   }
-  RedisStore store(reader_options(*record));
-  Follower follower(directory, store);
+  JournalReader journal(directory);
+  Follower follower(directory, journal.store());
   follower.catch_up();
   fmt::print("{:<24} {:<8} {:>6} {:>5} {:>5} {:>14}  {}\n", "node", "state", "trials", "CPUs",
              "GPUs", "leaves", "");
@@ -127,18 +123,13 @@ int show_nodes(const std::filesystem::path& directory) {
 }
 
 int show_status(const std::filesystem::path& directory) {
-  if (read_spec(directory).options.scheduler.name().empty()) {
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("{}: its scheduler is the program's own, so the journal cannot be read "
-                            "without it: see {}/results.csv, or `tune results`",
-                            directory.string(), directory.string()));
-  }
+  read_spec(directory);  // or it is not an experiment's folder
   const std::optional<RunRecord> record = read_record(directory);
   if (!record) {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("{}: the experiment has not begun yet", directory.string()));
   }
-  if (is_live(directory)) follow(directory, *record);
+  if (is_live(directory)) follow(directory);
   JournalReader journal(directory, JournalReader::From::kCopy);
   Follower follower(directory, journal.store());
   follower.catch_up();

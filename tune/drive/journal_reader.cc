@@ -14,7 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds kLivePatience{2};
+constexpr std::chrono::seconds kLivePatience{1};     // with one store of a driver that runs,
+constexpr std::chrono::seconds kDriverPatience{30};  // and with all that it may have
 
 void check_parts(const fs::path& directory, const ExperimentSpec& spec) {
   const char* own = spec.options.scheduler.name().empty()  ? "scheduler"
@@ -35,8 +36,6 @@ void copy_journal(const fs::path& from, const fs::path& to) {
                                           to.string(), error.message()));
 }
 
-}  // namespace
-
 RedisStoreOptions reader_options(const RunRecord& record) {
   RedisStoreOptions options;
   options.address = record.store;
@@ -44,6 +43,8 @@ RedisStoreOptions reader_options(const RunRecord& record) {
   options.unsafe = true;  // reading needs no durability
   return options;
 }
+
+}  // namespace
 
 JournalReader::JournalReader(const fs::path& directory, From from) {
   const ExperimentSpec spec = read_spec(directory);
@@ -55,17 +56,29 @@ JournalReader::JournalReader(const fs::path& directory, From from) {
   }
   record_ = *record;
   const bool is_private = spec.options.store.empty();
-  if (is_private && (from == From::kCopy || !is_live(directory))) read_copy(directory);
-  RedisStoreOptions options = reader_options(record_);
-  if (is_private && !server_) options.timeout = kLivePatience;
-  try {
-    store_ = std::make_unique<RedisStore>(options);
-  } catch (const Error&) {
-    // A private store goes with its driver, which may have ended just now.
-    if (!is_private || server_ || is_live(directory)) throw;
+  if (is_private && from == From::kCopy) {
     read_copy(directory);
-    store_ = std::make_unique<RedisStore>(reader_options(record_));
+  } else {
+    connect(directory, is_private);
   }
+}
+
+// A private store goes with its driver, which may end meanwhile; and for a moment after a resume
+// the record is still the one of the driver before.
+void JournalReader::connect(const fs::path& directory, bool is_private) {
+  const auto end = std::chrono::steady_clock::now() + kDriverPatience;
+  while (!is_private || is_live(directory)) {
+    RedisStoreOptions options = reader_options(record_);
+    if (is_private) options.timeout = kLivePatience;
+    try {
+      store_ = std::make_unique<RedisStore>(options);
+      return;
+    } catch (const Error&) {
+      if (!is_private || std::chrono::steady_clock::now() > end) throw;
+    }
+    record_ = read_record(directory).value_or(record_);
+  }
+  read_copy(directory);
 }
 
 void JournalReader::read_copy(const fs::path& directory) {
@@ -76,6 +89,7 @@ void JournalReader::read_copy(const fs::path& directory) {
   copy_journal(directory / "store", options.data_directory);
   server_ = std::make_unique<RedisServer>(options);
   record_.store = server_->address();
+  store_ = std::make_unique<RedisStore>(reader_options(record_));
 }
 
 }  // namespace tune

@@ -13,24 +13,22 @@
 
 namespace tune {
 
-// How a reader connects to the store of this record.
-RedisStoreOptions reader_options(const RunRecord& record);
-
 class JournalReader {
  public:
-  // Throws Error (kBadInput) when the experiment has not begun, or its scheduler, searcher or
-  // functions are a program's own, without which a journal cannot be understood; Error (kStore,
-  // kIo) when its store cannot be read.
   enum class From {
     kDriver,  // its store, while it runs
     kCopy,    // unless the store is not private
   };
+  // Throws Error (kBadInput) when the experiment has not begun, or its scheduler, searcher or
+  // functions are a program's own, without which a journal cannot be understood; Error (kStore,
+  // kIo) when its store cannot be read, that of a driver that runs for 30 s.
   explicit JournalReader(const std::filesystem::path& directory, From from = From::kDriver);
 
   Store& store() { return *store_; }
   const RunRecord& record() const { return record_; }
 
  private:
+  void connect(const std::filesystem::path& directory, bool is_private);
   void read_copy(const std::filesystem::path& directory);
 
   RunRecord record_;

@@ -81,14 +81,7 @@ TEST_CASE("notices are kept to a number, the newest") {
   CHECK(history.notices().front().text == "5");
 }
 
-TEST_CASE("numbers of ids and cut-offs of reasons") {
-  CHECK(number_of_id("2f1e0_00003") == 3u);
-  CHECK(number_of_id("2f1e0_123456") == 123456u);
-  for (const char* id :
-       {"", "x", "2f1e0_", "2f1e0_3", "2f1e0_0000x", "2f1e0_99999999999", "2f1e0_-0001"}) {
-    CAPTURE(id);
-    CHECK(number_of_id(id) == std::nullopt);
-  }
+TEST_CASE("cut-offs of reasons") {
   CHECK(cut_off_of("-1 is worse than the cut-off -1e-05 of 2 values") == -1e-05);
   CHECK(cut_off_of("waits: 2 values too few") == std::nullopt);
   CHECK(cut_off_of("the cut-off of") == std::nullopt);

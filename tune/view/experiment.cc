@@ -13,6 +13,7 @@
 #include "core/platform/files.h"
 #include "tune/results/analysis.h"
 #include "tune/results/result_lines.h"
+#include "tune/results/trial_folders.h"
 
 namespace tune::view {
 
@@ -62,17 +63,12 @@ bool Experiment::load_some(Clock::time_point until) {
 }
 
 void Experiment::list_trials() {
-  std::error_code error;
-  fs::directory_iterator entry(head_.directory, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    const auto number = number_of_id(name);
-    if (!number || name.size() < 11 || name[5] != '_') continue;
-    if (id_prefix_.empty()) id_prefix_ = name.substr(0, 6);
-    if (name.starts_with(id_prefix_)) numbers_.push_back(*number);
+  TrialFolders found = list_trial_folders(head_.directory);
+  if (id_prefix_.empty()) id_prefix_ = found.prefix;
+  numbers_ = std::move(found.numbers);
+  if (found.error) {
+    complain(fmt::format("reading {}: {}", head_.directory.string(), found.error.message()));
   }
-  if (error) complain(fmt::format("reading {}: {}", head_.directory.string(), error.message()));
-  std::sort(numbers_.begin(), numbers_.end());
 }
 
 fs::path Experiment::trial_directory(std::size_t row) const {

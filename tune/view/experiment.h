@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "tune/view/experiment_head.h"
+#include "tune/results/experiment_head.h"
+#include "tune/results/tail.h"
 #include "tune/view/history.h"
-#include "tune/view/tail.h"
 #include "tune/view/trial_table.h"
 
 namespace tune::view {

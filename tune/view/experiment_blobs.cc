@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "tune/results/result_lines.h"
+#include "tune/results/result_scan.h"
 #include "tune/view/columns_blob.h"
-#include "tune/view/result_scan.h"
 
 namespace tune::view {
 

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/trial.h"
 #include "core/value.h"
+#include "tune/results/trial_stories.h"
 
 namespace tune::view {
 
@@ -55,15 +55,6 @@ struct NoticeView {
   std::string event, text;
 };
 
-// The fate of a trial by its events; nothing when none named it.
-struct TrialStory {
-  TrialStatus status = TrialStatus::kPending;
-  std::uint32_t attempts = 0;
-  std::uint32_t failures = 0;
-  double started = 0;
-  double ended = 0;
-};
-
 class History {
  public:
   // The trial that the line is about. Lines of later versions are passed over. Throws Error
@@ -81,7 +72,8 @@ class History {
   const std::vector<std::string>& gpu_lists() const { return gpu_lists_; }  // "0,1"; first: none
   const std::vector<std::string>& outcomes() const { return outcomes_; }    // first: running
   const std::deque<NoticeView>& notices() const { return notices_; }        // the newest
-  const TrialStory* story(std::uint32_t trial) const;
+  // Nothing when no event named the trial.
+  const TrialStory* story(std::uint32_t trial) const { return stories_.find(trial); }
   const std::map<std::string, double>& set_aside() const { return set_aside_; }  // places, since
   double first() const { return first_; }  // time of the first event; 0: none
   double last() const { return last_; }
@@ -90,10 +82,10 @@ class History {
  private:
   void on_attempt_started(std::uint32_t trial, double time, const Value& event);
   void on_attempt_ended(std::uint32_t trial, double time, const Value& event);
+  void on_trial(const EventLine& event);
   void on_node(std::string_view kind, double time, const Value& event);
   void end_all(double time, const char* outcome);
   void note(double time, std::string_view event, std::string text);
-  TrialStory& story_of(std::uint32_t trial);
   std::uint32_t node(const std::string& name);
 
   std::deque<Attempt> attempts_;
@@ -104,15 +96,13 @@ class History {
   std::vector<std::string> gpu_lists_ = {""};
   std::vector<std::string> outcomes_ = {"running"};
   std::deque<NoticeView> notices_;
-  std::vector<std::optional<TrialStory>> stories_;
+  TrialStories stories_;
   std::map<std::string, double> set_aside_;
   double first_ = 0;
   double last_ = 0;
   std::uint64_t lines_ = 0;
 };
 
-// The number in a trial's id, "2f1e0_00003"; nothing for any other text.
-std::optional<std::uint32_t> number_of_id(std::string_view id);
 // "0.81 is worse than the cut-off 0.842 of 9 values" names 0.842.
 std::optional<double> cut_off_of(std::string_view reason);
 

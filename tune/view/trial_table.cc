@@ -8,7 +8,7 @@
 
 #include "core/json.h"
 #include "core/strings.h"
-#include "tune/view/result_scan.h"
+#include "tune/results/result_scan.h"
 
 namespace tune::view {
 

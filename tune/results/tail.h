@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace tune::view {
+namespace tune {
 
 // The part of a file that was read so far.
 struct TailSeen {
@@ -37,4 +37,4 @@ inline constexpr std::size_t kMaxLineBytes = 16u << 20;
 TailNews read_tail(const std::filesystem::path& file, TailSeen& seen, const TailVisitor& visit,
                    std::size_t budget = SIZE_MAX);
 
-}  // namespace tune::view
+}  // namespace tune

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace tune::view {
+namespace tune {
 
 // Visits every number with its key path ("loss/train"), in order. Bools are 0 and 1, null is NaN,
 // "inf" and "-inf" are infinite, as the line was reported; other texts and lists are left out. Of a
@@ -15,4 +15,4 @@ namespace tune::view {
 void scan_numbers(std::string_view line, const std::string& where,
                   const std::function<void(std::string_view path, double value)>& visit);
 
-}  // namespace tune::view
+}  // namespace tune

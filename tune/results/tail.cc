@@ -1,4 +1,4 @@
-#include "tune/view/tail.h"
+#include "tune/results/tail.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/platform/files.h"
 
-namespace tune::view {
+namespace tune {
 
 namespace {
 
@@ -130,4 +130,4 @@ TailNews read_tail(const std::filesystem::path& file, TailSeen& seen, const Tail
   return news;
 }
 
-}  // namespace tune::view
+}  // namespace tune

@@ -1,4 +1,4 @@
-#include "tune/view/tail.h"
+#include "tune/results/tail.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include "core/refusal.h"
 #include "view/folder.h"
 
-namespace tune::view {
+namespace tune {
 namespace {
 
 using testing::append_text;
@@ -105,4 +105,4 @@ TEST_CASE("lines longer than a chunk are whole, and one beyond the limit is refu
 }
 
 }  // namespace
-}  // namespace tune::view
+}  // namespace tune

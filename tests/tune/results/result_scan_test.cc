@@ -1,4 +1,4 @@
-#include "tune/view/result_scan.h"
+#include "tune/results/result_scan.h"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 #include "core/json.h"
 #include "core/refusal.h"
 
-namespace tune::view {
+namespace tune {
 namespace {
 
 using Found = std::vector<std::pair<std::string, double>>;
@@ -113,4 +113,4 @@ TEST_CASE("the scanner agrees with the JSON reader") {
 }
 
 }  // namespace
-}  // namespace tune::view
+}  // namespace tune

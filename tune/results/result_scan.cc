@@ -1,4 +1,4 @@
-#include "tune/view/result_scan.h"
+#include "tune/results/result_scan.h"
 
 #include <algorithm>
 #include <cctype>
@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/json.h"
 
-namespace tune::view {
+namespace tune {
 
 namespace {
 
@@ -165,4 +165,4 @@ void scan_numbers(std::string_view line, const std::string& where, const Visit& 
   for (const auto& [path, leaf] : value.leaves()) visit_value(path, *leaf, visit);
 }
 
-}  // namespace tune::view
+}  // namespace tune

@@ -9,8 +9,9 @@
 
 #include "core/value.h"
 #include "schedulers/trial_scheduler.h"
+#include "tune/search/search_space.h"
 
-namespace tune::view {
+namespace tune {
 
 struct ExperimentHead {
   std::filesystem::path directory;
@@ -35,5 +36,11 @@ std::string state_of(const std::filesystem::path& directory);
 // Never throws: what is wrong stands in `problem`.
 ExperimentHead read_head(const std::filesystem::path& directory);
 bool is_experiment(const std::filesystem::path& directory);
+// The same for a reader that cannot do without it: throws Error (kBadInput) when the folder holds
+// no experiment, or one that this program cannot read, a newer one.
+ExperimentHead checked_head(const std::filesystem::path& directory);
 
-}  // namespace tune::view
+// Its search space, to be read: functions in it cannot be called. What cannot be read is left out.
+SearchSpace space_of(const ExperimentHead& head);
+
+}  // namespace tune

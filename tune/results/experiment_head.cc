@@ -1,4 +1,4 @@
-#include "tune/view/experiment_head.h"
+#include "tune/results/experiment_head.h"
 
 #include <sys/stat.h>
 
@@ -14,7 +14,7 @@
 #include "tune/results/experiment_folder.h"
 #include "tune/spec/experiment_version.h"
 
-namespace tune::view {
+namespace tune {
 
 namespace {
 
@@ -155,4 +155,24 @@ ExperimentHead read_head(const fs::path& directory) {
   return head;
 }
 
-}  // namespace tune::view
+ExperimentHead checked_head(const fs::path& directory) {
+  if (!is_experiment(directory)) {
+    throw Error(ErrorCode::kBadInput, fmt::format("{} holds no experiment: there is no {} in it",
+                                                  directory.string(), kSpecFile));
+  }
+  ExperimentHead head = read_head(directory);
+  if (head.problem.empty()) return head;
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("reading {}: {}", directory.string(), head.problem));
+}
+
+SearchSpace space_of(const ExperimentHead& head) {
+  const Value* described = head.spec.find("config");
+  if (described == nullptr) return {};
+  std::vector<SpaceComplaint> ignored;
+  SpaceReading reading;
+  reading.function = [](const Config&) { return Value(); };
+  return search_space_from_value(*described, ignored, reading);
+}
+
+}  // namespace tune

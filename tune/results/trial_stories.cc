@@ -1,0 +1,91 @@
+#include "tune/results/trial_stories.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/json.h"
+
+namespace tune {
+
+namespace {
+
+constexpr std::uint32_t kMaxTrialNumber = 1u << 22;
+
+}  // namespace
+
+double event_number(const Value& event, std::string_view key) {
+  const Value* found = event.find(key);
+  return found != nullptr && found->is_number() ? found->number() : 0;
+}
+
+std::uint64_t event_count(const Value& event, std::string_view key) {
+  const double number = event_number(event, key);
+  return number >= 0 && number < 9e15 ? static_cast<std::uint64_t>(number) : 0;
+}
+
+std::string event_text(const Value& event, std::string_view key) {
+  const Value* found = event.find(key);
+  return found != nullptr && found->is_string() ? found->string() : std::string();
+}
+
+std::optional<std::uint32_t> number_of_id(std::string_view id) {
+  const std::size_t bar = id.rfind('_');
+  if (bar == id.npos || bar + 6 > id.size()) return std::nullopt;
+  std::uint32_t number = 0;
+  const char* end = id.data() + id.size();
+  const auto [stop, error] = std::from_chars(id.data() + bar + 1, end, number);
+  if (error != std::errc() || stop != end || number > kMaxTrialNumber) return std::nullopt;
+  return number;
+}
+
+EventLine event_from_line(std::string_view line, const std::string& where) {
+  EventLine event;
+  event.fields = parse_json(line, where);
+  if (!event.fields.is_map()) {
+    throw Error(ErrorCode::kBadInput, fmt::format("reading {}: expected an object", where));
+  }
+  event.kind = event_text(event.fields, "event");
+  event.time = event_number(event.fields, "time");
+  event.trial = number_of_id(event_text(event.fields, "trial"));
+  return event;
+}
+
+void TrialStories::add(const EventLine& event) {
+  if (!event.trial) {
+    if (event.kind != "driver_started" && event.kind != "experiment_ended") return;
+    for (const std::uint32_t trial : running_) stories_[trial]->status = TrialStatus::kPending;
+    running_.clear();
+    return;
+  }
+  const std::uint32_t trial = *event.trial;
+  if (trial >= stories_.size()) stories_.resize(trial + 1);
+  if (!stories_[trial]) stories_[trial].emplace();
+  TrialStory& story = *stories_[trial];
+  if (event.kind == "attempt_started") {
+    story.status = TrialStatus::kRunning;
+    story.attempts = static_cast<std::uint32_t>(event_count(event.fields, "attempt"));
+    story.ended = 0;
+    if (story.started == 0) story.started = event.time;
+    running_.insert(trial);
+  } else if (event.kind == "attempt_ended") {
+    const std::string outcome = event_text(event.fields, "outcome");
+    story.status = outcome == "paused" ? TrialStatus::kPaused : TrialStatus::kPending;
+    story.was_stopped = outcome == "stopped";
+    running_.erase(trial);
+  } else if (event.kind == "trial_ended") {
+    const auto status = status_from_name(event_text(event.fields, "status"));
+    story.status = status.value_or(TrialStatus::kTerminated);
+    story.ended = event.time;
+    running_.erase(trial);
+  } else if (event.kind == "failure") {
+    story.failures = static_cast<std::uint32_t>(event_count(event.fields, "failures"));
+  }
+}
+
+const TrialStory* TrialStories::find(std::uint32_t trial) const {
+  return trial < stories_.size() && stories_[trial] ? &*stories_[trial] : nullptr;
+}
+
+}  // namespace tune

@@ -16,6 +16,7 @@
 #include "core/platform/side_output.h"
 #include "core/strings.h"
 #include "tune/cli/cli_commands.h"
+#include "tune/cli/cli_export.h"
 #include "tune/cli/cli_insight.h"
 #include "tune/cli/cli_join.h"
 #include "tune/spec/option_reader.h"
@@ -372,6 +373,7 @@ int parse_and_run(int argc, const char* const* argv) {
   add_resume(app, line);
   add_readers(app, line);
   add_insight(app, line.chosen);
+  add_export(app, line.chosen);
   add_logs(app, line);
   add_view(app, line);
   add_launch(app, line);

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Optuna opens `tune export --optuna`: every trial with its state, values, parameters and
+distributions. Needs `optuna`."""
+import json
+import math
+import pathlib
+import tempfile
+
+import tools
+
+
+def main():
+    optuna = tools.need("optuna", "optuna")
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+    build = tools.build_folder()
+    with tempfile.TemporaryDirectory(prefix="tune-test-") as temporary:
+        folder = pathlib.Path(temporary) / "s"
+        tools.make_experiment(folder, trials=200, reports=9)
+        conditional(folder)
+        config = {"lr": 0.1, "momentum": 0.5, "optimiser": "adam", "width": 9}
+        plain = {"kind": "plain"}
+        tools.add_trial(folder, 300, {**config, "model": {"kind": "deep", "layers": 3}}, [{"accuracy": 0.5}])
+        tools.add_trial(folder, 301, {**config, "model": plain}, [], "ERROR")
+        tools.add_trial(folder, 302, {**config, "model": plain}, [{"accuracy": 0.25}], "PAUSED")
+        tools.add_trial(folder, 303, {**config, "model": plain, "lr": 5.0}, [{"accuracy": None}])
+        file = pathlib.Path(temporary) / "study.journal"
+        tools.tune(build, "export", "--optuna", file, folder)
+        study = optuna.load_study(study_name=None, storage=JournalStorage(JournalFileBackend(str(file))))
+        check(optuna, study, folder)
+        # A copy checks each trial as if it were added by hand.
+        copied = optuna.create_study(direction="maximize")
+        copied.add_trials([trial for trial in study.trials if trial.state.is_finished()])
+        assert copied.best_value == study.best_value
+        print(f"{len(study.trials)} trials are equal, the best is {study.best_value}")
+
+
+def conditional(folder):
+    """Adds a choice of maps to the space."""
+    spec = json.loads((folder / "experiment.json").read_text())
+    spec["config"]["model"] = {"choice": [{"kind": "plain"}, {"kind": "deep", "layers": {"randint": [1, 9]}}]}
+    (folder / "experiment.json").write_text(json.dumps(spec))
+
+
+def check(optuna, study, folder):
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+    from optuna.trial import TrialState
+    trials = list(tools.results_of(folder))
+    outcomes, statuses = {}, {}
+    for line in (folder / "events.jsonl").read_text().splitlines():
+        event = json.loads(line)
+        if event["event"] == "attempt_ended":
+            outcomes[event["trial"]] = event["outcome"]
+        if event["event"] == "trial_ended":
+            statuses[event["trial"]] = event["status"]
+    assert len(study.trials) == len(trials)
+    assert study.directions == [optuna.study.StudyDirection.MAXIMIZE]
+    assert study.metric_names == ["accuracy"]
+    distributions = {"lr": FloatDistribution(1e-4, 1.0, log=True), "momentum": FloatDistribution(0.1, 0.99),
+                     "optimiser": CategoricalDistribution(["sgd", "adam", "rmsprop"]), "width": IntDistribution(8, 511),
+                     "model/layers": IntDistribution(1, 8)}
+    best = -math.inf
+    for number, ((name, config, results), trial) in enumerate(zip(trials, study.trials)):
+        assert trial.number == number and trial.user_attrs["trial_id"] == name
+        values = [result["accuracy"] for result in results]
+        same = [math.nan if value is None else value for value in values]
+        seen = [trial.intermediate_values[step] for step in range(1, len(values) + 1)]
+        assert str(seen) == str(same), (name, seen, same)
+        last = values[-1] if values else None
+        if statuses.get(name) == "ERROR" or (statuses.get(name) == "TERMINATED" and last is None):
+            expected = TrialState.FAIL
+        elif statuses.get(name) == "TERMINATED":
+            expected = TrialState.PRUNED if outcomes.get(name) == "stopped" else TrialState.COMPLETE
+        else:
+            expected = TrialState.RUNNING
+        assert trial.state == expected, (name, trial.state, expected)
+        if expected in (TrialState.COMPLETE, TrialState.PRUNED):
+            assert trial.value == last
+            assert trial.datetime_complete >= trial.datetime_start
+        if expected == TrialState.COMPLETE:
+            best = max(best, last)
+        for key in ("lr", "momentum", "optimiser", "width"):
+            if key == "lr" and config[key] > 1:
+                assert key not in trial.params and trial.user_attrs["config/lr"] == config[key]
+                continue
+            assert trial.params[key] == config[key] and type(trial.params[key]) is type(config[key]), (name, key)
+            assert trial.distributions[key] == distributions[key], trial.distributions[key]
+        layers = config.get("model", {}).get("layers")
+        assert trial.params.get("model/layers") == layers
+        if layers is not None:
+            assert trial.distributions["model/layers"] == distributions["model/layers"]
+    assert study.best_value == best
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+#include "tune/cli/cli_export.h"
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "tune/export/optuna.h"
+#include "tune/export/tensorboard.h"
+
+namespace tune {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void warn(const std::vector<std::string>& problems) {
+  for (const std::string& problem : problems) fmt::print(stderr, "warning: {}\n", problem);
+}
+
+void write_tensorboard(const ExportArguments& arguments) {
+  fs::path target = arguments.to;
+  if (target.empty()) target = fs::path(arguments.directory) / kTensorBoardFolder;
+  TensorBoardExport out(arguments.directory, target);
+  out.write_news([] { return false; });
+  out.finish();
+  warn(out.take_problems());
+  fmt::print(stderr, "look at it with: tensorboard --logdir {}\n", shell_word(target.string()));
+}
+
+void write_optuna(const ExportArguments& arguments) {
+  const OptunaExported exported = export_to_optuna(arguments.directory, arguments.optuna);
+  warn(exported.problems);
+  fmt::print(stderr, "{} trials; look at them with: optuna-dashboard {}\n", exported.trials,
+             shell_word(arguments.optuna));
+}
+
+}  // namespace
+
+int export_command(const ExportArguments& arguments) {
+  if (!arguments.tensorboard && arguments.optuna.empty()) {
+    throw Error(ErrorCode::kBadInput, "export: say what for: --tensorboard or --optuna FILE");
+  }
+  if (arguments.tensorboard) write_tensorboard(arguments);
+  if (!arguments.optuna.empty()) write_optuna(arguments);
+  return 0;
+}
+
+void add_export(CLI::App& app, std::function<int()>& chosen) {
+  CLI::App* command =
+      app.add_subcommand("export", "an experiment, running or ended, for another tool");
+  command->footer("Example:\n  tune export --tensorboard results/latest");
+  const auto arguments = std::make_shared<ExportArguments>();
+  command->add_option("DIR", arguments->directory, "folder of the experiment, as in results/latest")
+      ->required();
+  CLI::Option* tensorboard = command->add_flag("--tensorboard", arguments->tensorboard,
+                                               "event files for TensorBoard, with HParams");
+  command->add_option("--to", arguments->to, "their folder (tensorboard/ of the experiment)")
+      ->type_name("FOLDER")
+      ->needs(tensorboard);
+  command->add_option("--optuna", arguments->optuna, "a study in a journal file for Optuna")
+      ->type_name("FILE");
+  command->callback(
+      [&chosen, arguments] { chosen = [arguments] { return export_command(*arguments); }; });
+}
+
+}  // namespace tune

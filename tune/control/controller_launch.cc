@@ -126,6 +126,7 @@ bool Controller::create_trial() {
 // Why there was no model is said once.
 void Controller::tell(const Trial& trial, const Proposal& proposal) {
   out_->tell(TrialProposed{trial, proposal});
+  if (proposal.origin == ProposalOrigin::kModel && !proposal.note.empty()) warn(proposal.note);
   if (proposal.origin != ProposalOrigin::kFallback) return;
   warn(fmt::format("configurations are drawn at random for now, as there is no model: {}",
                    proposal.note));

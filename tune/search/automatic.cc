@@ -34,7 +34,7 @@ bool is_for_gp(const History& known, const Encoding& encoding) {
 std::string why_random(const SearcherSetup& setup, bool values_change) {
   const auto domains = setup.space.placed_domains();
   const auto is_grid = [](const PlacedDomain& placed) { return placed.domain->is_grid(); };
-  if (setup.objective.metric.empty()) return "there is no metric to learn from";
+  if (goals_of(setup.objective).empty()) return "there is no metric to learn from";
   if (std::ranges::any_of(domains, is_grid)) return "of a grid_search every value is tried";
   if (values_change) return "the scheduler changes the values of trials itself";
   if (setup.num_samples >= 0 && setup.num_samples < kFewestTrials) {
@@ -50,7 +50,17 @@ std::string why_random(const SearcherSetup& setup, bool values_change) {
   return {};
 }
 
-std::string told(const Encoding& encoding, const std::string& metric) {
+// "loss", or "2 objectives", or "loss under 1 constraint".
+std::string told(const Objective& objective) {
+  const std::size_t goals = objective.goals.size();
+  const std::size_t bounds = objective.constraints.size();
+  std::string text = goals > 0 ? fmt::format("{} objectives", goals) : objective.metric;
+  if (bounds > 0) text += fmt::format(" under {} constraint{}", bounds, bounds == 1 ? "" : "s");
+  return text;
+}
+
+std::string told(const Encoding& encoding, const Objective& objective) {
+  const std::string metric = told(objective);
   const std::string parameters =
       fmt::format("{} parameter{}", encoding.size(), encoding.size() == 1 ? "" : "s");
   if (encoding.feature_count() > kMostFeatures) {
@@ -66,7 +76,7 @@ std::string told(const Encoding& encoding, const std::string& metric) {
 SearcherChoice choose_searcher(const SearcherSetup& setup, bool values_change) {
   const std::string why = why_random(setup, values_change);
   if (!why.empty()) return {basic_variant(), "random search, as " + why};
-  return {automatic(), told(Encoding(setup.space, setup.where), setup.objective.metric)};
+  return {automatic(), told(Encoding(setup.space, setup.where), setup.objective)};
 }
 
 ProposerAnswer AutomaticProposer::propose(const ProposerQuestion& question,

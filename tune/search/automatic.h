@@ -44,6 +44,7 @@ class AutomaticProposer : public Proposer {
  public:
   ProposerAnswer propose(const ProposerQuestion& question, const Encoding& encoding,
                          RandomStream& random) const override;
+  bool takes_several_objectives() const override { return true; }
   std::size_t start_up() const override { return gp_.start_up(); }
 
  private:

@@ -23,6 +23,7 @@ class BasicVariantSearcher : public Searcher {
   explicit BasicVariantSearcher(BasicVariantOptions options) : options_(options) {}
 
   void configure(const SearcherSetup& setup) override;
+  bool takes_several_objectives() const override { return true; }
   void set_num_samples(std::int64_t num_samples) override;
   std::optional<std::uint64_t> total() const override;
   std::optional<Config> suggest(TrialNumber trial) override;

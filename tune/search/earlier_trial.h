@@ -13,11 +13,13 @@ namespace tune {
 // A value that a trial reported, and when: after how many steps.
 struct ValueAt {
   std::uint64_t iteration = 0;
-  double value = 0;
+  double value = 0;                  // of several numbers the first
+  std::vector<double> numbers = {};  // of several (schedulers/merit.h); else empty
   friend bool operator==(const ValueAt&, const ValueAt&) = default;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.iteration, s.value);
+    f.added(s.numbers);
   }
 };
 

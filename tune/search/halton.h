@@ -24,6 +24,7 @@ class HaltonProposer : public Proposer {
  public:
   ProposerAnswer propose(const ProposerQuestion& question, const Encoding& encoding,
                          RandomStream& random) const override;
+  bool takes_several_objectives() const override { return true; }  // it needs none
   bool learns() const override { return false; }
 };
 

@@ -41,6 +41,9 @@ Standing standing_of(TrialEnd end) {
 
 }  // namespace
 
+History::History(const Objective& objective)
+    : mode_(objective.mode), goals_(needs_merit(objective) ? goals_of(objective).size() : 0) {}
+
 double History::directed(double value) const {
   if (!std::isfinite(value)) return -std::numeric_limits<double>::infinity();
   return mode_ == Mode::kMax ? value : -value;
@@ -66,7 +69,7 @@ void History::add(TrialNumber trial, UnitPoint point) {
 
 void History::add_earlier(UnitPoint point, const std::vector<ValueAt>& values, TrialEnd end) {
   KnownTrial trial{{}, std::move(point), standing_of(end), {}, {}};
-  for (const ValueAt& value : values) take(trial, value);
+  for (const ValueAt& value : values) reach(trial, {value.iteration, directed(value.value)});
   append(std::move(trial));
 }
 
@@ -75,16 +78,25 @@ void History::add_proposed(UnitPoint point) {
 }
 
 void History::result(TrialNumber trial, std::uint64_t iteration, double value) {
+  take(trial, {iteration, directed(value)});
+}
+
+void History::result(TrialNumber trial, std::uint64_t iteration, MeritNumbers numbers) {
+  const double first = numbers.empty() ? -std::numeric_limits<double>::infinity() : numbers.front();
+  take(trial, {iteration, first, std::move(numbers)});
+}
+
+void History::take(TrialNumber trial, ValueAt value) {
   KnownTrial* found = known(trial);
   if (found == nullptr) return;
   found->standing = Standing::kRunning;
-  take(*found, {iteration, value});
+  reach(*found, std::move(value));
 }
 
-void History::take(KnownTrial& trial, ValueAt value) const {
+void History::reach(KnownTrial& trial, ValueAt value) {
   if (trial.newest && value.iteration <= trial.newest->iteration) return;
-  trial.newest = ValueAt{value.iteration, directed(value.value)};
-  if (reaches_rung(trial.rungs, value.iteration)) trial.rungs.push_back(*trial.newest);
+  if (reaches_rung(trial.rungs, value.iteration)) trial.rungs.push_back(value);
+  trial.newest = std::move(value);
 }
 
 void History::end(TrialNumber trial, TrialEnd end) {
@@ -125,6 +137,7 @@ void History::restore(std::string_view state, std::size_t coordinates) {
                 fmt::format("the state of a searcher's history begins with '{}'", read.name));
   }
   History restored(mode_);
+  restored.goals_ = goals_;
   for (KnownTrial& trial : read.trials) {
     const bool fits = trial.point.size() == coordinates &&
                       (!trial.number || restored.find(*trial.number) == nullptr);

@@ -5,11 +5,13 @@
 //
 // Values are larger when better, whatever the mode; what is not finite is the worst there is
 // (-infinity): a diverged loss is a result, and what it should be learnt from. A result without the
-// metric says nothing.
+// metric says nothing. Where there are several objectives, or constraints, a value has a number for
+// each (schedulers/merit.h), and a result that lacks one of the metrics says nothing.
 //
 // A result costs the same however many trials there are. A trial costs its point, and at most
-// 16 bytes for each power of 3 up to its steps. Pure; a plain value, whose copies share what has
-// not changed since (SharedBlocks), so that a searcher's thread can have one for each question.
+// 40 bytes for each power of 3 up to its steps, and 8 for each of several numbers. Pure; a plain
+// value, whose copies share what has not changed since (SharedBlocks), so that a searcher's thread
+// can have one for each question.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "schedulers/merit.h"
 #include "schedulers/trial_scheduler.h"
 #include "tune/search/earlier_trial.h"
 #include "tune/search/encoding.h"
@@ -52,6 +55,8 @@ struct KnownTrial {
 class History {
  public:
   explicit History(Mode mode = Mode::kMax) : mode_(mode) {}
+  // Of an objective whose values have several numbers, if it has goals or constraints.
+  explicit History(const Objective& objective);
 
   // A trial with this configuration begins. One that failed and begins again is known already.
   void add(TrialNumber trial, UnitPoint point);
@@ -61,11 +66,15 @@ class History {
   void add_proposed(UnitPoint point);
   // All of these leave trials alone that were never added.
   void result(TrialNumber trial, std::uint64_t iteration, double value);
+  void result(TrialNumber trial, std::uint64_t iteration, MeritNumbers numbers);
   void pause(TrialNumber trial) { set(trial, Standing::kPaused); }
   void go_on(TrialNumber trial) { set(trial, Standing::kRunning); }
   void end(TrialNumber trial, TrialEnd end);
 
   Mode mode() const { return mode_; }
+  // How many numbers a value has for objectives, others being for constraints; 0: it has none.
+  std::size_t goals() const { return goals_; }
+  Merit merit(const ValueAt& value) const { return merit_of(value.numbers, goals_); }
   // In the order they were added.
   const SharedBlocks<KnownTrial>& trials() const { return trials_; }
   // Of the points of all trials, in that order.
@@ -79,12 +88,14 @@ class History {
 
  private:
   KnownTrial* known(TrialNumber trial);
-  void take(KnownTrial& trial, ValueAt value) const;
+  static void reach(KnownTrial& trial, ValueAt value);
   void set(TrialNumber trial, Standing standing);
   void append(KnownTrial trial);
   double directed(double value) const;
+  void take(TrialNumber trial, ValueAt value);
 
   Mode mode_;
+  std::size_t goals_ = 0;
   SharedBlocks<KnownTrial> trials_;
   SharedBlocks<std::uint64_t> fingerprints_;
   SharedBlocks<std::uint32_t> places_;  // in trials_, by number; kNowhere

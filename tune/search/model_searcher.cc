@@ -29,7 +29,7 @@ Config with(const Config& given, Config config) {
 // ---- Set up -------------------------------------------------------------------------------------
 
 void ModelSearcher::configure(const SearcherSetup& setup) {
-  if (proposer_->learns() && setup.objective.metric.empty()) {
+  if (proposer_->learns() && goals_of(setup.objective).empty()) {
     throw Error(
         ErrorCode::kBadInput,
         fmt::format("searcher {}: it learns from the values of a metric, and none is given: "
@@ -46,7 +46,7 @@ void ModelSearcher::configure(const SearcherSetup& setup) {
   proposer_->check(*encoding_);
   objective_ = setup.objective;
   num_samples_ = setup.num_samples;
-  history_ = History(objective_.mode);
+  history_ = History(objective_);
   take_earlier(setup);
   take_presets(setup);
 }
@@ -123,9 +123,14 @@ std::optional<Config> ModelSearcher::suggest(TrialNumber trial) {
 }
 
 void ModelSearcher::result(TrialNumber trial, const ResultView& result) {
-  if (objective_.metric.empty()) return;
-  const std::optional<double> value = result.number(objective_.metric);
-  if (value) history_.result(trial, result.iteration(), *value);
+  if (needs_merit(objective_)) {
+    auto numbers =
+        numbers_of(objective_, [&](std::string_view path) { return result.number(path); });
+    if (numbers) history_.result(trial, result.iteration(), std::move(*numbers));
+  } else if (!objective_.metric.empty()) {
+    const std::optional<double> value = result.number(objective_.metric);
+    if (value) history_.result(trial, result.iteration(), *value);
+  }
 }
 
 void ModelSearcher::end_trial(TrialNumber trial, TrialEnd end, const Reported*) {
@@ -275,7 +280,7 @@ void ModelSearcher::restore(std::string_view state) {
   decode(in, proposed);
   decode(in, stock);
   const std::string_view proposer_state = in.binary();
-  History history(objective_.mode);
+  History history(objective_);
   history.restore(in.binary(), encoding_->size());
   in.expect_end();
   if (!std::ranges::all_of(stock, [&](const Proposal& one) { return is_in_space(one); })) {

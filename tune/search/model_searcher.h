@@ -39,6 +39,7 @@ class ModelSearcher : public Searcher {
       : name_(std::move(name)), proposer_(std::move(proposer)) {}
 
   void configure(const SearcherSetup& setup) override;
+  bool takes_several_objectives() const override { return proposer_->takes_several_objectives(); }
   void set_num_samples(std::int64_t num_samples) override { num_samples_ = num_samples; }
   std::optional<std::uint64_t> total() const override;
   std::optional<Config> suggest(TrialNumber trial) override;

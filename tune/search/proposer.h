@@ -47,6 +47,9 @@ class Proposer {
   // Once, before any question. Throws Error (kBadInput), naming the keys, for a space that it
   // cannot search.
   virtual void check(const Encoding& /*encoding*/) const {}
+  // Whether it heeds the several numbers of values, where the history has such
+  // (History::goals()).
+  virtual bool takes_several_objectives() const { return false; }
   // Called in any thread. What it throws costs no sweep: the proposals are drawn then, as the space
   // draws, with the reason in their notes. A state that is not its own counts as none.
   virtual ProposerAnswer propose(const ProposerQuestion& question, const Encoding& encoding,

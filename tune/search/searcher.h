@@ -38,6 +38,9 @@ class Searcher {
   virtual ~Searcher() = default;
   // Once, before anything else. Throws Error (kBadInput) for a space it cannot search.
   virtual void configure(const SearcherSetup& setup) = 0;
+  // Whether it heeds an objective's goals and constraints, or needs none; else a sweep that has
+  // them is refused.
+  virtual bool takes_several_objectives() const { return false; }
   // A resumed experiment may ask for more samples than it began with; suggestions go on from there.
   virtual void set_num_samples(std::int64_t /*num_samples*/) {}
   // How many trials there will be; nothing: no end, or not known.
@@ -142,6 +145,14 @@ SearcherSpec cma_es(CmaEsOptions options = {});
 // Halton's sequence: configurations more even than random ones, the same list whatever the order of
 // events. Needs no metric. For spaces without grids.
 SearcherSpec halton();
+
+struct Nsga2Options {
+  int population = 50;     // the best trials, of which parents are drawn; at least 4
+  double crossover = 0.9;  // the chance that parents are crossed, from 0 to 1
+};
+// NSGA-II, a genetic algorithm: for several objectives and hundreds of trials. tune/search/nsga2
+// has the method.
+SearcherSpec nsga2(Nsga2Options options = {});
 
 template <class T, class... Args>
 SearcherSpec searcher(Args... args) {

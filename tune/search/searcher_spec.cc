@@ -14,6 +14,7 @@
 #include "tune/search/gp/gp_proposer.h"
 #include "tune/search/halton.h"
 #include "tune/search/model_searcher.h"
+#include "tune/search/nsga2/propose.h"
 #include "tune/search/searcher.h"
 #include "tune/search/tpe/propose.h"
 
@@ -99,6 +100,14 @@ SearcherSpec cma_es_from(const std::string& name, const Config& parameters) {
   return cma_es({parameters.get_or("population", 0)});
 }
 
+SearcherSpec nsga2_from(const std::string& name, const Config& parameters) {
+  check_keys(name, parameters, {"population", "crossover"});
+  Nsga2Options options;
+  options.population = parameters.get_or("population", options.population);
+  options.crossover = parameters.get_or("crossover", options.crossover);
+  return nsga2(options);
+}
+
 using From = SearcherSpec (*)(const std::string& name, const Config& parameters);
 const std::vector<std::pair<std::string, From>> kSearchers = {
     {"auto",
@@ -112,6 +121,7 @@ const std::vector<std::pair<std::string, From>> kSearchers = {
     {"tpe",
      [](const auto& name, const auto& p) { return tpe(learning_from<TpeOptions>(name, p)); }},
     {"cma_es", cma_es_from},
+    {"nsga2", nsga2_from},
     {"halton", [](const auto& name, const auto& p) { return without_parameters(name, p, halton); }},
 };
 
@@ -147,6 +157,23 @@ SearcherSpec cma_es(CmaEsOptions options) {
 
 SearcherSpec halton() {
   return by_proposer("halton", {}, std::make_shared<const search::HaltonProposer>());
+}
+
+SearcherSpec nsga2(Nsga2Options options) {
+  if (options.population < 4) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("searcher nsga2: population is {}: there must be at least 4 trials to "
+                            "draw parents from",
+                            options.population));
+  }
+  if (!(options.crossover >= 0 && options.crossover <= 1)) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("searcher nsga2: crossover is {:g}: it is a chance, from 0 to 1",
+                            options.crossover));
+  }
+  return by_proposer("nsga2", {{"population", options.population}, {"crossover", options.crossover}},
+                     std::make_shared<const search::nsga2::Nsga2Proposer>(search::nsga2::Options{
+                         static_cast<std::size_t>(options.population), options.crossover}));
 }
 
 SearcherSpec searcher_from_config(const std::string& name, const Config& parameters) {

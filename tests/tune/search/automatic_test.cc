@@ -40,12 +40,18 @@ TEST_CASE("the choice before a sweep, and why") {
   outside.points_to_evaluate = {{{"lr", 3}}};
   SearchSpace gridded = kNumbers;
   gridded.set("layers", grid_search({1, 2}));
+  SearcherSetup several = setup_of(kNumbers);
+  several.objective = {"", Mode::kMax, 7, {{"loss", Mode::kMin}, {"acc"}}};
+  SearcherSetup bounded = setup_of(kNumbers);
+  bounded.objective.constraints = {{.metric = "ms", .max = 20}};
   SearchSpace wide;
   for (int i = 0; i < 61; ++i) wide.set("x" + std::to_string(i), uniform(0, 1));
   const SearchSpace computed = {{"a", 1}, {"b", sample_from([](const Config&) { return 2; })}};
   const std::vector<Case> cases = {
       {"numbers", setup_of(kNumbers), "auto", "gp, for 2 parameters and loss"},
       {"no end", setup_of(kNumbers, -1), "auto", "gp, for 2 parameters and loss"},
+      {"several", several, "auto", "gp, for 2 parameters and 2 objectives"},
+      {"bounded", bounded, "auto", "gp, for 2 parameters and loss under 1 constraint"},
       {"conditions", setup_of(with_conditions()), "auto",
        "tpe for 30 results and then gp, as some of 4 parameters depend on a choice, and loss"},
       {"many", setup_of(wide), "auto", "tpe, as 61 parameters are too many for gp, and loss"},

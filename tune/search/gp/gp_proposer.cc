@@ -4,31 +4,66 @@
 #include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/wire.h"
+#include "tune/search/gp/several.h"
+#include "tune/search/nsga2/propose.h"
 
 namespace tune::search::gp {
 
 namespace {
 
+bool is_finite(const Fit& fit) {
+  return std::isfinite(fit.log_noise) &&
+         std::ranges::all_of(fit.log_length_scales, [](double one) { return std::isfinite(one); });
+}
+
 Fit fit_of(const std::string& state) {
   if (state.empty()) return {};
   try {
     auto fit = decoded<Fit>(state);
-    const bool is_finite =
-        std::isfinite(fit.log_noise) &&
-        std::ranges::all_of(fit.log_length_scales, [](double one) { return std::isfinite(one); });
-    if (is_finite) return fit;
+    if (is_finite(fit)) return fit;
   } catch (const Error&) {  // not its own
   }
   return {};
+}
+
+std::vector<Fit> fits_of(const std::string& state) {
+  if (state.empty()) return {};
+  try {
+    auto fits = decoded<std::vector<Fit>>(state);
+    if (std::ranges::all_of(fits, is_finite)) return fits;
+  } catch (const Error&) {  // not its own
+  }
+  return {};
+}
+
+ProposerAnswer by_nsga2(const ProposerQuestion& question, const Encoding& encoding,
+                        RandomStream& random) {
+  ProposerAnswer answer{nsga2::propose(question, encoding, {}, random), question.state};
+  for (Proposal& proposal : answer.proposals) {
+    const std::string why = proposal.note.empty() ? "" : "; " + proposal.note;
+    proposal.note = "there are more than 500 trials of several objectives: NSGA-II goes on" + why;
+  }
+  return answer;
 }
 
 }  // namespace
 
 ProposerAnswer GpProposer::propose(const ProposerQuestion& question, const Encoding& encoding,
                                    RandomStream& random) const {
+  const std::size_t goals = question.known.goals();
+  if (goals > 1 && question.known.trials().size() > kMostTrialsOfSeveral) {
+    return by_nsga2(question, encoding, random);
+  }
+  if (goals > 0) {
+    const SeveralQuestion asked{training_set(question.known), goals, fits_of(question.state),
+                                question.count};
+    SeveralAnswer answer = propose_several(asked, encoding, options_, random);
+    return {std::move(answer.proposals), encoded(answer.fits)};
+  }
   const Question asked{training_set(question.known), fit_of(question.state), question.count};
   Answer answer = gp::propose(asked, encoding, options_, random);
   return {std::move(answer.proposals), encoded(answer.fit)};

@@ -1,10 +1,16 @@
-// The proposer behind tune::gp: asks propose() with what the history holds. Pure.
+// The proposer behind tune::gp: asks propose() with what the history holds, propose_several() where
+// values have several numbers, and NSGA-II beyond kMostTrialsOfSeveral trials of several
+// objectives: a front has more members than a model is fitted to then. Pure.
 #pragma once
+
+#include <cstddef>
 
 #include "tune/search/gp/propose.h"
 #include "tune/search/proposer.h"
 
 namespace tune::search::gp {
+
+inline constexpr std::size_t kMostTrialsOfSeveral = 500;
 
 class GpProposer : public Proposer {
  public:
@@ -12,6 +18,7 @@ class GpProposer : public Proposer {
   ProposerAnswer propose(const ProposerQuestion& question, const Encoding& encoding,
                          RandomStream& random) const override;
   std::size_t start_up() const override { return options_.start_up; }
+  bool takes_several_objectives() const override { return true; }
 
  private:
   Options options_;

@@ -1,55 +1,21 @@
 #include "tune/search/gp/model.h"
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
-#include <numeric>
-#include <span>
 
 #include "tune/search/gp/acquisition.h"
-#include "tune/search/gp/candidates.h"
+#include "tune/search/gp/candidate_search.h"
 #include "tune/search/gp/fitting.h"
 
 namespace tune::search::gp {
 
 namespace {
 
-constexpr int kDrawn = 500;
-constexpr std::size_t kBestPoints = 5;
-constexpr int kNearEach = 60;
-constexpr double kWideChance = 0.4;  // that one near an observation is further off
-constexpr double kWide = 0.15;
-constexpr double kNarrow = 0.02;
-constexpr std::array kRoundScales = {0.08, 0.03, 0.01};
-constexpr std::size_t kKept = 4;  // from round to round
-constexpr int kNearKept = 40;
 constexpr std::size_t kNeighbours = 3;
-
-Eigen::MatrixXd features_of(const std::vector<UnitPoint>& points, const Encoding& encoding) {
-  const auto rows = encoding.feature_count();
-  Eigen::MatrixXd features(rows, points.size());
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    encoding.write_features(points[i], std::span(features.data() + i * rows, rows));
-  }
-  return features;
-}
 
 std::vector<UnitPoint> points_of(const std::vector<Observation>& observations) {
   std::vector<UnitPoint> points;
   for (const Observation& each : observations) points.push_back(each.point);
   return points;
-}
-
-std::vector<UnitPoint> best_of(const std::vector<UnitPoint>& points,
-                               const std::vector<double>& targets) {
-  std::vector<std::size_t> order(targets.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return targets[a] > targets[b]; });
-  order.resize(std::min(order.size(), kBestPoints));
-  std::vector<UnitPoint> best;
-  for (const std::size_t i : order) best.push_back(points[i]);
-  return best;
 }
 
 }  // namespace
@@ -58,12 +24,18 @@ ModelOutcome Model::make(const TrainingSet& known, const std::vector<UnitPoint>&
                          const Encoding& encoding, const Fit& fit, Targets targets, int more) {
   const std::vector<double> scores = targets_of(known.observations, targets);
   if (scores.empty()) return {{}, "all results are alike"};
+  return make(known, scores, pending, encoding, fit, more);
+}
+
+ModelOutcome Model::make(const TrainingSet& known, const std::vector<double>& targets,
+                         const std::vector<UnitPoint>& pending, const Encoding& encoding,
+                         const Fit& fit, int more) {
   std::vector<UnitPoint> points = points_of(known.observations);
-  const std::vector<UnitPoint> best = best_of(points, scores);
+  const std::vector<UnitPoint> best = best_of(points, targets);
   points.insert(points.end(), pending.begin(), pending.end());
   const Eigen::MatrixXd features = features_of(points, encoding);
   const Eigen::VectorXd y =
-      Eigen::Map<const Eigen::VectorXd>(scores.data(), static_cast<Eigen::Index>(scores.size()));
+      Eigen::Map<const Eigen::VectorXd>(targets.data(), static_cast<Eigen::Index>(targets.size()));
 
   Fit used = fit;
   if (used.log_length_scales.size() != encoding.feature_count()) {
@@ -83,63 +55,38 @@ ModelOutcome Model::make(const TrainingSet& known, const std::vector<UnitPoint>&
   return {std::move(model), {}};
 }
 
-std::vector<UnitPoint> Model::first_candidates(RandomStream& random) const {
-  std::vector<UnitPoint> points;
-  for (int i = 0; i < kDrawn; ++i) points.push_back(encoding_->draw(random));
-  for (const UnitPoint& best : best_points_) {
-    for (int i = 0; i < kNearEach; ++i) {
-      const double scale = random.uniform() < kWideChance ? kWide : kNarrow;
-      points.push_back(near(best, scale, *encoding_, random));
-    }
-  }
-  return points;
-}
-
-// Adds those that hold and were not tried, and leaves the best kKept of all.
-void Model::add_scored(std::vector<UnitPoint> points, const TriedPoints& tried,
-                       std::vector<Scored>& scored) const {
-  std::erase_if(points, [&](const UnitPoint& point) {
-    return tried.contains(point) || !encoding_->holds(point);
-  });
-  if (points.empty()) return;
-  const Prediction prediction = posterior_.predict(features_of(points, *encoding_));
-  const Eigen::VectorXd values = log_expected_improvement(prediction, posterior_.best());
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const auto at = static_cast<Eigen::Index>(i);
-    scored.push_back({std::move(points[i]),
-                      {prediction.mean[at], prediction.standard_deviation[at], values[at]}});
-  }
-  std::stable_sort(scored.begin(), scored.end(), [](const Scored& a, const Scored& b) {
-    return a.expected.acquisition > b.expected.acquisition;
-  });
-  const auto same = [](const Scored& a, const Scored& b) { return a.point == b.point; };
-  scored.erase(std::unique(scored.begin(), scored.end(), same), scored.end());
-  if (scored.size() > kKept) scored.resize(kKept);
+Prediction Model::predict(const std::vector<UnitPoint>& points) const {
+  return posterior_.predict(features_of(points, *encoding_));
 }
 
 std::optional<Proposal> Model::best_candidate(const TriedPoints& tried,
                                               RandomStream& random) const {
-  std::vector<Scored> kept;
-  add_scored(first_candidates(random), tried, kept);
-  for (const double scale : kRoundScales) {
-    std::vector<UnitPoint> points;
-    for (const Scored& each : kept) {
-      for (int i = 0; i < kNearKept; ++i) {
-        points.push_back(near(each.point, scale, *encoding_, random));
-      }
+  const auto score = [&](const std::vector<UnitPoint>& points) {
+    const Prediction prediction = predict(points);
+    const Eigen::VectorXd values = log_expected_improvement(prediction, posterior_.best());
+    std::vector<Expectation> expected;
+    for (Eigen::Index i = 0; i < values.size(); ++i) {
+      expected.push_back({prediction.mean[i], prediction.standard_deviation[i], values[i]});
     }
-    add_scored(std::move(points), tried, kept);
-  }
-  if (kept.empty()) return std::nullopt;
+    return expected;
+  };
+  auto best = gp::best_candidate(best_points_, score, *encoding_, tried, random);
+  if (!best) return std::nullopt;
   Proposal proposal;
-  proposal.point = std::move(kept.front().point);
+  proposal.point = std::move(best->point);
   proposal.origin = ProposalOrigin::kModel;
-  proposal.expected = kept.front().expected;
-  const Eigen::MatrixXd place = features_of({proposal.point}, *encoding_);
-  for (const std::size_t i : posterior_.nearest(place.col(0), kNeighbours)) {
-    if (trials_[i]) proposal.neighbours.push_back(*trials_[i]);
-  }
+  proposal.expected = best->expected;
+  proposal.neighbours = neighbours_of(proposal.point);
   return proposal;
+}
+
+std::vector<TrialNumber> Model::neighbours_of(const UnitPoint& point) const {
+  std::vector<TrialNumber> neighbours;
+  const Eigen::MatrixXd place = features_of({point}, *encoding_);
+  for (const std::size_t i : posterior_.nearest(place.col(0), kNeighbours)) {
+    if (trials_[i]) neighbours.push_back(*trials_[i]);
+  }
+  return neighbours;
 }
 
 void Model::believe(const UnitPoint& point) {

@@ -24,23 +24,23 @@ class Model {
   // known; there is room for `more` of them. Nothing but a reason when there can be no model.
   static ModelOutcome make(const TrainingSet& known, const std::vector<UnitPoint>& pending,
                            const Encoding& encoding, const Fit& fit, Targets targets, int more);
+  // Of targets that are given, one for each observation, of about mean 0 and variance 1.
+  static ModelOutcome make(const TrainingSet& known, const std::vector<double>& targets,
+                           const std::vector<UnitPoint>& pending, const Encoding& encoding,
+                           const Fit& fit, int more);
 
   // The best of many candidates that were never tried, with what is expected of it and its
   // neighbours; nothing when all candidates were.
   std::optional<Proposal> best_candidate(const TriedPoints& tried, RandomStream& random) const;
+  Prediction predict(const std::vector<UnitPoint>& points) const;
+  // The trials most like a point, the nearest first; those of earlier experiments are left out.
+  std::vector<TrialNumber> neighbours_of(const UnitPoint& point) const;
   void believe(const UnitPoint& point);
   const Fit& fit() const { return fit_; }
 
  private:
-  struct Scored {
-    UnitPoint point;
-    Expectation expected;
-  };
   Model(const Encoding& encoding, Fit fit, Posterior posterior)
       : encoding_(&encoding), fit_(std::move(fit)), posterior_(std::move(posterior)) {}
-  std::vector<UnitPoint> first_candidates(RandomStream& random) const;
-  void add_scored(std::vector<UnitPoint> points, const TriedPoints& tried,
-                  std::vector<Scored>& scored) const;
 
   const Encoding* encoding_;
   Fit fit_;

@@ -5,6 +5,8 @@
 #include <limits>
 #include <set>
 
+#include "schedulers/fronts.h"
+
 namespace tune::search::gp {
 
 namespace {
@@ -40,7 +42,15 @@ std::optional<ValueAt> value_that_counts(const KnownTrial& trial, const std::set
 struct Counted {
   std::size_t trial = 0;
   ValueAt result;
+  double worth = 0;  // its value, or its place among several numbers, counted backwards
 };
+
+void rank(std::vector<Counted>& counted, const History& history) {
+  std::vector<Merit> merits;
+  for (const Counted& each : counted) merits.push_back(history.merit(each.result));
+  double place = 0;
+  for (const std::size_t i : best_first(merits)) counted[i].worth = place--;
+}
 
 // The best by value, and besides the newest.
 std::vector<Counted> limited(std::vector<Counted> counted, const TrainingLimits& limits) {
@@ -49,7 +59,7 @@ std::vector<Counted> limited(std::vector<Counted> counted, const TrainingLimits&
   const auto best_end = by_value.begin() + static_cast<std::ptrdiff_t>(limits.best);
   std::nth_element(by_value.begin(), best_end, by_value.end(),
                    [](const Counted& a, const Counted& b) {
-                     if (a.result.value != b.result.value) return a.result.value > b.result.value;
+                     if (a.worth != b.worth) return a.worth > b.worth;
                      return a.trial > b.trial;
                    });
   std::vector<bool> taken(counted.back().trial + 1, false);
@@ -74,11 +84,12 @@ TrainingSet training_set(const History& history, const TrainingLimits& limits) {
   std::vector<std::size_t> pending;
   for (std::size_t i = 0; i < trials.size(); ++i) {
     if (const auto value = value_that_counts(trials[i], judged)) {
-      counted.push_back({i, *value});
+      counted.push_back({i, *value, value->value});
     } else if (trials[i].standing == Standing::kRunning) {
       pending.push_back(i);
     }
   }
+  if (history.goals() > 0 && counted.size() > limits.observations) rank(counted, history);
   set.results_known = static_cast<std::uint32_t>(counted.size());
   set.pending_known = static_cast<std::uint32_t>(pending.size());
   for (const Counted& each : limited(std::move(counted), limits)) {

@@ -7,7 +7,8 @@
 // ended another one about there: then it is known to be better than that one. Otherwise it is
 // pending. Counting every newest value looks simpler; without a scheduler that stops, each young
 // trial is then a bad one beside those that are further. A trial that failed without a value has
-// the worst there is.
+// the worst there is. The best of several numbers are the first in the order of
+// schedulers/fronts.h.
 #pragma once
 
 #include <cstddef>

@@ -1,20 +1,20 @@
 #include "tune/search/tpe/evidence.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
+
+#include "schedulers/fronts.h"
+#include "tune/search/comparable_results.h"
 
 namespace tune::search::tpe {
 
 namespace {
-
-constexpr double kWorst = -std::numeric_limits<double>::infinity();
 
 struct Ranked {
   std::size_t trial = 0;
   bool completed = false;
   std::uint64_t iteration = 0;
   double value = 0;
+  bool kept = true;  // all constraints
 };
 
 bool is_better(const Ranked& a, const Ranked& b) {
@@ -24,59 +24,37 @@ bool is_better(const Ranked& a, const Ranked& b) {
   return a.trial < b.trial;
 }
 
-bool was_kept_back(const KnownTrial& trial) {
-  return trial.standing == Standing::kPaused || trial.standing == Standing::kStopped;
+std::vector<Ranked> ranked(const std::vector<ComparableResult>& results) {
+  std::vector<Ranked> all;
+  for (const ComparableResult& each : results) {
+    all.push_back({each.trial, each.completed, each.value.iteration, each.value.value, true});
+  }
+  return all;
 }
 
-// The first value at or after so many steps.
-const ValueAt* value_at(const KnownTrial& trial, double steps) {
-  for (const ValueAt& each : trial.rungs) {
-    if (static_cast<double>(each.iteration) >= steps) return &each;
+// Of several numbers the place in the order of fronts takes the part of the value, over all trials
+// alike: completed ones are not before others that dominate them.
+std::vector<Ranked> ranked_by_fronts(const std::vector<ComparableResult>& results,
+                                     const History& history) {
+  std::vector<Merit> merits;
+  for (const ComparableResult& each : results) merits.push_back(history.merit(each.value));
+  const std::vector<std::size_t> order = best_first(merits);
+  std::vector<Ranked> all(results.size());
+  double place = 0;
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    const std::size_t i = order[at];
+    if (at > 0 && !(merits[i] == merits[order[at - 1]])) place = static_cast<double>(at);
+    all[i] = {results[i].trial, true, 0, -place, merits[i].violation == 0};
   }
-  return nullptr;
+  return all;
 }
 
-// The steps of the highest rung that enough trials have reached; 0: of none.
-double highest_full_rung(const History& history) {
-  std::vector<std::size_t> reached;  // by rung
-  for (const KnownTrial& trial : history.trials()) {
-    if (trial.rungs.empty()) continue;
-    const auto last = static_cast<double>(trial.rungs.back().iteration);
-    std::size_t rungs = 0;
-    for (double steps = 1; steps <= last; steps *= kRungFactor) ++rungs;
-    if (reached.size() < rungs) reached.resize(rungs);
-    ++reached[rungs - 1];
-  }
-  std::size_t sum = 0;
-  for (std::size_t rung = reached.size(); rung-- > 0;) {
-    sum += reached[rung];
-    if (sum >= kFewestOnRung) return std::pow(kRungFactor, static_cast<double>(rung));
-  }
-  return 0;
-}
-
-std::vector<Ranked> results_at(double steps, const History& history) {
-  std::vector<Ranked> results;
-  for (std::size_t i = 0; i < history.trials().size(); ++i) {
-    const ValueAt* value = value_at(history.trials()[i], steps);
-    if (value != nullptr) results.push_back({i, true, value->iteration, value->value});
-  }
-  return results;
-}
-
-std::vector<Ranked> ended_results(const History& history) {
-  std::vector<Ranked> results;
-  for (std::size_t i = 0; i < history.trials().size(); ++i) {
-    const KnownTrial& trial = history.trials()[i];
-    if (trial.standing == Standing::kRunning) continue;
-    const bool completed = trial.standing == Standing::kCompleted;
-    if (trial.newest) {
-      results.push_back({i, completed, trial.newest->iteration, trial.newest->value});
-    } else if (trial.standing == Standing::kFailed) {
-      results.push_back({i, false, 0, kWorst});
-    }
-  }
-  return results;
+// How many of the results are good: none that breaks constraints, where one keeps them.
+std::size_t good_among(const std::vector<Ranked>& results) {
+  const auto kept = static_cast<std::size_t>(
+      std::count_if(results.begin(), results.end(), [](const Ranked& each) { return each.kept; }));
+  const std::size_t good = good_of(results.size());
+  return kept > 0 ? std::min(good, kept) : good;
 }
 
 // Whether one of the results says more than another.
@@ -95,7 +73,7 @@ std::vector<Side> sides_of(std::vector<Ranked> results, const History& history) 
     sides.push_back(counts ? Side::kOther : Side::kNone);
   }
   for (const Ranked& each : results) sides[each.trial] = Side::kOther;
-  const auto good_end = results.begin() + static_cast<std::ptrdiff_t>(good_of(results.size()));
+  const auto good_end = results.begin() + static_cast<std::ptrdiff_t>(good_among(results));
   std::nth_element(results.begin(), good_end, results.end(), is_better);
   std::for_each(results.begin(), good_end,
                 [&](const Ranked& each) { sides[each.trial] = Side::kGood; });
@@ -111,9 +89,10 @@ std::size_t good_of(std::size_t results) {
 Evidence evidence(const History& history, std::size_t parameters, std::size_t more) {
   const auto& trials = history.trials();
   Evidence found;
-  found.stopped_early = std::any_of(trials.begin(), trials.end(), was_kept_back);
-  const double rung = found.stopped_early ? highest_full_rung(history) : 0;
-  std::vector<Ranked> results = rung > 0 ? results_at(rung, history) : ended_results(history);
+  const ComparableResults known = comparable_results(history);
+  found.stopped_early = known.stopped_early;
+  std::vector<Ranked> results =
+      history.goals() > 0 ? ranked_by_fronts(known.results, history) : ranked(known.results);
   found.results_known = static_cast<std::uint32_t>(results.size());
   if (!differ(results)) found.trouble = "all results are alike";
   std::vector<bool> has_result(trials.size());

@@ -7,10 +7,12 @@
 // there it is left out, and what fails is proposed again.
 //
 // Once a scheduler has kept back or ended a trial, values of different numbers of steps do not
-// compare. Then results are the values at the highest rung of the history at which there are 10
-// (Falkner, Klein and Hutter, "BOHB: Robust and Efficient Hyperparameter Optimization at Scale",
-// ICML 2018, which takes the highest budget with enough of them); trials that ended below it are
-// left out, but for those that failed without a value.
+// compare: tune/search/comparable_results.h.
+//
+// With several objectives the best are the first in the order of schedulers/fronts.h, whether they
+// completed or not. Trials that break constraints belong to the others; only where all of them do,
+// those that break them least are good (Optuna fills the good ones up with them whenever less than
+// a tenth keeps the constraints).
 #pragma once
 
 #include <cstddef>
@@ -27,7 +29,6 @@
 
 namespace tune::search::tpe {
 
-inline constexpr std::size_t kFewestOnRung = 10;
 inline constexpr std::size_t kMostGood = 25;
 
 // How many of so many results are good.

@@ -41,6 +41,7 @@ class TpeProposer : public Proposer {
   ProposerAnswer propose(const ProposerQuestion& question, const Encoding& encoding,
                          RandomStream& random) const override;
   std::size_t start_up() const override { return options_.start_up; }
+  bool takes_several_objectives() const override { return true; }
 
  private:
   Options options_;

@@ -1,0 +1,33 @@
+// Of a history the results that compare with each other: for searchers that rank trials without a
+// model of how values grow with steps. Pure.
+//
+// While no scheduler keeps back or ends trials, these are the values at which trials ended. Once
+// one does, values of different numbers of steps do not compare. Then they are the values at the
+// highest rung of the history at which there are 10 (Falkner, Klein and Hutter, "BOHB: Robust and
+// Efficient Hyperparameter Optimization at Scale", ICML 2018, which takes the highest budget with
+// enough of them); trials that ended below it are left out, but for those that failed without a
+// value.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "tune/search/history.h"
+
+namespace tune {
+
+inline constexpr std::size_t kFewestOnRung = 10;
+
+struct ComparableResult {
+  std::size_t trial = 0;  // of the history
+  bool completed = false;
+  ValueAt value;  // the worst there is, of no steps, for one that failed without
+};
+
+struct ComparableResults {
+  std::vector<ComparableResult> results;  // in the order of the history
+  bool stopped_early = false;             // a scheduler keeps back or ends trials
+};
+ComparableResults comparable_results(const History& history);
+
+}  // namespace tune

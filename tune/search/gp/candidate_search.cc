@@ -1,0 +1,110 @@
+#include "tune/search/gp/candidate_search.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "tune/search/gp/candidates.h"
+
+namespace tune::search::gp {
+
+namespace {
+
+constexpr int kDrawn = 500;
+constexpr int kNearEach = 60;
+constexpr double kWideChance = 0.4;  // that one near an observation is further off
+constexpr double kWide = 0.15;
+constexpr double kNarrow = 0.02;
+constexpr std::array kRoundScales = {0.08, 0.03, 0.01};
+constexpr std::size_t kKept = 4;  // from round to round
+constexpr int kNearKept = 40;
+
+class Search {
+ public:
+  Search(const Score& score, const Encoding& encoding, const TriedPoints& tried)
+      : score_(score), encoding_(encoding), tried_(tried) {}
+
+  // Adds those that hold and were not tried, and leaves the best kKept of all.
+  void add(std::vector<UnitPoint> points) {
+    std::erase_if(points, [&](const UnitPoint& point) {
+      return tried_.contains(point) || !encoding_.holds(point);
+    });
+    if (points.empty()) return;
+    const std::vector<Expectation> expected = score_(points);
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      kept_.push_back({std::move(points[i]), expected[i]});
+    }
+    std::stable_sort(kept_.begin(), kept_.end(), [](const Scored& a, const Scored& b) {
+      return a.expected.acquisition > b.expected.acquisition;
+    });
+    const auto same = [](const Scored& a, const Scored& b) { return a.point == b.point; };
+    kept_.erase(std::unique(kept_.begin(), kept_.end(), same), kept_.end());
+    if (kept_.size() > kKept) kept_.resize(kKept);
+  }
+  const std::vector<Scored>& kept() const { return kept_; }
+
+ private:
+  const Score& score_;
+  const Encoding& encoding_;
+  const TriedPoints& tried_;
+  std::vector<Scored> kept_;
+};
+
+std::vector<UnitPoint> first_candidates(const std::vector<UnitPoint>& best,
+                                        const Encoding& encoding, RandomStream& random) {
+  std::vector<UnitPoint> points;
+  for (int i = 0; i < kDrawn; ++i) points.push_back(encoding.draw(random));
+  for (const UnitPoint& one : best) {
+    for (int i = 0; i < kNearEach; ++i) {
+      const double scale = random.uniform() < kWideChance ? kWide : kNarrow;
+      points.push_back(near(one, scale, encoding, random));
+    }
+  }
+  return points;
+}
+
+}  // namespace
+
+std::optional<Scored> best_candidate(const std::vector<UnitPoint>& best, const Score& score,
+                                     const Encoding& encoding, const TriedPoints& tried,
+                                     RandomStream& random) {
+  Search search(score, encoding, tried);
+  search.add(first_candidates(best, encoding, random));
+  for (const double scale : kRoundScales) {
+    std::vector<UnitPoint> points;
+    for (const Scored& each : search.kept()) {
+      for (int i = 0; i < kNearKept; ++i) {
+        points.push_back(near(each.point, scale, encoding, random));
+      }
+    }
+    search.add(std::move(points));
+  }
+  if (search.kept().empty()) return std::nullopt;
+  return search.kept().front();
+}
+
+Eigen::MatrixXd features_of(const std::vector<UnitPoint>& points, const Encoding& encoding) {
+  const auto rows = encoding.feature_count();
+  Eigen::MatrixXd features(rows, points.size());
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    encoding.write_features(points[i], std::span(features.data() + i * rows, rows));
+  }
+  return features;
+}
+
+std::vector<UnitPoint> best_of(const std::vector<UnitPoint>& points,
+                               const std::vector<double>& values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return values[a] > values[b]; });
+  order.resize(std::min(order.size(), kBestPoints));
+  std::vector<UnitPoint> best;
+  for (const std::size_t i : order) best.push_back(points[i]);
+  return best;
+}
+
+}  // namespace tune::search::gp

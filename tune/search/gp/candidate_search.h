@@ -1,0 +1,41 @@
+// The search for the point with the best acquisition. Pure.
+//
+// Candidates are drawn as the space draws, and made near the best of the trials; rounds of
+// candidates ever nearer to the best of all follow. None is a point that was tried or that does not
+// hold.
+#pragma once
+
+#include <Eigen/Core>
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "core/random.h"
+#include "tune/search/encoding.h"
+#include "tune/search/proposal.h"
+#include "tune/search/tried_points.h"
+
+namespace tune::search::gp {
+
+struct Scored {
+  UnitPoint point;
+  Expectation expected;
+};
+// What is expected of points, one for each; never asked about none.
+using Score = std::function<std::vector<Expectation>(const std::vector<UnitPoint>&)>;
+
+inline constexpr std::size_t kBestPoints = 5;  // near which candidates are made
+
+// Nothing when all candidates were tried. `best` are the points of the best trials, the best first.
+std::optional<Scored> best_candidate(const std::vector<UnitPoint>& best, const Score& score,
+                                     const Encoding& encoding, const TriedPoints& tried,
+                                     RandomStream& random);
+
+// A column of features for each point.
+Eigen::MatrixXd features_of(const std::vector<UnitPoint>& points, const Encoding& encoding);
+// Of the points those with the kBestPoints largest values, the best first; the first of equal ones.
+std::vector<UnitPoint> best_of(const std::vector<UnitPoint>& points,
+                               const std::vector<double>& values);
+
+}  // namespace tune::search::gp

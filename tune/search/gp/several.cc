@@ -1,0 +1,320 @@
+#include "tune/search/gp/several.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "schedulers/merit.h"
+#include "tune/search/gp/acquisition.h"
+#include "tune/search/gp/batch.h"
+#include "tune/search/gp/candidate_search.h"
+#include "tune/search/gp/margins.h"
+#include "tune/search/gp/model.h"
+#include "tune/search/normal_distribution.h"
+
+namespace tune::search::gp {
+
+namespace {
+
+constexpr double kAugmentation = 0.05;
+constexpr std::size_t kPairs = 16;        // of draws, each with its opposite
+constexpr double kSmoothing = 0.02;       // of an improvement, in standard deviations of targets
+constexpr double kLowestChance = 1e-300;  // that constraints are kept
+constexpr double kWorst = -std::numeric_limits<double>::infinity();
+
+double number_of(const Observation& observation, std::size_t number) {
+  const MeritNumbers& numbers = observation.result.numbers;
+  return number < numbers.size() ? numbers[number] : kWorst;
+}
+
+std::vector<Observation> of_number(const std::vector<Observation>& observations,
+                                   std::size_t number) {
+  std::vector<Observation> all = observations;
+  for (Observation& each : all) each.result.value = number_of(each, number);
+  return all;
+}
+
+std::vector<double> all_of_number(const std::vector<Observation>& observations,
+                                  std::size_t number) {
+  std::vector<double> all;
+  for (const Observation& each : observations) all.push_back(number_of(each, number));
+  return all;
+}
+
+// The logarithm of log(1 + exp(x)), wherever that is.
+double log_softplus(double x) {
+  if (x < -30) return x;
+  return std::log(x > 30 ? x : std::log1p(std::exp(x)));
+}
+
+double log_mean_exp(const std::vector<double>& values) {
+  const double top = std::ranges::max(values);
+  double sum = 0;
+  for (const double value : values) sum += std::exp(value - top);
+  return top + std::log(sum / static_cast<double>(values.size()));
+}
+
+// One objective of several.
+class Scalarisation {
+ public:
+  // `best` are the best targets seen.
+  Scalarisation(std::vector<double> best, RandomStream& random) : best_(std::move(best)) {
+    double sum = 0;
+    for (std::size_t i = 0; i < best_.size(); ++i) {
+      weights_.push_back(-std::log(1 - random.uniform()));
+      sum += weights_.back();
+    }
+    for (double& weight : weights_) weight /= sum;
+    for (std::size_t i = 0; i < kPairs * best_.size(); ++i) draws_.push_back(random.normal());
+  }
+
+  double of(const std::vector<double>& targets) const {
+    double least = std::numeric_limits<double>::infinity();
+    double sum = 0;
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      const double term = weights_[i] * (targets[i] - best_[i]);
+      least = std::min(least, term);
+      sum += term;
+    }
+    return least + kAugmentation * sum;
+  }
+
+  // Of targets that are not known.
+  struct Spread {
+    double mean = 0;
+    double standard_deviation = 0;
+    double log_improvement = 0;  // over `over`
+  };
+  Spread of(const std::vector<double>& means, const std::vector<double>& deviations,
+            double over) const {
+    if (means.size() == 1) {
+      const double scale = 1 + kAugmentation;
+      const double deviation = scale * deviations[0];
+      return {of(means), deviation, log_expected_improvement(of(means), deviation, over)};
+    }
+    std::vector<double> values;
+    std::vector<double> targets(means.size());
+    for (std::size_t draw = 0; draw < 2 * kPairs; ++draw) {
+      const double sign = draw < kPairs ? 1 : -1;
+      const double* normal = draws_.data() + draw % kPairs * means.size();
+      for (std::size_t i = 0; i < means.size(); ++i) {
+        targets[i] = means[i] + sign * normal[i] * deviations[i];
+      }
+      values.push_back(of(targets));
+    }
+    Spread spread;
+    const auto count = static_cast<double>(values.size());
+    spread.mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+    for (double& value : values) {
+      spread.standard_deviation += (value - spread.mean) * (value - spread.mean) / count;
+      value = log_softplus((value - over) / kSmoothing);
+    }
+    spread.standard_deviation = std::sqrt(spread.standard_deviation);
+    spread.log_improvement = log_mean_exp(values) + std::log(kSmoothing);
+    return spread;
+  }
+
+ private:
+  std::vector<double> best_;
+  std::vector<double> weights_;
+  std::vector<double> draws_;
+};
+
+// All processes, and the search for the best acquisition under them.
+class SeveralModel {
+ public:
+  SeveralModel(const SeveralQuestion& question, const std::vector<UnitPoint>& pending,
+               const Encoding& encoding, Targets kind)
+      : encoding_(&encoding),
+        goals_(question.goals),
+        numbers_(question.goals),
+        fits_(question.fits),
+        pending_(pending) {
+    for (const Observation& each : question.known.observations) {
+      points_.push_back(each.point);
+      violations_.push_back(merit_of(each.result.numbers, goals_).violation);
+      numbers_ = std::max(numbers_, each.result.numbers.size());
+    }
+    fits_.resize(numbers_);
+    for (std::size_t goal = 0; goal < goals_; ++goal) add_goal(question, goal, kind);
+    for (std::size_t number = goals_; number < numbers_; ++number) add_constraint(question, number);
+  }
+
+  // Why there is nothing to be learnt; mostly empty.
+  std::string trouble() const {
+    if (!objectives_.empty() || !constraints_.empty()) return {};
+    return trouble_.empty() ? "all results are alike" : trouble_;
+  }
+
+  std::optional<Proposal> best_candidate(const TriedPoints& tried, RandomStream& random) const {
+    const Scalarisation scalar(best_targets(), random);
+    std::vector<double> worths;
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+      worths.push_back(violations_[i] > 0 ? -1e6 - violations_[i] : scalar.of(targets_at(i)));
+    }
+    const std::optional<double> best = best_value(scalar, worths);
+    const auto score = [&](const std::vector<UnitPoint>& points) {
+      return expected(points, scalar, best);
+    };
+    auto found = gp::best_candidate(best_of(points_, worths), score, *encoding_, tried, random);
+    if (!found) return std::nullopt;
+    Proposal proposal;
+    proposal.point = std::move(found->point);
+    proposal.origin = ProposalOrigin::kModel;
+    proposal.expected = found->expected;
+    const Model& first =
+        objectives_.empty() ? constraints_.front().model : objectives_.front().model;
+    proposal.neighbours = first.neighbours_of(proposal.point);
+    return proposal;
+  }
+
+  void believe(const UnitPoint& point) {
+    for (Objective& each : objectives_) each.model.believe(point);
+    for (Constraint& each : constraints_) each.model.believe(point);
+    pending_.push_back(point);
+  }
+
+  // Those of the last answer, where there was no model now.
+  const std::vector<Fit>& fits() const { return fits_; }
+
+ private:
+  struct Objective {
+    Model model;
+    std::vector<double> targets;
+  };
+  struct Constraint {
+    Model model;
+    double bound;
+  };
+
+  // A number that is the same of all trials has none.
+  std::optional<Model> fitted_to(const SeveralQuestion& question, std::size_t number,
+                                 const std::vector<double>& targets) {
+    if (targets.empty()) return std::nullopt;
+    ModelOutcome outcome = Model::make(question.known, targets, pending_, *encoding_, fits_[number],
+                                       static_cast<int>(question.count));
+    if (!outcome.model) trouble_ = outcome.trouble;
+    if (outcome.model) fits_[number] = outcome.model->fit();
+    return std::move(outcome.model);
+  }
+  void add_goal(const SeveralQuestion& question, std::size_t goal, Targets kind) {
+    std::vector<double> targets = targets_of(of_number(question.known.observations, goal), kind);
+    auto model = fitted_to(question, goal, targets);
+    if (model) objectives_.push_back({std::move(*model), std::move(targets)});
+  }
+  void add_constraint(const SeveralQuestion& question, std::size_t number) {
+    const MarginTargets margins =
+        margin_targets(all_of_number(question.known.observations, number));
+    auto model = fitted_to(question, number, margins.targets);
+    if (model) constraints_.push_back({std::move(*model), margins.bound});
+  }
+
+  std::vector<double> targets_at(std::size_t observation) const {
+    std::vector<double> targets;
+    for (const Objective& each : objectives_) targets.push_back(each.targets[observation]);
+    return targets;
+  }
+
+  // Of each objective, among the trials that keep the constraints if there are such.
+  std::vector<double> best_targets() const {
+    const bool some_keep = std::ranges::count(violations_, 0.0) > 0;
+    std::vector<double> best;
+    for (const Objective& each : objectives_) {
+      double top = kWorst;
+      for (std::size_t i = 0; i < each.targets.size(); ++i) {
+        if (!some_keep || violations_[i] == 0) top = std::max(top, each.targets[i]);
+      }
+      best.push_back(top);
+    }
+    return best;
+  }
+
+  // Observed, or believed of what is pending; nothing while no trial keeps the constraints.
+  std::optional<double> best_value(const Scalarisation& scalar,
+                                   const std::vector<double>& worths) const {
+    std::optional<double> best;
+    for (std::size_t i = 0; i < worths.size(); ++i) {
+      if (violations_[i] == 0) best = std::max(best.value_or(kWorst), worths[i]);
+    }
+    if (!best || objectives_.empty() || pending_.empty()) return best;
+    const std::vector<Prediction> predictions = predictions_at(pending_);
+    for (std::size_t i = 0; i < pending_.size(); ++i) {
+      std::vector<double> means;
+      for (const Prediction& each : predictions) {
+        means.push_back(each.mean[static_cast<Eigen::Index>(i)]);
+      }
+      best = std::max(*best, scalar.of(means));
+    }
+    return best;
+  }
+
+  std::vector<Prediction> predictions_at(const std::vector<UnitPoint>& points) const {
+    std::vector<Prediction> predictions;
+    for (const Objective& each : objectives_) predictions.push_back(each.model.predict(points));
+    return predictions;
+  }
+
+  std::vector<Expectation> expected(const std::vector<UnitPoint>& points,
+                                    const Scalarisation& scalar, std::optional<double> best) const {
+    const std::vector<Prediction> predictions = predictions_at(points);
+    std::vector<Expectation> all(points.size());
+    std::vector<double> means(predictions.size());
+    std::vector<double> deviations(predictions.size());
+    for (std::size_t i = 0; i < points.size() && !predictions.empty(); ++i) {
+      for (std::size_t j = 0; j < predictions.size(); ++j) {
+        means[j] = predictions[j].mean[static_cast<Eigen::Index>(i)];
+        deviations[j] = predictions[j].standard_deviation[static_cast<Eigen::Index>(i)];
+      }
+      const auto spread = scalar.of(means, deviations, best.value_or(0));
+      all[i] = {spread.mean, spread.standard_deviation, best ? spread.log_improvement : 0};
+    }
+    for (const Constraint& each : constraints_) add_chances(each, points, all);
+    return all;
+  }
+
+  // That the points keep a constraint.
+  static void add_chances(const Constraint& constraint, const std::vector<UnitPoint>& points,
+                          std::vector<Expectation>& all) {
+    const Prediction margins = constraint.model.predict(points);
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const auto at = static_cast<Eigen::Index>(i);
+      const double z = (margins.mean[at] - constraint.bound) / margins.standard_deviation[at];
+      all[i].acquisition += std::log(std::max(normal_cdf(z), kLowestChance));
+    }
+  }
+
+  const Encoding* encoding_;
+  std::size_t goals_;
+  std::size_t numbers_;  // objectives and constraints
+  std::vector<Fit> fits_;
+  std::vector<UnitPoint> pending_;
+  std::vector<UnitPoint> points_;   // observed
+  std::vector<double> violations_;  // there
+  std::vector<Objective> objectives_;
+  std::vector<Constraint> constraints_;
+  std::string trouble_;
+};
+
+}  // namespace
+
+SeveralAnswer propose_several(const SeveralQuestion& question, const Encoding& encoding,
+                              const Options& options, RandomStream& random) {
+  using SeveralBatch = Batch<SeveralModel>;
+  const auto make = [&](const std::vector<UnitPoint>& pending) -> SeveralBatch::Outcome {
+    SeveralModel model(question, pending, encoding, options.targets);
+    std::string trouble = model.trouble();
+    if (!trouble.empty()) return {{}, std::move(trouble)};
+    return {std::move(model), {}};
+  };
+  SeveralBatch batch(question.known, encoding, options, make);
+  SeveralAnswer answer;
+  answer.proposals = batch.proposals(question.count, random);
+  answer.fits = batch.model() ? batch.model()->fits() : question.fits;
+  return answer;
+}
+
+}  // namespace tune::search::gp

@@ -47,8 +47,8 @@ Fronts::Members Fronts::taken_over(const Members& by, Members& front) const {
   return dominated;
 }
 
-// What the moving ones dominate moves on; when that is a whole front, those behind it stay as they
-// are behind it.
+// Members that the moving ones dominate move on; when that is a whole front, those behind it stay
+// as they are behind it.
 void Fronts::put(Members moving, std::size_t front) {
   while (front < fronts_.size()) {
     Members dominated = taken_over(moving, fronts_[front]);

@@ -31,8 +31,8 @@ std::vector<std::string> metrics_of(const Objective& objective);
 std::string describe(const Objective& objective);
 
 // Of a result, for each goal its value, larger being better, and for each constraint the margin by
-// which it is kept, in sizes of the bound; below 0 it is broken. What is not finite is -infinity.
-// Nothing when the result lacks one of the metrics.
+// which it is kept, in sizes of the bound; below 0 it is broken. A value that is not finite is
+// -infinity. Nothing when the result lacks one of the metrics.
 using MeritNumbers = std::vector<double>;
 using NumberAt = std::function<std::optional<double>(std::string_view path)>;
 std::optional<MeritNumbers> numbers_of(const Objective& objective, const NumberAt& number);

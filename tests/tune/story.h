@@ -13,6 +13,7 @@
 #include "tune/control/experiment_setup.h"
 #include "tune/results/file_logger.h"
 #include "tune/results/last_results.h"
+#include "tune/spec/objectives.h"
 
 namespace tune {
 
@@ -131,7 +132,9 @@ class Story {
         path_ / "experiment.json",
         to_json(Config{{"name", spec_.name},
                        {"metric", spec_.options.metric},
-                       {"mode", *spec_.options.mode == Mode::kMax ? "max" : "min"}}));
+                       {"mode", *spec_.options.mode == Mode::kMax ? "max" : "min"},
+                       {"objectives", objectives_to_value(spec_.options.objectives)},
+                       {"constraints", constraints_to_value(spec_.options.constraints)}}));
   }
   const std::filesystem::path& path() const { return path_; }
   const ExperimentSpec& spec() const { return spec_; }

@@ -214,7 +214,8 @@ void add_readers(CLI::App& app, CommandLine& line) {
   CLI::App* best = add_command(app, "best", "the best configuration and its result",
                                "tune best results/latest --checkpoint");
   add_directory(best, line.best.directory);
-  CLI::Option* json = best->add_flag("--json", line.best.json, "as one JSON object");
+  CLI::Option* json = best->add_flag("--json", line.best.json,
+                                     "as one JSON object; with several objectives one a line");
   best->add_flag("--checkpoint", line.best.checkpoint, "only the folder of its checkpoint")
       ->excludes(json);
   best->callback([&line] { line.chosen = [&line] { return best_command(line.best); }; });

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -47,17 +48,45 @@ Row parameters_of(const std::vector<TrialSummary>& trials) {
   return paths;
 }
 
-std::vector<Row> table_of(const Analysis& analysis) {
-  const Row parameters = parameters_of(analysis.trials());
+// The metrics that decide: those to be made good, then those that constraints are about.
+Row metrics_of(const Analysis& analysis) {
+  Row metrics;
+  const auto add = [&](const std::string& metric) {
+    const bool is_new = std::find(metrics.begin(), metrics.end(), metric) == metrics.end();
+    if (!metric.empty() && is_new) metrics.push_back(metric);
+  };
+  add(analysis.metric());
+  for (const Goal& goal : analysis.objectives()) add(goal.metric);
+  for (const Constraint& constraint : analysis.constraints()) add(constraint.metric);
+  return metrics;
+}
+
+// "*" for those of Pareto's front, where there are several objectives.
+std::set<std::string> front_of(const Analysis& analysis) try {
+  std::set<std::string> ids;
+  if (analysis.objectives().empty()) return ids;
+  for (const TrialSummary& trial : analysis.pareto()) ids.insert(trial.id);
+  return ids;
+} catch (const Error&) {  // none is eligible yet
+  return {};
+}
+
+std::vector<Row> table_of(const Analysis& analysis, const std::vector<TrialSummary>& trials,
+                          bool marks_front) {
+  const Row parameters = parameters_of(trials);
+  const Row metrics = metrics_of(analysis);
+  const std::set<std::string> front = marks_front ? front_of(analysis) : std::set<std::string>();
   Row heads = {"trial_id", "status", "training_iteration"};
-  if (!analysis.metric().empty()) heads.push_back(analysis.metric());
+  if (!front.empty()) heads.push_back("pareto");
+  heads.insert(heads.end(), metrics.begin(), metrics.end());
   for (const std::string& path : parameters) heads.push_back("config/" + path);
   std::vector<Row> rows = {std::move(heads)};
-  for (const TrialSummary& trial : analysis.trials()) {
+  for (const TrialSummary& trial : trials) {
     const Config config = trial.config();
     const Result last = trial.last_result();
     Row row = {trial.id, status_name(trial.status), cell(last.find("training_iteration"))};
-    if (!analysis.metric().empty()) row.push_back(cell(last.find(analysis.metric())));
+    if (!front.empty()) row.push_back(front.contains(trial.id) ? "*" : "");
+    for (const std::string& metric : metrics) row.push_back(cell(last.find(metric)));
     for (const std::string& path : parameters) row.push_back(cell(config.find(path)));
     rows.push_back(std::move(row));
   }
@@ -104,18 +133,49 @@ int results_command(const ResultsArguments& arguments) {
       fmt::print("{}\n", to_json(describe(trial, trial.last_result())));
     }
   } else {
-    print_table(table_of(analysis));
+    print_table(table_of(analysis, analysis.trials(), true));
   }
   return 0;
 }
 
+namespace {
+
+// Nothing to say when constraints are kept.
+void tell_of_constraints(const Analysis& analysis, const TrialSummary& best) {
+  if (analysis.constraints().empty() || analysis.keeps_constraints(best)) return;
+  fmt::print(stderr, "no trial keeps the constraints: this is what breaks them least\n");
+}
+
+// With several objectives there is a front in place of one that is best.
+int best_of_several(const Analysis& analysis, const BestArguments& arguments) {
+  if (arguments.checkpoint) {
+    throw Error(ErrorCode::kBadInput,
+                "--checkpoint: there are several objectives, and no trial is the best by all of "
+                "them: take one of those that tune best lists, and its newest checkpoint");
+  }
+  const std::vector<TrialSummary> front = analysis.pareto();
+  tell_of_constraints(analysis, front.front());
+  if (!arguments.json) {
+    print_table(table_of(analysis, front, false));
+    return 0;
+  }
+  for (const TrialSummary& trial : front) {
+    fmt::print("{}\n", to_json(describe(trial, trial.last_result())));
+  }
+  return 0;
+}
+
+}  // namespace
+
 int best_command(const BestArguments& arguments) {
   const Analysis analysis = Analysis::load(arguments.directory);
+  if (!analysis.objectives().empty()) return best_of_several(analysis, arguments);
   if (arguments.checkpoint) {
     fmt::print("{}\n", analysis.best_checkpoint().path.string());
     return 0;
   }
   const TrialSummary best = analysis.best_trial();
+  tell_of_constraints(analysis, best);
   if (arguments.json) {
     fmt::print("{}\n", to_json(describe(best, analysis.best_result())));
     return 0;

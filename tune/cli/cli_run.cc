@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/platform/side_output.h"
+#include "schedulers/merit.h"
 #include "tune/cli/cli_commands.h"
 #include "tune/cli/cli_dry.h"
 #include "tune/drive/driver.h"
@@ -21,6 +22,7 @@
 #include "tune/results/warm_start.h"
 #include "tune/show/make_reporter.h"
 #include "tune/spec/experiment_identity.h"
+#include "tune/spec/objectives.h"
 #include "tune/spec/overrides.h"
 #include "tune/spec/python_options.h"
 #include "tune/spec/yaml_spec.h"
@@ -41,16 +43,26 @@ void tell(int descriptor, const std::string& line) {
   }
 }
 
+// With several objectives the configurations of the front, one a line.
+std::string best_lines(const Analysis& analysis) {
+  if (analysis.objectives().empty()) return analysis.best_config().dump();
+  std::string lines;
+  for (const TrialSummary& trial : analysis.pareto()) {
+    lines += (lines.empty() ? "" : "\n") + trial.config().dump();
+  }
+  return lines;
+}
+
 // Prints the best configuration as the last line of stdout. False: there is none, but should be.
 bool print_best(const std::filesystem::path& directory) {
   std::string best;
   try {
     const Analysis analysis = Analysis::load(directory);
-    if (analysis.metric().empty()) {
+    if (analysis.metric().empty() && analysis.objectives().empty()) {
       tell(STDERR_FILENO, "no best configuration: the experiment has no metric");
       return true;
     }
-    best = analysis.best_config().dump();
+    best = best_lines(analysis);
   } catch (const Error& error) {
     tell(STDERR_FILENO, fmt::format("no best configuration: {}", error.what()));
     return false;
@@ -155,15 +167,18 @@ std::string summary(const ExperimentSpec& spec, const std::optional<std::uint64_
                       static_cast<double>(spec.request.gpu_units) / kUnit);
   if (spec.request.ranks > 1) text += fmt::format(" for {} ranks", spec.request.ranks);
   text += fmt::format(", scheduler {}", options.scheduler.name());
-  const bool had_choice = !spec.searcher_choice.empty() && !options.metric.empty();
+  const bool had_choice = !spec.searcher_choice.empty() && has_objective(options);
   if (had_choice) {
     text += fmt::format(", searcher auto ({})", spec.searcher_choice);
   } else if (options.searcher.name() != "basic_variant") {
     text += fmt::format(", searcher {}", options.searcher.name());
   }
-  if (!options.metric.empty()) {
+  if (!options.metric.empty() && options.constraints.empty()) {
     text +=
         fmt::format(", metric {} ({})", options.metric, options.mode == Mode::kMin ? "min" : "max");
+  }
+  if (!options.objectives.empty() || !options.constraints.empty()) {
+    text += fmt::format(", objective {}", describe(objective_of(options)));
   }
   for (const StopRule& rule : spec.stop) {
     text += fmt::format(", stop at {} {} {:g}", rule.path, rule.at_most ? "<=" : ">=", rule.bound);

@@ -121,11 +121,18 @@ ExperimentSpec read_sweep(const std::string& sweep, const SimulateArguments& arg
   const TaskMetric metric = default_metric(task, arguments.metric);
   options.played = PlayedTask{task.space(), metric.name, metric.mode, budget_s};
   ExperimentSpec spec = spec_from_yaml_file(sweep, std::move(options));
+  if (!spec.options.objectives.empty()) {
+    refuse(
+        fmt::format("{}: objectives: regrets are of one metric, and it has several: play it "
+                    "with --set 'objectives=[{{metric: {}}}]'",
+                    sweep, spec.options.objectives.front().metric));
+  }
   if (spec.options.metric.empty()) {
     refuse(fmt::format("{}: metric: is missing, and {} does not say which: name one of its metrics",
                        sweep, task.name()));
   }
   find_metric(task, spec.options.metric);
+  for (const Constraint& one : spec.options.constraints) find_metric(task, one.metric);
   std::vector<Complaint> complaints;
   for (const SpaceComplaint& misfit : misfits(spec.options.config, task)) {
     complaints.push_back({.path = "config/" + misfit.path, .message = misfit.message});

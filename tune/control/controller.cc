@@ -312,7 +312,7 @@ void Controller::on_agent(AgentNumber agent, const Reported& report) {
     tell(health_.attempt_reported(trial->number, nodes_.places_of(*trial->placement), now_));
   }
   book_.take_result(*trial, report);
-  metric_was_reported_ = metric_was_reported_ || trial->metric.has_value();
+  metric_was_reported_ = metric_was_reported_ || book_.has_a_metric(report);
   if (report.iteration > trial->searched) {
     trial->searched = report.iteration;
     // The values of a replaced trial are not those that the searcher proposed.
@@ -330,15 +330,18 @@ void Controller::on_agent(AgentNumber agent, const Reported& report) {
   if (shows_health || (ruling.given && !book_.paused().empty())) fill();
 }
 
-// A scheduler never judges, nor ends, a trial that reports no metric.
+// A scheduler never judges, nor ends, a trial that reports no metric. Where there are several, one
+// of them is enough to go on: trials that lack another are ended at max_t.
 void Controller::expect_metric(const Reported& report) {
-  if (metric_was_reported_ || objective_.metric.empty()) return;
+  if (metric_was_reported_) return;
   const std::optional<double> max_t = verdicts_.scheduler().max_t();
   if (!max_t || static_cast<double>(report.iteration) < *max_t) return;
+  const std::vector<std::string> missing = book_.missing_metrics(report);
+  if (missing.empty()) return;  // there is none, say
   fail_experiment(fmt::format(
       "judging trials by the metric: {}, though a trial is past the scheduler's max_t {:g}; begin "
       "anew with another metric or a trainable that reports it as a number",
-      missing_keys({objective_.metric}, report), *max_t));
+      missing_keys(missing, report), *max_t));
 }
 
 void Controller::on_agent(AgentNumber agent, const CheckpointSaved& saved) {

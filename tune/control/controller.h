@@ -97,6 +97,7 @@ class Controller {
   const TrialBook::Counts& counts() const { return book_.counts(); }
   std::optional<std::uint64_t> total_trials() const { return searcher_->total(); }
   std::optional<TrialNumber> best_trial() const { return book_.best(); }
+  std::vector<TrialNumber> pareto() const { return book_.pareto(); }
   std::vector<std::string> scheduler_lines() const { return verdicts_.scheduler().status_lines(); }
   const Placer& placer() const { return nodes_.placer(); }
   const Nodes& nodes() const { return nodes_; }

@@ -5,23 +5,69 @@
 #include <utility>
 
 #include "core/error.h"
+#include "schedulers/fronts.h"
 
 namespace tune {
 
 TrialBook::TrialBook(Outbox& out, Objective objective, std::size_t keep)
-    : out_(&out), objective_(std::move(objective)), keep_(std::max<std::size_t>(1, keep)) {}
+    : out_(&out),
+      objective_(std::move(objective)),
+      metrics_(metrics_of(objective_)),
+      keep_(std::max<std::size_t>(1, keep)) {}
+
+bool TrialBook::has_a_metric(const Reported& report) const {
+  return missing_metrics(report).size() < metrics_.size();
+}
+
+std::vector<std::string> TrialBook::missing_metrics(const Reported& report) const {
+  std::vector<std::string> missing = metrics_;
+  std::erase_if(missing, [&](const std::string& path) {
+    return ResultView(report).number(path).has_value();
+  });
+  return missing;
+}
+
+// The worst there is when a metric is missing.
+Merit TrialBook::merit(const Reported& report) const {
+  const auto numbers = numbers_of(
+      objective_, [&](std::string_view path) { return ResultView(report).number(path); });
+  return merit_of(numbers.value_or(MeritNumbers{}), goals_of(objective_).size());
+}
 
 std::optional<TrialNumber> TrialBook::best() const {
   std::optional<TrialNumber> best;
   double best_value = 0;
+  double best_violation = 0;
   for (const Trial& trial : trials_) {
     if (!trial.metric || !std::isfinite(*trial.metric)) continue;
     const double value = objective_.mode == Mode::kMax ? *trial.metric : -*trial.metric;
-    if (best && value <= best_value) continue;
+    const double violation =
+        objective_.constraints.empty() || !trial.last ? 0 : merit(*trial.last).violation;
+    if (std::isinf(violation)) continue;  // a metric of a constraint is missing
+    const bool is_better =
+        violation < best_violation || (violation == best_violation && value > best_value);
+    if (best && !is_better) continue;
     best = trial.number;
     best_value = value;
+    best_violation = violation;
   }
   return best;
+}
+
+std::vector<TrialNumber> TrialBook::pareto() const {
+  std::vector<TrialNumber> front;
+  if (objective_.goals.empty()) return front;
+  std::vector<TrialNumber> trials;
+  std::vector<Merit> merits;
+  for (const Trial& trial : trials_) {
+    if (!trial.last) continue;
+    Merit found = merit(*trial.last);
+    if (std::isinf(found.violation)) continue;
+    trials.push_back(trial.number);
+    merits.push_back(std::move(found));
+  }
+  for (const std::size_t i : pareto_front(merits)) front.push_back(trials[i]);
+  return front;
 }
 
 Trial* TrialBook::current(AgentNumber agent, TrialNumber number, AttemptNumber attempt) {
@@ -88,8 +134,8 @@ void shorten(std::string& text) {
   text = text.substr(0, bytes) + "...";
 }
 
-void shorten(std::optional<Reported>& report, std::string_view metric) {
-  if (report) report->result = kept_result(report->result, metric);
+void shorten(std::optional<Reported>& report, const std::vector<std::string>& metrics) {
+  if (report) report->result = kept_result(report->result, metrics);
 }
 
 }  // namespace
@@ -101,8 +147,8 @@ void TrialBook::finish(Trial& trial, TrialStatus status) {
     trial.at_checkpoint.reset();
     shorten_failure(trial);
   }
-  shorten(trial.last, objective_.metric);
-  shorten(trial.at_checkpoint, objective_.metric);
+  shorten(trial.last, metrics_);
+  shorten(trial.at_checkpoint, metrics_);
   shorten(trial.reason);
 }
 
@@ -117,13 +163,13 @@ namespace {
 constexpr std::size_t kMaxKeptText = 64;
 
 struct Keeping {
-  std::string_view metric;
+  const std::vector<std::string>& metrics;
   std::size_t bytes_left = kMaxKeptBytes / 2;  // by a cautious count
 };
 
 // A leaf costs its path, its text and what the packed form adds.
 bool keeps(const Value& leaf, const std::string& path, Keeping& keeping) {
-  if (path == keeping.metric) return leaf.is_number();
+  if (std::ranges::find(keeping.metrics, path) != keeping.metrics.end()) return leaf.is_number();
   if (leaf.type() == Value::Type::kList) return false;
   const std::size_t text = leaf.is_string() ? leaf.string().size() : 0;
   const std::size_t cost = path.size() + text + 16;
@@ -148,9 +194,9 @@ Config without_long_values(const Value& map, const std::string& prefix, Keeping&
 
 }  // namespace
 
-Packed kept_result(const Packed& result, std::string_view metric) try {
+Packed kept_result(const Packed& result, const std::vector<std::string>& metrics) try {
   if (result.bytes.size() <= kMaxKeptBytes) return result;
-  Keeping keeping{metric};
+  Keeping keeping{metrics};
   return pack(without_long_values(unpack(result), "", keeping));
 } catch (const Error&) {
   return pack(Config());  // damaged by its worker
@@ -182,7 +228,9 @@ void TrialBook::take_checkpoint(Trial& trial, const CheckpointSaved& saved) {
   const AttemptNumber named = saved.name_has_attempt ? saved.attempt : AttemptNumber{};
   CheckpointRecord record{saved.iteration, saved.time_total, saved.timesteps_total, {}, named};
   if (trial.last && trial.last->iteration == saved.iteration) {
-    record.metric = trial.metric;
+    // What breaks a constraint is not the best.
+    const bool is_kept = objective_.constraints.empty() || merit(*trial.last).violation == 0;
+    if (is_kept) record.metric = trial.metric;
     trial.at_checkpoint = trial.last;
   } else {
     trial.at_checkpoint.reset();

@@ -13,10 +13,12 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/agent_contract.h"
 #include "core/trial.h"
 #include "core/wire.h"
+#include "schedulers/merit.h"
 #include "schedulers/trial_scheduler.h"
 #include "tune/control/outbox.h"
 
@@ -35,7 +37,14 @@ class TrialBook {
   const Numbers& waiting() const { return waiting_; }  // PENDING
   const Numbers& paused() const { return paused_; }    // PAUSED by the scheduler
   const Numbers& running() const { return running_; }
-  std::optional<TrialNumber> best() const;  // by metric over the last results; O(n)
+  // By the last results; O(n). By the metric, and first of all by how well constraints are kept;
+  // nothing when there are several objectives.
+  std::optional<TrialNumber> best() const;
+  // With several objectives the trials that no other one dominates.
+  std::vector<TrialNumber> pareto() const;
+  // Whether a result has a metric of the objective, and which of them it lacks.
+  bool has_a_metric(const Reported& report) const;
+  std::vector<std::string> missing_metrics(const Reported& report) const;
 
   Trial& at(TrialNumber number) { return trials_[number.value]; }
   // The trial a message speaks of, when that attempt is the one that runs now; else null.
@@ -73,12 +82,14 @@ class TrialBook {
   using Held = std::map<CheckpointOrigin, std::uint32_t>;  // with the number of those who need it
 
   Numbers* group_of(const Trial& trial);
+  Merit merit(const Reported& report) const;
   void retain_checkpoints(Trial& trial) const;
   bool is_held(const Trial& trial, const CheckpointRecord& record) const;
   void let_go_of_origin(Trial& trial);
 
   Outbox* out_;
   Objective objective_;
+  std::vector<std::string> metrics_;  // of it
   std::size_t keep_;
   std::deque<Trial> trials_;
   Counts counts_{};  // and the sets: they follow from trials_
@@ -89,9 +100,9 @@ class TrialBook {
 };
 
 // A result as it is kept of a finished trial: unchanged up to kMaxKeptBytes, else its numbers and
-// short texts at their paths, including the number at `metric`, of at most as many bytes.
+// short texts at their paths, including the numbers at `metrics`, of at most as many bytes.
 inline constexpr std::size_t kMaxKeptBytes = 4096;
-Packed kept_result(const Packed& result, std::string_view metric);
+Packed kept_result(const Packed& result, const std::vector<std::string>& metrics);
 
 // Whether the newest checkpoint stands where the last result does: no step is to be done again.
 bool is_saved_to_the_end(const Trial& trial);

@@ -45,6 +45,7 @@
 #include "tune/results/warm_start.h"
 #include "tune/spec/command_options.h"
 #include "tune/spec/experiment_identity.h"
+#include "tune/spec/objectives.h"
 
 namespace tune {
 
@@ -587,7 +588,7 @@ RunOutcome run_experiment(RunRequest request) {
   if (drawn && !spec.options.quiet) {
     write_if_it_fits(STDERR_FILENO, fmt::format("seed: {}\n", *spec.options.seed));
   }
-  const bool had_choice = !spec.searcher_choice.empty() && !spec.options.metric.empty();
+  const bool had_choice = !spec.searcher_choice.empty() && has_objective(spec.options);
   if (had_choice && request.resume.empty() && !spec.options.quiet) {
     write_if_it_fits(STDERR_FILENO, fmt::format("searcher: {}\n", spec.searcher_choice));
   }

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -16,13 +17,22 @@
 #include "core/json.h"
 #include "core/platform/files.h"
 #include "core/strings.h"
+#include "schedulers/fronts.h"
+#include "schedulers/merit.h"
 #include "tune/results/csv.h"
 #include "tune/results/result_lines.h"
 #include "tune/results/result_text.h"
 #include "tune/results/results_csv.h"
+#include "tune/spec/objectives.h"
 #include "tune/spec/option_reader.h"
 
 namespace tune {
+
+struct AnalysisQuestion {
+  std::string metric;
+  Mode mode = Mode::kMax;
+  Scope scope = Scope::kLast;
+};
 
 namespace {
 
@@ -159,11 +169,7 @@ std::optional<double> best_of(const std::vector<double>& values, Mode mode) {
   return best;
 }
 
-struct Question {
-  std::string metric;
-  Mode mode = Mode::kMax;
-  Scope scope = Scope::kLast;
-};
+using Question = AnalysisQuestion;
 
 std::optional<double> value_of(const TrialSummary& trial, const Question& question) {
   if (question.scope == Scope::kLast) {
@@ -219,6 +225,26 @@ std::optional<double> value_of(const TrialSummary& trial, const Question& questi
   if (keys.empty()) bad_input(what + ": no trial has reported a result");
   bad_input(fmt::format("{}: it is in no result{}; results have: {}", what,
                         did_you_mean(metric, keys), join(keys, ", ")));
+}
+
+// The same for several metrics: by the first that no trial has reported as a finite number, or that
+// not all of them are in one result.
+[[noreturn]] void nothing_eligible(const Analysis& analysis,
+                                   const std::vector<std::string>& metrics) {
+  for (const std::string& metric : metrics) {
+    std::size_t seen = 0;
+    bool is_known = false;
+    for (const TrialSummary& trial : analysis.trials()) {
+      const auto value = number_at(trial.last_result(), metric);
+      seen += value ? 1 : 0;
+      is_known = is_known || (value && std::isfinite(*value));
+    }
+    if (!is_known) nothing_eligible(analysis, metric, seen);
+  }
+  bad_input(
+      fmt::format("looking for the best trials of {}: no trial has finite numbers for all of "
+                  "{} in its last result",
+                  analysis.directory().string(), join(metrics, ", ")));
 }
 
 std::string describe_failures(const Analysis& analysis, std::uint64_t errored) {
@@ -296,6 +322,22 @@ ResultRows::Iterator& ResultRows::Iterator::operator++() {
 
 // ---- Analysis -----------------------------------------------------------------------------------
 
+namespace {
+
+// The objective of an experiment.json.
+Objective objective_in(const Value& spec) {
+  RunOptions options;
+  std::vector<Complaint> ignored;  // a folder that an experiment wrote
+  OptionReader reader(spec, "", ignored);
+  read_objectives(reader, options.objectives);
+  read_constraints(reader, options.constraints);
+  options.metric = spec.get_or("metric", "");
+  options.mode = spec.get_or("mode", "max") == "min" ? Mode::kMin : Mode::kMax;
+  return objective_of(options);
+}
+
+}  // namespace
+
 Analysis Analysis::load(const fs::path& directory) {
   const fs::path file = directory / kSpecFile;
   if (!fs::exists(file)) {
@@ -306,8 +348,7 @@ Analysis Analysis::load(const fs::path& directory) {
   Analysis analysis;
   analysis.directory_ = directory;
   analysis.name_ = spec.get_or("name", "");
-  analysis.metric_ = spec.get_or("metric", "");
-  analysis.mode_ = spec.get_or("mode", "max") == "min" ? Mode::kMin : Mode::kMax;
+  analysis.objective_ = objective_in(spec);
   std::vector<TrialSummary> trials = find_trials(directory);
   fill_statuses(directory, trials);
   analysis.trials_ = std::make_shared<const std::vector<TrialSummary>>(std::move(trials));
@@ -318,30 +359,95 @@ struct Analysis::Best {
   const TrialSummary* trial;
   Question question;
   double value;
+  double violation;  // of the constraints
 };
 
 Analysis::Best Analysis::find_best(std::string_view metric, std::optional<Mode> mode,
                                    Scope scope) const {
-  const Question question{metric.empty() ? metric_ : std::string(metric), mode.value_or(mode_),
-                          scope};
+  const Question question = question_of(metric, mode, scope);
+  if (question.metric.empty() && !objective_.goals.empty()) {
+    bad_input(
+        fmt::format("looking for the best trial of {}: it has {} objectives, of which none "
+                    "is the best alone: take pareto(), or say which one, as in "
+                    "best_trial(\"{}\")",
+                    directory_.string(), objective_.goals.size(), objective_.goals.front().metric));
+  }
   if (question.metric.empty()) {
     bad_input(
         fmt::format("looking for the best trial of {}: the experiment has no metric: say which "
                     "one, as in best_trial(\"loss\", tune::Mode::kMin)",
                     directory_.string()));
   }
-  Best best{nullptr, question, 0};
+  Best best{nullptr, question, 0, 0};
   std::size_t seen = 0;
   for (const TrialSummary& trial : *trials_) {
     const std::optional<double> value = value_of(trial, question);
     if (!value) continue;
     ++seen;
     if (!std::isfinite(*value)) continue;
-    if (best.trial != nullptr && !is_better(*value, best.value, question.mode)) continue;
+    const double violation = objective_.constraints.empty() ? 0 : violation_of(trial.last_result());
+    const bool wins = violation < best.violation ||
+                      (violation == best.violation && is_better(*value, best.value, question.mode));
+    if (best.trial != nullptr && !wins) continue;
     best.trial = &trial;
     best.value = *value;
+    best.violation = violation;
   }
   if (best.trial == nullptr) nothing_eligible(*this, question.metric, seen);
+  return best;
+}
+
+// Of several objectives one that is named has its own mode.
+Question Analysis::question_of(std::string_view metric, std::optional<Mode> mode,
+                               Scope scope) const {
+  Question question{metric.empty() ? objective_.metric : std::string(metric), objective_.mode,
+                    scope};
+  for (const Goal& goal : objective_.goals) {
+    if (goal.metric == question.metric) question.mode = goal.mode;
+  }
+  question.mode = mode.value_or(question.mode);
+  return question;
+}
+
+double Analysis::violation_of(const Result& result) const {
+  Objective constraints;
+  constraints.constraints = objective_.constraints;
+  const auto margins =
+      numbers_of(constraints, [&](std::string_view path) { return number_at(result, path); });
+  return margins ? merit_of(*margins, 0).violation : std::numeric_limits<double>::infinity();
+}
+
+bool Analysis::keeps_constraints(const TrialSummary& trial) const {
+  const Result last = trial.last_result();
+  return !last.map().empty() && violation_of(last) == 0;
+}
+
+std::vector<TrialSummary> Analysis::pareto() const {
+  const std::vector<Goal> goals = goals_of(objective_);
+  if (goals.empty()) {
+    bad_input(
+        fmt::format("looking for the best trials of {}: the experiment has neither a metric "
+                    "nor objectives",
+                    directory_.string()));
+  }
+  std::vector<const TrialSummary*> trials;
+  std::vector<Merit> merits;
+  for (const TrialSummary& trial : *trials_) {
+    const Result last = trial.last_result();
+    const auto numbers =
+        numbers_of(objective_, [&](std::string_view path) { return number_at(last, path); });
+    Merit merit = merit_of(numbers.value_or(MeritNumbers{}), goals.size());
+    if (std::isinf(merit.violation)) continue;
+    trials.push_back(&trial);
+    merits.push_back(std::move(merit));
+  }
+  if (trials.empty()) nothing_eligible(*this, metrics_of(objective_));
+  std::vector<std::size_t> front = pareto_front(merits);
+  std::ranges::stable_sort(front, [&](std::size_t a, std::size_t b) {
+    return merits[a].values.front() > merits[b].values.front();
+  });
+  std::vector<TrialSummary> best;
+  for (const std::size_t i : front) best.push_back(*trials[i]);
   return best;
 }
 
@@ -383,15 +489,19 @@ BestCheckpoint Analysis::best_checkpoint(std::string_view metric, std::optional<
                     best.trial->directory.string()));
   }
   const BestCheckpoint* chosen = nullptr;
+  double least = 0;  // violation of constraints
   const std::vector<Result> results = best.trial->results();
   for (auto& [iteration, checkpoint] : saved) {
     if (iteration == 0 || iteration > results.size()) continue;
     checkpoint.value = number_at(results[iteration - 1], best.question.metric);
     if (!checkpoint.value || !std::isfinite(*checkpoint.value)) continue;
-    if (chosen != nullptr && !is_better(*checkpoint.value, *chosen->value, best.question.mode)) {
-      continue;
-    }
+    const double violation = violation_of(results[iteration - 1]);
+    const bool wins =
+        violation < least || (violation == least && chosen != nullptr &&
+                              is_better(*checkpoint.value, *chosen->value, best.question.mode));
+    if (chosen != nullptr && !wins) continue;
     chosen = &checkpoint;
+    least = violation;
   }
   return chosen != nullptr ? *chosen : saved.rbegin()->second;
 }

@@ -98,19 +98,25 @@ class ResultRows {
   std::shared_ptr<const std::vector<TrialSummary>> trials_;
 };
 
+struct AnalysisQuestion;  // what is looked for
+
 class Analysis {
  public:
   // `directory` is an experiment's folder, or a link to it ("results/latest").
   static Analysis load(const std::filesystem::path& directory);
 
   const std::string& name() const { return name_; }
-  const std::string& metric() const { return metric_; }  // empty: none was given
-  Mode mode() const { return mode_; }
+  // Empty: none was given, or there are several objectives.
+  const std::string& metric() const { return objective_.metric; }
+  Mode mode() const { return objective_.mode; }
+  const std::vector<Goal>& objectives() const { return objective_.goals; }  // several, or none
+  const std::vector<Constraint>& constraints() const { return objective_.constraints; }
   const std::filesystem::path& directory() const { return directory_; }
 
   // The best trial by a metric (a key path): the experiment's metric and mode unless others are
-  // given. Values that are not finite never win; the first trial wins ties. Throws Error
-  // (kBadInput) when no trial is eligible, saying why.
+  // given. Values that are not finite never win; the first trial wins ties. One whose last result
+  // breaks the experiment's constraints wins only where all do, the one that breaks them least
+  // first. Throws Error (kBadInput) when no trial is eligible, saying why.
   TrialSummary best_trial(std::string_view metric = {}, std::optional<Mode> mode = {},
                           Scope scope = Scope::kLast) const;
   Config best_config(std::string_view metric = {}, std::optional<Mode> mode = {},
@@ -127,6 +133,13 @@ class Analysis {
   // are given. Throws Error (kBadInput), saying why, when fewer than kFewestForImportance trials
   // have a value, when all values are alike, and as best_trial.
   Importance importance(std::string_view metric = {}, std::optional<Mode> mode = {}) const;
+  // The trials that no other one dominates by the last results of both (Pareto's front): none is
+  // better by one of the objectives, or by the metric, without being worse by another. Those that
+  // break constraints are not on it; when all do, those that break them least are. The best by the
+  // first objective comes first. Throws Error (kBadInput) when no trial is eligible, saying why.
+  std::vector<TrialSummary> pareto() const;
+  // Whether the trial's last result keeps all constraints; false without a result.
+  bool keeps_constraints(const TrialSummary& trial) const;
 
   // By number; a copy where the Analysis goes away: for (... : Analysis::load(x).trials()).
   const std::vector<TrialSummary>& trials() const& { return *trials_; }
@@ -140,11 +153,13 @@ class Analysis {
  private:
   struct Best;
   Best find_best(std::string_view metric, std::optional<Mode> mode, Scope scope) const;
+  AnalysisQuestion question_of(std::string_view metric, std::optional<Mode> mode,
+                               Scope scope) const;
+  double violation_of(const Result& result) const;
 
   std::filesystem::path directory_;
   std::string name_;
-  std::string metric_;
-  Mode mode_ = Mode::kMax;
+  Objective objective_;
   std::shared_ptr<const std::vector<TrialSummary>> trials_;
 };
 

@@ -13,6 +13,7 @@ ExperimentStatus experiment_status(const ExperimentSpec& spec, const Controller&
   status.total_trials = controller.total_trials();
   status.counts = controller.counts();
   status.best = controller.best_trial();
+  status.pareto = controller.pareto();
   status.scheduler_lines = controller.scheduler_lines();
   const Placer& placer = controller.placer();
   status.cpu_units_used = placer.cpu_units_used();

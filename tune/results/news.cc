@@ -1,11 +1,13 @@
 #include "tune/results/news.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "schedulers/merit.h"
 #include "tune/spec/experiment_identity.h"
 
 namespace tune {
@@ -13,7 +15,7 @@ namespace tune {
 namespace {
 
 std::vector<std::string> expected_keys(const ExperimentSpec& spec, const Objective& objective) {
-  std::vector<std::string> keys = {objective.metric};
+  std::vector<std::string> keys = metrics_of(objective);
   for (const StopRule& rule : spec.stop) keys.push_back(rule.path);
   return keys;
 }
@@ -25,6 +27,7 @@ News::News(const ExperimentSpec& spec, const Objective& objective, std::filesyst
     : spec_(spec),
       directory_(std::move(directory)),
       reporter_(std::move(reporter)),
+      metrics_(needs_merit(objective) ? metrics_of(objective) : std::vector<std::string>()),
       key_watch_(expected_keys(spec, objective)) {}
 
 std::string News::record(const Record& record) {
@@ -40,7 +43,16 @@ std::string News::record(const Record& record) {
     const std::string id = trial_id(experiment_id_of(spec_), failed->trial.number);
     reporter_->failure(failed->trial, id, directory_ / id / "error.txt", failed->retried);
   }
-  return key_watch_.record(record);
+  std::string warning = key_watch_.record(record);
+  const bool lacks_one = std::ranges::any_of(metrics_, [&](const std::string& metric) {
+    return warning.find(fmt::format("'{}' is ", metric)) != std::string::npos;
+  });
+  if (lacks_one) {
+    warning +=
+        "; a result that lacks one of the metrics is not judged, and the searcher learns nothing "
+        "of it";
+  }
+  return warning;
 }
 
 }  // namespace tune

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tune/control/key_watch.h"
 #include "tune/results/reporter.h"
@@ -23,6 +24,7 @@ class News {
   const ExperimentSpec& spec_;
   std::filesystem::path directory_;
   std::shared_ptr<ProgressReporter> reporter_;
+  std::vector<std::string> metrics_;  // several: of objectives and constraints
   KeyWatch key_watch_;
 };
 

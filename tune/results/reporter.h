@@ -32,6 +32,7 @@ struct ExperimentStatus {
   std::int64_t memory_used_bytes = 0, memory_total_bytes = 0;  // of this node
   std::vector<std::string> scheduler_lines = {};
   std::filesystem::path directory = {};                 // as the user wrote storage, not resolved
+  std::vector<TrialNumber> pareto = {};  // with several objectives: those that none dominates
   bool live = true;                                // false: read from a journal, nothing runs
   // Nodes and GPUs ("GPU 1 of node-3") that get no trials for a while, as trials failed there.
   std::vector<std::string> set_aside = {};

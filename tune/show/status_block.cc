@@ -109,6 +109,18 @@ std::string best_line(const ExperimentStatus& status) {
                      best.metric.value_or(0), parameters_text(status, best));
 }
 
+// "Pareto front (*): 7 trials: 2f1e0_00001, 2f1e0_00004, ... and 2 more".
+std::string front_line(const ExperimentStatus& status) {
+  constexpr std::size_t kMaxNamed = 5;
+  const std::size_t count = status.pareto.size();
+  std::string text = fmt::format("Pareto front (*): {} trial{}", count, count == 1 ? "" : "s");
+  for (std::size_t i = 0; i < std::min(count, kMaxNamed); ++i) {
+    text += (i == 0 ? ": " : ", ") + trial_id(status.experiment_id, status.pareto[i]);
+  }
+  if (count > kMaxNamed) text += fmt::format(" and {} more", count - kMaxNamed);
+  return text;
+}
+
 std::vector<std::string> head_lines(const ExperimentStatus& status) {
   constexpr double kGiB = 1024.0 * 1024 * 1024;
   std::vector<std::string> lines = {"== Status ==", time_line(status)};
@@ -129,6 +141,7 @@ std::vector<std::string> head_lines(const ExperimentStatus& status) {
                                 fmt::join(status.set_aside, ", ")));
   }
   if (status.best) lines.push_back(best_line(status));
+  if (!status.pareto.empty()) lines.push_back(front_line(status));
   lines.push_back(fmt::format("Result logdir: {}", status.directory.string()));
   std::string trials = fmt::format("Number of trials: {}", status.trials.size());
   if (status.total_trials) trials += fmt::format("/{}", *status.total_trials);
@@ -224,6 +237,13 @@ std::vector<std::string> render_end(const ExperimentStatus& status) {
   std::vector<std::string> lines;
   if (status.best) {
     lines.push_back("Best config is: " + unpack(status.trials[status.best->value].config).dump());
+  }
+  if (!status.pareto.empty()) {
+    const std::size_t count = status.pareto.size();
+    lines.push_back(
+        fmt::format("Best are {} trial{}, of which none is better than another: tune "
+                    "best {}",
+                    count, count == 1 ? "" : "s", status.directory.string()));
   }
   lines.push_back("Results: " + (status.directory / "results.csv").string());
   return lines;

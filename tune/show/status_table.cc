@@ -9,9 +9,11 @@
 
 #include "core/error.h"
 #include "core/result_view.h"
+#include "schedulers/merit.h"
 #include "tune/results/result_fields.h"
 #include "tune/results/result_text.h"
 #include "tune/show/status_block.h"
+#include "tune/spec/objectives.h"
 
 namespace tune {
 
@@ -69,12 +71,19 @@ std::vector<std::string> metric_columns(const ExperimentStatus& status,
   for (const std::string& name : reported) {
     if (std::find(columns.begin(), columns.end(), name) == columns.end()) others.push_back(name);
   }
-  // The metric that decides has its place among the first.
-  const auto decides = std::find(others.begin(), others.end(), status.options.metric);
-  if (decides != others.end() && decides - others.begin() >= std::ptrdiff_t{kOtherMetrics}) {
-    std::rotate(others.begin() + (kOtherMetrics - 1), decides, decides + 1);
-  }
-  others.resize(std::min(others.size(), kOtherMetrics));
+  // The metric that decides has its place among the first; several all have one.
+  const std::vector<std::string> deciding = metrics_of(objective_of(status.options));
+  const auto decides = [&](const std::string& name) {
+    return std::find(deciding.begin(), deciding.end(), name) != deciding.end();
+  };
+  const auto count = std::count_if(others.begin(), others.end(), decides);
+  std::size_t room = kOtherMetrics - std::min(kOtherMetrics, static_cast<std::size_t>(count));
+  std::erase_if(others, [&](const std::string& name) {
+    if (decides(name)) return false;
+    if (room == 0) return true;
+    --room;
+    return false;
+  });
   columns.insert(columns.end(), others.begin(), others.end());
   return columns;
 }
@@ -94,7 +103,9 @@ void add_trial_columns(const ExperimentStatus& status, const std::vector<const T
   Column location{.name = "loc", .weight = 0};
   Column node{.name = "node", .weight = 650};
   for (const Trial* trial : rows) {
-    name.cells.push_back(prefix + trial_id(experiment, trial->number));
+    const auto& front = status.pareto;
+    const bool is_in_front = std::find(front.begin(), front.end(), trial->number) != front.end();
+    name.cells.push_back(prefix + trial_id(experiment, trial->number) + (is_in_front ? " *" : ""));
     state.cells.push_back(status_name(trial->status));
     location.cells.push_back(trial->location);
     const auto runs_on =
@@ -125,13 +136,14 @@ void add_parameters(const std::vector<std::string>& paths, const std::vector<con
 void add_metrics(const ExperimentStatus& status, const std::vector<std::string>& paths,
                  const std::vector<const Trial*>& rows, std::vector<Column>& columns) {
   const std::size_t first = columns.size();
+  const std::vector<std::string> deciding = metrics_of(objective_of(status.options));
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const std::string& path = paths[i];
     int weight = 500 - static_cast<int>(i);
     if (path == "time_total_s") weight = 400;
     if (path == "mean_accuracy" || path == "mean_loss" || path == "training_iteration")
       weight = 800;
-    if (path == status.options.metric) weight = 900;
+    if (std::find(deciding.begin(), deciding.end(), path) != deciding.end()) weight = 900;
     columns.push_back({.name = one_line(short_name(path)), .weight = weight, .right = true});
   }
   for (const Trial* trial : rows) {

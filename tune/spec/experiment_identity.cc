@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "tune/spec/objectives.h"
 
 namespace tune {
 
 Objective objective_of(const ExperimentSpec& spec) {
   TUNE_CHECK(spec.options.seed.has_value());
-  return {spec.options.metric, spec.options.mode.value_or(Mode::kMax), *spec.options.seed};
+  Objective objective = objective_of(spec.options);
+  objective.seed = *spec.options.seed;
+  return objective;
 }
 
 std::string experiment_id_of(const ExperimentSpec& spec) {

@@ -10,8 +10,10 @@
 #include "core/error.h"
 #include "core/store_address.h"
 #include "core/strings.h"
+#include "schedulers/merit.h"
 #include "tune/search/automatic.h"
 #include "tune/search/where.h"
+#include "tune/spec/objectives.h"
 #include "tune/spec/option_reader.h"
 #include "tune/spec/scheduler_kinds.h"
 #include "tune/spec/searcher_setup.h"
@@ -33,6 +35,7 @@ class SpecCheck {
     check_given();
     check_values();
     check_space();
+    check_objectives(options_, complaints_);
     check_objective();
     check_replacing();
     check_stop();
@@ -60,7 +63,9 @@ class SpecCheck {
   void check_env();
   void check_objective();
   void configure_scheduler();
+  void check_several(const TrialScheduler& scheduler, const Objective& objective);
   void move_objective_to_experiment(const Objective& objective);
+  Objective objective() const;
   void check_replacing();
   void check_stop();
   void check_ends();
@@ -222,6 +227,12 @@ void SpecCheck::check_env() {
 
 // ---- Metric and mode ----
 
+Objective SpecCheck::objective() const {
+  Objective objective = objective_of(options_);
+  objective.seed = options_.seed.value_or(0);
+  return objective;
+}
+
 void SpecCheck::check_objective() {
   const Config& parameters = options_.scheduler.parameters();
   if (options_.mode && parameters.contains("mode")) {
@@ -238,15 +249,30 @@ void SpecCheck::check_objective() {
 }
 
 void SpecCheck::configure_scheduler() {
-  const auto seed = options_.seed.value_or(0);
   try {
     const auto scheduler = options_.scheduler.make();
-    scheduler->configure({options_.metric, options_.mode.value_or(Mode::kMax), seed});
+    scheduler->configure(objective());
     max_t_ = scheduler->max_t();
-    move_objective_to_experiment(scheduler->objective());
+    const Objective own = scheduler->objective();
+    if (own.metric.empty() && own.goals.empty() && !options_.constraints.empty()) {
+      complain("constraints",
+               "there is nothing to make good under them: give metric or objectives");
+    }
+    if (needs_merit(own)) check_several(*scheduler, own);
+    if (own.goals.empty()) move_objective_to_experiment(own);
   } catch (const Error& error) {
     complain("scheduler", error.what());
   }
+}
+
+void SpecCheck::check_several(const TrialScheduler& scheduler, const Objective& objective) {
+  if (scheduler.takes_several_objectives()) return;
+  const std::string name =
+      options_.scheduler.name().empty() ? "it" : "scheduler " + options_.scheduler.name();
+  complain("scheduler",
+           fmt::format("{} compares trials by one metric alone, and here it would be by {}: take "
+                       "asha, hyperband, median_stopping (by its rule mean) or fifo",
+                       name, describe(objective)));
 }
 
 // The scheduler's metric and mode become the experiment's, where all parts find them.
@@ -264,7 +290,7 @@ void SpecCheck::move_objective_to_experiment(const Objective& objective) {
     }
   } else if (!had_metric && !options_.metric.empty()) {
     // A custom scheduler is made as it was given: it must accept the experiment's metric too.
-    given.make()->configure({options_.metric, *options_.mode, options_.seed.value_or(0)});
+    given.make()->configure(this->objective());
   }
 }
 
@@ -307,7 +333,10 @@ void SpecCheck::check_stop() {
           where,
           fmt::format("{} cannot be a number and hold other values: keep one of the two", above));
     }
-    if (path == options_.metric && options_.mode == Mode::kMin && !bound.at_most) {
+    const bool is_minimised = std::ranges::any_of(goals_of(objective()), [&](const Goal& goal) {
+      return path == goal.metric && goal.mode == Mode::kMin;
+    });
+    if (is_minimised && !bound.at_most) {
       complain(
           where,
           fmt::format("a bare number stops at or above {0:g}, but the mode of {1} is min: write "
@@ -371,11 +400,17 @@ void SpecCheck::check_searcher() {
   const bool has_samples = options_.num_samples >= 1 || options_.num_samples == -1;
   if (!options_.config.is_map() || !has_samples || where_is_wrong_) return;
   try {
-    const Objective objective = {options_.metric, options_.mode.value_or(Mode::kMax),
-                                 options_.seed.value_or(0)};
-    const SearcherSetup setup = searcher_setup(spec_, objective);
+    const SearcherSetup setup = searcher_setup(spec_, objective());
     if (options_.searcher.name() == "auto") choose_searcher(setup);
-    options_.searcher.make()->configure(setup);
+    const auto searcher = options_.searcher.make();
+    searcher->configure(setup);
+    if (needs_merit(setup.objective) && !searcher->takes_several_objectives()) {
+      const std::string name =
+          options_.searcher.name().empty() ? "it" : "searcher " + options_.searcher.name();
+      complain("searcher", fmt::format("{} learns from one metric alone, and here it would be from "
+                                       "{}: take auto, gp, tpe, nsga2, random, grid or halton",
+                                       name, describe(setup.objective)));
+    }
   } catch (const Error& error) {
     const std::string what = error.what();
     const std::string rest = what.substr(std::min(what.find(": ") + 2, what.size()));

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "tune/spec/objectives.h"
 #include "tune/spec/scheduler_kinds.h"
 
 namespace tune {
@@ -347,6 +348,8 @@ void read_options(OptionReader& reader, RunOptions& options) {
   reader.read("listen", options.listen);
   reader.read("lease_s", options.lease_s);
   reader.read("patience_s", options.patience_s);
+  read_objectives(reader, options.objectives);
+  read_constraints(reader, options.constraints);
 }
 
 namespace {
@@ -420,6 +423,8 @@ Value options_to_value(const RunOptions& options) {
   map.set("listen", options.listen);
   map.set("lease_s", options.lease_s);
   map.set("patience_s", options.patience_s);
+  map.set("objectives", objectives_to_value(options.objectives));
+  map.set("constraints", constraints_to_value(options.constraints));
   return map;
 }
 

@@ -106,6 +106,10 @@ struct RunOptions {
   // A machine that joined and hears no driver lets its trials train to their next verdict; after so
   // long it saves and ends them.
   double patience_s = 1800;
+  // Several metrics in place of `metric` and `mode`: {{"loss", tune::Mode::kMin}, {"accuracy"}}.
+  std::vector<Goal> objectives = {};
+  // What a trial's metrics have to keep: {{.metric = "latency_ms", .max = 20}}.
+  std::vector<Constraint> constraints = {};
 };
 
 }  // namespace tune

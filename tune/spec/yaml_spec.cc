@@ -224,7 +224,9 @@ void SweepReader::play(const PlayedTask& task) {
   if (trainable_.empty()) trainable_ = "played";
   if (run_.config.is_map() && run_.config.members().empty()) run_.config = task.space;
   const Config& scheduler = run_.scheduler.parameters();
-  if (run_.metric.empty() && !scheduler.contains("metric")) {
+  const bool has_metric =
+      !run_.metric.empty() || !run_.objectives.empty() || scheduler.contains("metric");
+  if (!has_metric) {
     run_.metric = task.metric;
     if (!run_.mode && !scheduler.contains("mode")) run_.mode = task.mode;
   }

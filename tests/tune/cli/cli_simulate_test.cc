@@ -114,6 +114,9 @@ TEST_CASE("simulate refuses what it cannot play, and says why") {
       "other.yaml",
       "num_samples: 2\nconfig: {lr: {loguniform: [1e-3, 1]}, momentum: {uniform: [0, 1]}}\n");
   shell.write("loss.yaml", "num_samples: 2\nmetric: loss\nmode: min\n");
+  shell.write("several.yaml",
+              "num_samples: 2\nobjectives: [{metric: val_accuracy}, {metric: time, mode: min}]\n");
+  shell.write("bound.yaml", "num_samples: 2\nconstraints: [{metric: latency, max: 2}]\n");
   shell.write("wrong.yaml", "num_sampels: 2\n");
   std::filesystem::create_directory(shell.path() / "empty");
   const auto why = [&](std::vector<const char*> arguments) {
@@ -134,6 +137,10 @@ TEST_CASE("simulate refuses what it cannot play, and says why") {
   CHECK_HAS(why({"fifo.yaml", "--tasks", folder, "--task", "tiny_curves", "--metric", "acc"}),
             "tiny_curves/12 has no metric 'acc': it has time, val_accuracy");
   CHECK_HAS(why({"loss.yaml", "--tasks", folder}), "has no metric 'loss'");
+  CHECK_HAS(why({"several.yaml", "--tasks", folder}),
+            "several.yaml: objectives: regrets are of one metric, and it has several: play it with "
+            "--set 'objectives=[{metric: val_accuracy}]'");
+  CHECK_HAS(why({"bound.yaml", "--tasks", folder}), "has no metric 'latency'");
   CHECK_HAS(why({"fifo.yaml", "--tasks", folder}), "-1 has no end");
   CHECK_HAS(why({"wrong.yaml", "--tasks", folder}), "wrong.yaml:1: num_sampels: unknown key");
   const std::string misfits = why({"other.yaml", "--tasks", folder, "--task", "tiny_curves"});

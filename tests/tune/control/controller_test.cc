@@ -65,6 +65,25 @@ TEST_CASE("a metric that no trial has reported by max_t ends the experiment, wit
   }
 }
 
+TEST_CASE("one of several metrics that no result has stops no sweep, all of them end it") {
+  for (const bool has_one : {false, true}) {
+    CAPTURE(has_one);
+    Scene scene({.num_samples = 1,
+                 .scheduler = asha({.max_t = 3, .grace_period = 1, .reduction_factor = 3}),
+                 .goals = {{has_one ? "m" : "o"}, {"n"}}});
+    scene.join();
+    for (std::uint64_t step = 1; step <= 3; ++step) {
+      CHECK(scene.controller_.phase() == Phase::kRunning);
+      scene.give_report(0, step, 0.5, true);  // of m
+    }
+    CHECK((scene.controller_.phase() == Phase::kRunning) == has_one);
+    const std::string why = scene.controller_.failure();
+    CHECK(testing::has(why, "'n' is in no result so far") == !has_one);
+    const std::string end = "0 stop at 3: reached max_t 3 at iteration 3, without n";
+    CHECK((scene.story_.back() == end) == has_one);
+  }
+}
+
 TEST_CASE("as many trials run as the node has room for, in order, and the next follows an end") {
   Scene scene({.num_samples = 3, .cpus = 2});
   CHECK(scene.take<Launch>().empty());  // no agent yet

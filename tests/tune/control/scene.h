@@ -55,6 +55,7 @@ class Scene {
     SearcherSpec searcher = basic_variant();
     bool asks_late = true;
     bool nodes_may_join = false;
+    std::vector<Goal> goals = {};  // in place of the metric
   };
 
   explicit Scene(Options options) : options_(std::move(options)), controller_(setup()) { start(); }
@@ -69,8 +70,9 @@ class Scene {
     setup.fail_fast = options_.fail_fast;
     setup.save_grace = options_.save_grace;
     setup.scheduler = options_.scheduler.make();
-    setup.scheduler->configure({options_.metric, Mode::kMax, 7});
-    setup.objective = {options_.metric, Mode::kMax, 7};
+    setup.objective = {options_.goals.empty() ? options_.metric : "", Mode::kMax, 7,
+                       options_.goals};
+    setup.scheduler->configure(setup.objective);
     setup.searcher = options_.searcher.make();
     setup.searcher->configure({{{"x", uniform(0, 1)}}, options_.num_samples, {}, setup.objective});
     return setup;

@@ -143,6 +143,53 @@ TEST_CASE("the best trial has the best finite metric, the first of equals") {
   }
 }
 
+namespace {
+
+Reported several(const Trial& trial, std::uint64_t iteration, double acc, double ms) {
+  Reported report = result_of(trial, iteration, 0);
+  report.result = pack(Config{{"acc", acc}, {"ms", ms}});
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("with several objectives there is a front, and no best trial") {
+  Heard heard;
+  TrialBook book(heard.out, {"", Mode::kMax, 0, {{"acc"}, {"ms", Mode::kMin}}}, 1);
+  const double values[][2] = {
+      {0.5, 5}, {0.4, 6}, {0.9, 9}, {0.9, std::numeric_limits<double>::quiet_NaN()}};
+  for (const auto& [acc, ms] : values) {
+    Trial& trial = book.add(no_config(), {});
+    book.take_result(trial, several(trial, 1, acc, ms));
+  }
+  CHECK(book.pareto() == std::vector<TrialNumber>{{0}, {2}});
+  CHECK_FALSE(book.best().has_value());
+}
+
+TEST_CASE("what breaks a constraint is the best only where all do") {
+  Heard heard;
+  TrialBook book(heard.out, {"acc", Mode::kMax, 0, {}, {{.metric = "ms", .max = 10}}}, 1);
+  const double values[][2] = {{0.9, 30}, {0.8, 20}, {0.5, 10}, {0.4, 5}};
+  const std::uint32_t best[] = {0, 1, 2, 2};
+  for (std::size_t i = 0; i < 4; ++i) {
+    Trial& trial = book.add(no_config(), {});
+    book.take_result(trial, several(trial, 1, values[i][0], values[i][1]));
+    CHECK(book.best()->value == best[i]);
+  }
+}
+
+TEST_CASE("a checkpoint whose result breaks a constraint is not kept as the best") {
+  Heard heard;
+  TrialBook book(heard.out, {"acc", Mode::kMax, 0, {}, {{.metric = "ms", .max = 10}}}, 1);
+  Trial& trial = book.add(no_config(), {});
+  const double values[][2] = {{0.9, 30}, {0.8, 10}, {0.5, 10}};
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    book.take_result(trial, several(trial, i, values[i - 1][0], values[i - 1][1]));
+    book.take_checkpoint(trial, saved_at(trial, i));
+  }
+  CHECK(iterations(trial) == std::vector<std::uint64_t>{2, 3});
+}
+
 TEST_CASE("what is kept of a finished trial is bounded, and has what tables show of it") {
   for (const bool fails : {false, true}) {
     CAPTURE(fails);
@@ -184,8 +231,8 @@ TEST_CASE("what is kept of a finished trial is bounded, and has what tables show
 
 TEST_CASE("a short result is kept as it was reported, a damaged one not at all") {
   const Packed small = pack(Config{{"x", list({1, 2})}, {"text", std::string(4000, 'x')}});
-  CHECK(kept_result(small, "m") == small);
-  CHECK(unpack(kept_result({std::string(5000, '\xc1')}, "m")).map().empty());
+  CHECK(kept_result(small, {"m"}) == small);
+  CHECK(unpack(kept_result({std::string(5000, '\xc1')}, {"m"})).map().empty());
 }
 
 TEST_CASE("a saved book has the same trials, sets and counts") {

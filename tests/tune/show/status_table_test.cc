@@ -2,8 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <deque>
 #include <string>
+
+#include "tune/show/status_block.h"
 
 namespace tune {
 namespace {
@@ -56,6 +59,34 @@ TEST_CASE("the node of a trial is shown when there are several") {
   CHECK(lines[0].find("| node   |") != std::string::npos);
   CHECK(lines[2].find("| node-3 |") != std::string::npos);
   CHECK(lines[3].find("|        |") != std::string::npos);
+}
+
+TEST_CASE("with several objectives all of them have columns, and the front is marked") {
+  std::deque<Trial> trials(2);
+  std::vector<const Trial*> rows;
+  for (std::uint32_t i = 0; i < trials.size(); ++i) {
+    trials[i].number = {i};
+    trials[i].config = pack(Config{{"lr", 0.5}});
+    trials[i].last = Reported{};
+    trials[i].last->result = pack(Config{{"a", 1}, {"b", 2}, {"c", 3}, {"d", 4}, {"e", 5}});
+    rows.push_back(&trials[i]);
+  }
+  RunOptions options;
+  options.config = {{"lr", uniform(0, 1)}};
+  options.objectives = {{"c"}, {"e"}};
+  options.constraints = {{.metric = "d", .max = 4}};
+  const std::string trainable = "T";
+  ExperimentStatus status{
+      .options = options, .trainable = trainable, .experiment_id = "x", .trials = trials};
+  status.pareto = {{1}};
+  const auto lines = render_table(status, rows, {}, {"a", "b", "c", "d", "e"}, 0);
+  CHECK(lines[0].find("| c | d | e |") != std::string::npos);
+  CHECK(lines[0].find("| a |") == std::string::npos);
+  CHECK(lines[2].starts_with("| T_x_00000   |"));
+  CHECK(lines[3].starts_with("| T_x_00001 * |"));
+  BlockMemory memory;
+  const auto block = render_status(status, {}, memory, {});
+  CHECK(std::ranges::count(block, "Pareto front (*): 1 trial: x_00001") == 1);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct Scored {
   UnitPoint point;
   Expectation expected;
 };
-// What is expected of points, one for each; never asked about none.
+// The expectation of each point; never asked about none.
 using Score = std::function<std::vector<Expectation>(const std::vector<UnitPoint>&)>;
 
 inline constexpr std::size_t kBestPoints = 5;  // near which candidates are made

@@ -1,10 +1,10 @@
-// What a process of a constraint predicts instead of the margin by which a result keeps it. Pure.
+// The targets of a constraint's process, in place of the margins by which results keep it. Pure.
 //
 // The bound, a margin of 0, is what matters, and how far away it is. A margin m becomes
 // sign(m) log(1 + |m| / s), as in Eriksson and Poloczek, "Scalable Constrained Bayesian
 // Optimization", AISTATS 2021, here with s the median of all |m|, and at most 10 s away: steep near
-// the bound, flat where it is broken by far, and the same in any unit. What is not finite breaks it
-// by as much as any. Then all are scaled to mean 0 and variance 1.
+// the bound, flat where it is broken by far, and the same in any unit. A margin that is not
+// finite breaks it by as much as any. Then all are scaled to mean 0 and variance 1.
 //
 // The simpler way is to rank margins as the values of objectives are ranked (targets.h). While no
 // result keeps the constraint the bound is then always one rank above the best, however far away:

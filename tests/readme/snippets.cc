@@ -23,6 +23,10 @@ void conditions_and_constraints() {
 #include "tune/conditions_and_constraints_1.inc"
 }
 
+void several_objectives() {
+#include "tune/several_objectives_1.inc"
+}
+
 void results() {
 #include "tune/results_1.inc"
 }
@@ -47,6 +51,7 @@ void readme_snippets() {
   const Data data;
   from_a_program(data);
   conditions_and_constraints();
+  several_objectives();
   results();
   ranks_of_any_program(data);
   tune::scheduler<MedianStopping>(3);

@@ -398,15 +398,17 @@ Analysis::Best Analysis::find_best(std::string_view metric, std::optional<Mode> 
 }
 
 // Of several objectives one that is named has its own mode.
+Mode Analysis::mode_for(std::string_view metric) const {
+  for (const Goal& goal : objective_.goals) {
+    if (goal.metric == metric) return goal.mode;
+  }
+  return objective_.mode;
+}
+
 Question Analysis::question_of(std::string_view metric, std::optional<Mode> mode,
                                Scope scope) const {
-  Question question{metric.empty() ? objective_.metric : std::string(metric), objective_.mode,
-                    scope};
-  for (const Goal& goal : objective_.goals) {
-    if (goal.metric == question.metric) question.mode = goal.mode;
-  }
-  question.mode = mode.value_or(question.mode);
-  return question;
+  const std::string asked = metric.empty() ? objective_.metric : std::string(metric);
+  return {asked, mode.value_or(mode_for(asked)), scope};
 }
 
 double Analysis::violation_of(const Result& result) const {

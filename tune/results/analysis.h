@@ -155,6 +155,7 @@ class Analysis {
   Best find_best(std::string_view metric, std::optional<Mode> mode, Scope scope) const;
   AnalysisQuestion question_of(std::string_view metric, std::optional<Mode> mode,
                                Scope scope) const;
+  Mode mode_for(std::string_view metric) const;
   double violation_of(const Result& result) const;
 
   std::filesystem::path directory_;

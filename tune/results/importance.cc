@@ -131,8 +131,8 @@ void refuse_too_few(const Analysis& analysis, const std::string& metric, std::si
 
 Importance Analysis::importance(std::string_view metric, std::optional<Mode> mode) const {
   Importance found;
-  found.metric = metric.empty() ? metric_ : std::string(metric);
-  found.mode = mode.value_or(mode_);
+  found.metric = metric.empty() ? objective_.metric : std::string(metric);
+  found.mode = mode.value_or(mode_for(found.metric));
   best_trial(found.metric, found.mode);  // or why there is none
   const Encoding encoding = encoding_of(read_spec(directory_).options.config);
   if (encoding.size() == 0) refuse(*this, found.metric, "nothing in its config is searched");

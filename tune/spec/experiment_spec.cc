@@ -383,6 +383,10 @@ void SpecCheck::check_warm_start() {
              fmt::format("the searcher {} learns nothing from results, these or others: choose gp, "
                          "tpe or cma_es, or leave warm_start out",
                          searcher));
+  } else if (needs_merit(objective())) {
+    complain("warm_start",
+             "it reads the values of one metric, and here there are several objectives, or "
+             "constraints: leave it out");
   } else if (options_.metric.empty()) {
     complain("warm_start", "without a metric there is nothing to learn: give metric and mode");
   }

@@ -38,10 +38,14 @@ class LearningCurve {
     const bool misses = scenario.some_miss_metric && state_ % 16 == 0;
     const bool done = scenario.some_end_early && iteration == last_iteration(scenario);
     PackWriter out;
-    out.map(2 - (misses ? 1 : 0) + (done ? 1 : 0));
+    out.map(2 - (misses ? 1 : 0) + (done ? 1 : 0) + (scenario.several ? 1 : 0));
     if (!misses) {
       out.text(kMetric);
       out.number(x_ * static_cast<double>(iteration) / static_cast<double>(iteration + 3));
+    }
+    if (scenario.several) {  // what is good by the metric costs more
+      out.text(kSecondMetric);
+      out.number(x_ * x_);
     }
     out.text("state");
     out.unsigned_integer(state_);

@@ -243,6 +243,15 @@ void draw_joining(Draw& draw, Time length, Scenario& scenario) {
   }
 }
 
+// For schedulers that take several objectives. Drawn last, too.
+void draw_objectives(Draw& draw, Scenario& scenario) {
+  const bool is_drawn = draw.chance(0.25);
+  const bool takes_one =
+      scenario.judge == Judge::kPbt || scenario.judge == Judge::kPausing ||
+      (scenario.judge == Judge::kMedian && scenario.median.rule == MedianRule::kBest);
+  scenario.several = is_drawn && !takes_one;
+}
+
 void draw_lives(Draw& draw, Scenario& scenario) {
   using End = DriverLife::End;
   const int lives = draw.chance(0.35) ? 0 : draw.between(1, 4);
@@ -303,6 +312,7 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
   draw_searcher(draw, scenario);
   draw_replacing(draw, scenario);
   draw_joining(draw, guess_length(scenario), scenario);
+  draw_objectives(draw, scenario);
   return scenario;
 }
 
@@ -318,6 +328,7 @@ std::string Scenario::describe() const {
     if (is_so) text += what;
   };
   tell(judge == Judge::kAsha && asha.type == AshaType::kPromote, " by promotion");
+  tell(several, ", two objectives and a constraint");
   tell(asks, ", a searcher that takes time");
   tell(judge == Judge::kPbt && pbt.synch, " with waiting");
   tell(request.memory_bytes > 0, ", memory is counted");
@@ -355,6 +366,11 @@ ControllerSetup controller_setup(const Scenario& scenario) {
   setup.experiment.joined.patience = kPatience * scenario.lease;
   setup.request = scenario.request;
   setup.objective = {kMetric, Mode::kMax, scenario.seed};
+  if (scenario.several) {
+    setup.objective.metric.clear();
+    setup.objective.goals = {{kMetric}, {kSecondMetric, Mode::kMin}};
+    setup.objective.constraints = {{.metric = kSecondMetric, .max = 0.6}};
+  }
   setup.seed = scenario.seed;
   setup.fail_fast = scenario.fail_fast;
   setup.probe_after = scenario.probe_after;

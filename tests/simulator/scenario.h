@@ -111,6 +111,7 @@ struct Scenario {
   std::uint64_t iterations = 10;  // the stop rule
   bool some_end_early = false;    // by "done"
   bool some_miss_metric = false;
+  bool several = false;  // objectives, and a constraint
   CheckpointPolicy checkpoint;
   bool can_save = true;
   std::uint32_t max_failures = 0;
@@ -154,6 +155,7 @@ SearchSpace search_space(const Scenario& scenario);
 ControllerSetup controller_setup(const Scenario& scenario);
 
 inline constexpr int kPatience = 4;  // of an agent without a driver, in leases
+inline constexpr const char* kSecondMetric = "cost";
 inline constexpr const char* kTrainable = "LearningCurve";
 inline constexpr const char* kMetric = "m";
 

@@ -31,6 +31,11 @@ std::string expectation(const Explanation& found) {
   }
   std::string text = fmt::format("mean {:.4g}, sd {:.4g}, acquisition {:.4g}", one.mean.value_or(0),
                                  one.standard_deviation.value_or(0), *one.acquisition);
+  if (found.searcher == "gp" && found.goals.size() > 1) {
+    return text +
+           " (of all objectives by weights drawn for this proposal: 0 is the best of each, larger "
+           "is better; acquisition: the logarithm of the expected improvement)";
+  }
   if (found.searcher == "gp") {
     text +=
         " (0 is the middle trial, a standard deviation of all is 1, larger is better; "
@@ -58,6 +63,7 @@ std::string how(const Explanation& found) {
       break;
   }
   const std::string& origin = found.proposed->origin;
+  if (origin == "model" && searcher == "nsga2") return "a child, by nsga2, of the two named below";
   if (origin == "model") return fmt::format("the best by the model of {}", searcher);
   if (origin == "start_up") {
     return fmt::format("drawn by {}: too few results were known for a model", searcher);
@@ -87,12 +93,15 @@ void print_proposed(const Explanation& found) {
 }
 
 std::string text_of(const std::optional<ValueAt>& value) {
-  return value ? fmt::format("{:.6g} at {}", value->value, value->iteration) : "-";
+  if (!value) return "-";
+  if (value->numbers.empty()) return fmt::format("{:.6g} at {}", value->value, value->iteration);
+  return fmt::format("({:.6g}) at {}", fmt::join(value->numbers, ", "), value->iteration);
 }
 
 void print_neighbours(const Explanation& found) {
   if (found.neighbours.empty()) return;
-  const std::string metric = found.metric.empty() ? "value" : found.metric;
+  std::string metric = found.goals.empty() ? "value" : join(found.goals, ", ");
+  if (found.goals.size() > 1) metric = "(" + metric + ")";
   fmt::print("nearest trials before it\n  {:<12}  {:>8}  {:>18}  {:>18}\n", "trial", "distance",
              metric + " then", metric + " now");
   for (const Explanation::Neighbour& one : found.neighbours) {
@@ -106,6 +115,12 @@ std::string words_of(const std::string& verdict) {
   if (verdict == "pause") return "pauses";
   if (verdict == "stop") return "is stopped";
   return verdict == "replace" ? "goes on from another trial's checkpoint" : verdict;
+}
+
+void print_standing(const Explanation& found) {
+  if (!found.standing) return;
+  fmt::print("by its last result\n");
+  for (const std::string& line : lines_of(*found.standing)) fmt::print("  {}\n", line);
 }
 
 void print_steps(const Explanation& found) {
@@ -140,6 +155,7 @@ int explain_command(const ExplainArguments& arguments) {
   print_proposed(found);
   print_neighbours(found);
   print_steps(found);
+  print_standing(found);
   fmt::print("{}\n", found.end);
   return 0;
 }

@@ -50,15 +50,18 @@ class EventText::Line {
     text_ += values.empty() ? "[]" : "]";
     return *this;
   }
-  // [[iteration, value], ...]
+  // [[iteration, value], ...], of several objectives [[iteration, value, value], ...]
   Line& add_values(std::string_view key, const std::vector<ValueAt>& values) {
     name(key);
     const char* before = "[[";
     for (const ValueAt& one : values) {
       text_ += std::exchange(before, ",[");
       append_integer(text_, static_cast<std::int64_t>(one.iteration));
-      text_ += ',';
-      append_json_number(text_, one.value);
+      const std::vector<double> alone = {one.value};
+      for (const double value : one.numbers.empty() ? alone : one.numbers) {
+        text_ += ',';
+        append_json_number(text_, value);
+      }
       text_ += ']';
     }
     text_ += values.empty() ? "[]" : "]";
@@ -148,6 +151,8 @@ void EventText::on(const TrialProposed& proposed, WallTime wall) {
     line.add_number("mean", proposal.expected->mean);
     line.add_number("sd", proposal.expected->standard_deviation);
     line.add_number("acquisition", proposal.expected->acquisition);
+  }
+  if (proposal.expected || !neighbours.empty()) {
     line.add_texts("neighbours", neighbours);
     line.add_values("neighbour_values", proposal.neighbour_values);
   }

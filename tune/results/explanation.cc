@@ -108,8 +108,12 @@ class Reading {
     if (values == nullptr || !values->is_list()) return;
     for (std::size_t i = 0; i < std::min(named_.size(), values->list().size()); ++i) {
       const Value::List& pair = values->list()[i].list();
-      if (pair.size() != 2 || !pair[1].is_number()) continue;  // it was not finite
-      then_[named_[i]] = {static_cast<std::uint64_t>(pair[0].number()), pair[1].number()};
+      if (pair.size() < 2 || !pair[1].is_number()) continue;  // it was not finite
+      ValueAt& then = then_[named_[i]];
+      then = {static_cast<std::uint64_t>(pair[0].number()), pair[1].number()};
+      for (std::size_t j = 1; pair.size() > 2 && j < pair.size(); ++j) {
+        then.numbers.push_back(pair[j].is_number() ? pair[j].number() : std::nan(""));
+      }
     }
   }
   void take_rung(const Value& event) {
@@ -193,12 +197,21 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
   return std::sqrt(sum);
 }
 
-std::optional<ValueAt> newest_value(const TrialSummary& trial, const std::string& metric) {
+// Nothing when none of the metrics is a finite number.
+std::optional<ValueAt> newest_value(const TrialSummary& trial,
+                                    const std::vector<std::string>& metrics) {
   const Result last = trial.last_result();
-  const auto value = number_at(last, metric);
-  if (!value || !std::isfinite(*value)) return std::nullopt;
-  return ValueAt{static_cast<std::uint64_t>(number_at(last, "training_iteration").value_or(0)),
-                 *value};
+  std::vector<double> values;
+  for (const std::string& metric : metrics) {
+    const double value = number_at(last, metric).value_or(std::nan(""));
+    values.push_back(std::isfinite(value) ? value : std::nan(""));
+  }
+  const auto is_known = [](double value) { return !std::isnan(value); };
+  if (std::ranges::none_of(values, is_known)) return std::nullopt;
+  ValueAt newest{static_cast<std::uint64_t>(number_at(last, "training_iteration").value_or(0)),
+                 values.front()};
+  if (values.size() > 1) newest.numbers = std::move(values);
+  return newest;
 }
 
 // Where the trial began: what a scheduler gave it later is not a proposal.
@@ -227,7 +240,7 @@ void find_neighbours(Explanation& found, const Analysis& analysis, const Experim
   });
   for (Explanation::Neighbour& one : found.neighbours) {
     const auto trial = std::ranges::find(analysis.trials(), one.trial, &TrialSummary::id);
-    if (!found.metric.empty()) one.newest = newest_value(*trial, found.metric);
+    one.newest = newest_value(*trial, found.goals);
   }
 }
 
@@ -313,6 +326,8 @@ Explanation explain(const Analysis& analysis, const std::string& trial) {
   found.searcher = spec.options.searcher.name();
   found.metric = analysis.metric();
   found.mode = analysis.mode();
+  for (const Goal& goal : analysis.objectives()) found.goals.push_back(goal.metric);
+  if (!found.metric.empty()) found.goals = {found.metric};
   Reading reading(found);
   for_each_event(analysis.directory(),
                  {"proposed", "attempt_started", "attempt_ended", "rung", "verdict", "replaced",
@@ -321,6 +336,7 @@ Explanation explain(const Analysis& analysis, const std::string& trial) {
   const Config first = reading.first_config(*summary);
   find_source(found, spec, first);
   find_neighbours(found, analysis, spec, first, reading);
+  found.standing = merit_standing(analysis, *summary);
   found.end = why_ended(found, spec, reading, *summary);
   return found;
 }
@@ -331,7 +347,9 @@ namespace {
 
 Value value_of(const std::optional<ValueAt>& value) {
   if (!value) return {};
-  return Value{{"iteration", value->iteration}, {"value", value->value}};
+  Value known{{"iteration", value->iteration}, {"value", value->value}};
+  if (!value->numbers.empty()) known.set("values", Value(value->numbers));
+  return known;
 }
 
 Value value_of(const Explanation::Proposed& proposed) {
@@ -382,6 +400,7 @@ Value to_value(const Explanation& explanation) {
   value.set("beside", explanation.beside);
   value.set("neighbours", Value::make_list(std::move(neighbours)));
   value.set("steps", Value::make_list(std::move(steps)));
+  if (explanation.standing) value.set("standing", to_value(*explanation.standing));
   value.set("end", explanation.end);
   return value;
 }

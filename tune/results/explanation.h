@@ -12,6 +12,7 @@
 #include "core/trial.h"
 #include "core/value.h"
 #include "tune/results/analysis.h"
+#include "tune/results/merit_standing.h"
 #include "tune/search/earlier_trial.h"
 
 namespace tune {
@@ -21,8 +22,9 @@ struct Explanation {
   TrialStatus status = TrialStatus::kPending;
   Config config;         // the newest, when it was replaced
   std::string searcher;  // "gp"; empty: the program's own
-  std::string metric;    // empty: none
+  std::string metric;    // empty: none, or several objectives
   Mode mode = Mode::kMax;
+  std::vector<std::string> goals;  // the metric, or those of the objectives
 
   // ---- Why it was tried
   enum class Source : std::uint8_t {
@@ -50,6 +52,7 @@ struct Explanation {
     std::string trial;
     double distance = 0;          // in the encoded space: 1 from bound to bound of one parameter
     bool named = false;           // by the model, as one that it went by
+    // Of several objectives `numbers` has the value of each, NaN where it is not finite.
     std::optional<ValueAt> then;  // its newest value when the model named it
     std::optional<ValueAt> newest;
   };
@@ -72,6 +75,9 @@ struct Explanation {
     std::optional<Rung> rung;
   };
   std::vector<Step> steps;
+
+  // By several objectives, or under constraints.
+  std::optional<MeritStanding> standing;
 
   // ---- Why it ended, in words
   std::string end;

@@ -133,6 +133,13 @@ Importance Analysis::importance(std::string_view metric, std::optional<Mode> mod
   Importance found;
   found.metric = metric.empty() ? objective_.metric : std::string(metric);
   found.mode = mode.value_or(mode_for(found.metric));
+  if (found.metric.empty() && !objective_.goals.empty()) {
+    const std::string& first = objective_.goals.front().metric;
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("importance of the parameters of {}: it has {} objectives: say which "
+                            "one, as in --metric {}, or importance(\"{}\")",
+                            directory_.string(), objective_.goals.size(), first, first));
+  }
   best_trial(found.metric, found.mode);  // or why there is none
   const Encoding encoding = encoding_of(read_spec(directory_).options.config);
   if (encoding.size() == 0) refuse(*this, found.metric, "nothing in its config is searched");

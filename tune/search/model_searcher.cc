@@ -143,7 +143,7 @@ struct ModelSearcher::Asked {
   std::shared_ptr<const Proposer> proposer;
   std::shared_ptr<const Encoding> encoding;
   ProposerQuestion question;
-  std::uint64_t seed = 0;
+  Objective objective;
   std::string name;
 };
 
@@ -152,7 +152,7 @@ Searcher::Question ModelSearcher::question(std::size_t count) const {
       std::make_shared<Asked>(Asked{proposer_,
                                     encoding_,
                                     {history_, proposer_state_, proposed_, count, objective_.seed},
-                                    objective_.seed,
+                                    objective_,
                                     name_});
   for (const Proposal& waiting : stock_) asked->question.known.add_proposed(waiting.point);
   return [asked = std::move(asked)] { return encoded(answer_of(*asked)); };
@@ -177,18 +177,30 @@ std::vector<Proposal> drawn_instead(const ProposerQuestion& question, const Enco
   return proposals;
 }
 
-}  // namespace
+double in_own_direction(double value, Mode mode) {
+  return mode == Mode::kMax ? value : -value;
+}
 
-namespace {
+// As the trial reported it: of several goals with a number for each.
+ValueAt as_reported(const ValueAt& newest, const std::vector<Goal>& goals) {
+  ValueAt value{newest.iteration, in_own_direction(newest.value, goals.front().mode)};
+  for (std::size_t i = 0; goals.size() > 1 && i < goals.size(); ++i) {
+    const bool is_known = i < newest.numbers.size();
+    value.numbers.push_back(is_known ? in_own_direction(newest.numbers[i], goals[i].mode)
+                                     : std::nan(""));
+  }
+  return value;
+}
 
 // The neighbours as they were known then: later their values are others.
-void add_neighbour_values(std::vector<Proposal>& proposals, const History& known) {
-  const double sign = known.mode() == Mode::kMax ? 1 : -1;
+void add_neighbour_values(std::vector<Proposal>& proposals, const History& known,
+                          const std::vector<Goal>& goals) {
   for (Proposal& proposal : proposals) {
     for (const TrialNumber neighbour : proposal.neighbours) {
       const KnownTrial* trial = known.find(neighbour);
-      const ValueAt newest = trial != nullptr && trial->newest ? *trial->newest : ValueAt{};
-      proposal.neighbour_values.push_back({newest.iteration, sign * newest.value});
+      const bool has_value = trial != nullptr && trial->newest;
+      proposal.neighbour_values.push_back(
+          as_reported(has_value ? *trial->newest : ValueAt{}, goals));
     }
   }
 }
@@ -196,13 +208,13 @@ void add_neighbour_values(std::vector<Proposal>& proposals, const History& known
 }  // namespace
 
 ModelSearcher::Answer ModelSearcher::answer_of(const Asked& asked) {
-  const auto& [proposer, encoding, question, seed, name] = asked;
-  RandomStream random(seed, name, question.proposed);
+  const auto& [proposer, encoding, question, objective, name] = asked;
+  RandomStream random(objective.seed, name, question.proposed);
   std::string why;
   try {
     ProposerAnswer answer = proposer->propose(question, *encoding, random);
     if (answer.proposals.size() == question.count) {
-      add_neighbour_values(answer.proposals, question.known);
+      add_neighbour_values(answer.proposals, question.known, goals_of(objective));
       return {std::move(answer.proposals), {std::move(answer.state)}};
     }
     why = fmt::format("{} of {} proposals were made", answer.proposals.size(), question.count);

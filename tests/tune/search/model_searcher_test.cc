@@ -208,6 +208,27 @@ TEST_CASE("the values of neighbours are those of the moment, in the metric's own
   }
 }
 
+TEST_CASE("of several objectives neighbours have the values of all, each in its own direction") {
+  const auto searcher = gp({.start_up = 2, .random_share = 0}).make();
+  SearcherSetup setup = setup_of(4);
+  setup.objective = {"", Mode::kMax, 3, {{"loss", Mode::kMin}, {"acc"}}, {}};
+  searcher->configure(setup);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    suggest_now(*searcher, TrialNumber{i});
+    const Reported report = testing::report(i, 5, Result{{"loss", 0.25 + i}, {"acc", 7.0 + i}});
+    searcher->result(TrialNumber{i}, report);
+    searcher->end_trial(TrialNumber{i}, TrialEnd::kCompleted, &report);
+  }
+  suggest_now(*searcher, TrialNumber{2});
+  const Proposal& proposal = *searcher->newest_proposal();
+  REQUIRE(proposal.neighbours.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const double number = proposal.neighbours[i].value;
+    CHECK(proposal.neighbour_values.at(i) ==
+          ValueAt{5, 0.25 + number, {0.25 + number, 7 + number}});
+  }
+}
+
 TEST_CASE("points_to_evaluate come first and are learnt from; what they leave out is drawn") {
   const auto searcher = made(setup_of(5, {{{"lr", 0.01}, {"act", "tanh"}}, {{"act", "relu"}}}));
   CHECK(searcher->ready() == std::size_t{2});

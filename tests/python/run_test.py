@@ -87,6 +87,20 @@ class RunTest(InFolder):
         self.assertEqual(analysis.rows()[1]["config/model/layers"], 2)
         self.assertEqual(self.left_over(), [])
 
+    def test_several_objectives_have_a_front(self):
+        def train(config):
+            tune.report(loss=config["x"], size=abs(config["x"] - 2), ms=10 * config["x"])
+
+        analysis = self.run_quietly(
+            train, {"x": tune.grid_search([0, 1, 2, 3, 4])}, searcher=tune.basic_variant(),
+            objectives=[{"metric": "loss", "mode": "min"}, {"metric": "size", "mode": "min"}],
+            constraints=[{"metric": "ms", "min": 5}],
+        )
+        # 0 breaks the bound; 3 and 4 are worse than 2 by both.
+        self.assertEqual([trial.config["x"] for trial in analysis.pareto], [1, 2])
+        with self.assertRaisesRegex(tune.BadInput, "2 objectives.*analysis.pareto"):
+            print(analysis.best_config)
+
     def test_a_class_saves_and_its_best_checkpoint_is_known(self):
         analysis = self.run_quietly(
             Counter, {"x": tune.grid_search([1, 3, 2])}, metric="value", mode="max",

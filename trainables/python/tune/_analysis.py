@@ -70,8 +70,16 @@ class Analysis:
         return self._trials
 
     @property
+    def pareto(self) -> List[TrialSummary]:
+        """The trials that no other one dominates, by several objectives; the best by the first of
+        them comes first. With one metric the best trial alone."""
+        lines = _ask("best", str(self.directory), "--json").splitlines()
+        return [TrialSummary(self.directory, json.loads(line)) for line in lines]
+
+    @property
     def best_trial(self) -> TrialSummary:
-        """By metric and mode, over the trials' last results."""
+        """By metric and mode, over the trials' last results. Raises BadInput where there are several
+        objectives: see ``pareto``."""
         return TrialSummary(self.directory, self._best_told())
 
     @property
@@ -123,6 +131,12 @@ class Analysis:
 
     def _best_told(self) -> Dict[str, Any]:
         if self._best is None:
+            spec = json.loads((self.directory / "experiment.json").read_text("utf-8"))
+            if spec.get("objectives"):
+                raise BadInput(
+                    f"{self.directory}: it has {len(spec['objectives'])} objectives, of which none "
+                    "is the best alone: take analysis.pareto"
+                )
             self._best = json.loads(_ask("best", str(self.directory), "--json"))
         best: Dict[str, Any] = self._best
         return best

@@ -111,6 +111,11 @@ def cma_es(population: Optional[int] = None) -> Method:
     return Method("searcher", "cma_es", dict(locals()))
 
 
+def nsga2(population: Optional[int] = None, crossover: Optional[float] = None) -> Method:
+    """NSGA-II, for several objectives and hundreds of trials."""
+    return Method("searcher", "nsga2", dict(locals()))
+
+
 def searcher(name: str, **parameters: Any) -> Method:
     """Any searcher of the program by its name."""
     return Method("searcher", name, parameters)

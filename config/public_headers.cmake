@@ -36,6 +36,7 @@ set(tune_public_headers
   tune/search/search_space.h
   tune/search/searcher.h
   tune/search/where.h
+  tune/spec/pool_options.h
   tune/spec/run_options.h
   tune/testing/reports.h
   tune/testing/scheduler_conformance.h

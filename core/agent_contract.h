@@ -174,10 +174,11 @@ struct AgentHello {
   bool joined = false;  // by a token; else it is the driver's own
   std::string machine;  // its id; empty: unknown
   Duration lasts{};     // from now until its allocation ends; 0: without an end
+  std::string allocation;  // the name of the one that an engine has started it in; empty: none
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.contract, s.hostname, s.ip, s.pid, s.cpu_units, s.memory_bytes, s.gpus, s.live);
-    f.added(s.joined, s.machine, s.lasts);
+    f.added(s.joined, s.machine, s.lasts, s.allocation);
   }
 };
 

@@ -163,6 +163,24 @@ std::string all_on_one_node(const Largest&, const ResourceRequest& request) {
 
 }  // namespace
 
+std::uint64_t trials_that_fit(const NodeResources& node, const ResourceRequest& request) {
+  if (!fit_on(empty_room(node), request)) return 0;
+  std::int64_t most = 1000;
+  const auto limit = [&](std::int64_t has, std::int64_t wants) {
+    if (wants > 0) most = std::min(most, has / wants);
+  };
+  limit(node.cpu_units, request.cpu_units);
+  limit(node.memory_bytes, request.memory_bytes);
+  const RankShare share = share_of(request);
+  if (share.gpus > 0) {
+    const std::int64_t on_each =
+        share.units > 0 ? std::max<std::int64_t>(kUnit / share.units, 1) : 1;
+    const auto ranks = static_cast<std::int64_t>(node.gpus.size()) * on_each / share.gpus;
+    limit(ranks, request.ranks);
+  }
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1));
+}
+
 std::string why_never(const std::vector<const NodeResources*>& nodes,
                       const ResourceRequest& request) {
   if (nodes.empty()) return "a trial needs a node, and there is none";

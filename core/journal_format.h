@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -29,7 +30,8 @@ namespace tune {
 
 // Format 4: names of checkpoints did not hold the attempt. A build that reads only up to it would
 // remove checkpoints whose names do. Format 5: a trial was drawn before there was room for it.
-inline constexpr std::uint32_t kJournalFormat = 6;
+// Format 6: no engine started agents.
+inline constexpr std::uint32_t kJournalFormat = 7;
 inline constexpr std::uint32_t kFirstJournalFormat = 3;  // of entries that do not name their format
 
 // A driver took over: every open attempt is lost, its trial goes on from its last checkpoint.
@@ -48,13 +50,15 @@ struct DriverStarted {
   bool asks_late = true;
   // Nodes may join: where none is left that could hold a trial, trials wait for one.
   bool nodes_may_join = false;
+  // An engine starts agents: waiting for them is told by the pool, with what they wait for.
+  bool has_pool = false;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.epoch, s.retry_errored, s.num_samples, s.max_failures, s.max_concurrent_trials,
       s.time_budget);
     f.added_or(s.agent_contract, 3u);
     f.added_or(s.asks_late, false);
-    f.added(s.nodes_may_join);
+    f.added(s.nodes_may_join, s.has_pool);
   }
 };
 struct FromAgent {
@@ -93,8 +97,49 @@ struct Proposed {
   }
 };
 
+// How an allocation stands that the pool has asked an engine for.
+enum class AllocationState : std::uint8_t {
+  kRequested,  // not yet, or not known to be, with the engine
+  kStarted,    // the engine has taken it
+  kQueued,     // it waits in the engine's queue
+  kRunning,
+  kEnded,  // or it never was
+  kLast = kEnded,
+};
+// What was wrong with one that has ended without any use.
+enum class AllocationFault : std::uint8_t {
+  kNone,
+  kSubmission,  // the engine did not take it
+  kStart,       // no agent of it took part
+  kLast = kStart,
+};
+// A request is here before the engine hears of it, so that the next driver can find by its name
+// what this one did not live to see.
+struct AllocationChanged {
+  std::uint64_t number = 0;  // 1, 2 ... of the experiment
+  AllocationState state = AllocationState::kRequested;
+  std::string id;      // the engine's; empty: unknown yet
+  std::string host;    // where it is to run, or runs; empty: unknown
+  std::string reason;  // for people: why it waits, or how it ended
+  AllocationFault fault = AllocationFault::kNone;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.number, s.state, s.id, s.host, s.reason, s.fault);
+  }
+};
+// A user, or the pool itself after starts that went wrong, changes how many agents it may have.
+struct PoolOrdered {
+  std::optional<std::uint32_t> max;
+  std::optional<bool> paused;
+  std::string cause;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.max, s.paused, s.cause);
+  }
+};
+
 using Event = std::variant<DriverStarted, FromAgent, AgentLost, DeadlineReached, InterruptRequested,
-                           Proposed>;
+                           Proposed, AllocationChanged, PoolOrdered>;
 
 struct Turn {
   ExperimentTime now{};

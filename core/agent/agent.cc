@@ -50,7 +50,7 @@ class Agent {
         machine_(facts_of(options, now_)),
         memory_(std::in_place, options.trial_memory_bytes) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    signals_ = watch_signals();              // before there is a child
+    signals_ = watch_signals(options.join.has_value());  // before there is a child
     if (!options_.zygote) files_.emplace();  // no process is forked of this one
     if (options_.join) {
       find_driver_until_ = now_ + options_.join->patience;

@@ -7,10 +7,11 @@
 
 namespace tune {
 
-FileDescriptor watch_signals() {
+FileDescriptor watch_signals(bool has_joined) {
   sigset_t watched;
   sigemptyset(&watched);
   for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&watched, signal);
+  if (has_joined) sigaddset(&watched, SIGUSR2);
   ::sigprocmask(SIG_BLOCK, &watched, nullptr);
   return FileDescriptor(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
 }

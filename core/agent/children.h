@@ -11,7 +11,7 @@
 namespace tune {
 
 // A descriptor for the ends of children and for signals that end the agent.
-FileDescriptor watch_signals();
+FileDescriptor watch_signals(bool has_joined);
 
 struct Reaped {
   pid_t pid;

@@ -48,6 +48,7 @@ AgentFacts facts_of(const AgentOptions& options, AgentTime now) {
   if (!options.join) return facts;
   facts.hello.joined = true;
   facts.hello.machine = machine_id();
+  facts.hello.allocation = options.join->allocation;
   facts.zygote.can_restart = true;
   facts.zygote.loads = "the experiment's plugin";
   facts.stay.idle = options.join->idle;

@@ -74,6 +74,15 @@ struct Describer {
     return fmt::format("answer {} of {} bytes {}", proposed.question, proposed.answer.bytes.size(),
                        proposed.error);
   }
+  std::string operator()(const AllocationChanged& changed) const {
+    return fmt::format("allocation {} is {}: {} {} {} {}", changed.number,
+                       static_cast<int>(changed.state), changed.id, changed.host, changed.reason,
+                       static_cast<int>(changed.fault));
+  }
+  std::string operator()(const PoolOrdered& order) const {
+    return fmt::format("pool of {}, paused {}: {}", order.max.value_or(0),
+                       order.paused.value_or(false), order.cause);
+  }
   std::string operator()(const InterruptRequested& interrupt) const {
     return fmt::format("interrupt {}", interrupt.signal);
   }

@@ -19,6 +19,7 @@
 #include "tune/cli/cli_export.h"
 #include "tune/cli/cli_insight.h"
 #include "tune/cli/cli_join.h"
+#include "tune/cli/cli_pool.h"
 #include "tune/spec/option_reader.h"
 
 namespace tune {
@@ -41,6 +42,7 @@ struct CommandLine {
   AgentArguments agent;
   TokenArguments token;
   DrainArguments drain;
+  PoolArguments pool;
   std::string nodes_directory;
   ViewArguments view;
   std::string status_directory;
@@ -114,6 +116,8 @@ void add_validate(CLI::App& app, CommandLine& line) {
       ->add_option("--configs", line.validate.configs,
                    "print the first configurations, one JSON object a line")
       ->type_name("N");
+  command->add_flag("--pool", line.validate.pool,
+                    "ask the pool's engine, and print the commands and the script of an agent");
   command->callback([&line] { line.chosen = [&line] { return validate_command(line.validate); }; });
 }
 
@@ -306,6 +310,8 @@ void add_agent(CLI::App& app, CommandLine& line) {
       ->add_option("--join-file", agent.join_file,
                    "file with the token, which nobody else may read; else it stands in TUNE_JOIN")
       ->type_name("FILE");
+  command->add_option("--name", agent.name, "name of the allocation, given by a pool's engine")
+      ->type_name("NAME");
   command->add_option("--cpus", agent.cpus, "CPUs to offer instead of all")->type_name("N");
   command->add_option("--gpus", agent.gpus, "GPUs to offer instead of all")->type_name("N");
   command->add_option("--idle", agent.idle, "leave after so long without a trial")
@@ -344,6 +350,15 @@ void add_machines(CLI::App& app, CommandLine& line) {
   add_directory(drain, line.drain.directory);
   drain->add_option("NODE", line.drain.node, "as `tune nodes` has it")->required();
   drain->callback([&line] { line.chosen = [&line] { return drain_command(line.drain); }; });
+
+  CLI::App* pool =
+      add_command(app, "pool", "changes how many machines an engine starts for a sweep",
+                  "tune pool results/latest --max 8");
+  add_directory(pool, line.pool.directory);
+  pool->add_option("--max", line.pool.max, "agents at the same time from now on")->type_name("N");
+  pool->add_flag("--pause", line.pool.pause, "ask for no more; those that are there stay");
+  pool->add_flag("--resume", line.pool.resume, "ask for them again");
+  pool->callback([&line] { line.chosen = [&line] { return pool_command(line.pool); }; });
 }
 
 // Why there is no command in the arguments.

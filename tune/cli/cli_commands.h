@@ -33,6 +33,7 @@ struct ValidateArguments {
   std::string sweep;
   std::vector<std::string> sets;
   std::optional<std::uint64_t> configs;  // print so many configurations
+  bool pool = false;                     // print what its engine would be given
 };
 int validate_command(const ValidateArguments& arguments);
 

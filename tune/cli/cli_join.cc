@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -25,9 +26,10 @@
 #include "core/platform/runtime_directory.h"
 #include "core/platform/system_clock.h"
 #include "tune/cli/status.h"
-#include "tune/cli/when.h"
+#include "tune/drive/engine_calls.h"
 #include "tune/results/experiment_folder.h"
 #include "tune/spec/experiment_identity.h"
+#include "tune/spec/when.h"
 
 namespace tune {
 
@@ -58,15 +60,32 @@ std::string life_name() {
   return fmt::format("{}-{}-{:x}", hostname(), ::getpid(), SystemClock().wall().count());
 }
 
+// In a job of Slurm: the time that is left of it, as Slurm counts. Clocks may differ.
+std::optional<std::chrono::nanoseconds> job_time_left() {
+  const char* job = std::getenv("SLURM_JOB_ID");
+  if (job == nullptr) return std::nullopt;
+  try {
+    constexpr std::chrono::seconds kPatience{20};
+    return time_of_slurm(output_of({"squeue", "-h", "-j", job, "-o", "%L"}, kPatience));
+  } catch (const Error& error) {
+    say(fmt::format("the end of job {} is not known: {}", job, error.what()));
+    return std::nullopt;
+  }
+}
+
 // Ends with the agent and its folder of sockets.
 JoinedEnd run_once(const AgentArguments& arguments, JoinToken token) {
   JoinOptions join;
   join.token = std::move(token);
   join.name = life_name();
+  join.allocation = arguments.name;
   join.drain = duration_of(arguments.drain, "--drain");
   if (!arguments.idle.empty()) join.idle = duration_of(arguments.idle, "--idle");
   if (!arguments.until.empty()) {
     join.lasts = time_until(arguments.until, std::time(nullptr), "--until");
+  }
+  if (const auto left = job_time_left()) {
+    join.lasts = std::min(join.lasts.value_or(*left), *left);
   }
   join.say = say;
   AgentOptions options;
@@ -110,7 +129,8 @@ std::string told_by(const std::string& answer) {
   throw Error(ErrorCode::kBadInput, told.get<std::string>("error"));
 }
 
-// Asks the driver that runs the experiment of this folder.
+}  // namespace
+
 std::string ask_driver(const fs::path& directory, const Value& request) {
   const std::optional<RunRecord> record = read_record(directory);
   if (!record || !is_live(directory)) {
@@ -119,7 +139,8 @@ std::string ask_driver(const fs::path& directory, const Value& request) {
   }
   if (record->requests.empty()) {
     throw Error(ErrorCode::kBadInput,
-                fmt::format("{}: its driver was started without --listen, so no machine joins it",
+                fmt::format("{}: its driver was started without --listen or a pool, so no "
+                            "machine joins it",
                             directory.string()));
   }
   if (record->hostname != hostname()) {
@@ -134,8 +155,6 @@ std::string user_name() {
   const char* name = std::getenv("USER");
   return name == nullptr || *name == '\0' ? fmt::format("user {}", ::getuid()) : name;
 }
-
-}  // namespace
 
 int agent_command(const AgentArguments& arguments) {
   JoinToken token = take_token(arguments.join_file);

@@ -14,6 +14,7 @@
 #include "schedulers/merit.h"
 #include "tune/cli/cli_commands.h"
 #include "tune/cli/cli_dry.h"
+#include "tune/cli/cli_pool.h"
 #include "tune/drive/driver.h"
 #include "tune/drive/program_call.h"
 #include "tune/drive/resume.h"
@@ -243,6 +244,7 @@ int validate_command(const ValidateArguments& arguments) {
   ExperimentSpec spec = spec_from_yaml_file(arguments.sweep, std::move(options));
   const bool drawn = !spec.options.seed;
   if (drawn) spec.options.seed = std::random_device()();
+  if (arguments.pool) return print_pool(spec);
   const std::string learnt = read_warm_start(spec);
   if (!learnt.empty()) fmt::print(stderr, "{}\n", learnt);
   const auto searcher = searcher_of(spec);

@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/platform/node.h"
 #include "core/platform/system_clock.h"
-#include "tune/cli/when.h"
 #include "tune/control/experiment_setup.h"
 #include "tune/drive/door.h"
 #include "tune/drive/journal_reader.h"
@@ -18,6 +17,7 @@
 #include "tune/results/experiment_folder.h"
 #include "tune/results/experiment_status.h"
 #include "tune/show/console_reporter.h"
+#include "tune/spec/when.h"
 
 namespace tune {
 
@@ -42,8 +42,7 @@ class Follower {
   const Controller& controller() const { return experiment_.controller(); }
 
   void show(bool live, bool final) {
-    ExperimentStatus status = experiment_status(spec_, experiment_.controller());
-    status.running_for = experiment_.now();
+    ExperimentStatus status = experiment_status(spec_, experiment_.controller(), experiment_.now());
     status.wall = SystemClock().wall();
     const MemoryUse memory = memory_use();
     status.memory_used_bytes = memory.used_bytes;
@@ -100,7 +99,28 @@ std::string row_of(const Controller& controller, AgentNumber agent) {
   }
   return fmt::format("{:<24} {:<8} {:>6} {:>5} {:>5} {:>14}  {}", node_name(nodes, agent),
                      state_of(nodes, agent), running, hello.cpu_units / kUnit, hello.gpus.size(),
-                     until, hello.joined ? "joined" : "the driver's own");
+                     until,
+                     !hello.allocation.empty() ? hello.allocation
+                     : hello.joined            ? "joined"
+                                               : "the driver's own");
+}
+
+// The allocations of a pool without an agent yet, and why trials wait.
+void print_pool(const Controller& controller) {
+  const PoolBook& pool = controller.pool();
+  for (const auto& [number, one] : pool.open()) {
+    if (one.has_joined) continue;
+    const char* state = one.state == AllocationState::kRunning     ? "running"
+                        : one.state == AllocationState::kRequested ? "asked for"
+                                                                   : "queued";
+    fmt::print("{:<24} {:<8} {:>6} {:>5} {:>5} {:>14}  {} for {}\n",
+               fmt::format("allocation {}", number), state, "-", "-", "-", "-",
+               one.reason.empty() ? one.id : one.reason,
+               in_words(std::max(controller.now() - one.requested_at, Duration{})));
+  }
+  if (pool.max()) fmt::print("at most {} agents, as a user has ordered\n", *pool.max());
+  const std::string waits = why_trials_wait(pool, controller.wanted(), controller.now());
+  if (!waits.empty()) fmt::print("{}\n", waits);
 }
 
 }  // namespace
@@ -119,6 +139,7 @@ int show_nodes(const std::filesystem::path& directory) {
   for (const AgentNumber agent : follower.controller().nodes().all()) {
     fmt::print("{}\n", row_of(follower.controller(), agent));
   }
+  print_pool(follower.controller());
   return 0;
 }
 

@@ -81,6 +81,7 @@ void Controller::on(const DriverStarted& event) {
   time_budget_ = event.time_budget;
   asks_late_ = event.asks_late;
   nodes_may_join_ = event.nodes_may_join;
+  has_pool_ = event.has_pool;
   searcher_->set_num_samples(event.num_samples);
   exhausted_ = false;
   failure_.clear();
@@ -107,6 +108,7 @@ void Controller::on(const AgentLost& event) {
     if (may_run_on) abandoned_[event.agent].push_back({number, trial.attempt});
   }
   end_attempts(event.agent, cause);
+  pool_.node_is_lost(node.allocation);
   leave(event.agent, event.cause);
 }
 
@@ -122,13 +124,13 @@ void Controller::leave(AgentNumber agent, const std::string& cause) {
   out_->tell(NodeLeft{agent, nodes_.hello(agent), cause});
   nodes_.leave(agent);
   fill();
-  if (nodes_may_join_ && nodes_.empty() && !is_over()) {
+  if (nodes_may_join_ && !has_pool_ && nodes_.empty() && !is_over()) {
     out_->notice("no node is there: trials wait for one to join");
   }
 }
 
 void Controller::say_that_trials_wait(const std::string& why) {
-  if (nodes_may_join_) warn(why + ": trials wait for a node to join");
+  if (nodes_may_join_ && !has_pool_) warn(why + ": trials wait for a node to join");
 }
 
 // Ends attempts whose processes are gone with their agent, or with the driver that had them all.
@@ -173,6 +175,33 @@ void Controller::on(const Proposed& event) {
   fill();
 }
 
+// ---- The pool
+
+void Controller::on(const AllocationChanged& event) {
+  pool_.change(event, now_);
+}
+
+void Controller::on(const PoolOrdered& event) {
+  pool_.order(event);
+}
+
+std::uint64_t Controller::wanted() const {
+  if (phase_ != Phase::kRunning) return 0;
+  std::uint64_t count = book_.waiting().size();
+  if (has_more()) {
+    const std::optional<std::uint64_t> total = searcher_->total();
+    count += total ? *total - book_.next_number().value : kNoEnd;
+  }
+  const std::uint64_t running = book_.running().size();
+  // Only a node can show whether one of the paused trials goes on.
+  if (count == 0 && running == 0 && !book_.paused().empty()) count = 1;
+  if (max_concurrent_trials_ > 0) {
+    count = std::min(
+        count, max_concurrent_trials_ - std::min<std::uint64_t>(running, max_concurrent_trials_));
+  }
+  return std::min(count, kNoEnd);
+}
+
 void Controller::stop_running(StopKind kind, Phase phase) {
   phase_ = phase;
   for (TrialNumber number : book_.running()) {
@@ -214,13 +243,15 @@ void Controller::on_agent(AgentNumber agent, const AgentHello& hello) {
         hello.hostname, hello.contract, agent_contract_));
   }
   out_->tell(NodeJoined{agent, nodes_.join(agent, hello, now_)});
+  if (hello.joined) pool_.node_has_joined(hello.allocation);
   if (!hello.gpus.empty() && request_.gpu_units == 0) {
     out_->notice(
         fmt::format("{} GPUs present on {} but trials ask for none: set resources_per_trial gpu",
                     hello.gpus.size(), hello.hostname));
   }
   const std::string never = why_never_on(resources_of(hello), request_);
-  if (nodes_may_join_ && !never.empty()) {
+  const bool is_to_hold_none = has_pool_ && !hello.joined;  // the pool's driver runs no trials
+  if (nodes_may_join_ && !is_to_hold_none && !never.empty()) {
     out_->notice(fmt::format("node {} can hold no trial: {}", hello.hostname, never));
   }
   out_->send(agent, experiment_);
@@ -240,6 +271,8 @@ void Controller::on_agent(AgentNumber agent, const ZygoteReady& ready) {
   can_save_ = info->can_save;
   if (!can_save_ && !info->is_function) say_once_that_nothing_is_saved(info->name);
   nodes_.set_ready(agent);
+  const AgentHello& node = nodes_.hello(agent);
+  if (why_never_on(resources_of(node), request_).empty()) pool_.node_is_ready(node.allocation);
   if (const std::string holder = nodes_.holder_of_its_gpus(agent); !holder.empty()) {
     out_->notice(
         fmt::format("node {} waits: its GPUs are promised to {}, which is not known to be "
@@ -289,6 +322,7 @@ void Controller::on_agent(AgentNumber agent, const NodeOut& out) {
     if (!out.gone) fill();
   }
   if (!out.gone) return;
+  pool_.node_has_left(nodes_.hello(agent).allocation);
   end_attempts(agent, out.cause);  // it told the ends of all that it knew of
   leave(agent, out.cause);
 }

@@ -8,8 +8,9 @@
 // nothing.
 //
 // It routes: the state stands in TrialBook (trials), Nodes (agents and their resources), Verdicts
-// (the scheduler's decisions) and DeviceHealth (places where trials fail at once). Controller holds
-// the consequences that a change in one of them has for the others.
+// (the scheduler's decisions), DeviceHealth (places where trials fail at once) and PoolBook (what
+// an engine was asked for). Controller holds the consequences that a change in one of them has for
+// the others.
 #pragma once
 
 #include <array>
@@ -32,6 +33,7 @@
 #include "tune/control/events.h"
 #include "tune/control/nodes.h"
 #include "tune/control/outbox.h"
+#include "tune/control/pool_book.h"
 #include "tune/control/trial_book.h"
 #include "tune/control/verdicts.h"
 #include "tune/search/searcher.h"
@@ -102,6 +104,11 @@ class Controller {
   const Placer& placer() const { return nodes_.placer(); }
   const Nodes& nodes() const { return nodes_; }
   bool has_ready_node() const { return nodes_.any_is_ready(); }
+  const PoolBook& pool() const { return pool_; }
+  const TrialBook::Numbers& running() const { return book_.running(); }
+  // How many more trials would begin now if there was room for them; kNoEnd at most.
+  std::uint64_t wanted() const;
+  static constexpr std::uint64_t kNoEnd = 1'000'000;
   const DeviceHealth& device_health() const { return health_; }
 
  private:
@@ -111,6 +118,8 @@ class Controller {
   void on(const DeadlineReached& event);
   void on(const InterruptRequested& event);
   void on(const Proposed& event);
+  void on(const AllocationChanged& event);
+  void on(const PoolOrdered& event);
 
   void on_agent(AgentNumber agent, const AgentHello& hello);
   void on_agent(AgentNumber agent, const ZygoteReady& ready);
@@ -187,6 +196,7 @@ class Controller {
   Duration time_budget_{};
   bool asks_late_ = true;        // see DriverStarted
   bool nodes_may_join_ = false;  // see DriverStarted
+  bool has_pool_ = false;        // see DriverStarted
   bool can_save_ = false;
   bool save_notice_given_ = false;
   bool exhausted_ = false;            // the searcher has no more
@@ -201,6 +211,7 @@ class Controller {
   Verdicts verdicts_;
   DeviceHealth health_;
   Asking asking_;
+  PoolBook pool_;
 };
 
 }  // namespace tune

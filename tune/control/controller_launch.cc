@@ -221,6 +221,8 @@ void Controller::settle() {
     }
     if (some_wait) return;
     if (!book_.paused().empty() && (nodes_.empty() || !nodes_.all_are_ready())) return;
+    // Nodes are there, but none that could take a paused trial on: one may join.
+    if (!book_.paused().empty() && has_pool_ && !nodes_.could_hold({})) return;
   }
   for (const TrialBook::Numbers* left : {&book_.paused(), &book_.waiting()}) {
     for (TrialNumber number : std::set(*left)) finish(book_.at(number), TrialEnd::kStopped);

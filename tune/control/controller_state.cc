@@ -7,7 +7,8 @@ namespace tune {
 
 namespace {
 
-constexpr std::uint32_t kStateVersion = 6;
+constexpr std::uint32_t kStateVersion = 7;
+constexpr std::uint32_t kWithoutPool = 6;
 constexpr std::uint32_t kNodesStay = 5;
 constexpr std::uint32_t kDrawsEarly = 4;
 constexpr std::uint32_t kWithoutHealth = 3;
@@ -40,6 +41,8 @@ std::string Controller::save() const {
   encode(out, nodes_may_join_);
   out.map(abandoned_.size());
   for (const auto& [agent, attempts] : abandoned_) encode(out, agent), encode(out, attempts);
+  encode(out, has_pool_);
+  pool_.save(out);
   return out.take();
 }
 
@@ -90,6 +93,12 @@ void Controller::restore(std::string_view state) {
       decode(in, agent);
       decode(in, abandoned_[agent]);
     }
+  }
+  has_pool_ = false;
+  pool_ = {};
+  if (version > kWithoutPool) {
+    decode(in, has_pool_);
+    pool_.restore(in);
   }
   in.expect_end();
 }

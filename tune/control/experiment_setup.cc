@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tune/spec/experiment_identity.h"
+#include "tune/spec/pool_value.h"
 #include "tune/spec/searcher_setup.h"
 
 namespace tune {
@@ -62,7 +63,8 @@ DriverStarted driver_started(const ExperimentSpec& spec, std::uint64_t epoch, bo
   event.max_failures = static_cast<std::uint32_t>(spec.options.max_failures);
   event.max_concurrent_trials = static_cast<std::uint32_t>(spec.options.max_concurrent_trials);
   event.time_budget = from_seconds(spec.options.time_budget_s);
-  event.nodes_may_join = !spec.options.listen.empty();
+  event.nodes_may_join = takes_machines(spec.options);
+  event.has_pool = spec.options.pool.is_given();
   return event;
 }
 

@@ -18,6 +18,7 @@
 #include "core/strings.h"
 #include "tune/drive/driver.h"
 #include "tune/spec/experiment_identity.h"
+#include "tune/spec/pool_value.h"
 
 namespace tune {
 
@@ -65,7 +66,7 @@ std::string success(const std::string& text) {
 Door::Door(const ExperimentSpec& spec, const fs::path& experiment)
     : experiment_(experiment),
       experiment_id_(experiment_id_of(spec)),
-      listen_(listen_address(spec.options.listen)),
+      listen_(listen_address(listens_at(spec.options))),
       addresses_(reachable(listen_, network_interfaces())) {
   std::optional<JoinKeys> kept = read_keys(experiment);
   is_kept_ = kept.has_value();
@@ -97,6 +98,23 @@ void Door::open(DriverEndpoint& endpoint, const fs::path& runtime_directory) {
   write_keys(experiment_, keys_);
   requests_.emplace(runtime_directory / "requests");
   endpoint_ = &endpoint;
+}
+
+int Door::port() const {
+  return port_in(keys_.addresses);
+}
+
+void Door::keep_join_file(fs::path file, std::vector<std::string> addresses) {
+  join_file_ = std::move(file);
+  join_addresses_ = std::move(addresses);
+  write_join_file();
+}
+
+void Door::write_join_file() const {
+  if (join_file_.empty()) return;
+  JoinToken token = token_of(keys_, experiment_id_);
+  if (!join_addresses_.empty()) token.addresses = join_addresses_;
+  write_file_atomically(join_file_, to_text(token) + "\n", Readers::kOwnerOnly);
 }
 
 std::string Door::invitation() const {
@@ -151,6 +169,8 @@ std::string Door::answer_to(const std::string& request, const Nodes& nodes,
     return success(drain(asked.get<std::string>("node"), asked.get<std::string>("user"), nodes));
   }
   if (what == "rotate") return success(rotate(nodes, now));
+  const auto other = answers_.find(what);
+  if (other != answers_.end()) return success(other->second(asked));
   return complaint(fmt::format("this driver cannot {}", what));
 } catch (const Error& error) {
   return complaint(error.what());
@@ -166,6 +186,7 @@ std::string Door::drain(const std::string& name, const std::string& user, const 
 std::string Door::rotate(const Nodes& nodes, std::chrono::nanoseconds now) {
   replace_join_key(keys_);
   write_keys(experiment_, keys_);
+  write_join_file();
   const std::string token = to_text(token_of(keys_, experiment_id_));
   for (const AgentNumber agent : nodes.all()) {
     if (nodes.hello(agent).joined) endpoint_->send(agent, NewToken{token});

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "core/platform/join_keys.h"
 #include "core/platform/request_socket.h"
 #include "core/platform/transport.h"
+#include "core/value.h"
 #include "tune/control/nodes.h"
 #include "tune/spec/experiment_spec.h"
 
@@ -37,6 +39,14 @@ class Door {
   // keys with the addresses.
   void open(DriverEndpoint& endpoint, const std::filesystem::path& runtime_directory);
   std::string requests_at() const { return requests_ ? requests_->path().string() : ""; }
+  int port() const;  // where it listens
+  // Keeps the token in this file as well, also when it is replaced; with other addresses than those
+  // that the driver listens at, if there are any.
+  void keep_join_file(std::filesystem::path file, std::vector<std::string> addresses);
+  // Answers requests that are not about machines by themselves: those to do `what`. The answer is
+  // for the user; it may throw Error.
+  using Answer = std::function<std::string(const Value& request)>;
+  void answer_by(std::string what, Answer answer) { answers_[std::move(what)] = std::move(answer); }
   // The line to paste on another machine.
   std::string invitation() const;
 
@@ -54,6 +64,7 @@ class Door {
   std::string answer_to(const std::string& request, const Nodes& nodes,
                         std::chrono::nanoseconds now);
   std::string drain(const std::string& name, const std::string& user, const Nodes& nodes);
+  void write_join_file() const;
   std::string rotate(const Nodes& nodes, std::chrono::nanoseconds now);
 
   std::filesystem::path experiment_;
@@ -62,6 +73,9 @@ class Door {
   std::vector<std::string> addresses_;  // of this machine, without ports
   JoinKeys keys_;
   bool is_kept_ = false;  // the keys were there already
+  std::filesystem::path join_file_;          // empty: none is kept
+  std::vector<std::string> join_addresses_;  // in it, instead of the driver's own
+  std::map<std::string, Answer> answers_;
   DriverEndpoint* endpoint_ = nullptr;
   std::optional<RequestSocket> requests_;
   std::optional<std::chrono::nanoseconds> rotation_ends_;

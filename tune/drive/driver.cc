@@ -10,7 +10,6 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <random>
 
 #include <fmt/format.h>
 
@@ -20,7 +19,6 @@
 #include "core/platform/files.h"
 #include "core/platform/node.h"
 #include "core/platform/node_claims.h"
-#include "core/platform/side_output.h"
 #include "core/platform/side_work.h"
 #include "core/platform/system_clock.h"
 #include "core/platform/transport.h"
@@ -30,8 +28,10 @@
 #include "tune/drive/driver_machine.h"
 #include "tune/drive/driver_processes.h"
 #include "tune/drive/driver_store.h"
+#include "tune/drive/experiment_start.h"
 #include "tune/drive/file_size_signal.h"
 #include "tune/drive/journaled_controller.h"
+#include "tune/drive/pool.h"
 #include "tune/drive/proposal_work.h"
 #include "tune/drive/turn.h"
 #include "tune/results/events_log.h"
@@ -42,10 +42,8 @@
 #include "tune/results/news.h"
 #include "tune/results/record_channel.h"
 #include "tune/results/results_csv.h"
-#include "tune/results/warm_start.h"
-#include "tune/spec/command_options.h"
 #include "tune/spec/experiment_identity.h"
-#include "tune/spec/objectives.h"
+#include "tune/spec/pool_value.h"
 
 namespace tune {
 
@@ -57,6 +55,7 @@ using std::chrono::seconds;
 
 constexpr milliseconds kFlushEvery{200};  // heartbeats and resends of the transport
 constexpr seconds kAgentEnd{30};
+constexpr seconds kPoolEnd{20};  // for an engine to end its allocations
 // The limit on records that wait to be written; beyond it agents' events wait, too.
 constexpr std::size_t kMaxWaitingBytes = 32u << 20;
 constexpr std::size_t kMaxRemovals = 1000;  // of checkpoints, that wait
@@ -91,6 +90,7 @@ class Driver : private TurnEdges {
   void on(const GiveUp& action);
   void on(const Dismiss& action) { door_->dismiss(action.agent); }
   void open_door();
+  void look_at_pool();
   void check_folder() const;
   void say(const std::string& text);
   bool may_show() const;
@@ -147,6 +147,7 @@ class Driver : private TurnEdges {
   std::optional<JournaledController> experiment_;
   std::unique_ptr<DriverEndpoint> endpoint_;
   std::optional<Door> door_;  // for machines that join
+  std::optional<Pool> pool_;  // that an engine starts
   DriverMachine machine_;
   std::optional<Turns> turns_;
 
@@ -168,7 +169,7 @@ Driver::Driver(RunRequest request, NodeResources node, ExperimentFolder folder)
       folder_(std::move(folder)),
       logger_(folder_.absolute(), spec_, file_work_),
       events_(folder_.absolute(), spec_, file_work_),
-      machine_({.ends_with_agent = spec_.options.listen.empty(),
+      machine_({.ends_with_agent = !takes_machines(spec_.options),
                 .store_patience = from_seconds(spec_.options.store_patience_s),
                 .lease = from_seconds(spec_.options.lease_s)}),
       silence_watch_(experiment_id_of(spec_)),
@@ -183,21 +184,7 @@ Driver::Driver(RunRequest request, NodeResources node, ExperimentFolder folder)
 void Driver::start() {
   runtime_.emplace();
   claim_resources();
-  AgentProcess::Options agent;
-  agent.driver_address = fmt::format("ipc://{}/driver", runtime_->path().string());
-  agent.runtime_directory = runtime_->path();
-  agent.experiment_directory = folder_.absolute();
-  agent.resources = node_;
-  agent.zygote = request_.zygote;
-  agent.zygote_loads = spec_.python           ? spec_.python->target
-                       : spec_.plugin.empty() ? "the program"
-                                              : spec_.plugin;
-  if (agent.zygote.command.empty() && !agent.zygote.waiting_agent) {
-    agent.zygote.command = zygote_command(spec_);
-  }
-  agent.trial_memory_bytes = spec_.request.memory_bytes;
-  agent.lock_descriptor = folder_.lock_descriptor();
-  agent.runtime_lock_descriptor = runtime_->lock_descriptor();
+  const AgentProcess::Options agent = own_agent(request_, node_, folder_, *runtime_);
   // Before any thread or socket of ours: a zygote in process must find the program as it stood.
   agent_process_ = std::make_unique<AgentProcess>(agent);
   folder_.keep_alive();
@@ -206,9 +193,12 @@ void Driver::start() {
       std::vector<int>{SIGINT, SIGTERM, SIGHUP, kCallerGoneSignal}, last_resort(folder_));
   open_store();
   ControllerSetup setup = controller_setup(spec_, folder_.absolute());
-  if (!spec_.options.listen.empty()) {
+  if (takes_machines(spec_.options)) {
     door_.emplace(spec_, folder_.absolute());
     door_->complete(setup.experiment.joined, agent.zygote);
+  }
+  if (spec_.options.pool.is_given()) {
+    pool_.emplace(spec_, folder_.absolute(), [this](const std::string& text) { say(text); });
   }
   experiment_.emplace(store_->store(), std::move(setup), &records_);
   news_.emplace(spec_, controller().objective(), folder_.path(), reporter_);
@@ -234,11 +224,20 @@ void Driver::open_door() {
   if (!door_) return;
   door_->open(*endpoint_, runtime_->path());
   record_.requests = door_->requests_at();
-  reporter_->notice(door_->invitation());
+  if (!spec_.options.listen.empty()) reporter_->notice(door_->invitation());
+  if (!pool_) return;
+  pool_->open(*door_);
+  door_->answer_by("pool", [this](const Value& asked) { return pool_->order(asked, machine_); });
 }
 
-// GPUs of other sweeps are not handed out again; their CPUs are, with a notice.
+// GPUs of other sweeps are not handed out again; their CPUs are, with a notice. A pool's driver
+// takes nothing: its own agent only loads the trainable, to refuse what no node could run.
 void Driver::claim_resources() {
+  if (spec_.options.pool.is_given() && !spec_.options.pool.local) {
+    node_.cpu_units = 0;
+    node_.gpus.clear();
+    return;
+  }
   ClaimRequest claim;
   claim.sweep = folder_.absolute();
   claim.node = node_;
@@ -328,6 +327,7 @@ void Driver::loop() {
       check_folder();
       file_work_.check();
       if (door_) door_->look(now());
+      look_at_pool();
       for (const std::string& refused : endpoint_->take_refused()) say(refused);
       endpoint_->flush(now());
       last_flushed_ = now();
@@ -335,6 +335,14 @@ void Driver::loop() {
     if (machine_.show_is_due(now()) && may_show()) show(false);
   }
   turns_->run();  // what was said meanwhile
+}
+
+// It decides by the journal: when all that it has decided before is there.
+void Driver::look_at_pool() {
+  if (!pool_ || machine_.store_is_silent() || machine_.has_pool_events()) return;
+  pool_->look(controller(), machine_, *endpoint_, now());
+  if (pool_->why_given_up().empty()) return;
+  throw Error(ErrorCode::kBadInput, with_places(spec_, "pool: " + pool_->why_given_up()));
 }
 
 void Driver::wait_for_input() {
@@ -484,8 +492,7 @@ bool Driver::may_show() const {
 }
 
 void Driver::show(bool final) {
-  ExperimentStatus status = experiment_status(spec_, controller());
-  status.running_for = machine_.experiment_time(now());
+  ExperimentStatus status = experiment_status(spec_, controller(), machine_.experiment_time(now()));
   status.wall = clock_.wall();
   const MemoryUse memory = memory_use();
   status.memory_used_bytes = memory.used_bytes;
@@ -515,6 +522,7 @@ void Driver::close(RunState state) {
     agent_process_->wait(kAgentEnd);
     if (door_) door_->part(controller().nodes());
   }
+  if (pool_) pool_->end(controller().pool(), at_once ? kAtOnce : kPoolEnd);
   agent_process_->end_now(at_once ? kAtOnce : AgentProcess::kEndLimit);
   check_folder();
   write_table(last_results_);
@@ -531,6 +539,7 @@ void Driver::close(RunState state) {
 void Driver::give_up(RunState state) {
   if (agent_process_) agent_process_->end_now();
   if (!folder_.is_in_place() || !folder_.taken_by().empty()) return;
+  if (!has_begun() && pool_) pool_->end(controller().pool(), kPoolEnd);
   if (!has_begun()) return withdraw();
   if (!endpoint_) return;  // the journal was not read: the present table is better
   record_.state = state;
@@ -578,20 +587,8 @@ void Driver::try_to(const std::string& doing, const std::function<void()>& what)
 }  // namespace
 
 RunOutcome run_experiment(RunRequest request) {
-  ExperimentSpec& spec = request.spec;
   const NodeResources node = checked_node(request);
-  if (request.resume.empty()) request.notice = read_warm_start(spec);
-  const bool drawn = !spec.options.seed.has_value();
-  if (drawn) spec.options.seed = std::random_device()();
-  ExperimentFolder folder = request.resume.empty() ? ExperimentFolder::create(spec)
-                                                   : ExperimentFolder::open(request.resume);
-  if (drawn && !spec.options.quiet) {
-    write_if_it_fits(STDERR_FILENO, fmt::format("seed: {}\n", *spec.options.seed));
-  }
-  const bool had_choice = !spec.searcher_choice.empty() && has_objective(spec.options);
-  if (had_choice && request.resume.empty() && !spec.options.quiet) {
-    write_if_it_fits(STDERR_FILENO, fmt::format("searcher: {}\n", spec.searcher_choice));
-  }
+  ExperimentFolder folder = start_experiment(request);
   Driver driver(std::move(request), node, std::move(folder));
   return driver.run();
 }

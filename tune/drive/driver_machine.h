@@ -122,6 +122,9 @@ class DriverMachine {
   void on_notice(std::string text) { notices_.push_back(std::move(text)); }
   // A question of the controller's was answered, beside the loop.
   void on_proposed(Proposed proposed) { proposed_ = std::move(proposed); }
+  // The pool's decisions, for the journal; they take effect when they are in it.
+  void on_pool(Event event) { pool_.push_back(std::move(event)); }
+  bool has_pool_events() const { return !pool_.empty(); }
   // Call it once the events of all agents up to now have been handed over.
   void on_time(Time now, const Peers& peers);
   void on_turn_done();
@@ -188,6 +191,7 @@ class DriverMachine {
   std::size_t next_ = 0;
   bool has_room_ = true;
   std::optional<Proposed> proposed_;  // in no turn yet
+  std::vector<Event> pool_;           // in no turn yet
   std::optional<int> interrupt_;      // a signal, in no turn yet
   int signal_ = 0;
   bool is_of_caller_ = false;         // and no other came

@@ -15,6 +15,8 @@
 #include "core/error.h"
 #include "core/fitting.h"
 #include "core/platform/node.h"
+#include "tune/spec/command_options.h"
+#include "tune/spec/pool_value.h"
 
 namespace tune {
 
@@ -89,11 +91,32 @@ void AgentProcess::end_now(std::chrono::milliseconds limit) {
   if (!process_.has_ended(kEndLimit)) process_.let_go();
 }
 
+AgentProcess::Options own_agent(const RunRequest& request, const NodeResources& node,
+                                const ExperimentFolder& folder, const RuntimeDirectory& runtime) {
+  const ExperimentSpec& spec = request.spec;
+  AgentProcess::Options agent;
+  agent.driver_address = fmt::format("ipc://{}/driver", runtime.path().string());
+  agent.runtime_directory = runtime.path();
+  agent.experiment_directory = folder.absolute();
+  agent.resources = node;
+  agent.zygote = request.zygote;
+  agent.zygote_loads = spec.python           ? spec.python->target
+                       : spec.plugin.empty() ? "the program"
+                                             : spec.plugin;
+  if (agent.zygote.command.empty() && !agent.zygote.waiting_agent) {
+    agent.zygote.command = zygote_command(spec);
+  }
+  agent.trial_memory_bytes = spec.request.memory_bytes;
+  agent.lock_descriptor = folder.lock_descriptor();
+  agent.runtime_lock_descriptor = runtime.lock_descriptor();
+  return agent;
+}
+
 NodeResources checked_node(const RunRequest& request) {
   const ExperimentSpec& spec = request.spec;
   const NodeResources node =
       request.node ? *request.node : discover_node({spec.options.cpus, spec.options.gpus});
-  if (!spec.options.listen.empty()) return node;  // another one may join
+  if (takes_machines(spec.options)) return node;  // another one may join
   if (const std::string never = why_never_on(node, spec.request); !never.empty()) {
     throw Error(ErrorCode::kBadInput, "resources_per_trial: " + never);
   }

@@ -13,6 +13,7 @@
 #include "core/platform/runtime_directory.h"
 #include "core/resources.h"
 #include "tune/drive/driver.h"
+#include "tune/results/experiment_folder.h"
 
 namespace tune {
 
@@ -53,6 +54,10 @@ class AgentProcess {
   FileDescriptor alive_;  // write end
   Child process_;
 };
+
+// How the driver's own agent is started.
+AgentProcess::Options own_agent(const RunRequest& request, const NodeResources& node,
+                                const ExperimentFolder& folder, const RuntimeDirectory& runtime);
 
 // Refuses an experiment that could never run here, before anything is written or started.
 NodeResources checked_node(const RunRequest& request);

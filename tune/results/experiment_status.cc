@@ -5,7 +5,8 @@
 
 namespace tune {
 
-ExperimentStatus experiment_status(const ExperimentSpec& spec, const Controller& controller) {
+ExperimentStatus experiment_status(const ExperimentSpec& spec, const Controller& controller,
+                                   ExperimentTime now) {
   ExperimentStatus status{.options = spec.options,
                           .trainable = spec.trainable,
                           .experiment_id = experiment_id_of(spec),
@@ -27,6 +28,8 @@ ExperimentStatus experiment_status(const ExperimentSpec& spec, const Controller&
   for (const AgentNumber agent : nodes.all()) {
     status.nodes.emplace(agent, nodes.hello(agent).hostname);
   }
+  status.running_for = now;
+  status.waits = why_trials_wait(controller.pool(), controller.wanted(), now);
   return status;
 }
 

@@ -9,6 +9,7 @@ namespace tune {
 class Controller;
 
 // The part that the controller knows; the caller that shows it completes it. Refers to the spec.
-ExperimentStatus experiment_status(const ExperimentSpec& spec, const Controller& controller);
+ExperimentStatus experiment_status(const ExperimentSpec& spec, const Controller& controller,
+                                   ExperimentTime now);
 
 }  // namespace tune

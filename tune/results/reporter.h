@@ -37,6 +37,7 @@ struct ExperimentStatus {
   // Nodes and GPUs ("GPU 1 of node-3") that get no trials for a while, as trials failed there.
   std::vector<std::string> set_aside = {};
   std::map<AgentNumber, std::string> nodes = {};  // the hostnames of those that are there
+  std::string waits = {};  // why trials wait for the pool's engine; empty: they do not
 };
 
 class ProgressReporter {

@@ -140,6 +140,7 @@ std::vector<std::string> head_lines(const ExperimentStatus& status) {
     lines.push_back(fmt::format("Set aside, as trials failed there: {}",
                                 fmt::join(status.set_aside, ", ")));
   }
+  if (status.live && !status.waits.empty()) lines.push_back(status.waits);
   if (status.best) lines.push_back(best_line(status));
   if (!status.pareto.empty()) lines.push_back(front_line(status));
   lines.push_back(fmt::format("Result logdir: {}", status.directory.string()));

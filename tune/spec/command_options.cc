@@ -68,7 +68,8 @@ bool is_in_path(const std::string& name) {
   }
 }
 
-// Why a word that names a program names none; empty: it does, or only a trial can tell.
+}  // namespace
+
 std::string why_no_program(const std::string& word) {
   if (word.empty()) return "is empty: name the program";
   if (word.find("${") != std::string::npos) return {};
@@ -88,6 +89,8 @@ std::string why_no_program(const std::string& word) {
   return fmt::format("there is no program {} (the working directory is {})", word,
                      fs::current_path(ignored).string());
 }
+
+namespace {
 
 void check_programs(const CommandSpec& command, std::vector<Complaint>& complaints) {
   // env executes the word after it.

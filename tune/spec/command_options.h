@@ -19,6 +19,10 @@ void read_command(OptionReader& reader, CommandSpec& command);
 // more of the program than `restart` promises.
 std::vector<Complaint> complaints_about(const CommandSpec& command, const RunOptions& options);
 
+// Why a word that names a program names none; empty: it does, or only a placeholder's value can
+// tell.
+std::string why_no_program(const std::string& word);
+
 // The program that forks the trials of a sweep that is not of this program: of a plugin, a Python
 // trainable or a command.
 std::vector<std::string> zygote_command(const ExperimentSpec& spec);

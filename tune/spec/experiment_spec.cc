@@ -15,6 +15,7 @@
 #include "tune/search/where.h"
 #include "tune/spec/objectives.h"
 #include "tune/spec/option_reader.h"
+#include "tune/spec/pool_value.h"
 #include "tune/spec/scheduler_kinds.h"
 #include "tune/spec/searcher_setup.h"
 
@@ -199,6 +200,7 @@ void SpecCheck::check_resources() {
   };
   check_total("cpus", options_.cpus, 1.0 / kUnit, "CPUs");
   check_total("gpus", options_.gpus, 0, "GPUs");
+  check_pool(options_.pool, spec_.request, complaints_);
 }
 
 bool is_variable_name(const std::string& name) {

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "tune/spec/objectives.h"
+#include "tune/spec/pool_value.h"
 #include "tune/spec/scheduler_kinds.h"
 
 namespace tune {
@@ -350,6 +351,7 @@ void read_options(OptionReader& reader, RunOptions& options) {
   reader.read("patience_s", options.patience_s);
   read_objectives(reader, options.objectives);
   read_constraints(reader, options.constraints);
+  read_pool(reader, options.pool);
 }
 
 namespace {
@@ -425,6 +427,7 @@ Value options_to_value(const RunOptions& options) {
   map.set("patience_s", options.patience_s);
   map.set("objectives", objectives_to_value(options.objectives));
   map.set("constraints", constraints_to_value(options.constraints));
+  if (options.pool.is_given()) map.set("pool", pool_to_value(options.pool));
   return map;
 }
 

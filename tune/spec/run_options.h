@@ -15,6 +15,7 @@
 #include "schedulers/scheduler_spec.h"
 #include "tune/search/search_space.h"
 #include "tune/search/searcher.h"
+#include "tune/spec/pool_options.h"
 
 namespace tune {
 
@@ -110,6 +111,8 @@ struct RunOptions {
   std::vector<Goal> objectives = {};
   // What a trial's metrics have to keep: {{.metric = "latency_ms", .max = 20}}.
   std::vector<Constraint> constraints = {};
+  // An engine that starts agents on other machines, as many as trials need.
+  PoolOptions pool = {};
 };
 
 }  // namespace tune

@@ -19,6 +19,7 @@
 #include "tune/spec/command_options.h"
 #include "tune/spec/option_reader.h"
 #include "tune/spec/options_value.h"
+#include "tune/spec/pool_value.h"
 #include "tune/spec/python_options.h"
 #include "tune/spec/trainable_check.h"
 
@@ -273,6 +274,7 @@ void SweepReader::check_node() {
     }
   }
   *options_.node = discover_node({spec_.options.cpus, spec_.options.gpus});
+  if (takes_machines(spec_.options)) return;  // another one may join
   const std::string never = why_never_on(*options_.node, spec_.request);
   if (!never.empty()) complain("resources_per_trial", never);
 }
@@ -289,7 +291,7 @@ void SweepReader::check_trainable() {
 void SweepReader::note_places() {
   std::vector<Complaint> keys;
   for (const char* key : {"plugin", "trainable", "python", "preload", "command", "report",
-                          "restart", "checkpoint/frequency", "scheduler"}) {
+                          "restart", "checkpoint/frequency", "scheduler", "pool"}) {
     keys.push_back({.path = key});
   }
   place_complaints(options_.overrides, tree_.lines, keys);

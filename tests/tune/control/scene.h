@@ -56,6 +56,7 @@ class Scene {
     bool asks_late = true;
     bool nodes_may_join = false;
     std::vector<Goal> goals = {};  // in place of the metric
+    bool has_pool = false;
   };
 
   explicit Scene(Options options) : options_(std::move(options)), controller_(setup()) { start(); }
@@ -86,7 +87,8 @@ class Scene {
     event.time_budget = options_.budget;
     event.retry_errored = retry_errored;
     event.asks_late = options_.asks_late;
-    event.nodes_may_join = options_.nodes_may_join;
+    event.nodes_may_join = options_.nodes_may_join || options_.has_pool;
+    event.has_pool = options_.has_pool;
     give(event);
   }
 

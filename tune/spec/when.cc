@@ -1,4 +1,4 @@
-#include "tune/cli/when.h"
+#include "tune/spec/when.h"
 
 #include <charconv>
 #include <cstdint>
@@ -76,6 +76,31 @@ std::chrono::nanoseconds time_until(const std::string& text, std::time_t now,
   }
   if (then <= now) refuse(text, option, "still to come");
   return seconds(then - now);
+}
+
+std::optional<std::chrono::nanoseconds> time_of_slurm(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  std::int64_t days = 0;
+  std::int64_t sum = 0;
+  std::size_t parts = 0;
+  while (true) {
+    std::int64_t count = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (read.ec != std::errc() || count < 0 || count > kLongest) return std::nullopt;
+    text.remove_prefix(static_cast<std::size_t>(read.ptr - text.data()));
+    if (text.starts_with('-') && parts == 0 && days == 0) {
+      days = count;
+      text.remove_prefix(1);
+      continue;
+    }
+    sum = 60 * sum + count;
+    ++parts;
+    if (text.empty()) break;
+    if (!text.starts_with(':') || parts == 3) return std::nullopt;
+    text.remove_prefix(1);
+  }
+  if (parts < 2) return std::nullopt;
+  return seconds(days * kDay + sum);
 }
 
 std::string in_words(std::chrono::nanoseconds time) {

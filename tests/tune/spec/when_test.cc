@@ -1,4 +1,4 @@
-#include "tune/cli/when.h"
+#include "tune/spec/when.h"
 
 #include <doctest/doctest.h>
 
@@ -53,6 +53,16 @@ TEST_CASE("a time is told by the units that matter") {
   CHECK(in_words(seconds(119)) == "119 s");
   CHECK(in_words(minutes(12)) == "12 min");
   CHECK(in_words(minutes(270)) == "4 h 30 min");
+}
+
+TEST_CASE("times are read as Slurm prints them") {
+  using std::chrono::seconds;
+  CHECK(time_of_slurm("3:04\n") == seconds(184));
+  CHECK(time_of_slurm("02:03:04") == seconds(7384));
+  CHECK(time_of_slurm("1-02:03:04") == seconds(86400 + 7384));
+  for (const char* text : {"UNLIMITED", "INVALID", "", "7", "1:2:3:4", "1-", "-1:00", "1:00x"}) {
+    CHECK_MESSAGE(!time_of_slurm(text), text);
+  }
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
-// Times as users write them on a command line. Pure.
+// Times as users write them. Pure.
 #pragma once
 
 #include <chrono>
 #include <ctime>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,10 @@ std::chrono::nanoseconds duration_of(std::string_view text, const std::string& o
 // over.
 std::chrono::nanoseconds time_until(const std::string& text, std::time_t now,
                                     const std::string& option);
+
+// What Slurm prints of a job's time: "1-02:03:04", "02:03:04", "3:04". Nothing: it has no limit, or
+// this is not a time.
+std::optional<std::chrono::nanoseconds> time_of_slurm(std::string_view text);
 
 // "4 h 30 min", "12 min", "40 s".
 std::string in_words(std::chrono::nanoseconds time);

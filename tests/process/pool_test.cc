@@ -1,0 +1,237 @@
+// Sweeps whose machines an engine starts: a stub of one, which starts agents apart on this host.
+#include <doctest/doctest.h>
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <set>
+
+#include "core/platform/files.h"
+#include "core/refusal.h"
+#include "process/outcome.h"
+#include "process/sweep.h"
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+using testing::has;
+
+// An engine as three programs. A file `refuse` lets it refuse, `break` lets what it starts fail.
+constexpr const char* kEngine = R"(#!/bin/sh
+case "$1" in
+start)
+  [ -e refuse ] && { cat refuse >&2; exit 7; }
+  script=$3
+  [ -e break ] && script=./broken.sh
+  setsid "$script" "$2" >>"$4" 2>&1 </dev/null &
+  echo $! ;;
+list)
+  for pid in $(pgrep -f -- "[-]-name $2"); do
+    name=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n '/^--name$/{n;p}')
+    [ -n "$name" ] && echo "$name|$pid|RUNNING||here"
+  done
+  [ -e queue ] && cat queue
+  exit 0 ;;
+stop) echo "$2" >>stopped; kill "$2" 2>/dev/null; exit 0 ;;
+esac
+)";
+
+std::string sweep(int trials, const std::string& pool, int step_ms = 40,
+                  const std::string& rest = "") {
+  return yaml(
+      {.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: " + std::to_string(step_ms) + "}",
+       .num_samples = trials,
+       .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 1}\nlisten: lo\n" + rest +
+               "pool:\n  engine: command\n  poll: 0.3\n  node: {cpu: 1}\n"
+               "  start: [./engine.sh, start, \"${name}\", \"${script}\", \"${log}\"]\n"
+               "  list: [./engine.sh, list, \"${prefix}\"]\n"
+               "  stop: [./engine.sh, stop, \"${id}\"]\n" +
+               pool});
+}
+
+struct Pooled {
+  explicit Pooled(const std::string& text) {
+    box.write("engine.sh", kEngine);
+    box.write("broken.sh", "#!/bin/sh\necho no module named cuda\nexit 3\n");
+    for (const char* file : {"engine.sh", "broken.sh"}) ::chmod((box.path() / file).c_str(), 0755);
+    box.write("sweep.yaml", text);
+  }
+  void start() { run.reset(new Running(box.start_tune({"run", "sweep.yaml", "--name", "s"}))); }
+  std::vector<pid_t> agents() const { return box.processes(std::string("agent\0--join-file", 17)); }
+  bool has_agents(std::size_t count) const {
+    return Sandbox::eventually([&] { return agents().size() == count; }, seconds(60));
+  }
+  bool has_started() const {
+    return Sandbox::eventually([&] { return has_results(box, "results/s", 2); }, seconds(60));
+  }
+  std::string events() const { return box.read("results/s/events.jsonl"); }
+  // Agents that have joined, by the events.
+  std::size_t joined() const {
+    std::size_t count = 0;
+    const std::string text = events();
+    for (std::size_t at = 0; (at = text.find("node_joined", at)) != std::string::npos; ++at)
+      ++count;
+    return count;
+  }
+  Finished finish() {
+    Finished finished = run->wait(seconds(150));
+    INFO(finished.err);
+    CHECK(finished.code == 0);
+    return finished;
+  }
+
+  Sandbox box;
+  std::unique_ptr<Running> run;
+};
+
+TEST_CASE("a pool runs a sweep to its end on agents that an engine starts, and leaves none") {
+  Pooled pooled(sweep(10, "  max: 2\n"));
+  pooled.start();
+  CHECK(pooled.has_started());
+  CHECK(pooled.has_agents(2));
+  const std::string nodes = pooled.box.tune({"nodes", "results/s"}).out;
+  CHECK_HAS(nodes, "tune-");
+  const Finished finished = pooled.finish();
+  check_complete(pooled.box, "results/s", 10, 8);
+  check_nothing_left(pooled.box, "results/s");
+  // What an agent prints is kept; the token is in no script and on no command line.
+  struct stat status {};
+  REQUIRE(::stat((pooled.box.path() / "results/s/nodes/join").c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
+  const std::string script = pooled.box.read("results/s/nodes/agent.sh");
+  CHECK_HAS(script, "--join-file");
+  CHECK_FALSE(has(script, "tune1."));
+  bool has_log = false;
+  for (const auto& entry : fs::directory_iterator(pooled.box.path() / "results/s/nodes")) {
+    const bool is_log = entry.path().filename().string().starts_with("tune-");
+    has_log = has_log || (is_log && has(read_file(entry.path()), "joined the experiment"));
+  }
+  CHECK(has_log);
+  // The driver's own machine has run none of the trials.
+  Sandbox calm;
+  calm.write("sweep.yaml",
+             yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 1}",
+                   .num_samples = 10,
+                   .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 1}\n"}));
+  CHECK(pooled.joined() >= 3);
+}
+
+TEST_CASE("an agent that is killed is replaced, and no trial fails by it") {
+  Pooled pooled(sweep(12, "  max: 2\n", 60, "lease_s: 30\n"));
+  pooled.start();
+  CHECK(pooled.has_started());
+  CHECK(pooled.has_agents(2));
+  const std::size_t before = pooled.joined();
+  // The engine tells that it is gone: nobody waits for its lease.
+  kill(pooled.agents().front(), SIGKILL);
+  CHECK(Sandbox::eventually([&] { return pooled.joined() > before; }, seconds(25)));
+  const Finished finished = pooled.finish();
+  CHECK_HAS(finished.err, "the engine says that its allocation has ended");
+  CHECK_FALSE(has(finished.err, "ERROR"));
+  check_complete(pooled.box, "results/s", 12, 8);
+  CHECK_FALSE(has(pooled.events(), "\"event\":\"failure\""));
+  check_nothing_left(pooled.box, "results/s");
+}
+
+TEST_CASE("a driver that resumes takes the agents of a killed one back, and starts no others") {
+  Pooled pooled(sweep(24, "  max: 2\n", 60));
+  pooled.start();
+  CHECK(pooled.has_started());
+  CHECK(pooled.has_agents(2));
+  const std::vector<pid_t> agents = pooled.agents();
+  pooled.run->signal(SIGKILL);
+  pooled.run->wait();
+  pooled.run.reset(new Running(pooled.box.start_tune({"resume", "results/s"})));
+  CHECK(Sandbox::eventually(
+      [&] {
+        const std::string text = pooled.events();
+        const std::size_t second = text.find("\"epoch\":2");
+        return second != std::string::npos &&
+               text.find("attempt_started", second) != std::string::npos;
+      },
+      seconds(40)));
+  CHECK(pooled.agents() == agents);
+  const Finished finished = pooled.finish();
+  check_complete(pooled.box, "results/s", 24, 8);
+  CHECK_FALSE(has(finished.err, "ERROR"));
+  check_nothing_left(pooled.box, "results/s");
+}
+
+TEST_CASE("an agent that nobody knows is ended, and one that no trial needs leaves") {
+  Pooled pooled(sweep(3, "  max: 3\n  idle: 1s\n", 150));
+  pooled.start();
+  CHECK(pooled.has_started());
+  // One with a number that the journal does not have.
+  const std::string prefix = [&] {
+    for (const auto& entry : fs::directory_iterator(pooled.box.path() / "results/s/nodes")) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("tune-")) return name.substr(0, name.rfind('-') + 1);
+    }
+    return std::string("none");
+  }();
+  pooled.box.write("queue", prefix + "77|99999999|PENDING|Priority|\n");
+  const Finished finished = pooled.finish();
+  check_complete(pooled.box, "results/s", 3, 8);
+  CHECK(has(pooled.box.read("stopped"), "99999999"));
+  check_nothing_left(pooled.box, "results/s");
+}
+
+TEST_CASE("an engine that never starts anything ends the run with its last words") {
+  Pooled pooled(sweep(3, "  max: 1\n"));
+  pooled.box.write("break", "");
+  pooled.start();
+  const Finished finished = pooled.run->wait(seconds(100));
+  CHECK(finished.code == 2);
+  CHECK_HAS(finished.err, "no module named cuda");
+  CHECK_HAS(finished.err, "3 starts in a row were in vain");
+  CHECK_FALSE(fs::exists(pooled.box.path() / "results/s"));
+  CHECK(pooled.box.is_quiet());
+}
+
+TEST_CASE("a user pauses and resizes a pool that runs") {
+  Pooled pooled(sweep(14, "  max: 1\n", 60));
+  pooled.start();
+  CHECK(pooled.has_started());
+  const Finished paused = pooled.box.tune({"pool", "results/s", "--pause"});
+  INFO(paused.err);
+  CHECK(paused.code == 0);
+  CHECK_HAS(paused.out, "no agents are asked for");
+  const Finished wider = pooled.box.tune({"pool", "results/s", "--resume", "--max", "2"});
+  CHECK_HAS(wider.out, "at most 2 agents");
+  CHECK(pooled.has_agents(2));
+  pooled.finish();
+  check_complete(pooled.box, "results/s", 14, 8);
+  CHECK_HAS(pooled.box.tune({"pool", "results/s", "--max", "2"}).err, "no driver runs it");
+}
+
+TEST_CASE("what a pool cannot do is refused before a trial starts, by key and line") {
+  Pooled pooled(sweep(2, "  maxx: 2\n"));
+  const auto refused = [&](const std::string& text) {
+    pooled.box.write("sweep.yaml", text);
+    const Finished finished = pooled.box.tune({"run", "sweep.yaml", "--name", "s"});
+    CHECK(finished.code == 2);
+    CHECK_FALSE(fs::exists(pooled.box.path() / "results/s"));
+    return finished.err;
+  };
+  const std::string unknown = refused(sweep(2, "  maxx: 2\n"));
+  CHECK_HAS(unknown, "pool/maxx");
+  CHECK_HAS(unknown, "did you mean 'max'?");
+  CHECK_HAS(unknown, "sweep.yaml:");
+  CHECK_HAS(refused(sweep(2, "  max: 2\n", 40, "resources_per_trial: {cpu: 4}\n")), "pool/node");
+  std::string missing = sweep(2, "");
+  missing.replace(missing.find("./engine.sh, list"), 17, "./no_such_program");
+  CHECK_HAS(refused(missing), "there is no program ./no_such_program");
+  std::string wrong = sweep(2, "");
+  wrong.replace(wrong.find("./engine.sh, list"), 17, "sh, -c, 'echo down >&2; exit 3', x");
+  const std::string down = refused(wrong);
+  CHECK_HAS(down, "pool: the engine command");
+  CHECK_HAS(down, "down");
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,555 @@
+#include "tune/drive/pool_machine.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/refusal.h"
+
+namespace tune {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::has;
+
+constexpr auto kQueued = AllocationState::kQueued;
+constexpr auto kRunning = AllocationState::kRunning;
+constexpr auto kEnded = AllocationState::kEnded;
+
+// A pool, its journal's book and the machines that there are. Time passes when it is told to.
+class Script {
+ public:
+  explicit Script(PoolMachine::Options options = {}) : options_(options), machine_(options) {}
+
+  // Looks, and journals what it decides, until it decides nothing more.
+  void look() {
+    for (int turn = 0; turn < 20; ++turn) {
+      machine_.look(now_, book_, scene_);
+      const std::vector<PoolEvent> events = machine_.take_events();
+      for (const PoolEvent& event : events) {
+        if (const auto* change = std::get_if<AllocationChanged>(&event)) {
+          book_.change(*change, now_);
+          changes_.push_back(*change);
+        } else {
+          book_.order(std::get<PoolOrdered>(event));
+        }
+      }
+      for (PoolAction& action : machine_.take_actions()) take(std::move(action));
+      if (events.empty()) return;
+    }
+    FAIL("it never comes to rest");
+  }
+  void pass(PoolMachine::Time time) {
+    now_ += time;
+    look();
+  }
+  void start_all() {
+    for (const PoolBook::Number number : std::exchange(starts_, {})) {
+      machine_.on_started(number, "job" + std::to_string(number));
+    }
+    look();
+  }
+  // The engine's answer to the question that is open, or to one that is put in time.
+  void list(const std::vector<ListedAllocation>& listed) {
+    for (int i = 0; i < 200 && !is_listing_; ++i) pass(500ms);
+    REQUIRE(std::exchange(is_listing_, false));
+    machine_.on_listed(listed, listing_since_);
+    look();
+  }
+  void join(PoolBook::Number number, std::uint64_t places = 2) {
+    const std::string name = "tune-x-" + std::to_string(number);
+    book_.node_has_joined(name);
+    book_.node_is_ready(name);
+    scene_.nodes.push_back({AgentNumber{static_cast<std::uint32_t>(number)}, number, places});
+    look();
+  }
+  void lose(PoolBook::Number number) {
+    std::erase_if(scene_.nodes, [&](const auto& node) { return node.allocation == number; });
+    book_.node_is_lost("tune-x-" + std::to_string(number));
+    look();
+  }
+  bool was_told(const std::string& part) const {
+    return std::ranges::any_of(notices_, [&](const auto& text) { return has(text, part); });
+  }
+  // The next driver: knows what is in the journal.
+  void resume() {
+    machine_ = PoolMachine(options_);
+    scene_.nodes.clear();
+    starts_.clear();
+    is_listing_ = false;
+    look();
+  }
+
+  PoolMachine::Options options_;
+  PoolMachine::Time now_ = 1000s;
+  PoolBook book_;
+  PoolScene scene_;
+  PoolMachine machine_;
+  std::vector<AllocationChanged> changes_;
+  std::vector<PoolBook::Number> starts_;  // not answered yet
+  std::vector<StartAllocation> all_starts_;
+  std::vector<PoolBook::Number> stops_;
+  std::vector<AgentNumber> drained_;
+  std::vector<AgentNumber> gone_;
+  std::vector<std::string> notices_;
+  std::vector<std::string> logs_;
+  std::string gave_up_;
+  bool is_listing_ = false;
+  PoolMachine::Time listing_since_{};
+
+ private:
+  void take(PoolAction action) {
+    if (auto* start = std::get_if<StartAllocation>(&action)) {
+      CHECK(book_.open().at(start->number).state == AllocationState::kRequested);
+      starts_.push_back(start->number);
+      all_starts_.push_back(*start);
+    }
+    if (std::holds_alternative<ListAllocations>(action)) {
+      CHECK_FALSE(std::exchange(is_listing_, true));
+      listing_since_ = now_;
+    }
+    if (auto* stop = std::get_if<StopAllocation>(&action)) stops_.push_back(stop->number);
+    if (auto* drain = std::get_if<DrainNode>(&action)) drained_.push_back(drain->agent);
+    if (auto* gone = std::get_if<TakeForGone>(&action)) gone_.push_back(gone->agent);
+    if (auto* log = std::get_if<ShowLog>(&action)) logs_.push_back(log->text);
+    if (auto* notice = std::get_if<PoolNotice>(&action)) notices_.push_back(notice->text);
+    if (auto* end = std::get_if<PoolGivesUp>(&action)) gave_up_ = end->why;
+  }
+};
+
+TEST_CASE("a pool asks for as many agents as trials need, and no more wait than the backlog") {
+  Script script({.max = 10, .backlog = 2, .places = 2});
+  script.scene_.wanted = 9;
+  script.look();
+  CHECK(script.starts_ == std::vector<PoolBook::Number>{1, 2});
+  script.start_all();
+  script.list({{1, kRunning, "job1"}, {2, kQueued, "job2", "", "PENDING (Priority)"}});
+  CHECK(script.starts_ == std::vector<PoolBook::Number>{3});  // one of the backlog runs
+  script.start_all();
+  script.list({{1, kRunning, "job1"}, {2, kRunning, "job2"}, {3, kRunning, "job3"}});
+  script.start_all();
+  CHECK(script.book_.open().size() == 5);  // 9 trials on nodes of 2
+  script.list({{1, kRunning}, {2, kRunning}, {3, kRunning}, {4, kRunning}, {5, kRunning}});
+  CHECK(script.starts_.empty());
+}
+
+TEST_CASE("a pool never has more than its maximum, and a user changes it") {
+  Script script({.max = 3, .backlog = 10});
+  script.scene_.wanted = 100;
+  script.look();
+  CHECK(script.starts_.size() == 3);
+  script.book_.order({.max = 4, .paused = {}, .cause = "alice"});
+  script.look();
+  CHECK(script.starts_.size() == 4);
+  script.book_.order({.max = 1, .paused = {}, .cause = "alice"});
+  script.look();
+  CHECK(script.starts_.size() == 4);
+  CHECK(script.stops_.empty());
+}
+
+TEST_CASE("a paused pool asks for nothing until it is resumed") {
+  Script script;
+  script.book_.order({.max = {}, .paused = true, .cause = "alice"});
+  script.scene_.wanted = 4;
+  script.look();
+  CHECK(script.starts_.empty());
+  script.book_.order({.max = {}, .paused = false, .cause = "alice"});
+  script.look();
+  CHECK(script.starts_.size() == 2);
+}
+
+TEST_CASE("a connected agent is capacity, whatever the queue says of its allocation") {
+  Script script({.max = 10, .backlog = 1, .places = 2});
+  script.scene_.wanted = 2;
+  script.look();
+  script.start_all();
+  script.join(1);
+  script.scene_.wanted = 0;
+  script.scene_.running = 2;
+  script.list({{1, kQueued, "job1", "", "PENDING (Priority)"}});
+  script.scene_.wanted = 2;
+  script.look();
+  CHECK(script.starts_ == std::vector<PoolBook::Number>{2});  // it does not count as waiting
+  CHECK(script.stops_.empty());
+  // Gone from the list, it is there as long as it speaks.
+  script.list({{2, kQueued, "job2"}});
+  script.start_all();
+  script.list({{2, kQueued, "job2"}});
+  script.list({{2, kQueued, "job2"}});
+  CHECK(script.gone_.empty());
+  script.scene_.nodes[0].silence = 6s;
+  script.look();
+  CHECK(script.gone_ == std::vector<AgentNumber>{AgentNumber{1}});
+}
+
+TEST_CASE("an idle agent is given back after its time, down to the minimum") {
+  Script script({.min = 1, .backlog = 4, .places = 1, .idle = 60s});
+  script.scene_.wanted = 3;
+  script.look();
+  script.start_all();
+  for (const PoolBook::Number number : {1, 2, 3}) script.join(number, 1);
+  script.scene_.wanted = 0;
+  script.scene_.running = 1;
+  script.scene_.nodes[2].trials = 1;
+  script.look();
+  script.pass(59s);
+  CHECK(script.drained_.empty());
+  script.pass(1s);
+  CHECK(script.drained_ == std::vector<AgentNumber>{AgentNumber{2}, AgentNumber{1}});
+  script.scene_.running = 0;
+  script.scene_.nodes[2].trials = 0;
+  std::erase_if(script.scene_.nodes, [](const auto& node) { return node.allocation < 3; });
+  script.list({{3, kRunning, "job3"}});
+  script.list({{3, kRunning, "job3"}});
+  CHECK(script.book_.open().size() == 1);
+  script.pass(200s);
+  CHECK(script.drained_.size() == 2);
+  CHECK(script.logs_.empty());
+  CHECK(script.book_.bad_starts() == 0);
+}
+
+TEST_CASE("an agent that is needed again while it is idle stays") {
+  Script script({.places = 1, .idle = 60s});
+  script.scene_.wanted = 1;
+  script.look();
+  script.start_all();
+  script.join(1, 1);
+  script.scene_.wanted = 0;
+  script.pass(50s);
+  script.scene_.wanted = 1;
+  script.pass(1s);
+  script.scene_.wanted = 0;
+  script.pass(50s);
+  CHECK(script.drained_.empty());
+  script.pass(60s);
+  CHECK(script.drained_.size() == 1);
+}
+
+TEST_CASE("what waits in the queue is cancelled when no trial needs it any more") {
+  Script script({.places = 1});
+  script.scene_.wanted = 2;
+  script.look();
+  script.start_all();
+  script.list({{1, kRunning, "job1"}, {2, kQueued, "job2", "", "PENDING (Resources)"}});
+  script.join(1, 1);
+  script.scene_.wanted = 0;
+  script.look();
+  CHECK(script.stops_ == std::vector<PoolBook::Number>{2});
+  script.machine_.on_stopped(2, "");
+  script.look();
+  CHECK_FALSE(script.book_.open().contains(2));
+  CHECK(script.book_.bad_starts() == 0);
+}
+
+TEST_CASE("a lost agent is replaced, and its allocation is stopped") {
+  Script script({.max = 1, .places = 1});
+  script.scene_.wanted = 3;
+  script.look();
+  script.start_all();
+  script.join(1, 1);
+  script.lose(1);
+  CHECK(script.stops_ == std::vector<PoolBook::Number>{1});
+  script.machine_.on_stopped(1, "");
+  script.look();
+  CHECK(script.starts_ == std::vector<PoolBook::Number>{2});
+  REQUIRE(script.logs_.size() == 1);
+  CHECK(has(script.logs_[0], "allocation 1 of the pool has ended"));
+  CHECK(script.book_.bad_starts() == 0);  // it had taken part
+}
+
+TEST_CASE("an allocation that has timed out is replaced without a word of failure") {
+  Script script({.max = 1, .places = 1});
+  script.scene_.wanted = 3;
+  script.look();
+  script.start_all();
+  script.join(1, 1);
+  script.scene_.nodes[0].is_out = true;  // its time ends
+  script.look();
+  CHECK(script.starts_.empty());
+  script.book_.node_has_left("tune-x-1");
+  script.scene_.nodes.clear();
+  script.list({{1, kEnded, "job1", "n1", "TIMEOUT"}});
+  CHECK(script.starts_ == std::vector<PoolBook::Number>{2});
+  CHECK(script.logs_.empty());
+  CHECK(script.book_.bad_starts() == 0);
+}
+
+TEST_CASE("an allocation whose agent has left is stopped when it does not end by itself") {
+  Script script({.places = 1});
+  script.scene_.wanted = 1;
+  script.look();
+  script.start_all();
+  script.join(1, 1);
+  script.book_.node_has_left("tune-x-1");
+  script.scene_.nodes.clear();
+  script.scene_.wanted = 0;
+  script.look();
+  script.pass(29s);
+  CHECK(script.stops_.empty());
+  script.pass(1s);
+  CHECK(script.stops_ == std::vector<PoolBook::Number>{1});
+}
+
+TEST_CASE("starts that go wrong are tried again after longer and longer pauses") {
+  Script script({.backlog = 1, .places = 1});
+  script.scene_.wanted = 1;
+  script.look();
+  script.start_all();
+  script.join(1, 1);  // it has worked before
+  script.lose(1);
+  script.machine_.on_stopped(1, "");
+  script.look();
+  std::vector<PoolMachine::Time> tries;
+  for (int i = 0; i < 600 && tries.size() < 4; ++i) {
+    if (!script.starts_.empty()) {
+      tries.push_back(script.now_);
+      script.machine_.on_not_started(std::exchange(script.starts_, {}).front(), "no credit left");
+    }
+    script.pass(1s);
+  }
+  REQUIRE(tries.size() == 4);
+  CHECK(tries[1] - tries[0] >= 5s);
+  CHECK(tries[2] - tries[1] >= 10s);
+  CHECK(tries[3] - tries[2] >= 20s);
+  CHECK(script.was_told("no credit left"));
+}
+
+TEST_CASE("after three starts in vain a pool that has worked pauses, and says how to go on") {
+  Script script({.max = 2, .backlog = 1, .places = 1});
+  script.scene_.wanted = 5;
+  script.look();
+  script.start_all();
+  script.join(1, 1);
+  for (int i = 0; i < 200 && !script.book_.is_paused(); ++i) {
+    const auto started = script.starts_;
+    script.start_all();
+    for (const auto number : started)
+      script.list({{1, kRunning}, {number, kEnded, "", "", "FAILED"}});
+    script.pass(5s);
+  }
+  CHECK(script.book_.is_paused());
+  CHECK(script.was_told("3 starts in a row were in vain, the last: FAILED"));
+  CHECK(script.was_told("tune pool DIR --resume"));
+  CHECK(script.logs_.size() == 3);
+  CHECK(script.gave_up_.empty());
+  script.book_.order({.max = {}, .paused = false, .cause = "alice"});
+  script.look();
+  CHECK(script.starts_.size() == 1);
+}
+
+TEST_CASE("a pool that has never worked gives up instead of waiting for ever") {
+  Script script({.backlog = 1, .places = 1});
+  script.scene_.wanted = 5;
+  for (int i = 0; i < 200 && script.gave_up_.empty(); ++i) {
+    script.look();
+    const auto started = script.starts_;
+    script.start_all();
+    for (const auto number : started) script.list({{number, kEnded, "", "", "FAILED"}});
+    script.pass(5s);
+  }
+  CHECK(has(script.gave_up_, "the last: FAILED"));
+}
+
+TEST_CASE("a host with three starts and no hello is left out") {
+  Script script({.backlog = 1, .places = 1});
+  script.scene_.wanted = 5;
+  script.look();
+  script.start_all();
+  script.list({{1, kRunning, "job1", "good"}});
+  script.join(1, 1);
+  std::size_t bad = 0;
+  for (int i = 0; i < 200 && bad < 3; ++i) {
+    for (const auto number : std::exchange(script.starts_, {})) {
+      script.machine_.on_started(number, "j");
+      script.look();
+      script.list({{1, kRunning, "job1", "good"}, {number, kEnded, "j", "broken", "FAILED"}});
+      ++bad;
+    }
+    script.pass(5s);
+  }
+  script.pass(60s);
+  CHECK(script.book_.excluded() == std::vector<std::string>{"broken"});
+  CHECK(script.was_told("host broken gets no more agents"));
+  CHECK_FALSE(script.book_.is_paused());
+  REQUIRE_FALSE(script.starts_.empty());
+  CHECK(script.all_starts_.back().excluded == std::vector<std::string>{"broken"});
+}
+
+TEST_CASE("an allocation that runs without an agent is ended when its time to join is over") {
+  Script script({.max = 1, .places = 1, .join_within = 60s});
+  script.scene_.wanted = 1;
+  script.look();
+  script.start_all();
+  script.list({{1, kRunning, "job1", "n1"}});
+  script.pass(59s);
+  CHECK(script.stops_.empty());
+  script.pass(2s);
+  CHECK(script.stops_ == std::vector<PoolBook::Number>{1});
+  script.machine_.on_stopped(1, "");
+  script.look();
+  CHECK(script.book_.bad_starts() == 1);
+  REQUIRE_FALSE(script.logs_.empty());
+  CHECK(has(script.logs_[0], "no agent came within 60 s"));
+}
+
+TEST_CASE("a node that can hold no trial is sent away, and counts as a start in vain") {
+  Script script({.max = 1, .places = 1});
+  script.scene_.wanted = 1;
+  script.look();
+  script.start_all();
+  script.book_.node_has_joined("tune-x-1");
+  script.scene_.nodes.push_back({AgentNumber{1}, 1, 0});
+  script.look();
+  CHECK(script.drained_ == std::vector<AgentNumber>{AgentNumber{1}});
+  script.book_.node_has_left("tune-x-1");
+  script.scene_.nodes.clear();
+  script.list({{1, kEnded, "job1", "n1", "COMPLETED"}});
+  CHECK(script.book_.bad_starts() == 1);
+}
+
+TEST_CASE("where hosts are given, each has one agent") {
+  Script script({.max = 16, .backlog = 8, .places = 1, .hosts = {"a", "b"}});
+  script.scene_.wanted = 10;
+  script.look();
+  REQUIRE(script.all_starts_.size() == 2);
+  CHECK(script.all_starts_[0].host == "a");
+  CHECK(script.all_starts_[1].host == "b");
+}
+
+TEST_CASE("two names of one machine are two hosts, each with its own agent") {
+  Script script({.backlog = 8, .places = 1, .hosts = {"a", "b"}});
+  script.scene_.wanted = 10;
+  script.look();
+  script.start_all();
+  const auto at = [](PoolBook::Number number, const std::string& host) {
+    return ListedAllocation{number, kRunning, "7", host};
+  };
+  script.list({at(1, "a"), at(2, "a"), at(1, "b"), at(2, "b")});
+  CHECK(script.book_.open().at(1).host == "a");
+  CHECK(script.book_.open().at(2).host == "b");
+  CHECK(script.starts_.empty());
+}
+
+// ---- The next driver
+
+TEST_CASE("a request that a killed driver had journaled is found by its name") {
+  Script script({.max = 1, .places = 1});
+  script.scene_.wanted = 1;
+  script.look();
+  CHECK(script.starts_.size() == 1);  // and the driver was killed before it heard of the id
+  script.resume();
+  CHECK(script.starts_.empty());  // not a second one
+  script.list({{1, kQueued, "job1", "", "PENDING (Priority)"}});
+  CHECK(script.book_.open().at(1).id == "job1");
+  CHECK(script.book_.open().size() == 1);
+  CHECK(script.starts_.empty());
+}
+
+TEST_CASE("a request that never came to the engine is forgotten, and another takes its place") {
+  Script script({.max = 1, .places = 1});
+  script.scene_.wanted = 1;
+  script.look();
+  script.resume();
+  script.list({});
+  CHECK(script.book_.open().contains(1));  // a command may be on its way still
+  for (int i = 0; i < 40 && script.book_.open().contains(1); ++i) script.list({});
+  CHECK_FALSE(script.book_.open().contains(1));
+  CHECK(script.starts_ == std::vector<PoolBook::Number>{2});
+  CHECK(script.book_.bad_submissions() == 0);
+}
+
+TEST_CASE("agents of the driver before are waited for, and count until then") {
+  Script script({.max = 4, .backlog = 4, .places = 1});
+  script.scene_.wanted = 2;
+  script.look();
+  script.start_all();
+  script.join(1, 1);
+  script.join(2, 1);
+  script.resume();
+  CHECK(script.starts_.empty());
+  script.join(1, 1);
+  script.pass(61s);
+  CHECK(script.stops_ == std::vector<PoolBook::Number>{2});  // it has not come back
+  CHECK(script.starts_ == std::vector<PoolBook::Number>{3});
+}
+
+TEST_CASE("an allocation of the experiment that the journal does not know is stopped") {
+  Script script;
+  script.scene_.wanted = 1;
+  script.look();
+  script.start_all();
+  script.resume();
+  script.list({{1, kQueued, "job1"}, {7, kRunning, "job7"}, {8, kEnded, "job8"}});
+  CHECK(script.stops_ == std::vector<PoolBook::Number>{7});
+}
+
+TEST_CASE("an engine that does not list is told of once, and nothing is ended by it") {
+  Script script({.places = 1});
+  script.scene_.wanted = 1;
+  script.look();
+  script.start_all();
+  for (int i = 0; i < 6; ++i) {
+    for (int n = 0; n < 200 && !script.is_listing_; ++n) script.pass(500ms);
+    script.is_listing_ = false;
+    script.machine_.on_not_listed("slurm_load_jobs error");
+    script.look();
+  }
+  CHECK(script.notices_.size() == 1);
+  CHECK(script.book_.open().size() == 1);
+  script.list({{1, kQueued, "job1"}});
+  CHECK(script.was_told("answers again"));
+}
+
+// ---- The book
+
+TEST_CASE("the book comes back as it was saved") {
+  Script script({.max = 3});
+  script.scene_.wanted = 4;
+  script.look();
+  script.start_all();
+  script.join(1);
+  script.book_.order({.max = 7, .paused = true, .cause = "why"});
+  PackWriter out;
+  script.book_.save(out);
+  const std::string state = out.take();
+  PackReader in(state);
+  PoolBook other;
+  other.restore(in);
+  in.expect_end();
+  PackWriter again;
+  other.save(again);
+  CHECK(again.take() == state);
+  CHECK(other.max() == 7u);
+  CHECK(other.why_paused() == "why");
+  CHECK(other.next_number() == script.book_.next_number());
+}
+
+TEST_CASE("it is told why trials wait") {
+  PoolBook book;
+  CHECK(why_trials_wait(book, 12, 60s).empty());
+  for (const PoolBook::Number number : {1, 2, 3}) {
+    book.change(
+        {number, kQueued, "j", "", number < 3 ? "PENDING (Priority)" : "PENDING (Resources)"},
+        number * 60s);
+  }
+  CHECK(
+      why_trials_wait(book, 12, 41min + 60s) ==
+      "12 trials wait: 2 jobs PENDING (Priority) for 41 min, 1 job PENDING (Resources) for 39 min");
+  CHECK(why_trials_wait(book, 0, 60s).empty());
+  book.node_has_joined("tune-x-3");
+  CHECK(why_trials_wait(book, 1, 2min) == "1 trial waits: 2 jobs PENDING (Priority) for 60 s");
+}
+
+TEST_CASE("names of allocations are told from others") {
+  CHECK(allocation_prefix("2f1e0") == "tune-2f1e0-");
+  CHECK(allocation_number("tune-2f1e0-17") == 17);
+  CHECK(allocation_number("tune-2f1e0-") == 0);
+  CHECK(allocation_number("tune-2f1e0-1x") == 0);
+  CHECK(allocation_number("") == 0);
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,154 @@
+#include "tune/drive/engine_calls.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/strings.h"
+
+namespace tune {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr std::size_t kMostErrors = 2000;  // the last of what a failed command printed
+constexpr milliseconds kNap{20};
+
+// In memory: a pipe would have to be read all the time.
+FileDescriptor memory_file(const char* name) {
+  FileDescriptor file(::memfd_create(name, MFD_CLOEXEC));
+  if (!file.is_open()) throw Error(ErrorCode::kProcess, "running a command: memfd_create failed");
+  return file;
+}
+
+std::string content_of(const FileDescriptor& file, std::size_t most, bool from_the_end) {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return {};
+  const auto size = static_cast<std::size_t>(status.st_size);
+  std::string text(std::min(size, most), '\0');
+  const std::size_t begin = from_the_end ? size - text.size() : 0;
+  const ssize_t count = ::pread(file.get(), text.data(), text.size(), static_cast<off_t>(begin));
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  return text;
+}
+
+// "sbatch: error: invalid partition specified; sbatch: error: ..."
+std::string in_one_line(const std::string& text) {
+  std::string line;
+  for (const char c : text) {
+    if (c != '\n') {
+      line += c;
+    } else if (!line.empty() && !line.ends_with("; ")) {
+      line += "; ";
+    }
+  }
+  while (line.ends_with(' ') || line.ends_with(';')) line.pop_back();
+  return line;
+}
+
+std::string line_of(const std::vector<std::string>& words) {
+  std::vector<std::string> quoted;
+  for (const std::string& word : words) quoted.push_back(shell_word(word));
+  return join(quoted, " ");
+}
+
+}  // namespace
+
+void EngineCalls::add(EngineCall call) {
+  waiting_.push_back(std::move(call));
+  while (running_.size() < kAtOnce && !waiting_.empty()) {
+    begin(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+}
+
+void EngineCalls::begin(EngineCall call) {
+  Running one;
+  one.call = std::move(call);
+  try {
+    one.output = memory_file("output");
+    one.errors = memory_file("errors");
+    SpawnOptions options;
+    options.command = one.call.words;
+    options.output = one.output.get();
+    options.errors = one.errors.get();
+    options.new_session = true;
+    options.death_signal = SIGKILL;  // what it has done by then is found by name
+    one.child = Child(spawn(options));
+  } catch (const Error& error) {
+    return end(one, error.what());
+  }
+  one.end = steady_clock::now() + kLimit;
+  running_.push_back(std::move(one));
+}
+
+void EngineCalls::end(const Running& one, std::string why_not) {
+  EngineAnswer answer{one.call, {}, std::move(why_not)};
+  if (one.output.is_open()) answer.output = content_of(one.output, kMostOutput, false);
+  ended_.push_back(std::move(answer));
+}
+
+// True: it has ended.
+bool EngineCalls::look_at(Running& one) {
+  const std::string program = one.call.words.empty() ? "" : one.call.words.front();
+  if (one.child.has_ended()) {
+    const int status = one.child.status();
+    std::string said = in_one_line(content_of(one.errors, kMostErrors, true));
+    if (said.empty()) said = in_one_line(content_of(one.output, kMostErrors, true));
+    if (said.empty()) said = line_of(one.call.words);
+    end(one, status == 0 ? "" : fmt::format("{} {}: {}", program, describe_exit(status), said));
+    return true;
+  }
+  if (steady_clock::now() < one.end) return false;
+  one.child.signal_group(SIGKILL);
+  one.child.signal(SIGKILL);
+  if (!one.child.has_ended(std::chrono::seconds(1))) one.child.let_go();
+  end(one, fmt::format("{} did not end within {} s", program, kLimit.count()));
+  return true;
+}
+
+std::vector<EngineAnswer> EngineCalls::take() {
+  std::erase_if(running_, [this](Running& one) { return look_at(one); });
+  while (running_.size() < kAtOnce && !waiting_.empty()) {
+    begin(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  return std::exchange(ended_, {});
+}
+
+std::vector<EngineAnswer> EngineCalls::finish(milliseconds patience) {
+  std::vector<EngineAnswer> all;
+  const auto end = steady_clock::now() + patience;
+  while (true) {
+    for (EngineAnswer& answer : take()) all.push_back(std::move(answer));
+    if (is_idle() || steady_clock::now() > end) break;
+    std::this_thread::sleep_for(kNap);
+  }
+  waiting_.clear();
+  running_.clear();
+  return all;
+}
+
+std::string output_of(const std::vector<std::string>& words, std::chrono::seconds limit) {
+  EngineCalls calls;
+  calls.add({.words = words});
+  const std::vector<EngineAnswer> answers = calls.finish(limit);
+  if (answers.empty()) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("{} did not end within {} s", words.front(), limit.count()));
+  }
+  if (!answers.front().why_not.empty()) throw Error(ErrorCode::kBadInput, answers.front().why_not);
+  return answers.front().output;
+}
+
+}  // namespace tune

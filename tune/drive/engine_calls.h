@@ -1,0 +1,67 @@
+// EngineCalls: commands that a loop must not wait for. Each is a child process with a limit on its
+// time and on what it may print; its end is asked for now and then. A few run at once, the others
+// wait in the order they came.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "core/platform/child.h"
+#include "core/platform/process.h"
+
+namespace tune {
+
+struct EngineCall {
+  enum class Kind : std::uint8_t { kCheck, kStart, kList, kStop, kLog };
+  Kind kind = Kind::kCheck;
+  std::vector<std::string> words;
+  std::uint64_t number = 0;  // of the allocation, or the caller's own
+  std::string host = {};     // it is asked about; for the caller
+  std::chrono::nanoseconds asked_at{};
+  std::string text = {};  // the caller's own
+};
+
+struct EngineAnswer {
+  EngineCall call;
+  std::string output;   // stdout, at most kMostOutput
+  std::string why_not;  // how it failed, with the last of its stderr; empty: it did not
+};
+
+class EngineCalls {
+ public:
+  static constexpr std::size_t kAtOnce = 8;
+  static constexpr std::chrono::seconds kLimit{60};  // on each
+  static constexpr std::size_t kMostOutput = 16u << 20;
+
+  void add(EngineCall call);
+  bool is_idle() const { return waiting_.empty() && running_.empty() && ended_.empty(); }
+  // Those that have ended since; begins others. Never blocks.
+  std::vector<EngineAnswer> take();
+  // Waits for all, at most so long, and gives up the rest.
+  std::vector<EngineAnswer> finish(std::chrono::milliseconds patience);
+
+ private:
+  struct Running {
+    EngineCall call;
+    Child child;
+    FileDescriptor output;
+    FileDescriptor errors;
+    std::chrono::steady_clock::time_point end;
+  };
+  void begin(EngineCall call);
+  bool look_at(Running& one);
+  void end(const Running& one, std::string why_not);
+
+  std::deque<EngineCall> waiting_;
+  std::list<Running> running_;
+  std::vector<EngineAnswer> ended_;
+};
+
+// The command's output. Throws Error (kBadInput) with what it said when it fails.
+std::string output_of(const std::vector<std::string>& words, std::chrono::seconds limit);
+
+}  // namespace tune

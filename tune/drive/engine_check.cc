@@ -1,0 +1,119 @@
+// Before a run: whether the engine of a pool could start anything here.
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <set>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "tune/drive/pool.h"
+#include "tune/spec/command_options.h"
+#include "tune/spec/pool_value.h"
+
+namespace tune {
+
+namespace {
+
+constexpr std::chrono::seconds kPatience{40};  // for one question
+
+std::string login_name() {
+  const passwd* entry = ::getpwuid(::getuid());
+  return entry == nullptr ? std::to_string(::getuid()) : entry->pw_name;
+}
+
+[[noreturn]] void refuse(const ExperimentSpec& spec, const std::string& why) {
+  throw Error(ErrorCode::kBadInput, with_places(spec, fmt::format("pool: the engine {}: {}",
+                                                                  spec.options.pool.engine, why)));
+}
+
+// Of Slurm: the hosts of the job that this process is a part of.
+void find_job(EnginePlace& place) {
+  const char* job = std::getenv("SLURM_JOB_ID");
+  const char* nodes = std::getenv("SLURM_JOB_NODELIST");
+  if (job == nullptr || nodes == nullptr) return;
+  std::istringstream lines(output_of({"scontrol", "show", "hostnames", nodes}, kPatience));
+  for (std::string host; std::getline(lines, host);) {
+    if (!host.empty()) place.job_hosts.push_back(host);
+  }
+  if (!place.job_hosts.empty()) place.job = job;
+}
+
+EnginePlace find_place(const ExperimentSpec& spec) {
+  EnginePlace place;
+  place.node = node_of(spec.options.pool, spec.request);
+  place.user = login_name();
+  if (spec.options.pool.engine == "slurm") find_job(place);
+  return place;
+}
+
+void check_programs(const ExperimentSpec& spec, const EngineWords& words) {
+  std::set<std::string> told;
+  for (const auto* all : {&words.start, &words.list, &words.stop}) {
+    if (all->empty() || !told.insert(all->front()).second) continue;
+    const std::string why = why_no_program(all->front());
+    if (!why.empty()) refuse(spec, why);
+  }
+}
+
+// All hosts are asked at the same time. Those that refuse get no agents.
+void check_hosts(const ExperimentSpec& spec, const PoolValues& values, CheckedEngine& engine) {
+  EngineCalls calls;
+  for (const std::string& host : engine.words.hosts) {
+    PoolValues at = values;
+    at["host"] = host;
+    calls.add({.words = filled_pool_words(engine.words.check, at), .host = host});
+  }
+  std::set<std::string> fine;
+  std::vector<std::string> wrong;
+  for (const EngineAnswer& answer : calls.finish(kPatience)) {
+    if (answer.why_not.empty()) {
+      fine.insert(answer.call.host);
+    } else {
+      wrong.push_back(fmt::format("{}: {}", answer.call.host, answer.why_not));
+    }
+  }
+  if (fine.empty()) {
+    refuse(spec, fmt::format("no host can be reached ({})",
+                             wrong.empty() ? "none answered" : join(wrong, "; ")));
+  }
+  if (fine.size() == engine.words.hosts.size()) return;
+  engine.notice = fmt::format("hosts without agents: {}",
+                              wrong.empty() ? "those that did not answer" : join(wrong, "; "));
+  std::erase_if(engine.words.hosts, [&](const auto& host) { return !fine.contains(host); });
+}
+
+}  // namespace
+
+CheckedEngine checked_engine(const ExperimentSpec& spec) {
+  CheckedEngine engine;
+  try {
+    engine.place = find_place(spec);
+    engine.words = engine_words(spec.options.pool, engine.place);
+    engine.notice = engine.words.environment_note;
+    check_programs(spec, engine.words);
+    PoolValues values = pool_values(spec, PoolFiles("."));
+    values["name"] = values.at("prefix") + "0";
+    values["log"] = "/dev/null";
+    if (engine.words.list_by_host) {
+      check_hosts(spec, values, engine);
+    } else {
+      if (!engine.words.check.empty()) {
+        output_of(filled_pool_words(engine.words.check, values), kPatience);
+      }
+      output_of(filled_pool_words(engine.words.list, values), kPatience);
+    }
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    if (what.find("pool: the engine") != std::string::npos) throw;
+    refuse(spec, what);
+  }
+  return engine;
+}
+
+}  // namespace tune

@@ -1,0 +1,484 @@
+#include "tune/drive/engine_words.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "core/strings.h"
+
+namespace tune {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::int64_t whole_cpus(const EnginePlace& place) {
+  return std::max<std::int64_t>(1, (place.node.cpu_units + kUnit - 1) / kUnit);
+}
+
+std::int64_t mebibytes(const EnginePlace& place) {
+  return (place.node.memory_bytes + (1 << 20) - 1) >> 20;
+}
+
+void append(Words& words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+}
+
+// "04:00:00"
+std::string clock_time(double seconds) {
+  const auto all = static_cast<std::int64_t>(std::ceil(seconds));
+  return fmt::format("{:02}:{:02}:{:02}", all / 3600, all / 60 % 60, all % 60);
+}
+
+std::int64_t minutes(double seconds) {
+  return static_cast<std::int64_t>(std::ceil(seconds / 60));
+}
+
+// ---- Slurm --------------------------------------------------------------------------------------
+
+// The signal is the second notice: the agent knows the end of its job. To the batch script alone
+// (B:), which becomes the agent: one to a step would reach the workers, too.
+Words sbatch_options(const PoolOptions& pool, const EnginePlace& place) {
+  Words words = {
+      "--job-name=${name}",
+      "--nodes=1",
+      "--ntasks=1",
+      "--no-requeue",
+      "--open-mode=append",
+      "--output=${log}",
+      fmt::format("--cpus-per-task={}", whole_cpus(place)),
+      fmt::format("--signal=B:USR2@{}", std::max(1L, std::lround(pool.drain.seconds())))};
+  if (!place.node.gpus.empty())
+    words.push_back(fmt::format("--gres=gpu:{}", place.node.gpus.size()));
+  if (pool.node.memory.bytes() > 0) words.push_back(fmt::format("--mem={}M", mebibytes(place)));
+  if (pool.time.seconds() > 0) {
+    words.push_back(fmt::format("--time={}", minutes(pool.time.seconds())));
+  }
+  words.emplace_back("--exclude=${exclude}");
+  append(words, pool.submit);
+  return words;
+}
+
+EngineWords slurm_jobs(const PoolOptions& pool, const EnginePlace& place) {
+  EngineWords engine;
+  engine.start = {"sbatch", "--parsable"};
+  append(engine.start, sbatch_options(pool, place));
+  append(engine.start, {"${script}", "${name}"});
+  engine.check = {"sbatch", "--test-only", "--wrap=true"};
+  append(engine.check, sbatch_options(pool, place));
+  // All states: how an ended job ended is told for some minutes. Not --json, which another version
+  // prints otherwise.
+  engine.list = {"squeue", "-h", "--states=all", "-u", place.user, "-o", "%j|%i|%T|%r|%N"};
+  engine.stop = {"scancel", "${id}"};
+  return engine;
+}
+
+// In a job: an agent on each of its nodes, and nothing is submitted. srun lives as long as its
+// agent, so it is started apart.
+EngineWords slurm_steps(const PoolOptions& pool, const EnginePlace& place) {
+  EngineWords engine;
+  engine.start = {"setsid",
+                  "-f",
+                  "srun",
+                  "--overlap",
+                  "--jobid=" + place.job,
+                  "--nodes=1",
+                  "--ntasks=1",
+                  "--nodelist=${host}",
+                  "--input=none",
+                  "--job-name=${name}",
+                  "--output=${log}",
+                  "--open-mode=append",
+                  fmt::format("--cpus-per-task={}", whole_cpus(place))};
+  append(engine.start, pool.submit);
+  append(engine.start, {"${script}", "${name}"});
+  engine.list = {"squeue", "-h", "--steps", "-j", place.job, "-o", "%j|%i|RUNNING||%N"};
+  engine.stop = {"scancel", "${id}"};
+  engine.id_form = IdForm::kNone;
+  engine.hosts = place.job_hosts;
+  engine.environment_note = fmt::format(
+      "inside job {}: an agent on each of its {} nodes, nothing is submitted (inside: submit does)",
+      place.job, place.job_hosts.size());
+  return engine;
+}
+
+// ---- ssh ----------------------------------------------------------------------------------------
+
+EngineWords ssh_hosts(const PoolOptions& pool, const EnginePlace& place) {
+  const Words ssh = {"ssh", "-n", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"};
+  EngineWords engine;
+  if (pool.tunnel) {
+    // The connection is the way back, so it stays as long as the agent.
+    engine.start = {"setsid", "-f"};
+    append(engine.start, ssh);
+    append(engine.start,
+           {"-o", "ExitOnForwardFailure=yes", "-o", "ServerAliveInterval=15", "-R",
+            fmt::format("127.0.0.1:{}:127.0.0.1:{}", place.tunnel_port, place.driver_port)});
+    append(engine.start, pool.submit);
+    append(engine.start,
+           {"${host}", "exec '${script}' '${name}' '${host}' >>'${log}' 2>&1 </dev/null"});
+  } else {
+    engine.start = ssh;
+    append(engine.start, pool.submit);
+    append(
+        engine.start,
+        {"${host}", "exec setsid -f '${script}' '${name}' '${host}' >>'${log}' 2>&1 </dev/null"});
+  }
+  const auto at_host = [&](const std::string& command) {
+    Words words = ssh;
+    append(words, pool.submit);
+    append(words, {"${host}", command});
+    return words;
+  };
+  engine.check = at_host("true");
+  // The brackets keep the pattern from finding the shell that holds it.
+  engine.list = at_host("pgrep -fa '[-]-name ${prefix}' || test $? = 1");
+  engine.stop = at_host("pkill -f '[-]-name ${name}$' || test $? = 1");
+  engine.list_form = ListForm::kProcesses;
+  engine.id_form = IdForm::kNone;
+  engine.list_by_host = true;
+  for (const PoolHost& host : pool.hosts) engine.hosts.push_back(host.name);
+  return engine;
+}
+
+// ---- Presets of the engine `command` ------------------------------------------------------------
+
+EngineWords pbs(const PoolOptions& pool, const EnginePlace& place) {
+  EngineWords engine;
+  std::string select = fmt::format("select=1:ncpus={}", whole_cpus(place));
+  if (!place.node.gpus.empty()) select += fmt::format(":ngpus={}", place.node.gpus.size());
+  if (pool.node.memory.bytes() > 0) select += fmt::format(":mem={}mb", mebibytes(place));
+  engine.start = {"qsub", "-N", "${name}", "-o", "${log}", "-j", "oe", "-r", "n", "-l", select};
+  if (pool.time.seconds() > 0) {
+    append(engine.start, {"-l", "walltime=" + clock_time(pool.time.seconds())});
+  }
+  append(engine.start, pool.submit);
+  append(engine.start, {"-v", "TUNE_ALLOCATION=${name}", "${script}"});
+  engine.list = {"qstat", "-f"};
+  engine.stop = {"qdel", "${id}"};
+  engine.list_form = ListForm::kPbs;
+  return engine;
+}
+
+EngineWords lsf(const PoolOptions& pool, const EnginePlace& place) {
+  EngineWords engine;
+  engine.start = {"bsub",   "-J",           "${name}", "-o",
+                  "${log}", "-rn",          "-n",      std::to_string(whole_cpus(place)),
+                  "-R",     "span[hosts=1]"};
+  if (!place.node.gpus.empty()) {
+    append(engine.start, {"-gpu", fmt::format("num={}", place.node.gpus.size())});
+  }
+  if (pool.node.memory.bytes() > 0) {
+    append(engine.start, {"-M", fmt::format("{}MB", mebibytes(place))});
+  }
+  if (pool.time.seconds() > 0) {
+    append(engine.start, {"-W", std::to_string(minutes(pool.time.seconds()))});
+  }
+  append(engine.start, pool.submit);
+  append(engine.start, {"${script}", "${name}"});
+  engine.list = {"bjobs", "-a", "-noheader", "-o",
+                 "name id stat pend_reason first_host delimiter='|'"};
+  engine.stop = {"bkill", "${id}"};
+  engine.id_form = IdForm::kNumber;  // Job <7> is submitted to queue <normal>.
+  return engine;
+}
+
+EngineWords grid_engine(const PoolOptions& pool, const EnginePlace& place) {
+  EngineWords engine;
+  engine.start = {"qsub", "-terse", "-N", "${name}", "-o", "${log}", "-j", "y", "-r", "n"};
+  if (whole_cpus(place) > 1) {
+    append(engine.start, {"-pe", "smp", std::to_string(whole_cpus(place))});
+  }
+  if (!place.node.gpus.empty()) {
+    append(engine.start, {"-l", fmt::format("gpu={}", place.node.gpus.size())});
+  }
+  if (pool.node.memory.bytes() > 0) {
+    append(engine.start, {"-l", fmt::format("h_vmem={}M", mebibytes(place) / whole_cpus(place))});
+  }
+  if (pool.time.seconds() > 0) {
+    append(engine.start, {"-l", "h_rt=" + clock_time(pool.time.seconds())});
+  }
+  append(engine.start, pool.submit);
+  append(engine.start, {"${script}", "${name}"});
+  engine.list = {"qstat", "-r", "-u", place.user};
+  engine.stop = {"qdel", "${id}"};
+  engine.list_form = ListForm::kGridEngine;
+  return engine;
+}
+
+EngineWords htcondor(const PoolOptions& pool, const EnginePlace& place) {
+  EngineWords engine;
+  engine.start = {"condor_submit", "-terse", "-batch-name", "${name}"};
+  const auto line = [&](const std::string& text) { append(engine.start, {"-append", text}); };
+  line("executable = ${script}");
+  line("arguments = ${name}");
+  line("output = ${log}");
+  line("error = ${log}");
+  line("transfer_executable = false");
+  line("should_transfer_files = no");
+  line(fmt::format("request_cpus = {}", whole_cpus(place)));
+  if (!place.node.gpus.empty()) line(fmt::format("request_gpus = {}", place.node.gpus.size()));
+  if (pool.node.memory.bytes() > 0) line(fmt::format("request_memory = {}", mebibytes(place)));
+  append(engine.start, pool.submit);
+  append(engine.start, {"/dev/null", "-queue", "1"});
+  engine.list = {"condor_q", "-nobatch", "-af:,", "JobBatchName", "ClusterId", "JobStatus"};
+  engine.stop = {"condor_rm", "${id}"};
+  engine.id_form = IdForm::kNumber;  // 7.0 - 7.0
+  return engine;
+}
+
+EngineWords flux(const PoolOptions& pool, const EnginePlace& place) {
+  EngineWords engine;
+  engine.start = {"flux",
+                  "batch",
+                  "--job-name=${name}",
+                  "--output=${log}",
+                  "--nslots=1",
+                  fmt::format("--cores-per-slot={}", whole_cpus(place))};
+  if (!place.node.gpus.empty()) {
+    engine.start.push_back(fmt::format("--gpus-per-slot={}", place.node.gpus.size()));
+  }
+  if (pool.time.seconds() > 0) {
+    engine.start.push_back(fmt::format("--time-limit={}m", minutes(pool.time.seconds())));
+  }
+  append(engine.start, pool.submit);
+  append(engine.start, {"${script}", "${name}"});
+  engine.list = {"flux", "jobs", "-a", "-n", "-o", "{name}|{id.dec}|{state}||{nodelist}"};
+  engine.stop = {"flux", "cancel", "${id}"};
+  return engine;
+}
+
+// ---- Reading ------------------------------------------------------------------------------------
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) {
+    text.remove_prefix(1);
+  }
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+std::vector<std::string_view> split(std::string_view text, std::string_view separators) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t end = text.find_first_of(separators);
+    parts.push_back(trimmed(text.substr(0, end)));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words = split(line, " \t");
+  std::erase(words, "");
+  return words;
+}
+
+void for_each_line(std::string_view text, const std::function<void(std::string_view)>& take) {
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    take(text.substr(0, end));
+    if (end == std::string_view::npos) return;
+    text.remove_prefix(end + 1);
+  }
+}
+
+// "PENDING (Priority)"
+std::string in_words(std::string_view state, std::string_view reason) {
+  if (reason.empty() || reason == "None" || reason == "-") return std::string(state);
+  return fmt::format("{} ({})", state, reason);
+}
+
+// Adds what was found, when it is one of ours.
+class Listing {
+ public:
+  explicit Listing(std::string_view prefix) : prefix_(prefix) {}
+
+  void add(std::string_view name, std::string_view id, std::string_view state,
+           std::string_view reason, std::string_view host) {
+    if (!name.starts_with(prefix_)) return;
+    const PoolBook::Number number = allocation_number(name);
+    if (number == 0) return;
+    const auto known = state.empty() ? AllocationState::kRunning : state_of_word(state);
+    // A host is known of what runs alone; lists of several hosts are of others' making.
+    const bool runs = known == AllocationState::kRunning;
+    found_.push_back({number, known.value_or(AllocationState::kQueued), std::string(id),
+                      runs || known == AllocationState::kEnded ? std::string(host) : "",
+                      runs ? "" : in_words(state, reason)});
+  }
+  std::vector<ListedAllocation> take() { return std::move(found_); }
+
+ private:
+  std::string_view prefix_;
+  std::vector<ListedAllocation> found_;
+};
+
+void read_lines(std::string_view output, Listing& listing) {
+  for_each_line(output, [&](std::string_view line) {
+    const bool has_bars = line.find('|') != std::string_view::npos;
+    std::vector<std::string_view> parts = split(line, has_bars ? "|" : ",");
+    parts.resize(std::max<std::size_t>(parts.size(), 5));
+    listing.add(parts[0], parts[1], parts[2], parts[3], parts[4]);
+  });
+}
+
+void read_pbs(std::string_view output, Listing& listing) {
+  std::map<std::string, std::string, std::less<>> job;
+  const auto finish = [&] {
+    std::string host = job["exec_host"];
+    host.resize(std::min(host.size(), host.find_first_of("/+:")));
+    listing.add(job["Job_Name"], job["id"], job["job_state"], job["comment"], host);
+    job.clear();
+  };
+  for_each_line(output, [&](std::string_view line) {
+    if (line.starts_with("Job Id:")) {
+      finish();
+      job["id"] = trimmed(line.substr(7));
+      return;
+    }
+    const std::size_t equals = line.find(" = ");
+    if (equals == std::string_view::npos) return;
+    job[std::string(trimmed(line.substr(0, equals)))] = trimmed(line.substr(equals + 3));
+  });
+  finish();
+}
+
+void read_grid_engine(std::string_view output, Listing& listing) {
+  std::vector<std::string> job;  // id, state, queue
+  for_each_line(output, [&](std::string_view line) {
+    constexpr std::string_view kName = "Full jobname:";
+    const std::string_view text = trimmed(line);
+    if (text.starts_with(kName)) {
+      if (job.size() == 3)
+        listing.add(trimmed(text.substr(kName.size())), job[0], job[1], "", job[2]);
+      return job.clear();
+    }
+    const std::vector<std::string_view> words = words_of(line);
+    const bool is_job = words.size() >= 8 && std::isdigit(static_cast<unsigned char>(words[0][0]));
+    if (!is_job) return;
+    const std::size_t at = words[7].find('@');
+    const std::string_view host = at == std::string_view::npos ? "" : words[7].substr(at + 1);
+    job = {std::string(words[0]), std::string(words[4]), std::string(host)};
+  });
+}
+
+void read_processes(std::string_view output, Listing& listing) {
+  for_each_line(output, [&](std::string_view line) {
+    const std::vector<std::string_view> words = words_of(line);
+    const auto option = std::ranges::find(words, "--name");
+    if (option == words.end() || option + 1 == words.end()) return;
+    listing.add(*(option + 1), words.front(), "", "", "");
+  });
+}
+
+}  // namespace
+
+EngineWords engine_words(const PoolOptions& pool, const EnginePlace& place) {
+  if (pool.engine == "slurm") {
+    const bool is_inside = !place.job.empty() && pool.inside != "submit";
+    return is_inside ? slurm_steps(pool, place) : slurm_jobs(pool, place);
+  }
+  if (pool.engine == "ssh") return ssh_hosts(pool, place);
+  if (pool.engine == "pbs") return pbs(pool, place);
+  if (pool.engine == "lsf") return lsf(pool, place);
+  if (pool.engine == "grid_engine") return grid_engine(pool, place);
+  if (pool.engine == "htcondor") return htcondor(pool, place);
+  if (pool.engine == "flux") return flux(pool, place);
+  EngineWords engine;
+  engine.start = pool.start;
+  append(engine.start, pool.submit);
+  engine.list = pool.list;
+  engine.stop = pool.stop;
+  return engine;
+}
+
+std::string id_of(IdForm form, std::string_view output) {
+  output = trimmed(output);
+  if (form == IdForm::kNone || output.empty()) return {};
+  if (form == IdForm::kNumber) {
+    const std::size_t begin = output.find_first_of("0123456789");
+    if (begin == std::string_view::npos) return {};
+    return std::string(output.substr(
+        begin, std::min(output.find_first_not_of("0123456789", begin), output.size()) - begin));
+  }
+  const std::size_t space = output.find_last_of(" \t\n");
+  std::string_view word = space == std::string_view::npos ? output : output.substr(space + 1);
+  return std::string(word.substr(0, word.find(';')));  // "7;cluster"
+}
+
+std::vector<ListedAllocation> listed_in(ListForm form, std::string_view output,
+                                        std::string_view prefix) {
+  Listing listing(prefix);
+  switch (form) {
+    case ListForm::kLines:
+      read_lines(output, listing);
+      break;
+    case ListForm::kPbs:
+      read_pbs(output, listing);
+      break;
+    case ListForm::kGridEngine:
+      read_grid_engine(output, listing);
+      break;
+    case ListForm::kProcesses:
+      read_processes(output, listing);
+      break;
+  }
+  return listing.take();
+}
+
+std::optional<AllocationState> state_of_word(std::string_view word) {
+  using enum AllocationState;
+  // Slurm; PBS and Grid Engine; LSF; HTCondor; Flux.
+  static const std::map<AllocationState, std::vector<std::string_view>> kWords = {
+      {kQueued,
+       {"PENDING",
+        "CONFIGURING",
+        "REQUEUED",
+        "REQUEUE_HOLD",
+        "SPECIAL_EXIT",
+        "queued",
+        "Q",
+        "H",
+        "W",
+        "T",
+        "qw",
+        "hqw",
+        "hRwq",
+        "Eqw",
+        "t",
+        "PEND",
+        "PSUSP",
+        "WAIT",
+        "1",
+        "5",
+        "DEPEND",
+        "PRIORITY",
+        "SCHED"}},
+      {kRunning,
+       {"RUNNING", "COMPLETING", "STAGE_OUT", "SUSPENDED", "STOPPED", "SIGNALING", "RESIZING",
+        "running", "R",          "B",         "E",         "S",       "U",         "r",
+        "s",       "S",          "dr",        "RUN",       "SSUSP",   "USUSP",     "2",
+        "6",       "7",          "RUN",       "CLEANUP"}},
+      {kEnded,
+       {"COMPLETED", "FAILED",        "TIMEOUT", "CANCELLED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL",
+        "DEADLINE",  "OUT_OF_MEMORY", "REVOKED", "ended",     "C",         "F",         "X",
+        "DONE",      "EXIT",          "ZOMBI",   "3",         "4",         "INACTIVE"}}};
+  for (const auto& [state, words] : kWords) {
+    if (std::ranges::find(words, word) != words.end()) return state;
+  }
+  return std::nullopt;
+}
+
+int tunnel_port_of(int driver_port) {
+  constexpr int kFirst = 20000;
+  constexpr int kCount = 40000;
+  return kFirst + (driver_port + kCount / 2 - kFirst) % kCount;
+}
+
+}  // namespace tune

@@ -1,0 +1,64 @@
+// EngineWords: an engine as the command lines that start, list and stop its allocations, and how
+// their output is read. Pure: tune/drive/pool.h runs them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tune/drive/pool_machine.h"
+#include "tune/spec/pool_options.h"
+
+namespace tune {
+
+// How a list is printed.
+enum class ListForm : std::uint8_t {
+  kLines,       // NAME|ID|STATE|REASON|HOST a line; all after NAME may be missing
+  kPbs,         // qstat -f: "Job Id: 7.server", then "    Job_Name = ..." and so on
+  kGridEngine,  // qstat -r: a line each with the id and the state, below it "Full jobname: ..."
+  kProcesses,   // pgrep -fa: "PID COMMAND ... --name NAME ..."
+};
+enum class IdForm : std::uint8_t {
+  kLastWord,  // the last word of the last line that start prints, up to a ';'
+  kNumber,    // the first whole number in it
+  kNone,      // start prints none: the list has it
+};
+
+struct EngineWords {
+  // With placeholders (tune/spec/pool_words.h).
+  std::vector<std::string> check;  // before all, refuses what could never start; empty: none
+  std::vector<std::string> start;
+  std::vector<std::string> list;
+  std::vector<std::string> stop;
+  ListForm list_form = ListForm::kLines;
+  IdForm id_form = IdForm::kLastWord;
+  bool list_by_host = false;          // the list is asked for on each host, by ${host}
+  std::vector<std::string> hosts;     // one allocation on each; empty: the engine chooses
+  std::string environment_note = {};  // for people, at the start; empty: none
+};
+
+// What the words of an engine depend on beside the options.
+struct EnginePlace {
+  NodeResources node;                  // of an agent; CPUs in units
+  std::string user;                    // its login name
+  std::string job;                     // of Slurm, when this runs in one; empty: it does not
+  std::vector<std::string> job_hosts;  // of that job
+  int driver_port = 0;                 // where the driver listens, for a tunnel
+  int tunnel_port = 0;                 // where agents find it then, on their own machine
+};
+EngineWords engine_words(const PoolOptions& pool, const EnginePlace& place);
+
+// The id in what start has printed; empty: there is none.
+std::string id_of(IdForm form, std::string_view output);
+// The allocations in a list whose names begin with the prefix; other lines are of others.
+std::vector<ListedAllocation> listed_in(ListForm form, std::string_view output,
+                                        std::string_view prefix);
+
+// PENDING, Q, idle ... of any engine. Nothing: an unknown word, which changes nothing.
+std::optional<AllocationState> state_of_word(std::string_view word);
+
+// The port that agents find the driver at through a tunnel.
+int tunnel_port_of(int driver_port);
+
+}  // namespace tune

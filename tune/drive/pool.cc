@@ -1,0 +1,338 @@
+#include "tune/drive/pool.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <set>
+#include <sstream>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/fitting.h"
+#include "core/platform/files.h"
+#include "core/strings.h"
+#include "tune/drive/door.h"
+#include "tune/spec/experiment_identity.h"
+#include "tune/spec/pool_value.h"
+#include "tune/spec/pool_words.h"
+
+namespace tune {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Kind = EngineCall::Kind;
+
+PoolMachine::Options machine_options(const ExperimentSpec& spec, const EngineWords& words) {
+  const PoolOptions& pool = spec.options.pool;
+  PoolMachine::Options options;
+  options.min = static_cast<std::uint32_t>(pool.min);
+  options.max = static_cast<std::uint32_t>(pool.max);
+  options.backlog = static_cast<std::uint32_t>(pool.backlog);
+  // What a host of ssh has is known when it has joined.
+  const bool is_known = words.hosts.empty() || pool.node.cpu.has_value();
+  options.places = is_known ? trials_that_fit(node_of(pool, spec.request), spec.request) : 0;
+  options.idle = from_seconds(pool.idle.seconds());
+  options.join_within = from_seconds(pool.join_within.seconds());
+  options.poll = from_seconds(pool.poll.seconds());
+  options.hosts = words.hosts;
+  return options;
+}
+
+}  // namespace
+
+// ---- The loop's part ----------------------------------------------------------------------------
+
+Pool::Pool(const ExperimentSpec& spec, const fs::path& experiment, Say say)
+    : spec_(spec),
+      files_(experiment),
+      engine_(checked_engine(spec)),
+      prefix_(allocation_prefix_of(spec)),
+      common_(pool_values(spec, files_)),
+      needs_id_(std::ranges::any_of(
+          engine_.words.stop, [](const auto& word) { return word.find("${id}") != word.npos; })),
+      say_(std::move(say)),
+      machine_(machine_options(spec, engine_.words)) {}
+
+void Pool::open(Door& door) {
+  const PoolOptions& pool = spec_.options.pool;
+  engine_.place.driver_port = door.port();
+  std::vector<std::string> addresses;
+  if (pool.tunnel) {
+    engine_.place.tunnel_port = tunnel_port_of(door.port());
+    addresses.push_back(with_port("127.0.0.1", engine_.place.tunnel_port));
+  }
+  const std::vector<std::string> hosts = engine_.words.hosts;  // without those that refused
+  engine_.words = engine_words(pool, engine_.place);
+  engine_.words.hosts = hosts;
+  fs::create_directories(files_.folder);
+  door.keep_join_file(files_.join_file, std::move(addresses));
+  write_file_atomically(files_.script, agent_script(spec_, files_, agent_program(pool)));
+  fs::permissions(files_.script, fs::perms::owner_all, fs::perm_options::add);
+  if (!engine_.notice.empty()) say_(engine_.notice);
+}
+
+void Pool::look(const Controller& controller, DriverMachine& machine, DriverEndpoint& endpoint,
+                std::chrono::nanoseconds now) {
+  driver_ = &machine;
+  endpoint_ = &endpoint;
+  now_ = machine.experiment_time(now);
+  take_answers();
+  machine_.look(now_, controller.pool(), scene_of(controller, endpoint.peers(), now));
+  for (PoolEvent& event : machine_.take_events()) {
+    std::visit([&](auto& one) { machine.on_pool(std::move(one)); }, event);
+  }
+  for (const PoolAction& action : machine_.take_actions()) {
+    std::visit([this](const auto& one) { on(one); }, action);
+  }
+}
+
+PoolScene Pool::scene_of(const Controller& controller, const Peers& peers,
+                         std::chrono::nanoseconds now) const {
+  PoolScene scene;
+  scene.wanted = controller.wanted();
+  std::map<AgentNumber, std::uint64_t> trials;
+  for (const TrialNumber number : controller.running()) {
+    ++trials[controller.trials()[number.value].placement->agent];
+    ++scene.running;
+  }
+  const Nodes& nodes = controller.nodes();
+  for (const AgentNumber agent : nodes.all()) {
+    const AgentHello& hello = nodes.hello(agent);
+    const bool is_of_pool = hello.allocation.starts_with(prefix_);
+    scene.nodes.push_back({.agent = agent,
+                           .allocation = is_of_pool ? allocation_number(hello.allocation) : 0,
+                           .places = trials_that_fit(resources_of(hello), spec_.request),
+                           .trials = trials[agent],
+                           .is_out = nodes.is_out(agent),
+                           .silence = now - peers.last_heard(agent)});
+  }
+  return scene;
+}
+
+std::string Pool::order(const Value& request, DriverMachine& machine) const {
+  PoolOrdered event;
+  if (request.contains("max")) event.max = request.get<std::uint32_t>("max");
+  if (request.contains("paused")) event.paused = request.get<bool>("paused");
+  event.cause = request.get<std::string>("user");
+  machine.on_pool(event);
+  std::string text = event.max ? fmt::format("at most {} agents from now on", *event.max) : "";
+  if (!event.paused) return text;
+  return text + (text.empty() ? "" : "; ") +
+         (*event.paused ? "no agents are asked for; those that are there stay"
+                        : "agents are asked for again");
+}
+
+void Pool::end(const PoolBook& book, std::chrono::milliseconds patience) {
+  const auto half = patience / 2;
+  std::map<PoolBook::Number, std::string> ids;
+  for (const auto& [number, one] : book.open()) ids[number] = one.id;
+  for (const EngineAnswer& answer : calls_.finish(half)) {
+    if (answer.call.kind != Kind::kStart || !answer.why_not.empty()) continue;
+    ids[answer.call.number] = id_of(engine_.words.id_form, answer.output);
+  }
+  const bool needs_list =
+      needs_id_ && std::ranges::any_of(ids, [](const auto& one) { return one.second.empty(); });
+  for (const auto& [number, id] : ids) {
+    const auto one = book.open().find(number);
+    const std::string host = one == book.open().end() ? "" : one->second.host;
+    on(StopAllocation{number, id, host});
+  }
+  if (needs_list) {
+    on(ListAllocations{});
+    for (const EngineAnswer& answer : calls_.finish(half)) take_list(answer);
+    for (const ListedAllocation& one : listed_) {
+      if (one.state != AllocationState::kEnded) on(StopAllocation{one.number, one.id, one.host});
+    }
+  }
+  calls_.finish(half);
+}
+
+// ---- Answers ------------------------------------------------------------------------------------
+
+void Pool::take_answers() {
+  for (const EngineAnswer& answer : calls_.take()) {
+    switch (answer.call.kind) {
+      case Kind::kStart:
+        if (answer.why_not.empty()) {
+          machine_.on_started(answer.call.number, id_of(engine_.words.id_form, answer.output));
+        } else {
+          machine_.on_not_started(answer.call.number, answer.why_not);
+        }
+        break;
+      case Kind::kList:
+        take_list(answer);
+        break;
+      case Kind::kStop:
+        machine_.on_stopped(answer.call.number, answer.why_not);
+        break;
+      case Kind::kLog:
+        tell_log(answer);
+        break;
+      case Kind::kCheck:
+        break;
+    }
+  }
+}
+
+// Of one host the answer may be missing: what it has is neither seen nor missed then.
+void Pool::take_list(const EngineAnswer& answer) {
+  if (answer.call.kind != Kind::kList || lists_open_ == 0) return;
+  if (!answer.why_not.empty()) not_listed_ = answer.why_not;
+  for (ListedAllocation& one : listed_in(engine_.words.list_form, answer.output, prefix_)) {
+    if (!answer.call.host.empty()) one.host = answer.call.host;
+    listed_.push_back(std::move(one));
+  }
+  if (--lists_open_ > 0) return;
+  if (not_listed_.empty()) {
+    machine_.on_listed(listed_, answer.call.asked_at);
+  } else {
+    machine_.on_not_listed(not_listed_);
+  }
+}
+
+void Pool::tell_log(const EngineAnswer& answer) {
+  const std::size_t end = answer.output.find_last_not_of(" \n");
+  if (end == std::string::npos) return say_(answer.call.text);
+  std::istringstream lines(answer.output.substr(0, end + 1));
+  std::string text = answer.call.text;
+  for (std::string line; std::getline(lines, line);) text += "\n  | " + line;
+  say_(text);
+}
+
+// ---- Actions ------------------------------------------------------------------------------------
+
+std::string Pool::name_of(PoolBook::Number number) const {
+  return prefix_ + std::to_string(number);
+}
+
+PoolValues Pool::values_of(PoolBook::Number number, const std::string& id,
+                           const std::string& host) const {
+  PoolValues values = common_;
+  values["name"] = name_of(number);
+  values["log"] = files_.log(name_of(number));
+  values["id"] = id;
+  values["host"] = host;
+  return values;
+}
+
+void Pool::on(const StartAllocation& action) {
+  PoolValues values = values_of(action.number, "", action.host);
+  values["exclude"] = join(action.excluded, ",");
+  calls_.add({.kind = Kind::kStart,
+              .words = filled_pool_words(engine_.words.start, values),
+              .number = action.number});
+}
+
+void Pool::on(const ListAllocations&) {
+  listed_.clear();
+  not_listed_.clear();
+  std::vector<std::string> hosts = {""};
+  if (engine_.words.list_by_host) hosts = engine_.words.hosts;
+  lists_open_ = hosts.size();
+  for (const std::string& host : hosts) {
+    calls_.add({.kind = Kind::kList,
+                .words = filled_pool_words(engine_.words.list, values_of(0, "", host)),
+                .host = host,
+                .asked_at = now_});
+  }
+}
+
+// What the engine has given no id for, nor listed, it does not have.
+void Pool::on(const StopAllocation& action) {
+  if (action.id.empty() && needs_id_) return machine_.on_stopped(action.number, "");
+  calls_.add({.kind = Kind::kStop,
+              .words = filled_pool_words(engine_.words.stop,
+                                         values_of(action.number, action.id, action.host)),
+              .number = action.number});
+}
+
+void Pool::on(const DrainNode& action) {
+  endpoint_->send(action.agent, Drain{action.cause});
+}
+
+void Pool::on(const TakeForGone& action) {
+  driver_->on_agent_ended(endpoint_->peers().identity_of(action.agent), action.cause);
+}
+
+// By a program: the file may be on a file system that stalls.
+void Pool::on(const ShowLog& action) {
+  calls_.add({.kind = Kind::kLog,
+              .words = {"tail", "-n", "12", "--", files_.log(name_of(action.number))},
+              .number = action.number,
+              .text = action.text});
+}
+
+// ---- Before the run -----------------------------------------------------------------------------
+
+std::string allocation_prefix_of(const ExperimentSpec& spec) {
+  std::string unique = store_prefix_of(spec);
+  unique = unique.substr(unique.rfind(':') + 1);
+  return allocation_prefix(unique.empty() ? experiment_id_of(spec) : unique);
+}
+
+std::string agent_program(const PoolOptions& pool) {
+  if (!pool.program.empty()) return pool.program;
+  const fs::path self = fs::read_symlink("/proc/self/exe");
+  if (self.filename() == "tune") return self;
+  const char* worker = std::getenv("TUNE_WORKER");  // beside tune, when a program of its own runs
+  const fs::path beside = (worker != nullptr ? fs::path(worker) : self).parent_path() / "tune";
+  return ::access(beside.c_str(), X_OK) == 0 ? beside.string() : "tune";
+}
+
+PoolValues pool_values(const ExperimentSpec& spec, const PoolFiles& files) {
+  const PoolOptions& pool = spec.options.pool;
+  const NodeResources node = node_of(pool, spec.request);
+  PoolValues values;
+  for (const char* name : {"name", "id", "host", "exclude", "log"}) values[name] = "";
+  values["prefix"] = allocation_prefix_of(spec);
+  values["script"] = files.script;
+  values["join_file"] = files.join_file;
+  values["cpu"] = fmt::format("{:g}", static_cast<double>(node.cpu_units) / kUnit);
+  values["gpu"] = std::to_string(node.gpus.size());
+  values["memory_mb"] = std::to_string(node.memory_bytes >> 20);
+  values["time_s"] = fmt::format("{:.0f}", std::ceil(pool.time.seconds()));
+  values["time_min"] = fmt::format("{:.0f}", std::ceil(pool.time.seconds() / 60));
+  values["drain_s"] = fmt::format("{:.0f}", std::ceil(pool.drain.seconds()));
+  return values;
+}
+
+std::string agent_script(const ExperimentSpec& spec, const PoolFiles& files,
+                         const std::string& program) {
+  const PoolOptions& pool = spec.options.pool;
+  const PoolValues values = pool_values(spec, files);
+  std::string text = pool.setup.empty() ? "#!/bin/sh\n" : "#!/bin/bash -l\n";
+  text += fmt::format(
+      "# Starts an agent of the sweep {}. Its arguments are the name of the allocation and, where\n"
+      "# there are several, the host. Written by the driver: changes are lost.\n",
+      spec.name);
+  for (const std::string& line : pool.setup) text += line + "\n";
+  text += "more=\n";
+  if (!pool.hosts.empty()) {
+    text += "case \"$2\" in\n";
+    for (const PoolHost& host : pool.hosts) {
+      std::string more;
+      if (host.cpu) more += fmt::format(" --cpus {:g}", *host.cpu);
+      if (host.gpu) more += fmt::format(" --gpus {:g}", *host.gpu);
+      if (!more.empty()) text += fmt::format("{}) more='{}' ;;\n", shell_word(host.name), more);
+    }
+    text += "esac\n";
+  }
+  const bool is_batch = pool.engine != "ssh" && pool.engine != "command";
+  std::string options;
+  if (is_batch || pool.node.cpu) options += " --cpus " + values.at("cpu");
+  if (!is_batch && pool.node.gpu > 0) options += " --gpus " + values.at("gpu");
+  if (pool.time.seconds() > 0) options += fmt::format(" --until {}s", values.at("time_s"));
+  text += fmt::format(
+      "exec {} agent --join-file {}{} --drain {}s $more --name \"${{1:-$TUNE_ALLOCATION}}\"\n",
+      shell_word(program), shell_word(files.join_file.string()), options, values.at("drain_s"));
+  return text;
+}
+
+}  // namespace tune

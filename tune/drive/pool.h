@@ -1,0 +1,109 @@
+// Pool: the engine of an experiment at work. It runs the engine's commands beside the loop, tells
+// PoolMachine what they said, and carries out what that decides.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/platform/transport.h"
+#include "tune/control/controller.h"
+#include "tune/drive/driver_machine.h"
+#include "tune/drive/engine_calls.h"
+#include "tune/drive/engine_words.h"
+#include "tune/drive/pool_machine.h"
+#include "tune/spec/experiment_spec.h"
+#include "tune/spec/pool_words.h"
+
+namespace tune {
+
+class Door;
+
+// The engine of a sweep as it is here and now. Throws Error (kBadInput), beginning with the key
+// "pool", when it could never start anything: its program is missing, it refuses the request, no
+// host can be reached. Hosts that cannot are left out; `notice` says so.
+struct CheckedEngine {
+  EngineWords words;
+  EnginePlace place;
+  std::string notice = {};  // for people; empty: none
+};
+CheckedEngine checked_engine(const ExperimentSpec& spec);
+
+// Where the files of a pool are in the experiment's folder.
+struct PoolFiles {
+  explicit PoolFiles(const std::filesystem::path& experiment)
+      : folder(experiment / "nodes"), script(folder / "agent.sh"), join_file(folder / "join") {}
+  std::filesystem::path log(const std::string& name) const { return folder / (name + ".log"); }
+  std::filesystem::path folder;
+  std::filesystem::path script;
+  std::filesystem::path join_file;
+};
+// The script that starts an agent. Pure.
+std::string agent_script(const ExperimentSpec& spec, const PoolFiles& files,
+                         const std::string& program);
+// tune, as the nodes find it.
+std::string agent_program(const PoolOptions& pool);
+// The placeholders of an experiment's engine but those of one allocation.
+PoolValues pool_values(const ExperimentSpec& spec, const PoolFiles& files);
+// The begin of the names of all of its allocations.
+std::string allocation_prefix_of(const ExperimentSpec& spec);
+
+class Pool {
+ public:
+  using Say = std::function<void(const std::string& text)>;
+
+  // Throws as checked_engine().
+  Pool(const ExperimentSpec& spec, const std::filesystem::path& experiment, Say say);
+
+  // The driver listens: writes the files that agents are started with.
+  void open(Door& door);
+  // Call it about every DriverMachine::kLookEvery when all events are in the journal.
+  void look(const Controller& controller, DriverMachine& machine, DriverEndpoint& endpoint,
+            std::chrono::nanoseconds now);
+  // A user's order (`tune pool`), for the journal; the answer is for the user.
+  std::string order(const Value& request, DriverMachine& machine) const;
+  // Not empty: nothing it started has ever worked, and no trial can begin.
+  const std::string& why_given_up() const { return why_given_up_; }
+  // Ends every allocation there may be, and waits for that a little.
+  void end(const PoolBook& book, std::chrono::milliseconds patience);
+
+ private:
+  PoolScene scene_of(const Controller& controller, const Peers& peers,
+                     std::chrono::nanoseconds now) const;
+  PoolValues values_of(PoolBook::Number number, const std::string& id,
+                       const std::string& host) const;
+  std::string name_of(PoolBook::Number number) const;
+  void take_answers();
+  void take_list(const EngineAnswer& answer);
+  void tell_log(const EngineAnswer& answer);
+  void on(const StartAllocation& action);
+  void on(const ListAllocations& action);
+  void on(const StopAllocation& action);
+  void on(const DrainNode& action);
+  void on(const TakeForGone& action);
+  void on(const ShowLog& action);
+  void on(const PoolNotice& action) { say_(action.text); }
+  void on(const PoolGivesUp& action) { why_given_up_ = action.why; }
+
+  const ExperimentSpec& spec_;
+  PoolFiles files_;
+  CheckedEngine engine_;
+  std::string prefix_;
+  PoolValues common_;
+  bool needs_id_;  // to stop an allocation
+  Say say_;
+  PoolMachine machine_;
+  EngineCalls calls_;
+  std::chrono::nanoseconds now_{};   // experiment time of the look
+  DriverMachine* driver_ = nullptr;  // during a look
+  DriverEndpoint* endpoint_ = nullptr;
+  std::size_t lists_open_ = 0;  // of one question to several hosts
+  std::vector<ListedAllocation> listed_;
+  std::string not_listed_;
+  std::string why_given_up_;
+};
+
+}  // namespace tune

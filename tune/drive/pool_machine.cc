@@ -1,0 +1,362 @@
+#include "tune/drive/pool_machine.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "tune/spec/when.h"
+
+namespace tune {
+
+// ---- What the engine said -----------------------------------------------------------------------
+
+void PoolMachine::on_started(Number number, const std::string& id) {
+  local_[number].started = id;
+  lists_soon_ = true;
+}
+
+void PoolMachine::on_not_started(Number number, const std::string& why) {
+  local_[number].not_started = why;
+}
+
+void PoolMachine::on_listed(std::vector<ListedAllocation> listed, Time asked_at) {
+  is_listing_ = false;
+  list_ = {asked_at, std::move(listed)};
+  if (failed_lists_ >= 3) actions_.emplace_back(PoolNotice{"the pool's engine answers again"});
+  failed_lists_ = 0;
+}
+
+void PoolMachine::on_not_listed(const std::string& why) {
+  is_listing_ = false;
+  if (++failed_lists_ != 3) return;
+  actions_.emplace_back(PoolNotice{fmt::format(
+      "the pool's engine does not list its allocations ({}): nodes that are there go on", why)});
+}
+
+void PoolMachine::on_stopped(Number number, const std::string& why_not) {
+  local_[number].is_stopped = true;
+  if (why_not.empty()) return;
+  actions_.emplace_back(
+      PoolNotice{fmt::format("stopping allocation {} of the pool: {}", number, why_not)});
+}
+
+// ---- One look -----------------------------------------------------------------------------------
+
+void PoolMachine::look(Time now, const PoolBook& book, const PoolScene& scene) {
+  now_ = now;
+  if (!begun_) {
+    begun_ = now;
+    first_ = book.next_number();
+    lists_soon_ = first_ > 1;
+  }
+  std::erase_if(local_, [&](const auto& one) { return !book.open().contains(one.first); });
+  take_list(book);
+  for (const auto& [number, one] : book.open()) look_at(number, one, book, scene);
+  give_back(book, scene);
+  cancel_queued(book, scene);
+  request(book, scene);
+  list_when_due(book);
+}
+
+// An allocation of ours that the journal does not know any more is nobody's.
+void PoolMachine::take_list(const PoolBook& book) {
+  if (!list_) return;
+  const auto [asked_at, listed] = *std::exchange(list_, std::nullopt);
+  std::set<Number> seen;
+  for (const ListedAllocation& one : listed) {
+    if (!book.open().contains(one.number)) {
+      const bool runs = one.state != AllocationState::kEnded;
+      if (!runs || one.number == 0 || !orphans_.insert(one.number).second) continue;
+      actions_.emplace_back(StopAllocation{one.number, one.id, one.host});
+      continue;
+    }
+    // Where each host is asked, it tells of its own: two names may be those of one machine.
+    const std::string& host = book.open().at(one.number).host;
+    if (!options_.hosts.empty() && !host.empty() && !one.host.empty() && one.host != host) continue;
+    Local& local = local_[one.number];
+    if (!seen.insert(one.number).second && one.state == AllocationState::kEnded) continue;
+    local.listed = one;
+    local.missed = 0;
+  }
+  for (const auto& [number, one] : book.open()) {
+    Local& local = local_[number];
+    const bool is_known = one.state != AllocationState::kRequested && local.known_since <= asked_at;
+    if (is_known && !seen.contains(number)) ++local.missed;
+    const bool was_to_be_seen = asked_at - *begun_ >= kUnseen && number < first_;
+    const bool never_was = one.state == AllocationState::kRequested && was_to_be_seen;
+    if (never_was && !seen.contains(number)) local.not_started = "the engine never had it";
+  }
+}
+
+void PoolMachine::look_at(Number number, const Allocation& one, const PoolBook& book,
+                          const PoolScene& scene) {
+  Local& local = local_[number];
+  if (one.state == AllocationState::kRequested) look_for_start(number, one, book, local);
+  if (tell_news(number, one, local)) return;
+  look_for_agent(number, one, local, scene);
+}
+
+void PoolMachine::look_for_start(Number number, const Allocation& one, const PoolBook& book,
+                                 Local& local) {
+  if (number < first_ || std::exchange(local.start_is_asked, true)) return;
+  actions_.emplace_back(StartAllocation{
+      number, one.host, one.host.empty() ? book.excluded() : std::vector<std::string>()});
+}
+
+// True: it is at its end.
+bool PoolMachine::tell_news(Number number, const Allocation& one, Local& local) {
+  if (const auto id = std::exchange(local.started, std::nullopt)) {
+    local.known_since = now_;
+    if (one.state == AllocationState::kRequested) {
+      change(number, one, {number, AllocationState::kStarted, *id, one.host, one.reason});
+      return true;
+    }
+  }
+  if (const auto why = std::exchange(local.not_started, std::nullopt)) {
+    if (one.state != AllocationState::kRequested) return false;
+    const bool is_ours = number >= first_;
+    end(number, one, is_ours ? AllocationFault::kSubmission : AllocationFault::kNone, *why);
+    return true;
+  }
+  if (const auto listed = std::exchange(local.listed, std::nullopt)) {
+    local.host = listed->host;
+    if (listed->state != AllocationState::kEnded) {
+      change(number, one, *listed);
+    } else if (local.has_node) {
+      local.missed = 2;
+      local.why = listed->reason;
+    } else {
+      end(number, one, local.fault, listed->reason);
+      return true;
+    }
+  }
+  return false;
+}
+
+void PoolMachine::change(Number number, const Allocation& one, const ListedAllocation& news) {
+  const auto before = std::tie(one.state, one.id, one.host, one.reason);
+  const std::string& id = news.id.empty() ? one.id : news.id;
+  const std::string& host = news.host.empty() ? one.host : news.host;
+  if (before == std::tie(news.state, id, host, news.reason)) return;
+  events_.emplace_back(AllocationChanged{number, news.state, id, host, news.reason});
+}
+
+// Of an allocation whose agents are there the connection tells, whatever the engine says.
+void PoolMachine::look_for_agent(Number number, const Allocation& one, Local& local,
+                                 const PoolScene& scene) {
+  const bool is_gone = local.missed >= 2;
+  local.has_node = false;
+  for (const PoolScene::Node& node : scene.nodes) {
+    if (node.allocation != number) continue;
+    local.has_node = true;
+    if (!is_gone || node.silence < kSilent || !told_gone_.insert(node.agent).second) continue;
+    actions_.emplace_back(
+        TakeForGone{node.agent, fmt::format("the engine says that its allocation has ended{}{}",
+                                            local.why.empty() ? "" : ": ", local.why)});
+  }
+  if (local.has_node) return local.alone_since.reset();
+  if (is_gone || local.is_stopped) {
+    const std::string gone = is_gone ? "the engine lists it no more" : "it was stopped";
+    return end(number, one, local.fault, local.why.empty() ? gone : local.why);
+  }
+  if (one.state == AllocationState::kRequested || local.stop_is_asked) return;
+  if (one.has_joined) {
+    if (!local.alone_since) local.alone_since = now_, lists_soon_ = true;
+    const Time patience = one.has_left ? kParting : number < first_ ? kRejoin : kParting;
+    const bool waits = now_ - *local.alone_since < patience;
+    if (one.is_lost || !waits) stop(number, one, local);
+  } else if (one.state == AllocationState::kRunning &&
+             now_ - std::max(one.since, *begun_) > options_.join_within) {
+    local.fault = AllocationFault::kStart;
+    local.why = "no agent came within " + in_words(options_.join_within);
+    stop(number, one, local);
+  }
+}
+
+void PoolMachine::stop(Number number, const Allocation& one, Local& local) {
+  if (std::exchange(local.stop_is_asked, true)) return;
+  actions_.emplace_back(StopAllocation{number, one.id, one.host});
+  lists_soon_ = true;
+}
+
+void PoolMachine::end(Number number, const Allocation& one, AllocationFault fault,
+                      const std::string& why) {
+  const Local& local = local_[number];
+  const bool was_given_back = local.is_drained || local.stop_is_asked;
+  if (fault == AllocationFault::kNone && !one.took_part && !was_given_back &&
+      one.state != AllocationState::kRequested) {
+    fault = AllocationFault::kStart;
+  }
+  const bool has_died = one.is_lost || (one.has_joined && !one.has_left && !was_given_back);
+  if (fault == AllocationFault::kStart || has_died) {
+    actions_.emplace_back(
+        ShowLog{number, fmt::format("allocation {} of the pool has ended{}: {}", number,
+                                    one.took_part ? "" : " before its agent took part", why)});
+  } else if (fault == AllocationFault::kSubmission) {
+    actions_.emplace_back(PoolNotice{fmt::format("the pool's engine gave no allocation: {}", why)});
+  }
+  const std::string& host = local.host.empty() ? one.host : local.host;
+  events_.emplace_back(
+      AllocationChanged{number, AllocationState::kEnded, one.id, host, why, fault});
+}
+
+// ---- How many -----------------------------------------------------------------------------------
+
+std::uint64_t PoolMachine::places_of_new(const PoolScene& scene) const {
+  std::uint64_t places = options_.places;
+  if (places > 0) return places;
+  for (const PoolScene::Node& node : scene.nodes) {
+    if (node.allocation > 0 && node.places > 0) places = node.places;
+  }
+  return std::max<std::uint64_t>(places, 1);
+}
+
+// Nodes that no trial needs leave, the newest first; a node that can hold no trial is a bad start.
+void PoolMachine::give_back(const PoolBook& book, const PoolScene& scene) {
+  std::map<AgentNumber, Time> idle;
+  std::size_t stay = book.open().size();
+  for (const PoolScene::Node& node : scene.nodes) stay -= node.is_out && node.allocation > 0;
+  for (auto node = scene.nodes.rbegin(); node != scene.nodes.rend(); ++node) {
+    if (node->allocation == 0 || node->is_out || told_to_leave_.contains(node->agent)) continue;
+    const auto local = local_.find(node->allocation);
+    if (local == local_.end()) continue;
+    if (node->places == 0) {
+      local->second.fault = AllocationFault::kStart;
+      told_to_leave_.insert(node->agent);
+      actions_.emplace_back(DrainNode{node->agent, "it can hold no trial of this sweep"});
+      continue;
+    }
+    if (node->trials > 0 || scene.wanted > 0) continue;
+    const auto before = idle_since_.find(node->agent);
+    const Time since = before == idle_since_.end() ? now_ : before->second;
+    idle.emplace(node->agent, since);
+    if (now_ - since < options_.idle || stay <= options_.min) continue;
+    --stay;
+    local->second.is_drained = true;
+    told_to_leave_.insert(node->agent);
+    actions_.emplace_back(
+        DrainNode{node->agent, fmt::format("no trial needed it for {}", in_words(options_.idle))});
+  }
+  idle_since_ = std::move(idle);
+}
+
+// What waits in a queue for trials that have found room meanwhile is not needed there.
+void PoolMachine::cancel_queued(const PoolBook& book, const PoolScene& scene) {
+  if (scene.wanted > 0 || book.open().size() <= options_.min) return;
+  for (const auto& [number, one] : book.open()) {
+    Local& local = local_[number];
+    const bool waits = one.state == AllocationState::kQueued;
+    if (!waits || one.has_joined || local.has_node || local.stop_is_asked) continue;
+    local.is_drained = true;
+    local.why = "no trial needs it";
+    stop(number, one, local);
+  }
+}
+
+std::uint64_t PoolMachine::coming(const PoolBook& book) const {
+  std::uint64_t count = 0;
+  for (const auto& [number, one] : book.open()) {
+    const auto local = local_.find(number);
+    const bool is_ending = local != local_.end() && local->second.stop_is_asked;
+    const bool is_there = local != local_.end() && local->second.has_node;
+    // Agents of an earlier driver join this one when they have ended what they ran.
+    const bool comes_back = number < first_ && one.has_joined && !one.has_left && !one.is_lost &&
+                            now_ - *begun_ < kRejoin;
+    count += !is_ending && !is_there && (!one.has_joined || comes_back);
+  }
+  return count;
+}
+
+void PoolMachine::request(const PoolBook& book, const PoolScene& scene) {
+  if (book.is_paused() || gave_up_ || stops_asking(book)) return;
+  const std::uint32_t bad = std::max(book.bad_starts(), book.bad_submissions());
+  if (bad > 0) {
+    const Time pause = std::min(kFirstBackOff * (1u << std::min(bad - 1, 10u)), kLastBackOff);
+    if (now_ < book.last_bad() + pause) return;
+  }
+  const std::uint64_t places = places_of_new(scene);
+  std::uint64_t capacity = coming(book) * places;
+  for (const PoolScene::Node& node : scene.nodes) capacity += node.is_out ? 0 : node.places;
+  const std::uint64_t need = scene.running + scene.wanted;
+  std::uint64_t missing = need > capacity ? (need - capacity + places - 1) / places : 0;
+  const std::uint64_t open = book.open().size();
+  const std::uint64_t max = book.max().value_or(options_.max);
+  missing = std::max<std::uint64_t>(missing, options_.min > open ? options_.min - open : 0);
+  missing = std::min<std::uint64_t>(missing, max > open ? max - open : 0);
+  std::uint64_t waiting = 0;
+  std::set<std::string> taken;
+  for (const auto& [number, one] : book.open()) {
+    waiting += one.state < AllocationState::kRunning && !one.has_joined;
+    taken.insert(one.host);
+  }
+  missing =
+      std::min<std::uint64_t>(missing, options_.backlog > waiting ? options_.backlog - waiting : 0);
+  for (std::uint64_t i = 0; i < missing; ++i) {
+    const std::optional<std::string> host = free_host(book, taken);
+    if (!host) return;
+    taken.insert(*host);
+    events_.emplace_back(
+        AllocationChanged{book.next_number() + i, AllocationState::kRequested, "", *host, ""});
+  }
+}
+
+// Nothing: all are taken. Where the engine chooses, the empty text is any host.
+std::optional<std::string> PoolMachine::free_host(const PoolBook& book,
+                                                  const std::set<std::string>& taken) const {
+  if (options_.hosts.empty()) return std::string();
+  for (const std::string& host : options_.hosts) {
+    if (!taken.contains(host) && !book.is_excluded(host)) return host;
+  }
+  return std::nullopt;
+}
+
+// An engine that fails again and again is left alone until a user has mended it.
+bool PoolMachine::stops_asking(const PoolBook& book) {
+  for (const std::string& host : book.excluded()) {
+    if (!told_hosts_.insert(host).second) continue;
+    actions_.emplace_back(
+        PoolNotice{fmt::format("host {} gets no more agents: {} started there, and none came", host,
+                               PoolBook::kSilentStarts)});
+  }
+  const bool no_host_is_left =
+      !options_.hosts.empty() &&
+      std::ranges::all_of(options_.hosts, [&](const auto& host) { return book.is_excluded(host); });
+  const bool is_bad = book.bad_starts() >= kBadStarts ||
+                      book.bad_submissions() >= kBadSubmissions || no_host_is_left;
+  if (!is_bad) return false;
+  std::string why = no_host_is_left
+                        ? "no host is left where an agent could be started"
+                        : fmt::format("{} starts in a row were in vain",
+                                      std::max(book.bad_starts(), book.bad_submissions()));
+  if (!book.why_bad().empty()) why += ", the last: " + book.why_bad();
+  if (!book.ever_took_part() && book.open().empty()) {
+    gave_up_ = true;
+    actions_.emplace_back(PoolGivesUp{std::move(why)});
+  } else if (book.ever_took_part()) {
+    actions_.emplace_back(PoolNotice{fmt::format(
+        "the pool is paused: {}; mend it, then go on with tune pool DIR --resume", why)});
+    events_.emplace_back(PoolOrdered{.max = {}, .paused = true, .cause = std::move(why)});
+  }
+  return true;
+}
+
+// Often while something is on its way, seldom while all is well.
+void PoolMachine::list_when_due(const PoolBook& book) {
+  const bool is_resumed = first_ > 1 && !listed_at_;
+  if (is_listing_ || (book.open().empty() && !is_resumed)) return;
+  const bool all_well = std::ranges::all_of(book.open(), [&](const auto& one) {
+    const auto local = local_.find(one.first);
+    return one.second.took_part && local != local_.end() && local->second.has_node;
+  });
+  const Time every = lists_soon_ ? std::min(kSoon, options_.poll)
+                     : all_well  ? 4 * options_.poll
+                                 : options_.poll;
+  if (listed_at_ && now_ - *listed_at_ < every) return;
+  lists_soon_ = false;
+  is_listing_ = true;
+  listed_at_ = now_;
+  actions_.emplace_back(ListAllocations{});
+}
+
+}  // namespace tune

@@ -1,0 +1,198 @@
+// PoolMachine: how many agents are asked of an engine, which allocations are given back, and when
+// a pool that only fails stops asking. A pure state machine: it has no clock and starts nothing.
+//
+// It decides by the PoolBook, which follows from the journal, and by what is there now. Its answers
+// are events for the journal and actions to be carried out at once; an allocation is started only
+// when its request is in the book, which it is after the append. So a request that a killed driver
+// had journaled is looked for in the engine's list by its name, and nothing that an engine has
+// started can be unknown to the next driver. The simpler way, to start first and to note the id,
+// leaves jobs behind that nobody stops.
+//
+// A connected agent is capacity. What the engine lists is a hint: it tells why an allocation waits,
+// where it runs, and that it is gone once no agent of it is there. To count the queue's word
+// instead, the simpler way, asks for a second job while a first one that is already running still
+// stands there as pending, and takes a job for a node whose agent never came.
+//
+// Trials are never counted against by anything in here: a node that goes, for whatever reason, goes
+// by its own words or by the driver's lease.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/ids.h"
+#include "tune/control/pool_book.h"
+
+namespace tune {
+
+// ---- Actions
+
+struct StartAllocation {
+  PoolBook::Number number;
+  std::string host;                   // empty: any but
+  std::vector<std::string> excluded;  // these
+};
+struct ListAllocations {};
+struct StopAllocation {
+  PoolBook::Number number;
+  std::string id;
+  std::string host;
+};
+struct DrainNode {
+  AgentNumber agent;
+  std::string cause;
+};
+// The engine says that its allocation is gone, and it is silent: its lease need not be waited for.
+struct TakeForGone {
+  AgentNumber agent;
+  std::string cause;
+};
+struct ShowLog {  // the last words of an allocation that died, with this before them
+  PoolBook::Number number;
+  std::string text;
+};
+struct PoolNotice {
+  std::string text;
+};
+struct PoolGivesUp {  // nothing has ever worked: the experiment cannot begin
+  std::string why;
+};
+using PoolAction = std::variant<StartAllocation, ListAllocations, StopAllocation, DrainNode,
+                                TakeForGone, ShowLog, PoolNotice, PoolGivesUp>;
+using PoolEvent = std::variant<AllocationChanged, PoolOrdered>;
+
+// What an engine tells of one allocation.
+struct ListedAllocation {
+  PoolBook::Number number = 0;
+  AllocationState state = AllocationState::kQueued;  // kQueued, kRunning or kEnded
+  std::string id = {};
+  std::string host = {};
+  std::string reason = {};  // for people, in the engine's words
+};
+
+// What there is now.
+struct PoolScene {
+  struct Node {
+    AgentNumber agent;
+    PoolBook::Number allocation = 0;  // 0: it is of none
+    std::uint64_t places = 0;         // trials that it could hold when it is empty
+    std::uint64_t trials = 0;         // that run there
+    bool is_out = false;
+    ExperimentTime silence{};  // since it was heard
+  };
+  std::vector<Node> nodes;
+  std::uint64_t wanted = 0;   // trials that would begin if there was room
+  std::uint64_t running = 0;  // trials
+};
+
+// ---- The machine
+
+class PoolMachine {
+ public:
+  using Number = PoolBook::Number;
+  using Time = ExperimentTime;
+
+  struct Options {
+    std::uint32_t min = 0;
+    std::uint32_t max = 16;
+    std::uint32_t backlog = 2;
+    std::uint64_t places = 1;  // of a node that is not there yet
+    Time idle = std::chrono::minutes(5);
+    Time join_within = std::chrono::minutes(10);
+    Time poll = std::chrono::seconds(15);
+    std::vector<std::string> hosts = {};  // one allocation on each; empty: the engine chooses
+  };
+  static constexpr Time kFirstBackOff = std::chrono::seconds(5);  // after a start that went wrong
+  static constexpr Time kLastBackOff = std::chrono::minutes(10);
+  static constexpr std::uint32_t kBadStarts = 3;  // in a row, and it stops asking
+  static constexpr std::uint32_t kBadSubmissions = 10;
+  static constexpr Time kSoon = std::chrono::seconds(1);      // between two lists, at least
+  static constexpr Time kParting = std::chrono::seconds(30);  // from an agent's end to its job's
+  static constexpr Time kRejoin = std::chrono::seconds(60);   // for agents of an earlier driver
+  static constexpr Time kUnseen = std::chrono::seconds(10);   // for a start of an earlier driver
+  static constexpr Time kSilent = std::chrono::seconds(5);    // of an agent, before it is gone
+
+  explicit PoolMachine(Options options) : options_(std::move(options)) {}
+
+  // ---- What the engine said
+  void on_started(Number number, const std::string& id);
+  void on_not_started(Number number, const std::string& why);
+  // `asked_at`: when the question was put.
+  void on_listed(std::vector<ListedAllocation> listed, Time asked_at);
+  void on_not_listed(const std::string& why);
+  void on_stopped(Number number, const std::string& why_not);  // empty: it was
+
+  // Call it when what it said before is in the journal.
+  void look(Time now, const PoolBook& book, const PoolScene& scene);
+
+  std::vector<PoolEvent> take_events() { return std::exchange(events_, {}); }
+  std::vector<PoolAction> take_actions() { return std::exchange(actions_, {}); }
+
+ private:
+  // What this driver knows of an allocation beside the book.
+  struct Local {
+    bool is_ours = false;  // this driver has asked for it
+    bool start_is_asked = false;
+    std::optional<std::string> started;      // its id, to be told
+    std::optional<std::string> not_started;  // why
+    std::optional<ListedAllocation> listed;  // to be told
+    std::string host;                        // where it ran, as its end tells; empty: unknown
+    Time known_since{};                      // to the engine, as far as this driver can tell
+    int missed = 0;                          // lists, one after the other
+    std::optional<Time> alone_since;         // its agents are gone
+    bool has_node = false;
+    bool stop_is_asked = false;
+    bool is_stopped = false;
+    AllocationFault fault = AllocationFault::kNone;  // told at its end
+    std::string why;                                 // it is to end
+    bool is_drained = false;                         // as nobody needs it
+  };
+  using Scene = PoolScene;
+
+  void take_list(const PoolBook& book);
+  void look_at(Number number, const Allocation& one, const PoolBook& book, const Scene& scene);
+  bool tell_news(Number number, const Allocation& one, Local& local);
+  void look_for_start(Number number, const Allocation& one, const PoolBook& book, Local& local);
+  void look_for_agent(Number number, const Allocation& one, Local& local, const Scene& scene);
+  void change(Number number, const Allocation& one, const ListedAllocation& news);
+  void end(Number number, const Allocation& one, AllocationFault fault, const std::string& why);
+  void stop(Number number, const Allocation& one, Local& local);
+  void give_back(const PoolBook& book, const Scene& scene);
+  void cancel_queued(const PoolBook& book, const Scene& scene);
+  void request(const PoolBook& book, const Scene& scene);
+  std::uint64_t coming(const PoolBook& book) const;  // trials that allocations on their way hold
+  std::uint64_t places_of_new(const Scene& scene) const;
+  std::optional<std::string> free_host(const PoolBook& book,
+                                       const std::set<std::string>& taken) const;
+  bool stops_asking(const PoolBook& book);
+  void list_when_due(const PoolBook& book);
+
+  Options options_;
+  Time now_{};
+  std::optional<Time> begun_;
+  Number first_ = 0;  // of this driver
+  std::map<Number, Local> local_;
+  std::map<AgentNumber, Time> idle_since_;
+  std::set<AgentNumber> told_to_leave_;
+  std::set<AgentNumber> told_gone_;
+  std::set<Number> orphans_;  // that were stopped
+
+  bool is_listing_ = false;
+  std::optional<Time> listed_at_;  // asked then, at last
+  std::optional<std::pair<Time, std::vector<ListedAllocation>>> list_;
+  bool lists_soon_ = false;
+  int failed_lists_ = 0;
+  std::set<std::string> told_hosts_;  // that are excluded
+  bool gave_up_ = false;
+
+  std::vector<PoolEvent> events_;
+  std::vector<PoolAction> actions_;
+};
+
+}  // namespace tune

@@ -1,0 +1,30 @@
+// PoolOptions as plain values, both ways, and what can be wrong with them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/resources.h"
+#include "tune/spec/experiment_spec.h"
+#include "tune/spec/option_reader.h"
+#include "tune/spec/pool_options.h"
+
+namespace tune {
+
+// Takes the key `pool`; an absent one leaves the options as they are.
+void read_pool(OptionReader& reader, PoolOptions& pool);
+Value pool_to_value(const PoolOptions& pool);
+
+// Mistakes that show without asking the engine. `request`: of one trial.
+void check_pool(const PoolOptions& pool, const ResourceRequest& request,
+                std::vector<Complaint>& complaints);
+
+// Whether machines join: by the hand of a user, or of an engine.
+bool takes_machines(const RunOptions& options);
+// Where the driver listens for them: as the options say, else where the engine's agents need it.
+std::string listens_at(const RunOptions& options);
+
+// What an agent of the pool is to have for trials. Without `pool.node` one trial's request.
+NodeResources node_of(const PoolOptions& pool, const ResourceRequest& request);
+
+}  // namespace tune

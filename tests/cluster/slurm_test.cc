@@ -1,0 +1,166 @@
+// Sweeps on a real Slurm of this host: two nodes, and two partitions, one of which preempts.
+#include <doctest/doctest.h>
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "cluster/cluster.h"
+#include "core/refusal.h"
+#include "skip.h"
+
+namespace tune {
+namespace {
+
+using std::chrono::seconds;
+using testing::has;
+
+class Slurm {
+ public:
+  // Nothing: it is not installed, and the test is skipped.
+  static std::unique_ptr<Slurm> start() {
+    const Sandbox probe;
+    const char* have =
+        "command -v slurmctld && command -v slurmd && command -v munged && [ $(id -u) = 0 ]";
+    if (probe.run({"sh", "-c", have}).code != 0) {
+      testing::skip("no Slurm, or not root: tests/cluster/setup.sh installs it");
+      return nullptr;
+    }
+    return std::unique_ptr<Slurm>(new Slurm);
+  }
+  ~Slurm() { box.run({"bash", script(), "stop", folder()}); }
+
+  Finished run(const std::string& command) const { return box.run({"sh", "-c", command}); }
+  void start_sweep() {
+    sweep.reset(new Running(box.start_tune({"run", "sweep.yaml", "--name", "s"})));
+  }
+  bool has_joined(std::size_t count) const {
+    return Sandbox::eventually([&] { return joined(box) > count; },
+                               seconds(60));  // and the own one
+  }
+  Finished finish() {
+    Finished finished = sweep->wait(seconds(200));
+    INFO(finished.err);
+    CHECK(finished.code == 0);
+    CHECK(Sandbox::eventually([&] { return run("squeue -h").out.empty(); }));
+    return finished;
+  }
+
+  Sandbox box;
+  std::unique_ptr<Running> sweep;
+
+ private:
+  Slurm() {
+    ::chmod(box.path().c_str(), 0755);  // the user munge goes through it
+    const Finished started = box.run({"bash", script(), "start", folder(), "2", "2"});
+    INFO(started.err);
+    REQUIRE(started.code == 0);
+    box.set("SLURM_CONF", folder() + "/slurm.conf");
+  }
+  static std::string script() {
+    return std::string(TUNE_SOURCE_DIR) + "/tests/cluster/slurm_on_one_host.sh";
+  }
+  std::string folder() const { return box.path() / "slurm"; }
+};
+
+TEST_CASE("a sweep runs in jobs of Slurm, and none stays") {
+  const auto slurm = Slurm::start();
+  if (!slurm) return;
+  Sandbox& box = slurm->box;
+  box.write("sweep.yaml", pooled_sweep(8, 40, "  engine: slurm\n  max: 2\n  time: 10m\n"));
+  const Finished shown = box.tune({"validate", "sweep.yaml", "--pool"});
+  INFO(shown.err);
+  CHECK(shown.code == 0);
+  CHECK_HAS(shown.out, "sbatch --parsable");
+  CHECK_HAS(shown.out, "--time=10");
+  CHECK_HAS(shown.out, "agent --join-file");
+  slurm->start_sweep();
+  CHECK(slurm->has_joined(2));
+  CHECK_HAS(box.tune({"nodes", "results/s"}).out, "in 9");  // when the job ends
+  slurm->finish();
+  check_complete(box, "results/s", 8, 8);
+  CHECK_FALSE(has(slurm->run("scontrol show job").out, "tune1."));
+}
+
+TEST_CASE("a partition that does not exist is refused before a trial starts") {
+  const auto slurm = Slurm::start();
+  if (!slurm) return;
+  slurm->box.write("sweep.yaml",
+                   pooled_sweep(2, 1, "  engine: slurm\n  submit: [--partition=nope]\n"));
+  const Finished refused = slurm->box.tune({"run", "sweep.yaml", "--name", "s"});
+  CHECK(refused.code == 2);
+  CHECK_HAS(refused.err, "invalid partition specified: nope");
+  CHECK_HAS(refused.err, "pool: the engine slurm");
+  CHECK(slurm->box.read("results/s/experiment.json").empty());
+  slurm->box.write("sweep.yaml",
+                   pooled_sweep(2, 1, "  engine: slurm\n  submit: [--constraint=none]\n"));
+  CHECK(slurm->box.tune({"run", "sweep.yaml", "--name", "s"}).code == 2);
+}
+
+TEST_CASE("jobs that are preempted cost no trial a failure") {
+  const auto slurm = Slurm::start();
+  if (!slurm) return;
+  Sandbox& box = slurm->box;
+  box.write("sweep.yaml", pooled_sweep(6, 250, "  engine: slurm\n  max: 2\n  drain: 1s\n"));
+  slurm->start_sweep();
+  CHECK(slurm->has_joined(2));
+  CHECK(Sandbox::eventually([&] { return has_results(box, "results/s", 2); }));
+  const Finished urgent = slurm->run(
+      "sbatch --partition=urgent --nodes=2 --exclusive --output=/dev/null --wrap='sleep 4'");
+  INFO(urgent.err);
+  CHECK(urgent.code == 0);
+  CHECK(slurm->has_joined(3));  // later, in other jobs
+  const Finished finished = slurm->finish();
+  CHECK_FALSE(has(finished.err, "ERROR"));
+  CHECK_FALSE(has(box.read("results/s/events.jsonl"), "\"event\":\"failure\""));
+  check_complete(box, "results/s", 6, 8);
+}
+
+TEST_CASE("trials that wait for a queue say so, and a killed driver's jobs are taken over") {
+  const auto slurm = Slurm::start();
+  if (!slurm) return;
+  Sandbox& box = slurm->box;
+  CHECK(
+      slurm
+          ->run(
+              "sbatch --nodes=2 --exclusive --output=/dev/null --job-name=full --wrap='sleep 600'")
+          .code == 0);
+  CHECK(Sandbox::eventually([&] { return has(slurm->run("squeue -h").out, " R "); }));
+  box.write("sweep.yaml", pooled_sweep(4, 20, "  engine: slurm\n  max: 2\n  time: 10m\n"));
+  slurm->start_sweep();
+  CHECK(Sandbox::eventually(
+      [&] {
+        return has(box.tune({"nodes", "results/s"}).out, "4 trials wait: 2 jobs PENDING (");
+      },
+      seconds(40)));
+  slurm->sweep->signal(SIGKILL);
+  slurm->sweep->wait();
+  slurm->sweep.reset(new Running(box.start_tune({"resume", "results/s"})));
+  CHECK(Sandbox::eventually([&] { return has(box.read("results/s/events.jsonl"), "\"epoch\":2"); },
+                            seconds(30)));
+  slurm->run("scancel --name=full");
+  slurm->finish();
+  check_complete(box, "results/s", 4, 8);
+  CHECK(count_of(slurm->run("scontrol -o show job").out, "JobName=tune-") == 2);
+}
+
+TEST_CASE("in a job an agent starts on each of its nodes, and nothing is submitted") {
+  const auto slurm = Slurm::start();
+  if (!slurm) return;
+  Sandbox& box = slurm->box;
+  box.write("sweep.yaml", pooled_sweep(8, 40, "  engine: slurm\n"));
+  const Finished ran =
+      slurm->run("salloc -N 2 -n 2 -c 2 -- " TUNE_BINARY_DIR "/bin/tune run sweep.yaml --name s");
+  INFO(ran.err);
+  CHECK(ran.code == 0);
+  CHECK_HAS(ran.err, "nothing is submitted");
+  CHECK(joined(box) == 3);  // with the driver's own, which runs no trials
+  check_complete(box, "results/s", 8, 8);
+  CHECK_FALSE(has(slurm->run("scontrol -o show job").out, "JobName=tune-"));
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,103 @@
+// Sweeps over a real sshd of this host, by two names of it.
+#include <doctest/doctest.h>
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+
+#include "cluster/cluster.h"
+#include "core/refusal.h"
+#include "process/sweep.h"
+#include "skip.h"
+
+namespace tune {
+namespace {
+
+using std::chrono::seconds;
+using testing::has;
+
+class Ssh {
+ public:
+  static std::unique_ptr<Ssh> start() {
+    const Sandbox probe;
+    if (probe.run({"sh", "-c", "[ -x /usr/sbin/sshd ] && command -v ssh && [ $(id -u) = 0 ]"})
+            .code != 0) {
+      testing::skip("no sshd, or not root: tests/cluster/setup.sh installs it");
+      return nullptr;
+    }
+    return std::unique_ptr<Ssh>(new Ssh);
+  }
+  Finished sweep(const std::string& pool, int trials = 6) {
+    box.write("sweep.yaml", pooled_sweep(trials, 40, "  engine: ssh\n" + pool));
+    return box.start_tune({"run", "sweep.yaml", "--name", "s"}).wait(seconds(120));
+  }
+
+  Sandbox box;
+
+ private:
+  // A server with keys of its own; a first program `ssh` gives its settings to the real one.
+  Ssh() {
+    const std::string folder = box.path() / "ssh";
+    const std::string setup =
+        "mkdir -p " + folder + " /run/sshd && cd " + folder +
+        " && ssh-keygen -q -t ed25519 -N '' -f host && ssh-keygen -q -t ed25519 -N '' -f user"
+        " && cp user.pub authorized && chmod 600 authorized"
+        " && port=$((20000 + $$ % 30000))"
+        " && printf 'Port %s\\nListenAddress 127.0.0.1\\nHostKey %s/host\\nPidFile %s/pid\\n"
+        "AuthorizedKeysFile %s/authorized\\nStrictModes no\\nUsePAM no\\nPermitUserEnvironment "
+        "no\\n"
+        "AcceptEnv TUNE_TEST_SANDBOX TMPDIR XDG_RUNTIME_DIR\\n'"
+        " $port $PWD $PWD $PWD >config"
+        " && printf 'Host alpha beta\\nHostName 127.0.0.1\\nPort %s\\nHost *\\nIdentityFile "
+        "%s/user\\n"
+        "StrictHostKeyChecking no\\nUserKnownHostsFile /dev/null\\nLogLevel ERROR\\n"
+        "SendEnv TUNE_TEST_SANDBOX TMPDIR XDG_RUNTIME_DIR\\n' $port $PWD >client"
+        " && mkdir bin && printf '#!/bin/sh\\nexec /usr/bin/ssh -F %s/client \"$@\"\\n' $PWD "
+        ">bin/ssh"
+        " && chmod +x bin/ssh && /usr/sbin/sshd -f config";
+    const Finished made = box.run({"sh", "-c", setup});
+    INFO(made.err);
+    REQUIRE(made.code == 0);
+    box.set("PATH", folder + "/bin:" + std::getenv("PATH"));
+  }
+};
+
+TEST_CASE("a sweep runs on hosts of ssh, and no agent stays") {
+  const auto ssh = Ssh::start();
+  if (!ssh) return;
+  const Finished finished = ssh->sweep("  hosts: [alpha, beta: {cpu: 1}]\n");
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  CHECK(joined(ssh->box) == 3);  // with the driver's own, which runs no trials
+  check_complete(ssh->box, "results/s", 6, 8);
+  CHECK(Sandbox::eventually([&] { return ssh->box.processes("--join-file").empty(); }));
+}
+
+TEST_CASE("through a tunnel agents find a driver that listens on its own machine alone") {
+  const auto ssh = Ssh::start();
+  if (!ssh) return;
+  const Finished finished = ssh->sweep("  hosts: [alpha]\n  tunnel: true\n");
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  CHECK(joined(ssh->box) == 2);
+  check_complete(ssh->box, "results/s", 6, 8);
+  CHECK(Sandbox::eventually([&] { return ssh->box.processes("--join-file").empty(); }));
+}
+
+TEST_CASE("hosts that refuse get no agents, and a pool of none is refused before a trial starts") {
+  const auto ssh = Ssh::start();
+  if (!ssh) return;
+  const Finished some = ssh->sweep("  hosts: [alpha, nowhere.invalid]\n", 2);
+  INFO(some.err);
+  CHECK(some.code == 0);
+  CHECK_HAS(some.err, "hosts without agents: nowhere.invalid");
+  const Finished none = ssh->sweep("  hosts: [nowhere.invalid]\nif_exists: fresh\n", 2);
+  CHECK(none.code == 2);
+  CHECK_HAS(none.err, "no host can be reached");
+}
+
+}  // namespace
+}  // namespace tune

@@ -2,13 +2,22 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 #include <string>
 
 #include "process/outcome.h"
 #include "process/sandbox.h"
 #include "process/sweep.h"
+#include "skip.h"
 
 namespace tune {
+
+// They take minutes and a machine of their own. Says that the test is skipped, then.
+inline bool is_not_asked_for() {
+  if (std::getenv("TUNE_CLUSTER_TESTS") != nullptr) return false;
+  testing::skip("tests on a real Slurm and sshd want TUNE_CLUSTER_TESTS=1");
+  return true;
+}
 
 // Trials of eight steps, whose pool has these further keys (each with two blanks before it).
 inline std::string pooled_sweep(int trials, int step_ms, const std::string& pool) {

@@ -83,9 +83,12 @@ TEST_CASE("a sweep with two objectives and a constraint ends with a front") {
 
 TEST_CASE("a killed sweep with several objectives goes on with them") {
   Sandbox box;
-  box.write("sweep.yaml", objectives_sweep());
-  Running killed = box.start_tune({"run", "sweep.yaml", "--cpus", "1", "--set",
-                                   "scheduler/asha/type=promote", "--set", "num_samples=12"});
+  std::string sweep = objectives_sweep();
+  const std::string rule = "rule: top";
+  REQUIRE(sweep.find(rule) != std::string::npos);
+  box.write("sweep.yaml", sweep.replace(sweep.find(rule), rule.size(), "type: promote"));
+  Running killed =
+      box.start_tune({"run", "sweep.yaml", "--cpus", "1", "--set", "num_samples=12"});
   REQUIRE(Sandbox::eventually([&] {
     const std::string events = box.read("results/latest/events.jsonl");
     return events.find("\"origin\":\"model\"") != std::string::npos;

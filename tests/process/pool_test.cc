@@ -122,7 +122,7 @@ TEST_CASE("a pool runs a sweep to its end on agents that an engine starts, and l
 }
 
 TEST_CASE("an agent that is killed is replaced, and no trial fails by it") {
-  Pooled pooled(sweep(12, "  max: 2\n", 60, "lease_s: 30\n"));
+  Pooled pooled(sweep(12, "  max: 2\n", 300, "lease_s: 30\n"));
   pooled.start();
   CHECK(pooled.has_started());
   CHECK(pooled.has_agents(2));

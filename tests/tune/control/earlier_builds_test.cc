@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "tune/control/pool_book.h"
 #include "tune/control/scene.h"
 
 namespace tune {
@@ -26,7 +27,7 @@ std::string since_asking(bool asks_late) {
   return out.take();
 }
 
-TEST_CASE("a state of before places were watched, trials drawn late or nodes joined is taken") {
+TEST_CASE("a state of before places were watched, trials drawn late, nodes joined or pools is taken") {
   Scene scene({.num_samples = 2, .asks_late = false});
   scene.join();
   scene.give_report(0, 1, 0.5);
@@ -36,19 +37,26 @@ TEST_CASE("a state of before places were watched, trials drawn late or nodes joi
   encode(end, false);  // no node may join
   end.map(0);          // and none was given up
   const std::string joining = end.take();
+  PackWriter last;
+  encode(last, false);  // no pool
+  PoolBook().save(last);
+  const std::string pool = last.take();
   const std::string places = since_places(kAgentContract);
-  REQUIRE(state[0] == 6);
-  REQUIRE(state.ends_with(places + asking + joining));
+  REQUIRE(state[0] == 7);
+  REQUIRE(state.ends_with(places + asking + joining + pool));
   Controller old(scene.setup());
-  const std::size_t newer = asking.size() + joining.size();
+  const std::size_t newer = asking.size() + joining.size() + pool.size();
   const std::string with_places = state.substr(1, state.size() - 1 - newer);
+  old.restore("\x06" + with_places + asking + joining);
+  CHECK(old.save() == state);
   old.restore("\x05" + with_places + asking);
   CHECK(old.save() == state);
   old.restore("\x04" + with_places);
   CHECK(old.save() == state);
   const std::string without = with_places.substr(0, with_places.size() - places.size());
   old.restore("\x03" + without);
-  CHECK(old.save() == "\x06" + without + since_places(3) + asking + joining);  // contract of then
+  CHECK(old.save() ==
+        "\x07" + without + since_places(3) + asking + joining + pool);  // contract of then
 }
 
 TEST_CASE("in a journal of before, a trial is there before there is room for it") {

@@ -18,7 +18,7 @@
 #include "core/fitting.h"
 #include "core/platform/files.h"
 #include "core/platform/node.h"
-#include "core/platform/node_claims.h"
+#include "core/platform/side_output.h"
 #include "core/platform/side_work.h"
 #include "core/platform/system_clock.h"
 #include "core/platform/transport.h"
@@ -34,6 +34,7 @@
 #include "tune/drive/pool.h"
 #include "tune/drive/proposal_work.h"
 #include "tune/drive/turn.h"
+#include "tune/export/loggers.h"
 #include "tune/results/events_log.h"
 #include "tune/results/experiment_folder.h"
 #include "tune/results/experiment_status.h"
@@ -59,6 +60,7 @@ constexpr seconds kPoolEnd{20};  // for an engine to end its allocations
 // The limit on records that wait to be written; beyond it agents' events wait, too.
 constexpr std::size_t kMaxWaitingBytes = 32u << 20;
 constexpr std::size_t kMaxRemovals = 1000;  // of checkpoints, that wait
+constexpr milliseconds kLoggersEnd{10'000}, kLoggersEndAtOnce{500};
 constexpr milliseconds kAtOnce{2500};  // for the agent after a second signal; workers have 2 s
 // The kernel sends it when a Python process that waits for this driver is gone (_driver.py).
 constexpr int kCallerGoneSignal = SIGUSR1;
@@ -97,6 +99,7 @@ class Driver : private TurnEdges {
   void show(bool final);
   void close(RunState state);
   void finish_files();
+  void finish_loggers(bool at_once);
   void write_table(LastResults& last);
   void give_up(RunState state = RunState::kInterrupted);
   void withdraw();
@@ -150,6 +153,7 @@ class Driver : private TurnEdges {
   std::optional<Pool> pool_;  // that an engine starts
   DriverMachine machine_;
   std::optional<Turns> turns_;
+  LoggerThreads loggers_;  // other tools' files
 
   SilenceWatch silence_watch_;
   std::shared_ptr<ProgressReporter> reporter_;
@@ -217,6 +221,7 @@ void Driver::start() {
   folder_.write_spec(spec_);
   folder_.write_record(record_);
   take_over(epoch);
+  start_loggers(spec_, folder_.absolute(), folder_.path(), loggers_);
 }
 
 // The token is for the person alone: what is said goes into the journal.
@@ -230,23 +235,14 @@ void Driver::open_door() {
   door_->answer_by("pool", [this](const Value& asked) { return pool_->order(asked, machine_); });
 }
 
-// GPUs of other sweeps are not handed out again; their CPUs are, with a notice. A pool's driver
-// takes nothing: its own agent only loads the trainable, to refuse what no node could run.
+// A pool's driver takes nothing: its own agent only loads the trainable, to refuse a bad one.
 void Driver::claim_resources() {
   if (spec_.options.pool.is_given() && !spec_.options.pool.local) {
     node_.cpu_units = 0;
     node_.gpus.clear();
     return;
   }
-  ClaimRequest claim;
-  claim.sweep = folder_.absolute();
-  claim.node = node_;
-  if (spec_.options.gpus) claim.visible = own_gpus();
-  claim.needs_gpus = spec_.request.gpu_units > 0;
-  claim.waits = spec_.options.wait_gpus;
-  // The reporter may make a thread: not before the agent is forked.
-  claim.notice = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
-  node_ = claim_node(*runtime_, claim);
+  node_ = claimed_node(*runtime_, folder_.absolute(), spec_, node_);
 }
 
 void Driver::open_store() {
@@ -329,6 +325,7 @@ void Driver::loop() {
       if (door_) door_->look(now());
       look_at_pool();
       for (const std::string& refused : endpoint_->take_refused()) say(refused);
+      for (const std::string& notice : loggers_.take_notices()) say(notice);
       endpoint_->flush(now());
       last_flushed_ = now();
     }
@@ -494,14 +491,8 @@ bool Driver::may_show() const {
 void Driver::show(bool final) {
   ExperimentStatus status = experiment_status(spec_, controller(), machine_.experiment_time(now()));
   status.wall = clock_.wall();
-  const MemoryUse memory = memory_use();
-  status.memory_used_bytes = memory.used_bytes;
-  status.memory_total_bytes = memory.total_bytes;
   status.directory = folder_.path();
-  if (status.cpu_units_total == 0 && status.gpu_units_total == 0) {  // no node has joined yet
-    status.cpu_units_total = node_.cpu_units;
-    status.gpu_units_total = static_cast<std::int64_t>(node_.gpus.size()) * kUnit;
-  }
+  add_own_node(node_, status);
   for (const std::string& line : silence_watch_.look(status.running_for)) say(line);
   reporter_->status(status, final);
   has_shown_ = true;
@@ -528,6 +519,7 @@ void Driver::close(RunState state) {
   write_table(last_results_);
   record_.state = state;
   folder_.write_record(record_);
+  finish_loggers(at_once);
   show(true);
   if (state == RunState::kInterrupted) {
     reporter_->notice(fmt::format("interrupted; resume with: {}", how_to_resume(folder_.path())));
@@ -553,6 +545,13 @@ void Driver::give_up(RunState state) {
   // Each on its own: a full disk may have room for the other.
   try_to("", [&] { write_table(*last); });
   try_to("", [this] { folder_.write_record(record_); });
+  finish_loggers(true);
+}
+
+// They read what is in the files.
+void Driver::finish_loggers(bool at_once) {
+  loggers_.finish(at_once ? kLoggersEndAtOnce : kLoggersEnd);
+  for (const std::string& notice : loggers_.take_notices()) reporter_->notice(notice);
 }
 
 // Waits until all work beside the loop is done.
@@ -568,6 +567,7 @@ void Driver::write_table(LastResults& last) {
 
 void Driver::withdraw() {
   file_work_.stop();
+  loggers_.finish(milliseconds(0));
   if (store_) {
     try_to(fmt::format("removing the keys {}:*: ", record_.prefix), [this] { store_->withdraw(); });
   }

@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/fitting.h"
 #include "core/platform/node.h"
+#include "core/platform/node_claims.h"
 #include "tune/spec/command_options.h"
 #include "tune/spec/pool_value.h"
 
@@ -121,6 +122,19 @@ NodeResources checked_node(const RunRequest& request) {
     throw Error(ErrorCode::kBadInput, "resources_per_trial: " + never);
   }
   return node;
+}
+
+NodeResources claimed_node(const RuntimeDirectory& runtime, const std::filesystem::path& sweep,
+                           const ExperimentSpec& spec, const NodeResources& node) {
+  ClaimRequest claim;
+  claim.sweep = sweep;
+  claim.node = node;
+  if (spec.options.gpus) claim.visible = own_gpus();
+  claim.needs_gpus = spec.request.gpu_units > 0;
+  claim.waits = spec.options.wait_gpus;
+  // The reporter may make a thread: not before the agent is forked.
+  claim.notice = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+  return claim_node(runtime, claim);
 }
 
 }  // namespace tune

@@ -61,5 +61,9 @@ AgentProcess::Options own_agent(const RunRequest& request, const NodeResources& 
 
 // Refuses an experiment that could never run here, before anything is written or started.
 NodeResources checked_node(const RunRequest& request);
+// The part of `node` that this sweep may use: GPUs of other sweeps are not handed out again; their CPUs are,
+// with a notice. Waits for GPUs when the spec says so.
+NodeResources claimed_node(const RuntimeDirectory& runtime, const std::filesystem::path& sweep,
+                           const ExperimentSpec& spec, const NodeResources& node);
 
 }  // namespace tune

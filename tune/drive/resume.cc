@@ -17,7 +17,8 @@ const std::vector<std::string> kMayChange = {
     "num_samples", "max_failures", "time_budget_s", "max_concurrent_trials",
     "name",        "storage",      "seed",          "quiet",
     "reporter",    "program",      "if_exists",     "cpus",
-    "gpus",        "wait_gpus",    "env",           "raise_on_failed_trial"};
+    "gpus",        "wait_gpus",    "env",           "raise_on_failed_trial",
+    "loggers"};
 
 bool has_functions(const SearchSpace& space) {
   const std::vector<PlacedDomain> all = space.placed_domains();
@@ -76,6 +77,7 @@ RunRequest resume_request(const std::filesystem::path& directory, const Experime
   options.cpus = now.cpus;
   options.gpus = now.gpus;
   options.wait_gpus = now.wait_gpus;
+  options.loggers = now.loggers;
   return request;
 }
 

@@ -1,5 +1,6 @@
 // Exporter: writes what an experiment's folder tells in the form of another tool, as far as it is
-// not there yet: what one has left the next one finds. One thread uses it at a time.
+// not there yet. Beside a running sweep (LoggerThreads) and by `tune export`; what one of them has
+// left the next one finds. One thread uses it at a time.
 #pragma once
 
 #include <functional>

@@ -62,26 +62,34 @@ TensorBoardExport::TensorBoardExport(const fs::path& experiment, fs::path target
   std::error_code error;
   fs::create_directories(target_, error);
   if (error) throw file_error("making the folder", target_, error.value());
-  lock();
 }
 
 // On the folder itself: nothing stays behind.
-void TensorBoardExport::lock() {
-  lock_.reset(open(target_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!lock_.is_open()) throw file_error("opening", target_, errno);
-  if (flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
-  throw Error(ErrorCode::kBadInput,
-              fmt::format("writing {}: another process writes it: wait for its end, or name another "
-                          "folder with --to",
-                          target_.string()));
+bool TensorBoardExport::has_target() {
+  if (lock_.is_open()) return true;
+  FileDescriptor folder(open(target_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.is_open()) throw file_error("opening", target_, errno);
+  if (flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  lock_ = std::move(folder);
+  return true;
 }
 
 void TensorBoardExport::write_news(const std::function<bool()>& ends) {
+  if (!has_target()) return;
   follower_.poll(*this, ends);
   refresh_columns(SteadyClock::now());
 }
 
 void TensorBoardExport::finish() {
+  const bool had_target = lock_.is_open();
+  if (!has_target()) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("writing {}: another process writes it, as a sweep with loggers: "
+                            "[tensorboard] does: wait for its end, or name another folder with "
+                            "--to",
+                            target_.string()));
+  }
+  if (!had_target) follower_.poll(*this, [] { return false; });
   if (!std::exchange(columns_are_old_, false)) return;
   const std::string content = columns();
   if (!holds_columns(target_ / kColumnsFile, content)) write_columns(content);

@@ -27,8 +27,12 @@ inline constexpr const char* kTensorBoardFolder = "tensorboard";
 class TensorBoardExport : public Exporter, private FolderListener {
  public:
   // `target` is made. Throws Error (kBadInput) when the first is not an experiment's folder or of a
-  // newer tune, or another process writes this target; Error (kIo) when it cannot be written.
+  // newer tune; Error (kIo) when the target cannot be written.
   TensorBoardExport(const std::filesystem::path& experiment, std::filesystem::path target);
+
+  // False: another process writes this target. Nothing is written then, and write_news() tries
+  // again; finish() throws Error (kBadInput).
+  bool has_target();
 
   void write_news(const std::function<bool()>& ends) override;
   void finish() override;
@@ -45,13 +49,12 @@ class TensorBoardExport : public Exporter, private FolderListener {
   TrialRun& run_of(const FollowedTrial& trial, double time);
   void note_metric(std::string_view name, std::size_t place);
   std::string columns() const;
-  void lock();
   void refresh_columns(std::chrono::steady_clock::time_point now);
   void write_columns(const std::string& content);
 
   std::filesystem::path experiment_;
   std::filesystem::path target_;
-  FileDescriptor lock_;
+  FileDescriptor lock_;  // on the target; open when this process has it
   ExperimentHead head_;
   SearchSpace space_;
   Follower follower_;

@@ -1,5 +1,6 @@
 #include "tune/results/experiment_status.h"
 
+#include "core/platform/node.h"
 #include "tune/control/controller.h"
 #include "tune/spec/experiment_identity.h"
 
@@ -31,6 +32,15 @@ ExperimentStatus experiment_status(const ExperimentSpec& spec, const Controller&
   status.running_for = now;
   status.waits = why_trials_wait(controller.pool(), controller.wanted(), now);
   return status;
+}
+
+void add_own_node(const NodeResources& node, ExperimentStatus& status) {
+  const MemoryUse memory = memory_use();
+  status.memory_used_bytes = memory.used_bytes;
+  status.memory_total_bytes = memory.total_bytes;
+  if (status.cpu_units_total > 0 || status.gpu_units_total > 0) return;
+  status.cpu_units_total = node.cpu_units;
+  status.gpu_units_total = static_cast<std::int64_t>(node.gpus.size()) * kUnit;
 }
 
 }  // namespace tune

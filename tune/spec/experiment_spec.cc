@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "schedulers/merit.h"
 #include "tune/search/automatic.h"
 #include "tune/search/where.h"
+#include "tune/spec/logger_kinds.h"
 #include "tune/spec/objectives.h"
 #include "tune/spec/option_reader.h"
 #include "tune/spec/pool_value.h"
@@ -51,6 +53,7 @@ class SpecCheck {
     check_numbers();
     check_resources();
     check_env();
+    check_loggers();
   }
 
  private:
@@ -62,6 +65,7 @@ class SpecCheck {
   void check_amounts(const Resources& asked);
   void check_resources();
   void check_env();
+  void check_loggers();
   void check_objective();
   void configure_scheduler();
   void check_several(const TrialScheduler& scheduler, const Objective& objective);
@@ -171,6 +175,19 @@ void SpecCheck::check_numbers() {
     complain("group_timeout_s", "0 s is no time to wait: it must be above 0");
   }
   check_seconds("alone_timeout_s", options_.alone_timeout_s);
+}
+
+void SpecCheck::check_loggers() {
+  const std::vector<std::string> known(kLoggerKinds.begin(), kLoggerKinds.end());
+  std::set<std::string> given;
+  for (const std::string& name : options_.loggers) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      complain("loggers", fmt::format("there is no logger '{}'{}: there are {}", name,
+                                      did_you_mean(name, known), join(known, ", ")));
+    } else if (!given.insert(name).second) {
+      complain("loggers", fmt::format("'{}' is given twice", name));
+    }
+  }
 }
 
 // Checks each amount by itself; then whether every rank can be given its share.

@@ -352,6 +352,7 @@ void read_options(OptionReader& reader, RunOptions& options) {
   read_objectives(reader, options.objectives);
   read_constraints(reader, options.constraints);
   read_pool(reader, options.pool);
+  reader.read("loggers", options.loggers);
 }
 
 namespace {
@@ -428,6 +429,7 @@ Value options_to_value(const RunOptions& options) {
   map.set("objectives", objectives_to_value(options.objectives));
   map.set("constraints", constraints_to_value(options.constraints));
   if (options.pool.is_given()) map.set("pool", pool_to_value(options.pool));
+  map.set("loggers", options.loggers);
   return map;
 }
 

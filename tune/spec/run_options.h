@@ -113,6 +113,9 @@ struct RunOptions {
   std::vector<Constraint> constraints = {};
   // An engine that starts agents on other machines, as many as trials need.
   PoolOptions pool = {};
+  // Other tools that are written for while it runs, from the experiment's folder: "tensorboard"
+  // (tune/export/README.md).
+  std::vector<std::string> loggers = {};
 };
 
 }  // namespace tune

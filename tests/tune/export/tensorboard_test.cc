@@ -191,10 +191,12 @@ TEST_CASE("a target that cannot be written is refused with its path") {
 TEST_CASE("two processes never write one target") {
   Exported out;
   add_trial(out.folder, 0, R"({"lr":0.1})", line(1, R"("loss":1)"));
-  const TensorBoardExport running(out.folder, out.folder / "tensorboard");
+  TensorBoardExport running(out.folder, out.folder / "tensorboard");
+  REQUIRE(running.has_target());
   const Ended ended = out.run();
   CHECK(ended.code == 2);
   CHECK_HAS(ended.err, "another process writes it");
+  CHECK_FALSE(fs::exists(out.folder / "tensorboard" / kFile));
   CHECK(out.run({"--to", (out.shell.path() / "other").c_str()}).code == 0);
 }
 

@@ -83,6 +83,12 @@ TEST_CASE("what is wrong with options is told with its path and what to write") 
       {"grace", [](RunOptions& o) { o.save_grace_s = -2; }, "save_grace_s", "-2"},
       {"no group time", [](RunOptions& o) { o.group_timeout_s = 0; }, "group_timeout_s", "above 0"},
       {"lease", [](RunOptions& o) { o.lease_s = -1; }, "lease_s", "-1"},
+      {"logger", [](RunOptions& o) { o.loggers = {"tensorbord"}; }, "loggers", "'tensorboard'"},
+      {"loggers",
+       [](RunOptions& o) {
+         o.loggers = {"tensorboard", "tensorboard"};
+       },
+       "loggers", "twice"},
       {"no lease", [](RunOptions& o) { o.lease_s = 0; }, "lease_s", "above 0"},
       {"patience", [](RunOptions& o) { o.patience_s = -1; }, "patience_s", "-1"},
       {"no patience", [](RunOptions& o) { o.patience_s = 0; }, "patience_s", "above 0"},
@@ -276,6 +282,7 @@ RunOptions everything() {
   options.listen = "eth0:7000";
   options.lease_s = 9.5;
   options.patience_s = 10.5;
+  options.loggers = {"tensorboard"};
   return options;
 }
 
@@ -325,6 +332,7 @@ TEST_CASE("a spec with every option comes back from its JSON as it was") {
   CHECK(options.listen == "eth0:7000");
   CHECK(options.lease_s == 9.5);
   CHECK(options.patience_s == 10.5);
+  CHECK(options.loggers == std::vector<std::string>{"tensorboard"});
   CHECK(options.config.find("infinite")->constant().number() > 1e308);
   CHECK(std::isnan(options.config.find("not_a_number")->constant().number()));
   CHECK(options.config.find("whole")->constant() == Value(1.0));

@@ -1,0 +1,112 @@
+// Sweeps that are written for other tools while they run.
+#include <doctest/doctest.h>
+
+#include <signal.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "core/refusal.h"
+#include "process/outcome.h"
+#include "process/sweep.h"
+#include "tune/export/event_file.h"
+#include "tune/results/result_scan.h"
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFile = "events.out.tfevents.0000000000.tune";
+
+std::string slow_sweep() {
+  return yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 30}",
+               .num_samples = 3,
+               .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 2}\n"
+                       "loggers: [tensorboard]\n"});
+}
+
+// The events of the steps that TensorBoard shows.
+std::map<std::uint64_t, std::string> shown_steps(const std::string& bytes) {
+  std::map<std::uint64_t, std::string> steps;
+  const std::size_t end = for_each_record(bytes, [&](std::string_view event) {
+    const EventHead head = head_of_event(event);
+    if (head.is_restart) {
+      steps.erase(steps.lower_bound(head.step), steps.end());
+    } else if (head.step > 0) {
+      CHECK(steps.emplace(head.step, event).second);  // not twice
+    }
+  });
+  CHECK(end == bytes.size());
+  return steps;
+}
+
+void check_tensorboard(const Sandbox& box, const std::string& experiment) {
+  CHECK(fs::exists(box.path() / experiment / "tensorboard" / kFile));
+  for (const fs::path& trial : trial_folders(box, experiment)) {
+    const std::string id = trial.filename();
+    const auto steps = shown_steps(box.read(experiment + "/tensorboard/" + id + "/" + kFile));
+    const auto lines = lines_of(box.read(experiment + "/" + id + "/result.json"));
+    REQUIRE(steps.size() == lines.size());
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      ScalarsEvent value;
+      scan_numbers(lines[i], id, [&](std::string_view path, double number) {
+        if (path == "mean_accuracy") value.add(path, number);
+      });
+      const std::string expected(value.event(0, i + 1));
+      const std::size_t summary = expected.find("mean_accuracy") - 2;
+      CHECK(steps.at(i + 1).find(expected.substr(summary)) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a sweep that is killed and resumed has every result in TensorBoard's files once") {
+  Sandbox box;
+  box.write("sweep.yaml", slow_sweep());
+  {
+    Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+    REQUIRE(Sandbox::eventually([&] {
+      return has_results(box, "results/s", 4) && fs::exists(box.path() / "results/s/tensorboard");
+    }));
+    run.signal(SIGKILL);
+    run.wait();
+  }
+  const Finished resumed = box.tune({"resume", "results/s"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  CHECK_FALSE(testing::has(resumed.err, "logger tensorboard"));
+  check_complete(box, "results/s", 3, 8);
+  check_tensorboard(box, "results/s");
+  // A further export finds nothing to write.
+  const std::string id = trial_folders(box, "results/s").front().filename();
+  const std::string file = "results/s/tensorboard/" + id + "/" + kFile;
+  const std::string before = box.read(file);
+  CHECK(box.tune({"export", "--tensorboard", "results/s"}).code == 0);
+  CHECK(box.read(file) == before);
+}
+
+TEST_CASE("a logger that cannot write is a notice with the way out, and the sweep goes on") {
+  Sandbox box;
+  box.write("sweep.yaml", slow_sweep());
+  {
+    Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+    REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 2); }));
+    run.signal(SIGINT);
+    run.wait();
+  }
+  fs::remove_all(box.path() / "results/s/tensorboard");
+  box.write("results/s/tensorboard", "a file stands in its place");
+  const Finished resumed = box.tune({"resume", "results/s"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  CHECK_HAS(resumed.err, "logger tensorboard: making the folder");
+  CHECK_HAS(resumed.err, "tune export --tensorboard results/s writes the rest");
+  check_complete(box, "results/s", 3, 8);
+  fs::remove(box.path() / "results/s/tensorboard");
+  CHECK(box.tune({"export", "--tensorboard", "results/s"}).code == 0);
+  check_tensorboard(box, "results/s");
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,33 @@
+#include "tune/export/loggers.h"
+
+#include <memory>
+#include <string>
+
+#include "core/error.h"
+#include "core/strings.h"
+#include "tune/export/tensorboard.h"
+#include "tune/spec/logger_kinds.h"
+
+namespace tune {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::unique_ptr<Exporter> make_exporter(const std::string& kind, const fs::path& experiment) {
+  TUNE_CHECK(kind == kTensorBoardLogger);  // others are refused before
+  return std::make_unique<TensorBoardExport>(experiment, experiment / kTensorBoardFolder);
+}
+
+}  // namespace
+
+void start_loggers(const ExperimentSpec& spec, const fs::path& experiment, const fs::path& shown,
+                   LoggerThreads& threads) {
+  for (const std::string& kind : spec.options.loggers) {
+    threads.start({.name = kind,
+                   .make = [kind, experiment] { return make_exporter(kind, experiment); },
+                   .remedy = "tune export --" + kind + " " + shell_word(shown.string())});
+  }
+}
+
+}  // namespace tune

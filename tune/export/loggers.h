@@ -1,0 +1,16 @@
+// The loggers that a sweep names: `loggers: [tensorboard]`.
+#pragma once
+
+#include <filesystem>
+
+#include "tune/export/logger_threads.h"
+#include "tune/spec/experiment_spec.h"
+
+namespace tune {
+
+// Starts those of the spec, for this experiment's folder;
+// `shown` is the folder as the user knows it.
+void start_loggers(const ExperimentSpec& spec, const std::filesystem::path& experiment,
+                   const std::filesystem::path& shown, LoggerThreads& threads);
+
+}  // namespace tune

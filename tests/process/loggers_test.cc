@@ -108,5 +108,27 @@ TEST_CASE("a logger that cannot write is a notice with the way out, and the swee
   check_tensorboard(box, "results/s");
 }
 
+TEST_CASE("what is to be done at the end is done by the start that was told so, and no other") {
+  Sandbox box;
+  box.write(
+      "sweep.yaml",
+      slow_sweep() + "on_end: {command: [sh, -c, 'echo $TUNE_STATUS $TUNE_TRIALS >> told']}\n");
+  {
+    Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+    REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 2); }));
+    run.signal(SIGINT);
+    run.wait();
+  }
+  CHECK(box.read("told").starts_with("interrupted "));
+  CHECK(box.read("results/s/experiment.json").find("on_end") == std::string::npos);
+  CHECK(box.tune({"resume", "results/s"}).code == 0);
+  CHECK(lines_of(box.read("told")).size() == 1);
+  const Finished more =
+      box.tune({"resume", "results/s", "--num-samples", "4", "--on-end", "/no/such/program"});
+  CHECK(more.code == 0);
+  CHECK_HAS(more.err, "on_end: /no/such/program: ");
+  CHECK(box.tune({"resume", "results/s", "--webhook", "ftp://x"}).code == 2);
+}
+
 }  // namespace
 }  // namespace tune

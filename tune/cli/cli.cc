@@ -73,6 +73,16 @@ void add_sweep(CLI::App* command, std::string& sweep, std::vector<std::string>& 
   add_sets(command, sets);
 }
 
+void add_on_end(CLI::App* command, EndArguments& on_end) {
+  command
+      ->add_option("--on-end", on_end.program,
+                   "program to run when the run is over; it is told by TUNE_STATUS and others")
+      ->type_name("PROGRAM");
+  command->add_option("--webhook", on_end.webhook, "address that gets a POST of JSON then")
+      ->type_name("URL");
+  command->add_flag("--bell", on_end.bell, "ring then, with a note where the terminal has that");
+}
+
 void add_run(CLI::App& app, CommandLine& line) {
   CLI::App* command = add_command(
       app, "run", "runs a sweep; the best configuration is the last line of its output",
@@ -103,6 +113,7 @@ void add_run(CLI::App& app, CommandLine& line) {
   command->add_flag("--fresh", line.run.fresh, "move an experiment of that name aside, begin anew");
   command->add_flag("--quiet", line.run.quiet, "no table, only errors and the best configuration");
   command->add_flag("--wait-gpus", line.run.wait_gpus, kWaitGpus);
+  add_on_end(command, line.run.on_end);
   command->add_flag("--dry", line.run.dry,
                     "run nothing, print the first trials' command lines (or configurations)");
   command->callback([&line] { line.chosen = [&line] { return run_command(line.run); }; });
@@ -183,6 +194,7 @@ void add_resume(CLI::App& app, CommandLine& line) {
   command->add_flag("--quiet", line.resume.quiet,
                     "no table, only errors and the best configuration");
   command->add_flag("--wait-gpus", line.resume.wait_gpus, kWaitGpus);
+  add_on_end(command, line.resume.on_end);
   command->callback([&line] { line.chosen = [&line] { return resume_command(line.resume); }; });
 }
 

@@ -11,6 +11,13 @@
 
 namespace tune {
 
+// The things to do when the run is over, beside what a sweep says.
+struct EndArguments {
+  std::string program;
+  std::string webhook;
+  bool bell = false;
+};
+
 struct RunArguments {
   std::string sweep;
   // Shorthands as (path, option as written, value): {"seed", "--seed", "7"}.
@@ -26,6 +33,7 @@ struct RunArguments {
   bool quiet = false;
   bool wait_gpus = false;
   bool dry = false;  // run nothing, print the first command lines
+  EndArguments on_end = {};
 };
 int run_command(const RunArguments& arguments);
 
@@ -71,6 +79,7 @@ struct ResumeArguments {
   bool errored = false;
   bool quiet = false;
   bool wait_gpus = false;
+  EndArguments on_end = {};
 };
 int resume_command(const ResumeArguments& arguments);
 

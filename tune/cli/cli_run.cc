@@ -81,6 +81,16 @@ int run_to_end(RunRequest request) {
   return has_best ? 0 : exit_code(ErrorCode::kBadInput);  // the metric was never reported
 }
 
+void add_on_end(const EndArguments& given, OnEnd& on_end) {
+  if (!given.program.empty()) on_end.command = {given.program};
+  if (given.bell) on_end.terminal = true;
+  if (given.webhook.empty()) return;
+  on_end.webhook = given.webhook;
+  if (given.webhook.starts_with("http://") || given.webhook.starts_with("https://")) return;
+  throw Error(ErrorCode::kBadInput,
+              "--webhook: expected an address that begins with https:// or http://");
+}
+
 // Values of env are not stored: a resumed sweep takes them from the environment.
 void fetch_env(std::map<std::string, std::string>& env) {
   for (auto entry = env.begin(); entry != env.end();) {
@@ -208,6 +218,7 @@ int run_command(const RunArguments& arguments) {
   if (arguments.fresh) run.if_exists = IfExists::kFresh;
   if (arguments.quiet) run.quiet = true;
   if (arguments.wait_gpus) run.wait_gpus = true;
+  add_on_end(arguments.on_end, run.on_end);
   return run_to_end(std::move(request));
 }
 
@@ -222,7 +233,14 @@ int resume_command(const ResumeArguments& arguments) {
     return errored > 0 ? exit_code(ErrorCode::kTrialFailed) : 0;
   }
   ExperimentSpec& spec = request.spec;
+  add_on_end(arguments.on_end, spec.options.on_end);
   if (spec.program) {
+    const EndArguments& end = arguments.on_end;
+    if (!end.program.empty() || !end.webhook.empty() || end.bell) {
+      throw Error(ErrorCode::kBadInput,
+                  "--on-end, --webhook and --bell: this is the sweep of a program: set on_end in "
+                  "its RunOptions");
+    }
     execute_to_resume(
         *spec.program, std::filesystem::absolute(request.resume),
         {arguments.errored, arguments.quiet, arguments.wait_gpus, arguments.num_samples});

@@ -28,6 +28,7 @@
 #include "tune/drive/driver_machine.h"
 #include "tune/drive/driver_processes.h"
 #include "tune/drive/driver_store.h"
+#include "tune/drive/end_notice.h"
 #include "tune/drive/experiment_start.h"
 #include "tune/drive/file_size_signal.h"
 #include "tune/drive/journaled_controller.h"
@@ -589,8 +590,13 @@ void Driver::try_to(const std::string& doing, const std::function<void()>& what)
 RunOutcome run_experiment(RunRequest request) {
   const NodeResources node = checked_node(request);
   ExperimentFolder folder = start_experiment(request);
+  const OnEnd on_end = request.spec.options.on_end;
+  const std::filesystem::path directory = folder.path();
+  const auto notice = [reporter = request.reporter](const std::string& text) {
+    reporter->notice(text);
+  };
   Driver driver(std::move(request), node, std::move(folder));
-  return driver.run();
+  return run_and_tell(on_end, directory, notice, [&] { return driver.run(); });
 }
 
 }  // namespace tune

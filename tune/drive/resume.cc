@@ -78,6 +78,7 @@ RunRequest resume_request(const std::filesystem::path& directory, const Experime
   options.gpus = now.gpus;
   options.wait_gpus = now.wait_gpus;
   options.loggers = now.loggers;
+  options.on_end = now.on_end;
   return request;
 }
 

@@ -179,6 +179,15 @@ void SpecCheck::check_numbers() {
 
 void SpecCheck::check_loggers() {
   const std::vector<std::string> known(kLoggerKinds.begin(), kLoggerKinds.end());
+  const OnEnd& on_end = options_.on_end;
+  if (!on_end.command.empty() && on_end.command.front().empty()) {
+    complain("on_end/command", "the name of the program is empty");
+  }
+  const bool is_web =
+      on_end.webhook.starts_with("http://") || on_end.webhook.starts_with("https://");
+  if (!on_end.webhook.empty() && !is_web) {
+    complain("on_end/webhook", "expected an address that begins with https:// or http://");
+  }
   std::set<std::string> given;
   for (const std::string& name : options_.loggers) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {

@@ -125,6 +125,7 @@ RunOptions options_from_value(Value stored) {
         "plugin_hash", "store_prefix", "python", kCommand, kOwnScheduler, kOwnSearcher}) {
     stored.erase(key);
   }
+  stored.erase("on_end");  // never written: who can write the file must not run a program by it
   restore_env_map(stored);
   stored = with_odd_floats(std::move(stored));
   const Value space = stored.at("config");

@@ -294,6 +294,16 @@ void read_warm_start(OptionReader& reader, std::vector<std::string>& folders) {
   }
 }
 
+void read_on_end(OptionReader& reader, OnEnd& on_end) {
+  const Value* found = reader.take("on_end");
+  if (found == nullptr) return;
+  OptionReader group(*found, reader.path_of("on_end"), reader.complaints());
+  group.read("command", on_end.command);
+  group.read("webhook", on_end.webhook);
+  group.read("terminal", on_end.terminal);
+  group.finish();
+}
+
 void read_env(OptionReader& reader, std::map<std::string, std::string>& env) {
   const Value* found = reader.take("env");
   if (found == nullptr) return;
@@ -353,6 +363,7 @@ void read_options(OptionReader& reader, RunOptions& options) {
   read_constraints(reader, options.constraints);
   read_pool(reader, options.pool);
   reader.read("loggers", options.loggers);
+  read_on_end(reader, options.on_end);
 }
 
 namespace {

@@ -21,7 +21,8 @@ bool is_text_option(std::string_view path) {
                                      "interpreter", "metric", "storage", "store"}) {
     if (path == key) return true;
   }
-  return path.starts_with("env/") || path.starts_with("command/");
+  return path.starts_with("env/") || path.starts_with("command/") ||
+         path.starts_with("on_end/command/") || path == "on_end/webhook";
 }
 
 bool keys_are_paths(std::string_view path) {

@@ -48,6 +48,14 @@ struct ReporterOptions {
   std::shared_ptr<ProgressReporter> own = {};  // replaces the console reporter
 };
 
+// Things to do when a run is over, however it ended. Never stored: a resume does what it is given
+// itself.
+struct OnEnd {
+  std::vector<std::string> command = {};  // a program and its arguments; no shell reads them
+  std::string webhook = {};               // an address, http or https, that gets a POST of JSON
+  bool terminal = false;                  // ring the bell, and show a note where the terminal can
+};
+
 enum class IfExists { kRefuse, kResume, kFresh };
 
 struct RunOptions {
@@ -116,6 +124,7 @@ struct RunOptions {
   // Other tools that are written for while it runs, from the experiment's folder: "tensorboard"
   // (tune/export/README.md).
   std::vector<std::string> loggers = {};
+  OnEnd on_end = {};
 };
 
 }  // namespace tune

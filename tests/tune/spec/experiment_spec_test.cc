@@ -89,6 +89,9 @@ TEST_CASE("what is wrong with options is told with its path and what to write") 
          o.loggers = {"tensorboard", "tensorboard"};
        },
        "loggers", "twice"},
+      {"webhook", [](RunOptions& o) { o.on_end.webhook = "file:///x"; }, "on_end/webhook",
+       "https://"},
+      {"end", [](RunOptions& o) { o.on_end.command = {""}; }, "on_end/command", "empty"},
       {"no lease", [](RunOptions& o) { o.lease_s = 0; }, "lease_s", "above 0"},
       {"patience", [](RunOptions& o) { o.patience_s = -1; }, "patience_s", "-1"},
       {"no patience", [](RunOptions& o) { o.patience_s = 0; }, "patience_s", "above 0"},
@@ -288,6 +291,20 @@ RunOptions everything() {
 
 ExperimentSpec round_trip(const ExperimentSpec& spec) {
   return spec_from_value(parse_json(to_json(to_value(spec), 2), "experiment.json"));
+}
+
+TEST_CASE("what is done at the end is never stored, and never read from what is stored") {
+  RunOptions options = everything();
+  options.on_end = {.command = {"rm", "x"}, .webhook = "https://h/secret", .terminal = true};
+  Made made = make(options);
+  REQUIRE(made.complaints.empty());
+  Value stored = to_value(made.spec);
+  CHECK_FALSE(stored.contains("on_end"));
+  CHECK(to_json(stored).find("secret") == std::string::npos);
+  Value on_end = Value::make_map();
+  on_end.set("command", Value(std::vector<std::string>{"rm", "x"}));
+  stored.set("on_end", on_end);  // somebody wrote it into the file
+  CHECK(spec_from_value(stored).options.on_end.command.empty());
 }
 
 TEST_CASE("a spec with every option comes back from its JSON as it was") {

@@ -1,0 +1,38 @@
+// HTTP requests to services outside, by libcurl. It is loaded when the first one is made: linked,
+// it and some twenty libraries of its own (TLS, Kerberos, LDAP, compressions) would be loaded by
+// every command and every agent, which start in milliseconds, and carried by every package; and
+// most sweeps ask nobody.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace tune {
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string url;                        // http or https
+  std::vector<std::string> headers = {};  // "Content-Type: application/json"
+  std::string body = {};
+  std::string user = {};  // "name:password"; empty: none
+  std::chrono::milliseconds limit{10'000};
+};
+
+struct HttpAnswer {
+  long status = 0;        // 200; 0: there was no answer, for `error`
+  std::string body = {};  // at most kMaxHttpBytes of it
+  std::string error = {};
+  bool is_good() const { return status >= 200 && status < 300; }
+};
+
+inline constexpr std::size_t kMaxHttpBytes = 16u << 20;
+
+// Waits for the answer, at most the request's limit. Redirections are not followed, as they would
+// carry the request, and what is secret in it, to another place. Never throws.
+HttpAnswer ask_http(const HttpRequest& request);
+
+// Scheme and host of an address: what may be shown, as the rest may be secret.
+std::string shown_address(const std::string& url);
+
+}  // namespace tune

@@ -26,6 +26,7 @@ set(tune_public_headers
   tune/distributor.h
   tune/options_from_args.h
   tune/results/analysis.h
+  tune/results/callback.h
   tune/results/importance.h
   tune/results/reporter.h
   tune/results/schedule.h

@@ -15,6 +15,7 @@
 #include "tune/distributor.h"
 #include "tune/options_from_args.h"
 #include "tune/results/analysis.h"
+#include "tune/results/callback.h"
 #include "tune/results/reporter.h"
 #include "tune/run.h"
 #include "tune/search/pb2/pb2.h"

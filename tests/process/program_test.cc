@@ -115,6 +115,48 @@ TEST_CASE("a custom scheduler and searcher go on where a killed program stood") 
   }
 }
 
+// Sorted; 1 4 2 1 steps.
+const std::vector<std::string> kAllTold = {
+    "ended 0",    "ended 1",    "ended 2",    "ended 3",    "over",       "result 0 1",
+    "result 1 1", "result 1 2", "result 1 3", "result 1 4", "result 2 1", "result 2 2",
+    "result 3 1", "started 0",  "started 1",  "started 2",  "started 3"};
+
+TEST_CASE("a program's callback is told everything once, and what it throws is said once") {
+  Sandbox box;
+  const Finished run = box.run({program("own_parts"), "--cpus", "2"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  auto told = lines_of(box.read("told"));
+  REQUIRE_FALSE(told.empty());
+  CHECK(told.back() == "over");
+  std::sort(told.begin(), told.end());
+  CHECK(told == kAllTold);
+  const std::string thrown = "callback 1: it threw: no checkpoints, please";
+  CHECK_HAS(run.err, thrown);
+  CHECK(run.err.find(thrown) == run.err.rfind(thrown));
+}
+
+TEST_CASE("a program's callback is told the rest after a kill") {
+  Sandbox box;
+  box.set("PAUSE_MS", "40");
+  {
+    Running run = box.start({program("own_parts"), "--cpus", "2", "--quiet"});
+    REQUIRE(
+        Sandbox::eventually([&] { return box.read("told").find("result") != std::string::npos; }));
+    run.signal(SIGKILL);
+    run.wait();
+  }
+  const Finished resumed =
+      box.run({std::string(TUNE_BINARY_DIR) + "/bin/tune", "resume", "results/own", "--quiet"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  // The last ones before the kill may be told again.
+  auto told = lines_of(box.read("told"));
+  std::sort(told.begin(), told.end());
+  told.erase(std::unique(told.begin(), told.end()), told.end());
+  CHECK(told == kAllTold);
+}
+
 // A thread of it holds the allocator's lock in the moment of each fork.
 TEST_CASE("a program with threads is executed again for agent and trials, with one warning") {
   Sandbox box;

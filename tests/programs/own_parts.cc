@@ -1,5 +1,6 @@
-// A program with a scheduler and a searcher of its own: all trials pause after each step, and the
-// best half goes on; the configurations are a row of numbers.
+// A program with a scheduler, a searcher and a callback of its own: all trials pause after each
+// step, and the best half goes on; the configurations are a row of numbers; what the callback is
+// told stands in the file "told".
 #include <tune/tune.h>
 
 #include <unistd.h>
@@ -8,6 +9,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <memory>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace {
@@ -137,6 +141,29 @@ class RowOfNumbers : public tune::Searcher {
   std::uint64_t left_ = 0;
 };
 
+class Told : public tune::Callback {
+ public:
+  void trial_started(const tune::CallbackTrial& trial) override {
+    tell("started " + std::to_string(trial.number));
+  }
+  void result(const tune::CallbackTrial& trial, const tune::Result& result) override {
+    tell("result " + std::to_string(trial.number) + " " + result.at("steps").dump());
+  }
+  void checkpoint(const tune::CallbackTrial&, const std::filesystem::path&,
+                  std::uint64_t) override {
+    throw std::runtime_error("no checkpoints, please");
+  }
+  void trial_ended(const tune::CallbackTrial& trial, tune::TrialStatus) override {
+    tell("ended " + std::to_string(trial.number));
+  }
+  void sweep_ended(const std::filesystem::path&) override { tell("over"); }
+
+ private:
+  static void tell(const std::string& line) {
+    std::ofstream("told", std::ios::app) << line << std::endl;
+  }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -150,6 +177,7 @@ int main(int argc, char** argv) {
                                   .stop = {{"training_iteration", 9}},
                                   .seed = 1,
                                   .searcher = tune::searcher<RowOfNumbers>(),
+                                  .callbacks = {std::make_shared<Told>()},
                               }));
   std::cout << analysis.best_config().dump() << "\n";
   for (const auto& trial : analysis.trials()) {

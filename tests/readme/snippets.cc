@@ -2,7 +2,9 @@
 #include "the_first_program_1.inc"
 
 #include <algorithm>
+#include <fstream>
 #include <limits>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -42,6 +44,7 @@ void ranks_of_any_program(const Data& data) {
 }
 
 #include "schedulers/writing_a_scheduler_1.inc"
+#include "tune/export/callbacks_1.inc"
 #include "tune/writing_a_searcher_1.inc"
 
 }  // namespace
@@ -56,4 +59,5 @@ void readme_snippets() {
   ranks_of_any_program(data);
   tune::scheduler<MedianStopping>(3);
   tune::searcher<HillClimbing>(0.0);
+  std::make_shared<Notes>();
 }

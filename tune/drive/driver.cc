@@ -592,9 +592,7 @@ RunOutcome run_experiment(RunRequest request) {
   ExperimentFolder folder = start_experiment(request);
   const OnEnd on_end = request.spec.options.on_end;
   const std::filesystem::path directory = folder.path();
-  const auto notice = [reporter = request.reporter](const std::string& text) {
-    reporter->notice(text);
-  };
+  const auto notice = [it = request.reporter](const std::string& text) { it->notice(text); };
   Driver driver(std::move(request), node, std::move(folder));
   return run_and_tell(on_end, directory, notice, [&] { return driver.run(); });
 }

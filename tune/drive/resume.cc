@@ -79,6 +79,7 @@ RunRequest resume_request(const std::filesystem::path& directory, const Experime
   options.wait_gpus = now.wait_gpus;
   options.loggers = now.loggers;
   options.on_end = now.on_end;
+  options.callbacks = now.callbacks;
   return request;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "tune/export/callback_export.h"
 #include "tune/export/tensorboard.h"
 #include "tune/spec/logger_kinds.h"
 
@@ -27,6 +28,16 @@ void start_loggers(const ExperimentSpec& spec, const fs::path& experiment, const
     threads.start({.name = kind,
                    .make = [kind, experiment] { return make_exporter(kind, experiment); },
                    .remedy = "tune export --" + kind + " " + shell_word(shown.string())});
+  }
+  for (std::size_t i = 0; i < spec.options.callbacks.size(); ++i) {
+    const std::string name = "callback " + std::to_string(i + 1);
+    const fs::path cursor = experiment / "callbacks" / (std::to_string(i + 1) + ".told");
+    threads.start({.name = name,
+                   .make =
+                       [callback = spec.options.callbacks[i], experiment, cursor] {
+                         return std::make_unique<CallbackExport>(callback, experiment, cursor);
+                       },
+                   .remedy = {}});
   }
 }
 

@@ -8,7 +8,7 @@
 
 namespace tune {
 
-// Starts those of the spec, for this experiment's folder;
+// Starts those of the spec, and a thread for each of its callbacks, for this experiment's folder;
 // `shown` is the folder as the user knows it.
 void start_loggers(const ExperimentSpec& spec, const std::filesystem::path& experiment,
                    const std::filesystem::path& shown, LoggerThreads& threads);

@@ -19,6 +19,7 @@
 
 namespace tune {
 
+class Callback;
 class ProgressReporter;
 
 // {"accuracy", 0.99} stops at or above; {"loss", tune::at_most(0.1)} at or below.
@@ -125,6 +126,8 @@ struct RunOptions {
   // (tune/export/README.md).
   std::vector<std::string> loggers = {};
   OnEnd on_end = {};
+  // Told what happens, by a thread beside the run (tune/callback.h).
+  std::vector<std::shared_ptr<Callback>> callbacks = {};
 };
 
 }  // namespace tune

@@ -138,7 +138,7 @@ TEST_CASE("a program's callback is told everything once, and what it throws is s
 
 TEST_CASE("a program's callback is told the rest after a kill") {
   Sandbox box;
-  box.set("PAUSE_MS", "40");
+  box.set("PAUSE_MS", "400");
   {
     Running run = box.start({program("own_parts"), "--cpus", "2", "--quiet"});
     REQUIRE(

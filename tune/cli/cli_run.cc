@@ -224,6 +224,7 @@ int run_command(const RunArguments& arguments) {
 
 int resume_command(const ResumeArguments& arguments) {
   RunRequest request = resume_request(arguments.directory);
+  add_on_end(arguments.on_end, request.spec.options.on_end);
   const bool takes_more = takes_more_samples(request.spec.options, arguments.num_samples);
   std::uint64_t errored = 0;
   if (!takes_more && is_all_done(request.resume, arguments.errored, errored)) {
@@ -233,7 +234,6 @@ int resume_command(const ResumeArguments& arguments) {
     return errored > 0 ? exit_code(ErrorCode::kTrialFailed) : 0;
   }
   ExperimentSpec& spec = request.spec;
-  add_on_end(arguments.on_end, spec.options.on_end);
   if (spec.program) {
     const EndArguments& end = arguments.on_end;
     if (!end.program.empty() || !end.webhook.empty() || end.bell) {

@@ -1,4 +1,4 @@
-// Sweeps whose machines an engine starts: a stub of one, which starts agents apart on this host.
+// Pools, with a stub as engine: it starts agents on this host, apart from the driver.
 #include <doctest/doctest.h>
 
 #include <signal.h>

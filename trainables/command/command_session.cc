@@ -104,9 +104,10 @@ void CommandSession::turn() {
   poll_all();
   take_signals();
   if (ending_ != Ending::kNone) return press(Clock::now());
+  // A hello that is there comes before the words of rank 0's next step, which may be there as well.
+  if (follows_) take_words();
   take_commands();
-  read_more();
-  take_lines();
+  take_words();
   note_end();
 }
 
@@ -135,6 +136,11 @@ void CommandSession::poll_all() {
   // Nobody asks for its words any more; its output belongs to the trial all the same.
   if (watched[3].revents != 0 && program_.read_output(bytes_) == Program::Read::kBytes) print(bytes_);
   if (watched[4].revents != 0) program_.read_descriptor(bytes_);
+}
+
+void CommandSession::take_words() {
+  read_more();
+  take_lines();
 }
 
 void CommandSession::read_more() {

@@ -60,6 +60,7 @@ class CommandSession {
   void poll_all();
   bool is_over();
   bool is_rank_held() const { return listens_ || saving_; }
+  void take_words();
   void take_lines();
   bool take_line();
   void read_more();

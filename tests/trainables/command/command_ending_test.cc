@@ -318,5 +318,32 @@ TEST_CASE("a rank that says hello takes part in each step") {
   CHECK_HAS(read_text(trial / "stdout.1"), "stopped at 2");
 }
 
+TEST_CASE("a hello counts before the words of rank 0's next step that come with it") {
+  TemporaryFolder folder;
+  StartWorker start = start_in(folder.path());
+  start.launch.ranks = 2;
+  start.rank = 1;
+  CommandProcess worker(shell("cd $TUNE_TRIAL_DIR; touch begun; "
+                              "while ! test -e on; do sleep 0.01; done; "
+                              "echo hello 1 >&$TUNE_FD; touch said; "
+                              "echo '{\"x\": 1}' >&$TUNE_FD; read word <&$TUNE_FD; echo told $word; "
+                              "echo '{\"x\": 2}' >&$TUNE_FD; read word <&$TUNE_FD; echo told $word"),
+                        start);
+  const auto trial = folder.path() / "0a1b2_00007";
+  worker.expect<PhaseDone>();
+  worker.send(GroupStep{1, GroupAction::kStep});
+  wait_for(trial / "begun");
+  ::kill(worker.pid(), SIGSTOP);  // so that both wait for it
+  std::ofstream(trial / "on") << "\n";
+  wait_for(trial / "said");
+  worker.send(GroupStep{2, GroupAction::kStep});
+  ::kill(worker.pid(), SIGCONT);
+  worker.expect<PhaseDone>();
+  worker.expect<PhaseDone>();
+  worker.send(GroupStep{2, GroupAction::kEnd});
+  CHECK(worker.expect<WorkerEnded>().outcome == Outcome::kCompleted);
+  CHECK_HAS(read_text(trial / "stdout.1"), "told go\ntold stop\n");
+}
+
 }  // namespace
 }  // namespace tune

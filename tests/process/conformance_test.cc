@@ -20,6 +20,10 @@ std::string sweep(const TrainableKind& kind, const std::string& config, const st
   return kind.yaml + "config: " + config + "\nmetric: count\nmode: max\nseed: 5\n" + rest;
 }
 
+std::string frequent(const TrainableKind& kind) {
+  return kind.if_it_saves("checkpoint: {frequency: 1}\n");
+}
+
 std::string error_of(const Sandbox& box, const fs::path& trial) {
   return box.read(fs::relative(trial / "error.txt", box.path()));
 }
@@ -42,7 +46,6 @@ TEST_CASE("a trial that fails is an ERROR with its cause, and the others go on")
   for (const TrainableKind& kind : trainable_kinds()) {
     CAPTURE(kind.name);
     Sandbox box;
-    kind.prepare(box);
     box.write(
         "sweep.yaml",
         sweep(
@@ -72,9 +75,9 @@ TEST_CASE("setup and save that fail are told, and nothing half saved is left") {
   for (const TrainableKind& kind : trainable_kinds()) {
     CAPTURE(kind.name);
     Sandbox box;
-    kind.prepare(box);
-    box.write("sweep.yaml", sweep(kind, "{fail_in: {grid_search: [setup, save, none]}}",
-                                  "stop: {training_iteration: 2}\ncheckpoint: {frequency: 1}\n"));
+    const std::string places = kind.saves ? "[setup, save, none]" : "[setup, none]";
+    box.write("sweep.yaml", sweep(kind, "{fail_in: {grid_search: " + places + "}}",
+                                  "stop: {training_iteration: 2}\n" + frequent(kind)));
     const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "3", "--quiet"});
     INFO(run.err);
     CHECK(run.code == 1);
@@ -82,7 +85,7 @@ TEST_CASE("setup and save that fail are told, and nothing half saved is left") {
       const std::string in = told(box, trial, "fail_in");
       CAPTURE(in);
       if (in == "none") {
-        CHECK(fs::exists(trial / "checkpoint_000002" / "state.json"));
+        CHECK(fs::exists(trial / "checkpoint_000002" / "state.json") == kind.saves);
         continue;
       }
       CHECK_HAS(error_of(box, trial), kind.where(in));
@@ -95,15 +98,13 @@ TEST_CASE("setup and save that fail are told, and nothing half saved is left") {
   }
 }
 
-TEST_CASE("a trial that failed goes on from its last checkpoint") {
+TEST_CASE("a trial that failed goes on from its last checkpoint, or else anew") {
   for (const TrainableKind& kind : trainable_kinds()) {
     CAPTURE(kind.name);
     Sandbox box;
-    kind.prepare(box);
-    box.write(
-        "sweep.yaml",
-        sweep(kind, "{fail_in: step, fail_at: 3, fail_how: {grid_search: [throw, kill]}}",
-              "stop: {training_iteration: 5}\ncheckpoint: {frequency: 1}\nmax_failures: 1\n"));
+    box.write("sweep.yaml",
+              sweep(kind, "{fail_in: step, fail_at: 3, fail_how: {grid_search: [throw, kill]}}",
+                    "stop: {training_iteration: 5}\nmax_failures: 1\n" + frequent(kind)));
     const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2", "--quiet"});
     INFO(run.err);
     CHECK(run.code == 0);
@@ -115,7 +116,7 @@ TEST_CASE("a trial that failed goes on from its last checkpoint") {
         const Value result = parse_json(line, file);
         CHECK(result.get<int>("count") == ++iteration);
         CHECK(result.get<int>("iterations_since_restore") ==
-              (iteration < 3 ? iteration : iteration - 2));
+              (iteration < 3 || !kind.saves ? iteration : iteration - 2));
       }
       CHECK_HAS(box.read(fs::relative(trial / "stderr", box.path())), "--- attempt 2 ---");
     }
@@ -125,9 +126,9 @@ TEST_CASE("a trial that failed goes on from its last checkpoint") {
 
 TEST_CASE("a load that fails is the error of the attempt that restores") {
   for (const TrainableKind& kind : trainable_kinds()) {
+    if (!kind.saves) continue;
     CAPTURE(kind.name);
     Sandbox box;
-    kind.prepare(box);
     box.write(
         "sweep.yaml",
         sweep(kind, "{fail_in: [step, load], fail_at: 2, fail_how: throw, step_ms: 1}",
@@ -146,7 +147,6 @@ TEST_CASE("an interrupted sweep saves, and a resume goes on from there") {
   for (const TrainableKind& kind : trainable_kinds()) {
     CAPTURE(kind.name);
     Sandbox box;
-    kind.prepare(box);
     box.write("sweep.yaml", sweep(kind, "{step_ms: {grid_search: [20, 21]}}",
                                   "stop: {training_iteration: 12}\n"));
     Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2", "--quiet"});
@@ -172,9 +172,8 @@ TEST_CASE("a killed driver takes every trial along, and a resume loses nothing")
   for (const TrainableKind& kind : trainable_kinds()) {
     CAPTURE(kind.name);
     Sandbox box;
-    kind.prepare(box);
     box.write("sweep.yaml", sweep(kind, "{step_ms: {grid_search: [20, 21]}}",
-                                  "stop: {training_iteration: 8}\ncheckpoint: {frequency: 1}\n"));
+                                  "stop: {training_iteration: 8}\n" + frequent(kind)));
     {
       Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2", "--quiet"});
       REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 4); }));
@@ -194,7 +193,6 @@ TEST_CASE("trials are stopped and paused at rungs, and those that go on keep the
   for (const TrainableKind& kind : trainable_kinds()) {
     CAPTURE(kind.name);
     Sandbox box;
-    kind.prepare(box);
     box.write("sweep.yaml",
               sweep(kind, "{x: {grid_search: [1, 2, 3, 4]}}",
                     "scheduler: {asha: {type: promote, max_t: 4, reduction_factor: 2}}\n"));
@@ -218,22 +216,21 @@ TEST_CASE("trials are stopped and paused at rungs, and those that go on keep the
 TEST_CASE(
     "a rank that fails ends its group with the first cause, which goes on from its checkpoint") {
   for (const TrainableKind& kind : trainable_kinds()) {
-    if (!kind.has_groups) continue;
     CAPTURE(kind.name);
     Sandbox box;
-    kind.prepare(box);
-    box.write(
-        "sweep.yaml",
-        sweep(
-            kind,
-            "{fail_in: {grid_search: [setup, step, save]}, fail_how: {grid_search: [throw, kill]}, "
-            "fail_rank: 1, fail_at: 2, step_ms: 1}",
-            "stop: {training_iteration: 4}\nresources_per_trial: {cpu: 2, ranks: 2}\n"
-            "checkpoint: {frequency: 1}\nmax_failures: 1\n"));
+    const std::string places = kind.saves ? "[setup, step, save]" : "[setup, step]";
+    box.write("sweep.yaml",
+              sweep(kind,
+                    "{fail_in: {grid_search: " + places +
+                        "}, fail_how: {grid_search: [throw, kill]}, fail_rank: 1, fail_at: 2, "
+                        "step_ms: 1}",
+                    "stop: {training_iteration: 4}\nresources_per_trial: {cpu: 2, ranks: 2}\n"
+                    "max_failures: 1\n" +
+                        frequent(kind)));
     const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "4", "--quiet"});
     INFO(run.err);
     CHECK(run.code == 0);
-    check_complete(box, "results/s", 6, 4);
+    check_complete(box, "results/s", kind.saves ? 6 : 4, 4);
     for (const fs::path& trial : trial_folders(box, "results/s")) {
       const std::string error = error_of(box, trial);
       CAPTURE(error);

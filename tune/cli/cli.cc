@@ -19,6 +19,7 @@
 #include "tune/cli/cli_export.h"
 #include "tune/cli/cli_insight.h"
 #include "tune/cli/cli_join.h"
+#include "tune/cli/cli_pages.h"
 #include "tune/cli/cli_pool.h"
 #include "tune/spec/option_reader.h"
 
@@ -407,6 +408,7 @@ int parse_and_run(int argc, const char* const* argv) {
   add_launch(app, line);
   add_python_run(app, line);
   add_machines(app, line);
+  add_pages(app, line.chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

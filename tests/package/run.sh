@@ -64,6 +64,21 @@ YAML
 expect "the plugin's sweep" '{"slope":3}' \
   "$("$work/tune/bin/tune" run sweep.yaml --name s --cpus 2 --quiet | tr -d ' ')"
 
+# By pkg-config, without CMake.
+PKG_CONFIG_PATH=$(dirname "$(find "$work/tune" -name tune.pc)")
+export PKG_CONFIG_PATH
+expect "the version of pkg-config" "$("$work/tune/bin/tune" --version)" "tune $(pkg-config --modversion tune)"
+# shellcheck disable=SC2046
+c++ -std=c++20 "$here/consumer/program.cc" $(pkg-config --cflags --libs tune) -o by_pkg_config
+expect "the program by pkg-config" "best slope 3" "$(./by_pkg_config --name k --cpus 2 --quiet)"
+
+# The manual page, and completion as bash asks for it.
+expect "the manual page" ".TH TUNE 1" "$(cat "$work/tune/share/man/man1/tune.1")"
+mkdir -p results/net && echo '{}' >results/net/experiment.json
+completed=$(PATH=$work/tune/bin:$PATH bash -c 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+  _tune; echo "${COMPREPLY[*]}"' - "$work/tune/share/bash-completion/completions/tune" tune best results/n)
+[[ $completed == results/net ]] || fail "bash completes to: $completed"
+
 # A plugin holds the worker loop and no more: no store, no messaging, no YAML; one symbol is exported.
 libraries=$(ldd "$work/build/libplugin.so")
 for library in hiredis zmq yaml torch; do

@@ -36,7 +36,7 @@ PROGRAMS = ("tune", "tune-worker")
 
 
 def version():
-    text = (PACKAGE / "__init__.py").read_text()
+    text = (PACKAGE / "_version.py").read_text()
     return re.search(r'^__version__ = "([^"]+)"', text, re.M).group(1)
 
 

@@ -46,8 +46,7 @@ from ._space import (
     uniform,
 )
 from ._trainable import Context, Results, Trainable
-
-__version__ = "0.1.0"
+from ._version import __version__
 
 __all__ = [
     "Analysis",

@@ -30,8 +30,8 @@ namespace tune {
 
 // Format 4: names of checkpoints did not hold the attempt. A build that reads only up to it would
 // remove checkpoints whose names do. Format 5: a trial was drawn before there was room for it.
-// Format 6: no engine started agents.
-inline constexpr std::uint32_t kJournalFormat = 7;
+// Format 6: no engine started agents. Format 7: no user gave orders.
+inline constexpr std::uint32_t kJournalFormat = 8;
 inline constexpr std::uint32_t kFirstJournalFormat = 3;  // of entries that do not name their format
 
 // A driver took over: every open attempt is lost, its trial goes on from its last checkpoint.
@@ -138,8 +138,34 @@ struct PoolOrdered {
   }
 };
 
+// What a user may order of a sweep that runs.
+enum class OrderKind : std::uint8_t {
+  kStop,     // the trial ends, as one that its scheduler stops
+  kPause,    // the trial is saved and stays PAUSED, until
+  kUnpause,  // this
+  kRetry,    // a trial that failed or was stopped goes on
+  kAdd,      // a trial with `config`; what it leaves out is drawn
+  kNote,     // `text` is about the trial
+  kNumSamples,
+  kLast = kNumSamples,
+};
+// A user's order. One that does not fit changes nothing: the answer says why.
+struct UserOrdered {
+  OrderKind kind = OrderKind::kNote;
+  TrialNumber trial;  // but for kAdd and kNumSamples
+  std::string user;
+  std::string text;  // the user's reason, may be empty; or the note
+  Packed config;     // kAdd
+  std::int64_t num_samples = 0;
+  std::uint64_t ticket = 0;  // of the request that is answered; it decides nothing
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.kind, s.trial, s.user, s.text, s.config, s.num_samples, s.ticket);
+  }
+};
+
 using Event = std::variant<DriverStarted, FromAgent, AgentLost, DeadlineReached, InterruptRequested,
-                           Proposed, AllocationChanged, PoolOrdered>;
+                           Proposed, AllocationChanged, PoolOrdered, UserOrdered>;
 
 struct Turn {
   ExperimentTime now{};

@@ -37,9 +37,8 @@ bool transition_is_legal(TrialStatus from, TrialStatus to) {
       return to == TrialStatus::kPending || to == TrialStatus::kRunning ||
              to == TrialStatus::kTerminated;
     case TrialStatus::kError:
-      return to == TrialStatus::kPending;
     case TrialStatus::kTerminated:
-      return false;
+      return to == TrialStatus::kPending;
   }
   return false;
 }

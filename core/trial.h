@@ -25,7 +25,7 @@ const char* status_name(TrialStatus status);  // "PENDING", ...
 std::optional<TrialStatus> status_from_name(std::string_view name);
 bool is_over(TrialStatus status);
 // PENDING -> RUNNING, PAUSED, TERMINATED; RUNNING -> any other; PAUSED -> PENDING, RUNNING,
-// TERMINATED; ERROR -> PENDING (tried again); TERMINATED -> nothing.
+// TERMINATED; ERROR and TERMINATED -> PENDING (tried again).
 bool transition_is_legal(TrialStatus from, TrialStatus to);
 
 struct CheckpointRecord {
@@ -51,6 +51,14 @@ struct Placement {
   std::vector<std::uint32_t> gpus;
   template <class Self, class F>
   static void fields(Self& s, F& f) { f(s.agent, s.gpus); }
+};
+
+// A user's order for a trial that is not carried out yet, or that holds on.
+enum class Wish : std::uint8_t {
+  kNone,
+  kPause,  // to pause, and to stay PAUSED
+  kStop,
+  kLast = kStop,
 };
 
 // The last failure, kept to be shown.
@@ -87,12 +95,15 @@ struct Trial {
   std::vector<CheckpointRecord> checkpoints;  // on disk, oldest first: the newest restarts it
   std::optional<Failure> failure;
   std::uint32_t replacements = 0;  // how often the scheduler gave it another configuration
+  Wish wish = Wish::kNone;
+  bool is_added = false;     // by a user: no searcher has proposed it
+  bool was_stopped = false;  // TERMINATED by a decision, before its own end
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.number, s.status, s.config, s.attempt, s.failures, s.placement, s.location, s.until,
       s.judged, s.searched, s.verdict, s.reason, s.paused_by_scheduler, s.last, s.metric,
       s.at_checkpoint, s.checkpoints, s.failure);
-    f.added(s.replacements);
+    f.added(s.replacements, s.wish, s.is_added, s.was_stopped);
   }
 };
 

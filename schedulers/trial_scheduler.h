@@ -2,11 +2,11 @@
 // or thread; the same calls in the same order give the same decisions. Derive a custom one from it.
 //
 // Call order: add_trial once a trial; result for each (trial, iteration) once, in order of
-// iteration within a trial; end_trial once. A trial that ended in ERROR may be tried again on
-// resume: then it is added again, as a participant whose earlier results stand and are not told
-// again, and ends again. choose may be offered the next new trial before it is added. save/restore
-// carry the whole state across a restart. None of these throws once the scheduler is built (see
-// configure).
+// iteration within it; end_trial once. A trial that ended as kError, or was stopped, may be tried
+// again, and one that a user pauses ends as kError too: then it is added again, as a participant
+// whose earlier results stand and are not told again, and ends again. choose may be offered the
+// next new trial before it is added. save/restore carry the whole state across a restart. None of
+// these throws once the scheduler is built (see configure).
 #pragma once
 
 #include <cstdint>
@@ -142,7 +142,7 @@ class TrialScheduler {
   // The configuration of the trial that add_trial is called for next. One that was replaced and
   // ended as kError has that of its last replacement.
   virtual void take_config(TrialNumber /*trial*/, const Packed& /*config*/) {}
-  // A new trial, or one that ended as kError before; says how far it may run unasked.
+  // A new trial, or one that ended as kError or kStopped before; says how far it may run unasked.
   virtual Milestone add_trial(TrialNumber trial) = 0;
   virtual Decision result(TrialNumber trial, const ResultView& result) = 0;
   // A trial it paused goes on: says how far it may run unasked. Only for schedulers that pause.

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -30,8 +31,11 @@ FileDescriptor datagram_socket() {
   throw Error(ErrorCode::kProcess, fmt::format("making a socket: {}", std::strerror(errno)));
 }
 
+// One that is longer than kMaxBytes comes cut, and cannot be read.
 std::optional<std::string> received(int socket, sockaddr_un* from, socklen_t* from_size) {
-  std::string text(RequestSocket::kMaxBytes, '\0');
+  const ssize_t waiting = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC);
+  if (waiting < 0) return std::nullopt;
+  std::string text(std::min<std::size_t>(waiting, RequestSocket::kMaxBytes), '\0');
   const ssize_t size =
       ::recvfrom(socket, text.data(), text.size(), 0, reinterpret_cast<sockaddr*>(from), from_size);
   if (size < 0) return std::nullopt;
@@ -51,14 +55,14 @@ RequestSocket::RequestSocket(const std::filesystem::path& path)
 }
 
 std::optional<std::string> RequestSocket::take() {
-  asker_size_ = sizeof asker_;
-  return received(socket_.get(), &asker_, &asker_size_);
+  asker_.size = sizeof asker_.address;
+  return received(socket_.get(), &asker_.address, &asker_.size);
 }
 
-void RequestSocket::answer(const std::string& text) {
-  if (asker_size_ <= sizeof asker_.sun_family) return;  // it has no name
+void RequestSocket::answer(const Asker& asker, const std::string& text) {
+  if (asker.size <= sizeof asker.address.sun_family) return;  // it has no name
   ::sendto(socket_.get(), text.data(), std::min(text.size(), kMaxBytes), MSG_NOSIGNAL,
-           reinterpret_cast<const sockaddr*>(&asker_), asker_size_);
+           reinterpret_cast<const sockaddr*>(&asker.address), asker.size);
 }
 
 std::string ask(const std::filesystem::path& path, const std::string& request,

@@ -19,21 +19,27 @@ namespace tune {
 
 class RequestSocket {
  public:
-  static constexpr std::size_t kMaxBytes = 4096;  // of a request and of an answer
+  static constexpr std::size_t kMaxBytes = 65536;  // of a request and of an answer
 
   explicit RequestSocket(const std::filesystem::path& path);  // Error (kProcess)
 
   int descriptor() const { return socket_.get(); }  // readable while there is a request
   const std::filesystem::path& path() const { return path_; }
   std::optional<std::string> take();  // the next request; never blocks
-  // To the one whose request was taken last. One that has gone meanwhile gets none.
-  void answer(const std::string& text);
+  // The one whose request was taken last, for an answer later.
+  struct Asker {
+    sockaddr_un address{};
+    socklen_t size = 0;
+  };
+  const Asker& asker() const { return asker_; }
+  // To that one. Who has gone meanwhile gets none.
+  void answer(const std::string& text) { answer(asker_, text); }
+  void answer(const Asker& asker, const std::string& text);
 
  private:
   std::filesystem::path path_;
   FileDescriptor socket_;
-  sockaddr_un asker_{};
-  socklen_t asker_size_ = 0;
+  Asker asker_;
 };
 
 // Asks, and waits for the answer. Throws Error (kProcess) when nobody takes requests there, or

@@ -11,11 +11,11 @@ TEST_CASE("trials go from status to status as the table says") {
   using enum TrialStatus;
   // Rows from, columns to: PENDING, RUNNING, PAUSED, TERMINATED, ERROR.
   const bool table[5][5] = {
-      {false, true, true, true, false},     // PENDING
-      {true, false, true, true, true},      // RUNNING
-      {true, true, false, true, false},     // PAUSED
-      {false, false, false, false, false},  // TERMINATED
-      {true, false, false, false, false},   // ERROR
+      {false, true, true, true, false},    // PENDING
+      {true, false, true, true, true},     // RUNNING
+      {true, true, false, true, false},    // PAUSED
+      {true, false, false, false, false},  // TERMINATED
+      {true, false, false, false, false},  // ERROR
   };
   const TrialStatus all[] = {kPending, kRunning, kPaused, kTerminated, kError};
   for (const TrialStatus from : all) {

@@ -83,6 +83,10 @@ struct Describer {
     return fmt::format("pool of {}, paused {}: {}", order.max.value_or(0),
                        order.paused.value_or(false), order.cause);
   }
+  std::string operator()(const UserOrdered& order) const {
+    return fmt::format("order {} of trial {}: {} samples, {}", static_cast<int>(order.kind),
+                       order.trial.value, order.num_samples, order.text);
+  }
   std::string operator()(const InterruptRequested& interrupt) const {
     return fmt::format("interrupt {}", interrupt.signal);
   }
@@ -144,6 +148,11 @@ struct Describer {
                        replaced.trial.number.value, replaced.iteration, replaced.origin.trial.value,
                        replaced.origin.iteration, replaced.trial.config.bytes,
                        replaced.former.bytes, replaced.reason);
+  }
+  std::string operator()(const UserActed& acted) const {
+    return fmt::format(
+        "a user has ordered {} of {}", static_cast<int>(acted.order.kind),
+        acted.about == nullptr ? "the sweep" : std::to_string(acted.about->number.value));
   }
   std::string operator()(const PlaceSetAside& place) const {
     return fmt::format("{} is set aside", place.place);

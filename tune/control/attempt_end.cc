@@ -3,6 +3,7 @@
 namespace tune {
 
 Ending ending_of(const Trial& trial, Outcome outcome, Leaving leaving) {
+  if (trial.wish == Wish::kStop && outcome != Outcome::kCompleted) return Ending::kStopped;
   if (trial.verdict == StopKind::kLeave) {
     return leaving == Leaving::kForGood ? Ending::kStopped : Ending::kReplaced;
   }
@@ -15,7 +16,8 @@ Ending ending_of(const Trial& trial, Outcome outcome, Leaving leaving) {
     return fails ? Ending::kFailed : Ending::kStopped;
   }
   // Only a node that its agent leaves pauses a trial by itself: the trial goes on elsewhere.
-  const bool is_told = leaving == Leaving::kForNow || trial.verdict == StopKind::kPause;
+  const bool is_told = leaving == Leaving::kForNow || trial.verdict == StopKind::kPause ||
+                       trial.wish == Wish::kPause;
   if (outcome == Outcome::kPaused) return is_told ? Ending::kPaused : Ending::kLost;
   if (leaving == Leaving::kForNow) return Ending::kLost;
   if (outcome != Outcome::kLost) return Ending::kFailed;

@@ -31,7 +31,8 @@ Controller::Controller(ControllerSetup setup)
       seed_(setup.seed),
       fail_fast_(setup.fail_fast),
       save_grace_(setup.save_grace),
-      searcher_(std::move(setup.searcher)),
+      space_(std::move(setup.space)),
+      searcher_(std::make_unique<NumberedSearcher>(std::move(setup.searcher))),
       nodes_(request_),
       book_(*out_, objective_, experiment_.checkpoint.keep),
       verdicts_(std::move(setup.scheduler)),
@@ -70,7 +71,8 @@ void Controller::on(const DriverStarted& event) {
   nodes_.clear();
   for (const Trial& one : book_.all()) {
     Trial& trial = book_.at(one.number);
-    const bool interrupted = trial.status == TrialStatus::kPaused && !trial.paused_by_scheduler;
+    const bool interrupted = trial.status == TrialStatus::kPaused && !trial.paused_by_scheduler &&
+                             trial.wish != Wish::kPause;
     const bool again = trial.status == TrialStatus::kError && event.retry_errored;
     if (again) retry(trial);
     if (interrupted || again) wait_again(trial);
@@ -82,7 +84,7 @@ void Controller::on(const DriverStarted& event) {
   asks_late_ = event.asks_late;
   nodes_may_join_ = event.nodes_may_join;
   has_pool_ = event.has_pool;
-  searcher_->set_num_samples(event.num_samples);
+  take_num_samples(event.num_samples);
   exhausted_ = false;
   failure_.clear();
   phase_ = Phase::kRunning;
@@ -207,7 +209,8 @@ void Controller::stop_running(StopKind kind, Phase phase) {
   for (TrialNumber number : book_.running()) {
     const Trial& trial = book_.at(number);
     // A trial whose end was already decided only gets the deadline.
-    const StopKind own = trial.verdict.value_or(kind) == StopKind::kStop ? StopKind::kStop : kind;
+    const bool ends = trial.verdict.value_or(kind) == StopKind::kStop || trial.wish == Wish::kStop;
+    const StopKind own = ends ? StopKind::kStop : kind;
     out_->send(trial.placement->agent, StopAttempt{trial.number, trial.attempt, own, save_grace_});
   }
   settle();
@@ -470,19 +473,15 @@ void Controller::tell(const DeviceHealth::Findings& findings) {
 void Controller::wait_again(Trial& trial) {
   if (trial.verdict == StopKind::kLeave) trial.verdict.reset();  // it has left
   book_.set_status(trial, TrialStatus::kPending);
-  switch (Verdicts::owed(trial)) {
-    case Owed::kNothing:
-      return;
-    case Owed::kCompletion:
-      return finish(trial, TrialEnd::kCompleted);
-    case Owed::kStop:
-      return finish(trial, TrialEnd::kStopped);
-    case Owed::kPause:
-      return pause(trial);
-  }
+  const Owed owed = Verdicts::owed(trial);
+  if (owed == Owed::kCompletion) return finish(trial, TrialEnd::kCompleted);
+  if (owed == Owed::kStop || trial.wish == Wish::kStop) return finish(trial, TrialEnd::kStopped);
+  if (trial.wish == Wish::kPause) return hold(trial);
+  if (owed == Owed::kPause) pause(trial);
 }
 
 void Controller::pause(Trial& trial) {
+  if (trial.wish == Wish::kPause) return hold(trial);
   book_.pause(trial);
   const bool is_as_proposed = trial.replacements == 0;
   if (trial.paused_by_scheduler && is_as_proposed) searcher_->pause_trial(trial.number);
@@ -490,9 +489,15 @@ void Controller::pause(Trial& trial) {
 
 void Controller::finish(Trial& trial, TrialEnd end) {
   health_.forget(trial.number);
-  verdicts_.end(trial, end);
+  trial.was_stopped = end == TrialEnd::kStopped;
+  if (book_.held().contains(trial.number)) {
+    trial.verdict.reset();  // it has left its scheduler
+  } else {
+    verdicts_.end(trial, end);
+  }
   if (trial.replacements == 0) {
     searcher_->end_trial(trial.number, end, trial.last ? &*trial.last : nullptr);
+    if (trial.is_added) searcher_->end_added(trial, end);
   }
   book_.finish(trial, end == TrialEnd::kError ? TrialStatus::kError : TrialStatus::kTerminated);
 }

@@ -32,6 +32,7 @@
 #include "tune/control/device_health.h"
 #include "tune/control/events.h"
 #include "tune/control/nodes.h"
+#include "tune/control/numbered_searcher.h"
 #include "tune/control/outbox.h"
 #include "tune/control/pool_book.h"
 #include "tune/control/trial_book.h"
@@ -51,6 +52,7 @@ struct ControllerSetup {
   Duration probe_after = DeviceHealth::kProbeAfter;
   std::unique_ptr<TrialScheduler> scheduler;  // configured
   std::unique_ptr<Searcher> searcher;         // configured
+  SearcherSetup space = {};                   // of it: configurations that a user adds are to fit
 };
 
 // How the experiment stands as a whole.
@@ -80,6 +82,7 @@ class Controller {
   // from the state in which it appears, and told as Proposed. Nothing: there is none.
   std::optional<Asking::Question> question() const;
   const Searcher& searcher() const { return *searcher_; }
+  std::int64_t num_samples() const { return num_samples_; }
 
   // The whole state, MessagePack. A controller of the same setup that restores it goes on as the
   // one that saved it would. Throws Error (kProtocol) when it is not of this version or setup.
@@ -106,6 +109,9 @@ class Controller {
   bool has_ready_node() const { return nodes_.any_is_ready(); }
   const PoolBook& pool() const { return pool_; }
   const TrialBook::Numbers& running() const { return book_.running(); }
+  // Trials that users have paused; and whether nothing runs, or could, but for them.
+  const TrialBook::Numbers& held() const { return book_.held(); }
+  bool waits_for_user() const { return waits_for_user_; }
   // How many more trials would begin now if there was room for them; kNoEnd at most.
   std::uint64_t wanted() const;
   static constexpr std::uint64_t kNoEnd = 1'000'000;
@@ -120,6 +126,7 @@ class Controller {
   void on(const Proposed& event);
   void on(const AllocationChanged& event);
   void on(const PoolOrdered& event);
+  void on(const UserOrdered& event);
 
   void on_agent(AgentNumber agent, const AgentHello& hello);
   void on_agent(AgentNumber agent, const ZygoteReady& ready);
@@ -143,6 +150,18 @@ class Controller {
   void say_once_that_nothing_is_replaced();
 
   void retry(Trial& trial);
+
+  // Users' orders. An answer that refuses has changed nothing.
+  OrderAnswer obey(const UserOrdered& order);
+  OrderAnswer stop(Trial& trial, const UserOrdered& order);
+  OrderAnswer pause(Trial& trial, const UserOrdered& order);
+  OrderAnswer unpause(Trial& trial, const UserOrdered& order);
+  OrderAnswer retry(Trial& trial, const UserOrdered& order);
+  OrderAnswer add(const UserOrdered& order);
+  OrderAnswer set_num_samples(const UserOrdered& order);
+  void take_num_samples(std::int64_t of_driver);
+  void hold(Trial& trial);
+  void wait_for_user();
 
   // An attempt is over.
   void show_health(const Trial& trial, Ending ending);
@@ -184,7 +203,8 @@ class Controller {
   std::uint64_t seed_;
   bool fail_fast_;
   Duration save_grace_;
-  std::unique_ptr<Searcher> searcher_;
+  SearcherSetup space_;
+  std::unique_ptr<NumberedSearcher> searcher_;
 
   // State, saved by save() but for what follows from the rest
   Phase phase_ = Phase::kRunning;
@@ -202,6 +222,9 @@ class Controller {
   bool exhausted_ = false;            // the searcher has no more
   bool metric_was_reported_ = false;  // by any trial
   std::set<std::string> warnings_;    // that were shown
+  std::int64_t num_samples_ = 1;
+  std::int64_t driver_samples_ = 1;  // as the newest driver was told
+  bool waits_for_user_ = false;      // and has said so
   // Attempts of machines that were lost, and may still run behind a broken network.
   std::map<AgentNumber, std::vector<LiveAttempt>> abandoned_;
 

@@ -175,6 +175,7 @@ std::uint64_t Controller::free_places() {
 }
 
 void Controller::launch(Trial& trial, Placement placement) {
+  waits_for_user_ = false;
   if (trial.status == TrialStatus::kPaused) resume(trial);
   const std::uint64_t restored = book_.cut_to_checkpoint(trial);
   if (searcher_->ready()) asking_.attempt_began(trial.number, now_);
@@ -220,11 +221,12 @@ void Controller::settle() {
       return end_experiment(Phase::kInterrupted);
     }
     if (some_wait) return;
+    if (!book_.held().empty()) return wait_for_user();
     if (!book_.paused().empty() && (nodes_.empty() || !nodes_.all_are_ready())) return;
     // Nodes are there, but none that could take a paused trial on: one may join.
     if (!book_.paused().empty() && has_pool_ && !nodes_.could_hold({})) return;
   }
-  for (const TrialBook::Numbers* left : {&book_.paused(), &book_.waiting()}) {
+  for (const TrialBook::Numbers* left : {&book_.paused(), &book_.waiting(), &book_.held()}) {
     for (TrialNumber number : std::set(*left)) finish(book_.at(number), TrialEnd::kStopped);
   }
   end_experiment(Phase::kFinished);

@@ -7,7 +7,8 @@ namespace tune {
 
 namespace {
 
-constexpr std::uint32_t kStateVersion = 7;
+constexpr std::uint32_t kStateVersion = 8;
+constexpr std::uint32_t kWithoutOrders = 7;
 constexpr std::uint32_t kWithoutPool = 6;
 constexpr std::uint32_t kNodesStay = 5;
 constexpr std::uint32_t kDrawsEarly = 4;
@@ -43,6 +44,9 @@ std::string Controller::save() const {
   for (const auto& [agent, attempts] : abandoned_) encode(out, agent), encode(out, attempts);
   encode(out, has_pool_);
   pool_.save(out);
+  encode(out, num_samples_);
+  encode(out, driver_samples_);
+  encode(out, waits_for_user_);
   return out.take();
 }
 
@@ -99,6 +103,17 @@ void Controller::restore(std::string_view state) {
   if (version > kWithoutPool) {
     decode(in, has_pool_);
     pool_.restore(in);
+  }
+  for (const Trial& trial : book_.all()) {
+    if (trial.is_added) searcher_->skip(trial.number);
+  }
+  num_samples_ = driver_samples_ = 1;
+  waits_for_user_ = false;
+  if (version > kWithoutOrders) {
+    decode(in, num_samples_);
+    decode(in, driver_samples_);
+    decode(in, waits_for_user_);
+    searcher_->set_num_samples(num_samples_);
   }
   in.expect_end();
 }

@@ -112,6 +112,11 @@ struct PlaceSetAside {
 struct PlaceTakenBack {
   const std::string& place;
 };
+// A user's order is carried out: told before what follows from it, but for TrialAdded.
+struct UserActed {
+  const UserOrdered& order;
+  const Trial* about;  // null: the sweep
+};
 struct ExperimentOver {
   const char* how;         // "finished", "interrupted" or "failed"
   const std::string& why;  // of a failure
@@ -119,11 +124,18 @@ struct ExperimentOver {
 using Record = std::variant<TrialAdded, ResultRecorded, ResultsCut, TrialChanged, AttemptFailed,
                             Notice, NodeJoined, NodeLeft, DriverBegan, AttemptBegan, AttemptOver,
                             VerdictGiven, PlaceSetAside, PlaceTakenBack, ExperimentOver,
-                            DriverNotice, TrialProposed, TrialReplaced, RungReached>;
+                            DriverNotice, TrialProposed, TrialReplaced, RungReached, UserActed>;
 
 struct RemoveCheckpoint {
   TrialNumber trial;
   CheckpointId checkpoint;
+};
+
+// The answer to a user's order, for the one who gave it.
+struct OrderAnswer {
+  std::uint64_t ticket = 0;
+  bool is_done = false;  // else the text says what prevents it
+  std::string text;
 };
 
 struct Effects {
@@ -132,6 +144,7 @@ struct Effects {
   // Trials with a lost attempt, each with the newest such attempt. It, or one before it, may have
   // given a checkpoint its name without reporting it; checkpoints without a record are removed.
   std::map<TrialNumber, AttemptNumber> unsettled;
+  std::vector<OrderAnswer> answers;
 
   void settle(TrialNumber trial, AttemptNumber lost) {
     AttemptNumber& newest = unsettled.try_emplace(trial, lost).first->second;

@@ -51,7 +51,9 @@ ControllerSetup controller_setup(const ExperimentSpec& spec, std::string experim
   setup.scheduler->configure(objective);
   setup.objective = setup.scheduler->objective();
   setup.searcher = spec.options.searcher.make();
-  setup.searcher->configure(searcher_setup(spec, setup.objective));
+  setup.space = searcher_setup(spec, setup.objective);
+  setup.searcher->configure(setup.space);
+  setup.space.earlier.clear();
   return setup;
 }
 

@@ -24,6 +24,7 @@ class Outbox {
   void send(AgentNumber agent, Command command);
   void remove(TrialNumber trial, const CheckpointId& checkpoint);
   void settle(TrialNumber trial, AttemptNumber lost);
+  void answer(OrderAnswer answer) { effects_.answers.push_back(std::move(answer)); }
 
  private:
   const Sink* sink_ = nullptr;

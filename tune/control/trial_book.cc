@@ -99,6 +99,7 @@ TrialBook::Numbers* TrialBook::group_of(const Trial& trial) {
     case TrialStatus::kRunning:
       return &running_;
     case TrialStatus::kPaused:
+      if (trial.wish == Wish::kPause) return &held_back_;
       return trial.paused_by_scheduler ? &paused_ : nullptr;
     default:
       return nullptr;
@@ -111,6 +112,7 @@ void TrialBook::set_status(Trial& trial, TrialStatus status) {
   --counts_[static_cast<std::size_t>(trial.status)];
   const TrialStatus former = std::exchange(trial.status, status);
   if (status != TrialStatus::kPaused) trial.paused_by_scheduler = false;
+  if (is_over(status)) trial.wish = Wish::kNone;
   ++counts_[static_cast<std::size_t>(status)];
   if (Numbers* to = group_of(trial)) to->insert(trial.number);
   out_->tell(TrialChanged{trial, former});
@@ -121,6 +123,21 @@ void TrialBook::pause(Trial& trial) {
   trial.paused_by_scheduler = trial.verdict == StopKind::kPause;
   trial.verdict.reset();
   set_status(trial, TrialStatus::kPaused);
+}
+
+void TrialBook::hold(Trial& trial) {
+  if (Numbers* from = group_of(trial)) from->erase(trial.number);
+  trial.wish = Wish::kPause;
+  trial.paused_by_scheduler = false;
+  if (trial.status != TrialStatus::kPaused) return set_status(trial, TrialStatus::kPaused);
+  held_back_.insert(trial.number);
+  out_->tell(TrialChanged{trial});
+}
+
+void TrialBook::release(Trial& trial) {
+  held_back_.erase(trial.number);
+  trial.wish = Wish::kNone;
+  set_status(trial, TrialStatus::kPending);
 }
 
 namespace {
@@ -338,7 +355,7 @@ void TrialBook::restore(PackReader& in) {
   trials_.clear();
   counts_ = {};
   held_.clear();
-  for (Numbers* group : {&waiting_, &paused_, &running_}) group->clear();
+  for (Numbers* group : {&waiting_, &paused_, &running_, &held_back_}) group->clear();
   for (std::size_t left = in.array(); left > 0; --left) {
     Trial& trial = trials_.emplace_back();
     decode(in, trial);

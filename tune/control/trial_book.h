@@ -37,6 +37,7 @@ class TrialBook {
   const Numbers& waiting() const { return waiting_; }  // PENDING
   const Numbers& paused() const { return paused_; }    // PAUSED by the scheduler
   const Numbers& running() const { return running_; }
+  const Numbers& held() const { return held_back_; }  // PAUSED by a user
   // By the last results; O(n). By the metric, and first of all by how well constraints are kept;
   // nothing when there are several objectives.
   std::optional<TrialNumber> best() const;
@@ -55,6 +56,9 @@ class TrialBook {
   void set_status(Trial& trial, TrialStatus status);
   // Paused by the scheduler when that was its verdict, which is carried out now; else by the user.
   void pause(Trial& trial);
+  // PENDING, RUNNING or PAUSED -> PAUSED by a user, until release: PAUSED -> PENDING.
+  void hold(Trial& trial);
+  void release(Trial& trial);
   // The trial is over. The memory that it keeps is bounded, however much it reported: one result
   // without its long parts, no result of its checkpoint except after an error, a reason of one
   // line.
@@ -96,6 +100,7 @@ class TrialBook {
   Numbers waiting_;
   Numbers paused_;
   Numbers running_;
+  Numbers held_back_;
   Held held_;  // checkpoints that other trials would restart from
 };
 

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
-#include "core/json.h"
 #include "core/platform/files.h"
 #include "core/platform/system_clock.h"
 #include "core/strings.h"
@@ -53,14 +52,6 @@ void allow_many_connections() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-std::string complaint(const std::string& text) {
-  return to_json(Value{{"error", text}});
-}
-
-std::string success(const std::string& text) {
-  return to_json(Value{{"done", text}});
-}
-
 }  // namespace
 
 Door::Door(const ExperimentSpec& spec, const fs::path& experiment)
@@ -83,7 +74,7 @@ void Door::complete(JoinedSetup& setup, const ZygoteSource& zygote) const {
   write_file_atomically(experiment_ / kProofFile, setup.proof);
 }
 
-void Door::open(DriverEndpoint& endpoint, const fs::path& runtime_directory) {
+void Door::open(DriverEndpoint& endpoint, Requests& requests, const Nodes& nodes) {
   const int former = listen_.port == 0 ? port_in(keys_.addresses) : 0;
   int port = listen_.port;
   allow_many_connections();
@@ -96,8 +87,11 @@ void Door::open(DriverEndpoint& endpoint, const fs::path& runtime_directory) {
   keys_.addresses.clear();
   for (const std::string& address : addresses_) keys_.addresses.push_back(with_port(address, port));
   write_keys(experiment_, keys_);
-  requests_.emplace(runtime_directory / "requests");
   endpoint_ = &endpoint;
+  requests.answer_by("drain", [this, &nodes](const Value& asked) {
+    return drain(asked.get<std::string>("node"), asked.get<std::string>("user"), nodes);
+  });
+  requests.answer_by("rotate", [this, &nodes](const Value&) { return rotate(nodes); });
 }
 
 int Door::port() const {
@@ -154,28 +148,6 @@ void Door::part(const Nodes& nodes) const {
 
 // ---- Requests -----------------------------------------------------------------------------------
 
-void Door::answer(const Nodes& nodes, std::chrono::nanoseconds now) {
-  if (!requests_) return;
-  while (const auto request = requests_->take()) {
-    requests_->answer(answer_to(*request, nodes, now));
-  }
-}
-
-std::string Door::answer_to(const std::string& request, const Nodes& nodes,
-                            std::chrono::nanoseconds now) try {
-  const Value asked = parse_json(request, "a request");
-  const auto what = asked.get<std::string>("do");
-  if (what == "drain") {
-    return success(drain(asked.get<std::string>("node"), asked.get<std::string>("user"), nodes));
-  }
-  if (what == "rotate") return success(rotate(nodes, now));
-  const auto other = answers_.find(what);
-  if (other != answers_.end()) return success(other->second(asked));
-  return complaint(fmt::format("this driver cannot {}", what));
-} catch (const Error& error) {
-  return complaint(error.what());
-}
-
 std::string Door::drain(const std::string& name, const std::string& user, const Nodes& nodes) {
   const AgentNumber agent = find_node(nodes, name);
   endpoint_->send(agent, Drain{fmt::format("{} drains it", user)});
@@ -183,7 +155,7 @@ std::string Door::drain(const std::string& name, const std::string& user, const 
 }
 
 // Machines that have joined get the new key first: a connection that breaks must come back.
-std::string Door::rotate(const Nodes& nodes, std::chrono::nanoseconds now) {
+std::string Door::rotate(const Nodes& nodes) {
   replace_join_key(keys_);
   write_keys(experiment_, keys_);
   write_join_file();
@@ -191,7 +163,7 @@ std::string Door::rotate(const Nodes& nodes, std::chrono::nanoseconds now) {
   for (const AgentNumber agent : nodes.all()) {
     if (nodes.hello(agent).joined) endpoint_->send(agent, NewToken{token});
   }
-  rotation_ends_ = now + kRotation;
+  rotation_ends_ = SystemClock().monotonic() + kRotation;
   endpoint_->admit_also(keys_.join_public);
   return "the join key is replaced";
 }

@@ -1,21 +1,18 @@
 // Door: how machines join a running experiment: where the driver listens, by which keys and token,
-// what a machine has to know, and the requests of other commands (`tune drain`, `tune token`).
+// what a machine has to know, and the requests about them (`tune drain`, `tune token`).
 #pragma once
 
 #include <chrono>
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/agent_contract.h"
 #include "core/platform/join_keys.h"
-#include "core/platform/request_socket.h"
 #include "core/platform/transport.h"
-#include "core/value.h"
 #include "tune/control/nodes.h"
+#include "tune/drive/requests.h"
 #include "tune/spec/experiment_spec.h"
 
 namespace tune {
@@ -36,23 +33,15 @@ class Door {
   // folder.
   void complete(JoinedSetup& setup, const ZygoteSource& zygote) const;
   // Listens, at the port of the last time if that is free and no other is asked for, and writes the
-  // keys with the addresses.
-  void open(DriverEndpoint& endpoint, const std::filesystem::path& runtime_directory);
-  std::string requests_at() const { return requests_ ? requests_->path().string() : ""; }
+  // keys with the addresses. Takes requests about `nodes`, which stay.
+  void open(DriverEndpoint& endpoint, Requests& requests, const Nodes& nodes);
   int port() const;  // where it listens
   // Keeps the token in this file as well, also when it is replaced; with other addresses than those
   // that the driver listens at, if there are any.
   void keep_join_file(std::filesystem::path file, std::vector<std::string> addresses);
-  // Answers requests that are not about machines by themselves: those to do `what`. The answer is
-  // for the user; it may throw Error.
-  using Answer = std::function<std::string(const Value& request)>;
-  void answer_by(std::string what, Answer answer) { answers_[std::move(what)] = std::move(answer); }
   // The line to paste on another machine.
   std::string invitation() const;
 
-  int descriptor() const { return requests_ ? requests_->descriptor() : -1; }
-  // Answers what other commands ask.
-  void answer(const Nodes& nodes, std::chrono::nanoseconds now);
   // A machine that was lost is heard again.
   void dismiss(AgentNumber agent);
   // Lets a replaced key go. Call it now and then.
@@ -61,11 +50,9 @@ class Door {
   void part(const Nodes& nodes) const;
 
  private:
-  std::string answer_to(const std::string& request, const Nodes& nodes,
-                        std::chrono::nanoseconds now);
   std::string drain(const std::string& name, const std::string& user, const Nodes& nodes);
   void write_join_file() const;
-  std::string rotate(const Nodes& nodes, std::chrono::nanoseconds now);
+  std::string rotate(const Nodes& nodes);
 
   std::filesystem::path experiment_;
   std::string experiment_id_;
@@ -75,9 +62,7 @@ class Door {
   bool is_kept_ = false;  // the keys were there already
   std::filesystem::path join_file_;          // empty: none is kept
   std::vector<std::string> join_addresses_;  // in it, instead of the driver's own
-  std::map<std::string, Answer> answers_;
   DriverEndpoint* endpoint_ = nullptr;
-  std::optional<RequestSocket> requests_;
   std::optional<std::chrono::nanoseconds> rotation_ends_;
 };
 

@@ -34,6 +34,7 @@
 #include "tune/drive/journaled_controller.h"
 #include "tune/drive/pool.h"
 #include "tune/drive/proposal_work.h"
+#include "tune/drive/requests.h"
 #include "tune/drive/turn.h"
 #include "tune/export/loggers.h"
 #include "tune/results/events_log.h"
@@ -94,7 +95,6 @@ class Driver : private TurnEdges {
   void on(const Dismiss& action) { door_->dismiss(action.agent); }
   void open_door();
   void look_at_pool();
-  void check_folder() const;
   void say(const std::string& text);
   bool may_show() const;
   void show(bool final);
@@ -122,6 +122,10 @@ class Driver : private TurnEdges {
   void remove_unrecorded(const Trial& trial, AttemptNumber lost) override;
   void flush_results(std::future<std::string> state) override;
   std::optional<std::string> flushed_results() override;
+  void answer(const OrderAnswer& answer) override {
+    requests_->answer(answer);
+    keep_num_samples(controller().num_samples(), spec_, folder_, file_work_);
+  }
   void show_notice(const std::string& text) override { reporter_->notice(text); }
 
   const Controller& controller() const { return experiment_->controller(); }
@@ -150,6 +154,7 @@ class Driver : private TurnEdges {
   std::optional<News> news_;
   std::optional<JournaledController> experiment_;
   std::unique_ptr<DriverEndpoint> endpoint_;
+  std::optional<Requests> requests_;  // of other commands
   std::optional<Door> door_;  // for machines that join
   std::optional<Pool> pool_;  // that an engine starts
   DriverMachine machine_;
@@ -218,6 +223,9 @@ void Driver::start() {
   }
   const std::uint64_t epoch = experiment_->next_epoch();
   endpoint_ = std::make_unique<DriverEndpoint>(agent.driver_address, epoch);
+  requests_.emplace(runtime_->path());
+  requests_->take_orders(*experiment_, experiment_id_of(spec_), machine_);
+  record_.requests = requests_->path();
   open_door();
   folder_.write_spec(spec_);
   folder_.write_record(record_);
@@ -228,12 +236,12 @@ void Driver::start() {
 // The token is for the person alone: what is said goes into the journal.
 void Driver::open_door() {
   if (!door_) return;
-  door_->open(*endpoint_, runtime_->path());
-  record_.requests = door_->requests_at();
+  door_->open(*endpoint_, *requests_, controller().nodes());
   if (!spec_.options.listen.empty()) reporter_->notice(door_->invitation());
   if (!pool_) return;
   pool_->open(*door_);
-  door_->answer_by("pool", [this](const Value& asked) { return pool_->order(asked, machine_); });
+  requests_->answer_by("pool",
+                       [this](const Value& asked) { return pool_->order(asked, machine_); });
 }
 
 // A pool's driver takes nothing: its own agent only loads the trainable, to refuse a bad one.
@@ -268,6 +276,7 @@ void Driver::open_store() {
 void Driver::take_over(std::uint64_t epoch) {
   turns_.emplace(*experiment_, machine_, static_cast<TurnEdges&>(*this));
   turns_->take_over(driver_started(spec_, epoch, request_.retry_errored));
+  keep_num_samples(controller().num_samples(), spec_, folder_, file_work_);
   machine_.on_agent_started(agent_process_->identity(), now());
   turns_->run();
   store_->end_start();
@@ -321,7 +330,7 @@ void Driver::loop() {
     act();
     if (has_given_up_) return;
     if (now() - last_flushed_ >= kFlushEvery) {
-      check_folder();
+      check_place(folder_);
       file_work_.check();
       if (door_) door_->look(now());
       look_at_pool();
@@ -351,7 +360,7 @@ void Driver::wait_for_input() {
                       {own_agent_ended_ ? -1 : agent_process_->exit_descriptor(), POLLIN, 0},
                       {store_->exit_descriptor(), POLLIN, 0},
                       {proposals_.descriptor(), POLLIN, 0},
-                      {door_ ? door_->descriptor() : -1, POLLIN, 0},
+                      {requests_->descriptor(), POLLIN, 0},
                       {machine_.store_is_silent() ? store_->answer_descriptor() : -1, POLLIN, 0}};
   const timespec timeout{wait / 1'000'000'000, wait % 1'000'000'000};
   ppoll(watched, std::size(watched), &timeout, nullptr);
@@ -375,7 +384,7 @@ void Driver::read_input() {
   }
   if (!end.empty()) machine_.on_agent_ended(agent_process_->identity(), end);
   own_agent_ended_ = !end.empty();
-  if (door_) door_->answer(controller().nodes(), now());
+  requests_->look();
   if (const std::string how = store_->take_end(); !how.empty()) machine_.on_server_ended(how);
   machine_.on_time(now(), peers());
 }
@@ -411,19 +420,6 @@ void Driver::on(const GiveUp& action) {
   throw Error(ErrorCode::kProcess,
               fmt::format("running trials: the agent of this node is gone ({}), see {}", action.how,
                           (folder_.path() / "zygote.log").string()));
-}
-
-// Open files can still be written when their names are gone.
-void Driver::check_folder() const {
-  if (const std::string by = folder_.taken_by(); !by.empty()) {
-    throw SupersededError(
-        fmt::format("running trials: {} has taken over {}: this driver stood still", by,
-                    folder_.path().string()));
-  }
-  if (folder_.is_in_place()) return;
-  throw Error(ErrorCode::kIo,
-              fmt::format("running trials: the folder {} was removed or renamed meanwhile",
-                          folder_.path().string()));
 }
 
 // ---- A turn -------------------------------------------------------------------------------------
@@ -516,7 +512,7 @@ void Driver::close(RunState state) {
   }
   if (pool_) pool_->end(controller().pool(), at_once ? kAtOnce : kPoolEnd);
   agent_process_->end_now(at_once ? kAtOnce : AgentProcess::kEndLimit);
-  check_folder();
+  check_place(folder_);
   write_table(last_results_);
   record_.state = state;
   folder_.write_record(record_);

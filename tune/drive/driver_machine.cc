@@ -192,6 +192,7 @@ std::optional<TurnContents> DriverMachine::next_turn(Time now,
     contents.events.emplace_back(*std::exchange(proposed_, std::nullopt));
   }
   for (Event& event : std::exchange(pool_, {})) contents.events.push_back(std::move(event));
+  for (UserOrdered& order : std::exchange(orders_, {})) contents.events.emplace_back(order);
   if (deadline && experiment_time(now) >= *deadline)
     contents.events.emplace_back(DeadlineReached{});
   if (nothing_waits && ended_ > 0) take_ends(contents, peers);
@@ -248,7 +249,7 @@ bool DriverMachine::end_can_be_told(const std::string& identity, const Agent& ag
 }
 
 bool DriverMachine::has_more(const Peers& peers) const {
-  if (interrupt_ || has_notices() || has_pool_events()) return true;
+  if (interrupt_ || has_notices() || has_pool_events() || !orders_.empty()) return true;
   if (next_ < told_.size() || proposed_) return has_room_;
   return ended_ > 0 && std::ranges::any_of(agents_, [&](const auto& agent) {
            return end_can_be_told(agent.first, agent.second, peers);

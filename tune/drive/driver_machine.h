@@ -125,6 +125,7 @@ class DriverMachine {
   // The pool's decisions, for the journal; they take effect when they are in it.
   void on_pool(Event event) { pool_.push_back(std::move(event)); }
   bool has_pool_events() const { return !pool_.empty(); }
+  void on_order(UserOrdered order) { orders_.push_back(std::move(order)); }
   // Call it once the events of all agents up to now have been handed over.
   void on_time(Time now, const Peers& peers);
   void on_turn_done();
@@ -192,6 +193,7 @@ class DriverMachine {
   bool has_room_ = true;
   std::optional<Proposed> proposed_;  // in no turn yet
   std::vector<Event> pool_;           // in no turn yet
+  std::vector<UserOrdered> orders_;   // in no turn yet
   std::optional<int> interrupt_;      // a signal, in no turn yet
   int signal_ = 0;
   bool is_of_caller_ = false;         // and no other came

@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "core/error.h"
 #include "core/platform/side_output.h"
+#include "core/store.h"
 #include "tune/results/warm_start.h"
 #include "tune/spec/objectives.h"
 
@@ -27,6 +29,26 @@ ExperimentFolder start_experiment(RunRequest& request) {
     write_if_it_fits(STDERR_FILENO, fmt::format("searcher: {}\n", spec.searcher_choice));
   }
   return folder;
+}
+
+void keep_num_samples(std::int64_t ordered, ExperimentSpec& spec, const ExperimentFolder& folder,
+                      SideWork& work) {
+  if (spec.options.num_samples == ordered) return;
+  spec.options.num_samples = ordered;
+  work.add(0, [&folder, spec] { folder.write_spec(spec); });
+}
+
+// Open files can still be written when their names are gone.
+void check_place(const ExperimentFolder& folder) {
+  if (const std::string by = folder.taken_by(); !by.empty()) {
+    throw SupersededError(
+        fmt::format("running trials: {} has taken over {}: this driver stood still", by,
+                    folder.path().string()));
+  }
+  if (folder.is_in_place()) return;
+  throw Error(ErrorCode::kIo,
+              fmt::format("running trials: the folder {} was removed or renamed meanwhile",
+                          folder.path().string()));
 }
 
 }  // namespace tune

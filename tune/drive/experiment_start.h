@@ -1,6 +1,10 @@
-// The steps before there is a driver: what the spec leaves open is chosen, and the folder is made.
+// The experiment's folder: what the spec leaves open is chosen and the folder is made, before there
+// is a driver; and it is to stay there.
 #pragma once
 
+#include <cstdint>
+
+#include "core/platform/side_work.h"
 #include "tune/drive/driver.h"
 #include "tune/results/experiment_folder.h"
 
@@ -9,5 +13,14 @@ namespace tune {
 // The folder of the request's experiment, made or opened. Draws the seed where none is given, reads
 // what the searcher is to know, and tells the user what was chosen. Throws as ExperimentFolder.
 ExperimentFolder start_experiment(RunRequest& request);
+
+// When a user has ordered another number of samples, the sweep's description follows, beside the
+// loop: a resume would do without, as the journal has it.
+void keep_num_samples(std::int64_t ordered, ExperimentSpec& spec, const ExperimentFolder& folder,
+                      SideWork& work);
+
+// Throws Error (kIo) when the folder is not where it was, SupersededError when a driver on another
+// host has taken it.
+void check_place(const ExperimentFolder& folder);
 
 }  // namespace tune

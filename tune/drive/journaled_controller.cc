@@ -96,6 +96,7 @@ Effects JournaledController::handle(const Turn& turn, bool is_again) {
     std::move(more.commands.begin(), more.commands.end(), std::back_inserter(effects.commands));
     std::move(more.removals.begin(), more.removals.end(), std::back_inserter(effects.removals));
     for (const auto& [trial, lost] : more.unsettled) effects.settle(trial, lost);
+    std::move(more.answers.begin(), more.answers.end(), std::back_inserter(effects.answers));
   }
   for (const std::string& text : turn.notices) tell(DriverNotice{text});
   now_ = turn.now;

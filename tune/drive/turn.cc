@@ -94,6 +94,7 @@ void Turns::acknowledge() {
 void Turns::send_commands() {
   for (const auto& [agent, command] : effects_.commands) edges_.send(agent, command);
   edges_.flush_commands();
+  for (const OrderAnswer& answer : effects_.answers) edges_.answer(answer);
   ask();
 }
 

@@ -63,6 +63,8 @@ class TurnEdges {
   virtual void flush_results(std::future<std::string> state) = 0;
   virtual std::optional<std::string> flushed_results() = 0;
 
+  // Tells the user who gave an order what came of it: the journal has it.
+  virtual void answer(const OrderAnswer&) {}
   // Shows the user a notice of this turn; it stands in the journal with the next one.
   virtual void show_notice(const std::string&) {}
 

@@ -244,6 +244,24 @@ void EventText::on(const DriverNotice& notice, WallTime wall) {
   line(wall, "notice").add("text", notice.text).end();
 }
 
+void EventText::on(const UserActed& acted, WallTime wall) {
+  constexpr const char* kNames[] = {"stop", "pause", "unpause",    "retry",
+                                    "add",  "note",  "num_samples"};  // by OrderKind
+  const UserOrdered& order = acted.order;
+  const bool is_note = order.kind == OrderKind::kNote;
+  Line line =
+      acted.about == nullptr ? this->line(wall, "order") : this->line(wall, "order", *acted.about);
+  line.add("order", kNames[static_cast<std::size_t>(order.kind)]);
+  if (acted.about != nullptr && order.kind != OrderKind::kAdd) {
+    line.add("iteration", acted.about->last ? acted.about->last->iteration : 0);
+  }
+  if (order.kind == OrderKind::kAdd) line.add_config("config", acted.about->config);
+  if (order.kind == OrderKind::kNumSamples) line.add("num_samples", order.num_samples);
+  line.add("user", order.user);
+  if (!order.text.empty()) line.add(is_note ? "text" : "reason", order.text);
+  line.end();
+}
+
 void EventText::on(const ExperimentOver& over, WallTime wall) {
   Line line = this->line(wall, "experiment_ended");
   line.add("how", over.how);

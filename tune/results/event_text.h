@@ -41,6 +41,7 @@ class EventText {
   void on(const TrialChanged& changed, WallTime wall);
   void on(const Notice& notice, WallTime wall);
   void on(const DriverNotice& notice, WallTime wall);
+  void on(const UserActed& acted, WallTime wall);
   void on(const ExperimentOver& over, WallTime wall);
 
   Line line(WallTime wall, std::string_view event);

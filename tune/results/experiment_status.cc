@@ -31,6 +31,8 @@ ExperimentStatus experiment_status(const ExperimentSpec& spec, const Controller&
   }
   status.running_for = now;
   status.waits = why_trials_wait(controller.pool(), controller.wanted(), now);
+  status.held = {controller.held().begin(), controller.held().end()};
+  status.waits_for_user = controller.waits_for_user();
   return status;
 }
 

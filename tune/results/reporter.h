@@ -38,6 +38,8 @@ struct ExperimentStatus {
   std::vector<std::string> set_aside = {};
   std::map<AgentNumber, std::string> nodes = {};  // the hostnames of those that are there
   std::string waits = {};  // why trials wait for the pool's engine; empty: they do not
+  std::vector<TrialNumber> held = {};  // trials that users have paused
+  bool waits_for_user = false;         // nothing runs, or could, but for these
 };
 
 class ProgressReporter {

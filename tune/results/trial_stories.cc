@@ -52,10 +52,29 @@ EventLine event_from_line(std::string_view line, const std::string& where) {
   return event;
 }
 
+namespace {
+
+// Of a trial that does not run, and has not ended.
+TrialStatus status_at_rest(const TrialStory& story) {
+  return story.is_held ? TrialStatus::kPaused : TrialStatus::kPending;
+}
+
+}  // namespace
+
+void TrialStories::on_order(TrialStory& story, const std::string& order) {
+  if (order == "pause") story.is_held = true;
+  if (order == "unpause" || order == "retry") story.is_held = false;
+  if (order == "retry") story.ended = 0;
+  const bool changes = order == "pause" || order == "unpause" || order == "retry";
+  if (changes && story.status != TrialStatus::kRunning) story.status = status_at_rest(story);
+}
+
 void TrialStories::add(const EventLine& event) {
   if (!event.trial) {
     if (event.kind != "driver_started" && event.kind != "experiment_ended") return;
-    for (const std::uint32_t trial : running_) stories_[trial]->status = TrialStatus::kPending;
+    for (const std::uint32_t trial : running_) {
+      stories_[trial]->status = status_at_rest(*stories_[trial]);
+    }
     running_.clear();
     return;
   }
@@ -71,14 +90,17 @@ void TrialStories::add(const EventLine& event) {
     running_.insert(trial);
   } else if (event.kind == "attempt_ended") {
     const std::string outcome = event_text(event.fields, "outcome");
-    story.status = outcome == "paused" ? TrialStatus::kPaused : TrialStatus::kPending;
+    story.status = outcome == "paused" ? TrialStatus::kPaused : status_at_rest(story);
     story.was_stopped = outcome == "stopped";
     running_.erase(trial);
   } else if (event.kind == "trial_ended") {
     const auto status = status_from_name(event_text(event.fields, "status"));
     story.status = status.value_or(TrialStatus::kTerminated);
     story.ended = event.time;
+    story.is_held = false;
     running_.erase(trial);
+  } else if (event.kind == "order") {
+    on_order(story, event_text(event.fields, "order"));
   } else if (event.kind == "failure") {
     story.failures = static_cast<std::uint32_t>(event_count(event.fields, "failures"));
   }

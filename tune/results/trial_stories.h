@@ -20,6 +20,7 @@ struct TrialStory {
   TrialStatus status = TrialStatus::kPending;
   std::uint32_t attempts = 0;
   std::uint32_t failures = 0;
+  bool is_held = false;      // a user has paused it
   bool was_stopped = false;  // its newest attempt ended by a decision, not because it had completed
   double started = 0;        // unix seconds; 0: it never did
   double ended = 0;          // for good; 0: not yet
@@ -51,6 +52,8 @@ class TrialStories {
   const std::set<std::uint32_t>& running() const { return running_; }
 
  private:
+  static void on_order(TrialStory& story, const std::string& order);
+
   std::vector<std::optional<TrialStory>> stories_;  // by trial
   std::set<std::uint32_t> running_;
 };

@@ -137,6 +137,21 @@ void ModelSearcher::end_trial(TrialNumber trial, TrialEnd end, const Reported*) 
   history_.end(trial, end);
 }
 
+void ModelSearcher::end_added(const Config& config, TrialEnd end, const Reported& last) {
+  const std::vector<Goal> goals = goals_of(objective_);
+  Encoded found = encoding_->encode(config);
+  if (goals.empty() || !found.complaint.empty()) return;
+  ValueAt value{last.iteration};
+  for (const Goal& goal : goals) {
+    const std::optional<double> number = ResultView(last).number(goal.metric);
+    if (!number) return;
+    value.numbers.push_back(*number);
+  }
+  value.value = value.numbers.front();
+  if (goals.size() == 1) value.numbers.clear();
+  history_.add_earlier(std::move(found.point), {std::move(value)}, end);
+}
+
 // ---- Questions and answers ----------------------------------------------------------------------
 
 struct ModelSearcher::Asked {

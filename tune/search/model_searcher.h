@@ -9,7 +9,8 @@
 // Functions of the space (sample_from) run in the thread of a question only when `where` names what
 // they compute.
 //
-// Trials of earlier experiments are in the history from the start, and saved with it.
+// Trials of earlier experiments are in the history from the start, and saved with it; those that a
+// user adds join them when they are over. Outside the space they say nothing.
 //
 // points_to_evaluate come first. What they leave out is drawn; they must lie in the space, so that
 // the model learns from them.
@@ -47,6 +48,7 @@ class ModelSearcher : public Searcher {
   void pause_trial(TrialNumber trial) override { history_.pause(trial); }
   void resume_trial(TrialNumber trial) override { history_.go_on(trial); }
   void end_trial(TrialNumber trial, TrialEnd end, const Reported* last) override;
+  void end_added(const Config& config, TrialEnd end, const Reported& last) override;
   std::string save() const override;
   void restore(std::string_view state) override;
 

@@ -49,12 +49,15 @@ class Searcher {
   // its trial. Nothing: there are no more.
   virtual std::optional<Config> suggest(TrialNumber trial) = 0;
   virtual void result(TrialNumber /*trial*/, const ResultView& /*result*/) {}
-  // The scheduler keeps the trial back; it goes on after that, or again after its end as kError.
+  // The scheduler keeps the trial back; it goes on after that, or again after its end.
   virtual void pause_trial(TrialNumber /*trial*/) {}
   virtual void resume_trial(TrialNumber /*trial*/) {}
-  // `last` is null when the trial never reported. A trial that ended as kError and is tried again on
-  // resume ends again: the newest end counts.
+  // `last` is null when the trial never reported. A trial that ended as kError, or that was
+  // stopped, may be tried again; then it ends again: the newest end counts.
   virtual void end_trial(TrialNumber /*trial*/, TrialEnd /*end*/, const Reported* /*last*/) {}
+  // A trial with a configuration that a user has added, and no number here, is over with this
+  // result. It may end again, like others.
+  virtual void end_added(const Config& /*config*/, TrialEnd /*end*/, const Reported& /*last*/) {}
   virtual std::string save() const = 0;              // MessagePack
   virtual void restore(std::string_view state) = 0;  // Error (kProtocol) when it is not its own
 

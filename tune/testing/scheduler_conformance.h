@@ -59,7 +59,7 @@ class RandomExperiment {
 
   void run(int events) {
     for (int i = 0; i < events; ++i) {
-      if (!errored_.empty() && random_.uniform() < 0.05) {
+      if (!ended_.empty() && random_.uniform() < 0.05) {
         add_again();
       } else if (live_.empty() || (next_trial_ < 40 && random_.uniform() < 0.15)) {
         add_trial();
@@ -99,17 +99,20 @@ class RandomExperiment {
     live_.emplace(trial.value, Live{until, 0, false, std::nullopt});
   }
 
-  // As on a resume that tries again what ended in an error: it goes on behind its last result.
+  // One that ended in an error, was stopped, or was kept back by a user goes on behind its last
+  // result.
   void add_again() {
-    const auto entry = errored_.begin();
+    const auto entry = ended_.begin();
     const TrialNumber trial{entry->first};
     tell_config(trial);
     entry->second.until = ask_all([&](TrialScheduler& s) { return s.add_trial(trial); });
-    live_.insert(errored_.extract(entry));
+    entry->second.paused = false;
+    live_.insert(ended_.extract(entry));
   }
 
   void step(Entry entry) {
     auto& [number, live] = *entry;
+    if (live.paused && random_.uniform() < 0.05) return end(entry, TrialEnd::kError);
     if (live.paused) return resume();
     if (random_.uniform() < 0.02) return end(entry, TrialEnd::kError);
     if (random_.uniform() < 0.02) return end(entry, TrialEnd::kCompleted);
@@ -207,7 +210,8 @@ class RandomExperiment {
     const Reported* last = live.last ? &*live.last : nullptr;
     for (const auto& scheduler : schedulers) scheduler->end_trial(TrialNumber{number}, how, last);
     auto ended = live_.extract(entry);
-    if (how == TrialEnd::kError) errored_.insert(std::move(ended));
+    const bool may_go_on = how == TrialEnd::kError || how == TrialEnd::kStopped;
+    if (may_go_on) ended_.insert(std::move(ended));
   }
 
   // Mostly a number; sometimes no metric, or one that is not finite.
@@ -234,7 +238,7 @@ class RandomExperiment {
 
   RandomStream random_;
   std::map<std::uint32_t, Live> live_;
-  std::map<std::uint32_t, Live> errored_;
+  std::map<std::uint32_t, Live> ended_;
   std::set<std::uint32_t> saved_;
   std::uint32_t next_trial_ = 0;
 };

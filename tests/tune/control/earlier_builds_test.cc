@@ -27,7 +27,18 @@ std::string since_asking(bool asks_late) {
   return out.take();
 }
 
-TEST_CASE("a state of before places were watched, trials drawn late, nodes joined or pools is taken") {
+// No user has ordered anything.
+std::string since_orders(std::int64_t num_samples) {
+  PackWriter out;
+  encode(out, num_samples);
+  encode(out, num_samples);
+  encode(out, false);
+  return out.take();
+}
+
+TEST_CASE(
+    "a state of before places were watched, trials drawn late, nodes joined, pools or orders is "
+    "taken") {
   Scene scene({.num_samples = 2, .asks_late = false});
   scene.join();
   scene.give_report(0, 1, 0.5);
@@ -42,21 +53,26 @@ TEST_CASE("a state of before places were watched, trials drawn late, nodes joine
   PoolBook().save(last);
   const std::string pool = last.take();
   const std::string places = since_places(kAgentContract);
-  REQUIRE(state[0] == 7);
-  REQUIRE(state.ends_with(places + asking + joining + pool));
+  const std::string orders = since_orders(2);
+  REQUIRE(state[0] == 8);
+  REQUIRE(state.ends_with(places + asking + joining + pool + orders));
   Controller old(scene.setup());
-  const std::size_t newer = asking.size() + joining.size() + pool.size();
+  const std::size_t newer = asking.size() + joining.size() + pool.size() + orders.size();
   const std::string with_places = state.substr(1, state.size() - 1 - newer);
+  // The next driver says how many samples there are.
+  const std::string taken = state.substr(0, state.size() - orders.size()) + since_orders(1);
+  old.restore("\x07" + with_places + asking + joining + pool);
+  CHECK(old.save() == taken);
   old.restore("\x06" + with_places + asking + joining);
-  CHECK(old.save() == state);
+  CHECK(old.save() == taken);
   old.restore("\x05" + with_places + asking);
-  CHECK(old.save() == state);
+  CHECK(old.save() == taken);
   old.restore("\x04" + with_places);
-  CHECK(old.save() == state);
+  CHECK(old.save() == taken);
   const std::string without = with_places.substr(0, with_places.size() - places.size());
   old.restore("\x03" + without);
-  CHECK(old.save() ==
-        "\x07" + without + since_places(3) + asking + joining + pool);  // contract of then
+  CHECK(old.save() == "\x08" + without + since_places(3) + asking + joining + pool +
+                          since_orders(1));  // contract of then
 }
 
 TEST_CASE("in a journal of before, a trial is there before there is room for it") {

@@ -75,7 +75,8 @@ class Scene {
                        options_.goals};
     setup.scheduler->configure(setup.objective);
     setup.searcher = options_.searcher.make();
-    setup.searcher->configure({{{"x", uniform(0, 1)}}, options_.num_samples, {}, setup.objective});
+    setup.space = {{{"x", uniform(0, 1)}}, options_.num_samples, {}, setup.objective};
+    setup.searcher->configure(setup.space);
     return setup;
   }
 
@@ -118,6 +119,7 @@ class Scene {
     restore_from_state();
     for (auto& [agent, command] : effects.commands) commands_.push_back(std::move(command));
     unsettled_ = effects.unsettled;
+    answers_ = std::move(effects.answers);
     for (const RemoveCheckpoint& removal : effects.removals) {
       removed_.push_back(removal.checkpoint.iteration);
     }
@@ -148,6 +150,13 @@ class Scene {
     story_.push_back(fmt::format("{} {} at {}: {}", verdict.trial.number.value,
                                  verdict.kind == StopKind::kStop ? "stop" : "pause",
                                  verdict.iteration, verdict.trial.reason));
+  }
+  void write_down(const UserActed& acted) {
+    constexpr const char* kNames[] = {"stop", "pause", "unpause", "retry",
+                                      "add",  "note",  "samples"};
+    story_.push_back(fmt::format("{}: {} {} {}", acted.order.user,
+                                 kNames[static_cast<int>(acted.order.kind)],
+                                 acted.order.trial.value, acted.order.text));
   }
   void write_down(const ExperimentOver& over) {
     story_.push_back(over.how + (over.why.empty() ? "" : ": " + over.why));
@@ -214,6 +223,7 @@ class Scene {
   std::map<TrialNumber, AttemptNumber> unsettled_;  // of the newest event
   std::vector<std::tuple<std::uint32_t, std::uint64_t, bool>> results_;
   std::vector<std::string> notices_;
+  std::vector<OrderAnswer> answers_;  // of the newest event
   std::vector<std::string> story_;
   std::vector<std::string> records_;
   ExperimentTime now_{};

@@ -51,6 +51,27 @@ TEST_CASE("a new driver, and the end of a run, leave nothing running") {
   }
 }
 
+TEST_CASE("a trial that a user has paused is PAUSED, whatever its attempts do, until it goes on") {
+  const std::string paused = event("attempt_started", 1) + event("order", 1, R"(,"order":"pause")");
+  CHECK(told(paused).find(1)->status == TrialStatus::kRunning);
+  for (const char* outcome : {"paused", "lost", "exception"}) {
+    const std::string end =
+        event("attempt_ended", 1, R"(,"outcome":")" + std::string(outcome) + '"');
+    CHECK(told(paused + end).find(1)->status == TrialStatus::kPaused);
+    CHECK(told(paused + end + event("order", 1, R"(,"order":"unpause")")).find(1)->status ==
+          TrialStatus::kPending);
+  }
+  const std::string driver = R"({"time":9,"event":"driver_started"})"
+                             "\n";
+  CHECK(told(paused + driver).find(1)->status == TrialStatus::kPaused);
+  const std::string note = event("order", 1, R"(,"order":"note","text":"odd")");
+  CHECK(told(paused + driver + note).find(1)->status == TrialStatus::kPaused);
+  const std::string ended = event("trial_ended", 2, R"(,"status":"TERMINATED")");
+  const TrialStories retried = told(ended + event("order", 2, R"(,"order":"retry")"));
+  CHECK(retried.find(2)->status == TrialStatus::kPending);
+  CHECK(retried.find(2)->ended == 0);
+}
+
 TEST_CASE("the numbers of ids") {
   CHECK(number_of_id("2f1e0_00003") == 3u);
   CHECK(number_of_id("2f1e0_123456") == 123456u);

@@ -148,6 +148,19 @@ TEST_CASE("results, pauses and ends reach the history") {
   CHECK(standing() == Standing::kRunning);
 }
 
+TEST_CASE("a trial that a user has added is learnt from when it is over, if it lies in the space") {
+  const auto searcher = made(setup_of(9));
+  const auto end = [&](const Config& config, const Result& result) {
+    searcher->end_added(config, TrialEnd::kStopped, testing::report(0, 3, result));
+    return searcher->history().trials().size();
+  };
+  CHECK(end({{"lr", 0.01}, {"act", "relu"}}, {{"loss", 0.25}}) == 1);
+  CHECK(searcher->history().trials()[0].number == std::nullopt);
+  CHECK(searcher->history().trials()[0].newest == ValueAt{3, -0.25});
+  CHECK(end({{"lr", 7}, {"act", "relu"}}, {{"loss", 0.25}}) == 1);      // outside
+  CHECK(end({{"lr", 0.01}, {"act", "relu"}}, {{"other", 0.25}}) == 1);  // says nothing
+}
+
 TEST_CASE("where a proposer fails, proposals are drawn, and say why") {
   for (const bool throws : {false, true}) {
     CAPTURE(throws);

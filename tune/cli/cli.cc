@@ -19,6 +19,7 @@
 #include "tune/cli/cli_export.h"
 #include "tune/cli/cli_insight.h"
 #include "tune/cli/cli_join.h"
+#include "tune/cli/cli_orders.h"
 #include "tune/cli/cli_pages.h"
 #include "tune/cli/cli_pool.h"
 #include "tune/spec/option_reader.h"
@@ -401,6 +402,7 @@ int parse_and_run(int argc, const char* const* argv) {
   add_simulate(app, line);
   add_resume(app, line);
   add_readers(app, line);
+  add_orders(app, line.chosen);
   add_insight(app, line.chosen);
   add_export(app, line.chosen);
   add_logs(app, line);

@@ -59,6 +59,10 @@ std::string how(const Explanation& found) {
     case Source::kUntold:
       return fmt::format("by the searcher {}, which tells nothing of it",
                          searcher.empty() ? "of the program" : searcher);
+    case Source::kAdded:
+      return fmt::format("added by {} while the sweep ran{}{}; what was left out was drawn",
+                         found.orders.front().user, found.orders.front().text.empty() ? "" : ": ",
+                         found.orders.front().text);
     case Source::kProposed:
       break;
   }
@@ -142,6 +146,15 @@ void print_steps(const Explanation& found) {
   }
 }
 
+void print_orders(const Explanation& found) {
+  if (found.orders.empty()) return;
+  fmt::print("by users\n");
+  for (const Explanation::Order& one : found.orders) {
+    fmt::print("  iteration {}: {} by {}{}{}\n", one.iteration, one.order, one_line(one.user),
+               one.text.empty() ? "" : ": ", one_line(one.text));
+  }
+}
+
 }  // namespace
 
 int explain_command(const ExplainArguments& arguments) {
@@ -155,6 +168,7 @@ int explain_command(const ExplainArguments& arguments) {
   print_proposed(found);
   print_neighbours(found);
   print_steps(found);
+  print_orders(found);
   print_standing(found);
   fmt::print("{}\n", found.end);
   return 0;

@@ -16,17 +16,16 @@
 
 #include "core/agent/agent.h"
 #include "core/error.h"
-#include "core/json.h"
 #include "core/listen_address.h"
 #include "core/platform/files.h"
 #include "core/platform/join_keys.h"
 #include "core/platform/node.h"
 #include "core/platform/node_claims.h"
-#include "core/platform/request_socket.h"
 #include "core/platform/runtime_directory.h"
 #include "core/platform/system_clock.h"
 #include "tune/cli/status.h"
 #include "tune/drive/engine_calls.h"
+#include "tune/results/ask_driver.h"
 #include "tune/results/experiment_folder.h"
 #include "tune/spec/experiment_identity.h"
 #include "tune/spec/when.h"
@@ -123,38 +122,7 @@ JoinedEnd run_once(const AgentArguments& arguments, JoinToken token) {
   throw Error(ErrorCode::kProcess, "joining again: executing tune failed");
 }
 
-std::string told_by(const std::string& answer) {
-  const Value told = parse_json(answer, "the driver's answer");
-  if (told.contains("done")) return told.get<std::string>("done");
-  throw Error(ErrorCode::kBadInput, told.get<std::string>("error"));
-}
-
 }  // namespace
-
-std::string ask_driver(const fs::path& directory, const Value& request) {
-  const std::optional<RunRecord> record = read_record(directory);
-  if (!record || !is_live(directory)) {
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("{}: no driver runs it; begin or resume it first", directory.string()));
-  }
-  if (record->requests.empty()) {
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("{}: its driver was started without --listen or a pool, so no "
-                            "machine joins it",
-                            directory.string()));
-  }
-  if (record->hostname != hostname()) {
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("{}: its driver runs on {}: give the command there", directory.string(),
-                            record->hostname));
-  }
-  return told_by(ask(record->requests, to_json(request)));
-}
-
-std::string user_name() {
-  const char* name = std::getenv("USER");
-  return name == nullptr || *name == '\0' ? fmt::format("user {}", ::getuid()) : name;
-}
 
 int agent_command(const AgentArguments& arguments) {
   JoinToken token = take_token(arguments.join_file);

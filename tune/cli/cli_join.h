@@ -2,17 +2,10 @@
 // code and throw Error.
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 
-#include "core/value.h"
-
 namespace tune {
-
-// Asks the driver that runs the experiment of this folder; returns its answer for the user.
-std::string ask_driver(const std::filesystem::path& directory, const Value& request);
-std::string user_name();
 
 struct AgentArguments {
   std::string join_file;  // empty: the token stands in TUNE_JOIN

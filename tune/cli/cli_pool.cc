@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "core/strings.h"
-#include "tune/cli/cli_join.h"
 #include "tune/drive/pool.h"
+#include "tune/results/ask_driver.h"
 #include "tune/spec/pool_words.h"
 
 namespace tune {

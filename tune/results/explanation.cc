@@ -65,6 +65,7 @@ class Reading {
       found_.steps.push_back(
           {event.get<std::uint64_t>("iteration"), "replace", event.get_or("reason", ""), {}});
     }
+    if (name == "order") take_order(event);
     if (name == "failure") failure = event;
     if (name == "attempt_ended") outcome = event.get_or("outcome", "");
   }
@@ -126,6 +127,11 @@ class Reading {
     found_.steps.push_back(
         {event.get<std::uint64_t>("iteration"), event.get_or("verdict", ""), {}, rung});
   }
+  void take_order(const Value& event) {
+    found_.orders.push_back({event.get_or("order", ""), event.get_or("iteration", std::uint64_t{0}),
+                             event.get_or("user", ""),
+                             event.get_or(event.contains("text") ? "text" : "reason", "")});
+  }
   // It follows the line of its rung, when there is one.
   void take_verdict(const Value& event) {
     const auto iteration = event.get<std::uint64_t>("iteration");
@@ -163,6 +169,10 @@ void find_source(Explanation& found, const ExperimentSpec& spec, const Config& f
                         found.searcher == "grid";
   const bool learns = !is_drawn && !found.searcher.empty();
   const std::uint64_t number = number_of(found.trial);
+  if (!found.orders.empty() && found.orders.front().order == "add") {
+    found.source = Source::kAdded;
+    return;
+  }
   if (found.proposed) {
     found.source = Source::kProposed;
     return;
@@ -271,7 +281,21 @@ std::string why_completed(const ExperimentSpec& spec, const Result& last) {
   return "it came to its own end: its trainable said that it is done";
 }
 
+// The newest order for it, when it is this one; null: it is another.
+const Explanation::Order* last_order(const Explanation& found, std::string_view order) {
+  const auto newest = std::ranges::find_if(found.orders.rbegin(), found.orders.rend(),
+                                           [](const auto& one) { return one.order != "note"; });
+  const bool is_it = newest != found.orders.rend() && newest->order == order;
+  return is_it ? &*newest : nullptr;
+}
+
+std::string by_user(const char* done, const Explanation::Order& order) {
+  return fmt::format("{} {} it after iteration {}{}{}", order.user, done, order.iteration,
+                     order.text.empty() ? "" : ": ", order.text);
+}
+
 std::string why_stopped(const Explanation& found, const Reading& reading) {
+  if (const Explanation::Order* stop = last_order(found, "stop")) return by_user("stopped", *stop);
   if (const Explanation::Step* stop = last_of(found, "stop")) {
     return "the scheduler stopped it " + at(*stop);
   }
@@ -288,6 +312,10 @@ std::string why_stopped(const Explanation& found, const Reading& reading) {
 
 std::string why_ended(const Explanation& found, const ExperimentSpec& spec, const Reading& reading,
                       const TrialSummary& trial) {
+  const Explanation::Order* pause = last_order(found, "pause");
+  if (pause != nullptr && !is_over(found.status)) {
+    return "it has not ended: " + by_user("paused", *pause) + "; tune unpause lets it go on";
+  }
   switch (found.status) {
     case TrialStatus::kTerminated:
       return reading.outcome == "completed" ? why_completed(spec, trial.last_result())
@@ -298,8 +326,8 @@ std::string why_ended(const Explanation& found, const ExperimentSpec& spec, cons
           "it failed: {} ({} of at most {} failures)", reading.failure.get_or("cause", ""),
           reading.failure.get_or("failures", std::uint64_t{1}), spec.options.max_failures + 1);
     case TrialStatus::kPaused:
-      if (const Explanation::Step* pause = last_of(found, "pause")) {
-        return "it has not ended: the scheduler paused it " + at(*pause);
+      if (const Explanation::Step* step = last_of(found, "pause")) {
+        return "it has not ended: the scheduler paused it " + at(*step);
       }
       return "it has not ended: it was paused with the experiment";
     case TrialStatus::kPending:
@@ -331,7 +359,7 @@ Explanation explain(const Analysis& analysis, const std::string& trial) {
   Reading reading(found);
   for_each_event(analysis.directory(),
                  {"proposed", "attempt_started", "attempt_ended", "rung", "verdict", "replaced",
-                  "failure", "notice"},
+                  "failure", "notice", "order"},
                  [&](const Value& event) { reading.take(event); });
   const Config first = reading.first_config(*summary);
   find_source(found, spec, first);
@@ -378,7 +406,7 @@ Value value_of(const Explanation::Step& step) {
 }  // namespace
 
 Value to_value(const Explanation& explanation) {
-  constexpr const char* kSources[] = {"random", "grid", "given", "proposed", "untold"};
+  constexpr const char* kSources[] = {"random", "grid", "given", "proposed", "untold", "added"};
   Value::List neighbours;
   for (const Explanation::Neighbour& one : explanation.neighbours) {
     neighbours.push_back(Value{{"trial_id", one.trial},
@@ -400,6 +428,14 @@ Value to_value(const Explanation& explanation) {
   value.set("beside", explanation.beside);
   value.set("neighbours", Value::make_list(std::move(neighbours)));
   value.set("steps", Value::make_list(std::move(steps)));
+  Value::List orders;
+  for (const Explanation::Order& one : explanation.orders) {
+    orders.push_back(Value{{"order", one.order},
+                           {"iteration", one.iteration},
+                           {"user", one.user},
+                           {"text", one.text}});
+  }
+  if (!orders.empty()) value.set("orders", Value::make_list(std::move(orders)));
   if (explanation.standing) value.set("standing", to_value(*explanation.standing));
   value.set("end", explanation.end);
   return value;

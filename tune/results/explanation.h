@@ -33,6 +33,7 @@ struct Explanation {
     kGiven,     // one of points_to_evaluate
     kProposed,  // by a searcher that learns: see `proposed`
     kUntold,    // by a searcher that tells nothing of it
+    kAdded,     // by a user, while the sweep ran: see `orders`
   };
   Source source = Source::kRandom;
   std::vector<std::string> grid;  // kGrid: "layers = 2"
@@ -75,6 +76,15 @@ struct Explanation {
     std::optional<Rung> rung;
   };
   std::vector<Step> steps;
+
+  // What users have ordered of it, and noted, in order.
+  struct Order {
+    std::string order;  // "stop", "pause", "unpause", "retry", "add" or "note"
+    std::uint64_t iteration = 0;
+    std::string user;
+    std::string text;  // the reason, or the note
+  };
+  std::vector<Order> orders;
 
   // By several objectives, or under constraints.
   std::optional<MeritStanding> standing;

@@ -121,6 +121,20 @@ std::string front_line(const ExperimentStatus& status) {
   return text;
 }
 
+// "Paused by users: 2f1e0_00003: the sweep waits for tune unpause". As many names as are told of a
+// front.
+std::string held_line(const ExperimentStatus& status) {
+  constexpr std::size_t kMaxNamed = 5;
+  std::string text = "Paused by users:";
+  for (std::size_t i = 0; i < std::min(status.held.size(), kMaxNamed); ++i) {
+    text += (i == 0 ? " " : ", ") + trial_id(status.experiment_id, status.held[i]);
+  }
+  if (status.held.size() > kMaxNamed) {
+    text += fmt::format(" and {} more", status.held.size() - kMaxNamed);
+  }
+  return text + (status.waits_for_user ? ": the sweep waits for tune unpause" : "");
+}
+
 std::vector<std::string> head_lines(const ExperimentStatus& status) {
   constexpr double kGiB = 1024.0 * 1024 * 1024;
   std::vector<std::string> lines = {"== Status ==", time_line(status)};
@@ -141,6 +155,7 @@ std::vector<std::string> head_lines(const ExperimentStatus& status) {
                                 fmt::join(status.set_aside, ", ")));
   }
   if (status.live && !status.waits.empty()) lines.push_back(status.waits);
+  if (!status.held.empty()) lines.push_back(held_line(status));
   if (status.best) lines.push_back(best_line(status));
   if (!status.pareto.empty()) lines.push_back(front_line(status));
   lines.push_back(fmt::format("Result logdir: {}", status.directory.string()));

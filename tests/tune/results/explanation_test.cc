@@ -199,6 +199,40 @@ TEST_CASE("why a trial ended is told for each way to end") {
   CHECK_HAS(folder.why(cut).end, "all trials were ended: the time budget of 60 s is spent");
 }
 
+TEST_CASE("what users have ordered of a trial is told, and why it rests or ended by that") {
+  Folder folder(kSpace);
+  const auto order = [&](const std::string& trial, const char* what, const char* why) {
+    folder.tell(Value{{"event", "order"},
+                      {"trial", trial},
+                      {"order", what},
+                      {"iteration", 3},
+                      {"user", "ada"},
+                      {std::string(what) == "note" ? "text" : "reason", why}});
+  };
+  const std::string paused = folder.add(at(0.1), {}, "paused");
+  folder.write(paused + "/result.json", "{\"loss\":0.5,\"done\":false}\n");
+  order(paused, "pause", "the GPU is needed");
+  order(paused, "note", "looks odd");
+  const Explanation rests = folder.why(paused);
+  CHECK(rests.end ==
+        "it has not ended: ada paused it after iteration 3: the GPU is needed; tune unpause lets "
+        "it go on");
+  REQUIRE(rests.orders.size() == 2);
+  CHECK(rests.orders[1].text == "looks odd");
+
+  const std::string stopped = folder.add(at(0.1), {0.5}, "stopped");
+  order(stopped, "stop", "too slow");
+  CHECK(folder.why(stopped).end == "ada stopped it after iteration 3: too slow");
+  CHECK(to_value(folder.why(stopped)).at("orders").list().size() == 1);
+
+  const std::string added = folder.add(at(0.1), folder.whole(0.5));
+  order(added, "add", "a guess");
+  CHECK(folder.why(added).source == Explanation::Source::kAdded);
+  const Ended told = folder.shell->tune({"explain", "e", added.c_str()});
+  CHECK_HAS(told.out, "proposed: added by ada while the sweep ran: a guess");
+  CHECK_HAS(told.out, "by users\n  iteration 3: add by ada: a guess\n");
+}
+
 TEST_CASE("tune explain prints all of it, or JSON, and refuses trials that are not there") {
   Folder folder(kSpace, gp());
   folder.add(at(0.1), folder.whole(0.5));

@@ -8,13 +8,13 @@ namespace tune {
 
 namespace {
 
-constexpr std::string_view kMark = "join/";
+constexpr std::string_view kJoinMark = "join/";
 constexpr std::string_view kRefusal = "tune: refused: ";
 constexpr std::size_t kMaxRefusal = 1000;
 
 std::optional<Greeting> greeting_of(std::string_view identity) {
   if (!is_greeting(identity)) return std::nullopt;
-  identity.remove_prefix(kMark.size());
+  identity.remove_prefix(kJoinMark.size());
   const std::size_t first = identity.find('/');
   if (first == std::string_view::npos) return std::nullopt;
   const std::size_t second = identity.find('/', first + 1);
@@ -32,11 +32,11 @@ std::optional<Greeting> greeting_of(std::string_view identity) {
 }  // namespace
 
 std::string to_text(const Greeting& greeting) {
-  return fmt::format("{}{}/{}/{}", kMark, greeting.contract, greeting.build, greeting.name);
+  return fmt::format("{}{}/{}/{}", kJoinMark, greeting.contract, greeting.build, greeting.name);
 }
 
 bool is_greeting(std::string_view identity) {
-  return identity.starts_with(kMark);
+  return identity.starts_with(kJoinMark);
 }
 
 std::optional<std::string> why_refused(std::string_view identity, std::uint32_t contract,

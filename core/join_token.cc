@@ -18,7 +18,7 @@ constexpr std::string_view kRemedy =
     "copy the whole line that `tune run --listen` or `tune token` "
     "printed";
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void refuse_token(const std::string& why) {
   throw Error(ErrorCode::kBadInput, fmt::format("reading the token: {}: {}", why, kRemedy));
 }
 
@@ -90,22 +90,22 @@ std::string to_text(const JoinToken& token) {
 JoinToken token_of_text(std::string_view text) try {
   constexpr std::string_view kSpace = " \t\r\n";
   const std::size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) refuse("it is empty");
+  if (begin == std::string_view::npos) refuse_token("it is empty");
   text = text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
   if (!text.starts_with(kPrefix)) {
-    refuse(fmt::format("it does not begin with {} as a token of this build does", kPrefix));
+    refuse_token(fmt::format("it does not begin with {} as a token of this build does", kPrefix));
   }
   const std::string bytes = bytes_of_base64url(text.substr(kPrefix.size()));
-  if (bytes.size() < kChecksumBytes) refuse("it is cut short");
+  if (bytes.size() < kChecksumBytes) refuse_token("it is cut short");
   const std::string content = bytes.substr(0, bytes.size() - kChecksumBytes);
   if (bytes.substr(content.size()) != checksum(content)) {
-    refuse("its checksum is wrong, so some of it is missing or changed");
+    refuse_token("its checksum is wrong, so some of it is missing or changed");
   }
   auto read = decoded<Content>(content);
   const bool is_whole = read.driver_key.bytes.size() == kCurveKeyBytes &&
                         read.join_key.bytes.size() == kCurveKeyBytes && !read.addresses.empty() &&
                         read.addresses.size() <= kMaxAddresses;
-  if (!is_whole) refuse("a key or an address is missing");
+  if (!is_whole) refuse_token("a key or an address is missing");
   return {std::move(read.experiment), std::move(read.driver_key.bytes),
           std::move(read.join_key.bytes), std::move(read.addresses)};
 } catch (const Error& error) {
@@ -113,7 +113,7 @@ JoinToken token_of_text(std::string_view text) try {
       std::string_view(error.what()).starts_with("reading the token")) {
     throw;
   }
-  refuse("it cannot be read");
+  refuse_token("it cannot be read");
 }
 
 }  // namespace tune

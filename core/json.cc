@@ -189,7 +189,8 @@ constexpr std::array<std::pair<std::string_view, double>, 3> kOddNumbers = {
     {{"NaN", std::numeric_limits<double>::quiet_NaN()},
      {"-Infinity", -std::numeric_limits<double>::infinity()},
      {"Infinity", std::numeric_limits<double>::infinity()}}};
-constexpr std::string_view kMark("\0", 1);  // before the name, in a text that stands for the number
+constexpr std::string_view kNameMark("\0",
+                                     1);  // before the name, in a text that stands for the number
 
 // Each of them outside of texts becomes a text that no report has.
 std::string with_marks(std::string_view text) {
@@ -219,7 +220,7 @@ void replace_marks(Value& value) {
     for (Value& item : value.list()) replace_marks(item);
   } else if (value.is_map()) {
     for (Member& member : value.map()) replace_marks(member.value);
-  } else if (value.is_string() && value.string().starts_with(kMark)) {
+  } else if (value.is_string() && value.string().starts_with(kNameMark)) {
     for (const auto& [name, number] : kOddNumbers) {
       if (std::string_view(value.string()).substr(1) == name) {
         value = number;

@@ -15,7 +15,7 @@ namespace {
 constexpr int kLastPort = 65535;
 constexpr std::string_view kAll = "0.0.0.0";
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void refuse_address(const std::string& why) {
   throw Error(ErrorCode::kBadInput,
               fmt::format("listen: {}: write ADDRESS[:PORT], as in eth0, eth0:7000, 10.0.0.1:7000, "
                           "[fd00::1]:7000 or 0.0.0.0",
@@ -27,7 +27,7 @@ int port_of(std::string_view digits) {
   const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), port);
   const bool is_port = read.ec == std::errc() && read.ptr == digits.data() + digits.size() &&
                        port >= 0 && port <= kLastPort;
-  if (!is_port) refuse(fmt::format("'{}' is not a port from 0 to {}", digits, kLastPort));
+  if (!is_port) refuse_address(fmt::format("'{}' is not a port from 0 to {}", digits, kLastPort));
   return port;
 }
 
@@ -38,20 +38,20 @@ ListenAddress listen_address(std::string_view text) {
   std::string_view rest;
   if (text.starts_with('[')) {
     const std::size_t end = text.find(']');
-    if (end == std::string_view::npos) refuse(fmt::format("'{}' lacks a ']'", text));
+    if (end == std::string_view::npos) refuse_address(fmt::format("'{}' lacks a ']'", text));
     listen.host = text.substr(1, end - 1);
     rest = text.substr(end + 1);
   } else {
     const std::size_t colon = text.find(':');
     if (colon != text.rfind(':')) {
-      refuse(fmt::format("'{}' has several ':' and no brackets", text));
+      refuse_address(fmt::format("'{}' has several ':' and no brackets", text));
     }
     listen.host = text.substr(0, colon);
     rest = colon == std::string_view::npos ? std::string_view() : text.substr(colon);
   }
-  if (listen.host.empty()) refuse(fmt::format("'{}' has no address", text));
+  if (listen.host.empty()) refuse_address(fmt::format("'{}' has no address", text));
   if (rest.empty()) return listen;
-  if (!rest.starts_with(':')) refuse(fmt::format("'{}' has something after its ']'", text));
+  if (!rest.starts_with(':')) refuse_address(fmt::format("'{}' has something after its ']'", text));
   listen.port = port_of(rest.substr(1));
   return listen;
 }
@@ -71,7 +71,7 @@ std::vector<std::string> reachable(const ListenAddress& listen,
   std::ranges::stable_partition(
       found, [](const std::string& address) { return address.find(':') == std::string::npos; });
   if (!found.empty()) return found;
-  if (listen.host == kAll) refuse("this machine has no address but that of itself");
+  if (listen.host == kAll) refuse_address("this machine has no address but that of itself");
   throw Error(ErrorCode::kBadInput,
               fmt::format("listen: this machine has no interface or address {}; it has {}",
                           listen.host, join(names, ", ")));

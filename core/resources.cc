@@ -17,13 +17,13 @@ constexpr std::pair<std::string_view, double> kSuffixes[] = {
     {"TiB", 0x1p40}, {"kB", 1e3},   {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
     {"TB", 1e12},    {"K", 0x1p10}, {"M", 0x1p20},   {"G", 0x1p30},   {"T", 0x1p40}};
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void refuse_resources(const std::string& why) {
   throw Error(ErrorCode::kBadInput, why);
 }
 
 void check_amount(const char* name, double amount) {
   if (!std::isfinite(amount) || amount < 0 || amount > 1e9) {
-    refuse(fmt::format("{} is {}: give a number from 0 up", name, amount));
+    refuse_resources(fmt::format("{} is {}: give a number from 0 up", name, amount));
   }
 }
 
@@ -53,12 +53,13 @@ std::int64_t to_units(double amount) {
 
 ResourceRequest to_request(const Resources& resources) {
   const int ranks = resources.ranks;
-  if (ranks < 1 || ranks > 65536) refuse(fmt::format("ranks is {}: give at least 1", ranks));
+  if (ranks < 1 || ranks > 65536)
+    refuse_resources(fmt::format("ranks is {}: give at least 1", ranks));
   const double cpu = resources.cpu.value_or(ranks);
   check_amount("cpu", cpu);
   check_amount("gpu", resources.gpu);
   if (resources.memory.bytes() < 0) {
-    refuse(fmt::format("memory is {}: give bytes from 0 up", resources.memory.bytes()));
+    refuse_resources(fmt::format("memory is {}: give bytes from 0 up", resources.memory.bytes()));
   }
   ResourceRequest request;
   request.cpu_units = to_units(cpu);
@@ -66,18 +67,18 @@ ResourceRequest to_request(const Resources& resources) {
   request.memory_bytes = resources.memory.bytes();
   request.ranks = ranks;
   if (request.cpu_units / ranks == 0) {
-    refuse(fmt::format("cpu {} over {} ranks leaves a rank none", cpu, ranks));
+    refuse_resources(fmt::format("cpu {} over {} ranks leaves a rank none", cpu, ranks));
   }
   const double share = resources.gpu / ranks;
   const std::int64_t share_units = to_units(share);
   const bool whole = share_units % kUnit == 0 && request.gpu_units == share_units * ranks;
   if (resources.gpu > 0 && share_units == 0) {
-    refuse(fmt::format("gpu {} over {} ranks is less than {} a rank", resources.gpu, ranks,
-                       1.0 / static_cast<double>(kUnit)));
+    refuse_resources(fmt::format("gpu {} over {} ranks is less than {} a rank", resources.gpu,
+                                 ranks, 1.0 / static_cast<double>(kUnit)));
   }
   if (!whole && share_units >= kUnit) {
-    refuse(fmt::format("gpu {} over {} ranks is {} a rank: it must be whole, or below 1",
-                       resources.gpu, ranks, share));
+    refuse_resources(fmt::format("gpu {} over {} ranks is {} a rank: it must be whole, or below 1",
+                                 resources.gpu, ranks, share));
   }
   return request;
 }

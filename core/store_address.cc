@@ -14,7 +14,7 @@ constexpr std::string_view kRedis = "redis://";
 constexpr std::string_view kUnix = "unix://";
 constexpr int kMaxDatabase = 1'000'000;
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void refuse_store(const std::string& why) {
   throw Error(ErrorCode::kBadInput,
               fmt::format("{}: write redis://[:password@]host:6379/0 or "
                           "unix://[:password@]/path/to/socket",
@@ -26,7 +26,7 @@ int number_in(std::string_view digits, int low, int high, const char* what) {
   const char* end = digits.data() + digits.size();
   const auto read = std::from_chars(digits.data(), end, value);
   if (read.ec != std::errc() || read.ptr != end || value < low || value > high) {
-    refuse(fmt::format("'{}' is no {} from {} to {}", digits, what, low, high));
+    refuse_store(fmt::format("'{}' is no {} from {} to {}", digits, what, low, high));
   }
   return value;
 }
@@ -37,7 +37,7 @@ void take_secret(std::string_view& rest, StoreAddress& address) {
   if (at == std::string_view::npos) return;
   const std::string_view secret = rest.substr(0, at);
   const std::size_t colon = secret.find(':');
-  if (colon == std::string_view::npos) refuse("what stands before '@' is not a password");
+  if (colon == std::string_view::npos) refuse_store("what stands before '@' is not a password");
   address.user = secret.substr(0, colon);
   address.password = secret.substr(colon + 1);
   rest.remove_prefix(at + 1);
@@ -50,7 +50,7 @@ void parse_socket(std::string_view rest, StoreAddress& address) {
   }
   address.path = rest.substr(0, query);
   if (!address.path.starts_with('/') || address.path.size() < 2) {
-    refuse(fmt::format("'{}' is not an absolute path", address.path));
+    refuse_store(fmt::format("'{}' is not an absolute path", address.path));
   }
 }
 
@@ -69,16 +69,17 @@ void parse_host(std::string_view rest, StoreAddress& address) {
     rest = rest.substr(0, colon);
   }
   if (rest.starts_with('[') && rest.ends_with(']')) rest = rest.substr(1, rest.size() - 2);
-  if (rest.empty()) refuse("it names no host");
+  if (rest.empty()) refuse_store("it names no host");
   address.host = rest;
 }
 
 }  // namespace
 
 StoreAddress parse_store_address(std::string_view text) {
-  if (text.find_first_of(" \t\r\n") != std::string_view::npos) refuse("the address holds a blank");
+  if (text.find_first_of(" \t\r\n") != std::string_view::npos)
+    refuse_store("the address holds a blank");
   const bool is_socket = text.starts_with(kUnix);
-  if (!is_socket && !text.starts_with(kRedis)) refuse("this is not an address of a store");
+  if (!is_socket && !text.starts_with(kRedis)) refuse_store("this is not an address of a store");
   std::string_view rest = text.substr(is_socket ? kUnix.size() : kRedis.size());
   StoreAddress address;
   take_secret(rest, address);

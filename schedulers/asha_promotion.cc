@@ -256,25 +256,25 @@ struct SavedPromotion {
 
 constexpr const char* kKind = "promotion";
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void refuse_promotion(const std::string& why) {
   refuse_scheduler_state("asha", why);
 }
 
-using Brackets = std::vector<std::vector<PromotionRung>>;
+using PromotionBrackets = std::vector<std::vector<PromotionRung>>;
 
 // The same rungs with the saved values; `fronts` are their merits, where they have such.
-Brackets restored_rungs(Brackets brackets, SavedPromotion& saved,
-                        std::vector<std::vector<Fronts>> fronts) {
+PromotionBrackets restored_promotion_rungs(PromotionBrackets brackets, SavedPromotion& saved,
+                                           std::vector<std::vector<Fronts>> fronts) {
   const char* const other_rungs = "it was saved with other rungs than these parameters give";
-  if (saved.rungs.size() != brackets.size()) refuse(other_rungs);
+  if (saved.rungs.size() != brackets.size()) refuse_promotion(other_rungs);
   for (std::size_t s = 0; s < brackets.size(); ++s) {
-    if (saved.rungs[s].size() != brackets[s].size()) refuse(other_rungs);
+    if (saved.rungs[s].size() != brackets[s].size()) refuse_promotion(other_rungs);
     for (std::size_t k = 0; k < brackets[s].size(); ++k) {
       SavedRung& from = saved.rungs[s][k];
-      if (from.milestone != brackets[s][k].milestone()) refuse(other_rungs);
+      if (from.milestone != brackets[s][k].milestone()) refuse_promotion(other_rungs);
       if (!brackets[s][k].restore(std::move(from.best), std::move(from.others),
                                   std::move(fronts[s][k]))) {
-        refuse("the values of a rung are not in the order of these parameters");
+        refuse_promotion("the values of a rung are not in the order of these parameters");
       }
     }
   }
@@ -292,10 +292,10 @@ class HighestEntries {
       const std::uint32_t number = entry.trial.value;
       if (number >= trials_.size() || trials_[number].bracket != bracket ||
           trials_[number].recorded <= rung) {
-        refuse("a rung has a trial that was not there");
+        refuse_promotion("a rung has a trial that was not there");
       }
       if (trials_[number].recorded != rung + 1) continue;
-      if (entries_[number]) refuse("a trial is in a rung twice");
+      if (entries_[number]) refuse_promotion("a trial is in a rung twice");
       entries_[number] = entry;
     }
   }
@@ -306,7 +306,8 @@ class HighestEntries {
   std::vector<std::optional<RungEntry>> entries_;
 };
 
-HighestEntries highest_entries(const std::vector<SavedTrial>& trials, const Brackets& brackets) {
+HighestEntries highest_entries(const std::vector<SavedTrial>& trials,
+                               const PromotionBrackets& brackets) {
   HighestEntries highest(trials);
   for (std::uint32_t s = 0; s < brackets.size(); ++s) {
     for (std::uint32_t k = 0; k < brackets[s].size(); ++k) {
@@ -345,7 +346,7 @@ void AshaPromotion::restore(std::string_view bytes) {
   SavedPromotion saved;
   decode(in, saved);
   check_objective(in);
-  if (saved.kind != kKind) refuse("it was saved by another type");
+  if (saved.kind != kKind) refuse_promotion("it was saved by another type");
   std::vector<std::vector<Fronts>> fronts;
   for (const std::vector<PromotionRung>& rungs : brackets_) {
     for (Fronts& rung : fronts.emplace_back(rungs.size())) {
@@ -357,14 +358,14 @@ void AshaPromotion::restore(std::string_view bytes) {
   made.trials_.clear();
   made.open_.clear();
   made.waiting_ = 0;
-  made.brackets_ = restored_rungs(brackets_, saved, std::move(fronts));
+  made.brackets_ = restored_promotion_rungs(brackets_, saved, std::move(fronts));
   const HighestEntries highest = highest_entries(saved.trials, made.brackets_);
   for (std::size_t i = 0; i < saved.trials.size(); ++i) {
     const SavedTrial& from = saved.trials[i];
     const bool exists = from.bracket < made.brackets_.size() &&
                         from.recorded <= made.brackets_[from.bracket].size();
     if (!exists || (from.waits && !highest.of(i)))
-      refuse("a trial is in a rung that does not exist");
+      refuse_promotion("a trial is in a rung that does not exist");
     made.trials_.push_back({highest.of(i).value_or(RungEntry{}), from.bracket, from.recorded,
                             from.waits, from.is_over});
     if (!from.waits || from.is_over) continue;

@@ -205,7 +205,7 @@ struct SavedState {
   }
 };
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void refuse_asha(const std::string& why) {
   refuse_scheduler_state("asha", why);
 }
 
@@ -214,14 +214,14 @@ using Brackets = std::vector<std::vector<RankedRung>>;
 // The same rungs with the saved values.
 Brackets restored_rungs(Brackets brackets, SavedState& saved) {
   const char* const other_rungs = "it was saved with other rungs than these parameters give";
-  if (saved.rungs.size() != brackets.size()) refuse(other_rungs);
+  if (saved.rungs.size() != brackets.size()) refuse_asha(other_rungs);
   for (std::size_t s = 0; s < brackets.size(); ++s) {
-    if (saved.rungs[s].size() != brackets[s].size()) refuse(other_rungs);
+    if (saved.rungs[s].size() != brackets[s].size()) refuse_asha(other_rungs);
     for (std::size_t k = 0; k < brackets[s].size(); ++k) {
       RungState& from = saved.rungs[s][k];
-      if (from.milestone != brackets[s][k].milestone()) refuse(other_rungs);
+      if (from.milestone != brackets[s][k].milestone()) refuse_asha(other_rungs);
       if (!brackets[s][k].restore(std::move(from.low), std::move(from.high))) {
-        refuse("the values of a rung are not in the order of these parameters");
+        refuse_asha("the values of a rung are not in the order of these parameters");
       }
     }
   }

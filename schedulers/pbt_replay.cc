@@ -100,20 +100,21 @@ void PbtReplay::restore(std::string_view bytes) {
   next_ = std::move(state.next);
 }
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void refuse_schedule(const std::string& why) {
   throw Error(ErrorCode::kBadInput, "scheduler pbt_replay: schedule: " + why);
 }
 
 }  // namespace
 
 SchedulerSpec pbt_replay(PbtReplayOptions options) {
-  if (options.schedule.empty()) refuse("it has no step: `tune schedule DIR TRIAL` prints one");
+  if (options.schedule.empty())
+    refuse_schedule("it has no step: `tune schedule DIR TRIAL` prints one");
   Value::List steps;
   for (std::size_t i = 0; i < options.schedule.size(); ++i) {
     const ScheduleStep& step = options.schedule[i];
     if (i > 0 && step.iteration <= options.schedule[i - 1].iteration) {
-      refuse(fmt::format("step {} is at iteration {}, not after the one before, at {}", i + 1,
-                         step.iteration, options.schedule[i - 1].iteration));
+      refuse_schedule(fmt::format("step {} is at iteration {}, not after the one before, at {}",
+                                  i + 1, step.iteration, options.schedule[i - 1].iteration));
     }
     steps.push_back(Value{{"iteration", step.iteration}, {"config", step.config}});
   }
@@ -127,14 +128,14 @@ SchedulerSpec pbt_replay_from_config(const Config& parameters) {
   PbtReplayOptions options;
   const Value* steps = parameters.find("schedule");
   if (steps != nullptr && !steps->is_list()) {
-    refuse("expected a list, as in [{iteration: 0, config: {lr: 0.1}}]");
+    refuse_schedule("expected a list, as in [{iteration: 0, config: {lr: 0.1}}]");
   }
   if (steps == nullptr) return pbt_replay(options);
   for (const Value& step : steps->list()) {
     if (!step.is_map() || step.map().size() != 2 || !step.contains("iteration") ||
         !step.contains("config")) {
-      refuse(fmt::format("step {} is {}: expected {{iteration: 4, config: {{lr: 0.1}}}}",
-                         options.schedule.size() + 1, step.dump()));
+      refuse_schedule(fmt::format("step {} is {}: expected {{iteration: 4, config: {{lr: 0.1}}}}",
+                                  options.schedule.size() + 1, step.dump()));
     }
     options.schedule.push_back({step.get<std::uint64_t>("iteration"), step.get<Config>("config")});
   }

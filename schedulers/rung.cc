@@ -15,7 +15,7 @@ bool is_worse(double a, double b) {
 
 namespace {
 
-bool is_better(double a, double b) {
+bool is_higher(double a, double b) {
   return is_worse(b, a);
 }
 
@@ -60,7 +60,7 @@ void Rung::add(double value) {
     std::push_heap(low_.begin(), low_.end(), is_worse);
   } else {
     high_.push_back(value);
-    std::push_heap(high_.begin(), high_.end(), is_better);
+    std::push_heap(high_.begin(), high_.end(), is_higher);
   }
   balance();
 }
@@ -71,10 +71,10 @@ void Rung::balance() {
     std::pop_heap(low_.begin(), low_.end(), is_worse);
     high_.push_back(low_.back());
     low_.pop_back();
-    std::push_heap(high_.begin(), high_.end(), is_better);
+    std::push_heap(high_.begin(), high_.end(), is_higher);
   }
   while (low_.size() < wanted) {
-    std::pop_heap(high_.begin(), high_.end(), is_better);
+    std::pop_heap(high_.begin(), high_.end(), is_higher);
     low_.push_back(high_.back());
     high_.pop_back();
     std::push_heap(low_.begin(), low_.end(), is_worse);
@@ -98,7 +98,7 @@ bool Rung::restore(std::vector<double> low, std::vector<double> high) {
   const std::size_t n = low.size() + high.size();
   if (low.size() != (n == 0 ? 0 : position_.below(n))) return false;
   if (!std::is_heap(low.begin(), low.end(), is_worse)) return false;
-  if (!std::is_heap(high.begin(), high.end(), is_better)) return false;
+  if (!std::is_heap(high.begin(), high.end(), is_higher)) return false;
   if (!low.empty() && is_worse(high.front(), low.front())) return false;
   low_ = std::move(low);
   high_ = std::move(high);

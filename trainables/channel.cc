@@ -10,12 +10,6 @@
 #include <unistd.h>
 
 namespace tune {
-namespace {
-
-constexpr int kAgentGoneExitCode = 1;
-
-}  // namespace
-
 void Channel::send(const WorkerEvent& event) {
   output_.clear();
   encode(output_, event);

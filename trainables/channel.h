@@ -11,6 +11,8 @@
 
 namespace tune {
 
+inline constexpr int kAgentGoneExitCode = 1;  // of a worker and a zygote
+
 class Channel {
  public:
   explicit Channel(int socket) : socket_(socket) {}  // not owned

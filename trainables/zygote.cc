@@ -21,13 +21,13 @@
 
 #include "core/freed_memory.h"
 #include "core/spawn.h"
+#include "trainables/channel.h"
 #include "trainables/worker.h"
 #include "trainables/worker_signals.h"
 
 namespace tune {
 namespace {
 
-constexpr int kAgentGoneExitCode = 1;
 constexpr std::size_t kMaxErrorBytes = kMaxSpawnPacketBytes / 2;
 
 struct Spawn {

@@ -25,14 +25,12 @@ namespace tune {
 
 namespace {
 
-using std::chrono::seconds;
-
 constexpr int kLoadLimitSeconds = 60;
-constexpr seconds kNoticeEvery{10};
-constexpr seconds kEndLimit{5};
+constexpr std::chrono::seconds kNoticeEvery{10};
+constexpr std::chrono::seconds kEndLimit{5};
 
 // Whether the descriptor becomes readable within the limit.
-bool is_ready_within(int descriptor, seconds limit) {
+bool is_ready_within(int descriptor, std::chrono::seconds limit) {
   const auto end = std::chrono::steady_clock::now() + limit;
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(std::max(
@@ -46,7 +44,7 @@ bool is_ready_within(int descriptor, seconds limit) {
 
 // The zygote's first word; empty when it ended or took too long.
 std::string first_packet(int socket, const std::string& plugin, const Child& child) {
-  seconds waited{};
+  std::chrono::seconds waited{};
   while (!is_ready_within(socket, kNoticeEvery)) {
     waited += kNoticeEvery;
     if (waited.count() >= kLoadLimitSeconds) return {};

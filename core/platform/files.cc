@@ -71,6 +71,14 @@ std::string read_file(const fs::path& path) {
   }
 }
 
+std::string read_if_there(const fs::path& path) {
+  try {
+    return read_file(path);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 void write_file_atomically(const fs::path& path, std::string_view text, Readers readers) {
   ReplacedFile file(path, readers);
   file.write(text);

@@ -19,6 +19,8 @@ namespace tune {
 Error file_error(const std::string& doing, const std::filesystem::path& path, int cause);
 
 std::string read_file(const std::filesystem::path& path);
+// The same of a file that may be missing or unreadable: empty then.
+std::string read_if_there(const std::filesystem::path& path);
 enum class Readers { kAsUsual, kOwnerOnly };  // as the umask says; nobody else, at no moment
 // Whole or not at all: a temporary file beside it, flushed, then renamed.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text,

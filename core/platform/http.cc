@@ -32,9 +32,9 @@ constexpr int kResponseCode = 0x200002;
 constexpr long kHttpAndHttps = 3;
 constexpr long kGlobalAll = 3;
 
-class Library {
+class CurlLibrary {
  public:
-  Library() {
+  CurlLibrary() {
     for (const char* name : {"libcurl.so.4", "libcurl-gnutls.so.4"}) {
       library_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
       if (library_ != nullptr) break;
@@ -75,8 +75,8 @@ class Library {
   bool is_ready_ = false;
 };
 
-const Library& library() {
-  static const Library* const curl = new Library();
+const CurlLibrary& library() {
+  static const CurlLibrary* const curl = new CurlLibrary();
   return *curl;
 }
 
@@ -92,7 +92,7 @@ std::size_t keep(const char* data, std::size_t size, std::size_t count, void* ta
 }  // namespace
 
 HttpAnswer ask_http(const HttpRequest& request) {
-  const Library& curl = library();
+  const CurlLibrary& curl = library();
   HttpAnswer answer;
   if (!curl.is_ready()) {
     answer.error = "there is no libcurl on this machine (Debian: libcurl4)";

@@ -29,7 +29,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kRetry{20};
+constexpr milliseconds kLockRetry{20};
 constexpr int kTriesPerLook = 25;  // between looks at the holders
 constexpr std::size_t kNamedHolders = 4;
 
@@ -197,7 +197,7 @@ ExperimentLock::ExperimentLock(const fs::path& file, milliseconds wait, const To
       if (now >= end) refuse(file, describe_holders(file));
     }
     if (!std::exchange(told, true)) waits(holder.empty() ? describe_holders(file) : holder);
-    std::this_thread::sleep_for(kRetry);
+    std::this_thread::sleep_for(kLockRetry);
   }
 }
 

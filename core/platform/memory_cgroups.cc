@@ -26,13 +26,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view kPrefix = "tune-";
-
-std::string read_if_there(const fs::path& path) try {
-  return read_file(path);
-} catch (const Error&) {
-  return {};
-}
+constexpr std::string_view kGroupPrefix = "tune-";
 
 // These files take one write each, and none can be created. Returns an empty text when the write
 // was taken.
@@ -119,14 +113,14 @@ void MemoryCgroups::remove_stale() const {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(parent_, error)) {
     const std::string name = entry.path().filename();
-    if (!name.starts_with(kPrefix)) continue;
-    const pid_t pid = std::atoi(name.c_str() + kPrefix.size());
+    if (!name.starts_with(kGroupPrefix)) continue;
+    const pid_t pid = std::atoi(name.c_str() + kGroupPrefix.size());
     if (pid > 1 && ::kill(pid, 0) != 0 && errno == ESRCH) ::rmdir(entry.path().c_str());
   }
 }
 
 fs::path MemoryCgroups::folder(const std::string& name) const {
-  return parent_ / fmt::format("{}{}-{}", kPrefix, ::getpid(), name);
+  return parent_ / fmt::format("{}{}-{}", kGroupPrefix, ::getpid(), name);
 }
 
 std::string MemoryCgroups::make(const std::string& name, std::int64_t limit_bytes) const {

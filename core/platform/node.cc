@@ -23,14 +23,6 @@ namespace tune {
 
 namespace {
 
-std::string read_if_there(const std::filesystem::path& path) {
-  try {
-    return read_file(path);
-  } catch (const Error&) {
-    return {};
-  }
-}
-
 // The folders of this process's cgroup and its ancestors, innermost first. Of version 2 when
 // `controller` is empty, else of that controller's hierarchy of version 1. Within a container the
 // path may not exist here: its root, which is the container's own, comes last.

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kClaimFile = "claim";
-constexpr std::chrono::milliseconds kRetry{20};
+constexpr std::chrono::milliseconds kClaimRetry{20};
 constexpr int kMaxTries = 250;  // while other sweeps read and write their claims
 
 // While it lives, no other sweep of this user looks at claims or makes one.
@@ -35,7 +35,7 @@ class Turn {
     // Another program may lock that folder for reasons of its own: the wait has an end.
     for (int tries = 0; tries < kMaxTries; ++tries) {
       if (::flock(folder_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
-      std::this_thread::sleep_for(kRetry);
+      std::this_thread::sleep_for(kClaimRetry);
     }
   }
 

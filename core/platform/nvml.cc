@@ -14,19 +14,19 @@ struct Memory {
 constexpr int kSuccess = 0;
 constexpr unsigned kNameBytes = 96;
 
-class Library {
+class NvmlLibrary {
  public:
-  Library() : handle_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
+  NvmlLibrary() : handle_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) return;
     init_ = load<int()>("nvmlInit_v2");
     shutdown_ = load<int()>("nvmlShutdown");
     ready_ = init_ != nullptr && shutdown_ != nullptr && init_() == kSuccess;
   }
-  ~Library() {
+  ~NvmlLibrary() {
     if (ready_) shutdown_();
     if (handle_ != nullptr) dlclose(handle_);
   }
-  Library(const Library&) = delete;
+  NvmlLibrary(const NvmlLibrary&) = delete;
 
   bool is_ready() const { return ready_; }
   template <class Signature>
@@ -41,7 +41,7 @@ class Library {
   bool ready_ = false;
 };
 
-std::vector<std::string> mig_instances(const Library& nvml, Device device) {
+std::vector<std::string> mig_instances(const NvmlLibrary& nvml, Device device) {
   std::vector<std::string> ids;
   const auto mode = nvml.load<int(Device, unsigned*, unsigned*)>("nvmlDeviceGetMigMode");
   const auto count = nvml.load<int(Device, unsigned*)>("nvmlDeviceGetMaxMigDeviceCount");
@@ -65,7 +65,7 @@ std::vector<std::string> mig_instances(const Library& nvml, Device device) {
 
 std::vector<PhysicalGpu> list_gpus() {
   std::vector<PhysicalGpu> gpus;
-  const Library nvml;
+  const NvmlLibrary nvml;
   if (!nvml.is_ready()) return gpus;
   const auto count = nvml.load<int(unsigned*)>("nvmlDeviceGetCount_v2");
   const auto at = nvml.load<int(unsigned, Device*)>("nvmlDeviceGetHandleByIndex_v2");

@@ -23,7 +23,7 @@ namespace tune {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 // A killed rank closes its connections before it can be reaped: other ranks may fail because of
 // that, and be reaped first.
@@ -60,8 +60,9 @@ class RankGroup {
   std::vector<Child> ranks_;
   std::vector<Stream> streams_;
   int live_ = 0;
-  std::optional<Clock::time_point> settled_at_;  // until then a killed rank goes before the failed
-  std::optional<Clock::time_point> kill_at_;
+  std::optional<SteadyClock::time_point>
+      settled_at_;  // until then a killed rank goes before the failed
+  std::optional<SteadyClock::time_point> kill_at_;
   bool in_a_hurry_ = false;  // after a second signal no slow reader is waited for
   RankGroupEnd end_;
 };
@@ -123,10 +124,10 @@ void RankGroup::turn() {
   for (const Child& rank : ranks_) watched.push_back({rank.descriptor(), POLLIN, 0});
 
   const int count = poll(watched.data(), watched.size(), time_left_ms());
-  if (settled_at_ && Clock::now() >= *settled_at_) {
+  if (settled_at_ && SteadyClock::now() >= *settled_at_) {
     begin_end(SIGTERM, options_.grace_after_failure);
   }
-  if (kill_at_ && Clock::now() >= *kill_at_) {
+  if (kill_at_ && SteadyClock::now() >= *kill_at_) {
     kill_at_.reset();
     signal_all(SIGKILL);
   }
@@ -148,9 +149,9 @@ void RankGroup::turn() {
 
 int RankGroup::time_left_ms() const {
   if (!kill_at_ && !settled_at_) return -1;
-  const auto next = std::min(kill_at_.value_or(Clock::time_point::max()),
-                             settled_at_.value_or(Clock::time_point::max()));
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
+  const auto next = std::min(kill_at_.value_or(SteadyClock::time_point::max()),
+                             settled_at_.value_or(SteadyClock::time_point::max()));
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - SteadyClock::now());
   return static_cast<int>(std::max<std::int64_t>(0, left.count()));
 }
 
@@ -201,13 +202,13 @@ void RankGroup::fail(const RankGroupEnd::Failure& failure) {
   if (was_killed) {
     begin_end(SIGTERM, options_.grace_after_failure);
   } else {
-    settled_at_ = Clock::now() + kSettle;
+    settled_at_ = SteadyClock::now() + kSettle;
   }
 }
 
 void RankGroup::begin_end(int signal_number, std::chrono::milliseconds grace) {
   settled_at_.reset();
-  const auto at = Clock::now() + grace;
+  const auto at = SteadyClock::now() + grace;
   kill_at_ = kill_at_ ? std::min(*kill_at_, at) : at;
   signal_all(signal_number);
 }

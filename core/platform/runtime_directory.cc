@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kMaxBaseLength = 70;  // leaves room for "/tune-<pid>-XXXXXX/<socket>"
-constexpr std::string_view kPrefix = "tune-";
+constexpr std::string_view kFolderPrefix = "tune-";
 
 bool is_usable(const char* directory) {
   return directory != nullptr && *directory == '/' &&
@@ -44,8 +44,8 @@ FileDescriptor open_folder(const fs::path& path) {
 // gone: a folder that it holds locked is in use.
 bool is_stale(const fs::path& path) {
   const std::string name = path.filename();
-  if (!name.starts_with(kPrefix)) return false;
-  const pid_t pid = std::atoi(name.c_str() + kPrefix.size());
+  if (!name.starts_with(kFolderPrefix)) return false;
+  const pid_t pid = std::atoi(name.c_str() + kFolderPrefix.size());
   if (pid <= 1 || kill(pid, 0) == 0 || errno != ESRCH) return false;
   const FileDescriptor folder = open_folder(path);
   struct stat found {};
@@ -54,7 +54,7 @@ bool is_stale(const fs::path& path) {
 }
 
 template <class Visit>
-void for_each_entry(const fs::path& base, Visit visit) {
+void for_each_path(const fs::path& base, Visit visit) {
   std::error_code error;
   fs::directory_iterator entry(base, error);
   while (!error && entry != fs::directory_iterator()) {
@@ -64,14 +64,14 @@ void for_each_entry(const fs::path& base, Visit visit) {
 }
 
 void remove_stale(const fs::path& base) {
-  for_each_entry(base, [](const fs::path& path) {
+  for_each_path(base, [](const fs::path& path) {
     std::error_code ignored;
     if (is_stale(path)) fs::remove_all(path, ignored);
   });
 }
 
 bool is_live(const fs::path& path) {
-  if (!path.filename().string().starts_with(kPrefix)) return false;
+  if (!path.filename().string().starts_with(kFolderPrefix)) return false;
   const FileDescriptor folder = open_folder(path);
   struct stat found {};
   if (!folder.is_open() || fstat(folder.get(), &found) != 0) return false;
@@ -83,7 +83,7 @@ bool is_live(const fs::path& path) {
 RuntimeDirectory::RuntimeDirectory() : owner_(getpid()) {
   const fs::path base = base_directory();
   remove_stale(base);
-  std::string pattern = (base / fmt::format("{}{}-XXXXXX", kPrefix, owner_)).string();
+  std::string pattern = (base / fmt::format("{}{}-XXXXXX", kFolderPrefix, owner_)).string();
   if (mkdtemp(pattern.data()) == nullptr) {
     throw file_error("making a folder for sockets in", base, errno);
   }
@@ -99,7 +99,7 @@ RuntimeDirectory::~RuntimeDirectory() {
 
 std::vector<fs::path> live_runtime_directories(const fs::path& base) {
   std::vector<fs::path> live;
-  for_each_entry(base, [&live](const fs::path& path) {
+  for_each_path(base, [&live](const fs::path& path) {
     if (is_live(path)) live.push_back(path);
   });
   return live;

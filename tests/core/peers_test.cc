@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct Fixture {
+struct PeersFixture {
   std::vector<Peers::Told> hear(const std::string& identity, Link& link, Link::Time now = 0s) {
     std::vector<Peers::Told> told;
     for (const std::string& frame : link.frames()) peers.receive(identity, frame, now, told);
@@ -35,7 +35,7 @@ struct Fixture {
 
 using Names = std::vector<std::string>;
 
-TEST_CASE_FIXTURE(Fixture, "agents are numbered as they are first heard") {
+TEST_CASE_FIXTURE(PeersFixture, "agents are numbered as they are first heard") {
   a.send(encoded(AgentEvent(Warning{"1"})));
   b.send(encoded(AgentEvent(Warning{"2"})));
   CHECK(hear("b", b).at(0).agent == AgentNumber{0});
@@ -45,7 +45,7 @@ TEST_CASE_FIXTURE(Fixture, "agents are numbered as they are first heard") {
   CHECK(peers.size() == 2);
 }
 
-TEST_CASE_FIXTURE(Fixture, "what an agent told is acknowledged up to where it is kept") {
+TEST_CASE_FIXTURE(PeersFixture, "what an agent told is acknowledged up to where it is kept") {
   for (const char* text : {"1", "2", "3"}) a.send(encoded(AgentEvent(Warning{text})));
   const std::size_t each = a.unacknowledged_bytes() / 3;
   const std::vector<Peers::Told> told = hear("a", a);
@@ -62,7 +62,8 @@ TEST_CASE_FIXTURE(Fixture, "what an agent told is acknowledged up to where it is
   CHECK(a.unacknowledged_bytes() == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "what an earlier life told does not acknowledge what this one says") {
+TEST_CASE_FIXTURE(PeersFixture,
+                  "what an earlier life told does not acknowledge what this one says") {
   for (const char* text : {"1", "2"}) a.send(encoded(AgentEvent(Warning{text})));
   const std::vector<Peers::Told> told = hear("a", a);
   a = Link(2);
@@ -73,7 +74,8 @@ TEST_CASE_FIXTURE(Fixture, "what an earlier life told does not acknowledge what 
   CHECK(a.unacknowledged_bytes() > 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a message that cannot be read is told as a warning, and acknowledged") {
+TEST_CASE_FIXTURE(PeersFixture,
+                  "a message that cannot be read is told as a warning, and acknowledged") {
   a.send("\xc1");
   const std::vector<Peers::Told> told = hear("a", a);
   REQUIRE(told.size() == 1);
@@ -84,7 +86,7 @@ TEST_CASE_FIXTURE(Fixture, "a message that cannot be read is told as a warning, 
   CHECK(a.unacknowledged_bytes() == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "who sends nothing that can be read is not remembered") {
+TEST_CASE_FIXTURE(PeersFixture, "who sends nothing that can be read is not remembered") {
   std::vector<Peers::Told> told;
   peers.receive("stranger", "GET / HTTP/1.1", 0s, told);
   CHECK(told.empty());
@@ -92,7 +94,7 @@ TEST_CASE_FIXTURE(Fixture, "who sends nothing that can be read is not remembered
   CHECK(peers.last_complaint().find("was dropped") != std::string::npos);
 }
 
-TEST_CASE_FIXTURE(Fixture, "an agent to whom nothing is said hears a heartbeat every second") {
+TEST_CASE_FIXTURE(PeersFixture, "an agent to whom nothing is said hears a heartbeat every second") {
   a.send(encoded(AgentEvent(Warning{"1"})));
   hear("a", a, 1s);
   flush(1s);

@@ -3,14 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "core/refusal.h"
+#include "numbers.h"
 
 namespace tune {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using testing::kInfinity;
 
 TEST_CASE("amounts are counted in whole ten-thousandths, rounded down") {
   const std::pair<double, std::int64_t> cases[] = {

@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kShort{150};
 constexpr milliseconds kLong{20000};
 
-RedisStoreOptions at(const std::string& address, milliseconds timeout = kLong) {
+RedisStoreOptions store_at(const std::string& address, milliseconds timeout = kLong) {
   RedisStoreOptions options;
   options.address = address;
   options.prefix = "tune:test";
@@ -45,18 +45,18 @@ TEST_CASE("a memory store keeps values as every store") {
 
 TEST_CASE("a Redis store appends as every store") {
   const PlainServer server;
-  check_appending([&] { return std::make_unique<RedisStore>(at(server.address())); });
+  check_appending([&] { return std::make_unique<RedisStore>(store_at(server.address())); });
 }
 
 TEST_CASE("a Redis store keeps values as every store") {
   const PlainServer server;
-  check_values([&] { return std::make_unique<RedisStore>(at(server.address())); });
+  check_values([&] { return std::make_unique<RedisStore>(store_at(server.address())); });
 }
 
 TEST_CASE("experiments with different prefixes do not see each other") {
   const PlainServer server;
-  RedisStore store(at(server.address()));
-  RedisStoreOptions other = at(server.address());
+  RedisStore store(store_at(server.address()));
+  RedisStoreOptions other = store_at(server.address());
   other.prefix = "tune:other";
   RedisStore neighbour(other);
   store.append({5, 0}, "a");
@@ -70,7 +70,7 @@ TEST_CASE("removing all of an experiment leaves others alone, whatever its name 
   const PlainServer server;
   for (const char* prefix : {"tune:a", "tune:*", "tune:[a-z]?\\", "tune:a b"}) {
     CAPTURE(prefix);
-    RedisStoreOptions options = at(server.address());
+    RedisStoreOptions options = store_at(server.address());
     options.prefix = prefix;
     RedisStore store(options);
     options.prefix = std::string(prefix) == "tune:a" ? "tune:ab" : "tune:xy";
@@ -87,7 +87,7 @@ TEST_CASE("removing all of an experiment leaves others alone, whatever its name 
 
 TEST_CASE("a server that was killed and comes back is connected to again, with all it had") {
   PlainServer server;
-  RedisStore store(at(server.address()));
+  RedisStore store(store_at(server.address()));
   store.append({1, 0}, "a");
   server.kill();
   std::thread appends([&] { store.append({1, 1}, "b"); });
@@ -98,7 +98,7 @@ TEST_CASE("a server that was killed and comes back is connected to again, with a
 
 TEST_CASE("a server that stays away is an error that names it") {
   PlainServer server;
-  RedisStore store(at(server.address(), kShort));
+  RedisStore store(store_at(server.address(), kShort));
   store.append({1, 0}, "a");
   server.kill();
   for (int i = 0; i < 2; ++i) {  // the first call finds a broken pipe, the second no server
@@ -111,7 +111,7 @@ TEST_CASE("a server that stays away is an error that names it") {
 
 TEST_CASE("a stopped server is an error after the time-out, and of use again when it goes on") {
   PlainServer server;
-  RedisStore store(at(server.address(), kShort));
+  RedisStore store(store_at(server.address(), kShort));
   store.append({1, 0}, "a");
   server.signal(SIGSTOP);
   CHECK_HAS(refusal([&] { store.append({1, 1}, "b"); }, ErrorCode::kStore), "no answer");
@@ -123,7 +123,7 @@ TEST_CASE("a stopped server is an error after the time-out, and of use again whe
 TEST_CASE("nobody at the address is bad input, and that it is waited for is told") {
   const TemporaryFolder folder;
   const std::string socket = (folder.path() / "nobody").string();
-  RedisStoreOptions options = at("unix://" + socket, kShort);
+  RedisStoreOptions options = store_at("unix://" + socket, kShort);
   std::vector<std::string> told;
   options.notice = [&](const std::string& text) { told.push_back(text); };
   const std::string message = refusal([&] { RedisStore store(options); });
@@ -162,7 +162,7 @@ class LosingAnswer {
 TEST_CASE("an append whose answer got lost is there once") {
   const PlainServer server;
   const FakeServer between{LosingAnswer(server.socket())};
-  RedisStore store(at(between.address()));
+  RedisStore store(store_at(between.address()));
   store.append({1, 0}, "a");
   store.append({1, 1}, "b");
   CHECK(ids_of(store.read({}, 10)) == std::vector<std::string>{"1-0", "1-1"});
@@ -172,19 +172,19 @@ TEST_CASE("an append that another driver overtook while the connection was lost 
   const PlainServer server;
   LosingAnswer losing(server.socket());
   losing.before_retry = [&] {  // another driver begins, and what was appended is trimmed
-    RedisStore other(at(server.address()));
+    RedisStore other(store_at(server.address()));
     other.put_and_trim("snapshot", "", {1, 0});
     other.append({2, 0}, "other");
   };
   const FakeServer between{losing};
-  RedisStore store(at(between.address()));
+  RedisStore store(store_at(between.address()));
   const auto append = [&] { store.append({1, 0}, "a"); };
   CHECK_THROWS_AS(append(), SupersededError);
 }
 
 TEST_CASE("a password is checked, and never shown") {
   const PlainServer server({"--requirepass", "s3cret"});
-  const auto open = [&](const std::string& address) { RedisStore store(at(address)); };
+  const auto open = [&](const std::string& address) { RedisStore store(store_at(address)); };
   const std::string wrong = refusal([&] { open(with_secret(":gu3ss", server)); });
   CHECK_HAS(wrong, "WRONGPASS");
   CHECK_HAS(wrong, server.socket());
@@ -196,20 +196,20 @@ TEST_CASE("a password is checked, and never shown") {
 
 TEST_CASE("a password that the server does not know is refused") {
   const PlainServer server;
-  CHECK_HAS(refusal([&] { RedisStore store(at(with_secret(":any", server))); }), "AUTH");
+  CHECK_HAS(refusal([&] { RedisStore store(store_at(with_secret(":any", server))); }), "AUTH");
 }
 
 TEST_CASE("the database of the address is used, also after a reconnect") {
   PlainServer server;
-  RedisStore store(at(server.address() + "?db=3"));
-  RedisStore beside(at(server.address()));
+  RedisStore store(store_at(server.address() + "?db=3"));
+  RedisStore beside(store_at(server.address()));
   store.append({1, 0}, "a");
   server.kill();
   server.start();
   store.append({1, 1}, "b");
   CHECK(store.read({}, 10).size() == 2);
   CHECK(beside.read({}, 10).empty());
-  CHECK_HAS(refusal([&] { RedisStore none(at(server.address() + "?db=99")); }), "SELECT");
+  CHECK_HAS(refusal([&] { RedisStore none(store_at(server.address() + "?db=99")); }), "SELECT");
 }
 
 TEST_CASE("a server that may lose entries is refused unless the user says so") {
@@ -223,7 +223,7 @@ TEST_CASE("a server that may lose entries is refused unless the user says so") {
                         Case{{"--appendfsync", "everysec"}, nullptr},
                         Case{{"--maxmemory-policy", "volatile-lru"}, nullptr}}) {
     const PlainServer server(c.settings);
-    RedisStoreOptions options = at(server.address());
+    RedisStoreOptions options = store_at(server.address());
     if (c.complaint != nullptr) {
       const std::string message = refusal([&] { RedisStore store(options); });
       CHECK_HAS(message, c.complaint);
@@ -238,7 +238,7 @@ TEST_CASE("a server that may lose its last second is told of, one that loses not
   for (const char* when : {"everysec", "always"}) {
     CAPTURE(when);
     const PlainServer server({"--appendfsync", when});
-    RedisStoreOptions options = at(server.address());
+    RedisStoreOptions options = store_at(server.address());
     std::vector<std::string> told;
     options.notice = [&](const std::string& text) { told.push_back(text); };
     const RedisStore store(options);
@@ -255,7 +255,7 @@ TEST_CASE("a server that may lose its last second is told of, one that loses not
 
 TEST_CASE("a store that was lost and is there again is looked at before anything is sent") {
   PlainServer server;
-  RedisStore store(at(server.address()));
+  RedisStore store(store_at(server.address()));
   int looks = 0;
   std::optional<EntryId> seen;
   store.when_reconnected([&] {
@@ -310,7 +310,7 @@ TEST_CASE("a version that lacks what is needed is refused, also when the user ac
       if (!has(request, "INFO")) return "+PONG\r\n";
       return info(std::string("# Server\r\nredis_version:") + c.version + "\r\nx:1\r\n");
     });
-    RedisStoreOptions options = at(server.address());
+    RedisStoreOptions options = store_at(server.address());
     options.unsafe = true;
     if (c.accepted) {
       CHECK_NOTHROW(RedisStore{options});
@@ -324,12 +324,12 @@ TEST_CASE("a server that may not be asked for its settings is accepted") {
   const FakeServer server([](const std::string& request) -> std::string {
     return has(request, "INFO") ? "-NOPERM no permissions\r\n" : "+PONG\r\n";
   });
-  CHECK_NOTHROW(RedisStore{at(server.address())});
+  CHECK_NOTHROW(RedisStore{store_at(server.address())});
 }
 
 TEST_CASE("something that is not a Redis server is told at once") {
   const FakeServer server([](const std::string&) { return "HTTP/1.1 400 Bad Request\r\n\r\n"; });
-  const std::string message = refusal([&] { RedisStore store(at(server.address())); });
+  const std::string message = refusal([&] { RedisStore store(store_at(server.address())); });
   CHECK_HAS(message, "is not a Redis server");
 }
 
@@ -339,12 +339,12 @@ TEST_CASE("a server that is still reading its file is waited for") {
     if (++asked <= 2) return "-LOADING Redis is loading the dataset in memory\r\n";
     return has(request, "INFO") ? info("aof_enabled:1\r\n") : "+PONG\r\n";
   });
-  CHECK_NOTHROW(RedisStore{at(server.address())});
+  CHECK_NOTHROW(RedisStore{store_at(server.address())});
 }
 
 TEST_CASE("a value that reads like a server's complaint is a value") {
   const PlainServer server;
-  RedisStore store(at(server.address(), kShort));
+  RedisStore store(store_at(server.address(), kShort));
   for (const char* value : {"LOADING", "NOAUTH", "-ERR"}) {
     store.put("value", value);
     CHECK(store.get("value") == value);
@@ -353,7 +353,7 @@ TEST_CASE("a value that reads like a server's complaint is a value") {
 
 TEST_CASE("a key that holds something else is an error, not an empty journal") {
   const PlainServer server;
-  RedisStore store(at(server.address()));
+  RedisStore store(store_at(server.address()));
   store.put("journal", "no stream");
   CHECK_HAS(refusal([&] { store.read({}, 10); }, ErrorCode::kStore), "WRONGTYPE");
   CHECK_HAS(refusal([&] { store.last(); }, ErrorCode::kStore), "WRONGTYPE");

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kSteps = 4;
+constexpr std::size_t kGroupSteps = 4;
 
 // A rank fails at step 2, once, in each of the ways; for load the attempt before it fails as well.
 struct Ways {
@@ -68,7 +68,7 @@ void check_phase(const std::string& phase, const std::string& phases, int failur
   INFO(run.err);
   CHECK(run.code == 0);
   const std::size_t trials = ways.limits == kOwnEnds.limits ? 12 : 3;
-  check_complete(box, "results/s", trials, kSteps);  // goes on from the last whole checkpoint
+  check_complete(box, "results/s", trials, kGroupSteps);  // goes on from the last whole checkpoint
   check_nothing_left(box, "results/s");
   std::size_t seen = 0;
   for (const fs::path& trial : trial_folders(box, "results/s")) {

@@ -27,7 +27,7 @@ std::vector<std::string> launch(int ranks, const std::string& script,
   return words;
 }
 
-std::multiset<std::string> sorted_lines(const std::string& text) {
+std::multiset<std::string> lines_as_set(const std::string& text) {
   const auto lines = lines_of(text);
   return {lines.begin(), lines.end()};
 }
@@ -46,10 +46,10 @@ TEST_CASE("ranks find the environment that torchrun gives, and print under their
              "$TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_USE_AGENT_STORE; "
              "test $MASTER_PORT -gt 0; echo port $? >&2"));
   CHECK(run.code == 0);
-  CHECK(sorted_lines(run.out) ==
+  CHECK(lines_as_set(run.out) ==
         std::multiset<std::string>{"[rank 0] 0 0 2 2 0 1 0 2 127.0.0.1 7 none 0 False",
                                    "[rank 1] 1 1 2 2 0 1 1 2 127.0.0.1 7 none 0 False"});
-  CHECK(sorted_lines(run.err) == std::multiset<std::string>{"[rank 0] port 0", "[rank 1] port 0"});
+  CHECK(lines_as_set(run.err) == std::multiset<std::string>{"[rank 0] port 0", "[rank 1] port 0"});
   CHECK(box.is_quiet());
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("the ranks of a later node are numbered after those before it") {
                 "192.0.2.1", "--master_port", "29501", "sh", "-c",
                 "echo $RANK $LOCAL_RANK $WORLD_SIZE $GROUP_RANK $MASTER_ADDR:$MASTER_PORT"});
   CHECK(run.code == 0);
-  CHECK(sorted_lines(run.out) == std::multiset<std::string>{"[rank 4] 4 0 6 2 192.0.2.1:29501",
+  CHECK(lines_as_set(run.out) == std::multiset<std::string>{"[rank 4] 4 0 6 2 192.0.2.1:29501",
                                                             "[rank 5] 5 1 6 2 192.0.2.1:29501"});
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("lines of ranks are never mixed") {
                       std::to_string(i) + " end");
     }
   }
-  CHECK(sorted_lines(run.out) == expected);
+  CHECK(lines_as_set(run.out) == expected);
 }
 
 TEST_CASE("the first rank that fails ends the others, and its exit code is the launcher's") {
@@ -196,7 +196,7 @@ TEST_CASE("nothing is left behind when all ranks have ended") {
   Sandbox box;
   const Finished run = box.tune(launch(2, "setsid sleep 1000 & sleep 1000 & echo done"));
   CHECK(run.code == 0);
-  CHECK(sorted_lines(run.out) == std::multiset<std::string>{"[rank 0] done", "[rank 1] done"});
+  CHECK(lines_as_set(run.out) == std::multiset<std::string>{"[rank 0] done", "[rank 1] done"});
   CHECK(box.is_quiet());
 }
 
@@ -240,7 +240,7 @@ TEST_CASE("gpu is one rank for each GPU that is visible, which each rank is told
                      "'echo $WORLD_SIZE $CUDA_VISIBLE_DEVICES of which $TUNE_DEVICE_INDEX'"});
     INFO(run.err);
     CHECK(run.code == 0);
-    CHECK(sorted_lines(run.out) == row.lines);
+    CHECK(lines_as_set(run.out) == row.lines);
   }
 }
 

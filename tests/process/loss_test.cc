@@ -20,15 +20,15 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::microseconds;
 
-constexpr std::size_t kTrials = 8;
-constexpr std::size_t kSteps = 6;
+constexpr std::size_t kLossTrials = 8;
+constexpr std::size_t kLossSteps = 6;
 constexpr microseconds kUsualLength{500'000};
 
 enum class Victim { kAgent, kZygote, kWorker, kStore };
 
-std::string sweep() {
+std::string loss_sweep() {
   return yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 15}",
-               .num_samples = kTrials,
+               .num_samples = kLossTrials,
                .rest = "stop: {training_iteration: 6}\ncheckpoint: {frequency: 2}\n"
                        "max_failures: 3\nstore_patience_s: 10\n"});
 }
@@ -74,7 +74,7 @@ void check_resumes(const Sandbox& box) {
   const Finished resumed = start(box).wait();
   INFO(resumed.err);
   CHECK(resumed.code == 0);
-  check_complete(box, "results/s", kTrials, kSteps);
+  check_complete(box, "results/s", kLossTrials, kLossSteps);
   check_nothing_left(box, "results/s");
 }
 
@@ -86,7 +86,7 @@ microseconds random_moment(RandomStream& random, int tries) {
 // Whether the victim was there at that moment.
 bool kill_one(Victim victim, RandomStream& random, int tries) {
   Sandbox box;
-  box.write("sweep.yaml", sweep());
+  box.write("sweep.yaml", loss_sweep());
   Running driver = start(box);
   driver.ends_within(random_moment(random, tries));
   const std::vector<pid_t> found = find(box, driver, victim);
@@ -120,7 +120,7 @@ TEST_CASE("agents, zygotes, workers and stores killed at any moment cost nothing
 // A process that does not answer any more, and what is said of it.
 void check_stopped(Victim victim, const std::string& expected) {
   Sandbox box;
-  box.write("sweep.yaml", sweep());
+  box.write("sweep.yaml", loss_sweep());
   Running driver = start(box);
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
   const std::vector<pid_t> found = find(box, driver, victim);
@@ -147,7 +147,7 @@ TEST_CASE("a stopped agent ends the run with a clear error, and resume goes on")
 // out. Whether there was one to stop.
 bool stop_one(Victim victim, bool kills_driver, RandomStream& random, int tries) {
   Sandbox box;
-  box.write("sweep.yaml", sweep());
+  box.write("sweep.yaml", loss_sweep());
   Running driver = start(box);
   driver.ends_within(random_moment(random, tries));
   const std::vector<pid_t> found = find(box, driver, victim);
@@ -186,7 +186,7 @@ TEST_CASE("a driver killed while its store or agent stands still can be resumed"
   for (const Victim victim : {Victim::kStore, Victim::kAgent}) {
     CAPTURE(static_cast<int>(victim));
     Sandbox box;
-    box.write("sweep.yaml", sweep());
+    box.write("sweep.yaml", loss_sweep());
     Running driver = start(box);
     REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
     const std::vector<pid_t> found = find(box, driver, victim);
@@ -201,7 +201,7 @@ TEST_CASE("a driver killed while its store or agent stands still can be resumed"
 
 TEST_CASE("an agent that never says a word is not waited for without end") {
   Sandbox box;
-  box.write("sweep.yaml", sweep());
+  box.write("sweep.yaml", loss_sweep());
   box.write("slow-redis",
             "#!/bin/sh\nuntil [ -e gate ]; do sleep 0.02; done\nexec redis-server \"$@\"\n");
   fs::permissions(box.path() / "slow-redis", fs::perms::owner_all);
@@ -221,7 +221,7 @@ TEST_CASE("an agent that never says a word is not waited for without end") {
 
 TEST_CASE("a plugin whose loading hangs is waited for by name") {
   Sandbox box;
-  box.write("sweep.yaml", sweep());
+  box.write("sweep.yaml", loss_sweep());
   box.write("hung-worker", "#!/bin/sh\nexec sleep 300\n");
   fs::permissions(box.path() / "hung-worker", fs::perms::owner_all);
   box.set("TUNE_WORKER", box.path() / "hung-worker");
@@ -245,7 +245,7 @@ TEST_CASE("a store elsewhere that is started again in time costs nothing") {
     return box.start({"redis-server", "--port", "0", "--unixsocket", socket, "--appendonly", "yes",
                       "--appendfsync", "always", "--dir", box.path()});
   };
-  box.write("sweep.yaml", sweep());
+  box.write("sweep.yaml", loss_sweep());
   std::unique_ptr<Running> server(new Running(start_store()));
   REQUIRE(Sandbox::eventually([&] { return fs::exists(socket); }));
   Running driver = box.start_tune({"run", "sweep.yaml", "--name", "s", "--quiet", "--cpus", "3",
@@ -257,12 +257,12 @@ TEST_CASE("a store elsewhere that is started again in time costs nothing") {
   const Finished finished = driver.wait();
   INFO(finished.err);
   CHECK(finished.code == 0);
-  check_complete(box, "results/s", kTrials, kSteps);
+  check_complete(box, "results/s", kLossTrials, kLossSteps);
 }
 
 TEST_CASE("a private store that is killed again and again costs nothing") {
   Sandbox box;
-  box.write("sweep.yaml", sweep());
+  box.write("sweep.yaml", loss_sweep());
   Running driver = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "3"});
   for (const std::size_t results : {3, 12, 24}) {
     REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", results); }));
@@ -275,14 +275,14 @@ TEST_CASE("a private store that is killed again and again costs nothing") {
   CHECK(finished.code == 0);
   CHECK_HAS(finished.out + finished.err, "killed by signal 9 (SIGKILL)");
   CHECK_HAS(finished.out + finished.err, "the store is started again");
-  check_complete(box, "results/s", kTrials, kSteps);
+  check_complete(box, "results/s", kLossTrials, kLossSteps);
   check_nothing_left(box, "results/s");
 }
 
 // A server of its own, and a sweep that uses it.
 struct Elsewhere {
   explicit Elsewhere(const std::string& patience) {
-    std::string text = sweep();
+    std::string text = loss_sweep();
     text.replace(text.find("store_patience_s: 10"), 20, "store_patience_s: " + patience);
     box.write("sweep.yaml", text);
     start();
@@ -316,7 +316,7 @@ TEST_CASE("a store elsewhere that is silent for a while is waited for") {
     CHECK(finished.code == 0);
     CHECK_HAS(finished.out + finished.err, "waiting up to 60 s for it");
     CHECK_HAS(finished.out + finished.err, "the store answers again");
-    check_complete(elsewhere.box, "results/s", kTrials, kSteps);
+    check_complete(elsewhere.box, "results/s", kLossTrials, kLossSteps);
   }
 }
 
@@ -333,7 +333,7 @@ TEST_CASE("a store elsewhere that stays away ends the run when its patience is o
   const Finished resumed = elsewhere.box.tune({"resume", "results/s", "--quiet"});
   INFO(resumed.err);
   CHECK(resumed.code == 0);
-  check_complete(elsewhere.box, "results/s", kTrials, kSteps);
+  check_complete(elsewhere.box, "results/s", kLossTrials, kLossSteps);
 }
 
 TEST_CASE("a signal is obeyed while the store does not answer") {
@@ -354,13 +354,13 @@ TEST_CASE("a signal is obeyed while the store does not answer") {
     const Finished resumed = elsewhere.box.tune({"resume", "results/s", "--quiet"});
     INFO(resumed.err);
     CHECK(resumed.code == 0);
-    check_complete(elsewhere.box, "results/s", kTrials, kSteps);
+    check_complete(elsewhere.box, "results/s", kLossTrials, kLossSteps);
   }
 }
 
 TEST_CASE("a driver that stood still for a while goes on") {
   Sandbox box;
-  box.write("sweep.yaml", sweep());
+  box.write("sweep.yaml", loss_sweep());
   Running driver = start(box);
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
   driver.signal(SIGSTOP);
@@ -369,7 +369,7 @@ TEST_CASE("a driver that stood still for a while goes on") {
   const Finished finished = driver.wait();
   INFO(finished.err);
   CHECK(finished.code == 0);
-  check_complete(box, "results/s", kTrials, kSteps);
+  check_complete(box, "results/s", kLossTrials, kLossSteps);
   check_nothing_left(box, "results/s");
 }
 

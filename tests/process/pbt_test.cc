@@ -22,12 +22,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kSteps = 12;
+constexpr std::uint64_t kPbtSteps = 12;
 
 std::string population(const std::string& more = "", int trials = 6) {
   return yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 20}",
                .num_samples = trials,
-               .rest = "stop: {training_iteration: " + std::to_string(kSteps) +
+               .rest = "stop: {training_iteration: " + std::to_string(kPbtSteps) +
                        "}\nscheduler:\n  pbt:\n    perturbation_interval: 2\n"
                        "    quantile_fraction: 0.5\n    hyperparam_mutations: {lr: {loguniform: "
                        "[1e-3, 1.0]}}\n" +
@@ -59,12 +59,12 @@ void check_results(const Sandbox& box, std::size_t trials) {
     CAPTURE(trial.id);
     CHECK(trial.status == TrialStatus::kTerminated);
     const std::vector<Result> results = trial.results();
-    REQUIRE(results.size() == kSteps);
+    REQUIRE(results.size() == kPbtSteps);
     const std::vector<ScheduleEntry> schedule = trial.schedule();
     const ScheduleEntry& newest = schedule.back();
     CHECK(newest.trial == trial.id);
     CHECK(newest.config == trial.config());
-    for (std::uint64_t i = newest.trial_iteration + 1; i <= kSteps; ++i) {
+    for (std::uint64_t i = newest.trial_iteration + 1; i <= kPbtSteps; ++i) {
       const std::uint64_t steps = newest.iteration + i - newest.trial_iteration;
       CHECK(results[i - 1].get<double>("mean_accuracy") ==
             doctest::Approx(curve(newest.config.get<double>("lr"), steps)));

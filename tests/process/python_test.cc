@@ -41,7 +41,7 @@ bool has_python() {
   return false;
 }
 
-std::string sweep(const std::string& python, const std::string& rest = "") {
+std::string python_sweep(const std::string& python, const std::string& rest = "") {
   return "python: " + python + "\ninterpreter: " + test_python() +
          "\nconfig: {x: {grid_search: [1, 2]}}\nmetric: y\nmode: max\nstop: {training_iteration: "
          "2}\n" +
@@ -57,7 +57,8 @@ TEST_CASE("a sweep imports a file and its modules once, and forks its trials") {
   Sandbox box;
   box.write("code/train.py", std::string("print('imported')\n") + kTrain);
   box.write("code/numbers_of_mine.py", "print('numbers')\nbase = 10\n");
-  box.write("sweep.yaml", sweep("code/train.py:Train", "preload: [json, numbers_of_mine]\n"));
+  box.write("sweep.yaml",
+            python_sweep("code/train.py:Train", "preload: [json, numbers_of_mine]\n"));
   const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
   INFO(run.err);
   REQUIRE(run.code == 0);
@@ -125,7 +126,7 @@ TEST_CASE("a mistake in a Python sweep is one error with file, line and key") {
                 "class Old:\n  def step(self): pass\n  def save_checkpoint(self, d): pass\n"
                 "class Empty: pass\ndef many(a, b, c): pass\n"
                 "class NoSave:\n  def step(self): return {'y': 1}\n  def setup(self, c): pass\n");
-      box.write("sweep.yaml", sweep(c.python, c.rest));
+      box.write("sweep.yaml", python_sweep(c.python, c.rest));
       std::vector<std::string> words = {command, "sweep.yaml"};
       if (std::string(command) == "run") words.insert(words.end(), {"--name", "s", "--quiet"});
       const Finished run = box.tune(words);
@@ -162,7 +163,7 @@ TEST_CASE("an exception is in error.txt with its traceback") {
       "train.py",
       "def deeper(x):\n  return 1 / x\ndef train(config):\n  import tune\n  tune.report(y=1)\n"
       "  deeper(0)\n");
-  box.write("sweep.yaml", sweep("train.py:train"));
+  box.write("sweep.yaml", python_sweep("train.py:train"));
   const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2", "--quiet"});
   CHECK(run.code == 1);
   const std::string error = of_trial(box, 0, "error.txt");

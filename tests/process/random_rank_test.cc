@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kTrials = 2;
-constexpr std::size_t kSteps = 40;
+constexpr std::size_t kRankTrials = 2;
+constexpr std::size_t kRankSteps = 40;
 
 // Workers write to files of their trials; the zygote they are forked from does not.
 std::vector<pid_t> ranks_of(const Sandbox& box) {
@@ -34,7 +34,7 @@ std::vector<pid_t> ranks_of(const Sandbox& box) {
   return ranks;
 }
 
-std::string sweep(int ranks) {
+std::string rank_sweep(int ranks) {
   const std::string count = std::to_string(ranks);
   return std::string("plugin: ") + TUNE_SYNTHETIC_PLUGIN +
          "\n"
@@ -43,7 +43,7 @@ std::string sweep(int ranks) {
          "metric: count\n"
          "mode: max\n"
          "stop: {training_iteration: " +
-         std::to_string(kSteps) +
+         std::to_string(kRankSteps) +
          "}\n"
          "checkpoint: {frequency: 1}\n"
          "max_failures: 1000\n"
@@ -57,9 +57,9 @@ std::string sweep(int ranks) {
 int run_disturbed(int ranks, std::uint64_t number, int moments) {
   RandomStream random(test_seed(), "ranks " + std::to_string(ranks), number);
   Sandbox box;
-  box.write("sweep.yaml", sweep(ranks));
+  box.write("sweep.yaml", rank_sweep(ranks));
   Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus",
-                                std::to_string(ranks * static_cast<int>(kTrials)), "--quiet"});
+                                std::to_string(ranks * static_cast<int>(kRankTrials)), "--quiet"});
   int done = 0;
   while (done < moments &&
          !run.ends_within(std::chrono::microseconds(random.integer(0, 400'000)))) {
@@ -73,7 +73,7 @@ int run_disturbed(int ranks, std::uint64_t number, int moments) {
   const Finished finished = run.wait(std::chrono::seconds(120));
   INFO(finished.err);
   CHECK(finished.code == 0);
-  check_complete(box, "results/s", kTrials, kSteps);
+  check_complete(box, "results/s", kRankTrials, kRankSteps);
   check_nothing_left(box, "results/s");
   for (const fs::path& trial : trial_folders(box, "results/s")) {
     const std::string error = box.read("results/s/" + trial.filename().string() + "/error.txt");

@@ -23,12 +23,12 @@ namespace fs = std::filesystem;
 using testing::FakeServer;
 using testing::PlainServer;
 
-std::string sweep(const PlainServer& server, SweepText text = {}) {
+std::string shared_sweep(const PlainServer& server, SweepText text = {}) {
   text.rest += "store: '" + server.address() + "'\n";
   return yaml(text);
 }
 
-SweepText slow_sweep() {
+SweepText slow_shared_sweep() {
   return {.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 15}",
           .rest = "stop: {training_iteration: 20}\ncheckpoint: {frequency: 1}\n"};
 }
@@ -45,11 +45,11 @@ std::string number_of_keys(const PlainServer& server) {
 TEST_CASE("a fresh experiment of an earlier one's name and seed runs its own trials") {
   const PlainServer server;
   Sandbox box;
-  box.write("sweep.yaml", sweep(server));
+  box.write("sweep.yaml", shared_sweep(server));
   REQUIRE(box.tune({"run", "sweep.yaml", "--name", "s", "--quiet"}).code == 0);
-  box.write("sweep.yaml", sweep(server, {.config = "{lr: {uniform: [5, 6]}}",
-                                         .num_samples = 2,
-                                         .rest = "stop: {training_iteration: 7}\n"}));
+  box.write("sweep.yaml", shared_sweep(server, {.config = "{lr: {uniform: [5, 6]}}",
+                                                .num_samples = 2,
+                                                .rest = "stop: {training_iteration: 7}\n"}));
   const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--quiet", "--fresh"});
   INFO(run.err);
   CHECK(run.code == 0);
@@ -60,7 +60,7 @@ TEST_CASE("a fresh experiment of an earlier one's name and seed runs its own tri
 TEST_CASE("two of one name and seed in different storages run at once, and end as one alone") {
   const PlainServer server;
   Sandbox box;
-  box.write("sweep.yaml", sweep(server, slow_sweep()));
+  box.write("sweep.yaml", shared_sweep(server, slow_shared_sweep()));
   Running first = box.start_tune(
       {"run", "sweep.yaml", "--name", "s", "--storage", "a", "--quiet", "--cpus", "2"});
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "a/s", 3); }));
@@ -79,12 +79,12 @@ TEST_CASE("two of one name and seed in different storages run at once, and end a
 TEST_CASE("a start that was refused leaves no keys, and the name and the store are free") {
   const PlainServer server;
   Sandbox box;
-  box.write("sweep.yaml", sweep(server, {.trainable = "Curv"}));
+  box.write("sweep.yaml", shared_sweep(server, {.trainable = "Curv"}));
   const Finished refused = box.tune({"run", "sweep.yaml", "--name", "s", "--quiet"});
   INFO(refused.err);
   CHECK(refused.code == 2);
   CHECK(number_of_keys(server) == ":0\r\n");
-  box.write("sweep.yaml", sweep(server));
+  box.write("sweep.yaml", shared_sweep(server));
   CHECK(box.tune({"run", "sweep.yaml", "--name", "s", "--quiet"}).code == 0);
   check_complete(box, "results/s", 4, 3);
 }
@@ -97,7 +97,7 @@ void interrupt_one(const Sandbox& box) {
   CHECK(run.wait().code == 128 + SIGINT);
 }
 
-void check_resumes(const Sandbox& box) {
+void check_shared_resumes(const Sandbox& box) {
   const Finished resumed = box.tune({"resume", "results/s"});
   INFO(resumed.err);
   CHECK(resumed.code == 0);
@@ -108,7 +108,7 @@ void check_resumes(const Sandbox& box) {
 TEST_CASE("an interrupted one finds its journal again, also when its folder was renamed") {
   const PlainServer server;
   Sandbox box;
-  box.write("sweep.yaml", sweep(server, slow_sweep()));
+  box.write("sweep.yaml", shared_sweep(server, slow_shared_sweep()));
   interrupt_one(box);
   fs::rename(box.path() / "results/s", box.path() / "results/t");
   const Finished resumed = box.tune({"resume", "results/t"});
@@ -139,10 +139,10 @@ void make_it_of_an_earlier_version(const Sandbox& box, const PlainServer& server
 TEST_CASE("a folder of a version that drew no prefix is resumed") {
   const PlainServer server;
   Sandbox box;
-  box.write("sweep.yaml", sweep(server, slow_sweep()));
+  box.write("sweep.yaml", shared_sweep(server, slow_shared_sweep()));
   interrupt_one(box);
   make_it_of_an_earlier_version(box, server);
-  check_resumes(box);
+  check_shared_resumes(box);
 }
 
 TEST_CASE("a new experiment whose keys are there already is refused, and they are left alone") {

@@ -15,7 +15,7 @@
 namespace tune {
 namespace {
 
-std::string slow_sweep(int trials, int step_ms = 30) {
+std::string signal_sweep(int trials, int step_ms = 30) {
   return yaml(
       {.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: " + std::to_string(step_ms) + "}",
        .num_samples = trials,
@@ -51,7 +51,7 @@ TEST_CASE("a signal to every process of a sweep pauses its trials, none is an er
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
     CAPTURE(number);
     Sandbox box;
-    box.write("sweep.yaml", slow_sweep(3));
+    box.write("sweep.yaml", signal_sweep(3));
     Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
     REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
     const std::vector<pid_t> all = workers_first(box);
@@ -100,7 +100,7 @@ TEST_CASE("a trial that does not save within save_grace_s is ended without it") 
 
 TEST_CASE("an agent that alone is told to end saves its trials, and the run can be resumed") {
   Sandbox box;
-  box.write("sweep.yaml", slow_sweep(6, 200));
+  box.write("sweep.yaml", signal_sweep(6, 200));
   Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
   std::vector<pid_t> forks = box.processes(std::string("run\0sweep.yaml", 14));
@@ -125,7 +125,7 @@ TEST_CASE("an agent that alone is told to end saves its trials, and the run can 
 
 TEST_CASE("a zygote that cannot be started again at once is tried until it can") {
   Sandbox box;
-  box.write("sweep.yaml", slow_sweep(6));
+  box.write("sweep.yaml", signal_sweep(6));
   // The program that loads the plugin, which fails as often as the file says.
   box.write("worker.sh", std::string("#!/bin/sh\n"
                                      "left=$(cat \"") +

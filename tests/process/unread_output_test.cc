@@ -37,7 +37,7 @@ struct Terminal {
   std::string name;
 };
 
-const std::string kTune = std::string(TUNE_BINARY_DIR) + "/bin/tune";
+const std::string kTuneProgram = std::string(TUNE_BINARY_DIR) + "/bin/tune";
 
 // Trials of one step that fail, so that there are many notices.
 std::string failing_sweep() {
@@ -69,8 +69,8 @@ TEST_CASE("a sweep on a terminal that nobody reads ends") {
       Sandbox box;
       box.set("TERM", "xterm");
       box.write("sweep.yaml", failing_sweep());
-      const std::string command = "exec " + kTune + " run sweep.yaml --name s --cpus 2" + option +
-                                  " > " + terminal.name + " 2>&1";
+      const std::string command = "exec " + kTuneProgram + " run sweep.yaml --name s --cpus 2" +
+                                  option + " > " + terminal.name + " 2>&1";
       check_ended(box, box.start({"sh", "-c", command}).wait());
     }
   }
@@ -86,10 +86,10 @@ TEST_CASE("a sweep into a full pipe that nobody reads ends, and a reader finds t
   const std::string full(64u << 10, '.');
   REQUIRE(write(writer.get(), full.data(), full.size()) == static_cast<ssize_t>(full.size()));
   const std::string pipe = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ends[1]);
-  check_ended(box,
-              box.start({"sh", "-c",
-                         "exec " + kTune + " run sweep.yaml --name s --cpus 2 > " + pipe + " 2>&1"})
-                  .wait());
+  check_ended(box, box.start({"sh", "-c",
+                              "exec " + kTuneProgram + " run sweep.yaml --name s --cpus 2 > " +
+                                  pipe + " 2>&1"})
+                       .wait());
 
   // One that comes back late: the sweep has not waited, and nothing is torn.
   writer.reset();
@@ -113,7 +113,7 @@ TEST_CASE("a reader who comes back is told what was not shown, and sees the end"
   // It reads nothing before results.csv is there: by then messages fill the pipe and their bound.
   const Finished run =
       box.run({"sh", "-c",
-               "{ " + kTune +
+               "{ " + kTuneProgram +
                    " run sweep.yaml --name s --cpus 2 2>&1; echo code=$?; } | "
                    "{ while [ ! -e resume ]; do sleep 0.1; [ ! -s results/s/results.csv ] || "
                    "touch resume; done; cat; }"});

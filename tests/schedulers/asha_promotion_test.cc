@@ -1,6 +1,5 @@
 // ASHA by promotion, rule by rule.
 #include <cmath>
-#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -11,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/refusal.h"
+#include "numbers.h"
 #include "schedulers/asha.h"
 #include "tune/testing/reports.h"
 
@@ -19,8 +19,8 @@ using namespace tune::testing;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNan = std::nan("");
+using tune::testing::kInfinity;
+using tune::testing::kNan;
 using Kind = Decision::Kind;
 
 AshaOptions promoting(AshaOptions options) {

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -13,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include "core/random.h"
+#include "numbers.h"
 #include "schedulers/asha.h"
 #include "schedulers/reference_asha.h"
 #include "tune/testing/reports.h"
@@ -22,7 +22,7 @@ using namespace tune::testing;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using tune::testing::kInfinity;
 
 struct Factor {
   std::int64_t numerator;
@@ -131,13 +131,13 @@ std::vector<std::vector<double>> learning_curves() {
   return curves;
 }
 
-struct Sweep {
+struct AshaSweep {
   std::size_t steps = 0;    // trained in all
   double best = kInfinity;  // of the last losses of trials that ran to the end
 };
 
 // Trains all configurations on a few slots, as an experiment would: a trial that stops makes room.
-Sweep sweep(Pair& pair, const std::vector<std::vector<double>>& curves, std::uint64_t seed) {
+AshaSweep sweep(Pair& pair, const std::vector<std::vector<double>>& curves, std::uint64_t seed) {
   constexpr std::size_t kSlots = 8;
   RandomStream random(seed, "asha_sweep", 0);
   struct Running {
@@ -146,7 +146,7 @@ Sweep sweep(Pair& pair, const std::vector<std::vector<double>>& curves, std::uin
   };
   std::vector<Running> running;
   std::uint32_t next = 0;
-  Sweep result;
+  AshaSweep result;
   while (true) {
     while (running.size() < kSlots && next < curves.size()) {
       pair.add(next);
@@ -207,7 +207,7 @@ TEST_CASE("asha decides as its reference does on real learning curves, diverged 
       CAPTURE(factor.value());
       Pair pair({.max_t = 51, .reduction_factor = factor.value(), .rule = rule}, factor,
                 Mode::kMin);
-      const Sweep result = sweep(pair, curves, 3);
+      const AshaSweep result = sweep(pair, curves, 3);
       CHECK(result.steps < curves.size() * 51);
     }
   }
@@ -221,7 +221,7 @@ TEST_CASE("asha finds the best of 200 real configurations with a sixth of the st
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     CAPTURE(seed);
     Pair pair({.max_t = 51, .grace_period = 2, .reduction_factor = 3}, factor, Mode::kMin);
-    const Sweep result = sweep(pair, curves, seed);
+    const AshaSweep result = sweep(pair, curves, seed);
     CHECK(result.steps < curves.size() * 51 / 6);  // 1,120 to 1,235 of 10,200
     CHECK(result.best == best);
   }

@@ -2,7 +2,6 @@
 #include "schedulers/asha.h"
 
 #include <cmath>
-#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "core/error.h"
 #include "core/random.h"
 #include "core/refusal.h"
+#include "numbers.h"
 #include "schedulers/asha_brackets.h"
 #include "tune/testing/reports.h"
 
@@ -20,8 +20,8 @@ using namespace tune::testing;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNan = std::nan("");
+using tune::testing::kInfinity;
+using tune::testing::kNan;
 using Kind = Decision::Kind;
 
 // A configured scheduler that adds the trials it hears of.

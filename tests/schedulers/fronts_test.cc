@@ -5,19 +5,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "core/random.h"
+#include "numbers.h"
 #include "schedulers/merit.h"
 
 using namespace tune;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using tune::testing::kInfinity;
 
 std::vector<std::uint32_t> all_of(const Fronts& fronts) {
   return fronts.best(fronts.size());

@@ -20,9 +20,9 @@ using namespace tune::testing;
 namespace {
 
 // A sweep on some places, as the controller would run it, until nothing can go on.
-class Sweep {
+class HyperbandSweep {
  public:
-  Sweep(HyperBandOptions options, std::uint64_t seed, std::uint32_t trials)
+  HyperbandSweep(HyperBandOptions options, std::uint64_t seed, std::uint32_t trials)
       : options_(options),
         random_(seed, "hyperband_reference", 0),
         trials_wanted_(trials),
@@ -133,7 +133,7 @@ TEST_CASE("undisturbed brackets leave as many trials at each rung as planned") {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     CAPTURE(seed);
     // 27 9 3 1 from 1, 12 4 2 from 3, 6 2 from 9, 4 to 27; twice.
-    Sweep sweep({.max_t = 27}, seed, 2 * 49);
+    HyperbandSweep sweep({.max_t = 27}, seed, 2 * 49);
     sweep.run();
     // Left at 1: 27 - 9; at 3: 9 - 3 and 12 - 4; at 9: 3 - 1, 4 - 2 and 6 - 2; at 27: 1 2 2 4.
     CHECK(sweep.reached() == std::map<double, std::size_t>{{1, 36}, {3, 28}, {9, 16}, {27, 18}});
@@ -143,7 +143,7 @@ TEST_CASE("undisturbed brackets leave as many trials at each rung as planned") {
 TEST_CASE("a sweep that ends within a bracket halves what is there") {
   // The first bracket has 5 of 27: ceil(5 * 9 / 27) = 2 and ceil(5 * 3 / 27) = 1 go on, and
   // ceil(5 * 1 / 27) = 1.
-  Sweep sweep({.max_t = 27}, 1, 5);
+  HyperbandSweep sweep({.max_t = 27}, 1, 5);
   sweep.run();
   CHECK(sweep.reached() == std::map<double, std::size_t>{{1, 3}, {3, 1}, {27, 1}});
 }
@@ -151,7 +151,7 @@ TEST_CASE("a sweep that ends within a bracket halves what is there") {
 TEST_CASE("whatever fails, every bracket comes to its end") {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
-    Sweep sweep({.max_t = 27, .stop_last_trials = true}, seed, 70);
+    HyperbandSweep sweep({.max_t = 27, .stop_last_trials = true}, seed, 70);
     sweep.failures = 0.02 * static_cast<double>(seed % 5);
     sweep.run();
     const auto reached = sweep.reached();

@@ -2,7 +2,6 @@
 #include "schedulers/median_stopping.h"
 
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -13,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/refusal.h"
+#include "numbers.h"
 #include "tune/testing/reports.h"
 
 using namespace tune;
@@ -20,8 +20,8 @@ using namespace tune::testing;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNan = std::nan("");
+using tune::testing::kInfinity;
+using tune::testing::kNan;
 
 class Median {
  public:

@@ -1,7 +1,6 @@
 // ASHA by promotion against its plain reference, on random experiments with failures and restarts.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include "core/random.h"
+#include "numbers.h"
 #include "schedulers/asha.h"
 #include "schedulers/reference_promotion.h"
 #include "tune/testing/reports.h"
@@ -20,7 +20,7 @@ using namespace tune::testing;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using tune::testing::kInfinity;
 using Answer = ReferencePromotion::Answer;
 using Kind = Decision::Kind;
 

@@ -2,19 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "core/random.h"
+#include "numbers.h"
 
 using namespace tune;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNan = std::nan("");
+using tune::testing::kInfinity;
+using tune::testing::kNan;
 
 Rung filled(CutOffPosition position, const std::vector<double>& values) {
   Rung rung(1, position);
@@ -23,13 +23,13 @@ Rung filled(CutOffPosition position, const std::vector<double>& values) {
 }
 
 // A factor as the exact fraction of whole numbers that its double is.
-struct Factor {
+struct RungFactor {
   double value;
   std::uint64_t numerator;
   std::uint64_t denominator;
 };
 
-const Factor kFactors[] = {
+const RungFactor kRungFactors[] = {
     {2, 2, 1},     {3, 3, 1},       {4, 4, 1},        {6, 6, 1},
     {7, 7, 1},     {1.5, 3, 2},     {2.25, 9, 4},     {1.0009765625, 1025, 1024},
     {100, 100, 1}, {1000, 1000, 1}, {4.0625, 65, 16}, {1e9, 1000000000, 1},
@@ -38,7 +38,7 @@ const Factor kFactors[] = {
 }  // namespace
 
 TEST_CASE("positions of both rules are exact for every size up to 2000") {
-  for (const auto& [value, numerator, denominator] : kFactors) {
+  for (const auto& [value, numerator, denominator] : kRungFactors) {
     CAPTURE(value);
     const CutOffPosition ray(AshaRule::kRay, value);
     const CutOffPosition top(AshaRule::kTop, value);
@@ -123,7 +123,7 @@ TEST_CASE("a cut-off never lies above the better neighbour, so that a tie with i
 }
 
 TEST_CASE("equal values have themselves as the cut-off, whatever the factor and size") {
-  for (const Factor& factor : kFactors) {
+  for (const RungFactor& factor : kRungFactors) {
     Rung rung(1, {AshaRule::kRay, factor.value});
     for (int n = 1; n <= 400; ++n) {
       rung.add(0.1);  // rounding of the position would give 0.1 * f + 0.1 * (1 - f)
@@ -133,7 +133,7 @@ TEST_CASE("equal values have themselves as the cut-off, whatever the factor and 
 }
 
 TEST_CASE("heaps agree with sorting, for random values with ties, infinities and NaN") {
-  for (const auto& [factor, numerator, denominator] : kFactors) {
+  for (const auto& [factor, numerator, denominator] : kRungFactors) {
     for (AshaRule rule : {AshaRule::kRay, AshaRule::kTop}) {
       CAPTURE(factor);
       RandomStream random(9, "rung_test", numerator);

@@ -9,24 +9,23 @@
 namespace tune::simulator {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 namespace {
 
-constexpr const char* kTrainable = "train_fashion_mnist";
+constexpr const char* kBareTrainable = "train_fashion_mnist";
 constexpr Duration kStep = milliseconds(997);
 
 Duration cpu_time() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return seconds(now.tv_sec) + Duration(now.tv_nsec);
+  return std::chrono::seconds(now.tv_sec) + Duration(now.tv_nsec);
 }
 
 ControllerSetup bare_setup(const BareOptions& options) {
   ControllerSetup setup;
   setup.experiment.experiment_id = "0a1b2";
   setup.experiment.experiment_directory = "/results/simulated";
-  setup.experiment.trainable = kTrainable;
+  setup.experiment.trainable = kBareTrainable;
   const auto last = static_cast<double>(options.begin + options.iterations);
   setup.experiment.stop = {{"training_iteration", last}};
   setup.request.cpu_units = kUnit;
@@ -52,7 +51,7 @@ std::string BareNode::hello() {
   hello.ip = "10.0.0.1";
   hello.cpu_units = options_.slots_per_node * kUnit;
   ZygoteReady ready;
-  ready.trainables = {{kTrainable, true, false}};
+  ready.trainables = {{kBareTrainable, true, false}};
   link_.send(encoded(AgentEvent(hello)));
   link_.send(encoded(AgentEvent(ready)));
   return link_.frames().front();
@@ -168,7 +167,7 @@ std::size_t BareDriver::snapshot_bytes() {
 
 BareSweep::BareSweep(const BareOptions& options)
     : options_(options), nodes_(options.nodes, BareNode(options_)), driver_(options_, store_) {
-  now_ = seconds(options.begin);
+  now_ = std::chrono::seconds(options.begin);
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
     turn(AgentNumber{node}, {nodes_[node].hello()});
   }
@@ -176,7 +175,7 @@ BareSweep::BareSweep(const BareOptions& options)
 
 void BareSweep::run_round() {
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
-    now_ += Duration(seconds(1)) / options_.nodes;
+    now_ += Duration(std::chrono::seconds(1)) / options_.nodes;
     turn(AgentNumber{node}, nodes_[node].tell());
   }
 }

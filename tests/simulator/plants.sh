@@ -11,9 +11,9 @@
 # It must be found within 20,000 seeds. Most plants are within 300; any change of what the simulator
 # draws moves the seed at which a rare one shows.
 #
-# The patched file is compiled as the build folder (made by Ninja) compiles it, and linked into a
-# simulator of its own before the libraries that hold the file as it should be. --few N takes N
-# plants, others with every commit.
+# The patched file is compiled as the build folder (made by Ninja) compiles it, in a unity build with
+# its neighbours, and linked into a simulator of its own before the libraries that hold the file as
+# it should be. --few N takes N plants, others with every commit.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -41,7 +41,7 @@ value_of() { sed -n "/^--- /q; s/^$1: //p" "$2"; }
 
 # Compiles the patched file and links a simulator with it, into $work.
 make_simulator() {
-  local patch=$1 file compile link
+  local patch=$1 file unit compile link
   file=$(sed -n 's,^+++ b/,,p' "$patch" | head -1)
   mkdir -p "$work/$(dirname "$file")"
   cp "$root/$file" "$work/$file"
@@ -49,9 +49,16 @@ make_simulator() {
     echo "$patch does not fit $file any more: renew it" >&2
     return 1
   }
-  compile=$(grep -F -- " -c $root/$file" "$work/commands" | head -1)
-  [[ -n $compile ]] || { echo "$patch: the simulator has no $file" >&2; return 1; }
-  compile=${compile/" -c $root/$file"/" -c $work/$file"}
+  compile=$(grep -m1 -F -- " -c $root/$file" "$work/commands" || :)
+  if [[ -n $compile ]]; then
+    compile=${compile/" -c $root/$file"/" -c $work/$file"}
+  else
+    unit=$(grep -rlF --include='*.cxx' "\"$root/$file\"" "$build" | head -1 || :)
+    [[ -n $unit ]] || { echo "$patch: the simulator has no $file" >&2; return 1; }
+    sed "s,\"$root/$file\",\"$work/$file\"," "$unit" > "$work/planted.cxx"
+    compile=$(grep -F -- " -c $unit" "$work/commands" | head -1)
+    compile=${compile/" -c $unit"/" -c $work/planted.cxx"}
+  fi
   # The patched file is another one: what is written of the true one's dependencies stays.
   compile=$(sed -E "s, -o [^ ]+, -o $work/planted.o,; s, -MF [^ ]+, -MF $work/planted.d," <<<"$compile")
   link=$(tail -1 "$work/commands")

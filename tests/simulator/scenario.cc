@@ -17,7 +17,6 @@ namespace tune::simulator {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 namespace {
 
@@ -116,14 +115,14 @@ void draw_sweep(Draw& draw, const Limits& limits, Scenario& scenario) {
   scenario.max_failures = static_cast<std::uint32_t>(draw.one_of({0, 1, 3}));
   scenario.max_concurrent_trials = static_cast<std::uint32_t>(draw.one_of({0, 0, 0, 1, 2}));
   scenario.fail_fast = draw.chance(0.08);
-  scenario.hang_timeout = seconds(draw.between(1, 20));
+  scenario.hang_timeout = std::chrono::seconds(draw.between(1, 20));
   scenario.step = draw.logarithmic(microseconds(200), milliseconds(50));
   if (draw.chance(0.12)) {
     scenario.max_trial_time =
         scenario.step * draw.between(1, static_cast<int>(scenario.iterations));
   }
   scenario.network_delay = draw.logarithmic(microseconds(20), milliseconds(50));
-  scenario.store_delay = draw.logarithmic(milliseconds(1), seconds(3));
+  scenario.store_delay = draw.logarithmic(milliseconds(1), std::chrono::seconds(3));
 }
 
 // The time to finish if nothing goes wrong, by a rough guess.
@@ -234,7 +233,7 @@ void draw_replacing(Draw& draw, Scenario& scenario) {
 void draw_joining(Draw& draw, Time length, Scenario& scenario) {
   using Kind = AccidentPlan::Kind;
   scenario.joined = draw.chance(0.3);
-  scenario.lease = draw.logarithmic(milliseconds(1500), seconds(10));
+  scenario.lease = draw.logarithmic(milliseconds(1500), std::chrono::seconds(10));
   if (!scenario.joined) return;
   const int accidents = draw.between(0, 4);
   for (int i = 0; i < accidents; ++i) {
@@ -275,7 +274,8 @@ void draw_lives(Draw& draw, Scenario& scenario) {
 }
 
 void draw_patience(Draw& draw, Scenario& scenario) {
-  scenario.store_patience = draw.one_of({seconds(1), seconds(5), seconds(30)});
+  scenario.store_patience =
+      draw.one_of({std::chrono::seconds(1), std::chrono::seconds(5), std::chrono::seconds(30)});
   scenario.rates.store_silent = draw.rate(0.2, {2'000, 10'000, 50'000});
   scenario.store_silence = draw.logarithmic(microseconds(100), scenario.store_patience / 4);
   for (DriverLife& life : scenario.lives) {
@@ -304,7 +304,7 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
   scenario.rates.store_goes_back = draw.rate(0.2, {5'000, 20'000, 100'000});
   scenario.rates.files_slow = draw.rate(0.2, {50'000, 300'000});
   scenario.rates.no_room = draw.rate(0.2, {5'000, 50'000});
-  scenario.file_delay = draw.logarithmic(milliseconds(1), seconds(1));
+  scenario.file_delay = draw.logarithmic(milliseconds(1), std::chrono::seconds(1));
   scenario.snapshot_part =
       draw.one_of({SnapshotParts::kPartBytes, std::size_t{300}, std::size_t{3000}});
   draw_patience(draw, scenario);

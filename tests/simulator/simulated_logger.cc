@@ -11,7 +11,7 @@ namespace tune::simulator {
 
 namespace {
 
-constexpr const char* kOnce = "no result is lost or counted twice";
+constexpr const char* kResultsOnce = "no result is lost or counted twice";
 
 // Stands for a result that a snapshot knows and the file does not hold: it was cut away since, and
 // will be cut again.
@@ -46,8 +46,8 @@ void SimulatedLogger::on(const ResultRecorded& recorded) {
   const Reported& report = recorded.report;
   std::vector<std::uint64_t>& results = results_[report.trial];
   if (report.iteration != results.size() + 1) {
-    violate(kOnce, fmt::format("trial {}: result {} comes after {} results", report.trial.value,
-                               report.iteration, results.size()));
+    violate(kResultsOnce, fmt::format("trial {}: result {} comes after {} results",
+                                      report.trial.value, report.iteration, results.size()));
   }
   PackReader in(report.result.bytes);
   std::uint64_t state = 0;
@@ -75,7 +75,7 @@ void SimulatedLogger::on(const ResultsCut& cut) {
 void SimulatedLogger::flush() {
   for (const auto& [trial, results] : results_) {
     if (results.empty() || results.back() != kCutSince) continue;
-    violate(kOnce, fmt::format("trial {}: its file lacks results", trial.value));
+    violate(kResultsOnce, fmt::format("trial {}: its file lacks results", trial.value));
   }
   *files_ = results_;
 }

@@ -13,15 +13,15 @@ namespace tune::simulator {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 namespace {
 
 constexpr std::uint64_t kMaxEvents = 2'000'000;
 // Each silence of the store may end a driver.
 constexpr std::size_t kMaxDrivers = 30 + SimulatedStore::kAllSilences;
-constexpr Time kAgentEnd = seconds(30);  // that a driver waits for its agents when all is over
-constexpr Time kInterruptGrace = seconds(30);  // that running trials have to save
+constexpr Time kAgentEnd =
+    std::chrono::seconds(30);  // that a driver waits for its agents when all is over
+constexpr Time kInterruptGrace = std::chrono::seconds(30);  // that running trials have to save
 
 }  // namespace
 

@@ -9,17 +9,17 @@
 namespace tune::view {
 namespace {
 
-Value config(const char* text) {
+Value config_of(const char* text) {
   return parse_json(text, "config");
 }
 
 TEST_CASE("parameters are columns, of numbers until a value is none") {
   TrialTable table("loss");
   for (std::uint32_t number : {0u, 1u, 2u, 3u}) table.add(number, 1);
-  table.set_config(0, config(R"({"lr": 0.1, "model": {"layers": 2}})"), 1);
-  table.set_config(1, config(R"({"lr": 1, "model": {"layers": 3}})"), 1);
+  table.set_config(0, config_of(R"({"lr": 0.1, "model": {"layers": 2}})"), 1);
+  table.set_config(1, config_of(R"({"lr": 1, "model": {"layers": 3}})"), 1);
   const auto layout = table.layout();
-  table.set_config(2, config(R"({"lr": "auto", "model": {"layers": 2}})"), 1);
+  table.set_config(2, config_of(R"({"lr": "auto", "model": {"layers": 2}})"), 1);
   CHECK(table.layout() > layout);
   REQUIRE(table.parameters().size() == 2);
   const ParameterColumn& lr = table.parameters()[0];
@@ -36,8 +36,8 @@ TEST_CASE("parameters are columns, of numbers until a value is none") {
 TEST_CASE("a configuration in the place of another leaves nothing of it") {
   TrialTable table("loss");
   table.add(0, 1);
-  table.set_config(0, config(R"({"a": 1, "b": "x"})"), 1);
-  table.set_config(0, config(R"({"b": "y"})"), 2);
+  table.set_config(0, config_of(R"({"a": 1, "b": "x"})"), 1);
+  table.set_config(0, config_of(R"({"b": "y"})"), 2);
   CHECK(std::isnan(table.parameters()[0].numbers[0]));
   CHECK(table.parameters()[1].words[table.parameters()[1].codes[0]] == "y");
   CHECK(table.row(0).change == 2);

@@ -12,14 +12,15 @@ namespace {
 
 // A command and its arguments, which live as long as the app.
 template <class Arguments>
-struct Command {
+struct InsightCommand {
   CLI::App* app = nullptr;
   std::shared_ptr<Arguments> arguments = std::make_shared<Arguments>();
 };
 
 template <class Arguments>
-Command<Arguments> add(CLI::App& app, const char* name, const char* what, const char* example) {
-  Command<Arguments> command{app.add_subcommand(name, what)};
+InsightCommand<Arguments> add(CLI::App& app, const char* name, const char* what,
+                              const char* example) {
+  InsightCommand<Arguments> command{app.add_subcommand(name, what)};
   command.app->footer(fmt::format("Example:\n  {}", example));
   command.app
       ->add_option("DIR", command.arguments->directory,
@@ -29,7 +30,7 @@ Command<Arguments> add(CLI::App& app, const char* name, const char* what, const 
 }
 
 template <class Arguments>
-void choose(const Command<Arguments>& command, std::function<int()>& chosen,
+void choose(const InsightCommand<Arguments>& command, std::function<int()>& chosen,
             int (*run)(const Arguments&)) {
   command.app->callback([&chosen, run, arguments = command.arguments] {
     chosen = [run, arguments] { return run(*arguments); };

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::milliseconds kLookEvery{200};
+constexpr std::chrono::milliseconds kLogsEvery{200};
 
 // "2f1e0_00003": hexadecimal characters, '_', a counter of at least 5 digits. Its counter, or
 // nothing.
@@ -94,7 +94,7 @@ void follow(const fs::path& directory, const fs::path& file) {
     if (!source && fs::exists(file)) source.emplace(file);
     if (source) source->copy_rest();
     if (!live) return;
-    std::this_thread::sleep_for(kLookEvery);
+    std::this_thread::sleep_for(kLogsEvery);
   }
 }
 

@@ -27,9 +27,9 @@ constexpr std::chrono::milliseconds kLookEvery{500};
 constexpr std::chrono::seconds kDriverEnd{30};  // of a driver that is ending
 
 // A reader's own fold of the journal.
-class Follower {
+class StatusFollower {
  public:
-  Follower(const std::filesystem::path& directory, Store& store)
+  StatusFollower(const std::filesystem::path& directory, Store& store)
       : directory_(directory),
         spec_(read_spec(directory)),
         experiment_(store, controller_setup(spec_, std::filesystem::absolute(directory)), nullptr),
@@ -63,7 +63,7 @@ class Follower {
 // driver.
 void follow(const std::filesystem::path& directory) try {
   JournalReader journal(directory);
-  Follower follower(directory, journal.store());
+  StatusFollower follower(directory, journal.store());
   while (is_live(directory)) {
     follower.catch_up();
     if (follower.is_over()) return;
@@ -132,7 +132,7 @@ int show_nodes(const std::filesystem::path& directory) {
                 fmt::format("{}: no driver runs it, so it has no nodes", directory.string()));
   }
   JournalReader journal(directory);
-  Follower follower(directory, journal.store());
+  StatusFollower follower(directory, journal.store());
   follower.catch_up();
   fmt::print("{:<24} {:<8} {:>6} {:>5} {:>5} {:>14}  {}\n", "node", "state", "trials", "CPUs",
              "GPUs", "leaves", "");
@@ -152,7 +152,7 @@ int show_status(const std::filesystem::path& directory) {
   }
   if (is_live(directory)) follow(directory);
   JournalReader journal(directory, JournalReader::From::kCopy);
-  Follower follower(directory, journal.store());
+  StatusFollower follower(directory, journal.store());
   follower.catch_up();
   follower.show(false, true);
   if (!follower.is_over() && !is_live(directory)) {

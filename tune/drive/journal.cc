@@ -38,7 +38,7 @@ std::string packed(const Snapshot& snapshot) {
 }
 
 // More fields may follow one day.
-Snapshot unpacked(std::string_view bytes) {
+Snapshot unpacked_snapshot(std::string_view bytes) {
   PackReader in(bytes);
   const std::size_t size = in.array();
   if (size < 5) detail::bad_message("snapshot", size, 5);
@@ -133,7 +133,7 @@ void Journal::read_snapshot(Position& position, const std::function<void(Found)>
   try {
     const std::optional<std::string> stored = parts_.read();
     if (!stored) return;
-    found.snapshot = unpacked(*stored);
+    found.snapshot = unpacked_snapshot(*stored);
     found.bytes = stored->size();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kProtocol) throw;

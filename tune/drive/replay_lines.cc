@@ -26,7 +26,7 @@ std::string event_of(const Value& line) {
 }
 
 // Of an older build: keys that it did not know may be missing in the file.
-bool are_alike(const Value& journaled, const Value& replayed) {
+bool holds_all_of(const Value& journaled, const Value& replayed) {
   return std::ranges::all_of(journaled.map(), [&](const Member& member) {
     const Value* value = replayed.find(member.key);
     return value != nullptr && *value == member.value;
@@ -85,7 +85,7 @@ std::optional<ReplayLines::Mismatch> ReplayLines::compare_line(const std::string
       ahead_ = std::move(journaled);
       return std::nullopt;
     }
-    if (is_other || !are_alike(found, replayed))
+    if (is_other || !holds_all_of(found, replayed))
       return Mismatch{what_of(replayed), journaled, line};
   }
   ++compared_;

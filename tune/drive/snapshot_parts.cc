@@ -39,7 +39,7 @@ bool is_list(std::string_view value) {
   return !value.empty() && in.peek() == PackReader::Type::kMap;
 }
 
-List unpacked(std::string_view value) {
+List unpacked_list(std::string_view value) {
   PackReader in(value);
   List list;
   if (in.map() != 1 || in.text() != kListKey) detail::bad_message("list of parts", 0, 1);
@@ -61,7 +61,7 @@ bool SnapshotParts::is_in(Store& store) {
 std::optional<std::string> SnapshotParts::read() {
   std::optional<std::string> value = store_.get(kName);
   while (value && is_list(*value)) {
-    const List list = unpacked(*value);
+    const List list = unpacked_list(*value);
     std::string bytes;
     std::string missing;
     for (const std::string& name : list.parts) {
@@ -125,7 +125,7 @@ void SnapshotParts::learn_parts() {
   // A driver that did not know yet that it is superseded may have written over the former value.
   const std::optional<std::string> value = store_.get(kName);
   if (value && is_list(*value)) {
-    for (std::string& name : unpacked(*value).parts) {
+    for (std::string& name : unpacked_list(*value).parts) {
       if (std::ranges::find(there, name) == there.end()) there.push_back(std::move(name));
     }
   }

@@ -16,7 +16,7 @@ enum EventField { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSes
 enum ValueField { kTag = 1, kSimpleValue = 2, kTensor = 8, kMetadata = 9 };
 constexpr int kSummaryValue = 1;
 constexpr int kSessionStatus = 1;
-constexpr std::uint64_t kSessionStart = 1;
+constexpr std::uint64_t kSessionBegan = 1;
 constexpr std::uint64_t kFloatTensor = 1;  // DT_FLOAT
 
 // Eight bytes a step: table k has the sum of a byte that is followed by k zero bytes.
@@ -111,7 +111,7 @@ std::string version_event(double time) {
 
 std::string restart_event(double time, std::uint64_t step) {
   ProtoWriter log;
-  log.varint(kSessionStatus, kSessionStart);
+  log.varint(kSessionStatus, kSessionBegan);
   ProtoWriter event = begin_event(time, step);
   event.message(kSessionLog, log);
   return event.bytes();
@@ -159,7 +159,7 @@ EventHead head_of_event(std::string_view event) {
     if (field->number == kSummary) break;
     if (field->number != kSessionLog) continue;
     const auto status = ProtoReader(field->text).next();
-    head.is_restart = status && status->number == kSessionStatus && status->value == kSessionStart;
+    head.is_restart = status && status->number == kSessionStatus && status->value == kSessionBegan;
   }
   return head;
 }

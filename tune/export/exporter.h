@@ -3,11 +3,14 @@
 // left the next one finds. One thread uses it at a time.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
 
 namespace tune {
+
+inline constexpr std::size_t kMaxProblems = 20;  // told of one experiment
 
 class Exporter {
  public:

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/platform/files.h"
+#include "tune/export/exporter.h"
 #include "tune/results/trial_folders.h"
 
 namespace tune {
@@ -16,7 +17,6 @@ namespace fs = std::filesystem;
 
 // The newest results of a trial may reach their file a moment after the event of its end.
 constexpr int kLooksAfterEnd = 3;
-constexpr std::size_t kMaxProblems = 20;
 
 }  // namespace
 

@@ -19,6 +19,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/platform/files.h"
+#include "tune/export/exporter.h"
 #include "tune/export/optuna_space.h"
 #include "tune/results/analysis.h"
 #include "tune/results/event_lines.h"
@@ -36,19 +37,12 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWorker = "tune-export";  // tells our files from others
 constexpr std::size_t kTrialsAtOnce = 4096;     // of which the text is held in memory
-constexpr std::size_t kMaxProblems = 20;
 constexpr unsigned kMaxThreads = 8;
 
 // Operations, directions and states of Optuna.
 enum Operation { kCreateStudy = 0, kSetStudySystemAttribute = 3, kCreateTrial = 4 };
 enum Direction { kMinimize = 1, kMaximize = 2 };
 enum class State { kRunning = 0, kComplete = 1, kPruned = 2, kFail = 3, kWaiting = 4 };
-
-std::string json_text(std::string_view text) {
-  std::string out;
-  append_json_text(out, text);
-  return out;
-}
 
 // As Python's json reads and writes them.
 void append_number(std::string& out, double value) {

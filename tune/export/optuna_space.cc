@@ -8,20 +8,11 @@
 #include <fmt/format.h>
 
 #include "core/json.h"
+#include "tune/search/unit_domain.h"
 
 namespace tune {
 
 namespace {
-
-std::string json_text(std::string_view text) {
-  std::string out;
-  append_json_text(out, text);
-  return out;
-}
-
-bool are_alike(const Value& a, const Value& b) {
-  return a == b || (a.is_number() && b.is_number() && a.number() == b.number());
-}
 
 bool fits(const SearchSpace& node, const Value& value);
 
@@ -155,6 +146,12 @@ std::optional<std::size_t> option_of(const Domain& domain, const Value& value) {
 }
 
 }  // namespace
+
+std::string json_text(std::string_view text) {
+  std::string out;
+  append_json_text(out, text);
+  return out;
+}
 
 struct OptunaSpace::Writer {
   OptunaParams parts;

@@ -9,12 +9,15 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/value.h"
 #include "tune/search/search_space.h"
 
 namespace tune {
+
+std::string json_text(std::string_view text);  // with its quotes
 
 // Parts of a trial's line, JSON.
 struct OptunaParams {

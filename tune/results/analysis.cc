@@ -20,6 +20,7 @@
 #include "schedulers/fronts.h"
 #include "schedulers/merit.h"
 #include "tune/results/csv.h"
+#include "tune/results/experiment_head.h"
 #include "tune/results/result_lines.h"
 #include "tune/results/result_text.h"
 #include "tune/results/results_csv.h"
@@ -40,7 +41,6 @@ namespace fs = std::filesystem;
 
 constexpr std::array<const char*, 5> kScopeNames = {"last", "all", "avg", "last-5-avg",
                                                     "last-10-avg"};
-constexpr const char* kSpecFile = "experiment.json";
 constexpr std::size_t kNamedTrials = 3;  // in the message of a TrialError
 
 [[noreturn]] void bad_input(std::string message) {

@@ -16,6 +16,7 @@
 #include "core/platform/files.h"
 #include "core/store_address.h"
 #include "core/strings.h"
+#include "tune/results/experiment_head.h"
 #include "tune/results/warm_start.h"
 
 namespace tune {
@@ -24,7 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSpecFile = "experiment.json";
 constexpr const char* kRecordFile = "run.json";
 constexpr const char* kTableFile = "results.csv";
 constexpr const char* kLockFile = "lock";

@@ -20,8 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSpecFile = "experiment.json";
-
 std::string key_of(std::string_view folder) {
   std::uint64_t hash = 14695981039346656037u;  // FNV-1a
   for (const char byte : folder) hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211u;

@@ -13,6 +13,8 @@
 
 namespace tune {
 
+inline constexpr const char* kSpecFile = "experiment.json";
+
 struct ExperimentHead {
   std::filesystem::path directory;
   std::string key;     // names it in addresses: never a path

@@ -24,7 +24,7 @@ Objective objective_of(const Analysis& analysis) {
   return objective;
 }
 
-std::optional<double> number_at(const Result& result, std::string_view path) {
+std::optional<double> finite_at(const Result& result, std::string_view path) {
   const Value* value = result.find(path);
   if (value == nullptr || !value->is_number() || !std::isfinite(value->number())) {
     return std::nullopt;
@@ -34,7 +34,7 @@ std::optional<double> number_at(const Result& result, std::string_view path) {
 
 Merit merit_of(const Objective& objective, const Result& last) {
   const auto numbers =
-      numbers_of(objective, [&](std::string_view path) { return number_at(last, path); });
+      numbers_of(objective, [&](std::string_view path) { return finite_at(last, path); });
   return tune::merit_of(numbers.value_or(MeritNumbers{}), goals_of(objective).size());
 }
 
@@ -83,10 +83,10 @@ std::optional<MeritStanding> merit_standing(const Analysis& analysis, const Tria
   if (!needs_merit(objective) || last.map().empty()) return std::nullopt;
   MeritStanding standing;
   for (const Goal& goal : goals_of(objective)) {
-    standing.goals.push_back({goal, number_at(last, goal.metric)});
+    standing.goals.push_back({goal, finite_at(last, goal.metric)});
   }
   for (const Constraint& constraint : objective.constraints) {
-    const std::optional<double> value = number_at(last, constraint.metric);
+    const std::optional<double> value = finite_at(last, constraint.metric);
     standing.bounds.push_back({constraint, value, value && keeps(constraint, *value)});
   }
   const Merit own = merit_of(objective, last);

@@ -17,7 +17,7 @@ namespace tune {
 
 namespace {
 
-constexpr std::size_t kChunkBytes = 256u << 10;
+constexpr std::size_t kTailChunkBytes = 256u << 10;
 constexpr std::size_t kMarkBytes = 64;
 
 std::uint64_t hash_of(std::string_view bytes) {
@@ -67,7 +67,7 @@ bool visit_lines(Reader& reader, TailSeen& seen, const TailVisitor& visit, std::
   const std::uint64_t begin = at;
   while (at < seen.size) {
     const auto wanted =
-        static_cast<std::size_t>(std::min<std::uint64_t>(kChunkBytes, seen.size - at));
+        static_cast<std::size_t>(std::min<std::uint64_t>(kTailChunkBytes, seen.size - at));
     std::string_view rest = reader.read(at, wanted);
     if (rest.empty()) break;
     at += rest.size();

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/random.h"
 #include "tune/search/presets.h"
+#include "tune/search/whole_numbers.h"
 
 namespace tune {
 
@@ -15,13 +16,13 @@ namespace {
 
 // Trial numbers have 32 bits.
 constexpr std::uint64_t kMaxTrials = std::numeric_limits<std::uint32_t>::max();
-constexpr const char* kStateName = "basic_variant";
+constexpr const char* kVariantState = "basic_variant";
 constexpr std::uint64_t kMostSievedCells = 100'000;
 constexpr std::uint64_t kCheckedTrials = 100;
 constexpr std::size_t kNotTaken = static_cast<std::size_t>(-1);
 
 // A snapshot keeps this: all else follows from the setup.
-struct State {
+struct SavedVariant {
   std::string name;
   std::int64_t num_samples = 1;
   template <class Self, class F>
@@ -29,12 +30,6 @@ struct State {
     f(s.name, s.num_samples);
   }
 };
-
-// The product, or just above kMaxTrials when it is larger.
-std::uint64_t bounded_product(std::uint64_t a, std::uint64_t b) {
-  if (b != 0 && a > kMaxTrials / b) return kMaxTrials + 1;
-  return a * b;
-}
 
 void collect_constants(const SearchSpace& space, const std::string& path,
                        std::vector<std::string>& paths) {
@@ -157,7 +152,7 @@ std::uint64_t BasicVariantSearcher::all_cells_of(const Config* preset) const {
   std::uint64_t cells = 1;
   for (const Grid& grid : grids_) {
     if (preset != nullptr && preset->contains(grid.path)) continue;
-    cells = bounded_product(cells, grid.values.size());
+    cells = bounded_product(cells, grid.values.size(), kMaxTrials + 1);
   }
   return cells;
 }
@@ -226,7 +221,8 @@ std::optional<std::uint64_t> BasicVariantSearcher::total() const {
   if (num_samples_ < 0) return std::nullopt;
   const auto samples = static_cast<std::uint64_t>(num_samples_);
   const std::uint64_t preset = std::min<std::uint64_t>(samples, presets_.size());
-  return preset_begins_[preset] + bounded_product(samples - preset, plain_cells_.count);
+  return preset_begins_[preset] +
+         bounded_product(samples - preset, plain_cells_.count, kMaxTrials + 1);
 }
 
 std::optional<BasicVariantSearcher::Place> BasicVariantSearcher::place_of(
@@ -291,16 +287,16 @@ Config BasicVariantSearcher::draw_config(const Place& place, std::uint64_t trial
 }
 
 std::string BasicVariantSearcher::save() const {
-  return encoded(State{kStateName, num_samples_});
+  return encoded(SavedVariant{kVariantState, num_samples_});
 }
 
 void BasicVariantSearcher::restore(std::string_view state) {
-  const auto saved = decoded<State>(state);
-  if (saved.name != kStateName) {
+  const auto saved = decoded<SavedVariant>(state);
+  if (saved.name != kVariantState) {
     throw Error(ErrorCode::kProtocol,
                 fmt::format("restoring the searcher: the state is of '{}', not of '{}': resume "
                             "with the searcher that the experiment began with",
-                            saved.name, kStateName));
+                            saved.name, kVariantState));
   }
   num_samples_ = saved.num_samples;
 }

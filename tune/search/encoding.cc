@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/strings.h"
+#include "tune/search/whole_numbers.h"
 
 namespace tune {
 
@@ -18,24 +19,8 @@ namespace {
 constexpr std::uint64_t kEndless = std::uint64_t{1} << 54;
 constexpr std::uint64_t kMostCounted = std::uint64_t{1} << 53;
 
-std::uint64_t bounded_product(std::uint64_t a, std::uint64_t b) {
-  return b != 0 && a > kEndless / b ? kEndless : std::min(a * b, kEndless);
-}
-
 const std::vector<Value>& options_of(const Parameter& choice) {
   return std::get<Domain::Choice>(choice.domain.domain().kind()).values;
-}
-
-// Equal, whatever the order of keys and the spelling of numbers.
-bool are_alike(const Value& a, const Value& b) {
-  if (a == b) return true;
-  if (a.is_number() && b.is_number()) return a.number() == b.number();
-  if (!a.is_map() || !b.is_map()) return false;
-  return a.map().size() == b.map().size() &&
-         std::all_of(a.map().begin(), a.map().end(), [&](const Member& member) {
-           const Value* other = b.find(member.key);
-           return other != nullptr && are_alike(member.value, *other);
-         });
 }
 
 [[noreturn]] void refuse_grids(const std::vector<std::string>& paths) {
@@ -157,7 +142,7 @@ std::uint64_t Encoding::below(std::size_t choice, std::size_t option) const {
   std::uint64_t count = 1;
   for (std::size_t i = choice + 1; i < parameters_.size(); ++i) {
     if (parameters_[i].condition == Condition{choice, option}) {
-      count = bounded_product(count, count_of(i));
+      count = bounded_product(count, count_of(i), kEndless);
     }
   }
   return count;
@@ -176,7 +161,7 @@ std::uint64_t Encoding::count_of(std::size_t parameter) const {
 std::optional<std::uint64_t> Encoding::count() const {
   std::uint64_t count = 1;
   for (std::size_t i = 0; i < size(); ++i) {
-    if (!parameters_[i].condition) count = bounded_product(count, count_of(i));
+    if (!parameters_[i].condition) count = bounded_product(count, count_of(i), kEndless);
   }
   if (count > kMostCounted) return std::nullopt;
   return count;

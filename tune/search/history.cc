@@ -14,9 +14,9 @@ namespace tune {
 namespace {
 
 constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
-constexpr const char* kStateName = "history";
+constexpr const char* kHistoryState = "history";
 
-struct State {
+struct SavedHistory {
   std::string name;
   std::vector<KnownTrial> trials;
   template <class Self, class F>
@@ -118,10 +118,10 @@ KnownTrial* History::known(TrialNumber trial) {
 }
 
 std::string History::save() const {
-  // Written as `encoded` would write a State, which would have to hold a copy of all trials.
+  // Written as `encoded` would write a SavedHistory, which would have to hold a copy of all trials.
   PackWriter out;
   out.array(2);
-  out.text(kStateName);
+  out.text(kHistoryState);
   out.array(trials_.size());
   for (const KnownTrial& trial : trials_) encode(out, trial);
   return out.take();
@@ -129,10 +129,10 @@ std::string History::save() const {
 
 void History::restore(std::string_view state, std::size_t coordinates) {
   PackReader in(state);  // not `decoded`: it may be larger than a message
-  State read;
+  SavedHistory read;
   decode(in, read);
   in.expect_end();
-  if (read.name != kStateName) {
+  if (read.name != kHistoryState) {
     throw Error(ErrorCode::kProtocol,
                 fmt::format("the state of a searcher's history begins with '{}'", read.name));
   }

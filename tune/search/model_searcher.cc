@@ -16,7 +16,7 @@ namespace tune {
 
 namespace {
 
-constexpr const char* kStateName = "model_searcher";
+constexpr const char* kModelState = "model_searcher";
 constexpr int kMostDraws = 1000;  // of what a preset leaves out
 
 Config with(const Config& given, Config config) {
@@ -277,7 +277,7 @@ void ModelSearcher::answer(std::string_view answer) {
 
 std::string ModelSearcher::save() const {
   PackWriter out;
-  out.text(kStateName);
+  out.text(kModelState);
   out.text(name_);
   encode(out, num_samples_);
   encode(out, next_);
@@ -291,7 +291,7 @@ std::string ModelSearcher::save() const {
 void ModelSearcher::restore(std::string_view state) {
   PackReader in(state);
   const std::string_view kind = in.text();
-  const std::string_view name = kind == kStateName ? in.text() : kind;
+  const std::string_view name = kind == kModelState ? in.text() : kind;
   if (name != name_) {
     throw Error(ErrorCode::kProtocol,
                 fmt::format("restoring the searcher: the state is of '{}', not of '{}': resume "

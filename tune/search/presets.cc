@@ -7,20 +7,13 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/key_path.h"
 #include "core/strings.h"
+#include "tune/search/unit_domain.h"
 
 namespace tune {
 
 namespace {
-
-std::string join_path(const std::string& path, const std::string& key) {
-  return path.empty() ? key : path + "/" + key;
-}
-
-// Equal, or the same number written in another way.
-bool are_alike(const Value& a, const Value& b) {
-  return a == b || (a.is_number() && b.is_number() && a.number() == b.number());
-}
 
 SearchSpace option_space(const Domain::Choice& choice, std::size_t option) {
   const bool is_space = !choice.spaces.empty() && choice.spaces[option] != nullptr;

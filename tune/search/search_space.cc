@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "tune/search/quantised.h"
+#include "tune/search/whole_numbers.h"
 
 namespace tune {
 
@@ -49,10 +50,6 @@ void check_normal(const std::string& name, double mean, double sd) {
 }
 
 // For b > 0.
-std::int64_t floor_division(std::int64_t a, std::int64_t b) {
-  return a / b - (a % b < 0);
-}
-
 struct Draw {
   RandomStream& random;
 

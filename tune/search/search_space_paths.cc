@@ -5,16 +5,13 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/key_path.h"
 #include "core/strings.h"
 #include "tune/search/search_space.h"
 
 namespace tune {
 
 namespace {
-
-std::string join_path(const std::string& path, const std::string& key) {
-  return path.empty() ? key : path + "/" + key;
-}
 
 void place_domains(const SearchSpace& space, const std::string& path,
                    std::optional<Condition> condition, std::vector<PlacedDomain>& all) {

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/key_path.h"
 #include "core/strings.h"
 #include "tune/search/search_space.h"
 
@@ -168,10 +169,6 @@ bool has_meaning(const Value& map) {
   const Member& only = map.map().front();
   return only.value.is_list() || only.key == kConst || only.key == kSampleFrom ||
          find_form(only.key) != nullptr;
-}
-
-std::string join_path(const std::string& path, const std::string& key) {
-  return path.empty() ? key : path + "/" + key;
 }
 
 // Whether a domain is written anywhere in it.

@@ -4,13 +4,13 @@ namespace tune {
 
 namespace {
 
-constexpr int kMostDraws = 1000;
+constexpr int kMostTries = 1000;
 
 }  // namespace
 
 DrawnPoint draw_untried(const Encoding& encoding, const TriedPoints& tried, RandomStream& random) {
   DrawnPoint drawn;
-  for (int i = 0; i < kMostDraws; ++i) {
+  for (int i = 0; i < kMostTries; ++i) {
     drawn.point = encoding.draw(random);
     if (!tried.contains(drawn.point)) break;
   }

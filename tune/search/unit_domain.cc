@@ -6,28 +6,19 @@
 #include "core/error.h"
 #include "tune/search/normal_distribution.h"
 #include "tune/search/quantised.h"
+#include "tune/search/whole_numbers.h"
 
 namespace tune {
 
 namespace {
 
-constexpr double kMostCounted = 0x1p53;
+constexpr double kMostWhole = 0x1p53;
 // The normal scale ends here on both sides: coordinates nearer to 0 or 1 are not told apart.
 constexpr double kTail = 1e-15;
 
 // For b > 0.
-std::int64_t floor_division(std::int64_t a, std::int64_t b) {
-  return a / b - (a % b < 0);
-}
-
 std::int64_t size_of(const std::vector<Value>& values) {
   return static_cast<std::int64_t>(values.size());
-}
-
-// Equal, or the same number written in another way.
-bool are_alike(const Value& a, const Value& b) {
-  if (a == b) return true;
-  return a.is_number() && b.is_number() && a.number() == b.number();
 }
 
 // A number without a fraction that fits.
@@ -40,6 +31,17 @@ std::optional<std::int64_t> whole_number(const Value& value) {
 }
 
 }  // namespace
+
+bool are_alike(const Value& a, const Value& b) {
+  if (a == b) return true;
+  if (a.is_number() && b.is_number()) return a.number() == b.number();
+  if (!a.is_map() || !b.is_map()) return false;
+  return a.map().size() == b.map().size() &&
+         std::all_of(a.map().begin(), a.map().end(), [&](const Member& member) {
+           const Value* other = b.find(member.key);
+           return other != nullptr && are_alike(member.value, *other);
+         });
+}
 
 UnitDomain::UnitDomain(Domain domain) : domain_(std::move(domain)) {
   TUNE_CHECK(domain_.is_grid() == false);
@@ -81,7 +83,7 @@ std::optional<std::uint64_t> UnitDomain::count() const {
   } else if (lattice_ == Lattice::kMultiples && scale_ != Scale::kNormal) {
     count = std::round(high_ / q_) - std::round(low_ / q_) + 1;
   }
-  if (!(count <= kMostCounted)) return std::nullopt;
+  if (!(count <= kMostWhole)) return std::nullopt;
   return static_cast<std::uint64_t>(count);
 }
 

@@ -20,6 +20,9 @@
 
 namespace tune {
 
+// Equal, whatever the order of keys and the spelling of numbers: 1 and 1.0.
+bool are_alike(const Value& a, const Value& b);
+
 // The coordinates of one value: those in [low, high) mean it, and `at` stands for it. In a
 // continuum all three are one.
 struct UnitCell {

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/random.h"
 #include "tune/search/presets.h"
+#include "tune/simulate/refusal.h"
 
 namespace tune {
 
@@ -20,10 +21,6 @@ constexpr std::size_t kMaxRows = 1'000'000;
 constexpr std::size_t kMaxColumns = 10'000;
 constexpr double kStepSigma = 0.5;
 constexpr double kLogSpan = 1000;  // from which on a range is taken by its logarithm
-
-[[noreturn]] void refuse(const std::string& what, const std::string& why) {
-  throw Error(ErrorCode::kBadInput, fmt::format("reading {}: {}", what, why));
-}
 
 // A value's place in its domain's unit interval; nothing for those without an order.
 std::optional<double> place_in(const Domain& domain, const Value& value) {
@@ -152,12 +149,6 @@ std::unique_ptr<Curve> TableTask::begin(const Config& config, Given& given) cons
   return std::make_unique<TableCurve>(recorded_.rows[*nearest], recorded_.metrics.size());
 }
 
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 Reference TableTask::reference(std::size_t metric, Mode mode) const {
   const double sign = mode == Mode::kMax ? 1 : -1;
   std::vector<double> last;
@@ -211,8 +202,8 @@ double number_in(const std::string& cell, const Line& line) {
   double number = 0;
   const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), number);
   if (error != std::errc() || end != cell.data() + cell.size()) {
-    refuse(line.file,
-           fmt::format("line {}: '{}' is not a number", line.number, cell.substr(0, 40)));
+    refuse_file(line.file,
+                fmt::format("line {}: '{}' is not a number", line.number, cell.substr(0, 40)));
   }
   return number;
 }
@@ -220,15 +211,15 @@ double number_in(const std::string& cell, const Line& line) {
 RecordedCurve read_row(const std::vector<std::string>& cells, const std::vector<std::string>& names,
                        std::size_t steps, const Line& line) {
   if (cells.size() != names.size() + steps) {
-    refuse(line.file, fmt::format("line {} has {} cells instead of {}", line.number, cells.size(),
-                                  names.size() + steps));
+    refuse_file(line.file, fmt::format("line {} has {} cells instead of {}", line.number,
+                                       cells.size(), names.size() + steps));
   }
   RecordedCurve row;
   row.label = fmt::format("line {}", line.number);
   for (std::size_t i = 0; i < names.size(); ++i) {
     const double value = number_in(cells[i], line);
     if (!std::isfinite(value)) {
-      refuse(line.file, fmt::format("line {}: {} is not finite", line.number, names[i]));
+      refuse_file(line.file, fmt::format("line {}: {} is not finite", line.number, names[i]));
     }
     row.config.set(names[i], value);
   }
@@ -295,7 +286,7 @@ RecordedTask parse_curve_csv(const std::string& text, const std::string& name) {
     const std::size_t end = std::min(text.find('\n', from), text.size());
     const std::vector<std::string> cells = cells_of(text.substr(from, end - from));
     from = end + 1;
-    if (++line > kMaxRows) refuse(name, fmt::format("it has more than {} lines", kMaxRows));
+    if (++line > kMaxRows) refuse_file(name, fmt::format("it has more than {} lines", kMaxRows));
     if (line > 1) {
       task.rows.push_back(read_row(cells, names, steps, {name, line}));
       continue;
@@ -303,12 +294,12 @@ RecordedTask parse_curve_csv(const std::string& text, const std::string& name) {
     std::string metric;
     steps = curve_columns(cells, metric);
     if (steps == 0 || steps == cells.size() || cells.size() > kMaxColumns) {
-      refuse(name, "its first line is not <parameter>, ..., <metric>_0, <metric>_1, ...");
+      refuse_file(name, "its first line is not <parameter>, ..., <metric>_0, <metric>_1, ...");
     }
     task.metrics = {{metric, mode_by_name(metric)}};
     names.assign(cells.begin(), cells.end() - static_cast<std::ptrdiff_t>(steps));
   }
-  if (task.rows.empty()) refuse(name, "it has no row");
+  if (task.rows.empty()) refuse_file(name, "it has no row");
   task.space = space_of(names, task.rows);
   return task;
 }

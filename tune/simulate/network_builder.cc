@@ -14,7 +14,7 @@ namespace tune {
 
 namespace {
 
-constexpr std::size_t kMaxColumns = 100'000;  // of all registers: 25 MB while it runs
+constexpr std::size_t kMaxNetworkColumns = 100'000;  // of all registers: 25 MB while it runs
 
 }  // namespace
 
@@ -382,9 +382,9 @@ std::int64_t NetworkBuilder::integer_or(const OnnxNode& node, const char* name,
 NetworkBuilder::Matrix NetworkBuilder::reserve(std::size_t width) {
   const Matrix matrix{network_.columns_, width};
   network_.columns_ += width;
-  if (network_.columns_ > kMaxColumns) {
+  if (network_.columns_ > kMaxNetworkColumns) {
     refuse({"the network", {}, {}, {}, {}, {}},
-           fmt::format("it has more than {} columns", kMaxColumns));
+           fmt::format("it has more than {} columns", kMaxNetworkColumns));
   }
   return matrix;
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "tune/simulate/refusal.h"
 
 namespace tune {
 
@@ -12,10 +13,6 @@ namespace {
 
 constexpr std::size_t kMaxBytes = 1 << 20;
 constexpr std::size_t kMaxParameters = 1000;
-
-[[noreturn]] void refuse(const std::string& what, const std::string& why) {
-  throw Error(ErrorCode::kBadInput, fmt::format("reading {}: {}", what, why));
-}
 
 std::string_view trimmed(std::string_view text) {
   const auto is_space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
@@ -62,8 +59,8 @@ RParameter read_parameter(std::string_view item, const std::string& what) {
   const std::size_t open = item.find('(');
   const std::size_t close = item.rfind(')');
   if (equals >= open || close == std::string_view::npos || close < open) {
-    refuse(what, fmt::format("'{}' is not a parameter as in a = p_dbl(lower = 0, upper = 1)",
-                             item.substr(0, 60)));
+    refuse_file(what, fmt::format("'{}' is not a parameter as in a = p_dbl(lower = 0, upper = 1)",
+                                  item.substr(0, 60)));
   }
   std::string_view name = trimmed(item.substr(0, equals));
   if (name.size() > 1 && (name.front() == '"' || name.front() == '`')) {
@@ -83,17 +80,18 @@ bool RParameter::has_tag(std::string_view tag) const {
 
 std::vector<RParameter> read_param_set(std::string_view text, std::string_view set,
                                        const std::string& what) {
-  if (text.size() > kMaxBytes) refuse(what, "it is larger than a megabyte");
+  if (text.size() > kMaxBytes) refuse_file(what, "it is larger than a megabyte");
   std::size_t begin = text.find(set);
   while (begin != std::string_view::npos && begin > 0 && is_of_name(text[begin - 1])) {
     begin = text.find(set, begin + 1);
   }
   const std::size_t open = begin == std::string_view::npos ? begin : text.find("ps(", begin);
-  if (open == std::string_view::npos) refuse(what, fmt::format("there is no {} = ps(...)", set));
+  if (open == std::string_view::npos)
+    refuse_file(what, fmt::format("there is no {} = ps(...)", set));
   text.remove_prefix(open + 3);
   Walk walk(text);
   const std::size_t end = walk.find(')', -1, 0);
-  if (end == std::string_view::npos) refuse(what, fmt::format("{} has no end", set));
+  if (end == std::string_view::npos) refuse_file(what, fmt::format("{} has no end", set));
   text = text.substr(0, end);
   std::vector<RParameter> parameters;
   Walk items(text);
@@ -102,7 +100,7 @@ std::vector<RParameter> read_param_set(std::string_view text, std::string_view s
     const std::string_view item = trimmed(text.substr(from, comma - from));
     if (!item.empty()) parameters.push_back(read_parameter(item, what));
     if (parameters.size() > kMaxParameters) {
-      refuse(what, fmt::format("there are more than {} parameters", kMaxParameters));
+      refuse_file(what, fmt::format("there are more than {} parameters", kMaxParameters));
     }
     from = comma + 1;
   }

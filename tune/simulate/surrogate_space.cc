@@ -10,6 +10,7 @@
 #include "core/json.h"
 #include "core/strings.h"
 #include "tune/simulate/r_param_set.h"
+#include "tune/simulate/refusal.h"
 
 namespace tune {
 
@@ -17,10 +18,6 @@ namespace {
 
 constexpr const char* kOwnValue = "name";  // of a choice whose options hold parameters
 constexpr const char* kNone = "#na#";  // the code of a category that is not active
-
-[[noreturn]] void refuse(const std::string& file, const std::string& why) {
-  throw Error(ErrorCode::kBadInput, fmt::format("reading {}: {}", file, why));
-}
 
 std::vector<std::string> texts_of(const Value& list) {
   std::vector<std::string> texts;
@@ -86,7 +83,7 @@ std::map<std::string, SurrogateParameter> read_config_space(const std::string& t
       child->second.conditions.push_back(std::move(condition));
     }
   } catch (const Error& error) {
-    refuse(file, error.what());
+    refuse_file(file, error.what());
   }
   return parameters;
 }
@@ -137,13 +134,13 @@ SurrogateSpace::SurrogateSpace(const SurrogateTexts& texts) {
   for (const RParameter& entry : read_param_set(texts.param_set, "search_space", set_file)) {
     const auto found = known.find(entry.name);
     if (found == known.end()) {
-      refuse(set_file, fmt::format("{} is not in config_space.json", entry.name));
+      refuse_file(set_file, fmt::format("{} is not in config_space.json", entry.name));
     }
     const SurrogateParameter& parameter = found->second;
     const bool is_category = parameter.kind == SurrogateParameter::Kind::kCategory;
     (is_category ? categories : columns).push_back(entry.name);
     if (is_category && entry.has_tag("budget")) {
-      refuse(set_file, fmt::format("the budget {} is not a number", entry.name));
+      refuse_file(set_file, fmt::format("the budget {} is not a number", entry.name));
     }
     if (is_category && entry.has_tag("task_id")) {
       task_parameter = entry.name;
@@ -151,7 +148,7 @@ SurrogateSpace::SurrogateSpace(const SurrogateTexts& texts) {
       (entry.has_tag("budget") ? budgets : parameters).push_back(parameter);
     }
   }
-  if (task_parameter.empty()) refuse(set_file, "no parameter has the tag task_id");
+  if (task_parameter.empty()) refuse_file(set_file, "no parameter has the tag task_id");
   check_conditions(space_file);
   category_columns = {task_parameter};
   for (std::string& name : categories) {
@@ -167,9 +164,9 @@ SurrogateSpace::SurrogateSpace(const SurrogateTexts& texts) {
       }
     }
   } catch (const Error& error) {
-    refuse(code_file, error.what());
+    refuse_file(code_file, error.what());
   }
-  if (tasks.empty()) refuse(code_file, "it names no task");
+  if (tasks.empty()) refuse_file(code_file, "it names no task");
   for (const RParameter& entry : read_param_set(texts.param_set, "codomain", set_file)) {
     TaskMetric metric{entry.name, {}};
     if (entry.has_tag("maximize")) metric.mode = Mode::kMax;
@@ -249,10 +246,10 @@ void SurrogateSpace::check_conditions(const std::string& file) const {
     const SurrogateParameter* above = parent_of(parameter);
     for (std::size_t steps = 0; above != nullptr; ++steps, above = parent_of(*above)) {
       if (steps <= parameters.size()) continue;
-      refuse(file, fmt::format("{} depends on itself", parameter.name));
+      refuse_file(file, fmt::format("{} depends on itself", parameter.name));
     }
     if (parameter.name == kOwnValue && parent_of(parameter) != nullptr) {
-      refuse(file, fmt::format("a parameter that depends on another is called {}", kOwnValue));
+      refuse_file(file, fmt::format("a parameter that depends on another is called {}", kOwnValue));
     }
   }
 }

@@ -169,17 +169,6 @@ constexpr double kRedrawn = 0.15;  // of categories
 
 using Point = std::vector<double>;  // of the unit cube
 
-double median_of(std::vector<double> values) {
-  const std::size_t middle = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle),
-                   values.end());
-  const double upper = values[middle];
-  if (values.size() % 2 == 1) return upper;
-  return (upper +
-          *std::max_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle))) /
-         2;
-}
-
 class ReferenceSearch {
  public:
   ReferenceSearch(const Surrogate& surrogate, const std::string& task, std::size_t metric,

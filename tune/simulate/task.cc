@@ -170,6 +170,13 @@ class Comparison {
 
 }  // namespace
 
+double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
 std::vector<Task::End> Task::ends(const std::vector<Config>& configs, std::size_t metric) const {
   std::vector<End> found;
   for (const Config& config : configs) {

@@ -48,6 +48,8 @@ struct Reference {
   double regret(double value) const { return (optimum - value) / (optimum - median); }
 };
 
+double median_of(std::vector<double> values);  // not empty
+
 class Task {
  public:
   virtual ~Task() = default;

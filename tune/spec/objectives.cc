@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/key_path.h"
 #include "core/strings.h"
 
 namespace tune {
@@ -90,11 +91,6 @@ Value constraints_to_value(const std::vector<Constraint>& constraints) {
 // ---- Complaints ----
 
 namespace {
-
-bool is_key_path(const std::string& path) {
-  return !path.empty() && path.front() != '/' && path.back() != '/' &&
-         path.find("//") == std::string::npos;
-}
 
 class ObjectivesCheck {
  public:

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/key_path.h"
 #include "core/strings.h"
 #include "tune/spec/option_reader.h"
 
@@ -27,11 +28,6 @@ bool is_text_option(std::string_view path) {
 
 bool keys_are_paths(std::string_view path) {
   return path == "stop" || path.starts_with("stop/");
-}
-
-bool is_key_path(const std::string& path) {
-  return !path.empty() && path.front() != '/' && path.back() != '/' &&
-         path.find("//") == std::string::npos;
 }
 
 std::string first_key(std::string_view path) {

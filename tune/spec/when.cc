@@ -11,8 +11,6 @@ namespace tune {
 
 namespace {
 
-using std::chrono::seconds;
-
 constexpr std::int64_t kDay = 86400;
 constexpr std::int64_t kLongest = 3660 * kDay;
 
@@ -54,7 +52,7 @@ std::chrono::nanoseconds duration_of(std::string_view text, const std::string& o
     sum += count * unit;
     if (sum > kLongest) refuse(text, option, kRemedy);
   }
-  return seconds(sum);
+  return std::chrono::seconds(sum);
 }
 
 std::chrono::nanoseconds time_until(const std::string& text, std::time_t now,
@@ -75,7 +73,7 @@ std::chrono::nanoseconds time_until(const std::string& text, std::time_t now,
     then = std::mktime(&local);
   }
   if (then <= now) refuse(text, option, "still to come");
-  return seconds(then - now);
+  return std::chrono::seconds(then - now);
 }
 
 std::optional<std::chrono::nanoseconds> time_of_slurm(std::string_view text) {
@@ -100,11 +98,11 @@ std::optional<std::chrono::nanoseconds> time_of_slurm(std::string_view text) {
     text.remove_prefix(1);
   }
   if (parts < 2) return std::nullopt;
-  return seconds(days * kDay + sum);
+  return std::chrono::seconds(days * kDay + sum);
 }
 
 std::string in_words(std::chrono::nanoseconds time) {
-  const std::int64_t all = std::chrono::duration_cast<seconds>(time).count();
+  const std::int64_t all = std::chrono::duration_cast<std::chrono::seconds>(time).count();
   if (all < 120) return fmt::format("{} s", all);
   const std::int64_t minutes = all / 60;
   if (minutes < 120) return fmt::format("{} min", minutes);

@@ -15,7 +15,7 @@ namespace tune::view {
 
 namespace {
 
-Pass refused(int status, std::string why) {
+Pass no_pass(int status, std::string why) {
   return {Pass::Kind::kRefused, status, std::move(why)};
 }
 
@@ -85,17 +85,17 @@ bool Guard::has_cookie(std::string_view cookies) const {
 }
 
 Pass Guard::check_origin(const Asked& asked) const {
-  if (asked.hosts.size() != 1) return refused(400, "a request has exactly one Host");
+  if (asked.hosts.size() != 1) return no_pass(400, "a request has exactly one Host");
   if (!is_loopback_name(asked.hosts.front())) {
-    return refused(403, "this page is asked for by 127.0.0.1 or localhost only");
+    return no_pass(403, "this page is asked for by 127.0.0.1 or localhost only");
   }
   for (const std::string& origin : asked.origins) {
     if (origin != "http://" + asked.hosts.front())
-      return refused(403, "the Origin is another site");
+      return no_pass(403, "the Origin is another site");
   }
   const bool is_navigation = asked.fetch_mode == "navigate";
   if (asked.fetch_site == "cross-site" && !is_navigation) {
-    return refused(403, "another site may not ask");
+    return no_pass(403, "another site may not ask");
   }
   return {Pass::Kind::kGranted};
 }
@@ -103,16 +103,16 @@ Pass Guard::check_origin(const Asked& asked) const {
 Pass Guard::check(const Asked& asked) const {
   if (Pass pass = check_origin(asked); pass.kind == Pass::Kind::kRefused) return pass;
   if (asked.method != "GET" && asked.method != "HEAD") {
-    return refused(405, "only GET and HEAD: this page reads");
+    return no_pass(405, "only GET and HEAD: this page reads");
   }
-  if (asked.target.size() > kMaxTargetBytes) return refused(414, "the address is too long");
+  if (asked.target.size() > kMaxTargetBytes) return no_pass(414, "the address is too long");
   if (!is_plain_target(asked.target))
-    return refused(400, "the address has other letters than this page's");
+    return no_pass(400, "the address has other letters than this page's");
   constexpr std::string_view kExchange = "/?token=";
   if (asked.target.starts_with(kExchange)) {
     const auto given = std::string_view(asked.target).substr(kExchange.size());
     if (is_same_secret(given, token_)) return {Pass::Kind::kExchange, 200};
-    return refused(403, "the token is not this server's: open the address that it printed");
+    return no_pass(403, "the token is not this server's: open the address that it printed");
   }
   if (asked.target == "/metrics") {
     constexpr std::string_view kBearer = "Bearer ";
@@ -120,10 +120,10 @@ Pass Guard::check(const Asked& asked) const {
     if (given.starts_with(kBearer) && is_same_secret(given.substr(kBearer.size()), token_)) {
       return {Pass::Kind::kGranted, 200};
     }
-    return refused(401, "/metrics wants the token: Authorization: Bearer TOKEN");
+    return no_pass(401, "/metrics wants the token: Authorization: Bearer TOKEN");
   }
   if (!has_cookie(asked.cookies)) {
-    return refused(403, "open the address with the token that tune view printed when it began");
+    return no_pass(403, "open the address with the token that tune view printed when it began");
   }
   return {Pass::Kind::kGranted, 200};
 }

@@ -42,13 +42,13 @@ ResourceRequest request(double cpu, double gpu = 0, int ranks = 1, std::int64_t 
   return to_request({.cpu = cpu, .gpu = gpu, .memory = memory_bytes, .ranks = ranks});
 }
 
-using Where = std::pair<std::uint32_t, std::vector<std::uint32_t>>;
+using Placed = std::pair<std::uint32_t, std::vector<std::uint32_t>>;
 
 // (agent, GPUs) of where it was placed.
-std::optional<Where> put(Placer& placer, const ResourceRequest& wanted) {
+std::optional<Placed> put(Placer& placer, const ResourceRequest& wanted) {
   const std::optional<Placement> placement = placer.place(wanted);
   if (!placement) return std::nullopt;
-  return Where{placement->agent.value, placement->gpus};
+  return Placed{placement->agent.value, placement->gpus};
 }
 
 // Whether the action ends the process, as a failed TUNE_CHECK does.
@@ -74,7 +74,7 @@ TEST_CASE("CPUs and memory are given until they are used up, and again after a r
   const ResourceRequest one = request(1, 0, 1, 3 * kGiB);
   const auto first = placer.place(one);
   REQUIRE(first.has_value());
-  CHECK(put(placer, one) == Where{0, {}});
+  CHECK(put(placer, one) == Placed{0, {}});
   CHECK_FALSE(placer.place(one).has_value());  // no CPU
   CHECK(placer.cpu_units_used() == 2 * kUnit);
   CHECK(placer.cpu_units_total() == 2 * kUnit);
@@ -86,10 +86,10 @@ TEST_CASE("CPUs and memory are given until they are used up, and again after a r
 
 TEST_CASE("fractions add up without loss: three shares of 0.3333 fit on one GPU") {
   Placer placer = placer_of({node(8, 1)});
-  for (int i = 0; i < 3; ++i) CHECK(put(placer, request(1, 0.3333)) == Where{0, {0}});
+  for (int i = 0; i < 3; ++i) CHECK(put(placer, request(1, 0.3333)) == Placed{0, {0}});
   CHECK_FALSE(placer.place(request(1, 0.3333)).has_value());
   CHECK(placer.gpu_units_used() == 9999);
-  CHECK(put(placer, request(1, 0.0001)) == Where{0, {0}});
+  CHECK(put(placer, request(1, 0.0001)) == Placed{0, {0}});
   CHECK(placer.gpu_units_used() == placer.gpu_units_total());
 
   Placer cpus = placer_of({node(1)});
@@ -99,59 +99,59 @@ TEST_CASE("fractions add up without loss: three shares of 0.3333 fit on one GPU"
 
 TEST_CASE("a share goes to the GPU with the least room that still holds it") {
   Placer placer = placer_of({node(16, 3)});
-  CHECK(put(placer, request(1, 0.5)) == Where{0, {0}});   // free: 0.5 1 1
-  CHECK(put(placer, request(1, 0.75)) == Where{0, {1}});  // free: 0.5 0.25 1
-  CHECK(put(placer, request(1, 0.25)) == Where{0, {1}});  // free: 0.5 0 1
-  CHECK(put(placer, request(1, 0.5)) == Where{0, {0}});   // free: 0 0 1
-  CHECK(put(placer, request(1, 1)) == Where{0, {2}});
+  CHECK(put(placer, request(1, 0.5)) == Placed{0, {0}});   // free: 0.5 1 1
+  CHECK(put(placer, request(1, 0.75)) == Placed{0, {1}});  // free: 0.5 0.25 1
+  CHECK(put(placer, request(1, 0.25)) == Placed{0, {1}});  // free: 0.5 0 1
+  CHECK(put(placer, request(1, 0.5)) == Placed{0, {0}});   // free: 0 0 1
+  CHECK(put(placer, request(1, 1)) == Placed{0, {2}});
   CHECK_FALSE(placer.place(request(1, 0.0001)).has_value());
 }
 
 TEST_CASE("whole GPUs are entirely free ones") {
   Placer placer = placer_of({node(16, 4)});
-  CHECK(put(placer, request(1, 0.25)) == Where{0, {0}});
-  CHECK(put(placer, request(1, 2)) == Where{0, {1, 2}});
+  CHECK(put(placer, request(1, 0.25)) == Placed{0, {0}});
+  CHECK(put(placer, request(1, 2)) == Placed{0, {1, 2}});
   CHECK_FALSE(placer.place(request(1, 2)).has_value());  // 0.75 and 1 are free
-  CHECK(put(placer, request(1, 1)) == Where{0, {3}});
+  CHECK(put(placer, request(1, 1)) == Placed{0, {3}});
 }
 
 TEST_CASE("all ranks of a trial are placed together on one node, rank by rank") {
   Placer two_nodes = placer_of({node(4, 2), node(4, 2)});
-  CHECK(put(two_nodes, request(2, 2, 2)) == Where{0, {0, 1}});  // one GPU a rank
-  CHECK(put(two_nodes, request(2, 1, 1)) == Where{1, {0}});
+  CHECK(put(two_nodes, request(2, 2, 2)) == Placed{0, {0, 1}});  // one GPU a rank
+  CHECK(put(two_nodes, request(2, 1, 1)) == Placed{1, {0}});
   CHECK_FALSE(two_nodes.place(request(2, 2, 2)).has_value());  // a GPU is free, not two
 
   Placer shares = placer_of({node(8, 2)});
-  CHECK(put(shares, request(3, 1.5, 3)) == Where{0, {0, 0, 1}});  // 0.5 a rank, each on one GPU
+  CHECK(put(shares, request(3, 1.5, 3)) == Placed{0, {0, 0, 1}});  // 0.5 a rank, each on one GPU
   Placer big = placer_of({node(8, 8)});
-  CHECK(put(big, request(2, 6, 2)) == Where{0, {0, 1, 2, 3, 4, 5}});  // three GPUs a rank
+  CHECK(put(big, request(2, 6, 2)) == Placed{0, {0, 1, 2, 3, 4, 5}});  // three GPUs a rank
   Placer none = placer_of({node(4)});
-  CHECK(put(none, request(4, 0, 4)) == Where{0, {}});
+  CHECK(put(none, request(4, 0, 4)) == Placed{0, {}});
 }
 
 TEST_CASE("a request takes the node it fills best, and leaves free GPUs to those who need them") {
   // The one GPU of node 1 holds the second share; node 0 keeps its GPUs whole.
   Placer shares = placer_of({node(8, 4), node(8, 1)});
-  CHECK(put(shares, request(1, 0.5)) == Where{1, {0}});
-  CHECK(put(shares, request(1, 0.5)) == Where{1, {0}});
-  CHECK(put(shares, request(1, 0.5)) == Where{0, {0}});
-  CHECK(put(shares, request(1, 3)) == Where{0, {1, 2, 3}});
+  CHECK(put(shares, request(1, 0.5)) == Placed{1, {0}});
+  CHECK(put(shares, request(1, 0.5)) == Placed{1, {0}});
+  CHECK(put(shares, request(1, 0.5)) == Placed{0, {0}});
+  CHECK(put(shares, request(1, 3)) == Placed{0, {1, 2, 3}});
 
   Placer cpus = placer_of({node(8, 4), node(8), node(4)});
-  CHECK(put(cpus, request(2)) == Where{2, {}});  // no GPU, fewest free CPUs
-  CHECK(put(cpus, request(2)) == Where{2, {}});
-  CHECK(put(cpus, request(8)) == Where{1, {}});
-  CHECK(put(cpus, request(8)) == Where{0, {}});
+  CHECK(put(cpus, request(2)) == Placed{2, {}});  // no GPU, fewest free CPUs
+  CHECK(put(cpus, request(2)) == Placed{2, {}});
+  CHECK(put(cpus, request(8)) == Placed{1, {}});
+  CHECK(put(cpus, request(8)) == Placed{0, {}});
   CHECK_FALSE(cpus.place(request(1)).has_value());
 
   Placer equals = placer_of({node(8, 1), node(8, 1)});
-  CHECK(put(equals, request(1, 1)) == Where{0, {0}});  // the first of equals
+  CHECK(put(equals, request(1, 1)) == Placed{0, {0}});  // the first of equals
 }
 
 TEST_CASE("a removed node takes what it was promised with it") {
   Placer placer = placer_of({node(4, 1), node(4, 2)});
-  CHECK(put(placer, request(1, 1)) == Where{0, {0}});
-  CHECK(put(placer, request(1, 1)) == Where{1, {0}});
+  CHECK(put(placer, request(1, 1)) == Placed{0, {0}});
+  CHECK(put(placer, request(1, 1)) == Placed{1, {0}});
   placer.remove_node({0});
   CHECK(placer.cpu_units_total() == 4 * kUnit);
   CHECK(placer.cpu_units_used() == kUnit);
@@ -159,8 +159,8 @@ TEST_CASE("a removed node takes what it was promised with it") {
   CHECK(placer.gpu_units_used() == kUnit);
   placer.add_node({0}, node(4, 1));  // back, and empty
   placer.open_node({0});
-  CHECK(put(placer, request(1, 1)) == Where{1, {1}});
-  CHECK(put(placer, request(1, 1)) == Where{0, {0}});
+  CHECK(put(placer, request(1, 1)) == Placed{1, {1}});
+  CHECK(put(placer, request(1, 1)) == Placed{0, {0}});
 }
 
 TEST_CASE("what no node could ever hold is refused with numbers") {

@@ -9,7 +9,7 @@
 namespace tune::testing {
 namespace {
 
-constexpr AgentNumber kOwn{0};
+constexpr AgentNumber kOwnAgent{0};
 
 AgentHello hello_of(std::uint64_t allocation, double cpus = 1) {
   AgentHello hello;
@@ -33,7 +33,7 @@ void request(Scene& scene, std::uint64_t number) {
 
 TEST_CASE("an allocation's agent is known by its name, from its hello to its end") {
   Scene scene({.num_samples = 4, .cpus = 0, .has_pool = true});
-  scene.join(kOwn);
+  scene.join(kOwnAgent);
   request(scene, 1);
   CHECK(scene.controller_.wanted() == 4);
   join(scene, 1, hello_of(1));
@@ -55,14 +55,14 @@ TEST_CASE("an allocation's agent is known by its name, from its hello to its end
 
 TEST_CASE("a pool's driver says nothing of its own machine, which runs no trials") {
   Scene scene({.num_samples = 2, .cpus = 0, .has_pool = true});
-  scene.join(kOwn);
+  scene.join(kOwnAgent);
   CHECK(scene.notices_.empty());
   CHECK(scene.controller_.phase() == Phase::kRunning);
 }
 
 TEST_CASE("a node that can hold no trial took no part") {
   Scene scene({.num_samples = 2, .cpus = 0, .request = to_request({.cpu = 4}), .has_pool = true});
-  scene.join(kOwn);
+  scene.join(kOwnAgent);
   request(scene, 1);
   join(scene, 1, hello_of(1, 2));
   CHECK(scene.controller_.pool().open().at(1).has_joined);
@@ -74,7 +74,7 @@ TEST_CASE("paused trials wait for a node when all of a pool have left") {
                .cpus = 0,
                .scheduler = asha({.max_t = 9, .type = AshaType::kPromote}),
                .has_pool = true});
-  scene.join(kOwn);
+  scene.join(kOwnAgent);
   request(scene, 1);
   join(scene, 1, hello_of(1));
   REQUIRE(scene.take<Launch>().size() == 1);
@@ -94,7 +94,7 @@ TEST_CASE("paused trials wait for a node when all of a pool have left") {
 
 TEST_CASE("at most so many trials are wanted as may run at once") {
   Scene scene({.num_samples = 4, .cpus = 0, .has_pool = true});
-  scene.join(kOwn);
+  scene.join(kOwnAgent);
   DriverStarted event;
   event.epoch = 2;
   event.num_samples = -1;

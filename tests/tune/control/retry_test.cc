@@ -15,9 +15,9 @@ namespace {
 using testing::Scene;
 
 // Writes down what it is told, in a book that outlives it.
-class Witness : public TrialScheduler {
+class RetryWitness : public TrialScheduler {
  public:
-  explicit Witness(std::vector<std::string>* book) : book_(book) {}
+  explicit RetryWitness(std::vector<std::string>* book) : book_(book) {}
   void configure(const Objective& objective) override { objective_ = objective; }
   Objective objective() const override { return objective_; }
   Milestone add_trial(TrialNumber) override {
@@ -44,7 +44,7 @@ class Witness : public TrialScheduler {
 
 TEST_CASE("for its scheduler a retried trial takes part anew, and ends once more") {
   std::vector<std::string> book;
-  Scene scene({.num_samples = 1, .scheduler = scheduler<Witness>(&book)});
+  Scene scene({.num_samples = 1, .scheduler = scheduler<RetryWitness>(&book)});
   scene.join();
   scene.give_report(0, 1, 0.5);
   scene.end(0, Outcome::kException, "step: no");
@@ -58,7 +58,7 @@ TEST_CASE("for its scheduler a retried trial takes part anew, and ends once more
 
 TEST_CASE("a trial that was stopped by time does not run on because a lost attempt was slower") {
   std::vector<std::string> book;
-  Scene scene({.num_samples = 1, .scheduler = scheduler<Witness>(&book)});
+  Scene scene({.num_samples = 1, .scheduler = scheduler<RetryWitness>(&book)});
   scene.join();
   CHECK(scene.take<Launch>().back().until == Milestone{"time_total_s", 10});
   Reported slow = scene.report(0, 1, 0.5, true);

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-struct Scene {
+struct SilenceScene {
   SilenceWatch watch{"0a1b2"};
   Trial trial;
   ExperimentTime now{};
@@ -38,7 +38,7 @@ struct Scene {
 };
 
 TEST_CASE("a trial that is silent for 40 of its steps is told once, with its usual step") {
-  Scene scene;
+  SilenceScene scene;
   for (int i = 0; i < 3; ++i) scene.report(seconds(5));
   CHECK(scene.look_for(seconds(200)).empty());
   CHECK(scene.look_for(seconds(600)) ==
@@ -53,7 +53,7 @@ TEST_CASE("a trial that is silent for 40 of its steps is told once, with its usu
 }
 
 TEST_CASE("short steps are given a minute") {
-  Scene scene;
+  SilenceScene scene;
   scene.report(milliseconds(10));
   CHECK(scene.look_for(seconds(60)).empty());
   CHECK(scene.look_for(seconds(60)).size() == 1);
@@ -63,7 +63,7 @@ TEST_CASE("nothing is said of a trial in its set-up, at its end, with a verdict 
   enum class Way { kNoReport, kDone, kVerdict, kOver };
   for (const Way way : {Way::kNoReport, Way::kDone, Way::kVerdict, Way::kOver}) {
     CAPTURE(static_cast<int>(way));
-    Scene scene;
+    SilenceScene scene;
     if (way != Way::kNoReport) scene.report(seconds(1), way == Way::kDone);
     if (way == Way::kVerdict) {
       scene.watch.record(VerdictGiven{scene.trial, 1, StopKind::kStop}, scene.now);
@@ -75,7 +75,7 @@ TEST_CASE("nothing is said of a trial in its set-up, at its end, with a verdict 
 }
 
 TEST_CASE("the time in which the driver stood still is not held against a trial") {
-  Scene scene;
+  SilenceScene scene;
   scene.report(seconds(1));
   CHECK(scene.look_for(seconds(30)).empty());
   scene.now += minutes(20);

@@ -40,7 +40,7 @@ class Diary : public TrialScheduler {
   std::vector<std::string>& lines_;
 };
 
-struct Scene {
+struct VerdictsScene {
   std::vector<std::string> told;
   Verdicts verdicts{std::make_unique<Diary>(told)};
   Trial trial;
@@ -56,7 +56,7 @@ struct Scene {
 };
 
 TEST_CASE("a report is judged once; a waiting worker hears the milestone") {
-  Scene scene;
+  VerdictsScene scene;
   const auto first = scene.report(1, 0.5);
   CHECK(first.is_first);
   CHECK_FALSE(first.done);
@@ -68,7 +68,7 @@ TEST_CASE("a report is judged once; a waiting worker hears the milestone") {
 }
 
 TEST_CASE("steps done again get the recorded verdict, and the scheduler hears nothing") {
-  Scene scene;
+  VerdictsScene scene;
   scene.report(1, 0.5);
   const auto stop = scene.report(2, -1);
   CHECK(stop.done);
@@ -85,7 +85,7 @@ TEST_CASE("steps done again get the recorded verdict, and the scheduler hears no
 }
 
 TEST_CASE("a faster attempt does not overtake a stop that was lost on the way") {
-  Scene scene;  // whose milestones are points in time
+  VerdictsScene scene;  // whose milestones are points in time
   scene.report(1, 0.5);
   scene.report(2, -1);
   // By the time at which it was stopped, it would not wait at step 2 this time.
@@ -99,7 +99,7 @@ TEST_CASE("a faster attempt does not overtake a stop that was lost on the way") 
 }
 
 TEST_CASE("a slower attempt that waits early goes on to the step at which it was stopped") {
-  Scene scene;
+  VerdictsScene scene;
   scene.report(1, 0.5);
   scene.report(2, -1);
   const auto early = scene.report(1, 0.5);
@@ -109,7 +109,7 @@ TEST_CASE("a slower attempt that waits early goes on to the step at which it was
 
 TEST_CASE("a stop that failed in its end stands when the trial is tried again; a pause does not") {
   for (const bool stops : {true, false}) {
-    Scene scene;
+    VerdictsScene scene;
     scene.report(1, stops ? -1 : 2);
     scene.verdicts.end(scene.trial, TrialEnd::kError);
     CHECK(scene.trial.verdict.has_value() == stops);
@@ -117,7 +117,7 @@ TEST_CASE("a stop that failed in its end stands when the trial is tried again; a
 }
 
 TEST_CASE("a last result is not judged, and is when it is not the last any more") {
-  Scene scene;
+  VerdictsScene scene;
   const auto last = scene.report(1, -1, false, true);
   CHECK(last.done);
   CHECK_FALSE(last.answer.has_value());
@@ -137,18 +137,18 @@ TEST_CASE("what is owed to a trial that is saved up to its last result") {
                         {0.5, true, 0, Owed::kNothing},    {-1, false, 0, Owed::kNothing}};
   for (const Case& c : cases) {
     CAPTURE(c.metric);
-    Scene scene;
+    VerdictsScene scene;
     scene.report(1, c.metric, true, c.final);
     if (c.saved > 0) scene.trial.checkpoints.push_back({c.saved, {}, {}, {}, {}});
     CHECK(Verdicts::owed(scene.trial) == c.owed);
   }
-  Scene none;
+  VerdictsScene none;
   none.trial.verdict = StopKind::kStop;
   CHECK(Verdicts::owed(none.trial) == Owed::kNothing);  // it never reported
 }
 
 TEST_CASE("an end clears the verdict and gives the scheduler the last result") {
-  Scene scene;
+  VerdictsScene scene;
   scene.report(1, -1);
   scene.verdicts.end(scene.trial, TrialEnd::kStopped);
   CHECK_FALSE(scene.trial.verdict.has_value());

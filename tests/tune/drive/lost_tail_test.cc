@@ -134,9 +134,9 @@ class Lines : public Logger {
 };
 
 // A driver of an experiment with four trials, of which two run; it reports steps of trial 0.
-class OneDriver {
+class LostTailDriver {
  public:
-  explicit OneDriver(Store& store, std::size_t part_bytes = SnapshotParts::kPartBytes)
+  explicit LostTailDriver(Store& store, std::size_t part_bytes = SnapshotParts::kPartBytes)
       : experiment(store, endless(), &lines, part_bytes) {
     experiment.replay();
     DriverStarted started;
@@ -179,7 +179,7 @@ class OneDriver {
   std::uint64_t step_ = 0;
 };
 
-void check_whole(const std::shared_ptr<Contents>& contents, const OneDriver& driver) {
+void check_whole(const std::shared_ptr<Contents>& contents, const LostTailDriver& driver) {
   testing::MemoryStore store(contents);
   Lines lines;
   JournaledController reader(store, endless(), &lines);
@@ -193,7 +193,7 @@ TEST_CASE("entries that a store has lost are made good before the next is append
     CAPTURE(lost);
     const auto contents = std::make_shared<Contents>();
     FailoverStore store(contents);
-    OneDriver driver(store);
+    LostTailDriver driver(store);
     for (int i = 0; i < 5; ++i) driver.report();
     store.fail_over(0, [lost](Contents& now) { lose_entries(now, lost); });
     driver.report();
@@ -213,7 +213,7 @@ TEST_CASE("entries that a store has lost are made good before the next is append
 TEST_CASE("a connection that was lost and found again changes nothing") {
   const auto contents = std::make_shared<Contents>();
   FailoverStore store(contents);
-  OneDriver driver(store);
+  LostTailDriver driver(store);
   driver.report();
   SUBCASE("where the last entry is there") {}
   SUBCASE("where it was trimmed") {
@@ -262,7 +262,7 @@ TEST_CASE("what another driver has appended meanwhile ends this one") {
     CAPTURE(c.what);
     const auto contents = std::make_shared<Contents>();
     FailoverStore store(contents);
-    OneDriver driver(store);
+    LostTailDriver driver(store);
     for (int i = 0; i < 3; ++i) driver.report();
     store.fail_over(0, c.change);
     CHECK_THROWS_AS(driver.report(), SupersededError);
@@ -278,7 +278,7 @@ void check_snapshot(bool is_older) {
     CAPTURE(calls);
     const auto contents = std::make_shared<Contents>();
     FailoverStore store(contents);
-    OneDriver driver(store, 500);
+    LostTailDriver driver(store, 500);
     for (int i = 0; i < 3; ++i) driver.report();
     driver.store_snapshot();
     const Contents before = *contents;
@@ -307,7 +307,7 @@ TEST_CASE(
     "a snapshot from before the tail was lost does not take the place of the one that mended it") {
   const auto contents = std::make_shared<Contents>();
   FailoverStore store(contents);
-  OneDriver driver(store);
+  LostTailDriver driver(store);
   driver.report();
   const Snapshot then = driver.experiment.snapshot();
   driver.report();
@@ -327,7 +327,7 @@ void check_silence_while_mending(std::size_t part_bytes, bool is_written) {
     CAPTURE(calls);
     const auto contents = std::make_shared<Contents>();
     FailoverStore store(contents);
-    OneDriver driver(store, part_bytes);
+    LostTailDriver driver(store, part_bytes);
     for (int i = 0; i < 3; ++i) driver.report();
     driver.store_snapshot();
     for (int i = 0; i < 3; ++i) driver.report();
@@ -361,12 +361,12 @@ TEST_CASE("a driver whose connection was lost while it read the journal soon tak
   const auto contents = std::make_shared<Contents>();
   {
     testing::MemoryStore store(contents);
-    OneDriver former(store);
+    LostTailDriver former(store);
     former.report();
   }
   FailoverStore store(contents);
   store.fail_over(0, [](Contents& now) { lose_entries(now, 1); });  // as it takes the epoch
-  OneDriver driver(store);
+  LostTailDriver driver(store);
   CHECK(store.failovers() == 1);
   CHECK(driver.experiment.snapshot_is_due());
   driver.store_snapshot();

@@ -15,14 +15,14 @@ namespace {
 using namespace std::chrono_literals;
 using testing::has;
 
-constexpr auto kQueued = AllocationState::kQueued;
-constexpr auto kRunning = AllocationState::kRunning;
-constexpr auto kEnded = AllocationState::kEnded;
+constexpr auto kJobQueued = AllocationState::kQueued;
+constexpr auto kJobRunning = AllocationState::kRunning;
+constexpr auto kJobEnded = AllocationState::kEnded;
 
 // A pool, its journal's book and the machines that there are. Time passes when it is told to.
-class Script {
+class PoolScript {
  public:
-  explicit Script(PoolMachine::Options options = {}) : options_(options), machine_(options) {}
+  explicit PoolScript(PoolMachine::Options options = {}) : options_(options), machine_(options) {}
 
   // Looks, and journals what it decides, until it decides nothing more.
   void look() {
@@ -121,23 +121,24 @@ class Script {
 };
 
 TEST_CASE("a pool asks for as many agents as trials need, and no more wait than the backlog") {
-  Script script({.max = 10, .backlog = 2, .places = 2});
+  PoolScript script({.max = 10, .backlog = 2, .places = 2});
   script.scene_.wanted = 9;
   script.look();
   CHECK(script.starts_ == std::vector<PoolBook::Number>{1, 2});
   script.start_all();
-  script.list({{1, kRunning, "job1"}, {2, kQueued, "job2", "", "PENDING (Priority)"}});
+  script.list({{1, kJobRunning, "job1"}, {2, kJobQueued, "job2", "", "PENDING (Priority)"}});
   CHECK(script.starts_ == std::vector<PoolBook::Number>{3});  // one of the backlog runs
   script.start_all();
-  script.list({{1, kRunning, "job1"}, {2, kRunning, "job2"}, {3, kRunning, "job3"}});
+  script.list({{1, kJobRunning, "job1"}, {2, kJobRunning, "job2"}, {3, kJobRunning, "job3"}});
   script.start_all();
   CHECK(script.book_.open().size() == 5);  // 9 trials on nodes of 2
-  script.list({{1, kRunning}, {2, kRunning}, {3, kRunning}, {4, kRunning}, {5, kRunning}});
+  script.list(
+      {{1, kJobRunning}, {2, kJobRunning}, {3, kJobRunning}, {4, kJobRunning}, {5, kJobRunning}});
   CHECK(script.starts_.empty());
 }
 
 TEST_CASE("a pool never has more than its maximum, and a user changes it") {
-  Script script({.max = 3, .backlog = 10});
+  PoolScript script({.max = 3, .backlog = 10});
   script.scene_.wanted = 100;
   script.look();
   CHECK(script.starts_.size() == 3);
@@ -151,7 +152,7 @@ TEST_CASE("a pool never has more than its maximum, and a user changes it") {
 }
 
 TEST_CASE("a paused pool asks for nothing until it is resumed") {
-  Script script;
+  PoolScript script;
   script.book_.order({.max = {}, .paused = true, .cause = "alice"});
   script.scene_.wanted = 4;
   script.look();
@@ -162,23 +163,23 @@ TEST_CASE("a paused pool asks for nothing until it is resumed") {
 }
 
 TEST_CASE("a connected agent is capacity, whatever the queue says of its allocation") {
-  Script script({.max = 10, .backlog = 1, .places = 2});
+  PoolScript script({.max = 10, .backlog = 1, .places = 2});
   script.scene_.wanted = 2;
   script.look();
   script.start_all();
   script.join(1);
   script.scene_.wanted = 0;
   script.scene_.running = 2;
-  script.list({{1, kQueued, "job1", "", "PENDING (Priority)"}});
+  script.list({{1, kJobQueued, "job1", "", "PENDING (Priority)"}});
   script.scene_.wanted = 2;
   script.look();
   CHECK(script.starts_ == std::vector<PoolBook::Number>{2});  // it does not count as waiting
   CHECK(script.stops_.empty());
   // Gone from the list, it is there as long as it speaks.
-  script.list({{2, kQueued, "job2"}});
+  script.list({{2, kJobQueued, "job2"}});
   script.start_all();
-  script.list({{2, kQueued, "job2"}});
-  script.list({{2, kQueued, "job2"}});
+  script.list({{2, kJobQueued, "job2"}});
+  script.list({{2, kJobQueued, "job2"}});
   CHECK(script.gone_.empty());
   script.scene_.nodes[0].silence = 6s;
   script.look();
@@ -186,7 +187,7 @@ TEST_CASE("a connected agent is capacity, whatever the queue says of its allocat
 }
 
 TEST_CASE("an idle agent is given back after its time, down to the minimum") {
-  Script script({.min = 1, .backlog = 4, .places = 1, .idle = 60s});
+  PoolScript script({.min = 1, .backlog = 4, .places = 1, .idle = 60s});
   script.scene_.wanted = 3;
   script.look();
   script.start_all();
@@ -202,8 +203,8 @@ TEST_CASE("an idle agent is given back after its time, down to the minimum") {
   script.scene_.running = 0;
   script.scene_.nodes[2].trials = 0;
   std::erase_if(script.scene_.nodes, [](const auto& node) { return node.allocation < 3; });
-  script.list({{3, kRunning, "job3"}});
-  script.list({{3, kRunning, "job3"}});
+  script.list({{3, kJobRunning, "job3"}});
+  script.list({{3, kJobRunning, "job3"}});
   CHECK(script.book_.open().size() == 1);
   script.pass(200s);
   CHECK(script.drained_.size() == 2);
@@ -212,7 +213,7 @@ TEST_CASE("an idle agent is given back after its time, down to the minimum") {
 }
 
 TEST_CASE("an agent that is needed again while it is idle stays") {
-  Script script({.places = 1, .idle = 60s});
+  PoolScript script({.places = 1, .idle = 60s});
   script.scene_.wanted = 1;
   script.look();
   script.start_all();
@@ -229,11 +230,11 @@ TEST_CASE("an agent that is needed again while it is idle stays") {
 }
 
 TEST_CASE("what waits in the queue is cancelled when no trial needs it any more") {
-  Script script({.places = 1});
+  PoolScript script({.places = 1});
   script.scene_.wanted = 2;
   script.look();
   script.start_all();
-  script.list({{1, kRunning, "job1"}, {2, kQueued, "job2", "", "PENDING (Resources)"}});
+  script.list({{1, kJobRunning, "job1"}, {2, kJobQueued, "job2", "", "PENDING (Resources)"}});
   script.join(1, 1);
   script.scene_.wanted = 0;
   script.look();
@@ -245,7 +246,7 @@ TEST_CASE("what waits in the queue is cancelled when no trial needs it any more"
 }
 
 TEST_CASE("a lost agent is replaced, and its allocation is stopped") {
-  Script script({.max = 1, .places = 1});
+  PoolScript script({.max = 1, .places = 1});
   script.scene_.wanted = 3;
   script.look();
   script.start_all();
@@ -261,7 +262,7 @@ TEST_CASE("a lost agent is replaced, and its allocation is stopped") {
 }
 
 TEST_CASE("an allocation that has timed out is replaced without a word of failure") {
-  Script script({.max = 1, .places = 1});
+  PoolScript script({.max = 1, .places = 1});
   script.scene_.wanted = 3;
   script.look();
   script.start_all();
@@ -271,14 +272,14 @@ TEST_CASE("an allocation that has timed out is replaced without a word of failur
   CHECK(script.starts_.empty());
   script.book_.node_has_left("tune-x-1");
   script.scene_.nodes.clear();
-  script.list({{1, kEnded, "job1", "n1", "TIMEOUT"}});
+  script.list({{1, kJobEnded, "job1", "n1", "TIMEOUT"}});
   CHECK(script.starts_ == std::vector<PoolBook::Number>{2});
   CHECK(script.logs_.empty());
   CHECK(script.book_.bad_starts() == 0);
 }
 
 TEST_CASE("an allocation whose agent has left is stopped when it does not end by itself") {
-  Script script({.places = 1});
+  PoolScript script({.places = 1});
   script.scene_.wanted = 1;
   script.look();
   script.start_all();
@@ -294,7 +295,7 @@ TEST_CASE("an allocation whose agent has left is stopped when it does not end by
 }
 
 TEST_CASE("starts that go wrong are tried again after longer and longer pauses") {
-  Script script({.backlog = 1, .places = 1});
+  PoolScript script({.backlog = 1, .places = 1});
   script.scene_.wanted = 1;
   script.look();
   script.start_all();
@@ -318,7 +319,7 @@ TEST_CASE("starts that go wrong are tried again after longer and longer pauses")
 }
 
 TEST_CASE("after three starts in vain a pool that has worked pauses, and says how to go on") {
-  Script script({.max = 2, .backlog = 1, .places = 1});
+  PoolScript script({.max = 2, .backlog = 1, .places = 1});
   script.scene_.wanted = 5;
   script.look();
   script.start_all();
@@ -327,7 +328,7 @@ TEST_CASE("after three starts in vain a pool that has worked pauses, and says ho
     const auto started = script.starts_;
     script.start_all();
     for (const auto number : started)
-      script.list({{1, kRunning}, {number, kEnded, "", "", "FAILED"}});
+      script.list({{1, kJobRunning}, {number, kJobEnded, "", "", "FAILED"}});
     script.pass(5s);
   }
   CHECK(script.book_.is_paused());
@@ -341,31 +342,31 @@ TEST_CASE("after three starts in vain a pool that has worked pauses, and says ho
 }
 
 TEST_CASE("a pool that has never worked gives up instead of waiting for ever") {
-  Script script({.backlog = 1, .places = 1});
+  PoolScript script({.backlog = 1, .places = 1});
   script.scene_.wanted = 5;
   for (int i = 0; i < 200 && script.gave_up_.empty(); ++i) {
     script.look();
     const auto started = script.starts_;
     script.start_all();
-    for (const auto number : started) script.list({{number, kEnded, "", "", "FAILED"}});
+    for (const auto number : started) script.list({{number, kJobEnded, "", "", "FAILED"}});
     script.pass(5s);
   }
   CHECK(has(script.gave_up_, "the last: FAILED"));
 }
 
 TEST_CASE("a host with three starts and no hello is left out") {
-  Script script({.backlog = 1, .places = 1});
+  PoolScript script({.backlog = 1, .places = 1});
   script.scene_.wanted = 5;
   script.look();
   script.start_all();
-  script.list({{1, kRunning, "job1", "good"}});
+  script.list({{1, kJobRunning, "job1", "good"}});
   script.join(1, 1);
   std::size_t bad = 0;
   for (int i = 0; i < 200 && bad < 3; ++i) {
     for (const auto number : std::exchange(script.starts_, {})) {
       script.machine_.on_started(number, "j");
       script.look();
-      script.list({{1, kRunning, "job1", "good"}, {number, kEnded, "j", "broken", "FAILED"}});
+      script.list({{1, kJobRunning, "job1", "good"}, {number, kJobEnded, "j", "broken", "FAILED"}});
       ++bad;
     }
     script.pass(5s);
@@ -379,11 +380,11 @@ TEST_CASE("a host with three starts and no hello is left out") {
 }
 
 TEST_CASE("an allocation that runs without an agent is ended when its time to join is over") {
-  Script script({.max = 1, .places = 1, .join_within = 60s});
+  PoolScript script({.max = 1, .places = 1, .join_within = 60s});
   script.scene_.wanted = 1;
   script.look();
   script.start_all();
-  script.list({{1, kRunning, "job1", "n1"}});
+  script.list({{1, kJobRunning, "job1", "n1"}});
   script.pass(59s);
   CHECK(script.stops_.empty());
   script.pass(2s);
@@ -396,7 +397,7 @@ TEST_CASE("an allocation that runs without an agent is ended when its time to jo
 }
 
 TEST_CASE("a node that can hold no trial is sent away, and counts as a start in vain") {
-  Script script({.max = 1, .places = 1});
+  PoolScript script({.max = 1, .places = 1});
   script.scene_.wanted = 1;
   script.look();
   script.start_all();
@@ -406,12 +407,12 @@ TEST_CASE("a node that can hold no trial is sent away, and counts as a start in 
   CHECK(script.drained_ == std::vector<AgentNumber>{AgentNumber{1}});
   script.book_.node_has_left("tune-x-1");
   script.scene_.nodes.clear();
-  script.list({{1, kEnded, "job1", "n1", "COMPLETED"}});
+  script.list({{1, kJobEnded, "job1", "n1", "COMPLETED"}});
   CHECK(script.book_.bad_starts() == 1);
 }
 
 TEST_CASE("where hosts are given, each has one agent") {
-  Script script({.max = 16, .backlog = 8, .places = 1, .hosts = {"a", "b"}});
+  PoolScript script({.max = 16, .backlog = 8, .places = 1, .hosts = {"a", "b"}});
   script.scene_.wanted = 10;
   script.look();
   REQUIRE(script.all_starts_.size() == 2);
@@ -420,12 +421,12 @@ TEST_CASE("where hosts are given, each has one agent") {
 }
 
 TEST_CASE("two names of one machine are two hosts, each with its own agent") {
-  Script script({.backlog = 8, .places = 1, .hosts = {"a", "b"}});
+  PoolScript script({.backlog = 8, .places = 1, .hosts = {"a", "b"}});
   script.scene_.wanted = 10;
   script.look();
   script.start_all();
   const auto at = [](PoolBook::Number number, const std::string& host) {
-    return ListedAllocation{number, kRunning, "7", host};
+    return ListedAllocation{number, kJobRunning, "7", host};
   };
   script.list({at(1, "a"), at(2, "a"), at(1, "b"), at(2, "b")});
   CHECK(script.book_.open().at(1).host == "a");
@@ -436,20 +437,20 @@ TEST_CASE("two names of one machine are two hosts, each with its own agent") {
 // ---- The next driver
 
 TEST_CASE("a request that a killed driver had journaled is found by its name") {
-  Script script({.max = 1, .places = 1});
+  PoolScript script({.max = 1, .places = 1});
   script.scene_.wanted = 1;
   script.look();
   CHECK(script.starts_.size() == 1);  // and the driver was killed before it heard of the id
   script.resume();
   CHECK(script.starts_.empty());  // not a second one
-  script.list({{1, kQueued, "job1", "", "PENDING (Priority)"}});
+  script.list({{1, kJobQueued, "job1", "", "PENDING (Priority)"}});
   CHECK(script.book_.open().at(1).id == "job1");
   CHECK(script.book_.open().size() == 1);
   CHECK(script.starts_.empty());
 }
 
 TEST_CASE("a request that never came to the engine is forgotten, and another takes its place") {
-  Script script({.max = 1, .places = 1});
+  PoolScript script({.max = 1, .places = 1});
   script.scene_.wanted = 1;
   script.look();
   script.resume();
@@ -462,7 +463,7 @@ TEST_CASE("a request that never came to the engine is forgotten, and another tak
 }
 
 TEST_CASE("agents of the driver before are waited for, and count until then") {
-  Script script({.max = 4, .backlog = 4, .places = 1});
+  PoolScript script({.max = 4, .backlog = 4, .places = 1});
   script.scene_.wanted = 2;
   script.look();
   script.start_all();
@@ -477,17 +478,17 @@ TEST_CASE("agents of the driver before are waited for, and count until then") {
 }
 
 TEST_CASE("an allocation of the experiment that the journal does not know is stopped") {
-  Script script;
+  PoolScript script;
   script.scene_.wanted = 1;
   script.look();
   script.start_all();
   script.resume();
-  script.list({{1, kQueued, "job1"}, {7, kRunning, "job7"}, {8, kEnded, "job8"}});
+  script.list({{1, kJobQueued, "job1"}, {7, kJobRunning, "job7"}, {8, kJobEnded, "job8"}});
   CHECK(script.stops_ == std::vector<PoolBook::Number>{7});
 }
 
 TEST_CASE("an engine that does not list is told of once, and nothing is ended by it") {
-  Script script({.places = 1});
+  PoolScript script({.places = 1});
   script.scene_.wanted = 1;
   script.look();
   script.start_all();
@@ -499,14 +500,14 @@ TEST_CASE("an engine that does not list is told of once, and nothing is ended by
   }
   CHECK(script.notices_.size() == 1);
   CHECK(script.book_.open().size() == 1);
-  script.list({{1, kQueued, "job1"}});
+  script.list({{1, kJobQueued, "job1"}});
   CHECK(script.was_told("answers again"));
 }
 
 // ---- The book
 
 TEST_CASE("the book comes back as it was saved") {
-  Script script({.max = 3});
+  PoolScript script({.max = 3});
   script.scene_.wanted = 4;
   script.look();
   script.start_all();
@@ -532,7 +533,7 @@ TEST_CASE("it is told why trials wait") {
   CHECK(why_trials_wait(book, 12, 60s).empty());
   for (const PoolBook::Number number : {1, 2, 3}) {
     book.change(
-        {number, kQueued, "j", "", number < 3 ? "PENDING (Priority)" : "PENDING (Resources)"},
+        {number, kJobQueued, "j", "", number < 3 ? "PENDING (Priority)" : "PENDING (Resources)"},
         number * 60s);
   }
   CHECK(

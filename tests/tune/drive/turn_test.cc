@@ -59,12 +59,12 @@ class NoLogger : public Logger {
 };
 
 // A driver of an experiment in which a checkpoint is taken at every iteration and one is kept.
-class OneDriver : private TurnEdges {
+class TurnDriver : private TurnEdges {
  public:
   using Contents = testing::MemoryStore::Contents;
 
-  explicit OneDriver(std::shared_ptr<Contents> journal = std::make_shared<Contents>(),
-                     ControllerSetup setup = fuzz::journal_experiment())
+  explicit TurnDriver(std::shared_ptr<Contents> journal = std::make_shared<Contents>(),
+                      ControllerSetup setup = fuzz::journal_experiment())
       : store(said, std::move(journal)), experiment_(store, std::move(setup), &logger_) {
     experiment_.replay();
     DriverStarted started;
@@ -173,7 +173,7 @@ class OneDriver : private TurnEdges {
 };
 
 TEST_CASE("a turn is appended, acknowledged, told to agents and then written to files") {
-  OneDriver driver;
+  TurnDriver driver;
   CHECK(driver.said == Words{"append"});  // the epoch
   CHECK(driver.turn() == Words{"flush", "results"});
   driver.join();
@@ -182,10 +182,10 @@ TEST_CASE("a turn is appended, acknowledged, told to agents and then written to 
   CHECK(driver.turn().empty());
   // The newest and the best are kept, of equals the older one.
   for (const std::uint64_t iteration : {1, 2}) {
-    driver.hear({OneDriver::reported(iteration), OneDriver::saved(iteration)});
+    driver.hear({TurnDriver::reported(iteration), TurnDriver::saved(iteration)});
     CHECK(driver.turn().back() == "results");
   }
-  driver.hear({OneDriver::reported(3), OneDriver::saved(3)});
+  driver.hear({TurnDriver::reported(3), TurnDriver::saved(3)});
   const Words said = driver.turn();
   CHECK(said.front() == "append");
   CHECK(said.back() == "remove checkpoint_000002");
@@ -199,7 +199,7 @@ ControllerSetup learning_experiment() {
 }
 
 TEST_CASE("the searcher is asked after the commands, and its answer is a turn that launches") {
-  OneDriver driver(std::make_shared<OneDriver::Contents>(), learning_experiment());
+  TurnDriver driver(std::make_shared<TurnDriver::Contents>(), learning_experiment());
   driver.turn();
   driver.join();
   CHECK(driver.turn() == Words{"append", "acknowledge 2", "command", "flush", "ask 1", "results"});
@@ -210,10 +210,10 @@ TEST_CASE("the searcher is asked after the commands, and its answer is a turn th
 }
 
 TEST_CASE("a question that a driver left open is put by the next one, answers are not made again") {
-  const auto journal = std::make_shared<OneDriver::Contents>();
+  const auto journal = std::make_shared<TurnDriver::Contents>();
   std::string answer;
   {
-    OneDriver driver(journal, learning_experiment());
+    TurnDriver driver(journal, learning_experiment());
     driver.turn();
     driver.join();
     driver.turn();
@@ -224,7 +224,7 @@ TEST_CASE("a question that a driver left open is put by the next one, answers ar
     driver.hear({ended});
     CHECK(driver.turn() == Words{"append", "acknowledge 3", "flush", "ask 2", "results"});
   }
-  OneDriver next(journal, learning_experiment());
+  TurnDriver next(journal, learning_experiment());
   CHECK(next.said == Words{"append"});
   CHECK_FALSE(next.question);
   next.turn();
@@ -236,7 +236,7 @@ TEST_CASE("a question that a driver left open is put by the next one, answers ar
 
 // The agent may have given a checkpoint its name and been lost before it told.
 TEST_CASE("what an attempt left that was lost with its agent is removed, one trial a step") {
-  OneDriver driver;
+  TurnDriver driver;
   driver.turn();
   driver.join();
   driver.turn();
@@ -251,12 +251,12 @@ TEST_CASE("what an attempt left that was lost with its agent is removed, one tri
 
 // The one before it was killed with the removals to be done.
 TEST_CASE("a driver that takes over settles what the one before it was to settle or remove") {
-  OneDriver first;
+  TurnDriver first;
   first.turn();
   first.join();
   first.turn();
   for (const std::uint64_t iteration : {1, 2, 3}) {
-    first.hear({OneDriver::reported(iteration), OneDriver::saved(iteration)});
+    first.hear({TurnDriver::reported(iteration), TurnDriver::saved(iteration)});
     first.turn();
   }
   AttemptEnded ended;
@@ -265,13 +265,13 @@ TEST_CASE("a driver that takes over settles what the one before it was to settle
   first.turn();
   first.lose_agent();
   first.turn();  // trials 1 and 2
-  OneDriver next(first.store.contents());
+  TurnDriver next(first.store.contents());
   CHECK(next.turn() == Words{"flush", "results", "settle 0 up to attempt 1",
                              "settle 1 up to attempt 1", "settle 2 up to attempt 1"});
 }
 
 TEST_CASE("what the driver has said is a turn of its own, also when all is over") {
-  OneDriver driver;
+  TurnDriver driver;
   driver.turn();
   driver.machine.on_notice("the store was silent for 7 s");
   CHECK(driver.turn() == Words{"append", "flush", "results"});
@@ -286,7 +286,7 @@ TEST_CASE("what the driver has said is a turn of its own, also when all is over"
 }
 
 TEST_CASE("each step of a turn is one by itself, so that any may be the last") {
-  OneDriver driver;
+  TurnDriver driver;
   driver.turn();
   driver.join();
   CHECK(driver.turns.is_idle());
@@ -295,27 +295,27 @@ TEST_CASE("each step of a turn is one by itself, so that any may be the last") {
 }
 
 TEST_CASE("a snapshot is taken in one turn and stored in one after its files are on the disk") {
-  OneDriver driver;
+  TurnDriver driver;
   driver.turn();
   driver.turns.want_snapshot();
   driver.join();
   CHECK(driver.turn().back() == "to the disk");  // 1-1
-  driver.hear({OneDriver::reported(1)});
+  driver.hear({TurnDriver::reported(1)});
   CHECK(driver.turn().back() == "results");
   driver.is_flushed = true;
-  driver.hear({OneDriver::saved(1)});
+  driver.hear({TurnDriver::saved(1)});
   CHECK(driver.turn().back() == "snapshot 1-1");
-  driver.hear({OneDriver::reported(2)});
+  driver.hear({TurnDriver::reported(2)});
   CHECK(driver.turn().back() == "results");
 }
 
 TEST_CASE("while files have no room what agents tell waits, unacknowledged; a signal does not") {
-  OneDriver driver;
+  TurnDriver driver;
   driver.turn();
   driver.join();
   driver.turn();
   driver.there_is_room = false;
-  driver.hear({OneDriver::reported(1)});
+  driver.hear({TurnDriver::reported(1)});
   CHECK(driver.turn().empty());
   CHECK(driver.machine.idle_time(1s, {}, Peers{1}) == DriverMachine::kRoomEvery);  // no busy loop
   driver.machine.on_signal(2);
@@ -332,14 +332,14 @@ TEST_CASE("while files have no room what agents tell waits, unacknowledged; a si
 }
 
 TEST_CASE("a turn to which the store does not answer is tried again, and is there once") {
-  OneDriver driver;
+  TurnDriver driver;
   driver.turn();
   driver.join();
   driver.store.silent_calls = 3;
   CHECK(driver.turn() == Words{"silence"});
   CHECK(driver.machine.store_is_silent());
   CHECK_FALSE(driver.turns.is_idle());
-  driver.hear({OneDriver::reported(1)});  // for the next turn
+  driver.hear({TurnDriver::reported(1)});  // for the next turn
   CHECK(driver.turn() == Words{"silence"});
   CHECK(driver.turn() == Words{"append", "silence"});  // the answer is lost
   CHECK(driver.turn() ==
@@ -350,13 +350,13 @@ TEST_CASE("a turn to which the store does not answer is tried again, and is ther
 }
 
 TEST_CASE("a snapshot to which the store does not answer is tried again") {
-  OneDriver driver;
+  TurnDriver driver;
   driver.turn();
   driver.turns.want_snapshot();
   driver.join();
   driver.turn();
   driver.is_flushed = true;
-  driver.hear({OneDriver::reported(1)});
+  driver.hear({TurnDriver::reported(1)});
   while (driver.said.back() != "results") driver.turns.step();
   driver.store.silent_calls = 2;
   CHECK(driver.turn() == Words{"silence"});
@@ -367,7 +367,7 @@ TEST_CASE("a snapshot to which the store does not answer is tried again") {
 
 // A journal entry of more than 64 MiB is refused by the store, which ended the run.
 TEST_CASE("100 MB that agents told at once are committed as several turns, and none is lost") {
-  OneDriver driver;
+  TurnDriver driver;
   driver.turn();
   driver.join();
   driver.turn();

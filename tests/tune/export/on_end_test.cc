@@ -24,7 +24,7 @@ EndedRun example() {
   return run;
 }
 
-struct Told {
+struct EndTold {
   std::vector<std::string> notices;
   void end(const OnEnd& wanted) {
     do_on_end(wanted, example(), [this](const std::string& text) { notices.push_back(text); });
@@ -34,7 +34,7 @@ struct Told {
 TEST_CASE("a program is told by its environment, and its arguments are read by no shell") {
   const testing::TemporaryFolder folder;
   const fs::path out = folder.path() / "out";
-  Told told;
+  EndTold told;
   told.end({.command = {"sh", "-c",
                         "printf '%s|' \"$TUNE_NAME\" \"$TUNE_STATUS\" \"$TUNE_BEST_VALUE\" "
                         "\"$TUNE_BEST_CONFIG\" \"$2\" > \"$1\"",
@@ -44,7 +44,7 @@ TEST_CASE("a program is told by its environment, and its arguments are read by n
 }
 
 TEST_CASE("a program that fails, or is not there, is a notice") {
-  Told told;
+  EndTold told;
   told.end({.command = {"false"}});
   told.end({.command = {"/no/such/program"}});
   REQUIRE(told.notices.size() == 2);
@@ -55,7 +55,7 @@ TEST_CASE("a program that fails, or is not there, is a notice") {
 TEST_CASE("a webhook gets the run as JSON") {
   if (!testing::has_libcurl()) return testing::skip("there is no libcurl here");
   testing::OneAnswer server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-  Told told;
+  EndTold told;
   told.end({.webhook = server.url() + "/hook"});
   CHECK(told.notices.empty());
   const std::string& request = server.request();
@@ -68,7 +68,7 @@ TEST_CASE("a webhook gets the run as JSON") {
 TEST_CASE("a webhook that refuses is a notice without what is secret in its address") {
   if (!testing::has_libcurl()) return testing::skip("there is no libcurl here");
   testing::OneAnswer server("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
-  Told told;
+  EndTold told;
   told.end({.webhook = server.url() + "/secret"});
   REQUIRE(told.notices.size() == 1);
   CHECK(told.notices[0] == "on_end: " + server.url() + ": the answer has the status 403");

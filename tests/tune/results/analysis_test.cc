@@ -4,19 +4,19 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "core/refusal.h"
+#include "numbers.h"
 #include "tune/results/results_csv.h"
 #include "tune/story.h"
 
 namespace tune {
 namespace {
 
-namespace fs = std::filesystem;
+using testing::kInfinity;
+using testing::kNan;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+namespace fs = std::filesystem;
 
 using testing::refusal;
 

@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/refusal.h"
+#include "numbers.h"
 #include "tune/results/csv.h"
 #include "tune/results/result_lines.h"
 #include "tune/spec/experiment_identity.h"
@@ -23,8 +24,8 @@
 namespace tune {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using testing::kInfinity;
+using testing::kNan;
 
 // `date` is told in local time.
 struct InUtc {

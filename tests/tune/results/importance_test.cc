@@ -17,20 +17,21 @@ namespace {
 
 using testing::refusal;
 
-struct Folder : RecordedFolder {
-  explicit Folder(const SearchSpace& space) : Folder(std::make_unique<Shell>(), space) {}
-  Folder(std::unique_ptr<Shell> own, const SearchSpace& space)
+struct ImportanceFolder : RecordedFolder {
+  explicit ImportanceFolder(const SearchSpace& space)
+      : ImportanceFolder(std::make_unique<Shell>(), space) {}
+  ImportanceFolder(std::unique_ptr<Shell> own, const SearchSpace& space)
       : RecordedFolder(*own, "e", space), shell(std::move(own)) {}
   std::unique_ptr<Shell> shell;
 };
 
-const SearchSpace kSpace = {{"x", uniform(0, 1)}, {"y", uniform(0, 1)}, {"fixed", 3}};
+const SearchSpace kImportanceSpace = {{"x", uniform(0, 1)}, {"y", uniform(0, 1)}, {"fixed", 3}};
 
 double spread(int i, int step) {
   return std::fmod(i * 0.61803398875 * step, 1.0);
 }
 
-void fill(Folder& folder, int trials) {
+void fill(ImportanceFolder& folder, int trials) {
   for (int i = 0; i < trials; ++i) {
     const double x = spread(i, 1);
     folder.add({{"x", x}, {"y", spread(i, 7)}, {"fixed", 3}}, {x});
@@ -38,7 +39,7 @@ void fill(Folder& folder, int trials) {
 }
 
 TEST_CASE("the parameter that decides the metric is first; constants are none") {
-  Folder folder(kSpace);
+  ImportanceFolder folder(kImportanceSpace);
   fill(folder, 60);
   const Importance found = folder.load().importance();
   CHECK(found.metric == "loss");
@@ -54,7 +55,7 @@ TEST_CASE("the parameter that decides the metric is first; constants are none") 
 }
 
 TEST_CASE("too few trials, values alike and metrics that none reported are refused in words") {
-  Folder folder(kSpace);
+  ImportanceFolder folder(kImportanceSpace);
   CHECK_HAS(refusal([&] { folder.load().importance(); }), "no trials yet");
   fill(folder, 19);
   folder.add({{"x", 0.5}, {"y", 0.5}, {"fixed", 3}}, {});
@@ -63,10 +64,10 @@ TEST_CASE("too few trials, values alike and metrics that none reported are refus
   CHECK_HAS(few, "19 trials have a value that counts, at least 20 are needed");
   CHECK_HAS(few, "1 have none; 1 lie outside the space");
   CHECK_HAS(refusal([&] { folder.load().importance("lsos"); }), "did you mean 'loss'?");
-  Folder alike(kSpace);
+  ImportanceFolder alike(kImportanceSpace);
   for (int i = 0; i < 30; ++i) alike.add({{"x", spread(i, 1)}, {"y", 0.5}, {"fixed", 3}}, {0.25});
   CHECK_HAS(refusal([&] { alike.load().importance(); }), "all 30 values are alike");
-  Folder nothing({{"x", 1}});
+  ImportanceFolder nothing({{"x", 1}});
   for (int i = 0; i < 30; ++i) nothing.add({{"x", 1}}, {0.1 * i});
   CHECK_HAS(refusal([&] { nothing.load().importance(); }), "nothing in its config is searched");
 }
@@ -74,7 +75,7 @@ TEST_CASE("too few trials, values alike and metrics that none reported are refus
 // Losses fall with time. Those that were stopped after one step look worse than all others; what
 // tells the best apart is x, within each rung.
 TEST_CASE("trials that were stopped early are compared with those that got about as far") {
-  Folder folder(kSpace);
+  ImportanceFolder folder(kImportanceSpace);
   for (int i = 0; i < 90; ++i) {
     const double x = spread(i, 1);
     const Config config = {{"x", x}, {"y", spread(i, 7)}, {"fixed", 3}};
@@ -92,7 +93,7 @@ TEST_CASE("trials that were stopped early are compared with those that got about
 
 // By value the failed and diverged ones would have to be left out: most have a large x.
 TEST_CASE("trials that failed or diverged are the worst") {
-  Folder folder({{"x", uniform(0, 1)}, {"y", uniform(0, 1)}});
+  ImportanceFolder folder({{"x", uniform(0, 1)}, {"y", uniform(0, 1)}});
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (int i = 0; i < 60; ++i) {
     const double x = spread(i, 1);
@@ -104,8 +105,9 @@ TEST_CASE("trials that failed or diverged are the worst") {
 }
 
 TEST_CASE("grids, choices and what depends on them have importances, too") {
-  Folder folder({{"layers", grid_search({1, 2, 3})},
-                 {"opt", choice({{{"kind", "sgd"}, {"momentum", uniform(0, 1)}}, "none"})}});
+  ImportanceFolder folder(
+      {{"layers", grid_search({1, 2, 3})},
+       {"opt", choice({{{"kind", "sgd"}, {"momentum", uniform(0, 1)}}, "none"})}});
   for (int i = 0; i < 90; ++i) {
     const bool is_sgd = i % 2 == 0;
     Config config = {{"layers", i % 3 + 1}};
@@ -129,7 +131,7 @@ TEST_CASE("grids, choices and what depends on them have importances, too") {
 }
 
 TEST_CASE("tune importance prints a table or JSON") {
-  Folder folder(kSpace);
+  ImportanceFolder folder(kImportanceSpace);
   fill(folder, 60);
   const Ended table = folder.shell->tune({"importance", "e"});
   INFO(table.err);

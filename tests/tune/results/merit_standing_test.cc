@@ -17,10 +17,10 @@
 namespace tune {
 namespace {
 
-const SearchSpace kSpace = {{"x", uniform(0, 1)}};
+const SearchSpace kMeritSpace = {{"x", uniform(0, 1)}};
 
-struct Folder : RecordedFolder {
-  explicit Folder(const Shell& shell) : RecordedFolder(shell, "e", kSpace, gp()) {
+struct MeritFolder : RecordedFolder {
+  explicit MeritFolder(const Shell& shell) : RecordedFolder(shell, "e", kMeritSpace, gp()) {
     Value spec = parse_json(read_file(path() / "experiment.json"), "experiment.json");
     spec.set("metric", "");
     spec.set("objectives", list({Value{{"metric", "loss"}, {"mode", "min"}},
@@ -43,7 +43,7 @@ struct Folder : RecordedFolder {
 
 TEST_CASE("a trial's objectives and constraints are told, and which trial is better") {
   const Shell shell;
-  Folder folder(shell);
+  MeritFolder folder(shell);
   const std::string small = folder.ended(0.1, {{"loss", 0.5}, {"size", 5}, {"ms", 10}});
   const std::string good = folder.ended(0.2, {{"loss", 0.2}, {"size", 9}, {"ms", 20}});
   const std::string worse = folder.ended(0.3, {{"loss", 0.6}, {"size", 6}, {"ms", 10}});
@@ -71,7 +71,7 @@ TEST_CASE("a trial's objectives and constraints are told, and which trial is bet
 
 TEST_CASE("neighbours are shown with the values of all objectives") {
   const Shell shell;
-  Folder folder(shell);
+  MeritFolder folder(shell);
   const std::string first = folder.ended(0.1, {{"loss", 0.5}, {"size", 5}, {"ms", 10}});
   const std::string second = folder.ended(0.4, {{"loss", 0.25}, {"ms", 10}});
   folder.tell(Value{{"event", "proposed"},
@@ -103,7 +103,7 @@ TEST_CASE("neighbours are shown with the values of all objectives") {
 
 TEST_CASE("importance asks for one of several objectives, and takes its mode") {
   const Shell shell;
-  Folder folder(shell);
+  MeritFolder folder(shell);
   for (int i = 0; i < 30; ++i) {
     const double x = 0.03 * i + 0.01;
     folder.ended(x, {{"loss", x}, {"size", i % 3}, {"ms", 10}});

@@ -2,18 +2,17 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "core/refusal.h"
+#include "numbers.h"
 #include "tune/results/analysis.h"
 #include "tune/story.h"
 
 namespace tune {
 namespace {
 
+using testing::kNan;
 using testing::refusal;
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 struct Several : Story {
   Several(std::vector<Goal> goals, std::vector<Constraint> constraints,

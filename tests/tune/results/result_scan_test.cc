@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <random>
 #include <utility>
@@ -11,10 +10,12 @@
 
 #include "core/json.h"
 #include "core/refusal.h"
+#include "numbers.h"
 
 namespace tune {
 namespace {
 
+using testing::kInfinity;
 using Found = std::vector<std::pair<std::string, double>>;
 
 Found scanned(const std::string& line) {
@@ -31,8 +32,6 @@ void check_same(const Found& a, const Found& b) {
     CHECK((a[i].second == b[i].second || (std::isnan(a[i].second) && std::isnan(b[i].second))));
   }
 }
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 TEST_CASE("numbers are found by their paths, odd ones too") {
   check_same(

@@ -30,8 +30,8 @@ std::string line(const char* trial, int at, const char* from, int from_at, int o
          "\n";
 }
 
-struct Folder {
-  explicit Folder(const std::string& events) {
+struct ScheduleFolder {
+  explicit ScheduleFolder(const std::string& events) {
     write_file_atomically(path.path() / "events.jsonl", events);
     for (const char* trial : {"a", "b", "c"}) {
       std::filesystem::create_directories(path.path() / trial);
@@ -55,7 +55,7 @@ struct Folder {
 };
 
 TEST_CASE("a trial that was never replaced has one configuration") {
-  const Folder folder("{\"time\":1.0,\"event\":\"driver_started\",\"epoch\":1}\n");
+  const ScheduleFolder folder("{\"time\":1.0,\"event\":\"driver_started\",\"epoch\":1}\n");
   CHECK(folder.schedule("a") == "0 x 9 by a from 0");
   CHECK(folder.x_at("a", 7) == 9);
 }
@@ -63,9 +63,10 @@ TEST_CASE("a trial that was never replaced has one configuration") {
 TEST_CASE("a schedule follows the model back through the trials that trained it") {
   // b trains with 2 up to 6, and from there on a's model of iteration 4 with 3. a goes on from b's
   // of iteration 8, which has done 4 + 2 steps, with 5. c has b's of 6, before b was replaced.
-  const Folder folder(line("b", 6, "a", 4, 2, 3) + line("a", 9, "b", 8, 1, 5) +
-                      "{\"event\":\"notice\",\"text\":\"\\\"event\\\":\\\"replaced\\\"\"}\n" +
-                      line("c", 7, "b", 6, 4, 6));
+  const ScheduleFolder folder(
+      line("b", 6, "a", 4, 2, 3) + line("a", 9, "b", 8, 1, 5) +
+      "{\"event\":\"notice\",\"text\":\"\\\"event\\\":\\\"replaced\\\"\"}\n" +
+      line("c", 7, "b", 6, 4, 6));
   CHECK(folder.schedule("b") == "0 x 1 by a from 0, 4 x 3 by b from 6: why");
   CHECK(folder.schedule("a") ==
         "0 x 1 by a from 0, 4 x 3 by b from 6: why, 6 x 5 by a from 9: why");
@@ -77,13 +78,13 @@ TEST_CASE("a schedule follows the model back through the trials that trained it"
 }
 
 TEST_CASE("a trial that went on from a checkpoint of its own changes values there") {
-  const Folder folder(line("a", 3, "a", 3, 1, 2) + line("a", 5, "a", 5, 2, 3));
+  const ScheduleFolder folder(line("a", 3, "a", 3, 1, 2) + line("a", 5, "a", 5, 2, 3));
   CHECK(folder.schedule("a") ==
         "0 x 1 by a from 0, 3 x 2 by a from 3: why, 5 x 3 by a from 5: why");
 }
 
 TEST_CASE("replacements that go in a circle are refused") {
-  const Folder folder(line("a", 3, "b", 9, 1, 2) + line("b", 3, "a", 9, 1, 2));
+  const ScheduleFolder folder(line("a", 3, "b", 9, 1, 2) + line("b", 3, "a", 9, 1, 2));
   CHECK_THROWS_AS(folder.schedule("a"), Error);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/refusal.h"
+#include "numbers.h"
 #include "tune/control/experiment_setup.h"
 #include "tune/results/experiment_folder.h"
 #include "tune/results/recorded_folder.h"
@@ -16,12 +17,12 @@
 namespace tune {
 namespace {
 
+using testing::kNan;
 using testing::refusal;
 
-const double kNan = std::numeric_limits<double>::quiet_NaN();
-const SearchSpace kSpace = {{"lr", loguniform(1e-3, 1)}, {"act", choice({"relu", "tanh"})}};
+const SearchSpace kWarmSpace = {{"lr", loguniform(1e-3, 1)}, {"act", choice({"relu", "tanh"})}};
 
-ExperimentSpec spec_of(std::vector<std::string> folders, const SearchSpace& space = kSpace) {
+ExperimentSpec spec_of(std::vector<std::string> folders, const SearchSpace& space = kWarmSpace) {
   RunOptions options;
   options.name = "new";
   options.config = space;
@@ -38,18 +39,18 @@ ExperimentSpec spec_of(std::vector<std::string> folders, const SearchSpace& spac
   return spec;
 }
 
-Config at(double lr, const char* act) {
+Config config_at_x(double lr, const char* act) {
   return {{"lr", lr}, {"act", act}};
 }
 
 TEST_CASE("trials of earlier experiments are known to the searcher, and are none of its own") {
   const Shell shell;
-  RecordedFolder one(shell, "one", kSpace);
-  one.add(at(0.1, "relu"), {0.5, 0.4, 0.3, 0.2});
-  one.add(at(0.2, "tanh"), {0.9}, "stopped");
-  one.add(at(0.3, "tanh"), {kNan});
-  RecordedFolder two(shell, "two", kSpace);
-  two.add(at(0.4, "relu"), {0.6});
+  RecordedFolder one(shell, "one", kWarmSpace);
+  one.add(config_at_x(0.1, "relu"), {0.5, 0.4, 0.3, 0.2});
+  one.add(config_at_x(0.2, "tanh"), {0.9}, "stopped");
+  one.add(config_at_x(0.3, "tanh"), {kNan});
+  RecordedFolder two(shell, "two", kWarmSpace);
+  two.add(config_at_x(0.4, "relu"), {0.6});
   ExperimentSpec spec = spec_of({one.path(), two.path()});
   const std::string told = read_warm_start(spec);
   CHECK(told ==
@@ -74,13 +75,13 @@ TEST_CASE("trials of earlier experiments are known to the searcher, and are none
 
 TEST_CASE("what lies outside the space or has no value is left out, counted and told") {
   const Shell shell;
-  RecordedFolder folder(shell, "e", kSpace);
-  folder.add(at(0.1, "relu"), {0.5});
-  folder.add(at(5.0, "relu"), {0.5});
-  folder.add(at(5.0, "tanh"), {0.5});
-  folder.add(at(0.1, "gelu"), {0.5});
+  RecordedFolder folder(shell, "e", kWarmSpace);
+  folder.add(config_at_x(0.1, "relu"), {0.5});
+  folder.add(config_at_x(5.0, "relu"), {0.5});
+  folder.add(config_at_x(5.0, "tanh"), {0.5});
+  folder.add(config_at_x(0.1, "gelu"), {0.5});
   folder.add({{"lr", 0.1}}, {0.5});
-  folder.add(at(0.2, "relu"), {});
+  folder.add(config_at_x(0.2, "relu"), {});
   ExperimentSpec spec = spec_of({folder.path()});
   const std::string told = read_warm_start(spec);
   CHECK_HAS(told, "gp knows 1 trials of ");
@@ -111,42 +112,42 @@ TEST_CASE("folders of no use are refused before anything begins") {
             "none of its 1 trials lies in the space of this sweep: 'lr' is "
             "missing");
 
-  RecordedFolder metric(shell, "metric", kSpace);
-  const std::string id = metric.add(at(0.1, "relu"), {});
+  RecordedFolder metric(shell, "metric", kWarmSpace);
+  const std::string id = metric.add(config_at_x(0.1, "relu"), {});
   metric.write(id + "/result.json", "{\"los\":0.5,\"done\":true}\n");
   CHECK_HAS(why(metric.path()), "it is in no result (did you mean 'los'?)");
 }
 
 TEST_CASE("an experiment without results is not a mistake: there is nothing to know yet") {
   const Shell shell;
-  RecordedFolder folder(shell, "e", kSpace);
-  folder.add(at(0.1, "relu"), {});
+  RecordedFolder folder(shell, "e", kWarmSpace);
+  folder.add(config_at_x(0.1, "relu"), {});
   ExperimentSpec spec = spec_of({folder.path()});
   CHECK_HAS(read_warm_start(spec), "gp knows 0 trials of ");
 }
 
 TEST_CASE("trials count by the values that the searcher proposed, up to where they were replaced") {
   const Shell shell;
-  RecordedFolder folder(shell, "e", kSpace);
-  const std::string id = folder.add(at(0.9, "relu"), {0.5, 0.4, 0.1, 0.05});
+  RecordedFolder folder(shell, "e", kWarmSpace);
+  const std::string id = folder.add(config_at_x(0.9, "relu"), {0.5, 0.4, 0.1, 0.05});
   folder.tell(Value{{"event", "replaced"},
                     {"trial", id},
                     {"iteration", 2},
-                    {"old", at(0.1, "relu")},
-                    {"new", at(0.9, "relu")}});
+                    {"old", config_at_x(0.1, "relu")},
+                    {"new", config_at_x(0.9, "relu")}});
   ExperimentSpec spec = spec_of({folder.path()});
   read_warm_start(spec);
   REQUIRE(spec.earlier.size() == 1);
-  CHECK(spec.earlier[0].config == at(0.1, "relu"));
+  CHECK(spec.earlier[0].config == config_at_x(0.1, "relu"));
   CHECK(spec.earlier[0].values == std::vector<ValueAt>{{1, 0.5}, {2, 0.4}});
   CHECK(spec.earlier[0].end == TrialEnd::kStopped);
 }
 
 TEST_CASE("an experiment keeps what it learnt: it goes on when the earlier folder is gone") {
   const Shell shell;
-  RecordedFolder earlier(shell, "earlier", kSpace);
-  earlier.add(at(0.1, "relu"), {0.5, 0.4, 0.3});
-  earlier.add(at(0.2, "tanh"), {kNan}, "stopped");
+  RecordedFolder earlier(shell, "earlier", kWarmSpace);
+  earlier.add(config_at_x(0.1, "relu"), {0.5, 0.4, 0.3});
+  earlier.add(config_at_x(0.2, "tanh"), {kNan}, "stopped");
   ExperimentSpec spec = spec_of({earlier.path()});
   spec.options.storage = shell.path() / "results";
   read_warm_start(spec);
@@ -156,7 +157,7 @@ TEST_CASE("an experiment keeps what it learnt: it goes on when the earlier folde
 
   const ExperimentSpec read = read_spec(folder.path());
   REQUIRE(read.earlier.size() == 2);
-  CHECK(read.earlier[0].config == at(0.1, "relu"));
+  CHECK(read.earlier[0].config == config_at_x(0.1, "relu"));
   CHECK(read.earlier[0].values == spec.earlier[0].values);
   CHECK(read.earlier[1].end == TrialEnd::kStopped);
   CHECK(std::isnan(read.earlier[1].values.front().value));

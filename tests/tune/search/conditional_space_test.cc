@@ -46,7 +46,7 @@ SearchSpace optimisers() {
       {"epochs", 3}};
 }
 
-std::unique_ptr<Searcher> make_searcher(SearcherSetup setup) {
+std::unique_ptr<Searcher> conditional_searcher(SearcherSetup setup) {
   auto searcher = basic_variant().make();
   searcher->configure(setup);
   return searcher;
@@ -54,7 +54,8 @@ std::unique_ptr<Searcher> make_searcher(SearcherSetup setup) {
 
 std::vector<Config> configs_of(const SearchSpace& space, std::int64_t count,
                                std::vector<Config> points = {}) {
-  const auto searcher = make_searcher({space, count, std::move(points), {"", Mode::kMax, kSeed}});
+  const auto searcher =
+      conditional_searcher({space, count, std::move(points), {"", Mode::kMax, kSeed}});
   std::vector<Config> configs;
   while (auto config = searcher->suggest({static_cast<std::uint32_t>(configs.size())})) {
     configs.push_back(std::move(*config));
@@ -277,7 +278,7 @@ TEST_CASE("sweeps without conditions draw what they always drew") {
       R"({"a":0.06471856643791818,"b":0.0,"c":0.05419601872641013,"d":6.0,"e":-3,"f":144,"g":355,"h":1.954056332146929,"i":1.0,"optimiser":"lion","net":{"depth":2,"init":{"normal":0.1}}})",
       R"({"a":0.7602552020501295,"b":0.0,"c":0.21225994523036004,"d":3.0,"e":-2,"f":96,"g":85,"h":-0.10145174553469838,"i":0.5,"optimiser":[1,2],"net":{"depth":1,"init":{"layers":[4,4]}}})",
       R"({"a":0.958128525842952,"b":0.25,"c":0.005330779650426661,"d":3.0,"e":1,"f":64,"g":91,"h":0.803628432178271,"i":-0.5,"optimiser":{"name":"sgd","momentum":0.9},"net":{"depth":2,"init":{"uniform":0.1}}})"};
-  const auto searcher = make_searcher({space, 3, {}, {"", Mode::kMax, 11}});
+  const auto searcher = conditional_searcher({space, 3, {}, {"", Mode::kMax, 11}});
   for (std::uint32_t i = 0; i < 6; ++i) {
     const Value wanted = parse_json(expected[i], "test");
     const Config config = *searcher->suggest({i});

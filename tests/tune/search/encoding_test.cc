@@ -13,10 +13,10 @@ namespace {
 
 using testing::refusal;
 
-constexpr std::uint64_t kSeed = 5;  // of every random test here
+constexpr std::uint64_t kEncodingSeed = 5;  // of every random test here
 
 RandomStream stream(std::uint64_t number = 0) {
-  return RandomStream(kSeed, "encoding_test", number);
+  return RandomStream(kEncodingSeed, "encoding_test", number);
 }
 
 // As choice([{type: sgd, momentum: uniform}, {type: adam, beta: choice, eps: uniform}]) beside lr.

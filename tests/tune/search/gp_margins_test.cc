@@ -1,16 +1,16 @@
 // What a process of a constraint learns of margins.
+#include "numbers.h"
 #include "tune/search/gp/margins.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
 namespace tune::search::gp {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using tune::testing::kInfinity;
 
 TEST_CASE("targets of margins have mean 0 and variance 1, and the bound parts kept from broken") {
   const std::vector<double> margins = {-3, -1, -0.5, 0.25, 2, -0.75};

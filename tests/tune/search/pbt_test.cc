@@ -19,7 +19,7 @@ using namespace tune::testing;
 
 namespace {
 
-PbtOptions every(double interval) {
+PbtOptions pbt_every(double interval) {
   PbtOptions options;
   options.perturbation_interval = interval;
   options.hyperparam_mutations = {{"x", uniform(0, 100)}};
@@ -27,8 +27,8 @@ PbtOptions every(double interval) {
 }
 
 // Trials 0, 1 ... with x = 1, 2 ...
-struct Sweep {
-  Sweep(const PbtOptions& options, std::uint32_t trials, Mode mode = Mode::kMax)
+struct PbtSweep {
+  PbtSweep(const PbtOptions& options, std::uint32_t trials, Mode mode = Mode::kMax)
       : scheduler(pbt(options).make()) {
     scheduler->configure({"m", mode, 7});
     for (std::uint32_t trial = 0; trial < trials; ++trial) {
@@ -50,7 +50,7 @@ struct Sweep {
   std::unique_ptr<TrialScheduler> scheduler;
 };
 
-std::string refusal(const PbtOptions& options) {
+std::string pbt_refusal(const PbtOptions& options) {
   try {
     pbt(options);
     return "";
@@ -63,15 +63,15 @@ std::string refusal(const PbtOptions& options) {
 }  // namespace
 
 TEST_CASE("pbt keeps the contract") {
-  check_scheduler(pbt(every(2)));
-  PbtOptions half = every(1);
+  check_scheduler(pbt(pbt_every(2)));
+  PbtOptions half = pbt_every(1);
   half.quantile_fraction = 0.5;
   half.burn_in_period = 3;
   check_scheduler(pbt(half));
-  PbtOptions all_together = every(2);
+  PbtOptions all_together = pbt_every(2);
   all_together.synch = true;
   check_scheduler(pbt(all_together));
-  PbtOptions strict = every(2);
+  PbtOptions strict = pbt_every(2);
   strict.require_attrs = true;
   check_scheduler(pbt(strict));
 }
@@ -81,7 +81,7 @@ TEST_CASE("pbt_replay keeps the contract") {
 }
 
 TEST_CASE("one of the worst goes on from one of the best that was saved, with its values mutated") {
-  Sweep sweep(every(4), 4);
+  PbtSweep sweep(pbt_every(4), 4);
   // ceil(n / 4) = 1 at each end. Alone none is ranked; of two the better one is saved.
   CHECK_FALSE(sweep.come(0, 4, 0.5).save);
   CHECK(sweep.come(1, 4, 0.9).save);
@@ -100,7 +100,7 @@ TEST_CASE("one of the worst goes on from one of the best that was saved, with it
 }
 
 TEST_CASE("the replaced trial is judged next an interval later, by its own count") {
-  Sweep sweep(every(4), 2);
+  PbtSweep sweep(pbt_every(4), 2);
   sweep.come(0, 4, 0.9);
   sweep.come(1, 5, 0.1);  // its report came late; trial 0 was alone and has no checkpoint
   CHECK(sweep.come(0, 8, 0.9).save);
@@ -109,7 +109,7 @@ TEST_CASE("the replaced trial is judged next an interval later, by its own count
 }
 
 TEST_CASE("a donor has the checkpoint of its last judged result") {
-  Sweep sweep(every(4), 2);
+  PbtSweep sweep(pbt_every(4), 2);
   sweep.come(0, 4, 0.9);
   CHECK(sweep.report(1, 4, 0.1).kind == Decision::Kind::kContinue);  // none was asked for
   CHECK(sweep.report(0, 8, 0.9).save);
@@ -123,26 +123,26 @@ TEST_CASE("a donor has the checkpoint of its last judged result") {
 }
 
 TEST_CASE("nan is the worst value, and only a finite and better value makes a donor") {
-  Sweep sweep(every(1), 3);
+  PbtSweep sweep(pbt_every(1), 3);
   sweep.come(0, 1, 0.5);
   CHECK(sweep.come(1, 1, 0.6).save);
   const Decision nan = sweep.come(2, 1, std::nan(""));
   REQUIRE(nan.kind == Decision::Kind::kReplace);
   CHECK(nan.reason.starts_with("nan is among the lowest 1 of 3"));
 
-  Sweep infinite(every(1), 2);
+  PbtSweep infinite(pbt_every(1), 2);
   infinite.come(0, 1, 0.5);
   infinite.come(1, 1, INFINITY);
   CHECK(infinite.come(0, 2, 0.5).kind == Decision::Kind::kContinue);
 
-  Sweep equal(every(1), 2);
+  PbtSweep equal(pbt_every(1), 2);
   equal.come(0, 1, 0.5);
   CHECK(equal.come(1, 1, 0.5).save);
   CHECK(equal.come(0, 2, 0.5).kind == Decision::Kind::kContinue);
 }
 
 TEST_CASE("under mode min the smallest value is the best") {
-  Sweep sweep(every(1), 2, Mode::kMin);
+  PbtSweep sweep(pbt_every(1), 2, Mode::kMin);
   sweep.come(0, 1, 0.9);
   CHECK(sweep.come(1, 1, 0.1).save);
   const Decision decision = sweep.come(0, 2, 0.9);
@@ -153,7 +153,7 @@ TEST_CASE("under mode min the smallest value is the best") {
 }
 
 TEST_CASE("a trial that is over is neither a donor nor counted") {
-  Sweep sweep(every(1), 3);
+  PbtSweep sweep(pbt_every(1), 3);
   sweep.come(0, 1, 0.5);
   CHECK(sweep.come(1, 1, 0.9).save);
   const Reported last = testing::report(1, 1, 0.9);
@@ -165,7 +165,7 @@ TEST_CASE("a trial that is over is neither a donor nor counted") {
 
 TEST_CASE("mutations depend on seed, trial and iteration alone") {
   const auto x_of = [](std::uint32_t others) {
-    Sweep sweep(every(2), 10);
+    PbtSweep sweep(pbt_every(2), 10);
     sweep.come(0, 2, 0.8);
     sweep.come(9, 2, 0.5);
     for (std::uint32_t trial = 2; trial < 2 + others; ++trial) sweep.come(trial, 2, 0.2);
@@ -178,13 +178,13 @@ TEST_CASE("mutations depend on seed, trial and iteration alone") {
 }
 
 TEST_CASE("a judged result without the metric is passed over, or with require_attrs stops") {
-  Sweep sweep(every(4), 2);
+  PbtSweep sweep(pbt_every(4), 2);
   CHECK(sweep.report(0, 4, std::nullopt).until == Milestone{"training_iteration", 4});
   CHECK(sweep.report(0, 5, 0.5).until == Milestone{"training_iteration", 9});
 
-  PbtOptions options = every(4);
+  PbtOptions options = pbt_every(4);
   options.require_attrs = true;
-  Sweep strict(options, 2);
+  PbtSweep strict(options, 2);
   CHECK(strict.report(0, 3, std::nullopt).kind == Decision::Kind::kContinue);
   const Decision stop = strict.report(0, 4, std::nullopt);
   CHECK(stop.kind == Decision::Kind::kStop);
@@ -192,9 +192,9 @@ TEST_CASE("a judged result without the metric is passed over, or with require_at
 }
 
 TEST_CASE("none is judged before the burn-in is over") {
-  PbtOptions options = every(2);
+  PbtOptions options = pbt_every(2);
   options.burn_in_period = 5;
-  Sweep sweep(options, 2);
+  PbtSweep sweep(options, 2);
   CHECK(sweep.scheduler->add_trial({2}) == Milestone{"training_iteration", 5});
   CHECK(sweep.report(0, 4, 0.5).until == Milestone{"training_iteration", 5});
   CHECK(sweep.report(0, 5, 0.5).until == Milestone{"training_iteration", 7});
@@ -203,7 +203,7 @@ TEST_CASE("none is judged before the burn-in is over") {
 // ---- In turn, and together ----------------------------------------------------------------------
 
 TEST_CASE("the trial that was judged at the earliest time goes first") {
-  Sweep sweep(every(2), 3);
+  PbtSweep sweep(pbt_every(2), 3);
   CHECK(sweep.come(0, 2, 0.5).yields);
   sweep.come(1, 2, 0.6);
   sweep.come(0, 4, 0.7);
@@ -216,9 +216,9 @@ TEST_CASE("the trial that was judged at the earliest time goes first") {
 }
 
 TEST_CASE("with synch all wait for each other, and then the worst begin with what the best have") {
-  PbtOptions options = every(2);
+  PbtOptions options = pbt_every(2);
   options.synch = true;
-  Sweep sweep(options, 3);
+  PbtSweep sweep(options, 3);
   const std::set<TrialNumber> none;
   CHECK(sweep.come(2, 2, 0.9).reason == "0.9 waits at iteration 2: 2 more trials are to come");
   CHECK(sweep.come(0, 2, 0.1).reason == "0.1 waits at iteration 2: 1 more trial is to come");
@@ -243,18 +243,18 @@ TEST_CASE("with synch all wait for each other, and then the worst begin with wha
 }
 
 TEST_CASE("with synch a trial whose attempt was lost before it was saved comes again") {
-  PbtOptions options = every(2);
+  PbtOptions options = pbt_every(2);
   options.synch = true;
-  Sweep sweep(options, 2);
+  PbtSweep sweep(options, 2);
   sweep.come(0, 2, 0.9);
   sweep.report(1, 2, 0.1);  // its pause is lost with its node
   CHECK(sweep.scheduler->choose({{{1}}, {{0}}, false}) == TrialNumber{1});
 }
 
 TEST_CASE("with synch a trial that ends is not waited for") {
-  PbtOptions options = every(2);
+  PbtOptions options = pbt_every(2);
   options.synch = true;
-  Sweep sweep(options, 2);
+  PbtSweep sweep(options, 2);
   sweep.come(0, 2, 0.9);
   const std::set<TrialNumber> none;
   CHECK_FALSE(sweep.scheduler->choose({none, {{0}}, false}));
@@ -267,9 +267,9 @@ TEST_CASE("with synch a trial that ends is not waited for") {
 
 TEST_CASE("options out of range are refused by name") {
   const auto with = [](auto change) {
-    PbtOptions options = every(1);
+    PbtOptions options = pbt_every(1);
     change(options);
-    return refusal(options);
+    return pbt_refusal(options);
   };
   CHECK(with([](PbtOptions& o) { o.perturbation_interval = 0; }) ==
         "scheduler pbt: perturbation_interval is 0: it must be above 0");
@@ -293,7 +293,7 @@ TEST_CASE("options out of range are refused by name") {
 }
 
 TEST_CASE("pbt is written and read back as in YAML, under Ray Tune's name too") {
-  PbtOptions options = every(3);
+  PbtOptions options = pbt_every(3);
   options.hyperparam_mutations = {{"lr", loguniform(1e-3, 1.0)},
                                   {"act", tune::list({"relu", "tanh"})},
                                   {"model", {{"layers", choice({1, 2})}}}};
@@ -320,7 +320,7 @@ TEST_CASE("pbt is written and read back as in YAML, under Ray Tune's name too") 
 }
 
 TEST_CASE("with functions it is the program's own") {
-  PbtOptions options = every(1);
+  PbtOptions options = pbt_every(1);
   options.custom_explore = [](const Config& config) {
     Config changed = config;
     changed.set("y", 1);
@@ -328,7 +328,7 @@ TEST_CASE("with functions it is the program's own") {
   };
   const SchedulerSpec spec = pbt(options);
   CHECK(spec.name().empty());
-  Sweep sweep(options, 2);
+  PbtSweep sweep(options, 2);
   sweep.come(0, 1, 0.1);
   sweep.come(1, 1, 0.9);
   const Decision decision = sweep.come(0, 2, 0.1);
@@ -338,7 +338,7 @@ TEST_CASE("with functions it is the program's own") {
   options.custom_explore = [](const Config& config) -> Config {
     throw std::runtime_error("no y in " + config.dump());
   };
-  Sweep failing(options, 2);
+  PbtSweep failing(options, 2);
   failing.come(0, 1, 0.1);
   failing.come(1, 1, 0.9);
   const Decision stays = failing.come(0, 2, 0.1);

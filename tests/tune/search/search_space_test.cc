@@ -16,12 +16,12 @@ namespace {
 using testing::refusal;
 
 constexpr int kDraws = 20000;
-constexpr std::uint64_t kSeed = 11;  // of every statistical test here
+constexpr std::uint64_t kSpaceSeed = 11;  // of every statistical test here
 
 template <class T>
 std::vector<T> draws_of(const Domain& domain, int count = kDraws) {
   std::vector<T> draws;
-  RandomStream random(kSeed, "search_space_test", 0);
+  RandomStream random(kSpaceSeed, "search_space_test", 0);
   for (int i = 0; i < count; ++i) draws.push_back(domain.draw(random).as<T>());
   return draws;
 }
@@ -36,9 +36,9 @@ std::map<T, int> counts_of(const Domain& domain) {
 // A count of `kDraws` tries with that chance lies within five standard deviations.
 void check_share(int count, double chance) {
   const double sd = std::sqrt(kDraws * chance * (1 - chance));
-  CHECK_MESSAGE(
-      std::abs(count - kDraws * chance) <= 5 * sd + 1e-9,
-      "seed " << kSeed << ": " << count << " of " << kDraws << ", expected " << kDraws * chance);
+  CHECK_MESSAGE(std::abs(count - kDraws * chance) <= 5 * sd + 1e-9,
+                "seed " << kSpaceSeed << ": " << count << " of " << kDraws << ", expected "
+                        << kDraws * chance);
 }
 
 int count_below(const std::vector<double>& draws, double bound) {
@@ -166,7 +166,7 @@ TEST_CASE("choice is even over the positions and gives values unchanged") {
   check_share(counts.at("b"), 0.5);
   const Domain mixed =
       choice({1, 1.0, "1", true, nullptr, list({1, 2}), {{"name", "sgd"}, {"m", 0.9}}});
-  RandomStream random(kSeed, "mixed", 0);
+  RandomStream random(kSpaceSeed, "mixed", 0);
   std::set<std::string> seen;
   for (int i = 0; i < 500; ++i) seen.insert(mixed.draw(random).dump());
   CHECK(seen == std::set<std::string>{"1", "1.0", "\"1\"", "true", "null", "[1,2]",
@@ -176,8 +176,8 @@ TEST_CASE("choice is even over the positions and gives values unchanged") {
 
 TEST_CASE("the same stream gives the same draws") {
   for (const Domain& domain : {uniform(0, 1), randint(0, 1000), randn(), choice({1, 2, 3})}) {
-    RandomStream a(kSeed, "x", 1);
-    RandomStream b(kSeed, "x", 1);
+    RandomStream a(kSpaceSeed, "x", 1);
+    RandomStream b(kSpaceSeed, "x", 1);
     for (int i = 0; i < 20; ++i) CHECK(domain.draw(a) == domain.draw(b));
   }
 }
@@ -268,13 +268,13 @@ TEST_CASE("keys of a space come once, are not empty and hold no slash") {
 
 // ---- As values ----------------------------------------------------------------------------------
 
-SearchSpace read(const std::string& json, std::vector<SpaceComplaint>& complaints) {
+SearchSpace read_space(const std::string& json, std::vector<SpaceComplaint>& complaints) {
   return search_space_from_value(parse_json(json, "test"), complaints);
 }
 
-SearchSpace read_well(const std::string& json) {
+SearchSpace read_space_well(const std::string& json) {
   std::vector<SpaceComplaint> complaints;
-  SearchSpace space = read(json, complaints);
+  SearchSpace space = read_space(json, complaints);
   for (const SpaceComplaint& one : complaints) FAIL_CHECK(one.path << ": " << one.message);
   return space;
 }
@@ -295,7 +295,7 @@ TEST_CASE("a described space reads back as the same space") {
       {"l", {{"m", grid_search({list({1}), true})}, {"n", Value()}, {"o", "text"}}},
       {"p", list({{{"uniform", list({0, 1})}}})}};
   const Value described = space.describe();
-  const SearchSpace again = read_well(described.dump());
+  const SearchSpace again = read_space_well(described.dump());
   CHECK(again.describe() == described);
   // The same draws, too.
   const auto first = space.domains();
@@ -304,8 +304,8 @@ TEST_CASE("a described space reads back as the same space") {
   for (std::size_t i = 0; i < first.size(); ++i) {
     CHECK(first[i].first == second[i].first);
     if (first[i].second->is_grid()) continue;
-    RandomStream a(kSeed, "x", i);
-    RandomStream b(kSeed, "x", i);
+    RandomStream a(kSpaceSeed, "x", i);
+    RandomStream b(kSpaceSeed, "x", i);
     for (int n = 0; n < 20; ++n) CHECK(first[i].second->draw(a) == second[i].second->draw(b));
   }
 }
@@ -324,7 +324,7 @@ TEST_CASE("constants that look like domains survive being described") {
   for (const Value& constant : constants) {
     CAPTURE(constant.dump());
     const SearchSpace space = {{"x", SearchSpace(constant)}, {"lr", uniform(0, 1)}};
-    const SearchSpace again = read_well(space.describe().dump());
+    const SearchSpace again = read_space_well(space.describe().dump());
     CHECK(again.describe() == space.describe());
     CHECK(again.domains().size() == 1);
     const Config expected = {{"x", constant}};
@@ -335,7 +335,7 @@ TEST_CASE("constants that look like domains survive being described") {
   }
   // At the top as well.
   const SearchSpace top = {{"uniform", list({0, 1})}};
-  CHECK(read_well(top.describe().dump()).find("uniform")->constant() == list({0, 1}));
+  CHECK(read_space_well(top.describe().dump()).find("uniform")->constant() == list({0, 1}));
 }
 
 TEST_CASE("a function is described without its body") {
@@ -344,7 +344,7 @@ TEST_CASE("a function is described without its body") {
 }
 
 TEST_CASE("domains are one-key maps, anything else is a constant") {
-  const SearchSpace space = read_well(
+  const SearchSpace space = read_space_well(
       R"({"lr":{"loguniform":[0.001,1]},"n":{"randn":[]},"q":{"qrandint":[0,4]},"batch":64,
           "model":{"act":{"choice":["relu","tanh"]},"drop":0.5},"two":{"uniform":[0,1],"x":1},
           "c":{"const":{"layers":[1,2]}},"widths":[1,2]})");
@@ -357,8 +357,8 @@ TEST_CASE("domains are one-key maps, anything else is a constant") {
   CHECK(space.find("c/layers")->constant() == list({1, 2}));
   CHECK(space.find("widths")->constant() == list({1, 2}));
   // The top is always the configuration itself.
-  CHECK(read_well(R"({"layers":[1,2]})").find("layers")->constant() == list({1, 2}));
-  CHECK(read_well(R"({"min":0,"max":1})").find("max")->constant() == Value(1));
+  CHECK(read_space_well(R"({"layers":[1,2]})").find("layers")->constant() == list({1, 2}));
+  CHECK(read_space_well(R"({"min":0,"max":1})").find("max")->constant() == Value(1));
 }
 
 TEST_CASE("what is not a domain is told with path and remedy") {
@@ -403,7 +403,7 @@ TEST_CASE("what is not a domain is told with path and remedy") {
   for (const Case& one : cases) {
     CAPTURE(one.value);
     std::vector<SpaceComplaint> complaints;
-    read(R"({"model":{"x":)" + std::string(one.value) + R"(,"y":1},"lr":2})", complaints);
+    read_space(R"({"model":{"x":)" + std::string(one.value) + R"(,"y":1},"lr":2})", complaints);
     REQUIRE(complaints.size() == 1);
     CHECK(complaints[0].path == "model/x");
     for (const char* part : one.parts) CHECK_HAS(complaints[0].message, part);
@@ -417,15 +417,15 @@ TEST_CASE("what is not a domain is told with path and remedy") {
 
 TEST_CASE("all complaints come at once") {
   std::vector<SpaceComplaint> complaints;
-  read(R"({"a":{"unifrom":[0,1]},"m":{"b":{"uniform":[1,0]},"c":{"min":0,"max":1}},"d":1})",
-       complaints);
+  read_space(R"({"a":{"unifrom":[0,1]},"m":{"b":{"uniform":[1,0]},"c":{"min":0,"max":1}},"d":1})",
+             complaints);
   std::vector<std::string> paths;
   for (const SpaceComplaint& one : complaints) paths.push_back(one.path);
   CHECK(paths == std::vector<std::string>{"a", "m/b", "m/c"});
 }
 
 TEST_CASE("maps with other keys beside those of other tools are plain maps") {
-  const SearchSpace space = read_well(
+  const SearchSpace space = read_space_well(
       R"({"noise":{"distribution":"normal","hidden":3},"clip":{"min":0,"max":1,"mode":"soft"},
           "one":{"value":3},"range":{"min":0}})");
   CHECK(space.find("noise/hidden")->constant() == Value(3));

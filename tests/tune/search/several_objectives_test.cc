@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 #include <string>
 
 #include "core/error.h"
 #include "core/refusal.h"
+#include "numbers.h"
 #include "tune/search/comparable_results.h"
 #include "tune/search/gp/gp_proposer.h"
 #include "tune/search/nsga2/propose.h"
@@ -21,7 +21,7 @@
 namespace tune::search {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using tune::testing::kInfinity;
 
 // Draws all.
 class RandomProposer : public Proposer {
@@ -358,7 +358,7 @@ TEST_CASE("options of nsga2 out of range are refused, and searchers say what the
   for (const char* name : {"auto", "gp", "tpe", "nsga2", "halton", "random", "basic_variant"}) {
     CHECK(searcher_from_config(name, {}).make()->takes_several_objectives());
   }
-  CHECK_FALSE(cma_es().make()->takes_several_objectives());
+  CHECK_FALSE(tune::cma_es().make()->takes_several_objectives());
 }
 
 }  // namespace

@@ -13,8 +13,8 @@
 namespace tune {
 namespace {
 
-constexpr std::uint64_t kSeed = 5;  // of every random test here
-constexpr int kDraws = 20000;
+constexpr std::uint64_t kDomainSeed = 5;  // of every random test here
+constexpr int kDomainDraws = 20000;
 
 const std::vector<Domain>& all_domains() {
   static const std::vector<Domain> domains = {
@@ -28,7 +28,7 @@ const std::vector<Domain>& all_domains() {
 }
 
 TEST_CASE("what a coordinate means is in the domain, and has a coordinate that means the same") {
-  RandomStream random(kSeed, "unit_domain_test", 0);
+  RandomStream random(kDomainSeed, "unit_domain_test", 0);
   for (const Domain& domain : all_domains()) {
     CAPTURE(to_json(domain.describe()));
     const UnitDomain unit(domain);
@@ -56,12 +56,12 @@ TEST_CASE("what a coordinate means is in the domain, and has a coordinate that m
 // The share of draws below each value is the coordinate: what the domain draws has even
 // coordinates.
 TEST_CASE("values that a domain draws have cells as likely as they are wide") {
-  RandomStream random(kSeed, "unit_domain_test", 1);
+  RandomStream random(kDomainSeed, "unit_domain_test", 1);
   for (const Domain& domain : all_domains()) {
     CAPTURE(to_json(domain.describe()));
     const UnitDomain unit(domain);
     std::vector<int> below(9, 0);
-    for (int i = 0; i < kDraws; ++i) {
+    for (int i = 0; i < kDomainDraws; ++i) {
       const UnitCell cell = unit.cell(*unit.unit(domain.draw(random)));
       const double within = cell.low + random.uniform() * cell.width();
       for (std::size_t decile = 0; decile < below.size(); ++decile) {
@@ -70,8 +70,8 @@ TEST_CASE("values that a domain draws have cells as likely as they are wide") {
     }
     for (std::size_t decile = 0; decile < below.size(); ++decile) {
       const double share = 0.1 * static_cast<double>(decile + 1);
-      const double sd = std::sqrt(kDraws * share * (1 - share));
-      CHECK(std::abs(below[decile] - kDraws * share) < 5 * sd);
+      const double sd = std::sqrt(kDomainDraws * share * (1 - share));
+      CHECK(std::abs(below[decile] - kDomainDraws * share) < 5 * sd);
     }
   }
 }
@@ -80,8 +80,8 @@ TEST_CASE("a coordinate gives the very value that the same random number draws")
   for (const Domain& domain : {uniform(-2, 6), quniform(-1, 2, 0.1), loguniform(1e-4, 1e-1),
                                qloguniform(1, 64, 1), lograndint(1, 1024)}) {
     CAPTURE(to_json(domain.describe()));
-    RandomStream drawn(kSeed, "unit_domain_test", 2);
-    RandomStream same(kSeed, "unit_domain_test", 2);
+    RandomStream drawn(kDomainSeed, "unit_domain_test", 2);
+    RandomStream same(kDomainSeed, "unit_domain_test", 2);
     const UnitDomain unit(domain);
     for (int i = 0; i < 1000; ++i) CHECK(unit.value(same.uniform()) == domain.draw(drawn));
   }

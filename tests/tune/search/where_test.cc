@@ -16,7 +16,7 @@ namespace {
 
 using testing::refusal;
 
-constexpr std::uint64_t kSeed = 17;  // of every random test here
+constexpr std::uint64_t kWhereSeed = 17;  // of every random test here
 
 // ---- Reading ------------------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ TEST_CASE("keys that are not there, or may be no number, are told for each text"
 
 // ---- basic_variant ------------------------------------------------------------------------------
 
-std::unique_ptr<Searcher> make_searcher(SearcherSetup setup) {
+std::unique_ptr<Searcher> where_searcher(SearcherSetup setup) {
   auto searcher = basic_variant().make();
   searcher->configure(setup);
   return searcher;
@@ -146,11 +146,14 @@ std::unique_ptr<Searcher> make_searcher(SearcherSetup setup) {
 
 SearcherSetup setup_of(SearchSpace space, std::vector<std::string> where, std::int64_t samples,
                        std::vector<Config> points = {}) {
-  return {
-      std::move(space), samples, std::move(points), {"loss", Mode::kMin, kSeed}, std::move(where)};
+  return {std::move(space),
+          samples,
+          std::move(points),
+          {"loss", Mode::kMin, kWhereSeed},
+          std::move(where)};
 }
 
-std::vector<Config> configs_of(Searcher& searcher) {
+std::vector<Config> configs_where(Searcher& searcher) {
   std::vector<Config> configs;
   while (auto config = searcher.suggest({static_cast<std::uint32_t>(configs.size())})) {
     configs.push_back(std::move(*config));
@@ -159,14 +162,14 @@ std::vector<Config> configs_of(Searcher& searcher) {
   return configs;
 }
 
-std::vector<Config> configs_of(SearcherSetup setup) {
-  return configs_of(*make_searcher(std::move(setup)));
+std::vector<Config> configs_where(SearcherSetup setup) {
+  return configs_where(*where_searcher(std::move(setup)));
 }
 
 TEST_CASE("configurations that break a rule are drawn anew, others stay as they were") {
   const SearchSpace space = {{"x", uniform(0, 1)}, {"y", uniform(0, 1)}, {"z", uniform(0, 1)}};
-  const auto free = configs_of(setup_of(space, {}, 2000));
-  const auto kept = configs_of(setup_of(space, {"x < y"}, 2000));
+  const auto free = configs_where(setup_of(space, {}, 2000));
+  const auto kept = configs_where(setup_of(space, {"x < y"}, 2000));
   int same = 0;
   double sum = 0;
   for (std::size_t i = 0; i < free.size(); ++i) {
@@ -185,11 +188,11 @@ TEST_CASE("configurations that break a rule are drawn anew, others stay as they 
 TEST_CASE("redraws depend on seed and trial alone, and a key more changes no other") {
   const SearchSpace space = {{"x", uniform(0, 1)}, {"y", uniform(0, 1)}};
   const std::vector<std::string> where = {"x + y < 0.3", "x < y"};
-  const auto all = configs_of(setup_of(space, where, 40));
+  const auto all = configs_where(setup_of(space, where, 40));
   SearchSpace wider = space;
   wider.set("more", choice({{{"k", 1}, {"x", uniform(0, 1)}}, {{"k", 2}}}));
-  const auto with_more = configs_of(setup_of(wider, where, 40));
-  const auto alone = make_searcher(setup_of(space, where, -1));
+  const auto with_more = configs_where(setup_of(wider, where, 40));
+  const auto alone = where_searcher(setup_of(space, where, -1));
   for (const std::uint32_t trial : {39u, 3u, 17u, 0u}) {
     CHECK(*alone->suggest({trial}) == all[trial]);
     CHECK(with_more[trial].at("x") == all[trial].at("x"));
@@ -209,22 +212,22 @@ TEST_CASE("cells of the grid that break a rule are left out and not counted") {
   };
   // Of nine cells those with a < b: (1,2) (1,3) (2,3), a varies fastest.
   const std::vector<std::string> one = {R"({"a":1,"b":2})", R"({"a":1,"b":3})", R"({"a":2,"b":3})"};
-  CHECK(texts(configs_of(setup_of(space, {"a < b"}, 1))) == one);
+  CHECK(texts(configs_where(setup_of(space, {"a < b"}, 1))) == one);
   std::vector<std::string> two = one;
   two.insert(two.end(), one.begin(), one.end());
-  CHECK(texts(configs_of(setup_of(space, {"a < b"}, 2))) == two);
+  CHECK(texts(configs_where(setup_of(space, {"a < b"}, 2))) == two);
   // A preset leaves its keys' grid: b > 2 has one cell; then the three cells of sample 2.
-  const auto preset = texts(configs_of(setup_of(space, {"a < b"}, 2, {{{"a", 2}}})));
+  const auto preset = texts(configs_where(setup_of(space, {"a < b"}, 2, {{{"a", 2}}})));
   REQUIRE(preset.size() == 4);
   CHECK(preset[0] == one[2]);
   CHECK(preset[1] == one[0]);
   // Values of the grid and values that are drawn: every cell stays.
   const auto mixed =
-      configs_of(setup_of({{"a", grid_search({1, 2, 3})}, {"x", uniform(0, 4)}}, {"a < x"}, 2));
+      configs_where(setup_of({{"a", grid_search({1, 2, 3})}, {"x", uniform(0, 4)}}, {"a < x"}, 2));
   REQUIRE(mixed.size() == 6);
   for (const Config& config : mixed) CHECK(config.get<int>("a") < config.get<double>("x"));
   // Resumed with more samples.
-  const auto searcher = make_searcher(setup_of(space, {"a < b"}, 1));
+  const auto searcher = where_searcher(setup_of(space, {"a < b"}, 1));
   searcher->set_num_samples(3);
   CHECK(searcher->total() == 9);
 }
@@ -232,7 +235,7 @@ TEST_CASE("cells of the grid that break a rule are left out and not counted") {
 TEST_CASE("what can never be drawn is refused when the searcher is configured") {
   const auto refused = [](SearchSpace space, std::vector<std::string> where,
                           std::vector<Config> points = {}) {
-    return refusal([&] { make_searcher(setup_of(std::move(space), where, 9, points)); });
+    return refusal([&] { where_searcher(setup_of(std::move(space), where, 9, points)); });
   };
   CHECK_HAS(refused({{"a", grid_search({3, 4})}, {"b", 2}}, {"a < b"}),
             R"(where: {"a":4,"b":2} breaks 'a < b' whatever is drawn)");
@@ -262,7 +265,7 @@ TEST_CASE("what can never be drawn is refused when the searcher is configured") 
   }
   CHECK_HAS(refused(wide, {"a < b"}),
             "a grid of more than 100000 cells takes no rule about its keys");
-  make_searcher(setup_of(wide, {"x < 0.5"}, 1));
+  where_searcher(setup_of(wide, {"x < 0.5"}, 1));
 }
 
 TEST_CASE("a rule about a key of an option counts where the option is taken") {
@@ -271,7 +274,7 @@ TEST_CASE("a rule about a key of an option counts where the option is taken") {
       {"o", choice({{{"k", "a"}, {"y", uniform(0, 1)}}, {{"k", "b"}, {"z", randint(0, 3)}}})}};
   int taken = 0;
   int above = 0;
-  for (const Config& config : configs_of(setup_of(space, {"x < o/y", "o/z != 1"}, 600))) {
+  for (const Config& config : configs_where(setup_of(space, {"x < o/y", "o/z != 1"}, 600))) {
     if (config.get<std::string>("o/k") == "a") {
       ++taken;
       CHECK(config.get<double>("x") < config.get<double>("o/y"));
@@ -289,14 +292,14 @@ TEST_CASE("rules about what functions compute are kept too") {
   const SearchSpace space = {{"x", uniform(0, 1)}, {"twice", sample_from([](const Config& config) {
                                                       return Value(2 * config.get<double>("x"));
                                                     })}};
-  for (const Config& config : configs_of(setup_of(space, {"twice < 0.5"}, 50))) {
+  for (const Config& config : configs_where(setup_of(space, {"twice < 0.5"}, 50))) {
     CHECK(config.get<double>("x") < 0.25);
   }
   const Encoding encoding(space, {"twice < 0.5"});
-  RandomStream random(kSeed, "functions", 0);
+  RandomStream random(kWhereSeed, "functions", 0);
   for (int i = 0; i < 50; ++i) CHECK(encoding.draw(random)[0] < 0.25);
   // One that can never hold is an error that says so, not an endless loop.
-  const auto never = make_searcher(setup_of(space, {"twice < 0"}, 5));
+  const auto never = where_searcher(setup_of(space, {"twice < 0"}, 5));
   CHECK_HAS(refusal([&] { never->suggest({2}); }),
             "10000 configurations were drawn for trial 2, and all break rules such as 'twice < 0'");
 }
@@ -324,7 +327,7 @@ TEST_CASE("an encoding says whether a point holds, as its configuration does") {
   const Encoding free(space);
   const Encoding encoding(space, texts);
   const Where where(texts, space);
-  RandomStream random(kSeed, "holds", 0);
+  RandomStream random(kWhereSeed, "holds", 0);
   int held = 0;
   for (int i = 0; i < 2000; ++i) {
     const UnitPoint point = free.draw(random);
@@ -344,7 +347,7 @@ TEST_CASE("what is drawn as not tried holds, as long as there is something left"
   const Encoding encoding(SearchSpace{{"a", randint(0, 3)}, {"b", randint(0, 3)}}, {"a < b"});
   const std::vector<std::uint64_t> none;
   TriedPoints tried(none);
-  RandomStream random(kSeed, "untried", 0);
+  RandomStream random(kWhereSeed, "untried", 0);
   std::set<std::string> found;
   for (int i = 0; i < 3; ++i) {
     const DrawnPoint drawn = draw_untried(encoding, tried, random);

@@ -14,9 +14,9 @@ namespace {
 
 using testing::refusal;
 
-class Sweep {
+class CommandSweep {
  public:
-  explicit Sweep(const std::string& text) {
+  explicit CommandSweep(const std::string& text) {
     std::ofstream(folder_.path() / "s.yaml", std::ios::binary) << text;
   }
   ExperimentSpec read(const std::vector<std::string>& sets = {}) const {
@@ -42,7 +42,7 @@ const std::string kConfig = "config: {lr: {uniform: [0, 1]}, model: {layers: 2}}
 
 TEST_CASE("a command needs neither plugin, trainable nor a stop rule") {
   const ExperimentSpec spec =
-      Sweep("command: [sh, scripts/train.sh, 010, 1e-3, -x, \"${lr}\"]\n" + kConfig).read();
+      CommandSweep("command: [sh, scripts/train.sh, 010, 1e-3, -x, \"${lr}\"]\n" + kConfig).read();
   CHECK(spec.command.words ==
         std::vector<std::string>{"sh", "scripts/train.sh", "010", "1e-3", "-x", "${lr}"});
   CHECK(spec.trainable == "train");
@@ -52,7 +52,7 @@ TEST_CASE("a command needs neither plugin, trainable nor a stop rule") {
 }
 
 TEST_CASE("a program alone is run as W&B's agent runs it") {
-  const ExperimentSpec spec = Sweep("program: train.py\n" + kConfig).read();
+  const ExperimentSpec spec = CommandSweep("program: train.py\n" + kConfig).read();
   CHECK(spec.command.words ==
         std::vector<std::string>{"${env}", "${interpreter}", "${program}", "${args}"});
   CHECK(spec.command.program == "train.py");
@@ -60,7 +60,7 @@ TEST_CASE("a program alone is run as W&B's agent runs it") {
 }
 
 TEST_CASE("a stored experiment keeps its command") {
-  const ExperimentSpec spec = Sweep("command: [sh, -c, \"x ${lr}\"]\nreport: {file: m.jsonl}\n"
+  const ExperimentSpec spec = CommandSweep("command: [sh, -c, \"x ${lr}\"]\nreport: {file: m.jsonl}\n"
                                     "restart: from_scratch\n" +
                                     kConfig)
                                   .read();
@@ -76,7 +76,7 @@ TEST_CASE("a stored experiment keeps its command") {
 }
 
 TEST_CASE("a command's keys can be set from the command line") {
-  const ExperimentSpec spec = Sweep("command: [sh, -c, x]\n" + kConfig)
+  const ExperimentSpec spec = CommandSweep("command: [sh, -c, x]\n" + kConfig)
                                   .read({"report={stdout: json}", "command=[true, 007]"});
   CHECK(spec.command.words == std::vector<std::string>{"true", "007"});
   CHECK(spec.command.report == ReportSource::kOutputJson);
@@ -116,7 +116,7 @@ TEST_CASE("every mistake of a command names its line and key") {
   };
   for (const auto& one : cases) {
     CAPTURE(one.text);
-    CHECK_HAS(Sweep(one.text + kConfig).error(), one.error);
+    CHECK_HAS(CommandSweep(one.text + kConfig).error(), one.error);
   }
 }
 
@@ -126,14 +126,14 @@ TEST_CASE("a scheduler that pauses trials wants a program that can begin again")
   const std::string pbt =
       "scheduler: {pbt: {perturbation_interval: 2, hyperparam_mutations: {lr: {uniform: [0, 1]}}}}\n"
       "num_samples: 4\nstop: {training_iteration: 8}\n";
-  CHECK_HAS(Sweep(head + promotion).error(), "s.yaml:4: scheduler: it pauses trials");
-  CHECK_HAS(Sweep(head + promotion).error(), "restart: from_scratch");
-  CHECK(Sweep(head + promotion + "restart: from_scratch\n").read().command.is_given());
-  CHECK(Sweep(head + promotion + "restart: from_checkpoint\n").read().command.is_given());
-  CHECK_HAS(Sweep(head + pbt).error(), "scheduler: it lets trials go on from the checkpoints");
-  CHECK_HAS(Sweep(head + pbt + "restart: from_scratch\n").error(),
+  CHECK_HAS(CommandSweep(head + promotion).error(), "s.yaml:4: scheduler: it pauses trials");
+  CHECK_HAS(CommandSweep(head + promotion).error(), "restart: from_scratch");
+  CHECK(CommandSweep(head + promotion + "restart: from_scratch\n").read().command.is_given());
+  CHECK(CommandSweep(head + promotion + "restart: from_checkpoint\n").read().command.is_given());
+  CHECK_HAS(CommandSweep(head + pbt).error(), "scheduler: it lets trials go on from the checkpoints");
+  CHECK_HAS(CommandSweep(head + pbt + "restart: from_scratch\n").error(),
             "scheduler: it lets trials go on from the checkpoints");
-  CHECK(Sweep(head + pbt + "restart: from_checkpoint\n").read().command.is_given());
+  CHECK(CommandSweep(head + pbt + "restart: from_checkpoint\n").read().command.is_given());
 }
 
 }  // namespace

@@ -19,9 +19,9 @@ namespace {
 using testing::refusal;
 
 // A sweep in a file; the space begins in line 3.
-class Sweep {
+class ConditionalSweep {
  public:
-  explicit Sweep(const std::string& text) {
+  explicit ConditionalSweep(const std::string& text) {
     std::ofstream(folder_.path() / "x.so") << "";
     std::ofstream(folder_.path() / "s.yaml")
         << "{plugin: x.so, trainable: T, metric: loss, seed: 1,\n stop: {training_iteration: 3},\n"
@@ -59,12 +59,13 @@ const std::string kOptimiser =
     "    none]}}";
 
 TEST_CASE("a sweep's options hold domains, and its rules are a text or a list") {
-  const ExperimentSpec spec = Sweep(kOptimiser + ",\nwhere: lr < optimiser/momentum").read();
+  const ExperimentSpec spec =
+      ConditionalSweep(kOptimiser + ",\nwhere: lr < optimiser/momentum").read();
   CHECK(spec.options.config.placed_domains().size() == 6);
   CHECK(spec.options.where == std::vector<std::string>{"lr < optimiser/momentum"});
-  CHECK(
-      Sweep(kOptimiser + ", where: [lr < 0.5, \"2 * lr < optimiser/beta\"]").read().options.where ==
-      std::vector<std::string>{"lr < 0.5", "2 * lr < optimiser/beta"});
+  CHECK(ConditionalSweep(kOptimiser + ", where: [lr < 0.5, \"2 * lr < optimiser/beta\"]")
+            .read()
+            .options.where == std::vector<std::string>{"lr < 0.5", "2 * lr < optimiser/beta"});
 }
 
 TEST_CASE("a mistake in an option or a rule is told with its line and path") {
@@ -95,19 +96,20 @@ TEST_CASE("a mistake in an option or a rule is told with its line and path") {
   };
   for (const Case& one : cases) {
     CAPTURE(one.text);
-    const std::string text = Sweep(one.text).error();
+    const std::string text = ConditionalSweep(one.text).error();
     CHECK_HAS(text, one.part);
     CHECK(std::count(text.begin(), text.end(), '\n') == 0);
   }
   // A mistake that only follows from one in the space is not told.
-  const std::string one = Sweep("config: {x: {uniform: [1, 0]}}, where: [x < 1, y < 1]").error();
+  const std::string one =
+      ConditionalSweep("config: {x: {uniform: [1, 0]}}, where: [x < 1, y < 1]").error();
   CHECK(std::count(one.begin(), one.end(), '\n') == 0);
 }
 
 // ---- --set ----
 
 TEST_CASE("--set reaches a key in the options that have it, at any depth") {
-  const Sweep sweep(kOptimiser);
+  const ConditionalSweep sweep(kOptimiser);
   const SearchSpace fixed = sweep.space({"config/optimiser/momentum=0.5"});
   REQUIRE(fixed.nodes_at("optimiser/momentum").size() == 1);
   CHECK(fixed.nodes_at("optimiser/momentum")[0].constant() == Value(0.5));
@@ -123,14 +125,15 @@ TEST_CASE("--set reaches a key in the options that have it, at any depth") {
   CHECK(sweep.space({"config/optimiser/choice=[a, b]"}).domains().size() == 2);
   CHECK(sweep.space({"config/optimiser=none"}).domains().size() == 1);
   // Options without domains are reached as well.
-  const Sweep plain("config: {o: {choice: [{name: sgd, m: 0.9}, {name: adam}, {const: {m: 1}}]}}");
+  const ConditionalSweep plain(
+      "config: {o: {choice: [{name: sgd, m: 0.9}, {name: adam}, {const: {m: 1}}]}}");
   const Value set = plain.space({"config/o/m=0.5"}).describe();
   CHECK(set.dump() ==
         R"({"o":{"choice":[{"name":"sgd","m":0.5},{"name":"adam"},{"const":{"m":0.5}}]}})");
 }
 
 TEST_CASE("a mistake of --set within options names the option of the command line") {
-  const Sweep sweep(kOptimiser);
+  const ConditionalSweep sweep(kOptimiser);
   CHECK_HAS(sweep.error({"config/optimiser/momentun=1"}),
             "--set config/optimiser/momentun=1: config/optimiser/momentun: no option of the choice "
             "config/optimiser has 'momentun' (did you mean 'momentum'?)");
@@ -176,7 +179,8 @@ ExperimentSpec round_trip(const ExperimentSpec& spec) {
 }
 
 TEST_CASE("a stored experiment has its conditions and rules again") {
-  const ExperimentSpec spec = Sweep(kOptimiser + ", where: [lr < optimiser/momentum]").read();
+  const ExperimentSpec spec =
+      ConditionalSweep(kOptimiser + ", where: [lr < optimiser/momentum]").read();
   const ExperimentSpec back = round_trip(spec);
   CHECK(to_value(back) == to_value(spec));
   CHECK(back.options.config.describe() == spec.options.config.describe());
@@ -193,7 +197,7 @@ TEST_CASE("a stored experiment has its conditions and rules again") {
 }
 
 TEST_CASE("experiments that an older tune stored are read as it meant them") {
-  Value stored = to_value(Sweep("config: {x: 1}").read());
+  Value stored = to_value(ConditionalSweep("config: {x: 1}").read());
   stored.erase("where");
   stored.set("version", 1);
   stored.set("config",

@@ -289,7 +289,7 @@ RunOptions everything() {
   return options;
 }
 
-ExperimentSpec round_trip(const ExperimentSpec& spec) {
+ExperimentSpec spec_round_trip(const ExperimentSpec& spec) {
   return spec_from_value(parse_json(to_json(to_value(spec), 2), "experiment.json"));
 }
 
@@ -316,7 +316,7 @@ TEST_CASE("a spec with every option comes back from its JSON as it was") {
   made.spec.sweep_hash = "12";
   made.spec.plugin_hash = "34";
   made.spec.store_prefix = "tune:s:56";
-  const ExperimentSpec back = round_trip(made.spec);
+  const ExperimentSpec back = spec_round_trip(made.spec);
   CHECK(to_json(to_value(back)) == to_json(to_value(made.spec)));
 
   const RunOptions& options = back.options;
@@ -362,7 +362,7 @@ TEST_CASE("values of env are not stored, their names are") {
   Made made = make(everything());
   const std::string text = to_json(to_value(made.spec));
   CHECK_FALSE(testing::has(text, "secret"));
-  const ExperimentSpec back = round_trip(made.spec);
+  const ExperimentSpec back = spec_round_trip(made.spec);
   REQUIRE(back.options.env.contains("TOKEN"));
   CHECK(back.options.env.at("TOKEN").empty());
   CHECK_FALSE(to_value(make(good()).spec).contains("env"));
@@ -371,7 +371,7 @@ TEST_CASE("values of env are not stored, their names are") {
 TEST_CASE("a dated experiment keeps its folder's name without having been given one") {
   Made made = make(good());
   made.spec.name = "Mnist_2026-11-21_11-38-00";
-  const ExperimentSpec back = round_trip(made.spec);
+  const ExperimentSpec back = spec_round_trip(made.spec);
   CHECK(back.name == made.spec.name);
   CHECK_FALSE(back.name_given);
   CHECK(back.options.name.empty());
@@ -380,7 +380,7 @@ TEST_CASE("a dated experiment keeps its folder's name without having been given 
 TEST_CASE("a program's call comes back as it was") {
   Made made = make(good());
   made.spec.program = ProgramCall{"/bin/x", {"--a", "b c"}, "/tmp", 2, {"/tmp/first"}};
-  const ExperimentSpec back = round_trip(made.spec);
+  const ExperimentSpec back = spec_round_trip(made.spec);
   REQUIRE(back.program);
   CHECK(back.program->executable == "/bin/x");
   CHECK(back.program->arguments == std::vector<std::string>{"--a", "b c"});
@@ -395,17 +395,17 @@ TEST_CASE("where no searcher is named, one is chosen, told and stored") {
   Made learning = make(options);
   REQUIRE(learning.complaints.empty());
   CHECK(learning.spec.searcher_choice == "gp, for 1 parameter and accuracy");
-  CHECK(round_trip(learning.spec).options.searcher.name() == "auto");
-  CHECK(round_trip(learning.spec).searcher_choice.empty());
+  CHECK(spec_round_trip(learning.spec).options.searcher.name() == "auto");
+  CHECK(spec_round_trip(learning.spec).searcher_choice.empty());
   // Resumed with more trials, a search that was chosen to be random goes on as it is.
   options.num_samples = 4;
   Made few = make(options);
   REQUIRE(few.complaints.empty());
   CHECK(few.spec.options.searcher.name() == "basic_variant");
   CHECK_HAS(few.spec.searcher_choice, "random search, as 4 trials are too few");
-  ExperimentSpec resumed = round_trip(few.spec);
+  ExperimentSpec resumed = spec_round_trip(few.spec);
   resumed.options.num_samples = 400;
-  CHECK(round_trip(resumed).options.searcher.name() == "basic_variant");
+  CHECK(spec_round_trip(resumed).options.searcher.name() == "basic_variant");
   options.searcher = gp();
   CHECK(make(options).spec.options.searcher.name() == "gp");
   CHECK(make(options).spec.searcher_choice.empty());
@@ -423,7 +423,7 @@ TEST_CASE("own schedulers, searchers and functions are stored by a note that say
   made.spec.options.searcher = SearcherSpec("", {}, [] { return basic_variant().make(); });
   made.spec.options.config = {{"a", 1},
                               {"b", {{"c", sample_from([](const Config&) { return Value(2); })}}}};
-  const ExperimentSpec back = round_trip(made.spec);
+  const ExperimentSpec back = spec_round_trip(made.spec);
   CHECK(back.options.scheduler.name().empty());
   CHECK_THROWS_WITH_AS(
       back.options.scheduler.make(),

@@ -15,7 +15,7 @@
 namespace tune {
 namespace {
 
-RunOptions good() {
+RunOptions two_objectives() {
   RunOptions options;
   options.config = {{"lr", loguniform(1e-3, 1.0)}};
   options.objectives = {{"loss", Mode::kMin}, {"accuracy"}};
@@ -25,14 +25,14 @@ RunOptions good() {
   return options;
 }
 
-struct Made {
+struct MadeSpec {
   ExperimentSpec spec;
   std::string told;
 };
 
-Made make(RunOptions options) {
+MadeSpec make_spec(RunOptions options) {
   std::vector<Complaint> complaints;
-  Made made{make_spec(std::move(options), "Mnist", false, complaints), {}};
+  MadeSpec made{make_spec(std::move(options), "Mnist", false, complaints), {}};
   for (const Complaint& one : complaints) made.told += one.path + ": " + one.message + "\n";
   return made;
 }
@@ -52,9 +52,9 @@ TEST_CASE("several objectives take the place of the metric, whatever asks for th
   for (const SchedulerSpec& scheduler :
        {fifo(), asha({.max_t = 9}), asha({.max_t = 9, .type = AshaType::kPromote}),
         median_stopping()}) {
-    RunOptions options = good();
+    RunOptions options = two_objectives();
     options.scheduler = scheduler;
-    const Made made = make(options);
+    const MadeSpec made = make_spec(options);
     CHECK(made.told == "");
     CHECK(made.spec.options.metric == "");
     CHECK_FALSE(made.spec.options.mode.has_value());
@@ -69,9 +69,9 @@ TEST_CASE("several objectives take the place of the metric, whatever asks for th
 }
 
 TEST_CASE("one objective alone is the metric") {
-  RunOptions options = good();
+  RunOptions options = two_objectives();
   options.objectives = {{"loss", Mode::kMin}};
-  const Made made = make(options);
+  const MadeSpec made = make_spec(options);
   CHECK(made.told == "");
   CHECK(made.spec.options.metric == "loss");
   CHECK(made.spec.options.mode == Mode::kMin);
@@ -80,7 +80,7 @@ TEST_CASE("one objective alone is the metric") {
 }
 
 TEST_CASE("experiment.json has objectives and constraints, and brings them back") {
-  const ExperimentSpec spec = make(good()).spec;
+  const ExperimentSpec spec = make_spec(two_objectives()).spec;
   const Value stored = to_value(spec);
   CHECK(stored.at("objectives").dump() ==
         R"([{"metric":"loss","mode":"min"},{"metric":"accuracy","mode":"max"}])");
@@ -143,9 +143,9 @@ TEST_CASE("what is wrong with objectives and constraints is told with its place"
        "stop/loss: a bare number stops at or above 0.5, but the mode of loss is min"},
   };
   for (const Case& one : cases) {
-    RunOptions options = good();
+    RunOptions options = two_objectives();
     one.change(options);
-    const std::string told = make(options).told;
+    const std::string told = make_spec(options).told;
     CAPTURE(one.told);
     CAPTURE(told);
     CHECK(told.find(one.told) != std::string::npos);

@@ -1,4 +1,5 @@
 #include "tune/search/cma_es/categories.h"
+#include "tune/search/cma_es/distribution.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +9,6 @@ namespace tune::search::cma_es {
 
 namespace {
 
-constexpr double kTiny = 1e-8;
 constexpr double kSignalToNoise = 1.5;
 
 using Gradients = std::vector<std::vector<double>>;  // by category, then by option

@@ -11,6 +11,8 @@
 
 namespace tune::search::cma_es {
 
+inline constexpr double kTiny = 1e-8;  // keeps quotients and chances off their bounds
+
 struct Distribution {
   std::uint64_t population = 0;
   std::uint64_t generation = 0;

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tune/search/cma_es/distribution.h"
 #include "tune/search/cma_es/rates.h"
 #include "tune/search/normal_distribution.h"
 
 namespace tune::search::cma_es {
 
 namespace {
-
-constexpr double kTiny = 1e-8;
 
 // Beyond so many standard deviations lies a share of p.
 double quantile_above(double p) {

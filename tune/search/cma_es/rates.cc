@@ -1,4 +1,5 @@
 #include "tune/search/cma_es/rates.h"
+#include "tune/search/cma_es/distribution.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +8,6 @@ namespace tune::search::cma_es {
 
 namespace {
 
-constexpr double kTiny = 1e-8;
 constexpr double kAlpha = 2;  // of the covariance's rates
 
 // Of the weights in [begin, end): the square of their sum by the sum of their squares.

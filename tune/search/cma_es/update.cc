@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "tune/search/cma_es/categories.h"
+#include "tune/search/cma_es/distribution.h"
 #include "tune/search/cma_es/margin.h"
 #include "tune/search/cma_es/rates.h"
 
@@ -21,7 +22,6 @@ using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-constexpr double kTiny = 1e-8;
 constexpr double kLargestStep = 1e32;
 constexpr double kLeastEigenvalue = 1e-30;
 

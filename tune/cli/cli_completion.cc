@@ -114,7 +114,8 @@ std::vector<Completion> positionals(const Begun& so_far) {
   std::size_t left = so_far.positionals.size();
   for (const CLI::Option* option : so_far.command->get_options()) {
     if (!option->get_positional()) continue;
-    if (left-- > 0) continue;
+    const bool takes_all = option->get_items_expected_max() > 1;
+    if (!takes_all && left-- > 0) continue;
     const std::string name = option->get_name(true);
     if (name == "DIR") return experiments(kUsualStorage);
     if (name == "TRIAL") return trials(so_far.positionals.front());

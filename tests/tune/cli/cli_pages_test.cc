@@ -27,7 +27,7 @@ using Words = std::vector<std::string>;
 
 TEST_CASE("commands and options are completed from what has been written of them") {
   const Shell shell;
-  CHECK(offered(shell, {"re"}) == Words{"resume", "results", "replay"});
+  CHECK(offered(shell, {"re"}) == Words{"resume", "results", "retry", "replay"});
   CHECK(offered(shell, {"run", "--na"}) == Words{"--name"});
   CHECK(offered(shell, {"best", "--"}) == Words{"--help", "--json", "--checkpoint"});
   CHECK(offered(shell, {"--v"}) == Words{"--version"});
@@ -51,6 +51,9 @@ TEST_CASE("experiments and their trials are completed by name") {
   CHECK(offered(shell, {"logs", "-f", "--rank", "1", "results/lenet", ""}) ==
         Words{"0a1b2_00000", "0a1b2_00001"});
   CHECK(offered(shell, {"logs", "results/lenet", "0a1b2_00001"}) == Words{"0a1b2_00001"});
+  CHECK(offered(shell, {"stop", "results/lenet", "0a1b2_00000", ""}) ==
+        Words{"0a1b2_00000", "0a1b2_00001"});
+  CHECK(offered(shell, {"note", "results/lenet", "0a1b2_00000", ""}).empty());
 }
 
 TEST_CASE("where anything may stand no word is offered, so that shells offer files") {

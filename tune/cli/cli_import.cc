@@ -1,5 +1,7 @@
 // tune import.
 #include <cstdio>
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -18,7 +20,14 @@ int import_command(const std::string& file) {
   } catch (const Error& error) {
     throw Error(ErrorCode::kBadInput, error.what());
   }
-  const ImportedSweep imported = import_sweep(text, file);
+  const auto beside = [&](const std::string& name) -> std::optional<std::string> {
+    try {
+      return read_file(std::filesystem::path(file).parent_path() / name);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  };
+  const ImportedSweep imported = import_sweep(text, file, beside);
   fmt::print("{}", sweep_text(imported));
   for (const std::string& note : imported.notes) fmt::print(stderr, "note: {}\n", note);
   return 0;

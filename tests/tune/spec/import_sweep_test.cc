@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <optional>
 
 #include "core/refusal.h"
 #include "trainables/temporary_folder.h"
@@ -15,8 +16,15 @@ namespace {
 
 using testing::refusal;
 
+// Files that a sweep may name.
+std::optional<std::string> beside(const std::string& file) {
+  if (file == "space.json") return R"({"lr": {"_type": "loguniform", "_value": [0.001, 1]}})";
+  if (file == "bad.json") return "{\"lr\": {\"_type\": \"uniform\",\n  \"_value\": [1]}}";
+  return std::nullopt;
+}
+
 Value imported(const std::string& text) {
-  const ImportedSweep sweep = import_sweep(text, "theirs.yaml");
+  const ImportedSweep sweep = import_sweep(text, "theirs.yaml", beside);
   // What is written is a sweep that tune reads, but for programs that are not here.
   testing::TemporaryFolder folder;
   std::ofstream(folder.path() / "s.yaml") << sweep_text(sweep);
@@ -29,12 +37,12 @@ Value imported(const std::string& text) {
 
 std::string notes(const std::string& text) {
   std::string all;
-  for (const std::string& note : import_sweep(text, "theirs.yaml").notes) all += note + "\n";
+  for (const std::string& note : import_sweep(text, "theirs.yaml", beside).notes) all += note + "\n";
   return all;
 }
 
 std::string error(const std::string& text) {
-  return refusal([&] { import_sweep(text, "theirs.yaml"); });
+  return refusal([&] { import_sweep(text, "theirs.yaml", beside); });
 }
 
 // ---- W&B ----------------------------------------------------------------------------------------
@@ -201,7 +209,12 @@ TEST_CASE("what only NNI has is refused, and its space may stand alone") {
             "theirs.yaml:7: searchSpace/x: _type lognormal has no counterpart");
   CHECK_HAS(error(kNni + "searchSpace: {x: {_type: choice, _value: [{_name: a}]}}\n"),
             "nested choices have no counterpart");
-  CHECK_HAS(error(kNni + "searchSpaceFile: space.json\n"), "import that file");
+  CHECK(imported(kNni + "searchSpaceFile: space.json\n").at("config").dump() ==
+        R"({"lr":{"loguniform":[0.001,1]}})");
+  CHECK_HAS(error(kNni + "searchSpaceFile: none.json\n"),
+            "theirs.yaml:7: searchSpaceFile: none.json cannot be read");
+  CHECK_HAS(error(kNni + "searchSpaceFile: bad.json\n"),
+            "theirs.yaml:7: searchSpaceFile: bad.json:1: lr: uniform has 2 values in _value");
   CHECK_HAS(error(kNni + "searchSpace: {x: {_type: uniform, _value: [0, 1]}}\n"
                          "assessor: {name: Curvefitting}\n"),
             "theirs.yaml:8: assessor/name: the assessor 'Curvefitting' has no counterpart");

@@ -1,4 +1,5 @@
 // Determined's experiments (docs.determined.ai, "Experiment configuration reference").
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -29,6 +30,7 @@ class DeterminedExperiment {
     }
     import_searcher();
     import_parameters("hyperparameters", "");
+    import_program();
     import_rest();
   }
 
@@ -40,6 +42,8 @@ class DeterminedExperiment {
   void import_parameter(const std::string& path, const std::string& name, const Value& given);
   std::optional<Value> drawn(const std::string& path, const std::string& type);
   std::optional<Value> listed(const std::string& path, const std::string& type);
+  void import_line(const std::string& line);
+  void import_program();
   void import_rest();
 
   ImportReader& reader_;
@@ -96,9 +100,11 @@ void DeterminedExperiment::import_asha(const std::string& kind) {
       reader_.whole("searcher/max_rungs").value_or(reader_.whole("searcher/num_rungs").value_or(5));
   std::string at = "searcher/max_time";
   if (reader_.find(at) == nullptr) at = "searcher/max_length";
+  std::string counted = "training_iteration";  // in reports, unless its unit is said
   if (const Value* length = reader_.find(at); length != nullptr && length->is_map()) {
     if (length->map().empty()) return reader_.refuse(at, "is empty: say how long a trial trains");
-    at += "/" + length->map()[0].key;  // {batches: 937}
+    counted = length->map()[0].key;  // {batches: 937}
+    at += "/" + counted;
   }
   const auto longest = reader_.whole(at);
   if (!longest || *longest < 1 || !(divisor > 1) || rungs < 1) {
@@ -110,7 +116,7 @@ void DeterminedExperiment::import_asha(const std::string& kind) {
   Value asha{{"max_t", *longest},
              {"grace_period", std::max<std::int64_t>(1, static_cast<std::int64_t>(first))},
              {"reduction_factor", divisor}};
-  const auto attribute = reader_.text("searcher/time_metric").value_or("batches");
+  const auto attribute = reader_.text("searcher/time_metric").value_or(counted);
   asha.set("time_attr", attribute);
   reader_.set("scheduler", Value{{"asha", asha}});
   reader_.note("searcher/name",
@@ -199,28 +205,56 @@ std::optional<Value> DeterminedExperiment::listed(const std::string& path,
   return ImportReader::domain("grid_search", std::move(values));
 }
 
-void DeterminedExperiment::import_rest() {
-  if (const Value* entry = reader_.find("entrypoint")) {
-    if (entry->is_list()) {
-      reader_.set("command", *entry);
-    } else if (!entry->is_string()) {
-      reader_.refuse("entrypoint", "expected the program's line or its words");
-    } else if (entry->string().find(' ') == std::string::npos &&
-               entry->string().find(':') != std::string::npos) {
-      reader_.refuse("entrypoint", fmt::format("{} is a Trial class, which Determined's harness "
-                                               "runs: write a program that trains it, and name "
-                                               "that, as in python3 train.py",
-                                               entry->string()));
-    } else {
-      reader_.set("command", Value::make_list({"sh", "-c", entry->string()}));
-    }
-    reader_.note("entrypoint", "Determined's Trial classes and harness are not there: the program "
-                               "reads its hyperparameters from TUNE_CONFIG and prints its reports "
-                               "(trainables/command/README.md)");
-  } else {
-    reader_.refuse("", "there is no entrypoint: name the program, as in entrypoint: python3 "
-                       "train.py");
+// The program's line, and the launcher of Determined before it.
+void DeterminedExperiment::import_line(const std::string& line) {
+  constexpr std::string_view kTorch = "python3 -m determined.launch.torch_distributed ";
+  const bool is_class = line.find(' ') == std::string::npos && line.find(':') != std::string::npos;
+  if (is_class) {
+    return reader_.refuse("entrypoint", fmt::format("{} is a Trial class, which Determined's harness "
+                                                    "runs: write a program that trains it, and name "
+                                                    "that, as in python3 train.py",
+                                                    line));
   }
+  if (line.starts_with(kTorch)) {
+    const auto slots = reader_.whole("resources/slots_per_trial").value_or(1);
+    const auto ranks = std::max<std::int64_t>(1, slots);
+    reader_.set("resources_per_trial/ranks", ranks);
+    reader_.set("resources_per_trial/cpu", ranks);
+    reader_.note("entrypoint", fmt::format("the launcher is tune's own: {} ranks with torchrun's "
+                                           "environment",
+                                           ranks));
+    return reader_.set("command", Value::make_list({"sh", "-c", line.substr(kTorch.size())}));
+  }
+  if (line.find("determined.launch.") != std::string::npos) {
+    return reader_.refuse("entrypoint", "of Determined's launchers only torch_distributed has a "
+                                        "counterpart: name the program itself, and its ranks in "
+                                        "resources_per_trial");
+  }
+  reader_.set("command", Value::make_list({"sh", "-c", line}));
+}
+
+void DeterminedExperiment::import_program() {
+  const Value* entry = reader_.find("entrypoint");
+  if (entry == nullptr) {
+    return reader_.refuse("", "there is no entrypoint: name the program, as in entrypoint: python3 "
+                              "train.py");
+  }
+  if (entry->is_list()) {
+    reader_.set("command", *entry);
+  } else if (entry->is_string()) {
+    import_line(entry->string());
+  } else {
+    reader_.refuse("entrypoint", "expected the program's line or its words");
+  }
+  reader_.note("entrypoint", "Determined's Trial classes and harness are not there: the program "
+                             "reads its hyperparameters from TUNE_CONFIG and prints its reports "
+                             "(trainables/command/README.md)");
+}
+
+void DeterminedExperiment::import_rest() {
+  reader_.check_keys("resources", {"slots_per_trial"},
+                     {"max_slots", "resource_pool", "priority", "weight", "shm_size", "devices",
+                      "native_parallel", "is_single_node"});
   if (const auto slots = reader_.whole("resources/slots_per_trial")) {
     reader_.set("resources_per_trial/gpu", *slots);
   }

@@ -49,6 +49,8 @@ class KatibExperiment {
   std::optional<Value> parameter(const std::string& path, const std::string& type);
   std::optional<Value> listed(const std::string& path, bool are_numbers);
   void import_command();
+  bool import_kind(const Value& spec, const std::string& path);
+  void import_environment(const std::string& path);
   std::string word(const std::string& path, const Value& value);
   void import_early_stopping();
   void import_collector();
@@ -91,6 +93,10 @@ void KatibExperiment::import_objective() {
     reader_.set("stop/" + name, is_min ? stop : Value(*goal));
     reader_.note("spec/objective/goal", "here it ends each trial that reaches it, not the sweep");
   }
+  if (reader_.find("spec/objective/additionalMetricNames") != nullptr) {
+    reader_.note("spec/objective/additionalMetricNames",
+                 "left out: lines with the objective are the reports");
+  }
   if (reader_.find("spec/objective/metricStrategies") != nullptr) {
     reader_.note("spec/objective/metricStrategies",
                  "left out: tables and tune best take each trial's best result by the mode");
@@ -109,9 +115,12 @@ void KatibExperiment::import_algorithm() {
     reader_.set("searcher", "cma_es");
   } else if (name == "random") {
     reader_.set("searcher", "random");
+  } else if (name == "sobol") {
+    reader_.set("searcher", "halton");
+    reader_.note(at, "sobol becomes halton, another sequence that fills the space evenly");
   } else if (!is_grid_) {
-    reader_.refuse(at, fmt::format("'{}' has no counterpart: use random, grid, bayesianoptimization, "
-                                   "tpe or cmaes",
+    reader_.refuse(at, fmt::format("'{}' has no counterpart: use random, grid, sobol, "
+                                   "bayesianoptimization, tpe or cmaes",
                                    name));
   }
   if (reader_.find("spec/algorithm/algorithmSettings") != nullptr) {
@@ -158,16 +167,8 @@ std::optional<Value> KatibExperiment::parameter(const std::string& path, const s
   }
   const bool is_log = distribution == "logUniform";
   if (is_grid_) {
-    constexpr double kMaxListed = 1000;
-    const double by = step.value_or(type == "int" ? 1 : 0);
-    if (!(by > 0)) return refuse("a grid needs step");
-    if ((*high - *low) / by > kMaxListed) return refuse("too many values for a grid");
-    Value::List values;
-    for (std::int64_t i = 0; *low + static_cast<double>(i) * by <= *high + by * 1e-9; ++i) {
-      const double value = *low + static_cast<double>(i) * by;
-      values.emplace_back(type == "int" ? Value(static_cast<std::int64_t>(value)) : Value(value));
-    }
-    return ImportReader::domain("grid_search", std::move(values));
+    if (!step && type != "int") return refuse("a grid needs step");
+    return reader_.listed(path, *low, *high, step.value_or(1), type == "int");
   }
   if (type == "double") {
     if (step) {
@@ -229,7 +230,13 @@ std::string KatibExperiment::word(const std::string& path, const Value& value) {
       reader_.refuse(path, fmt::format("{} is in no trialParameters", name));
       return text;
     }
-    const std::string ours = "${" + reference->second + "}";
+    const bool is_name = reference->second == "${trialSpec.Name}";
+    if (!is_name && reference->second.starts_with("${trialSpec.")) {
+      reader_.refuse(path, fmt::format("{} of a trial has no counterpart: write the value itself",
+                                       reference->second));
+      return text;
+    }
+    const std::string ours = is_name ? "${trial_id}" : "${" + reference->second + "}";
     text.replace(at, end + 1 - at, ours);
     at += ours.size();
   }
@@ -250,6 +257,11 @@ void KatibExperiment::import_command() {
   if (at.empty()) {
     return reader_.refuse(path, "holds no container with a command: write trialSpec in full");
   }
+  if (!import_kind(*spec, path + "/trialSpec")) return;
+  const Value* command = reader_.find(at + "/0/command");
+  if (command == nullptr && reader_.find(at + "/0/args") != nullptr) {
+    return reader_.refuse(at + "/0/args", "the program is the image's own: name it here, by command");
+  }
   Value::List words;
   for (const char* key : {"command", "args"}) {
     const std::string list = fmt::format("{}/0/{}", at, key);
@@ -262,6 +274,57 @@ void KatibExperiment::import_command() {
   if (words.empty()) return reader_.refuse(at, "the first container has no command: write it here");
   reader_.set("command", Value::make_list(std::move(words)));
   reader_.note(at, "the program runs here, in no container: its paths and packages are this node's");
+  import_environment(at + "/0/env");
+  if (reader_.find(at + "/0/resources") != nullptr) {
+    reader_.note(at + "/0/resources", "left out: say resources_per_trial");
+  }
+}
+
+// Whether jobs of this kind are one program, or the ranks of one.
+bool KatibExperiment::import_kind(const Value& spec, const std::string& path) {
+  const std::string kind = spec.get_or("kind", "Job");
+  if (kind == "Job") return true;
+  if (kind != "PyTorchJob") {
+    reader_.refuse(path, fmt::format("a {} has no counterpart: write a Job, and its ranks in "
+                                     "resources_per_trial",
+                                     kind));
+    return false;
+  }
+  const std::string replicas = path + "/spec/pytorchReplicaSpecs";
+  std::int64_t ranks = 0;
+  const Value* parts = reader_.find(replicas);
+  for (const Member& part : parts != nullptr && parts->is_map() ? parts->map() : Value::Map()) {
+    ranks += reader_.whole(fmt::format("{}/{}/replicas", replicas, part.key)).value_or(1);
+  }
+  const auto* of_master = reader_.find(replicas + "/Master/template/spec/containers/0/command");
+  const auto* of_worker = reader_.find(replicas + "/Worker/template/spec/containers/0/command");
+  if (of_worker != nullptr && (of_master == nullptr || of_master->dump() != of_worker->dump())) {
+    reader_.refuse(replicas, "Master and Worker have different commands: here all ranks run one");
+    return false;
+  }
+  reader_.set("resources_per_trial/ranks", ranks);
+  reader_.set("resources_per_trial/cpu", ranks);
+  reader_.note(replicas, fmt::format("{} ranks on one node, with torchrun's environment", ranks));
+  return true;
+}
+
+void KatibExperiment::import_environment(const std::string& path) {
+  const Value* list = reader_.find(path);
+  if (list == nullptr || !list->is_list()) return;
+  for (const Value& one : list->list()) {
+    const Value* name = one.is_map() ? one.find("name") : nullptr;
+    const Value* value = one.is_map() ? one.find("value") : nullptr;
+    if (name == nullptr || !name->is_string()) continue;
+    const bool is_plain = value != nullptr && value->is_string() &&
+                          value->string().find("${") == std::string::npos;
+    if (is_plain) {
+      reader_.set("env/" + name->string(), *value);
+    } else {
+      reader_.note(path, fmt::format("{} is left out: TUNE_TRIAL_ID and TUNE_PARAM_<name> tell a "
+                                     "program its trial and parameters",
+                                     name->string()));
+    }
+  }
 }
 
 // ---- Metrics ------------------------------------------------------------------------------------

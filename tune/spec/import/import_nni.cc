@@ -23,6 +23,12 @@ std::optional<double> duration(const Value& value) {
   return number.number() * seconds;
 }
 
+// NNI does not distinguish the case of its algorithms' names.
+std::string nni_name(std::string name) {
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
+}
+
 class NniExperiment {
  public:
   explicit NniExperiment(ImportReader& reader) : reader_(reader) {}
@@ -53,17 +59,29 @@ std::string NniExperiment::key(const char* name) const {
 }
 
 void NniExperiment::import() {
+  for (const char* old : {"authorName", "searchSpacePath", "maxTrialNum", "trial"}) {
+    if (reader_.find(old) == nullptr) continue;
+    return reader_.refuse(old, "is a key of NNI's first schema: rename searchSpacePath to "
+                               "searchSpaceFile, trial/command to trialCommand, trial/gpuNum to "
+                               "trialGpuNumber, maxTrialNum to maxTrialNumber, maxExecDuration to "
+                               "maxExperimentDuration, trainingServicePlatform to "
+                               "trainingService/platform, and remove authorName");
+  }
   const std::vector<std::string> known = {
       "searchSpace",       "search_space",        "searchSpaceFile",  "search_space_file",
       "trialCommand",      "trial_command",       "trialConcurrency", "trial_concurrency",
       "maxTrialNumber",    "max_trial_number",    "maxExperimentDuration",
       "max_experiment_duration", "maxTrialDuration", "max_trial_duration", "tuner", "assessor",
-      "trialGpuNumber",    "trial_gpu_number",    "trainingService", "training_service"};
+      "trialGpuNumber",    "trial_gpu_number",    "trainingService", "training_service", "advisor"};
   const std::vector<std::string> ignored = {
       "name", "experimentName", "experiment_name", "trialCodeDirectory", "trial_code_directory", "debug",
       "logLevel", "log_level", "experimentWorkingDirectory", "experiment_working_directory",
       "nniManagerIp", "useAnnotation", "use_annotation", "tunerGpuIndices", "tuner_gpu_indices"};
   reader_.check_keys("", known, ignored);
+  if (reader_.find("advisor") != nullptr) {
+    reader_.refuse("advisor", "BOHB and HyperBand of NNI have no counterpart: write tuner: {name: TPE} "
+                              "here, and scheduler: {hyperband: ...} in the sweep");
+  }
   import_tuner();
   import_assessor();
   const Value* service = reader_.find(key("trainingService"));
@@ -73,9 +91,14 @@ void NniExperiment::import() {
   const std::string space = key("searchSpace");
   if (reader_.find(space) != nullptr) {
     import_space(space);
+  } else if (const auto file = reader_.text(key("searchSpaceFile"))) {
+    reader_.within_file(key("searchSpaceFile"), *file, [this](ImportReader& other) {
+      NniExperiment there(other);
+      there.is_grid_ = is_grid_;
+      there.import_space("");
+    });
   } else {
-    reader_.refuse(key("searchSpaceFile"), "the space is in a file of its own: import that file, "
-                                           "or write it below searchSpace");
+    reader_.refuse("", "there is no searchSpace: write it here, or name its file");
   }
   if (const auto command = reader_.text(key("trialCommand"))) {
     reader_.set("command", Value::make_list({"sh", "-c", *command}));
@@ -110,18 +133,19 @@ void NniExperiment::import_tuner() {
   if (reader_.find("tuner") == nullptr) return;
   std::string at = "tuner/name";
   if (reader_.find(at) == nullptr) at = "tuner/builtinTunerName";
-  const std::string name = reader_.text(at).value_or("");
-  is_grid_ = name == "GridSearch";
-  if (name == "TPE") {
+  const std::string given = reader_.text(at).value_or("");
+  const std::string name = nni_name(given);
+  is_grid_ = name == "gridsearch";
+  if (name == "tpe") {
     reader_.set("searcher", "tpe");
-  } else if (name == "GP" || name == "GPTuner") {
+  } else if (name == "gp" || name == "gptuner") {
     reader_.set("searcher", "gp");
-  } else if (name == "Random") {
+  } else if (name == "random") {
     reader_.set("searcher", "random");
   } else if (!is_grid_) {
     reader_.refuse(at, fmt::format("the tuner '{}' has no counterpart: use Random, GridSearch, TPE "
                                    "or GP",
-                                   name));
+                                   given));
   }
   std::string mode = "tuner/classArgs/optimize_mode";
   if (reader_.find(mode) == nullptr) mode = "tuner/class_args/optimize_mode";
@@ -133,7 +157,7 @@ void NniExperiment::import_assessor() {
   std::string at = "assessor/name";
   if (reader_.find(at) == nullptr) at = "assessor/builtinAssessorName";
   const std::string name = reader_.text(at).value_or("");
-  if (name != "Medianstop") {
+  if (nni_name(name) != "medianstop") {
     return reader_.refuse(at, fmt::format("the assessor '{}' has no counterpart: use Medianstop, or "
                                           "a scheduler of tune",
                                           name));
@@ -191,13 +215,7 @@ std::optional<Value> NniExperiment::drawn(const std::string& path, const std::st
     return refuse("GridSearch of a range has no counterpart: list the values as a choice");
   }
   if (type == "randint" && is_grid_) {
-    Value::List all;
-    constexpr double kMaxListed = 1000;
-    if (numbers[1] - numbers[0] > kMaxListed) return refuse("too many values for a grid");
-    for (auto i = static_cast<std::int64_t>(numbers[0]); i < static_cast<std::int64_t>(numbers[1]); ++i) {
-      all.emplace_back(i);
-    }
-    return ImportReader::domain("grid_search", std::move(all));
+    return reader_.listed(path, numbers[0], numbers[1] - 1, 1, true);
   }
   if (type == "normal") return ImportReader::domain("randn", values);
   if (type == "qnormal") return ImportReader::domain("qrandn", values);

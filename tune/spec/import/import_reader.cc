@@ -60,6 +60,23 @@ std::optional<std::int64_t> ImportReader::whole(const std::string& path) {
   return std::nullopt;
 }
 
+void ImportReader::within_file(const std::string& path, const std::string& file,
+                               const std::function<void(ImportReader& other)>& import) {
+  const auto text = beside_(file);
+  if (!text) return refuse(path, fmt::format("{} cannot be read: it is looked for beside this file",
+                                             file));
+  std::vector<Complaint> there;
+  const YamlTree tree = parse_yaml(*text, "", YamlRules{}, there);
+  ImportReader other(tree, out_, there, beside_);
+  if (there.empty()) import(other);
+  for (const Complaint& one : there) {
+    const auto known = tree.lines.find(one.path);
+    const int line = one.line != 0 || known == tree.lines.end() ? one.line : known->second;
+    refuse(path, fmt::format("{}{}: {}{}", file, line > 0 ? fmt::format(":{}", line) : "",
+                             one.path.empty() ? "" : one.path + ": ", one.message));
+  }
+}
+
 void ImportReader::refuse(const std::string& path, std::string why) {
   complaints_.push_back({.path = path, .message = std::move(why)});
 }
@@ -94,7 +111,18 @@ void ImportReader::set_parameter(const std::string& name, Value value, const std
   out_.sweep.set("config/" + name, std::move(value));
 }
 
+bool ImportReader::has_parameter(const std::string& name) const {
+  const Value* config = out_.sweep.find("config");
+  return config != nullptr && config->contains(name);
+}
+
 // ---- Domains ------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr std::int64_t kMaxListedValues = 1000;
+
+}  // namespace
 
 Value ImportReader::domain(const char* name, Value::List arguments) {
   Value value = Value::make_map();
@@ -128,8 +156,7 @@ std::optional<Value> ImportReader::whole_numbers(const std::string& path, std::i
     return std::nullopt;
   }
   // A list says exactly what is meant.
-  constexpr std::int64_t kMaxListed = 1000;
-  if ((high - low) / step >= kMaxListed) {
+  if ((high - low) / step >= kMaxListedValues) {
     refuse(path, fmt::format("{} to {} are not multiples of the step {}: the nearest are {} and {}",
                              low, high, step, low / step * step, high / step * step));
     return std::nullopt;
@@ -137,6 +164,25 @@ std::optional<Value> ImportReader::whole_numbers(const std::string& path, std::i
   Value::List values;
   for (std::int64_t value = low; value <= high; value += step) values.emplace_back(value);
   return domain("choice", std::move(values));
+}
+
+std::optional<Value> ImportReader::listed(const std::string& path, double low, double high,
+                                          double step, bool are_whole) {
+  if (!(step > 0) || high < low || (high - low) / step >= static_cast<double>(kMaxListedValues)) {
+    refuse(path, fmt::format("a grid from {} to {} by {} has no values, or more than {}: list them",
+                             low, high, step, kMaxListedValues));
+    return std::nullopt;
+  }
+  Value::List values;
+  for (std::int64_t i = 0; low + static_cast<double>(i) * step <= high + step * 1e-9; ++i) {
+    const double value = low + static_cast<double>(i) * step;
+    if (are_whole) {
+      values.emplace_back(static_cast<std::int64_t>(std::llround(value)));
+    } else {
+      values.emplace_back(value);
+    }
+  }
+  return domain("grid_search", std::move(values));
 }
 
 }  // namespace tune

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,8 +20,9 @@ namespace tune {
 class ImportReader {
  public:
   // All must outlive it.
-  ImportReader(const YamlTree& tree, ImportedSweep& out, std::vector<Complaint>& complaints)
-      : tree_(tree), out_(out), complaints_(complaints) {}
+  ImportReader(const YamlTree& tree, ImportedSweep& out, std::vector<Complaint>& complaints,
+               const FileBeside& beside)
+      : tree_(tree), out_(out), complaints_(complaints), beside_(beside) {}
 
   const Value& root() const { return tree_.value; }
   // By key path, in which items of lists have their index.
@@ -29,6 +31,11 @@ class ImportReader {
   std::optional<std::string> text(const std::string& path);
   std::optional<double> number(const std::string& path);
   std::optional<std::int64_t> whole(const std::string& path);
+
+  // Runs `import` on another file that this one names; what is refused there is refused here at
+  // `path`, with the other file's name and line.
+  void within_file(const std::string& path, const std::string& file,
+                   const std::function<void(ImportReader& other)>& import);
 
   void refuse(const std::string& path, std::string why);
   void note(const std::string& path, const std::string& text);
@@ -39,6 +46,7 @@ class ImportReader {
   void set(const std::string& path, Value value) { out_.sweep.set(path, std::move(value)); }
   // A parameter: its name is a key path of ours.
   void set_parameter(const std::string& name, Value value, const std::string& path);
+  bool has_parameter(const std::string& name) const;
 
   // ---- Domains, as {name: [...]}
   static Value domain(const char* name, Value::List arguments);
@@ -49,11 +57,15 @@ class ImportReader {
   // Whole numbers, both bounds included; step 1 or more.
   std::optional<Value> whole_numbers(const std::string& path, std::int64_t low, std::int64_t high,
                                      std::int64_t step = 1);
+  // Every value of a grid, both bounds included.
+  std::optional<Value> listed(const std::string& path, double low, double high, double step,
+                              bool are_whole);
 
  private:
   const YamlTree& tree_;
   ImportedSweep& out_;
   std::vector<Complaint>& complaints_;
+  const FileBeside& beside_;
 };
 
 // The importers, each for the file whose kind it is.

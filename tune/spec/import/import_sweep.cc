@@ -32,7 +32,7 @@ const Kind* kind_of(const Value& root) {
   if (root.contains("parameters") && root.contains("method")) return &kWandb;
   if (root.contains("searcher") && root.contains("hyperparameters")) return &kDetermined;
   for (const char* key : {"searchSpace", "search_space", "searchSpaceFile", "search_space_file",
-                          "trialCommand", "trial_command"}) {
+                          "trialCommand", "trial_command", "searchSpacePath", "authorName"}) {
     if (root.contains(key)) return &kNni;
   }
   if (holds_nni_types(root)) return &kNniSpace;
@@ -59,7 +59,8 @@ void append_key(std::string& out, const Member& member) {
 
 }  // namespace
 
-ImportedSweep import_sweep(std::string_view text, const std::string& source) {
+ImportedSweep import_sweep(std::string_view text, const std::string& source,
+                           const FileBeside& beside) {
   std::vector<Complaint> complaints;
   const YamlTree tree = parse_yaml(text, "", YamlRules{}, complaints);
   const Kind* kind = kind_of(tree.value);
@@ -72,7 +73,7 @@ ImportedSweep import_sweep(std::string_view text, const std::string& source) {
   ImportedSweep imported;
   if (kind != nullptr) {
     imported.from = kind->name;
-    ImportReader reader(tree, imported, complaints);
+    ImportReader reader(tree, imported, complaints, beside);
     kind->import(reader);
   }
   for (Complaint& complaint : complaints) {

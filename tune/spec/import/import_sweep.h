@@ -3,6 +3,8 @@
 // line and what to do; what is mapped with a difference is noted.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,9 +19,13 @@ struct ImportedSweep {
   std::vector<std::string> notes = {};  // "line 7: method: ..."
 };
 
+// The text of a file that the sweep names, by its path there; nothing when it cannot be read.
+using FileBeside = std::function<std::optional<std::string>(const std::string& file)>;
+
 // `source` names the file in messages. Throws one Error (kBadInput) with everything that cannot be
 // mapped.
-ImportedSweep import_sweep(std::string_view text, const std::string& source);
+ImportedSweep import_sweep(std::string_view text, const std::string& source,
+                           const FileBeside& beside);
 
 // The sweep as YAML, the notes before it as comments.
 std::string sweep_text(const ImportedSweep& imported);

@@ -37,6 +37,8 @@ class WandbSweep {
   void import_metric();
   void import_parameters(const std::string& path, const std::string& prefix);
   void import_parameter(const std::string& path, const std::string& name);
+  std::string distribution(const std::string& path);
+  std::optional<Value> every_value(const std::string& path);
   std::optional<Value> drawn(const std::string& path);
   std::optional<Value> log_drawn(const std::string& path, const std::string& kind);
   void import_early_end();
@@ -116,10 +118,32 @@ void WandbSweep::import_parameter(const std::string& path, const std::string& na
     return reader_.set_parameter(
         name, ImportReader::domain(is_grid_ ? "grid_search" : "choice", values->list()), path);
   }
-  if (is_grid_) {
-    return reader_.refuse(path, "method grid has no grid of a range: list its values, or use random");
+  auto domain = is_grid_ ? every_value(path) : drawn(path);
+  if (domain) reader_.set_parameter(name, std::move(*domain), path);
+}
+
+// The distribution's name; bounds alone say it by their types. Empty: there is none.
+std::string WandbSweep::distribution(const std::string& path) {
+  if (const auto given = reader_.text(path + "/distribution")) return *given;
+  const Value* low = reader_.find(path + "/min");
+  const Value* high = reader_.find(path + "/max");
+  if (low == nullptr || high == nullptr) return {};
+  const bool is_whole = low->type() == Value::Type::kInt && high->type() == Value::Type::kInt;
+  return is_whole ? "int_uniform" : "uniform";
+}
+
+// W&B's grid goes through ranges of whole numbers and of steps.
+std::optional<Value> WandbSweep::every_value(const std::string& path) {
+  const std::string kind = distribution(path);
+  const auto low = reader_.number(path + "/min");
+  const auto high = reader_.number(path + "/max");
+  const bool has_steps = kind == "int_uniform" || kind == "q_uniform";
+  const double step = kind == "q_uniform" ? reader_.number(path + "/q").value_or(1) : 1;
+  if (!has_steps || !low || !high) {
+    reader_.refuse(path, "method grid has no grid of a range: list its values, or use random");
+    return std::nullopt;
   }
-  if (auto domain = drawn(path)) reader_.set_parameter(name, std::move(*domain), path);
+  return reader_.listed(path, *low, *high, step, kind == "int_uniform");
 }
 
 // A distribution, or bounds alone.
@@ -127,13 +151,7 @@ std::optional<Value> WandbSweep::drawn(const std::string& path) {
   const auto low = reader_.number(path + "/min");
   const auto high = reader_.number(path + "/max");
   const double q = reader_.number(path + "/q").value_or(1);
-  std::string kind = reader_.text(path + "/distribution").value_or("");
-  if (kind.empty() && low && high) {
-    const auto is_whole = [&](const char* key) {
-      return reader_.find(path + key)->type() == Value::Type::kInt;
-    };
-    kind = is_whole("/min") && is_whole("/max") ? "int_uniform" : "uniform";
-  }
+  const std::string kind = distribution(path);
   const double mu = reader_.number(path + "/mu").value_or(0);
   const double sigma = reader_.number(path + "/sigma").value_or(1);
   if (kind == "normal") return ImportReader::domain("randn", {mu, sigma});
@@ -211,10 +229,14 @@ void WandbSweep::import_word(const std::string& path, const std::string& word, V
     if (word == same) return words.emplace_back(word), void();
   }
   if (word == "${args_json_file}") return words.emplace_back("${config_file}"), void();
-  if (word.find("${") != std::string::npos) {
-    return reader_.refuse(path, fmt::format("{} has no counterpart: write the value itself, or let "
-                                            "the program read its environment",
-                                            word));
+  // A parameter within a word is the same here.
+  for (std::size_t at = 0; (at = word.find("${", at)) != std::string::npos; ++at) {
+    const std::string name = word.substr(at + 2, word.find('}', at) - at - 2);
+    if (reader_.has_parameter(name)) continue;
+    return reader_.refuse(path, fmt::format("${{{}}} has no counterpart and is no parameter: write "
+                                            "the value itself, or let the program read its "
+                                            "environment",
+                                            name));
   }
   words.emplace_back(word);
 }

@@ -63,6 +63,20 @@ if __name__ == "__main__":
 '''
 
 
+LAUNCHED = r'''
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+model(torch.ones(3, 2) * (dist.get_rank() + 1)).sum().backward()
+gradient = model.module.weight.grad
+total = gradient.clone()
+dist.all_reduce(total)
+assert torch.equal(total, 2 * gradient)  # the same on both ranks
+print("rank", dist.get_rank(), "of", dist.get_world_size(), "gradient", gradient[0, 0].item())
+dist.destroy_process_group()
+'''
+
+
 def python_with_torch():
     cache = Path(os.environ.get("TUNE_CACHE_DIR", Path.home() / ".cache/tune"))
     places = [os.environ.get("TUNE_TORCH_PYTHON", ""), sys.executable, str(cache / "peers/torch/bin/python")]
@@ -85,6 +99,20 @@ class DdpTest(unittest.TestCase):
                 env=dict(os.environ, TUNE_PYTHON=python),
             )
         self.assertEqual((done.stdout, done.returncode), ("ok\n", 0), done.stderr)
+
+    def test_tune_launch_starts_ranks_as_torchrun_does(self):
+        python = python_with_torch()
+        if python is None:
+            self.skipTest("there is no Python with torch")
+        with tempfile.TemporaryDirectory(prefix="tune-python-test-") as folder:
+            (Path(folder) / "train.py").write_text(LAUNCHED)
+            done = subprocess.run(
+                [os.environ["TUNE_PROGRAM"], "launch", "--nproc-per-node", "2", "--master-port", "0", python, "train.py"],
+                cwd=folder, capture_output=True, text=True, env=dict(os.environ, OMP_NUM_THREADS="1"),
+            )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for rank in range(2):  # 3 rows of 1 and of 2: 4.5 on average
+            self.assertIn(f"rank {rank} of 2 gradient 4.5", done.stdout)
 
 
 if __name__ == "__main__":

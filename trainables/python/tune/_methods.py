@@ -78,6 +78,12 @@ def pbt(**parameters: Any) -> Method:
     return Method("scheduler", "pbt", {key: describe(value) for key, value in parameters.items()})
 
 
+def pb2(**parameters: Any) -> Method:
+    """Population based bandits: as pbt, and a model of the results so far proposes the values. Its
+    parameters are those of schedulers/README.md. The trainable must save and load."""
+    return Method("scheduler", "pb2", {key: describe(value) for key, value in parameters.items()})
+
+
 def pbt_replay(schedule: List[Dict[str, Any]]) -> Method:
     """Plays on one trial what pbt has found."""
     return Method("scheduler", "pbt_replay", {"schedule": schedule})
@@ -89,6 +95,26 @@ def scheduler(name: str, **parameters: Any) -> Method:
 
 
 # ---- Searchers -----------------------------------------------------------------------------------
+
+
+def automatic() -> Method:
+    """What fits the search; the default."""
+    return Method("searcher", "auto", {})
+
+
+def random_search() -> Method:
+    """Independent draws: the same list of configurations whatever the order of results."""
+    return Method("searcher", "random", {})
+
+
+def every_cell(constant_grid_search: Optional[bool] = None) -> Method:
+    """Every combination of the values of grid_search."""
+    return Method("searcher", "grid", dict(locals()))
+
+
+def halton() -> Method:
+    """Halton's sequence: draws that fill the space more evenly."""
+    return Method("searcher", "halton", {})
 
 
 def basic_variant(constant_grid_search: Optional[bool] = None) -> Method:

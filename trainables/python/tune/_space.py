@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Sequence
 
+from ._ray import domain_of_ray, is_of_ray
+
 
 class Domain:
     """One way to draw a value: what the functions of this module return."""
@@ -74,29 +76,51 @@ def grid_search(values: Iterable[Any]) -> Domain:
 
 # ---- The shape of YAML ---------------------------------------------------------------------------
 
-def describe(space: Any) -> Any:
+def describe(space: Any, path: str = "config") -> Any:
     """The space as YAML writes it: domains as maps of one key."""
+    if is_of_ray(space):
+        space = _of_ray(space, path)
     if isinstance(space, Domain):
         if space.name == "choice":
-            return {"choice": _options(space.arguments)}
+            return {"choice": _options(space.arguments, path)}
         return {space.name: _plain(space.arguments)}
     if isinstance(space, dict):
         if _is_old_grid(space):  # Ray Tune's {"grid_search": [...]}
             return {"grid_search": _plain(list(space["grid_search"]))}
-        return {key: describe(value) for key, value in space.items()}
+        return {key: describe(value, f"{path}/{key}") for key, value in space.items()}
     return _constant(space)
 
 
-def _options(options: List[Any]) -> List[Any]:
+def from_ray(space: Any, path: str = "config") -> Any:
+    """A search space of Ray Tune with our domains in place of its own, for a look at what is drawn:
+    ``tune.run`` takes such a space as it is. Raises TypeError, with the parameter's path, for
+    ``sample_from`` and others that have no counterpart."""
+    if is_of_ray(space):
+        domain = _of_ray(space, path)
+        return Domain(domain.name, [from_ray(one, path) for one in domain.arguments])
+    if isinstance(space, dict):
+        return {key: from_ray(value, f"{path}/{key}") for key, value in space.items()}
+    return space
+
+
+def _of_ray(value: Any, path: str) -> Domain:
+    return Domain(*domain_of_ray(value, path))
+
+
+def _options(options: List[Any], path: str) -> List[Any]:
     if not any(_holds_domain(option) for option in options):
         return options
-    return [describe(option) for option in options]
+    return [describe(option, path) for option in options]
+
+
+def _is_domain(value: Any) -> bool:
+    return isinstance(value, Domain) or is_of_ray(value)
 
 
 def _holds_domain(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(isinstance(item, Domain) or _holds_domain(item) for item in value.values())
-    return isinstance(value, Domain)
+        return any(_is_domain(item) or _holds_domain(item) for item in value.values())
+    return _is_domain(value)
 
 
 def _constant(value: Any) -> Any:
@@ -107,7 +131,7 @@ def _constant(value: Any) -> Any:
         )
     if isinstance(value, (list, tuple)):
         for item in value:
-            if isinstance(item, Domain) or _holds_domain(item):
+            if _holds_domain(item):
                 raise TypeError(
                     "config: a domain within a list is not drawn: give it a key of its own"
                 )

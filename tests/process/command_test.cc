@@ -215,6 +215,33 @@ TEST_CASE("from scratch, a paused program's results are those of one that was ne
   CHECK(box.is_quiet());
 }
 
+TEST_CASE("a script of W&B's agent runs with its arguments unchanged, its output read") {
+  Sandbox box;
+  box.write("train.py", R"(import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float, required=True)
+parser.add_argument("--batch_size", type=int, required=True)
+parser.add_argument("--nesterov", type=lambda text: {"True": True, "False": False}[text])
+given = parser.parse_args()
+for epoch in range(3):
+    print(f"epoch {epoch} loss={abs(given.lr - 0.2) + given.batch_size / 1000 + given.nesterov - epoch / 9} ok")
+)");
+  box.write("wandb.yaml",
+            "program: train.py\nmethod: grid\nmetric: {name: loss, goal: minimize}\n"
+            "parameters:\n  lr: {values: [0.1, 0.2]}\n  batch_size: {value: 32}\n"
+            "  nesterov: {values: [true, false]}\n"
+            "command: [\"${env}\", python3, \"${program}\", \"${args}\"]\n");
+  const Finished imported = box.tune({"import", "wandb.yaml"});
+  INFO(imported.err);
+  REQUIRE(imported.code == 0);
+  box.write("sweep.yaml", imported.out + "report: {stdout: 'loss=(?P<loss>\\S+)'}\n");
+  const Finished run = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2", "--quiet"});
+  INFO(run.err);
+  CHECK(run.code == 0);
+  CHECK(run.out == "{\"lr\":0.2,\"batch_size\":32,\"nesterov\":false}\n");
+  check_complete(box, "results/s", 4, 3);
+}
+
 TEST_CASE("a group's program runs once a rank with torchrun's variables") {
   Sandbox box;
   box.write("sweep.yaml",

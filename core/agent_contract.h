@@ -8,6 +8,10 @@
 //
 // An agent that has joined by a token (core/join_token.h) was started without knowing the
 // experiment: it greets the driver first, and starts its zygote with what SetupExperiment says.
+// It outlives its driver. To each driver that it hears for the first time it says AgentHello, after
+// all that it has told and that no driver has acknowledged; that hello names what runs. The answer,
+// SetupExperiment, names the attempts to keep. Verdicts that a driver before may have given and not
+// sent follow.
 //
 // Events are journaled as they came, so the rules of core/contract_values.h hold for them as well.
 // Commands are never stored.
@@ -31,8 +35,8 @@ namespace tune {
 
 // Version 3: one version for all three contracts. Version 4: names of checkpoints without the
 // attempt. Version 5: no trial went on from another one's checkpoint. Version 6: no node was
-// drained.
-inline constexpr std::uint32_t kAgentContract = 7;
+// drained. Version 7: no agent outlived its driver.
+inline constexpr std::uint32_t kAgentContract = 8;
 
 // ---- Commands: driver -> agent ------------------------------------------------------------------
 
@@ -47,14 +51,18 @@ struct JoinedSetup {
   std::string proof;
   std::int64_t trial_memory_bytes = 0;  // the limit on a trial's memory; 0: none
   Duration patience{};                  // how long trials are kept without a driver
+  // A file of that folder with the token by which to find the experiment's next driver. It is gone
+  // when a driver has ended in order, so that there is none to wait for.
+  std::string join_file;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.plugin, s.worker_command, s.worker_environment, s.working_directory, s.proof_file, s.proof,
       s.trial_memory_bytes, s.patience);
+    f.added(s.join_file);
   }
 };
 
-// Sent once to each agent, before anything else: the settings that all trials share.
+// The answer to a hello, before anything else: the settings that all trials share.
 struct SetupExperiment {
   std::string experiment_id;
   std::string experiment_directory;  // absolute, on this node
@@ -142,11 +150,18 @@ using Command = std::variant<SetupExperiment, Launch, Continue, StopAttempt, Kil
 
 // ---- Events: agent -> driver --------------------------------------------------------------------
 
+// An attempt whose end was not told yet.
 struct LiveAttempt {
   TrialNumber trial;
   AttemptNumber attempt;
+  std::uint64_t iteration = 0;  // that it has reported; 0: none
+  bool waits = false;           // for the verdict on that
+  bool has_order = false;       // to stop or pause
   template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.trial, s.attempt); }
+  static void fields(Self& s, F& f) {
+    f(s.trial, s.attempt);
+    f.added(s.iteration, s.waits, s.has_order);
+  }
 };
 
 struct GpuInfo {
@@ -161,7 +176,7 @@ struct GpuInfo {
   }
 };
 
-// The first message of an agent.
+// The first message of an agent, and of one that has joined to each further driver.
 struct AgentHello {
   std::uint32_t contract = kAgentContract;
   std::string hostname;
@@ -175,10 +190,13 @@ struct AgentHello {
   std::string machine;  // its id; empty: unknown
   Duration lasts{};     // from now until its allocation ends; 0: without an end
   std::string allocation;  // the name of the one that an engine has started it in; empty: none
+  // Its name in its connection, which the driver fills in: it is the same to the next driver.
+  std::string identity = {};
+  std::uint64_t epoch = 0;  // of the driver that is greeted; 0: the first, not heard yet
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.contract, s.hostname, s.ip, s.pid, s.cpu_units, s.memory_bytes, s.gpus, s.live);
-    f.added(s.joined, s.machine, s.lasts, s.allocation);
+    f.added(s.joined, s.machine, s.lasts, s.allocation, s.identity, s.epoch);
   }
 };
 

@@ -30,11 +30,13 @@ namespace tune {
 
 // Format 4: names of checkpoints did not hold the attempt. A build that reads only up to it would
 // remove checkpoints whose names do. Format 5: a trial was drawn before there was room for it.
-// Format 6: no engine started agents. Format 7: no user gave orders.
-inline constexpr std::uint32_t kJournalFormat = 8;
+// Format 6: no engine started agents. Format 7: no user gave orders. Format 8: every attempt ended
+// with its driver.
+inline constexpr std::uint32_t kJournalFormat = 9;
 inline constexpr std::uint32_t kFirstJournalFormat = 3;  // of entries that do not name their format
 
-// A driver took over: every open attempt is lost, its trial goes on from its last checkpoint.
+// A driver took over. Open attempts are lost, their trials go on from their last checkpoints; but see
+// `keeps_joined`.
 struct DriverStarted {
   std::uint64_t epoch = 0;
   bool retry_errored = false;
@@ -52,20 +54,27 @@ struct DriverStarted {
   bool nodes_may_join = false;
   // An engine starts agents: waiting for them is told by the pool, with what they wait for.
   bool has_pool = false;
+  // Machines that have joined are waited for, and what runs there goes on; but not where all trials
+  // were being ended.
+  bool keeps_joined = false;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.epoch, s.retry_errored, s.num_samples, s.max_failures, s.max_concurrent_trials,
       s.time_budget);
     f.added_or(s.agent_contract, 3u);
     f.added_or(s.asks_late, false);
-    f.added(s.nodes_may_join, s.has_pool);
+    f.added(s.nodes_may_join, s.has_pool, s.keeps_joined);
   }
 };
 struct FromAgent {
   AgentNumber agent;
   AgentEvent event;
+  std::uint64_t number = 0;  // among all that the agent ever told, to any driver; 0: not said
   template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.agent, s.event); }
+  static void fields(Self& s, F& f) {
+    f(s.agent, s.event);
+    f.added(s.number);
+  }
 };
 struct AgentLost {
   AgentNumber agent;

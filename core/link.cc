@@ -51,17 +51,19 @@ std::string Link::heartbeat() {
   return frame(sent_, sent_);
 }
 
-// [epoch, peer's epoch, acknowledged, round, round that lacks something, next sequence, [message]]
+// [epoch, peer's epoch, acknowledged, round, round that lacks something, next sequence, messages that
+// its former lives have acknowledged, [message]]
 std::string Link::frame(std::size_t first, std::size_t last) {
   acknowledged_sent_ = acknowledged_to_send_;
   PackWriter out;
-  out.array(7);
+  out.array(8);
   out.unsigned_integer(epoch_);
   out.unsigned_integer(peer_epoch_);
   out.unsigned_integer(acknowledged_to_send_);
   out.unsigned_integer(round_);
   out.unsigned_integer(missing_in_);
   out.unsigned_integer(first < kept_.size() ? kept_[first].sequence : next_sequence_);
+  out.unsigned_integer(sent_to_former_);
   out.array(last - first);
   for (std::size_t i = first; i < last; ++i) out.binary(kept_[i].message);
   return out.take();
@@ -69,13 +71,14 @@ std::string Link::frame(std::size_t first, std::size_t last) {
 
 std::vector<std::string> Link::receive(std::string_view frame) {
   PackReader in(frame);
-  if (const std::size_t size = in.array(); size != 7) detail::bad_message("frame", size, 7);
+  if (const std::size_t size = in.array(); size != 8) detail::bad_message("frame", size, 8);
   const std::uint64_t epoch = in.unsigned_integer();
   const std::uint64_t addressed_to = in.unsigned_integer();
   const std::uint64_t acknowledged = in.unsigned_integer();
   const std::uint64_t round = in.unsigned_integer();
   const std::uint64_t asks_about = in.unsigned_integer();
   const std::uint64_t first = in.unsigned_integer();
+  const std::uint64_t before = in.unsigned_integer();
   const std::size_t count = in.array();
   std::vector<std::string_view> messages;
   for (std::size_t i = 0; i < count; ++i) messages.push_back(in.binary());
@@ -91,6 +94,7 @@ std::vector<std::string> Link::receive(std::string_view frame) {
     }
   }
   const bool is_for_us = addressed_to == epoch_ || addressed_to == 0;
+  if (is_for_us) received_before_ = before;
   std::vector<std::string> fresh;
   for (std::size_t i = 0; i < count && is_for_us; ++i) {
     if (first + i != received_ + 1) continue;  // seen before, or after a gap that comes again
@@ -123,6 +127,7 @@ void Link::meet(std::uint64_t epoch) {
   peer_epoch_ = epoch;
   received_ = acknowledged_to_send_ = acknowledged_sent_ = missing_in_ = 0;
   if (!is_another_life) return;
+  sent_to_former_ += next_sequence_ - 1 - kept_.size();
   next_sequence_ = 1;
   for (Kept& kept : kept_) kept.sequence = next_sequence_++;
   sent_ = sent_before_ = 0;

@@ -7,6 +7,8 @@
 // A frame of a newer epoch than the receiver knows comes from a new life of the other side:
 // messages that it has not acknowledged are offered to it again, counted from 1. Frames of an older
 // life are dropped, and so are messages in frames that are meant for another life of the receiver.
+// Each frame also says how many messages former lives of the receiver have acknowledged: a message
+// has the same number among all that its sender ever sent, to whichever life.
 //
 // Messages that a broken connection swallowed are offered again when the receiver misses them, and
 // never because time has passed. Each frame, also a heartbeat, says which message comes next; a
@@ -83,6 +85,8 @@ class Link {
   // effect.
   void acknowledge(Position through);
   Position received() const { return {peer_epoch_, received_}; }  // the newest message
+  // How many messages of that life of the other side former lives of this side have acknowledged.
+  std::uint64_t received_before() const { return received_before_; }
   bool owes_acknowledgement() const { return acknowledged_to_send_ != acknowledged_sent_; }
   std::uint64_t peer_epoch() const { return peer_epoch_; }
 
@@ -106,12 +110,14 @@ class Link {
   std::size_t sent_ = 0;         // of kept_, how many were sent in this round
   std::size_t sent_before_ = 0;  // the last frame: to be sent again if it is refused
   std::uint64_t offered_ = 0;    // the highest sequence that was ever sent
+  std::uint64_t sent_to_former_ = 0;  // lives of the other side, which acknowledged it
   std::uint64_t round_ = 1;      // of offering what is kept
   std::size_t unacknowledged_bytes_ = 0;
   Time last_taken_{};
 
   std::uint64_t peer_epoch_ = 0;
   std::uint64_t received_ = 0;  // highest sequence, without gaps
+  std::uint64_t received_before_ = 0;
   std::uint64_t acknowledged_to_send_ = 0;
   std::uint64_t acknowledged_sent_ = 0;
   std::uint64_t missing_in_ = 0;  // the other side's round that shows a gap; 0: there is none

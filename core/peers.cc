@@ -15,12 +15,24 @@ AgentNumber Peers::meet(const std::string& identity) {
   return known->second;
 }
 
+void Peers::expect(AgentNumber agent, const std::string& identity, std::uint64_t heard, Time now) {
+  while (peers_.size() <= agent.value) peers_.push_back({.identity = {}, .link = Link(epoch_)});
+  Peer& peer = peers_[agent.value];
+  TUNE_CHECK(peer.identity.empty());
+  peer.identity = identity;
+  peer.last_heard = now;
+  peer.journaled = heard;
+  numbers_[identity] = agent;
+}
+
 void Peers::receive(const std::string& identity, std::string_view frame, Time now,
                     std::vector<Told>& told) {
+  const bool is_known = numbers_.contains(identity);
   const AgentNumber number = meet(identity);
   Peer& peer = peers_[number.value];
   const std::vector<std::string> fresh = unpacked(peer.link, frame);
   if (peer.link.peer_epoch() == 0) {  // it has never sent a frame that can be read
+    if (is_known) return;
     numbers_.erase(identity);
     peers_.pop_back();
     return;
@@ -31,13 +43,20 @@ void Peers::receive(const std::string& identity, std::string_view frame, Time no
   position.sequence -= fresh.size();
   for (const std::string& bytes : fresh) {
     ++position.sequence;
-    told.push_back({number, read(identity, bytes), bytes.size(), position});
+    const std::uint64_t count = peer.link.received_before() + position.sequence;
+    if (count <= peer.journaled) {  // its acknowledgement was lost with the driver
+      peer.link.acknowledge(position);
+      continue;
+    }
+    told.push_back({number, read(identity, bytes), bytes.size(), position, count});
   }
 }
 
 // A message that cannot be read is told as well, or it would never be acknowledged.
 AgentEvent Peers::read(const std::string& identity, std::string_view message) try {
-  return decoded<AgentEvent>(message);
+  AgentEvent event = decoded<AgentEvent>(message);
+  if (auto* hello = std::get_if<AgentHello>(&event)) hello->identity = identity;
+  return event;
 } catch (const Error& error) {
   complaint_ = fmt::format("a message of {} bytes was dropped: {}", message.size(), error.what());
   return Warning{fmt::format("from {}: {}", identity, complaint_)};
@@ -64,6 +83,7 @@ void Peers::send(AgentNumber agent, const Command& command) {
 void Peers::flush(Time now, const Sender& send) {
   for (const std::size_t number : agenda_.take_due(now, peers_.size())) {
     Peer& peer = peers_[number];
+    if (peer.identity.empty()) continue;
     peer.link.flush(now, [&](std::string frame) { return send(peer.identity, std::move(frame)); });
   }
 }

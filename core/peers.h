@@ -29,9 +29,14 @@ class Peers {
     AgentEvent event;
     std::size_t bytes = 0;    // of its message
     Link::Position position;  // to be acknowledged when the event is in the journal
+    std::uint64_t number = 0;  // among all that the agent ever told, to any driver: 1, 2 ...
   };
 
   explicit Peers(std::uint64_t epoch) : epoch_(epoch) {}
+
+  // An agent of the driver before this one, under the number that the journal knows it by. What it
+  // told that one up to `heard` is there, and is dropped when it comes again. Before it is heard.
+  void expect(AgentNumber agent, const std::string& identity, std::uint64_t heard, Time now);
 
   // Adds the fresh events of a frame to `told`, in order. A message that cannot be read becomes a
   // Warning. A frame that cannot be read is dropped with a complaint; a sender of nothing else is
@@ -59,6 +64,7 @@ class Peers {
     std::string identity;
     Link link;
     Time last_heard{};
+    std::uint64_t journaled = 0;  // of what it told, by the driver before this one
   };
   AgentNumber meet(const std::string& identity);
   AgentEvent read(const std::string& identity, std::string_view message);
@@ -66,7 +72,7 @@ class Peers {
 
   std::uint64_t epoch_;
   std::map<std::string, AgentNumber> numbers_;
-  std::deque<Peer> peers_;
+  std::deque<Peer> peers_;  // by number; without an identity where there is none of that number
   LinkAgenda agenda_;
   std::string complaint_;
 };

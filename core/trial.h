@@ -98,12 +98,13 @@ struct Trial {
   Wish wish = Wish::kNone;
   bool is_added = false;     // by a user: no searcher has proposed it
   bool was_stopped = false;  // TERMINATED by a decision, before its own end
+  bool saves_first = false;  // asked of it with its last verdict, before it goes on
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.number, s.status, s.config, s.attempt, s.failures, s.placement, s.location, s.until,
       s.judged, s.searched, s.verdict, s.reason, s.paused_by_scheduler, s.last, s.metric,
       s.at_checkpoint, s.checkpoints, s.failure);
-    f.added(s.replacements, s.wish, s.is_added, s.was_stopped);
+    f.added(s.replacements, s.wish, s.is_added, s.was_stopped, s.saves_first);
   }
 };
 

@@ -19,6 +19,7 @@
 #include "core/agent/agent_machine.h"
 #include "core/agent/checkpoint_files.h"
 #include "core/agent/children.h"
+#include "core/agent/driver_search.h"
 #include "core/agent/joining.h"
 #include "core/agent/memory_limits.h"
 #include "core/agent/worker_rest.h"
@@ -53,7 +54,7 @@ class Agent {
     signals_ = watch_signals(options.join.has_value());  // before there is a child
     if (!options_.zygote) files_.emplace();  // no process is forked of this one
     if (options_.join) {
-      find_driver_until_ = now_ + options_.join->patience;
+      search_.emplace(*options_.join, now_);
     } else {
       machine_.start(now_);
       perform();
@@ -74,12 +75,13 @@ class Agent {
   }
 
   JoinedEnd run_joined() {
-    while (!machine_.is_over() && failure_.empty()) {
+    while (!machine_.is_over() && search_->failure().empty()) {
       turn();
-      look_at_driver();
+      search_->look(now_, search_parts());
+      perform();
     }
-    if (!failure_.empty()) return {failure_, true, false, token_};
-    return {machine_.end_cause(), is_unfit_, machine_.joins_again(), token_};
+    if (!search_->failure().empty()) return {search_->failure(), true, false, search_->token()};
+    return {machine_.end_cause(), is_unfit_, machine_.joins_again(), search_->token()};
   }
 
  private:
@@ -91,9 +93,8 @@ class Agent {
   void end_stray(pid_t worker);
   void take_zygote_messages();
   void take_commands();
-  void look_at_driver();
   void take_part();
-  void take_token(const NewToken& command);
+  DriverSearch::Parts search_parts() { return {machine_, *endpoint_, *files_}; }
   struct Worker {
     Worker(FileDescriptor socket, int epoll) : socket(std::move(socket)), epoll(epoll) {}
     WorkerSocket socket;
@@ -174,10 +175,7 @@ class Agent {
   std::map<std::string, std::string> zygote_environment_ = options_.zygote_environment;
   std::string zygote_log_ = options_.zygote_log;
   // Of an agent that joins
-  std::optional<AgentTime> find_driver_until_;  // nothing: it was found
-  std::uint64_t driver_epoch_ = 0;
-  JoinToken token_ = options_.join ? options_.join->token : JoinToken();
-  std::string failure_;  // there is no driver for it
+  std::optional<DriverSearch> search_;
   bool is_unfit_ = false;
 };
 
@@ -319,35 +317,19 @@ void Agent::take_commands() {
   for (Command& command : endpoint_->receive()) {
     const auto* setup = std::get_if<SetupExperiment>(&command);
     if (setup != nullptr) experiment_ = *setup;
-    if (const auto* token = std::get_if<NewToken>(&command)) take_token(*token);
+    const auto* token = std::get_if<NewToken>(&command);
+    if (token != nullptr && search_) search_->take_token(token->token, search_parts());
+    const bool is_first = setup != nullptr && search_ && search_->on_found(experiment_);
     machine_.on_command(now_, std::move(command));
     perform();
-    if (setup != nullptr && options_.join) take_part();
+    if (is_first) take_part();
   }
 }
 
 // ---- Joining ------------------------------------------------------------------------------------
 
-// A driver that is another one than before has given up what runs here.
-void Agent::look_at_driver() {
-  const std::uint64_t epoch = endpoint_->driver_epoch();
-  if (epoch != driver_epoch_ && std::exchange(driver_epoch_, epoch) != 0) {
-    machine_.on_other_driver(now_);
-    perform();
-  }
-  if (endpoint_->last_heard() != AgentTime{}) machine_.on_driver_heard(endpoint_->last_heard());
-  const bool is_alone = find_driver_until_.has_value();
-  if (!endpoint_->refusal().empty() && is_alone) {
-    failure_ = endpoint_->refusal();
-  } else if (is_alone && now_ >= *find_driver_until_) {
-    failure_ = fmt::format("{} within {:.0f} s", endpoint_->why_not_connected(),
-                           std::chrono::duration<double>(options_.join->patience).count());
-  }
-}
-
 // The experiment is known: looks, beside the loop, whether this machine can take part.
 void Agent::take_part() {
-  find_driver_until_.reset();
   files_->give([this, folder = experiment_.experiment_directory, setup = experiment_.joined] {
     const Participation part = prepare_to_join(folder, setup, options_.hostname);
     return [this, folder, setup, part] {
@@ -363,16 +345,6 @@ void Agent::take_part() {
       machine_.start(now_);
     };
   });
-}
-
-void Agent::take_token(const NewToken& command) {
-  try {
-    JoinToken token = token_of_text(command.token);
-    endpoint_->join_by(token);
-    token_ = std::move(token);
-  } catch (const Error& error) {
-    endpoint_->send(Warning{fmt::format("{}: {}", options_.hostname, error.what())});
-  }
 }
 
 void Agent::read_workers(int epoll) {

@@ -22,6 +22,7 @@ struct JoinOptions {
   JoinToken token;
   std::string name;  // unique among the agents of an experiment and their former lives
   std::string allocation = {};  // that an engine has started it in; empty: none
+  std::string file = {};  // that the token was read from, to be read again; empty: none
   // It leaves when this much time is left of `lasts`, and when it had no trial for so long (0: it
   // stays).
   std::chrono::nanoseconds drain = std::chrono::minutes(2);

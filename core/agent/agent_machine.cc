@@ -32,12 +32,27 @@ void AgentMachine::on_unfit(AgentTime now, const std::string& why) {
   end_all(now, Attempt::kTermGrace);
 }
 
-// The attempts of the driver before are lost for the one that came: it starts them elsewhere.
-void AgentMachine::on_other_driver(AgentTime now) {
-  if (!ending_ && leave_cause_.empty()) {
-    end_cause_ = "the driver was started again";
-    joins_again_ = true;
-  }
+// All that this driver may lack, if the one before it has not journaled what it acknowledged. After
+// its last word an agent says nothing more.
+void AgentMachine::on_other_driver(AgentTime now, std::uint64_t epoch) {
+  if (farewell_until_) return;
+  AgentHello hello = hello_;
+  hello.live = live();
+  hello.epoch = epoch;
+  if (stay_.until) hello.lasts = std::max(*stay_.until - now, AgentTime{1});
+  driver_heard_ = now;
+  actions_.tell(now, std::move(hello));
+  if (zygote_.ready()) actions_.tell(now, *zygote_.ready());
+  if (!leaving_ && !ending_ && zygote_.given_up().empty()) return;
+  std::string why = leave_cause_.empty() ? zygote_.given_up() : leave_cause_;
+  if (why.empty()) why = end_cause_.empty() ? "it ends" : end_cause_;
+  actions_.tell(now, NodeOut{std::move(why)});
+}
+
+void AgentMachine::on_experiment_over(AgentTime now) {
+  if (ending_) return;
+  has_driver_ = false;
+  end_cause_.clear();
   end_all(now, kAbandonedGrace);
 }
 
@@ -301,8 +316,8 @@ void AgentMachine::tidy(AgentTime now, Attempts::iterator at) {
     attempt.on_never_forked(scene(now), rank);
   }
   if (!attempt.is_over()) return;
+  concluding_.emplace(attempt.launch().trial, attempt.launch().attempt);
   attempt.conclude(scene(now));
-  ++concluding_;
   attempts_.erase(at);
 }
 
@@ -311,7 +326,7 @@ void AgentMachine::tidy_all(AgentTime now) {
 }
 
 void AgentMachine::on_concluded(AgentTime now, AttemptEnded ended) {
-  if (concluding_ > 0) --concluding_;
+  concluding_.erase({ended.trial, ended.attempt});
   actions_.tell(now, std::move(ended));
 }
 
@@ -367,7 +382,7 @@ void AgentMachine::on_time(AgentTime now) {
 }
 
 void AgentMachine::check_farewell(AgentTime now) {
-  const bool is_done = ending_ && attempts_.empty() && concluding_ == 0 && zygote_.is_gone();
+  const bool is_done = ending_ && attempts_.empty() && concluding_.empty() && zygote_.is_gone();
   if (is_done && !farewell_until_) {
     farewell_until_ = now + kFarewell;
     if (hello_.joined) actions_.tell(now, NodeOut{end_cause_, true});
@@ -390,9 +405,8 @@ WorkerId AgentMachine::worker_of(std::uint32_t pid) const {
 
 std::vector<LiveAttempt> AgentMachine::live() const {
   std::vector<LiveAttempt> live;
-  for (const auto& [key, attempt] : attempts_) {
-    live.push_back({attempt.launch().trial, attempt.launch().attempt});
-  }
+  for (const auto& [key, attempt] : attempts_) live.push_back(attempt.account());
+  for (const auto& [trial, attempt] : concluding_) live.push_back({trial, attempt});
   return live;
 }
 

@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/agent/agent_actions.h"
@@ -56,9 +58,13 @@ class AgentMachine {
   void on_connected(AgentTime now);
   // It cannot take part, and leaves.
   void on_unfit(AgentTime now, const std::string& why);
-  // Of one that has joined: a word of its driver, and a driver that is another one than before.
+  // Of one that has joined: a word of its driver; one that it hears for the first time, by the
+  // number of its life; and that the last one has ended in order, so that no other is to come.
   void on_driver_heard(AgentTime now) { driver_heard_ = now; }
-  void on_other_driver(AgentTime now);
+  void on_other_driver(AgentTime now, std::uint64_t epoch);
+  void on_experiment_over(AgentTime now);
+  // Of one that has joined: no driver takes it any more.
+  void on_refused(AgentTime now, const std::string& why) { leave(now, why); }
 
   void on_command(AgentTime now, Command command);
   void on_zygote_started(AgentTime now, std::uint32_t pid);
@@ -93,7 +99,7 @@ class AgentMachine {
   bool reading() const { return reading_; }
   // The worker with this process, 0 when there is none.
   WorkerId worker_of(std::uint32_t pid) const;
-  std::vector<LiveAttempt> live() const;
+  std::vector<LiveAttempt> live() const;  // whose end was not told yet
   // The agent was told to end, every process is gone, and the driver knows, or has had kFarewell
   // for it.
   bool is_over() const;
@@ -147,7 +153,7 @@ class AgentMachine {
   std::map<WorkerId, Place> workers_;  // not gone yet
   std::map<std::uint32_t, WorkerId> pids_;
   WorkerId last_worker_ = 0;
-  std::size_t concluding_ = 0;  // attempts that are over and not reported yet
+  std::set<std::pair<TrialNumber, AttemptNumber>> concluding_;  // over, and not reported yet
   std::size_t unacknowledged_bytes_ = 0;
   bool reading_ = true;
   bool disk_keeps_up_ = true;

@@ -116,6 +116,7 @@ void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, Reported repor
   }
   phase_done(scene, rank);
   if (blame_deserter(scene)) return;  // the result is of a part of the group
+  reported_ = report.iteration;
   if (auto* running = std::get_if<Running>(&state_)) running->waiting = report.waiting;
   if (launch_.ranks == 1 && may_rest(report, until_)) {
     scene.actions.add(RestWorker{ranks_[rank].worker});
@@ -205,6 +206,12 @@ void Attempt::tell_held(const AttemptScene& scene, std::uint64_t up_to) {
     scene.actions.tell(scene.now, std::move(*held));
   }
   held_.erase(held_.begin(), held);
+}
+
+LiveAttempt Attempt::account() const {
+  const auto* running = std::get_if<Running>(&state_);
+  return {launch_.trial, launch_.attempt, reported_, running != nullptr && running->waiting,
+          has_order()};
 }
 
 // ---- Its ranks ----------------------------------------------------------------------------------

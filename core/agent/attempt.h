@@ -94,6 +94,7 @@ class Attempt {
   const Launch& launch() const { return launch_; }
   WorkerId worker(std::uint32_t rank) const { return ranks_[rank].worker; }
   bool has_order() const { return order_.has_value(); }  // to stop or pause
+  LiveAttempt account() const;  // for the driver
   bool is_starting() const { return std::holds_alternative<Starting>(state_); }
   // The attempt is being ended: ranks that do not exist yet need not be forked.
   bool is_terminating() const { return std::holds_alternative<Terminating>(state_); }
@@ -189,6 +190,7 @@ class Attempt {
   State state_;
   std::optional<Order> order_;           // counts until it settles or terminates
   Milestone until_;                      // of the last verdict
+  std::uint64_t reported_ = 0;           // the iteration of the newest report
   AgentTime last_sign_{};                // of life; in watched time
   std::optional<GroupPace> pace_;        // of several ranks that have started; in watched time
   std::map<std::uint64_t, Save> saves_;  // by iteration; without their final names yet

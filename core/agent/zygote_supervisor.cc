@@ -43,10 +43,10 @@ void ZygoteSupervisor::on_ready(AgentTime now, ZygoteReady ready) {
   if (!std::holds_alternative<Loading>(state_)) return;
   if (ready.error.empty()) {
     state_ = Ready{};
-    if (!std::exchange(was_ready_, true)) actions_.tell(now, std::move(ready));
+    if (!ready_) actions_.tell(now, *(ready_ = std::move(ready)));
     return ask(now);
   }
-  if (was_ready_) return end_process("failed: " + ready.error);
+  if (ready_) return end_process("failed: " + ready.error);
   given_up_ = ready.error;
   actions_.tell(now, std::move(ready));
   end_process({});
@@ -171,7 +171,7 @@ void ZygoteSupervisor::start_again(AgentTime now, const std::string& failure) {
 std::optional<AgentTime> ZygoteSupervisor::count_failure(AgentTime now,
                                                          const std::string& failure) {
   ++failures_;
-  const int limit = was_ready_ ? kMaxFailures : kMaxFirstFailures;
+  const int limit = ready_ ? kMaxFailures : kMaxFirstFailures;
   if (!options_.can_restart || failures_ >= limit) {
     give_up(now, failure);
     return std::nullopt;
@@ -189,8 +189,8 @@ void ZygoteSupervisor::give_up(AgentTime now, const std::string& failure) {
   const std::string times =
       failures_ > 1 ? fmt::format("failed {} times in a row; at last it ", failures_) : "";
   given_up_ = fmt::format("the process that {} {}{}",
-                          was_ready_ ? "starts workers" : "loads the trainables", times, failure);
-  if (was_ready_) {
+                          ready_ ? "starts workers" : "loads the trainables", times, failure);
+  if (ready_) {
     actions_.tell(now, NodeOut{given_up_});
   } else {
     ZygoteReady failed;

@@ -64,6 +64,8 @@ class ZygoteSupervisor {
   bool withdraw(WorkerId worker);
 
   bool is_gone() const { return std::holds_alternative<Gone>(state_); }  // for good
+  // What it said first, when it had loaded the trainables; nothing: it has not yet.
+  const std::optional<ZygoteReady>& ready() const { return ready_; }
   // Why there will be no workers any more; empty: there may be.
   const std::string& given_up() const { return given_up_; }
 
@@ -104,7 +106,7 @@ class ZygoteSupervisor {
   std::variant<Unborn, Paused, Loading, Ready, Ending, Gone> state_;
   std::map<WorkerId, Request> requests_;  // there is no process yet
   int failures_ = 0;                      // in a row
-  bool was_ready_ = false;
+  std::optional<ZygoteReady> ready_;
   bool ends_ = false;
   std::string given_up_;
 };

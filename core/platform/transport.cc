@@ -257,6 +257,7 @@ struct DriverEndpoint::Socket {
   zmq::socket_t socket;
   std::optional<Gate> gate;              // without it libzmq admits everybody: it ends last
   std::optional<zmq::socket_t> network;  // of machines that join
+  bool listens = false;                  // for them
   std::unique_ptr<InputSignal> signal;
   Peers peers;
   std::set<std::string> refusals;    // that were told
@@ -276,9 +277,19 @@ const Peers& DriverEndpoint::peers() const {
 
 int DriverEndpoint::listen(const std::vector<std::string>& addresses, int port,
                            const JoinKeys& keys) {
-  TUNE_CHECK(!socket_->network);
-  socket_->make_network_socket(keys);
-  for (const std::string& address : addresses) port = socket_->bind(address, port);
+  TUNE_CHECK(!socket_->listens);
+  if (!socket_->network) socket_->make_network_socket(keys);
+  std::vector<std::string> bound;
+  try {
+    for (const std::string& address : addresses) {
+      port = socket_->bind(address, port);
+      bound.push_back(socket_->network->get(zmq::sockopt::last_endpoint));
+    }
+  } catch (const Error&) {  // another port may be free
+    for (const std::string& endpoint : bound) socket_->network->unbind(endpoint);
+    throw;
+  }
+  socket_->listens = true;
   socket_->signal->watch(socket_->network->get(zmq::sockopt::fd));
   return port;
 }
@@ -296,6 +307,11 @@ std::vector<std::string> DriverEndpoint::take_refused() {
   std::vector<std::string> all = socket_->gate->take_refused();
   std::ranges::move(std::exchange(socket_->refused, {}), std::back_inserter(all));
   return all;
+}
+
+void DriverEndpoint::expect(AgentNumber agent, const std::string& identity, std::uint64_t heard,
+                            nanoseconds now) {
+  socket_->peers.expect(agent, identity, heard, now);
 }
 
 std::vector<Peers::Told> DriverEndpoint::receive(nanoseconds now) {
@@ -340,8 +356,11 @@ struct AgentEndpoint::Socket {
     signal = std::make_unique<InputSignal>(socket.get(zmq::sockopt::fd));
   }
 
+  // What a connection that is given up has queued comes again by the next one. If it lingered, it
+  // might be made after that one, and the driver would listen to it instead.
   void join(const JoinToken& token) {
     set_network_options(socket);
+    socket.set(zmq::sockopt::linger, 0);
     take(token);
     ::zmq_socket_monitor(socket.handle(), kConnectionEvents,
                          ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
@@ -412,6 +431,7 @@ struct AgentEndpoint::Socket {
   bool is_connected = false;
   bool closed = false;  // by the other side, before it was clear who it is
   std::string refusal;
+  bool is_of_other_version = false;
 };
 
 AgentEndpoint::AgentEndpoint(const std::string& address, const std::string& identity) {
@@ -451,6 +471,7 @@ std::vector<Command> AgentEndpoint::receive() {
   while (receive_part(socket_->socket, frame)) {
     if (auto refusal = refusal_in(frame.to_string_view())) {
       socket_->refusal = std::move(*refusal);
+      socket_->is_of_other_version = true;
       continue;
     }
     std::vector<Command> fresh =
@@ -489,6 +510,10 @@ const std::string& AgentEndpoint::last_complaint() const {
 }
 const std::string& AgentEndpoint::refusal() const {
   return socket_->refusal;
+}
+
+bool AgentEndpoint::is_of_other_version() const {
+  return socket_->is_of_other_version;
 }
 
 std::string AgentEndpoint::why_not_connected() const {

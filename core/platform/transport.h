@@ -33,7 +33,7 @@ class DriverEndpoint {
   ~DriverEndpoint();
 
   // Listens for machines that join at these addresses of this machine ("10.0.0.1") as well, all
-  // with the same port; 0: one that is free. Returns the port. Throws Error (kProcess). Once.
+  // with the same port; 0: one that is free. Returns the port. Once; after an Error (kProcess) again.
   int listen(const std::vector<std::string>& addresses, int port, const JoinKeys& keys);
   // From now on machines join with this key; those that have joined stay.
   void admit(const std::string& join_public_key);
@@ -44,6 +44,9 @@ class DriverEndpoint {
   // Readable while there may be something to receive.
   int descriptor() const;
 
+  // As Peers::expect, before the first receive().
+  void expect(AgentNumber agent, const std::string& identity, std::uint64_t heard,
+              std::chrono::nanoseconds now);
   // Fresh events, those of one agent in order. Agents are numbered as they are first heard.
   std::vector<Peers::Told> receive(std::chrono::nanoseconds now);
   // Everything that the agent told up to there is in the journal and need not come again.
@@ -83,6 +86,8 @@ class AgentEndpoint {
   const std::string& last_complaint() const;  // as the driver's
   // Why the driver does not take this machine; it is of no use to try again. Empty: it may.
   const std::string& refusal() const;
+  // The driver that answers is of another version.
+  bool is_of_other_version() const;
   // The reason why it does not reach the driver, as far as is known, for people.
   std::string why_not_connected() const;
   std::uint64_t driver_epoch() const;  // of the driver that was heard last; 0: none was

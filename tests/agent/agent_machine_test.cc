@@ -29,6 +29,7 @@ TEST_CASE("a trial from launch to end") {
   CHECK(script.said() == Lines{"driver: saved 2"});
   script.exits(101);
   CHECK(script.said() == Lines{"forget 1", "conclude 0: completed, rank 0, code 0, "});
+  script.conclude(0);
   CHECK(script.machine.live().empty());
 }
 
@@ -462,6 +463,7 @@ TEST_CASE("attempts that a new set-up does not name end") {
   CHECK(script.said() == Lines{"signal 15 to 101"});
   script.dies(101, SIGTERM);
   CHECK(script.said().back().find("conclude 0: lost") == 0);
+  script.conclude(0);
   CHECK(script.machine.live().size() == 1);
 }
 

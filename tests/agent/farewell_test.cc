@@ -23,7 +23,7 @@ TEST_CASE("without a driver everything ends soon") {
   script.dies(101, SIGKILL);
   CHECK_FALSE(script.machine.is_over());
   script.machine.on_zygote_died(script.now, "exited with code 0");
-  for (int attempt = 0; attempt < 2; ++attempt) script.machine.on_concluded(script.now, {});
+  for (const std::uint32_t trial : {0u, 1u}) script.conclude(trial);
   script.pass({});
   CHECK(script.machine.is_over());
 }
@@ -63,7 +63,7 @@ TEST_CASE("the agent does not end before an attempt that is over was told of") {
   script.pass(1h);
   script.machine.on_backlog(script.now, 0);
   CHECK_FALSE(script.machine.is_over());
-  script.machine.on_concluded(script.now, AttemptEnded{});
+  script.conclude(0);
   script.pass(1s);
   CHECK_FALSE(script.machine.is_over());  // it is not on its way
   CHECK(script.said() == Lines{"driver: ended: "});

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "agent/machine_script.h"
+#include "agent/joined_script.h"
 
 using namespace tune;
 using namespace tune::testing;
@@ -40,11 +40,11 @@ TEST_CASE("an agent that alone is told to end lets its trials save, tells the dr
   CHECK(script.said() == Lines{"forget 2",
                                "conclude 7: lost, rank 0, code 0, this node starts no more "
                                "workers: its agent was told to end (SIGTERM)"});
-  script.machine.on_concluded(script.now, {});
+  script.conclude(7);
   script.save_and_end();
   CHECK(script.said() == Lines{"driver: ended: ", "promote 3", "driver: saved 3", "forget 1",
                                "conclude 0: paused, rank 0, code 0, "});
-  script.machine.on_concluded(script.now, {});
+  script.conclude(0);
   script.pass(1s);
   CHECK(script.said() == Lines{"driver: ended: ", "end zygote"});
   script.machine.on_zygote_died(script.now, "killed by signal 9");
@@ -112,64 +112,6 @@ TEST_CASE("more signals change nothing for an agent that is told to end") {
   CHECK(script.said().empty());
 }
 
-namespace {
-
-// An agent that has joined by a token, with a trial that runs as process 101.
-struct JoinedScript : MachineScript {
-  explicit JoinedScript(Stay stay = {}, bool runs_trial = true) {
-    AgentFacts joined = facts();
-    joined.hello.joined = true;
-    joined.stay = stay;
-    own = std::make_unique<AgentMachine>(std::move(joined));
-    one().on_connected(now);
-    CHECK(said_by() == Lines{"driver: hello"});  // before there is a zygote
-    SetupExperiment setup;
-    setup.joined.patience = 30min;
-    one().on_command(now, setup);
-    one().start(now);
-    one().on_zygote_started(now, 77);
-    one().on_zygote(now, ZygoteReady{{}, {{"Curve", true, false}}, {}});
-    if (runs_trial) {
-      Launch launch;
-      launch.attempt = {1};
-      one().on_command(now, launch);
-      one().on_zygote(now, Spawned{1, 101, {}});
-    }
-    said_by();
-  }
-  AgentMachine& one() { return *own; }
-  Lines said_by() {
-    std::vector<AgentAction> actions;
-    one().take_actions(actions);
-    Lines lines;
-    for (const AgentAction& action : actions) lines.push_back(show(action));
-    one().on_sent();
-    return lines;
-  }
-  // Time passes in which the driver is heard, or is not.
-  Lines live(AgentTime time, bool hears_driver = true) {
-    now += time;
-    if (hears_driver) one().on_driver_heard(now);
-    one().on_time(now);
-    return said_by();
-  }
-  // The trial saves and ends, and the zygote goes.
-  Lines save_and_go() {
-    one().on_worker(now, 1, RankSaved{3, 1s, {}});
-    one().on_promoted(now, {{0}, {1}, 3, 1s, {}}, {});
-    one().on_worker(now, 1, WorkerEnded{Outcome::kPaused, {}});
-    one().on_exit(now, 101, {false, 0, "exited with code 0"});
-    said_by();
-    one().on_concluded(now, {});
-    live(1ms);
-    one().on_zygote_died(now, "killed by signal 9");
-    return live(1ms);
-  }
-  std::unique_ptr<AgentMachine> own;
-};
-
-}  // namespace
-
 TEST_CASE("a machine that is drained lets its trials save, says that it is gone, and ends") {
   JoinedScript script;
   script.one().on_command(script.now, Drain{"alice drains it"});
@@ -213,14 +155,6 @@ TEST_CASE("a machine that hears no driver keeps its trial for its patience, then
   CHECK(script.one().is_over());
 }
 
-TEST_CASE("a machine whose driver is another one than before ends its trials and joins anew") {
-  JoinedScript script;
-  script.one().on_other_driver(script.now);
-  CHECK(script.said_by() == Lines{"end zygote", "signal 15 to 101"});
-  CHECK(script.one().joins_again());
-  CHECK(script.one().end_cause() == "the driver was started again");
-}
-
 TEST_CASE("a machine that was given up is told to end what it runs, and joins anew") {
   JoinedScript script;
   script.one().on_command(script.now, Shutdown{"given up", true});
@@ -259,7 +193,7 @@ TEST_CASE("a machine that is told to leave does not join again, whatever ends it
   CHECK(drained.one().end_cause() == "alice drains it");
   JoinedScript ended;
   ended.one().on_command(ended.now, Shutdown{});
-  ended.one().on_other_driver(ended.now);
+  ended.one().on_other_driver(ended.now, 2);
   CHECK_FALSE(ended.one().joins_again());
 }
 

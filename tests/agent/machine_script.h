@@ -191,6 +191,14 @@ struct MachineScript {
   void echo(WorkerId worker, std::string cause) {
     machine.on_worker(now, worker, WorkerEnded{Outcome::kException, std::move(cause), true});
   }
+  // All that its end asked of the disk is done.
+  void conclude(std::uint32_t trial) { machine.on_concluded(now, end_of(trial)); }
+  static AttemptEnded end_of(std::uint32_t trial) {
+    AttemptEnded ended;
+    ended.trial = {trial};
+    ended.attempt = {1};
+    return ended;
+  }
   void exits(std::uint32_t pid, int code = 0) {
     machine.on_exit(now, pid, {false, code, "exited with code " + std::to_string(code)});
   }

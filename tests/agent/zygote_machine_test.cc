@@ -85,6 +85,8 @@ TEST_CASE("a node that can start no more workers says so, and what runs there go
   CHECK(last ==
         Lines{"driver: node out: " + why, "forget 2",
               "conclude 1: lost, rank 0, code 0, this node starts no more workers: " + why});
+  script.conclude(1);
+  script.said();
   CHECK(script.machine.live().size() == 1);  // the one that runs goes on
   script.launch(2);
   CHECK(script.said() ==

@@ -230,11 +230,37 @@ TEST_CASE("an acknowledgement of what was never sent removes nothing") {
   Link sender(1);
   sender.send("a");
   PackWriter frame;
-  frame.array(7);
-  for (const std::uint64_t field : {7, 1, 1000, 1, 0, 1}) frame.unsigned_integer(field);
+  frame.array(8);
+  for (const std::uint64_t field : {7, 1, 1000, 1, 0, 1, 0}) frame.unsigned_integer(field);
   frame.array(0);
   sender.receive(frame.bytes());
   CHECK(sender.unacknowledged_bytes() == 1);
+}
+
+TEST_CASE("a message keeps its number whichever life of the other side hears it") {
+  Link sender(1);
+  for (const char* text : {"a", "b", "c"}) sender.send(text);
+  Link first(1);
+  for (const std::string& frame : sender.frames()) first.receive(frame);
+  CHECK(first.received_before() == 0);
+  first.acknowledge({1, 2});
+  sender.receive(first.heartbeat());
+  Link second(2);
+  sender.receive(second.heartbeat());
+  sender.send("d");
+  std::vector<std::string> heard;
+  for (const std::string& frame : sender.frames()) {
+    for (std::string& message : second.receive(frame)) heard.push_back(std::move(message));
+  }
+  CHECK(heard == std::vector<std::string>{"c", "d"});
+  CHECK(second.received_before() == 2);
+  CHECK(second.received().sequence == 2);
+  second.acknowledge();
+  sender.receive(second.heartbeat());
+  Link third(3);
+  sender.receive(third.heartbeat());
+  third.receive(sender.heartbeat());
+  CHECK(third.received_before() == 4);
 }
 
 TEST_CASE("a malformed frame is refused and nothing of it counts as received") {

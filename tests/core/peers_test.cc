@@ -103,5 +103,48 @@ TEST_CASE_FIXTURE(PeersFixture, "an agent to whom nothing is said hears a heartb
   CHECK(peers.last_heard(AgentNumber{0}) == 1s);
 }
 
+TEST_CASE_FIXTURE(Fixture, "what a driver before has journaled is dropped when it comes again") {
+  const auto say = [&](const char* text) { a.send(encoded(AgentEvent(Warning{text}))); };
+  for (const char* text : {"1", "2", "3"}) say(text);
+  const std::vector<Peers::Told> told = hear("a", a);
+  REQUIRE(told.size() == 3);
+  CHECK(told[2].number == 3);
+  peers.acknowledge(AgentNumber{0}, told[0].position);  // of two that are in the journal
+  flush(2s);
+  peers = Peers(2);
+  peers.expect(AgentNumber{5}, "a", 2, 10s);
+  CHECK(peers.number_of("a") == AgentNumber{5});
+  CHECK(peers.last_heard(AgentNumber{5}) == Link::Time(10s));
+  CHECK(flush(12s) == Names{"a"});  // so that it learns of this driver, and nobody else does
+  say("4");
+  const std::vector<Peers::Told> again = hear("a", a);
+  REQUIRE(again.size() == 2);
+  CHECK(again[0].agent == AgentNumber{5});
+  CHECK(std::get<Warning>(again[0].event).text == "3");
+  CHECK(again[0].number == 3);
+  CHECK(again[1].number == 4);
+  peers.acknowledge(AgentNumber{5}, again[1].position);
+  flush(14s);
+  CHECK(a.unacknowledged_bytes() == 0);
+  b.send(encoded(AgentEvent(Warning{"new"})));
+  CHECK(hear("b", b).at(0).agent == AgentNumber{6});
+}
+
+TEST_CASE_FIXTURE(Fixture, "an agent that is waited for stays so when its frame cannot be read") {
+  peers.expect(AgentNumber{0}, "a", 2, 0s);
+  std::vector<Peers::Told> told;
+  peers.receive("a", "nonsense", 1s, told);
+  CHECK(told.empty());
+  CHECK(peers.number_of("a") == AgentNumber{0});
+  CHECK(peers.last_heard(AgentNumber{0}) == Link::Time(0s));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a hello has the name of its connection, whatever the agent says") {
+  AgentHello hello;
+  hello.identity = "another";
+  a.send(encoded(AgentEvent(hello)));
+  CHECK(std::get<AgentHello>(hear("a", a).at(0).event).identity == "a");
+}
+
 }  // namespace
 }  // namespace tune

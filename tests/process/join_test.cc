@@ -5,12 +5,11 @@
 #include <sys/stat.h>
 
 #include <chrono>
-#include <memory>
 #include <thread>
 
 #include "core/platform/files.h"
 #include "core/refusal.h"
-#include "process/outcome.h"
+#include "process/joinable.h"
 #include "process/sweep.h"
 #include "tune/drive/door.h"
 
@@ -19,64 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::seconds;
-
-std::string sweep(int trials, int step_ms = 40, const std::string& rest = "") {
-  return yaml(
-      {.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: " + std::to_string(step_ms) + "}",
-       .num_samples = trials,
-       .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 1}\n" + rest});
-}
-
-// A sweep that listens on this host, and agents that join it.
-struct Joinable {
-  explicit Joinable(const std::string& text, const std::string& cpus = "1") {
-    box.write("sweep.yaml", text);
-    run.reset(new Running(
-        box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", cpus, "--listen", "lo"})));
-    REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
-    take_token();
-  }
-  void take_token() {
-    const Finished token = box.tune({"token", "results/s"});
-    INFO(token.err);
-    REQUIRE(token.code == 0);
-    box.set("TUNE_JOIN", lines_of(token.out).at(0));
-  }
-  std::unique_ptr<Running> agent(std::vector<std::string> more = {}) {
-    more.insert(more.begin(), {"agent", "--cpus", "1"});
-    return std::unique_ptr<Running>(new Running(box.start_tune(more)));
-  }
-  std::string nodes() const { return box.tune({"nodes", "results/s"}).out; }
-  // Lines of `tune nodes` that hold this word.
-  std::size_t count(const std::string& word) const {
-    std::size_t found = 0;
-    for (const std::string& line : lines_of(nodes())) found += testing::has(line, word);
-    return found;
-  }
-  bool runs_a_trial(const Running& agent) const {
-    return !box.processes("tune-worker").empty() && running_below(agent.pid()) > 0;
-  }
-  // Processes that this agent has started, but its zygote.
-  std::size_t running_below(pid_t agent) const {
-    std::size_t children = 0;
-    for (const pid_t pid : box.processes("tune-worker")) {
-      const std::string file = "/proc/" + std::to_string(pid) + "/stat";
-      if (!fs::exists(file)) continue;
-      const std::string stat = read_file(file);
-      children += std::stoi(stat.substr(stat.rfind(')') + 4)) == agent;
-    }
-    return children > 1 ? children - 1 : 0;
-  }
-  Finished finish() {
-    Finished finished = run->wait(seconds(100));
-    INFO(finished.err);
-    CHECK(finished.code == 0);
-    return finished;
-  }
-
-  Sandbox box;
-  std::unique_ptr<Running> run;
-};
 
 std::string node_of(const Joinable& sweep, const Running& agent) {
   const std::string pid = ":" + std::to_string(agent.pid());
@@ -87,7 +28,7 @@ std::string node_of(const Joinable& sweep, const Running& agent) {
 }
 
 TEST_CASE("machines that join late, are drained and are killed give the table of a calm run") {
-  const std::string text = sweep(14, 40, "lease_s: 3\n");
+  const std::string text = joinable_sweep(14, 40, "lease_s: 3\n");
   Joinable sweep(text);
   auto killed = sweep.agent();
   auto drained = sweep.agent();
@@ -119,14 +60,19 @@ TEST_CASE("machines that join late, are drained and are killed give the table of
 }
 
 TEST_CASE("the token is printed for people, and kept where nobody else can read it") {
-  Joinable sweep(tune::sweep(2, 60));
+  Joinable sweep(joinable_sweep(2, 60));
   const fs::path keys = sweep.box.path() / "results/s/keys.json";
   struct stat status {};
   REQUIRE(::stat(keys.c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0600);
   const std::string token = lines_of(sweep.box.tune({"token", "results/s"}).out).at(0);
+  REQUIRE(::stat((sweep.box.path() / "results/s/nodes/join").c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
+  CHECK(sweep.box.read("results/s/nodes/join") == token + "\n");
   const Finished finished = sweep.finish();
   CHECK_HAS(finished.err, "TUNE_JOIN=" + token + " tune agent");
+  const fs::path join_file = sweep.box.path() / "results/s/nodes/join";
+  CHECK_FALSE(fs::exists(join_file));  // no driver is there
   // It stands in no file but that of the keys, not even a part of it.
   const std::string part = token.substr(token.size() - 40, 30);
   for (const auto& entry : fs::recursive_directory_iterator(sweep.box.path() / "results/s")) {
@@ -136,7 +82,7 @@ TEST_CASE("the token is printed for people, and kept where nobody else can read 
 }
 
 TEST_CASE("strangers are refused in words, and the sweep does not notice") {
-  Joinable sweep(tune::sweep(24, 60));
+  Joinable sweep(joinable_sweep(24, 60));
   Sandbox& box = sweep.box;
   box.set("TUNE_JOIN", "");
   CHECK_HAS(box.tune({"agent"}).err, "there is no token");
@@ -160,7 +106,7 @@ TEST_CASE("strangers are refused in words, and the sweep does not notice") {
 }
 
 TEST_CASE("a machine that has joined keeps its place when the token is replaced") {
-  Joinable sweep(tune::sweep(6, 60));
+  Joinable sweep(joinable_sweep(6, 60));
   auto agent = sweep.agent();
   CHECK(Sandbox::eventually([&] { return sweep.runs_a_trial(*agent); }));
   CHECK(sweep.box.tune({"token", "results/s", "--rotate"}).code == 0);
@@ -173,7 +119,7 @@ TEST_CASE("a machine that has joined keeps its place when the token is replaced"
 }
 
 TEST_CASE("a machine that does not see the experiment's folder is refused in words") {
-  Joinable sweep(tune::sweep(4, 60));
+  Joinable sweep(joinable_sweep(4, 60));
   sweep.box.write("results/s/nodes/proof", "another one");
   const Finished refused = sweep.agent()->wait(seconds(30));
   CHECK(refused.code == 2);
@@ -183,7 +129,7 @@ TEST_CASE("a machine that does not see the experiment's folder is refused in wor
 }
 
 TEST_CASE("with every node gone a sweep waits for a machine to join, and says so") {
-  Joinable sweep(tune::sweep(3, 60));
+  Joinable sweep(joinable_sweep(3, 60));
   // The driver's own agent is a fork of it.
   for (const pid_t pid : sweep.box.processes(std::string("run\0sweep.yaml", 14))) {
     if (pid != sweep.run->pid()) kill(pid, SIGKILL);
@@ -197,7 +143,7 @@ TEST_CASE("with every node gone a sweep waits for a machine to join, and says so
 }
 
 TEST_CASE("a machine leaves before its time ends, and its trials go on elsewhere") {
-  Joinable sweep(tune::sweep(8, 80));
+  Joinable sweep(joinable_sweep(8, 80));
   auto agent = sweep.agent({"--until", "4s"});
   CHECK(Sandbox::eventually([&] { return sweep.runs_a_trial(*agent); }));
   CHECK_HAS(sweep.nodes(), "in ");
@@ -210,7 +156,7 @@ TEST_CASE("a machine leaves before its time ends, and its trials go on elsewhere
 }
 
 TEST_CASE("without a driver a machine saves and ends, and resume goes on from there") {
-  Joinable sweep(tune::sweep(6, 60, "patience_s: 4\n"));
+  Joinable sweep(joinable_sweep(6, 60, "patience_s: 4\nlease_s: 2\n"));
   auto agent = sweep.agent();
   CHECK(Sandbox::eventually([&] { return sweep.runs_a_trial(*agent); }));
   sweep.run->signal(SIGKILL);
@@ -225,32 +171,9 @@ TEST_CASE("without a driver a machine saves and ends, and resume goes on from th
   check_complete(sweep.box, "results/s", 6, 8);
 }
 
-TEST_CASE("a machine joins the driver that resumes its sweep, by the token of before") {
-  Joinable sweep(tune::sweep(24, 60));
-  auto agent = sweep.agent();
-  CHECK(Sandbox::eventually([&] { return sweep.runs_a_trial(*agent); }));
-  sweep.run->signal(SIGKILL);
-  sweep.run->wait();
-  Running resumed = sweep.box.start_tune({"resume", "results/s"});
-  const Finished finished = resumed.wait(seconds(60));
-  INFO(finished.err);
-  CHECK(finished.code == 0);
-  const std::string events = read_file(sweep.box.path() / "results/s/events.jsonl");
-  const std::size_t second = events.find("\"epoch\":2");
-  REQUIRE(second != std::string::npos);
-  const std::size_t own = events.find("node_joined", second);
-  CHECK(own != std::string::npos);
-  CHECK(events.find("node_joined", own + 1) != std::string::npos);
-  const Finished over = agent->wait(seconds(20));
-  CHECK_HAS(over.err, "the driver was started again");
-  CHECK_HAS(over.err, "the experiment is over");
-  check_complete(sweep.box, "results/s", 24, 8);
-  check_nothing_left(sweep.box, "results/s");
-}
-
 TEST_CASE("what cannot be done with machines is refused with the remedy") {
   Sandbox box;
-  box.write("sweep.yaml", sweep(2, 1));
+  box.write("sweep.yaml", joinable_sweep(2, 1));
   CHECK_HAS(box.tune({"run", "sweep.yaml", "--listen", "nowhere9"}).err,
             "no interface or address nowhere9");
   CHECK_HAS(box.tune({"run", "sweep.yaml", "--listen", "lo:x"}).err, "write ADDRESS[:PORT]");

@@ -110,6 +110,18 @@ TEST_CASE("a sweep whose checkpoints do not say the attempt, as of format 4, goe
   CHECK(begun_after == std::vector<std::size_t>{0, 6, 18});
 }
 
+TEST_CASE("a sweep of machines that ended with their driver, as of format 7, waits for none of them") {
+  Sandbox box;
+  check_resumes(box, "joined", 8, 70);
+  const std::string events = box.read("results/joined/events.jsonl");
+  const std::size_t second = events.find("\"epoch\":2}");
+  REQUIRE(second != std::string::npos);
+  CHECK_FALSE(testing::has(events, "\"keeps\""));
+  std::size_t left = 0;
+  for (std::size_t at = second; (at = events.find("node_left", at)) != events.npos; ++at) ++left;
+  CHECK(left == 3);  // two that had joined, and the driver's own
+}
+
 // Every file below a folder with its content.
 std::map<std::string, std::string> contents_of(const fs::path& folder) {
   std::map<std::string, std::string> contents;

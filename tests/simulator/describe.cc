@@ -13,7 +13,10 @@ std::string attempt(TrialNumber trial, AttemptNumber attempt) {
 }
 
 struct Describer {
-  std::string operator()(const AgentHello& hello) const { return "hello from " + hello.hostname; }
+  std::string operator()(const AgentHello& hello) const {
+    return fmt::format("hello from {} to {}, {} live", hello.hostname, hello.epoch,
+                       hello.live.size());
+  }
   std::string operator()(const ZygoteReady& ready) const {
     return ready.error.empty() ? "zygote ready" : "zygote failed: " + ready.error;
   }
@@ -124,6 +127,10 @@ struct Describer {
   }
   std::string operator()(const DriverBegan& began) const {
     return fmt::format("driver of epoch {} began", began.epoch);
+  }
+  std::string operator()(const NodeReturned& returned) const {
+    return fmt::format("agent number {} is back with {} trials", returned.agent.value,
+                       returned.trials);
   }
   std::string operator()(const AttemptBegan& began) const {
     const Trial& trial = began.trial;

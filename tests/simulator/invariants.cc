@@ -143,11 +143,13 @@ void Invariants::processes_have_a_reservation(const SimulatedAgent& agent,
 }
 
 // A machine that joined and is lost runs on until it is heard again; then it is told to end, and
-// has the time for it.
+// has the time for it. So does one that another driver had, until it has greeted this one.
 bool Invariants::may_run_unknown(const SimulatedAgent& agent, const SimulatedDriver& driver) {
   const Scenario& scenario = world_.scenario;
   const std::optional<AgentNumber> number = driver.number_of(agent.identity());
-  if (!scenario.joined || !number || driver.controller().nodes().contains(*number)) {
+  const Nodes& nodes = driver.controller().nodes();
+  const bool is_known = number && nodes.contains(*number) && !nodes.is_away(*number);
+  if (!scenario.joined || is_known) {
     unknown_since_.erase(agent.identity());
     return false;
   }
@@ -155,11 +157,23 @@ bool Invariants::may_run_unknown(const SimulatedAgent& agent, const SimulatedDri
   Time& since = unknown_since_.try_emplace(agent.identity(), now).first->second;
   since = std::max(since, agent.reachable_at());
   if (agent.hangs()) since = now;
-  const Time to_end = 3 * Link::kHeartbeatEvery + 2 * DriverMachine::kLookEvery +
+  if (now - since <= time_to_end()) return true;
+  // A zygote that hangs may still fork the process of an attempt that is to end.
+  const Time to_fork = ZygoteSupervisor::kForkLimit + ZygoteSupervisor::kLongestPause;
+  if (number && nodes.is_away(*number) && now - since > time_to_end() + to_fork) {
+    violate("a machine that is back takes part again",
+            fmt::format("agent {} does not", agent.identity()));
+  }
+  return false;
+}
+
+// For an agent that hears that it is to end what it runs.
+Time Invariants::time_to_end() const {
+  const Scenario& scenario = world_.scenario;
+  return 3 * Link::kHeartbeatEvery + 2 * DriverMachine::kLookEvery +
                       Attempt::kTermGrace + 400 * scenario.network_delay +
                       SimulatedStore::kSlowCalls * 2 * scenario.store_delay +
                       scenario.store_patience + 20 * scenario.file_delay;
-  return now - since <= to_end;
 }
 
 // ---- Turns --------------------------------------------------------------------------------------
@@ -203,6 +217,13 @@ std::vector<std::string> in_words(const Effects& effects, std::vector<std::strin
 
 }  // namespace
 
+// The end of what a machine came back with, and nobody knows, lets it have trials again.
+bool Invariants::ends_foreign(const FromAgent& from, const Controller& controller) {
+  const Nodes& nodes = controller.nodes();
+  return std::holds_alternative<AttemptEnded>(from.event) && nodes.contains(from.agent) &&
+         nodes.is_away(from.agent);
+}
+
 void Invariants::branch_off(const SimulatedDriver& driver, const Turn& turn) {
   Controller controller(controller_setup(world_.scenario));
   controller.restore(driver.controller().save());
@@ -210,14 +231,17 @@ void Invariants::branch_off(const SimulatedDriver& driver, const Turn& turn) {
   Effects all;
   std::vector<std::string> records;
   const auto before = open_;
+  const auto expected_before = expected_;
   for (const Event& event : turn.events) {
     const auto* from = std::get_if<FromAgent>(&event);
-    if (from != nullptr && is_stale(*from)) {
-      branch.stale = true;
-      continue;
-    }
     const auto record = [&](const Record& one) { records.push_back(describe(one)); };
-    const Effects effects = controller.handle(turn.now, event, record);
+    const bool is_old = from != nullptr && is_stale(*from) && !ends_foreign(*from, controller);
+    branch.stale = branch.stale || is_old;
+    // In its place one that says nothing.
+    const Event none = is_old ? FromAgent{from->agent, AttemptStarted{{~0u}, {}}, from->number}
+                              : FromAgent{};
+    const Effects effects = controller.handle(turn.now, is_old ? none : event, record);
+    if (is_old) continue;
     follow(event);
     std::ranges::copy(effects.commands, std::back_inserter(all.commands));
     std::ranges::copy(effects.removals, std::back_inserter(all.removals));
@@ -230,6 +254,7 @@ void Invariants::branch_off(const SimulatedDriver& driver, const Turn& turn) {
   }
   branch.effects = in_words(all, std::move(records));
   open_ = before;
+  expected_ = expected_before;
   // Time passes also in a turn without events.
   controller.handle(turn.now, AgentLost{AgentNumber{~0u}, {}}, [](const Record&) {});
   branch.state = controller.save();
@@ -240,6 +265,8 @@ void Invariants::after_turn(const SimulatedDriver& driver, const Turn& turn,
                             const Effects& effects) {
   if (driver.turns() == 1) taken_over(driver);
   if (!leads(driver)) return;
+  if (driver.turns() == 1) follow_start(driver);
+  followed_ = driver.last_appended();
   ++world_.tally.turns;
   world_.tally.removals += effects.removals.size();
   no_old_message_had_an_effect(driver, effects);
@@ -250,6 +277,7 @@ void Invariants::after_turn(const SimulatedDriver& driver, const Turn& turn,
   for (const auto& [agent, command] : effects.commands) {
     if (const auto* launch = std::get_if<Launch>(&command)) follow_launch(agent, *launch);
   }
+  count_said_again(turn, effects);
   running_trials_are_the_open_attempts(driver.controller());
   reservations_equal_running_trials(driver.controller());
   recorded_checkpoints_are_on_disk(driver.controller());
@@ -270,13 +298,20 @@ void Invariants::no_old_message_had_an_effect(const SimulatedDriver& driver,
 
 // Updates the open attempts after an event.
 void Invariants::follow(const Event& event) {
-  if (std::holds_alternative<DriverStarted>(event)) open_.clear(), lost_.clear();
+  if (std::holds_alternative<DriverStarted>(event)) {
+    lost_.clear();
+    expected_ = kept_;
+    std::erase_if(open_, [&](const auto& open) { return !kept_.contains(open.second.agent); });
+    world_.tally.went_on += open_.size();
+  }
   if (const auto* lost = std::get_if<AgentLost>(&event)) {
     lost_.insert(lost->agent);
     std::erase_if(open_, [&](const auto& open) { return open.second.agent == lost->agent; });
   }
   const auto* from = std::get_if<FromAgent>(&event);
-  if (from == nullptr || is_stale(*from)) return;
+  if (from == nullptr) return;
+  if (const auto* hello = std::get_if<AgentHello>(&from->event)) follow(from->agent, *hello);
+  if (is_stale(*from)) return;
   if (const auto* ended = std::get_if<AttemptEnded>(&from->event)) open_.erase(ended->trial);
   const auto* out = std::get_if<NodeOut>(&from->event);
   if (out != nullptr && out->gone) follow(Event(AgentLost{from->agent, out->cause}));
@@ -296,6 +331,8 @@ void Invariants::follow(const FromAgent& from) {
     if (is_timed_out(*report)) ++world_.tally.timed_out;
     const std::uint64_t key = attempt_key(report->trial, report->attempt);
     const auto [last, is_first] = journaled_.try_emplace(key, report->iteration);
+    // A machine that no driver waits for tells again what it does not know to be journaled.
+    if (!is_first && is_stale(from) && report->iteration <= last->second) return;
     if (!is_first && report->iteration != ++last->second) {
       violate(kName, fmt::format("{}: result {} is journaled when {} was due",
                                  name_of(report->trial, report->attempt), report->iteration,
@@ -428,7 +465,8 @@ void Invariants::before_acknowledgement(const SimulatedDriver& driver, AgentNumb
 void Invariants::driver_ended(const SimulatedDriver& driver) {
   legacy_.reset();
   if (driver.last_appended()) {
-    legacy_ = {driver.controller().save(), driver.results(), driver.last_appended()};
+    legacy_ = {driver.controller().save(), driver.results(), driver.last_appended(),
+               driver.controller().phase() == Phase::kRunning};
   }
 }
 

@@ -58,6 +58,11 @@ class Invariants : public SimulatedDriver::Witness {
   void no_gpu_is_promised_to_two_agents(const Agents& agents, const SimulatedDriver& driver) const;
   void processes_have_a_reservation(const SimulatedAgent& agent, const SimulatedDriver& driver);
   bool may_run_unknown(const SimulatedAgent& agent, const SimulatedDriver& driver);
+  Time time_to_end() const;
+  void count_said_again(const Turn& turn, const Effects& effects);
+  void follow_start(const SimulatedDriver& driver);
+  bool follow_unseen(const SimulatedDriver& driver);
+  void follow(AgentNumber agent, const AgentHello& hello);
   void reservations_equal_running_trials(const Controller& controller) const;
   void running_trials_are_the_open_attempts(const Controller& controller) const;
   void recorded_checkpoints_are_on_disk(const Controller& controller) const;
@@ -68,6 +73,7 @@ class Invariants : public SimulatedDriver::Witness {
   bool is_timed_out(const Reported& report) const;
   void follow(const Event& event);
   void follow(const FromAgent& from);
+  static bool ends_foreign(const FromAgent& from, const Controller& controller);
   void only_who_hangs_is_said_to(const AttemptEnded& ended) const;
   void taken_over(const SimulatedDriver& driver);
   void follow_launch(AgentNumber agent, const Launch& launch);
@@ -79,6 +85,9 @@ class Invariants : public SimulatedDriver::Witness {
   TrialPromises trials_;
   std::map<TrialNumber, Open> open_;
   std::set<AgentNumber> lost_;
+  std::optional<EntryId> followed_;
+  std::set<AgentNumber> kept_;      // of a driver before, by the newest
+  std::set<AgentNumber> expected_;  // of those, the ones that have not greeted it
   std::map<Identity, Time> unknown_since_;  // to the driver; not before they can be reached
   std::map<TrialNumber, AttemptNumber> launched_;     // the newest
   std::map<std::uint64_t, Launch> promised_;          // by attempt_key: what each was to have
@@ -91,6 +100,7 @@ class Invariants : public SimulatedDriver::Witness {
     std::string state;
     ResultFiles results;
     std::optional<EntryId> last;
+    bool was_running = false;  // and not ending
   };
   std::optional<Legacy> legacy_;  // what the driver before this one knew
 };

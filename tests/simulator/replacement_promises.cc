@@ -66,11 +66,19 @@ void ReplacementPromises::ended(const AttemptEnded& ended) {
 void ReplacementPromises::told(const StopAttempt& stop) {
   Known& known = trials_[stop.trial];
   if (stop.kind == StopKind::kPause) known.may_be_replaced = true;  // when it is resumed
-  if (stop.kind != StopKind::kLeave) return;
+  if (stop.kind != StopKind::kLeave || known.is_leaving) return;
   ++world_.tally.replacements;
   known.is_leaving = true;
   known.allowed = before_;
   known.allowed.merge(Origins(since_));
+}
+
+void ReplacementPromises::told_unseen(TrialNumber trial) {
+  Known& known = trials_[trial];
+  if (std::exchange(known.is_leaving, true)) return;
+  known.allowed = before_;
+  known.allowed.merge(Origins(since_));
+  known.allowed.merge(restarts());
 }
 
 void ReplacementPromises::launched(const Launch& launch) {

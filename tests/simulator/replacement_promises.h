@@ -27,6 +27,8 @@ class ReplacementPromises {
   // The commands of the newest turn.
   void told(const StopAttempt& stop);
   void launched(const Launch& launch);
+  // The same as told: a driver that was not seen has decided it.
+  void told_unseen(TrialNumber trial);
   void turn_is_over();
 
   // Whether it was told to give its state up, and has not begun with the other one.

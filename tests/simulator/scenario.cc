@@ -240,6 +240,15 @@ void draw_joining(Draw& draw, Time length, Scenario& scenario) {
     const Kind kind = draw.one_of({Kind::kNodeDrains, Kind::kNodeDrains, Kind::kAgentCutOff});
     scenario.accidents.push_back({kind, draw.logarithmic(milliseconds(1), length * 2)});
   }
+  // They outlive their drivers, mostly.
+  for (DriverLife& life : scenario.lives) {
+    if (draw.chance(0.7)) life.agents_die_at_once = false;
+  }
+  while (scenario.lives.size() < 4 && draw.chance(0.6)) {
+    DriverLife& life = scenario.lives.emplace_back();
+    life.end = DriverLife::End::kKilled;
+    life.end_at = draw.between(0, draw.one_of({60, 300}));
+  }
 }
 
 // For schedulers that take several objectives. Drawn last, too.

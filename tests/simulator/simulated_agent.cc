@@ -125,6 +125,9 @@ void SimulatedAgent::hear_frame(const std::string& frame) {
     for (const std::string& message : link_.receive(frame)) hear(decoded<Command>(message));
     link_.acknowledge();
     machine_.on_driver_heard(now());
+    const bool is_another = link_.peer_epoch() != epoch_;
+    epoch_ = link_.peer_epoch();
+    if (is_another && world_.scenario.joined) machine_.on_other_driver(now(), epoch_);
   });
 }
 
@@ -144,6 +147,13 @@ void SimulatedAgent::driver_gone() {
   take_part([this] {
     world_.trace(name().c_str(), [] { return "has no driver any more"; });
     machine_.on_driver_gone(now());
+  });
+}
+
+void SimulatedAgent::experiment_over() {
+  take_part([this] {
+    world_.trace(name().c_str(), [] { return "finds that the experiment is over"; });
+    machine_.on_experiment_over(now());
   });
 }
 

@@ -40,6 +40,7 @@ class SimulatedAgent {
   // Events.
   void hear_frame(const std::string& frame);
   void driver_gone();
+  void experiment_over();  // it finds that the last driver has ended in order
   void tell_to_end();
   void kill_zygote();
   void hang_zygote();
@@ -114,6 +115,7 @@ class SimulatedAgent {
   int zygotes_ = 0;  // that were started
   bool is_told_to_end_ = false;
   bool was_set_up_ = false;
+  std::uint64_t epoch_ = 0;  // of the driver that was heard last
   Time reachable_at_{};
   bool hangs_ = false;
   bool dead_ = false;

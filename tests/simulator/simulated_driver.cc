@@ -107,7 +107,7 @@ void SimulatedDriver::take_epoch(const Wish& wish) {
   event.max_failures = scenario.max_failures;
   event.max_concurrent_trials = scenario.max_concurrent_trials;
   event.time_budget = scenario.time_budget;
-  event.nodes_may_join = scenario.joined;
+  event.nodes_may_join = event.keeps_joined = scenario.joined;
   peers_.emplace(epoch_);
   try {
     turns_.take_over(event);
@@ -115,9 +115,20 @@ void SimulatedDriver::take_epoch(const Wish& wish) {
     return give_up(error);
   }
   store_.stop_waiting();
+  expect_agents();
   plan_deadline();
   plan_tick();
   do_next({[this] { take_turn_step(); }});
+}
+
+void SimulatedDriver::expect_agents() {
+  const Nodes& nodes = controller().nodes();
+  for (const AgentNumber agent : nodes.all()) {
+    const std::string& identity = nodes.hello(agent).identity;
+    peers_->expect(agent, identity, nodes.heard(agent), now());
+    machine_.on_agent_expected(identity, now());
+    ++world_.tally.expected;
+  }
 }
 
 void SimulatedDriver::plan_turn() {

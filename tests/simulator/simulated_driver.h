@@ -89,6 +89,7 @@ class SimulatedDriver : private TurnEdges {
   void give_up(const Error& error);
   void replay();
   void take_epoch(const Wish& wish);
+  void expect_agents();
   void plan_turn();
   void plan_tick();
   void plan_deadline();

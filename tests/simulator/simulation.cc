@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <ranges>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,6 +22,7 @@ constexpr std::uint64_t kMaxEvents = 2'000'000;
 constexpr std::size_t kMaxDrivers = 30 + SimulatedStore::kAllSilences;
 constexpr Time kAgentEnd =
     std::chrono::seconds(30);  // that a driver waits for its agents when all is over
+constexpr int kLongPause = 2 * kPatience;  // between two drivers, in leases
 constexpr Time kInterruptGrace = std::chrono::seconds(30);  // that running trials have to save
 
 }  // namespace
@@ -81,7 +83,7 @@ Time Simulation::longest_wait() const {
                      ZygoteSupervisor::kLongestPause + Attempt::kTermGrace +
                      WatchedTime::kLongestTurn + AgentMachine::kDriverFirst +
                      AgentMachine::kSaveGrace + AgentMachine::kFarewell;
-  const Time lease = scenario.joined ? 8 * scenario.lease : Time{};
+  const Time lease = scenario.joined ? (8 + kLongPause) * scenario.lease : Time{};
   // The next heartbeat shows a missed frame; the heartbeat of the other side asks for it.
   const Time network = 2 * Link::kHeartbeatEvery + 200 * scenario.network_delay;
   return driver + agent + network + lease + 2 * scenario.step + 20 * scenario.file_delay;
@@ -118,7 +120,13 @@ void Simulation::start_driver() {
   outside.wake = [this, serial] { plan_advance(serial); };
   outside.witness = &invariants_;
   one.process = std::make_unique<SimulatedDriver>(world_, store_, files_, std::move(outside));
+  std::set<std::size_t> taken;  // by agents that have outlived their driver
+  for (const auto& [identity, node] : nodes_) {
+    taken.insert(node.agent->node());
+    reconnect(identity);
+  }
   for (std::size_t node = 0; node < world_.scenario.nodes.size(); ++node) {
+    if (taken.contains(node)) continue;
     world_.queue.after(world_.about(milliseconds(1)), one.life,
                        [this, node] { start_agent(node); });
   }
@@ -215,7 +223,7 @@ void Simulation::check_fate(Serial serial) {
                                                });
     if (!contested) violate("only another driver supersedes", "there was none");
     remove_all_but(serial);
-    return leave(true);
+    return leave(!world_.scenario.joined);
   }
   const bool is_done = one.process->is_closed() || fate == SimulatedDriver::Fate::kStoreLost;
   if (serial != serial_ && is_done) return remove(serial);
@@ -224,13 +232,20 @@ void Simulation::check_fate(Serial serial) {
     // The lock fences off a stalled driver only until the next one has its epoch. When that one
     // fails, the files were put in order all the same, and the stalled one must not go on.
     remove_all_but(serial);
-    return leave(true);
+    return leave(!world_.scenario.joined);
   }
   if (!one.process->is_closed() || one.process->has_steps()) return;
   if (one.process->controller().phase() == Phase::kFailed) return leave(true);
   one.is_leaving = one.is_closed = true;
   if (nodes_.empty()) return driver_gone();
   world_.queue.after(kAgentEnd, one.life, [this] { end_agents(false); });
+  world_.queue.after(2 * kAgentEnd, one.life, [this] { all_agents_are_gone(); });
+}
+
+void Simulation::all_agents_are_gone() const {
+  if (nodes_.empty()) return;
+  violate("an agent of an experiment that is over ends",
+          fmt::format("agent {} is still there", nodes_.begin()->first));
 }
 
 // A driver that waits for the store is still to come back from there.
@@ -250,7 +265,8 @@ void Simulation::remove_all_but(Serial serial) {
   }
 }
 
-// The driver acts no more. Its agents end, in order or at once; then the next driver comes.
+// The driver acts no more. Its agents end, in order or at once; then the next driver comes. Those that
+// have joined go on without it.
 void Simulation::leave(bool agents_die) {
   Driver& one = drivers_.at(serial_);
   one.is_leaving = true;
@@ -259,7 +275,8 @@ void Simulation::leave(bool agents_die) {
   invariants_.driver_ended(*one.process);
   if (!one.is_stalled) one.process->end();
   for (auto& [identity, node] : nodes_) node.connection->cut();
-  if (nodes_.empty()) return driver_gone();
+  const bool go_on = world_.scenario.joined && !agents_die;
+  if (nodes_.empty() || go_on) return driver_gone();
   end_agents(agents_die);
 }
 
@@ -268,6 +285,10 @@ void Simulation::end_agents(bool at_once) {
     SimulatedAgent* agent = node.agent.get();
     if (at_once) {
       agent->die();
+    } else if (world_.scenario.joined) {
+      ++world_.tally.found_over;
+      agent->go_on();
+      agent->experiment_over();
     } else {
       agent->go_on();
       agent->driver_gone();
@@ -291,7 +312,8 @@ void Simulation::driver_gone() {
   wish_.retry_errored = life.retry_errored;
   wish_.num_samples += life.more_samples;
   if (one.is_closed) invariants_.driver_ended(*one.process);
-  if (one.is_stalled) {
+  const bool is_stalled = one.is_stalled;
+  if (is_stalled) {
     const Time pause = milliseconds(world_.chance(500'000) ? 3 : 30);
     world_.queue.after(world_.about(pause), life_, [this, serial = serial_] { wake(serial); });
   } else {
@@ -299,7 +321,12 @@ void Simulation::driver_gone() {
   }
   broken_.clear();
   ++serial_;
-  world_.queue.after(world_.about(milliseconds(3)), life_, [this] { start_driver(); });
+  Time pause = world_.about(milliseconds(3));
+  // Until agents that have joined lose their patience, now and then.
+  if (world_.scenario.joined && !is_stalled && world_.chance(100'000)) {
+    pause = world_.between(pause, kLongPause * world_.scenario.lease);
+  }
+  world_.queue.after(pause, life_, [this] { start_driver(); });
 }
 
 void Simulation::wake(Serial serial) {
@@ -316,27 +343,17 @@ void Simulation::start_agent(std::size_t node) {
   const Identity identity = ++last_identity_;
   const Serial serial = serial_;
   world_.trace("world", [&] { return fmt::format("agent {} starts on node {}", identity, node); });
-  const auto agent_of = [this, identity]() -> SimulatedAgent* {
-    const auto found = nodes_.find(identity);
-    return found == nodes_.end() ? nullptr : found->second.agent.get();
-  };
   places_[identity] = node;
   drivers_.at(serial).process->agent_started(identity);
   Node& one = nodes_[identity];
-  one.connection = std::make_unique<Connection>(
-      world_,
-      [this, serial, identity](std::string frame) {
-        SimulatedDriver* one = driver(serial);
-        if (one != nullptr) one->hear_frame(identity, std::move(frame));
-      },
-      [agent_of](const std::string& frame) {
-        if (SimulatedAgent* agent = agent_of()) agent->hear_frame(frame);
-      });
-  Connection* connection = one.connection.get();
+  connect(identity, serial);
   one.agent = std::make_unique<SimulatedAgent>(
       world_, identity, node,
-      SimulatedAgent::Outside{[connection](std::string frame) {
-                                connection->send(Connection::To::kDriver, std::move(frame));
+      SimulatedAgent::Outside{[this, identity](std::string frame) {
+                                const auto found = nodes_.find(identity);
+                                if (found == nodes_.end()) return;
+                                found->second.connection->send(Connection::To::kDriver,
+                                                               std::move(frame));
                               },
                               [this, identity] { agent_gone(identity); },
                               [this, left = plan().zygote_restarts_failing](bool again) mutable {
@@ -348,6 +365,36 @@ void Simulation::start_agent(std::size_t node) {
     ++world_.tally.silent_agents;
     hang(*one.agent);
   }
+}
+
+// An agent's way to that driver, and back.
+void Simulation::connect(Identity identity, Serial serial) {
+  nodes_[identity].connection = std::make_unique<Connection>(
+      world_,
+      [this, serial, identity](std::string frame) {
+        SimulatedDriver* one = driver(serial);
+        if (one != nullptr) one->hear_frame(identity, std::move(frame));
+      },
+      [this, identity](const std::string& frame) {
+        const auto found = nodes_.find(identity);
+        if (found != nodes_.end() && found->second.agent) found->second.agent->hear_frame(frame);
+      });
+}
+
+// An agent that has joined finds the newest driver a little after it listens.
+void Simulation::reconnect(Identity identity) {
+  const Serial serial = serial_;
+  SimulatedAgent& agent = *nodes_.at(identity).agent;
+  const Time delay = world_.about(milliseconds(20));
+  agent.cut_off_until(world_.queue.now() + delay);
+  world_.queue.after(delay, drivers_.at(serial).life, [this, serial, identity] {
+    const auto found = nodes_.find(identity);
+    if (found == nodes_.end()) return;
+    connect(identity, serial);
+    const Time reachable_at = found->second.agent->reachable_at();
+    const Time now = world_.queue.now();
+    if (reachable_at > now) found->second.connection->lose(reachable_at - now);
+  });
 }
 
 // The first zygote of a node that says why it cannot load has bad input; other failures may be

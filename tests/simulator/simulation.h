@@ -53,6 +53,9 @@ class Simulation {
   Time longest_wait() const;
   void start_driver();
   void start_agent(std::size_t node);
+  void connect(Identity identity, Serial serial);
+  void reconnect(Identity identity);
+  void all_agents_are_gone() const;
   void plan_advance(Serial serial);
   void advance(Serial serial);
   void part_files(const Driver& leader);

@@ -61,6 +61,12 @@ struct Tally {
   std::uint64_t drained = 0;
   std::uint64_t cut_off = 0;
   std::uint64_t dismissed = 0;
+  std::uint64_t expected = 0;
+  std::uint64_t returned = 0;
+  std::uint64_t went_on = 0;
+  std::uint64_t never_begun = 0;
+  std::uint64_t said_again = 0;
+  std::uint64_t found_over = 0;
 
   inline void add(const Tally& other);
 };
@@ -125,6 +131,12 @@ inline constexpr Tallied kTallied[] = {
     {"nodes told to leave", &Tally::drained},
     {"agents cut off from their driver", &Tally::cut_off},
     {"agents that were lost and heard again", &Tally::dismissed},
+    {"agents that a later driver waited for", &Tally::expected},
+    {"of those that came back", &Tally::returned},
+    {"attempts that went on under another driver", &Tally::went_on},
+    {"launches that did not outlive their driver", &Tally::never_begun},
+    {"verdicts of a driver that a later one told", &Tally::said_again},
+    {"agents that found the experiment over", &Tally::found_over},
 };
 
 void Tally::add(const Tally& other) {

@@ -17,7 +17,12 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
   world_.tally.taken_back += std::ranges::count_if(
       set_aside_, [&](const std::string& place) { return !now_aside.contains(place); });
   set_aside_.insert(now_aside.begin(), now_aside.end());
+  controller_ = &controller;
   journal_.replay({[](const Snapshot&) {}, [this](const Turn& turn) { follow(turn); }});
+  away_.clear();
+  for (const AgentNumber agent : controller.nodes().all()) {
+    if (controller.nodes().is_away(agent)) away_.insert(agent);
+  }
   for (const auto& [agent, command] : effects.commands) {
     if (const auto* stop = std::get_if<StopAttempt>(&command)) replacements_.told(*stop);
     if (const auto* launch = std::get_if<Launch>(&command)) {
@@ -70,11 +75,54 @@ void TrialPromises::follow(const DriverStarted& event) {
   for (auto& [number, trial] : trials_) {
     if (trial.is_in_error && event.retry_errored) trial.failures = 0;
   }
-  open_.clear();
-  nodes_.clear();
-  ready_.clear();
-  out_.clear();
-  abandoned_.clear();
+  epoch_ = event.epoch;
+  auto former = std::exchange(abandoned_, {});
+  for (const auto& [agent, attempts] : former) {
+    if (event.keeps_joined) abandoned_[AgentNumber{~0u}].insert(attempts.begin(), attempts.end());
+  }
+  keep_those_of(*controller_);
+}
+
+// What a machine runs that is not waited for may run until it is heard.
+void TrialPromises::keep_those_of(const Controller& controller) {
+  const std::vector<AgentNumber> all = controller.nodes().all();
+  expected_ = {all.begin(), all.end()};
+  const auto is_gone = [&](AgentNumber agent) { return !expected_.contains(agent); };
+  for (const auto& [trial, open] : open_) {
+    if (is_gone(open.agent)) give_up(AgentNumber{~0u}, trial, open.attempt);
+  }
+  std::erase_if(open_, [&](const auto& open) { return is_gone(open.second.agent); });
+  std::erase_if(nodes_, [&](const auto& node) { return is_gone(node.first); });
+  std::erase_if(ready_, is_gone);
+  std::erase_if(out_, is_gone);
+  follow_unseen(controller);
+}
+
+// What the driver before has decided in a turn that it did not live to carry out.
+void TrialPromises::follow_unseen(const Controller& controller) {
+  std::erase_if(open_, [&](const auto& open) {
+    const Trial& trial = controller.trials()[open.first.value];
+    return !trial.placement || trial.attempt != open.second.attempt;
+  });
+  for (const TrialNumber number : controller.running()) {
+    const Trial& trial = controller.trials()[number.value];
+    if (trial.verdict == StopKind::kLeave) replacements_.told_unseen(number);
+    if (open_.contains(number)) continue;
+    const bool has_reported = trial.last && trial.last->attempt == trial.attempt;
+    open_[number] = {trial.attempt, trial.placement->agent, trial.placement->gpus,
+                     Verdicts::until(trial), has_reported};
+  }
+}
+
+// A launch that never arrived is lost with its driver.
+void TrialPromises::follow(AgentNumber agent, const AgentHello& hello) {
+  if (hello.epoch != epoch_ || expected_.erase(agent) == 0) return;
+  std::erase_if(open_, [&](const auto& open) {
+    const auto is_it = [&](const LiveAttempt& live) {
+      return live.trial == open.first && live.attempt == open.second.attempt;
+    };
+    return open.second.agent == agent && std::ranges::none_of(hello.live, is_it);
+  });
 }
 
 // An answer is of the state in which its question was put: a replay would make the same one.
@@ -129,6 +177,7 @@ void TrialPromises::follow(const FromAgent& from) {
   if (const auto* hello = std::get_if<AgentHello>(&from.event)) {
     nodes_.try_emplace(from.agent, resources_of(*hello));
     hostnames_[from.agent] = hello->hostname;
+    follow(from.agent, *hello);
   } else if (const auto* zygote = std::get_if<ZygoteReady>(&from.event)) {
     const bool may_start = nodes_.contains(from.agent) && !out_.contains(from.agent);
     if (zygote->error.empty() && may_start) ready_.insert(from.agent);
@@ -326,7 +375,8 @@ std::map<AgentNumber, TrialPromises::Room> TrialPromises::empty_rooms(
   for (const AgentNumber agent : ready_) {
     const NodeResources& node = nodes_.at(agent);
     const std::string& hostname = hostnames_.at(agent);
-    if (without.contains(hostname) || waits_for_its_gpus(agent)) continue;
+    const bool takes_none = away_.contains(agent) || waits_for_its_gpus(agent);
+    if (without.contains(hostname) || takes_none) continue;
     Room& room = rooms[agent];
     room = {node.cpu_units, node.memory_bytes, {}};
     for (std::size_t gpu = 0; gpu < node.gpus.size(); ++gpu) {

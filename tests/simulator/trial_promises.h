@@ -51,6 +51,9 @@ class TrialPromises {
 
   void follow(const Turn& turn);
   void follow(const DriverStarted& event);
+  void keep_those_of(const Controller& controller);
+  void follow_unseen(const Controller& controller);
+  void follow(AgentNumber agent, const AgentHello& hello);
   void follow(const AgentLost& event);
   void give_up(AgentNumber agent, TrialNumber trial, AttemptNumber attempt);
   void follow(const FromAgent& event);
@@ -102,6 +105,10 @@ class TrialPromises {
   std::set<std::string> set_aside_;  // before or after the newest turn
   std::set<AgentNumber> ready_;
   std::set<AgentNumber> out_;
+  std::set<AgentNumber> away_;      // after the newest turn
+  std::set<AgentNumber> expected_;  // of a driver before; they have not greeted this one
+  std::uint64_t epoch_ = 0;
+  const Controller* controller_ = nullptr;  // while its turns are followed
   // Attempts of machines that were lost and have not said yet that they are gone.
   std::map<AgentNumber, std::set<std::pair<TrialNumber, AttemptNumber>>> abandoned_;
 };

@@ -52,6 +52,15 @@ TEST_CASE("a new driver ends the attempts of the one before") {
   CHECK(history.nodes()[0].running == 0);
 }
 
+TEST_CASE("a new driver that waits for machines leaves their attempts running") {
+  History history;
+  history.add(kBegin, "e");
+  history.add(kStart, "e");
+  history.add(R"({"time":9,"event":"driver_started","epoch":2,"keeps":true})", "e");
+  CHECK(history.attempts()[0].ended == 0);
+  CHECK(history.nodes()[0].running == 1);
+}
+
 TEST_CASE("events and fields of later versions are passed over") {
   History history;
   history.add(R"({"time":1,"event":"comet","tail":[1,2]})", "e");

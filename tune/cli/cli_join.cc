@@ -78,6 +78,7 @@ JoinedEnd run_once(const AgentArguments& arguments, JoinToken token) {
   join.token = std::move(token);
   join.name = life_name();
   join.allocation = arguments.name;
+  join.file = arguments.join_file;
   join.drain = duration_of(arguments.drain, "--drain");
   if (!arguments.idle.empty()) join.idle = duration_of(arguments.idle, "--idle");
   if (!arguments.until.empty()) {

@@ -80,6 +80,7 @@ void follow(const std::filesystem::path& directory) try {
 }
 
 std::string state_of(const Nodes& nodes, AgentNumber agent) {
+  if (nodes.is_away(agent)) return "away";
   if (nodes.is_out(agent)) return "leaving";
   if (!nodes.is_ready(agent)) return "loading";
   return nodes.holder_of_its_gpus(agent).empty() ? "ready" : "waiting";

@@ -45,11 +45,6 @@ bool Asking::answered(std::uint64_t number, Duration took) {
   return true;
 }
 
-void Asking::forget() {
-  open_.reset();
-  began_.clear();
-}
-
 void Asking::attempt_began(TrialNumber trial, ExperimentTime now) {
   began_[trial] = now;
 }

@@ -42,8 +42,8 @@ class Asking {
   void ask(std::uint64_t count);
   // False: that question is not open, the answer is nobody's. Else it is closed.
   bool answered(std::uint64_t number, Duration took);
-  // The driver that would answer is gone, and all that ran.
-  void forget();
+  // The driver that would answer is gone.
+  void forget() { open_.reset(); }
 
   void attempt_began(TrialNumber trial, ExperimentTime now);
   void attempt_ended(TrialNumber trial, ExperimentTime now);

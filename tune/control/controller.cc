@@ -60,15 +60,27 @@ bool Controller::is_over() const {
 // ---- Drivers and deadlines
 
 void Controller::on(const DriverStarted& event) {
-  out_->tell(DriverBegan{event.epoch});
+  const std::set<AgentNumber> kept = kept_by(event);
+  out_->tell(DriverBegan{event.epoch, !kept.empty()});
   const std::string cause = "the driver before this one has ended";
-  end_attempts(std::nullopt, cause);
+  std::set<AgentNumber> gone;
+  for (AgentNumber agent : nodes_.all()) {
+    if (!kept.contains(agent)) gone.insert(agent);
+  }
+  end_attempts(gone, cause);
   asking_.forget();
   while (!abandoned_.empty()) settle_abandoned(abandoned_.begin()->first);
-  for (AgentNumber agent : nodes_.all()) {
+  for (AgentNumber agent : gone) {
     out_->tell(NodeLeft{agent, nodes_.hello(agent), cause});
+    nodes_.leave(agent);
   }
-  nodes_.clear();
+  for (AgentNumber agent : kept) nodes_.set_away(agent);
+  if (!kept.empty()) {
+    out_->notice(fmt::format("machines that had joined: {} are waited for, {} trials run there",
+                             kept.size(), book_.running().size()));
+  }
+  unanswered_ = book_.running();
+  epoch_ = event.epoch;
   for (const Trial& one : book_.all()) {
     Trial& trial = book_.at(one.number);
     const bool interrupted = trial.status == TrialStatus::kPaused && !trial.paused_by_scheduler &&
@@ -109,7 +121,7 @@ void Controller::on(const AgentLost& event) {
     const bool may_run_on = node.joined && trial.placement->agent == event.agent;
     if (may_run_on) abandoned_[event.agent].push_back({number, trial.attempt});
   }
-  end_attempts(event.agent, cause);
+  end_attempts({event.agent}, cause);
   pool_.node_is_lost(node.allocation);
   leave(event.agent, event.cause);
 }
@@ -118,7 +130,7 @@ void Controller::on(const AgentLost& event) {
 void Controller::settle_abandoned(AgentNumber agent) {
   const auto found = abandoned_.find(agent);
   if (found == abandoned_.end()) return;
-  for (const LiveAttempt& one : found->second) out_->settle(one.trial, one.attempt);
+  for (const LiveAttempt& one : found->second) settle_given_up(one);
   abandoned_.erase(found);
 }
 
@@ -135,19 +147,24 @@ void Controller::say_that_trials_wait(const std::string& why) {
   if (nodes_may_join_ && !has_pool_) warn(why + ": trials wait for a node to join");
 }
 
-// Ends attempts whose processes are gone with their agent, or with the driver that had them all.
-void Controller::end_attempts(std::optional<AgentNumber> of, const std::string& cause) {
+// Ends attempts whose processes are gone with their agents, or are nobody's any more.
+void Controller::end_attempts(const std::set<AgentNumber>& of, const std::string& cause) {
   for (TrialNumber number : std::set(book_.running())) {
     Trial& trial = book_.at(number);
-    if (of && trial.placement->agent != *of) continue;
-    const AttemptEnded lost{trial.number, trial.attempt, Outcome::kLost, 0, 0, cause, {}};
-    out_->tell(AttemptOver{trial, lost});
-    asking_.attempt_lost(trial.number);
-    show_health(trial, Ending::kLost);
-    out_->settle(trial.number, trial.attempt);
-    trial.placement.reset();
-    wait_again(trial);
+    if (of.contains(trial.placement->agent)) lose(trial, cause);
   }
+}
+
+void Controller::lose(Trial& trial, const std::string& cause) {
+  const AttemptEnded lost{trial.number, trial.attempt, Outcome::kLost, 0, 0, cause, {}};
+  out_->tell(AttemptOver{trial, lost});
+  asking_.attempt_lost(trial.number);
+  show_health(trial, Ending::kLost);
+  out_->settle(trial.number, trial.attempt);
+  nodes_.release(*trial.placement);
+  trial.placement.reset();
+  unanswered_.erase(trial.number);
+  wait_again(trial);
 }
 
 void Controller::on(const DeadlineReached&) {
@@ -233,11 +250,16 @@ void Controller::end_experiment(Phase phase) {
 // ---- Agents
 
 void Controller::on(const FromAgent& event) {
+  if (lacks_words(event)) {
+    give_up_what_runs(event.agent, "what its machine told is lost with the end of the journal");
+  }
   std::visit([&](const auto& what) { on_agent(event.agent, what); }, event.event);
+  if (nodes_.contains(event.agent)) nodes_.set_heard(event.agent, event.number);
 }
 
 void Controller::on_agent(AgentNumber agent, const AgentHello& hello) {
-  if (nodes_.contains(agent)) return;  // the same agent after a reconnect: its attempts stand
+  if (nodes_.contains(agent)) return come_back(agent, hello);
+  if (hello.epoch != 0 && hello.epoch != epoch_) return;  // it has greeted this driver as well
   if (hello.contract != agent_contract_) {
     if (hello.joined) return;  // it was refused by its connection
     return fail_experiment(fmt::format(
@@ -258,10 +280,13 @@ void Controller::on_agent(AgentNumber agent, const AgentHello& hello) {
     out_->notice(fmt::format("node {} can hold no trial: {}", hello.hostname, never));
   }
   out_->send(agent, experiment_);
+  if (hello.live.empty()) return;
+  await_end_of(agent, hello.live);  // none is to be kept
+  nodes_.set_away(agent);
 }
 
 void Controller::on_agent(AgentNumber agent, const ZygoteReady& ready) {
-  if (!nodes_.contains(agent)) return;
+  if (!nodes_.contains(agent) || nodes_.is_ready(agent)) return;
   const WantedTrainable wanted{experiment_.trainable, plugin_, experiment_.checkpoint.frequency,
                                verdicts_.scheduler().pauses(), verdicts_.scheduler().replaces()};
   if (const auto complaints = complaints_about(ready, wanted); !complaints.empty()) {
@@ -326,7 +351,7 @@ void Controller::on_agent(AgentNumber agent, const NodeOut& out) {
   }
   if (!out.gone) return;
   pool_.node_has_left(nodes_.hello(agent).allocation);
-  end_attempts(agent, out.cause);  // it told the ends of all that it knew of
+  end_attempts({agent}, out.cause);  // it told the ends of all that it knew of
   leave(agent, out.cause);
 }
 
@@ -343,6 +368,7 @@ void Controller::exclude(AgentNumber agent, const std::string& why) {
 void Controller::on_agent(AgentNumber agent, const Reported& report) {
   Trial* trial = book_.current(agent, report.trial, report.attempt);
   if (trial == nullptr || (trial->last && report.iteration <= trial->last->iteration)) return;
+  unanswered_.erase(trial->number);
   if (trial->verdict == StopKind::kLeave) return;  // of the state that it has given up
   const bool shows_health = !has_reported(*trial) && !health_.is_fine();
   if (shows_health) {
@@ -395,7 +421,7 @@ void Controller::on_agent(AgentNumber agent, const CheckpointSaved& saved) {
 
 void Controller::on_agent(AgentNumber agent, const AttemptEnded& ended) {
   Trial* trial = book_.current(agent, ended.trial, ended.attempt);
-  if (trial == nullptr) return;
+  if (trial == nullptr) return abandoned_has_ended(agent, ended);
   const Leaving leaving = phase_ == Phase::kInterrupting ? Leaving::kForNow
                           : phase_ == Phase::kEnding     ? Leaving::kForGood
                                                          : Leaving::kNo;
@@ -415,6 +441,7 @@ void Controller::on_agent(AgentNumber agent, const AttemptEnded& ended) {
 void Controller::conclude(Trial& trial, Ending ending, const AttemptEnded& ended) {
   out_->tell(AttemptOver{trial, ended});
   asking_.attempt_ended(trial.number, now_);
+  unanswered_.erase(trial.number);
   const bool elsewhere = ending == Ending::kFailed && tries_elsewhere(trial);
   nodes_.release(*trial.placement);
   trial.placement.reset();

@@ -129,6 +129,15 @@ class Controller {
   void on(const UserOrdered& event);
 
   void on_agent(AgentNumber agent, const AgentHello& hello);
+  void come_back(AgentNumber agent, const AgentHello& hello);
+  std::set<AgentNumber> kept_by(const DriverStarted& event) const;
+  bool lacks_words(const FromAgent& event) const;
+  void give_up_what_runs(AgentNumber agent, const std::string& cause);
+  void say_again(AgentNumber agent, const LiveAttempt& live);
+  StopAttempt wished(const Trial& trial) const;  // by a user
+  void await_end_of(AgentNumber agent, std::vector<LiveAttempt> unknown);
+  void settle_given_up(const LiveAttempt& one);
+  void abandoned_has_ended(AgentNumber agent, const AttemptEnded& ended);
   void on_agent(AgentNumber agent, const ZygoteReady& ready);
   void on_agent(AgentNumber agent, const AttemptStarted& started);
   void on_agent(AgentNumber agent, const Reported& report);
@@ -172,7 +181,8 @@ class Controller {
   void conclude(Trial& trial, Ending ending, const AttemptEnded& ended);
   void fail(Trial& trial, const AttemptEnded& ended, bool elsewhere);
   void finish(Trial& trial, TrialEnd end);
-  void end_attempts(std::optional<AgentNumber> of, const std::string& cause);
+  void end_attempts(const std::set<AgentNumber>& of, const std::string& cause);
+  void lose(Trial& trial, const std::string& cause);
   void settle_abandoned(AgentNumber agent);
 
   // Launches the next trials, and finds out when all are over.
@@ -217,6 +227,7 @@ class Controller {
   bool asks_late_ = true;        // see DriverStarted
   bool nodes_may_join_ = false;  // see DriverStarted
   bool has_pool_ = false;        // see DriverStarted
+  std::uint64_t epoch_ = 0;      // of the driver
   bool can_save_ = false;
   bool save_notice_given_ = false;
   bool exhausted_ = false;            // the searcher has no more
@@ -225,8 +236,12 @@ class Controller {
   std::int64_t num_samples_ = 1;
   std::int64_t driver_samples_ = 1;  // as the newest driver was told
   bool waits_for_user_ = false;      // and has said so
-  // Attempts of machines that were lost, and may still run behind a broken network.
+  // Attempts of machines that were lost, and may still run behind a broken network; or of one that
+  // came back with them, until they have ended.
   std::map<AgentNumber, std::vector<LiveAttempt>> abandoned_;
+  // Those that run on under another driver than the one that heard them last, which may not have
+  // told them its verdict.
+  std::set<TrialNumber> unanswered_;
 
   std::unique_ptr<Outbox> out_ = std::make_unique<Outbox>();  // where book_ finds it after a move
   Nodes nodes_;

@@ -7,7 +7,8 @@ namespace tune {
 
 namespace {
 
-constexpr std::uint32_t kStateVersion = 8;
+constexpr std::uint32_t kStateVersion = 9;
+constexpr std::uint32_t kEndsWithDriver = 8;
 constexpr std::uint32_t kWithoutOrders = 7;
 constexpr std::uint32_t kWithoutPool = 6;
 constexpr std::uint32_t kNodesStay = 5;
@@ -47,6 +48,9 @@ std::string Controller::save() const {
   encode(out, num_samples_);
   encode(out, driver_samples_);
   encode(out, waits_for_user_);
+  encode(out, epoch_);
+  encode(out, std::vector<TrialNumber>(unanswered_.begin(), unanswered_.end()));
+  nodes_.save_away(out);
   return out.take();
 }
 
@@ -114,6 +118,15 @@ void Controller::restore(std::string_view state) {
     decode(in, driver_samples_);
     decode(in, waits_for_user_);
     searcher_->set_num_samples(num_samples_);
+  }
+  epoch_ = 0;
+  unanswered_.clear();
+  if (version > kEndsWithDriver) {
+    std::vector<TrialNumber> unanswered;
+    decode(in, epoch_);
+    decode(in, unanswered);
+    unanswered_ = {unanswered.begin(), unanswered.end()};
+    nodes_.restore_away(in);
   }
   in.expect_end();
 }

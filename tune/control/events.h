@@ -68,6 +68,12 @@ struct NodeLeft {  // after the ends of its attempts
 };
 struct DriverBegan {  // of this epoch; what an earlier one had running is lost
   std::uint64_t epoch;
+  bool keeps = false;  // but what runs on machines that may come back: what is lost there is told
+};
+struct NodeReturned {  // a machine that an earlier driver had, with so many trials that go on
+  AgentNumber agent;
+  const AgentHello& hello;
+  std::size_t trials;
 };
 struct AttemptBegan {  // each of its ranks has a process: trial.placement and location say where
   const Trial& trial;
@@ -124,7 +130,8 @@ struct ExperimentOver {
 using Record = std::variant<TrialAdded, ResultRecorded, ResultsCut, TrialChanged, AttemptFailed,
                             Notice, NodeJoined, NodeLeft, DriverBegan, AttemptBegan, AttemptOver,
                             VerdictGiven, PlaceSetAside, PlaceTakenBack, ExperimentOver,
-                            DriverNotice, TrialProposed, TrialReplaced, RungReached, UserActed>;
+                            DriverNotice, TrialProposed, TrialReplaced, RungReached, UserActed,
+                            NodeReturned>;
 
 struct RemoveCheckpoint {
   TrialNumber trial;

@@ -11,6 +11,7 @@
 namespace tune {
 
 bool Nodes::all_are_ready() const {
+  if (!away_.empty()) return false;
   return std::ranges::all_of(agents_, [](const auto& agent) { return agent.second.ready; });
 }
 
@@ -44,7 +45,7 @@ void Nodes::set_ready(AgentNumber agent) {
 }
 
 void Nodes::open_if_free(AgentNumber agent) {
-  const bool is_ready = agents_.at(agent).ready && !is_out(agent);
+  const bool is_ready = agents_.at(agent).ready && !is_out(agent) && !is_away(agent);
   if (is_ready && holder_of_its_gpus(agent).empty()) placer_.open_node(agent);
 }
 
@@ -61,6 +62,21 @@ std::string Nodes::holder_of_its_gpus(AgentNumber agent) const {
 void Nodes::set_out(AgentNumber agent, const std::string& cause) {
   TUNE_CHECK(contains(agent));
   if (out_.emplace(agent, cause).second) placer_.close_node(agent);
+}
+
+void Nodes::set_away(AgentNumber agent) {
+  TUNE_CHECK(contains(agent));
+  if (away_.insert(agent).second) placer_.close_node(agent);
+}
+
+void Nodes::set_back(AgentNumber agent) {
+  if (away_.erase(agent) > 0) open_if_free(agent);
+}
+
+void Nodes::hear_again(AgentNumber agent, const AgentHello& hello, ExperimentTime now) {
+  Agent& known = agents_.at(agent);
+  known.hello.lasts = hello.lasts;
+  known.joined_at = now;
 }
 
 std::string Nodes::why_out() const {
@@ -119,6 +135,7 @@ void Nodes::leave(AgentNumber agent) {
   std::erase_if(devices_, [](const auto& place) { return place.second.empty(); });
   placer_.remove_node(agent);
   out_.erase(agent);
+  away_.erase(agent);
   std::set<AgentNumber> heirs;
   for (const GpuInfo& gpu : hello(agent).gpus) {
     const auto owners = owners_.find(gpu.uuid);
@@ -135,6 +152,7 @@ void Nodes::clear() {
   devices_.clear();
   owners_.clear();
   out_.clear();
+  away_.clear();
   placer_ = Placer();
   agents_.clear();
 }
@@ -170,6 +188,19 @@ void Nodes::restore_out(PackReader& in) {
     decode(in, cause);
     if (!contains(number)) detail::bad_message("node that is out", number.value, 0);
     set_out(number, cause);
+  }
+}
+
+void Nodes::save_away(PackWriter& out) const {
+  encode(out, std::vector<AgentNumber>(away_.begin(), away_.end()));
+}
+
+void Nodes::restore_away(PackReader& in) {
+  std::vector<AgentNumber> all;
+  decode(in, all);
+  for (const AgentNumber number : all) {
+    if (!contains(number)) detail::bad_message("node that is away", number.value, 0);
+    set_away(number);
   }
 }
 

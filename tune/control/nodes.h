@@ -3,7 +3,9 @@
 // A node takes no trial before its zygote has loaded the trainable (ready), and none after the
 // agent has said that it starts no more (out). Nor does it take one while an agent that was there
 // before has one of its GPUs, known by their UUIDs: an agent that is started again comes before its
-// former life is known to be gone, and what that one was promised may still run.
+// former life is known to be gone, and what that one was promised may still run. And none while it is
+// away: it was there under a driver before, and has not said yet what runs there, or something runs
+// that nobody knows.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +44,16 @@ class Nodes {
   // Attempts that run there stay. A second call changes nothing.
   void set_out(AgentNumber agent, const std::string& cause);
   bool is_out(AgentNumber agent) const { return out_.contains(agent); }
+  // Attempts that run there stay.
+  void set_away(AgentNumber agent);
+  void set_back(AgentNumber agent);
+  bool is_away(AgentNumber agent) const { return away_.contains(agent); }
+  std::size_t away() const { return away_.size(); }  // how many are
+  // It has said hello to a driver that has come after the one it joined.
+  void hear_again(AgentNumber agent, const AgentHello& hello, ExperimentTime now);
+  // The number of the newest event that it told (FromAgent); 0: not known.
+  void set_heard(AgentNumber agent, std::uint64_t number) { agents_.at(agent).heard = number; }
+  std::uint64_t heard(AgentNumber agent) const { return agents_.at(agent).heard; }
   // The earlier agent that has one of its GPUs, for people; empty: there is none.
   std::string holder_of_its_gpus(AgentNumber agent) const;
   // The nodes that are out, and why, for people; empty: none is.
@@ -68,6 +80,8 @@ class Nodes {
   void restore(PackReader& in);
   void save_out(PackWriter& out) const;  // those that are out; restored after the nodes
   void restore_out(PackReader& in);
+  void save_away(PackWriter& out) const;  // those that are away, likewise
+  void restore_away(PackReader& in);
   // Promises again the resources that these trials hold. Throws Error (kProtocol) when a trial's
   // node is missing or has no room for it.
   void reserve_again(const std::deque<Trial>& trials);
@@ -77,10 +91,11 @@ class Nodes {
     AgentHello hello;
     bool ready = false;
     ExperimentTime joined_at{};
+    std::uint64_t heard = 0;
     template <class Self, class F>
     static void fields(Self& s, F& f) {
       f(s.hello, s.ready);
-      f.added(s.joined_at);
+      f.added(s.joined_at, s.heard);
     }
   };
 
@@ -93,6 +108,7 @@ class Nodes {
   std::map<std::string, Devices> devices_;  // by place; several agents may run on one node
   std::map<std::string, std::set<AgentNumber>> owners_;  // of GPUs, by UUID
   std::map<AgentNumber, std::string> out_;               // and why
+  std::set<AgentNumber> away_;
   Placer placer_;
 };
 

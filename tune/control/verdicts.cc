@@ -31,6 +31,7 @@ Verdicts::Ruling Verdicts::rule(Trial& trial, const Reported& report, bool other
   // be up then.
   if (report.final) return {true, std::nullopt, true, std::nullopt};
   trial.judged = report.iteration;
+  trial.saves_first = false;
   Decision decision = scheduler_->result(trial.number, report);
   if (decision.kind == Decision::Kind::kContinue && decision.yields && others_wait) {
     decision = Decision::pause("other trials wait for room: each trains in its turn");
@@ -57,6 +58,15 @@ Verdicts::Ruling Verdicts::repeat(const Trial& trial, const Reported& report) {
   return ruling;
 }
 
+std::optional<Command> Verdicts::say_again(const Trial& trial) {
+  if (!trial.last || trial.last->attempt != trial.attempt) return std::nullopt;
+  const bool is_there = trial.last->iteration >= trial.judged && !trial.last->final;
+  if (trial.verdict && is_there) return stop_command(trial);
+  std::optional<Command> answer = repeat(trial, *trial.last).answer;
+  if (auto* go = answer ? std::get_if<Continue>(&*answer) : nullptr) go->save = trial.saves_first;
+  return answer;
+}
+
 Milestone Verdicts::until(const Trial& trial) {
   if (!trial.verdict) return trial.until;
   return {"training_iteration", static_cast<double>(trial.judged)};
@@ -66,6 +76,7 @@ void Verdicts::apply(Trial& trial, Decision& decision, bool waiting, Ruling& rul
   switch (decision.kind) {
     case Decision::Kind::kContinue:
       trial.until = decision.until;
+      trial.saves_first = waiting && decision.save;
       if (waiting)
         ruling.answer = Continue{trial.number, trial.attempt, trial.until, decision.save};
       return;

@@ -55,6 +55,10 @@ class Verdicts {
   // The ruling on `report`, the trial's newest result. `others_wait`: another trial waits for room.
   Ruling rule(Trial& trial, const Reported& report, bool others_wait = false);
 
+  // The ruling on the trial's newest result, again: the driver that made it may not have lived to
+  // tell it. Nothing: none is awaited.
+  static std::optional<Command> say_again(const Trial& trial);
+
   // How far the trial's next attempt may run unasked. A trial whose verdict is still to be carried
   // out comes back to the step at which it was given, however long that takes this time: measured
   // by time_total_s, a faster attempt would not be there yet, and would run past it.

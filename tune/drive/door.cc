@@ -27,6 +27,7 @@ namespace {
 
 constexpr const char* kNodesFolder = "nodes";
 constexpr const char* kProofFile = "nodes/proof";
+constexpr const char* kJoinFile = "nodes/join";
 
 std::string random_text() {
   std::random_device random;
@@ -58,7 +59,8 @@ Door::Door(const ExperimentSpec& spec, const fs::path& experiment)
     : experiment_(experiment),
       experiment_id_(experiment_id_of(spec)),
       listen_(listen_address(listens_at(spec.options))),
-      addresses_(reachable(listen_, network_interfaces())) {
+      addresses_(reachable(listen_, network_interfaces())),
+      join_file_(experiment / kJoinFile) {
   std::optional<JoinKeys> kept = read_keys(experiment);
   is_kept_ = kept.has_value();
   keys_ = is_kept_ ? std::move(*kept) : make_keys();
@@ -70,6 +72,7 @@ void Door::complete(JoinedSetup& setup, const ZygoteSource& zygote) const {
   setup.working_directory = fs::current_path();
   setup.proof_file = kProofFile;
   setup.proof = random_text();
+  setup.join_file = kJoinFile;
   fs::create_directories(experiment_ / kNodesFolder);
   write_file_atomically(experiment_ / kProofFile, setup.proof);
 }
@@ -87,6 +90,7 @@ void Door::open(DriverEndpoint& endpoint, Requests& requests, const Nodes& nodes
   keys_.addresses.clear();
   for (const std::string& address : addresses_) keys_.addresses.push_back(with_port(address, port));
   write_keys(experiment_, keys_);
+  write_join_file();
   endpoint_ = &endpoint;
   requests.answer_by("drain", [this, &nodes](const Value& asked) {
     return drain(asked.get<std::string>("node"), asked.get<std::string>("user"), nodes);
@@ -94,18 +98,26 @@ void Door::open(DriverEndpoint& endpoint, Requests& requests, const Nodes& nodes
   requests.answer_by("rotate", [this, &nodes](const Value&) { return rotate(nodes); });
 }
 
+void Door::expect(const Controller& controller, DriverMachine& machine,
+                  std::chrono::nanoseconds now) {
+  const Nodes& nodes = controller.nodes();
+  for (const AgentNumber agent : nodes.all()) {
+    const std::string& identity = nodes.hello(agent).identity;
+    endpoint_->expect(agent, identity, nodes.heard(agent), now);
+    machine.on_agent_expected(identity, now);
+  }
+}
+
 int Door::port() const {
   return port_in(keys_.addresses);
 }
 
-void Door::keep_join_file(fs::path file, std::vector<std::string> addresses) {
-  join_file_ = std::move(file);
+void Door::set_join_addresses(std::vector<std::string> addresses) {
   join_addresses_ = std::move(addresses);
   write_join_file();
 }
 
 void Door::write_join_file() const {
-  if (join_file_.empty()) return;
   JoinToken token = token_of(keys_, experiment_id_);
   if (!join_addresses_.empty()) token.addresses = join_addresses_;
   write_file_atomically(join_file_, to_text(token) + "\n", Readers::kOwnerOnly);
@@ -130,8 +142,10 @@ void Door::dismiss(AgentNumber agent) {
 void Door::part(const Nodes& nodes) const {
   std::set<AgentNumber> there;
   for (const AgentNumber agent : nodes.all()) {
-    if (nodes.hello(agent).joined) there.insert(agent);
+    if (nodes.hello(agent).joined && !nodes.is_away(agent)) there.insert(agent);
   }
+  std::error_code ignored;
+  fs::remove(join_file_, ignored);
   const SystemClock clock;
   const auto end = clock.monotonic() + kParting;
   while (!there.empty() && clock.monotonic() < end) {

@@ -11,7 +11,8 @@
 #include "core/agent_contract.h"
 #include "core/platform/join_keys.h"
 #include "core/platform/transport.h"
-#include "tune/control/nodes.h"
+#include "tune/control/controller.h"
+#include "tune/drive/driver_machine.h"
 #include "tune/drive/requests.h"
 #include "tune/spec/experiment_spec.h"
 
@@ -35,10 +36,13 @@ class Door {
   // Listens, at the port of the last time if that is free and no other is asked for, and writes the
   // keys with the addresses. Takes requests about `nodes`, which stay.
   void open(DriverEndpoint& endpoint, Requests& requests, const Nodes& nodes);
+  // Machines that the driver before this one had are to come back with what runs there. Call it when
+  // this one has taken over, before it hears anything.
+  void expect(const Controller& controller, DriverMachine& machine, std::chrono::nanoseconds now);
   int port() const;  // where it listens
-  // Keeps the token in this file as well, also when it is replaced; with other addresses than those
-  // that the driver listens at, if there are any.
-  void keep_join_file(std::filesystem::path file, std::vector<std::string> addresses);
+  // The token in the join file, nodes/join of the experiment, has other addresses than those that the
+  // driver listens at.
+  void set_join_addresses(std::vector<std::string> addresses);
   // The line to paste on another machine.
   std::string invitation() const;
 
@@ -46,7 +50,8 @@ class Door {
   void dismiss(AgentNumber agent);
   // Lets a replaced key go. Call it now and then.
   void look(std::chrono::nanoseconds now);
-  // Waits a little until machines know that all is over. They were told.
+  // Waits a little until machines know that all is over. They were told; those that were not heard
+  // find that the join file is gone.
   void part(const Nodes& nodes) const;
 
  private:
@@ -60,7 +65,7 @@ class Door {
   std::vector<std::string> addresses_;  // of this machine, without ports
   JoinKeys keys_;
   bool is_kept_ = false;  // the keys were there already
-  std::filesystem::path join_file_;          // empty: none is kept
+  std::filesystem::path join_file_;
   std::vector<std::string> join_addresses_;  // in it, instead of the driver's own
   DriverEndpoint* endpoint_ = nullptr;
   std::optional<std::chrono::nanoseconds> rotation_ends_;

@@ -110,8 +110,10 @@ class Driver : private TurnEdges {
   nanoseconds now() const override { return clock_.monotonic(); }
   WallTime wall() const override { return clock_.wall(); }
   const Peers& peers() const override { return endpoint_->peers(); }
-  void acknowledge(AgentNumber agent, Link::Position through) override;
-  void send(AgentNumber agent, const Command& command) override;
+  void acknowledge(AgentNumber agent, Link::Position through) override {
+    endpoint_->acknowledge(agent, through);
+  }
+  void send(AgentNumber agent, const Command& command) override { endpoint_->send(agent, command); }
   void flush_commands() override { endpoint_->flush(now()); }
   void ask(std::uint64_t number, Searcher::Question make) override {
     proposals_.ask(number, std::move(make));
@@ -276,6 +278,7 @@ void Driver::open_store() {
 void Driver::take_over(std::uint64_t epoch) {
   turns_.emplace(*experiment_, machine_, static_cast<TurnEdges&>(*this));
   turns_->take_over(driver_started(spec_, epoch, request_.retry_errored));
+  if (door_) door_->expect(controller(), machine_, now());
   keep_num_samples(controller().num_samples(), spec_, folder_, file_work_);
   machine_.on_agent_started(agent_process_->identity(), now());
   turns_->run();
@@ -423,14 +426,6 @@ void Driver::on(const GiveUp& action) {
 }
 
 // ---- A turn -------------------------------------------------------------------------------------
-
-void Driver::acknowledge(AgentNumber agent, Link::Position through) {
-  endpoint_->acknowledge(agent, through);
-}
-
-void Driver::send(AgentNumber agent, const Command& command) {
-  endpoint_->send(agent, command);
-}
 
 void Driver::write_results() {
   records_.flush();

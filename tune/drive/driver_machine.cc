@@ -41,6 +41,10 @@ void DriverMachine::on_agent_started(const std::string& identity, Time now) {
   agents_[identity] = {.last_heard = now, .heard = watched_};
 }
 
+void DriverMachine::on_agent_expected(const std::string& identity, Time now) {
+  agents_[identity] = {.last_heard = now, .heard = watched_, .has_joined = true};
+}
+
 void DriverMachine::on_agent_ended(const std::string& identity, const std::string& how) {
   const auto agent = agents_.find(identity);
   if (agent == agents_.end() || std::exchange(agent->second.has_ended, true)) return;
@@ -59,7 +63,8 @@ void DriverMachine::on_time(Time now, const Peers& peers) {
 // Machines that have joined, have left, or are heard again after they were lost.
 void DriverMachine::look_for_joined(Time now, const Peers& peers) {
   for (const AgentNumber agent : std::exchange(joining_, {})) {
-    agents_[peers.identity_of(agent)] = {.last_heard = now, .heard = watched_, .has_joined = true};
+    agents_.try_emplace(peers.identity_of(agent),
+                        Agent{.last_heard = now, .heard = watched_, .has_joined = true});
   }
   for (const AgentNumber agent : std::exchange(left_, {})) {
     const auto known = agents_.find(peers.identity_of(agent));
@@ -215,7 +220,7 @@ void DriverMachine::take_told(TurnContents& contents) {
     if (bytes > 0 && bytes + told.bytes > kMaxTurnBytes) return;
     bytes += told.bytes;
     contents.heard[told.agent] = told.position;
-    contents.events.emplace_back(FromAgent{told.agent, std::move(told.event)});
+    contents.events.emplace_back(FromAgent{told.agent, std::move(told.event), told.number});
   }
   told_.clear();
   next_ = 0;

@@ -15,7 +15,7 @@
 // for gone, and it takes them for silent when it comes back.
 //
 // Machines that joined are known by what they say alone: no process of this driver's tells of their
-// end. One that is silent for a whole lease is lost, and its trials start elsewhere. It may be
+// end. Those that the driver before this one had have a lease from its start on. One that is silent for a whole lease is lost, and its trials start elsewhere. It may be
 // alive behind a broken network; when it is heard again it is dismissed, which ends what it still
 // runs, and may join anew as another agent. To take it back as it was, the simpler way, would need
 // both sides to agree which of its attempts still count, after one side has said that none does.
@@ -109,6 +109,8 @@ class DriverMachine {
   // An agent was started. From now on the driver waits for it, heard or not, and it must not be
   // silent.
   void on_agent_started(const std::string& identity, Time now);
+  // A machine that had joined the driver before this one: it is to come back within its lease.
+  void on_agent_expected(const std::string& identity, Time now);
   // The agent's process is gone with all of its workers.
   void on_agent_ended(const std::string& identity, const std::string& how);
   // False: the event is dropped, as a lost agent does not join again.

@@ -27,8 +27,10 @@ Journal::Visitor JournaledController::follower() {
   return {[this](const Snapshot& snapshot) { restore(snapshot); },
           [this](const Turn& turn) {
             const Effects effects = handle(turn, true);
-            for (const RemoveCheckpoint& one : effects.removals) unsettled_.insert(one.trial);
-            for (const auto& [trial, attempt] : effects.unsettled) unsettled_.insert(trial);
+            for (const RemoveCheckpoint& one : effects.removals) {
+              unsettled_[one.trial].insert(one.checkpoint);
+            }
+            for (const auto& [trial, attempt] : effects.unsettled) unsettled_[trial];
           }};
 }
 
@@ -41,7 +43,8 @@ void JournaledController::restore(const Snapshot& snapshot) {
   now_ = snapshot.now;
 }
 
-// No attempt of an older driver goes on, so all of them are lost to this one. The agents of a driver
+// An attempt of an older driver is lost to this one, unless it runs on on a machine that has joined:
+// then only those before it are. The agents of a driver
 // that stood still may have saved for a trial after a newer driver had settled it, and no journal
 // tells: trials that are not over are settled by every driver. Those that are over, which are the
 // many, only where the turns since the snapshot ask for it.
@@ -54,10 +57,28 @@ Effects JournaledController::take_over(const Turn& turn) {
     if (trial.attempt.value > 0 && (is_asked || !is_over(trial.status)))
       lost[trial.number] = trial.attempt;
   }
-  unsettled_.clear();
   Effects effects = handle(taken, false);
-  for (const auto& [trial, attempt] : lost) effects.settle(trial, attempt);
+  for (const auto& [number, attempt] : lost) {
+    const Trial& trial = controller_.trials()[number.value];
+    const bool runs_on = trial.status == TrialStatus::kRunning && trial.attempt == attempt;
+    if (!runs_on) {
+      effects.settle(number, attempt);
+      continue;
+    }
+    if (attempt.value > 1) effects.settle(number, AttemptNumber{attempt.value - 1});
+    remove_again(trial, effects);
+  }
+  unsettled_.clear();
   return effects;
+}
+
+// No attempt gives a checkpoint the same name twice.
+void JournaledController::remove_again(const Trial& trial, Effects& effects) const {
+  const auto found = unsettled_.find(trial.number);
+  if (found == unsettled_.end()) return;
+  for (const CheckpointId& one : found->second) {
+    if (one.attempt == trial.attempt) effects.removals.push_back({trial.number, one});
+  }
 }
 
 Effects JournaledController::commit(const Turn& turn) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <future>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -32,8 +33,8 @@ class JournaledController {
   // turn; first brings the state to the last entry that an older driver has appended, then handles
   // the turn. From then on no other driver appends. now() may be after the turn's own time. The
   // effects are those of commit; `unsettled` also has the begun trials that are not over, and those
-  // whose checkpoints an older driver had to remove, as it may not have done so. Throws as
-  // Journal::take_epoch.
+  // whose checkpoints an older driver had to remove, as it may not have done so; of a trial that
+  // runs on, these are in `removals`. Throws as Journal::take_epoch.
   Effects take_over(const Turn& turn);
   // A further turn: appended, then handled. Commands and removals may be carried out, and the
   // agents' events be acknowledged, when it returns. Throws as Journal::append; nothing has
@@ -65,6 +66,7 @@ class JournaledController {
   Journal::Visitor follower();
   void restore(const Snapshot& snapshot);
   Effects handle(const Turn& turn, bool is_again);
+  void remove_again(const Trial& trial, Effects& effects) const;
 
   void append(const Turn& turn);
   void mend(const std::string& why);
@@ -73,7 +75,8 @@ class JournaledController {
   Controller controller_;
   Logger* logger_;
   ExperimentTime now_{};
-  std::set<TrialNumber> unsettled_;  // by replayed turns, whose removals may not have been done
+  // By replayed turns, whose removals may not have been done: these, and others of the trial.
+  std::map<TrialNumber, std::set<CheckpointId>> unsettled_;
   std::string mended_;               // see take_mended
 };
 

@@ -72,7 +72,7 @@ void Pool::open(Door& door) {
   engine_.words = engine_words(pool, engine_.place);
   engine_.words.hosts = hosts;
   fs::create_directories(files_.folder);
-  door.keep_join_file(files_.join_file, std::move(addresses));
+  door.set_join_addresses(std::move(addresses));
   write_file_atomically(files_.script, agent_script(spec_, files_, agent_program(pool)));
   fs::permissions(files_.script, fs::perms::owner_all, fs::perm_options::add);
   if (!engine_.notice.empty()) say_(engine_.notice);

@@ -111,7 +111,17 @@ EventText::Line EventText::line(WallTime wall, std::string_view event, const Tri
 }
 
 void EventText::on(const DriverBegan& began, WallTime wall) {
-  line(wall, "driver_started").add("epoch", began.epoch).end();
+  Line started = line(wall, "driver_started");
+  started.add("epoch", began.epoch);
+  if (began.keeps) started.add_flag("keeps", true);
+  started.end();
+}
+
+void EventText::on(const NodeReturned& returned, WallTime wall) {
+  line(wall, "node_returned")
+      .add("node", returned.hello.hostname)
+      .add("trials", std::uint64_t{returned.trials})
+      .end();
 }
 
 void EventText::on(const NodeJoined& joined, WallTime wall) {

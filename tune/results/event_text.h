@@ -28,6 +28,7 @@ class EventText {
   void on(const Other&, WallTime) {}
   void on(const DriverBegan& began, WallTime wall);
   void on(const NodeJoined& joined, WallTime wall);
+  void on(const NodeReturned& returned, WallTime wall);
   void on(const NodeLeft& left, WallTime wall);
   void on(const PlaceSetAside& set_aside, WallTime wall);
   void on(const PlaceTakenBack& taken_back, WallTime wall);

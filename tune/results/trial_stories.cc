@@ -72,6 +72,7 @@ void TrialStories::on_order(TrialStory& story, const std::string& order) {
 void TrialStories::add(const EventLine& event) {
   if (!event.trial) {
     if (event.kind != "driver_started" && event.kind != "experiment_ended") return;
+    if (event.fields.find("keeps") != nullptr) return;  // what is lost is told
     for (const std::uint32_t trial : running_) {
       stories_[trial]->status = status_at_rest(*stories_[trial]);
     }

@@ -98,7 +98,7 @@ void History::on_attempt_ended(std::uint32_t trial, double time, const Value& ev
 
 void History::on_node(std::string_view kind, double time, const Value& event) {
   if (kind == "driver_started") {
-    end_all(time, "lost");
+    if (event.find("keeps") == nullptr) end_all(time, "lost");
     note(time, kind, fmt::format("driver {} began", event_count(event, "epoch")));
   } else if (kind == "node_joined") {
     NodeView& joined = nodes_[node(event_text(event, "node"))];

@@ -36,13 +36,19 @@ std::string since_orders(std::int64_t num_samples) {
   return out.take();
 }
 
-TEST_CASE(
-    "a state of before places were watched, trials drawn late, nodes joined, pools or orders is "
-    "taken") {
+std::string since_returning(std::uint64_t epoch) {
+  PackWriter out;
+  encode(out, epoch);
+  encode(out, std::vector<TrialNumber>());  // no verdict was to be said again,
+  encode(out, std::vector<AgentNumber>());  // and no machine was away
+  return out.take();
+}
+
+TEST_CASE("a state of each build since places were not watched is taken") {
   Scene scene({.num_samples = 2, .asks_late = false});
   scene.join();
   scene.give_report(0, 1, 0.5);
-  const std::string state = scene.controller_.save();
+  const std::string now = scene.controller_.save();
   const std::string asking = since_asking(false);
   PackWriter end;
   encode(end, false);  // no node may join
@@ -54,13 +60,20 @@ TEST_CASE(
   const std::string pool = last.take();
   const std::string places = since_places(kAgentContract);
   const std::string orders = since_orders(2);
-  REQUIRE(state[0] == 8);
-  REQUIRE(state.ends_with(places + asking + joining + pool + orders));
+  const std::string returning = since_returning(1);
+  REQUIRE(now[0] == 9);
+  REQUIRE(now.ends_with(places + asking + joining + pool + orders + returning));
   Controller old(scene.setup());
-  const std::size_t newer = asking.size() + joining.size() + pool.size() + orders.size();
-  const std::string with_places = state.substr(1, state.size() - 1 - newer);
+  const std::size_t newer =
+      asking.size() + joining.size() + pool.size() + orders.size() + returning.size();
+  const std::string with_places = now.substr(1, now.size() - 1 - newer);
+  // The driver's epoch was not kept.
+  const std::string ordered = "\x09" + with_places + asking + joining + pool;
+  old.restore("\x08" + with_places + asking + joining + pool + orders);
+  CHECK(old.save() == ordered + orders + since_returning(0));
   // The next driver says how many samples there are.
-  const std::string taken = state.substr(0, state.size() - orders.size()) + since_orders(1);
+  const std::string rest = pool + since_orders(1) + since_returning(0);
+  const std::string taken = "\x09" + with_places + asking + joining + rest;
   old.restore("\x07" + with_places + asking + joining + pool);
   CHECK(old.save() == taken);
   old.restore("\x06" + with_places + asking + joining);
@@ -71,8 +84,8 @@ TEST_CASE(
   CHECK(old.save() == taken);
   const std::string without = with_places.substr(0, with_places.size() - places.size());
   old.restore("\x03" + without);
-  CHECK(old.save() == "\x08" + without + since_places(3) + asking + joining + pool +
-                          since_orders(1));  // contract of then
+  CHECK(old.save() ==
+        "\x09" + without + since_places(3) + asking + joining + rest);  // contract of then
 }
 
 TEST_CASE("in a journal of before, a trial is there before there is room for it") {

@@ -336,6 +336,20 @@ TEST_CASE("a machine that said it is gone is not missed") {
   CHECK(script.turn().empty());
 }
 
+TEST_CASE("a machine of the driver before is lost when it does not come back within its lease") {
+  Script script({.ends_with_agent = false, .lease = 60s});
+  for (const auto& [number, name] : {std::pair(2u, "a"), std::pair(5u, "b")}) {
+    script.peers.expect(AgentNumber{number}, name, 7, script.now);
+    script.machine.on_agent_expected(name, script.now);
+  }
+  script.pass(59s);
+  script.hear("b", {joined()});
+  script.pass(2s);
+  const std::vector<Event> events = script.turn();
+  REQUIRE(events.size() == 1);  // the hello of the other was told to the driver before
+  CHECK(std::get<AgentLost>(events[0]).agent == AgentNumber{2});
+}
+
 TEST_CASE("a driver that stood still gives its machines time to be heard") {
   Script script({.ends_with_agent = false, .lease = 60s});
   script.hear("a", {joined()});

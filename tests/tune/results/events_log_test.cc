@@ -9,6 +9,7 @@
 #include "core/json.h"
 #include "core/refusal.h"
 #include "trainables/temporary_folder.h"
+#include "tune/results/event_text.h"
 #include "tune/search/proposal.h"
 #include "tune/spec/experiment_identity.h"
 #include "tune/story.h"
@@ -149,6 +150,17 @@ TEST_CASE("a trial at a rung is a line, also when it goes on") {
                           of +
                           "27,\"milestone\":27.0,\"value\":0.5,\"rank\":1,\"of\":1,"
                           "\"verdict\":\"go_on\"}\n");
+}
+
+TEST_CASE("a driver that waits for machines says so, and each of them when it is back") {
+  EventText text(story_spec());
+  AgentHello hello;
+  hello.hostname = "node-7";
+  text.record(DriverBegan{2, true}, WallTime(std::chrono::seconds(5)));
+  text.record(NodeReturned{AgentNumber{3}, hello, 4}, WallTime(std::chrono::seconds(6)));
+  CHECK(text.take() ==
+        "{\"time\":5.000,\"event\":\"driver_started\",\"epoch\":2,\"keeps\":true}\n"
+        "{\"time\":6.000,\"event\":\"node_returned\",\"node\":\"node-7\",\"trials\":4}\n");
 }
 
 TEST_CASE("every start, end, failure, verdict, node and notice is a line, and nothing else is") {

@@ -72,6 +72,15 @@ TEST_CASE("a trial that a user has paused is PAUSED, whatever its attempts do, u
   CHECK(retried.find(2)->ended == 0);
 }
 
+TEST_CASE("a driver that waits for machines leaves running what they run") {
+  const TrialStories stories =
+      told(event("attempt_started", 1) + event("attempt_started", 2) +
+           R"({"time":9,"event":"driver_started","epoch":2,"keeps":true})" + "\n" +
+           event("attempt_ended", 2, R"(,"outcome":"lost")"));
+  CHECK(stories.find(1)->status == TrialStatus::kRunning);
+  CHECK(stories.find(2)->status == TrialStatus::kPending);
+}
+
 TEST_CASE("the numbers of ids") {
   CHECK(number_of_id("2f1e0_00003") == 3u);
   CHECK(number_of_id("2f1e0_123456") == 123456u);

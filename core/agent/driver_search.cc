@@ -1,0 +1,106 @@
+#include "core/agent/driver_search.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/platform/join_keys.h"
+
+namespace tune {
+
+namespace fs = std::filesystem;
+
+DriverSearch::DriverSearch(const JoinOptions& join, AgentTime now)
+    : join_(join), token_(join.token), find_until_(now + join.patience) {}
+
+void DriverSearch::look(AgentTime now, const Parts& parts) {
+  const std::uint64_t epoch = parts.endpoint.driver_epoch();
+  if (epoch != epoch_) {
+    epoch_ = epoch;
+    parts.machine.on_other_driver(now, epoch);
+  }
+  const AgentTime heard = parts.endpoint.last_heard();
+  if (heard != AgentTime{}) parts.machine.on_driver_heard(heard);
+  if (find_until_) return look_for_first(now, parts.endpoint);
+  if (parts.endpoint.is_of_other_version()) {
+    parts.machine.on_refused(now, parts.endpoint.refusal());
+  }
+  if (found_) take_found(now, parts);
+  if (now - heard > kSilence && now - looked_ > kLookEvery && !looks_) look_at_files(now, parts);
+}
+
+void DriverSearch::look_for_first(AgentTime now, const AgentEndpoint& endpoint) {
+  if (!endpoint.refusal().empty()) {
+    failure_ = endpoint.refusal();
+  } else if (now >= *find_until_) {
+    failure_ = fmt::format("{} within {:.0f} s", endpoint.why_not_connected(),
+                           std::chrono::duration<double>(join_.patience).count());
+  }
+}
+
+bool DriverSearch::on_found(const SetupExperiment& setup) {
+  experiment_ = setup.experiment_directory;
+  setup_ = setup.joined;
+  return std::exchange(find_until_, std::nullopt).has_value();
+}
+
+void DriverSearch::take_token(const std::string& text, const Parts& parts) try {
+  connect_by(token_of_text(text), parts.endpoint);
+} catch (const Error& error) {
+  parts.endpoint.send(Warning{error.what()});
+}
+
+void DriverSearch::connect_by(const JoinToken& token, AgentEndpoint& endpoint) try {
+  endpoint.join_by(token);
+  token_ = token;
+} catch (const std::exception& error) {  // one that cannot be reached from here
+  endpoint.send(Warning{error.what()});
+}
+
+// That the join file is gone says something only where the folder is there.
+void DriverSearch::look_at_files(AgentTime now, const Parts& parts) {
+  if (setup_.join_file.empty()) return;
+  looked_ = now;
+  looks_ = true;
+  parts.files.give([this, experiment = token_.experiment,
+                    join_file = experiment_ / setup_.join_file,
+                    proof = experiment_ / setup_.proof_file, own = join_.file]() -> FileWorker::Outcome {
+    std::error_code unknown;
+    const bool is_over = fs::exists(proof, unknown) && !unknown &&
+                         !fs::exists(join_file, unknown) && !unknown;
+    std::vector<fs::path> files = {join_file};
+    if (!own.empty()) files.emplace_back(own);
+    return [this, found = Found{newest(files, experiment), is_over}] {
+      looks_ = false;
+      found_ = found;
+    };
+  });
+}
+
+void DriverSearch::take_found(AgentTime now, const Parts& parts) {
+  const Found found = *std::exchange(found_, std::nullopt);
+  if (found.is_over) return parts.machine.on_experiment_over(now);
+  if (found.token && *found.token != token_) connect_by(*found.token, parts.endpoint);
+}
+
+std::optional<JoinToken> DriverSearch::newest(const std::vector<fs::path>& files,
+                                              const std::string& experiment) {
+  std::optional<JoinToken> found;
+  fs::file_time_type written{};
+  for (const fs::path& file : files) {
+    std::error_code unknown;
+    const fs::file_time_type at = fs::last_write_time(file, unknown);
+    if (unknown || (found && at <= written)) continue;
+    try {
+      JoinToken token = read_token(file);
+      if (token.experiment != experiment) continue;
+      found = std::move(token);
+      written = at;
+    } catch (const Error&) {  // it is being replaced, or is not a token
+    }
+  }
+  return found;
+}
+
+}  // namespace tune

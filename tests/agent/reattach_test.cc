@@ -1,0 +1,134 @@
+// An agent that outlives its driver: what it says to the next one, and what it does meanwhile.
+#include <doctest/doctest.h>
+
+#include "agent/joined_script.h"
+#include "core/agent/driver_search.h"
+#include "core/platform/files.h"
+#include "trainables/temporary_folder.h"
+
+namespace tune::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using Lines = std::vector<std::string>;
+
+struct ReattachScript : JoinedScript {
+  void report(std::uint64_t iteration, bool waiting = false) {
+    Reported report;
+    report.attempt = {1};
+    report.iteration = iteration;
+    report.waiting = waiting;
+    one().on_worker(now, 1, report);
+  }
+  // The greeting to a driver of that epoch, which comes before anything else.
+  AgentHello greeting(std::uint64_t epoch) {
+    said_by();
+    one().on_other_driver(now, epoch);
+    std::vector<AgentAction> actions;
+    one().take_actions(actions);
+    one().on_sent();
+    REQUIRE(!actions.empty());
+    return std::get<AgentHello>(std::get<TellDriver>(actions.front()).event);
+  }
+};
+
+TEST_CASE("a machine greets each driver that it hears for the first time, and its trial runs on") {
+  ReattachScript script;
+  script.report(4);
+  const AgentHello hello = script.greeting(2);
+  CHECK(hello.epoch == 2);
+  REQUIRE(hello.live.size() == 1);
+  CHECK(hello.live[0].trial == TrialNumber{0});
+  CHECK(hello.live[0].attempt == AttemptNumber{1});
+  CHECK(hello.live[0].iteration == 4);
+  CHECK_FALSE(hello.live[0].waits);
+  CHECK_FALSE(hello.live[0].has_order);
+  script.one().on_other_driver(script.now, 3);
+  CHECK(script.said_by() == Lines{"driver: hello", "driver: ready"});  // and nothing is signalled
+  CHECK_FALSE(script.one().joins_again());
+}
+
+TEST_CASE("a greeting says which verdicts are awaited, and which orders are there") {
+  ReattachScript script;
+  script.report(3, true);
+  CHECK(script.greeting(2).live.at(0).waits);
+  script.one().on_command(script.now, Continue{{0}, {1}, {"training_iteration", 9}});
+  CHECK_FALSE(script.greeting(3).live.at(0).waits);
+  script.one().on_command(script.now, StopAttempt{{0}, {1}});
+  CHECK(script.greeting(4).live.at(0).has_order);
+}
+
+TEST_CASE("an attempt whose end is not told yet is live for the next driver") {
+  ReattachScript script;
+  script.one().on_worker(script.now, 1, WorkerEnded{Outcome::kCompleted, {}});
+  script.one().on_exit(script.now, 101, {false, 0, "exited with code 0"});
+  CHECK(script.greeting(2).live.size() == 1);  // its last lines are being read
+  script.one().on_concluded(script.now, MachineScript::end_of(0));
+  CHECK(script.greeting(3).live.empty());
+}
+
+TEST_CASE("what the next driver does not know any more is ended") {
+  ReattachScript script;
+  SetupExperiment setup;
+  setup.keep = {attempt_key({0}, {1})};
+  script.one().on_command(script.now, setup);
+  CHECK(script.said_by().empty());
+  setup.keep.clear();
+  script.one().on_command(script.now, setup);
+  CHECK(script.said_by() == Lines{"signal 15 to 101"});
+}
+
+TEST_CASE("a machine that leaves says so to the next driver, and says nothing after its last word") {
+  ReattachScript script;
+  script.one().on_command(script.now, Drain{"alice drains it"});
+  script.live(1ms);
+  script.one().on_other_driver(script.now, 2);
+  CHECK(script.said_by() ==
+        Lines{"driver: hello", "driver: ready", "driver: node out: alice drains it"});
+  script.save_and_go();
+  script.one().on_other_driver(script.now, 3);
+  CHECK(script.said_by().empty());
+}
+
+TEST_CASE("a machine whose last driver ended in order ends as well, and waits for no other") {
+  ReattachScript script;
+  script.one().on_experiment_over(script.now);
+  CHECK(script.said_by() == Lines{"end zygote", "signal 15 to 101"});
+  CHECK(script.one().end_cause().empty());
+  CHECK_FALSE(script.one().joins_again());
+}
+
+TEST_CASE("a machine that no driver takes any more saves and ends") {
+  ReattachScript script;
+  script.one().on_refused(script.now, "this is tune 0.9, the driver is 1.0");
+  CHECK(script.live(1ms) ==
+        Lines{"driver: node out: this is tune 0.9, the driver is 1.0", "worker 1: stop"});
+}
+
+JoinToken join_token_at(const std::string& experiment, const std::string& address) {
+  return {experiment, std::string(kCurveKeyBytes, 'd'), std::string(kCurveKeyBytes, 'j'), {address}};
+}
+
+void put_token(const std::filesystem::path& file, const JoinToken& token, int age_s) {
+  write_file_atomically(file, to_text(token), Readers::kOwnerOnly);
+  const auto now = std::filesystem::file_time_type::clock::now();
+  std::filesystem::last_write_time(file, now - std::chrono::seconds(age_s));
+}
+
+TEST_CASE("of the files that may name the next driver the newest of this experiment counts") {
+  const TemporaryFolder folder;
+  const auto joined = folder.path() / "join", own = folder.path() / "own";
+  const auto newest = [&] { return DriverSearch::newest({joined, own}, "0a1b2"); };
+  CHECK_FALSE(newest());
+  put_token(joined, join_token_at("0a1b2", "10.0.0.1:7000"), 20);
+  CHECK(newest()->addresses.at(0) == "10.0.0.1:7000");
+  put_token(own, join_token_at("0a1b2", "10.0.0.2:7000"), 10);
+  CHECK(newest()->addresses.at(0) == "10.0.0.2:7000");
+  put_token(own, join_token_at("other", "10.0.0.3:7000"), 5);
+  CHECK(newest()->addresses.at(0) == "10.0.0.1:7000");
+  write_file_atomically(own, "tune1.nonsense", Readers::kOwnerOnly);
+  CHECK(newest()->addresses.at(0) == "10.0.0.1:7000");
+}
+
+}  // namespace
+}  // namespace tune::testing

@@ -1,0 +1,198 @@
+// Machines that train on while their driver is away: it is killed and comes back.
+#include <doctest/doctest.h>
+
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+
+#include "core/join_token.h"
+#include "core/json.h"
+#include "core/platform/process.h"
+#include "process/joinable.h"
+#include "process/sweep.h"
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+
+constexpr std::size_t kGatedSteps = 40;
+
+// Of trials that wait in their 15th step until the gate is open.
+std::string gated_sweep(int trials, const std::string& rest = "") {
+  return yaml({.trainable = "Teller",
+               .config = "{x: {uniform: [0, 1]}, bytes: 20, step_ms: 2, gate: open}",
+               .num_samples = trials,
+               .rest = "stop: {training_iteration: 40}\ncheckpoint: {frequency: 5}\n" + rest,
+               .metric = "count",
+               .plugin = TUNE_TELLER_PLUGIN});
+}
+
+// A sweep whose driver is killed and comes back.
+struct Reattached : Joinable {
+  using Joinable::Joinable;
+
+  std::unique_ptr<Running> runner() {
+    auto one = agent();
+    CHECK(Sandbox::eventually([&] { return runs_a_trial(*one); }));
+    return one;
+  }
+  void open_gate() const { box.write("open", ""); }
+  void kill_driver() {
+    run->signal(SIGKILL);
+    run->wait();
+  }
+  void resume() { run.reset(new Running(box.start_tune({"resume", "results/s"}))); }
+  std::size_t count_events(const std::string& kind) const {
+    std::size_t found = 0;
+    for (const std::string& line : lines_of(box.read("results/s/events.jsonl"))) {
+      found += testing::has(line, "\"event\":\"" + kind + "\"");
+    }
+    return found;
+  }
+  // The pids of the processes that made each trial's results.
+  std::map<std::string, std::set<int>> processes_of_trials() const {
+    std::map<std::string, std::set<int>> pids;
+    for (const fs::path& trial : trial_folders(box, "results/s")) {
+      const std::string file = fs::relative(trial / "result.json", box.path());
+      for (const std::string& line : lines_of(box.read(file))) {
+        pids[trial.filename()].insert(parse_json(line, file).get<int>("pid"));
+      }
+    }
+    return pids;
+  }
+};
+
+// Of the agent, but its zygote.
+std::set<int> workers_below(const Reattached& sweep, const Running& agent) {
+  std::set<int> pids;
+  for (const pid_t pid : sweep.box.processes("tune-worker")) {
+    const std::string file = "/proc/" + std::to_string(pid) + "/stat";
+    if (!fs::exists(file)) continue;
+    const std::string stat = read_file(file);
+    if (std::stoi(stat.substr(stat.rfind(')') + 4)) == agent.pid()) pids.insert(pid);
+  }
+  if (!pids.empty()) pids.erase(pids.begin());  // the first one: it forks the others
+  return pids;
+}
+
+TEST_CASE("a driver that is killed twice finds its machines again, and no trial there notices") {
+  Reattached sweep(gated_sweep(3));
+  auto one = sweep.runner();
+  auto other = sweep.runner();
+  std::set<int> running = workers_below(sweep, *one);
+  running.merge(workers_below(sweep, *other));
+  REQUIRE(running.size() == 2);
+  sweep.kill_driver();
+  sweep.resume();
+  CHECK(Sandbox::eventually([&] { return sweep.count_events("node_returned") == 2; }));
+  for (const int pid : running) CHECK(::kill(pid, 0) == 0);
+  sweep.kill_driver();
+  sweep.open_gate();  // they train to their ends with nobody to tell
+  sweep.resume();
+  const Finished finished = sweep.finish();
+  CHECK_HAS(finished.err, "machines that had joined: 2 are waited for");
+  CHECK_FALSE(testing::has(finished.err, "is lost"));
+  CHECK(sweep.count_events("node_returned") == 4);
+  check_complete(sweep.box, "results/s", 3, kGatedSteps);
+  std::set<int> there;
+  for (const auto& [trial, pids] : sweep.processes_of_trials()) {
+    const bool ran_there = std::ranges::any_of(pids, [&](int pid) { return running.contains(pid); });
+    CHECK_MESSAGE((!ran_there || pids.size() == 1), trial << " has results of several processes");
+    if (ran_there) there.insert(pids.begin(), pids.end());
+  }
+  CHECK(there == running);
+  for (const auto& agent : {one.get(), other.get()}) {
+    const Finished over = agent->wait(seconds(20));
+    CHECK_HAS(over.err, "the experiment is over");
+    CHECK_FALSE(testing::has(over.err, "joining again"));
+  }
+  check_nothing_left(sweep.box, "results/s");
+
+  Sandbox calm;
+  calm.write("sweep.yaml", gated_sweep(3));
+  calm.write("open", "");
+  CHECK(calm.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"}).code == 0);
+  CHECK(lasting_table(sweep.box, "results/s") == lasting_table(calm, "results/s"));
+}
+
+TEST_CASE("a machine that dies while the driver is away is lost after its lease, the other goes on") {
+  Reattached sweep(gated_sweep(3, "lease_s: 2\n"));
+  auto dies = sweep.runner();
+  auto stays = sweep.runner();
+  const std::set<int> running = workers_below(sweep, *stays);
+  sweep.kill_driver();
+  dies->signal(SIGKILL);
+  dies->wait();
+  sweep.resume();
+  CHECK(Sandbox::eventually([&] { return sweep.count_events("node_left") == 2; }));
+  sweep.open_gate();
+  const Finished finished = sweep.finish();
+  CHECK_HAS(finished.err, "is lost: it has said nothing for 2 s");
+  CHECK_FALSE(testing::has(finished.err, "ERROR"));
+  check_complete(sweep.box, "results/s", 3, kGatedSteps);
+  std::size_t undisturbed = 0;
+  for (const auto& [trial, pids] : sweep.processes_of_trials()) undisturbed += pids == running;
+  CHECK(undisturbed == 1);
+  CHECK(stays->wait(seconds(20)).code == 0);
+  check_nothing_left(sweep.box, "results/s");
+}
+
+// Holds the port of this address of this host.
+FileDescriptor hold_port(const std::string& address) {
+  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  at.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  const bool is_held = Sandbox::eventually([&] {
+    return ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
+  });
+  REQUIRE(is_held);
+  ::listen(socket.get(), 1);
+  return socket;
+}
+
+TEST_CASE("a driver that comes back at another port is found by the join file") {
+  Reattached sweep(gated_sweep(2));
+  auto agent = sweep.runner();
+  const auto address = [&] {
+    return token_of_text(sweep.box.read("results/s/nodes/join")).addresses.at(0);
+  };
+  const std::string former = address();
+  sweep.kill_driver();
+  const FileDescriptor held = hold_port(former);
+  sweep.resume();
+  CHECK(Sandbox::eventually([&] { return sweep.count_events("node_returned") == 1; }));
+  CHECK(address() != former);
+  sweep.open_gate();
+  CHECK_FALSE(testing::has(sweep.finish().err, "is lost"));
+  check_complete(sweep.box, "results/s", 2, kGatedSteps);
+  CHECK(agent->wait(seconds(20)).code == 0);
+}
+
+TEST_CASE("a machine that hears late that the experiment is over does not stay") {
+  Reattached sweep(gated_sweep(2, "lease_s: 1\n"));
+  auto agent = sweep.runner();
+  agent->signal(SIGSTOP);
+  sweep.open_gate();
+  const Finished finished = sweep.finish();
+  CHECK_HAS(finished.err, "is lost: it has said nothing for 1 s");
+  agent->signal(SIGCONT);
+  const Finished over = agent->wait(seconds(30));
+  CHECK(over.code == 0);
+  CHECK_HAS(over.err, "the experiment is over");
+  check_complete(sweep.box, "results/s", 2, kGatedSteps);
+  check_nothing_left(sweep.box, "results/s");
+}
+
+}  // namespace
+}  // namespace tune

@@ -214,8 +214,8 @@ TEST_CASE("autocast lasts as long as its scope, and scopes nest") {
   CHECK(type() == torch::kFloat);
 }
 
-struct Training {
-  Training(PrecisionLevel level, torch::Dtype dtype)
+struct SmallTraining {
+  SmallTraining(PrecisionLevel level, torch::Dtype dtype)
       : model(nn::Linear(4, 8), nn::BatchNorm1d(8), nn::ReLU(), nn::Linear(8, 1)),
         optimizer(model->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9)),
         precision({model.ptr().get()}, {&optimizer},
@@ -247,7 +247,7 @@ TEST_CASE("a network learns at every level, in both types") {
       CAPTURE(level);
       CAPTURE(std::string(c10::toString(dtype)));
       torch::manual_seed(1);
-      Training training(precision_level(level), dtype);
+      SmallTraining training(precision_level(level), dtype);
       const double first = training.step();
       for (int i = 0; i < 60; ++i) training.step();
       CHECK(training.step() < first / 2.5);
@@ -257,7 +257,7 @@ TEST_CASE("a network learns at every level, in both types") {
 
 TEST_CASE("the levels keep weights, batch norms and the optimizer's copies in their types") {
   const auto types = [](PrecisionLevel level) {
-    const Training training(level, torch::kHalf);
+    const SmallTraining training(level, torch::kHalf);
     const auto parameters = training.model->named_parameters();
     return std::vector<torch::Dtype>{
         parameters["0.weight"].scalar_type(), parameters["1.weight"].scalar_type(),
@@ -274,7 +274,7 @@ TEST_CASE("the levels keep weights, batch norms and the optimizer's copies in th
 
 TEST_CASE("only halves under autocast are scaled") {
   const auto scale = [](PrecisionLevel level, torch::Dtype dtype) {
-    return Training(level, dtype).precision.scaler().scale();
+    return SmallTraining(level, dtype).precision.scaler().scale();
   };
   CHECK(scale(PrecisionLevel::kO0, torch::kHalf) == 1);
   CHECK(scale(PrecisionLevel::kO1, torch::kHalf) == 128);
@@ -285,7 +285,7 @@ TEST_CASE("only halves under autocast are scaled") {
 
 TEST_CASE("a step at O2 is made on the copies in floats, which half weights would swallow") {
   torch::manual_seed(1);
-  Training training(PrecisionLevel::kO2, torch::kHalf);
+  SmallTraining training(PrecisionLevel::kO2, torch::kHalf);
   const torch::Tensor weight = training.model->parameters()[0];
   const torch::Tensor master = training.optimizer.param_groups()[0].params()[0];
   {
@@ -311,28 +311,28 @@ TEST_CASE("a step at O2 is made on the copies in floats, which half weights woul
 TEST_CASE("a restored training at O2 goes on exactly as the saved one") {
   const testing::TemporaryFolder folder;
   torch::manual_seed(1);
-  Training saved(PrecisionLevel::kO2, torch::kHalf);
+  SmallTraining saved(PrecisionLevel::kO2, torch::kHalf);
   for (int i = 0; i < 3; ++i) saved.step();
   save_checkpoint(folder.path(), *saved.model, saved.optimizer);
   saved.precision.save(folder.path());
   std::vector<double> losses;
   for (int i = 0; i < 3; ++i) losses.push_back(saved.step());
 
-  Training restored(PrecisionLevel::kO2, torch::kHalf);
+  SmallTraining restored(PrecisionLevel::kO2, torch::kHalf);
   load_checkpoint(folder.path(), *restored.model, restored.optimizer);
   restored.precision.load(folder.path());
   for (const double loss : losses) CHECK(restored.step() == loss);
 
-  Training other(PrecisionLevel::kO1, torch::kHalf);
+  SmallTraining other(PrecisionLevel::kO1, torch::kHalf);
   CHECK_HAS(refusal([&] { other.precision.load(folder.path()); }), "another opt_level");
 }
 
 TEST_CASE("mixed precision refuses what it cannot do") {
   CHECK(refusal([] { precision_level("02"); }) ==
         "opt_level is 02: O0, O1, O2 or O3 is wanted (the letter O)");
-  CHECK(refusal([] { Training(PrecisionLevel::kO1, torch::kDouble); }) ==
+  CHECK(refusal([] { SmallTraining(PrecisionLevel::kO1, torch::kDouble); }) ==
         "mixed precision with Double: Half or BFloat16 is wanted");
-  Training late(PrecisionLevel::kO0, torch::kHalf);
+  SmallTraining late(PrecisionLevel::kO0, torch::kHalf);
   late.step();
   CHECK(refusal([&] {
           MixedPrecision({late.model.ptr().get()}, {&late.optimizer},

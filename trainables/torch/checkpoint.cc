@@ -20,6 +20,7 @@
 #include "trainables/torch/cuda_part.h"
 #include "trainables/torch/python_file.h"
 #include "trainables/torch/safetensors.h"
+#include "trainables/torch/torch_error.h"
 
 namespace tune {
 namespace {
@@ -65,12 +66,6 @@ NamedTensors tensors_of(const torch::nn::Module& model) {
     tensors.emplace_back(buffer.key(), buffer.value());
   }
   return tensors;
-}
-
-std::string describe(const at::Tensor& tensor) {
-  std::ostringstream text;
-  text << tensor.scalar_type() << " " << tensor.sizes();
-  return text.str();
 }
 
 using TensorsByName = std::map<std::string, at::Tensor>;

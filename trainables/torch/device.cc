@@ -15,6 +15,7 @@
 #include "core/rank_environment.h"
 #include "core/rank_start.h"
 #include "trainables/torch/cuda_part.h"
+#include "trainables/torch/torch_error.h"
 #include "trainables/trainable.h"
 
 namespace tune {
@@ -23,10 +24,6 @@ namespace {
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string() : std::string(value);
-}
-
-[[noreturn]] void bad_input(const std::string& what) {
-  throw Error(ErrorCode::kBadInput, what);
 }
 
 // LibTorch was asked for CUDA when it had none, in the process that this one was forked from.

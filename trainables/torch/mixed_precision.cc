@@ -11,15 +11,12 @@
 #include <string>
 
 #include "core/error.h"
+#include "trainables/torch/torch_error.h"
 
 namespace tune {
 namespace {
 
 namespace fs = std::filesystem;
-
-[[noreturn]] void refuse(const std::string& message) {
-  throw Error(ErrorCode::kBadInput, message);
-}
 
 // Every batch norm has it in its class's name, those of users too.
 bool is_batch_norm(const torch::nn::Module& module) {
@@ -28,7 +25,7 @@ bool is_batch_norm(const torch::nn::Module& module) {
 
 // Type by type as Module::to does it: the tensors stay the same objects, which optimizers hold.
 // Batch norms stay whole in floats, as Python's do: half counts and variances end at 65,504, and
-// CPUs refuse half weights beside buffers in floats.
+// CPUs bad_input half weights beside buffers in floats.
 void convert(torch::nn::Module& model, at::ScalarType dtype) {
   model.apply([&](torch::nn::Module& module) {
     if (is_batch_norm(module)) return;
@@ -58,7 +55,7 @@ Autocast::Autocast(at::DeviceType device, at::ScalarType dtype, bool enabled)
       was_enabled_(at::autocast::is_autocast_enabled(device)),
       old_dtype_(at::autocast::get_autocast_dtype(device)) {
   if (dtype != at::kHalf && dtype != at::kBFloat16) {
-    refuse(std::string("autocast to ") + c10::toString(dtype) + ": Half or BFloat16 is wanted");
+    bad_input(std::string("autocast to ") + c10::toString(dtype) + ": Half or BFloat16 is wanted");
   }
   at::autocast::set_autocast_enabled(device, enabled);
   at::autocast::set_autocast_dtype(device, dtype);
@@ -77,7 +74,7 @@ PrecisionLevel precision_level(std::string_view name) {
   if (name == "O1") return PrecisionLevel::kO1;
   if (name == "O2") return PrecisionLevel::kO2;
   if (name == "O3") return PrecisionLevel::kO3;
-  refuse("opt_level is " + std::string(name) + ": O0, O1, O2 or O3 is wanted (the letter O)");
+  bad_input("opt_level is " + std::string(name) + ": O0, O1, O2 or O3 is wanted (the letter O)");
 }
 
 MixedPrecision::MixedPrecision(const std::vector<torch::nn::Module*>& models,
@@ -88,13 +85,13 @@ MixedPrecision::MixedPrecision(const std::vector<torch::nn::Module*>& models,
       optimizers_(optimizers),
       scaler_(scaler_options(options)) {
   if (options.dtype != at::kHalf && options.dtype != at::kBFloat16) {
-    refuse(std::string("mixed precision with ") + c10::toString(options.dtype) +
-           ": Half or BFloat16 is wanted");
+    bad_input(std::string("mixed precision with ") + c10::toString(options.dtype) +
+              ": Half or BFloat16 is wanted");
   }
   if (options.level < PrecisionLevel::kO2) return;
   for (const torch::optim::Optimizer* optimizer : optimizers) {
     if (!optimizer->state().empty()) {
-      refuse("levels O2 and O3 want optimizers that have not made a step");
+      bad_input("levels O2 and O3 want optimizers that have not made a step");
     }
   }
   for (torch::nn::Module* model : models) convert(*model, options.dtype);
@@ -207,7 +204,8 @@ void MixedPrecision::load(const fs::path& directory) {
   for (std::size_t i = 0; fits && i < weights.size(); ++i) {
     fits = tensors[i + 1].sizes() == weights[i].master.sizes();
   }
-  if (!fits) refuse("loading " + file.string() + ": it is of another model or another opt_level");
+  if (!fits)
+    bad_input("loading " + file.string() + ": it is of another model or another opt_level");
   scaler_.load_state({{"scale", tensors[0][0].item<double>()},
                       {"growth_tracker", tensors[0][1].to(at::kLong).item<std::int64_t>()}});
   const at::NoGradGuard no_gradients;

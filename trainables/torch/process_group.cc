@@ -35,12 +35,6 @@ constexpr Milliseconds kLongestSearch = std::chrono::hours(24 * 7);  // for rank
 // An agent that knows which rank is alone too long, or is stopped there, speaks first.
 constexpr Milliseconds kPatienceForAgent{10'000};
 
-std::string describe(const at::Tensor& tensor) {
-  std::ostringstream text;
-  text << tensor.scalar_type() << " " << tensor.sizes();
-  return text.str();
-}
-
 std::string named(const std::string& operation, const std::string& what, const at::Tensor& tensor) {
   return operation + " of " + (what.empty() ? std::string() : what + ", ") + describe(tensor);
 }

@@ -57,7 +57,7 @@ const char* name_of(at::ScalarType type, const fs::path& file, const std::string
   throw Error(ErrorCode::kBadInput, what.str());
 }
 
-Value::List shape_of(const at::Tensor& tensor) {
+Value::List shape_list(const at::Tensor& tensor) {
   Value::List shape;
   for (const std::int64_t size : tensor.sizes()) shape.emplace_back(size);
   return shape;
@@ -72,7 +72,7 @@ std::string header_of(const fs::path& file, const NamedTensors& tensors) {
     append_json_text(header, name);
     header += ":";
     append_json(header, Value{{"dtype", name_of(tensor.scalar_type(), file, name)},
-                              {"shape", Value::make_list(shape_of(tensor))},
+                              {"shape", Value::make_list(shape_list(tensor))},
                               {"data_offsets", Value::make_list({offset, offset + bytes})}});
     offset += bytes;
   }

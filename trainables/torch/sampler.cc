@@ -7,17 +7,15 @@
 #include <string>
 
 #include "core/error.h"
+#include "trainables/torch/torch_error.h"
 
 namespace tune {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) {
-  throw Error(ErrorCode::kBadInput, message);
-}
-
 void expect_rank(std::int64_t rank, std::int64_t world_size) {
   if (world_size < 1 || rank < 0 || rank >= world_size) {
-    refuse("rank " + std::to_string(rank) + " is not in a world of " + std::to_string(world_size));
+    bad_input("rank " + std::to_string(rank) + " is not in a world of " +
+              std::to_string(world_size));
   }
 }
 
@@ -45,7 +43,7 @@ at::Tensor Sampler::next(std::int64_t count) {
 }
 
 void Sampler::set_epoch(std::int64_t epoch) {
-  if (epoch < 0) refuse("epoch " + std::to_string(epoch) + " of a sampler is below 0");
+  if (epoch < 0) bad_input("epoch " + std::to_string(epoch) + " of a sampler is below 0");
   if (epoch != epoch_) order_.reset();
   epoch_ = epoch;
   position_ = 0;
@@ -59,8 +57,9 @@ void Sampler::load_state(const Value& state) {
   const auto epoch = state.get<std::int64_t>("epoch");
   const auto position = state.get<std::int64_t>("position");
   if (position < 0 || position > size()) {
-    refuse("loading a sampler: position " + std::to_string(position) + " is not within its " +
-           std::to_string(size()) + " samples: the state is of other data or another world size");
+    bad_input("loading a sampler: position " + std::to_string(position) + " is not within its " +
+              std::to_string(size()) +
+              " samples: the state is of other data or another world size");
   }
   set_epoch(epoch);
   position_ = position;
@@ -70,13 +69,13 @@ DistributedSampler::DistributedSampler(std::int64_t data_size,
                                        const DistributedSamplerOptions& options)
     : data_size_(data_size), options_(options) {
   expect_rank(options.rank, options.world_size);
-  if (data_size < 1) refuse("a sampler needs samples, there are " + std::to_string(data_size));
+  if (data_size < 1) bad_input("a sampler needs samples, there are " + std::to_string(data_size));
   if (options.drop_last && !options.pad) {
-    refuse("drop_last leaves samples out, pad = false wants each once: choose one");
+    bad_input("drop_last leaves samples out, pad = false wants each once: choose one");
   }
   if (options.drop_last && data_size < options.world_size) {
-    refuse("drop_last leaves none of " + std::to_string(data_size) + " samples to " +
-           std::to_string(options.world_size) + " ranks");
+    bad_input("drop_last leaves none of " + std::to_string(data_size) + " samples to " +
+              std::to_string(options.world_size) + " ranks");
   }
 }
 
@@ -98,7 +97,7 @@ at::Tensor DistributedSampler::order(std::int64_t epoch) const {
 SubsetRandomSampler::SubsetRandomSampler(const std::vector<std::int64_t>& indices,
                                          std::uint64_t seed)
     : subset_(at::tensor(indices, at::kLong)), seed_(seed) {
-  if (indices.empty()) refuse("a sampler needs samples, the subset has none");
+  if (indices.empty()) bad_input("a sampler needs samples, the subset has none");
 }
 
 std::int64_t SubsetRandomSampler::size() const {
@@ -114,8 +113,9 @@ std::int64_t batch_of_rank(std::int64_t batch_size, std::int64_t world_size) {
   const std::int64_t share = batch_size / world_size;
   if (share < 1 || batch_size % world_size != 0) {
     const std::string nearest = std::to_string(std::max<std::int64_t>(share, 1) * world_size);
-    refuse("a batch of " + std::to_string(batch_size) + " cannot be shared evenly by " +
-           std::to_string(world_size) + " ranks: make batch_size a multiple, " + nearest + " say");
+    bad_input("a batch of " + std::to_string(batch_size) + " cannot be shared evenly by " +
+              std::to_string(world_size) + " ranks: make batch_size a multiple, " + nearest +
+              " say");
   }
   return share;
 }

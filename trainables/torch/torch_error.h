@@ -1,11 +1,15 @@
-// The words of an Error of ours for an exception of LibTorch.
+// The words of our errors about LibTorch and its tensors.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <exception>
+#include <sstream>
 #include <string>
+
+#include "core/error.h"
 
 namespace tune {
 
@@ -23,6 +27,17 @@ inline std::string cause_of(const std::exception& error) {
   if (last == std::string::npos) return first;
   const std::string why = line_at(last + std::string(kLastError).size());
   return why.empty() ? first : first + "; NCCL's last error: " + why;
+}
+
+[[noreturn]] inline void bad_input(const std::string& why) {
+  throw Error(ErrorCode::kBadInput, why);
+}
+
+// "Float [2, 3]"
+inline std::string describe(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor.scalar_type() << " " << tensor.sizes();
+  return text.str();
 }
 
 }  // namespace tune

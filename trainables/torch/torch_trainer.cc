@@ -12,6 +12,7 @@
 #include "core/platform/node.h"
 #include "trainables/torch/device.h"
 #include "trainables/torch/random.h"
+#include "trainables/torch/torch_error.h"
 #include "trainables/torch/trainer_workers.h"
 
 namespace tune {
@@ -21,10 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMaxWorkers = 4096;
-
-[[noreturn]] void bad_input(const std::string& what) {
-  throw Error(ErrorCode::kBadInput, what);
-}
 
 void check(const TrainerOptions& options) {
   if (options.group_timeout_s && !(*options.group_timeout_s > 0)) {

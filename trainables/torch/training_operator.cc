@@ -7,14 +7,11 @@
 
 #include "core/error.h"
 #include "trainables/torch/operator_state.h"
+#include "trainables/torch/torch_error.h"
 
 namespace tune {
 
 namespace {
-
-[[noreturn]] void bad_input(const std::string& what) {
-  throw Error(ErrorCode::kBadInput, what);
-}
 
 // Means over a batch, as train_batch and validate_batch return them.
 void add_batch(Metrics& metrics, const Result& result, const std::string& from,

@@ -2,11 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -388,6 +391,37 @@ std::string why_no_command(const CLI::App& app, int argc, const char* const* arg
                      join(names, ", "));
 }
 
+// Adds the command that is asked for, by the first argument; any other word adds all commands. To
+// make all takes longer than most commands need for themselves.
+void add_commands(CLI::App& app, CommandLine& line, int argc, const char* const* argv) {
+  struct Adding {
+    std::string_view word;  // empty: several commands, or hardly ever asked for
+    void (*add)(CLI::App&, CommandLine&);
+  };
+  constexpr Adding kAll[] = {
+      {"run", add_run},
+      {"validate", add_validate},
+      {"import", add_import},
+      {"simulate", add_simulate},
+      {"resume", add_resume},
+      {"", add_readers},
+      {"", [](CLI::App& to, CommandLine& all) { add_orders(to, all.chosen); }},
+      {"", [](CLI::App& to, CommandLine& all) { add_insight(to, all.chosen); }},
+      {"export", [](CLI::App& to, CommandLine& all) { add_export(to, all.chosen); }},
+      {"logs", add_logs},
+      {"view", add_view},
+      {"launch", add_launch},
+      {"python-run", add_python_run},
+      {"", add_machines},
+      {"", [](CLI::App& to, CommandLine& all) { add_pages(to, all.chosen); }},
+  };
+  const std::string_view word = argc > 1 ? argv[1] : "";
+  if (argc == 2 && word == "--version") return;
+  const auto asked = std::ranges::find(kAll, word, &Adding::word);
+  if (!word.empty() && asked != std::end(kAll)) return asked->add(app, line);
+  for (const Adding& one : kAll) one.add(app, line);
+}
+
 int parse_and_run(int argc, const char* const* argv) {
   CommandLine line;
   CLI::App app("Searches for the best configuration of a training.", "tune");
@@ -396,21 +430,7 @@ int parse_and_run(int argc, const char* const* argv) {
   app.footer(
       "Example:\n  tune run sweep.yaml\n  tune best results/latest\n"
       "Every command has --help.");
-  add_run(app, line);
-  add_validate(app, line);
-  add_import(app, line);
-  add_simulate(app, line);
-  add_resume(app, line);
-  add_readers(app, line);
-  add_orders(app, line.chosen);
-  add_insight(app, line.chosen);
-  add_export(app, line.chosen);
-  add_logs(app, line);
-  add_view(app, line);
-  add_launch(app, line);
-  add_python_run(app, line);
-  add_machines(app, line);
-  add_pages(app, line.chosen);
+  add_commands(app, line, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

@@ -1,4 +1,4 @@
-// How long ASHA takes to judge one report, by how many values its rung already holds. The time
+// The time that ASHA takes to judge one report, by how many values its rung already holds. The time
 // covers what the controller calls: reading time and metric from the packed result, the decision
 // with its reason, and recording the value.
 #include <cstdint>

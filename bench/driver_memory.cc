@@ -1,4 +1,4 @@
-// How much memory the driver of a real sweep takes for a trial that is over: controller, log files,
+// The memory that the driver of a real sweep takes for a trial that is over: controller, log files,
 // table and journal, with the snapshots it makes; and with a searcher that learns, its history.
 #include <algorithm>
 #include <cstdint>

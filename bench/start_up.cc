@@ -1,4 +1,4 @@
-// How long the tune program takes to start, and a sweep of one trial of one step to its exit.
+// The time that the tune program takes to start, and a sweep of one trial of one step to its exit.
 #include <dlfcn.h>
 #include <unistd.h>
 

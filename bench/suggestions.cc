@@ -1,4 +1,4 @@
-// How long a model-based searcher takes for a suggestion, by how many trials there are.
+// The time that a model-based searcher takes for a suggestion, by how many trials there are.
 #include <Eigen/Cholesky>
 
 #include <cmath>

@@ -106,7 +106,7 @@ struct Proposed {
   }
 };
 
-// How an allocation stands that the pool has asked an engine for.
+// The state of an allocation that the pool has asked an engine for.
 enum class AllocationState : std::uint8_t {
   kRequested,  // not yet, or not known to be, with the engine
   kStarted,    // the engine has taken it
@@ -115,7 +115,7 @@ enum class AllocationState : std::uint8_t {
   kEnded,  // or it never was
   kLast = kEnded,
 };
-// What was wrong with one that has ended without any use.
+// The fault of one that has ended without any use.
 enum class AllocationFault : std::uint8_t {
   kNone,
   kSubmission,  // the engine did not take it
@@ -147,7 +147,7 @@ struct PoolOrdered {
   }
 };
 
-// What a user may order of a sweep that runs.
+// The orders of a user to a sweep that runs.
 enum class OrderKind : std::uint8_t {
   kStop,     // the trial ends, as one that its scheduler stops
   kPause,    // the trial is saved and stays PAUSED, until

@@ -1,4 +1,5 @@
-// How an attempt fails on its own: a cause in words that begins with the phase ("save: disk full").
+// The failure of an attempt by itself: a cause in words that begins with the phase ("save: disk
+// full").
 #pragma once
 
 #include <stdexcept>

@@ -60,7 +60,7 @@ using AgentAction =
     std::variant<TellDriver, TellWorker, RestWorker, SpawnWorker, SignalWorker, PromoteCheckpoint,
                  ForgetWorker, ConcludeAttempt, StartZygote, EndZygote>;
 
-// How a process ended: by a signal, or by itself with an exit code.
+// The end of a process: by a signal, or by itself with an exit code.
 struct ProcessEnd {
   bool signalled = false;
   std::int32_t code = 0;

@@ -1,4 +1,4 @@
-// How attempts end: causes, signals, and the last report of them.
+// The ends of attempts: causes, signals, and the last report of them.
 #include <algorithm>
 #include <csignal>
 #include <utility>

@@ -1,4 +1,4 @@
-// How a node keeps a zygote: what is tried again, when, and when the node is out.
+// A node's zygote: what is tried again, when, and when the node is out.
 #include <doctest/doctest.h>
 
 #include "agent/machine_script.h"

@@ -1,4 +1,4 @@
-// What the page's server reads: the words of a request, results, events, and the columns that are
+// Input of the page's server: the words of a request, results, events, and the columns that are
 // made of them.
 #include <memory>
 

@@ -20,7 +20,7 @@ for folder in proc sys dev; do
   mount --rbind /$folder "$root/$folder"
   mount --make-rslave "$root/$folder"
 done
-# How this machine reaches the network.
+# This machine's way to the network.
 mkdir -p "$root/etc/ssl/certs"
 for file in /etc/resolv.conf /etc/hosts /etc/apt/apt.conf.d/. /etc/ssl/certs/ca-certificates.crt; do
   [[ ! -e $file ]] || cp -rL "$file" "$root/${file%.}"

@@ -13,7 +13,7 @@ fail() {
   echo "error: $*" >&2
   exit 1
 }
-# What would build everything, one command a line.
+# The commands that would build everything, one a line.
 commands_of() { # commands_of PRESET [-DNAME=VALUE...]
   (cd "$source" && cmake --preset "$@" -B "$work/build" >"$work/log" 2>&1) ||
     fail "configuring: $(cat "$work/log")"

@@ -17,7 +17,7 @@ fail() {
   echo "error: $*" >&2
   exit 1
 }
-# What would build everything in a folder, one command a line. The benchmark of the start-up is told
+# The commands that would build everything in a folder, one a line. The benchmark of the start-up is told
 # of the torch plugin, where there is one.
 commands_of() {
   ninja -C "$1" -t commands all | sed -e "/^ninja: /d" -e "s#$1#BUILD#g" \

@@ -185,7 +185,7 @@ TEST_CASE("watched signals are read in their order instead of acting, until the 
   CHECK(second.take() == std::vector<int>{SIGHUP});
 }
 
-// How a child ends that watches its signals, reads none and has got these.
+// The end of a child that watches its signals, reads none and has got these.
 std::string end_of_stuck(const std::vector<int>& signals) {
   int words[2];
   REQUIRE(::pipe(words) == 0);

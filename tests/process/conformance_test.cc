@@ -1,5 +1,5 @@
-// What every kind of trainable must do: fail, hang, be killed, save, restore and run in groups,
-// with the same outcome. Sweeps of some trials, each of which fails in another way.
+// Every kind of trainable keeps this contract: fail, hang, be killed, save, restore and run in
+// groups, with the same outcome. Sweeps of some trials, each of which fails in another way.
 #include <doctest/doctest.h>
 
 #include <csignal>

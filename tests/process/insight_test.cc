@@ -21,7 +21,7 @@ const char* const kLearning =
     "searcher: {gp: {start_up: 4, random_share: 0}}\n"
     "scheduler: {asha: {max_t: 4, grace_period: 1, reduction_factor: 2}}\n";
 
-// What is in a folder: sizes and times of its files.
+// The content of a folder: sizes and times of its files.
 std::map<std::string, std::pair<std::uintmax_t, fs::file_time_type>> files_in(
     const fs::path& folder) {
   std::map<std::string, std::pair<std::uintmax_t, fs::file_time_type>> files;
@@ -194,7 +194,7 @@ TEST_CASE("a sweep that is over goes on with more samples, and its searcher with
   CHECK(why.get<std::string>("proposed/origin") == "model");
   CHECK(why.get<int>("proposed/results_known") >= 6);
   CHECK(json_of(box.tune({"replay", "results/s", "--json"})).get<bool>("same"));
-  // What was given counts from now on.
+  // The given values count from now on.
   CHECK_HAS(box.tune({"resume", "results/s"}).err, "is finished, nothing to resume");
 }
 

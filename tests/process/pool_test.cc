@@ -99,7 +99,7 @@ TEST_CASE("a pool runs a sweep to its end on agents that an engine starts, and l
   const Finished finished = pooled.finish();
   check_complete(pooled.box, "results/s", 10, 8);
   check_nothing_left(pooled.box, "results/s");
-  // What an agent prints is kept; the token is in no script and on no command line.
+  // The output of an agent is kept; the token is in no script and on no command line.
   struct stat status {};
   REQUIRE(::stat((pooled.box.path() / "results/s/nodes/join").c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0600);

@@ -103,7 +103,7 @@ TEST_CASE("every parameter of asha can be written and comes back") {
     if (member.value.is_number()) CHECK(found.number() == member.value.number());
     if (!member.value.is_number()) CHECK(found == member.value);
   }
-  // What experiment.json records makes the same scheduler again.
+  // The record in experiment.json makes the same scheduler again.
   CHECK(scheduler_from_config("asha", spec.parameters()).parameters() == spec.parameters());
 
   const auto made = spec.make();
@@ -121,7 +121,7 @@ TEST_CASE("asha by promotion is asked for by type") {
   CHECK(spec.parameters() ==
         asha({.max_t = 9, .reduction_factor = 3, .type = AshaType::kPromote}).parameters());
   CHECK(spec.make()->pauses());
-  // What experiment.json records makes the same scheduler again.
+  // The record in experiment.json makes the same scheduler again.
   CHECK(scheduler_from_config("asha", spec.parameters()).parameters() == spec.parameters());
   CHECK_FALSE(spec.parameters().contains("rule"));
   CHECK(scheduler_from_config("asha", {{"type", "stop"}}).parameters() == asha().parameters());

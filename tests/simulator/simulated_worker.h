@@ -15,7 +15,7 @@
 
 namespace tune::simulator {
 
-// How an attempt goes wrong, drawn for (trial, attempt) whatever the order of events.
+// The fault of an attempt, drawn for (trial, attempt) whatever the order of events.
 struct AttemptFault {
   enum class Kind : std::uint8_t {
     kNone,

@@ -437,7 +437,7 @@ void TrialPromises::at_the_end(const Controller& controller) const {
       if (!one.origin) recorded.insert({one.iteration, one.attempt});
     }
     std::set<CheckpointId> on_disk = world_.disk.checkpoints_of(trial.number);
-    // What a machine saves after it was given up stays until it says that it is gone.
+    // A lost machine's later checkpoint stays until the machine says that it is gone.
     std::erase_if(on_disk, [&](const CheckpointId& one) {
       return !recorded.contains(one) && std::ranges::any_of(abandoned_, [&](const auto& attempts) {
         return attempts.second.contains({trial.number, one.attempt});

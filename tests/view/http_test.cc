@@ -38,7 +38,7 @@ class Client {
       sent += static_cast<std::size_t>(count);
     }
   }
-  // What comes until the mark, or the end.
+  // The answer up to the mark, or to the end.
   std::string read_until(const std::string& mark) {
     while (mark.empty() || got_.find(mark) == std::string::npos) {
       pollfd waits{socket_.get(), POLLIN, 0};

@@ -1,4 +1,4 @@
-// How the program of a rank is started: its words, its environment, its configuration as a file.
+// The start of a rank's program: its words, its environment, its configuration as a file.
 #include <unistd.h>
 
 #include <cstdlib>

@@ -19,7 +19,7 @@ namespace tune {
 
 namespace {
 
-// What one request is about, and the request.
+// One request and its subject.
 struct Asked {
   std::string about;  // a trial as the user names it, or empty
   Value request;

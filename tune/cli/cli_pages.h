@@ -1,4 +1,4 @@
-// What is made of the command line's own description: the manual page, and the words that a shell
+// Texts made of the command line's own description: the manual page, and the words that a shell
 // offers. All of it comes from the same tree as --help.
 #pragma once
 

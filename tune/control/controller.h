@@ -55,7 +55,7 @@ struct ControllerSetup {
   SearcherSetup space = {};                   // of it: configurations that a user adds are to fit
 };
 
-// How the experiment stands as a whole.
+// The state of the experiment as a whole.
 enum class Phase : std::uint8_t {
   kRunning,
   kEnding,        // no more launches; running trials are being stopped (budget, fail_fast)

@@ -1,4 +1,4 @@
-// What users order of a sweep that runs: `tune stop` and its like.
+// Orders of users to a sweep that runs: `tune stop` and its like.
 //
 // A trial that a user pauses leaves its scheduler as one that failed does, and takes part anew when
 // it goes on. The simpler way is to keep it a participant that says nothing. It fails with all

@@ -245,7 +245,7 @@ void TrialBook::take_checkpoint(Trial& trial, const CheckpointSaved& saved) {
   const AttemptNumber named = saved.name_has_attempt ? saved.attempt : AttemptNumber{};
   CheckpointRecord record{saved.iteration, saved.time_total, saved.timesteps_total, {}, named};
   if (trial.last && trial.last->iteration == saved.iteration) {
-    // What breaks a constraint is not the best.
+    // A result that breaks a constraint is not the best.
     const bool is_kept = objective_.constraints.empty() || merit(*trial.last).violation == 0;
     if (is_kept) record.metric = trial.metric;
     trial.at_checkpoint = trial.last;

@@ -55,7 +55,7 @@ class AgentProcess {
   Child process_;
 };
 
-// How the driver's own agent is started.
+// The start of the driver's own agent.
 AgentProcess::Options own_agent(const RunRequest& request, const NodeResources& node,
                                 const ExperimentFolder& folder, const RuntimeDirectory& runtime);
 

@@ -12,7 +12,7 @@
 
 namespace tune {
 
-// How a list is printed.
+// The form in which a list is printed.
 enum class ListForm : std::uint8_t {
   kLines,       // NAME|ID|STATE|REASON|HOST a line; all after NAME may be missing
   kPbs,         // qstat -f: "Job Id: 7.server", then "    Job_Name = ..." and so on
@@ -38,7 +38,7 @@ struct EngineWords {
   std::string environment_note = {};  // for people, at the start; empty: none
 };
 
-// What the words of an engine depend on beside the options.
+// The facts that an engine's words depend on, beside the options.
 struct EnginePlace {
   NodeResources node;                  // of an agent; CPUs in units
   std::string user;                    // its login name

@@ -35,7 +35,7 @@ PoolMachine::Options machine_options(const ExperimentSpec& spec, const EngineWor
   options.min = static_cast<std::uint32_t>(pool.min);
   options.max = static_cast<std::uint32_t>(pool.max);
   options.backlog = static_cast<std::uint32_t>(pool.backlog);
-  // What a host of ssh has is known when it has joined.
+  // An ssh host's CPUs and GPUs are known when it has joined.
   const bool is_known = words.hosts.empty() || pool.node.cpu.has_value();
   options.places = is_known ? trials_that_fit(node_of(pool, spec.request), spec.request) : 0;
   options.idle = from_seconds(pool.idle.seconds());
@@ -244,7 +244,7 @@ void Pool::on(const ListAllocations&) {
   }
 }
 
-// What the engine has given no id for, nor listed, it does not have.
+// The engine does not have a job that it gave no id and does not list.
 void Pool::on(const StopAllocation& action) {
   if (action.id.empty() && needs_id_) return machine_.on_stopped(action.number, "");
   calls_.add({.kind = Kind::kStop,

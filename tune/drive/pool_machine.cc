@@ -241,7 +241,7 @@ void PoolMachine::give_back(const PoolBook& book, const PoolScene& scene) {
   idle_since_ = std::move(idle);
 }
 
-// What waits in a queue for trials that have found room meanwhile is not needed there.
+// A job in the queue is not needed when its trials have found room meanwhile.
 void PoolMachine::cancel_queued(const PoolBook& book, const PoolScene& scene) {
   if (scene.wanted > 0 || book.open().size() <= options_.min) return;
   for (const auto& [number, one] : book.open()) {

@@ -67,7 +67,7 @@ using PoolAction = std::variant<StartAllocation, ListAllocations, StopAllocation
                                 TakeForGone, ShowLog, PoolNotice, PoolGivesUp>;
 using PoolEvent = std::variant<AllocationChanged, PoolOrdered>;
 
-// What an engine tells of one allocation.
+// One allocation, as its engine tells of it.
 struct ListedAllocation {
   PoolBook::Number number = 0;
   AllocationState state = AllocationState::kQueued;  // kQueued, kRunning or kEnded
@@ -76,7 +76,7 @@ struct ListedAllocation {
   std::string reason = {};  // for people, in the engine's words
 };
 
-// What there is now.
+// The state of a pool.
 struct PoolScene {
   struct Node {
     AgentNumber agent;
@@ -135,7 +135,7 @@ class PoolMachine {
   std::vector<PoolAction> take_actions() { return std::exchange(actions_, {}); }
 
  private:
-  // What this driver knows of an allocation beside the book.
+  // Facts of an allocation that the book does not keep.
   struct Local {
     bool is_ours = false;  // this driver has asked for it
     bool start_is_asked = false;

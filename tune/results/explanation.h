@@ -77,7 +77,7 @@ struct Explanation {
   };
   std::vector<Step> steps;
 
-  // What users have ordered of it, and noted, in order.
+  // Orders and notes of users, in order.
   struct Order {
     std::string order;  // "stop", "pause", "unpause", "retry", "add" or "note"
     std::uint64_t iteration = 0;

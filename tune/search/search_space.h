@@ -1,5 +1,5 @@
-// How a configuration is drawn: a nested map of constants and domains. Semantics, bounds and errors
-// of each domain: tune/README.md, "Search spaces". Pure: drawing needs only a RandomStream.
+// The way a configuration is drawn: a nested map of constants and domains. Semantics, bounds and
+// errors of each domain: tune/README.md, "Search spaces". Pure: drawing needs only a RandomStream.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ bool takes_machines(const RunOptions& options);
 // Where the driver listens for them: as the options say, else where the engine's agents need it.
 std::string listens_at(const RunOptions& options);
 
-// What an agent of the pool is to have for trials. Without `pool.node` one trial's request.
+// An agent's share of the pool for trials. Without `pool.node` one trial's request.
 NodeResources node_of(const PoolOptions& pool, const ResourceRequest& request);
 
 }  // namespace tune

@@ -118,7 +118,7 @@ struct RunOptions {
   double patience_s = 1800;
   // Several metrics in place of `metric` and `mode`: {{"loss", tune::Mode::kMin}, {"accuracy"}}.
   std::vector<Goal> objectives = {};
-  // What a trial's metrics have to keep: {{.metric = "latency_ms", .max = 20}}.
+  // Bounds that a trial's metrics have to keep: {{.metric = "latency_ms", .max = 20}}.
   std::vector<Constraint> constraints = {};
   // An engine that starts agents on other machines, as many as trials need.
   PoolOptions pool = {};

@@ -18,7 +18,7 @@ std::chrono::nanoseconds duration_of(std::string_view text, const std::string& o
 std::chrono::nanoseconds time_until(const std::string& text, std::time_t now,
                                     const std::string& option);
 
-// What Slurm prints of a job's time: "1-02:03:04", "02:03:04", "3:04". Nothing: it has no limit, or
+// Slurm's words for a job's time: "1-02:03:04", "02:03:04", "3:04". Nothing: it has no limit, or
 // this is not a time.
 std::optional<std::chrono::nanoseconds> time_of_slurm(std::string_view text);
 

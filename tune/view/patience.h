@@ -1,4 +1,4 @@
-// How long a connection may take.
+// The time that a connection may take.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// How a group speaks for tensors on GPUs, with a library that stands for CUDA's and NCCL's.
+// Groups that speak for tensors on GPUs, with a library that stands for CUDA's and NCCL's.
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 

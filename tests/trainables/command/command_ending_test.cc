@@ -1,4 +1,4 @@
-// How a program is stopped, paused and started again, and that nothing of it stays.
+// Programs are stopped, paused and started again, and nothing of them stays.
 #include <doctest/doctest.h>
 
 #include "core/checkpoint_name.h"

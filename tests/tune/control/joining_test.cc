@@ -76,7 +76,7 @@ TEST_CASE("a node that says it is gone has left: no process of it is waited for"
   CHECK_FALSE(was_told(scene, "lost"));
   CHECK(scene.controller_.nodes().all() == std::vector<AgentNumber>{kOwn});
   scene.give(FromAgent{kJoined, NodeOut{"its time ends in 120 s", true}});  // no more
-  // What it had not told the end of goes on elsewhere, and was not a failure.
+  // A trial whose end it had not told goes on elsewhere, and has not failed.
   CHECK(scene.controller_.counts()[static_cast<std::size_t>(TrialStatus::kRunning)] == 1);
   scene.end(0, Outcome::kCompleted);
   CHECK(scene.take<Launch>().at(0).attempt == AttemptNumber{2});

@@ -1,4 +1,5 @@
-// What users order: which orders are obeyed, what follows for schedulers, and what a resume keeps.
+// Orders of users: those that are obeyed, their effect on schedulers, and a resume's memory of
+// them.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -38,7 +39,7 @@ UserOrdered samples(std::int64_t number) {
   return event;
 }
 
-// What came of an order.
+// The outcome of an order.
 OrderAnswer give(Scene& scene, const UserOrdered& event) {
   scene.answers_.clear();
   scene.give(event);

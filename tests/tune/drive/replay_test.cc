@@ -1,4 +1,4 @@
-// What a replay finds the same, and what it finds.
+// Replays: journals that are confirmed, and differences that are found.
 #include "tune/drive/replay.h"
 
 #include <doctest/doctest.h>
@@ -30,7 +30,7 @@ ReplayReport replayed(PlayedExperiment& played, bool is_over = true) {
   return replay(played.store(), played.spec(), played.directory(), is_over);
 }
 
-// What is in an answer of a searcher around a proposer.
+// The content of an answer of a searcher around a proposer.
 struct Answer {
   std::vector<Proposal> proposals;
   Packed state;

@@ -1,4 +1,4 @@
-// How trials stand by several objectives and constraints, as `tune explain` tells it.
+// The standing of trials by several objectives and constraints, as `tune explain` tells it.
 #include "tune/results/merit_standing.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// What the person at the console is told at once.
+// News that the person at the console is told at once.
 #include "tune/results/news.h"
 
 #include <doctest/doctest.h>

@@ -61,7 +61,7 @@ TEST_CASE("lines that are not objects are refused by name") {
   CHECK_THROWS(scanned(std::string(100'000, '{')));
 }
 
-// What the scanner reads by itself is what a JSON reader reads: random lines, and those with one
+// The scanner reads the same as a JSON reader: random lines, and those with one
 // byte changed.
 TEST_CASE("the scanner agrees with the JSON reader") {
   std::mt19937 random(20261122);

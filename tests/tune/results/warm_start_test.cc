@@ -1,4 +1,4 @@
-// What a new experiment reads of earlier ones, and keeps.
+// Earlier experiments, as a new one reads and keeps them.
 #include "tune/results/warm_start.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// What a process of a constraint learns of margins.
+// Margins of constraints, as a Gaussian process learns them.
 #include "numbers.h"
 #include "tune/search/gp/margins.h"
 

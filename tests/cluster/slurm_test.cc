@@ -105,7 +105,7 @@ TEST_CASE("jobs that are preempted cost no trial a failure") {
   const auto slurm = Slurm::start();
   if (!slurm) return;
   Sandbox& box = slurm->box;
-  box.write("sweep.yaml", pooled_sweep(6, 250, "  engine: slurm\n  max: 2\n  drain: 1s\n"));
+  box.write("sweep.yaml", pooled_sweep(6, 800, "  engine: slurm\n  max: 2\n  drain: 1s\n"));
   slurm->start_sweep();
   CHECK(slurm->has_joined(2));
   CHECK(Sandbox::eventually([&] { return has_results(box, "results/s", 2); }));

@@ -313,24 +313,28 @@ std::string agent_script(const ExperimentSpec& spec, const PoolFiles& files,
       "# there are several, the host. Written by the driver: changes are lost.\n",
       spec.name);
   for (const std::string& line : pool.setup) text += line + "\n";
-  text += "more=\n";
-  if (!pool.hosts.empty()) {
+  const bool is_batch = pool.engine != "ssh" && pool.engine != "command";
+  const auto share = [](const char* option, const std::string& value) {
+    return fmt::format("{}='--{} {}'", option, option, value);
+  };
+  text += is_batch || pool.node.cpu ? share("cpus", values.at("cpu")) + "\n" : "cpus=\n";
+  text += !is_batch && pool.node.gpu > 0 ? share("gpus", values.at("gpu")) + "\n" : "gpus=\n";
+  if (!pool.hosts.empty()) {  // a host's own share comes before that of all
     text += "case \"$2\" in\n";
     for (const PoolHost& host : pool.hosts) {
-      std::string more;
-      if (host.cpu) more += fmt::format(" --cpus {:g}", *host.cpu);
-      if (host.gpu) more += fmt::format(" --gpus {:g}", *host.gpu);
-      if (!more.empty()) text += fmt::format("{}) more='{}' ;;\n", shell_word(host.name), more);
+      if (!host.cpu && !host.gpu) continue;
+      text += shell_word(host.name) + ")";
+      if (host.cpu) text += " " + share("cpus", fmt::format("{:g}", *host.cpu));
+      if (host.gpu) text += " " + share("gpus", fmt::format("{:g}", *host.gpu));
+      text += " ;;\n";
     }
     text += "esac\n";
   }
-  const bool is_batch = pool.engine != "ssh" && pool.engine != "command";
   std::string options;
-  if (is_batch || pool.node.cpu) options += " --cpus " + values.at("cpu");
-  if (!is_batch && pool.node.gpu > 0) options += " --gpus " + values.at("gpu");
-  if (pool.time.seconds() > 0) options += fmt::format(" --until {}s", values.at("time_s"));
+  if (pool.time.seconds() > 0) options = fmt::format(" --until {}s", values.at("time_s"));
   text += fmt::format(
-      "exec {} agent --join-file {}{} --drain {}s $more --name \"${{1:-$TUNE_ALLOCATION}}\"\n",
+      "exec {} agent --join-file {}{} --drain {}s $cpus $gpus --name "
+      "\"${{1:-$TUNE_ALLOCATION}}\"\n",
       shell_word(program), shell_word(files.join_file.string()), options, values.at("drain_s"));
   return text;
 }

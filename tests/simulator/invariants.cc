@@ -212,6 +212,7 @@ std::vector<std::string> in_words(const Effects& effects, std::vector<std::strin
   for (const auto& [trial, lost] : effects.unsettled) {
     words.push_back(fmt::format("settle {} up to {}", trial.value, lost.value));
   }
+  for (const OrderAnswer& answer : effects.answers) words.push_back("answer: " + answer.text);
   return words;
 }
 
@@ -246,6 +247,7 @@ void Invariants::branch_off(const SimulatedDriver& driver, const Turn& turn) {
     std::ranges::copy(effects.commands, std::back_inserter(all.commands));
     std::ranges::copy(effects.removals, std::back_inserter(all.removals));
     for (const auto& [trial, lost] : effects.unsettled) all.settle(trial, lost);
+    std::ranges::copy(effects.answers, std::back_inserter(all.answers));
     for (const auto& [agent, command] : effects.commands) {
       if (const auto* launch = std::get_if<Launch>(&command)) {
         open_[launch->trial] = {launch->attempt, agent};

@@ -293,6 +293,19 @@ void draw_patience(Draw& draw, Scenario& scenario) {
   }
 }
 
+// Users come in some sweeps, some of them often.
+void draw_orders(Draw& draw, Time length, Scenario& scenario) {
+  if (!draw.chance(0.3)) return;
+  const int orders = draw.chance(0.3) ? draw.between(6, 20) : draw.between(1, 5);
+  for (int i = 0; i < orders; ++i) {
+    const OrderKind kind =
+        draw.one_of({OrderKind::kStop, OrderKind::kPause, OrderKind::kPause, OrderKind::kPause,
+                     OrderKind::kUnpause, OrderKind::kRetry, OrderKind::kRetry, OrderKind::kAdd,
+                     OrderKind::kNote, OrderKind::kNumSamples});
+    scenario.orders.push_back({kind, draw.logarithmic(milliseconds(1), length * 2)});
+  }
+}
+
 }  // namespace
 
 const DriverLife& Scenario::life(std::size_t number) const {
@@ -322,6 +335,7 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
   draw_replacing(draw, scenario);
   draw_joining(draw, guess_length(scenario), scenario);
   draw_objectives(draw, scenario);
+  draw_orders(draw, guess_length(scenario), scenario);
   return scenario;
 }
 
@@ -346,6 +360,7 @@ std::string Scenario::describe() const {
   tell(max_trial_time > Duration{}, ", time limit of a trial");
   tell(rates.store_slow > 0, ", slow store");
   tell(bad_place.has_value(), ", a bad place");
+  tell(!orders.empty(), ", orders of users");
   tell(rates.store_goes_back > 0, ", a store that goes back in time");
   tell(rates.store_silent > 0, ", a store that falls silent");
   tell(rates.agent_silent > 0, ", agents that begin silent");
@@ -405,8 +420,8 @@ ControllerSetup controller_setup(const Scenario& scenario) {
           std::make_unique<PausingScheduler>(scenario.pause_every, scenario.resumed_first);
       break;
   }
-  setup.scheduler =
-      std::make_unique<WatchedScheduler>(std::move(setup.scheduler), scenario.may_be_cut_short());
+  setup.scheduler = std::make_unique<WatchedScheduler>(
+      std::move(setup.scheduler), scenario.may_be_cut_short() || !scenario.orders.empty());
   setup.scheduler->configure(setup.objective);
 
   if (scenario.asks) {
@@ -415,7 +430,8 @@ ControllerSetup controller_setup(const Scenario& scenario) {
   } else {
     setup.searcher = basic_variant().make();
   }
-  setup.searcher->configure({search_space(scenario), scenario.num_samples, {}, setup.objective});
+  setup.space = {search_space(scenario), scenario.num_samples, {}, setup.objective};
+  setup.searcher->configure(setup.space);
   return setup;
 }
 

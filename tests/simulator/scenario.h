@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/agent_contract.h"
+#include "core/journal_format.h"
 #include "core/resources.h"
 #include "schedulers/asha.h"
 #include "schedulers/hyperband.h"
@@ -41,6 +42,12 @@ struct AccidentPlan {
     kAgentCutOff,  // by a network that carries nothing for shorter or longer than its lease
   };
   Kind kind;
+  Time at;
+};
+
+// A user's order at some moment, about any of the trials that are there then.
+struct OrderPlan {
+  OrderKind kind;
   Time at;
 };
 
@@ -132,6 +139,7 @@ struct Scenario {
   std::optional<BadPlace> bad_place;
   Time probe_after{};
   std::vector<AccidentPlan> accidents;
+  std::vector<OrderPlan> orders;
   std::vector<DriverLife> lives;  // later ones are undisturbed
 
   // Agents join by a token: only what they say tells of their end, and each leaves the driver a

@@ -188,6 +188,14 @@ void SimulatedDriver::drain(Identity agent) {
   });
 }
 
+void SimulatedDriver::give(const UserOrdered& order) {
+  plan([this, order] {
+    if (closed_ || !peers_) return;
+    machine_.on_order(order);
+    plan_turn();
+  });
+}
+
 void SimulatedDriver::see_lost(Identity agent) {
   if (world_.scenario.joined) return;
   machine_.on_agent_ended(std::to_string(agent), "its process is gone");

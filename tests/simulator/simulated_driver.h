@@ -60,6 +60,7 @@ class SimulatedDriver : private TurnEdges {
   void see_lost(Identity agent);
   void interrupt(int signal);
   void drain(Identity agent);
+  void give(const UserOrdered& order);
   void end();  // nothing of it happens any more
   // Another driver has taken over, and with it the lock on the folder: later writes go to files of
   // its own.

@@ -71,13 +71,14 @@ WatchedScheduler::Seen& WatchedScheduler::seen(TrialNumber trial, const char* by
 }
 
 Milestone WatchedScheduler::add_trial(TrialNumber trial) {
-  const bool is_again = trial.value < trials_.size() && trials_[trial.value].in_error;
+  const bool is_again = trial.value < trials_.size() && trials_[trial.value].may_come_again;
   if (!is_again && trial.value != trials_.size()) {
     violate(kOnceInOrder,
             fmt::format("trial {} is added as number {}", trial.value, trials_.size()));
   }
   if (!is_again) trials_.emplace_back();
-  trials_[trial.value].ended = trials_[trial.value].in_error = trials_[trial.value].paused = false;
+  Seen& known = trials_[trial.value];
+  known.ended = known.may_come_again = known.paused = false;
   return inner_->add_trial(trial);
 }
 
@@ -98,12 +99,12 @@ Milestone WatchedScheduler::resume_trial(TrialNumber trial) {
   return inner_->resume_trial(trial);
 }
 
-// A trial whose error is tried again later is added again before anything else.
+// A trial that is tried again later is added again before anything else.
 void WatchedScheduler::end_trial(TrialNumber trial, TrialEnd end, const Reported* last) {
   Seen& known = seen(trial, "the end");
   if (known.paused && end == TrialEnd::kStopped && !may_be_cut_short_) could_not_go_on(trial);
   known.ended = true;
-  known.in_error = end == TrialEnd::kError;
+  known.may_come_again = end != TrialEnd::kCompleted;
   inner_->end_trial(trial, end, last);
 }
 

@@ -84,11 +84,11 @@ class WatchedScheduler : public TrialScheduler {
   struct Seen {
     std::uint64_t iterations = 0;
     bool ended = false;
-    bool in_error = false;
+    bool may_come_again = false;
     bool paused = false;
     template <class Self, class F>
     static void fields(Self& s, F& f) {
-      f(s.iterations, s.ended, s.in_error, s.paused);
+      f(s.iterations, s.ended, s.may_come_again, s.paused);
     }
   };
   Seen& seen(TrialNumber trial, const char* by);

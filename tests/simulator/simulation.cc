@@ -24,6 +24,7 @@ constexpr Time kAgentEnd =
     std::chrono::seconds(30);  // that a driver waits for its agents when all is over
 constexpr int kLongPause = 2 * kPatience;  // between two drivers, in leases
 constexpr Time kInterruptGrace = std::chrono::seconds(30);  // that running trials have to save
+constexpr Time kUserAway = std::chrono::milliseconds(20);   // that a sweep waits for its user
 
 }  // namespace
 
@@ -34,6 +35,9 @@ Simulation::Simulation(Scenario scenario, bool traced)
   wish_.num_samples = world_.scenario.num_samples;
   for (const AccidentPlan& accident : world_.scenario.accidents) {
     world_.queue.after(accident.at, life_, [this, &accident] { meet(accident); });
+  }
+  for (const OrderPlan& order : world_.scenario.orders) {
+    world_.queue.after(order.at, life_, [this, &order] { give(order); });
   }
 }
 
@@ -163,6 +167,10 @@ void Simulation::advance(Serial serial) {
   if (one.is_removed) return void(drivers_.erase(serial));
   ++one.steps;
   if (one.process->turns() == 1) part_files(one);
+  if (serial == serial_ && one.process->controller().waits_for_user() &&
+      !std::exchange(comes_back_, true)) {
+    world_.queue.after(world_.about(kUserAway), life_, [this] { come_back(); });
+  }
   if (one.process->has_steps()) plan_advance(serial);
   check_fate(serial);
 }
@@ -335,6 +343,41 @@ void Simulation::wake(Serial serial) {
   world_.trace("world", [] { return "the stalled driver goes on"; });
   found->second.process->interrupt(SIGTERM);
   plan_advance(serial);
+}
+
+// ---- Users --------------------------------------------------------------------------------------
+
+void Simulation::give(const OrderPlan& plan) {
+  SimulatedDriver* leader = driver(serial_);
+  if (leader == nullptr) return;
+  const Controller& controller = leader->controller();
+  UserOrdered order;
+  order.kind = plan.kind;
+  order.user = "ada";
+  order.text = "on a whim";
+  const auto trials = static_cast<std::int64_t>(controller.trials().size());
+  if (trials > 0) order.trial = {static_cast<std::uint32_t>(world_.random.integer(0, trials))};
+  order.num_samples = controller.num_samples() + world_.random.integer(-2, 4);
+  Config config;
+  if (!world_.scenario.asks) config.set("cell", 0);
+  if (world_.chance(500'000)) config.set("x", 0.5);
+  order.config = pack(config);
+  leader->give(order);
+}
+
+// Whoever has paused trials lets them go on when nothing else is left.
+void Simulation::come_back() {
+  comes_back_ = false;
+  SimulatedDriver* leader = driver(serial_);
+  if (leader == nullptr || !leader->controller().waits_for_user()) return;
+  ++world_.tally.comebacks;
+  for (const TrialNumber trial : leader->controller().held()) {
+    UserOrdered order;
+    order.kind = OrderKind::kUnpause;
+    order.trial = trial;
+    order.user = "ada";
+    leader->give(order);
+  }
 }
 
 // ---- Agents -------------------------------------------------------------------------------------

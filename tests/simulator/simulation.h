@@ -70,6 +70,8 @@ class Simulation {
   void driver_gone();
   void wake(Serial stalled);
   void meet(const AccidentPlan& accident);
+  void give(const OrderPlan& plan);
+  void come_back();
   SimulatedAgent* any_agent();
   void hang(SimulatedAgent& agent);
   void cut_off(SimulatedAgent& agent);
@@ -93,6 +95,7 @@ class Simulation {
   std::size_t progress_ = 0;  // entries and drivers so far
   Time last_progress_{};
   bool finished_ = false;
+  bool comes_back_ = false;  // a user for whom the sweep waits
   Life life_ = new_life();
 };
 

@@ -22,6 +22,9 @@ struct Tally {
   std::uint64_t resumed_from_snapshot = 0;
   std::uint64_t drivers_superseded = 0;
   std::uint64_t late_writes = 0;
+  std::uint64_t wishes = 0;
+  std::uint64_t held = 0;
+  std::uint64_t comebacks = 0;
   std::uint64_t overtaken = 0;
   std::uint64_t stalled_within_turn = 0;
   std::uint64_t late_frames = 0;
@@ -92,6 +95,9 @@ inline constexpr Tallied kTallied[] = {
     {"drivers that began from a snapshot", &Tally::resumed_from_snapshot},
     {"drivers superseded", &Tally::drivers_superseded},
     {"writes of drivers that were gone", &Tally::late_writes},
+    {"trials that a user told to stop or pause", &Tally::wishes},
+    {"trials that were kept back by a user", &Tally::held},
+    {"times that a sweep waited for its user", &Tally::comebacks},
     {"drivers overtaken between replay and epoch", &Tally::overtaken},
     {"drivers stalled within a turn", &Tally::stalled_within_turn},
     {"frames of stalled drivers to agents of another", &Tally::late_frames},

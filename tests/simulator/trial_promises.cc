@@ -23,6 +23,12 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
   for (const AgentNumber agent : controller.nodes().all()) {
     if (controller.nodes().is_away(agent)) away_.insert(agent);
   }
+  for (const Trial& trial : controller.trials()) {
+    const bool goes_on = !is_over(trial.status) && orders_.was_retried(trial.number);
+    if (goes_on) trials_[trial.number].failures = 0;
+  }
+  orders_.after_turn(controller);
+  note_samples();
   for (const auto& [agent, command] : effects.commands) {
     if (const auto* stop = std::get_if<StopAttempt>(&command)) replacements_.told(*stop);
     if (const auto* launch = std::get_if<Launch>(&command)) {
@@ -64,9 +70,7 @@ void TrialPromises::follow(const Turn& turn) {
 }
 
 void TrialPromises::follow(const DriverStarted& event) {
-  asked_for_ = static_cast<std::uint64_t>(event.num_samples) *
-               static_cast<std::uint64_t>(world_.scenario.grid_cells);
-  most_asked_for_ = std::max(most_asked_for_, asked_for_);
+  orders_.driver_started(event.num_samples);
   time_budget_ = event.time_budget;
   max_failures_ = event.max_failures;
   max_concurrent_trials_ = event.max_concurrent_trials;
@@ -142,8 +146,15 @@ void TrialPromises::follow(const Proposed& proposed) {
   for (const Proposal& one : proposals) proposed_.push_back(pack(encoding.decode(one.point)));
 }
 
+void TrialPromises::note_samples() {
+  asked_for_ = static_cast<std::uint64_t>(orders_.num_samples()) *
+                   static_cast<std::uint64_t>(world_.scenario.grid_cells) +
+               orders_.added();
+  most_asked_for_ = std::max(most_asked_for_, asked_for_);
+}
+
 void TrialPromises::note_question(const Controller& controller) {
-  if (proposed_.size() > controller.trials().size()) ++world_.tally.stocks;
+  if (proposed_.size() + orders_.added() > controller.trials().size()) ++world_.tally.stocks;
   const std::optional<Asking::Question> open = controller.question();
   if (!open || due_answers_.contains(open->number)) return;
   due_answers_[open->number] = controller.searcher().question(open->count)();
@@ -283,7 +294,9 @@ void TrialPromises::starts_from_its_newest_checkpoint(const Launch& launch) cons
 void TrialPromises::runs_what_was_proposed(const Launch& launch) const {
   const bool is_replaced = world_.scenario.judge == Judge::kPbt && launch.attempt.value > 1;
   if (!world_.scenario.asks || is_replaced) return;
-  const std::size_t number = launch.trial.value;
+  const std::optional<std::size_t> suggested = orders_.suggestion(launch.trial);
+  if (!suggested) return;
+  const std::size_t number = *suggested;
   if (number < proposed_.size() && proposed_[number] == launch.config) return;
   violate("what was proposed is what runs",
           fmt::format("trial {} has another configuration than proposal {} of {}", number, number,
@@ -339,7 +352,9 @@ void TrialPromises::none_waits_for_room_that_is_there(const Controller& controll
   const auto& trials = controller.trials();
   const DeviceHealth& health = controller.device_health();
   std::uint64_t may_begin = asked_for_;
-  if (world_.scenario.asks) may_begin = std::min<std::uint64_t>(may_begin, proposed_.size());
+  if (world_.scenario.asks) {
+    may_begin = std::min<std::uint64_t>(may_begin, proposed_.size() + orders_.added());
+  }
   const bool some_wait =
       trials.size() < may_begin || std::ranges::any_of(trials, [&](const Trial& trial) {
         return trial.status == TrialStatus::kPending &&

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "memory_store.h"
+#include "simulator/order_promises.h"
 #include "simulator/replacement_promises.h"
 #include "simulator/simulated_store.h"
 #include "simulator/world.h"
@@ -22,7 +23,11 @@ namespace tune::simulator {
 class TrialPromises {
  public:
   TrialPromises(World& world, StoreContents& store)
-      : world_(world), replacements_(world), contents_(store.now), journal_(contents_) {}
+      : world_(world),
+        replacements_(world),
+        orders_(world),
+        contents_(store.now),
+        journal_(contents_) {}
 
   // Called after a turn of the leading driver, with its effects.
   void after_turn(const Controller& controller, const Effects& effects);
@@ -59,6 +64,7 @@ class TrialPromises {
   void follow(const FromAgent& event);
   void follow(const AttemptEnded& ended);
   void follow(const Proposed& proposed);
+  void follow(const UserOrdered& order) { orders_.ordered(order); }
   template <class Any>
   void follow(const Any&) {}
   void follow(const Reported& report, Open& open);
@@ -72,6 +78,7 @@ class TrialPromises {
   void starts_from_its_newest_checkpoint(const Launch& launch) const;
   void starts_within_the_budget(const Launch& launch) const;
   void note_question(const Controller& controller);
+  void note_samples();
   void runs_what_was_proposed(const Launch& launch) const;
   void no_more_trials_than_asked_for(const Controller& controller) const;
   void fails_only_when_its_failures_are_used_up(const Trial& trial) const;
@@ -84,6 +91,7 @@ class TrialPromises {
 
   World& world_;
   ReplacementPromises replacements_;
+  OrderPromises orders_;
   testing::MemoryStore contents_;
   Journal journal_;
   std::uint64_t asked_for_ = 0;       // by the newest driver

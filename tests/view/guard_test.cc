@@ -75,6 +75,67 @@ TEST_CASE("one wrong Origin among right ones is refused") {
   CHECK(kGuard.check(request).status == 403);
 }
 
+// ---- Orders -------------------------------------------------------------------------------------
+
+const Guard kControl("t0ken", "s3ssion", 8311, true);
+
+Asked order() {
+  Asked request = asked(std::string(kOrderTarget));
+  request.method = "POST";
+  request.origins = {"http://127.0.0.1:8311"};
+  request.content_type = "application/json";
+  request.fetch_site = "same-origin";
+  return request;
+}
+
+TEST_CASE("an order of the page is granted with --control, and refused without") {
+  CHECK(kControl.check(order()).kind == Pass::Kind::kGranted);
+  const Pass pass = kGuard.check(order());
+  CHECK(pass.kind == Pass::Kind::kRefused);
+  CHECK(pass.status == 403);
+  CHECK(pass.why == "this page only reads: tune view --control changes sweeps");
+}
+
+TEST_CASE("an order without the page's own Origin, cookie or JSON is refused") {
+  const auto refused = [](int status, auto change) {
+    Asked request = order();
+    change(request);
+    const Pass pass = kControl.check(request);
+    CHECK(pass.kind == Pass::Kind::kRefused);
+    CHECK(pass.status == status);
+  };
+  refused(403, [](Asked& one) { one.origins = {}; });
+  refused(403, [](Asked& one) { one.origins = {"http://evil.example"}; });
+  refused(403, [](Asked& one) { one.origins = {"null"}; });
+  refused(403, [](Asked& one) { one.origins.push_back(one.origins.front()); });
+  refused(403, [](Asked& one) { one.hosts = {"evil.example"}; });
+  refused(403, [](Asked& one) { one.cookies.clear(); });
+  refused(403, [](Asked& one) { one.cookies = "tune-view-8311=t0ken"; });
+  refused(403, [](Asked& one) { one.cookies = "tune-view-8312=s3ssion"; });
+  refused(403, [](Asked& one) { one.fetch_site = "same-site"; });
+  refused(403, [](Asked& one) { one.fetch_site = "cross-site"; });
+  refused(403, [](Asked& one) { one.fetch_site = "none"; });
+  refused(415, [](Asked& one) { one.content_type.clear(); });
+  refused(415, [](Asked& one) { one.content_type = "text/plain"; });
+  refused(415, [](Asked& one) { one.content_type = "application/x-www-form-urlencoded"; });
+}
+
+TEST_CASE("no other method and no other address takes an order") {
+  for (const char* method : {"PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "post"}) {
+    CAPTURE(method);
+    Asked request = order();
+    request.method = method;
+    CHECK(kControl.check(request).status == 405);
+  }
+  for (const char* target :
+       {"/", "/api/experiments", "/api/order?x=1", "/api/order/", "/metrics"}) {
+    CAPTURE(target);
+    Asked request = order();
+    request.target = target;
+    CHECK(kControl.check(request).status == 405);
+  }
+}
+
 TEST_CASE("what another site's page asks for is refused, but for going to the page") {
   Asked request = asked();
   request.fetch_site = "cross-site";

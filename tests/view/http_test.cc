@@ -12,6 +12,8 @@
 
 #include "core/platform/process.h"
 #include "core/refusal.h"
+#include "tune/results/experiment_head.h"
+#include "tune/view/orders.h"
 #include "tune/view/server.h"
 #include "view/folder.h"
 
@@ -64,11 +66,11 @@ class Client {
 
 class Served {
  public:
-  explicit Served(Patience patience = {}) {
+  explicit Served(Patience patience = {}, bool control = false) {
     testing::begin_experiment(folder_.path() / "s");
     testing::add_trial(folder_.path() / "s", 0, "{\"lr\":1}", "{\"loss\":3}\n");
-    server_ =
-        std::make_unique<Server>(ServerOptions{.patience = patience}, Storage(folder_.path()));
+    server_ = std::make_unique<Server>(ServerOptions{.patience = patience, .control = control},
+                                       Storage(folder_.path()));
     thread_ = std::thread([this] { server_->run(); });
     const std::string address = server_->address();
     token_ = address.substr(address.find('=') + 1);
@@ -93,6 +95,14 @@ class Served {
     client.send(text);
     return client.read_all();
   }
+  // An order as the page gives it.
+  std::string order(const std::string& body, const std::string& more = {}) const {
+    return ask(words("POST", "/api/order",
+                     with_cookie() + "Origin: http://" + host() +
+                         "\r\nContent-Type: application/json\r\nConnection: close\r\n" + more +
+                         "Content-Length: " + std::to_string(body.size()) + "\r\n") +
+               body);
+  }
   std::string get(const std::string& target, const std::string& more) const {
     return ask(words("GET", target, "Connection: close\r\n" + more));
   }
@@ -105,6 +115,10 @@ class Served {
 
 bool is_status(const std::string& answer, int status) {
   return answer.starts_with("HTTP/1.1 " + std::to_string(status) + " ");
+}
+
+std::string head_key(const std::filesystem::path& folder) {
+  return read_head(folder).key;
 }
 
 TEST_CASE("the token gives a cookie, and with it the page and its data") {
@@ -176,6 +190,39 @@ TEST_CASE(
   const std::string answer = client.read_all();
   CHECK((is_status(answer, 431) || answer.empty()));  // empty: it was closed while we still sent
   CHECK(is_status(served.get("/", served.with_cookie()), 200));  // the others are served on
+}
+
+TEST_CASE("orders are read to the letter, and answered with what their driver says") {
+  const Served served({}, true);
+  const std::string key = head_key(served.folder_.path() / "s");
+  const std::string answer = served.order(R"({"x":")" + key + R"(","do":"stop","trial":0})");
+  CHECK(is_status(answer, 200));  // told by the driver, or that none runs it
+  CHECK_HAS(answer, "{\"error\":");
+  CHECK_HAS(served.get("/api/experiments", served.with_cookie()), "\"control\":true");
+  CHECK(is_status(served.order(R"({"x":"0","do":"stop","trial":0})"), 404));
+  for (const char* body :
+       {"", "[]", "stop", R"({"x":"KEY"})", R"({"x":"KEY","do":"drain","node":"n"})",
+        R"({"x":"KEY","do":"pool","max":9})", R"({"x":"KEY","do":"stop"})",
+        R"({"x":"KEY","do":"stop","trial":"../0"})", R"({"x":"KEY","do":"stop","trial":-1})",
+        R"({"x":"KEY","do":"stop","trial":0,"reason":7})", R"({"x":"KEY","do":"add","config":[1]})",
+        R"({"x":"KEY","do":"change","num_samples":1.5})", R"({"x":7,"do":"stop","trial":0})"}) {
+    CAPTURE(body);
+    std::string text = body;
+    if (const auto at = text.find("KEY"); at != text.npos) text.replace(at, 3, key);
+    CHECK(is_status(served.order(text), 400));
+  }
+  CHECK(is_status(served.order(std::string(kMaxOrderBytes + 1, ' ')), 413));
+  CHECK(is_status(served.order("{}", "Origin: http://evil.example\r\n"), 403));
+  CHECK(is_status(served.get("/", served.with_cookie()), 200));
+}
+
+TEST_CASE("without --control no order has a body to be read") {
+  const Served served;
+  CHECK(is_status(served.order("{}"), 413));
+  CHECK(is_status(served.ask(served.words("POST", "/api/order",
+                                          "Connection: close\r\n" + served.with_cookie())),
+                  403));
+  CHECK_HAS(served.get("/api/experiments", served.with_cookie()), "\"control\":false");
 }
 
 TEST_CASE("HEAD has the header alone, and a connection serves many requests") {

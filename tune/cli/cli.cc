@@ -267,6 +267,7 @@ void add_view(CLI::App& app, CommandLine& line) {
       ->type_name("F");
   command->add_option("--address", view.address, "address to listen on, of loopback (127.0.0.1)")
       ->type_name("A");
+  command->add_flag("--control", view.control, "let the page change sweeps that run");
   command->callback([&line] { line.chosen = [&line] { return view_command(line.view); }; });
 }
 

@@ -53,6 +53,7 @@ struct ViewArguments {
   std::optional<std::uint16_t> port;
   std::string port_file;
   std::string address;  // empty: loopback
+  bool control = false;  // the page may change sweeps that run
 };
 // Returns only by an Error: this process becomes the server.
 int view_command(const ViewArguments& arguments);

@@ -33,6 +33,7 @@ int view_command(const ViewArguments& arguments) {
   add("--port", arguments.port ? std::to_string(*arguments.port) : "");
   add("--port-file", arguments.port_file);
   add("--address", arguments.address);
+  if (arguments.control) words.emplace_back("--control");
   words.insert(words.end(), {"--", arguments.directory});
   std::vector<char*> command;
   for (std::string& word : words) command.push_back(word.data());

@@ -111,15 +111,25 @@ Answer Api::about(Experiment& experiment, std::string_view what, const Query& qu
 
 // Made once for each change, however many look.
 Answer Api::meta(Experiment& experiment, std::string_view known) {
-  if (!experiment.is_loaded()) return json(meta_of(experiment, boot_));
+  const auto made = [&] {
+    Value value = meta_of(experiment, boot_);
+    value.set("control", control_);
+    return json(value);
+  };
+  if (!experiment.is_loaded()) return made();
   std::string etag = fmt::format("\"{}-{}\"", boot_, experiment.change());
   if (etag == known) return {.status = 304, .body = {}, .etag = std::move(etag)};
   Answer& kept = metas_[experiment.head().key];
   if (kept.etag != etag) {
-    kept = json(meta_of(experiment, boot_));
+    kept = made();
     kept.etag = std::move(etag);
   }
   return kept;
+}
+
+const std::filesystem::path* Api::directory_of(std::string_view key) {
+  const Experiment* experiment = storage_.open(key, Storage::Clock::now());
+  return experiment == nullptr ? nullptr : &experiment->head().directory;
 }
 
 Answer Api::list() {
@@ -128,6 +138,7 @@ Answer Api::list() {
     all.push_back(head_value(head));
   }
   return json(Value{{"boot", boot_},
+                    {"control", control_},
                     {"folder", storage_.directory().string()},
                     {"one", storage_.is_one_experiment()},
                     {"experiments", Value::make_list(std::move(all))}});

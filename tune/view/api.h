@@ -32,11 +32,15 @@ struct Answer {
 class Api {
  public:
   // `boot` differs for each start of the server: numbers of changes count from its beginning.
-  Api(Storage& storage, std::string boot) : storage_(storage), boot_(std::move(boot)) {}
+  // `control`: the page may give orders.
+  Api(Storage& storage, std::string boot, bool control = false)
+      : storage_(storage), boot_(std::move(boot)), control_(control) {}
 
   // `known` is the etag that the asker has: 304 when it is still right.
   Answer answer(std::string_view target, std::string_view known);
   const std::string& boot() const { return boot_; }
+  // The folder of the experiment of this key; null when there is none.
+  const std::filesystem::path* directory_of(std::string_view key);
 
  private:
   using Query = std::map<std::string, std::string, std::less<>>;
@@ -49,6 +53,7 @@ class Api {
 
   Storage& storage_;
   std::string boot_;
+  bool control_;
   std::map<std::string, Answer> metas_;  // by experiment
 };
 

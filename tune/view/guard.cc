@@ -62,10 +62,11 @@ std::string drawn_secret() {
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
-Guard::Guard(std::string token, std::string session, std::uint16_t port)
+Guard::Guard(std::string token, std::string session, std::uint16_t port, bool control)
     : token_(std::move(token)),
       session_(std::move(session)),
-      cookie_name_(fmt::format("tune-view-{}", port)) {}
+      cookie_name_(fmt::format("tune-view-{}", port)),
+      control_(control) {}
 
 std::string Guard::cookie() const {
   return fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict", cookie_name_, session_);
@@ -100,8 +101,23 @@ Pass Guard::check_origin(const Asked& asked) const {
   return {Pass::Kind::kGranted};
 }
 
+// After check_origin: an Origin that is there is the page's own.
+Pass Guard::check_order(const Asked& asked) const {
+  if (!control_) return no_pass(403, "this page only reads: tune view --control changes sweeps");
+  if (asked.origins.size() != 1) return no_pass(403, "an order names its Origin, once");
+  if (!asked.fetch_site.empty() && asked.fetch_site != "same-origin") {
+    return no_pass(403, "another site may not order");
+  }
+  if (asked.content_type != "application/json") return no_pass(415, "an order is JSON");
+  if (!has_cookie(asked.cookies)) {
+    return no_pass(403, "open the address with the token that tune view printed when it began");
+  }
+  return {Pass::Kind::kGranted, 200};
+}
+
 Pass Guard::check(const Asked& asked) const {
   if (Pass pass = check_origin(asked); pass.kind == Pass::Kind::kRefused) return pass;
+  if (asked.method == "POST" && asked.target == kOrderTarget) return check_order(asked);
   if (asked.method != "GET" && asked.method != "HEAD") {
     return no_pass(405, "only GET and HEAD: this page reads");
   }

@@ -5,7 +5,9 @@
 // web site that the user visits can reach it. So: a Host that is not a loopback name is refused
 // (rebinding keeps the site's own name there), an Origin that is not the page's own is refused
 // whatever the method (refusing POST alone is how others were evaded), and everything needs the
-// cookie that the random token of the printed address is exchanged for.
+// cookie that the random token of the printed address is exchanged for. Nothing is changed but by
+// POST to kOrderTarget, when the server was told so (--control): it needs the page's own Origin
+// there, and JSON, which no form of another site can send.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +18,7 @@
 namespace tune::view {
 
 inline constexpr std::size_t kMaxTargetBytes = 2048;
+inline constexpr std::string_view kOrderTarget = "/api/order";
 
 // A request's words, as they came.
 struct Asked {
@@ -27,6 +30,7 @@ struct Asked {
   std::string authorization;
   std::string fetch_site;  // Sec-Fetch-Site
   std::string fetch_mode;  // Sec-Fetch-Mode
+  std::string content_type = {};
 };
 
 struct Pass {
@@ -40,18 +44,21 @@ class Guard {
  public:
   // The token stands in the address, the session in the cookie: who has read one in a browser's
   // history does not have the other.
-  Guard(std::string token, std::string session, std::uint16_t port);
+  Guard(std::string token, std::string session, std::uint16_t port, bool control = false);
 
   Pass check(const Asked& asked) const;
   // Set-Cookie, once the token was right.
   std::string cookie() const;
   const std::string& token() const { return token_; }
+  bool allows_orders() const { return control_; }
 
  private:
+  Pass check_order(const Asked& asked) const;
   Pass check_origin(const Asked& asked) const;
   bool has_cookie(std::string_view cookies) const;
 
   std::string token_, session_, cookie_name_;
+  bool control_;
 };
 
 // Whether it names this machine's loopback: 127.0.0.1, localhost or [::1], with any port, as the

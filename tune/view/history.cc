@@ -64,6 +64,8 @@ void History::on_trial(const EventLine& told) {
     on_attempt_ended(*trial, time, event);
   } else if (kind == "failure") {
     note(time, kind, fmt::format("{}: {}", event_text(event, "trial"), event_text(event, "cause")));
+  } else if (kind == "order") {
+    note_order(time, event);
   } else if (kind == "verdict" && verdicts_.size() < kMaxVerdicts) {
     const auto cut_off = cut_off_of(event_text(event, "reason"));
     verdicts_.push_back({.trial = *trial,
@@ -122,6 +124,8 @@ void History::on_node(std::string_view kind, double time, const Value& event) {
     note(time, kind, event_text(event, "place") + " is taken back");
   } else if (kind == "notice") {
     note(time, kind, event_text(event, "text"));
+  } else if (kind == "order") {
+    note_order(time, event);
   } else if (kind == "experiment_ended") {
     end_all(time, "lost");
     const std::string why = event_text(event, "why");
@@ -136,6 +140,17 @@ void History::end_all(double time, const char* outcome) {
   }
   for (NodeView& node : nodes_) node.running = 0;
   open_.clear();
+}
+
+// "pause of 2f1e0_00003 by ada: too slow"
+void History::note_order(double time, const Value& event) {
+  std::string text = event_text(event, "order");
+  const std::string trial = event_text(event, "trial");
+  if (!trial.empty()) text += " of " + trial;
+  if (text == "num_samples") text += fmt::format(": {}", event_count(event, "num_samples"));
+  text += " by " + event_text(event, "user");
+  const std::string why = event_text(event, event.contains("text") ? "text" : "reason");
+  note(time, "order", why.empty() ? text : text + ": " + why);
 }
 
 void History::note(double time, std::string_view event, std::string text) {

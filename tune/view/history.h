@@ -85,6 +85,7 @@ class History {
   void on_trial(const EventLine& event);
   void on_node(std::string_view kind, double time, const Value& event);
   void end_all(double time, const char* outcome);
+  void note_order(double time, const Value& event);
   void note(double time, std::string_view event, std::string text);
   std::uint32_t node(const std::string& name);
 

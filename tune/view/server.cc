@@ -67,7 +67,7 @@ class Server::Listener {
         address_(parsed(options.address)) {
     raise_descriptors();
     listen(options.port);
-    guard_ = std::make_unique<Guard>(drawn_secret(), drawn_secret(), port());
+    guard_ = std::make_unique<Guard>(drawn_secret(), drawn_secret(), port(), options.control);
     shared_.boot = drawn_secret().substr(0, 8);
     shared_.guard = guard_.get();
     shared_.patience = options.patience;
@@ -75,7 +75,8 @@ class Server::Listener {
     auto changed = [this](const std::vector<std::string>& keys, std::uint64_t change) {
       asio::post(context_, [this, keys, change] { shared_.told(keys, change); });
     };
-    worker_ = std::make_unique<Worker>(std::move(storage), shared_.boot, std::move(changed));
+    worker_ = std::make_unique<Worker>(std::move(storage), shared_.boot, std::move(changed),
+                                       options.control);
     shared_.worker = worker_.get();
   }
 

@@ -17,6 +17,7 @@ struct ServerOptions {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;  // 0: a free one
   Patience patience = {};
+  bool control = false;  // the page may give orders to drivers
 };
 
 class Server {

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "core/json.h"
+#include "tune/view/orders.h"
 #include "tune/view/pages.h"
 
 namespace tune::view {
@@ -31,7 +32,7 @@ constexpr std::size_t kMaxHeaderBytes = 16u << 10;
 constexpr std::size_t kPieceBytes = 256u << 10;
 constexpr std::chrono::seconds kBeatEvery{15};
 
-using Request = http::request<http::empty_body>;
+using Request = http::request<http::string_body>;
 using Response = http::response<http::span_body<const char>>;
 
 std::string text_of(const Request& request, http::field field) {
@@ -53,7 +54,8 @@ Asked asked_of(const Request& request) {
           .cookies = text_of(request, http::field::cookie),
           .authorization = text_of(request, http::field::authorization),
           .fetch_site = std::string(request["Sec-Fetch-Site"]),
-          .fetch_mode = std::string(request["Sec-Fetch-Mode"])};
+          .fetch_mode = std::string(request["Sec-Fetch-Mode"]),
+          .content_type = text_of(request, http::field::content_type)};
 }
 
 // The fields of every answer, whatever it is.
@@ -184,6 +186,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void read(std::chrono::seconds patience) {
     parser_.emplace();
     parser_->header_limit(kMaxHeaderBytes);
+    parser_->body_limit(std::uint64_t{shared_.guard->allows_orders() ? kMaxOrderBytes : 0});
     stream_.expires_after(patience);
     http::async_read(
         stream_, buffer_, *parser_,
@@ -221,13 +224,14 @@ class Session : public std::enable_shared_from_this<Session> {
       return send({.status = 431, .type = kText, .body = text("the header is too long\n")});
     }
     if (error == http::error::unexpected_body || error == http::error::body_limit) {
-      return send({.status = 413, .type = kText, .body = text("a request has no body here\n")});
+      return send({.status = 413, .type = kText, .body = text("the body is too long here\n")});
     }
     send({.status = 400, .type = kText, .body = text("this is not a request\n")});
   }
 
   void answer(const Request& request) {
     const std::string target(request.target());
+    if (request.method() == http::verb::post) return order(request.body());
     if (target == "/api/stream" && !is_head_) return stream(request);
     const bool takes_gzip =
         request[http::field::accept_encoding].find("gzip") != beast::string_view::npos;
@@ -235,18 +239,22 @@ class Session : public std::enable_shared_from_this<Session> {
       const std::string_view path = std::string_view(target).substr(0, target.find('?'));
       return send(page_file(path, takes_gzip, text_of(request, http::field::if_none_match)));
     }
-    // The worker may answer after this session is gone: its own executor outlives both.
-    auto executor = stream_.get_executor();
-    auto done = [weak = weak_from_this(), executor](Reply reply) {
+    shared_.worker->ask({.target = target,
+                         .known_etag = text_of(request, http::field::if_none_match),
+                         .takes_gzip = takes_gzip},
+                        answer_later());
+  }
+
+  void order(std::string body) { shared_.worker->order(std::move(body), answer_later()); }
+
+  // The worker may answer after this session is gone: its own executor outlives both.
+  Worker::Done answer_later() {
+    shared_.waiting.insert(shared_from_this());  // nothing else holds it meanwhile
+    return [weak = weak_from_this(), executor = stream_.get_executor()](Reply reply) {
       asio::post(executor, [weak, reply = std::move(reply)]() mutable {
         if (const auto self = weak.lock()) self->send(std::move(reply));
       });
     };
-    shared_.waiting.insert(shared_from_this());  // nothing else holds it meanwhile
-    shared_.worker->ask({.target = target,
-                         .known_etag = text_of(request, http::field::if_none_match),
-                         .takes_gzip = takes_gzip},
-                        std::move(done));
   }
 
   void stream(const Request& request) {
@@ -331,7 +339,7 @@ class Session : public std::enable_shared_from_this<Session> {
   beast::tcp_stream stream_;
   Shared& shared_;
   beast::flat_buffer buffer_{kMaxHeaderBytes + 4096};
-  std::optional<http::request_parser<http::empty_body>> parser_;
+  std::optional<http::request_parser<http::string_body>> parser_;
   bool is_head_ = false, keeps_ = false;
   unsigned version_ = 11;
   std::string cookie_;

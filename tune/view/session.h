@@ -22,7 +22,7 @@ class StreamingSession;
 struct Shared {
   std::string boot;
   Patience patience;
-  Guard* guard = nullptr;
+  Guard* guard = nullptr;  // orders have bodies, if it allows them
   Worker* worker = nullptr;
   std::size_t connections = 0;
   std::set<StreamingSession*> streams;

@@ -22,6 +22,7 @@ struct Arguments {
   std::uint16_t port = 8311;
   std::string port_file;
   std::string address = "127.0.0.1";
+  bool control = false;
 };
 
 std::string host_name() {
@@ -32,7 +33,9 @@ std::string host_name() {
 void serve(const Arguments& arguments) {
   expect_loopback(arguments.address);
   Storage storage(arguments.directory);
-  Server server({.address = arguments.address, .port = arguments.port}, std::move(storage));
+  Server server(
+      {.address = arguments.address, .port = arguments.port, .control = arguments.control},
+      std::move(storage));
   server.stop_on_signals();
   if (!arguments.port_file.empty()) {
     write_file_atomically(arguments.port_file, server.address() + "\n", Readers::kOwnerOnly);
@@ -55,6 +58,7 @@ int parse_and_serve(int argc, char** argv) {
       ->type_name("F");
   app.add_option("--address", arguments.address, "address to listen on, of loopback (127.0.0.1)")
       ->type_name("A");
+  app.add_flag("--control", arguments.control, "let the page change sweeps that run");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {

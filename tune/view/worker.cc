@@ -10,7 +10,10 @@
 #include <thread>
 #include <utility>
 
+#include "core/error.h"
+#include "core/json.h"
 #include "tune/view/gzip.h"
+#include "tune/view/orders.h"
 
 namespace tune::view {
 
@@ -30,9 +33,9 @@ constexpr int kFast = 1;
 
 class Worker::Inside {
  public:
-  Inside(Storage storage, std::string boot, Changed changed)
+  Inside(Storage storage, std::string boot, Changed changed, bool control)
       : storage_(std::move(storage)),
-        api_(storage_, std::move(boot)),
+        api_(storage_, std::move(boot), control),
         changed_(std::move(changed)),
         timer_(context_) {}
 
@@ -46,6 +49,7 @@ class Worker::Inside {
   void stop() {
     context_.stop();
     if (thread_.joinable()) thread_.join();
+    orders_.reset();  // while those live whom it answers
   }
 
   void ask(ApiRequest request, Done done) {
@@ -56,9 +60,31 @@ class Worker::Inside {
     });
   }
 
+  void order(std::string body, Done done) {
+    asio::post(context_, [this, body = std::move(body), done = std::move(done)] {
+      const auto tell = [done](int status, std::string text) {
+        done({.status = status,
+              .type = "application/json",
+              .body = std::make_shared<const std::string>(std::move(text))});
+      };
+      try {
+        PageOrder order = read_order(body);
+        const std::filesystem::path* experiment = api_.directory_of(order.key);
+        if (experiment == nullptr) return tell(404, words("there is no such experiment"));
+        if (!orders_->give(*experiment, std::move(order.request), tell)) {
+          tell(503, words("too many orders wait already"));
+        }
+      } catch (const Error& error) {
+        tell(400, words(error.what()));
+      }
+    });
+  }
+
   std::atomic<bool> is_watched = false;
 
  private:
+  static std::string words(const std::string& why) { return to_json(Value{{"error", why}}); }
+
   Reply reply(const ApiRequest& request) {
     Answer answer = api_.answer(request.target, request.known_etag);
     Reply reply{.status = answer.status, .type = std::move(answer.type), .etag = answer.etag};
@@ -136,10 +162,12 @@ class Worker::Inside {
   bool is_loading_ = false;
   std::map<std::string, std::pair<std::string, std::shared_ptr<const std::string>>> kept_;
   std::size_t kept_bytes_ = 0;
+  std::unique_ptr<Orders> orders_ = std::make_unique<Orders>();
 };
 
-Worker::Worker(Storage storage, std::string boot, Changed changed)
-    : inside_(std::make_unique<Inside>(std::move(storage), std::move(boot), std::move(changed))) {}
+Worker::Worker(Storage storage, std::string boot, Changed changed, bool control)
+    : inside_(std::make_unique<Inside>(std::move(storage), std::move(boot), std::move(changed),
+                                       control)) {}
 Worker::~Worker() = default;
 void Worker::start() {
   inside_->start();
@@ -149,6 +177,9 @@ void Worker::stop() {
 }
 void Worker::ask(ApiRequest request, Done done) {
   inside_->ask(std::move(request), std::move(done));
+}
+void Worker::order(std::string body, Done done) {
+  inside_->order(std::move(body), std::move(done));
 }
 void Worker::set_watched(bool watched) {
   inside_->is_watched = watched;

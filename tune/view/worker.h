@@ -32,12 +32,15 @@ class Worker {
   // Experiments with changes, by key, with the server's count of changes.
   using Changed = std::function<void(const std::vector<std::string>& keys, std::uint64_t change)>;
 
-  Worker(Storage storage, std::string boot, Changed changed);
+  // `control`: orders are taken.
+  Worker(Storage storage, std::string boot, Changed changed, bool control = false);
   ~Worker();  // ends the thread
   void start();
   void stop();
   // From any thread.
   void ask(ApiRequest request, Done done);
+  // An order of the page, which its driver answers; from any thread, and `done` in any other.
+  void order(std::string body, Done done);
   // Whether somebody listens for changes: nothing is looked for otherwise.
   void set_watched(bool watched);
 

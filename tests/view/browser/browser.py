@@ -57,11 +57,11 @@ def make_experiment(folder, **options):
 
 
 @contextlib.contextmanager
-def served(build, folder):
+def served(build, folder, *more):
     """The address, with its token."""
     with tempfile.TemporaryDirectory() as aside:
         port_file = pathlib.Path(aside) / "port"
-        server = subprocess.Popen([build / "bin/tune", "view", folder, "--port", "0", "--port-file", port_file],
+        server = subprocess.Popen([build / "bin/tune", "view", folder, "--port", "0", "--port-file", port_file, *more],
                                   stdout=subprocess.DEVNULL)
         try:
             until = time.monotonic() + 30

@@ -6,6 +6,7 @@ import {Chart, axisBottom, axisLeft, nothing} from '/chart.js';
 import {kKinds} from '/colour.js';
 import {clock, duration, extent, linear, log, number, robustExtent, seconds} from '/scale.js';
 import {configForms} from '/overview.js';
+import {saying, trialButtons} from '/control.js';
 import * as state from '/state.js';
 
 const kMostBeside = 8;
@@ -39,6 +40,7 @@ function eventText(event) {
   if (kind === 'failure') return `${event.outcome}, rank ${event.rank}, code ${event.code}: ${event.cause}${event.retried ? ' (tried again)' : ''}`;
   if (kind === 'replaced') return `goes on from ${event.donor} after iteration ${event.iteration}: ${event.reason}`;
   if (kind === 'proposed') return `${event.origin}, ${event.results_known} results known${event.mean !== undefined ? `, expected ${number(event.mean)} ± ${number(event.sd)}` : ''}${event.note ? `: ${event.note}` : ''}`;
+  if (kind === 'order') return `${event.order} by ${event.user}${event.iteration ? ` after iteration ${event.iteration}` : ''}${event.reason || event.text ? `: ${event.reason ?? event.text}` : ''}`;
   if (kind === 'trial_ended') return `${event.status} at iteration ${event.iteration}`;
   return JSON.stringify(event);
 }
@@ -142,6 +144,7 @@ export async function showTrial(main, experiment) {
   let data = null, trials = [], behind = null;
   const metrics = () => { const chosen = state.get('ms').split('|').filter((name) => experiment.meta.metrics.includes(name)); return chosen.length ? chosen : [experiment.meta.metrics[Math.max(0, experiment.primary)]].filter(Boolean); };
   const chart = curveChart(experiment, () => ({metrics: metrics(), x: state.get('x', 'iteration'), isLog: state.get('ylog') === '1', weight: Number(state.get('smooth', '0')), trials, behind}));
+  const said = saying();
   const head = el('div', {class: 'bar'}), bar = el('div', {class: 'bar'}), facts = el('div', {class: 'panel'}), config = el('div', {class: 'panel'});
   const reasons = el('div', {class: 'panel wide scroll'}), error = el('div', {class: 'wide'}), logs = logView(experiment, trial);
   main.replaceChildren(head, bar, el('div', {class: 'grid'}, el('div', {class: 'wide'}, chart.root), config, facts, reasons, error, logs.root));
@@ -152,7 +155,7 @@ export async function showTrial(main, experiment) {
     const set = (name) => async (value) => { state.set({[name]: value}); await update(); };
     const wanted = el('input', {class: 'search', type: 'number', min: '0', value: String(trial), style: {width: '9ch'}, 'aria-label': 'Trial', onchange: () => open(wanted.value)});
     head.replaceChildren(button('Previous', () => step(-1), 'Key k'), button('Next', () => step(1), 'Key j'), el('label', {class: 'field'}, 'trial', wanted),
-        el('b', {}, data.id), el('span', {class: 'state'}, data.status), el('span', {class: 'faint'}, `${number(data.iterations)} iterations`));
+        el('b', {}, data.id), el('span', {class: 'state'}, data.status), el('span', {class: 'faint'}, `${number(data.iterations)} iterations`), ...trialButtons(experiment, data, said));
     const besides = el('input', {value: state.get('beside'), placeholder: 'other trials: 3, 5', size: 16, 'aria-label': 'Beside', onchange: () => set('beside')(besides.value.replace(/\s+/g, ''))});
     const weight = el('input', {type: 'range', min: '0', max: '0.98', step: '0.02', value: state.get('smooth', '0'), 'aria-label': 'Smoothing', oninput: () => { state.set({smooth: weight.value === '0' ? '' : weight.value}); chart.redraw(); }});
     bar.replaceChildren(metricChoice(), select('x', [['iteration', 'iteration'], ['time_total_s', 'training time'], ['timestamp', 'time'], ...experiment.meta.metrics.map((name) => [name, name])], state.get('x', 'iteration'), set('x')),
@@ -198,7 +201,7 @@ export async function showTrial(main, experiment) {
       behind = metrics().length === 1 && index >= 0 ? await blob(experiment.address(`curves?m=${index}&best=10&sample=120`)) : null;
       update.behind = wanted;
     }
-    const now = JSON.stringify([data.config, data.status, experiment.meta.metrics.length, state.state.query.toString()]);
+    const now = JSON.stringify([data.config, data.status, experiment.meta.state, experiment.meta.metrics.length, state.state.query.toString()]);
     if (update.seen !== now && !bar.contains(document.activeElement)) {
       update.seen = now;
       drawBar();

@@ -4,6 +4,7 @@ import {kStatus, kStatusColour} from '/colour.js';
 import {clock, duration, number} from '/scale.js';
 import {csv, jsonLines} from '/export.js';
 import {openTrial} from '/overview.js';
+import {saying, tableButtons} from '/control.js';
 import * as state from '/state.js';
 
 const kRow = 24;
@@ -35,8 +36,8 @@ export async function showTrials(main, experiment) {
   const count = el('span', {class: 'faint'}), head = el('div', {class: 'vhead', role: 'row'}), space = el('div', {class: 'space'});
   const box = el('div', {class: 'vtable', tabIndex: 0, role: 'table', 'aria-label': 'Trials'}, head, space);
   const search = el('input', {class: 'search', type: 'search', size: 34, placeholder: 'lr < 0.1, optimiser = adam; or a number', value: state.get('q'), 'aria-label': 'Filter', oninput: () => { state.set({q: search.value}); arrange(); }});
-  const bar = el('div', {class: 'bar'});
-  main.replaceChildren(bar, box);
+  const bar = el('div', {class: 'bar'}), orders = el('div', {class: 'bar orders'}), said = saying();
+  main.replaceChildren(bar, orders, box);
   box.addEventListener('scroll', () => drawRows());
   const observer = new ResizeObserver(() => drawRows());
   observer.observe(box);
@@ -58,6 +59,13 @@ export async function showTrials(main, experiment) {
         select('value', [['best', 'best'], ['last', 'last']], state.get('by', 'best'), async (by) => { state.set({by}); await update(); }),
         ...(state.get('f') ? [button('Remove the search page\'s filters', () => { state.set({f: ''}); drawBar(); arrange(); })] : []),
         button('CSV', () => exportAs('csv'), 'What is shown, as CSV'), button('JSON', () => exportAs('json'), 'What is shown, as JSON lines'), count);
+  }
+  let drawnState = '';
+  function drawOrders() {
+    if (drawnState === experiment.meta.state) return;
+    drawnState = experiment.meta.state;
+    const rows = () => Array.from(order, (row) => ({number: experiment.col('number')[row], status: kStatus[experiment.col('status')[row]]}));
+    orders.replaceChildren(...tableButtons(experiment, rows, said));
   }
   function exportAs(kind) {
     const names = columns.map((one) => (one.parameter ? `config/${one.name}` : one.name));
@@ -144,6 +152,7 @@ export async function showTrials(main, experiment) {
     const filtered = Object.keys(state.filters()).filter((name) => experiment.isThere(name));
     await experiment.need(['number', 'status', 'iterations', ...columns.map((one) => one.column), ...filtered]);
     if (!bar.contains(search)) drawBar();
+    drawOrders();
     arrange();
   }
   function move(step) {

@@ -32,7 +32,8 @@ install(DIRECTORY trainables/python/tune DESTINATION ${CMAKE_INSTALL_DATADIR}/tu
   FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
 
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
-install(TARGETS tune_core tune_platform tune_agent tune_schedulers tune_trainables tune_tune
+install(TARGETS tune_core tune_platform tune_agent tune_schedulers tune_trainables
+  tune_shared_memory tune_tune
   EXPORT tune-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT tune-targets NAMESPACE tune:: DESTINATION ${tune_package_dir})
 foreach(header IN LISTS tune_public_headers)

@@ -3,7 +3,10 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -29,6 +32,12 @@ Environment started_rank_environment(const RankPlace& place, int local_rank) {
     add_gpus(environment, shown_gpus(gpus, own, 1));
   }
   return environment;
+}
+
+FileDescriptor memory_of_ranks() {
+  const FileDescriptor own(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  return FileDescriptor(own.is_open() ? ::memfd_create("tune-ranks", MFD_CLOEXEC | MFD_ALLOW_SEALING)
+                                       : -1);
 }
 
 Listener listen_at(const std::string& address, int port) {

@@ -14,6 +14,11 @@ namespace tune {
 // all ranks.
 Environment started_rank_environment(const RankPlace& place, int local_rank);
 
+// Empty memory (a memfd) for ranks of this node to speak through; closed when a program is
+// executed. It needs no room in /dev/shm, and is gone with the last process that has it. Not open
+// where the system has no such memory, or cannot tell of the end of a process by a descriptor.
+FileDescriptor memory_of_ranks();
+
 struct Listener {
   FileDescriptor socket;  // bound and listening
   int port = 0;

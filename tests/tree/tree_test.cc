@@ -56,7 +56,7 @@ std::string room_of(const std::string& path) {
       "core/platform", "core/agent", "core",         "schedulers",       "tune/testing",
       "tune/search",   "tune/spec",  "tune/control", "tune/results",     "tune/simulate",
       "tune/export",   "tune/drive", "tune/show",    "tune/cli",         "tune/view",  "tune",
-      "trainables/torch", "trainables/command", "trainables", "examples", "tests", "bench"};
+      "trainables/torch", "trainables/shared_memory", "trainables/command", "trainables", "examples", "tests", "bench"};
   for (const std::string& room : rooms) {
     if (path.starts_with(room + "/")) return room;
   }
@@ -78,7 +78,9 @@ TEST_CASE("includes follow the arrows between folders") {
       {"schedulers", {"core", "schedulers"}},
       {"trainables", {"core", "trainables"}},
       {"trainables/command", {"core", "core/platform", "trainables", "trainables/command"}},
-      {"trainables/torch", {"core", "core/platform", "trainables", "trainables/torch"}},
+      {"trainables/shared_memory", {"core", "core/platform", "trainables/shared_memory"}},
+      {"trainables/torch", {"core", "core/platform", "trainables", "trainables/shared_memory",
+                            "trainables/torch"}},
   };
   // Inside tune/ arrows run down this list, never up.
   const std::vector<std::string> floors = {"tune",         "tune/cli",     "tune/show",

@@ -13,7 +13,10 @@ namespace tune {
 // to do it again. The zygote removes it: it is not for programs that workers start.
 inline constexpr const char* kBindNowVariable = "LD_BIND_NOW";
 
+// Descriptors that a rank of a group inherits: of rank 0 the socket at which it listens, of each
+// rank the memory of the ranks of its host.
 inline constexpr const char* kRendezvousVariable = "TUNE_RENDEZVOUS_FD";
+inline constexpr const char* kSharedMemoryVariable = "TUNE_SHARED_MEMORY_FD";
 
 // "stderr" of rank 0, "stderr.3" of rank 3.
 inline std::string rank_file_name(const char* name, std::uint32_t rank) {

@@ -224,7 +224,8 @@ inline constexpr std::size_t kMaxSpawnPacketBytes = 64u << 10;
 
 // Agent -> zygote: fork one worker. The packet carries one end of the worker's stream socket pair
 // and, for rank 0 of a group, a listening socket for the group's rendezvous (SCM_RIGHTS); the
-// worker finds the latter's number in the environment as TUNE_RENDEZVOUS_FD.
+// worker finds the latter's number in the environment as TUNE_RENDEZVOUS_FD. A zygote that asked
+// for it gets for each rank of a group, last, a memfd that they share: TUNE_SHARED_MEMORY_FD.
 struct SpawnRequest {
   std::uint64_t request = 0;
   std::string trainable;

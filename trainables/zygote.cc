@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +35,13 @@ struct Spawn {
   SpawnRequest request;
   int socket = -1;
   int rendezvous = -1;  // -1: none
+  int memory = -1;      // -1: none
+
+  void close() const {
+    for (const int one : {socket, rendezvous, memory}) {
+      if (one >= 0) ::close(one);
+    }
+  }
 };
 
 void say(int control, const ZygoteMessage& message) {
@@ -42,15 +50,22 @@ void say(int control, const ZygoteMessage& message) {
   }
 }
 
+bool is_socket(int descriptor) {
+  struct stat status {};
+  return ::fstat(descriptor, &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
 void take_descriptors(msghdr& message, Spawn& spawn) {
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
        part = CMSG_NXTHDR(&message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    std::array<int, 2> received{-1, -1};
+    std::array<int, 3> received{-1, -1, -1};
     const std::size_t bytes = std::min(part->cmsg_len - CMSG_LEN(0), sizeof received);
     std::memcpy(received.data(), CMSG_DATA(part), bytes);
     spawn.socket = received[0];
-    spawn.rendezvous = received[1];
+    for (const int one : {received[1], received[2]}) {
+      if (one >= 0) (is_socket(one) ? spawn.rendezvous : spawn.memory) = one;
+    }
   }
 }
 
@@ -58,7 +73,7 @@ void take_descriptors(msghdr& message, Spawn& spawn) {
 std::optional<Spawn> receive(int control) {
   static std::array<char, kMaxSpawnPacketBytes> bytes;
   iovec part{bytes.data(), bytes.size()};
-  alignas(cmsghdr) char ancillary[CMSG_SPACE(2 * sizeof(int))];
+  alignas(cmsghdr) char ancillary[CMSG_SPACE(3 * sizeof(int))];
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -95,11 +110,11 @@ void wait_for_agent(pid_t intermediate, pid_t agent) {
   if (::getppid() != agent) ::_exit(kAgentGoneExitCode);
 }
 
-void give_rendezvous(int descriptor) {
+void give(const char* variable, int descriptor) {
   if (descriptor < 0) {
-    ::unsetenv(kRendezvousVariable);
+    ::unsetenv(variable);
   } else {
-    ::setenv(kRendezvousVariable, std::to_string(descriptor).c_str(), 1);
+    ::setenv(variable, std::to_string(descriptor).c_str(), 1);
   }
 }
 
@@ -114,11 +129,11 @@ class Zygote {
     ready.trainables = trainables_.infos;
     ready.note = trainables_.note;
     ready.contract = kWorkerContract;
+    ready.takes_memory = true;
     say(control_, ready);
     while (const auto spawn = receive(control_)) {
       handle(*spawn);
-      if (spawn->socket >= 0) ::close(spawn->socket);
-      if (spawn->rendezvous >= 0) ::close(spawn->rendezvous);
+      spawn->close();
     }
     ::_exit(0);
   }
@@ -161,7 +176,8 @@ class Zygote {
     ::close(control_);
     ::setsid();
     wait_for_agent(intermediate, agent_);
-    give_rendezvous(spawn.rendezvous);
+    give(kRendezvousVariable, spawn.rendezvous);
+    give(kSharedMemoryVariable, spawn.memory);
     ::_exit(trainables_.run_worker(index, spawn.socket));
   }
 

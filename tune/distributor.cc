@@ -194,6 +194,8 @@ Value Distributor::run_ranks(const std::function<Value(const RankContext&)>& fun
   Listener listener = listen_at(start.ranks.place.master_address, 0);
   start.ranks.place.master_port = listener.port;
   start.ranks.rendezvous = listener.socket.get();
+  FileDescriptor memory = memory_of_ranks();
+  start.ranks.memory = memory.get();
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     throw Error(ErrorCode::kProcess, fmt::format("making a socket: {}", std::strerror(errno)));
   }
@@ -204,6 +206,7 @@ Value Distributor::run_ranks(const std::function<Value(const RankContext&)>& fun
   KeptProcess group([&](int alive) { return look_after_ranks(start, alive); });
   theirs.reset();
   listener.socket.reset();
+  memory.reset();
 
   Heard heard;
   try {

@@ -20,6 +20,7 @@
 #include "core/agent/checkpoint_files.h"
 #include "core/agent/children.h"
 #include "core/agent/driver_search.h"
+#include "core/agent/group_meeting.h"
 #include "core/agent/joining.h"
 #include "core/agent/memory_limits.h"
 #include "core/agent/worker_rest.h"
@@ -28,9 +29,9 @@
 #include "core/error.h"
 #include "core/platform/file_worker.h"
 #include "core/platform/files.h"
-#include "core/platform/rank_place.h"
 #include "core/platform/system_clock.h"
 #include "core/platform/transport.h"
+#include "core/rank_environment.h"
 #include "core/spawn.h"
 
 namespace tune {
@@ -39,7 +40,6 @@ namespace {
 static_assert(AgentMachine::kCreditBytes == kAgentCreditBytes);
 
 constexpr AgentTime kHeartbeat = std::chrono::milliseconds(500);  // the longest sleep
-constexpr const char* kLoopback = "127.0.0.1";                    // where a node's ranks meet
 constexpr std::size_t kMaxStrays = 64;
 
 // The edge around AgentMachine: descriptors in, actions out.
@@ -162,7 +162,7 @@ class Agent {
   std::map<WorkerId, Worker> workers_;
   std::vector<WorkerId> resting_;       // all until
   AgentTime rest_end_{};                // this
-  std::map<std::uint64_t, int> ports_;  // of rendezvous sockets, by attempt_key
+  GroupMeeting meeting_;
   struct Stray {
     pid_t pid;
     ProcessEnd end;
@@ -471,9 +471,9 @@ void Agent::act(TellWorker& action) {
   const auto worker = workers_.find(action.worker);
   if (worker == workers_.end()) return;
   if (auto* start = std::get_if<StartWorker>(&action.command)) {
-    const auto port = ports_.find(attempt_key(start->launch.trial, start->launch.attempt));
-    if (port != ports_.end()) add_rendezvous(start->environment, kLoopback, port->second);
     worker->second.attempt = attempt_key(start->launch.trial, start->launch.attempt);
+    const auto port = meeting_.port(worker->second.attempt);
+    if (port) add_rendezvous(start->environment, GroupMeeting::kAddress, *port);
     tell_of_memory(memory_->add(worker->second.attempt, worker->second.pid));
   }
   WorkerSocket& socket = worker->second.socket;
@@ -494,18 +494,16 @@ void Agent::act(RestWorker& action) {
 
 void Agent::act(SpawnWorker& action) {
   try {
-    Listener listening;
-    if (action.rendezvous) {
-      listening = listen_at(kLoopback, 0);
-      ports_[*action.rendezvous] = listening.port;
-    }
+    ZygoteProcess::Given given;
+    if (action.rendezvous) given.rendezvous = meeting_.listen(*action.rendezvous);
+    if (action.of_group) given.memory = meeting_.memory(action.group);
     WorkerSocketPair pair = worker_socket_pair();
     workers_.erase(action.worker);  // asked for again after a zygote's death
     const int epoll = (action.of_group ? groups_epoll_ : workers_epoll_).get();
     const auto [worker, added] = workers_.try_emplace(action.worker, std::move(pair.agent), epoll);
     watch(action.worker, worker->second);
-    zygote_.request({action.worker, action.trainable}, std::move(pair.worker),
-                    std::move(listening.socket));
+    given.socket = std::move(pair.worker);
+    zygote_.request({action.worker, action.trainable}, std::move(given));
   } catch (const Error& error) {
     machine_.on_zygote(now_, Spawned{action.worker, 0, error.what()});
   }
@@ -536,7 +534,7 @@ std::string own_tail(const std::filesystem::path& file, AttemptNumber attempt) {
 }
 
 void Agent::act(ConcludeAttempt& action) {
-  ports_.erase(attempt_key(action.ended.trial, action.ended.attempt));
+  meeting_.forget(attempt_key(action.ended.trial, action.ended.attempt));
   memory_->end(attempt_key(action.ended.trial, action.ended.attempt));
   // The usual end asks nothing of the disk: two switches of threads would be a good part of its time.
   const bool needs_files = action.removes_half_written || action.wants_stderr_tail;

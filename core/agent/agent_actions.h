@@ -34,6 +34,7 @@ struct SpawnWorker {
   bool of_group = false;
   // Set for rank 0 of a group: the attempt_key whose rendezvous socket goes with it.
   std::optional<std::uint64_t> rendezvous;
+  std::uint64_t group = 0;  // of_group: the attempt_key of the ranks that share memory
 };
 struct SignalWorker {  // the worker's whole process group
   std::uint32_t pid;

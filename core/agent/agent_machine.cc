@@ -99,8 +99,9 @@ std::string AgentMachine::why_not_launched() const {
 void AgentMachine::request_workers(AgentTime now, const Attempt& attempt) {
   const Launch& launch = attempt.launch();
   for (std::uint32_t rank = 0; rank < launch.ranks; ++rank) {
-    SpawnWorker spawn{attempt.worker(rank), experiment_.trainable, launch.ranks > 1, std::nullopt};
-    if (spawn.of_group && rank == 0) spawn.rendezvous = attempt_key(launch.trial, launch.attempt);
+    SpawnWorker spawn{attempt.worker(rank), experiment_.trainable, launch.ranks > 1, std::nullopt, 0};
+    if (spawn.of_group) spawn.group = attempt_key(launch.trial, launch.attempt);
+    if (spawn.of_group && rank == 0) spawn.rendezvous = spawn.group;
     zygote_.request(now, std::move(spawn));
   }
 }

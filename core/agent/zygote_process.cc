@@ -113,9 +113,8 @@ void ZygoteProcess::execute(const Program& program, Log log) {
   control_ = std::move(ends.agent);
 }
 
-void ZygoteProcess::request(const SpawnRequest& request, FileDescriptor socket,
-                            FileDescriptor rendezvous) {
-  requests_.push_back({encoded(request), std::move(socket), std::move(rendezvous)});
+void ZygoteProcess::request(const SpawnRequest& request, Given given) {
+  requests_.push_back({encoded(request), std::move(given)});
 }
 
 void ZygoteProcess::flush() {
@@ -125,8 +124,12 @@ void ZygoteProcess::flush() {
 // Returns false when the socket takes no more now.
 bool ZygoteProcess::send(const Request& request) {
   iovec part{const_cast<char*>(request.packet.data()), request.packet.size()};
-  const std::array<int, 2> descriptors{request.socket.get(), request.rendezvous.get()};
-  const std::size_t bytes = sizeof(int) * (request.rendezvous.is_open() ? 2 : 1);
+  std::array<int, 3> descriptors{request.given.socket.get()};
+  std::size_t count = 1;
+  const FileDescriptor& memory = request.given.memory;
+  if (request.given.rendezvous.is_open()) descriptors[count++] = request.given.rendezvous.get();
+  if (takes_memory_ && memory.is_open()) descriptors[count++] = memory.get();
+  const std::size_t bytes = sizeof(int) * count;
   alignas(cmsghdr) char ancillary[CMSG_SPACE(sizeof descriptors)] = {};
   msghdr message{};
   message.msg_iov = &part;
@@ -155,7 +158,10 @@ std::vector<ZygoteMessage> ZygoteProcess::receive() {
     const ssize_t count = ::recv(control_.get(), bytes.data(), bytes.size(), 0);
     if (count > 0) {
       auto message = decoded<ZygoteMessage>({bytes.data(), static_cast<std::size_t>(count)});
-      if (auto* ready = std::get_if<ZygoteReady>(&message)) *ready = understood(std::move(*ready));
+      if (auto* ready = std::get_if<ZygoteReady>(&message)) {
+        takes_memory_ = ready->takes_memory;
+        *ready = understood(std::move(*ready));
+      }
       messages.push_back(std::move(message));
     } else if (count < 0 && errno == EINTR) {
       continue;

@@ -40,8 +40,13 @@ class ZygoteProcess {
   };
   void execute(const Program& program, Log log);  // Error (kProcess)
 
-  // Takes the worker's end of its socket pair and perhaps a listening socket. Queued until flush.
-  void request(const SpawnRequest& request, FileDescriptor socket, FileDescriptor rendezvous);
+  // What a worker gets, each only if it is open.
+  struct Given {
+    FileDescriptor socket = {};      // the worker's end of its socket pair
+    FileDescriptor rendezvous = {};  // listens
+    FileDescriptor memory = {};      // dropped unless the zygote asked for it
+  };
+  void request(const SpawnRequest& request, Given given);  // queued until flush
   void flush();                          // never blocks
   std::vector<ZygoteMessage> receive();  // what is there; notices the end of the socket
   void end();                            // at once
@@ -63,8 +68,7 @@ class ZygoteProcess {
  private:
   struct Request {
     std::string packet;
-    FileDescriptor socket;
-    FileDescriptor rendezvous;
+    Given given;
   };
   bool send(const Request& request);
 
@@ -74,6 +78,7 @@ class ZygoteProcess {
   std::deque<Request> requests_;
   Log log_;             // its file is closed
   bool ended_ = false;  // by end(), for what is known
+  bool takes_memory_ = false;
 };
 
 }  // namespace tune

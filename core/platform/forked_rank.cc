@@ -45,6 +45,11 @@ void become_rank(const ForkedRanks& ranks, int rank, int output, int errors) {
     close(ranks.rendezvous);
     unsetenv(kRendezvousVariable);
   }
+  if (ranks.memory >= 0) {
+    setenv(kSharedMemoryVariable, std::to_string(ranks.memory).c_str(), 1);
+  } else {
+    unsetenv(kSharedMemoryVariable);
+  }
   begin_rank();
 }
 

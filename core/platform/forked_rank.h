@@ -13,6 +13,7 @@ struct ForkedRanks {
   RankPlace place = {};
   bool use_gpu = false;  // else ranks see none
   int rendezvous = -1;   // the listening socket at the place's master_port, for rank 0
+  int memory = -1;       // memory_of_ranks() of the ranks; -1: none
 };
 
 // Forks local rank `rank`, in a session of its own, with the environment of its place and these

@@ -320,7 +320,15 @@ TEST_CASE("an agent that is told to end lets its trials save and ends") {
   CHECK(node.wait_acknowledging() == 0);
 }
 
-TEST_CASE("the ranks of a group run in step and share a rendezvous") {
+// Of the memory that this rank shares with the others; 0: it has none.
+ino_t shared_memory_number() {
+  const char* descriptor = std::getenv(kSharedMemoryVariable);
+  struct stat status {};
+  const bool is_there = descriptor != nullptr && ::fstat(std::atoi(descriptor), &status) == 0;
+  return is_there ? status.st_ino : 0;
+}
+
+TEST_CASE("the ranks of a group run in step and share a rendezvous and memory") {
   TestNode node({function_entry("f", [](const Config&, Session& session) {
     int port = 0;
     if (const char* descriptor = std::getenv(kRendezvousVariable)) {
@@ -331,6 +339,8 @@ TEST_CASE("the ranks of a group run in step and share a rendezvous") {
     }
     const auto save = [&](const std::filesystem::path& folder) {
       std::ofstream(folder / std::getenv("RANK")) << port;
+      std::ofstream(folder / ("memory." + std::string(std::getenv("RANK"))))
+          << shared_memory_number();
     };
     const int told = std::atoi(std::getenv("MASTER_PORT"));
     while (session.report({{"same", port == told}, {"world", std::getenv("WORLD_SIZE")}}, save)) {
@@ -348,6 +358,10 @@ TEST_CASE("the ranks of a group run in step and share a rendezvous") {
   const auto checkpoint = node.trial(0) / "checkpoint_000003";
   CHECK(read_text(checkpoint / "1") == "0");  // only rank 0 holds the socket
   CHECK(std::filesystem::exists(checkpoint / "2"));
+  const std::string memory = read_text(checkpoint / "memory.0");
+  CHECK(memory != "0");
+  CHECK(read_text(checkpoint / "memory.1") == memory);
+  CHECK(read_text(checkpoint / "memory.2") == memory);
   CHECK(std::filesystem::exists(node.trial(0) / "stderr.2"));
 }
 

@@ -41,12 +41,15 @@ std::map<std::string, std::string> variables(const StartWorker& start, const Wor
   return variables;
 }
 
-// Rank 0's program listens on MASTER_PORT itself: nobody else may.
+// Rank 0's program listens on MASTER_PORT itself: nobody else may. And no memory outlives an
+// execution of a program.
 void let_go_of_rendezvous() {
-  const char* number = std::getenv(kRendezvousVariable);
-  if (number == nullptr) return;
-  ::close(std::atoi(number));
-  ::unsetenv(kRendezvousVariable);
+  for (const char* variable : {kRendezvousVariable, kSharedMemoryVariable}) {
+    const char* number = std::getenv(variable);
+    if (number == nullptr) continue;
+    ::close(std::atoi(number));
+    ::unsetenv(variable);
+  }
 }
 
 // A script whose interpreter is missing gives the same error as a missing script.

@@ -31,8 +31,8 @@ void say(int pipe, const std::string& text) {
 [[noreturn]] void be_rank(int rank, int size, FileDescriptor memory, const HostFunction& function,
                           std::chrono::milliseconds timeout, int pipe) {
   try {
-    auto region = std::make_unique<RankMemory>(
-        std::make_shared<Segment>(std::move(memory), rank, size), 0);
+    auto region =
+        std::make_unique<RankMemory>(std::make_shared<Segment>(std::move(memory), rank, size), 0);
     region->arrive(Way::kShared);
     if (!region->await_all_here(kLimit)) throw std::runtime_error("not all came");
     region->segment()->watch(*region);

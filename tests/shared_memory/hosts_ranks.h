@@ -25,7 +25,7 @@ struct HostRank {
 };
 
 struct RankOutcome {
-  std::string text;  // what the function returned
+  std::string text;   // what the function returned
   std::string error;  // or threw
   int signal = 0;
 };
@@ -33,9 +33,8 @@ struct RankOutcome {
 using HostFunction = std::function<std::string(HostRank&)>;
 
 // All ranks' outcomes; 30 s at most, then they are killed.
-std::vector<RankOutcome> run_on_host(
-    int size, const HostFunction& function,
-    std::chrono::milliseconds timeout = std::chrono::seconds(20));
+std::vector<RankOutcome> run_on_host(int size, const HostFunction& function,
+                                     std::chrono::milliseconds timeout = std::chrono::seconds(20));
 
 // The text of all ranks; fails the test for an error or a signal.
 std::string text_of_all(const std::vector<RankOutcome>& outcomes);

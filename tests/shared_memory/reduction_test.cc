@@ -18,18 +18,21 @@ std::vector<T> reduced(Operator reduction, Type type, const std::vector<std::vec
   std::vector<const char*> given;
   for (const auto& part : parts) given.push_back(reinterpret_cast<const char*>(part.data()));
   std::vector<T> result(parts[0].size());
-  reduce(reduction, type, given, reinterpret_cast<char*>(result.data()),
-         result.size() * sizeof(T));
+  reduce(reduction, type, given, reinterpret_cast<char*>(result.data()), result.size() * sizeof(T));
   return result;
 }
 
 template <class T>
 T expected(Operator reduction, T a, T b) {
   switch (reduction) {
-    case Operator::kProduct: return static_cast<T>(a * b);
-    case Operator::kMin: return std::min(a, b);
-    case Operator::kMax: return std::max(a, b);
-    default: return static_cast<T>(a + b);
+    case Operator::kProduct:
+      return static_cast<T>(a * b);
+    case Operator::kMin:
+      return std::min(a, b);
+    case Operator::kMax:
+      return std::max(a, b);
+    default:
+      return static_cast<T>(a + b);
   }
 }
 
@@ -90,7 +93,8 @@ TEST_CASE("a mean is a sum divided once; what is not a number stays none") {
   const double none = std::numeric_limits<double>::quiet_NaN();
   CHECK(reduced(Operator::kMean, Type::kDouble, std::vector<Values>{{1}, {2}, {6}}) == Values{3});
   for (const Operator reduction : {Operator::kMin, Operator::kMax, Operator::kSum}) {
-    for (const auto& parts : {std::vector<Values>{{none}, {1}}, {{1}, {none}}, {{2}, {none}, {1}}}) {
+    for (const auto& parts :
+         {std::vector<Values>{{none}, {1}}, {{1}, {none}}, {{2}, {none}, {1}}}) {
       CHECK(std::isnan(reduced(reduction, Type::kDouble, parts)[0]));
     }
   }
@@ -98,7 +102,9 @@ TEST_CASE("a mean is a sum divided once; what is not a number stays none") {
 
 TEST_CASE("a result may take a part's place") {
   std::vector<float> a(1000, 1), b(1000, 2), c(1000, 4);
-  const auto bytes = [](std::vector<float>& values) { return reinterpret_cast<char*>(values.data()); };
+  const auto bytes = [](std::vector<float>& values) {
+    return reinterpret_cast<char*>(values.data());
+  };
   reduce(Operator::kSum, Type::kFloat, {bytes(a), bytes(b)}, bytes(b), 4000);
   CHECK(b == std::vector<float>(1000, 3));
   reduce(Operator::kSum, Type::kFloat, {bytes(a), bytes(b), bytes(c)}, bytes(c), 4000);
@@ -111,8 +117,8 @@ double half_value(std::uint16_t bits) {
   const int fraction = bits & 1023;
   const double sign = (bits & 0x8000) != 0 ? -1 : 1;
   if (exponent == 31) return fraction != 0 ? std::nan("") : sign * INFINITY;
-  return sign * (exponent == 0 ? std::ldexp(fraction, -24)
-                               : std::ldexp(1024 + fraction, exponent - 25));
+  return sign *
+         (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25));
 }
 
 TEST_CASE("every half stays itself, and sums of halves are rounded to the nearest") {
@@ -146,8 +152,8 @@ TEST_CASE("every half stays itself, and sums of halves are rounded to the neares
     // No neighbour is nearer.
     const double error = std::abs(sum - exact);
     const auto towards = [&](int step) {
-      return half_value(static_cast<std::uint16_t>((sums[i] & 0x8000) |
-                                                   (((sums[i] & 0x7fff) + step) & 0x7fff)));
+      return half_value(
+          static_cast<std::uint16_t>((sums[i] & 0x8000) | (((sums[i] & 0x7fff) + step) & 0x7fff)));
     };
     const bool is_zero = (sums[i] & 0x7fff) == 0;
     if (!is_zero && std::abs(towards(-1) - exact) < error) ++wrong;

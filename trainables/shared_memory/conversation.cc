@@ -360,8 +360,7 @@ std::string Conversation::who_is_gone(const std::vector<int>& awaited,
   for (int rank = 0; rank < memory_->size(); ++rank) {
     const auto& since = ended_since_[static_cast<std::size_t>(rank)];
     const bool is_awaited = std::ranges::count(awaited, rank) > 0;
-    const std::string process =
-        " (process " + std::to_string(memory_->segment()->pid(rank)) + ")";
+    const std::string process = " (process " + std::to_string(memory_->segment()->pid(rank)) + ")";
     if (is_awaited && memory_->has_left(rank)) {
       return "rank " + std::to_string(rank) + process + " has left the group";
     }
@@ -376,7 +375,8 @@ std::exception_ptr Conversation::why_lost(Operation& operation, Clock::time_poin
   const std::vector<int> awaited = operation.motion->awaited();
   // Of several sources of a message any may still come.
   if (operation.is_collective || awaited.size() == 1) {
-    const std::string gone = who_is_gone(awaited, operation.is_collective ? now : Clock::time_point{});
+    const std::string gone =
+        who_is_gone(awaited, operation.is_collective ? now : Clock::time_point{});
     if (!gone.empty()) return failure(FailureKind::kEnded, gone);
   } else if (std::ranges::all_of(awaited, [&](int rank) {
                return !who_is_gone({rank}, Clock::time_point{}).empty();

@@ -1,9 +1,9 @@
-// What a rank says and hears in a group that speaks through shared memory: its operations, from their
-// start to their end.
+// What a rank says and hears in a group that speaks through shared memory: its operations, from
+// their start to their end.
 //
-// Operations are advanced by the threads that wait for them. One whose end only a callback hears of,
-// or nobody yet, is advanced where it starts for a moment, since the other ranks mostly come at the
-// same time; after that by a thread of the conversation's. Leaving all to that thread from the
+// Operations are advanced by the threads that wait for them. One whose end only a callback hears
+// of, or nobody yet, is advanced where it starts for a moment, since the other ranks mostly come at
+// the same time; after that by a thread of the conversation's. Leaving all to that thread from the
 // beginning was simpler, and 30 microseconds slower for each operation, as it has to be woken.
 //
 // A wait looks for a moment, sleeps then, and is woken by the rank that it waits for. It wakes by
@@ -57,7 +57,7 @@ class Conversation {
     kInBackground,  // by itself
   };
   struct Start {
-    std::function<void()> finish = {};  // when the motion has ended; no other operation goes on
+    std::function<void()> finish = {};      // when the motion has ended; no other operation goes on
     std::chrono::milliseconds longest{-1};  // below 0: that of the patience
     Pace pace = Pace::kLooksFirst;
   };
@@ -71,8 +71,8 @@ class Conversation {
   // failure of the operation's.
   void wait(const OperationPtr& operation, std::chrono::milliseconds limit);
   bool has_ended(const OperationPtr& operation);  // advances it
-  // Calls it when the operation has ended, which may be at once; by any thread. The operation goes on
-  // by itself from now on.
+  // Calls it when the operation has ended, which may be at once; by any thread. The operation goes
+  // on by itself from now on.
   void when_ended(const OperationPtr& operation, std::function<void()> callback);
 
   // Fails all operations, now and later; the other ranks hear that this one has left.

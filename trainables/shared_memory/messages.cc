@@ -26,7 +26,7 @@ class Messages::Send : public Motion {
         bytes_(bytes) {}
   ~Send() override {
     Outbox& outbox = messages_.outboxes_[place(to_)];
-    if (has_ended_) return;
+    if (is_given_) return;
     if (has_begun_ || outbox.served != ticket_) {
       outbox.is_broken = true;
     } else {
@@ -36,12 +36,13 @@ class Messages::Send : public Motion {
 
   bool advance() override {
     Outbox& outbox = messages_.outboxes_[place(to_)];
+    RingSender& ring = messages_.memory_.message_out(to_);
+    if (is_given_) return ring.has_been_read(end_);
     if (outbox.is_broken) {
       throw Failure(FailureKind::kAborted,
                     "an earlier message to rank " + std::to_string(to_) + " was given up");
     }
     if (outbox.served != ticket_) return false;
-    RingSender& ring = messages_.memory_.message_out(to_);
     if (!has_begun_) {
       if (ring.room() < sizeof(Head)) return false;
       ring.put(reinterpret_cast<const char*>(&head_), sizeof head_);
@@ -55,7 +56,9 @@ class Messages::Send : public Motion {
     }
     if (ring.publish()) messages_.memory_.ring(to_);
     ++outbox.served;
-    return has_ended_ = true;
+    is_given_ = true;
+    end_ = ring.end();
+    return ring.has_been_read(end_);
   }
   std::vector<int> awaited() override { return {to_}; }
 
@@ -66,7 +69,8 @@ class Messages::Send : public Motion {
   Head head_;
   const char* bytes_;
   std::size_t done_ = 0;
-  bool has_begun_ = false, has_ended_ = false;
+  std::uint64_t end_ = 0;  // in the ring
+  bool has_begun_ = false, is_given_ = false;
 };
 
 class Messages::Receive : public Motion {
@@ -84,10 +88,10 @@ class Messages::Receive : public Motion {
     }
     if (!wanted_.has_ended) return false;
     if (wanted_.came != wanted_.size) {
-      throw Failure(FailureKind::kMessage,
-                    "rank " + std::to_string(wanted_.source) + " sent " +
-                        std::to_string(wanted_.came) + " bytes, this rank wants " +
-                        std::to_string(wanted_.size));
+      throw Failure(FailureKind::kMessage, "rank " + std::to_string(wanted_.source) + " sent " +
+                                               std::to_string(wanted_.came) +
+                                               " bytes, this rank wants " +
+                                               std::to_string(wanted_.size));
     }
     if (source_ != nullptr) *source_ = wanted_.source;
     return true;
@@ -115,11 +119,10 @@ std::unique_ptr<Motion> Messages::send(int to, std::int64_t tag, const char* byt
   return std::make_unique<Send>(*this, to, Head{.tag = tag, .bytes = size}, bytes);
 }
 
-std::unique_ptr<Motion> Messages::receive(int from, std::int64_t tag, char* bytes,
-                                          std::size_t size, int* source) {
-  return std::make_unique<Receive>(*this, Wanted{.from = from, .tag = tag, .bytes = bytes,
-                                                 .size = size},
-                                   source);
+std::unique_ptr<Motion> Messages::receive(int from, std::int64_t tag, char* bytes, std::size_t size,
+                                          int* source) {
+  return std::make_unique<Receive>(
+      *this, Wanted{.from = from, .tag = tag, .bytes = bytes, .size = size}, source);
 }
 
 Messages::Wanted* Messages::first_wanted(int from, std::int64_t tag) {

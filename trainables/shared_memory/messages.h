@@ -1,6 +1,8 @@
 // Sends and receives between two ranks, beside the collectives: each message has a tag, and a
-// receive takes the oldest message of its tag. A message that nobody waits for stays with its sender
-// until its receiver waits for one behind it: it is then kept in the receiver's own memory.
+// receive takes the oldest message of its tag. A send has ended when its receiver has the message,
+// as by Gloo: one that nobody wants is an error, and not lost without a word. A message that nobody
+// waits for stays with its sender until its receiver waits for one behind it: it is then kept in
+// the receiver's own memory.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +40,8 @@ class Messages {
     std::int64_t tag;
     char* bytes;
     std::size_t size;
-    int source = kAnyRank;    // where it came from
-    std::size_t came = 0;     // the message's size
+    int source = kAnyRank;  // where it came from
+    std::size_t came = 0;   // the message's size
     bool is_begun = false, has_ended = false;
   };
   struct Kept {
@@ -49,14 +51,14 @@ class Messages {
   // What comes from one rank.
   struct Inbox {
     bool is_in_message = false;
-    bool is_kept = false;       // the present one, and those before it
+    bool is_kept = false;  // the present one, and those before it
     Head head;
     std::size_t done = 0;
-    Wanted* wanted = nullptr;   // whose the present one is; null: kept, or passed over
+    Wanted* wanted = nullptr;  // whose the present one is; null: kept, or passed over
     std::deque<Kept> kept;
   };
   struct Outbox {
-    std::uint64_t next = 0;     // ticket
+    std::uint64_t next = 0;  // ticket
     std::uint64_t served = 0;
     bool is_broken = false;
   };

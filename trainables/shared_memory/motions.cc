@@ -18,9 +18,9 @@ std::size_t index(int rank) {
 }
 
 const char* name_of(CallKind kind) {
-  constexpr std::array names = {"all_reduce", "reduce",         "broadcast",  "all_gather",
-                                "gather",     "scatter",        "reduce_scatter", "all_to_all",
-                                "barrier",    "all_reduce of sparse values"};
+  constexpr std::array names = {
+      "all_reduce", "reduce",         "broadcast",  "all_gather", "gather",
+      "scatter",    "reduce_scatter", "all_to_all", "barrier",    "all_reduce of sparse values"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -333,8 +333,7 @@ std::vector<int> AllReduceBlocks::awaited() {
     } else if (phase_ == Phase::kTake) {
       is_awaited = done_[index(rank)] < slice(block_, rank).size;
     } else {
-      const std::size_t left =
-          slice(block_, memory.rank()).size - done_[index(memory.rank())];
+      const std::size_t left = slice(block_, memory.rank()).size - done_[index(memory.rank())];
       is_awaited = !read_line_[index(rank)] ||
                    (left > 0 && memory.in(rank).front(left).size == 0) ||
                    memory.out(rank).room() < kPiece;
@@ -377,7 +376,8 @@ bool Relay::advance() {
       if (!has_sent_line_) has_sent_line_ = put_line(ring, call_);
       if (has_sent_line_ && given_ < got_) {
         // A message's end alone may be less than a line.
-        const std::size_t ready = got_ == bytes_ ? bytes_ - given_ : (got_ - given_) / kLine * kLine;
+        const std::size_t ready =
+            got_ == bytes_ ? bytes_ - given_ : (got_ - given_) / kLine * kLine;
         const std::size_t size = ring.put(data_ + given_, ready);
         given_ += size;
         moved += size;
@@ -410,8 +410,8 @@ std::vector<int> Sequence::awaited() {
   return present_ ? present_->awaited() : std::vector<int>{};
 }
 
-std::unique_ptr<Motion> all_reduce(RankMemory& memory, const Call& given, Operator reduction, Type type,
-                                   char* data, std::size_t bytes) {
+std::unique_ptr<Motion> all_reduce(RankMemory& memory, const Call& given, Operator reduction,
+                                   Type type, char* data, std::size_t bytes) {
   Call call = given;
   call.bytes = bytes;
   call.reduction = reduction;
@@ -434,7 +434,8 @@ std::unique_ptr<Motion> all_reduce(RankMemory& memory, const Call& given, Operat
   return std::make_unique<Sequence>(std::move(parts));
 }
 
-std::unique_ptr<Motion> broadcast(RankMemory& memory, const Call& given, char* data, std::size_t bytes) {
+std::unique_ptr<Motion> broadcast(RankMemory& memory, const Call& given, char* data,
+                                  std::size_t bytes) {
   Call call = given;
   call.bytes = bytes;
   if (bytes > kSmall) return std::make_unique<Relay>(memory, call, data, bytes);

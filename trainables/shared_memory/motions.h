@@ -27,8 +27,16 @@ class Motion {
 };
 
 enum class CallKind : std::uint8_t {
-  kAllReduce, kReduce, kBroadcast, kAllGather, kGather, kScatter, kReduceScatter, kAllToAll,
-  kBarrier, kSparse
+  kAllReduce,
+  kReduce,
+  kBroadcast,
+  kAllGather,
+  kGather,
+  kScatter,
+  kReduceScatter,
+  kAllToAll,
+  kBarrier,
+  kSparse
 };
 
 // The first line of each message of a collective.
@@ -138,8 +146,8 @@ class AllReduceBlocks : public Motion {
   std::size_t bytes_;
   std::size_t slice_bytes_;
   std::size_t blocks_;
-  std::size_t block_ = 0;   // that is reduced
-  std::size_t given_ = 0;   // the next that is given
+  std::size_t block_ = 0;  // that is reduced
+  std::size_t given_ = 0;  // the next that is given
   Phase phase_ = Phase::kGive;
   std::vector<bool> sent_line_, read_line_;
   std::vector<std::size_t> done_;  // of the phase, by rank
@@ -178,8 +186,9 @@ class Sequence : public Motion {
   std::unique_ptr<Motion> present_;
 };
 
-std::unique_ptr<Motion> all_reduce(RankMemory& memory, const Call& call, Operator reduction, Type type,
-                                   char* data, std::size_t bytes);
-std::unique_ptr<Motion> broadcast(RankMemory& memory, const Call& call, char* data, std::size_t bytes);
+std::unique_ptr<Motion> all_reduce(RankMemory& memory, const Call& call, Operator reduction,
+                                   Type type, char* data, std::size_t bytes);
+std::unique_ptr<Motion> broadcast(RankMemory& memory, const Call& call, char* data,
+                                  std::size_t bytes);
 
 }  // namespace tune::shared_memory

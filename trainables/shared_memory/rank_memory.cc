@@ -71,9 +71,7 @@ struct Layout {
   std::size_t data(std::size_t pair, bool message) const {
     return data() + pair * (ring + message_ring) + (message ? ring : 0);
   }
-  off_t start(std::uint32_t region) const {
-    return static_cast<off_t>(kHeader + region * bytes());
-  }
+  off_t start(std::uint32_t region) const { return static_cast<off_t>(kHeader + region * bytes()); }
 
   std::size_t size, ring, message_ring;
 };

@@ -1,12 +1,12 @@
-// The memory through which the ranks of one host speak: a memfd that all of them inherited. It needs
-// no place in /dev/shm, whose size a container limits, and no name: it is gone with the last process
-// that has it, however that ends.
+// The memory through which the ranks of one host speak: a memfd that all of them inherited. It
+// needs no place in /dev/shm, whose size a container limits, and no name: it is gone with the last
+// process that has it, however that ends.
 //
 // It holds one or more regions, one for each group. In a region each rank has a slot, which says
 // whether it is there, and a bell, which the others ring when it sleeps; and each ordered pair of
-// ranks has two rings, one for collectives and one for messages. Whatever the tensors' sizes that is
-// at most 5 MiB for each rank, and with more than 65 ranks 80 KiB for each of the others; the system
-// gives only what is used of it.
+// ranks has two rings, one for collectives and one for messages. Whatever the tensors' sizes that
+// is at most 5 MiB for each rank, and with more than 65 ranks 80 KiB for each of the others; the
+// system gives only what is used of it.
 #pragma once
 
 #include <sys/types.h>
@@ -61,10 +61,12 @@ class RankMemory {
   std::size_t capacity() const { return capacity_; }  // of a ring for collectives
 
   // ---- Bells --------------------------------------------------------------------------------
-  void ring(int rank);     // after a change that this rank may sleep for
-  void ring_own();         // other threads of this process
+  void ring(int rank);  // after a change that this rank may sleep for
+  void ring_own();      // other threads of this process
   void ring_all();
-  std::uint64_t changes() const { return changes_.load(std::memory_order_relaxed); }  // by this rank, for which it rang
+  std::uint64_t changes() const {
+    return changes_.load(std::memory_order_relaxed);
+  }  // by this rank, for which it rang
   // To sleep: prepare, look once more, sleep unless it has come, and wake in any case.
   std::uint32_t prepare_sleep();
   void sleep(std::uint32_t prepared, std::chrono::microseconds longest);

@@ -206,12 +206,18 @@ void reduce_numbers(Operator reduction, const std::vector<const char*>& parts, c
   using Sum = std::conditional_t<kIsBool, Or, Add>;
   using Product = std::conditional_t<kIsBool, And, Multiply>;
   switch (reduction) {
-    case Operator::kSum: return reduce_values<T, Sum>(parts, to, bytes);
-    case Operator::kMean: return reduce_values<T, Sum>(parts, to, bytes, true);
-    case Operator::kProduct: return reduce_values<T, Product>(parts, to, bytes);
-    case Operator::kMin: return reduce_values<T, Least>(parts, to, bytes);
-    case Operator::kMax: return reduce_values<T, Greatest>(parts, to, bytes);
-    default: break;
+    case Operator::kSum:
+      return reduce_values<T, Sum>(parts, to, bytes);
+    case Operator::kMean:
+      return reduce_values<T, Sum>(parts, to, bytes, true);
+    case Operator::kProduct:
+      return reduce_values<T, Product>(parts, to, bytes);
+    case Operator::kMin:
+      return reduce_values<T, Least>(parts, to, bytes);
+    case Operator::kMax:
+      return reduce_values<T, Greatest>(parts, to, bytes);
+    default:
+      break;
   }
   if constexpr (!kIsFloating) {
     if (reduction == Operator::kAnd) return reduce_values<T, And>(parts, to, bytes);
@@ -225,13 +231,17 @@ void reduce_numbers(Operator reduction, const std::vector<const char*>& parts, c
 std::size_t size_of(Type type) {
   switch (type) {
     case Type::kDouble:
-    case Type::kInt64: return 8;
+    case Type::kInt64:
+      return 8;
     case Type::kFloat:
-    case Type::kInt32: return 4;
+    case Type::kInt32:
+      return 4;
     case Type::kHalf:
     case Type::kBFloat16:
-    case Type::kInt16: return 2;
-    default: return 1;
+    case Type::kInt16:
+      return 2;
+    default:
+      return 1;
   }
 }
 
@@ -242,11 +252,14 @@ bool is_floating(Type type) {
 
 bool is_defined(Operator reduction, Type type) {
   switch (reduction) {
-    case Operator::kMean: return is_floating(type);
+    case Operator::kMean:
+      return is_floating(type);
     case Operator::kAnd:
     case Operator::kOr:
-    case Operator::kXor: return !is_floating(type);
-    default: return true;
+    case Operator::kXor:
+      return !is_floating(type);
+    default:
+      return true;
   }
 }
 
@@ -254,16 +267,26 @@ void reduce(Operator reduction, Type type, const std::vector<const char*>& parts
             std::size_t bytes) {
   TUNE_CHECK(is_defined(reduction, type));
   switch (type) {
-    case Type::kFloat: return reduce_numbers<float>(reduction, parts, to, bytes);
-    case Type::kDouble: return reduce_numbers<double>(reduction, parts, to, bytes);
-    case Type::kHalf: return reduce_numbers<Half>(reduction, parts, to, bytes);
-    case Type::kBFloat16: return reduce_numbers<BFloat16>(reduction, parts, to, bytes);
-    case Type::kInt8: return reduce_numbers<std::int8_t>(reduction, parts, to, bytes);
-    case Type::kUint8: return reduce_numbers<std::uint8_t>(reduction, parts, to, bytes);
-    case Type::kInt16: return reduce_numbers<std::int16_t>(reduction, parts, to, bytes);
-    case Type::kInt32: return reduce_numbers<std::int32_t>(reduction, parts, to, bytes);
-    case Type::kInt64: return reduce_numbers<std::int64_t>(reduction, parts, to, bytes);
-    case Type::kBool: return reduce_numbers<Bool>(reduction, parts, to, bytes);
+    case Type::kFloat:
+      return reduce_numbers<float>(reduction, parts, to, bytes);
+    case Type::kDouble:
+      return reduce_numbers<double>(reduction, parts, to, bytes);
+    case Type::kHalf:
+      return reduce_numbers<Half>(reduction, parts, to, bytes);
+    case Type::kBFloat16:
+      return reduce_numbers<BFloat16>(reduction, parts, to, bytes);
+    case Type::kInt8:
+      return reduce_numbers<std::int8_t>(reduction, parts, to, bytes);
+    case Type::kUint8:
+      return reduce_numbers<std::uint8_t>(reduction, parts, to, bytes);
+    case Type::kInt16:
+      return reduce_numbers<std::int16_t>(reduction, parts, to, bytes);
+    case Type::kInt32:
+      return reduce_numbers<std::int32_t>(reduction, parts, to, bytes);
+    case Type::kInt64:
+      return reduce_numbers<std::int64_t>(reduction, parts, to, bytes);
+    case Type::kBool:
+      return reduce_numbers<Bool>(reduction, parts, to, bytes);
   }
 }
 

@@ -11,7 +11,16 @@
 namespace tune::shared_memory {
 
 enum class Type : std::uint8_t {
-  kFloat, kDouble, kHalf, kBFloat16, kInt8, kUint8, kInt16, kInt32, kInt64, kBool
+  kFloat,
+  kDouble,
+  kHalf,
+  kBFloat16,
+  kInt8,
+  kUint8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kBool
 };
 
 // Sum, or, for bools, whether any; product, or whether all. Least and greatest of floating-point
@@ -23,8 +32,8 @@ bool is_floating(Type type);
 // Means are of floating-point values, bits of the others.
 bool is_defined(Operator reduction, Type type);
 
-// Reduces `bytes` bytes, whole values, of each of the parts, at least one, into `to`, which may be one
-// of the parts.
+// Reduces `bytes` bytes, whole values, of each of the parts, at least one, into `to`, which may be
+// one of the parts.
 void reduce(Operator reduction, Type type, const std::vector<const char*>& parts, char* to,
             std::size_t bytes);
 

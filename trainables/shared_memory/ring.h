@@ -62,6 +62,13 @@ class RingSender {
     return true;
   }
 
+  // Where the next message begins, and whether the receiver has come as far.
+  std::uint64_t end() const { return written_; }
+  bool has_been_read(std::uint64_t end) {
+    read_ = control_->read.load(std::memory_order_acquire);
+    return read_ >= end;
+  }
+
  private:
   RingControl* control_ = nullptr;
   char* data_ = nullptr;

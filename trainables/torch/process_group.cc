@@ -20,6 +20,7 @@
 #include "core/error.h"
 #include "trainables/solitude.h"
 #include "trainables/torch/group_backends.h"
+#include "trainables/torch/shared_memory_group.h"
 #include "trainables/torch/torch_error.h"
 
 namespace tune {
@@ -164,7 +165,8 @@ std::vector<std::string> devices_of(c10d::Store& store, int ranks) {
 constexpr const char* kAllHere = "all here";
 
 // Whether all ranks have come; waits for them a little. The store's own wait would print a warning
-// each time that it is over.
+// each time that it is over. Ranks that share memory see each other there at once; a rank that has
+// none comes to the store alone.
 bool are_all_here(c10d::Store& store) {
   for (Milliseconds pause(1); pause < kSlice; pause *= 2) {
     if (store.check({kAllHere})) return true;
@@ -206,6 +208,8 @@ struct ProcessGroup::State {
   std::uint64_t calls = 0;
   int duplicates = 0;
   std::shared_ptr<Nccl> nccl;  // null: none, or GPUs speak Gloo
+  std::unique_ptr<shared_memory::RankMemory> memory;   // while the group forms
+  c10::intrusive_ptr<SharedMemoryBackend> shared;      // null: CPUs speak Gloo
 
   bool is_alone() const { return place.size == 1; }
   std::string who() const {
@@ -216,26 +220,45 @@ struct ProcessGroup::State {
   void form(const State* like = nullptr, bool shares_nccl = false) {
     const auto began = SteadyClock::now();
     try {
-      store->set(here_key(place.rank), bytes_of(nccl_device(options)));
-      say_alone(*store, place.rank, false);
-      await_all();
-      const GroupTimes times = start_waiting();
+      meet(like);
+      const bool wants_nccl = like != nullptr ? like->nccl != nullptr : speaks_nccl();
+      const bool shares = memory != nullptr && can_share(*memory, wants_nccl);
+      const GroupTimes times = start_waiting(shares && !wants_nccl);
       if (shares_nccl) {
         nccl = like->nccl;
-      } else if (like != nullptr ? like->nccl != nullptr : speaks_nccl()) {
+      } else if (wants_nccl) {
         nccl = make_nccl(store, place, times);
       }
-      group = within(times.timeout, [store = store, place = place, times] {
-        return make_gloo_group(store, place, times);
-      });
+      if (shares) {
+        shared = speak_through(std::move(memory), {times.timeout, times.longest});
+        group = make_shared_memory_group(store, place, shared);
+      } else {
+        memory.reset();
+        group = within(times.timeout, [store = store, place = place, times] {
+          return make_gloo_group(store, place, times);
+        });
+      }
       add_gpu(*group, options.device, nccl.get());
       // Rank 0 serves the store: it must not end while another still looks up addresses.
-      group->barrier({{}, options.timeout, at::Device(at::kCPU), true})->wait();
+      group->barrier({{}, options.timeout, at::Device(at::kCPU), false})->wait();
     } catch (const std::exception& error) {
       throw Error(ErrorCode::kProcess, who() + ": forming the group failed after " +
                                            seconds_text(SteadyClock::now() - began) + ": " +
-                                           absent() + cause_of(error));
+                                           absent(like) + cause_of(error));
     }
+  }
+
+  // Ranks that share memory are together already when they form another group.
+  void meet(const State* like) {
+    if (like != nullptr && like->shared) {
+      memory = next_memory(*like->shared);
+      return;
+    }
+    if (like == nullptr) memory = join_memory(place, options);
+    place.shared_memory.reset();
+    store->multiSet({here_key(place.rank), alone_key(place.rank)},
+                    {bytes_of(nccl_device(options)), {0}});
+    await_all();
   }
 
   // All ranks that compute on GPUs come to the same answer.
@@ -250,7 +273,8 @@ struct ProcessGroup::State {
   void await_all() const {
     if (store->add("how many are here", 1) == place.size) store->set(kAllHere, bytes_of("yes"));
     Patience patience(options.timeout);
-    while (!within(patience, [store = store] { return are_all_here(*store); })) {
+    while (!(memory && memory->await_all_here(kSlice)) &&
+           !within(patience, [store = store] { return are_all_here(*store); })) {
       if (patience.is_over()) throw std::runtime_error("not all ranks are here");
     }
   }
@@ -259,14 +283,18 @@ struct ProcessGroup::State {
     return std::max(options.timeout, options.alone_timeout) + kPatienceForAgent;
   }
 
-  GroupTimes start_waiting() {
-    listener = std::make_unique<SolitudeListener>([this](bool begins) {
+  // Through memory, ranks say there that they are alone, and no watch is needed.
+  GroupTimes start_waiting(bool through_memory) {
+    listener = std::make_unique<SolitudeListener>([this, through_memory](bool begins) {
+      if (shared) shared->memory().say_alone(begins);
+      if (through_memory) return;
       try {
         say_alone(*store, place.rank, begins);
       } catch (const std::exception&) {
         // The store is gone with rank 0: the next collective says so.
       }
     });
+    if (through_memory) return {options.timeout, longest(), nullptr};
     const auto any_alone = [store = store, size = place.size] {
       return is_any_alone(*store, size);
     };
@@ -274,7 +302,8 @@ struct ProcessGroup::State {
   }
 
   // The ranks that did not come, when the store can say it.
-  std::string absent() const {
+  std::string absent(const State* like) const {
+    if (like != nullptr && like->shared) return {};  // the error names them
     try {
       return within(Milliseconds(0), [store = store, size = place.size] {
         std::string ranks;
@@ -311,7 +340,9 @@ struct ProcessGroup::State {
     const auto waited = SteadyClock::now() - began;
     const std::string here = what + ", call " + std::to_string(calls) + " of the group";
     std::string text = who() + ": " + here + ", failed after " + seconds_text(waited);
-    if (waited < options.timeout * 9 / 10) return text + " (did a rank end?): " + cause;
+    if (!is_of_different_calls(error) && waited < options.timeout * 9 / 10) {
+      return text + " (did a rank end?): " + cause;
+    }
     return text + others(here) +
            ": all ranks must call the same collectives in the same order: " + cause;
   }
@@ -391,6 +422,7 @@ void ProcessGroup::all_reduce(at::Tensor tensor, Reduce reduce, const std::strin
                      : reduce == Reduce::kMax ? c10d::ReduceOp::MAX
                                               : c10d::ReduceOp::SUM;
   options.timeout = state_->longest();
+  options.asyncOp = false;
   // Backends want it dense.
   std::vector<at::Tensor> tensors{tensor.contiguous()};
   state_->run(named("all_reduce", what, tensor),
@@ -405,6 +437,7 @@ void ProcessGroup::broadcast(at::Tensor tensor, int from, const std::string& wha
   c10d::BroadcastOptions options;
   options.rootRank = from;
   options.timeout = state_->longest();
+  options.asyncOp = false;
   std::vector<at::Tensor> tensors{tensor.contiguous()};
   state_->run(named("broadcast", what, tensor),
               [&] { return state_->group->broadcast(tensors, options); });
@@ -419,6 +452,7 @@ std::vector<at::Tensor> ProcessGroup::all_gather(const at::Tensor& tensor,
   for (int rank = 0; rank < size(); ++rank) outputs[0].push_back(at::empty_like(inputs[0]));
   c10d::AllgatherOptions options;
   options.timeout = state_->longest();
+  options.asyncOp = false;
   state_->run(named("all_gather", what, tensor),
               [&] { return state_->group->allgather(outputs, inputs, options); });
   return std::move(outputs[0]);
@@ -450,6 +484,7 @@ void ProcessGroup::barrier(const std::string& what) {
   if (state_->is_alone()) return;
   c10d::BarrierOptions options;
   options.timeout = state_->longest();
+  options.asyncOp = false;
   options.device = device();
   if (device().is_cuda()) options.device_ids = {device().index()};
   state_->run(what.empty() ? "barrier" : "barrier (" + what + ")",

@@ -1,6 +1,6 @@
 // A group of ranks: the processes of one attempt, which train one model together. Speaks NCCL for
-// tensors on GPUs and Gloo for those of the CPU; a rank alone speaks to nobody and waits for
-// nobody.
+// tensors on GPUs, and for those of the CPU through shared memory where all ranks are on one host
+// and have inherited it, else Gloo; a rank alone speaks to nobody and waits for nobody.
 //
 // All ranks call the same functions in the same order, each from one thread. Every wait ends with
 // the group's timeout at the latest, but takes longer while a rank is alone (in context().alone()
@@ -43,9 +43,13 @@ struct Rendezvous {
   // Rank 0: a socket that listens on that port already, so that no other process can take the port;
   // given away. Without it rank 0 binds the port itself.
   std::optional<int> listening_socket;
+  // Memory (a memfd) that the ranks of this host inherited; given away. A group whose ranks all
+  // have the same speaks through it. See trainables/shared_memory.
+  std::optional<int> shared_memory = {};
 
   // RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun sets them and, from the agent,
-  // TUNE_RENDEZVOUS_FD, which is then taken out of the environment: a socket serves one group.
+  // TUNE_RENDEZVOUS_FD and TUNE_SHARED_MEMORY_FD, which are then taken out of the environment: they
+  // serve one group.
   // Without WORLD_SIZE: one rank. Throws Error (kBadInput) that names the variable.
   static Rendezvous from_environment();
 };
@@ -55,6 +59,10 @@ std::chrono::milliseconds group_timeout();
 // TUNE_ALONE_TIMEOUT_S, which is a trial's alone_timeout_s; 600 s where it is not set.
 std::chrono::milliseconds alone_timeout();
 
+// Whether TUNE_GROUP_SPEAKS is "gloo"; throws Error (kBadInput) when it is anything else than that or
+// "any", which is as if it were not set.
+bool wants_gloo();
+
 struct GroupOptions {
   std::chrono::milliseconds timeout = group_timeout();
   // This rank's own; own_device() is what the environment says.
@@ -63,6 +71,9 @@ struct GroupOptions {
   // connect. Where ranks share a GPU, or another rank wants it, Gloo is taken anyway.
   bool gloo_for_gpu = sees_mig_instance();
   std::chrono::milliseconds alone_timeout = tune::alone_timeout();
+  // Gloo for tensors of the CPU even where the ranks could speak through shared memory. When one
+  // rank wants it, all take it.
+  bool gloo_for_cpu = wants_gloo();
 };
 
 // A handle: copies are the same group, which ends with the last of them.

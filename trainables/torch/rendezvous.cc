@@ -55,6 +55,10 @@ Rendezvous Rendezvous::from_environment() {
     place.listening_socket = number_of(kRendezvousVariable, 0, 1'000'000);
     ::unsetenv(kRendezvousVariable);
   }
+  if (std::getenv(kSharedMemoryVariable) != nullptr) {
+    place.shared_memory = number_of(kSharedMemoryVariable, 0, 1'000'000);
+    ::unsetenv(kSharedMemoryVariable);
+  }
   return place;
 }
 
@@ -64,6 +68,13 @@ std::chrono::milliseconds group_timeout() {
 
 std::chrono::milliseconds alone_timeout() {
   return timeout_of("TUNE_ALONE_TIMEOUT_S", "600");
+}
+
+bool wants_gloo() {
+  const std::string way = text_of("TUNE_GROUP_SPEAKS", "any");
+  if (way == "gloo" || way == "any") return way == "gloo";
+  throw Error(ErrorCode::kBadInput,
+              "forming a group of ranks: TUNE_GROUP_SPEAKS is " + way + ", gloo or any is wanted");
 }
 
 }  // namespace tune

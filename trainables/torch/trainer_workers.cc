@@ -134,6 +134,8 @@ TrainerWorkers::TrainerWorkers(int workers, int threads, bool use_gpu,
   const Listener listener = listen_at(ranks.place.master_address, 0);
   ranks.place.master_port = listener.port;
   ranks.rendezvous = listener.socket.get();
+  const FileDescriptor memory = memory_of_ranks();
+  ranks.memory = memory.get();
 
   const auto start = [&](int rank, int output, int errors) {
     return fork_rank(ranks, rank, output, errors, [&] {

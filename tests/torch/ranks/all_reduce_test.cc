@@ -65,7 +65,7 @@ std::string log_of(const Layers& layers) {
     }
     std::ostringstream log;
     c10d::ProcessGroup& backends = *group.c10d();
-    backends.setBackend(c10::kCPU, c10d::ProcessGroup::BackendType::CUSTOM,
+    backends.setBackend(c10::kCPU, c10d::ProcessGroup::BackendType::UCC,
                         c10::make_intrusive<RecordingBackend>(backends.getBackend(c10::kCPU), log));
     DistributedDataParallel model(net, group, layers.options);
     for (const Tensor& parameter : net->parameters()) {

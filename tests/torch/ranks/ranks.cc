@@ -19,6 +19,7 @@
 #include <iostream>
 
 #include "core/refusal.h"
+#include "core/platform/rank_place.h"
 
 namespace tune::testing {
 namespace {
@@ -105,6 +106,7 @@ std::vector<RankEnd> run_ranks(int size, const RankFunction& function) {
   Rendezvous place;
   place.size = size;
   const int socket = listening_socket(place.port);
+  const FileDescriptor memory = memory_of_ranks();
   std::cout.flush();  // what waits there would be printed by each rank
   std::fflush(stdout);
   std::vector<Started> started;
@@ -119,6 +121,7 @@ std::vector<RankEnd> run_ranks(int size, const RankFunction& function) {
       } else {
         ::close(socket);
       }
+      place.shared_memory = ::fcntl(memory.get(), F_DUPFD_CLOEXEC, 0);
       be_rank(place, function, pipe[1]);
     }
     ::close(pipe[1]);

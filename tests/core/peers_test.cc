@@ -103,7 +103,7 @@ TEST_CASE_FIXTURE(PeersFixture, "an agent to whom nothing is said hears a heartb
   CHECK(peers.last_heard(AgentNumber{0}) == 1s);
 }
 
-TEST_CASE_FIXTURE(Fixture, "what a driver before has journaled is dropped when it comes again") {
+TEST_CASE_FIXTURE(PeersFixture, "what a driver before has journaled is dropped when it comes again") {
   const auto say = [&](const char* text) { a.send(encoded(AgentEvent(Warning{text}))); };
   for (const char* text : {"1", "2", "3"}) say(text);
   const std::vector<Peers::Told> told = hear("a", a);
@@ -130,7 +130,7 @@ TEST_CASE_FIXTURE(Fixture, "what a driver before has journaled is dropped when i
   CHECK(hear("b", b).at(0).agent == AgentNumber{6});
 }
 
-TEST_CASE_FIXTURE(Fixture, "an agent that is waited for stays so when its frame cannot be read") {
+TEST_CASE_FIXTURE(PeersFixture, "an agent that is waited for stays so when its frame cannot be read") {
   peers.expect(AgentNumber{0}, "a", 2, 0s);
   std::vector<Peers::Told> told;
   peers.receive("a", "nonsense", 1s, told);
@@ -139,7 +139,7 @@ TEST_CASE_FIXTURE(Fixture, "an agent that is waited for stays so when its frame 
   CHECK(peers.last_heard(AgentNumber{0}) == Link::Time(0s));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a hello has the name of its connection, whatever the agent says") {
+TEST_CASE_FIXTURE(PeersFixture, "a hello has the name of its connection, whatever the agent says") {
   AgentHello hello;
   hello.identity = "another";
   a.send(encoded(AgentEvent(hello)));

@@ -96,13 +96,16 @@ TEST_CASE("a pool runs a sweep to its end on agents that an engine starts, and l
   CHECK(pooled.has_agents(2));
   const std::string nodes = pooled.box.tune({"nodes", "results/s"}).out;
   CHECK_HAS(nodes, "tune-");
+  const fs::path join_file = pooled.box.path() / "results/s/nodes/join";
+  struct stat status {};
+  REQUIRE(::stat(join_file.c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
   const Finished finished = pooled.finish();
   check_complete(pooled.box, "results/s", 10, 8);
   check_nothing_left(pooled.box, "results/s");
-  // The output of an agent is kept; the token is in no script and on no command line.
-  struct stat status {};
-  REQUIRE(::stat((pooled.box.path() / "results/s/nodes/join").c_str(), &status) == 0);
-  CHECK((status.st_mode & 0777) == 0600);
+  // With the sweep its token ends. The output of an agent is kept; the token was in no script and on
+  // no command line.
+  CHECK_FALSE(fs::exists(join_file));
   const std::string script = pooled.box.read("results/s/nodes/agent.sh");
   CHECK_HAS(script, "--join-file");
   CHECK_FALSE(has(script, "tune1."));

@@ -46,6 +46,7 @@ void disturb_nothing(Scenario& scenario) {
   scenario.rates = {};
   scenario.accidents.clear();
   scenario.lives.clear();
+  scenario.orders.clear();
   scenario.judge = Judge::kFifo;
   scenario.some_end_early = false;
   scenario.hang_timeout = seconds(20);

@@ -342,7 +342,7 @@ TEST_CASE("the top README is a door: short, and every folder's README is behind 
 std::map<std::string, std::set<std::string>> uses_by_folder() {
   std::map<std::string, std::set<std::string>> uses;
   std::istringstream lines(text_of(kRoot / "core/README.md"));
-  static const std::regex row(R"(\| `([a-z/]+)/` \|[^|]*\| ([^|]+) \|)");
+  static const std::regex row(R"(\| `([a-z_/]+)/` \|[^|]*\| ([^|]+) \|)");
   static const std::regex remark(R"( \([^)]*\))");
   for (std::string line; std::getline(lines, line);) {
     std::smatch match;
@@ -495,10 +495,12 @@ TEST_CASE("tune/README.md names every command of the program with every option")
   // The command's lines in the README, and those that its options go on in.
   std::map<std::string, std::string> described;
   std::istringstream lines(text_of(kRoot / "tune/README.md"));
-  static const std::regex usage(R"(^tune ([a-z]+) .*)");
+  static const std::regex usage(R"(^tune ((?:[a-z]+ \| )*[a-z]+) .*)");  // stop | pause
   for (std::string line; std::getline(lines, line);) {
     std::smatch match;
-    if (std::regex_match(line, match, usage)) described[match[1]] += line + "\n";
+    if (!std::regex_match(line, match, usage)) continue;
+    std::istringstream names(match[1]);
+    for (std::string name; names >> name;) described[name] += line + "\n";
   }
   const std::string help = help_of("");
   static const std::regex command(R"(\n  ([a-z]+)  )");

@@ -10,9 +10,9 @@ bash config/setup.sh
 cmake --preset ci
 cmake --build --preset ci -j "$(bash config/jobs.sh)"
 
-# Three places a core, of which a test that keeps one busy takes three: tests/CMakeLists.txt.
+# Four places a core, of which a test that keeps one busy takes three: tests/CMakeLists.txt.
 status=0
-ctest --test-dir build --output-on-failure -j $((3 * $(nproc))) "$@" || status=$?
+ctest --test-dir build --output-on-failure -j $((4 * $(nproc))) "$@" || status=$?
 
 # ctest runs one file of tests at a time; what counts are the test cases in them. One that the
 # machine cannot run says "skipped: why" and passes.

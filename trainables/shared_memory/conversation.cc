@@ -255,7 +255,7 @@ void Conversation::advance_all(Ended& ended) {
 bool Conversation::advance(Operation& operation) {
   try {
     if (!operation.motion->advance()) return false;
-    // What it holds goes with it.
+    // Its tensors go with it.
     if (const auto finish = std::exchange(operation.finish, nullptr)) finish();
   } catch (...) {
     fail(operation, std::current_exception());

@@ -1,10 +1,10 @@
-// What a rank says and hears in a group that speaks through shared memory: its operations, from
-// their start to their end.
+// The operations of a rank in a group that speaks through shared memory, from their start to their
+// end.
 //
 // Operations are advanced by the threads that wait for them. One whose end only a callback hears
 // of, or nobody yet, is advanced where it starts for a moment, since the other ranks mostly come at
 // the same time; after that by a thread of the conversation's. Leaving all to that thread from the
-// beginning was simpler, and 30 microseconds slower for each operation, as it has to be woken.
+// beginning is simpler, and has to wake it for every operation.
 //
 // A wait looks for a moment, sleeps then, and is woken by the rank that it waits for. It wakes by
 // itself now and then to see whether a rank has ended or the time is over.

@@ -48,7 +48,7 @@ class Messages {
     std::int64_t tag;
     std::vector<char> bytes;
   };
-  // What comes from one rank.
+  // The messages that come from one rank.
   struct Inbox {
     bool is_in_message = false;
     bool is_kept = false;  // the present one, and those before it

@@ -10,7 +10,7 @@
 namespace tune::shared_memory {
 namespace {
 
-// What is given to each other rank whole; larger data is shared out.
+// Data up to this size is given to each other rank whole; larger data is shared out.
 constexpr std::size_t kSmall = 16u << 10;
 
 std::size_t index(int rank) {

@@ -1,4 +1,4 @@
-// What ranks do together, as steps that never block: each is asked to go on as far as it can now,
+// Collectives as steps that never block: each is asked to go on as far as it can now,
 // until it says that it has ended.
 //
 // All ranks begin the same motions in the same order. Each message begins with a line that says of

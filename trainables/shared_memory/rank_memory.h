@@ -25,7 +25,7 @@
 
 namespace tune::shared_memory {
 
-// What this rank would have its group speak for tensors of the CPU; all must agree.
+// The backend that this rank would have its group use for tensors of the CPU; all must agree.
 enum class Way : std::uint32_t { kNone, kShared, kSharedBesideGpu, kOther };
 
 struct Slot;

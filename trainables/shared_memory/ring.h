@@ -13,7 +13,8 @@
 namespace tune::shared_memory {
 
 inline constexpr std::size_t kLine = 64;  // of a cache
-// What is handed over at once: the other rank begins with it while the next is being copied.
+// The bytes that are handed over at once: the other rank begins with it while the next is being
+// copied.
 inline constexpr std::size_t kPiece = 32u << 10;
 
 inline constexpr std::size_t whole_lines(std::size_t bytes) {

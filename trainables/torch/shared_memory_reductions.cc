@@ -90,7 +90,7 @@ at::Tensor as_real(const at::Tensor& tensor, const c10d::ReduceOp& reduction) {
   return at::view_as_real(tensor.resolve_conj());
 }
 
-// What is reduced: the values themselves, or for a scaled sum a copy that is multiplied.
+// The tensor that is reduced: the values themselves, or for a scaled sum a copy that is multiplied.
 at::Tensor scaled(const at::Tensor& values, const c10d::ReduceOp& reduction) {
   if (reduction.op_ != c10d::ReduceOp::PREMUL_SUM) return values;
   const auto* factor =

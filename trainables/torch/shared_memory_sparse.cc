@@ -10,8 +10,8 @@
 namespace tune {
 namespace {
 
-// What a rank gives, from its description on: the number of values, the sparse dimensions and the
-// shape, which must be the same on all ranks.
+// The contribution of a rank, from its description on: the number of values, the sparse dimensions
+// and the shape, which must be the same on all ranks.
 struct SparsePart {
   std::vector<std::int64_t> description;
   at::Tensor indices, values;

@@ -48,7 +48,7 @@ inline std::size_t place(int rank) {
   return static_cast<std::size_t>(rank);
 }
 
-// What a caller gives as a collective's own time; below 0: nothing.
+// The timeout that a caller gives for one collective; below 0: nothing.
 template <class How>
 std::chrono::milliseconds own_timeout(const How& how) {
   return how.timeout.count() > 0 ? how.timeout : c10d::kUnsetTimeout;

@@ -11,7 +11,7 @@ export async function order(experiment, what) {
   try { return JSON.parse(words); } catch { return {error: words.trim() || String(answer.status)}; }
 }
 
-// What the driver said last, beside the buttons.
+// The driver's last answer, beside the buttons.
 export function saying() {
   const line = el('span', {class: 'said', role: 'status'});
   return {line, say: (told) => {

@@ -66,6 +66,12 @@ make_simulator() {
   (cd "$build" && eval "$compile" && eval "$link")
 }
 
+for patch in "$here"/plants/*.patch; do  # all, whichever are planted
+  patch -s -f -p1 --dry-run -d "$root" < "$patch" || {
+    echo "$patch does not fit any more: renew it" >&2
+    exit 1
+  }
+done
 ninja -C "$build" -t commands tune_simulate > "$work/commands"
 found=0 missed=0
 while read -r patch; do

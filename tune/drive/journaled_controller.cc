@@ -43,11 +43,11 @@ void JournaledController::restore(const Snapshot& snapshot) {
   now_ = snapshot.now;
 }
 
-// An attempt of an older driver is lost to this one, unless it runs on on a machine that has joined:
-// then only those before it are. The agents of a driver
-// that stood still may have saved for a trial after a newer driver had settled it, and no journal
-// tells: trials that are not over are settled by every driver. Those that are over, which are the
-// many, only where the turns since the snapshot ask for it.
+// An attempt of an older driver is lost to this one, unless a machine that has joined goes on with
+// it: then only the attempts before it are. The agents of a driver that stood still may have saved
+// for a trial after a newer driver had settled it, and no journal tells: every driver settles the
+// trials that are not over. Those that are over, which are the many, are settled only where the
+// turns since the snapshot ask for it.
 Effects JournaledController::take_over(const Turn& turn) {
   TUNE_CHECK(logger_ != nullptr);
   const Turn taken = journal_.take_epoch(turn, follower());

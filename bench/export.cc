@@ -1,5 +1,5 @@
-// How fast an experiment's folder becomes the files of other tools; beside reading the folder's
-// files and writing the same bytes.
+// The speed at which an experiment's folder becomes the files of other tools; beside reading the
+// folder's files and writing the same bytes.
 #include <filesystem>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// How fast results get into the files of their trials, and what the files cost afterwards; beside
-// writing and reading the same bytes.
+// The speed at which results get into the files of their trials, and what the files cost
+// afterwards; beside writing and reading the same bytes.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

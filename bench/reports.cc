@@ -1,4 +1,4 @@
-// How many reports of empty steps a second reach journal and files, of one trial and of 8 at once;
+// Reports of empty steps that reach journal and files, of one trial and of 8 at once;
 // beside a Redis that takes the same entries, and beside writing the same bytes.
 #include <filesystem>
 #include <string>

@@ -1,4 +1,4 @@
-// How many trials of one empty step a second, each in a process of its own, with journal and files;
+// Trials of one empty step a second, each in a process of its own, with journal and files;
 // beside a loop that only forks, writes the same files and waits.
 #include <fcntl.h>
 #include <sys/wait.h>

@@ -26,9 +26,9 @@ inline std::uint64_t attempt_key(TrialNumber trial, AttemptNumber attempt) {
   return std::uint64_t{trial.value} << 32 | attempt.value;
 }
 
-// How far a worker may go unasked: it waits at the first report whose time attribute (a key path of
-// the result; training_iteration and time_total_s are always there) is >= value. A report without
-// the attribute never waits. An empty attribute: never waits.
+// The limit of a worker's unasked work: it waits at the first report whose time attribute (a key
+// path of the result; training_iteration and time_total_s are always there) is >= value. A report
+// without the attribute never waits. An empty attribute: never waits.
 struct Milestone {
   std::string attribute;
   double value = 0;

@@ -46,14 +46,15 @@ struct Fit {
 // Where on a node the request fits now, by all rules; nothing when it does not.
 std::optional<Fit> fit_on(const NodeRoom& node, const ResourceRequest& request);
 
-// How many trials an empty node could hold at once; of those that ask for nothing, 1000.
+// The number of trials that an empty node could hold at once; of those that ask for nothing, 1000.
 std::uint64_t trials_that_fit(const NodeResources& node, const ResourceRequest& request);
 
-// Why none of these nodes could hold the request even when empty: "4 ranks need 4 GPUs, the largest
-// node has 2". An empty text when one could.
+// The reason why none of these nodes could hold the request even when empty: "4 ranks need 4 GPUs,
+// the largest node has 2". An empty text when one could.
 std::string why_never(const std::vector<const NodeResources*>& nodes,
                       const ResourceRequest& request);
-// Why a trial can never run where this is the only node, and the remedy; empty when it can.
+// The reason why a trial can never run where this is the only node, and the remedy; empty when it
+// can.
 std::string why_never_on(const NodeResources& node, const ResourceRequest& request);
 
 }  // namespace tune

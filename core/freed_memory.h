@@ -1,4 +1,4 @@
-// How a process that trains treats the memory it frees.
+// The treatment of freed memory in a process that trains.
 #pragma once
 
 #include <malloc.h>

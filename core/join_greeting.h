@@ -19,8 +19,8 @@ struct Greeting {
 
 std::string to_text(const Greeting& greeting);  // "join/7/0.9.0/node-3-4711-17"
 bool is_greeting(std::string_view identity);    // the driver's own agent has another name
-// Why a machine with this identity is refused by a driver of this contract and build; nothing: it
-// is not.
+// The reason why a machine with this identity is refused by a driver of this contract and build;
+// nothing: it is not.
 std::optional<std::string> why_refused(std::string_view identity, std::uint32_t contract,
                                        std::string_view build);
 

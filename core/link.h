@@ -85,7 +85,8 @@ class Link {
   // effect.
   void acknowledge(Position through);
   Position received() const { return {peer_epoch_, received_}; }  // the newest message
-  // How many messages of that life of the other side former lives of this side have acknowledged.
+  // The number of messages of that life of the other side that former lives of this side have
+  // acknowledged.
   std::uint64_t received_before() const { return received_before_; }
   bool owes_acknowledgement() const { return acknowledged_to_send_ != acknowledged_sent_; }
   std::uint64_t peer_epoch() const { return peer_epoch_; }

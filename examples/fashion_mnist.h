@@ -26,7 +26,7 @@ class FashionMnist : public tune::Trainable {
   void save(const std::filesystem::path& directory) override;
   void load(const std::filesystem::path& directory) override;
 
-  // How the network as it stands judges: what the next result would report without training.
+  // The judgement of the network as it stands: what the next result would report without training.
   tune::Result evaluate();
 
  private:

@@ -51,7 +51,7 @@ Milestone AshaScheduler::next_stop(const TrialState& state) const {
   return {};
 }
 
-// How many rungs of the bracket a trial has reached at this time.
+// The number of the bracket's rungs that a trial has reached at this time.
 std::uint32_t AshaScheduler::reached(const TrialState& state, double time) const {
   const std::vector<RankedRung>& rungs = brackets_[state.bracket];
   std::uint32_t count = state.recorded;
@@ -96,9 +96,9 @@ RungPlace AshaScheduler::place(double value, std::optional<double> cut_off,
   return {rung.milestone(), signed_value(value), cut_off, rung.rank(value), rung.size()};
 }
 
-// How many go on of a rung with a new value beside so many others. Rule ray: the others from the
-// one at its percentile on, the worse where it lies between two; a value that is not worse than
-// that one is among as many as these.
+// The number that go on, of a rung with a new value beside so many others. Rule ray: the others
+// from the one at its percentile on, the worse where it lies between two; a value that is not worse
+// than that one is among as many as these.
 std::size_t AshaScheduler::places(std::size_t others) const {
   if (options_.rule == AshaRule::kTop) return others + 1 - position_.below(others + 1);
   return others == 0 ? 1 : others - position_.below(others);

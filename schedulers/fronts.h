@@ -38,7 +38,7 @@ class Fronts {
   const std::vector<Merit>& merits() const { return merits_; }  // by number
   // Of those that keep the constraints; members by number.
   const std::vector<Members>& fronts() const { return fronts_; }
-  // How many come before a member in the order; those with the same merit share a place.
+  // The number of members before one in the order; those with the same merit share a place.
   std::size_t place(std::size_t member) const;
   // The first so many in the order; all, if there are no more.
   Members best(std::size_t count) const;

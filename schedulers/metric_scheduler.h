@@ -44,7 +44,7 @@ class MetricScheduler : public TrialScheduler {
   Merit merit(const MeritNumbers& numbers) const { return merit_of(numbers, goals_); }
   // As reported: "(0.81, 12.5)", and whether it breaks a constraint.
   std::string merit_text(const Merit& merit) const;
-  // How a member stands at a rung: by its place in the order, and the value of the first goal.
+  // A member's standing at a rung: by its place in the order, and the value of the first goal.
   RungPlace front_place(const Fronts& fronts, std::size_t member, double milestone) const;
   // Of those recorded at a rung, for the status block: "9 in 3 fronts".
   static std::string fronts_text(const Fronts& fronts);

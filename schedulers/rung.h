@@ -22,7 +22,7 @@ class CutOffPosition {
   static CutOffPosition majority();
 
   AshaRule rule() const { return rule_; }
-  // How many of n values lie below the position: floor((n - 1)(1 - 1/factor)) for rule ray,
+  // The number of n values that lie below the position: floor((n - 1)(1 - 1/factor)) for rule ray,
   // n - max(floor(n / factor), 1) for rule top; floor(n / 2) - 1 for the majority, where more than
   // (n + 1) / 2 are at least as good from two values on. n >= 1.
   std::size_t below(std::size_t n) const;

@@ -54,7 +54,7 @@ struct Replacement {
   Config config;
 };
 
-// How a result stands among all that have come to the same rung so far, for those who ask later.
+// A result's standing among all that have come to the same rung so far, for those who ask later.
 struct RungPlace {
   double milestone = 0;                // in the scheduler's attribute of time
   double value = 0;                    // as reported

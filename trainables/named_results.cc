@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxNameBytes = 1024;
 constexpr std::size_t kMaxPartBytes = 200;  // room for what a temporary name adds
 
-// Why the name cannot be a result's; nullptr when it can.
+// The reason why the name cannot be a result's; nullptr when it can.
 const char* complaint_about(std::string_view name) {
   if (name.empty()) return "it is empty";
   if (name.size() > kMaxNameBytes) return "it is longer than 1024 bytes";

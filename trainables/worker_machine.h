@@ -8,7 +8,7 @@
 // (on_report, on_returned), or nothing more. An action that fails ends the attempt; those after it
 // are dropped. No call makes it throw.
 //
-// Why rank 0 alone decides: ranks that each looked for a verdict at their own step boundary would
+// Rank 0 alone decides: ranks that each looked for a verdict at their own step boundary would
 // see it at different ones, and a rank that goes on would wait in a collective for ranks that
 // stopped. So all others follow rank 0's words, and rank 0 sends each before it goes on itself.
 #pragma once

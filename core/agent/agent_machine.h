@@ -103,7 +103,7 @@ class AgentMachine {
   // The agent was told to end, every process is gone, and the driver knows, or has had kFarewell
   // for it.
   bool is_over() const;
-  // Why it ends, as far as its user is to know; empty: the experiment is over.
+  // The reason of its end, as far as its user is to know; empty: the experiment is over.
   const std::string& end_cause() const { return end_cause_; }
   bool joins_again() const { return joins_again_; }
 

@@ -60,7 +60,7 @@ class Attempt {
   // first.
   static constexpr AgentTime kGroupPatience = std::chrono::seconds(2);
 
-  // Why an attempt ends, when not cleanly.
+  // The reason of an attempt's end, when not clean.
   struct Cause {
     Outcome outcome = Outcome::kLost;
     std::string text = {};

@@ -63,7 +63,7 @@ class GroupPace {
   // The rank whose time is over first.
   std::optional<Awaited> awaited(const Limits& limits, bool leader_waits_for_driver) const;
   bool is_another_alone(std::uint32_t rank) const;
-  // Why the trial ends then, in words about that rank.
+  // The reason of the trial's end then, in words about that rank.
   std::string complaint(const Awaited& late, const Limits& limits) const;
   // The phase that the rank has not finished: "setup", "load", "step 3", "save 3", "the end". Empty
   // between phases.

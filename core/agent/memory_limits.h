@@ -21,7 +21,8 @@ class MemoryLimits {
   ~MemoryLimits();  // removes what is left, as far as its processes are gone
   MemoryLimits(const MemoryLimits&) = delete;
 
-  // Why the wanted limit cannot be set here, for the user; empty: it can, or none is wanted.
+  // The reason why the wanted limit cannot be set here, for the user; empty: it can, or none is
+  // wanted.
   std::string why_not() const;
   // Call it before the rank does anything. Returns the cause of a failure; empty: the limit holds.
   std::string add(std::uint64_t attempt, pid_t pid);

@@ -40,7 +40,7 @@ class ZygoteProcess {
   };
   void execute(const Program& program, Log log);  // Error (kProcess)
 
-  // What a worker gets, each only if it is open.
+  // A worker gets these, each only if it is open.
   struct Given {
     FileDescriptor socket = {};      // the worker's end of its socket pair
     FileDescriptor rendezvous = {};  // listens

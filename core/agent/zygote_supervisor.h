@@ -64,9 +64,9 @@ class ZygoteSupervisor {
   bool withdraw(WorkerId worker);
 
   bool is_gone() const { return std::holds_alternative<Gone>(state_); }  // for good
-  // What it said first, when it had loaded the trainables; nothing: it has not yet.
+  // Its first words, when it had loaded the trainables; nothing: it has not yet.
   const std::optional<ZygoteReady>& ready() const { return ready_; }
-  // Why there will be no workers any more; empty: there may be.
+  // The reason why there will be no workers any more; empty: there may be.
   const std::string& given_up() const { return given_up_; }
 
  private:

@@ -2,8 +2,8 @@
 // are given, so that a file system that stalls holds up neither the loop nor its heartbeats. The
 // loop takes their outcomes in the same order.
 //
-// Why not more threads: operations on one trial must not overtake each other, and a file system
-// that stalls one usually stalls all.
+// More threads would not do: operations on one trial must not overtake each other, and a file
+// system that stalls one usually stalls all.
 #pragma once
 
 #include <condition_variable>

@@ -20,7 +20,7 @@ class MemoryCgroups {
   static MemoryCgroups find(const std::filesystem::path& mounts, std::string_view own);
   static MemoryCgroups find();  // on this machine
 
-  // Why no limit can be set here; empty: it can.
+  // The reason why no limit can be set here; empty: it can.
   const std::string& why_not() const { return why_not_; }
 
   // Makes a group of that name, unique in this process, with a limit. Returns the cause of a

@@ -77,7 +77,7 @@ void end_descendants();
 int thread_count();          // threads of this process
 // Whether, by this list of its descriptors, this process holds a device of NVIDIA's driver open.
 bool cuda_is_initialised(const char* descriptors = "/proc/self/fd");
-// Why this process cannot be forked where it stands; empty when it can.
+// The reason why this process cannot be forked where it stands; empty when it can.
 std::string why_unfit_to_fork();
 
 // A second signal ends even a stuck process that reads no signals: the process ends by that signal,

@@ -200,8 +200,8 @@ std::string RedisServer::last_words() const {
 
 namespace {
 
-// Why nothing can be written there; empty: it can. A server that ended because of it could not log
-// it.
+// The reason why nothing can be written there; empty: it can. A server that ended because of it
+// could not log it.
 std::string why_unwritable(const fs::path& directory) {
   constexpr std::size_t kRoom = 64u << 10;
   const fs::path probe = directory / "room";

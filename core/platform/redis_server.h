@@ -40,7 +40,7 @@ class RedisServer {
   // Readable when the server has ended; -1 once its end was told.
   int exit_descriptor() const { return process_.descriptor(); }
 
-  // How the server ended, with its last log lines; empty while it runs. Told once.
+  // The server's end in words, with its last log lines; empty while it runs. Told once.
   std::string take_end();
   // After the server's end: starts another one on the same data and address, without waiting for it
   // to answer. Throws Error (kProcess) when no process can be made, SupersededError when another

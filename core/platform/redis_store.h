@@ -20,7 +20,7 @@ namespace tune {
 struct RedisStoreOptions {
   std::string address;  // see core/store_address.h
   std::string prefix;   // "tune:<experiment>"
-  // How long to wait for a lost or stopped server before the store counts as lost.
+  // The time to wait for a lost or stopped server before the store counts as lost.
   std::chrono::milliseconds timeout = std::chrono::seconds(10);
   // Called when the store waits for a server (once a call, after a tenth of the timeout), and when
   // the server may lose its last second.

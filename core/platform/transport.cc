@@ -356,8 +356,8 @@ struct AgentEndpoint::Socket {
     signal = std::make_unique<InputSignal>(socket.get(zmq::sockopt::fd));
   }
 
-  // What a connection that is given up has queued comes again by the next one. If it lingered, it
-  // might be made after that one, and the driver would listen to it instead.
+  // Messages queued for a connection that is given up come again by the next one. If it lingered,
+  // it might be made after that one, and the driver would listen to it instead.
   void join(const JoinToken& token) {
     set_network_options(socket);
     socket.set(zmq::sockopt::linger, 0);

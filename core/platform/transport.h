@@ -84,7 +84,8 @@ class AgentEndpoint {
   // The time of the flush after which the driver was last heard.
   std::chrono::nanoseconds last_heard() const;
   const std::string& last_complaint() const;  // as the driver's
-  // Why the driver does not take this machine; it is of no use to try again. Empty: it may.
+  // The reason why the driver does not take this machine; it is of no use to try again. Empty: it
+  // may.
   const std::string& refusal() const;
   // The driver that answers is of another version.
   bool is_of_other_version() const;

@@ -37,7 +37,7 @@ inline std::size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-// How many nodes have joined the experiment s so far.
+// The number of nodes that have joined the experiment s so far.
 inline std::size_t joined(const Sandbox& box) {
   return count_of(box.read("results/s/events.jsonl"), "\"node_joined\"");
 }

@@ -35,7 +35,7 @@ namespace tune::shared_memory {
 struct Operation;
 using OperationPtr = std::shared_ptr<Operation>;
 
-// How long ranks wait for each other.
+// The time that ranks wait for each other.
 struct Patience {
   std::chrono::milliseconds timeout;  // of an operation; begins anew while a rank is alone
   std::chrono::milliseconds longest;  // even so

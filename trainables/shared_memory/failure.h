@@ -1,4 +1,4 @@
-// How an operation of ranks that speak through shared memory fails.
+// The failure of an operation of ranks that speak through shared memory.
 #pragma once
 
 #include <stdexcept>

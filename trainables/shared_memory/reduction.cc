@@ -62,7 +62,7 @@ Half to_half(float value) {
   return {static_cast<std::uint16_t>(sign | result)};
 }
 
-// How values of a type are computed with.
+// The arithmetic of values of a type.
 template <class T>
 struct Computed {
   using Value = T;

@@ -14,7 +14,7 @@
 
 namespace tune {
 
-// How long ranks wait for each other.
+// The time that ranks wait for each other.
 struct GroupTimes {
   std::chrono::milliseconds timeout;  // of forming the group
   // Of a collective: the watch gives up earlier, when no rank is alone.

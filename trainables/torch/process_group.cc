@@ -50,7 +50,7 @@ struct NoAnswer : std::runtime_error {
   NoAnswer() : std::runtime_error("rank 0, which keeps the group together, does not answer") {}
 };
 
-// How long to wait for ranks that cannot be heard yet: the time begins anew as long as another rank
+// The time to wait for ranks that cannot be heard yet: the time begins anew as long as another rank
 // is alone, where somebody knows it.
 class Patience {
  public:

@@ -19,7 +19,7 @@ class Sampler {
  public:
   virtual ~Sampler() = default;
 
-  // How many indices an epoch has, on this rank.
+  // The number of indices of an epoch, on this rank.
   virtual std::int64_t size() const = 0;
 
   // The whole order of the present epoch: (size()) int64 on the CPU.

@@ -1,4 +1,4 @@
-// How a group finds out whether its ranks can speak through shared memory, and begins to.
+// A group's way to find out whether its ranks can speak through shared memory, and to begin to.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>

@@ -37,7 +37,7 @@ struct TrainerOptions {
   bool use_fp16 = false;
   Config config = {};      // of a trial: what its own configuration leaves out
   std::uint64_t seed = 0;  // of a trial: its own seed goes before
-  // How long ranks wait for each other. Empty: a trial's is the sweep's, a trainer's 60 s.
+  // The time that ranks wait for each other. Empty: a trial's is the sweep's, a trainer's 60 s.
   std::optional<double> group_timeout_s = {};
 };
 

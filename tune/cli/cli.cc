@@ -379,7 +379,7 @@ void add_machines(CLI::App& app, CommandLine& line) {
   pool->callback([&line] { line.chosen = [&line] { return pool_command(line.pool); }; });
 }
 
-// Why there is no command in the arguments.
+// The reason why there is no command in the arguments.
 std::string why_no_command(const CLI::App& app, int argc, const char* const* argv) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {

@@ -211,7 +211,7 @@ struct Sums {
   }
 };
 
-// How many trials came to a step and no farther: the steps with the most, in order.
+// The number of trials that came to a step and no farther: the steps with the most, in order.
 std::string rungs(const Sums& sums) {
   constexpr std::size_t kShown = 8;
   std::vector<std::pair<double, std::uint64_t>> most;

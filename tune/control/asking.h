@@ -48,7 +48,8 @@ class Asking {
   void attempt_began(TrialNumber trial, ExperimentTime now);
   void attempt_ended(TrialNumber trial, ExperimentTime now);
   void attempt_lost(TrialNumber trial) { began_.erase(trial); }
-  // How many proposals should be ready beside those for free places, when so many trials run.
+  // The number of proposals that should be ready beside those for free places, when so many trials
+  // run.
   std::uint32_t stock(std::uint64_t places) const;
 
   void save(PackWriter& out) const;

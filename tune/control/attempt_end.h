@@ -18,7 +18,7 @@ enum class Ending : std::uint8_t {
   kReplaced,     // to go on from another trial's checkpoint, however it ended
 };
 
-// How the experiment stands while the attempt ends.
+// The experiment's state while the attempt ends.
 enum class Leaving : std::uint8_t {
   kNo,
   kForGood,  // running trials were stopped (budget, fail_fast)

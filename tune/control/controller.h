@@ -92,9 +92,9 @@ class Controller {
   ExperimentTime now() const { return now_; }  // of the newest event
   Phase phase() const { return phase_; }
   bool is_over() const;  // nothing more will happen by itself
-  // Why the experiment cannot go on (kFailed): bad input such as a missing trainable. Or why it
-  // cannot go on here (kInterrupted): no node is left that could start a trial. A line about an
-  // option begins with its key, "trainable: ...".
+  // The reason why the experiment cannot go on (kFailed): bad input such as a missing trainable. Or
+  // why it cannot go on here (kInterrupted): no node is left that could start a trial. A line about
+  // an option begins with its key, "trainable: ...".
   const std::string& failure() const { return failure_; }
   const Objective& objective() const { return objective_; }
 
@@ -112,7 +112,7 @@ class Controller {
   // Trials that users have paused; and whether nothing runs, or could, but for them.
   const TrialBook::Numbers& held() const { return book_.held(); }
   bool waits_for_user() const { return waits_for_user_; }
-  // How many more trials would begin now if there was room for them; kNoEnd at most.
+  // The number of trials that would begin now if there was room for them; kNoEnd at most.
   std::uint64_t wanted() const;
   static constexpr std::uint64_t kNoEnd = 1'000'000;
   const DeviceHealth& device_health() const { return health_; }

@@ -123,7 +123,7 @@ bool Controller::create_trial() {
   return true;
 }
 
-// Why there was no model is said once.
+// The reason why there was no model is said once.
 void Controller::tell(const Trial& trial, const Proposal& proposal) {
   out_->tell(TrialProposed{trial, proposal});
   if (proposal.origin == ProposalOrigin::kModel && !proposal.note.empty()) warn(proposal.note);

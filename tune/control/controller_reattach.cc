@@ -1,16 +1,19 @@
 // Machines that outlive their driver: what the next one makes of them.
 //
-// What runs there goes on, so the next driver must know of it exactly what this one knew. The journal
-// tells the attempts; the machine tells again what no driver has acknowledged, then says hello with
-// what runs. Of that
-// - an attempt that both know goes on; if it waits for a verdict that the driver before this one had
+// The trials there go on, so the next driver must know of it exactly what this one knew. The
+// journal tells the attempts; the machine tells again what no driver has acknowledged, then says
+// hello with what runs. Of that
+// - an attempt that both know goes on; if it waits for a verdict that the driver before this one
+// had
 //   made and perhaps not told, it is told now;
 // - one that only the journal knows was launched by a command that never arrived: its trial waits
 //   again;
-// - one that only the machine knows (of a trial that was given up, or whose launch went with the end
+// - one that only the machine knows (of a trial that was given up, or whose launch went with the
+// end
 //   of the journal) is ended, and the machine gets no trial until it has.
-// Simpler ways fail: to take the machine's word alone promises its GPUs twice when it is heard late,
-// and to say every verdict again lets a trial that has gone on to its next milestone run past it.
+// Simpler ways fail: to take the machine's word alone promises its GPUs twice when it is heard
+// late, and to say every verdict again lets a trial that has gone on to its next milestone run past
+// it.
 #include <algorithm>
 
 #include "tune/control/controller.h"

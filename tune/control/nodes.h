@@ -71,7 +71,7 @@ class Nodes {
   // Whether a ready node has such room when it is empty.
   bool could_hold(const std::set<std::string>& avoid) const;
   void release(const Placement& placement) { placer_.release(placement, request_); }
-  // Why a trial fits on no node, also when nothing runs; empty when it does.
+  // The reason why a trial fits on no node, also when nothing runs; empty when it does.
   std::string why_never() const { return placer_.why_never(request_); }
   const Placer& placer() const { return placer_; }
 

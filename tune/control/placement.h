@@ -42,8 +42,8 @@ class Placer {
   // it.
   [[nodiscard]] bool reserve(const Placement& placement, const ResourceRequest& request);
 
-  // Why no node could hold the request even when empty: "4 ranks need 4 GPUs, the largest node has
-  // 2". An empty text when one could.
+  // The reason why no node could hold the request even when empty: "4 ranks need 4 GPUs, the
+  // largest node has 2". An empty text when one could.
   std::string why_never(const ResourceRequest& request) const;
 
   std::int64_t cpu_units_used() const;

@@ -87,8 +87,8 @@ class PoolBook {
 std::string allocation_prefix(std::string_view experiment);
 PoolBook::Number allocation_number(std::string_view name);
 
-// Why trials wait for the pool, for people: "12 trials wait: 2 jobs PENDING (Priority) for 41 min".
-// Empty: none does.
+// The reason why trials wait for the pool, for people: "12 trials wait: 2 jobs PENDING (Priority)
+// for 41 min". Empty: none does.
 std::string why_trials_wait(const PoolBook& book, std::uint64_t trials, ExperimentTime now);
 
 }  // namespace tune

@@ -59,9 +59,9 @@ class Verdicts {
   // tell it. Nothing: none is awaited.
   static std::optional<Command> say_again(const Trial& trial);
 
-  // How far the trial's next attempt may run unasked. A trial whose verdict is still to be carried
-  // out comes back to the step at which it was given, however long that takes this time: measured
-  // by time_total_s, a faster attempt would not be there yet, and would run past it.
+  // The limit of the unasked work of the trial's next attempt. A trial whose verdict is still to be
+  // carried out comes back to the step at which it was given, however long that takes this time:
+  // measured by time_total_s, a faster attempt would not be there yet, and would run past it.
   static Milestone until(const Trial& trial);
 
   // The pending decision on a trial that is saved up to its last result: only its attempt's last

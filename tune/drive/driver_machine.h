@@ -152,7 +152,7 @@ class DriverMachine {
   bool has_notices() const { return !notices_.empty(); }
   std::vector<DriverAction> take_actions() { return std::exchange(actions_, {}); }
   bool show_is_due(Time now) const;
-  // How long the machine has nothing to do if nothing happens.
+  // The time that the machine has nothing to do if nothing happens.
   Time idle_time(Time now, std::optional<ExperimentTime> deadline, const Peers& peers) const;
 
   bool store_is_silent() const { return silent_since_.has_value(); }

@@ -35,7 +35,7 @@ class DriverStore {
   // Readable when the private server has ended, or when an answer may be there.
   int exit_descriptor() const { return server_ ? server_->exit_descriptor() : -1; }
   int answer_descriptor() const { return store_->descriptor(); }
-  // How the private server ended; empty: it has not. Said once.
+  // The private server's end in words; empty: it has not. Said once.
   std::string take_end() { return server_ ? server_->take_end() : std::string(); }
   void start_again() { server_->start_again(); }
   // The last entry is written: a private server ends meanwhile.

@@ -29,7 +29,7 @@ namespace {
 constexpr std::size_t kEventsKeeper = 2;  // the place of EventsLog among the driver's keepers
 constexpr std::size_t kMostShown = 2000;  // characters of a value that differs
 
-// How long events.jsonl was at a snapshot; nothing: an older build did not say.
+// The length of events.jsonl at a snapshot; nothing: an older build did not say.
 std::optional<std::uint64_t> events_bytes(const std::string& logger) {
   PackReader in(logger);
   if (logger.empty() || in.peek() != PackReader::Type::kArray) return std::nullopt;

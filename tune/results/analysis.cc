@@ -196,7 +196,7 @@ std::optional<double> value_of(const TrialSummary& trial, const Question& questi
   return std::nullopt;
 }
 
-// Why there is no best trial; `seen` values were there, none of them finite.
+// The reason why there is no best trial; `seen` values were there, none of them finite.
 [[noreturn]] void nothing_eligible(const Analysis& analysis, const std::string& metric,
                                    std::size_t seen) {
   const std::string what = fmt::format("looking for the best trial of {} by '{}'",

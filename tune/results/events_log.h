@@ -26,7 +26,7 @@ class EventsLog : public Logger {
   void flush() override;
   std::future<std::string> save() override;
   void restore(std::string_view state) override;
-  // How long the file was when save() gave this. Throws as restore().
+  // The file's length when save() gave this. Throws as restore().
   static std::uint64_t bytes_in(std::string_view state);
 
  private:

@@ -77,7 +77,7 @@ std::string commonest(const std::map<std::string, std::size_t>& counts) {
   return std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; })->first;
 }
 
-// Why nothing of an experiment with results is of any use here; empty: something is.
+// The reason why nothing of an experiment with results is of any use here; empty: something is.
 std::string why_useless(const Analysis& analysis, const Found& found, const std::string& metric) {
   const auto has_value = [](const EarlierTrial& trial) { return !trial.values.empty(); };
   if (std::ranges::any_of(found.trials, has_value)) return {};

@@ -30,7 +30,7 @@ bool is_for_gp(const History& known, const Encoding& encoding) {
   return !has_conditions(encoding) || results_of(known) >= kConditionalStart;
 }
 
-// Why nothing can be learnt; empty when something can.
+// The reason why nothing can be learnt; empty when something can.
 std::string why_random(const SearcherSetup& setup, bool values_change) {
   const auto domains = setup.space.placed_domains();
   const auto is_grid = [](const PlacedDomain& placed) { return placed.domain->is_grid(); };

@@ -58,7 +58,7 @@ class Encoding {
 
   std::size_t size() const { return parameters_.size(); }
   const std::vector<Parameter>& parameters() const { return parameters_; }
-  // How many configurations there are; nothing: no end, or more than 2^53.
+  // The number of configurations; nothing: no end, or more than 2^53.
   std::optional<std::uint64_t> count() const;
 
   // As the space draws: each parameter alone, those that are active; anew until it holds, or

@@ -72,7 +72,8 @@ class History {
   void end(TrialNumber trial, TrialEnd end);
 
   Mode mode() const { return mode_; }
-  // How many numbers a value has for objectives, others being for constraints; 0: it has none.
+  // The count of numbers that a value has for objectives, others being for constraints; 0: it has
+  // none.
   std::size_t goals() const { return goals_; }
   Merit merit(const ValueAt& value) const { return merit_of(value.numbers, goals_); }
   // In the order they were added.

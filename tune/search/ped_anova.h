@@ -1,5 +1,5 @@
-// How much each parameter decides whether a trial is among the best: PED-ANOVA (Watanabe, Bansal
-// and Hutter, "PED-ANOVA: Efficiently Quantifying Hyperparameter Importance in Arbitrary
+// The share that each parameter has in whether a trial is among the best: PED-ANOVA (Watanabe,
+// Bansal and Hutter, "PED-ANOVA: Efficiently Quantifying Hyperparameter Importance in Arbitrary
 // Subspaces", IJCAI 2023). For each parameter the density of the best trials is compared with that
 // of all trials, by the Pearson divergence; where both are alike the parameter does not matter. So
 // it asks what makes a trial good, not what makes bad ones so bad; it needs no model of the metric,
@@ -37,7 +37,7 @@ struct ParameterImportance {
   std::size_t trials = 0;   // that have it
 };
 
-// How many of so many trials are the best ones: a tenth, or of few trials 8, at most a quarter.
+// The number of best ones of so many trials: a tenth, or of few trials 8, at most a quarter.
 std::size_t best_of(std::size_t trials);
 
 // One for each parameter of the encoding. `scores`, larger is better, are of `points`, at least 4;

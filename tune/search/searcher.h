@@ -43,7 +43,7 @@ class Searcher {
   virtual bool takes_several_objectives() const { return false; }
   // A resumed experiment may ask for more samples than it began with; suggestions go on from there.
   virtual void set_num_samples(std::int64_t /*num_samples*/) {}
-  // How many trials there will be; nothing: no end, or not known.
+  // The number of trials there will be; nothing: no end, or not known.
   virtual std::optional<std::uint64_t> total() const = 0;
   // The configuration of this trial; asked for 0, 1, 2 ... in order, each when there is room for
   // its trial. Nothing: there are no more.
@@ -66,8 +66,9 @@ class Searcher {
   // the answer is made beside the loop, while the searcher is told more, and comes back by the
   // journal: a resumed sweep reads it there. suggest() then only hands out what is ready.
 
-  // How many suggestions are ready, in answers or from the start; suggest() is not called for more
-  // of them, but after the last trial of all. Nothing: suggest() makes each when it is asked.
+  // The number of suggestions that are ready, in answers or from the start; suggest() is not called
+  // for more of them, but after the last trial of all. Nothing: suggest() makes each when it is
+  // asked.
   virtual std::optional<std::size_t> ready() const { return std::nullopt; }
   // Makes the answer with `count` further suggestions of what is known now. It is called at most
   // once, in another thread: it holds copies. It throws when it cannot be made, which ends the
@@ -79,7 +80,7 @@ class Searcher {
   virtual void answer(std::string_view /*answer*/) {}
   // The configurations in an answer, for readers who compare answers; none: it does not tell.
   virtual std::vector<Config> configurations(std::string_view /*answer*/) const { return {}; }
-  // How the newest suggestion came about, up to the next call; null: there is nothing to tell.
+  // The origin of the newest suggestion, up to the next call; null: there is nothing to tell.
   virtual const Proposal* newest_proposal() const { return nullptr; }
 };
 

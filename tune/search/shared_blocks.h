@@ -79,7 +79,7 @@ class SharedBlocks {
   void share() const {
     for (Block& block : blocks_) block.is_own = false;
   }
-  // How many copies there are cannot be asked for: another thread may be about to end one of them.
+  // The number of copies cannot be asked for: another thread may be about to end one of them.
   static std::vector<T>& own(Block& block) {
     if (!std::exchange(block.is_own, true)) {
       block.values = std::make_shared<std::vector<T>>(*block.values);

@@ -38,7 +38,7 @@ class UnitDomain {
 
   const Domain& domain() const { return domain_; }
   bool is_choice() const;
-  // How many values there are; nothing: no end, or more than 2^53.
+  // The number of values there are; nothing: no end, or more than 2^53.
   std::optional<std::uint64_t> count() const;
 
   // Coordinates outside [0, 1] count as the nearer bound.
@@ -50,8 +50,8 @@ class UnitDomain {
 
  private:
   enum class Scale : char { kLinear, kLog, kNormal };
-  // How values lie in the numbers of the scale: everywhere, a whole number v in [v, v + 1), or a
-  // multiple of q in what rounds to it.
+  // The place of values in the numbers of the scale: everywhere, a whole number v in [v, v + 1), or
+  // a multiple of q in what rounds to it.
   enum class Lattice : char { kNone, kWhole, kMultiples };
 
   void lay(Scale scale, double low, double high, Lattice lattice);

@@ -180,7 +180,8 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-// How many columns at the end are <metric>_0, <metric>_1 ...; the metric's name in `metric`.
+// The number of columns at the end that are <metric>_0, <metric>_1 ...; the metric's name in
+// `metric`.
 std::size_t curve_columns(const std::vector<std::string>& names, std::string& metric) {
   const auto first = std::find_if(names.begin(), names.end(),
                                   [](const std::string& name) { return name.ends_with("_0"); });

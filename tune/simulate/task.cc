@@ -36,7 +36,7 @@ Extent extent_of(const Domain& domain) {
   return {0, 0, {}, false};
 }
 
-// Why the domain of a task does not hold this value; empty: it does.
+// The reason why the domain of a task does not hold this value; empty: it does.
 std::string why_outside(const Value& value, const Extent& extent) {
   if (!extent.is_known) return {};
   if (!extent.values.empty()) {

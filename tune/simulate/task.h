@@ -70,7 +70,7 @@ class Task {
   };
   // Of one trial. Throws Error (kBadInput) for a configuration that is not of this space.
   virtual std::unique_ptr<Curve> begin(const Config& config, Given& given) const = 0;
-  // How many trials a sweep can have at most; nothing: any number.
+  // The number of trials that a sweep can have at most; nothing: any number.
   virtual std::optional<std::uint64_t> most_trials() const { return std::nullopt; }
   // The ends of whole trainings, each as if it were the first of a sweep. `metric`: an index into
   // metrics(). For a surrogate thirty times as fast as beginning a curve for each.

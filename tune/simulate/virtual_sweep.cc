@@ -313,7 +313,7 @@ void VirtualSweep::count_best(Worker& worker) {
   run_.best.push_back({tune::seconds(now_), ended_, value});
 }
 
-// How many trials there may be, so that a table is not asked for more than it has.
+// The number of trials there may be, so that a table is not asked for more than it has.
 void bound_samples(ExperimentSpec& spec, const Task& task) {
   const std::optional<std::uint64_t> most = task.most_trials();
   if (!most) return;

@@ -19,8 +19,8 @@ void read_command(OptionReader& reader, CommandSpec& command);
 // more of the program than `restart` promises.
 std::vector<Complaint> complaints_about(const CommandSpec& command, const RunOptions& options);
 
-// Why a word that names a program names none; empty: it does, or only a placeholder's value can
-// tell.
+// The reason why a word that names a program names none; empty: it does, or only a placeholder's
+// value can tell.
 std::string why_no_program(const std::string& word);
 
 // The program that forks the trials of a sweep that is not of this program: of a plugin, a Python

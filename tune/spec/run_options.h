@@ -88,19 +88,21 @@ struct RunOptions {
   bool store_unsafe = false;                 // accept a store that may lose or evict entries
   std::optional<double> cpus = {};           // logical resources instead of the node's own
   std::optional<double> gpus = {};
-  // How long the ranks of a trial wait for each other: in a collective, and for a rank that has not
-  // finished the setup, load, step, save or end that another rank has finished, or whose function
-  // returned while others go on. A phase that no rank has finished may take any time.
+  // The time that the ranks of a trial wait for each other: in a collective, and for a rank that
+  // has not finished the setup, load, step, save or end that another rank has finished, or whose
+  // function returned while others go on. A phase that no rank has finished may take any time.
   double group_timeout_s = 60;
   GpuVisibility gpu_visibility = GpuVisibility::kTrial;
   // When other sweeps of this user hold the GPUs of this node: wait until they are free.
   bool wait_gpus = false;
-  // How long the ranks of a trial wait for a rank that saves, or works in context().alone(): this
-  // or group_timeout_s, whichever is longer. 0: any time.
+  // The time that the ranks of a trial wait for a rank that saves, or works in context().alone():
+  // this or group_timeout_s, whichever is longer. 0: any time.
   double alone_timeout_s = 600;
-  // How long a run waits for a silent or lost store before it ends, to be resumed. 0: any time.
+  // The time that a run waits for a silent or lost store before it ends, to be resumed. 0: any
+  // time.
   double store_patience_s = 300;
-  // How long running trials have to save when all ends early, by a signal or a budget. 0: any time.
+  // The time that running trials have to save when all ends early, by a signal or a budget. 0: any
+  // time.
   double save_grace_s = 30;
   // Comparisons of parameters that every configuration keeps: {"x < y", "layers * model/width <=
   // 4096"} (tune/search/where.h).

@@ -1,4 +1,4 @@
-// What ranks do through shared memory, beside the same by Gloo.
+// The work of ranks through shared memory, beside the same by Gloo.
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 

@@ -43,7 +43,7 @@ class CommandProcess : public WorkerProcess {
     }
     throw std::runtime_error("the worker is gone");
   }
-  // How it ended, after all results.
+  // Its end, after all results.
   const WorkerEnded& ended() {
     while (!ended_) results();
     return *ended_;

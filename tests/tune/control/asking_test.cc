@@ -76,7 +76,7 @@ class Asked : public Scene {
     return options;
   }
 
-  // How many are asked for; 0: there is no question.
+  // The number asked for; 0: there is no question.
   std::uint32_t wanted() const {
     const auto open = controller_.question();
     return open ? open->count : 0;

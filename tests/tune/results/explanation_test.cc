@@ -1,4 +1,4 @@
-// Why trials were tried, how they stood and why they ended, from an experiment's folder.
+// The reasons of trials' proposals and ends and their standing, from an experiment's folder.
 #include "tune/results/explanation.h"
 
 #include <doctest/doctest.h>

@@ -323,7 +323,7 @@ TEST_CASE("answers and states with points that are not in the space are refused"
 
 // ---- gp -----------------------------------------------------------------------------------------
 
-// How close the best of so many trials comes to lr 0.01 with relu.
+// The distance of the best of so many trials to lr 0.01 with relu.
 double distance(Searcher& searcher, std::uint32_t trials) {
   double best = std::numeric_limits<double>::infinity();
   for (std::uint32_t i = 0; i < trials; ++i) {

@@ -17,7 +17,7 @@ namespace {
 struct PublishedExample {
   const char* name;
   std::string text;
-  // What the sweep holds at a key, as JSON, by "key = JSON"; else words of the refusal.
+  // The sweep's value at a key, as JSON, by "key = JSON"; else words of the refusal.
   std::vector<std::string> expected;
 };
 

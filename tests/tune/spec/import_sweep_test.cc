@@ -25,7 +25,7 @@ std::optional<std::string> beside(const std::string& file) {
 
 Value imported(const std::string& text) {
   const ImportedSweep sweep = import_sweep(text, "theirs.yaml", beside);
-  // What is written is a sweep that tune reads, but for programs that are not here.
+  // The written text is a sweep that tune reads, but for programs that are not here.
   testing::TemporaryFolder folder;
   std::ofstream(folder.path() / "s.yaml") << sweep_text(sweep);
   if (sweep.sweep.contains("command") || sweep.sweep.contains("program")) {

@@ -21,7 +21,7 @@ double effective_count(const std::vector<double>& weights, std::size_t begin, st
   return sum * sum / squares;
 }
 
-// How much the negative weights may sum up to, so that the covariance stays one.
+// The bound of the negative weights' sum, so that the covariance stays one.
 double negative_sum(const Rates& rates, double effective_worse) {
   if (rates.dimensions == 0) return 0;
   return std::min({1 + rates.rank_one / rates.rank_many,

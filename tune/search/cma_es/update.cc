@@ -80,7 +80,7 @@ void note_range(Distribution& distribution, const std::vector<Judged>& sorted) {
   if (ranges.size() > most) ranges.pop_back();
 }
 
-// How much a number beyond the bounds is penalised, for the square of how far it is (Hansen et al.,
+// The penalty of a number beyond the bounds, for the square of how far it is (Hansen et al.,
 // "A Method for Handling Uncertainty in Evolutionary Optimization", 2009).
 Vector penalty_factors(const Distribution& distribution, const Variables& variables,
                        const Rates& rates) {

@@ -15,7 +15,7 @@ namespace tune::search::cma_es {
 
 inline constexpr std::size_t kFewestToBegin = 3;  // of the best
 
-// How many of so many earlier results are the best ones; 0: too few to begin with.
+// The number of best ones of so many earlier results; 0: too few to begin with.
 std::size_t best_of_earlier(std::size_t results);
 // `first`, moved to where these are; at least kFewestToBegin.
 Distribution begun_around(const std::vector<Drawn>& best, Distribution first);

@@ -144,7 +144,7 @@ class SeveralModel {
     for (std::size_t number = goals_; number < numbers_; ++number) add_constraint(question, number);
   }
 
-  // Why there is nothing to be learnt; mostly empty.
+  // The reason why there is nothing to be learnt; mostly empty.
   std::string trouble() const {
     if (!objectives_.empty() || !constraints_.empty()) return {};
     return trouble_.empty() ? "all results are alike" : trouble_;

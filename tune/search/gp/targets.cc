@@ -22,7 +22,7 @@ double rank_among(double value, const std::vector<double>& values) {
   return worse / static_cast<double>(values.size());
 }
 
-// How far each trial got, in rungs.
+// The rungs that each trial reached.
 std::vector<double> reached_rungs(const std::vector<Observation>& observations) {
   std::vector<double> rungs;
   for (const Observation& each : observations) rungs.push_back(rung_of(each.result));

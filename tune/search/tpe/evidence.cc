@@ -49,7 +49,7 @@ std::vector<Ranked> ranked_by_fronts(const std::vector<ComparableResult>& result
   return all;
 }
 
-// How many of the results are good: none that breaks constraints, where one keeps them.
+// The number of good ones of the results: none that breaks constraints, where one keeps them.
 std::size_t good_among(const std::vector<Ranked>& results) {
   const auto kept = static_cast<std::size_t>(
       std::count_if(results.begin(), results.end(), [](const Ranked& each) { return each.kept; }));

@@ -31,7 +31,7 @@ namespace tune::search::tpe {
 
 inline constexpr std::size_t kMostGood = 25;
 
-// How many of so many results are good.
+// The number of good ones of so many results.
 std::size_t good_of(std::size_t results);
 
 // Points, a column of coordinates for each parameter. Before the first stands the middle of the

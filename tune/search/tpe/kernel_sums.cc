@@ -24,7 +24,7 @@ constexpr std::size_t kLanes = 16;         // of sums that are made side by side
 constexpr std::size_t kColumnsAtOnce = 4;  // before it is asked whether more are needed
 static_assert(kBlock % kLanes == 0);
 
-// How far below the largest a product is nothing to the sum, of a million of them.
+// The distance below the largest at which a product is nothing to the sum, of a million of them.
 template <class Real>
 constexpr Real kNothing = 0;
 template <>

@@ -1,4 +1,4 @@
-// How much of a normal kernel lies in an interval. Pure.
+// The mass of a normal kernel in an interval. Pure.
 #pragma once
 
 namespace tune::search::tpe {

@@ -1,4 +1,4 @@
-// What users order of sweeps that run: real commands, drivers that are killed, groups and programs.
+// Users' orders to sweeps that run: real commands, drivers that are killed, groups and programs.
 #include <doctest/doctest.h>
 
 #include <signal.h>
@@ -26,7 +26,7 @@ bool says(const Sandbox& box, const std::string& text) {
   return box.read("results/s/events.jsonl").find(text) != std::string::npos;
 }
 
-// What the command printed; it was obeyed.
+// The command's output; it was obeyed.
 std::string obeyed(const Sandbox& box, const std::vector<std::string>& command) {
   const Finished finished = box.tune(command);
   INFO(finished.err);

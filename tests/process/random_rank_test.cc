@@ -53,7 +53,7 @@ std::string rank_sweep(int ranks) {
          count + ", ranks: " + count + "}\n";
 }
 
-// How many of the moments came before the sweep's end.
+// The number of moments that came before the sweep's end.
 int run_disturbed(int ranks, std::uint64_t number, int moments) {
   RandomStream random(test_seed(), "ranks " + std::to_string(ranks), number);
   Sandbox box;

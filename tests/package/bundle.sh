@@ -5,17 +5,10 @@
 # machine lets a user do that, where the system's own copies of the packages cannot be found. With
 # TUNE_TORCH_DIR it is configured with LibTorch, too.
 set -euo pipefail
+source "$(dirname "$0")/checks.sh"
 source=$1
 here=$source/tests/package
 
-fail() {
-  echo "error: $*" >&2
-  exit 1
-}
-skip() {
-  echo "skipped: $*"
-  exit 77
-}
 refused() { # refused "text of the error" command...
   local text=$1 said
   shift

@@ -4,26 +4,14 @@
 # The Debian packages of the build: what they hold, need and say, and that the programs run from where they
 # are unpacked. fresh_debian.sh installs them.
 set -euo pipefail
+source "$(dirname "$0")/checks.sh"
 source=$1
 build=$2
 work=$(mktemp -d "${TMPDIR:-/tmp}/tune-debian-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-fail() {
-  echo "error: $*" >&2
-  exit 1
-}
-expect() { # expect "what it is about" "text to be found" "where"
-  [[ $3 == *"$2"* ]] || fail "$1: expected \"$2\" in: $3"
-}
-expect_none() {
-  [[ $3 != *"$2"* ]] || fail "$1: did not expect \"$2\" in: $3"
-}
 for program in dpkg-shlibdeps dpkg-deb cpack strip gzip; do
-  command -v $program >/dev/null || {
-    echo "skipped: there is no $program"
-    exit 77
-  }
+  command -v $program >/dev/null || skip "there is no $program"
 done
 
 (cd "$work" && cpack --config "$build/CPackConfig.cmake" -B "$work/packages" >"$work/log" 2>&1) ||
@@ -39,6 +27,7 @@ development=$work/packages/libtune-dev_${version}_$architecture.deb
 expect "the program" "tune $version" "$("$build/bin/tune" --version)"
 expect "the package" "$version" "$(dpkg-deb -f "$programs" Version)"
 expect "what libtune-dev needs" "tune (= $version)" "$(dpkg-deb -f "$development" Depends)"
+expect "the newest changes" "## $version" "$(grep -m 1 '^## ' "$source/CHANGELOG.md")"
 
 needs=$(dpkg-deb -f "$programs" Depends)
 for library in redis-server libzmq5 libhiredis libyaml-cpp libfmt libc6; do
@@ -53,7 +42,7 @@ if find "$work/programs" "$work/development" | grep -i torch; then fail "a part 
 root=$work/programs/usr
 for file in bin/tune bin/tune-worker share/man/man1/tune.1.gz share/bash-completion/completions/tune \
   share/zsh/vendor-completions/_tune share/fish/vendor_completions.d/tune.fish include/tune_report.h \
-  lib/python3/dist-packages/tune/__init__.py share/doc/tune/copyright; do
+  lib/python3/dist-packages/tune/__init__.py share/doc/tune/copyright share/doc/tune/changelog.gz; do
   [[ -e $root/$file ]] || fail "$file is not in the package"
 done
 expect "the manual page" "simulate" "$(gzip -dc "$root/share/man/man1/tune.1.gz")"

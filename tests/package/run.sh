@@ -4,19 +4,9 @@ set -euo pipefail
 build=$1
 torch=$2
 here=$(cd "$(dirname "$0")" && pwd)
+source "$here/checks.sh"
 work=$(mktemp -d "${TMPDIR:-/tmp}/tune-package-XXXXXX")
 trap 'rm -rf "$work"' EXIT
-
-fail() {
-  echo "error: $*" >&2
-  exit 1
-}
-expect() { # expect "what it is about" "text to be found" "where"
-  [[ $3 == *"$2"* ]] || fail "$1: expected \"$2\" in: $3"
-}
-expect_none() {
-  [[ $3 != *"$2"* ]] || fail "$1: did not expect \"$2\" in: $3"
-}
 
 cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
 # Nothing of the build or the sources may be needed any more: the install tree is moved.
@@ -72,12 +62,24 @@ expect "the version of pkg-config" "$("$work/tune/bin/tune" --version)" "tune $(
 c++ -std=c++20 "$here/consumer/program.cc" $(pkg-config --cflags --libs tune) -o by_pkg_config
 expect "the program by pkg-config" "best slope 3" "$(./by_pkg_config --name k --cpus 2 --quiet)"
 
-# The manual page, and completion as bash asks for it.
+# A program in C as the trials, with the header of one file alone.
+cc -std=c99 -Wall -Wextra -Wpedantic -Werror -I"$work/tune/include" "$here/consumer/trial.c" -o trial
+cat >command.yaml <<'YAML'
+command: [./trial, "${x}"]
+config: {x: {grid_search: [3, 1, 2]}}
+metric: loss
+mode: min
+restart: from_checkpoint
+scheduler: {asha: {type: promote, max_t: 4, grace_period: 1, reduction_factor: 2}}
+YAML
+expect "the sweep of a program in C" '{"x":1}' "$("$work/tune/bin/tune" run command.yaml --name c --cpus 2 --quiet)"
+
+# The manual page, and the scripts of completion.
 expect "the manual page" ".TH TUNE 1" "$(cat "$work/tune/share/man/man1/tune.1")"
-mkdir -p results/net && echo '{}' >results/net/experiment.json
-completed=$(PATH=$work/tune/bin:$PATH bash -c 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
-  _tune; echo "${COMPREPLY[*]}"' - "$work/tune/share/bash-completion/completions/tune" tune best results/n)
-[[ $completed == results/net ]] || fail "bash completes to: $completed"
+for file in bash-completion/completions/tune zsh/site-functions/_tune fish/vendor_completions.d/tune.fish; do
+  shell=${file%%[-/]*}
+  expect "completion of $shell" "$("$work/tune/bin/tune" completion "$shell")" "$(cat "$work/tune/share/$file")"
+done
 
 # A plugin holds the worker loop and no more: no store, no messaging, no YAML; one symbol is exported.
 libraries=$(ldd "$work/build/libplugin.so")

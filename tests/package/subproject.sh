@@ -5,20 +5,14 @@
 # those of the build, so are the libraries: they are taken from there, and only the project's own program is
 # compiled, linked, run and installed.
 set -euo pipefail
+source "$(dirname "$0")/checks.sh"
 source=$1
 build=$2
 shift 2
 work=$(mktemp -d "${TMPDIR:-/tmp}/tune-subproject-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-fail() {
-  echo "error: $*" >&2
-  exit 1
-}
-grep -q '^CMAKE_GENERATOR:INTERNAL=Ninja$' "$build/CMakeCache.txt" || {
-  echo "skipped: $build is not built with ninja"
-  exit 77
-}
+grep -q '^CMAKE_GENERATOR:INTERNAL=Ninja$' "$build/CMakeCache.txt" || skip "$build is not built with ninja"
 readonly libraries=(core/libtune_core.a core/libtune_platform.a core/libtune_agent.a schedulers/libtune_schedulers.a
   trainables/libtune_trainables.a tune/libtune_tune.a)
 # commands_of BUILD PREFIX: what would build the libraries, one command a line, without their places.

@@ -6,6 +6,7 @@
 # what this build compiles and passes is compiled and passed without LibTorch. Only what such a build
 # installs differs: that is installed and used.
 set -euo pipefail
+source "$(dirname "$0")/checks.sh"
 source=$1
 build=$2
 shift 2
@@ -13,10 +14,6 @@ here=$source/tests/package
 work=$(mktemp -d "${TMPDIR:-/tmp}/tune-without-torch-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-fail() {
-  echo "error: $*" >&2
-  exit 1
-}
 # The commands that would build everything in a folder, one a line. The benchmark of the start-up is told
 # of the torch plugin, where there is one.
 commands_of() {
@@ -34,10 +31,7 @@ is_part() { # is_part "what these are" SMALL LARGE at_least
   [[ $(wc -l <"$work/$2") -ge $4 ]] || fail "too few $1 without LibTorch: $(cat "$work/$2")"
 }
 
-grep -q '^CMAKE_GENERATOR:INTERNAL=Ninja$' "$build/CMakeCache.txt" || {
-  echo "skipped: $build is not built with ninja"
-  exit 77
-}
+grep -q '^CMAKE_GENERATOR:INTERNAL=Ninja$' "$build/CMakeCache.txt" || skip "$build is not built with ninja"
 export TUNE_TORCH_DIR=$work/nowhere
 (cd "$source" && cmake --preset no-torch -B "$work/build" "$@" >"$work/log") ||
   fail "configuring: $(cat "$work/log")"

@@ -124,8 +124,12 @@ the token by which \fBtune agent\fP joins a sweep
 // files where it has no words.
 constexpr const char* kBash = R"(# tune completion bash
 _tune() {
-  local IFS=$'\n'
-  COMPREPLY=($(tune complete "${COMP_WORDS[@]:0:COMP_CWORD + 1}" 2>/dev/null | cut -f1))
+  local word meaning
+  COMPREPLY=()
+  while IFS=$'\t' read -r word meaning; do
+    printf -v word %q "$word"
+    COMPREPLY+=("$word")
+  done < <(tune complete "${COMP_WORDS[@]:0:COMP_CWORD + 1}" 2>/dev/null)
 }
 complete -o default -F _tune tune
 )";
@@ -142,7 +146,15 @@ _tune() {
 if [[ $funcstack[1] == _tune ]]; then _tune "$@"; else compdef _tune tune; fi
 )";
 constexpr const char* kFish = R"(# tune completion fish
-complete -c tune -a '(tune complete (commandline -opc) (commandline -ct) 2>/dev/null)'
+function __tune_complete
+  set -l found (tune complete (commandline -opc) (commandline -ct) 2>/dev/null)
+  if set -q found[1]
+    printf '%s\n' $found
+  else
+    __fish_complete_path (commandline -ct)
+  end
+end
+complete -c tune -f -a '(__tune_complete)'
 )";
 
 int print_completion(const std::string& shell) {

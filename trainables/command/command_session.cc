@@ -138,7 +138,11 @@ void CommandSession::poll_all() {
   if (watched[4].revents != 0) program_.read_descriptor(bytes_);
 }
 
+// Lines that are there are taken before more is read: they may have waited for a verdict, and a
+// program that is far ahead of its verdicts is to meet a full pipe.
 void CommandSession::take_words() {
+  take_lines();
+  if (ending_ != Ending::kNone) return;
   read_more();
   take_lines();
 }
@@ -168,16 +172,25 @@ bool CommandSession::take_line() {
       hear(report_lines_.of_descriptor(*line, descriptor_.lines()));
       return true;
     }
+    if (const auto line = descriptor_.too_long()) {
+      hear(report_lines_.of_descriptor(*line, descriptor_.lines() + 1));
+    }
     if (saving_) return false;
     if (const auto line = output_.next()) {
       if (auto result = report_lines_.of_output(*line, output_.lines())) hear(std::move(*result));
       return true;
+    }
+    if (const auto line = output_.too_long()) {
+      report_lines_.refuse_too_long(*line, output_.lines() + 1);
     }
     if (!file_) return false;
     if (const auto line = file_->lines().next()) {
       auto result = report_lines_.of_file(*line, file_->lines().lines());
       if (result) hear(std::move(*result));
       return true;
+    }
+    if (const auto line = file_->lines().too_long()) {
+      report_lines_.of_file(*line, file_->lines().lines() + 1);
     }
   } catch (const Error& error) {
     fail("report", error.what());

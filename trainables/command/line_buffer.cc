@@ -3,17 +3,34 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/error.h"
+
 namespace tune {
 
 // The last, open line is kept, and these bytes.
 void LineBuffer::append(std::string_view bytes) {
+  TUNE_CHECK(searched_ == bytes_.size());
   bytes_.erase(0, start_);
   searched_ -= std::exchange(start_, 0);
-  const std::size_t room = kMaxLineBytes - std::min(bytes_.size(), kMaxLineBytes);
   const std::size_t end = std::min(bytes.find('\n'), bytes.size());
-  is_cut_ = is_cut_ || end > room;
-  bytes_.append(bytes.substr(0, std::min(room, end)));
+  append_to_line(bytes.substr(0, end));
   bytes_.append(bytes.substr(end));
+}
+
+void LineBuffer::append_to_line(std::string_view bytes) {
+  if (bytes.size() > kMaxLineBytes - bytes_.size()) {
+    // A return at the very end may belong to the line's end.
+    const std::size_t back = bytes.substr(0, bytes.size() - 1).rfind('\r');
+    if (back != std::string_view::npos) {
+      bytes_.clear();
+      searched_ = 0;
+      is_cut_ = false;
+      bytes.remove_prefix(back + 1);
+    }
+  }
+  const std::size_t room = kMaxLineBytes - bytes_.size();
+  is_cut_ = is_cut_ || bytes.size() > room;
+  bytes_.append(bytes.substr(0, room));
 }
 
 std::optional<Line> LineBuffer::next() {
@@ -30,6 +47,11 @@ std::optional<Line> LineBuffer::rest() {
   const Line found = line(bytes_.size());
   start_ = searched_ = bytes_.size();
   return found;
+}
+
+std::optional<Line> LineBuffer::too_long() const {
+  if (!is_cut_) return std::nullopt;
+  return Line{std::string_view(bytes_).substr(start_), true};
 }
 
 Line LineBuffer::line(std::size_t end) {

@@ -1,4 +1,5 @@
-// Lines from bytes as they come, in bounded memory: of a longer line only the beginning is kept.
+// Lines from bytes as they come, in bounded memory: of a longer line only the beginning is kept, or
+// what stands behind its last carriage return: a bar of progress overwrites its line for hours.
 // Pure.
 #pragma once
 
@@ -24,9 +25,13 @@ class LineBuffer {
   std::optional<Line> next();
   // The bytes after the last line end, once nothing more comes.
   std::optional<Line> rest();
+  // The beginning of the line that is not whole yet, once it is too long. next() will give it when
+  // its end comes, which may be never.
+  std::optional<Line> too_long() const;
   std::size_t lines() const { return lines_; }  // given so far
 
  private:
+  void append_to_line(std::string_view bytes);
   Line line(std::size_t end);
 
   std::string bytes_;

@@ -95,6 +95,10 @@ std::optional<Result> ReportLines::of_output(const Line& line, std::size_t numbe
   }
 }
 
+void ReportLines::refuse_too_long(const Line& line, std::size_t number) const {
+  if (source_ != ReportSource::kOutputPattern) of_output(line, number);
+}
+
 // A bar of progress overwrites its line: what stands there last counts.
 std::optional<Result> ReportLines::matched(const Line& line) const {
   std::string_view text = line.text;

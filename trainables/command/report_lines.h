@@ -38,6 +38,9 @@ class ReportLines {
   // The report in a line of standard output. Throws Error (kBadInput) for one that is broken; a
   // line that is not meant as a report is none. `number` counts the lines from 1.
   std::optional<Result> of_output(const Line& line, std::size_t number) const;
+  // Throws Error (kBadInput) when the beginning of a line that is already too long can only be that
+  // of a report. An expression may still match what the line's end brings.
+  void refuse_too_long(const Line& line, std::size_t number) const;
   // Throws Error (kBadInput) for anything that the contract does not know.
   ProgramWord of_descriptor(const Line& line, std::size_t number) const;
   // A line of the file; nothing: it is empty.

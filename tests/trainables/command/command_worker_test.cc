@@ -121,10 +121,16 @@ TEST_CASE("a program that fails, or cannot be understood, fails its trial by a c
       {"fd", "(echo '{}'; echo hello 1) >&$TUNE_FD", "says hello after its first report"},
       {{{"stdout", "json"}}, "echo \"{'x': 1}\"", "no JSON at byte"},
       {{{"file", "m.jsonl"}}, "echo x > $TUNE_TRIAL_DIR/m.jsonl; sleep 20", "line 1 of m.jsonl"},
-      {"fd", "head -c 3000000 /dev/zero | tr '\\0' x >&$TUNE_FD; echo >&$TUNE_FD",
-       "neither a report"},
-      {"fd", "(printf '{'; head -c 3000000 /dev/zero | tr '\\0' x; echo) >&$TUNE_FD",
-       "a report has at most 1048576 bytes"},
+      // 1 GB without a newline: the first MiB is enough.
+      {"fd", "head -c 1000000000 /dev/zero >&$TUNE_FD", "neither a report"},
+      {"fd", "(printf '{'; head -c 1000000000 /dev/zero) >&$TUNE_FD",
+       "line 1 of TUNE_FD: a report has at most 1048576 bytes"},
+      {"auto", "echo; printf 'tune: {'; exec head -c 1000000000 /dev/zero",
+       "line 2 of standard output: a report has at most 1048576 bytes"},
+      {{{"stdout", "json"}}, "printf '{'; exec head -c 1000000000 /dev/zero",
+       "line 1 of standard output: a report has at most 1048576 bytes"},
+      {{{"file", "m.jsonl"}}, "truncate -s 1G $TUNE_TRIAL_DIR/m.jsonl; sleep 20",
+       "line 1 of m.jsonl: a report has at most 1048576 bytes"},
   };
   for (const auto& one : cases) {
     CAPTURE(one.script);
@@ -168,20 +174,50 @@ TEST_CASE("a program that cannot be started names its place and what to do") {
   CHECK_HAS(worker.ended().cause, "command: command/2: this configuration has no lr");
 }
 
-TEST_CASE("a program that prints much without a line end costs little memory") {
+// Of the worker's own, not of files that it has mapped.
+long memory_kb(const CommandProcess& worker) {
+  std::ifstream status("/proc/" + std::to_string(worker.pid()) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("RssAnon:")) return std::stol(line.substr(8));
+  }
+  return 0;
+}
+
+TEST_CASE("a program that prints a GB without a line end costs little memory") {
   TemporaryFolder folder;
-  CommandProcess worker(shell("head -c 50000000 /dev/zero; touch $TUNE_TRIAL_DIR/printed; "
-                              "echo; echo 'tune: {\"x\": 1}'; read wait <&$TUNE_FD"),
+  const auto trial = folder.path() / "0a1b2_00007";
+  std::filesystem::create_directories(trial);
+  std::filesystem::create_symlink("/dev/null", trial / "stdout");
+  CommandProcess worker(shell("for bytes in 5000000 1000000000; do head -c $bytes /dev/zero; "
+                              "echo; echo 'tune: {\"x\": 1}'; "
+                              "while ! test -e $TUNE_TRIAL_DIR/on; do sleep 0.01; done; done"),
                         start_in(folder.path()));
   CHECK(unpack(worker.expect<Reported>().result).dump() == "{\"x\":1}");
-  std::ifstream status("/proc/" + std::to_string(worker.pid()) + "/status");
-  long peak_kb = 0;
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("RssAnon:")) peak_kb = std::stol(line.substr(8));
+  const long before = memory_kb(worker);
+  std::ofstream(trial / "on") << "\n";
+  CHECK(unpack(worker.expect<Reported>().result).dump() == "{\"x\":1}");
+  const long after = memory_kb(worker);
+  CHECK(before > 1000);  // a MiB is kept
+  CHECK(after < before + 1000);
+}
+
+TEST_CASE("a program far ahead of its verdicts meets a full pipe, and loses no report") {
+  TemporaryFolder folder;
+  StartWorker start = start_in(folder.path());
+  start.launch.until = {"training_iteration", 1};
+  CommandProcess worker(shell("yes 'tune: {\"x\": 1}' | head -n 200000; "  // 3.4 MB
+                              "touch $TUNE_TRIAL_DIR/printed; sleep 60"),
+                        start);
+  for (int iteration = 1; iteration <= 100; ++iteration) {
+    const auto report = worker.expect<Reported>();
+    CHECK(report.iteration == static_cast<std::uint64_t>(iteration));
+    CHECK(report.waiting);
+    if (iteration < 100) worker.send(Continue{{7}, {1}, {"training_iteration", iteration + 1.0}});
   }
-  CHECK(peak_kb > 0);
-  CHECK(peak_kb < 40'000);
-  CHECK(std::filesystem::file_size(folder.path() / "0a1b2_00007/stdout") > 50'000'000);
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "0a1b2_00007/printed"));
+  worker.send(StopAttempt{{7}, {1}, StopKind::kStop, {}});
+  CHECK(worker.ended().outcome == Outcome::kStopped);
+  CHECK(worker.wait() == 0);
 }
 
 }  // namespace

@@ -52,6 +52,14 @@ void append_escaped(std::string& out, std::string_view text, std::size_t& i) {
   }
 }
 
+// Without the exception's number, and without a place that the byte tells as well.
+std::string_view words_of(const nlohmann::detail::exception& error) {
+  std::string_view words = error.what();
+  if (words.starts_with('[')) words.remove_prefix(std::min(words.find("] ") + 2, words.size()));
+  if (words.starts_with("parse error at line 1, ")) words.remove_prefix(words.find(": ") + 2);
+  return words;
+}
+
 class Printer {
  public:
   Printer(std::string& out, int indent) : out_(out), indent_(indent) {}
@@ -142,7 +150,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception& error) override {
     throw Error(ErrorCode::kBadInput,
-                fmt::format("reading {}: no JSON at byte {}: {}", what_, position, error.what()));
+                fmt::format("reading {}: no JSON at byte {}: {}", what_, position, words_of(error)));
   }
 
   Value take() { return std::move(root_); }

@@ -75,7 +75,10 @@ TEST_CASE("text that is not JSON is refused with its name and position") {
     CAPTURE(text);
     CHECK_HAS(refusal([&] { parse_json(text, "params.json"); }), "params.json");
   }
-  CHECK_HAS(refusal([] { parse_json("[1, x]", "f"); }), "byte 5");
+  CHECK_HAS(refusal([] { parse_json("[1, x]", "f"); }),
+            "reading f: no JSON at byte 5: syntax error while parsing value");
+  CHECK_HAS(refusal([] { parse_json("[1,\n x]", "f"); }), "parse error at line 2, column 2: ");
+  CHECK_HAS(refusal([] { parse_json("1e999", "f"); }), "byte 5: number overflow parsing '1e999'");
 }
 
 TEST_CASE("a key that comes twice, is empty or holds a slash is refused") {

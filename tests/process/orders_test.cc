@@ -10,6 +10,7 @@
 #include "core/refusal.h"
 #include "process/outcome.h"
 #include "process/sweep.h"
+#include "process/trainable_kind.h"
 
 namespace tune {
 namespace {
@@ -115,29 +116,65 @@ TEST_CASE("trials are stopped, retried, added and noted, and num_samples grows")
   check_nothing_left(box, "results/s");
 }
 
-TEST_CASE("a group and a program are paused and stopped like others") {
+TEST_CASE("a group is paused and goes on like others") {
   Sandbox box;
   box.write("group.yaml", changing_sweep(1, "resources_per_trial: {cpu: 2, ranks: 2}\n"));
-  {
-    Running run = box.start_tune({"run", "group.yaml", "--name", "s", "--cpus", "2"});
-    REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
+  Running run = box.start_tune({"run", "group.yaml", "--name", "s", "--cpus", "2"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
+  obeyed(box, {"pause", "results/s", "0"});
+  REQUIRE(Sandbox::eventually([&] { return says(box, "\"outcome\":\"paused\""); }));
+  obeyed(box, {"unpause", "results/s", "0"});
+  CHECK(run.wait().code == 0);
+  check_complete(box, "results/s", 1, 8);
+}
+
+TEST_CASE("every kind of trainable obeys orders while it runs, and each trial is whole at the end") {
+  for (const TrainableKind& kind : trainable_kinds()) {
+    CAPTURE(kind.name);
+    Sandbox box;
+    box.write("sweep.yaml",
+              kind.yaml +
+                  "config: {step_ms: {choice: [25]}}\nnum_samples: 2\nmetric: count\nmode: max\n"
+                  "seed: 5\nstop: {training_iteration: 20}\n" +
+                  kind.if_it_saves("checkpoint: {frequency: 4}\n"));
+    Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2", "--quiet"});
+    REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 2); }));
     obeyed(box, {"pause", "results/s", "0"});
-    REQUIRE(Sandbox::eventually([&] { return says(box, "\"outcome\":\"paused\""); }));
+    CHECK(obeyed(box, {"stop", "results/s", "1"}) == "trial 1 saves and ends\n");
+    REQUIRE(Sandbox::eventually([&] {
+      return says(box, "\"outcome\":\"paused\"") && says(box, "\"outcome\":\"stopped\"");
+    }));
+    obeyed(box, {"note", "results/s", "0", "kept back"});  // which keeps the sweep alive
+    obeyed(box, {"retry", "results/s", "1"});
+    CHECK_HAS(obeyed(box, {"add", "results/s", "{step_ms: 1}"}), "has it: {\"step_ms\":1}");
+    obeyed(box, {"change", "results/s", "--num-samples", "3"});
     obeyed(box, {"unpause", "results/s", "0"});
-    CHECK(run.wait().code == 0);
-    check_complete(box, "results/s", 1, 8);
+    const Finished finished = run.wait();
+    INFO(finished.err);
+    CHECK(finished.code == 0);
+    check_complete(box, "results/s", 4, 20);
+    for (const fs::path& trial : trial_folders(box, "results/s")) {
+      const std::string file = fs::relative(trial / "result.json", box.path());
+      int count = 0;
+      for (const std::string& line : lines_of(box.read(file))) {
+        CHECK(parse_json(line, file).get<int>("count") == ++count);
+      }
+    }
+    CHECK_HAS(obeyed(box, {"replay", "results/s"}), "the journal leads to the same decisions");
+    check_nothing_left(box, "results/s");
   }
-  box.write("program.yaml",
-            "command:\n  - sh\n  - -c\n  - 'for i in 1 2 3 4 5 6 7 8 9; do echo \"tune: "
-            "{\\\"loss\\\": $i}\"; sleep 0.2; done'\nmetric: loss\nmode: min\n");
-  Running run = box.start_tune({"run", "program.yaml", "--name", "p"});
-  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/p", 2); }));
-  refused(box, {"pause", "results/p", "0"}, "has no save and load");
-  obeyed(box, {"stop", "results/p", "0"});
-  const Finished finished = run.wait();
-  INFO(finished.err);
-  CHECK(finished.code == 0);
-  CHECK(lines_of(box.read("results/p/results.csv")).size() == 2);
+}
+
+TEST_CASE("a command without restart is not paused, and stopped where it stands") {
+  Sandbox box;
+  box.write("sweep.yaml",
+            "command: [sh, -c, 'echo \"tune: {\\\"loss\\\": 1}\"; sleep 60']\nmetric: loss\nmode: min\n");
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
+  refused(box, {"pause", "results/s", "0"}, "is a command without restart in its sweep");
+  obeyed(box, {"stop", "results/s", "0"});
+  CHECK(run.wait().code == 0);
+  CHECK(lines_of(box.read("results/s/results.csv")).size() == 2);
   CHECK(box.is_quiet());
 }
 

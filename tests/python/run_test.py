@@ -87,6 +87,15 @@ class RunTest(InFolder):
         self.assertEqual(analysis.rows()[1]["config/model/layers"], 2)
         self.assertEqual(self.left_over(), [])
 
+    def test_a_dataframe_comes_with_pandas_or_says_how_to_get_it(self):
+        analysis = self.run_quietly(lambda c: tune.report(y=c["x"]), {"x": tune.grid_search([1, 2])})
+        self.addCleanup(sys.modules.pop, "pandas")
+        sys.modules["pandas"] = types.SimpleNamespace(DataFrame=list)
+        self.assertEqual([(row["config/x"], row["y"]) for row in analysis.dataframe()], [(1, 1), (2, 2)])
+        sys.modules["pandas"] = None
+        with self.assertRaisesRegex(ImportError, r"pip install pandas, or take rows\(\)"):
+            analysis.dataframe()
+
     def test_several_objectives_have_a_front(self):
         def train(config):
             tune.report(loss=config["x"], size=abs(config["x"] - 2), ms=10 * config["x"])
@@ -208,6 +217,7 @@ class RunTest(InFolder):
 
         with self.assertRaises(tune.TrialError) as failed:
             self.run_quietly(train, {"x": tune.grid_search([1, 2])}, metric="x", mode="max")
+        self.assertEqual(repr(tune.TrialError), "<class 'tune.TrialError'>")  # as tracebacks name it
         first, second = failed.exception.analysis.trials
         self.assertEqual((first.status, second.status), ("TERMINATED", "ERROR"))
         self.assertIn("function: ValueError: two is too much", second.error)
@@ -407,7 +417,7 @@ class CallerTest(InFolder):
 
 
 SCRIPT = """
-import time, tune
+import os, time, tune
 
 print("top of the script", flush=True)
 
@@ -417,6 +427,8 @@ class Slow(tune.Trainable):
     def step(self):
         self.n += 1
         time.sleep(0.03)
+        while self.n == 4 and os.path.exists("hold"):
+            time.sleep(0.01)
         return {"y": self.x * self.n}
     def save(self, directory):
         (directory / "n").write_text(str(self.n))
@@ -489,6 +501,33 @@ class ScriptTest(InFolder):
         ends = [event["outcome"] for event in events if event["event"] == "attempt_ended"]
         self.assertEqual(set(ends), {"paused"}, events)
         self.check_resumed()
+
+    def test_a_script_s_search_takes_orders_while_it_runs(self):
+        def order(*words):
+            done = subprocess.run(
+                [os.environ["TUNE_PROGRAM"], words[0], "results/second", *words[1:]], capture_output=True, text=True
+            )
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout
+
+        Path("hold").touch()
+        script = self.start()
+        self.assertEqual(order("pause", "0", "1", "--reason", "lunch").count("stays PAUSED until tune unpause"), 2)
+        order("note", "1", "from a shell")
+        Path("hold").unlink()
+        ends = lambda: Path("results/second/events.jsonl").read_text().count('"event":"trial_ended"')
+        wait_until(lambda: ends() == 1)  # the paused ones keep the search alive
+        self.assertIn('has it: {"x":10}', order("add", "{x: 10}"))
+        order("change", "--num-samples", "2")
+        wait_until(lambda: ends() == 5)
+        self.assertIn("trial 0 is stopped", order("stop", "0"))
+        order("retry", "0")
+        order("unpause", "1")
+        out, err = script.communicate(timeout=60)
+        self.assertEqual((script.returncode, out.splitlines()[-1]), (0, "best 127"), err)  # 7 + 10 * 12
+        trials = tune.Analysis.load("results/second").trials
+        self.assertEqual([len(trial.results) for trial in trials], [12] * 7)
+        self.assertIn("pause by", order("explain", "0"))
 
     def test_a_killed_script_takes_everything_along_and_is_resumed(self):
         script = self.start()

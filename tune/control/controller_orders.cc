@@ -104,8 +104,9 @@ OrderAnswer Controller::pause(Trial& trial, const UserOrdered& order) {
   const bool runs = trial.status == TrialStatus::kRunning;
   if (runs && !can_save_) {
     return refused(
-        fmt::format("trial {}: {} has no save and load, so that the trial would lose what it has "
-                    "done: stop it, and retry it later",
+        fmt::format("trial {}: {} has no save and load (or is a command without restart in its "
+                    "sweep), so that the trial would lose what it has done: stop it, and retry it "
+                    "later",
                     number, experiment_.trainable));
   }
   trial.reason = reason_of("paused", order);

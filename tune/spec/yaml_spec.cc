@@ -295,7 +295,14 @@ void SweepReader::note_places() {
     keys.push_back({.path = key});
   }
   place_complaints(options_.overrides, tree_.lines, keys);
-  for (const Complaint& key : keys) spec_.places[key.path] = place_of(file_.string(), key);
+  const auto is_command = [](const Complaint& key) { return key.path == "command"; };
+  const int command = std::ranges::find_if(keys, is_command)->line;
+  for (Complaint& key : keys) {
+    // A default belongs to the command that it is for.
+    const bool is_of_command = key.path == "report" || key.path == "restart";
+    if (is_of_command && key.line == 0 && key.option.empty()) key.line = command;
+    spec_.places[key.path] = place_of(file_.string(), key);
+  }
 }
 
 const ZygoteReady& SweepReader::probe() {

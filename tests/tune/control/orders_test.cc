@@ -302,8 +302,8 @@ TEST_CASE("a trial that cannot be saved is not paused while it runs") {
   Scene scene({.num_samples = 2, .cpus = 1, .can_save = false});
   scene.join();
   refused(scene, order(OrderKind::kPause),
-          "trial 0: T has no save and load, so that the trial would lose what it has done: stop "
-          "it, and retry it later");
+          "trial 0: T has no save and load (or is a command without restart in its sweep), so that "
+          "the trial would lose what it has done: stop it, and retry it later");
 }
 
 // ---- Retry --------------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ TEST_CASE("a command needs neither plugin, trainable nor a stop rule") {
   CHECK(spec.plugin.empty());
   CHECK(spec.command.report == ReportSource::kAuto);
   CHECK(spec.places.at("command").ends_with("s.yaml:1"));
+  CHECK(spec.places.at("report").ends_with("s.yaml:1"));  // a default is the command's
 }
 
 TEST_CASE("a program alone is run as W&B's agent runs it") {

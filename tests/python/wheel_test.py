@@ -4,6 +4,7 @@ import base64
 import csv
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -75,14 +76,45 @@ class WheelTest(unittest.TestCase):
             self.assertIn(name, names)
         self.assertFalse([name for name in names if "__pycache__" in name])
 
-    def test_a_clone_without_a_build_says_what_to_do(self):
+    def test_a_build_that_is_named_and_not_there_is_refused(self):
         done = subprocess.run(
             [sys.executable, CLONE / "trainables/python/wheel.py", "--build", self.folder],
             capture_output=True, text=True, cwd=self.folder,
         )
         self.assertEqual(done.returncode, 1)
-        self.assertIn("there is no bin/tune in", done.stderr)
-        self.assertIn("TUNE_BUILD_DIR", done.stderr)
+        self.assertIn(f"there is no bin/tune in {self.folder}, which --build or TUNE_BUILD_DIR", done.stderr)
+
+    def test_a_clone_without_a_build_compiles_the_programs_first(self):
+        clone, tools = self.folder / "clone", self.folder / "tools"
+        shutil.copytree(CLONE / "trainables/python", clone / "trainables/python")
+        (clone / "CMakeLists.txt").touch()
+        tools.mkdir()
+        for name in ["ninja", "c++"]:
+            (tools / name).symlink_to("/bin/true")
+        (tools / "ldd").symlink_to(shutil.which("ldd"))
+        self.assertIn("there is no cmake. All that it is built with", self.make(clone, tools).stderr)
+        # It says what it was asked for, and copies what was built already.
+        (tools / "cmake").write_text(
+            f'#!/bin/sh\necho "$@" >>asked\n/bin/mkdir -p build-wheel/bin build-wheel/lib\n'
+            f"/bin/cp {BUILD}/bin/tune {BUILD}/bin/tune-worker build-wheel/bin\n"
+            f"/bin/cp {BUILD}/lib/libtune_signals.so build-wheel/lib\n"
+        )
+        (tools / "cmake").chmod(0o755)
+        made = self.make(clone, tools)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertIn("which takes some minutes", made.stderr)
+        self.assertTrue((self.folder / made.stdout.strip()).is_file(), made.stdout)
+        configured, built = (clone / "asked").read_text().splitlines()
+        self.assertTrue(configured.startswith(f"--preset default -B {clone}/build-wheel -DTUNE_WITH_TORCH=OFF"))
+        self.assertEqual(built, f"--build {clone}/build-wheel")
+
+    def make(self, clone, tools):
+        environ = dict(os.environ, PATH=str(tools))
+        environ.pop("TUNE_BUILD_DIR", None)
+        return subprocess.run(
+            [sys.executable, clone / "trainables/python/wheel.py", "--output", "dist"], cwd=self.folder,
+            env=environ, capture_output=True, text=True,
+        )
 
 
 if __name__ == "__main__":

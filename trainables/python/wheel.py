@@ -4,8 +4,9 @@
     python3 wheel.py [--build BUILD] [--output DIR]
 
 It is the build backend of `pip install .` as well (PEP 517), and needs Python alone. The build is
---build or $TUNE_BUILD_DIR, else the first of build and build-* of the clone that has bin/tune. The
-wheel runs on machines whose C library is not older than this one's.
+--build or $TUNE_BUILD_DIR, else build or build-no-torch of the clone, where one has bin/tune, else
+build-wheel, which is made then: the programs alone, without LibTorch. The wheel runs on machines whose
+C library is not older than this one's.
 """
 
 import argparse
@@ -30,6 +31,8 @@ OF_THE_SYSTEM = re.compile(
     r"^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s))\.so|^linux-vdso|^libtune_"
 )
 PROGRAMS = ("tune", "tune-worker")
+PROGRAM_OF_PAGES = "tune-view"  # where Boost is
+SET_UP = "All that it is built with is installed by: bash config/setup.sh --without-torch"
 
 
 # ---- What goes in --------------------------------------------------------------------------------
@@ -40,17 +43,44 @@ def version():
     return re.search(r'^__version__ = "([^"]+)"', text, re.M).group(1)
 
 
+def has_programs(build):
+    return all((build / "bin" / name).is_file() for name in PROGRAMS)
+
+
 def find_build():
     given = os.environ.get("TUNE_BUILD_DIR")
-    places = [Path(given)] if given else [CLONE / "build", *sorted(CLONE.glob("build-*"))]
-    for place in places:
-        if (place / "bin/tune").is_file() and (place / "bin/tune-worker").is_file():
-            return place
-    raise SystemExit(
-        f"wheel: there is no bin/tune in {', '.join(map(str, places))}: build tune first "
-        "(bash config/setup.sh --without-torch; cmake --preset no-torch; cmake --build build-no-torch), "
-        "or name the build in TUNE_BUILD_DIR"
-    )
+    if given:
+        if has_programs(Path(given)):
+            return Path(given)
+        raise SystemExit(
+            f"wheel: there is no bin/tune in {given}, which --build or TUNE_BUILD_DIR names: build tune there, "
+            "or name no build"
+        )
+    built = [place for place in (CLONE / "build", CLONE / "build-no-torch") if has_programs(place)]
+    return built[0] if built else make_build(CLONE / "build-wheel")
+
+
+def find_redis():
+    return shutil.which("redis-server", path=os.environ.get("PATH", "") + ":/usr/bin:/usr/sbin")
+
+
+def make_build(build):
+    """The programs alone, compiled: some minutes. The second time only what has changed."""
+    if not (CLONE / "CMakeLists.txt").is_file():
+        raise SystemExit(
+            f"wheel: {CLONE} is not a clone of tune (pip before 21.3 copies what it installs): name a build "
+            "in TUNE_BUILD_DIR"
+        )
+    missing = [name for name in ("cmake", "ninja", "c++") if shutil.which(name) is None]
+    missing += [] if find_redis() else ["redis-server"]
+    if missing:
+        raise SystemExit(f"wheel: there is no {', '.join(missing)}. {SET_UP}")
+    print(f"wheel: compiling into {build}, which takes some minutes", file=sys.stderr, flush=True)
+    settings = [f"-DTUNE_{name}=OFF" for name in ("WITH_TORCH", "BUILD_TESTS", "BUILD_EXAMPLES", "BUILD_BENCH")]
+    for command in (["cmake", "--preset", "default", "-B", build, *settings], ["cmake", "--build", build]):
+        if subprocess.run(list(map(str, command)), cwd=CLONE, stdout=sys.stderr).returncode != 0:
+            raise SystemExit(f"wheel: {' '.join(map(str, command[:2]))} failed, see above. {SET_UP}")
+    return build
 
 
 def libraries(program):
@@ -73,10 +103,13 @@ def payload(build):
     files = [(f"tune/{path.name}", path, False) for path in sorted(PACKAGE.glob("*.py"))]
     files.append(("tune/py.typed", PACKAGE / "py.typed", False))
     needed = {}
-    for name in PROGRAMS:
-        files.append((f"tune/_bin/{name}", build / "bin" / name, True))
-        needed.update(libraries(build / "bin" / name))
-    redis = shutil.which("redis-server", path=os.environ.get("PATH", "") + ":/usr/bin:/usr/sbin")
+    for name in (*PROGRAMS, PROGRAM_OF_PAGES):
+        program = build / "bin" / name
+        if name == PROGRAM_OF_PAGES and not program.is_file():
+            continue
+        files.append((f"tune/_bin/{name}", program, True))
+        needed.update(libraries(program))
+    redis = find_redis()
     if redis is None:
         raise SystemExit("wheel: there is no redis-server to carry: install the package redis-server")
     redis = Path(redis).resolve()

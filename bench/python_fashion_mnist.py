@@ -1,10 +1,12 @@
 """Fashion-MNIST, 16 configurations, ASHA: the same Python under tune and under Ray Tune, whole programs.
 
+    bash bench/peers/setup.sh ray_torch
     python3 bench/python_fashion_mnist.py [--tiny] [--runs 3] [--build build] [--only tune|ray]
 
 The network, its steps and its data are those of examples/fashion_mnist.cc; one CPU a trial, as many trials at a
-time as there are cores. Both sides run by the Python of bench/peers' Ray Tune, beside which bench/peers' torch is;
-exits with 77 where there is no torch or no data (dataset-fashion-mnist).
+time as there are cores. Both sides run by one Python, which has Ray Tune and torch: the set-up's. `--tiny` is a
+test, of tune's side unless `--only ray` is said, by that Python or this one. Exits with 77 where there is no torch or
+no data (dataset-fashion-mnist).
 """
 
 import argparse
@@ -27,28 +29,18 @@ STEP, TEST = 4096, 5000  # images that a step learns, and that it is judged on
 # ---- The training, the same for both -------------------------------------------------------------
 
 
-LOADED = []
-
-
-def data():
-    """Images and labels, to learn and to judge. What was loaded before a fork is there after it."""
-    if not LOADED:
-        LOADED.extend(load())
-    return LOADED
-
-
 def load():
+    """Images and labels, to learn and to be judged on."""
     import numpy
-    import torch
 
     def read(name, offset):
         with gzip.open(DATA / name) as file:
-            return torch.from_numpy(numpy.frombuffer(file.read(), numpy.uint8, offset=offset).copy())
+            return numpy.frombuffer(file.read(), numpy.uint8, offset=offset).copy()
 
     return (
-        read("train-images-idx3-ubyte.gz", 16).view(-1, 1, 28, 28), read("train-labels-idx1-ubyte.gz", 8).long(),
-        read("t10k-images-idx3-ubyte.gz", 16).view(-1, 1, 28, 28)[:TEST],
-        read("t10k-labels-idx1-ubyte.gz", 8).long()[:TEST],
+        read("train-images-idx3-ubyte.gz", 16).reshape(-1, 1, 28, 28), read("train-labels-idx1-ubyte.gz", 8),
+        read("t10k-images-idx3-ubyte.gz", 16).reshape(-1, 1, 28, 28)[:TEST],
+        read("t10k-labels-idx1-ubyte.gz", 8)[:TEST],
     )
 
 
@@ -59,14 +51,15 @@ def configuration(index):
     }
 
 
-def train(config, report, steps, step_size):
+def train(config, arrays, report, steps, step_size):
     import torch
     from torch import nn
 
     torch.set_num_threads(1)
     torch.manual_seed(config["index"])
     chosen = configuration(config["index"])
-    images, labels, test_images, test_labels = data()
+    images, labels, test_images, test_labels = map(torch.from_numpy, arrays)
+    labels, test_labels = labels.long(), test_labels.long()
     model = nn.Sequential(
         nn.Conv2d(1, 10, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Conv2d(10, 20, 5), nn.Dropout2d(), nn.MaxPool2d(2),
         nn.ReLU(), nn.Flatten(), nn.Linear(320, 50), nn.ReLU(), nn.Dropout(), nn.Linear(50, 10), nn.LogSoftmax(1),
@@ -96,11 +89,13 @@ def train(config, report, steps, step_size):
 
 
 def work_tune(trials, steps, step_size):
+    import torch  # noqa: F401: once for all trials
     import tune
 
-    data()
+    arrays = load()
     analysis = tune.run(
-        lambda config: train(config, tune.report, steps, step_size), {"index": tune.grid_search(range(trials))},
+        lambda config: train(config, arrays, tune.report, steps, step_size),
+        {"index": tune.grid_search(range(trials))},
         metric="mean_accuracy", mode="max", scheduler=tune.asha(max_t=steps, grace_period=1, reduction_factor=3),
         quiet=True,
     )
@@ -108,14 +103,17 @@ def work_tune(trials, steps, step_size):
 
 
 def work_ray(trials, steps, step_size):
-    """Each trial loads the data: were it loaded here, all of it would be pickled for each."""
+    """With the data in Ray's object store, as it wants large data to be shared."""
     import ray
     from ray import tune
     from ray.tune.schedulers import ASHAScheduler
 
     ray.init(num_cpus=os.cpu_count(), include_dashboard=False, log_to_driver=False)
+    function = tune.with_parameters(
+        lambda config, arrays: train(config, arrays, tune.report, steps, step_size), arrays=load()
+    )
     results = tune.Tuner(
-        tune.with_resources(lambda config: train(config, tune.report, steps, step_size), {"cpu": 1}),
+        tune.with_resources(function, {"cpu": 1}),
         param_space={"index": tune.grid_search(list(range(trials)))},
         tune_config=tune.TuneConfig(
             metric="mean_accuracy", mode="max",
@@ -131,16 +129,20 @@ def work_ray(trials, steps, step_size):
 
 
 def find_python():
-    """A Python with Ray, if there is one, and the folder of torch."""
-    pythons = [*map(str, PEERS.glob("ray*/bin/python")), sys.executable]
-    python = next(one for one in pythons if os.access(one, os.X_OK))
-    torch = next(map(str, PEERS.glob("torch/lib/python3*/site-packages")), "")
-    return python, torch
+    """A Python with torch and numpy, and whether it has Ray Tune as well; None: there is none."""
+    for python in [str(PEERS / "ray_torch/bin/python"), sys.executable]:
+        if not os.access(python, os.X_OK):
+            continue
+        code = "import numpy, torch, importlib.util as u; print(u.find_spec('ray') is not None)"
+        asked = subprocess.run([python, "-c", code], capture_output=True, text=True)
+        if asked.returncode == 0:
+            return python, asked.stdout.split()[-1] == "True"
+    return None, False
 
 
-def environment(build, torch):
-    environ = dict(os.environ, OMP_NUM_THREADS="1", RAY_AIR_NEW_OUTPUT="0")
-    environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "trainables/python"), torch]))
+def environment(build):
+    environ = dict(os.environ, OMP_NUM_THREADS="1", RAY_USAGE_STATS_ENABLED="0", PYTHONWARNINGS="ignore")
+    environ["PYTHONPATH"] = str(ROOT / "trainables/python")
     environ.setdefault("TUNE_PROGRAM", str(Path(build).resolve() / "bin/tune"))
     return environ
 
@@ -151,17 +153,17 @@ def measure(work, python, environ, size):
         start = time.perf_counter()
         done = subprocess.run(
             [python, __file__, "--work", work, "--size", *map(str, size)], cwd=folder, env=environ,
-            capture_output=True, text=True,
+            capture_output=True, text=True, timeout=1800,
         )
         seconds = time.perf_counter() - start
     if done.returncode != 0:
-        raise SystemExit(f"{work}: {done.stderr[-3000:]}")
+        raise SystemExit(f"{work} failed:\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}")
     return seconds, float(done.stdout.split()[-1])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--tiny", action="store_true", help="in moments, without Ray Tune")
+    parser.add_argument("--tiny", action="store_true", help="in moments, as a test")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--build", default=str(ROOT / "build"))
     parser.add_argument("--only", choices=["tune", "ray"])
@@ -171,13 +173,14 @@ def main():
     if arguments.work:
         print(globals()["work_" + arguments.work](*arguments.size))
         return
-    python, torch = find_python()
-    environ = environment(arguments.build, torch)
-    has_torch = subprocess.run([python, "-c", "import torch, numpy"], env=environ, capture_output=True)
-    if has_torch.returncode != 0 or not DATA.is_dir():
+    python, has_ray = find_python()
+    if python is None or not DATA.is_dir():
         print("skipped: there is no torch with numpy, or no Fashion-MNIST")
         sys.exit(77)
-    works = ["tune"] if arguments.tiny else [arguments.only] if arguments.only else ["tune", "ray"]
+    works = [arguments.only] if arguments.only else ["tune"] if arguments.tiny else ["tune", "ray"]
+    if "ray" in works and not has_ray:
+        raise SystemExit(f"{python} has no Ray Tune: bash bench/peers/setup.sh ray_torch")
+    environ = environment(arguments.build)
     size = (2, 2, 256) if arguments.tiny else (16, 9, STEP)
     found = {work: [] for work in works}
     for turn in range(1 if arguments.tiny else arguments.runs):

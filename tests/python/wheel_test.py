@@ -75,6 +75,7 @@ class WheelTest(unittest.TestCase):
         for name in ["tune/__init__.py", "tune/py.typed", "tune/_bin/tune", "tune/_bin/redis-server"]:
             self.assertIn(name, names)
         self.assertFalse([name for name in names if "__pycache__" in name])
+        self.assertEqual("tune/_bin/tune-view" in names, (BUILD / "bin/tune-view").is_file())
 
     def test_a_build_that_is_named_and_not_there_is_refused(self):
         done = subprocess.run(

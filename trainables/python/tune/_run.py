@@ -200,10 +200,10 @@ def _check_process() -> None:
         return
     _has_warned_of_threads = True
     names = [t.name for t in threading.enumerate() if t is not threading.main_thread()]
-    listed = f" ({', '.join(names[:5])})" if names else ", those of libraries"
+    listed = f" ({', '.join(names[:5])})" if names else " of libraries"
     print(
         f"warning: this process runs {threads} other thread{'s' if threads > 1 else ''}{listed}: "
-        "forks of it have none of them, and a lock that one of them holds now stays locked there. "
+        "its forks have none, and a lock that such a thread holds now stays locked there. "
         "Should trials hang, put the trainable into a file and name it: "
         'tune.run("train.py:Train", ...)',
         file=sys.stderr,

@@ -135,6 +135,13 @@ std::string held_line(const ExperimentStatus& status) {
   return text + (status.waits_for_user ? ": the sweep waits for tune unpause" : "");
 }
 
+std::string bar(const ExperimentStatus& status) {
+  const Counts& counts = status.counts;
+  return progress_bar(counts[index(TrialStatus::kTerminated)] + counts[index(TrialStatus::kError)],
+                      counts[index(TrialStatus::kRunning)],
+                      std::max<std::uint64_t>(*status.total_trials, status.trials.size()));
+}
+
 std::vector<std::string> head_lines(const ExperimentStatus& status) {
   constexpr double kGiB = 1024.0 * 1024 * 1024;
   std::vector<std::string> lines = {"== Status ==", time_line(status)};
@@ -162,6 +169,7 @@ std::vector<std::string> head_lines(const ExperimentStatus& status) {
   std::string trials = fmt::format("Number of trials: {}", status.trials.size());
   if (status.total_trials) trials += fmt::format("/{}", *status.total_trials);
   if (!status.trials.empty()) trials += fmt::format(" ({})", describe(status.counts));
+  if (status.live && status.total_trials) trials += " " + bar(status);
   lines.push_back(std::move(trials));
   return lines;
 }
@@ -190,6 +198,16 @@ void skip_those_over(const ExperimentStatus& status, BlockMemory& memory) {
 }
 
 }  // namespace
+
+std::string progress_bar(std::uint64_t over, std::uint64_t running, std::uint64_t total) {
+  constexpr std::uint64_t kCells = 20;
+  total = std::max<std::uint64_t>(total, 1);
+  const std::uint64_t full = over * kCells / total;
+  const std::uint64_t begun =
+      std::min(kCells, std::max((over + running) * kCells / total, full + (running > 0 ? 1 : 0)));
+  return "[" + std::string(full, '#') + std::string(begun - full, '>') +
+         std::string(kCells - begun, '.') + "]";
+}
 
 std::vector<const Trial*> choose_rows(const ExperimentStatus& status, std::size_t max_rows,
                                       BlockMemory& memory) {

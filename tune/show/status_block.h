@@ -37,6 +37,9 @@ std::vector<std::string> render_status(const ExperimentStatus& status,
 // The lines below the last block: the best configuration and the place of the CSV.
 std::vector<std::string> render_end(const ExperimentStatus& status);
 
+// "[####>>......]": trials that are over, that run (one cell at least), and that are to come.
+std::string progress_bar(std::uint64_t over, std::uint64_t running, std::uint64_t total);
+
 // On a terminal, how many columns a text takes, and as much of it as fits in so many.
 std::size_t text_width(std::string_view text);
 std::string fitted(std::string_view text, std::size_t width);

@@ -141,7 +141,7 @@ TEST_CASE("the whole block") {
             "_00000 with mean_accuracy=0.1174 and parameters="
             "{'lr': 0.00032, 'momentum': 0.3078}\n"
             "Result logdir: results/FashionMnist_2026-11-21_11-38-00\n"
-            "Number of trials: 4/32 (1 PENDING, 2 RUNNING, 1 TERMINATED)\n"
+            "Number of trials: 4/32 (1 PENDING, 2 RUNNING, 1 TERMINATED) [>...................]\n"
             "| Trial name               | status     | loc          |      lr | momentum |      "
             "acc | loss | iter | total time (s) |\n"
             "|--------------------------+------------+--------------+---------+----------+---------"
@@ -166,7 +166,7 @@ TEST_CASE("the whole block") {
 
 TEST_CASE("an experiment that has just begun, and one without an end") {
   Scene scene;
-  CHECK(lines_of(rendered(scene)).back() == "Number of trials: 0/32");
+  CHECK(lines_of(rendered(scene)).back() == "Number of trials: 0/32 [....................]");
   scene.add(TrialStatus::kPending);
   BlockMemory memory;
   const auto lines = render_status(scene.status(std::nullopt), {}, memory, {});

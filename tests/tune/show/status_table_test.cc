@@ -89,5 +89,16 @@ TEST_CASE("with several objectives all of them have columns, and the front is ma
   CHECK(std::ranges::count(block, "Pareto front (*): 1 trial: x_00001") == 1);
 }
 
+TEST_CASE("a bar shows the part of the trials that is over, and that runs") {
+  CHECK(progress_bar(0, 0, 32) == "[....................]");
+  CHECK(progress_bar(16, 0, 32) == "[##########..........]");
+  CHECK(progress_bar(16, 1, 32) == "[##########>.........]");  // 10.6 cells: it is seen all the same
+  CHECK(progress_bar(16, 8, 32) == "[##########>>>>>.....]");
+  CHECK(progress_bar(0, 1, 1'000'000) == "[>...................]");
+  CHECK(progress_bar(999'999, 1, 1'000'000) == "[###################>]");
+  CHECK(progress_bar(32, 0, 32) == "[####################]");
+  CHECK(progress_bar(0, 0, 0) == "[....................]");
+}
+
 }  // namespace
 }  // namespace tune

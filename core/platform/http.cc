@@ -3,7 +3,11 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdio>
 #include <exception>
+#include <memory>
+#include <system_error>
 
 namespace tune {
 
@@ -16,17 +20,20 @@ using List = void*;
 enum Option {
   kWriteData = 10001,
   kUrl = 10002,
+  kReadData = 10009,
   kUserPassword = 10005,
   kPostFields = 10015,
   kUserAgent = 10018,
   kHeaders = 10023,
   kCustomRequest = 10036,
+  kUpload = 46,
   kPostFieldSize = 60,
   kNoSignal = 99,
   kTimeoutMs = 155,
   kConnectTimeoutMs = 156,
   kProtocols = 181,
   kWriteFunction = 20011,
+  kUploadSize = 30115,
 };
 constexpr int kResponseCode = 0x200002;
 constexpr long kHttpAndHttps = 3;
@@ -89,6 +96,27 @@ std::size_t keep(const char* data, std::size_t size, std::size_t count, void* ta
   return 0;
 }
 
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using OpenFile = std::unique_ptr<std::FILE, CloseFile>;
+
+// Libcurl reads it by itself. Nothing when it cannot be opened; `answer` says why.
+OpenFile open_upload(const CurlLibrary& curl, Handle handle, const HttpRequest& request,
+                     HttpAnswer& answer) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(request.body_file, error);
+  OpenFile file(error ? nullptr : std::fopen(request.body_file.c_str(), "rbe"));
+  if (!file) {
+    answer.error = "the file " + request.body_file.string() + " cannot be read";
+    return file;
+  }
+  curl.set(handle, kUpload, 1L);
+  curl.set(handle, kReadData, file.get());
+  curl.set(handle, kUploadSize, static_cast<std::int64_t>(size));
+  return file;
+}
+
 }  // namespace
 
 HttpAnswer ask_http(const HttpRequest& request) {
@@ -114,18 +142,23 @@ HttpAnswer ask_http(const HttpRequest& request) {
   curl.set(handle, kUserAgent, "tune");
   if (headers != nullptr) curl.set(handle, kHeaders, headers);
   if (!request.user.empty()) curl.set(handle, kUserPassword, request.user.c_str());
-  if (request.method != "GET") {
+  OpenFile upload;
+  if (!request.body_file.empty()) {
+    upload = open_upload(curl, handle, request, answer);
+  } else if (request.method != "GET") {
     curl.set(handle, kPostFieldSize, static_cast<long>(request.body.size()));
     curl.set(handle, kPostFields, request.body.c_str());
     curl.set(handle, kCustomRequest, request.method.c_str());
   }
   curl.set(handle, kWriteFunction, &keep);
   curl.set(handle, kWriteData, &answer.body);
-  const int failed = curl.perform(handle);
-  curl.info(handle, kResponseCode, &answer.status);
-  if (failed != 0) {
-    answer.status = 0;
-    answer.error = curl.describe(failed);
+  if (answer.error.empty()) {
+    const int failed = curl.perform(handle);
+    curl.info(handle, kResponseCode, &answer.status);
+    if (failed != 0) {
+      answer.status = 0;
+      answer.error = curl.describe(failed);
+    }
   }
   if (headers != nullptr) curl.free_list(headers);
   curl.cleanup(handle);

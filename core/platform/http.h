@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ struct HttpRequest {
   std::string url;                        // http or https
   std::vector<std::string> headers = {};  // "Content-Type: application/json"
   std::string body = {};
-  std::string user = {};  // "name:password"; empty: none
+  std::filesystem::path body_file = {};  // sent instead of `body`, by PUT; empty: none
+  std::string user = {};                 // "name:password"; empty: none
   std::chrono::milliseconds limit{10'000};
 };
 

@@ -3,11 +3,14 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "core/refusal.h"
 #include "platform/one_answer.h"
 #include "skip.h"
+#include "trainables/temporary_folder.h"
 
 namespace tune {
 namespace {
@@ -31,6 +34,21 @@ TEST_CASE("a request arrives whole, and its answer comes back") {
   CHECK_HAS(request, "Content-Type: application/json\r\n");
   CHECK_HAS(request, "Authorization: Basic bWU6c2VjcmV0\r\n");
   CHECK(request.ends_with("\r\n\r\n{\"a\": \"b\\n\"}"));
+}
+
+TEST_CASE("a file is sent as it is, and one that is not there is an error in words") {
+  if (!has_libcurl()) return testing::skip("there is no libcurl here");
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "x.bin";
+  std::ofstream(file, std::ios::binary) << std::string(1000, 'x') << "end";
+  OneAnswer server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  CHECK(ask_http({.method = "PUT", .url = server.url() + "/a", .body_file = file}).is_good());
+  CHECK_HAS(server.request(), "PUT /a HTTP/1.1\r\n");
+  CHECK_HAS(server.request(), "Content-Length: 1003\r\n");
+  CHECK(server.request().ends_with("xxend"));
+  const HttpAnswer none =
+      ask_http({.method = "PUT", .url = "http://127.0.0.1:1/", .body_file = "no"});
+  CHECK(none.error == "the file no cannot be read");
 }
 
 TEST_CASE("a redirection is an answer, and is not followed") {

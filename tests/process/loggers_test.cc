@@ -4,13 +4,18 @@
 #include <signal.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <map>
+#include <set>
 #include <string>
 
+#include "core/event_file.h"
 #include "core/refusal.h"
+#include "platform/one_answer.h"
 #include "process/outcome.h"
 #include "process/sweep.h"
-#include "tune/export/event_file.h"
+#include "skip.h"
+#include "tune/export/fake_mlflow.h"
 #include "tune/results/result_scan.h"
 
 namespace tune {
@@ -20,11 +25,12 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFile = "events.out.tfevents.0000000000.tune";
 
-std::string slow_sweep() {
+std::string slow_sweep(const std::string& logger = "tensorboard") {
   return yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 30}",
                .num_samples = 3,
                .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 2}\n"
-                       "loggers: [tensorboard]\n"});
+                       "loggers: [" +
+                       logger + "]\n"});
 }
 
 // The events of the steps that TensorBoard shows.
@@ -106,6 +112,63 @@ TEST_CASE("a logger that cannot write is a notice with the way out, and the swee
   fs::remove(box.path() / "results/s/tensorboard");
   CHECK(box.tune({"export", "--tensorboard", "results/s"}).code == 0);
   check_tensorboard(box, "results/s");
+}
+
+// As MLflow holds it: each iteration of each trial once.
+void check_mlflow(const testing::FakeMlflow& server, const Sandbox& box, std::size_t steps) {
+  CHECK(server.runs.size() == trial_folders(box, "results/s").size() + 1);
+  for (const fs::path& trial : trial_folders(box, "results/s")) {
+    const testing::FakeMlflow::Run* run = server.named(trial.filename());
+    REQUIRE(run != nullptr);
+    CHECK(run->status == "FINISHED");
+    std::set<std::string> seen;
+    for (const std::string& value : run->values("mean_accuracy")) {
+      seen.insert(value.substr(0, value.find(':')));
+    }
+    CHECK(seen.size() == steps);
+  }
+}
+
+TEST_CASE("a sweep that is killed and resumed has each of its runs in MLflow once") {
+  if (!testing::has_libcurl()) return testing::skip("there is no libcurl here");
+  testing::FakeMlflow fake;
+  const testing::ServedMlflow served(fake);
+  setenv("MLFLOW_TRACKING_URI", served.url().c_str(), 1);
+  Sandbox box;
+  box.write("sweep.yaml", slow_sweep("mlflow"));
+  {
+    Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+    REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 4); }));
+    run.signal(SIGKILL);
+    run.wait();
+  }
+  const Finished resumed = box.tune({"resume", "results/s"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  CHECK_FALSE(testing::has(resumed.err, "logger mlflow"));
+  check_mlflow(fake, box, 8);
+  CHECK(fake.named("s")->status == "FINISHED");
+  CHECK(box.read("results/s/experiment.json").find(served.url()) == std::string::npos);
+  unsetenv("MLFLOW_TRACKING_URI");
+}
+
+TEST_CASE("a sweep whose MLflow is not there goes on, and the export sends all of it") {
+  if (!testing::has_libcurl()) return testing::skip("there is no libcurl here");
+  setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:1", 1);
+  Sandbox box;
+  box.write("sweep.yaml", slow_sweep("mlflow"));
+  const Finished ended = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+  INFO(ended.err);
+  CHECK(ended.code == 0);
+  check_complete(box, "results/s", 3, 8);
+  CHECK_HAS(ended.err, "logger mlflow: asking the MLflow server at http://127.0.0.1:1: ");
+  CHECK_HAS(ended.err, "tune export --mlflow results/s writes the rest");
+  testing::FakeMlflow fake;
+  const testing::ServedMlflow served(fake);
+  setenv("MLFLOW_TRACKING_URI", served.url().c_str(), 1);
+  CHECK(box.tune({"export", "--mlflow", "results/s"}).code == 0);
+  check_mlflow(fake, box, 8);
+  unsetenv("MLFLOW_TRACKING_URI");
 }
 
 TEST_CASE("what is to be done at the end is done by the start that was told so, and no other") {

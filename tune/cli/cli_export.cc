@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "tune/export/mlflow.h"
 #include "tune/export/optuna.h"
 #include "tune/export/tensorboard.h"
 
@@ -39,14 +40,26 @@ void write_optuna(const ExportArguments& arguments) {
              shell_word(arguments.optuna));
 }
 
+void tell_mlflow(const ExportArguments& arguments) {
+  MlflowExport out(arguments.directory, MlflowServer(MlflowAddress::of_environment()),
+                   {.registered_model = arguments.registered_model});
+  out.write_news([] { return false; });
+  out.finish();
+  warn(out.take_problems());
+  fmt::print(stderr, "it is the run {} of the experiment {} there\n", out.parent_run(),
+             out.mlflow_experiment());
+}
+
 }  // namespace
 
 int export_command(const ExportArguments& arguments) {
-  if (!arguments.tensorboard && arguments.optuna.empty()) {
-    throw Error(ErrorCode::kBadInput, "export: say what for: --tensorboard or --optuna FILE");
+  if (!arguments.tensorboard && !arguments.mlflow && arguments.optuna.empty()) {
+    throw Error(ErrorCode::kBadInput,
+                "export: name the tool: --tensorboard, --mlflow or --optuna FILE");
   }
   if (arguments.tensorboard) write_tensorboard(arguments);
   if (!arguments.optuna.empty()) write_optuna(arguments);
+  if (arguments.mlflow) tell_mlflow(arguments);
   return 0;
 }
 
@@ -64,6 +77,13 @@ void add_export(CLI::App& app, std::function<int()>& chosen) {
       ->needs(tensorboard);
   command->add_option("--optuna", arguments->optuna, "a study in a journal file for Optuna")
       ->type_name("FILE");
+  CLI::Option* mlflow = command->add_flag("--mlflow", arguments->mlflow,
+                                          "to the MLflow server that MLFLOW_TRACKING_URI names");
+  command
+      ->add_option("--register", arguments->registered_model,
+                   "the best trial's files as a version of this registered model there")
+      ->type_name("MODEL")
+      ->needs(mlflow);
   command->callback(
       [&chosen, arguments] { chosen = [arguments] { return export_command(*arguments); }; });
 }

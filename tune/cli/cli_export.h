@@ -15,6 +15,8 @@ struct ExportArguments {
   bool tensorboard = false;
   std::string to;      // the folder for it; empty: tensorboard/ of the experiment
   std::string optuna;  // a file; empty: none
+  bool mlflow = false;
+  std::string registered_model;  // a name there; empty: none
 };
 int export_command(const ExportArguments& arguments);
 

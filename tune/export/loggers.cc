@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "tune/export/callback_export.h"
+#include "tune/export/mlflow.h"
 #include "tune/export/tensorboard.h"
 #include "tune/spec/logger_kinds.h"
 
@@ -16,6 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 
 std::unique_ptr<Exporter> make_exporter(const std::string& kind, const fs::path& experiment) {
+  if (kind == kMlflowLogger) {
+    return std::make_unique<MlflowExport>(experiment,
+                                          MlflowServer(MlflowAddress::of_environment()));
+  }
   TUNE_CHECK(kind == kTensorBoardLogger);  // others are refused before
   return std::make_unique<TensorBoardExport>(experiment, experiment / kTensorBoardFolder);
 }

@@ -13,10 +13,10 @@
 
 #include "core/error.h"
 #include "core/platform/files.h"
+#include "tune/export/curves.h"
 #include "tune/export/hparams.h"
 #include "tune/results/result_lines.h"
 #include "tune/results/result_scan.h"
-#include "tune/results/result_text.h"
 
 namespace tune {
 
@@ -26,17 +26,9 @@ namespace fs = std::filesystem;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr const char* kColumnsFile = "events.out.tfevents.0000000000.tune";
-constexpr const char* kTime = "timestamp";
-constexpr const char* kTotalTime = "time_total_s";
 constexpr const char* kStepTime = "time_this_iter_s";
 // TensorBoard looks every 5 s by default, and takes longer over many runs.
 constexpr std::chrono::seconds kColumnsAway{30};
-
-// Of the fields that are added to every result, those that make a curve.
-bool makes_a_curve(std::string_view path) {
-  return result_field_index(path) == kResultFieldNames.size() || path == kTotalTime ||
-         path == kStepTime || path == "timesteps_total";
-}
 
 bool holds_columns(const fs::path& file, const std::string& content) {
   std::error_code ignored;
@@ -111,7 +103,7 @@ void TensorBoardExport::result(const FollowedTrial& trial, std::string_view line
   double time = 0;
   std::size_t place = 0;
   scan_numbers(line, where, [&](std::string_view path, double value) {
-    if (path == kTime) time = value;
+    if (path == kTimestampField) time = value;
     if (!makes_a_curve(path)) return;
     scalars_.add(path, value);
     note_metric(path, place++);

@@ -1,6 +1,7 @@
 #include "tune/results/trial_stories.h"
 
 #include <charconv>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -41,11 +42,17 @@ std::optional<std::uint32_t> number_of_id(std::string_view id) {
 }
 
 EventLine event_from_line(std::string_view line, const std::string& where) {
-  EventLine event;
-  event.fields = parse_json(line, where);
-  if (!event.fields.is_map()) {
+  Value fields = parse_json(line, where);
+  if (!fields.is_map()) {
     throw Error(ErrorCode::kBadInput, fmt::format("reading {}: expected an object", where));
   }
+  return event_of_fields(std::move(fields));
+}
+
+EventLine event_of_fields(Value fields) {
+  TUNE_CHECK(fields.is_map());
+  EventLine event;
+  event.fields = std::move(fields);
   event.kind = event_text(event.fields, "event");
   event.time = event_number(event.fields, "time");
   event.trial = number_of_id(event_text(event.fields, "trial"));
@@ -88,6 +95,7 @@ void TrialStories::add(const EventLine& event) {
     story.attempts = static_cast<std::uint32_t>(event_count(event.fields, "attempt"));
     story.ended = 0;
     if (story.started == 0) story.started = event.time;
+    story.reason.clear();
     running_.insert(trial);
   } else if (event.kind == "attempt_ended") {
     const std::string outcome = event_text(event.fields, "outcome");
@@ -104,6 +112,11 @@ void TrialStories::add(const EventLine& event) {
     on_order(story, event_text(event.fields, "order"));
   } else if (event.kind == "failure") {
     story.failures = static_cast<std::uint32_t>(event_count(event.fields, "failures"));
+    story.reason = event_text(event.fields, "cause");
+  } else if (event.kind == "verdict") {
+    story.reason = event_text(event.fields, "reason");
+  } else if (event.kind == "rung") {
+    story.rung = event_count(event.fields, "milestone");
   }
 }
 

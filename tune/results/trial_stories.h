@@ -24,6 +24,8 @@ struct TrialStory {
   bool was_stopped = false;  // its newest attempt ended by a decision, not because it had completed
   double started = 0;        // unix seconds; 0: it never did
   double ended = 0;          // for good; 0: not yet
+  std::uint64_t rung = 0;    // milestone of the newest one that it came to; 0: none
+  std::string reason = {};   // of the newest verdict that stopped or paused it, or of its failure
 };
 
 // One line of events.jsonl.
@@ -35,6 +37,7 @@ struct EventLine {
 };
 // Throws Error (kBadInput) naming `where` when it is not a JSON object.
 EventLine event_from_line(std::string_view line, const std::string& where);
+EventLine event_of_fields(Value fields);  // TUNE_CHECK: a map
 
 // Fields of later versions may have other types: what does not fit counts as absent.
 double event_number(const Value& event, std::string_view key);

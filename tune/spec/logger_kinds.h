@@ -6,6 +6,7 @@
 namespace tune {
 
 inline constexpr const char* kTensorBoardLogger = "tensorboard";
-inline constexpr std::array kLoggerKinds = {kTensorBoardLogger};
+inline constexpr const char* kMlflowLogger = "mlflow";
+inline constexpr std::array kLoggerKinds = {kTensorBoardLogger, kMlflowLogger};
 
 }  // namespace tune

@@ -124,7 +124,7 @@ struct RunOptions {
   std::vector<Constraint> constraints = {};
   // An engine that starts agents on other machines, as many as trials need.
   PoolOptions pool = {};
-  // Other tools that are written for while it runs, from the experiment's folder: "tensorboard"
+  // Other tools that are told while it runs, from the experiment's folder: "tensorboard", "mlflow"
   // (tune/export/README.md).
   std::vector<std::string> loggers = {};
   OnEnd on_end = {};

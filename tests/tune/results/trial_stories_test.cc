@@ -28,6 +28,8 @@ TEST_CASE("what became of a trial is told by its events") {
   const TrialStories stories =
       told(event("attempt_started", 3) + event("failure", 3, R"(,"failures":2)") +
            event("attempt_ended", 3, R"(,"outcome":"exception")") + event("attempt_started", 3) +
+           event("rung", 3, R"(,"milestone":9)") +
+           event("verdict", 3, R"(,"verdict":"stop","reason":"rank 7 of 9")") +
            event("attempt_ended", 3, R"(,"outcome":"stopped")") +
            event("trial_ended", 3, R"(,"status":"TERMINATED")") + event("attempt_started", 4) +
            event("attempt_ended", 4, R"(,"outcome":"paused")"));
@@ -35,6 +37,8 @@ TEST_CASE("what became of a trial is told by its events") {
   CHECK(stories.find(3)->status == TrialStatus::kTerminated);
   CHECK(stories.find(3)->failures == 2);
   CHECK(stories.find(3)->was_stopped);
+  CHECK(stories.find(3)->rung == 9);
+  CHECK(stories.find(3)->reason == "rank 7 of 9");
   CHECK(stories.find(3)->started == 100.5);
   CHECK(stories.find(3)->ended == 100.5);
   CHECK(stories.find(4)->status == TrialStatus::kPaused);

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,10 +21,12 @@
 #include "schedulers/fronts.h"
 #include "schedulers/merit.h"
 #include "tune/results/csv.h"
+#include "tune/results/event_lines.h"
 #include "tune/results/experiment_head.h"
 #include "tune/results/result_lines.h"
 #include "tune/results/result_text.h"
 #include "tune/results/results_csv.h"
+#include "tune/results/trial_stories.h"
 #include "tune/spec/objectives.h"
 #include "tune/spec/option_reader.h"
 
@@ -132,13 +135,38 @@ bool is_settled(const fs::path& directory) {
   return parse_json(read_file(file), file.string()).get_or("state", "") != "running";
 }
 
+// The numbers of the trials that are paused, by its events: their files look like those of a trial
+// that runs. Events that cannot be read say nothing of them.
+std::set<std::uint32_t> paused_trials(const fs::path& directory) try {
+  TrialStories stories;
+  std::set<std::uint32_t> named, paused;
+  for_each_event(directory,
+                 {"driver_started", "experiment_ended", "attempt_started", "attempt_ended",
+                  "trial_ended", "order"},
+                 [&](const Value& fields) {
+                   const EventLine event = event_of_fields(fields);
+                   stories.add(event);
+                   if (event.trial) named.insert(*event.trial);
+                 });
+  for (const std::uint32_t trial : named) {
+    if (stories.find(trial)->status == TrialStatus::kPaused) paused.insert(trial);
+  }
+  return paused;
+} catch (const Error& error) {
+  if (error.code() != ErrorCode::kBadInput) throw;
+  return {};
+}
+
 void fill_statuses(const fs::path& directory, std::vector<TrialSummary>& trials) {
   const auto statuses = read_statuses(directory / "results.csv");
   const bool settled = is_settled(directory);
+  const auto paused = settled ? std::set<std::uint32_t>() : paused_trials(directory);
   for (TrialSummary& trial : trials) {
     const auto found = statuses.find(trial.id);
     const bool known = found != statuses.end() && (settled || is_over(found->second));
     trial.status = known ? found->second : status_from_files(trial);
+    const auto number = number_of_id(trial.id);
+    if (!known && number && paused.contains(*number)) trial.status = TrialStatus::kPaused;
   }
 }
 

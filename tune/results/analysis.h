@@ -38,8 +38,8 @@ const char* scope_name(Scope scope);
 struct TrialSummary {
   std::string id;  // "2f1e0_00003"
   // From results.csv, unless a driver runs or was killed since; then from the trial's files:
-  // TERMINATED after a result that was its last, ERROR after a failure for good, RUNNING with
-  // results, PENDING without.
+  // TERMINATED after a result that was its last, ERROR after a failure for good, PAUSED by its
+  // events, else RUNNING with results, PENDING without.
   TrialStatus status = TrialStatus::kPending;
   std::filesystem::path directory;
 

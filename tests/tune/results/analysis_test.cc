@@ -235,6 +235,36 @@ TEST_CASE("without results.csv the files say how trials stand") {
   CHECK(analysis.trials()[1].results().size() == 1);  // the half line does not count
 }
 
+TEST_CASE("while a driver runs the events say which trials are paused") {
+  Story story;
+  for (int i = 0; i < 3; ++i) story.report(story.add(), {{"acc", 1}});
+  story.flush();
+  story.write_spec();
+  write_file_atomically(story.path() / "run.json", R"({"state": "running"})");
+  const auto event = [&](const std::string& kind, std::size_t trial, const std::string& rest) {
+    AppendFile(story.path() / "events.jsonl", false)
+        .write(R"({"time":1,"event":")" + kind + R"(","trial":")" +
+               story.directory(story.trials()[trial]).filename().string() + R"(","attempt":1)" +
+               rest + "}\n");
+  };
+  const auto statuses = [&] {
+    std::vector<TrialStatus> all;
+    for (const TrialSummary& trial : Analysis::load(story.path()).trials())
+      all.push_back(trial.status);
+    return all;
+  };
+  using enum TrialStatus;
+  for (std::size_t i = 0; i < 3; ++i) event("attempt_started", i, "");
+  event("order", 0, R"(,"order":"pause","user":"me")");
+  CHECK(statuses() == std::vector{kRunning, kRunning, kRunning});  // it is saved yet
+  event("attempt_ended", 0, R"(,"outcome":"paused")");
+  event("attempt_ended", 1, R"(,"outcome":"paused")");
+  event("attempt_started", 1, "");
+  CHECK(statuses() == std::vector{kPaused, kRunning, kRunning});
+  AppendFile(story.path() / "events.jsonl", false).write("{\"event\":\"order\",oops\n");
+  CHECK(statuses() == std::vector{kRunning, kRunning, kRunning});
+}
+
 TEST_CASE(
     "results.csv tells the statuses, but after a resume only those that cannot have changed") {
   Story story;

@@ -22,6 +22,7 @@ set(tune_public_headers
   trainables/registry.h
   trainables/session.h
   trainables/solitude.h
+  trainables/tensorboard_writer.h
   trainables/trainable.h
   tune/distributor.h
   tune/options_from_args.h

@@ -17,6 +17,7 @@ Context ContextBuilder::for_worker(const StartWorker& start) {
   context.local_rank_ = static_cast<int>(start.local_rank);
   context.cpus_ = static_cast<int>(start.threads);
   context.gpu_ids_ = start.gpu_devices;
+  context.is_attempt_ = true;
   return context;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,8 @@ struct Device;
 }
 
 namespace tune {
+
+class TensorBoardWriter;
 
 // The place of this worker. Filled before setup; iteration moves on with each step.
 class Context {
@@ -54,6 +57,9 @@ class Context {
   }
   // Files that the trial hands out while it runs: below results/ in its folder.
   NamedResults results() const { return NamedResults(trial_directory_ / "results"); }
+  // Images, histograms, text and numbers for TensorBoard, by rank 0; on other ranks, and in a
+  // trainable that was restored outside of a sweep, it takes them and writes nothing.
+  TensorBoardWriter& writer() const;
 
  private:
   friend class WorkerSession;
@@ -69,6 +75,8 @@ class Context {
   int local_rank_ = 0;
   int cpus_ = 1;
   std::vector<std::string> gpu_ids_;
+  bool is_attempt_ = false;  // not of a trainable that was restored outside of a sweep
+  mutable std::shared_ptr<TensorBoardWriter> writer_;
 };
 
 class Trainable {

@@ -11,6 +11,7 @@
 #include "schedulers/trial_scheduler.h"
 #include "trainables/registry.h"
 #include "trainables/session.h"
+#include "trainables/tensorboard_writer.h"
 #include "trainables/trainable.h"
 #include "tune/distributor.h"
 #include "tune/options_from_args.h"

@@ -2,6 +2,7 @@
 #include "the_first_program_1.inc"
 
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
 #include <limits>
 #include <memory>
@@ -43,6 +44,18 @@ void ranks_of_any_program(const Data& data) {
 #include "tune/ranks_of_any_program_1.inc"
 }
 
+class Shows : public tune::Trainable {
+  void setup(const tune::Config&) override {}
+  tune::Result step() override {
+    const double loss = 0.5;
+    const std::vector<float> weights(10);
+    const std::vector<std::uint8_t> bytes(28 * 28);
+    const std::uint64_t batch = context().iteration();
+#include "trainables/opening_1.inc"
+    return {{"loss", loss}};
+  }
+};
+
 #include "schedulers/writing_a_scheduler_1.inc"
 #include "tune/export/callbacks_1.inc"
 #include "tune/writing_a_searcher_1.inc"
@@ -60,4 +73,5 @@ void readme_snippets() {
   tune::scheduler<MedianStopping>(3);
   tune::searcher<HillClimbing>(0.0);
   std::make_shared<Notes>();
+  std::make_shared<Shows>();
 }

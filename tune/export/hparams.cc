@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "core/json.h"
-#include "tune/export/protobuf.h"
+#include "core/protobuf.h"
 
 namespace tune {
 

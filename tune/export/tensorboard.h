@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/event_file.h"
 #include "core/platform/process.h"
-#include "tune/export/event_file.h"
 #include "tune/export/exporter.h"
 #include "tune/export/follower.h"
 #include "tune/export/trial_run.h"

@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "core/event_file.h"
 #include "core/platform/files.h"
 #include "core/random.h"
-#include "tune/export/event_file.h"
 #include "tune/export/hparams.h"
 
 namespace tune {

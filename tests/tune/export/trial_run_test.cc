@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "core/event_file.h"
 #include "core/refusal.h"
 #include "trainables/temporary_folder.h"
-#include "tune/export/event_file.h"
 #include "tune/export/hparams.h"
 #include "view/folder.h"
 

@@ -1,4 +1,4 @@
-#include "tune/export/protobuf.h"
+#include "core/protobuf.h"
 
 namespace tune {
 

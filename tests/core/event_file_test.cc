@@ -1,5 +1,5 @@
 // The bytes are those that TensorBoard's own writer (2.21) makes of the same events.
-#include "tune/export/event_file.h"
+#include "core/event_file.h"
 
 #include <doctest/doctest.h>
 

@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "tune/export/protobuf.h"
+#include "core/protobuf.h"
 
 namespace tune {
 
@@ -29,6 +30,20 @@ std::string restart_event(double time, std::uint64_t step);
 // A summary without a value of its own: only a plugin reads `content`, by the tag.
 std::string plugin_event(double time, std::string_view tag, std::string_view plugin,
                          std::string_view content);
+
+// Of what users write beside their results. An image is a PNG of this size, `channels` 1 (grey), 3
+// or 4.
+struct ImageShape {
+  std::uint32_t width = 0, height = 0, channels = 0;
+};
+std::string image_event(double time, std::uint64_t step, std::string_view tag,
+                        const ImageShape& shape, std::string_view png);
+// The finite ones among the values, in TensorFlow's buckets: each a tenth wider than the one
+// before. Empty when there is none.
+std::string histogram_event(double time, std::uint64_t step, std::string_view tag,
+                            std::span<const double> values);
+std::string text_event(double time, std::uint64_t step, std::string_view tag,
+                       std::string_view text);
 
 // The numbers of one step, as scalars. Reused for the next one.
 class ScalarsEvent {

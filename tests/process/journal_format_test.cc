@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -52,8 +53,14 @@ std::map<std::size_t, std::size_t> results_in(const Sandbox& box, const fs::path
   return results;
 }
 
+using Resume = std::function<Finished(const Sandbox&, const std::string& folder)>;
+
+Finished resume_quietly(const Sandbox& box, const std::string& folder) {
+  return box.tune({"resume", folder, "--quiet"});
+}
+
 void check_resumes(const Sandbox& box, const std::string& name, std::size_t trials,
-                   std::size_t lines) {
+                   std::size_t lines, const Resume& resume = resume_quietly) {
   unpack_sweep(box, name);
   const std::string folder = "results/" + name;
   std::map<fs::path, std::map<std::size_t, std::size_t>> before;
@@ -62,7 +69,7 @@ void check_resumes(const Sandbox& box, const std::string& name, std::size_t tria
     found += (before[trial] = results_in(box, trial)).size();
   }
   CHECK(found == lines);  // the test's own data
-  const Finished resumed = box.tune({"resume", folder, "--quiet"});
+  const Finished resumed = resume(box, folder);
   INFO(resumed.err);
   CHECK(resumed.code == 1);  // trials that failed, and no other error
   CHECK(trial_folders(box, folder).size() == trials);
@@ -110,7 +117,8 @@ TEST_CASE("a sweep whose checkpoints do not say the attempt, as of format 4, goe
   CHECK(begun_after == std::vector<std::size_t>{0, 6, 18});
 }
 
-TEST_CASE("a sweep of machines that ended with their driver, as of format 7, waits for none of them") {
+TEST_CASE(
+    "a sweep of machines that ended with their driver, as of format 7, waits for none of them") {
   Sandbox box;
   check_resumes(box, "joined", 8, 70);
   const std::string events = box.read("results/joined/events.jsonl");
@@ -120,6 +128,33 @@ TEST_CASE("a sweep of machines that ended with their driver, as of format 7, wai
   std::size_t left = 0;
   for (std::size_t at = second; (at = events.find("node_left", at)) != events.npos; ++at) ++left;
   CHECK(left == 3);  // two that had joined, and the driver's own
+}
+
+TEST_CASE("orders that format 9 of the journal holds are still obeyed") {
+  Sandbox box;
+  check_resumes(box, "orders", 13, 69, [](const Sandbox& box, const std::string& folder) {
+    Running driver = box.start_tune({"resume", folder});
+    const std::string paused = folder + "/f4ed4_00000/result.json";
+    const std::string before = box.read(paused);
+    // All others end, and the sweep waits for the one that its user has paused.
+    REQUIRE(Sandbox::eventually([&] {
+      const std::string events = box.read(folder + "/events.jsonl");
+      const std::size_t second = events.find("\"epoch\":2");
+      return second != events.npos && events.find("a user has paused: 0", second) != events.npos;
+    }));
+    CHECK(box.read(paused) == before);
+    const Finished unpaused = box.tune({"unpause", folder, "0"});
+    INFO(unpaused.err);
+    CHECK(unpaused.code == 0);
+    return driver.wait();
+  });
+  const std::string folder = "results/orders/";
+  const Value stopped =
+      parse_json(lines_of(box.read(folder + "f4ed4_00002/result.json")).back(), "result.json");
+  CHECK(stopped.get<std::size_t>("training_iteration") < 24);
+  const Value added = parse_json(box.read(folder + "f4ed4_00005/params.json"), "params.json");
+  CHECK(added.get<std::size_t>("bytes") == 30);
+  CHECK_HAS(box.tune({"results", folder}).out, "f4ed4_00012");
 }
 
 // Every file below a folder with its content.

@@ -1,4 +1,4 @@
-// What runs on machines that outlive their driver, from one driver to the next.
+// Work on machines that outlive their driver, from one driver to the next.
 #include <algorithm>
 #include <set>
 

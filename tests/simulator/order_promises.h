@@ -23,7 +23,7 @@ class OrderPromises {
 
   // Trials that are no suggestions of the searcher.
   std::uint64_t added() const { return added_.size(); }
-  // How many samples there are to be: of the driver, or of a user's order.
+  // The number of samples there are to be: of the driver, or of a user's order.
   std::int64_t num_samples() const { return num_samples_; }
   // The number of the searcher's suggestion that this trial is; nothing: a user has added it.
   std::optional<std::size_t> suggestion(TrialNumber trial) const;

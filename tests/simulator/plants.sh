@@ -12,7 +12,7 @@
 # draws moves the seed at which a rare one shows.
 #
 # The patched file is compiled as the build folder (made by Ninja) compiles it, in a unity build with
-# its neighbours, and linked into a simulator of its own before the libraries that hold the file as
+# its neighbours, but unoptimised, which takes half the time, and linked into a simulator of its own before the libraries that hold the file as
 # it should be. --few N takes N plants, others with every commit.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -60,7 +60,7 @@ make_simulator() {
     compile=${compile/" -c $unit"/" -c $work/planted.cxx"}
   fi
   # The patched file is another one: what is written of the true one's dependencies stays.
-  compile=$(sed -E "s, -o [^ ]+, -o $work/planted.o,; s, -MF [^ ]+, -MF $work/planted.d," <<<"$compile")
+  compile=$(sed -E "s, -o [^ ]+, -O0 -o $work/planted.o,; s, -MF [^ ]+, -MF $work/planted.d," <<<"$compile")
   link=$(tail -1 "$work/commands")
   link=$(sed -E "s, -o [^ ]+, -o $work/simulate $work/planted.o," <<<"$link")
   (cd "$build" && eval "$compile" && eval "$link")

@@ -87,7 +87,7 @@ void TrialPromises::follow(const DriverStarted& event) {
   keep_those_of(*controller_);
 }
 
-// What a machine runs that is not waited for may run until it is heard.
+// An attempt on a machine that is not waited for may run until it is heard.
 void TrialPromises::keep_those_of(const Controller& controller) {
   const std::vector<AgentNumber> all = controller.nodes().all();
   expected_ = {all.begin(), all.end()};
@@ -102,7 +102,7 @@ void TrialPromises::keep_those_of(const Controller& controller) {
   follow_unseen(controller);
 }
 
-// What the driver before has decided in a turn that it did not live to carry out.
+// Decisions of the driver before, in a turn that it did not live to carry out.
 void TrialPromises::follow_unseen(const Controller& controller) {
   std::erase_if(open_, [&](const auto& open) {
     const Trial& trial = controller.trials()[open.first.value];

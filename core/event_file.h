@@ -13,8 +13,6 @@
 
 namespace tune {
 
-std::uint32_t crc32c(std::string_view bytes);
-
 void append_record(std::string& out, std::string_view event);
 // Visits the events of the whole records that the text begins with; returns the length of these. A
 // writer that was killed may have left a part of one behind them.

@@ -54,11 +54,14 @@ struct JoinedSetup {
   // A file of that folder with the token by which to find the experiment's next driver. It is gone
   // when a driver has ended in order, so that there is none to wait for.
   std::string join_file;
+  // Where the driver's host takes checkpoints and output of agents that do not see that folder
+  // (core/relay_contract.h). 0: it does not.
+  std::uint32_t relay_port = 0;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.plugin, s.worker_command, s.worker_environment, s.working_directory, s.proof_file, s.proof,
       s.trial_memory_bytes, s.patience);
-    f.added(s.join_file);
+    f.added(s.join_file, s.relay_port);
   }
 };
 
@@ -211,18 +214,25 @@ struct AttemptStarted {
   static void fields(Self& s, F& f) { f(s.trial, s.attempt, s.pid); }
 };
 
-// A checkpoint is complete and flushed in its final folder.
+// A checkpoint is complete and flushed in its final folder. Where the agent does not see the
+// experiment's folder, it first says that the checkpoint is complete in a folder of its own
+// (kOnNode), as the reports that follow must not wait until it has arrived; then that it is stored
+// in the experiment's folder, or that it will not be (kGivenUp). Only a stored one is of use to
+// another node, and takes the place of older ones.
 struct CheckpointSaved {
+  enum class Storing : std::uint8_t { kStored, kOnNode, kGivenUp, kLast = kGivenUp };
   TrialNumber trial;
   AttemptNumber attempt;
   std::uint64_t iteration = 0;
   Duration time_total{};
   std::optional<double> timesteps_total;
   bool name_has_attempt = true;  // false where the field is missing: an older build
+  Storing storing = Storing::kStored;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.trial, s.attempt, s.iteration, s.time_total, s.timesteps_total);
     f.added_or(s.name_has_attempt, false);
+    f.added(s.storing);
   }
 };
 

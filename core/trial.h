@@ -44,6 +44,17 @@ struct CheckpointRecord {
   }
 };
 
+// A checkpoint that stands on its node, and is on its way to the experiment's folder.
+struct ExpectedCheckpoint {
+  std::uint64_t iteration = 0;
+  AttemptNumber attempt;
+  std::optional<Reported> result;  // of that iteration
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.iteration, s.attempt, s.result);
+  }
+};
+
 // Where an attempt runs: a node and, of its GPUs, one index for each whole GPU or shared one, rank
 // by rank (a rank with a share names its one GPU; ranks may name the same).
 struct Placement {
@@ -99,12 +110,13 @@ struct Trial {
   bool is_added = false;     // by a user: no searcher has proposed it
   bool was_stopped = false;  // TERMINATED by a decision, before its own end
   bool saves_first = false;  // asked of it with its last verdict, before it goes on
+  std::vector<ExpectedCheckpoint> expected;  // of its newest attempt, oldest first
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.number, s.status, s.config, s.attempt, s.failures, s.placement, s.location, s.until,
       s.judged, s.searched, s.verdict, s.reason, s.paused_by_scheduler, s.last, s.metric,
       s.at_checkpoint, s.checkpoints, s.failure);
-    f.added(s.replacements, s.wish, s.is_added, s.was_stopped, s.saves_first);
+    f.added(s.replacements, s.wish, s.is_added, s.was_stopped, s.saves_first, s.expected);
   }
 };
 

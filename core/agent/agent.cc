@@ -11,12 +11,12 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <deque>
 #include <memory>
 
 #include <fmt/format.h>
 
 #include "core/agent/agent_machine.h"
+#include "core/agent/agent_relay.h"
 #include "core/agent/checkpoint_files.h"
 #include "core/agent/children.h"
 #include "core/agent/driver_search.h"
@@ -40,7 +40,6 @@ namespace {
 static_assert(AgentMachine::kCreditBytes == kAgentCreditBytes);
 
 constexpr AgentTime kHeartbeat = std::chrono::milliseconds(500);  // the longest sleep
-constexpr std::size_t kMaxStrays = 64;
 
 // The edge around AgentMachine: descriptors in, actions out.
 class Agent {
@@ -94,6 +93,9 @@ class Agent {
   void take_zygote_messages();
   void take_commands();
   void take_part();
+  void begin_part(const std::filesystem::path& folder, const std::string& zygote_log);
+  void look_at_relay();
+  void conclude(const AttemptEnded& ended);
   DriverSearch::Parts search_parts() { return {machine_, *endpoint_, *files_}; }
   struct Worker {
     Worker(FileDescriptor socket, int epoll) : socket(std::move(socket)), epoll(epoll) {}
@@ -122,6 +124,10 @@ class Agent {
   void act(ForgetWorker& action) { workers_.erase(action.worker); }
   void act(ConcludeAttempt& action);
   void act(StartZygote& action);
+  template <class OfRelay>
+  void act(OfRelay& action) {
+    relay_->act(action);
+  }
   void execute_zygote(ZygoteProcess::Log log);
   void act(EndZygote&) {
     zygote_.end();
@@ -163,20 +169,17 @@ class Agent {
   std::vector<WorkerId> resting_;       // all until
   AgentTime rest_end_{};                // this
   GroupMeeting meeting_;
-  struct Stray {
-    pid_t pid;
-    ProcessEnd end;
-  };
-  std::deque<Stray> strays_;  // the last that ended and were not workers
+  Strays strays_;
   std::vector<AgentAction> actions_;
 
   // The zygote is started as the options say, or as a driver that was joined does.
   std::vector<std::string> zygote_command_ = options_.zygote_command;
   std::map<std::string, std::string> zygote_environment_ = options_.zygote_environment;
   std::string zygote_log_ = options_.zygote_log;
-  // Of an agent that joins
   std::optional<DriverSearch> search_;
   bool is_unfit_ = false;
+  bool takes_part_ = false;
+  std::optional<AgentRelay> relay_;  // the experiment's folder is not seen
 };
 
 // ---- The loop -----------------------------------------------------------------------------------
@@ -185,7 +188,7 @@ void Agent::turn() {
   const short control_events = zygote_.has_backlog() ? POLLIN | POLLOUT : POLLIN;
   const bool listens =
       !files_->is_full();  // a file system that stalls slows workers, not this loop
-  std::array<pollfd, 7> watched{{
+  std::array<pollfd, 8> watched{{
       {signals_.get(), POLLIN, 0},
       {zygote_.control(), control_events, 0},
       {driver_gone_ ? -1 : options_.driver_alive_fd, POLLIN, 0},
@@ -193,6 +196,7 @@ void Agent::turn() {
       {listens && machine_.reading() ? workers_epoll_.get() : -1, POLLIN, 0},
       {listens ? groups_epoll_.get() : -1, POLLIN, 0},
       {files_->descriptor(), POLLIN, 0},
+      {relay_ ? relay_->descriptor() : -1, POLLIN, 0},
   }};
   const auto sleep = std::chrono::ceil<std::chrono::milliseconds>(sleep_time());
   ::poll(watched.data(), watched.size(), static_cast<int>(sleep.count()));
@@ -211,6 +215,7 @@ void Agent::turn() {
     files_->take_outcomes();
     perform();
   }
+  if (relay_) look_at_relay();
   if (!resting_.empty() && rest_end_ <= now_) end_rests();
   machine_.on_disk(now_, !files_->is_full());
   machine_.on_time(now_);
@@ -269,10 +274,7 @@ void Agent::take_ended_children() {
       }
       end.why = memory_->excess(dead.attempt).value_or("");
     }
-    if (id == 0) {
-      strays_.push_back({child.pid, end});
-      if (strays_.size() > kMaxStrays) strays_.pop_front();
-    }
+    if (id == 0) strays_.add(child.pid, end);
     machine_.on_exit(now_, static_cast<std::uint32_t>(child.pid), end);
     perform();
   }
@@ -281,11 +283,9 @@ void Agent::take_ended_children() {
 // A zygote may fork a process before it is asked for a worker (trainables/python/tune/_zygote.py),
 // and name it as the worker when it has just ended.
 void Agent::end_stray(pid_t worker) {
-  const auto stray = std::ranges::find(strays_, worker, &Stray::pid);
-  if (stray == strays_.end() || ::kill(worker, 0) == 0) return;
-  const ProcessEnd end = stray->end;
-  strays_.erase(stray);
-  machine_.on_exit(now_, static_cast<std::uint32_t>(worker), end);
+  const auto end = ::kill(worker, 0) == 0 ? std::nullopt : strays_.take(worker);
+  if (!end) return;
+  machine_.on_exit(now_, static_cast<std::uint32_t>(worker), *end);
   perform();
 }
 
@@ -317,6 +317,7 @@ void Agent::take_commands() {
   for (Command& command : endpoint_->receive()) {
     const auto* setup = std::get_if<SetupExperiment>(&command);
     if (setup != nullptr) experiment_ = *setup;
+    if (relay_ && takes_part_) experiment_.experiment_directory = relay_->folder();
     const auto* token = std::get_if<NewToken>(&command);
     if (token != nullptr && search_) search_->take_token(token->token, search_parts());
     const bool is_first = setup != nullptr && search_ && search_->on_found(experiment_);
@@ -338,13 +339,42 @@ void Agent::take_part() {
       if (!part.note.empty()) endpoint_->send(Warning{part.note});
       zygote_command_ = part.zygote_command;
       zygote_environment_ = setup.worker_environment;
-      zygote_log_ = part.zygote_log;
-      if (options_.join->say) options_.join->say("joined the experiment in " + folder);
-      memory_.emplace(setup.trial_memory_bytes);
-      tell_of_memory(memory_->why_not());
-      machine_.start(now_);
+      if (part.sees_folder) return begin_part(folder, part.zygote_log);
+      try {
+        relay_.emplace(now_, search_->token(), endpoint_->address(), experiment_);
+      } catch (const Error& error) {
+        is_unfit_ = true;
+        machine_.on_unfit(now_, error.what());
+      }
     };
   });
+}
+
+void Agent::begin_part(const std::filesystem::path& folder, const std::string& zygote_log) {
+  takes_part_ = true;
+  zygote_log_ = zygote_log;
+  if (options_.join->say) options_.join->say("joined the experiment in " + folder.string());
+  memory_.emplace(experiment_.joined.trial_memory_bytes);
+  tell_of_memory(memory_->why_not());
+  machine_.start(now_);
+}
+
+// This machine takes part when the relay is known to work.
+void Agent::look_at_relay() {
+  relay_->look(search_->token(), endpoint_->address(), experiment_.joined.relay_port);
+  for (const std::string& notice : relay_->take_outcomes(machine_, now_)) {
+    endpoint_->send(Warning{fmt::format("{}: {}", options_.hostname, notice)});
+  }
+  const std::string why = relay_->why_unfit(now_);
+  if (!takes_part_ && relay_->is_reached()) {
+    const std::string folder = std::exchange(experiment_.experiment_directory, relay_->folder());
+    machine_.on_own_folder(relay_->folder());
+    begin_part(folder, relay_->folder() / "zygote.log");
+  } else if (!is_unfit_ && !why.empty()) {
+    is_unfit_ = true;
+    machine_.on_unfit(now_, why);
+  }
+  perform();
 }
 
 void Agent::read_workers(int epoll) {
@@ -475,6 +505,7 @@ void Agent::act(TellWorker& action) {
     const auto port = meeting_.port(worker->second.attempt);
     if (port) add_rendezvous(start->environment, GroupMeeting::kAddress, *port);
     tell_of_memory(memory_->add(worker->second.attempt, worker->second.pid));
+    if (relay_ && start->rank == 0) relay_->follow(start->launch);
   }
   WorkerSocket& socket = worker->second.socket;
   socket.send(action.command);
@@ -526,27 +557,25 @@ void Agent::act(PromoteCheckpoint& action) {
   });
 }
 
-// The tail that this attempt wrote to a file that earlier attempts have written to as well.
-std::string own_tail(const std::filesystem::path& file, AttemptNumber attempt) {
-  const std::string tail = tail_lines(file, kStderrTailLines, kStderrTailBytes);
-  const std::size_t begin = ("\n" + tail).rfind("\n" + attempt_line(attempt));
-  return begin == std::string::npos ? tail : tail.substr(begin);
-}
-
 void Agent::act(ConcludeAttempt& action) {
   meeting_.forget(attempt_key(action.ended.trial, action.ended.attempt));
   memory_->end(attempt_key(action.ended.trial, action.ended.attempt));
   // The usual end asks nothing of the disk: two switches of threads would be a good part of its time.
   const bool needs_files = action.removes_half_written || action.wants_stderr_tail;
-  if (!needs_files && files_->waiting() == 0) return machine_.on_concluded(now_, action.ended);
+  if (!needs_files && files_->waiting() == 0) return conclude(action.ended);
   files_->give([this, action, directory = trial_directory(action.ended.trial)] {
     AttemptEnded ended = action.ended;
     if (action.removes_half_written) remove_half_written(directory, ended.attempt);
     if (action.wants_stderr_tail) {
       ended.stderr_tail = own_tail(directory / rank_file_name("stderr", ended.rank), ended.attempt);
     }
-    return [this, ended] { machine_.on_concluded(now_, ended); };
+    return [this, ended] { conclude(ended); };
   });
+}
+
+void Agent::conclude(const AttemptEnded& ended) {
+  if (relay_) return relay_->conclude(machine_, now_, ended);
+  machine_.on_concluded(now_, ended);
 }
 
 }  // namespace

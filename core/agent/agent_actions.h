@@ -44,6 +44,22 @@ struct SignalWorker {  // the worker's whole process group
 struct PromoteCheckpoint {
   CheckpointSaved saved;
 };
+// Of an agent that does not see the experiment's folder (core/agent/relay_client.h). Carry the
+// checkpoint there; answered by on_stored. Fetch the one that the attempt begins with; answered by
+// on_fetched. What is still to be carried of this attempt, or of all, is given up.
+struct StoreCheckpoint {
+  CheckpointSaved saved;
+};
+struct FetchCheckpoint {
+  TrialNumber trial;
+  AttemptNumber attempt;
+  CheckpointOrigin checkpoint;
+};
+struct GiveUpCheckpoints {
+  TrialNumber trial;
+  AttemptNumber attempt;
+};
+struct GiveUpRelay {};
 struct ForgetWorker {  // reaped, or it will never exist
   WorkerId worker;
 };
@@ -59,7 +75,8 @@ struct EndZygote {};    // at once; answered by on_zygote_died
 
 using AgentAction =
     std::variant<TellDriver, TellWorker, RestWorker, SpawnWorker, SignalWorker, PromoteCheckpoint,
-                 ForgetWorker, ConcludeAttempt, StartZygote, EndZygote>;
+                 ForgetWorker, ConcludeAttempt, StartZygote, EndZygote, StoreCheckpoint,
+                 FetchCheckpoint, GiveUpCheckpoints, GiveUpRelay>;
 
 // The end of a process: by a signal, or by itself with an exit code.
 struct ProcessEnd {

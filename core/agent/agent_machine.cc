@@ -52,6 +52,7 @@ void AgentMachine::on_other_driver(AgentTime now, std::uint64_t epoch) {
 void AgentMachine::on_experiment_over(AgentTime now) {
   if (ending_) return;
   has_driver_ = false;
+  if (node_.relays) actions_.add(GiveUpRelay{});
   end_cause_.clear();
   end_all(now, kAbandonedGrace);
 }
@@ -64,6 +65,7 @@ void AgentMachine::on_command(AgentTime now, Command command) {
 
 void AgentMachine::on(AgentTime now, SetupExperiment setup) {
   const std::vector<std::uint64_t> keep = std::exchange(setup.keep, {});
+  if (node_.relays) setup.experiment_directory = experiment_.experiment_directory;
   experiment_ = std::move(setup);
   is_set_up_ = true;
   for (auto& [key, attempt] : attempts_) {
@@ -83,6 +85,12 @@ void AgentMachine::on(AgentTime now, Launch launch) {
   if (const std::string why = why_not_launched(); !why.empty()) {
     at->second.on_loss(scene(now), why);
     return tidy(now, at);
+  }
+  const Launch& begun = at->second.launch();
+  if (node_.relays && begun.restore_iteration > 0) {
+    at->second.await_checkpoint();
+    const CheckpointOrigin own{begun.trial, begun.restore_iteration, begun.restore_attempt};
+    actions_.add(FetchCheckpoint{begun.trial, begun.attempt, begun.origin.value_or(own)});
   }
   request_workers(now, at->second);
 }
@@ -150,6 +158,7 @@ void AgentMachine::on_signal(AgentTime now, const std::string& name) {
 void AgentMachine::leave(AgentTime now, const std::string& cause) {
   if (ending_ || !leave_cause_.empty()) return;
   leave_cause_ = end_cause_ = cause;
+  if (!has_driver_ && node_.relays) actions_.add(GiveUpRelay{});
   leave_at_ = now;
 }
 
@@ -304,6 +313,32 @@ void AgentMachine::on_promoted(AgentTime now, const CheckpointSaved& saved,
   const auto attempt = find(saved.trial, saved.attempt);
   if (attempt == attempts_.end()) return;
   attempt->second.on_promoted(scene(now), saved, error);
+  tidy(now, attempt);
+}
+
+void AgentMachine::on_own_folder(const std::string& folder) {
+  node_.relays = true;
+  experiment_.experiment_directory = folder;
+}
+
+void AgentMachine::on_stored(AgentTime now, const CheckpointSaved& saved, bool is_stored,
+                             const std::string& why_not) {
+  const auto attempt = find(saved.trial, saved.attempt);
+  if (attempt == attempts_.end()) return;
+  attempt->second.on_stored(scene(now), saved, is_stored, why_not);
+  tidy(now, attempt);
+}
+
+void AgentMachine::on_fetched(AgentTime now, TrialNumber trial, AttemptNumber number,
+                              const std::string& error, bool is_of_node) {
+  if (is_of_node) leave(now, "it cannot hold a checkpoint: " + error);
+  const auto attempt = find(trial, number);
+  if (attempt == attempts_.end()) return;
+  if (is_of_node) {
+    attempt->second.on_loss(scene(now), "this node cannot hold its checkpoint: " + error);
+  } else {
+    attempt->second.on_fetched(scene(now), error);
+  }
   tidy(now, attempt);
 }
 

@@ -76,6 +76,13 @@ class AgentMachine {
   void on_exit(AgentTime now, std::uint32_t pid, const ProcessEnd& end);
   // `error` is empty when the checkpoint stands in its final folder.
   void on_promoted(AgentTime now, const CheckpointSaved& saved, const std::string& error);
+  // Of one whose trials write into a folder of its own, which is this one: before it starts.
+  void on_own_folder(const std::string& folder);
+  void on_stored(AgentTime now, const CheckpointSaved& saved, bool is_stored,
+                 const std::string& why_not);
+  // `is_of_node`: the error is that this node cannot hold it.
+  void on_fetched(AgentTime now, TrialNumber trial, AttemptNumber attempt, const std::string& error,
+                  bool is_of_node);
   void on_concluded(AgentTime now, AttemptEnded ended);
   void on_driver_gone(AgentTime now);
   // This process was told to end: trials save, and it ends when they have.

@@ -26,7 +26,7 @@ void Attempt::on_forked(const AttemptScene& scene, std::uint32_t number, std::ui
   }
   const bool all =
       std::ranges::all_of(ranks_, [](const Rank& one) { return one.stage == Stage::kForked; });
-  if (all && std::holds_alternative<Starting>(state_)) start(scene);
+  if (all && !awaits_checkpoint_ && std::holds_alternative<Starting>(state_)) start(scene);
 }
 
 void Attempt::on_never_forked(const AttemptScene& scene, std::uint32_t rank) {
@@ -191,13 +191,41 @@ void Attempt::on_promoted(const AttemptScene& scene, const CheckpointSaved& save
                           const std::string& error) {
   if (promoting_ > 0) --promoting_;
   last_sign_ = scene.watched();  // the time of a disk is not its own
-  if (error.empty()) scene.actions.tell(scene.now, saved);
+  if (error.empty() && scene.node.relays) {
+    ++storing_;
+    CheckpointSaved on_node = saved;
+    on_node.storing = CheckpointSaved::Storing::kOnNode;
+    scene.actions.tell(scene.now, std::move(on_node));
+    scene.actions.add(StoreCheckpoint{saved});
+  } else if (error.empty()) {
+    scene.actions.tell(scene.now, saved);
+  }
   saves_.erase(saved.iteration);
   const auto next = saves_.begin();
   tell_held(scene, next == saves_.end() ? ~std::uint64_t{0} : next->first);
   if (error.empty()) return;
   blame(scene, {.outcome = Outcome::kException, .text = "save: " + error});
   terminate(scene, *known_end(), kTermGrace);
+}
+
+void Attempt::on_stored(const AttemptScene& scene, CheckpointSaved saved, bool is_stored,
+                        const std::string& why_not) {
+  if (storing_ > 0) --storing_;
+  not_stored_ = why_not;
+  using Storing = CheckpointSaved::Storing;
+  saved.storing = is_stored ? Storing::kStored : Storing::kGivenUp;
+  scene.actions.tell(scene.now, std::move(saved));
+}
+
+void Attempt::on_fetched(const AttemptScene& scene, const std::string& error) {
+  if (!std::exchange(awaits_checkpoint_, false) || is_terminating()) return;
+  if (!error.empty()) {
+    return terminate(scene, Cause{.outcome = Outcome::kException, .text = "restore: " + error},
+                     kTermGrace);
+  }
+  const bool all =
+      std::ranges::all_of(ranks_, [](const Rank& one) { return one.stage == Stage::kForked; });
+  if (all && std::holds_alternative<Starting>(state_)) start(scene);
 }
 
 void Attempt::tell_held(const AttemptScene& scene, std::uint64_t up_to) {
@@ -226,7 +254,7 @@ bool Attempt::have_all_said_end() const {
 }
 
 bool Attempt::is_over() const {
-  return promoting_ == 0 &&
+  return promoting_ == 0 && storing_ == 0 &&
          std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.stage == Stage::kGone; });
 }
 

@@ -5,7 +5,8 @@
 //        \________|___________|_____> Settling      a rank failed: another may know a better cause
 //         \_______|___________|__________|_____> Terminating     signalled, then killed
 //
-// It is over when its last process is gone and its last checkpoint has its name.
+// It is over when its last process is gone and its last checkpoint has its name, and is stored
+// where the agent relays: the driver hears of an end after all that goes on from it.
 //
 // The states were once optional fields (a cause, an outcome, three deadlines) that every function
 // read in its own order. Each new rule then had to say what it meant beside every other field:
@@ -81,6 +82,12 @@ class Attempt {
   // `error` is empty when the checkpoint has its name.
   void on_promoted(const AttemptScene& scene, const CheckpointSaved& saved,
                    const std::string& error);
+  // Where the agent relays. `why_not`: empty also for one that a newer one has replaced.
+  void on_stored(const AttemptScene& scene, CheckpointSaved saved, bool is_stored,
+                 const std::string& why_not);
+  // The checkpoint that it begins with is awaited; it is there, or `error` says why not.
+  void await_checkpoint() { awaits_checkpoint_ = true; }
+  void on_fetched(const AttemptScene& scene, const std::string& error);
   void on_continue(const AttemptScene& scene, const Continue& verdict);
   void on_stop(const AttemptScene& scene, const StopAttempt& stop);
   // Ends the attempt at once, by no fault of its own.
@@ -195,6 +202,9 @@ class Attempt {
   std::optional<GroupPace> pace_;        // of several ranks that have started; in watched time
   std::map<std::uint64_t, Save> saves_;  // by iteration; without their final names yet
   std::uint32_t promoting_ = 0;          // of these, those that are being given them
+  std::uint32_t storing_ = 0;            // on their way to the experiment's folder
+  std::string not_stored_;               // why the newest is not; empty: it is, or may be
+  bool awaits_checkpoint_ = false;
   std::vector<Reported> held_;           // reports that came before an earlier save was whole
 };
 

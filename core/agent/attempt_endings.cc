@@ -53,6 +53,7 @@ void Attempt::on_nonsense(const AttemptScene& scene, std::uint32_t rank, const s
 }
 
 void Attempt::on_loss(const AttemptScene& scene, std::string why, AgentTime grace) {
+  if (scene.node.relays) scene.actions.add(GiveUpCheckpoints{launch_.trial, launch_.attempt});
   terminate(scene, known_end().value_or(Cause{.outcome = Outcome::kLost, .text = std::move(why)}),
             grace);
 }
@@ -200,6 +201,10 @@ AttemptEnded Attempt::result() const {
     ended.outcome = Outcome::kLost;
     ended.cause = fmt::format("only {} of {} ranks saved before they ended",
                               saves_.rbegin()->second.ranks, ranks_.size());
+  } else if (ended.outcome == Outcome::kPaused && !not_stored_.empty()) {
+    ended.outcome = Outcome::kException;  // as a save that fails where the folder is shared
+    ended.code = 1;
+    ended.cause = "save: not stored in the experiment's folder: " + not_stored_;
   } else if (ended.outcome == Outcome::kLost) {
     ended.cause = "it was told to pause but cannot be saved";
   }

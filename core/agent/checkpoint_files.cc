@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/platform/files.h"
+#include "core/spawn.h"
 
 namespace tune {
 
@@ -62,6 +63,12 @@ void remove_unrecorded(const fs::path& trial_directory,
       remove_whole(trial_directory / name);
     }
   }
+}
+
+std::string own_tail(const fs::path& file, AttemptNumber attempt) {
+  const std::string tail = tail_lines(file, kStderrTailLines, kStderrTailBytes);
+  const std::size_t begin = ("\n" + tail).rfind("\n" + attempt_line(attempt));
+  return begin == std::string::npos ? tail : tail.substr(begin);
 }
 
 void remove_half_written(const fs::path& trial_directory, AttemptNumber attempt) {

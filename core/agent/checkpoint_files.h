@@ -1,4 +1,5 @@
-// The transaction that makes a checkpoint, and the removal of one that was cut short.
+// The transaction that makes a checkpoint, the removal of one that was cut short, and the output of
+// an attempt.
 #pragma once
 
 #include <filesystem>
@@ -23,6 +24,10 @@ void remove_checkpoint(const std::filesystem::path& trial_directory, const Check
 // live, also those of a driver that the caller does not know. Files that cannot be removed stay.
 void remove_unrecorded(const std::filesystem::path& trial_directory,
                        const std::vector<CheckpointRecord>& records, AttemptNumber through);
+
+// The tail that this attempt wrote to a file of output that earlier attempts have written to as
+// well, as AttemptEnded tells it.
+std::string own_tail(const std::filesystem::path& file, AttemptNumber attempt);
 
 // Removes the checkpoint that this attempt was writing when it ended.
 void remove_half_written(const std::filesystem::path& trial_directory, AttemptNumber attempt);

@@ -33,4 +33,19 @@ ProcessEnd process_end(int status) {
   return {signalled, signalled ? WTERMSIG(status) : WEXITSTATUS(status), describe_exit(status)};
 }
 
+void Strays::add(pid_t pid, ProcessEnd end) {
+  strays_.emplace_back(pid, std::move(end));
+  if (strays_.size() > kMost) strays_.pop_front();
+}
+
+std::optional<ProcessEnd> Strays::take(pid_t pid) {
+  for (auto stray = strays_.begin(); stray != strays_.end(); ++stray) {
+    if (stray->first != pid) continue;
+    ProcessEnd end = std::move(stray->second);
+    strays_.erase(stray);
+    return end;
+  }
+  return std::nullopt;
+}
+
 }  // namespace tune

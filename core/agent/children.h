@@ -3,6 +3,10 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/agent/agent_actions.h"
@@ -22,5 +26,16 @@ struct Reaped {
 std::vector<Reaped> reap(pid_t zygote);
 
 ProcessEnd process_end(int wait_status);
+
+// The last children that ended and were not workers.
+class Strays {
+ public:
+  static constexpr std::size_t kMost = 64;
+  void add(pid_t pid, ProcessEnd end);
+  std::optional<ProcessEnd> take(pid_t pid);  // once
+
+ private:
+  std::deque<std::pair<pid_t, ProcessEnd>> strays_;
+};
 
 }  // namespace tune

@@ -62,7 +62,8 @@ AgentFacts facts_of(const AgentOptions& options, AgentTime now) {
 Participation prepare_to_join(const std::string& experiment, const JoinedSetup& setup,
                               const std::string& hostname) {
   Participation part;
-  if (!sees(experiment, setup)) {
+  part.sees_folder = sees(experiment, setup);
+  if (!part.sees_folder && setup.relay_port == 0) {
     part.unfit = fmt::format(
         "it does not see the experiment's folder {}: share the folder with "
         "this machine, at the same path",

@@ -14,9 +14,10 @@ AgentFacts facts_of(const AgentOptions& options, AgentTime now);
 
 struct Participation {
   std::string unfit;  // why this machine cannot take part; empty: it can
+  bool sees_folder = false;  // the experiment's; else its checkpoints and output are relayed
   std::string note;   // for the user; empty: none
   std::vector<std::string> zygote_command;
-  std::string zygote_log;
+  std::string zygote_log;  // where it sees the folder
 };
 // Looks whether this machine can take part in the experiment of that folder, and enters the
 // driver's directory if it is there. Reads files, and may wait for them.

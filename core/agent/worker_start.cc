@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/agent/relay_files.h"
 #include "core/checkpoint_name.h"
 #include "core/rank_environment.h"
 #include "core/resources.h"
@@ -77,6 +78,10 @@ StartWorker worker_start(const SetupExperiment& experiment, const Launch& launch
     start.restore_folder = fmt::format("{}/{}/{}", experiment.experiment_directory,
                                        trial_id(experiment.experiment_id, origin->trial),
                                        checkpoint_name(origin->iteration, origin->attempt));
+  }
+  if (node.relays && launch.restore_iteration > 0) {
+    const auto place = restored_place(experiment.experiment_id, launch.trial, launch.attempt);
+    start.restore_folder = experiment.experiment_directory + "/" + place.place;
   }
   start.once_directory = node.once_directory;
   start.rank = rank;

@@ -14,6 +14,7 @@ struct NodeFacts {
   std::vector<GpuInfo> gpus;
   std::string once_directory;
   std::uint32_t agent_pid = 0;
+  bool relays = false;  // it does not see the experiment's folder: core/agent/relay_client.h
 };
 
 // The message for one rank. Its environment is that of any rank, see core/rank_environment.h;

@@ -456,6 +456,11 @@ void AgentEndpoint::join_by(const JoinToken& token) {
   socket_->socket.connect("tcp://" + socket_->addresses.front());
 }
 
+std::string AgentEndpoint::address() const {
+  const bool joins = socket_->address < socket_->addresses.size();
+  return joins ? socket_->addresses[socket_->address] : std::string();
+}
+
 int AgentEndpoint::descriptor() const {
   return socket_->signal->descriptor();
 }

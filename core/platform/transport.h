@@ -91,6 +91,7 @@ class AgentEndpoint {
   bool is_of_other_version() const;
   // The reason why it does not reach the driver, as far as is known, for people.
   std::string why_not_connected() const;
+  std::string address() const;  // of those in the token, the one it is connected by, or tries
   std::uint64_t driver_epoch() const;  // of the driver that was heard last; 0: none was
 
  private:

@@ -25,7 +25,8 @@ inline std::string show(const AgentEvent& event) {
       return "report " + std::to_string(report.iteration);
     }
     std::string operator()(const CheckpointSaved& saved) const {
-      return "saved " + std::to_string(saved.iteration);
+      static const char* const kinds[] = {"saved ", "saved here ", "given up "};
+      return kinds[static_cast<int>(saved.storing)] + std::to_string(saved.iteration);
     }
     std::string operator()(const AttemptEnded& ended) const { return "ended: " + ended.cause; }
     std::string operator()(const Warning& warning) const { return "warning " + warning.text; }
@@ -69,6 +70,15 @@ inline std::string show(const AgentAction& action) {
              n(ended.rank) + ", code " + n(ended.code) + ", " + ended.cause;
     }
     std::string operator()(const RestWorker& rest) const { return "rest " + n(rest.worker); }
+    std::string operator()(const StoreCheckpoint& store) const {
+      return "store " + n(store.saved.iteration);
+    }
+    std::string operator()(const FetchCheckpoint& fetch) const {
+      return "fetch " + n(fetch.checkpoint.iteration) + " of trial " +
+             n(fetch.checkpoint.trial.value);
+    }
+    std::string operator()(const GiveUpCheckpoints&) const { return "give up checkpoints"; }
+    std::string operator()(const GiveUpRelay&) const { return "give up the relay"; }
     std::string operator()(const StartZygote&) const { return "start zygote"; }
     std::string operator()(const EndZygote&) const { return "end zygote"; }
   };

@@ -28,7 +28,9 @@ struct Describer {
                        report.waiting ? ", waiting" : "", report.final ? ", final" : "");
   }
   std::string operator()(const CheckpointSaved& saved) const {
-    return fmt::format("checkpoint {} {}", saved.iteration, attempt(saved.trial, saved.attempt));
+    static const char* const kinds[] = {"", " on its node", " given up"};
+    return fmt::format("checkpoint {} {}{}", saved.iteration, attempt(saved.trial, saved.attempt),
+                       kinds[static_cast<int>(saved.storing)]);
   }
   std::string operator()(const AttemptEnded& ended) const {
     return fmt::format("end {}: {} {}", attempt(ended.trial, ended.attempt),

@@ -336,6 +336,7 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
   draw_joining(draw, guess_length(scenario), scenario);
   draw_objectives(draw, scenario);
   draw_orders(draw, guess_length(scenario), scenario);
+  scenario.relays = draw.chance(0.5) && scenario.joined;
   return scenario;
 }
 
@@ -356,6 +357,7 @@ std::string Scenario::describe() const {
   tell(judge == Judge::kPbt && pbt.synch, " with waiting");
   tell(request.memory_bytes > 0, ", memory is counted");
   tell(joined, ", agents that joined");
+  tell(relays, ", without the experiment's folder");
   tell(time_budget > Duration{}, ", time budget");
   tell(max_trial_time > Duration{}, ", time limit of a trial");
   tell(rates.store_slow > 0, ", slow store");

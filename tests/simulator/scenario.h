@@ -145,6 +145,7 @@ struct Scenario {
   // Agents join by a token: only what they say tells of their end, and each leaves the driver a
   // lease of silence.
   bool joined = false;
+  bool relays = false;  // of these: none sees the experiment's folder
   Time lease{};
 
   // The time of a rank's work alone, or of a slow save. Other ranks would be ended for so long a

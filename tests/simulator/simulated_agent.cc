@@ -138,6 +138,7 @@ void SimulatedAgent::hear(Command command) {
   machine_.on_command(now(), std::move(command));
   // One that has joined learns only now what there is to load.
   if (is_setup && world_.scenario.joined && !std::exchange(was_set_up_, true)) {
+    if (world_.scenario.relays) machine_.on_own_folder("/own");
     machine_.start(now());
   }
   perform();
@@ -347,7 +348,8 @@ void SimulatedAgent::act(PromoteCheckpoint& action) {
     std::string error;
     if (world_.chance(world_.scenario.rates.promotion_fails)) {
       error = "renaming the checkpoint: no space left on device";
-    } else if (!world_.disk.promote(saved)) {
+    } else if (world_.scenario.relays ? !world_.disk.is_on_node(saved)
+                                      : !world_.disk.promote(saved)) {
       error = "renaming the checkpoint: no such file or directory";
     }
     machine_.on_promoted(now(), saved, error);

@@ -90,6 +90,13 @@ class SimulatedAgent {
   void act(ConcludeAttempt& action);
   void act(StartZygote&);
   void act(EndZygote&);
+  // Of a node that relays (simulated_relay.cc).
+  void act(StoreCheckpoint& action);
+  void act(FetchCheckpoint& action);
+  void act(GiveUpCheckpoints& action);
+  void act(GiveUpRelay& action);
+  void carry();
+  void carried();
 
   Time now() const { return world_.queue.now(); }
   std::string name() const;
@@ -125,6 +132,8 @@ class SimulatedAgent {
   static constexpr std::size_t kMaxFiles = 4;
   std::size_t files_waiting_ = 0;  // operations beside the loop, one after the other
   Time files_are_done_{};
+  std::deque<CheckpointSaved> stores_;  // that are to be carried; the first is on its way
+  bool carries_ = false;
   std::deque<std::function<void()>> missed_;  // while it hung
 };
 

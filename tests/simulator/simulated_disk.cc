@@ -22,6 +22,24 @@ bool SimulatedDisk::promote(const CheckpointSaved& saved) {
   return true;
 }
 
+bool SimulatedDisk::is_on_node(const CheckpointSaved& saved) const {
+  const auto folder = folders_.find(saved.trial);
+  return folder != folders_.end() &&
+         folder->second.temporary.contains({saved.iteration, saved.attempt});
+}
+
+bool SimulatedDisk::fetch(std::uint64_t attempt, const CheckpointOrigin& checkpoint) {
+  const Parts* parts = find(checkpoint.trial, {checkpoint.iteration, checkpoint.attempt});
+  if (parts == nullptr) return false;
+  fetched_[attempt] = *parts;
+  return true;
+}
+
+const std::map<std::uint32_t, std::uint64_t>* SimulatedDisk::fetched(std::uint64_t attempt) const {
+  const auto found = fetched_.find(attempt);
+  return found == fetched_.end() ? nullptr : &found->second;
+}
+
 void SimulatedDisk::remove_half_written(TrialNumber trial, AttemptNumber attempt) {
   std::erase_if(folders_[trial].temporary,
                 [&](const auto& entry) { return entry.first.second == attempt; });

@@ -24,6 +24,10 @@ class SimulatedDisk {
                   std::uint32_t rank, std::uint64_t state);
   // False: there is no such temporary folder.
   bool promote(const CheckpointSaved& saved);
+  // Whether a complete temporary folder stands there, on a node that relays.
+  bool is_on_node(const CheckpointSaved& saved) const;
+  // A node that relays fetches a checkpoint for this attempt. False: there is none.
+  bool fetch(std::uint64_t attempt, const CheckpointOrigin& checkpoint);
   void remove_half_written(TrialNumber trial, AttemptNumber attempt);
   void remove_unrecorded(TrialNumber trial, const std::vector<CheckpointRecord>& records,
                          AttemptNumber through);
@@ -32,6 +36,7 @@ class SimulatedDisk {
   // The states of all ranks; null: there is no such checkpoint.
   const std::map<std::uint32_t, std::uint64_t>* find(TrialNumber trial,
                                                      const CheckpointId& id) const;
+  const std::map<std::uint32_t, std::uint64_t>* fetched(std::uint64_t attempt) const;
   std::set<CheckpointId> checkpoints_of(TrialNumber trial) const;  // whole ones
   std::uint64_t removals() const { return removals_; }             // of whole ones, up to now
 
@@ -42,6 +47,7 @@ class SimulatedDisk {
     std::map<std::pair<std::uint64_t, AttemptNumber>, Parts> temporary;
   };
   std::map<TrialNumber, Folder> folders_;
+  std::map<std::uint64_t, Parts> fetched_;  // by attempt_key
   std::uint64_t removals_ = 0;
 };
 

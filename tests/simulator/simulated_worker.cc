@@ -117,10 +117,13 @@ void SimulatedWorker::load() {
   if (fails(AttemptFault::Kind::kThrowsInLoad)) return throw_exception("load: bad file");
   CheckpointId id{machine_->iteration(), start_->launch.restore_attempt};
   TrialNumber of = start_->launch.trial;
-  if (!start_->restore_folder.empty()) std::tie(of, id) = place_of(start_->restore_folder);
-  const auto* parts = world_.disk.find(of, id);
+  const std::uint64_t key = attempt_key(start_->launch.trial, start_->launch.attempt);
+  const bool relays = world_.scenario.relays;
+  if (!relays && !start_->restore_folder.empty()) {
+    std::tie(of, id) = place_of(start_->restore_folder);
+  }
+  const auto* parts = relays ? world_.disk.fetched(key) : world_.disk.find(of, id);
   if (parts == nullptr || !parts->contains(start_->rank)) {
-    const std::uint64_t key = attempt_key(start_->launch.trial, start_->launch.attempt);
     if (world_.given_up.contains(key)) return throw_exception("load: no such checkpoint");
     violate("a restored attempt finds its checkpoint",
             fmt::format("{} of trial {} is not there", checkpoint_name(id.iteration, id.attempt),

@@ -11,6 +11,7 @@ struct Tally {
   std::uint64_t results = 0;
   std::uint64_t stale_events = 0;
   std::uint64_t checkpoints = 0;
+  std::uint64_t relayed = 0;
   std::uint64_t removals = 0;
   std::uint64_t failures = 0;
   std::uint64_t agents_lost = 0;
@@ -84,6 +85,7 @@ inline constexpr Tallied kTallied[] = {
     {"results", &Tally::results},
     {"messages of old attempts", &Tally::stale_events},
     {"checkpoints", &Tally::checkpoints},
+    {"checkpoints relayed", &Tally::relayed},
     {"checkpoints removed", &Tally::removals},
     {"failed attempts", &Tally::failures},
     {"agents lost", &Tally::agents_lost},

@@ -203,6 +203,7 @@ void TrialPromises::follow(const FromAgent& from) {
     if (open != nullptr) replacements_.reported(*report), follow(*report, *open);
   } else if (const auto* saved = std::get_if<CheckpointSaved>(&from.event)) {
     if (current(from.agent, saved->trial, saved->attempt) == nullptr) return;
+    if (saved->storing != CheckpointSaved::Storing::kStored) return;
     if (replacements_.is_leaving(saved->trial)) return;
     replacements_.saved(*saved);
     trials_[saved->trial].newest_checkpoint = saved->iteration;

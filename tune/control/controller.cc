@@ -410,6 +410,9 @@ void Controller::expect_metric(const Reported& report) {
 void Controller::on_agent(AgentNumber agent, const CheckpointSaved& saved) {
   Trial* trial = book_.current(agent, saved.trial, saved.attempt);
   if (trial == nullptr) return;
+  if (saved.storing != CheckpointSaved::Storing::kStored) {
+    return book_.expect_checkpoint(*trial, saved);
+  }
   if (trial->verdict == StopKind::kLeave) {  // of the state that it has given up
     return out_->remove(trial->number, {saved.iteration, saved.attempt});
   }

@@ -164,6 +164,7 @@ void TrialBook::finish(Trial& trial, TrialStatus status) {
     trial.at_checkpoint.reset();
     shorten_failure(trial);
   }
+  trial.expected.clear();
   shorten(trial.last, metrics_);
   shorten(trial.at_checkpoint, metrics_);
   shorten(trial.reason);
@@ -241,17 +242,43 @@ CheckpointId id_of(const CheckpointRecord& record) {
 
 }  // namespace
 
+namespace {
+
+// The result that a checkpoint was saved after. One that had a way to go may be behind the trial.
+std::optional<Reported> result_at(const Trial& trial, const CheckpointSaved& saved) {
+  if (trial.last && trial.last->iteration == saved.iteration) return trial.last;
+  for (const ExpectedCheckpoint& expected : trial.expected) {
+    if (expected.iteration == saved.iteration && expected.attempt == saved.attempt) {
+      return expected.result;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void TrialBook::expect_checkpoint(Trial& trial, const CheckpointSaved& saved) const {
+  const bool is_on_its_way = saved.storing == CheckpointSaved::Storing::kOnNode;
+  std::erase_if(trial.expected, [&](const ExpectedCheckpoint& old) {
+    return old.attempt != saved.attempt || old.iteration == saved.iteration;
+  });
+  if (!is_on_its_way) return;
+  trial.expected.push_back({saved.iteration, saved.attempt, result_at(trial, saved)});
+}
+
 void TrialBook::take_checkpoint(Trial& trial, const CheckpointSaved& saved) {
+  std::optional<Reported> result = result_at(trial, saved);
+  std::erase_if(trial.expected, [&](const ExpectedCheckpoint& old) {
+    return old.attempt != saved.attempt || old.iteration <= saved.iteration;
+  });
   const AttemptNumber named = saved.name_has_attempt ? saved.attempt : AttemptNumber{};
   CheckpointRecord record{saved.iteration, saved.time_total, saved.timesteps_total, {}, named};
-  if (trial.last && trial.last->iteration == saved.iteration) {
+  if (result) {
     // A result that breaks a constraint is not the best.
-    const bool is_kept = objective_.constraints.empty() || merit(*trial.last).violation == 0;
-    if (is_kept) record.metric = trial.metric;
-    trial.at_checkpoint = trial.last;
-  } else {
-    trial.at_checkpoint.reset();
+    const bool is_kept = objective_.constraints.empty() || merit(*result).violation == 0;
+    if (is_kept) record.metric = ResultView(*result).number(objective_.metric);
   }
+  trial.at_checkpoint = std::move(result);
   let_go_of_origin(trial);
   std::erase_if(trial.checkpoints, [&](const CheckpointRecord& old) {
     const bool goes = old.iteration >= saved.iteration;

@@ -70,6 +70,8 @@ class TrialBook {
 
   // The newest result; nothing is told.
   void take_result(Trial& trial, const Reported& report) const;
+  // A checkpoint stands on its node only, or will not be stored.
+  void expect_checkpoint(Trial& trial, const CheckpointSaved& saved) const;
   // A checkpoint on disk replaces the records of later ones; surplus ones are removed.
   void take_checkpoint(Trial& trial, const CheckpointSaved& saved);
   // The trial goes on from the donor's newest checkpoint, which stays on disk until the trial has

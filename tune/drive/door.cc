@@ -66,7 +66,7 @@ Door::Door(const ExperimentSpec& spec, const fs::path& experiment)
   keys_ = is_kept_ ? std::move(*kept) : make_keys();
 }
 
-void Door::complete(JoinedSetup& setup, const ZygoteSource& zygote) const {
+void Door::complete(JoinedSetup& setup, const ZygoteSource& zygote) {
   setup.worker_command = zygote.command;
   setup.worker_environment = zygote.environment;
   setup.working_directory = fs::current_path();
@@ -75,6 +75,15 @@ void Door::complete(JoinedSetup& setup, const ZygoteSource& zygote) const {
   setup.join_file = kJoinFile;
   fs::create_directories(experiment_ / kNodesFolder);
   write_file_atomically(experiment_ / kProofFile, setup.proof);
+  // The port after the driver's, where a user names one, as for a firewall.
+  const int wanted = listen_.port == 0 ? 0 : listen_.port + 1;
+  try {
+    relay_.emplace(addresses_, wanted, keys_, experiment_, experiment_id_);
+  } catch (const Error&) {
+    if (wanted == 0) throw;
+    relay_.emplace(addresses_, 0, keys_, experiment_, experiment_id_);
+  }
+  setup.relay_port = static_cast<std::uint32_t>(relay_->port());
 }
 
 void Door::open(DriverEndpoint& endpoint, Requests& requests, const Nodes& nodes) {
@@ -132,6 +141,7 @@ void Door::look(std::chrono::nanoseconds now) {
   if (!rotation_ends_ || *rotation_ends_ > now) return;
   rotation_ends_.reset();
   endpoint_->admit(keys_.join_public);
+  relay_->admit(keys_.join_public);
 }
 
 void Door::dismiss(AgentNumber agent) {
@@ -179,6 +189,7 @@ std::string Door::rotate(const Nodes& nodes) {
   }
   rotation_ends_ = SystemClock().monotonic() + kRotation;
   endpoint_->admit_also(keys_.join_public);
+  relay_->admit_also(keys_.join_public);
   return "the join key is replaced";
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/agent/relay_host.h"
 #include "core/agent_contract.h"
 #include "core/platform/join_keys.h"
 #include "core/platform/transport.h"
@@ -32,7 +33,8 @@ class Door {
 
   // Completes what machines need to know. Writes the file that proves to them that they see the
   // folder.
-  void complete(JoinedSetup& setup, const ZygoteSource& zygote) const;
+  // Listens for checkpoints and output of machines that do not see it.
+  void complete(JoinedSetup& setup, const ZygoteSource& zygote);
   // Listens, at the port of the last time if that is free and no other is asked for, and writes the
   // keys with the addresses. Takes requests about `nodes`, which stay.
   void open(DriverEndpoint& endpoint, Requests& requests, const Nodes& nodes);
@@ -64,6 +66,7 @@ class Door {
   ListenAddress listen_;
   std::vector<std::string> addresses_;  // of this machine, without ports
   JoinKeys keys_;
+  std::optional<RelayHost> relay_;
   bool is_kept_ = false;  // the keys were there already
   std::filesystem::path join_file_;
   std::vector<std::string> join_addresses_;  // in it, instead of the driver's own

@@ -259,5 +259,36 @@ TEST_CASE("a saved book has the same trials, sets and counts") {
   CHECK(again.bytes() == out.bytes());
 }
 
+TEST_CASE("a checkpoint that is stored late counts with the result that it was saved after") {
+  Heard heard;
+  TrialBook book(heard.out, {"m", Mode::kMax, 0}, 1);
+  Trial& trial = book.add(no_config(), {});
+  book.begin_attempt(trial, {AgentNumber{3}, {}});
+  const auto say = [&](std::uint64_t iteration, CheckpointSaved::Storing storing) {
+    CheckpointSaved saved = saved_at(trial, iteration);
+    saved.attempt = trial.attempt;
+    saved.storing = storing;
+    if (storing == CheckpointSaved::Storing::kStored) return book.take_checkpoint(trial, saved);
+    book.expect_checkpoint(trial, saved);
+  };
+  for (std::uint64_t iteration = 1; iteration <= 4; ++iteration) {
+    book.take_result(trial, result_of(trial, iteration, 10.0 - static_cast<double>(iteration)));
+    say(iteration, CheckpointSaved::Storing::kOnNode);
+  }
+  CHECK(trial.checkpoints.empty());  // nothing that another node could go on from
+  CHECK(trial.expected.size() == 4);
+  say(1, CheckpointSaved::Storing::kStored);
+  say(2, CheckpointSaved::Storing::kGivenUp);
+  say(3, CheckpointSaved::Storing::kStored);
+  REQUIRE(iterations(trial) == std::vector<std::uint64_t>{1, 3});  // the best, the newest
+  CHECK(trial.checkpoints[0].metric == 9.0);
+  CHECK(trial.checkpoints[1].metric == 7.0);
+  REQUIRE(trial.at_checkpoint.has_value());
+  CHECK(trial.at_checkpoint->iteration == 3);
+  CHECK(trial.expected.size() == 1);
+  CHECK(book.cut_to_checkpoint(trial) == 3);  // 4 is on its node only
+  CHECK(trial.last->iteration == 3);
+}
+
 }  // namespace
 }  // namespace tune

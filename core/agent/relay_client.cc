@@ -1,0 +1,327 @@
+#include "core/agent/relay_client.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/spawn.h"
+
+namespace tune {
+
+RelayPlace checkpoint_place(const std::string& experiment_id, const CheckpointOrigin& checkpoint) {
+  const std::string folder = trial_id(experiment_id, checkpoint.trial) + "/";
+  return {folder + temporary_checkpoint_name(checkpoint.iteration, checkpoint.attempt),
+          folder + checkpoint_name(checkpoint.iteration, checkpoint.attempt),
+          folder + replaced_checkpoint_name(checkpoint.attempt)};
+}
+
+RelayPlace restored_place(const std::string& experiment_id, TrialNumber trial,
+                          AttemptNumber attempt) {
+  const std::string name =
+      fmt::format("{}/.restored-{}", trial_id(experiment_id, trial), attempt.value);
+  return {name + ".tmp", name, name + ".old"};
+}
+
+std::size_t already_there(std::string_view end, std::string_view bytes) {
+  return end.size() <= bytes.size() && bytes.starts_with(end) ? end.size() : 0;
+}
+
+namespace {
+constexpr const char* kNobody = "no driver takes it";
+}
+
+// ---- Checkpoints to the experiment's folder -----------------------------------------------------
+
+void RelayClient::store(const CheckpointSaved& saved) {
+  if (is_given_up_) return drop(saved, kNobody);
+  const auto older = std::ranges::find_if(waiting_, [&](const CheckpointSaved& one) {
+    return one.trial == saved.trial && one.attempt == saved.attempt;
+  });
+  if (older == waiting_.end()) return waiting_.push_back(saved);
+  files_.remove(place_of(*older).place);
+  end(RelayStored{*older, "", true});
+  *older = saved;
+}
+
+void RelayClient::offer(Time now) {
+  if (!store_ && !waiting_.empty()) {
+    store_ = Store{waiting_.front(), {}, 0, now};
+    waiting_.pop_front();
+  }
+  if (!store_ || now < store_->next) return;
+  if (store_->offer.number == 0) {
+    const CheckpointSaved& saved = store_->saved;
+    try {
+      store_->offer = {++last_number_,
+                       {saved.trial, saved.iteration, saved.attempt},
+                       files_.list(place_of(saved).place)};
+    } catch (const Error& error) {
+      return end_store(error.what());
+    }
+    const std::string why = why_not_relayed(store_->offer.files);
+    if (!why.empty()) return end_store(why);
+  }
+  store_->next = now + kAgain;
+  say(store_->offer);
+}
+
+void RelayClient::hear(Time, const WantPiece& wanted) {
+  if (!store_ || store_->offer.number != wanted.number) return;
+  if (wanted.file >= store_->offer.files.size()) return;
+  const RelayFile& file = store_->offer.files[wanted.file];
+  RelayPiece piece{wanted.number, wanted.file, wanted.offset, {}, {}};
+  try {
+    piece.bytes.bytes = files_.read(place_of(store_->saved).place + "/" + file.path, wanted.offset,
+                                    piece_bytes(file, wanted.offset));
+  } catch (const Error& error) {
+    piece.error = error.what();
+  }
+  say(std::move(piece));
+}
+
+void RelayClient::hear(Time now, const FolderStored& stored) {
+  if (!store_ || store_->offer.number != stored.number) return;
+  if (stored.error.empty()) return end_store({});
+  if (++store_->tries == kTries) return end_store(stored.error);
+  notice(fmt::format("storing a checkpoint of {}: {}; it is tried again",
+                     trial_folder(store_->saved.trial), stored.error));
+  store_->offer.number = 0;  // as something new
+  store_->next = now + std::chrono::seconds(1 << (store_->tries - 1));
+}
+
+void RelayClient::end_store(const std::string& error, bool is_newer) {
+  files_.remove(place_of(store_->saved).place);
+  end(RelayStored{store_->saved, error, is_newer});
+  store_.reset();
+}
+
+void RelayClient::give_up(TrialNumber trial, AttemptNumber attempt) {
+  const auto is_of = [&](const CheckpointSaved& saved) {
+    return saved.trial == trial && saved.attempt == attempt;
+  };
+  const std::string why = "its attempt has ended";
+  if (store_ && is_of(store_->saved)) end_store(why);
+  std::erase_if(waiting_, [&](const CheckpointSaved& saved) {
+    if (!is_of(saved)) return false;
+    drop(saved, why);
+    return true;
+  });
+  const auto is_for = [&](const Fetch& fetch) {
+    return fetch.trial == trial && fetch.attempt == attempt;
+  };
+  if (fetch_ && is_for(*fetch_)) end_fetch(why);
+  std::erase_if(fetches_, is_for);
+}
+
+void RelayClient::drop(const CheckpointSaved& saved, const std::string& why) {
+  files_.remove(place_of(saved).place);
+  end(RelayStored{saved, why, false});
+}
+
+void RelayClient::give_up_all() {
+  is_given_up_ = true;
+  if (store_) end_store(kNobody);
+  for (const CheckpointSaved& saved : waiting_) drop(saved, kNobody);
+  waiting_.clear();
+  if (fetch_) end_fetch(kNobody);
+  for (const Fetch& fetch : fetches_) {
+    end(RelayFetched{fetch.trial, fetch.attempt, kNobody, false});
+  }
+  fetches_.clear();
+  for (auto& [trial, output] : outputs_) {
+    for (const auto& [attempt, until] : output.finishing) {
+      end(RelayOutputDone{trial, attempt});
+    }
+  }
+  outputs_.clear();
+}
+
+// ---- Checkpoints from there ---------------------------------------------------------------------
+
+void RelayClient::fetch(TrialNumber trial, AttemptNumber attempt,
+                        const CheckpointOrigin& checkpoint) {
+  if (is_given_up_) return end(RelayFetched{trial, attempt, kNobody, false});
+  fetches_.push_back({trial, attempt, {++last_number_, checkpoint}, {}, {}});
+}
+
+void RelayClient::ask(Time now) {
+  if (!fetch_ && !fetches_.empty()) {
+    fetch_ = std::move(fetches_.front());
+    fetches_.pop_front();
+  }
+  if (!fetch_) return;
+  const bool is_silent = fetch_->pull && now - fetch_->pull->last_heard() >= kAgain;
+  if ((!fetch_->pull || is_silent) && now >= fetch_->next) {
+    fetch_->next = now + kAgain;
+    say(fetch_->said);  // a driver that has come meanwhile does not know it
+  }
+  if (!fetch_->pull) return;
+  for (const WantPiece& wanted : fetch_->pull->wants(now)) say(wanted);
+  if (!fetch_->pull->is_complete()) return;
+  try {
+    files_.commit(restored_place(experiment_id_, fetch_->trial, fetch_->attempt),
+                  fetch_->pull->files());
+    end_fetch({});
+  } catch (const Error& error) {
+    end_fetch(error.what(), true);
+  }
+}
+
+void RelayClient::hear(Time now, const FolderFound& found) {
+  if (!fetch_ || fetch_->said.number != found.number) return;
+  if (fetch_->pull && fetch_->pull->files() == found.files) return;  // it was asked again
+  std::string error = found.error.empty() ? why_not_relayed(found.files) : found.error;
+  if (!error.empty()) return end_fetch(error);
+  fetch_->pull.emplace(now, found.number, found.files);
+  try {
+    files_.begin(restored_place(experiment_id_, fetch_->trial, fetch_->attempt), found.files);
+  } catch (const Error& refused) {
+    return end_fetch(refused.what(), true);
+  }
+  ask(now);
+}
+
+void RelayClient::hear(Time now, const RelayPiece& piece) {
+  if (!fetch_ || !fetch_->pull || fetch_->said.number != piece.number) return;
+  if (!piece.error.empty()) return end_fetch(piece.error);
+  if (!fetch_->pull->take(now, piece)) return;
+  const RelayPlace place = restored_place(experiment_id_, fetch_->trial, fetch_->attempt);
+  try {
+    files_.write(place.temporary + "/" + fetch_->pull->files()[piece.file].path, piece.offset,
+                 piece.bytes.bytes);
+  } catch (const Error& error) {
+    return end_fetch(error.what(), true);
+  }
+  ask(now);
+}
+
+void RelayClient::end_fetch(const std::string& error, bool is_of_agent) {
+  if (!error.empty()) {
+    files_.remove(restored_place(experiment_id_, fetch_->trial, fetch_->attempt).temporary);
+  }
+  end(RelayFetched{fetch_->trial, fetch_->attempt, error, is_of_agent});
+  fetch_.reset();
+}
+
+// ---- Output -------------------------------------------------------------------------------------
+
+void RelayClient::follow(TrialNumber trial, std::uint32_t ranks) {
+  if (is_given_up_) return;
+  Output& output = outputs_[trial];
+  ++output.attempts;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    for (const char* name : {"stdout", "stderr"}) {
+      Stream& stream = output.streams[rank_file_name(name, rank)];
+      if (stream.asked.number == 0) stream.after.reset();  // others may have written meanwhile
+    }
+  }
+}
+
+void RelayClient::finish_output(Time now, TrialNumber trial, AttemptNumber attempt) {
+  Output& output = outputs_[trial];
+  if (output.attempts == 0 || is_given_up_) return end(RelayOutputDone{trial, attempt});
+  output.finishing.emplace_back(attempt, now + kOutputGrace);
+  for (auto& [name, stream] : output.streams) stream.next = std::min(stream.next, now);
+}
+
+void RelayClient::look(Time now, TrialNumber trial, Output& output) {
+  bool is_done = true;
+  for (auto& [name, stream] : output.streams) {
+    if (now >= stream.next) send_output(now, trial, name, stream);
+    is_done = is_done && stream.asked.number == 0;
+  }
+  std::erase_if(output.finishing, [&](const auto& finishing) {
+    if (!is_done && now < finishing.second) return false;
+    end(RelayOutputDone{trial, finishing.first});
+    --output.attempts;
+    return true;
+  });
+}
+
+void RelayClient::send_output(Time now, TrialNumber trial, const std::string& name,
+                              Stream& stream) {
+  stream.next = now + kLook;
+  if (stream.asked.number != 0) {
+    stream.next = now + kAgain;
+    return say(stream.asked);
+  }
+  const std::string file = trial_folder(trial) + "/" + name;
+  try {
+    const std::uint64_t size = files_.size(file);
+    if (size <= stream.sent) return;
+    RelayOutput next{++last_number_, trial, name, stream.after, {}};
+    stream.carries = 0;
+    if (stream.after && size - stream.sent > kOutputBehind) {
+      const std::uint64_t left_out = size - stream.sent - kOutputKept;
+      stream.carries = left_out;
+      next.bytes.bytes = fmt::format("\n[{} bytes of output are left out here]\n", left_out);
+    } else if (stream.after) {
+      next.bytes.bytes = files_.read(
+          file, stream.sent, std::min<std::uint64_t>(size - stream.sent, kRelayOutputBytes));
+      stream.carries = next.bytes.bytes.size();
+    }
+    stream.asked = std::move(next);
+  } catch (const Error& error) {
+    notice(fmt::format("reading the output of {}: {}", trial_folder(trial), error.what()));
+    return;
+  }
+  stream.next = now + kAgain;
+  say(stream.asked);
+}
+
+void RelayClient::hear(Time now, const OutputTaken& taken) {
+  for (auto& [trial, output] : outputs_) {
+    for (auto& [name, stream] : output.streams) {
+      if (stream.asked.number != taken.number) continue;
+      if (!taken.error.empty()) {
+        notice(fmt::format("storing the output of {}: {}; it is left out", trial_folder(trial),
+                           taken.error));
+      }
+      stream.sent += stream.carries;
+      stream.after = taken.size;
+      if (!taken.error.empty()) stream.after.reset();
+      stream.asked = {};
+      stream.next = taken.error.empty() ? now : now + kAgain;
+      return look(now, trial, output);
+    }
+  }
+}
+
+// ---- Both ---------------------------------------------------------------------------------------
+
+void RelayClient::notice(const std::string& text) {
+  if (std::ranges::find(told_, text) != told_.end() || told_.size() >= 20) return;
+  told_.push_back(text);
+  end(RelayNotice{text});
+}
+
+void RelayClient::hear(Time, const RelayHello&) {
+  if (!std::exchange(greets_, false)) return;
+  end(RelayReached{});
+}
+
+void RelayClient::on_answer(Time now, const RelayAnswer& answer) {
+  unheard_since_.reset();
+  std::visit([&](const auto& said) { hear(now, said); }, answer);
+  offer(now);
+  ask(now);
+}
+
+void RelayClient::on_time(Time now) {
+  if (greets_ && now >= greet_at_) {
+    greet_at_ = now + kAgain;
+    say(RelayHello{});
+  }
+  offer(now);
+  ask(now);
+  for (auto& [trial, output] : outputs_) {
+    if (output.attempts > 0) look(now, trial, output);
+  }
+  if (requests_.empty()) return;
+  if (!unheard_since_) unheard_since_ = now;
+  if (now - *unheard_since_ < kStands) return;
+  notice("the driver's folder is not reached: checkpoints and output wait on this machine");
+}
+
+}  // namespace tune

@@ -1,0 +1,30 @@
+// RelayHost: the driver's side of the relay (relay_desk.h) in a thread of its own, with a socket of
+// its own: the driver's loop never waits for the disk that checkpoints come to.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/platform/join_keys.h"
+
+namespace tune {
+
+class RelayHost {
+ public:
+  // Listens at once. Throws Error (kProcess).
+  RelayHost(const std::vector<std::string>& addresses, int port, const JoinKeys& keys,
+            const std::filesystem::path& experiment, const std::string& experiment_id);
+  ~RelayHost();
+
+  int port() const;
+  void admit(const std::string& join_public_key);
+  void admit_also(const std::string& join_public_key);
+
+ private:
+  struct Keeper;
+  std::unique_ptr<Keeper> keeper_;
+};
+
+}  // namespace tune

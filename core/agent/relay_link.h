@@ -1,0 +1,36 @@
+// RelayLink: an agent's side of the relay (relay_client.h) in a thread of its own, at low priority
+// beside the trials that train there. The agent's loop gives it orders and takes their outcomes.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/agent/relay_client.h"
+#include "core/join_token.h"
+
+namespace tune {
+
+class RelayLink {
+ public:
+  using Order = std::function<void(RelayClient&, RelayClient::Time now)>;
+  // Makes a folder for this agent alone, which goes with it. Throws Error (kIo, kProcess).
+  RelayLink(const JoinToken& token, const std::string& address, const std::string& experiment_id);
+  ~RelayLink();
+
+  const std::filesystem::path& folder() const;
+  void connect(const JoinToken& token, const std::string& address);  // from now on
+  void order(Order order);
+  void remove(const std::string& folder);  // of this side
+  int descriptor() const;                  // readable while there are outcomes
+  std::vector<RelayOutcome> take_outcomes();
+
+ private:
+  struct Keeper;
+  std::unique_ptr<Keeper> keeper_;
+};
+
+}  // namespace tune

@@ -1,0 +1,312 @@
+// The relay between an agent and a folder that it does not see: nothing half visible, nothing lost.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "agent/relay_sides.h"
+
+namespace tune {
+namespace {
+
+using std::chrono::seconds;
+
+const std::string kTrial = "ab12c_00003";
+const CheckpointSaved kSaved{{3}, {1}, 10, seconds(7), {}};
+const std::string kName = kTrial + "/checkpoint_000010";
+
+// Of three pieces, with an empty file and an empty folder.
+void put_checkpoint(MemoryFiles& files, const std::string& name, char mark = 'w') {
+  files.folders.insert({name, name + "/empty", name + "/model"});
+  files.files[name + "/model/weights"] = std::string(kRelayPieceBytes + 7, mark);
+  files.files[name + "/model/step"] = "10";
+  files.files[name + "/none"] = "";
+}
+
+std::string whole(char mark = 'w') {
+  MemoryFiles files;
+  put_checkpoint(files, "c", mark);
+  return files.shown("c");
+}
+
+TEST_CASE("a checkpoint comes to the experiment's folder and goes from the agent's") {
+  RelaySides sides;
+  put_checkpoint(sides.agent_files, kName);
+  sides.client->store(kSaved);
+  sides.run(seconds(1));
+  REQUIRE(sides.ended<RelayStored>().size() == 1);
+  CHECK(sides.ended<RelayStored>()[0].error.empty());
+  CHECK(sides.driver_files.shown(kName) == whole());
+  CHECK(sides.driver_files.folders.size() == 3);  // no temporary one
+  CHECK(sides.agent_files.files.empty());
+}
+
+TEST_CASE("a connection that is cut at any message costs time and nothing else") {
+  RelaySides calm;
+  put_checkpoint(calm.agent_files, kName);
+  calm.client->store(kSaved);
+  calm.run(seconds(1));
+  for (const std::uint64_t length : {1, 3, 9}) {
+    for (std::uint64_t cut = 0; cut < calm.messages; ++cut) {
+      CAPTURE(cut);
+      CAPTURE(length);
+      RelaySides sides;
+      sides.loses = [&](std::uint64_t message) { return message >= cut && message < cut + length; };
+      put_checkpoint(sides.agent_files, kName);
+      sides.client->store(kSaved);
+      sides.run(seconds(90));
+      REQUIRE(sides.ended<RelayStored>().size() == 1);
+      CHECK(sides.ended<RelayStored>()[0].error.empty());
+      CHECK(sides.driver_files.shown(kName) == whole());
+    }
+  }
+}
+
+TEST_CASE("a driver that dies at any byte has the whole checkpoint or none of it") {
+  RelaySides calm;
+  put_checkpoint(calm.agent_files, kName);
+  calm.client->store(kSaved);
+  calm.run(seconds(1));
+  const std::uint64_t steps = calm.driver_files.written;
+  for (std::uint64_t at = 0; at < steps; at += at < 8 || at + 8 > steps ? 1 : 9973) {
+    CAPTURE(at);
+    RelaySides sides;
+    sides.driver_files.dies_at = at;
+    put_checkpoint(sides.agent_files, kName);
+    sides.client->store(kSaved);
+    while (sides.driver_files.dies_at == at) {
+      sides.turn();
+      const std::string shown = sides.driver_files.shown(kName);
+      CHECK_MESSAGE((shown == "nothing" || shown == whole()), "half of it is visible");
+    }
+    CHECK((at + 1 == steps || sides.ended<RelayStored>().empty()));  // told only when it is there
+    sides.run(seconds(30));
+    REQUIRE(sides.ended<RelayStored>().size() == 1);
+    CHECK(sides.driver_files.shown(kName) == whole());
+    CHECK(sides.driver_files.folders.size() == 3);
+  }
+}
+
+TEST_CASE("an agent that dies at any byte has the whole checkpoint or none of it") {
+  const std::string restored = restored_place(RelaySides::kExperiment, {5}, {2}).place;
+  RelaySides calm;
+  put_checkpoint(calm.driver_files, kName);
+  calm.client->fetch({5}, {2}, {{3}, 10, {1}});
+  calm.run(seconds(1));
+  REQUIRE(calm.ended<RelayFetched>().size() == 1);
+  CHECK(calm.ended<RelayFetched>()[0].error.empty());
+  CHECK(calm.agent_files.shown(restored) == whole());
+  const std::uint64_t steps = calm.agent_files.written;
+  for (std::uint64_t at = 0; at < steps; at += at < 8 || at + 8 > steps ? 1 : 9973) {
+    CAPTURE(at);
+    RelaySides sides;
+    sides.agent_files.dies_at = at;
+    put_checkpoint(sides.driver_files, kName);
+    const auto fetch = [&] { sides.client->fetch({5}, {2}, {{3}, 10, {1}}); };
+    sides.client_died = fetch;
+    fetch();
+    while (sides.agent_files.dies_at == at) {
+      sides.turn();
+      const std::string shown = sides.agent_files.shown(restored);
+      CHECK_MESSAGE((shown == "nothing" || shown == whole()), "half of it is visible");
+    }
+    sides.run(seconds(20));
+    REQUIRE_FALSE(sides.ended<RelayFetched>().empty());
+    CHECK(sides.ended<RelayFetched>().back().error.empty());
+    CHECK(sides.agent_files.shown(restored) == whole());
+  }
+}
+
+TEST_CASE("a fetch that is cut at any message, or whose driver is another one then, goes on") {
+  const std::string restored = restored_place(RelaySides::kExperiment, {5}, {2}).place;
+  for (std::uint64_t cut = 0; cut < 14; ++cut) {
+    for (const bool is_other : {false, true}) {
+      CAPTURE(cut);
+      RelaySides sides;
+      sides.loses = [&](std::uint64_t message) { return message >= cut && message < cut + 3; };
+      put_checkpoint(sides.driver_files, kName);
+      sides.client->fetch({5}, {2}, {{3}, 10, {1}});
+      sides.run(seconds(1));
+      if (is_other) sides.desk = std::make_unique<RelayDesk>(sides.driver_files, "ab12c");
+      sides.run(seconds(60));
+      REQUIRE(sides.ended<RelayFetched>().size() == 1);
+      CHECK(sides.ended<RelayFetched>()[0].error.empty());
+      CHECK(sides.agent_files.shown(restored) == whole());
+    }
+  }
+}
+
+TEST_CASE("a checkpoint that is not there is an error in words") {
+  RelaySides sides;
+  sides.client->fetch({5}, {2}, {{3}, 10, {1}});
+  sides.run(seconds(1));
+  REQUIRE(sides.ended<RelayFetched>().size() == 1);
+  CHECK(sides.ended<RelayFetched>()[0].error == "there is no " + kName);
+  CHECK_FALSE(sides.ended<RelayFetched>()[0].is_of_agent);
+}
+
+TEST_CASE("an agent whose own folder is full says that it is its own") {
+  RelaySides sides;
+  put_checkpoint(sides.driver_files, kName);
+  sides.agent_files.is_full = true;
+  sides.client->fetch({5}, {2}, {{3}, 10, {1}});
+  sides.run(seconds(1));
+  REQUIRE(sides.ended<RelayFetched>().size() == 1);
+  CHECK(sides.ended<RelayFetched>()[0].is_of_agent);
+}
+
+TEST_CASE("the newest checkpoint of a trial replaces one that waits, not the one on its way") {
+  RelaySides sides;
+  const auto save = [&](std::uint64_t iteration, char mark) {
+    CheckpointSaved saved = kSaved;
+    saved.iteration = iteration;
+    put_checkpoint(sides.agent_files, kTrial + "/" + checkpoint_name(iteration, {1}), mark);
+    sides.client->store(saved);
+  };
+  save(10, 'a');
+  sides.client->on_time(sides.now);  // it is on its way
+  save(11, 'b');
+  save(12, 'c');
+  sides.run(seconds(2));
+  std::vector<std::pair<std::uint64_t, bool>> ends;
+  for (const RelayStored& one : sides.ended<RelayStored>()) {
+    ends.emplace_back(one.saved.iteration, one.is_newer);
+  }
+  CHECK(ends == std::vector<std::pair<std::uint64_t, bool>>{{11, true}, {10, false}, {12, false}});
+  CHECK(sides.driver_files.shown(kName) == whole('a'));
+  CHECK(sides.driver_files.shown(kTrial + "/checkpoint_000011") == "nothing");
+  CHECK(sides.driver_files.shown(kTrial + "/checkpoint_000012") == whole('c'));
+  CHECK(sides.agent_files.files.empty());
+}
+
+TEST_CASE("a full disk is told once and tried again; in the end the checkpoint is given up") {
+  RelaySides sides;
+  put_checkpoint(sides.agent_files, kName);
+  sides.driver_files.is_full = true;
+  sides.client->store(kSaved);
+  SUBCASE("it stays full") {
+    sides.run(seconds(60));
+    REQUIRE(sides.ended<RelayStored>().size() == 1);
+    CHECK(sides.ended<RelayStored>()[0].error.find("No space left") != std::string::npos);
+    CHECK(sides.driver_files.folders.empty());
+  }
+  SUBCASE("it has room again") {
+    sides.run(seconds(5));
+    CHECK(sides.ended<RelayStored>().empty());
+    sides.driver_files.is_full = false;
+    sides.run(seconds(20));
+    REQUIRE(sides.ended<RelayStored>().size() == 1);
+    CHECK(sides.ended<RelayStored>()[0].error.empty());
+    CHECK(sides.driver_files.shown(kName) == whole());
+  }
+  CHECK(sides.ended<RelayNotice>().size() == 1);
+}
+
+TEST_CASE("a checkpoint whose paths leave its folder is refused, and nothing is written") {
+  for (const char* path : {"../x", "/etc/x", "a/../../x", "a//b", ".", "", "a/"}) {
+    CAPTURE(path);
+    RelaySides sides;
+    sides.desk->on_request(sides.now, "b", OfferFolder{1, {{3}, 10, {1}}, {{path, false, 1}}});
+    const auto answers = sides.desk->take_answers();
+    REQUIRE(answers.size() == 1);
+    CHECK(std::get<FolderStored>(answers[0].second).error.find("leaves its folder") !=
+          std::string::npos);
+    CHECK(sides.driver_files.written == 0);
+  }
+  CHECK(why_not_relayed({{"a", false, 1}, {"a", false, 1}}) ==
+        "a path in it stands there twice: a");
+  CHECK(why_not_relayed(std::vector<RelayFile>(kMaxRelayFiles + 1)).find("the limit") !=
+        std::string::npos);
+}
+
+TEST_CASE("pieces that nobody asked for, and of another size, are not written") {
+  RelaySides sides;
+  sides.desk->on_request(sides.now, "b", OfferFolder{1, {{3}, 10, {1}}, {{"x", false, 3}}});
+  const std::uint64_t before = sides.driver_files.written;
+  sides.desk->on_request(sides.now, "b", RelayPiece{1, 0, kRelayPieceBytes, {"abc"}, {}});
+  sides.desk->on_request(sides.now, "b", RelayPiece{1, 7, 0, {"abc"}, {}});
+  sides.desk->on_request(sides.now, "b", RelayPiece{1, 0, 0, {"abcd"}, {}});
+  sides.desk->on_request(sides.now, "c", RelayPiece{1, 0, 0, {"abc"}, {}});
+  CHECK(sides.driver_files.written == before);
+}
+
+TEST_CASE("so many checkpoints come at once, others wait, and a silent agent loses its turn") {
+  RelaySides sides;
+  const auto offer = [&](const std::string& agent) {
+    sides.desk->on_request(sides.now, agent, OfferFolder{1, {{3}, 10, {1}}, {{"x", false, 3}}});
+  };
+  for (std::size_t i = 0; i <= RelayDesk::kMaxPulls; ++i) offer("agent" + std::to_string(i));
+  CHECK(sides.desk->take_answers().size() == RelayDesk::kMaxPulls);  // one piece is asked of each
+  sides.now += RelayDesk::kSilence - seconds(1);
+  for (std::size_t i = 1; i <= RelayDesk::kMaxPulls; ++i) offer("agent" + std::to_string(i));
+  sides.now += seconds(1);
+  sides.desk->on_time(sides.now);
+  const auto answers = sides.desk->take_answers();
+  const auto is_for_last = [](const auto& one) {
+    return one.first == "agent" + std::to_string(RelayDesk::kMaxPulls);
+  };
+  CHECK(std::ranges::count_if(answers, is_for_last) == 1);
+}
+
+TEST_CASE("output comes once, whatever is cut and wherever the driver dies") {
+  std::string text;
+  for (int line = 0; line < 3000; ++line) text += "line " + std::to_string(line) + "\n";
+  for (std::uint64_t cut = 0; cut < 24; ++cut) {
+    CAPTURE(cut);
+    RelaySides sides;
+    if (cut % 2 == 0) sides.loses = [&](std::uint64_t message) { return message % 24 == cut; };
+    sides.driver_files.dies_at = cut % 2 == 0 ? ~std::uint64_t{0} : cut * 1733;
+    sides.driver_files.files[kTrial + "/stdout"] = "of an attempt elsewhere\n";
+    sides.agent_files.files[kTrial + "/stdout"] = text.substr(0, 1000);
+    sides.client->follow({3}, 1);
+    sides.run(seconds(5));
+    sides.agent_files.files[kTrial + "/stdout"] = text;
+    sides.client->finish_output(sides.now, {3}, {1});
+    sides.run(seconds(50));
+    CHECK(sides.ended<RelayOutputDone>().size() == 1);
+    CHECK(sides.driver_files.files[kTrial + "/stdout"] == "of an attempt elsewhere\n" + text);
+  }
+}
+
+TEST_CASE("output that is too far behind is left out but for its end, and says how much") {
+  RelaySides sides;
+  const std::string text(RelayClient::kOutputBehind + 1000, 'x');
+  sides.agent_files.files[kTrial + "/stderr.1"] = text;
+  sides.client->follow({3}, 2);
+  sides.run(seconds(20));
+  const std::string& found = sides.driver_files.files[kTrial + "/stderr.1"];
+  const std::uint64_t left_out = text.size() - RelayClient::kOutputKept;
+  CHECK(found == "\n[" + std::to_string(left_out) + " bytes of output are left out here]\n" +
+                     text.substr(left_out));
+}
+
+TEST_CASE("only output of trials is written by that name") {
+  RelaySides sides;
+  for (const char* name : {"../keys.json", "params.json", "stdout/../../x"}) {
+    sides.desk->on_request(sides.now, "b", RelayOutput{1, {3}, name, 0, {"x"}});
+  }
+  CHECK(sides.driver_files.files.empty());
+  CHECK(sides.desk->take_answers().size() == 3);
+}
+
+TEST_CASE("what waits is given up when its attempt ends, or when no driver takes it") {
+  RelaySides sides;
+  sides.loses = [](std::uint64_t) { return true; };
+  put_checkpoint(sides.agent_files, kName);
+  sides.client->store(kSaved);
+  sides.client->follow({3}, 1);
+  sides.client->fetch({5}, {2}, {{3}, 10, {1}});
+  sides.run(seconds(1));
+  sides.client->give_up({3}, {1});
+  sides.client->finish_output(sides.now, {3}, {1});
+  sides.run(seconds(40));
+  CHECK(sides.ended<RelayStored>().size() == 1);
+  CHECK(sides.ended<RelayNotice>().size() == 1);  // it is not reached
+  sides.client->give_up_all();
+  sides.run(seconds(1));
+  CHECK(sides.ended<RelayFetched>().size() == 1);
+  sides.run(seconds(60));
+  CHECK(sides.ended<RelayOutputDone>().size() == 1);
+}
+
+}  // namespace
+}  // namespace tune

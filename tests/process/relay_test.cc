@@ -1,0 +1,117 @@
+// Machines that do not see the experiment's folder: their agents run where an empty folder stands
+// in its place.
+#include <doctest/doctest.h>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "core/refusal.h"
+#include "process/joinable.h"
+#include "skip.h"
+
+namespace tune {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+
+// A machine of its own, as far as files go: another file system stands on `results`, and its
+// temporary files are its own.
+struct FarMachines : Joinable {
+  using Joinable::Joinable;
+  std::unique_ptr<Running> far(const std::string& name) {
+    fs::create_directories(box.path() / name);
+    box.set("TMPDIR", (box.path() / name).string());
+    const std::string script = "mount -t tmpfs none results && exec \"$0\" agent --cpus 1";
+    std::unique_ptr<Running> agent(new Running(
+        box.start({"unshare", "-rm", "sh", "-c", script, TUNE_BINARY_DIR "/bin/tune"})));
+    box.set("TMPDIR", "/tmp");
+    return agent;
+  }
+  void kill_own_agent() {  // a fork of the driver
+    for (const pid_t pid : box.processes(std::string("run\0sweep.yaml", 14))) {
+      if (pid != run->pid()) kill(pid, SIGKILL);
+    }
+    CHECK(Sandbox::eventually([&] { return count("own") == 0; }));
+  }
+  std::string node_of(const Running& agent) const {
+    const std::string pid = ":" + std::to_string(agent.pid());
+    for (const std::string& line : lines_of(nodes())) {
+      if (testing::has(line, pid)) return line.substr(0, line.find(' '));
+    }
+    return {};
+  }
+};
+
+bool has_mounts() {
+  const Sandbox box;
+  if (box.run({"unshare", "-rm", "sh", "-c", "mount -t tmpfs none ."}).code == 0) return true;
+  testing::skip("no mount namespaces here");
+  return false;
+}
+
+// Every trial has its last checkpoint, the first line of each attempt's output, and nothing that is
+// half there.
+void check_files(const Sandbox& box, std::size_t trials) {
+  std::size_t whole = 0;
+  for (const fs::path& trial : box.of_trials("results/s", "result.json")) {
+    const fs::path folder = box.path() / trial.parent_path();
+    CHECK_HAS(read_file(folder / "stdout"), "attempt 1");
+    CHECK_HAS(read_file(folder / "stderr"), "attempt 1");
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const std::string name = entry.path().filename();
+      CHECK_MESSAGE(!name.starts_with("."), entry.path());
+      whole += name.starts_with("checkpoint_000008");
+    }
+  }
+  CHECK(whole == trials);
+}
+
+TEST_CASE("checkpoints and output of machines without the folder reach it, and go from there") {
+  if (!has_mounts()) return;
+  const std::string text = joinable_sweep(8, 60, "lease_s: 4\n");
+  FarMachines sweep(text);
+  auto first = sweep.far("a");
+  CHECK(Sandbox::eventually([&] { return sweep.runs_a_trial(*first); }));
+  sweep.kill_own_agent();
+  auto second = sweep.far("b");
+  CHECK(Sandbox::eventually([&] { return sweep.runs_a_trial(*second); }));
+  const Finished drain = sweep.box.tune({"drain", "results/s", sweep.node_of(*first)});
+  INFO(drain.err);
+  CHECK(drain.code == 0);
+  CHECK(first->wait(seconds(30)).code == 0);
+  const Finished finished = sweep.finish();
+  INFO(finished.err);
+  CHECK_FALSE(testing::has(finished.err, "ERROR"));
+  CHECK(second->wait(seconds(20)).code == 0);
+  check_complete(sweep.box, "results/s", 8, 8);
+  check_files(sweep.box, 8);
+  CHECK(fs::is_empty(sweep.box.path() / "a"));  // what an agent has written goes with it
+  CHECK(fs::is_empty(sweep.box.path() / "b"));
+  check_nothing_left(sweep.box, "results/s");
+
+  Sandbox calm;
+  calm.write("sweep.yaml", text);
+  CHECK(calm.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"}).code == 0);
+  CHECK(lasting_table(sweep.box, "results/s") == lasting_table(calm, "results/s"));
+}
+
+TEST_CASE("a machine without the folder trains on while its driver is killed and comes back") {
+  if (!has_mounts()) return;
+  FarMachines sweep(joinable_sweep(6, 60, "lease_s: 6\npatience_s: 30\n"));
+  auto agent = sweep.far("a");
+  CHECK(Sandbox::eventually([&] { return sweep.runs_a_trial(*agent); }));
+  sweep.run->signal(SIGKILL);
+  sweep.run->wait();
+  const Finished resumed = sweep.box.tune({"resume", "results/s"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  CHECK(agent->wait(seconds(20)).code == 0);
+  check_complete(sweep.box, "results/s", 6, 8);
+  check_files(sweep.box, 6);
+}
+
+}  // namespace
+}  // namespace tune

@@ -1,0 +1,126 @@
+// A checkpoint of 1 GB from a machine that does not see the experiment's folder, until it is stored
+// there: read, carried, checked and on disk.
+#include <poll.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "bench/harness.h"
+#include "core/agent/relay_host.h"
+#include "core/agent/relay_link.h"
+#include "core/checkpoint_name.h"
+#include "core/error.h"
+#include "core/platform/bulk_socket.h"
+#include "core/relay_contract.h"
+
+namespace tune::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kHelp =
+    "Carries a checkpoint of 1 GB over loopback (tcp, CURVE) by the relay, from a folder to the\n"
+    "experiment's. Bare limit: as many bytes over the same kind of socket, from memory, dropped\n"
+    "when they come.\n\n"
+    "bench_relay [--tiny] [--runs N] [--keep]";
+
+constexpr const char* kExperiment = "ab12c";
+
+class RelayBench {
+ public:
+  RelayBench(const Setting& setting, std::size_t bytes) : bytes_(bytes), room_(setting) {
+    experiment_ = room_.fresh("experiment");
+    fs::create_directories(experiment_);
+    host_.emplace(std::vector<std::string>{"127.0.0.1"}, 0, keys_, experiment_, kExperiment);
+    address_ = fmt::format("127.0.0.1:{}", host_->port());
+    keys_.addresses = {address_};
+    link_.emplace(token_of(keys_, kExperiment), address_, kExperiment);
+  }
+
+  double relay() {
+    const CheckpointSaved saved{{0}, {1}, ++iteration_, {}, {}};
+    const fs::path folder = link_->folder() / trial_id(kExperiment, saved.trial) /
+                            checkpoint_name(saved.iteration, saved.attempt);
+    fs::create_directories(folder);
+    std::ofstream(folder / "weights", std::ios::binary) << std::string(bytes_, 'w');
+    return time_call([&] {
+      link_->order([&](RelayClient& client, RelayClient::Time) { client.store(saved); });
+      while (!is_stored()) {
+        pollfd watched{link_->descriptor(), POLLIN, 0};
+        ::poll(&watched, 1, 1000);
+      }
+    });
+  }
+
+  double bare() {
+    BulkSocket to({"127.0.0.1"}, 0, keys_);
+    const std::size_t count = bytes_ / kRelayPieceBytes;
+    double time = 0;
+    std::thread sender([&] {
+      const std::string address = fmt::format("127.0.0.1:{}", to.port());
+      BulkSocket from(token_of(keys_, kExperiment), address, "bench");
+      const std::string piece(kRelayPieceBytes, 'w');
+      for (std::size_t sent = 0; sent < count;) {
+        sent += from.send({}, piece) ? 1 : 0;  // it is full now and then
+      }
+      std::string peer, end;
+      while (!from.receive(peer, end)) from.wait(-1, std::chrono::milliseconds(10));
+    });
+    time = time_call([&] {
+      std::string peer, piece;
+      for (std::size_t got = 0; got < count;) {
+        to.wait(-1, std::chrono::milliseconds(10));
+        while (got < count && to.receive(peer, piece)) ++got;
+      }
+      to.send(peer, "end");
+      sender.join();
+    });
+    return time;
+  }
+
+ private:
+  bool is_stored() {
+    for (const RelayOutcome& outcome : link_->take_outcomes()) {
+      const auto* stored = std::get_if<RelayStored>(&outcome);
+      if (stored == nullptr) continue;
+      if (!stored->error.empty()) throw Error(ErrorCode::kTrialFailed, stored->error);
+      return true;
+    }
+    return false;
+  }
+
+  std::size_t bytes_;
+  Workplace room_;
+  fs::path experiment_;
+  JoinKeys keys_ = make_keys();
+  std::optional<RelayHost> host_;
+  std::string address_;
+  std::optional<RelayLink> link_;
+  std::uint64_t iteration_ = 0;
+};
+
+void run(const Setting& setting) {
+  const std::size_t bytes = setting.tiny ? 8u << 20 : std::size_t{1} << 30;
+  RelayBench bench(setting, bytes);
+  const auto times =
+      medians(setting.runs, {[&] { return bench.relay(); }, [&] { return bench.bare(); }});
+  Table table("relay of a checkpoint");
+  const double mib = static_cast<double>(bytes) / (1 << 20);
+  table.rate(fmt::format("{:.0f} MiB", mib), "MiB/s", mib / times[0], "a bare CURVE socket",
+             mib / times[1]);
+}
+
+}  // namespace
+}  // namespace tune::bench
+
+int main(int argc, char** argv) {
+  const auto setting = tune::bench::parse_setting(argc, argv, tune::bench::kHelp, 3);
+  return tune::bench::guarded([&] { tune::bench::run(setting); });
+}

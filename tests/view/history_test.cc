@@ -74,6 +74,20 @@ TEST_CASE("events and fields of later versions are passed over") {
   CHECK(history.attempts().size() == 1);
 }
 
+TEST_CASE("a trial that goes on from another one's checkpoint is kept with both iterations") {
+  History history;
+  history.add(R"({"time":1,"event":"replaced","trial":"2f1e0_00004","iteration":10,)"
+              R"("donor":"2f1e0_00002","from":"2f1e0_00003","from_iteration":8})",
+              "e");
+  history.add(R"({"time":1,"event":"replaced","trial":"2f1e0_00004","iteration":10})", "e");
+  REQUIRE(history.descents().size() == 1);
+  const Descent& told = history.descents()[0];
+  CHECK(told.trial == 4);
+  CHECK(told.iteration == 10);
+  CHECK(told.from == 3);
+  CHECK(told.from_iteration == 8);
+}
+
 TEST_CASE("lines that are not objects are refused by the file's name") {
   History history;
   for (const char* line : {"", "[]", "{", "nonsense"}) {

@@ -8,6 +8,7 @@
 #include "core/json.h"
 #include "tune/cli/cli_insight.h"
 #include "tune/results/analysis.h"
+#include "tune/results/importance_value.h"
 
 namespace tune {
 
@@ -15,22 +16,6 @@ namespace {
 
 const char* mode_name(Mode mode) {
   return mode == Mode::kMin ? "min" : "max";
-}
-
-Value to_value(const Importance& importance) {
-  Value::List parameters;
-  for (const Importance::Parameter& one : importance.parameters) {
-    Value value{{"path", one.path}};
-    if (!one.when.empty()) value.set("when", one.when);
-    value.set("importance", one.share);
-    value.set("stands_out", one.stands_out);
-    value.set("trials", one.trials);
-    parameters.push_back(std::move(value));
-  }
-  return Value{
-      {"metric", importance.metric},   {"mode", mode_name(importance.mode)},
-      {"trials", importance.trials},   {"best", importance.best},
-      {"outside", importance.outside}, {"parameters", Value::make_list(std::move(parameters))}};
 }
 
 void print(const Importance& importance) {

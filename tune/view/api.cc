@@ -94,6 +94,12 @@ Answer Api::about(Experiment& experiment, std::string_view what, const Query& qu
                 std::move(etag));
   }
 
+  if (what == "lineage") return json(lineage_of(experiment));
+  if (what == "importance") {
+    const ExperimentHead& head = experiment.head();
+    return json(importance_.ask(head.key, head.directory, experiment.change()));
+  }
+
   const std::uint64_t trial = number("n").value_or(UINT64_MAX);
   const auto row = trial < UINT32_MAX ? experiment.trials().find(static_cast<std::uint32_t>(trial))
                                       : std::nullopt;

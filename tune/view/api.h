@@ -1,14 +1,20 @@
 // Api: the data that the page asks for. Nothing in an address is a path or a command: experiments
 // are named by keys of the list, trials by numbers, columns by numbers. One thread uses it.
 //
-//   /api/experiments                         the list
-//   /api/x/KEY/meta                          one experiment: names, counts, the best, nodes,
-//   notices /api/x/KEY/columns?c=LIST[&since=N]      columns of all trials, or of those changed
-//   after N /api/x/KEY/attempts                      who ran where and when /api/x/KEY/rungs values
-//   at each rung, verdicts, cut-offs /api/x/KEY/curves?m=METRIC&best=N&sample=N   curves of some
-//   trials /api/x/KEY/trial?n=NUMBER                one trial; its newest curves:
-//   /api/x/KEY/results?n=NUMBER /api/x/KEY/log?n=NUMBER&s=0|1&r=RANK[&from=OFFSET]   what it
-//   printed /metrics                                 Prometheus
+// clang-format off
+//   /api/experiments                                 the list
+//   /api/x/KEY/meta                                  names, counts, the best, nodes, notices
+//   /api/x/KEY/columns?c=LIST[&since=N]              columns of all trials, or of those changed after N
+//   /api/x/KEY/attempts                              who ran where and when
+//   /api/x/KEY/rungs                                 values at each rung, verdicts, cut-offs
+//   /api/x/KEY/curves?m=METRIC&best=N&sample=N       curves of some trials
+//   /api/x/KEY/importance                            of the parameters, as far as it was found
+//   /api/x/KEY/lineage                               trials that go on from others' checkpoints
+//   /api/x/KEY/trial?n=NUMBER                        one trial
+//   /api/x/KEY/results?n=NUMBER                      its newest curves
+//   /api/x/KEY/log?n=NUMBER&s=0|1&r=RANK[&from=OFFSET]   what it printed
+//   /metrics                                         Prometheus
+// clang-format on
 #pragma once
 
 #include <chrono>
@@ -18,6 +24,7 @@
 #include <string>
 #include <string_view>
 
+#include "tune/view/importance_desk.h"
 #include "tune/view/storage.h"
 
 namespace tune::view {
@@ -55,6 +62,7 @@ class Api {
   std::string boot_;
   bool control_;
   std::map<std::string, Answer> metas_;  // by experiment
+  ImportanceDesk importance_;
 };
 
 }  // namespace tune::view

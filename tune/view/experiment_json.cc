@@ -104,6 +104,12 @@ Value best_of(const Experiment& experiment) {
   return best;
 }
 
+// As they stand in experiment.json; an empty list where there are none.
+Value list_in_spec(const Experiment& experiment, std::string_view key) {
+  const Value* found = experiment.head().spec.find(key);
+  return found != nullptr && found->is_list() ? *found : Value::make_list({});
+}
+
 Value::List texts(const std::vector<std::string>& from) {
   return {from.begin(), from.end()};
 }
@@ -144,6 +150,9 @@ Value meta_of(const Experiment& experiment, const std::string& boot) {
   Value::List names;
   for (const MetricColumn& column : trials.metrics()) names.emplace_back(column.name);
   meta.set("metrics", Value::make_list(std::move(names)));
+  meta.set("objectives", list_in_spec(experiment, "objectives"));
+  meta.set("constraints", list_in_spec(experiment, "constraints"));
+  meta.set("descents", history.descents().size());
   meta.set("nodes", nodes_of(history));
   meta.set("set_aside", set_aside_of(history));
   meta.set("notices", notices_of(history));
@@ -159,6 +168,14 @@ Value meta_of(const Experiment& experiment, const std::string& boot) {
                          ? how_to_resume(experiment.head().directory)
                          : std::string());
   return meta;
+}
+
+Value lineage_of(const Experiment& experiment) {
+  Value::List all;
+  for (const Descent& one : experiment.history().descents()) {
+    all.push_back(list({one.trial, one.iteration, one.from, one.from_iteration}));
+  }
+  return Value{{"descents", Value::make_list(std::move(all))}};
 }
 
 // ---- One trial ----------------------------------------------------------------------------------

@@ -66,6 +66,12 @@ void History::on_trial(const EventLine& told) {
     note(time, kind, fmt::format("{}: {}", event_text(event, "trial"), event_text(event, "cause")));
   } else if (kind == "order") {
     note_order(time, event);
+  } else if (kind == "replaced" && descents_.size() < kMaxDescents) {
+    const auto from = number_of_id(event_text(event, "from"));
+    const auto count = [&event = event](std::string_view key) {
+      return static_cast<std::uint32_t>(event_count(event, key));
+    };
+    if (from) descents_.push_back({*trial, count("iteration"), *from, count("from_iteration")});
   } else if (kind == "verdict" && verdicts_.size() < kMaxVerdicts) {
     const auto cut_off = cut_off_of(event_text(event, "reason"));
     verdicts_.push_back({.trial = *trial,

@@ -19,6 +19,7 @@ namespace tune::view {
 inline constexpr std::size_t kMaxNotices = 200;
 inline constexpr std::size_t kMaxVerdicts = 4u << 20;
 inline constexpr std::size_t kMaxAttempts = 8u << 20;
+inline constexpr std::size_t kMaxDescents = 1u << 20;
 
 struct Attempt {
   std::uint32_t trial = 0;
@@ -36,6 +37,14 @@ struct Verdict {
   bool is_pause = false;
   float cut_off = 0;  // NaN: its reason names none
   double time = 0;
+};
+
+// A scheduler let a trial go on from another one's checkpoint (PBT).
+struct Descent {
+  std::uint32_t trial = 0;
+  std::uint32_t iteration = 0;       // of the trial, which it counts on from
+  std::uint32_t from = 0;            // the trial whose checkpoint it is
+  std::uint32_t from_iteration = 0;  // and the iteration there
 };
 
 struct NodeView {
@@ -68,6 +77,7 @@ class History {
 
   const std::deque<Attempt>& attempts() const { return attempts_; }
   const std::deque<Verdict>& verdicts() const { return verdicts_; }
+  const std::deque<Descent>& descents() const { return descents_; }
   const std::vector<NodeView>& nodes() const { return nodes_; }
   const std::vector<std::string>& gpu_lists() const { return gpu_lists_; }  // "0,1"; first: none
   const std::vector<std::string>& outcomes() const { return outcomes_; }    // first: running
@@ -92,6 +102,7 @@ class History {
   std::deque<Attempt> attempts_;
   std::map<std::uint32_t, std::size_t> open_;  // newest attempt that runs, by trial
   std::deque<Verdict> verdicts_;
+  std::deque<Descent> descents_;
   std::vector<NodeView> nodes_;
   std::map<std::string, std::uint32_t> node_index_;  // by name
   std::vector<std::string> gpu_lists_ = {""};

@@ -5,6 +5,8 @@ import {clock, duration, number, short} from '/scale.js';
 import {historyChart, historyLegend} from '/history.js';
 import {lanesChart} from '/lanes.js';
 import {curvesChart} from '/curves.js';
+import {importanceChart} from '/importance.js';
+import {paretoChart} from '/pareto.js';
 import * as state from '/state.js';
 
 const kTop = 10;
@@ -85,8 +87,13 @@ export async function showOverview(main, experiment) {
   const head = el('div', {class: 'tiles'}), problems = el('div'), status = el('div', {class: 'bar'});
   const best = el('div', {class: 'panel'}), top = el('div', {class: 'panel wide scroll'}), notices = el('div', {class: 'panel wide'});
   const history = historyChart(experiment, open), lanes = lanesChart(experiment, openNumber), curves = curvesChart(experiment, open);
+  const importance = importanceChart(experiment);
+  const pareto = experiment.meta.objectives.length > 1 ? paretoChart(experiment, open) : null;
   let seen = '';
-  main.replaceChildren(problems, head, status, el('div', {class: 'grid'}, history.chart.root, curves.chart.root, best, lanes.chart.root, top, notices));
+  main.replaceChildren(
+      problems, head, status,
+      el('div', {class: 'grid'}, pareto?.chart.root ?? '', history.chart.root, curves.chart.root,
+         best, importance.chart.root, lanes.chart.root, top, notices));
   best.classList.add('best');
 
   async function update() {
@@ -97,7 +104,8 @@ export async function showOverview(main, experiment) {
         ...(meta.resume ? [el('div', {class: 'problem'}, `This sweep is not over. Go on with: ${meta.resume}`)] : []));
     const names = experiment.primary >= 0 ? [experiment.metricColumn(experiment.primary, 'best'), ...meta.parameters.slice(0, 8).map((_, i) => `p${i}`)] : [];
     await experiment.need(['number', 'status', 'iterations', ...names]);
-    await Promise.all([history.update(), lanes.update(), curves.update()]);
+    await Promise.all([history.update(), lanes.update(), curves.update(), pareto?.update()]);
+    importance.update();
     if (experiment.primary >= 0) {
       const rows = topRows(experiment.col(names[0]), meta.mode, kTop);
       top.replaceChildren(el('h2', {}, 'Best trials'), topTable(experiment, rows));
@@ -113,5 +121,12 @@ export async function showOverview(main, experiment) {
       el('table', {}, ...meta.notices.slice(-12).reverse().map((one) => el('tr', {}, el('td', {class: 'faint'}, clock(one.time)), el('td', {}, one.event), el('td', {}, one.text)))));
   }
   await update();
-  return {update, remove: () => [history, lanes, curves].forEach(({chart}) => chart.remove()), charts: {history, lanes, curves}};
+  return {
+    update,
+    remove: () => {
+      [history, lanes, curves, ...(pareto ? [pareto] : [])].forEach(({chart}) => chart.remove());
+      importance.remove();
+    },
+    charts: {history, lanes, curves, importance, pareto}
+  };
 }

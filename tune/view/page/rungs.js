@@ -1,10 +1,11 @@
 // Rungs: which values reached each of them, who was stopped there, and the cut-offs.
-import {el, select} from '/dom.js';
-import {blob} from '/data.js';
-import {Chart, axisLeft, nearest, nothing} from '/chart.js';
+import {axisLeft, Chart, nearest, nothing} from '/chart.js';
 import {kBlue, kOrange, kRed, kSky, pixel} from '/colour.js';
-import {extent, linear, log, number, robustExtent, roomy} from '/scale.js';
+import {blob} from '/data.js';
+import {el, select} from '/dom.js';
+import {lineageChart} from '/lineage.js';
 import {openTrial} from '/overview.js';
+import {extent, linear, log, number, robustExtent, roomy} from '/scale.js';
 import * as state from '/state.js';
 
 const kWords = ['went on', 'stopped here', 'paused here'];
@@ -28,6 +29,7 @@ export async function showRungs(main, experiment) {
   const table = el('div', {class: 'panel scroll'}), bar = el('div', {class: 'bar'});
   const {meta} = experiment;
   const chart = new Chart({title: `${meta.metric} at each rung`, name: 'rungs', height: 420, draw});
+  const lineage = meta.descents > 0 ? lineageChart(experiment) : null;
   const isLog = () => state.get('ylog') === '1';
 
   function draw(painter, box, colours) {
@@ -82,9 +84,21 @@ export async function showRungs(main, experiment) {
     table.replaceChildren(el('table', {}, el('tr', {}, ...['iteration', 'reached', 'went on', 'stopped', 'paused', `best ${meta.metric}`, 'newest cut-off'].map((name) => el('th', {class: 'number'}, name))),
         ...rungs.map((one) => el('tr', {}, ...[number(one.iteration), number(one.reached), number(one.reached - one.stopped - one.paused), number(one.stopped), number(one.paused),
           Number.isNaN(one.best) ? '' : number(one.best, 6), Number.isNaN(one.cutOff) ? '' : number(one.cutOff, 6)].map((words) => el('td', {class: 'number'}, words))))));
-    if (!chart.root.isConnected) main.replaceChildren(bar, chart.root, el('h2', {}, 'Rungs'), table, el('p', {class: 'faint'}, 'Why a trial was stopped stands on its own page: choose its point.'));
+    if (!chart.root.isConnected)
+      main.replaceChildren(
+          lineage?.chart.root ?? '', bar, chart.root, el('h2', {}, 'Rungs'), table,
+          el('p', {class: 'faint'},
+             'Why a trial was stopped stands on its own page: choose its point.'));
     chart.redraw();
+    await lineage?.update();
   }
   await update();
-  return {update, remove: () => chart.remove()};
+  return {
+    update,
+    remove: () => {
+      chart.remove();
+      lineage?.chart.remove();
+    },
+    charts: {lineage}
+  };
 }

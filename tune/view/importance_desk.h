@@ -1,0 +1,29 @@
+// ImportanceDesk: the importance of an experiment's parameters, as `tune importance` tells it. It
+// reads the results of all trials, which may take a while: so it is found in a thread of its own,
+// one experiment after another, and the page asks again. One thread uses it.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "core/value.h"
+
+namespace tune::view {
+
+class ImportanceDesk {
+ public:
+  ImportanceDesk();
+  ~ImportanceDesk();  // waits for the one that is being found
+
+  // What is known of this experiment: {"importance": {...}} or {"problem": why there is none}, with
+  // "at" (the count of changes that it is of) and "is_current". Where it is not current it is found
+  // anew; {"is_current": false} alone: it is the first time.
+  Value ask(const std::string& key, const std::filesystem::path& directory, std::uint64_t change);
+
+ private:
+  class Inside;
+  std::unique_ptr<Inside> inside_;
+};
+
+}  // namespace tune::view

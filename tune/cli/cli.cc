@@ -25,6 +25,7 @@
 #include "tune/cli/cli_orders.h"
 #include "tune/cli/cli_pages.h"
 #include "tune/cli/cli_pool.h"
+#include "tune/cli/cli_view_terminal.h"
 #include "tune/spec/option_reader.h"
 
 namespace tune {
@@ -50,6 +51,7 @@ struct CommandLine {
   PoolArguments pool;
   std::string nodes_directory;
   ViewArguments view;
+  bool view_is_text = false;
   std::string status_directory;
   int python_order = -1;
   std::string imported;
@@ -268,7 +270,13 @@ void add_view(CLI::App& app, CommandLine& line) {
   command->add_option("--address", view.address, "address to listen on, of loopback (127.0.0.1)")
       ->type_name("A");
   command->add_flag("--control", view.control, "let the page change sweeps that run");
-  command->callback([&line] { line.chosen = [&line] { return view_command(line.view); }; });
+  command->add_flag("--terminal", line.view_is_text,
+                    "history and curves as text instead, of one experiment");
+  command->callback([&line] {
+    line.chosen = [&line] {
+      return line.view_is_text ? view_in_terminal(line.view.directory) : view_command(line.view);
+    };
+  });
 }
 
 // Names what follows the options: it is not an option of ours.

@@ -13,6 +13,7 @@
 #include "core/agent_contract.h"
 #include "core/error.h"
 #include "core/platform/side_output.h"
+#include "tune/show/terminal_paint.h"
 
 namespace tune {
 
@@ -41,6 +42,7 @@ class StderrConsole : public Console {
     }
     return BlockSize{size.ws_col, size.ws_row};
   }
+  bool has_colours() const override { return redraws_; }
 
  private:
   SideOutput output_{STDERR_FILENO};
@@ -107,11 +109,30 @@ void ConsoleReporter::status(const ExperimentStatus& status, bool final) {
   BlockSize size = screen.value_or(BlockSize{});
   if (size.height > 1) --size.height;  // the cursor stands below the block
   if (final) printed_.clear();         // the last one is printed, whether it changed or not
-  std::vector<std::string> lines = render_status(status, options_, memory_, size);
+  std::vector<std::string> lines = rendered(status, size);
   screen ? redraw(std::move(lines)) : print(lines);
   if (!final) return;
   drawn_.clear();  // it stays; what is told from here on stands below
   if (status.live) console_->write(joined(render_end(status)));
+}
+
+std::vector<std::string> ConsoleReporter::rendered(const ExperimentStatus& status, BlockSize size) {
+  std::vector<std::string> lines = render_status(status, options_, memory_, size);
+  if (!console_->has_colours()) return lines;
+  best_ = status.best ? trial_id(status.experiment_id, *status.best) : std::string();
+  const std::string time = time_to_go(status);
+  for (std::string& line : lines) {
+    const bool has_room = text_width(line) + time.size() + 1 <= size.width;
+    if (!time.empty() && has_room && line.starts_with("Number of trials:")) line += " " + time;
+  }
+  return lines;
+}
+
+std::string ConsoleReporter::drawable(const std::vector<std::string>& lines) const {
+  if (!console_->has_colours()) return joined(lines);
+  std::string text;
+  for (const std::string& line : lines) text += painted(line, best_) + '\n';
+  return text;
 }
 
 bool ConsoleReporter::is_due(ExperimentTime running_for, bool in_place) const {
@@ -133,7 +154,7 @@ std::string ConsoleReporter::back_to_block() const {
 
 void ConsoleReporter::redraw(std::vector<std::string> lines) {
   const std::string back = back_to_block();
-  if (console_->write(written_over(back, joined(lines)))) drawn_ = std::move(lines);
+  if (console_->write(written_over(back, drawable(lines)))) drawn_ = std::move(lines);
 }
 
 void ConsoleReporter::print(const std::vector<std::string>& lines) {
@@ -150,7 +171,7 @@ void ConsoleReporter::notice(const std::string& text) {
 
 // On a terminal the block moves down by it.
 bool ConsoleReporter::write_above(const std::string& text) {
-  return console_->write(written_over(back_to_block(), printable(text) + "\n" + joined(drawn_)));
+  return console_->write(written_over(back_to_block(), printable(text) + "\n" + drawable(drawn_)));
 }
 
 void ConsoleReporter::tell_dropped() {

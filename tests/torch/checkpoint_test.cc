@@ -52,6 +52,71 @@ TEST_CASE("model, optimizer and random state are restored so that training goes 
   CHECK(restored.step() == third);
 }
 
+// Two groups, the second with a tenth of the rate.
+torch::optim::SGD sgd_of(nn::Sequential& model, double rate, double momentum) {
+  using Options = torch::optim::SGDOptions;
+  std::vector<torch::optim::OptimizerParamGroup> groups;
+  groups.emplace_back(model[0]->parameters());
+  groups.emplace_back(model[3]->parameters(), std::make_unique<Options>(rate / 10));
+  static_cast<Options&>(groups[1].options()).momentum(momentum);
+  return {groups, Options(rate).momentum(momentum)};
+}
+
+const torch::optim::SGDOptions& options_of(const torch::optim::Optimizer& optimizer,
+                                           std::size_t group) {
+  return static_cast<const torch::optim::SGDOptions&>(optimizer.param_groups()[group].options());
+}
+
+TEST_CASE("a resumed optimizer keeps the checkpoint's rates, a newly configured one its own") {
+  const testing::TemporaryFolder folder;
+  nn::Sequential model = small_network(3);
+  torch::optim::SGD saved = sgd_of(model, 0.1, 0.9);
+  model->forward(torch::randn({8, 4})).square().mean().backward();
+  saved.step();
+  for (auto& group : saved.param_groups()) {
+    group.options().set_lr(group.options().get_lr() / 2);  // as a schedule does
+  }
+  save_optimizer(folder.path(), saved);
+
+  torch::optim::SGD resumed = sgd_of(model, 0.1, 0.9);
+  load_optimizer(folder.path(), resumed);
+  CHECK(options_of(resumed, 0).lr() == 0.05);
+  CHECK(options_of(resumed, 1).lr() == 0.005);
+  CHECK(resumed.state().size() == 4);
+
+  torch::optim::SGD replaced = sgd_of(model, 0.02, 0.9);
+  load_optimizer(folder.path(), replaced);
+  CHECK(options_of(replaced, 0).lr() == 0.02);
+  CHECK(options_of(replaced, 1).lr() == 0.002);
+  CHECK(replaced.state().size() == 4);  // momentum goes on
+
+  torch::optim::SGD other_momentum = sgd_of(model, 0.1, 0.5);
+  load_optimizer(folder.path(), other_momentum);
+  CHECK(options_of(other_momentum, 0).lr() == 0.05);
+  CHECK(options_of(other_momentum, 0).momentum() == 0.5);
+  CHECK(options_of(other_momentum, 1).momentum() == 0.5);
+
+  // A replaced one is saved and resumed under its own configuration.
+  save_optimizer(folder.path(), replaced);
+  torch::optim::SGD after = sgd_of(model, 0.02, 0.9);
+  after.param_groups()[0].options().set_lr(1);
+  load_optimizer(folder.path(), after);
+  CHECK(options_of(after, 0).lr() == 0.02);
+}
+
+TEST_CASE("fields of other kinds than numbers are compared as well") {
+  const testing::TemporaryFolder folder;
+  Training saved;
+  saved.step();
+  save_optimizer(folder.path(), saved.optimizer);
+  using Options = torch::optim::AdamOptions;
+  torch::optim::Adam replaced(saved.model->parameters(), Options(0.1).betas({0.8, 0.99}));
+  load_optimizer(folder.path(), replaced);
+  const auto& options = static_cast<Options&>(replaced.param_groups()[0].options());
+  CHECK(options.betas() == std::tuple(0.8, 0.99));
+  CHECK(options.lr() == 0.1);
+}
+
 TEST_CASE("a seed gives the numbers that LibTorch's own gives") {
   seed_all(5);
   const torch::Tensor ours = torch::rand({8});

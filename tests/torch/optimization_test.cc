@@ -74,7 +74,8 @@ TEST_CASE("a restored schedule goes on with the rates of the saved one") {
   LearningRateSchedule saved(saved_optimizer, cosine(10));
   for (int i = 0; i < 4; ++i) saved.step();
 
-  auto optimizer = sgd(9);  // of another rate: the state says from which the schedule began
+  auto optimizer = sgd(0.4);
+  optimizer.param_groups()[0].options().set_lr(9);  // the state says from which it began
   LearningRateSchedule restored(optimizer, cosine(10));
   restored.load_state(saved.state());
   CHECK(restored.steps() == 4);
@@ -85,6 +86,18 @@ TEST_CASE("a restored schedule goes on with the rates of the saved one") {
   CHECK(refusal([&] {
           restored.load_state({{"step", 1}, {"initial", std::vector<double>{1, 2}}});
         }) == "loading a learning rate: the state is of step 1 and 2 groups, the optimizer has 1");
+}
+
+TEST_CASE("a schedule whose rate was configured anew goes on from that rate, at the saved step") {
+  auto first = sgd(0.1);
+  LearningRateSchedule saved(first, multi_step({2}, 0.1));
+  saved.step();
+  saved.step();
+  auto optimizer = sgd(0.5);
+  LearningRateSchedule replaced(optimizer, multi_step({2}, 0.1));
+  replaced.load_state(saved.state());
+  CHECK(replaced.steps() == 2);
+  CHECK(rate_of(optimizer) == doctest::Approx(0.05));
 }
 
 TEST_CASE("a rate is scaled with the ranks and says so once, on rank 0") {

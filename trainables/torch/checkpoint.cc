@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/platform/files.h"
+#include "trainables/torch/configured_options.h"
 #include "trainables/torch/cuda_part.h"
 #include "trainables/torch/python_file.h"
 #include "trainables/torch/safetensors.h"
@@ -148,6 +149,7 @@ void save_optimizer(const fs::path& directory, const torch::optim::Optimizer& op
   on_file(ErrorCode::kIo, "writing", file, [&] {
     torch::serialize::OutputArchive archive;
     optimizer.save(archive);
+    save_configured_options(archive, optimizer);
     archive.save_to(file.string());
   });
 }
@@ -158,7 +160,7 @@ void load_optimizer(const fs::path& directory, torch::optim::Optimizer& optimize
   on_file(ErrorCode::kIo, "reading", file,
           [&] { archive.load_from(file.string(), device_of(optimizer)); });
   on_file(ErrorCode::kBadInput, "loading the optimizer from", file,
-          [&] { optimizer.load(archive); });
+          [&] { load_but_configured_options(archive, optimizer); });
 }
 
 void save_state(const fs::path& file, const Value& state) {

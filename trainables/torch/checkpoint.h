@@ -4,7 +4,8 @@
 //   model.safetensors  parameters and buffers by name; Python's safetensors.torch.load_file reads
 //                      it. Where it is missing a model.pt is read, as Python's
 //                      torch.save(model.state_dict(), "model.pt") writes it
-//   optimizer.pt       the optimizer's options (its learning rate too) and state
+//   optimizer.pt       the optimizer's options (its learning rate too) and state, and the options
+//                      that its constructor was given
 //   random.pt          the states of the generators of the CPU and of the own GPU
 //
 // All throw Error: kIo when a file cannot be written or read; kBadInput when it does not fit what
@@ -38,7 +39,10 @@ void load_model(const std::filesystem::path& directory, torch::nn::Module& model
 
 void save_optimizer(const std::filesystem::path& directory,
                     const torch::optim::Optimizer& optimizer);
-// The optimizer must hold as many parameters in as many groups.
+// The optimizer must hold as many parameters in as many groups. Its options become the
+// checkpoint's, with what a schedule made of them; but where its constructor was given another
+// value than that of the checkpoint (the configuration was replaced), its own stays in all groups.
+// A group whose own options alone were given another value takes the checkpoint's.
 void load_optimizer(const std::filesystem::path& directory, torch::optim::Optimizer& optimizer);
 
 // The state of a DataLoader, a Sampler or a schedule, or any other value, as a file of JSON.

@@ -87,7 +87,8 @@ std::vector<double> LearningRateSchedule::rates() const {
 }
 
 Value LearningRateSchedule::state() const {
-  return {{"step", step_}, {"initial", initial_}};
+  return {
+      {"step", step_}, {"initial", initial_}, {"configured", optimizer_.defaults().get_lr()}};
 }
 
 void LearningRateSchedule::load_state(const Value& state) {
@@ -98,7 +99,10 @@ void LearningRateSchedule::load_state(const Value& state) {
              std::to_string(initial.size()) + " groups, the optimizer has " +
              std::to_string(initial_.size()));
   step_ = step;
-  initial_ = std::move(initial);
+  const Value* configured = state.find("configured");
+  const bool is_replaced =
+      configured != nullptr && configured->as<double>() != optimizer_.defaults().get_lr();
+  if (!is_replaced) initial_ = std::move(initial);
   apply();
 }
 

@@ -48,7 +48,9 @@ class LearningRateSchedule {
   std::int64_t steps() const { return step_; }
   std::vector<double> rates() const;  // of the groups, as they are now
 
-  // {step, initial}: the rate's formula is not in it. Loading sets the optimizer's rates; refuses
+  // {step, initial, configured}: the rate's formula is not in it. Loading sets the optimizer's
+  // rates; the initial ones are the state's, unless the optimizer's constructor was given another
+  // rate than the one `configured` tells: then its own count, from the state's step on. Refuses
   // (kBadInput) a state of another number of groups.
   Value state() const;
   void load_state(const Value& state);

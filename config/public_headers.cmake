@@ -53,12 +53,12 @@ set(tune_public_torch_headers
   trainables/torch/device.h
   trainables/torch/distributed_data_parallel.h
   trainables/torch/grad_scaler.h
+  trainables/torch/gradient_clipping.h
   trainables/torch/image_folder.h
   trainables/torch/image_transforms.h
   trainables/torch/learning_rate.h
   trainables/torch/metrics.h
   trainables/torch/mixed_precision.h
-  trainables/torch/operator_runner.h
   trainables/torch/process_group.h
   trainables/torch/random.h
   trainables/torch/safetensors.h
@@ -66,5 +66,7 @@ set(tune_public_torch_headers
   trainables/torch/sync_batch_norm.h
   trainables/torch/torch_trainer.h
   trainables/torch/training_operator.h
+  trainables/torch/training_step.h
+  trainables/torch/weight_average.h
   tune/torch.h
 )

@@ -10,6 +10,7 @@
 #include "trainables/torch/device.h"
 #include "trainables/torch/distributed_data_parallel.h"
 #include "trainables/torch/grad_scaler.h"
+#include "trainables/torch/gradient_clipping.h"
 #include "trainables/torch/image_folder.h"
 #include "trainables/torch/image_transforms.h"
 #include "trainables/torch/learning_rate.h"
@@ -22,3 +23,5 @@
 #include "trainables/torch/sync_batch_norm.h"
 #include "trainables/torch/torch_trainer.h"
 #include "trainables/torch/training_operator.h"
+#include "trainables/torch/training_step.h"
+#include "trainables/torch/weight_average.h"

@@ -59,7 +59,7 @@ torch::optim::SGD sgd_of(nn::Sequential& model, double rate, double momentum) {
   groups.emplace_back(model[0]->parameters());
   groups.emplace_back(model[3]->parameters(), std::make_unique<Options>(rate / 10));
   static_cast<Options&>(groups[1].options()).momentum(momentum);
-  return {groups, Options(rate).momentum(momentum)};
+  return torch::optim::SGD(groups, Options(rate).momentum(momentum));
 }
 
 const torch::optim::SGDOptions& options_of(const torch::optim::Optimizer& optimizer,

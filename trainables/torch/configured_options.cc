@@ -15,8 +15,7 @@ OptionFields read_fields(torch::serialize::InputArchive& archive) {
 }
 
 // Archives can be read only when they have been written.
-void read_back(torch::serialize::OutputArchive& written,
-               torch::serialize::InputArchive& archive) {
+void read_back(torch::serialize::OutputArchive& written, torch::serialize::InputArchive& archive) {
   std::stringstream bytes;
   written.save_to(bytes);
   archive.load_from(bytes);

@@ -177,6 +177,10 @@ std::optional<Batch> DataLoader::next() {
     set_epoch(epoch() + 1);
     return {};
   }
+  if (per_loop_ > 0 && looped_ == per_loop_) {
+    looped_ = 0;
+    return {};
+  }
   std::optional<Batch> batch;
   if (workers_) {
     const auto ahead = static_cast<std::size_t>(options_.workers) * options_.prefetch;
@@ -190,17 +194,37 @@ std::optional<Batch> DataLoader::next() {
     batch = make(indices(sampler_->position()));
   }
   sampler_->next(options_.batch_size);
+  ++looped_;
   return batch;
 }
 
 void DataLoader::set_epoch(std::int64_t epoch) {
   sampler_->set_epoch(epoch);
   started_ = false;
+  looped_ = 0;
 }
 
 void DataLoader::load_state(const Value& state) {
   sampler_->load_state(state);
   started_ = false;
+  looped_ = 0;
+}
+
+void DataLoader::set_batches_per_loop(std::int64_t batches) {
+  expect_at_least("batches_per_loop", batches, 0);
+  per_loop_ = batches;
+  looped_ = 0;
+}
+
+std::int64_t DataLoader::batches_given() const {
+  return (sampler_->position() + options_.batch_size - 1) / options_.batch_size;
+}
+
+std::int64_t DataLoader::batches_left() const {
+  const std::int64_t end = std::min(batches() * options_.batch_size, sampler_->size());
+  const std::int64_t samples = std::max<std::int64_t>(0, end - sampler_->position());
+  const std::int64_t of_epoch = (samples + options_.batch_size - 1) / options_.batch_size;
+  return per_loop_ > 0 ? std::min(per_loop_, of_epoch) : of_epoch;
 }
 
 void DataLoader::start_epoch() {

@@ -34,8 +34,9 @@ class DataLoader {
   // Waits for the sample that each worker is at.
   ~DataLoader();
 
-  // The next batch, or nothing once at the end of each epoch; the next epoch follows. A batch whose
-  // making threw is tried again by the next call.
+  // The next batch, or nothing once at the end of each loop, which is an epoch's unless
+  // set_batches_per_loop was called; the next epoch follows. A batch whose making threw is tried
+  // again by the next call.
   std::optional<Batch> next();
 
   // Begins that epoch at its start. After a loop that was left early this is how to begin anew;
@@ -44,6 +45,12 @@ class DataLoader {
   std::int64_t epoch() const { return sampler_->epoch(); }
 
   std::int64_t batches() const;  // of a whole epoch
+
+  // Loops from now on end after so many batches, or with the epoch if that comes first; the next
+  // loop goes on there. 0: with the epoch. Refused (kBadInput) below 0.
+  void set_batches_per_loop(std::int64_t batches);
+  std::int64_t batches_given() const;  // of the present epoch
+  std::int64_t batches_left() const;   // of the next loop, if none is under way
 
   Value state() const { return sampler_->state(); }
   void load_state(const Value& state);
@@ -72,8 +79,10 @@ class DataLoader {
   std::shared_ptr<Dataset> data_;
   std::shared_ptr<Sampler> sampler_;
   DataLoaderOptions options_;
-  bool started_ = false;    // the data set and the workers know of the present epoch
-  std::int64_t asked_ = 0;  // the position up to which workers have been asked for batches
+  bool started_ = false;       // the data set and the workers know of the present epoch
+  std::int64_t per_loop_ = 0;  // 0: loops end with the epoch
+  std::int64_t looped_ = 0;    // batches that the present loop gave
+  std::int64_t asked_ = 0;     // the position up to which workers have been asked for batches
   std::unique_ptr<Workers> workers_;
 };
 

@@ -168,13 +168,14 @@ std::shared_ptr<Reducer> make_reducer(const Parameters& p, const Buckets& bucket
                                         c10::intrusive_ptr<c10d::ProcessGroup>, std::vector<bool>,
                                         std::int64_t, bool, bool, Names, std::int64_t, bool, bool,
                                         CapList>) {
-    return std::make_shared<Reducer>(
-        p.tensors, buckets, group.c10d(), p.sparse, cap, options.find_unused_parameters,
-        options.gradient_as_bucket_view, p.names, first_cap, false, false, CapList{});
+    return std::make_shared<Reducer>(p.tensors, buckets, group.c10d(), p.sparse, cap,
+                                     options.find_unused_parameters,
+                                     options.gradient_as_bucket_view.value_or(false), p.names,
+                                     first_cap, false, false, CapList{});
   } else {
     return std::make_shared<Reducer>(
         p.tensors, buckets, group.c10d(), p.sparse, cap, options.find_unused_parameters,
-        options.gradient_as_bucket_view, p.names, first_cap, false, false);
+        options.gradient_as_bucket_view.value_or(false), p.names, first_cap, false, false);
   }
 }
 

@@ -50,8 +50,10 @@ struct DdpOptions {
   // parameter may be used several times (checkpointed activations).
   bool static_graph = false;
   bool broadcast_buffers = true;  // rank 0's, before each forward that follows a reduced backward
-  bool gradient_as_bucket_view = false;  // saves a copy of the gradients
-  bool delay_allreduce = false;          // one bucket, when the last gradient is there
+  // Saves a copy of the gradients, but a plain Optimizer::zero_grad() throws. Empty: within a
+  // TrainingStep, which knows of it.
+  std::optional<bool> gradient_as_bucket_view = {};
+  bool delay_allreduce = false;  // one bucket, when the last gradient is there
   GradientCompression compression = GradientCompression::kNone;
 };
 

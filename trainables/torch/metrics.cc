@@ -1,5 +1,9 @@
 #include "trainables/torch/metrics.h"
 
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+
 #include <cstring>
 
 #include "core/error.h"
@@ -22,15 +26,37 @@ T take(const std::string& bytes, std::size_t& position) {
 
 }  // namespace
 
-void Metrics::add(const std::string& name, double mean, std::int64_t samples) {
+double Metrics::Sum::total() const {
+  return on_device.defined() ? value + on_device.item<double>() : value;
+}
+
+// The mean of no samples is not a number.
+Metrics::Sum* Metrics::sum_of(const std::string& name, std::int64_t samples) {
   if (samples < 0) {
     throw Error(ErrorCode::kBadInput,
                 "metric " + name + ": a mean over " + std::to_string(samples) + " samples");
   }
-  if (samples == 0) return;  // the mean is not a number then
+  if (samples == 0) return nullptr;
   Sum& sum = sums_[name];
-  sum.value += mean * static_cast<double>(samples);
   sum.samples += samples;
+  return &sum;
+}
+
+void Metrics::add(const std::string& name, double mean, std::int64_t samples) {
+  if (Sum* sum = sum_of(name, samples)) sum->value += mean * static_cast<double>(samples);
+}
+
+void Metrics::add(const std::string& name, const at::Tensor& mean, std::int64_t samples) {
+  if (mean.numel() != 1) {
+    throw Error(ErrorCode::kBadInput, "metric " + name + ": a tensor of " +
+                                          std::to_string(mean.numel()) +
+                                          " numbers, one is wanted: its mean()");
+  }
+  Sum* sum = sum_of(name, samples);
+  if (sum == nullptr) return;
+  const at::NoGradGuard no_gradients;
+  const at::Tensor value = mean.detach().to(at::kDouble).reshape({}) * samples;
+  sum->on_device = sum->on_device.defined() ? sum->on_device + value : value;
 }
 
 // Ranks of one group run the same program on machines of one kind: bytes as they lie in memory.
@@ -39,7 +65,7 @@ Metrics Metrics::over(ProcessGroup& group) const {
   for (const auto& [name, sum] : sums_) {
     append(own, name.size());
     own += name;
-    append(own, sum.value);
+    append(own, sum.total());
     append(own, sum.samples);
   }
   Metrics all;
@@ -66,7 +92,7 @@ const Metrics::Sum& Metrics::at(const std::string& name) const {
 
 double Metrics::mean(const std::string& name) const {
   const Sum& sum = at(name);
-  return sum.value / static_cast<double>(sum.samples);
+  return sum.total() / static_cast<double>(sum.samples);
 }
 
 std::int64_t Metrics::samples(const std::string& name) const {

@@ -25,7 +25,7 @@ bool is_batch_norm(const torch::nn::Module& module) {
 
 // Type by type as Module::to does it: the tensors stay the same objects, which optimizers hold.
 // Batch norms stay whole in floats, as Python's do: half counts and variances end at 65,504, and
-// CPUs bad_input half weights beside buffers in floats.
+// CPUs refuse half weights beside buffers in floats.
 void convert(torch::nn::Module& model, at::ScalarType dtype) {
   model.apply([&](torch::nn::Module& module) {
     if (is_batch_norm(module)) return;
@@ -67,6 +67,13 @@ Autocast::~Autocast() {
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
   at::autocast::set_autocast_enabled(device_, was_enabled_);
   at::autocast::set_autocast_dtype(device_, old_dtype_);
+}
+
+Precision precision_named(std::string_view name) {
+  if (name == "fp32") return Precision::kFloat32;
+  if (name == "fp16") return Precision::kFloat16;
+  if (name == "bf16") return Precision::kBFloat16;
+  bad_input("precision is " + std::string(name) + ": fp32, fp16 or bf16 is wanted");
 }
 
 PrecisionLevel precision_level(std::string_view name) {
@@ -137,6 +144,10 @@ void MixedPrecision::unscale(torch::optim::Optimizer& optimizer) {
   unscaled_.push_back(&optimizer);
 }
 
+bool MixedPrecision::is_unscaled(const torch::optim::Optimizer& optimizer) const {
+  return std::find(unscaled_.begin(), unscaled_.end(), &optimizer) != unscaled_.end();
+}
+
 bool MixedPrecision::step() {
   bool all_stepped = true;
   for (torch::optim::Optimizer* optimizer : optimizers_) {
@@ -147,9 +158,7 @@ bool MixedPrecision::step() {
 }
 
 bool MixedPrecision::step(torch::optim::Optimizer& optimizer) {
-  if (std::find(unscaled_.begin(), unscaled_.end(), &optimizer) == unscaled_.end()) {
-    unscale(optimizer);
-  }
+  if (!is_unscaled(optimizer)) unscale(optimizer);
   const bool stepped = scaler_.step(optimizer);
   if (stepped) copy_to_models(weights_[&optimizer]);
   return stepped;

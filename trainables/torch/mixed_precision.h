@@ -45,6 +45,12 @@ class Autocast {
   at::ScalarType old_dtype_;
 };
 
+// The type in which a training computes where that is safe: floats, fp16 with a gradient scaler, or
+// bf16, which needs none.
+enum class Precision { kFloat32, kFloat16, kBFloat16 };
+// "fp32", "fp16" or "bf16"; else kBadInput.
+Precision precision_named(std::string_view name);
+
 enum class PrecisionLevel {
   kO0,  // all in floats
   kO1,  // weights in floats, autocast
@@ -81,6 +87,7 @@ class MixedPrecision {
 
   // Makes the gradients that the optimizer will use the true ones, for clipping. Optional.
   void unscale(torch::optim::Optimizer& optimizer);
+  bool is_unscaled(const torch::optim::Optimizer& optimizer) const;  // since the last update()
 
   // All optimizers' steps and the scaler's update; true when none was skipped.
   bool step();

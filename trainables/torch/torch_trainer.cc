@@ -14,6 +14,7 @@
 #include "trainables/torch/random.h"
 #include "trainables/torch/torch_error.h"
 #include "trainables/torch/trainer_workers.h"
+#include "trainables/torch/training_run.h"
 
 namespace tune {
 
@@ -54,10 +55,10 @@ Config merged(Config config, const Config& defaults) {
   return config;
 }
 
-Result train_and_validate(OperatorRunner& runner) {
-  Result result = runner.train();
-  if (!runner.has_validation()) return result;
-  const Result validation = runner.validate();
+Result train_and_validate(TrainingRun& run) {
+  Result result = run.train();
+  if (!run.has_validation()) return result;
+  const Result validation = run.validate();
   for (const auto& [path, value] : validation.leaves()) {
     result.set(path == "num_samples" ? "val_num_samples" : path, *value);
   }
@@ -75,21 +76,21 @@ OperatorTrainable::~OperatorTrainable() = default;
 
 void OperatorTrainable::setup(const Config& config) {
   set_threads(context().cpus());
-  runner_ = std::make_unique<OperatorRunner>(
+  run_ = std::make_unique<TrainingRun>(
       make_(), make_group(options_), merged(config, options_.config),
-      RunnerOptions{.use_fp16 = options_.use_fp16, .seed = context().seed()});
+      TrainingRunOptions{.use_fp16 = options_.use_fp16, .seed = context().seed()});
 }
 
 Result OperatorTrainable::step() {
-  return train_and_validate(*runner_);
+  return train_and_validate(*run_);
 }
 
 void OperatorTrainable::save(const fs::path& directory) {
-  runner_->save(directory);
+  run_->save(directory);
 }
 
 void OperatorTrainable::load(const fs::path& directory) {
-  runner_->load(directory);
+  run_->load(directory);
 }
 
 SizedTrainable operator_as_trainable(const std::string& name, MakeOperator make,
@@ -132,15 +133,15 @@ void check_cpus(const TrainerOptions& options) {
   bad_input(text.str());
 }
 
-Value serve(OperatorRunner& runner, const Value& command) {
+Value serve(TrainingRun& run, const Value& command) {
   const auto name = command.get<std::string>("command");
   const fs::path directory = command.get<std::string>("directory");
-  if (name == "train") return runner.train();
-  if (name == "validate") return runner.validate();
+  if (name == "train") return run.train();
+  if (name == "validate") return run.validate();
   if (name == "save") {
-    runner.save(directory);
+    run.save(directory);
   } else {
-    runner.load(directory);
+    run.load(directory);
   }
   return {};
 }
@@ -155,10 +156,10 @@ TorchTrainerBase::TorchTrainerBase(MakeOperator make, const TrainerOptions& opti
   workers_ = std::make_unique<TrainerWorkers>(
       options.num_workers, threads, options.use_gpu, [&]() -> TrainerWorkers::Serve {
         set_threads(threads);
-        auto runner = std::make_shared<OperatorRunner>(
+        auto run = std::make_shared<TrainingRun>(
             make(), make_group(options), options.config,
-            RunnerOptions{.use_fp16 = options.use_fp16, .seed = options.seed});
-        return [runner](const Value& command) { return serve(*runner, command); };
+            TrainingRunOptions{.use_fp16 = options.use_fp16, .seed = options.seed});
+        return [run](const Value& command) { return serve(*run, command); };
       });
 }
 

@@ -24,7 +24,6 @@
 
 #include "core/value.h"
 #include "trainables/registry.h"
-#include "trainables/torch/operator_runner.h"
 #include "trainables/torch/training_operator.h"
 #include "trainables/trainable.h"
 
@@ -43,10 +42,10 @@ struct TrainerOptions {
 
 using MakeOperator = std::function<std::unique_ptr<TrainingOperator>()>;
 
-// An operator as a trial: each step is an epoch of training, then validation if there is data for
-// it. The result has train_loss, val_loss, val_accuracy, num_samples (trained with, on all ranks),
-// epoch and batch_count, and what else the operator reports; validation's number of samples is
-// val_num_samples.
+// An operator as a trial: each step is an epoch of training, or its next `report_every` batches,
+// then validation if there is data for it. The result has train_loss, val_loss, val_accuracy,
+// num_samples (trained with, on all ranks), epoch and batch_count, and what else the operator
+// reports; validation's number of samples is val_num_samples.
 class OperatorTrainable : public Trainable {
  public:
   explicit OperatorTrainable(MakeOperator make, TrainerOptions options = {});
@@ -59,7 +58,7 @@ class OperatorTrainable : public Trainable {
  private:
   MakeOperator make_;
   TrainerOptions options_;
-  std::unique_ptr<OperatorRunner> runner_;
+  std::unique_ptr<TrainingRun> run_;
 };
 
 SizedTrainable operator_as_trainable(const std::string& name, MakeOperator make,
@@ -77,7 +76,7 @@ class TorchTrainerBase {
   ~TorchTrainerBase();
   TorchTrainerBase(const TorchTrainerBase&) = delete;
 
-  Result train();  // one epoch, see OperatorRunner
+  Result train();  // as a step of OperatorTrainable, without validation
   Result validate();
   // A checkpoint as those of trials. An older one, or an empty folder, of that name is replaced
   // when the new one is whole; Error (kBadInput) for a folder that holds anything else.

@@ -6,12 +6,15 @@
 #include <string>
 
 #include "core/error.h"
-#include "trainables/torch/operator_state.h"
 #include "trainables/torch/torch_error.h"
+#include "trainables/torch/training_run.h"
 
 namespace tune {
 
 namespace {
+
+// Counts samples among metrics that are means over them.
+constexpr const char* kSamplesMetric = "num_samples";
 
 // Means over a batch, as train_batch and validate_batch return them.
 void add_batch(Metrics& metrics, const Result& result, const std::string& from,
@@ -42,18 +45,50 @@ Result epoch_result(const Metrics& metrics) {
 }
 
 // Half precision on GPUs, and what CPUs know of it.
-MixedPrecisionOptions precision_options(const TrainingParts& parts, const OperatorState& s) {
-  const bool used = parts.use_fp16 || s.options.use_fp16;
+MixedPrecisionOptions precision_options(const TrainingParts& parts, bool use_fp16,
+                                        const ProcessGroup& group) {
+  const Precision precision =
+      parts.precision.value_or(!parts.use_fp16 && !use_fp16 ? Precision::kFloat32
+                               : group.device().is_cuda()   ? Precision::kFloat16
+                                                            : Precision::kBFloat16);
+  const bool used = precision != Precision::kFloat32;
   const PrecisionLevel level = precision_level(parts.opt_level);
-  if (!used && level > PrecisionLevel::kO1 && s.group.rank() == 0) {
+  if (!used && level > PrecisionLevel::kO1 && group.rank() == 0) {
     std::cerr << "warning: opt_level " << parts.opt_level
               << " does nothing without use_fp16: this trains in floats\n";
   }
   MixedPrecisionOptions options;
   options.level = used ? level : PrecisionLevel::kO0;
-  options.dtype = s.group.device().is_cuda() ? at::kHalf : at::kBFloat16;
+  options.dtype = precision == Precision::kFloat16 ? at::kHalf : at::kBFloat16;
   return options;
 }
+
+TrainingStepOptions step_options(const TrainingParts& parts) {
+  return {.criterion = parts.criterion,
+          .clip = parts.clip,
+          .accumulate = parts.accumulate,
+          .ema_decay = parts.ema_decay,
+          .ddp = parts.ddp_args};
+}
+
+void expect_criterion(const Criterion& criterion) {
+  if (criterion) return;
+  bad_input(
+      "no criterion is registered: give .criterion to register_training, or override train_batch "
+      "and validate_batch");
+}
+
+// Sets a value for the time of a loop.
+class Measuring {
+ public:
+  Measuring(Metrics*& place, Metrics& metrics) : place_(place), before_(place) { place = &metrics; }
+  ~Measuring() { place_ = before_; }
+  Measuring(const Measuring&) = delete;
+
+ private:
+  Metrics*& place_;
+  Metrics* before_;
+};
 
 // Calls of a pointer that is null would end the process without a word.
 template <class Parts, class IsNull>
@@ -83,42 +118,21 @@ std::shared_ptr<DistributedSampler> sampler_of(const Dataset& data, const Proces
 
 }  // namespace
 
-// ---- Models -------------------------------------------------------------------------------------
-
-OperatorModel::OperatorModel(AnyModel model, const ProcessGroup& group, const DdpOptions& options)
-    : model_(std::move(model)), reducer_(*model_.module, group, options) {}
-
-at::Tensor OperatorModel::forward(const at::Tensor& input) {
-  if (!model_.forward) {
-    bad_input(
-        "the model's forward does not take one tensor and return one: override train_batch and "
-        "validate_batch, and write model().call([&] { return net->forward(a, b); }) there");
-  }
-  return call([&] { return model_.forward(input); });
-}
-
-// Validation speaks to no other rank: ranks may validate different numbers of batches.
-void OperatorModel::before_forward() {
-  if (at::GradMode::is_enabled()) reducer_.before_forward();
-}
-
-void OperatorModel::after_forward(const std::vector<at::Tensor*>& outputs) {
-  if (at::GradMode::is_enabled()) reducer_.after_forward(outputs);
-}
-
 // ---- Registering --------------------------------------------------------------------------------
 
 TrainingOperator::TrainingOperator() = default;
 TrainingOperator::~TrainingOperator() = default;
 
-OperatorState& TrainingOperator::state() const {
-  if (!state_) bad_input("an operator is run by a TorchTrainer or as a trial, not by itself");
-  return *state_;
+TrainingRun& TrainingOperator::run() const {
+  if (run_ == nullptr) {
+    bad_input("an operator is run by a TorchTrainer or as a trial, not by itself");
+  }
+  return *run_;
 }
 
 void TrainingOperator::register_training(TrainingParts parts) {
-  OperatorState& s = state();
-  if (!s.models.empty()) bad_input("register_training was called twice");
+  TrainingRun& r = run();
+  if (!r.steps_.empty()) bad_input("register_training was called twice");
   if (parts.models.empty()) bad_input("register_training: .models is empty, give at least one");
   if (parts.optimizers.empty()) {
     bad_input("register_training: .optimizers is empty, give at least one");
@@ -137,101 +151,115 @@ void TrainingOperator::register_training(TrainingParts parts) {
   }
   std::vector<torch::optim::Optimizer*> optimizers;
   for (const auto& each : parts.optimizers) optimizers.push_back(each.get());
-  s.precision.emplace(modules, optimizers, precision_options(parts, s));
-  for (AnyModel& model : parts.models) {
-    s.models.push_back(std::make_unique<OperatorModel>(model, s.group, parts.ddp_args));
+  r.precision_ = std::make_shared<MixedPrecision>(
+      modules, optimizers, precision_options(parts, r.options_.use_fp16, r.group_));
+  for (std::size_t i = 0; i < parts.models.size(); ++i) {
+    r.steps_.push_back(std::make_unique<TrainingStep>(
+        parts.models[i], i < parts.optimizers.size() ? parts.optimizers[i] : nullptr, r.group_,
+        step_options(parts), r.precision_));
   }
   if (const auto& module = parts.criterion.module()) module->to(device());
   for (std::size_t i = 0; i < parts.optimizers.size(); ++i) {
     torch::optim::Optimizer& each = *parts.optimizers[i];
     scale_learning_rate(each, parts.lr_scaling, world_size(), rank());
-    if (i < parts.schedulers.size()) s.schedules.emplace_back(each, parts.schedulers[i]);
+    if (i < parts.schedulers.size()) r.schedules_.emplace_back(each, parts.schedulers[i]);
   }
-  s.parts = std::move(parts);
+  r.parts_ = std::move(parts);
 }
 
 void TrainingOperator::register_data(const DataParts& parts) {
-  OperatorState& s = state();
-  if (s.train_batches) bad_input("register_data was called twice");
+  TrainingRun& r = run();
+  if (r.train_batches_) bad_input("register_data was called twice");
   if (!parts.train) bad_input("register_data: .train is missing");
   DistributedSamplerOptions sampling{.rank = rank(),
                                      .world_size = world_size(),
                                      .shuffle = parts.shuffle,
                                      .drop_last = parts.drop_last,
-                                     .seed = s.options.seed};
+                                     .seed = r.options_.seed};
   DataLoaderOptions loading{.batch_size = parts.batch_size,
                             .drop_last = parts.drop_last,
                             .workers = parts.workers,
                             .pin_memory = device().is_cuda()};
-  s.train_batches = std::make_unique<DataLoader>(
-      parts.train, sampler_of(*parts.train, s.group, sampling), loading);
+  r.train_batches_ = std::make_unique<DataLoader>(
+      parts.train, sampler_of(*parts.train, r.group_, sampling), loading);
+  r.train_batches_->set_batches_per_loop(parts.report_every);
+  r.report_every_ = parts.report_every;
   if (!parts.validation) return;
   sampling.shuffle = sampling.drop_last = sampling.pad = loading.drop_last = false;
   if (parts.validation_batch_size > 0) loading.batch_size = parts.validation_batch_size;
-  s.validation_batches = std::make_unique<DataLoader>(
-      parts.validation, sampler_of(*parts.validation, s.group, sampling), loading);
+  r.validation_batches_ = std::make_unique<DataLoader>(
+      parts.validation, sampler_of(*parts.validation, r.group_, sampling), loading);
 }
 
 // ---- Training -----------------------------------------------------------------------------------
 
 Result TrainingOperator::train_epoch(DataLoader& batches) {
-  OperatorState& s = state();
+  TrainingRun& r = run();
   Metrics metrics;
-  BatchInfo info{.epoch = s.epoch, .batch = 0, .global_step = s.global_step};
+  const Measuring measuring(r.metrics_, metrics);
+  BatchInfo info{
+      .epoch = r.epoch_, .batch = batches.batches_given(), .global_step = r.global_step_};
+  const std::int64_t begin = info.batch;
+  std::int64_t left = batches.batches_left();
   for (const Batch& batch : batches) {
+    for (const auto& step : r.steps_) step->set_batches_left(left);
+    --left;
     add_batch(metrics, train_batch(on_device(batch), info), "train_batch", "train_loss");
-    if (s.parts.scheduler_step == SchedulerStep::kBatch) step_schedulers();
+    if (r.parts_.scheduler_step == SchedulerStep::kBatch) step_schedulers();
     ++info.batch;
     ++info.global_step;
   }
-  s.batches = info.batch;
-  return epoch_result(metrics.over(s.group));
+  r.batches_ = info.batch - begin;
+  return epoch_result(metrics.over(r.group_));
 }
 
 Result TrainingOperator::train_batch(const Batch& batch, const BatchInfo&) {
-  const OperatorState& s = state();
-  if (s.models.size() > 1) {
-    bad_input("there are " + std::to_string(s.models.size()) +
+  const TrainingRun& r = run();
+  if (r.steps_.size() > 1) {
+    bad_input("there are " + std::to_string(r.steps_.size()) +
               " models: override train_batch, or train_epoch, and say how they are trained");
   }
-  if (s.parts.optimizers.size() > 1) {
-    bad_input("there are " + std::to_string(s.parts.optimizers.size()) +
+  if (r.parts_.optimizers.size() > 1) {
+    bad_input("there are " + std::to_string(r.parts_.optimizers.size()) +
               " optimizers of one model: give one optimizer with several groups of parameters, or "
               "override train_batch and step each there");
   }
-  at::Tensor value;
-  {
-    const Autocast scope = autocast();
-    value = loss(model().forward(s.precision->input(batch.data)), batch.target);
+  expect_criterion(r.parts_.criterion);
+  Result result = {{"num_samples", batch.size()}};
+  TrainingStep& step = model();
+  const bool is_due = step.is_due();
+  put(result, "train_loss", step.run(batch), batch.size());
+  if (is_due && step.gradient_norm().defined()) {
+    put(result, "gradient_norm", step.gradient_norm(), batch.size());
   }
-  step(value);
-  return {{"train_loss", value.item<double>()}, {"num_samples", batch.size()}};
+  return result;
 }
 
 Result TrainingOperator::validate(DataLoader& batches) {
-  OperatorState& s = state();
+  TrainingRun& r = run();
   Metrics metrics;
-  BatchInfo info{.epoch = s.epoch, .batch = 0, .global_step = s.global_step};
+  const Measuring measuring(r.metrics_, metrics);
+  BatchInfo info{.epoch = r.epoch_, .batch = 0, .global_step = r.global_step_};
   for (const Batch& batch : batches) {
     add_batch(metrics, validate_batch(on_device(batch), info), "validate_batch", "val_loss");
     ++info.batch;
   }
-  return epoch_result(metrics.over(s.group));
+  return epoch_result(metrics.over(r.group_));
 }
 
 Result TrainingOperator::validate_batch(const Batch& batch, const BatchInfo&) {
-  const OperatorState& s = state();
-  if (s.models.size() > 1) {
-    bad_input("there are " + std::to_string(s.models.size()) +
+  const TrainingRun& r = run();
+  if (r.steps_.size() > 1) {
+    bad_input("there are " + std::to_string(r.steps_.size()) +
               " models: override validate_batch, or validate, and say how they are judged");
   }
   const Autocast scope = autocast();
-  const at::Tensor output = model().forward(s.precision->input(batch.data));
-  Result result = {{"val_loss", loss(output, batch.target).item<double>()},
-                   {"num_samples", batch.size()}};
+  const at::Tensor output = model().forward(r.precision_->input(batch.data));
+  Result result = {{"num_samples", batch.size()}};
+  put(result, "val_loss", loss(output, batch.target), batch.size());
   if (is_classification(output, batch.target)) {
-    result.set("val_accuracy",
-               output.argmax(1).eq(batch.target).to(at::kDouble).mean().item<double>());
+    put(result, "val_accuracy", output.argmax(1).eq(batch.target).to(at::kDouble).mean(),
+        batch.size());
   }
   return result;
 }
@@ -241,22 +269,43 @@ void TrainingOperator::load(const std::filesystem::path&) {}
 
 // ---- The parts of own methods ------------------------------------------------------------------
 
-OperatorModel& TrainingOperator::model(std::size_t index) {
-  OperatorState& s = state();
-  if (index >= s.models.size()) {
-    bad_input("model(" + std::to_string(index) + "): " + std::to_string(s.models.size()) +
+TrainingStep& TrainingOperator::model(std::size_t index) {
+  TrainingRun& r = run();
+  if (index >= r.steps_.size()) {
+    bad_input("model(" + std::to_string(index) + "): " + std::to_string(r.steps_.size()) +
               " are registered");
   }
-  return *s.models[index];
+  return *r.steps_[index];
 }
 
 torch::optim::Optimizer& TrainingOperator::optimizer(std::size_t index) {
-  OperatorState& s = state();
-  if (index >= s.parts.optimizers.size()) {
+  TrainingRun& r = run();
+  if (index >= r.parts_.optimizers.size()) {
     bad_input("optimizer(" + std::to_string(index) +
-              "): " + std::to_string(s.parts.optimizers.size()) + " are registered");
+              "): " + std::to_string(r.parts_.optimizers.size()) + " are registered");
   }
-  return *s.parts.optimizers[index];
+  return *r.parts_.optimizers[index];
+}
+
+void TrainingOperator::measure(const std::string& name, const at::Tensor& mean,
+                               std::int64_t samples) {
+  Metrics* metrics = run().metrics_;
+  if (metrics == nullptr) {
+    bad_input("measure(\"" + name +
+              "\") is for train_batch and validate_batch as the default loops call them: a custom "
+              "train_epoch or validate adds it to a tune::Metrics");
+  }
+  metrics->add(name, mean, samples);
+}
+
+// Into the loop's sums, or into a result that a custom loop reads.
+void TrainingOperator::put(Result& result, const std::string& name, const at::Tensor& mean,
+                           std::int64_t samples) {
+  if (run().metrics_ != nullptr) {
+    measure(name, mean, samples);
+  } else {
+    result.set(name, mean.item<double>());
+  }
 }
 
 Batch TrainingOperator::on_device(const Batch& batch) const {
@@ -269,51 +318,42 @@ Batch TrainingOperator::on_device(const Batch& batch) const {
 }
 
 void TrainingOperator::step_schedulers() {
-  for (LearningRateSchedule& schedule : state().schedules) schedule.step();
+  for (LearningRateSchedule& schedule : run().schedules_) schedule.step();
 }
 
 at::Tensor TrainingOperator::loss(const at::Tensor& output, const at::Tensor& target) const {
-  const Criterion& criterion = state().parts.criterion;
-  if (!criterion) {
-    bad_input(
-        "no criterion is registered: give .criterion to register_training, or override "
-        "train_batch and validate_batch");
-  }
+  const Criterion& criterion = run().parts_.criterion;
+  expect_criterion(criterion);
   return criterion(output, target);
 }
 
 bool TrainingOperator::step(const at::Tensor& loss, std::size_t index) {
-  OperatorState& s = state();
-  torch::optim::Optimizer& chosen = optimizer(index);
-  model(index).reducer().zero_grad();
-  model(index).reducer().guarded("backward", [&] { s.precision->backward(loss); });
-  const bool done = s.precision->step(chosen);
-  s.precision->update();
-  return done;
+  optimizer(index);  // an error where there is none
+  return model(index).learn(loss);
 }
 
 Autocast TrainingOperator::autocast() const {
-  return state().precision->autocast(device().type());
+  return run().precision_->autocast(device().type());
 }
 
 ProcessGroup& TrainingOperator::group() {
-  return state().group;
+  return run().group_;
 }
 
 int TrainingOperator::rank() const {
-  return state().group.rank();
+  return run().group_.rank();
 }
 
 int TrainingOperator::world_size() const {
-  return state().group.size();
+  return run().group_.size();
 }
 
 at::Device TrainingOperator::device() const {
-  return state().group.device();
+  return run().group_.device();
 }
 
 std::int64_t TrainingOperator::epoch() const {
-  return state().epoch;
+  return run().epoch_;
 }
 
 NormLayer TrainingOperator::norm_layer_2d(bool synced) {

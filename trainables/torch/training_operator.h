@@ -19,86 +19,26 @@
 // validate_batch, or train_epoch. An exception ends the training with its message.
 #pragma once
 
-#include <torch/nn/module.h>
-#include <torch/nn/pimpl.h>
 #include <torch/optim/optimizer.h>
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "core/value.h"
 #include "trainables/torch/data_loader.h"
-#include "trainables/torch/distributed_data_parallel.h"
 #include "trainables/torch/learning_rate.h"
 #include "trainables/torch/metrics.h"
-#include "trainables/torch/mixed_precision.h"
 #include "trainables/torch/process_group.h"
 #include "trainables/torch/sync_batch_norm.h"
+#include "trainables/torch/training_step.h"
 
 namespace tune {
 
-struct OperatorState;
-
-// A model of any class, as an operator holds it. A forward of one tensor that returns one is known
-// from the class; for others see OperatorModel::call.
-class AnyModel {
- public:
-  template <class Model>
-  AnyModel(const torch::nn::ModuleHolder<Model>& model)  // NOLINT: implicit on purpose
-      : AnyModel(model.ptr()) {}
-  template <class Model>
-  AnyModel(std::shared_ptr<Model> model) : module(model) {  // NOLINT
-    if constexpr (requires(Model & m, at::Tensor x) {
-                    { m.forward(x) } -> std::convertible_to<at::Tensor>;
-                  }) {
-      forward = [model = model.get()](const at::Tensor& input) { return model->forward(input); };
-    }
-  }
-
-  std::shared_ptr<torch::nn::Module> module;
-  std::function<at::Tensor(const at::Tensor&)> forward;  // empty: another one
-};
-
-// A loss of an output and its target: a module, such as torch::nn::CrossEntropyLoss(), or any
-// function.
-class Criterion {
- public:
-  Criterion() = default;
-  template <class Loss>
-  Criterion(torch::nn::ModuleHolder<Loss> loss)  // NOLINT: implicit on purpose
-      : module_(loss.ptr()), function_([loss](const at::Tensor& output, const at::Tensor& target) {
-          return loss->forward(output, target);
-        }) {}
-  // Loss modules are classes derived from holders.
-  template <class Loss>
-  requires std::is_invocable_r_v<at::Tensor, Loss&, const at::Tensor&, const at::Tensor&> Criterion(
-      Loss loss)  // NOLINT
-      : function_([loss](const at::Tensor& output, const at::Tensor& target) mutable {
-          return loss(output, target);
-        }) {
-    if constexpr (requires {
-                    { loss.ptr() } -> std::convertible_to<std::shared_ptr<torch::nn::Module>>;
-                  }) {
-      module_ = loss.ptr();
-    }
-  }
-
-  explicit operator bool() const { return static_cast<bool>(function_); }
-  at::Tensor operator()(const at::Tensor& output, const at::Tensor& target) const {
-    return function_(output, target);
-  }
-  const std::shared_ptr<torch::nn::Module>& module() const { return module_; }  // or null
-
- private:
-  std::shared_ptr<torch::nn::Module> module_;
-  std::function<at::Tensor(const at::Tensor&, const at::Tensor&)> function_;
-};
+class TrainingRun;
 
 // When the learning rate moves on: after each batch, after each epoch, or when the operator says
 // so.
@@ -118,6 +58,11 @@ struct TrainingParts {
   SchedulerStep scheduler_step = SchedulerStep::kEpoch;
   // Of all learning rates with the number of ranks, before schedules.
   LearningRateScaling lr_scaling = LearningRateScaling::none();
+  // Instead of use_fp16, on any device.
+  std::optional<Precision> precision = {};
+  GradientClip clip = {};
+  std::int64_t accumulate = 1;           // batches of each step of the optimizer
+  std::optional<double> ema_decay = {};  // the average of the weights, which validation judges
 };
 
 struct DataParts {
@@ -128,41 +73,15 @@ struct DataParts {
   bool shuffle = true;                     // of the training set, anew for each epoch
   bool drop_last = false;                  // leave out a batch that is not full
   int workers = 0;                         // threads that load ahead; 0: none
+  // Batches after which a trial reports, within an epoch, is judged and may be saved; 0: an epoch's
+  // end. Each report validates.
+  std::int64_t report_every = 0;
 };
 
 struct BatchInfo {
   std::int64_t epoch = 0;        // 0, 1, ...
   std::int64_t batch = 0;        // within the epoch, on this rank
   std::int64_t global_step = 0;  // batches trained before it, in all epochs
-};
-
-// One of the registered models while it trains: with gradients averaged over the ranks.
-class OperatorModel {
- public:
-  OperatorModel(AnyModel model, const ProcessGroup& group, const DdpOptions& options);
-
-  // Throws Error (kBadInput) when the model's forward is of another kind: see call.
-  at::Tensor forward(const at::Tensor& input);
-  // The same for a model of which the operator kept the holder: call([&] { return net->forward(a,
-  // b); })
-  template <class Forward>
-  auto call(Forward&& forward) {
-    before_forward();
-    auto output = forward();
-    std::vector<at::Tensor*> tensors;
-    detail::collect_tensors(output, tensors);
-    after_forward(tensors);
-    return output;
-  }
-  GradientReducer& reducer() { return reducer_; }
-  torch::nn::Module& module() { return *model_.module; }
-
- private:
-  void before_forward();
-  void after_forward(const std::vector<at::Tensor*>& outputs);
-
-  AnyModel model_;
-  GradientReducer reducer_;
 };
 
 class TrainingOperator {
@@ -175,16 +94,18 @@ class TrainingOperator {
   // equally.
   virtual void setup(const Config& config) = 0;
 
-  // One pass over the rank's part of the training set. By default train_batch for each batch;
+  // One pass over the rank's part of the training set, or over its next `report_every` batches,
+  // after which the loader's loop ends. By default train_batch for each batch;
   // returns the means of what that returned, weighted by its num_samples, over all ranks. A custom
   // one takes each batch on_device and, unless they step by epoch, calls step_schedulers.
   virtual Result train_epoch(DataLoader& batches);
-  // One step. By default forward, criterion, backward and the optimizer's step of the only model;
-  // returns train_loss and num_samples. The batch is on the device.
+  // One step. By default that of the only model, see training_step.h: measures train_loss, and
+  // gradient_norm where the norm is limited, and returns num_samples. Outside of the default
+  // train_epoch it returns them all, for which it waits. The batch is on the device.
   virtual Result train_batch(const Batch& batch, const BatchInfo& info);
   // The same for the validation set, without gradients and in evaluation mode. Ranks may have
-  // different numbers of batches. By default val_loss, and val_accuracy where the output is (n,
-  // classes) and the target (n) whole numbers.
+  // different numbers of batches. By default measures val_loss, and val_accuracy where the output
+  // is (n, classes) and the target (n) whole numbers.
   virtual Result validate(DataLoader& batches);
   virtual Result validate_batch(const Batch& batch, const BatchInfo& info);
 
@@ -199,14 +120,16 @@ class TrainingOperator {
   void register_data(const DataParts& parts);
 
   // For own train_batch and train_epoch.
-  OperatorModel& model(std::size_t index = 0);
+  TrainingStep& model(std::size_t index = 0);
+  // A mean over so many samples of the batch that train_batch or validate_batch was given, which
+  // stays on its device until all batches are done: loss.item() would wait for the GPU in each.
+  void measure(const std::string& name, const at::Tensor& mean, std::int64_t samples);
   torch::optim::Optimizer& optimizer(std::size_t index = 0);
   Batch on_device(const Batch& batch) const;  // a loader's batches are on the CPU
   void step_schedulers();                     // for SchedulerStep::kManual
   at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const;  // by the criterion
-  // Takes the gradients of that model away, then backward, then the optimizer's step, in the
-  // precision asked for. Model and optimizer have the same index. False when a gradient was not
-  // finite and the step left out.
+  // All phases of that model's step after its forward. Model and optimizer have the same index.
+  // False when a gradient was not finite and the step left out.
   bool step(const at::Tensor& loss, std::size_t index = 0);
   // During its lifetime a forward runs in the precision asked for.
   [[nodiscard]] Autocast autocast() const;
@@ -220,9 +143,11 @@ class TrainingOperator {
   NormLayer norm_layer_2d(bool synced = true);
 
  private:
-  friend class OperatorRunner;
-  OperatorState& state() const;  // Error (kBadInput) outside of a runner
-  std::shared_ptr<OperatorState> state_;
+  friend class TrainingRun;
+  TrainingRun& run() const;  // Error (kBadInput) outside of one
+  void put(Result& result, const std::string& name, const at::Tensor& mean, std::int64_t samples);
+
+  TrainingRun* run_ = nullptr;
 };
 
 }  // namespace tune

@@ -1,0 +1,151 @@
+#include "trainables/torch/training_step.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <string>
+
+#include "trainables/torch/torch_error.h"
+
+namespace tune {
+namespace {
+
+// A forward of other inputs than one tensor cannot be called here.
+constexpr const char* kOtherForward =
+    "the model's forward does not take one tensor and return one: override train_batch and "
+    "validate_batch, and write model().call([&] { return net->forward(a, b); }) there";
+
+DdpOptions with_bucket_views(DdpOptions options) {
+  options.gradient_as_bucket_view = options.gradient_as_bucket_view.value_or(true);
+  return options;
+}
+
+std::shared_ptr<MixedPrecision> make_precision(const AnyModel& model,
+                                               torch::optim::Optimizer* optimizer,
+                                               const MixedPrecisionOptions& options) {
+  std::vector<torch::optim::Optimizer*> optimizers;
+  if (optimizer != nullptr) optimizers.push_back(optimizer);
+  return std::make_shared<MixedPrecision>(std::vector{model.module.get()}, optimizers, options);
+}
+
+void check_options(const TrainingStepOptions& options) {
+  check(options.clip);
+  if (options.accumulate < 1) {
+    bad_input("accumulate is " + std::to_string(options.accumulate) + ", at least 1 is wanted");
+  }
+  if (options.accumulate > 1 && options.ddp.static_graph) {
+    bad_input("accumulate does not go with static_graph: leave one of them out");
+  }
+}
+
+}  // namespace
+
+TrainingStep::TrainingStep(AnyModel model, std::shared_ptr<torch::optim::Optimizer> optimizer,
+                           ProcessGroup group, const TrainingStepOptions& options)
+    : TrainingStep(model, optimizer, std::move(group), options,
+                   make_precision(model, optimizer.get(), options.precision)) {}
+
+TrainingStep::TrainingStep(AnyModel model, std::shared_ptr<torch::optim::Optimizer> optimizer,
+                           ProcessGroup group, const TrainingStepOptions& options,
+                           std::shared_ptr<MixedPrecision> precision)
+    : model_(std::move(model)),
+      optimizer_(std::move(optimizer)),
+      options_(options),
+      device_(group.device()),
+      precision_(std::move(precision)),
+      reducer_(*model_.module, std::move(group), with_bucket_views(options.ddp)) {
+  check_options(options);
+  if (options.ema_decay) average_.emplace(*model_.module, *options.ema_decay);
+}
+
+at::Tensor TrainingStep::run(const Batch& batch) {
+  if (!options_.criterion) bad_input("a training step without a criterion cannot run: give one");
+  at::Tensor loss;
+  {
+    const Autocast scope = autocast();
+    loss = options_.criterion(forward(input(batch.data)), batch.target);
+  }
+  learn(loss);
+  return loss.detach();
+}
+
+bool TrainingStep::learn(const at::Tensor& loss) {
+  zero();
+  backward(loss);
+  unscale();
+  clip();
+  return step();
+}
+
+// ---- Phases -------------------------------------------------------------------------------------
+
+void TrainingStep::zero() {
+  if (gathered_ == 0) reducer_.zero_grad();
+}
+
+at::Tensor TrainingStep::forward(const at::Tensor& input) {
+  if (!model_.forward) bad_input(kOtherForward);
+  return call([&] { return model_.forward(input); });
+}
+
+// Validation speaks to no other rank: ranks may validate different numbers of batches.
+void TrainingStep::before_forward() {
+  if (!at::GradMode::is_enabled()) return;
+  if (is_due()) {
+    alone_.reset();
+  } else if (!alone_) {
+    alone_.emplace(reducer_);
+  }
+  reducer_.before_forward();
+}
+
+void TrainingStep::after_forward(const std::vector<at::Tensor*>& outputs) {
+  if (at::GradMode::is_enabled()) reducer_.after_forward(outputs);
+}
+
+void TrainingStep::backward(const at::Tensor& loss) {
+  const at::Tensor share = gathers() > 1 ? loss / gathers() : loss;
+  reducer_.guarded("backward", [&] { precision_->backward(share); });
+}
+
+void TrainingStep::unscale() {
+  if (is_due() && !precision_->is_unscaled(optimizer())) precision_->unscale(optimizer());
+}
+
+void TrainingStep::clip() {
+  if (!is_due() || (!options_.clip.norm && !options_.clip.value)) return;
+  unscale();
+  gradient_norm_ = clip_gradients(optimizer(), options_.clip);
+}
+
+bool TrainingStep::step() {
+  if (!is_due()) {
+    share_ = gathers();
+    ++gathered_;
+    return true;
+  }
+  const bool stepped = precision_->step(optimizer());
+  precision_->update();
+  if (stepped && average_) average_->update();
+  gathered_ = 0;
+  return stepped;
+}
+
+Autocast TrainingStep::autocast() const {
+  return precision_->autocast(device_.type());
+}
+
+// ---- Helpers ------------------------------------------------------------------------------------
+
+torch::optim::Optimizer& TrainingStep::optimizer() {
+  if (!optimizer_) bad_input("a training step of a model without an optimizer: give it one");
+  return *optimizer_;
+}
+
+// Decided by an accumulation's first batch.
+std::int64_t TrainingStep::gathers() const {
+  if (gathered_ > 0) return share_;
+  return std::max<std::int64_t>(1, std::min(options_.accumulate, batches_left_));
+}
+
+}  // namespace tune

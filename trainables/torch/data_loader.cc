@@ -241,11 +241,21 @@ void DataLoader::start_epoch() {
 
 Batch DataLoader::make(const at::Tensor& indices) const {
   const at::NoGradGuard no_gradients;
-  Batch batch = data_->get_batch(indices);
+  Batch batch = collated(indices);
   if (options_.pin_memory && at::hasCUDA()) {
-    batch = {pinned(batch.data), pinned(batch.target)};
+    batch.data = pinned(batch.data);
+    batch.target = pinned(batch.target);
+    for (at::Tensor& tensor : batch.more) tensor = pinned(tensor);
   }
   return batch;
+}
+
+Batch DataLoader::collated(const at::Tensor& indices) const {
+  if (!options_.collate) return data_->get_batch(indices);
+  std::vector<Batch> samples;
+  const std::int64_t* index = indices.const_data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < indices.numel(); ++i) samples.push_back(data_->get(index[i]));
+  return options_.collate(std::move(samples));
 }
 
 DataLoader::Iterator& DataLoader::Iterator::operator++() {

@@ -9,8 +9,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "core/value.h"
 #include "trainables/torch/dataset.h"
@@ -24,6 +26,9 @@ struct DataLoaderOptions {
   int workers = 0;              // threads that make batches; 0: the caller's own
   int prefetch = 2;             // batches that each worker makes ahead
   bool pin_memory = false;      // for copies to a GPU that do not wait; nothing without CUDA
+  // Makes a batch of samples, as the data set's get() gives them: pads those of different lengths,
+  // say. Called by several threads at once when there are workers. Empty: Dataset::get_batch.
+  std::function<Batch(std::vector<Batch> samples)> collate = {};
 };
 
 class DataLoader {
@@ -75,6 +80,7 @@ class DataLoader {
   class Workers;
   void start_epoch();
   Batch make(const at::Tensor& indices) const;
+  Batch collated(const at::Tensor& indices) const;
 
   std::shared_ptr<Dataset> data_;
   std::shared_ptr<Sampler> sampler_;

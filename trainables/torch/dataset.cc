@@ -27,18 +27,39 @@ void expect_equal_shapes(const std::vector<at::Tensor>& tensors, const std::int6
 
 }  // namespace
 
-Batch Dataset::get_batch(const at::Tensor& indices) const {
-  std::vector<at::Tensor> data;
-  std::vector<at::Tensor> targets;
+Batch stacked(const std::vector<Batch>& samples, const at::Tensor& indices) {
   const std::int64_t* index = indices.const_data_ptr<std::int64_t>();
-  for (std::int64_t i = 0; i < indices.numel(); ++i) {
-    Batch sample = get(index[i]);
-    data.push_back(std::move(sample.data));
-    if (sample.target.defined()) targets.push_back(std::move(sample.target));
+  const auto together = [&](auto&& tensor_of) {
+    std::vector<at::Tensor> tensors;
+    for (const Batch& sample : samples) {
+      if (const at::Tensor& tensor = tensor_of(sample); tensor.defined()) tensors.push_back(tensor);
+    }
+    expect_equal_shapes(tensors, index);
+    return tensors.empty() ? at::Tensor() : at::stack(tensors);
+  };
+  const std::size_t count = samples.at(0).more.size();
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (samples[i].more.size() == count) continue;
+    throw Error(ErrorCode::kBadInput, "samples " + std::to_string(index[0]) + " and " +
+                                          std::to_string(index[i]) + " have " +
+                                          std::to_string(count) + " and " +
+                                          std::to_string(samples[i].more.size()) +
+                                          " more tensors: equally many are wanted");
   }
-  expect_equal_shapes(data, index);
-  expect_equal_shapes(targets, index);
-  return {at::stack(data), targets.empty() ? at::Tensor() : at::stack(targets)};
+  Batch batch = {together([](const Batch& sample) -> const at::Tensor& { return sample.data; }),
+                 together([](const Batch& sample) -> const at::Tensor& { return sample.target; })};
+  for (std::size_t i = 0; i < count; ++i) {
+    batch.more.push_back(
+        together([i](const Batch& sample) -> const at::Tensor& { return sample.more[i]; }));
+  }
+  return batch;
+}
+
+Batch Dataset::get_batch(const at::Tensor& indices) const {
+  std::vector<Batch> samples;
+  const std::int64_t* index = indices.const_data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < indices.numel(); ++i) samples.push_back(get(index[i]));
+  return stacked(samples, indices);
 }
 
 void Dataset::set_epoch(std::int64_t) {}

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace tune {
 
@@ -12,6 +13,8 @@ namespace tune {
 struct Batch {
   at::Tensor data;
   at::Tensor target;
+  // Other tensors that belong to it, in the data set's own order: lengths, masks, a second input.
+  std::vector<at::Tensor> more = {};
 
   // Samples of a batch.
   std::int64_t size() const { return data.size(0); }
@@ -27,12 +30,16 @@ class Dataset {
   // The sample with that index, 0 <= index < size(), its tensors of equal shape for all indices.
   virtual Batch get(std::int64_t index) const = 0;
 
-  // Those samples, (n) int64 on the CPU with n >= 1. By default get() of each, stacked.
+  // Those samples, (n) int64 on the CPU with n >= 1. By default get() of each, every tensor
+  // stacked.
   virtual Batch get_batch(const at::Tensor& indices) const;
 
   // For data that is different in each epoch, as with random transforms.
   virtual void set_epoch(std::int64_t epoch);
 };
+
+// Samples of equal shapes as one batch. Errors name the samples by their indices, (n) int64.
+Batch stacked(const std::vector<Batch>& samples, const at::Tensor& indices);
 
 // Samples that lie in memory, (size, ...) each, on any device; a batch is one index_select of them,
 // no copy of each sample is made.

@@ -179,7 +179,8 @@ void TrainingOperator::register_data(const DataParts& parts) {
   DataLoaderOptions loading{.batch_size = parts.batch_size,
                             .drop_last = parts.drop_last,
                             .workers = parts.workers,
-                            .pin_memory = device().is_cuda()};
+                            .pin_memory = device().is_cuda(),
+                            .collate = parts.collate};
   r.train_batches_ = std::make_unique<DataLoader>(
       parts.train, sampler_of(*parts.train, r.group_, sampling), loading);
   r.train_batches_->set_batches_per_loop(parts.report_every);
@@ -314,7 +315,9 @@ Batch TrainingOperator::on_device(const Batch& batch) const {
     return tensor.defined() ? tensor.to(device, tensor.scalar_type(), /*non_blocking=*/true)
                             : tensor;
   };
-  return {move(batch.data), move(batch.target)};
+  Batch moved = {move(batch.data), move(batch.target)};
+  for (const at::Tensor& tensor : batch.more) moved.more.push_back(move(tensor));
+  return moved;
 }
 
 void TrainingOperator::step_schedulers() {

@@ -23,6 +23,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -76,6 +77,7 @@ struct DataParts {
   // Batches after which a trial reports, within an epoch, is judged and may be saved; 0: an epoch's
   // end. Each report validates.
   std::int64_t report_every = 0;
+  std::function<Batch(std::vector<Batch>)> collate = {};  // see DataLoaderOptions
 };
 
 struct BatchInfo {

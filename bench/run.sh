@@ -24,7 +24,7 @@ for name in start_up trials command reports training_step group_step resume asha
   echo
   "$bin/bench_$name" --keep "${tiny[@]}"
 done
-for name in simulated_cluster ddp_step resnet18_step; do
+for name in simulated_cluster ddp_step resnet18_step optimizer_step; do
   [ -x "$bin/bench_$name" ] || continue
   echo
   echo "== $name"

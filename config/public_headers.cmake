@@ -52,6 +52,7 @@ set(tune_public_torch_headers
   trainables/torch/dataset.h
   trainables/torch/device.h
   trainables/torch/distributed_data_parallel.h
+  trainables/torch/fused_optimizers.h
   trainables/torch/grad_scaler.h
   trainables/torch/gradient_clipping.h
   trainables/torch/image_folder.h

@@ -9,6 +9,7 @@
 #include "trainables/torch/dataset.h"
 #include "trainables/torch/device.h"
 #include "trainables/torch/distributed_data_parallel.h"
+#include "trainables/torch/fused_optimizers.h"
 #include "trainables/torch/grad_scaler.h"
 #include "trainables/torch/gradient_clipping.h"
 #include "trainables/torch/image_folder.h"

@@ -36,6 +36,10 @@ TEST_CASE("schedules set the rates that PyTorch's set") {
       {"multi_step", multi_step({3, 8, 8, 30}, 0.3)},
       {"cosine", cosine(12, 0.01)},
       {"lambda", lambda_rate([](std::int64_t step) { return std::pow(0.95, step); })},
+      {"exponential", exponential(0.9)},
+      {"one_cycle", one_cycle(40)},
+      {"one_cycle_of_halves",
+       one_cycle(41, {.rise = 0.5, .div_factor = 10, .last_div_factor = 100})},
       {"warm_up", warm_up(5, 0.25)},
       {"warm_up_multi_step", warm_up(5, 0.25, multi_step({3, 8, 8, 30}, 0.3))}};
   std::ifstream in(TUNE_SOURCE_DIR "/tests/torch/data/learning_rate.txt");
@@ -100,6 +104,39 @@ TEST_CASE("a schedule whose rate was configured anew goes on from that rate, at 
   CHECK(rate_of(optimizer) == doctest::Approx(0.05));
 }
 
+TEST_CASE("a plateau lowers the rates after so many steps without an improvement") {
+  auto optimizer = sgd(0.4);
+  PlateauSchedule schedule(optimizer,
+                           {.factor = 0.5, .patience = 1, .cooldown = 1, .lowest = 0.15});
+  const auto rate_after = [&](double value) {
+    schedule.step(value);
+    return rate_of(optimizer);
+  };
+  CHECK(rate_after(1) == 0.4);
+  CHECK(rate_after(0.99995) == 0.4);  // less than a ten-thousandth better: the first bad one
+  CHECK(rate_after(NAN) == 0.2);      // the second
+  CHECK(rate_after(2) == 0.2);        // of the cooldown
+  CHECK(rate_after(2) == 0.2);
+  const Value state = schedule.state();
+  CHECK(rate_after(0.5) == 0.2);  // better
+
+  auto other = sgd(0.4);
+  PlateauSchedule restored(other, {.factor = 0.5, .patience = 1, .lowest = 0.15});
+  restored.load_state(state);
+  CHECK(rate_of(other) == 0.2);
+  restored.step(3);  // the second bad one
+  CHECK(rate_of(other) == 0.15);
+  CHECK(restored.reductions() == 2);
+
+  auto rising = sgd(0.4);
+  PlateauSchedule accuracy(rising, {.larger_is_better = true, .patience = 0});
+  accuracy.step(0.5);
+  accuracy.step(0.6);
+  CHECK(rate_of(rising) == 0.4);
+  accuracy.step(0.6);
+  CHECK(rate_of(rising) == doctest::Approx(0.04));
+}
+
 TEST_CASE("a rate is scaled with the ranks and says so once, on rank 0") {
   using Scaled = std::pair<double, std::string>;
   const auto scaled = [](const LearningRateScaling& scaling, std::int64_t rank = 0) {
@@ -136,6 +173,15 @@ TEST_CASE("schedules refuse numbers that make no sense") {
 }
 
 // --- the scaler
+
+TEST_CASE("cycles and plateaus refuse numbers that make no sense") {
+  CHECK_HAS(refusal([] { one_cycle(1); }), "takes 1 steps, at least 2 are wanted");
+  CHECK_HAS(refusal([] { one_cycle(5, {.rise = 2}); }), "rises for 2.000000 of its steps");
+  CHECK_HAS(refusal([] { one_cycle(5, {.div_factor = 0}); }), "above 0 is wanted");
+  auto optimizer = sgd(0.1);
+  CHECK_HAS(refusal([&] { PlateauSchedule(optimizer, {.factor = 1}); }), "between 0 and 1");
+  CHECK_HAS(refusal([&] { PlateauSchedule(optimizer, {.patience = -1}); }), "at least 0");
+}
 
 TEST_CASE("the scaler skips steps that overflow and grows after some that do not") {
   torch::Tensor parameter = torch::ones({2}, torch::requires_grad());

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "trainables/torch/fused_optimizers.h"
 
 namespace tune {
 namespace {
@@ -38,6 +39,17 @@ Groups gradients_of(torch::optim::Optimizer& optimizer) {
     }
   }
   return groups;
+}
+
+// 1 when any of them is not 0, else 0. A fused optimizer's parameters are on one device.
+at::Tensor on_one_device(const std::vector<at::Tensor>& found_inf) {
+  if (found_inf.empty()) return at::zeros({});  // no gradients: there is nothing to step
+  for (const at::Tensor& found : found_inf) {
+    if (found.device() == found_inf.front().device()) continue;
+    throw Error(ErrorCode::kBadInput,
+                "a fused optimizer has parameters on several devices: give each device its own");
+  }
+  return at::stack(found_inf).amax().clamp_max(1);
 }
 
 }  // namespace
@@ -83,6 +95,10 @@ bool GradScaler::step(torch::optim::Optimizer& optimizer) {
   Unscaled& unscaled = unscaled_[&optimizer];
   TUNE_CHECK(!unscaled.stepped);
   unscaled.stepped = true;
+  if (auto* fused = dynamic_cast<FusedOptimizer*>(&optimizer)) {
+    fused->step_unless(on_one_device(unscaled.found_inf));
+    return true;
+  }
   for (const at::Tensor& found_inf : unscaled.found_inf) {
     if (found_inf.item<float>() != 0) return false;
   }

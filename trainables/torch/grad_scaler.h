@@ -44,7 +44,8 @@ class GradScaler {
   // two updates; step() does it otherwise.
   void unscale(torch::optim::Optimizer& optimizer);
 
-  // The optimizer's step, if its gradients are finite. True when it was done.
+  // The optimizer's step, if its gradients are finite. True when it was done; also for a
+  // FusedOptimizer, which finds that out on the device: nothing waits for it.
   bool step(torch::optim::Optimizer& optimizer);
 
   // Sets the next scale. TUNE_CHECK: unscale or step came before, unless the scaler is disabled.

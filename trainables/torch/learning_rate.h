@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -37,6 +38,19 @@ LearningRate lambda_rate(std::function<double(std::int64_t step)> factor);
 // 1], to 1: LinearLR chained with `then`, which counts all steps.
 LearningRate warm_up(std::int64_t steps, double start_factor, LearningRate then = constant_rate());
 
+// The initial rate times gamma to the power of the step: ExponentialLR.
+LearningRate exponential(double gamma);
+
+struct OneCycleOptions {
+  double rise = 0.3;             // the part of the steps in which the rate rises
+  double div_factor = 25;        // the first rate is the initial one divided by it
+  double last_div_factor = 1e4;  // and the last one is the first divided by this
+};
+// Along a cosine up to the initial rate, and down until the last of `steps` steps: OneCycleLR,
+// whose max_lr is the initial rate here. Momentum stays as it is, as with cycle_momentum=False. The
+// rate stays where it is after the last step.
+LearningRate one_cycle(std::int64_t steps, const OneCycleOptions& options = {});
+
 // Sets the rates of all of an optimizer's groups, each from its own initial rate. The optimizer
 // must outlive it.
 class LearningRateSchedule {
@@ -61,6 +75,40 @@ class LearningRateSchedule {
   LearningRate rate_;
   std::vector<double> initial_;
   std::int64_t step_ = 0;
+};
+
+struct PlateauOptions {
+  bool larger_is_better = false;  // as for an accuracy
+  double factor = 0.1;            // of the rates when the value has not improved for long
+  std::int64_t patience = 10;     // steps without an improvement that are borne
+  double threshold = 1e-4;        // an improvement is one of this part of the best value
+  std::int64_t cooldown = 0;      // steps after a reduction in which none is counted
+  double lowest = 0;              // no rate falls below it
+};
+
+// Lowers the rates when a value stops improving: ReduceLROnPlateau. The value is the same on all
+// ranks, as Metrics and validate give it. The optimizer must outlive it.
+class PlateauSchedule {
+ public:
+  // Refuses (kBadInput) a factor outside of (0, 1), and patience, threshold or cooldown below 0.
+  PlateauSchedule(torch::optim::Optimizer& optimizer, const PlateauOptions& options = {});
+
+  void step(double value);  // after each epoch, or report; no number counts as no improvement
+  std::int64_t reductions() const { return reductions_; }
+
+  // As for LearningRateSchedule.
+  Value state() const;
+  void load_state(const Value& state);
+
+ private:
+  bool is_better(double value) const;
+
+  PlateauOptions options_;
+  std::int64_t reductions_ = 0;
+  std::int64_t bad_steps_ = 0;
+  std::int64_t cooling_ = 0;  // steps of the cooldown that are left
+  std::optional<double> best_;
+  LearningRateSchedule rates_;
 };
 
 // How the rate grows with the ranks that share the work: their batches add up to a larger one.

@@ -14,6 +14,13 @@ SCHEDULERS = {
     "multi_step": [lambda o: lr_scheduler.MultiStepLR(o, [3, 8, 8, 30], gamma=0.3)],
     "cosine": [lambda o: lr_scheduler.CosineAnnealingLR(o, T_max=12, eta_min=0.01)],
     "lambda": [lambda o: lr_scheduler.LambdaLR(o, lambda step: 0.95**step)],
+    "exponential": [lambda o: lr_scheduler.ExponentialLR(o, gamma=0.9)],
+    "one_cycle": [lambda o: lr_scheduler.OneCycleLR(o, max_lr=0.4, total_steps=40,
+                                                    cycle_momentum=False)],
+    "one_cycle_of_halves": [lambda o: lr_scheduler.OneCycleLR(o, max_lr=0.4, total_steps=41,
+                                                          pct_start=0.5, div_factor=10,
+                                                          final_div_factor=100,
+                                                          cycle_momentum=False)],
     "warm_up": [lambda o: lr_scheduler.LinearLR(o, start_factor=0.25, total_iters=5)],
     "warm_up_multi_step": [
         lambda o: lr_scheduler.LinearLR(o, start_factor=0.25, total_iters=5),

@@ -38,12 +38,12 @@ std::string metric_line(int iteration, const std::string& rest, int time = 0) {
          R"(,"pid":7})" + "\n";
 }
 
-struct Told {
+struct ToldServer {
   testing::TemporaryFolder place;
   fs::path folder = place.path() / "s";
   FakeMlflow server;
 
-  Told() {
+  ToldServer() {
     testing::begin_experiment(folder);
     write_text(folder / "events.jsonl", kBegun);
   }
@@ -76,7 +76,7 @@ struct Told {
 };
 
 TEST_CASE("mlflow gets a run for the experiment, and below it one for each trial") {
-  Told told;
+  ToldServer told;
   told.two_trials();
   told.events(kEnded);
   CHECK(told.export_all() == Texts{});
@@ -104,7 +104,7 @@ TEST_CASE("mlflow gets a run for the experiment, and below it one for each trial
 }
 
 TEST_CASE("an export to mlflow that is run again finds its runs and sends what is new") {
-  Told told;
+  ToldServer told;
   told.two_trials();
   CHECK(told.export_all() == Texts{});
   CHECK(told.server.named("s")->status == "KILLED");  // no driver has written an end
@@ -126,7 +126,7 @@ TEST_CASE("an export to mlflow that is run again finds its runs and sends what i
 TEST_CASE("an answer that is lost makes no run twice, whichever it is") {
   std::size_t calls = 0;
   {
-    Told whole;
+    ToldServer whole;
     whole.two_trials();
     whole.export_all();
     calls = whole.server.calls.size();
@@ -134,7 +134,7 @@ TEST_CASE("an answer that is lost makes no run twice, whichever it is") {
   REQUIRE(calls > 8);
   for (std::size_t lost = 1; lost <= calls; ++lost) {
     CAPTURE(lost);
-    Told told;
+    ToldServer told;
     told.two_trials();
     told.server.lost = {lost};
     try {
@@ -150,7 +150,7 @@ TEST_CASE("an answer that is lost makes no run twice, whichever it is") {
 }
 
 TEST_CASE("a server that is down is one notice, and all is there when it is back") {
-  Told told;
+  ToldServer told;
   told.two_trials();
   MlflowExport out = told.exporter();
   told.server.refuses = 503;
@@ -168,14 +168,14 @@ TEST_CASE("a server that is down is one notice, and all is there when it is back
 }
 
 TEST_CASE("a server that lets nobody in is told of with the variables that would") {
-  Told told;
+  ToldServer told;
   told.server.refuses = 401;
   MlflowExport out = told.exporter();
   CHECK_THROWS_WITH_AS(out.finish(), doctest::Contains("MLFLOW_TRACKING_TOKEN"), Error);
 }
 
 TEST_CASE("a metric that mlflow refuses costs its trial alone") {
-  Told told;
+  ToldServer told;
   told.two_trials();
   told.server.refused_metric = "x";
   const Texts problems = told.export_all();
@@ -185,7 +185,7 @@ TEST_CASE("a metric that mlflow refuses costs its trial alone") {
 }
 
 TEST_CASE("a step that was done again after a restore is sent with its later value") {
-  Told told;
+  ToldServer told;
   const auto lines = [](int time, const char* last) {
     return metric_line(1, R"("loss":3)") + metric_line(2, R"("loss":)" + std::string(last), time) +
            (time > 0 ? metric_line(3, R"("loss":1)", time) : "");
@@ -200,7 +200,7 @@ TEST_CASE("a step that was done again after a restore is sent with its later val
 }
 
 TEST_CASE("requests keep within the limits of mlflow, and odd names fit") {
-  Told told;
+  ToldServer told;
   std::string config, many;
   for (int i = 0; i < 250; ++i) config += (i > 0 ? ",\"p" : "\"p") + std::to_string(i) + "\":1";
   for (int i = 0; i < 2500; ++i) many += "\"k" + std::to_string(i) + "\":1,";
@@ -220,7 +220,7 @@ TEST_CASE("requests keep within the limits of mlflow, and odd names fit") {
 }
 
 TEST_CASE("the best trial's checkpoint and files are sent once, and become a version") {
-  Told told;
+  ToldServer told;
   told.two_trials();
   told.events(kEnded);
   write_text(told.folder / trial_name(0) / "checkpoint_000002" / "data" / "a b.bin", "weights");
@@ -239,7 +239,7 @@ TEST_CASE("the best trial's checkpoint and files are sent once, and become a ver
 }
 
 TEST_CASE("where the server keeps no artifacts itself a notice says so") {
-  Told told;
+  ToldServer told;
   told.two_trials();
   told.events(kEnded);
   write_text(told.folder / trial_name(0) / "results" / "model.pt", "model");
@@ -251,7 +251,7 @@ TEST_CASE("where the server keeps no artifacts itself a notice says so") {
 }
 
 TEST_CASE("an experiment that runs stays open there, and a second teller is refused") {
-  Told told;
+  ToldServer told;
   told.two_trials();
   MlflowExport running = told.exporter();
   running.write_news([] { return false; });
@@ -263,7 +263,7 @@ TEST_CASE("an experiment that runs stays open there, and a second teller is refu
 }
 
 TEST_CASE("an experiment that has not begun is refused, and no server asked") {
-  Told told;
+  ToldServer told;
   fs::remove(told.folder / "events.jsonl");
   MlflowExport out = told.exporter();
   CHECK_THROWS_WITH_AS(out.finish(), doctest::Contains("it has not begun"), Error);
@@ -297,7 +297,7 @@ TEST_CASE("tune export --mlflow obeys the variables of mlflow's client and store
   FakeMlflow fake;
   const testing::ServedMlflow served(fake);
   Shell shell;
-  Told told;
+  ToldServer told;
   told.two_trials();
   told.events(kEnded);
   write_text(told.folder / trial_name(0) / "results" / "model.pt", "model");
@@ -333,7 +333,7 @@ TEST_CASE("tune export --mlflow obeys the variables of mlflow's client and store
 TEST_CASE("tune export --mlflow without a server there fails with its address") {
   if (!testing::has_libcurl()) return testing::skip("there is no libcurl here");
   Shell shell;
-  Told told;
+  ToldServer told;
   told.two_trials();
   Variables variables;
   variables.set("MLFLOW_TRACKING_URI", "http://me:secret@127.0.0.1:1/path");

@@ -37,13 +37,12 @@ inline std::vector<pid_t> find_victim(const Sandbox& box, const Running& driver,
   if (victim == Victim::kAgent) {  // a fork of the driver
     found = box.processes(std::string("\0--cpus\0", 8));
     std::erase(found, driver.pid());
-    std::sort(found.begin(), found.end());  // later ones are about to become something else
-    found.resize(std::min<std::size_t>(found.size(), 1));
+    found.resize(
+        std::min<std::size_t>(found.size(), 1));  // later ones are about to become something else
     return found;
   }
   // Workers are forked from the zygote and share its command line: it is the oldest.
   found = box.processes("tune-worker");
-  std::sort(found.begin(), found.end());
   if (victim == Victim::kZygote) found.resize(std::min<std::size_t>(found.size(), 1));
   if (victim == Victim::kWorker && !found.empty()) found.erase(found.begin());
   return found;

@@ -216,7 +216,7 @@ TEST_CASE("a killed zygote costs no running trial") {
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
   const std::vector<pid_t> pythons = box.processes("_zygote_main");
   REQUIRE(pythons.size() >= 2);
-  kill(*std::ranges::min_element(pythons), SIGKILL);  // the oldest: the zygote, not its worker
+  kill(pythons.front(), SIGKILL);  // the oldest: the zygote, not its worker
   const Finished finished = run.wait();
   INFO(finished.err);
   CHECK(finished.code == 0);

@@ -7,10 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 namespace tune {
 
@@ -161,8 +163,23 @@ void Sandbox::become_tune(std::vector<std::string> arguments) const {
   become({tune_command(std::move(arguments)), path_, environment_, path_ / "out", path_ / "err"});
 }
 
+namespace {
+
+// In ticks since the machine's start (proc(5), field 22 of stat); 0: the process is gone.
+unsigned long long start_of(const fs::path& process) {
+  const std::string stat = slurp(process / "stat");
+  std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
+  std::string skipped;
+  for (int field = 3; field < 22; ++field) fields >> skipped;
+  unsigned long long start = 0;
+  fields >> start;
+  return start;
+}
+
+}  // namespace
+
 std::vector<pid_t> Sandbox::processes(const std::string& name_contains) const {
-  std::vector<pid_t> found;
+  std::vector<std::pair<unsigned long long, pid_t>> found;
   const std::string mark = std::string(kMark) + "=" + path_.string() + '\0';
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
@@ -174,9 +191,12 @@ std::vector<pid_t> Sandbox::processes(const std::string& name_contains) const {
       continue;
     }
     if (command.find(name_contains) == std::string::npos) continue;
-    found.push_back(std::stoi(name));
+    found.emplace_back(start_of(entry.path()), std::stoi(name));
   }
-  return found;
+  std::sort(found.begin(), found.end());
+  std::vector<pid_t> pids;
+  for (const auto& [start, pid] : found) pids.push_back(pid);
+  return pids;
 }
 
 void Sandbox::nap() {

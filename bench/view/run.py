@@ -104,10 +104,14 @@ def browser_cold(watched, address):
     return opened(page, address.split("?")[0])[2]
 
 
+TINY = [("--tiny", None, False), ("--trials", int, 200), ("--reports", int, 9), ("--parameters", int, 8), ("--runs", int, 2),
+        ("--moves", int, 20), ("--folder", pathlib.Path, None)]
+
+
 def main():
     options = arguments([("--trials", int, 100000), ("--reports", int, 9), ("--parameters", int, 8), ("--runs", int, 5),
                          ("--moves", int, 300), ("--folder", pathlib.Path, None)]
-                        if "--tiny" not in sys.argv else tiny())
+                        if "--tiny" not in sys.argv else TINY)
     sync = playwright()
     chromium()
     with tempfile.TemporaryDirectory() as folder:
@@ -116,12 +120,6 @@ def main():
             make_experiment(experiment, trials=options.trials, reports=options.reports, parameters=options.parameters)
         print(json.dumps({"trials": options.trials, "reports": options.reports, "parameters": options.parameters}))
         measure(options, sync, experiment)
-
-
-def tiny():
-    sys.argv.remove("--tiny")
-    return [("--trials", int, 200), ("--reports", int, 9), ("--parameters", int, 8), ("--runs", int, 2), ("--moves", int, 20),
-            ("--folder", pathlib.Path, None)]
 
 
 main()

@@ -44,7 +44,10 @@ def arguments(extra=()):
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", type=pathlib.Path, required=True)
     for name, kind, default in extra:
-        parser.add_argument(name, type=kind, default=default)
+        if default is False:
+            parser.add_argument(name, action="store_true")
+        else:
+            parser.add_argument(name, type=kind, default=default)
     options = parser.parse_args()
     if not (options.build / "bin/tune-view").exists():
         skip("tune-view is not built")

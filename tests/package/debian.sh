@@ -27,7 +27,7 @@ development=$work/packages/libtune-dev_${version}_$architecture.deb
 expect "the program" "tune $version" "$("$build/bin/tune" --version)"
 expect "the package" "$version" "$(dpkg-deb -f "$programs" Version)"
 expect "what libtune-dev needs" "tune (= $version)" "$(dpkg-deb -f "$development" Depends)"
-expect "the newest changes" "## $version" "$(grep -m 1 '^## ' "$source/CHANGELOG.md")"
+expect "the newest changes" "## $version" "$(grep -m 1 '^## ' "$source/config/changes/README.md")"
 
 needs=$(dpkg-deb -f "$programs" Depends)
 for library in redis-server libzmq5 libhiredis libyaml-cpp libfmt libc6; do

@@ -339,6 +339,32 @@ TEST_CASE("the top README is a door: short, and every folder's README is behind 
   }
 }
 
+std::string output_of(const std::string& command) {
+  std::string text;
+  FILE* pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  char buffer[4096];
+  while (const std::size_t count = fread(buffer, 1, sizeof buffer, pipe))
+    text.append(buffer, count);
+  CHECK(pclose(pipe) == 0);
+  return text;
+}
+
+TEST_CASE("the top of the tree holds what was agreed, and nothing beside") {
+  const std::set<std::string> agreed = {
+      "CMakeLists.txt", "CMakePresets.json", "LICENSE",    "README.md", "bench",      "config",
+      "core",           "examples",          "schedulers", "tests",     "trainables", "tune"};
+  const std::string tracked = output_of("git -C '" + kRoot.string() + "' ls-files 2>/dev/null || true");
+  if (tracked.empty()) MESSAGE("not a clone: nothing is tracked");
+  std::istringstream files(tracked);
+  for (std::string file; std::getline(files, file);) {
+    const std::string top = file.substr(0, file.find('/'));
+    CHECK_MESSAGE((top.starts_with(".") || agreed.contains(top)), file);
+    if (file.ends_with(".md"))
+      CHECK_MESSAGE((file == "README.md" || file.ends_with("/README.md")), file);
+  }
+}
+
 // A table's row of core/README.md: a folder and what its files may use.
 std::map<std::string, std::set<std::string>> uses_by_folder() {
   std::map<std::string, std::set<std::string>> uses;
@@ -476,16 +502,6 @@ TEST_CASE("every file that a README names is there") {
     }
   }
   CHECK(paths > 30);
-}
-
-std::string output_of(const std::string& command) {
-  std::string text;
-  FILE* pipe = popen(command.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  char buffer[4096];
-  while (const std::size_t count = fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, count);
-  CHECK(pclose(pipe) == 0);
-  return text;
 }
 
 std::string help_of(const std::string& command) {

@@ -3,7 +3,7 @@
 
     python3 wheel.py [--build BUILD] [--output DIR]
 
-It is the build backend of `pip install .` as well (PEP 517), and needs Python alone. The build is
+It is the build backend of `pip install ./trainables/python` as well (PEP 517), and needs Python alone. The build is
 --build or $TUNE_BUILD_DIR, else build or build-no-torch of the clone, where one has bin/tune, else
 build-wheel, which is made then: the programs alone, without LibTorch. The wheel runs on machines whose
 C library is not older than this one's.

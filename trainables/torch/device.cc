@@ -114,7 +114,7 @@ CudaPart load_part() {
       refuse(part.complaint());
       return part;
     }
-    causes += std::string("\n  the library does not export ") + kCudaPartFunction;
+    causes.append("\n  the library does not export ").append(kCudaPartFunction);
   }
 #ifdef TUNE_NO_CUDA_PART
   causes += "\n  tune::torch was built without it: " TUNE_NO_CUDA_PART;

@@ -14,6 +14,8 @@ leave() {
 }
 trap leave EXIT
 
+mkdir -p "$root"
+chmod 755 "$root"  # a Debian whose users may enter it
 (cd "$build" && cpack)
 debootstrap --variant=minbase bookworm "$root" "${TUNE_DEBIAN_MIRROR:-http://deb.debian.org/debian}"
 for folder in proc sys dev; do

@@ -29,6 +29,14 @@ OrderAnswer done(std::string text) {
   return {0, true, std::move(text)};
 }
 
+// A scheduler's decision about a trial whose user lets it go on before it has ended; else nothing.
+// The words of the decision are gone: the user's took their place.
+std::string decided_for(const Trial& trial) {
+  if (trial.status != TrialStatus::kRunning) return {};
+  if (trial.verdict == StopKind::kStop) return "stopped by its scheduler";
+  return trial.verdict == StopKind::kPause ? "paused by its scheduler" : "";
+}
+
 // "paused by ada: too slow"
 std::string reason_of(const char* what, const UserOrdered& order) {
   return fmt::format("{} by {}{}{}", what, order.user, order.text.empty() ? "" : ": ", order.text);
@@ -142,7 +150,7 @@ OrderAnswer Controller::unpause(Trial& trial, const UserOrdered& order) {
                           number)
             : fmt::format("trial {} is not paused: {}", number, status_name(trial.status)));
   }
-  trial.reason.clear();
+  trial.reason = decided_for(trial);
   out_->tell(UserActed{order, &trial});
   if (trial.status == TrialStatus::kRunning) {  // its attempt ends, and the next one goes on
     trial.wish = Wish::kNone;

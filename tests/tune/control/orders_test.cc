@@ -249,6 +249,20 @@ TEST_CASE("a trial that goes on before it has paused is started again") {
   CHECK(scene.take<Launch>().size() == 1);
 }
 
+TEST_CASE("what a scheduler has decided is the reason again when the user's pause is taken back") {
+  Scene scene(
+      {.num_samples = 3, .cpus = 1, .scheduler = hyperband({.max_t = 3, .reduction_factor = 3})});
+  scene.join();
+  scene.give_report(0, 1, 0.5);
+  REQUIRE(scene.take<StopAttempt>().size() == 1);
+  scene.give(order(OrderKind::kPause));
+  scene.give(order(OrderKind::kUnpause));
+  scene.saved(0, 1);
+  scene.end(0, Outcome::kPaused);
+  CHECK(scene.status(0) == TrialStatus::kPaused);
+  CHECK(scene.controller_.trials().begin()->reason == "paused by its scheduler");
+}
+
 TEST_CASE("a paused trial may be stopped, and the time budget ends a sweep that waits for it") {
   Book book;
   Scene scene({.num_samples = 2,
@@ -279,10 +293,11 @@ TEST_CASE("HyperBand halves a bracket without the trial that a user has paused")
   scene.saved(0, 1);
   scene.end(0, Outcome::kPaused);
   for (int i = 0; i < 40 && scene.controller_.counts()[1] > 0; ++i) {
-    for (const Trial& trial : scene.controller_.trials()) {
-      if (trial.status != TrialStatus::kRunning) continue;
-      const std::uint64_t next = trial.last ? trial.last->iteration + 1 : 1;
-      const std::uint32_t number = trial.number.value;
+    // The scene makes its controller anew: nothing of it is kept beyond an event.
+    for (std::uint32_t number = 0; number < scene.controller_.trials().size(); ++number) {
+      if (scene.status(number) != TrialStatus::kRunning) continue;
+      const auto& last = scene.controller_.trials()[number].last;
+      const std::uint64_t next = last ? last->iteration + 1 : 1;
       scene.give_report(number, next, 0.2 + number, true);
       const auto stops = scene.take<StopAttempt>();
       if (stops.empty()) continue;

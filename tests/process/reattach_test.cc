@@ -9,6 +9,7 @@
 #include <chrono>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "core/join_token.h"
 #include "core/json.h"
@@ -71,15 +72,15 @@ struct Reattached : Joinable {
 
 // Of the agent, but its zygote.
 std::set<int> workers_below(const Reattached& sweep, const Running& agent) {
-  std::set<int> pids;
+  std::vector<int> pids;
   for (const pid_t pid : sweep.box.processes("tune-worker")) {
     const std::string file = "/proc/" + std::to_string(pid) + "/stat";
     if (!fs::exists(file)) continue;
     const std::string stat = read_file(file);
-    if (std::stoi(stat.substr(stat.rfind(')') + 4)) == agent.pid()) pids.insert(pid);
+    if (std::stoi(stat.substr(stat.rfind(')') + 4)) == agent.pid()) pids.push_back(pid);
   }
-  if (!pids.empty()) pids.erase(pids.begin());  // the first one: it forks the others
-  return pids;
+  if (!pids.empty()) pids.erase(pids.begin());  // the oldest: it forks the others
+  return {pids.begin(), pids.end()};
 }
 
 TEST_CASE("a driver that is killed twice finds its machines again, and no trial there notices") {

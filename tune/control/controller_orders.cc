@@ -176,7 +176,8 @@ OrderAnswer Controller::retry(Trial& trial, const UserOrdered& order) {
         "trial {} has come to its end{}: nothing is left to do", number,
         is_at_end ? fmt::format(", the scheduler's max_t {:g}", *max_t) : std::string()));
   }
-  trial.reason.clear();
+  // One that failed while it obeyed its scheduler's stop only has to stop.
+  if (trial.verdict != StopKind::kStop) trial.reason.clear();
   trial.was_stopped = false;
   out_->tell(UserActed{order, &trial});
   retry(trial);

@@ -346,6 +346,21 @@ TEST_CASE("a failed and a stopped trial are retried, a completed one is not") {
   refused(scene, order(OrderKind::kRetry, 3), "trial 3 has not ended: RUNNING");
 }
 
+TEST_CASE(
+    "a trial that failed while it obeyed its scheduler's stop stops when it is retried, for that "
+    "reason") {
+  Scene scene({.num_samples = 3, .cpus = 3, .scheduler = asha({.max_t = 9, .grace_period = 1})});
+  scene.join();
+  for (const std::uint32_t trial : {0, 1, 2}) scene.give_report(trial, 1, 0.9 - 0.2 * trial);
+  REQUIRE(scene.take<StopAttempt>().size() >= 1);
+  const std::string reason = scene.controller_.trials()[2].reason;
+  REQUIRE_FALSE(reason.empty());
+  scene.end(2, Outcome::kException, "save: no");
+  REQUIRE(scene.status(2) == TrialStatus::kError);
+  obeyed(scene, order(OrderKind::kRetry, 2), "trial 2 goes on when there is room");
+  CHECK(scene.controller_.trials()[2].reason == reason);
+}
+
 TEST_CASE("a trial that asha has stopped is retried up to max_t, and not beyond") {
   Scene scene(
       {.num_samples = 2, .cpus = 2, .scheduler = asha({.max_t = 3, .reduction_factor = 2})});

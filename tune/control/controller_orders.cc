@@ -29,10 +29,9 @@ OrderAnswer done(std::string text) {
   return {0, true, std::move(text)};
 }
 
-// A scheduler's decision about a trial whose user lets it go on before it has ended; else nothing.
-// The words of the decision are gone: the user's took their place.
+// A scheduler's decision that stands when a user lets the trial go on. Its words may be gone: the
+// user's took their place.
 std::string decided_for(const Trial& trial) {
-  if (trial.status != TrialStatus::kRunning) return {};
   if (trial.verdict == StopKind::kStop) return "stopped by its scheduler";
   return trial.verdict == StopKind::kPause ? "paused by its scheduler" : "";
 }

@@ -20,7 +20,7 @@ class AgentRelay {
 
   const std::filesystem::path& folder() const { return link_.folder(); }
   bool is_reached() const { return is_reached_; }
-  // Why the agent cannot take part; empty: it may.
+  // The reason why the agent cannot take part; empty: it may.
   std::string why_unfit(AgentTime now) const;
   // Once a turn of the agent's loop: the driver may be elsewhere by now.
   void look(const JoinToken& token, const std::string& driver_address, std::uint32_t port);

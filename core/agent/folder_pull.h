@@ -25,7 +25,7 @@ class FolderPull {
 
   FolderPull(Time now, std::uint64_t number, std::vector<RelayFile> files);
 
-  // What to ask for now.
+  // The pieces to ask for now.
   std::vector<WantPiece> wants(Time now);
   // Whether this piece was asked for, is as long as it must be and is not there yet. Then it counts
   // as there.

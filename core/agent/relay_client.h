@@ -73,7 +73,7 @@ class RelayClient {
   // Carries the output of `ranks` from now on.
   void follow(TrialNumber trial, std::uint32_t ranks);
   void finish_output(Time now, TrialNumber trial, AttemptNumber attempt);
-  // What is still to be stored of this attempt, or fetched for it, is given up.
+  // Gives up the uploads and the download of this attempt.
   void give_up(TrialNumber trial, AttemptNumber attempt);
   // The same for everything, also what is ordered later: no driver is to come.
   void give_up_all();

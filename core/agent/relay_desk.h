@@ -2,7 +2,7 @@
 // folder: it takes their checkpoints and output into the folder, and gives checkpoints out of it.
 // Pure but for the files behind its interface.
 //
-// What it keeps of an agent may be lost at any time, as when the driver dies: the agent says again
+// Its state of an agent may be lost at any time, as when the driver dies: the agent says again
 // what it wants.
 #pragma once
 

@@ -27,9 +27,9 @@ RelayPlace checkpoint_place(const std::string& experiment_id, const CheckpointOr
 RelayPlace restored_place(const std::string& experiment_id, TrialNumber trial,
                           AttemptNumber attempt);
 
-// How many of these bytes of output a file has already, when it had `after` bytes before them: a
-// driver may have died in the middle of appending, or after it. Others may have appended something
-// else meanwhile: none of them then. `end`: the file from `after` on.
+// The number of these bytes of output that a file has already, when it had `after` bytes before
+// them: a driver may have died in the middle of appending, or after it. Others may have appended
+// something else meanwhile: none of them then. `end`: the file from `after` on.
 std::size_t already_there(std::string_view end, std::string_view bytes);
 
 // Every call may throw Error (kIo).

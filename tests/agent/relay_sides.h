@@ -89,7 +89,7 @@ class MemoryFiles : public RelayFiles {
     die_if_due();
     return text.size();
   }
-  // What a final folder holds, as text.
+  // The content of a final folder, as text.
   std::string shown(const std::string& folder) {
     std::string text;
     if (!folders.contains(folder)) return "nothing";
@@ -103,7 +103,7 @@ class MemoryFiles : public RelayFiles {
   void step() {
     if (written++ == dies_at) throw Died{};
   }
-  // What is written of these before the process dies.
+  // The part of these that is written before the process dies.
   std::string_view cut(std::string_view bytes) {
     bytes = bytes.substr(0, std::min<std::uint64_t>(bytes.size(), dies_at - written));
     written += bytes.size();

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# What is typed, and the line that stands there after Tab.
+# The words typed, and the line that stands there after Tab.
 COMPLETED = [
     ("tune results results/n", "tune results results/net"),
     ("tune best results/w", "tune best results/with\\ space"),

@@ -27,8 +27,8 @@ class FusedOptimizer {
   virtual void step_unless(const at::Tensor& found_inf) = 0;
 };
 
-// How many steps each parameter has made, on its device: where a step may be left out, only the
-// device knows.
+// The number of steps that each parameter has made, on its device: where a step may be left out,
+// only the device knows.
 using StepsOnDevice = std::map<const void*, at::Tensor>;
 
 class FusedAdam : public torch::optim::Adam, public FusedOptimizer {

@@ -111,7 +111,7 @@ class PlateauSchedule {
   LearningRateSchedule rates_;
 };
 
-// How the rate grows with the ranks that share the work: their batches add up to a larger one.
+// The growth of the rate with the ranks that share the work: their batches add up to a larger one.
 class LearningRateScaling {
  public:
   static LearningRateScaling none() { return {Kind::kFactor, 1}; }

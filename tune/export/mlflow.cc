@@ -363,8 +363,8 @@ void MlflowExport::add_metrics(std::string_view line, const std::string& where,
   }
 }
 
-// What was sent of a result without its end is sent again if this is interrupted; MLflow keeps
-// equal values of a step once.
+// The part of a result that was sent without its end is sent again if this is interrupted; MLflow
+// keeps equal values of a step once.
 void MlflowExport::send(Run& run) {
   if (batch_iteration_ > 0) {
     batch_.tag(kSentTag, fmt::format("{} {:016x}", batch_iteration_, batch_hash_));

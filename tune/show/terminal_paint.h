@@ -1,4 +1,4 @@
-// What a terminal with colours shows beyond the plain block: colours for lines that are rendered
+// The additions of a terminal with colours to the plain block: colours for lines that are rendered
 // and fit already, and about how long the sweep still takes. Pure.
 #pragma once
 

@@ -13,7 +13,8 @@ namespace tune::view {
 Value head_value(const ExperimentHead& head);
 Value meta_of(const Experiment& experiment, const std::string& boot);
 // Configuration (also as YAML and C++), events with their reasons, checkpoints, error, ranks.
-// Who goes on from whose checkpoint: [[trial, iteration, from, iteration there], ...].
+// The trials that go on from another one's checkpoint: [[trial, iteration, from, iteration there],
+// ...].
 Value lineage_of(const Experiment& experiment);
 Value trial_of(const Experiment& experiment, std::size_t row);
 

@@ -16,9 +16,9 @@ class ImportanceDesk {
   ImportanceDesk();
   ~ImportanceDesk();  // waits for the one that is being found
 
-  // What is known of this experiment: {"importance": {...}} or {"problem": why there is none}, with
-  // "at" (the count of changes that it is of) and "is_current". Where it is not current it is found
-  // anew; {"is_current": false} alone: it is the first time.
+  // The present answer for this experiment: {"importance": {...}} or {"problem": why there is
+  // none}, with "at" (the count of changes that it is of) and "is_current". Where it is not current
+  // it is found anew; {"is_current": false} alone: it is the first time.
   Value ask(const std::string& key, const std::filesystem::path& directory, std::uint64_t change);
 
  private:

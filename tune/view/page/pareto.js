@@ -104,7 +104,7 @@ export function paretoChart(experiment, open) {
         number(
             xs.length)} trials, by their last values; orange: no other one is better by all objectives`;
   }
-  // What the front dominates lies on one side of a staircase: from point to point across first
+  // The points that the front dominates lie on one side of a staircase: from point to point across first
   // where that is for the worse.
   function steps(across) {
     const rows = [...front].sort((a, b) => xs[a] - xs[b]), left = [], up = [];

@@ -70,6 +70,7 @@ std::string Link::frame(std::size_t first, std::size_t last) {
 }
 
 std::vector<std::string> Link::receive(std::string_view frame) {
+  is_in_touch_ = false;
   PackReader in(frame);
   if (const std::size_t size = in.array(); size != 8) detail::bad_message("frame", size, 8);
   const std::uint64_t epoch = in.unsigned_integer();
@@ -84,6 +85,7 @@ std::vector<std::string> Link::receive(std::string_view frame) {
   for (std::size_t i = 0; i < count; ++i) messages.push_back(in.binary());
   in.expect_end();
 
+  is_in_touch_ = epoch >= peer_epoch_ && addressed_to <= epoch_;
   if (epoch < peer_epoch_) return {};
   if (epoch > peer_epoch_) meet(epoch);
   if (addressed_to == epoch_) {

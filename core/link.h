@@ -90,6 +90,10 @@ class Link {
   std::uint64_t received_before() const { return received_before_; }
   bool owes_acknowledgement() const { return acknowledged_to_send_ != acknowledged_sent_; }
   std::uint64_t peer_epoch() const { return peer_epoch_; }
+  // Whether the last frame was a sign that the two sides have each other: it came from no former
+  // life of the other side and was not meant for a later life of this one. Two sides that took
+  // other frames for such a sign would hold each other for ever, and never say a word.
+  bool is_in_touch() const { return is_in_touch_; }
 
   // A heartbeat is due after this long with nothing else to say.
   static constexpr Time kHeartbeatEvery = std::chrono::seconds(1);
@@ -116,6 +120,7 @@ class Link {
   std::size_t unacknowledged_bytes_ = 0;
   Time last_taken_{};
 
+  bool is_in_touch_ = false;
   std::uint64_t peer_epoch_ = 0;
   std::uint64_t received_ = 0;  // highest sequence, without gaps
   std::uint64_t received_before_ = 0;

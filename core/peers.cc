@@ -37,7 +37,7 @@ void Peers::receive(const std::string& identity, std::string_view frame, Time no
     peers_.pop_back();
     return;
   }
-  peer.last_heard = now;
+  if (peer.link.is_in_touch()) peer.last_heard = now;
   agenda_.touch(number.value);
   Link::Position position = peer.link.received();
   position.sequence -= fresh.size();

@@ -483,7 +483,7 @@ std::vector<Command> AgentEndpoint::receive() {
         unpack_frame<Command>(socket_->link, frame.to_string_view(), socket_->complaint);
     std::move(fresh.begin(), fresh.end(), std::back_inserter(commands));
     socket_->link.acknowledge();
-    socket_->heard = true;
+    socket_->heard = socket_->heard || socket_->link.is_in_touch();
   }
   return commands;
 }

@@ -222,8 +222,22 @@ TEST_CASE("frames of a former life are dropped") {
   const Texts late = former.frames();
   next.send("new");
   CHECK(pass_on(next.frames(), agent) == Texts{"new"});
+  CHECK(agent.is_in_touch());
   CHECK(pass_on(late, agent).empty());
   CHECK(agent.peer_epoch() == 2);
+  CHECK_FALSE(agent.is_in_touch());
+}
+
+TEST_CASE("a heartbeat for a later life of this side is no sign of the other one") {
+  Link former(3), next(4), agent(9);
+  agent.receive(former.heartbeat());
+  former.receive(agent.heartbeat());
+  CHECK(former.is_in_touch());
+  next.receive(agent.heartbeat());  // it does not know this life yet
+  CHECK(next.is_in_touch());
+  agent.receive(next.heartbeat());
+  former.receive(agent.heartbeat());
+  CHECK_FALSE(former.is_in_touch());
 }
 
 TEST_CASE("an acknowledgement of what was never sent removes nothing") {

@@ -103,6 +103,15 @@ TEST_CASE_FIXTURE(PeersFixture, "an agent to whom nothing is said hears a heartb
   CHECK(peers.last_heard(AgentNumber{0}) == 1s);
 }
 
+TEST_CASE_FIXTURE(PeersFixture, "an agent that has found a newer driver falls silent for this one") {
+  a.send(encoded(AgentEvent(Warning{"1"})));
+  hear("a", a, 1s);
+  a.receive(Link(2).heartbeat());
+  a.send(encoded(AgentEvent(Warning{"2"})));
+  CHECK(hear("a", a, 3s).empty());
+  CHECK(peers.last_heard(AgentNumber{0}) == 1s);
+}
+
 TEST_CASE_FIXTURE(PeersFixture, "what a driver before has journaled is dropped when it comes again") {
   const auto say = [&](const char* text) { a.send(encoded(AgentEvent(Warning{text}))); };
   for (const char* text : {"1", "2", "3"}) say(text);

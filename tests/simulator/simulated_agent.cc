@@ -124,7 +124,7 @@ void SimulatedAgent::hear_frame(const std::string& frame) {
   take_part([this, frame] {
     for (const std::string& message : link_.receive(frame)) hear(decoded<Command>(message));
     link_.acknowledge();
-    machine_.on_driver_heard(now());
+    if (link_.is_in_touch()) machine_.on_driver_heard(now());
     const bool is_another = link_.peer_epoch() != epoch_;
     epoch_ = link_.peer_epoch();
     if (is_another && world_.scenario.joined) machine_.on_other_driver(now(), epoch_);

@@ -82,8 +82,9 @@ TEST_CASE("trials are stopped, retried, added and noted, and num_samples grows")
   Sandbox box;
   box.set("USER", "ada");
   box.write("sweep.yaml", changing_sweep(2));
-  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "1"});
-  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 2); }));
+  obeyed(box, {"pause", "results/s", "1"});  // which keeps the sweep alive, however slow commands are
   const Finished stopped =
       box.tune({"stop", "results/s", "0", "99", "--reason", "too slow", "--json"});
   CHECK(stopped.code == 2);
@@ -102,6 +103,7 @@ TEST_CASE("trials are stopped, retried, added and noted, and num_samples grows")
   refused(box, {"change", "results/s", "--num-samples", "0"}, "takes a number from 1");
   obeyed(box, {"note", "results/s", "0", "looks odd, <b>\n"});
   obeyed(box, {"retry", "results/s", "0"});
+  obeyed(box, {"unpause", "results/s", "1"});
   const Finished finished = run.wait();
   INFO(finished.err);
   CHECK(finished.code == 0);

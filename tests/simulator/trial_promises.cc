@@ -147,10 +147,10 @@ void TrialPromises::follow(const Proposed& proposed) {
 }
 
 void TrialPromises::note_samples() {
-  asked_for_ = static_cast<std::uint64_t>(orders_.num_samples()) *
-                   static_cast<std::uint64_t>(world_.scenario.grid_cells) +
-               orders_.added();
-  most_asked_for_ = std::max(most_asked_for_, asked_for_);
+  const std::uint64_t suggestions = static_cast<std::uint64_t>(orders_.num_samples()) *
+                                    static_cast<std::uint64_t>(world_.scenario.grid_cells);
+  asked_for_ = suggestions + orders_.added();
+  most_suggestions_ = std::max(most_suggestions_, suggestions);
 }
 
 void TrialPromises::note_question(const Controller& controller) {
@@ -313,9 +313,10 @@ void TrialPromises::starts_within_the_budget(const Launch& launch) const {
 }
 
 void TrialPromises::no_more_trials_than_asked_for(const Controller& controller) const {
-  if (controller.trials().size() <= most_asked_for_) return;
+  const std::uint64_t most = most_suggestions_ + orders_.added();
+  if (controller.trials().size() <= most) return;
   violate("there are as many trials as asked for",
-          fmt::format("{} of {}", controller.trials().size(), most_asked_for_));
+          fmt::format("{} of {}", controller.trials().size(), most));
 }
 
 void TrialPromises::fails_only_when_its_failures_are_used_up(const Trial& trial) const {

@@ -94,11 +94,12 @@ class TrialPromises {
   OrderPromises orders_;
   testing::MemoryStore contents_;
   Journal journal_;
-  std::uint64_t asked_for_ = 0;       // by the newest driver
-  std::uint64_t most_asked_for_ = 0;  // one that stalled may take over with an older wish
-  Duration time_budget_{};            // 0: none
-  bool budget_is_spent_ = false;      // before the newest turn
-  ExperimentTime now_{};              // of the newest turn
+  std::uint64_t asked_for_ = 0;  // by the newest driver
+  // Of the searcher, by any driver: one that stalled may take over with an older wish.
+  std::uint64_t most_suggestions_ = 0;
+  Duration time_budget_{};        // 0: none
+  bool budget_is_spent_ = false;  // before the newest turn
+  ExperimentTime now_{};          // of the newest turn
   std::uint32_t max_failures_ = 0;
   std::uint32_t max_concurrent_trials_ = 0;
   // Of a searcher that takes time: the configurations in its answers, one a trial, and what each

@@ -370,6 +370,14 @@ class CallerTest(InFolder):
         self.addCleanup(sys.modules.pop, "torch")
         self.assertTrue(original())
 
+    def test_a_device_of_the_gpu_driver_that_is_open_tells_of_cuda(self):
+        with tempfile.TemporaryDirectory(prefix="tune-python-test-") as folder:
+            os.symlink("/dev/null", f"{folder}/0")
+            os.symlink("socket:[4]", f"{folder}/3")
+            self.assertFalse(_process.cuda_is_initialised(folder))
+            os.symlink("/dev/nvidia-uvm", f"{folder}/4")
+            self.assertTrue(_process.cuda_is_initialised(folder))
+
     def test_report_needs_a_trial(self):
         with self.assertRaisesRegex(RuntimeError, "runs no trial"):
             tune.report(x=1)

@@ -84,8 +84,9 @@ def live_threads() -> int:
     return len(os.listdir("/proc/self/task"))
 
 
-def cuda_is_initialised() -> bool:
-    """A process with CUDA cannot be forked: its children could not use a GPU."""
+def cuda_is_initialised(descriptors: str = "/proc/self/fd") -> bool:
+    """A process with CUDA cannot be forked: its children could not use a GPU. Whatever library
+    has initialised it, CUDA holds the driver's devices open."""
     torch = sys.modules.get("torch")
     if torch is not None:
         try:
@@ -93,9 +94,9 @@ def cuda_is_initialised() -> bool:
                 return True
         except Exception:
             pass
-    for name in os.listdir("/proc/self/fd"):
+    for name in os.listdir(descriptors):
         try:
-            if os.readlink(f"/proc/self/fd/{name}").startswith("/dev/nvidia"):
+            if os.readlink(f"{descriptors}/{name}").startswith("/dev/nvidia"):
                 return True
         except OSError:
             pass

@@ -7,6 +7,10 @@ set(tune_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tune)
 
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME programs)
 install(TARGETS tune-program tune-worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+foreach(program tune-program tune-worker)  # without the place of a wheel's libraries
+  install(CODE "file(RPATH_CHANGE FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/$<TARGET_FILE_NAME:${program}>\"
+    OLD_RPATH \"\\$ORIGIN/../_lib\" NEW_RPATH \"\")")
+endforeach()
 if(TARGET tune-view)
   install(TARGETS tune-view RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

@@ -8,7 +8,16 @@ source "$here/checks.sh"
 work=$(mktemp -d "${TMPDIR:-/tmp}/tune-package-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
+# An empty part of a search path is the working directory: a library in it would be loaded.
+paths_of() { readelf -d "$@" | sed -nE 's/.*R(UN)?PATH.*: \[(.*)\]$/\2/p'; }
+for file in "$build"/bin/* "$build"/lib/*.so; do
+  case ":$(paths_of "$file" | sed 's/^$/:/')" in
+    *::* | *?:) fail "$file looks for libraries in the working directory: $(paths_of "$file")" ;;
+  esac
+done
+
 cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
+if paths_of "$work/prefix/bin/tune" | grep -F _lib; then fail "tune looks for a wheel's libraries"; fi
 # Nothing of the build or the sources may be needed any more: the install tree is moved.
 mv "$work/prefix" "$work/tune"
 if grep -rIlF -e "$build" "$work/tune" --include='*.cmake'; then

@@ -217,7 +217,8 @@ struct AttemptStarted {
 // A checkpoint is complete and flushed in its final folder. Where the agent does not see the
 // experiment's folder, it first says that the checkpoint is complete in a folder of its own
 // (kOnNode), as the reports that follow must not wait until it has arrived; then that it is stored
-// in the experiment's folder, or that it will not be (kGivenUp). Only a stored one is of use to
+// in the experiment's folder, or that it will not be (kGivenUp). Of a checkpoint that is written
+// beside the training it says kOnNode when the worker holds a copy. Only a stored one is of use to
 // another node, and takes the place of older ones.
 struct CheckpointSaved {
   enum class Storing : std::uint8_t { kStored, kOnNode, kGivenUp, kLast = kGivenUp };

@@ -31,7 +31,9 @@
 //              result says done, or time_total has reached max_trial_time; else `waiting` when the
 //              milestone's attribute is there and has reached its value.
 //              RankSaved after each save: at the checkpoint policy's iterations, at the end when
-//              at_end, when told to pause, and when a Continue asks for it.
+//              at_end, when told to pause, and when a Continue asks for it. Where StartWorker has
+//              `hears_copied`, RankCopied may come in its place; RankSaved then follows at any
+//              time, before the next save and before WorkerEnded.
 //      agent   Continue or StopAttempt, at any time; a worker that said `waiting` trains on only
 //              when one has come. A StopAttempt is obeyed at the next step boundary.
 //      worker  WorkerEnded, last; then it exits with 0, or 1 after an exception. Anything else
@@ -124,11 +126,13 @@ struct StartWorker {
   // Absolute: load this checkpoint, of another trial; counting goes on from restore_iteration.
   // Empty: the trial's own.
   std::string restore_folder;
+  bool hears_copied = false;  // the agent knows RankCopied
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f.contract(s.contract, kWorkerContract, "the worker contract");
     f(s.experiment, s.launch, s.trial_id, s.trial_directory, s.once_directory, s.rank, s.local_rank,
       s.threads, s.gpu_devices, s.environment, s.agent_pid, s.restore_folder);
+    f.added(s.hears_copied);
   }
 };
 
@@ -182,8 +186,18 @@ struct RankSaved {
   static void fields(Self& s, F& f) { f(s.iteration, s.time_total, s.timesteps_total); }
 };
 
+// Rank 0 holds a copy of its part of the checkpoint, which it writes beside its next steps: its
+// save phase is over, and RankSaved follows. Only to an agent that hears it.
+struct RankCopied {
+  std::uint64_t iteration = 0;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.iteration);
+  }
+};
+
 // This rank of a group has finished its setup, its load or (rank r > 0) a step: rank 0's step ends
-// with its report, a save with RankSaved.
+// with its report, a save with RankSaved or RankCopied.
 struct PhaseDone {
   template <class Self, class F>
   static void fields(Self&, F& f) { f(); }
@@ -216,7 +230,7 @@ struct WorkerEnded {
 };
 
 using WorkerEvent = std::variant<Reported, RankSaved, GroupStep, WorkerEnded, Warning, PhaseDone,
-                                 RankAlone, AskAlone>;
+                                 RankAlone, AskAlone, RankCopied>;
 
 // ---- Agent <-> zygote ---------------------------------------------------------------------------
 

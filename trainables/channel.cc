@@ -11,6 +11,7 @@
 
 namespace tune {
 void Channel::send(const WorkerEvent& event) {
+  const std::lock_guard lock(sending_);
   output_.clear();
   encode(output_, event);
   const std::string& payload = output_.bytes();

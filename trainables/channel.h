@@ -1,8 +1,9 @@
-// The worker's end of its socket to the agent: frames of core/worker_contract.h. One thread. When
-// the agent is gone the process ends at once: nothing can be reported any more.
+// The worker's end of its socket to the agent: frames of core/worker_contract.h. The main thread's,
+// but for send. When the agent is gone the process ends at once: nothing can be reported any more.
 #pragma once
 
 #include <deque>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -17,7 +18,7 @@ class Channel {
  public:
   explicit Channel(int socket) : socket_(socket) {}  // not owned
 
-  void send(const WorkerEvent& event);  // waits while the agent does not read
+  void send(const WorkerEvent& event);  // of any thread; waits while the agent does not read
   WorkerCommand wait();                 // the next command
   std::optional<WorkerCommand> poll();  // the same if one is there already
 
@@ -36,6 +37,7 @@ class Channel {
   std::deque<WorkerCommand> early_;  // that came while an answer was looked for
   bool asks_ = false;
   std::optional<bool> answer_;  // to what it asked last
+  std::mutex sending_;
   PackWriter output_;
 };
 

@@ -23,4 +23,12 @@ void Context::once_per_node(const std::string& name, const std::function<void()>
   }
 }
 
+void Context::write_beside(std::function<void()> write) const {
+  if (later_ != nullptr) {
+    later_->push_back(std::move(write));
+  } else {
+    write();
+  }
+}
+
 }  // namespace tune

@@ -57,6 +57,11 @@ class Context {
   }
   // Files that the trial hands out while it runs: below results/ in its folder.
   NamedResults results() const { return NamedResults(trial_directory_ / "results"); }
+  // For a save: runs `write`, which writes a copy that the save took into its folder, in another
+  // thread while the next steps go on; what is not a trial's rank 0 runs it at once. The checkpoint
+  // is complete when all parts are written: the next save, a pause, a stop and the end wait for
+  // that, and a failure of `write` is one of the save. It is called once and must own all it uses.
+  void write_beside(std::function<void()> write) const;
   // Images, histograms, text and numbers for TensorBoard, by rank 0; on other ranks, and in a
   // trainable that was restored outside of a sweep, it takes them and writes nothing.
   TensorBoardWriter& writer() const;
@@ -75,6 +80,7 @@ class Context {
   int local_rank_ = 0;
   int cpus_ = 1;
   std::vector<std::string> gpu_ids_;
+  std::vector<std::function<void()>>* later_ = nullptr;  // of the save under way, if it takes any
   bool is_attempt_ = false;  // not of a trainable that was restored outside of a sweep
   mutable std::shared_ptr<TensorBoardWriter> writer_;
 };

@@ -59,7 +59,8 @@ void run_function(const TrainableEntry& entry, Attempt& attempt) {
 }
 
 // An error is sent at once, while the trainable still stands: the other ranks of a group wait in
-// vain for this one. A clean end is sent last, so that a crash of a destructor is not missed.
+// vain for this one. (A rank alone first writes the checkpoint that it has copied.) A clean end is
+// sent last, so that a crash of a destructor is not missed.
 int run_attempt(const TrainableEntry& entry, Channel& channel) {
   Attempt attempt;
   try {
@@ -75,8 +76,10 @@ int run_attempt(const TrainableEntry& entry, Channel& channel) {
     const std::string cause = describe_current_exception();
     std::fprintf(stderr, "error: %s\n", cause.c_str());
     flush_output();
+    if (attempt.session && attempt.start.launch.ranks == 1) attempt.session->end_writing();
     channel.send(WorkerEnded{Outcome::kException, cause, current_exception_is_of_group()});
   }
+  if (attempt.session) attempt.session->end_writing();
   attempt.trainable.reset();
   flush_output();
   return 1;

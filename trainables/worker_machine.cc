@@ -208,7 +208,14 @@ void WorkerMachine::save_as_asked() {
 
 void WorkerMachine::on_saved() {
   saved_ = iteration_;
-  say(RankSaved{iteration_, time_total_, timesteps_total_});
+  say(saved());
+  saved_or_not();
+}
+
+void WorkerMachine::on_copied() {
+  saved_ = iteration_;
+  say(RankCopied{iteration_});
+  act(WriteBeside{saved()});
   saved_or_not();
 }
 

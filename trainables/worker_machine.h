@@ -33,9 +33,15 @@ struct SayToAgent {
 struct PrepareCheckpoint {
   std::uint64_t iteration = 0;
 };
-// Write this rank's part of it and flush it, then call on_saved.
+// Write this rank's part of it and flush it, then call on_saved; or take a copy that is written
+// later, then call on_copied.
 struct WriteCheckpoint {
   std::uint64_t iteration = 0;
+};
+// Write that copy beside what follows, and say this when it is on disk: before the next
+// checkpoint is prepared, and before the attempt is left.
+struct WriteBeside {
+  RankSaved saved;
 };
 // Call on_command with the next command, or on_silence when none is there; with `wait` wait for it.
 struct ListenToAgent {
@@ -52,8 +58,8 @@ struct FailAttempt {
 // The user's code reports though it was told to return: the process ends at once.
 struct ExitWorker {};
 
-using WorkerAction = std::variant<SayToAgent, PrepareCheckpoint, WriteCheckpoint, ListenToAgent,
-                                  BeginStep, LeaveAttempt, FailAttempt, ExitWorker>;
+using WorkerAction = std::variant<SayToAgent, PrepareCheckpoint, WriteCheckpoint, WriteBeside,
+                                  ListenToAgent, BeginStep, LeaveAttempt, FailAttempt, ExitWorker>;
 
 // ---- The machine --------------------------------------------------------------------------------
 
@@ -70,6 +76,7 @@ class WorkerMachine {
   // A step has ended with this result. `can_save`: a checkpoint can be written until the next step.
   void on_report(Time now, Packed result, bool can_save);
   void on_saved();
+  void on_copied();  // of rank 0, where the agent hears_copied
   // From here on a checkpoint can be written, though the last report could not say so.
   void allow_save() { can_save_ = true; }
   void on_command(const WorkerCommand& command);
@@ -99,6 +106,7 @@ class WorkerMachine {
   void save();
   void save_as_asked();
   void save_and_end(Outcome outcome, bool wants_save);
+  RankSaved saved() const { return {iteration_, time_total_, timesteps_total_}; }
   void saved_or_not();
   void await_word();
   void end();

@@ -79,6 +79,7 @@ std::optional<bool> WorkerSession::act(SayToAgent& action, const Save*) {
 }
 
 std::optional<bool> WorkerSession::act(const PrepareCheckpoint& action, const Save*) {
+  finish_writing();
   in_phase("save", [&] { make_fresh_folder(checkpoint_to_write(start_, action.iteration)); });
   return std::nullopt;
 }
@@ -88,16 +89,51 @@ std::optional<bool> WorkerSession::act(const WriteCheckpoint& action, const Save
   saves_ = true;
   in_phase("save", [&] {
     const Solitude solitude;  // another rank may wait for this one in a collective of its own save
-    if (save != nullptr) (*save)(folder);
-    flush_checkpoint(folder);
+    if (save != nullptr) call_save(*save, folder);
+    if (later_.empty()) flush_checkpoint(folder);
   });
   saves_ = false;
-  machine_.on_saved();
+  later_.empty() ? machine_.on_saved() : machine_.on_copied();
   return std::nullopt;
+}
+
+// Rank 0 takes the parts that are to be written later.
+void WorkerSession::call_save(const Save& save, const std::filesystem::path& folder) {
+  struct Taking {
+    Context& context;
+    ~Taking() { context.later_ = nullptr; }
+  } const taking{context_};
+  if (start_.rank == 0 && start_.hears_copied) context_.later_ = &later_;
+  save(folder);
+}
+
+std::optional<bool> WorkerSession::act(const WriteBeside& action, const Save*) {
+  const std::filesystem::path folder = checkpoint_to_write(start_, action.saved.iteration);
+  in_phase("save", [&] {
+    writing_.begin([this, folder, saved = action.saved, parts = std::exchange(later_, {})] {
+      for (const std::function<void()>& write : parts) write();
+      flush_checkpoint(folder);
+      channel_.send(saved);
+    });
+  });
+  return std::nullopt;
+}
+
+std::optional<bool> WorkerSession::act(const LeaveAttempt&, const Save*) {
+  finish_writing();
+  return false;
+}
+
+// The other ranks wait for it as they do for a save.
+void WorkerSession::finish_writing() {
+  if (!writing_.is_under_way()) return;
+  const Solitude solitude;
+  in_phase("save", [&] { writing_.wait(); });
 }
 
 std::optional<bool> WorkerSession::act(const ListenToAgent& action, const Save*) {
   const auto command = action.wait ? std::optional(channel_.wait()) : channel_.poll();
+  in_phase("save", [&] { writing_.look(); });
   command ? machine_.on_command(*command) : machine_.on_silence(now());
   return std::nullopt;
 }

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include "core/worker_contract.h"
 #include "trainables/channel.h"
+#include "trainables/checkpoint_writing.h"
 #include "trainables/session.h"
 #include "trainables/solitude.h"
 #include "trainables/trainable.h"
@@ -36,6 +38,8 @@ class WorkerSession : public Session {
   const Context& context() const override { return context_; }
 
   WorkerEnded last_word() const { return machine_.last_word(); }
+  // Returns when no checkpoint is being written any more: before the trainable is destroyed.
+  void end_writing() { writing_.end(); }
 
  private:
   bool end_step(const Result& result, const Save* save);
@@ -44,11 +48,14 @@ class WorkerSession : public Session {
   std::optional<bool> act(SayToAgent& action, const Save* save);
   std::optional<bool> act(const PrepareCheckpoint& action, const Save* save);
   std::optional<bool> act(const WriteCheckpoint& action, const Save* save);
+  std::optional<bool> act(const WriteBeside& action, const Save* save);
   std::optional<bool> act(const ListenToAgent& action, const Save* save);
   std::optional<bool> act(const BeginStep&, const Save*) { return true; }
-  std::optional<bool> act(const LeaveAttempt&, const Save*) { return false; }
+  std::optional<bool> act(const LeaveAttempt& action, const Save* save);
   std::optional<bool> act(const FailAttempt& action, const Save* save);
   std::optional<bool> act(const ExitWorker&, const Save* save);
+  void call_save(const Save& save, const std::filesystem::path& folder);
+  void finish_writing();
   void say_alone(bool begins);
 
   const StartWorker& start_;
@@ -58,8 +65,10 @@ class WorkerSession : public Session {
   std::vector<WorkerAction> actions_;
   PackWriter packed_result_;
   bool saves_ = false;
+  std::vector<std::function<void()>> later_;  // parts of this save that are written beside
   SolitudeListener solitude_{[this](bool begins) { say_alone(begins); }};
   std::optional<SolitudeWitness> witness_;  // of a group
+  CheckpointWriting writing_;               // ends first
 };
 
 }  // namespace tune

@@ -121,20 +121,32 @@ void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, Reported repor
   if (launch_.ranks == 1 && may_rest(report, until_)) {
     scene.actions.add(RestWorker{ranks_[rank].worker});
   }
-  // Rank 0 may be ahead of a rank that still saves: the driver hears of that checkpoint first.
-  const bool ahead = !saves_.empty() && saves_.begin()->first < report.iteration;
-  if (ahead) return held_.push_back(std::move(report));
+  if (is_ahead(report)) return held_.push_back(std::move(report));
   scene.actions.tell(scene.now, std::move(report));
 }
 
 void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, RankSaved saved) {
-  phase_done(scene, rank);
   Save& save = saves_[saved.iteration];
+  if (rank != 0 || !save.is_copied) phase_done(scene, rank);
   if (rank == 0) save.leader = saved;
   if (++save.ranks != ranks_.size()) return;
   ++promoting_;
   scene.actions.add(PromoteCheckpoint{{launch_.trial, launch_.attempt, saved.iteration,
                                        save.leader.time_total, save.leader.timesteps_total}});
+}
+
+// The driver has the result that this checkpoint belongs to, unless that is held, and remembers it:
+// later ones may come before the checkpoint.
+void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, RankCopied copied) {
+  if (rank != 0) return on_nonsense(scene, rank, "a copy that is not of rank 0");
+  phase_done(scene, rank);
+  Save& save = saves_[copied.iteration];
+  save.is_copied = true;
+  save.is_expected = held_.empty();
+  if (!save.is_expected) return;
+  CheckpointSaved expected{launch_.trial, launch_.attempt, copied.iteration, {}, {}};
+  expected.storing = CheckpointSaved::Storing::kOnNode;
+  scene.actions.tell(scene.now, std::move(expected));
 }
 
 void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, GroupStep step) {
@@ -201,8 +213,7 @@ void Attempt::on_promoted(const AttemptScene& scene, const CheckpointSaved& save
     scene.actions.tell(scene.now, saved);
   }
   saves_.erase(saved.iteration);
-  const auto next = saves_.begin();
-  tell_held(scene, next == saves_.end() ? ~std::uint64_t{0} : next->first);
+  tell_held(scene);
   if (error.empty()) return;
   blame(scene, {.outcome = Outcome::kException, .text = "save: " + error});
   terminate(scene, *known_end(), kTermGrace);
@@ -228,9 +239,16 @@ void Attempt::on_fetched(const AttemptScene& scene, const std::string& error) {
   if (all && std::holds_alternative<Starting>(state_)) start(scene);
 }
 
-void Attempt::tell_held(const AttemptScene& scene, std::uint64_t up_to) {
+// Whether rank 0 is ahead of a rank that still saves: the driver hears of that checkpoint first.
+bool Attempt::is_ahead(const Reported& report) const {
+  return std::ranges::any_of(saves_, [&](const auto& save) {
+    return save.first < report.iteration && !save.second.is_expected;
+  });
+}
+
+void Attempt::tell_held(const AttemptScene& scene) {
   auto held = held_.begin();
-  for (; held != held_.end() && held->iteration <= up_to; ++held) {
+  for (; held != held_.end() && !is_ahead(*held); ++held) {
     scene.actions.tell(scene.now, std::move(*held));
   }
   held_.erase(held_.begin(), held);

@@ -127,6 +127,8 @@ class Attempt {
   struct Save {
     std::uint32_t ranks = 0;  // that have saved
     RankSaved leader;
+    bool is_copied = false;    // rank 0 writes its part beside its next steps
+    bool is_expected = false;  // by the driver: reports need not wait for it
   };
   struct Order {  // of the driver, to end
     StopAttempt stop;
@@ -158,9 +160,11 @@ class Attempt {
   void hear(const AttemptScene& scene, std::uint32_t rank, PhaseDone done);
   void hear(const AttemptScene& scene, std::uint32_t rank, RankAlone alone);
   void hear(const AttemptScene& scene, std::uint32_t rank, AskAlone question);
+  void hear(const AttemptScene& scene, std::uint32_t rank, RankCopied copied);
   void phase_done(const AttemptScene& scene, std::uint32_t rank);
   void tell_leader(const AttemptScene& scene, WorkerCommand command) const;
-  void tell_held(const AttemptScene& scene, std::uint64_t up_to);
+  void tell_held(const AttemptScene& scene);
+  bool is_ahead(const Reported& report) const;
   void hold_group(const AttemptScene& scene) const;
   void listen_again(const AttemptScene& scene);
   bool is_alive(const Rank& rank) const;

@@ -175,7 +175,8 @@ std::optional<std::variant<Outcome, Attempt::Cause>> Attempt::known_end() const 
 }
 
 void Attempt::conclude(const AttemptScene& scene) {
-  tell_held(scene, ~std::uint64_t{0});
+  for (Reported& report : held_) scene.actions.tell(scene.now, std::move(report));
+  held_.clear();
   ConcludeAttempt conclusion{.ended = result()};
   const Outcome outcome = conclusion.ended.outcome;
   conclusion.removes_half_written =

@@ -89,6 +89,7 @@ StartWorker worker_start(const SetupExperiment& experiment, const Launch& launch
   start.threads = static_cast<std::uint32_t>(
       std::max<std::int64_t>(1, launch.cpu_units / kUnit / launch.ranks));
   start.agent_pid = node.agent_pid;
+  start.hears_copied = true;
 
   const RankPlace place{.local_ranks = static_cast<int>(launch.ranks),
                         .threads = static_cast<int>(start.threads)};

@@ -321,6 +321,47 @@ TEST_CASE("a rank that hangs while it saves is noticed though rank 0 waits for a
   CHECK(script.said() == Lines{"signal 9 to 101", "signal 9 to 102"});
 }
 
+TEST_CASE("a checkpoint that rank 0 writes beside its training holds up no report") {
+  MachineScript script;
+  script.set_up(30s, 10s, 10s);
+  script.run(0, 2);
+  const auto done = [&](WorkerId worker) {
+    script.machine.on_worker(script.now, worker, PhaseDone{});
+  };
+  done(1);
+  done(2);
+  script.word(1, GroupAction::kStep);
+  done(2);
+  script.report(1, 1);
+  script.word(1, GroupAction::kSave);
+  script.machine.on_worker(script.now, 2, RankSaved{1, 1s, {}});
+  script.said();
+  script.machine.on_worker(script.now, 1, RankCopied{1});
+  CHECK(script.said() == Lines{"driver: saved here 1"});  // the result of 1 is to be kept
+  script.word(2, GroupAction::kStep);
+  script.said();
+  done(2);
+  script.report(1, 2);
+  CHECK(script.said() == Lines{"driver: report 2"});
+  script.word(3, GroupAction::kStep);
+  script.said();
+  script.machine.on_worker(script.now, 1, RankSaved{1, 1s, {}});
+  CHECK(script.said() == Lines{"promote 1"});
+  script.machine.on_promoted(script.now, {{0}, {1}, 1, 1s, {}}, {});
+  CHECK(script.said() == Lines{"driver: saved 1"});
+  // The word is not the end of rank 0's step 3, for which rank 1 would be awaited then.
+  script.watch_for(29s);
+  CHECK(script.said().empty());
+}
+
+TEST_CASE("a copy of another rank than 0 is refused") {
+  MachineScript script;
+  script.set_up();
+  script.run(0, 2);
+  script.machine.on_worker(script.now, 2, RankCopied{1});
+  CHECK(script.said() == Lines{"signal 15 to 101", "signal 15 to 102"});
+}
+
 // The worker waits for a verdict on its report, and the driver is told of that when the checkpoint
 // before it has its name: a disk that stood still got healthy trials ended as hung.
 TEST_CASE("a report that waits for a slow disk is not a silence of its worker") {

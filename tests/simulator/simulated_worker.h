@@ -82,6 +82,7 @@ class SimulatedWorker {
   void act(SayToAgent& action);
   void act(const PrepareCheckpoint& action);
   void act(const WriteCheckpoint& action);
+  void act(const WriteBeside&) {}  // only after on_copied
   void act(const ListenToAgent& action);
   void act(const BeginStep&) { step(); }
   void act(const LeaveAttempt&);

@@ -33,6 +33,9 @@ std::string word(const WorkerEvent& event) {
   if (const auto* saved = std::get_if<RankSaved>(&event)) {
     return "saved " + std::to_string(saved->iteration);
   }
+  if (const auto* copied = std::get_if<RankCopied>(&event)) {
+    return "copied " + std::to_string(copied->iteration);
+  }
   if (std::holds_alternative<PhaseDone>(event)) return "done";
   if (std::holds_alternative<WorkerEnded>(event)) return "ended";
   return "warning";
@@ -45,6 +48,9 @@ std::string word(const WorkerAction& action) {
   }
   if (const auto* write = std::get_if<WriteCheckpoint>(&action)) {
     return "write " + std::to_string(write->iteration);
+  }
+  if (const auto* beside = std::get_if<WriteBeside>(&action)) {
+    return "write " + std::to_string(beside->saved.iteration) + " beside";
   }
   if (const auto* listen = std::get_if<ListenToAgent>(&action)) {
     return listen->wait ? "wait" : "listen";
@@ -62,6 +68,7 @@ class Process {
   std::string set_up() { return machine_.on_set_up(), done(); }
   std::string silence() { return machine_.on_silence(now), done(); }
   std::string saved() { return machine_.on_saved(), done(); }
+  std::string copied() { return machine_.on_copied(), done(); }
   std::string returned() { return machine_.on_returned(), done(); }
   std::string hear(const WorkerCommand& command) { return machine_.on_command(command), done(); }
   std::string report(const Value& result = Config{{"x", 1}}, bool can_save = true) {
@@ -230,6 +237,24 @@ TEST_CASE("checkpoints are written when they are due, once an iteration") {
     CHECK(other.saved() == "say saved 2, listen");
     CHECK(other.hear(stop(StopKind::kPause)) == "leave");  // it is there
     CHECK(other.outcome() == Outcome::kPaused);
+  }
+}
+
+TEST_CASE("a checkpoint that is copied is written beside the next steps, and counts as saved") {
+  StartWorker start = start_of(1, 0);
+  start.experiment.checkpoint = {.frequency = 1, .at_end = true, .keep = 1};
+  Process worker(start);
+  worker.ready();
+  worker.silence();
+  CHECK(worker.report() == "say report 1, prepare 1, write 1");
+  CHECK(worker.copied() == "say copied 1, write 1 beside, listen");
+  SUBCASE("steps go on") {
+    CHECK(worker.silence() == "begin");
+    CHECK(worker.report() == "say report 2, prepare 2, write 2");
+  }
+  SUBCASE("a pause needs no other") {
+    CHECK(worker.hear(stop(StopKind::kPause)) == "leave");
+    CHECK(worker.outcome() == Outcome::kPaused);
   }
 }
 

@@ -66,6 +66,33 @@ class Forgetful : public Trainable {
   Result step() override { return {{"x", 1}}; }
 };
 
+// Its checkpoint is copied, and written when the file `gate` is there.
+class Copier : public Trainable {
+ public:
+  void setup(const Config& config) override {
+    gate_ = config.get<std::string>("gate");
+    fail_in_ = config.get_or("fail_in", "");
+  }
+  Result step() override {
+    if (++count_ == 2 && fail_in_ == "step") throw std::runtime_error("no luck");
+    return {{"count", count_}};
+  }
+  void save(const std::filesystem::path& directory) override {
+    context().write_beside([directory, gate = gate_, count = count_, fails = fail_in_ == "write"] {
+      while (!std::filesystem::exists(gate)) std::this_thread::yield();
+      if (fails) throw std::runtime_error("disk full");
+      std::ofstream(directory / "count") << count;
+    });
+  }
+  void load(const std::filesystem::path&) override {}
+
+ private:
+  std::filesystem::path gate_;
+  std::string fail_in_;
+  int count_ = 0;
+};
+
+const TrainableEntry kCopier = trainable_entry<Copier>("Copier");
 const TrainableEntry kCounter = trainable_entry<Counter>("Counter");
 const TrainableEntry kForgetful = trainable_entry<Forgetful>("Forgetful");
 
@@ -200,6 +227,129 @@ TEST_CASE("checkpoints are written whole into a temporary folder of iteration an
   CHECK_FALSE(std::filesystem::exists(leftover));
   CHECK(read_text(trial / ".checkpoint_000002.tmp-2" / "count") == "2");
   CHECK(read_text(trial / ".checkpoint_000004.tmp-2" / "count") == "4");
+}
+
+// Its writer waits for open_gate.
+StartWorker copying_in(const std::filesystem::path& folder, const char* fail_in = "") {
+  StartWorker start = start_in(folder);
+  start.hears_copied = true;
+  start.experiment.checkpoint.frequency = 2;
+  start.launch.config = pack(Config{{"gate", (folder / "gate").string()}, {"fail_in", fail_in}});
+  return start;
+}
+
+void open_gate(const std::filesystem::path& folder) {
+  std::ofstream(folder / "gate") << "open";
+}
+
+TEST_CASE("steps go on while the copy of a checkpoint is written, and the next save waits for it") {
+  TemporaryFolder folder;
+  StartWorker start = copying_in(folder.path());
+  start.experiment.stop = {after(4)};
+  start.experiment.checkpoint.at_end = true;
+  WorkerProcess worker(kCopier, start);
+  CHECK(worker.expect<Reported>().iteration == 1);
+  CHECK(worker.expect<Reported>().iteration == 2);
+  CHECK(worker.expect<RankCopied>().iteration == 2);
+  CHECK(worker.expect<Reported>().iteration == 3);
+  CHECK(worker.expect<Reported>().iteration == 4);
+  CHECK(worker.says_nothing());
+  open_gate(folder.path());
+  CHECK(worker.expect<RankSaved>().iteration == 2);
+  CHECK(worker.expect<RankCopied>().iteration == 4);
+  CHECK(worker.expect<RankSaved>().iteration == 4);
+  worker.expect<WorkerEnded>();
+  CHECK(read_text(folder.path() / "0a1b2_00007/.checkpoint_000002.tmp-1/count") == "2");
+}
+
+TEST_CASE("a pause waits for the writer of its checkpoint") {
+  TemporaryFolder folder;
+  StartWorker start = copying_in(folder.path());
+  start.launch.until = {"training_iteration", 2};
+  WorkerProcess worker(kCopier, start);
+  worker.expect<Reported>();
+  worker.expect<Reported>();
+  CHECK(worker.expect<RankCopied>().iteration == 2);
+  worker.send(StopAttempt{{7}, {1}, StopKind::kPause, {}});
+  CHECK(worker.says_nothing());
+  open_gate(folder.path());
+  CHECK(worker.expect<RankSaved>().iteration == 2);
+  CHECK(worker.expect<WorkerEnded>().outcome == Outcome::kPaused);
+}
+
+TEST_CASE("while rank 0 waits for its writer, the other ranks are told that it is alone") {
+  TemporaryFolder folder;
+  StartWorker start = copying_in(folder.path());
+  start.experiment.stop = {after(3)};
+  start.launch.ranks = 2;
+  WorkerProcess worker(kCopier, start);
+  worker.expect<PhaseDone>();  // setup
+  worker.expect<GroupStep>();
+  worker.expect<Reported>();
+  worker.expect<GroupStep>();
+  worker.expect<Reported>();
+  std::optional<WorkerEvent> event;
+  bool is_alone = false;
+  while (event = worker.next(), event && !std::holds_alternative<WorkerEnded>(*event)) {
+    if (const auto* alone = std::get_if<RankAlone>(&*event)) {
+      is_alone = alone->begins;
+      if (is_alone) open_gate(folder.path());
+    }
+    if (std::holds_alternative<RankSaved>(*event)) CHECK(is_alone);
+  }
+  CHECK(event);
+  CHECK_FALSE(is_alone);
+}
+
+TEST_CASE("a copy that cannot be written fails the attempt as a failed save does") {
+  TemporaryFolder folder;
+  StartWorker start = copying_in(folder.path(), "write");
+  open_gate(folder.path());
+  WorkerProcess worker(kCopier, start);
+  std::optional<WorkerEvent> event;
+  while (event = worker.next(), event && !std::holds_alternative<WorkerEnded>(*event)) {
+    CHECK_FALSE(std::holds_alternative<RankSaved>(*event));
+  }
+  REQUIRE(event);
+  CHECK(std::get<WorkerEnded>(*event).outcome == Outcome::kException);
+  CHECK(std::get<WorkerEnded>(*event).cause == "save: disk full");
+}
+
+TEST_CASE("a trial that fails first writes the checkpoint that it has copied") {
+  TemporaryFolder folder;
+  StartWorker start = copying_in(folder.path(), "step");
+  start.experiment.checkpoint.frequency = 1;
+  WorkerProcess worker(kCopier, start);
+  worker.expect<Reported>();
+  worker.expect<RankCopied>();
+  CHECK(worker.says_nothing());
+  open_gate(folder.path());
+  CHECK(worker.expect<RankSaved>().iteration == 1);
+  CHECK(worker.expect<WorkerEnded>().cause == "step: no luck");
+}
+
+TEST_CASE(
+    "a copy is written at once for an agent that does not hear of copies, and by other ranks") {
+  for (const std::uint32_t rank : {0u, 1u}) {
+    TemporaryFolder folder;
+    StartWorker start = copying_in(folder.path());
+    open_gate(folder.path());
+    start.experiment.checkpoint.frequency = 1;
+    start.hears_copied = rank == 1;
+    start.rank = rank;
+    start.launch.ranks = rank + 1;
+    std::filesystem::create_directories(folder.path() / "0a1b2_00007/.checkpoint_000001.tmp-1");
+    WorkerProcess worker(kCopier, start);
+    if (rank == 1) {
+      worker.expect<PhaseDone>();
+      worker.send(GroupStep{1, GroupAction::kStep});
+      worker.expect<PhaseDone>();
+      worker.send(GroupStep{1, GroupAction::kSave});
+    } else {
+      worker.expect<Reported>();
+    }
+    CHECK(worker.expect<RankSaved>().iteration == 1);
+  }
 }
 
 TEST_CASE("a paused trial saves even when no checkpoint is due, and goes on from there") {

@@ -82,6 +82,7 @@ class CommandSession {
   void act(SayToAgent& action);
   void act(PrepareCheckpoint& action);
   void act(WriteCheckpoint& action);
+  void act(WriteBeside&) {}  // only after on_copied: a program writes while it stands still
   void act(ListenToAgent& action);
   void act(BeginStep& action);
   void act(LeaveAttempt& action);

@@ -259,11 +259,12 @@ std::optional<Reported> result_at(const Trial& trial, const CheckpointSaved& sav
 
 void TrialBook::expect_checkpoint(Trial& trial, const CheckpointSaved& saved) const {
   const bool is_on_its_way = saved.storing == CheckpointSaved::Storing::kOnNode;
+  std::optional<Reported> result = result_at(trial, saved);  // it may be told a second time
   std::erase_if(trial.expected, [&](const ExpectedCheckpoint& old) {
     return old.attempt != saved.attempt || old.iteration == saved.iteration;
   });
   if (!is_on_its_way) return;
-  trial.expected.push_back({saved.iteration, saved.attempt, result_at(trial, saved)});
+  trial.expected.push_back({saved.iteration, saved.attempt, std::move(result)});
 }
 
 void TrialBook::take_checkpoint(Trial& trial, const CheckpointSaved& saved) {

@@ -259,6 +259,25 @@ TEST_CASE("a saved book has the same trials, sets and counts") {
   CHECK(again.bytes() == out.bytes());
 }
 
+// When it is copied, and when it stands on its node.
+TEST_CASE("a checkpoint that is announced twice keeps the result that it was saved after") {
+  Heard heard;
+  TrialBook book(heard.out, {"m", Mode::kMax, 0}, 1);
+  Trial& trial = book.add(no_config(), {});
+  book.begin_attempt(trial, {AgentNumber{3}, {}});
+  CheckpointSaved saved = saved_at(trial, 1);
+  saved.attempt = trial.attempt;
+  saved.storing = CheckpointSaved::Storing::kOnNode;
+  book.take_result(trial, result_of(trial, 1, 5));
+  book.expect_checkpoint(trial, saved);
+  book.take_result(trial, result_of(trial, 2, 6));
+  book.expect_checkpoint(trial, saved);
+  saved.storing = CheckpointSaved::Storing::kStored;
+  book.take_checkpoint(trial, saved);
+  REQUIRE(trial.checkpoints.size() == 1);
+  CHECK(trial.checkpoints[0].metric == 5.0);
+}
+
 TEST_CASE("a checkpoint that is stored late counts with the result that it was saved after") {
   Heard heard;
   TrialBook book(heard.out, {"m", Mode::kMax, 0}, 1);

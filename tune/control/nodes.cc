@@ -35,6 +35,7 @@ const AgentHello& Nodes::join(AgentNumber agent, const AgentHello& hello, Experi
   TUNE_CHECK(!contains(agent));
   placer_.add_node(agent, resources_of(hello));
   learn_devices(agent, hello);
+  order_.push_back(agent);
   return agents_.emplace(agent, Agent{hello, false, now}).first->second.hello;
 }
 
@@ -52,8 +53,8 @@ void Nodes::open_if_free(AgentNumber agent) {
 std::string Nodes::holder_of_its_gpus(AgentNumber agent) const {
   for (const GpuInfo& gpu : hello(agent).gpus) {
     const auto owners = owners_.find(gpu.uuid);
-    if (owners == owners_.end() || *owners->second.begin() == agent) continue;
-    const AgentHello& first = hello(*owners->second.begin());
+    if (owners == owners_.end() || owners->second.front() == agent) continue;
+    const AgentHello& first = hello(owners->second.front());
     return fmt::format("process {} of {}", first.pid, first.hostname);
   }
   return {};
@@ -99,7 +100,7 @@ void Nodes::learn_devices(AgentNumber agent, const AgentHello& hello) {
   devices_[hello.hostname].insert({agent, std::nullopt});
   for (std::uint32_t gpu = 0; gpu < hello.gpus.size(); ++gpu) {
     devices_[gpu_name(hello, gpu)].insert({agent, gpu});
-    if (!hello.gpus[gpu].uuid.empty()) owners_[hello.gpus[gpu].uuid].insert(agent);
+    if (!hello.gpus[gpu].uuid.empty()) owners_[hello.gpus[gpu].uuid].push_back(agent);
   }
 }
 
@@ -140,11 +141,12 @@ void Nodes::leave(AgentNumber agent) {
   for (const GpuInfo& gpu : hello(agent).gpus) {
     const auto owners = owners_.find(gpu.uuid);
     if (owners == owners_.end()) continue;
-    owners->second.erase(agent);
+    std::erase(owners->second, agent);
     heirs.insert(owners->second.begin(), owners->second.end());
     if (owners->second.empty()) owners_.erase(owners);
   }
   agents_.erase(agent);
+  std::erase(order_, agent);
   for (const AgentNumber heir : heirs) open_if_free(heir);
 }
 
@@ -155,11 +157,12 @@ void Nodes::clear() {
   away_.clear();
   placer_ = Placer();
   agents_.clear();
+  order_.clear();
 }
 
 void Nodes::save(PackWriter& out) const {
-  out.map(agents_.size());
-  for (const auto& [number, agent] : agents_) encode(out, number), encode(out, agent);
+  out.map(order_.size());
+  for (const AgentNumber agent : order_) encode(out, agent), encode(out, agents_.at(agent));
 }
 
 void Nodes::restore(PackReader& in) {
@@ -171,6 +174,7 @@ void Nodes::restore(PackReader& in) {
     decode(in, agent);
     placer_.add_node(number, resources_of(agent.hello));
     learn_devices(number, agent.hello);
+    order_.push_back(number);
     open_if_free(number);
   }
 }

@@ -105,9 +105,10 @@ class Nodes {
 
   ResourceRequest request_;
   std::map<AgentNumber, Agent> agents_;
+  std::vector<AgentNumber> order_;  // in which they joined: numbers are given when one is first heard
   std::map<std::string, Devices> devices_;  // by place; several agents may run on one node
-  std::map<std::string, std::set<AgentNumber>> owners_;  // of GPUs, by UUID
-  std::map<AgentNumber, std::string> out_;               // and why
+  std::map<std::string, std::vector<AgentNumber>> owners_;  // of GPUs, by UUID, as they joined
+  std::map<AgentNumber, std::string> out_;                  // and why
   std::set<AgentNumber> away_;
   Placer placer_;
 };

@@ -65,6 +65,33 @@ TEST_CASE("places have names, and none is used that is to be avoided") {
   CHECK(of_cpus.places_of(*of_cpus.place()) == std::vector<std::string>{"n"});
 }
 
+TEST_CASE("of agents with one GPU the first to join takes trials, also when they are restored") {
+  AgentHello one = hello(4);
+  one.gpus = {{"0", "", 0, "GPU-1"}};
+  Nodes nodes(to_request({.gpu = 1}));
+  nodes.join({1}, one);
+  nodes.join({0}, one);  // heard first, and joins second
+  nodes.set_ready({0});
+  CHECK_FALSE(nodes.place().has_value());
+  CHECK(nodes.holder_of_its_gpus({1}).empty());
+  CHECK(nodes.holder_of_its_gpus({0}) == "process 0 of n");
+  nodes.set_ready({1});
+  PackWriter out;
+  nodes.save(out);
+  PackReader in(out.bytes());
+  Nodes restored(to_request({.gpu = 1}));
+  restored.restore(in);
+  for (Nodes* some : {&nodes, &restored}) {
+    const auto placed = some->place();
+    REQUIRE(placed.has_value());
+    CHECK(placed->agent == AgentNumber{1});
+    CHECK_FALSE(some->place().has_value());
+    some->release(*placed);
+    some->leave({1});
+    CHECK(some->place()->agent == AgentNumber{0});
+  }
+}
+
 TEST_CASE("restored nodes have promised what the running trials hold, or refuse them") {
   Nodes nodes(to_request({}));
   nodes.join({0}, hello(1));

@@ -82,11 +82,23 @@ void Invariants::no_resource_is_promised_twice(const SimulatedAgent& agent) cons
   }
 }
 
-std::vector<std::int64_t> Invariants::gpu_use(const SimulatedAgent& agent) const {
+namespace {
+
+bool runs(const Controller& controller, const WorkerLaunch& launch) {
+  if (launch.trial.value >= controller.trials().size()) return false;
+  const Trial& trial = controller.trials()[launch.trial.value];
+  return trial.placement && trial.attempt == launch.attempt;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> Invariants::gpu_use(const SimulatedAgent& agent,
+                                              const Controller* holder) const {
   std::vector<std::int64_t> gpu_units(world_.scenario.nodes[agent.node()].gpus.size());
   for (const auto& [pid, worker] : agent.workers()) {
     if (!worker->exists() || worker->start() == nullptr) continue;
     const WorkerLaunch& one = worker->start()->launch;
+    if (holder != nullptr && !runs(*holder, one)) continue;
     const auto promised = promised_.find(attempt_key(one.trial, one.attempt));
     if (promised == promised_.end() || promised->second.gpus.empty()) continue;
     const Launch& launch = promised->second;
@@ -101,8 +113,8 @@ std::vector<std::int64_t> Invariants::gpu_use(const SimulatedAgent& agent) const
 }
 
 // Of agents that joined one node, as when one is started again while the other is still there. On a
-// real node a second one is refused there as long as the first lives, so those given up do not
-// count.
+// real node a second one is refused there as long as the first lives, so agents and attempts that
+// are given up do not count.
 void Invariants::no_gpu_is_promised_to_two_agents(const Agents& agents,
                                                   const SimulatedDriver& driver) const {
   if (!world_.scenario.joined) return;
@@ -110,7 +122,7 @@ void Invariants::no_gpu_is_promised_to_two_agents(const Agents& agents,
   for (const SimulatedAgent* agent : agents) {
     const std::optional<AgentNumber> number = driver.number_of(agent->identity());
     if (!number || !driver.controller().nodes().contains(*number)) continue;
-    const std::vector<std::int64_t> own = gpu_use(*agent);
+    const std::vector<std::int64_t> own = gpu_use(*agent, &driver.controller());
     std::vector<std::int64_t>& all = used.try_emplace(agent->node(), own.size()).first->second;
     for (std::size_t gpu = 0; gpu < own.size(); ++gpu) all[gpu] += own[gpu];
     if (std::ranges::all_of(all, [](std::int64_t units) { return units <= kUnit; })) continue;

@@ -53,7 +53,9 @@ class Invariants : public SimulatedDriver::Witness {
   };
 
   // GPU units by GPU that the processes of an agent were given.
-  std::vector<std::int64_t> gpu_use(const SimulatedAgent& agent) const;
+  // By attempts that `holder` knows to run there, or by all.
+  std::vector<std::int64_t> gpu_use(const SimulatedAgent& agent,
+                                    const Controller* holder = nullptr) const;
   void no_resource_is_promised_twice(const SimulatedAgent& agent) const;
   void no_gpu_is_promised_to_two_agents(const Agents& agents, const SimulatedDriver& driver) const;
   void processes_have_a_reservation(const SimulatedAgent& agent, const SimulatedDriver& driver);

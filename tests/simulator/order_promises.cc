@@ -53,7 +53,10 @@ void OrderPromises::stays_paused(const Trial& trial, const Known& before) const 
   const bool ends = is_over(trial.status) &&
                     (before.status == TrialStatus::kRunning || world_.scenario.may_be_cut_short());
   if (trial.status == TrialStatus::kPaused || runs_on || ends) return;
-  if (has(OrderKind::kUnpause, trial.number) || has(OrderKind::kStop, trial.number)) return;
+  // One that fails before it is paused may be retried in the same turn.
+  for (const OrderKind kind : {OrderKind::kUnpause, OrderKind::kStop, OrderKind::kRetry}) {
+    if (has(kind, trial.number)) return;
+  }
   violate("only its user lets a paused trial go on",
           fmt::format("trial {} is {}", trial.number.value, status_name(trial.status)));
 }

@@ -402,8 +402,10 @@ void SimulatedAgent::go_on() {
   if (dead_ || !hangs_) return;
   world_.trace(name().c_str(), [] { return "goes on"; });
   hangs_ = false;
-  for (auto& what : std::exchange(missed_, {})) take_part(std::move(what));
-  take_part([] {});
+  for (const auto& what : std::exchange(missed_, {})) {  // in one turn, as a process that was stopped
+    if (!dead_) what();
+  }
+  if (!dead_) finish_turn();
 }
 
 // Its workers notice the end of a pipe a moment later and end themselves.

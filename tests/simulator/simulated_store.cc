@@ -30,6 +30,16 @@ void put_in(World& world, StoreContents& contents, const Entry& entry) {
   contents.changed.clear();
 }
 
+// A driver makes good what a server lacks up to the last entry that it had an answer for. One more may
+// have been there: it is as if it had never been, unless it is sent again.
+void forget_unanswered(StoreContents& contents, EntryId through) {
+  const EntryId last = std::max(through, contents.now->last.value_or(through));
+  auto& ever = contents.ever;
+  if (ever.empty() || ever.back().id <= last) return;
+  ever.pop_back();
+  if (ever.back().id > last) violate("no answered entry is lost", to_string(ever.back().id));
+}
+
 }  // namespace
 
 void SimulatedStore::fall_silent_soon(StoreCall in, std::optional<Time> duration) {
@@ -94,6 +104,7 @@ void SimulatedStore::put_and_trim(std::string_view name, std::string_view value,
       [&all = contents_, name = std::string(name), value = std::string(value), through] {
         testing::MemoryStore(all.now).put_and_trim(name, value, through);
         all.changed.clear();
+        if (all.whole) forget_unanswered(all, through);
         all.whole.reset();
       },
       world_.tally.trims_lost);

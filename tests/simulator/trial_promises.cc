@@ -186,7 +186,10 @@ TrialPromises::Open* TrialPromises::current(AgentNumber agent, TrialNumber trial
 
 void TrialPromises::follow(const FromAgent& from) {
   if (const auto* hello = std::get_if<AgentHello>(&from.event)) {
-    nodes_.try_emplace(from.agent, resources_of(*hello));
+    if (nodes_.try_emplace(from.agent, resources_of(*hello)).second) {
+      std::erase(joined_, from.agent);
+      joined_.push_back(from.agent);
+    }
     hostnames_[from.agent] = hello->hostname;
     follow(from.agent, *hello);
   } else if (const auto* zygote = std::get_if<ZygoteReady>(&from.event)) {
@@ -381,8 +384,9 @@ void TrialPromises::only_where_trials_failed_none_go(const Controller& controlle
 // An agent that was on the same node before it is not known to be gone.
 bool TrialPromises::waits_for_its_gpus(AgentNumber agent) const {
   if (!world_.scenario.joined || nodes_.at(agent).gpus.empty()) return false;
-  return std::ranges::any_of(nodes_, [&](const auto& other) {
-    return other.first < agent && hostnames_.at(other.first) == hostnames_.at(agent);
+  const auto itself = std::ranges::find(joined_, agent);
+  return std::any_of(joined_.begin(), itself, [&](AgentNumber other) {
+    return nodes_.contains(other) && hostnames_.at(other) == hostnames_.at(agent);
   });
 }
 

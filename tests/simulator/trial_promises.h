@@ -109,6 +109,7 @@ class TrialPromises {
   std::map<TrialNumber, Known> trials_;
   std::map<TrialNumber, Open> open_;
   std::map<AgentNumber, NodeResources> nodes_;
+  std::vector<AgentNumber> joined_;  // in this order, and those that have left since
   std::map<AgentNumber, std::string> hostnames_;
   std::set<std::string> failed_at_;  // places where an attempt failed before its first report
   std::set<std::string> set_aside_;  // before or after the newest turn

@@ -15,7 +15,7 @@ readonly packages=(
   g++ cmake ninja-build ccache pkg-config
   libhiredis-dev libzmq3-dev cppzmq-dev libyaml-cpp-dev libfmt-dev nlohmann-json3-dev
   libeigen3-dev liblbfgspp-dev libboost1.81-dev libcli11-dev libre2-dev libcurl4 doctest-dev
-  zlib1g-dev libjpeg62-turbo-dev libpng-dev
+  zlib1g-dev libssl-dev libjpeg62-turbo-dev libpng-dev
   redis-server dataset-fashion-mnist patch python3 python3-pip
 )
 # The same version in config/FindTuneTorch.cmake. All that a CPU build needs: libtorch_cpu.so wants

@@ -26,7 +26,7 @@ void each_line(std::string_view text, const Visit& visit) {
 }
 
 void ask(std::string_view text) {
-  static const Guard guard("0123456789abcdef", "fedcba9876543210", 8311);
+  static const Guard guard("0123456789abcdef", "fedcba9876543210", {.port = 8311});
   Asked asked;
   std::size_t line = 0;
   each_line(text, [&](std::string_view words) {

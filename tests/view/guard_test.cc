@@ -7,7 +7,7 @@
 namespace tune::view {
 namespace {
 
-const Guard kGuard("t0ken", "s3ssion", 8311);
+const Guard kGuard("t0ken", "s3ssion", {.port = 8311});
 
 Asked asked(const std::string& target = "/api/experiments") {
   return {.method = "GET",
@@ -77,7 +77,7 @@ TEST_CASE("one wrong Origin among right ones is refused") {
 
 // ---- Orders -------------------------------------------------------------------------------------
 
-const Guard kControl("t0ken", "s3ssion", 8311, true);
+const Guard kControl("t0ken", "s3ssion", {.port = 8311, .control = true});
 
 Asked order() {
   Asked request = asked(std::string(kOrderTarget));

@@ -1,121 +1,17 @@
 // The server over sockets, spoken to as browsers, scripts and attackers do.
-#include <arpa/inet.h>
 #include <doctest/doctest.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "core/platform/process.h"
 #include "core/refusal.h"
 #include "tune/results/experiment_head.h"
 #include "tune/view/orders.h"
-#include "tune/view/server.h"
-#include "view/folder.h"
+#include "view/served.h"
 
 namespace tune::view {
 namespace {
-
-constexpr int kPatienceMs = 20'000;
-
-class Client {
- public:
-  explicit Client(std::uint16_t port) : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    REQUIRE(connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-  }
-  void send(const std::string& text) {
-    std::size_t sent = 0;
-    while (sent < text.size()) {
-      const ssize_t count =
-          ::send(socket_.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
-      if (count <= 0) return;  // the server has closed it
-      sent += static_cast<std::size_t>(count);
-    }
-  }
-  // The answer up to the mark, or to the end.
-  std::string read_until(const std::string& mark) {
-    while (mark.empty() || got_.find(mark) == std::string::npos) {
-      pollfd waits{socket_.get(), POLLIN, 0};
-      if (poll(&waits, 1, kPatienceMs) <= 0) break;
-      char buffer[65536];
-      const ssize_t count = read(socket_.get(), buffer, sizeof buffer);
-      if (count <= 0) break;
-      got_.append(buffer, static_cast<std::size_t>(count));
-    }
-    return got_;
-  }
-  // Waits until the server has given the connection up; nothing is read.
-  bool is_dropped() {
-    pollfd waits{socket_.get(), 0, 0};
-    return poll(&waits, 1, kPatienceMs) > 0;
-  }
-  std::string read_all() { return read_until(""); }
-
- private:
-  FileDescriptor socket_;
-  std::string got_;
-};
-
-class Served {
- public:
-  explicit Served(Patience patience = {}, bool control = false) {
-    testing::begin_experiment(folder_.path() / "s");
-    testing::add_trial(folder_.path() / "s", 0, "{\"lr\":1}", "{\"loss\":3}\n");
-    server_ = std::make_unique<Server>(ServerOptions{.patience = patience, .control = control},
-                                       Storage(folder_.path()));
-    thread_ = std::thread([this] { server_->run(); });
-    const std::string address = server_->address();
-    token_ = address.substr(address.find('=') + 1);
-    const std::string welcome = get("/?token=" + token_, "");
-    const std::size_t at = welcome.find("Set-Cookie: ") + 12;
-    cookie_ = welcome.substr(at, welcome.find(';', at) - at);
-  }
-  ~Served() {
-    server_->stop();
-    thread_.join();
-  }
-  std::uint16_t port() const { return server_->port(); }
-  std::string host() const { return "127.0.0.1:" + std::to_string(port()); }
-  std::string words(const std::string& method, const std::string& target,
-                    const std::string& more) const {
-    return method + " " + target + " HTTP/1.1\r\nHost: " + host() + "\r\n" + more + "\r\n";
-  }
-  std::string with_cookie() const { return "Cookie: " + cookie_ + "\r\n"; }
-  // One request on a connection of its own.
-  std::string ask(const std::string& text) const {
-    Client client(port());
-    client.send(text);
-    return client.read_all();
-  }
-  // An order as the page gives it.
-  std::string order(const std::string& body, const std::string& more = {}) const {
-    return ask(words("POST", "/api/order",
-                     with_cookie() + "Origin: http://" + host() +
-                         "\r\nContent-Type: application/json\r\nConnection: close\r\n" + more +
-                         "Content-Length: " + std::to_string(body.size()) + "\r\n") +
-               body);
-  }
-  std::string get(const std::string& target, const std::string& more) const {
-    return ask(words("GET", target, "Connection: close\r\n" + more));
-  }
-
-  testing::TemporaryFolder folder_;
-  std::unique_ptr<Server> server_;
-  std::thread thread_;
-  std::string token_, cookie_;
-};
-
-bool is_status(const std::string& answer, int status) {
-  return answer.starts_with("HTTP/1.1 " + std::to_string(status) + " ");
-}
 
 std::string head_key(const std::filesystem::path& folder) {
   return read_head(folder).key;
@@ -193,7 +89,7 @@ TEST_CASE(
 }
 
 TEST_CASE("orders are read to the letter, and answered with what their driver says") {
-  const Served served({}, true);
+  const Served served({.control = true});
   const std::string key = head_key(served.folder_.path() / "s");
   const std::string answer = served.order(R"({"x":")" + key + R"(","do":"stop","trial":0})");
   CHECK(is_status(answer, 200));  // told by the driver, or that none runs it
@@ -257,8 +153,7 @@ TEST_CASE("/metrics is for those who have the token as a bearer") {
 
 TEST_CASE("a stream begins at once, and tells on a new connection what changed since") {
   const Served served;
-  std::string key = served.get("/api/experiments", served.with_cookie());
-  key = key.substr(key.find("\"key\":\"") + 7, 16);
+  const std::string key = served.key();
   Client first(served.port());
   first.send(served.words("GET", "/api/stream", served.with_cookie()));
   CHECK_HAS(first.read_until("event: hello"), "text/event-stream");
@@ -278,17 +173,6 @@ TEST_CASE("a stream begins at once, and tells on a new connection what changed s
   CHECK_HAS(resumed("another-7"), "event: change");  // of an earlier start: all is new
 }
 
-TEST_CASE("many viewers at once are served, each with its stream") {
-  const Served served;
-  std::vector<std::unique_ptr<Client>> viewers;
-  for (int i = 0; i < 200; ++i) {
-    viewers.push_back(std::make_unique<Client>(served.port()));
-    viewers.back()->send(served.words("GET", "/api/stream", served.with_cookie()));
-  }
-  for (const auto& viewer : viewers) CHECK_HAS(viewer->read_until("event: hello"), "event: hello");
-  CHECK(is_status(served.get("/", served.with_cookie()), 200));
-}
-
 TEST_CASE("clients that go away in the middle of anything do no harm") {
   const Served served;
   const std::string whole = served.words("GET", "/app.js", served.with_cookie());
@@ -304,7 +188,8 @@ TEST_CASE("clients that go away in the middle of anything do no harm") {
 }
 
 TEST_CASE("a client that takes no answer is dropped, and one that sends half a request") {
-  const Served served({.request = std::chrono::seconds(1), .write = std::chrono::seconds(1)});
+  const Served served(
+      {.patience = {.request = std::chrono::seconds(1), .write = std::chrono::seconds(1)}});
   Client half(served.port());
   half.send("GET / HTTP/1.1\r\nHost: ");
   CHECK(half.read_all().empty());  // it was closed
@@ -316,19 +201,11 @@ TEST_CASE("a client that takes no answer is dropped, and one that sends half a r
   CHECK(is_status(served.get("/", served.with_cookie()), 200));  // the others are served on
 }
 
-TEST_CASE("a port in use, and any address but loopback's, are refused with the remedy") {
+TEST_CASE("a port in use is refused with the remedy") {
   const Served served;
-  const auto server = [&](const std::string& address, std::uint16_t port) {
-    return testing::refusal(
-        [&] { Server({.address = address, .port = port}, Storage(served.folder_.path())); });
-  };
-  CHECK_HAS(server("127.0.0.1", served.port()), "choose another with --port");
-  for (const char* address : {"0.0.0.0", "::", "192.0.2.1", "10.1.2.3"}) {
-    CAPTURE(address);
-    CHECK_HAS(server(address, 0), "needs TLS");
-    CHECK_HAS(server(address, 0), "ssh -L");
-  }
-  CHECK_HAS(server("evil.example", 0), "is not an IP address");
+  CHECK_HAS(
+      testing::refusal([&] { Server({.port = served.port()}, Storage(served.folder_.path())); }),
+      "choose another with --port");
 }
 
 }  // namespace

@@ -267,8 +267,15 @@ void add_view(CLI::App& app, CommandLine& line) {
       ->type_name("N");
   command->add_option("--port-file", view.port_file, "write the page's address into this file")
       ->type_name("F");
-  command->add_option("--address", view.address, "address to listen on, of loopback (127.0.0.1)")
+  command
+      ->add_option("--address", view.address,
+                   "address to listen on (127.0.0.1); others than loopback's need TLS")
       ->type_name("A");
+  command
+      ->add_option("--certificate", view.certificate,
+                   "certificate of TLS with those that vouch for it, PEM")
+      ->type_name("F");
+  command->add_option("--key", view.key, "the certificate's key, PEM")->type_name("F");
   command->add_flag("--control", view.control, "let the page change sweeps that run");
   command->add_flag("--terminal", line.view_is_text,
                     "history and curves as text instead, of one experiment");

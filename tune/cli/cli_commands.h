@@ -52,7 +52,9 @@ struct ViewArguments {
   std::string directory = "results";
   std::optional<std::uint16_t> port;
   std::string port_file;
-  std::string address;  // empty: loopback
+  std::string address;      // empty: loopback
+  std::string certificate;  // of TLS; empty, as is the key: none
+  std::string key;
   bool control = false;  // the page may change sweeps that run
 };
 // Returns only by an Error: this process becomes the server.

@@ -33,6 +33,8 @@ int view_command(const ViewArguments& arguments) {
   add("--port", arguments.port ? std::to_string(*arguments.port) : "");
   add("--port-file", arguments.port_file);
   add("--address", arguments.address);
+  add("--certificate", arguments.certificate);
+  add("--key", arguments.key);
   if (arguments.control) words.emplace_back("--control");
   words.insert(words.end(), {"--", arguments.directory});
   std::vector<char*> command;
@@ -43,7 +45,7 @@ int view_command(const ViewArguments& arguments) {
       ErrorCode::kProcess,
       fmt::format(
           "starting {}: {}: install tune-view beside tune, or name it in TUNE_VIEW (it is built "
-          "where Boost 1.81 is: libboost1.81-dev)",
+          "where Boost 1.81 and OpenSSL are: libboost1.81-dev, libssl-dev)",
           words.front(), std::strerror(errno)));
 }
 

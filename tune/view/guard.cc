@@ -24,6 +24,15 @@ bool is_port(std::string_view text) {
   return text.find_first_not_of("0123456789") == text.npos;
 }
 
+// "node7:8311" is "node7", "[::1]:80" is "[::1]"; empty: the port is none, or a bracket is open.
+std::string_view without_port(std::string_view host) {
+  const std::size_t end = host.starts_with('[') ? host.find(']') + 1 : host.find(':');
+  if (end == 0) return {};
+  const std::string_view rest = host.substr(std::min(end, host.size()));
+  if (!rest.empty() && !(rest.starts_with(':') && is_port(rest.substr(1)))) return {};
+  return host.substr(0, end);
+}
+
 bool is_plain_target(std::string_view target) {
   if (!target.starts_with('/') || target.find("..") != target.npos) return false;
   constexpr std::string_view kLetters =
@@ -34,12 +43,14 @@ bool is_plain_target(std::string_view target) {
 }  // namespace
 
 bool is_loopback_name(std::string_view host) {
-  for (const std::string_view name : {"127.0.0.1", "localhost", "[::1]"}) {
-    if (!host.starts_with(name)) continue;
-    const std::string_view rest = host.substr(name.size());
-    if (rest.empty() || (rest.starts_with(':') && is_port(rest.substr(1)))) return true;
-  }
-  return false;
+  const std::string_view name = without_port(host);
+  return name == "127.0.0.1" || name == "localhost" || name == "[::1]";
+}
+
+std::string small_letters(std::string_view name) {
+  std::string small(name);
+  for (char& c : small) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return small;
 }
 
 bool is_same_secret(std::string_view a, std::string_view b) {
@@ -62,14 +73,25 @@ std::string drawn_secret() {
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
-Guard::Guard(std::string token, std::string session, std::uint16_t port, bool control)
+Guard::Guard(std::string token, std::string session, GuardRules rules)
     : token_(std::move(token)),
       session_(std::move(session)),
-      cookie_name_(fmt::format("tune-view-{}", port)),
-      control_(control) {}
+      cookie_name_(fmt::format("tune-view-{}", rules.port)),
+      rules_(std::move(rules)) {}
 
 std::string Guard::cookie() const {
-  return fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict", cookie_name_, session_);
+  return fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict{}", cookie_name_, session_,
+                     rules_.is_tls ? "; Secure" : "");
+}
+
+bool Guard::is_own_name(std::string_view host) const {
+  if (is_loopback_name(host)) return true;
+  const std::string name = small_letters(without_port(host));
+  const std::size_t dot = name.find('.');
+  return std::any_of(rules_.names.begin(), rules_.names.end(), [&](std::string_view known) {
+    if (!known.starts_with("*.")) return !name.empty() && name == known;
+    return dot != name.npos && dot > 0 && std::string_view(name).substr(dot) == known.substr(1);
+  });
 }
 
 bool Guard::has_cookie(std::string_view cookies) const {
@@ -87,12 +109,13 @@ bool Guard::has_cookie(std::string_view cookies) const {
 
 Pass Guard::check_origin(const Asked& asked) const {
   if (asked.hosts.size() != 1) return no_pass(400, "a request has exactly one Host");
-  if (!is_loopback_name(asked.hosts.front())) {
-    return no_pass(403, "this page is asked for by 127.0.0.1 or localhost only");
+  if (!is_own_name(asked.hosts.front())) {
+    return no_pass(403, rules_.is_tls ? "this page is asked for by a name of its certificate only"
+                                      : "this page is asked for by 127.0.0.1 or localhost only");
   }
+  const std::string own = (rules_.is_tls ? "https://" : "http://") + asked.hosts.front();
   for (const std::string& origin : asked.origins) {
-    if (origin != "http://" + asked.hosts.front())
-      return no_pass(403, "the Origin is another site");
+    if (origin != own) return no_pass(403, "the Origin is another site");
   }
   const bool is_navigation = asked.fetch_mode == "navigate";
   if (asked.fetch_site == "cross-site" && !is_navigation) {
@@ -103,7 +126,8 @@ Pass Guard::check_origin(const Asked& asked) const {
 
 // After check_origin: an Origin that is there is the page's own.
 Pass Guard::check_order(const Asked& asked) const {
-  if (!control_) return no_pass(403, "this page only reads: tune view --control changes sweeps");
+  if (!rules_.control)
+    return no_pass(403, "this page only reads: tune view --control changes sweeps");
   if (asked.origins.size() != 1) return no_pass(403, "an order names its Origin, once");
   if (!asked.fetch_site.empty() && asked.fetch_site != "same-origin") {
     return no_pass(403, "another site may not order");

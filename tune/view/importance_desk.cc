@@ -1,5 +1,8 @@
 #include "tune/view/importance_desk.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -19,6 +22,7 @@ namespace tune::view {
 namespace {
 
 constexpr std::size_t kMostKept = 64;  // experiments
+constexpr int kNice = 10;
 
 Value found_in(const std::filesystem::path& directory) {
   try {
@@ -66,7 +70,9 @@ class ImportanceDesk::Inside {
     Value told;
   };
 
+  // It reads all files again, which takes seconds: whoever opens the page meanwhile comes first.
   void work() {
+    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [this] { return ends_ || wanted_; });

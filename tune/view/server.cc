@@ -5,12 +5,15 @@
 #include <algorithm>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/host_name.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -48,14 +51,16 @@ void raise_descriptors() {
 
 }  // namespace
 
-void expect_loopback(const std::string& address) {
-  if (parsed(address).is_loopback()) return;
-  throw Error(
-      ErrorCode::kBadInput,
-      fmt::format(
-          "--address {}: other machines are not served yet, as that needs TLS: leave it out and "
-          "forward the port there by `ssh -L`",
-          address));
+void check_reach(const ServerOptions& options) {
+  if (options.tls.certificate.empty() != options.tls.key.empty()) {
+    throw Error(ErrorCode::kBadInput, "--certificate and --key go together: each is a file in PEM");
+  }
+  if (parsed(options.address).is_loopback() || !options.tls.key.empty()) return;
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("--address {}: other machines are served by TLS only: add --certificate "
+                          "FILE and --key FILE, or leave it out and forward the port there by "
+                          "`ssh -L`",
+                          options.address));
 }
 
 class Server::Listener {
@@ -64,10 +69,14 @@ class Server::Listener {
       : acceptor_(context_),
         signals_(context_),
         pause_(context_),
-        address_(parsed(options.address)) {
+        address_(parsed(options.address)),
+        max_connections_(options.max_connections) {
     raise_descriptors();
+    if (!options.tls.key.empty()) shared_.tls = &tls_.emplace(options.tls).context();
     listen(options.port);
-    guard_ = std::make_unique<Guard>(drawn_secret(), drawn_secret(), port(), options.control);
+    guard_ = std::make_unique<Guard>(
+        drawn_secret(), drawn_secret(),
+        GuardRules{port(), options.control, tls_.has_value(), names_of_page()});
     shared_.boot = drawn_secret().substr(0, 8);
     shared_.guard = guard_.get();
     shared_.patience = options.patience;
@@ -81,10 +90,10 @@ class Server::Listener {
   }
 
   std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
+  bool is_on_loopback() const { return address_.is_loopback(); }
   std::string address() const {
-    const std::string host =
-        address_.is_v6() ? "[" + address_.to_string() + "]" : address_.to_string();
-    return fmt::format("http://{}:{}/?token={}", host, port(), guard_->token());
+    return fmt::format("{}://{}:{}/?token={}", tls_ ? "https" : "http", shown_host(), port(),
+                       guard_->token());
   }
 
   void run() {
@@ -105,6 +114,25 @@ class Server::Listener {
   }
 
  private:
+  std::string own_host() const {
+    return address_.is_v6() ? "[" + address_.to_string() + "]" : address_.to_string();
+  }
+  // Without TLS only loopback's names count.
+  std::vector<std::string> names_of_page() const {
+    if (!tls_) return {};
+    std::vector<std::string> names = tls_->names();
+    if (!address_.is_unspecified()) names.push_back(own_host());
+    return names;
+  }
+  // A name that the browser finds in the certificate.
+  std::string shown_host() const {
+    if (address_.is_loopback()) return own_host();
+    for (const std::string& name : names_of_page()) {
+      if (!name.starts_with('*')) return name;
+    }
+    return asio::ip::host_name();
+  }
+
   void listen(std::uint16_t port) {
     const tcp::endpoint endpoint(address_, port);
     error_code error;
@@ -126,7 +154,7 @@ class Server::Listener {
     acceptor_.async_accept([this](error_code error, tcp::socket socket) {
       if (error == asio::error::operation_aborted) return;
       if (error) return accept_later();  // no descriptors are left, say
-      if (shared_.connections >= kMaxConnections) {
+      if (shared_.connections >= max_connections_) {
         turn_away(std::move(socket));
       } else {
         error_code ignored;
@@ -145,6 +173,7 @@ class Server::Listener {
   }
 
   // Sessions, which the context holds at the end, refer to what is declared above it.
+  std::optional<Tls> tls_;
   Shared shared_;
   std::unique_ptr<Guard> guard_;
   std::unique_ptr<Worker> worker_;
@@ -153,15 +182,19 @@ class Server::Listener {
   asio::signal_set signals_;
   asio::steady_timer pause_;
   asio::ip::address address_;
+  std::size_t max_connections_;
 };
 
 Server::Server(const ServerOptions& options, Storage storage) {
-  expect_loopback(options.address);
+  check_reach(options);
   listener_ = std::make_unique<Listener>(options, std::move(storage));
 }
 Server::~Server() = default;
 std::uint16_t Server::port() const {
   return listener_->port();
+}
+bool Server::is_on_loopback() const {
+  return listener_->is_on_loopback();
 }
 std::string Server::address() const {
   return listener_->address();

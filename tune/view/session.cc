@@ -16,8 +16,9 @@
 #include <fmt/format.h>
 
 #include "core/json.h"
-#include "tune/view/orders.h"
+#include "tune/view/page_stream.h"
 #include "tune/view/pages.h"
+#include "tune/view/request.h"
 
 namespace tune::view {
 
@@ -28,34 +29,13 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr std::size_t kMaxHeaderBytes = 16u << 10;
 constexpr std::size_t kPieceBytes = 256u << 10;
 constexpr std::chrono::seconds kBeatEvery{15};
 
-using Request = http::request<http::string_body>;
 using Response = http::response<http::span_body<const char>>;
 
 std::string text_of(const Request& request, http::field field) {
   return std::string(request[field]);
-}
-
-std::vector<std::string> all_of(const Request& request, http::field field) {
-  std::vector<std::string> values;
-  const auto [begin, end] = request.equal_range(field);
-  for (auto at = begin; at != end; ++at) values.emplace_back(at->value());
-  return values;
-}
-
-Asked asked_of(const Request& request) {
-  return {.method = std::string(request.method_string()),
-          .target = std::string(request.target()),
-          .hosts = all_of(request, http::field::host),
-          .origins = all_of(request, http::field::origin),
-          .cookies = text_of(request, http::field::cookie),
-          .authorization = text_of(request, http::field::authorization),
-          .fetch_site = std::string(request["Sec-Fetch-Site"]),
-          .fetch_mode = std::string(request["Sec-Fetch-Mode"]),
-          .content_type = text_of(request, http::field::content_type)};
 }
 
 // The fields of every answer, whatever it is.
@@ -70,13 +50,25 @@ void add_common(Message& message) {
   message.set("Cross-Origin-Opener-Policy", "same-origin");
 }
 
+// An answer without a session, as far as the system takes it at once.
+void tell_and_leave(asio::ip::tcp::socket& socket, std::string_view status,
+                    std::string_view words) {
+  const std::string answer = fmt::format(
+      "HTTP/1.1 {}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n"
+      "Connection: close\r\n\r\n{}",
+      status, words.size(), words);
+  error_code ignored;
+  socket.non_blocking(true, ignored);
+  socket.write_some(asio::buffer(answer), ignored);
+}
+
 }  // namespace
 
 // A client that does not take what it is sent has nothing kept for it but the names of experiments
 // that changed.
 class StreamingSession : public std::enable_shared_from_this<StreamingSession> {
  public:
-  StreamingSession(beast::tcp_stream stream, Shared& shared)
+  StreamingSession(PageStream stream, Shared& shared)
       : stream_(std::move(stream)), shared_(shared), beat_(stream_.get_executor()) {
     shared_.streams.insert(this);
     ++shared_.connections;
@@ -94,8 +86,8 @@ class StreamingSession : public std::enable_shared_from_this<StreamingSession> {
     for (const auto& [key, change] : shared_.changes) {
       if (since && change > *since) pending_[key] = change;
     }
-    write();
     await_end();
+    write();
     beat();
   }
 
@@ -131,9 +123,11 @@ class StreamingSession : public std::enable_shared_from_this<StreamingSession> {
                       });
   }
 
-  // A client that sends anything, or closes, is done with.
+  // A client that sends anything, or closes, is done with. Before the first write, so that this
+  // waits for ever: a limit of time would count for both.
   void await_end() {
-    stream_.socket().async_read_some(
+    stream_.expires_never();
+    stream_.async_read_some(
         asio::buffer(in_), [self = shared_from_this()](error_code, std::size_t) { self->close(); });
   }
 
@@ -151,12 +145,11 @@ class StreamingSession : public std::enable_shared_from_this<StreamingSession> {
   }
 
   void close() {
-    error_code ignored;
-    stream_.socket().close(ignored);
+    stream_.close();
     beat_.cancel();
   }
 
-  beast::tcp_stream stream_;
+  PageStream stream_;
   Shared& shared_;
   asio::steady_timer beat_;
   std::string out_;
@@ -175,18 +168,35 @@ namespace {
 class Session : public std::enable_shared_from_this<Session> {
  public:
   Session(asio::ip::tcp::socket socket, Shared& shared)
-      : stream_(std::move(socket)), shared_(shared) {
+      : stream_(std::move(socket), shared.tls), shared_(shared) {
     ++shared_.connections;
   }
   ~Session() { --shared_.connections; }
 
-  void begin() { read(shared_.patience.request); }
+  void begin() {
+    if (!stream_.is_tls()) return read(shared_.patience.request);
+    stream_.expires_after(shared_.patience.request);
+    stream_.async_handshake([self = shared_from_this()](error_code error) {
+      if (error) return self->refuse_handshake(error);
+      self->read(self->shared_.patience.request);
+    });
+  }
 
  private:
+  // A client that spoke plain HTTP is told so in plain HTTP.
+  void refuse_handshake(error_code error) {
+    const bool is_plain =
+        error.category() == asio::error::get_ssl_category() &&
+        ERR_GET_REASON(static_cast<unsigned long>(error.value())) == SSL_R_HTTP_REQUEST;
+    if (is_plain) {
+      tell_and_leave(stream_.socket(), "400 Bad Request", "this page is served by https only\n");
+    }
+    close();
+  }
+
   void read(std::chrono::seconds patience) {
     parser_.emplace();
-    parser_->header_limit(kMaxHeaderBytes);
-    parser_->body_limit(std::uint64_t{shared_.guard->allows_orders() ? kMaxOrderBytes : 0});
+    set_limits(*parser_, shared_.guard->allows_orders());
     stream_.expires_after(patience);
     http::async_read(
         stream_, buffer_, *parser_,
@@ -276,7 +286,6 @@ class Session : public std::enable_shared_from_this<Session> {
     head.keep_alive(false);
     std::ostringstream words;
     words << head.base();
-    stream_.expires_never();
     std::make_shared<StreamingSession>(std::move(stream_), shared_)->begin(words.str(), since);
   }
 
@@ -324,11 +333,7 @@ class Session : public std::enable_shared_from_this<Session> {
     }
   }
 
-  void close() {
-    error_code ignored;
-    stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
-    stream_.close();
-  }
+  void close() { stream_.close(); }
 
   static constexpr const char* kText = "text/plain; charset=utf-8";
   static constexpr const char* kHtml = "text/html; charset=utf-8";
@@ -336,10 +341,10 @@ class Session : public std::enable_shared_from_this<Session> {
     return std::make_shared<const std::string>(std::move(words));
   }
 
-  beast::tcp_stream stream_;
+  PageStream stream_;
   Shared& shared_;
   beast::flat_buffer buffer_{kMaxHeaderBytes + 4096};
-  std::optional<http::request_parser<http::string_body>> parser_;
+  std::optional<RequestParser> parser_;
   bool is_head_ = false, keeps_ = false;
   unsigned version_ = 11;
   std::string cookie_;
@@ -355,11 +360,7 @@ void begin_session(asio::ip::tcp::socket socket, Shared& shared) {
 }
 
 void turn_away(asio::ip::tcp::socket socket) {
-  static constexpr std::string_view kWords =
-      "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-  error_code ignored;
-  socket.non_blocking(true, ignored);
-  socket.write_some(asio::buffer(kWords.data(), kWords.size()), ignored);
+  tell_and_leave(socket, "503 Service Unavailable", "");
 }
 
 }  // namespace tune::view

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -24,6 +25,7 @@ struct Shared {
   Patience patience;
   Guard* guard = nullptr;  // orders have bodies, if it allows them
   Worker* worker = nullptr;
+  boost::asio::ssl::context* tls = nullptr;  // none: plain connections
   std::size_t connections = 0;
   std::set<StreamingSession*> streams;
   std::set<std::shared_ptr<void>> waiting;       // sessions whose answer the worker makes
@@ -33,7 +35,7 @@ struct Shared {
 
 // Takes the connection over.
 void begin_session(boost::asio::ip::tcp::socket socket, Shared& shared);
-// Tells a client that there are too many, and closes.
+// Tells a client that there are too many, if it can read that without TLS, and closes.
 void turn_away(boost::asio::ip::tcp::socket socket);
 
 }  // namespace tune::view

@@ -19,10 +19,8 @@ namespace {
 
 struct Arguments {
   std::string directory = "results";
-  std::uint16_t port = 8311;
   std::string port_file;
-  std::string address = "127.0.0.1";
-  bool control = false;
+  ServerOptions server = {.port = 8311};
 };
 
 std::string host_name() {
@@ -31,20 +29,25 @@ std::string host_name() {
 }
 
 void serve(const Arguments& arguments) {
-  expect_loopback(arguments.address);
+  check_reach(arguments.server);
   Storage storage(arguments.directory);
-  Server server(
-      {.address = arguments.address, .port = arguments.port, .control = arguments.control},
-      std::move(storage));
+  Server server(arguments.server, std::move(storage));
   server.stop_on_signals();
   if (!arguments.port_file.empty()) {
     write_file_atomically(arguments.port_file, server.address() + "\n", Readers::kOwnerOnly);
   }
-  fmt::print(
-      "{0}\nFrom another machine: ssh -L {1}:127.0.0.1:{1} {2}, then open that address there.\n",
-      server.address(), server.port(), host_name());
+  fmt::print("{}\n", server.address());
+  if (server.is_on_loopback()) {
+    fmt::print(
+        "From another machine: ssh -L {0}:127.0.0.1:{0} {1}, then open that address there.\n",
+        server.port(), host_name());
+  }
   std::fflush(stdout);
   server.run();
+  // Orders are done. A thread may be finding the importance of parameters from a hundred thousand
+  // files, which nobody waits for now.
+  std::fflush(nullptr);
+  _exit(0);
 }
 
 int parse_and_serve(int argc, char** argv) {
@@ -52,13 +55,18 @@ int parse_and_serve(int argc, char** argv) {
   CLI::App app("Shows experiments as a page in a browser.", "tune view");
   app.add_option("DIR", arguments.directory,
                  "an experiment's folder, or the storage of several (results)");
-  app.add_option("--port", arguments.port, "port to listen on; 0 takes a free one (8311)")
+  app.add_option("--port", arguments.server.port, "port to listen on; 0 takes a free one (8311)")
       ->type_name("N");
   app.add_option("--port-file", arguments.port_file, "write the page's address into this file")
       ->type_name("F");
-  app.add_option("--address", arguments.address, "address to listen on, of loopback (127.0.0.1)")
+  app.add_option("--address", arguments.server.address,
+                 "address to listen on (127.0.0.1); others than loopback's need TLS")
       ->type_name("A");
-  app.add_flag("--control", arguments.control, "let the page change sweeps that run");
+  app.add_option("--certificate", arguments.server.tls.certificate,
+                 "certificate of TLS with those that vouch for it, PEM")
+      ->type_name("F");
+  app.add_option("--key", arguments.server.tls.key, "the certificate's key, PEM")->type_name("F");
+  app.add_flag("--control", arguments.server.control, "let the page change sweeps that run");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {

@@ -46,7 +46,7 @@ def main():
         write_experiment(root / HTML.replace("/", "_"), [odd, [plain], None])
         write_experiment(root / "nan", [[{"loss": None}], [{"loss": "inf"}]], metric="loss")
         write_experiment(root / "none", [], metric="loss")
-        write_experiment(root / "wide", [[{f"m{i}": i for i in range(5000)}]], metric="m3")
+        write_experiment(root / "wide", [[{f"m{i}": i for i in range(10000)}]], metric="m3")
         (root / "broken").mkdir()
         (root / "broken" / "experiment.json").write_text('{"version": 1, "name": "' + HTML)
         with served(options.build, root) as address, browser(sync) as watched:

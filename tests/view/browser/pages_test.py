@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Every part of the page draws what the files hold, by pointer and by keys, wide and narrow."""
 import json
+import os
 import pathlib
 import tempfile
+import time
 
 from browser import arguments, browser, chromium, colours_in, go, key_of, make_experiment, playwright, served, shown, until
 
@@ -117,6 +119,21 @@ def check_narrow(page, address, key):
         assert wide <= 800, f"{part} is {wide} px wide"
 
 
+def check_end(build, sync, root):
+    """The server ends at once, also while a thread of it is in the middle of reading a file."""
+    experiment = root / "slow"
+    make_experiment(experiment, trials=30)
+    (experiment / "2f1e0_00000" / "result.json").unlink()
+    os.mkfifo(experiment / "2f1e0_00000" / "result.json")  # whoever opens it waits for ever
+    with served(build, experiment) as address, browser(sync) as watched:
+        page = watched.page()
+        page.goto(address)
+        shown(page)
+        page.wait_for_timeout(300)
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 8, "the server waited for its reading thread"
+
+
 def main():
     options = arguments()
     sync = playwright()
@@ -143,6 +160,7 @@ def main():
             check_parts(page, address, keys["digits"], root / "digits")
             check_narrow(page, address, keys["digits"])
             watched.expect_well(address)
+        check_end(options.build, sync, root)
 
 
 main()

@@ -1,0 +1,142 @@
+// What the page bears: too many of everything, and files that nobody else may notice to be read.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/platform/process.h"
+#include "core/refusal.h"
+#include "view/served.h"
+
+namespace tune::view {
+namespace {
+
+// Descriptors for both ends of so many connections; false: the system does not let this have them.
+bool may_hold(std::size_t connections) {
+  struct rlimit limit {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t wanted = 2 * connections + 200;
+  if (limit.rlim_cur >= wanted) return true;
+  limit.rlim_cur = wanted;
+  return limit.rlim_max >= wanted && setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+TEST_CASE("a thousand viewers at once are served, each with its stream") {
+  constexpr std::size_t kViewers = 1000;
+  if (!may_hold(kViewers)) {
+    MESSAGE("skipped: fewer descriptors are allowed");
+    return;
+  }
+  const Served served;
+  std::vector<std::unique_ptr<Client>> viewers;
+  for (std::size_t i = 0; i < kViewers; ++i) {
+    viewers.push_back(std::make_unique<Client>(served.port()));
+    viewers.back()->send(served.words("GET", "/api/stream", served.with_cookie()));
+  }
+  for (const auto& viewer : viewers) CHECK_HAS(viewer->read_until("event: hello"), "event: hello");
+  const std::string key = served.key();
+  served.get("/api/x/" + key + "/meta", served.with_cookie());  // it is loaded now: news for all
+  for (const auto& viewer : viewers) CHECK_HAS(viewer->read_until("event: change"), key);
+}
+
+TEST_CASE("connections beyond the limit are turned away, and have room when others have gone") {
+  const Served served({.max_connections = 5});
+  std::vector<std::unique_ptr<Client>> viewers;
+  for (int i = 0; i < 5; ++i) {
+    viewers.push_back(std::make_unique<Client>(served.port()));
+    viewers.back()->send(served.words("GET", "/api/stream", served.with_cookie()));
+    CHECK_HAS(viewers.back()->read_until("event: hello"), "event: hello");
+  }
+  Client more(served.port());
+  const std::string answer = more.read_all();
+  CHECK(is_status(answer, 503));
+  viewers.pop_back();
+  // Its end is noticed by the server's thread, not by us.
+  bool is_served = false;
+  for (int i = 0; i < 200 && !is_served; ++i) {
+    is_served = is_status(served.get("/icon.svg", served.with_cookie()), 200);
+  }
+  CHECK(is_served);
+}
+
+TEST_CASE("a header of 100 MB is refused after its first pieces") {
+  const Served served;
+  Client client(served.port());
+  client.send("GET / HTTP/1.1\r\nHost: " + served.host() + "\r\nX-Long: ");
+  const std::string megabyte(1u << 20, 'x');
+  int sent = 0;
+  while (sent < 100 && client.send(megabyte)) ++sent;
+  CHECK(sent < 100);
+  CHECK(is_status(served.get("/", served.with_cookie()), 200));
+}
+
+TEST_CASE("a browser that slept is told what it missed, and gets the columns anew") {
+  const Served served;
+  const std::filesystem::path experiment = served.folder_.path() / "s";
+  testing::begin_experiment(experiment, "running");
+  const FileDescriptor lock(
+      open((experiment / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  REQUIRE(flock(lock.get(), LOCK_EX) == 0);  // as its driver does
+  const std::string key = served.key();
+  std::string last;
+  {
+    Client awake(served.port());
+    awake.send(served.words("GET", "/api/stream", served.with_cookie()));
+    awake.read_until("event: hello");
+    served.get("/api/x/" + key + "/meta", served.with_cookie());
+    const std::string told = awake.read_until("event: change\ndata: [\"" + key + "\"]");
+    const std::size_t at = told.find("id: ") + 4;
+    last = told.substr(at, told.find('\n', at) - at);
+  }
+  testing::add_trial(experiment, 1, "{\"lr\":2}", "{\"loss\":0.25}\n");
+  testing::append_text(experiment / "events.jsonl", testing::event("attempt_started", 1));
+  // A tab that never slept sees it first.
+  Client other(served.port());
+  other.send(
+      served.words("GET", "/api/stream", served.with_cookie() + "Last-Event-ID: " + last + "\r\n"));
+  other.read_until("event: change");
+  Client woken(served.port());
+  woken.send(
+      served.words("GET", "/api/stream", served.with_cookie() + "Last-Event-ID: " + last + "\r\n"));
+  CHECK_HAS(woken.read_until("event: change"), key);
+  CHECK_HAS(served.get("/api/x/" + key + "/meta", served.with_cookie()), "\"value\":0.25");
+}
+
+using Stamps = std::map<std::string, std::pair<std::uintmax_t, std::filesystem::file_time_type>>;
+
+Stamps stamps_of(const std::filesystem::path& folder) {
+  Stamps stamps;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    stamps[entry.path().string()] = {entry.is_regular_file() ? entry.file_size() : 0,
+                                     entry.last_write_time()};
+  }
+  return stamps;
+}
+
+TEST_CASE("who looks changes no file of a sweep, and never holds its lock") {
+  const Served served({.control = true});
+  const std::filesystem::path experiment = served.folder_.path() / "s";
+  testing::write_text(experiment / "lock", "");
+  const Stamps before = stamps_of(served.folder_.path());
+  const std::string key = served.key();
+  const FileDescriptor lock(open((experiment / "lock").c_str(), O_RDWR | O_CLOEXEC));
+  for (const char* what : {"meta", "columns?c=number,m0l", "attempts", "rungs", "importance",
+                           "curves?m=0&best=9", "lineage", "trial?n=0", "results?n=0", "log?n=0"}) {
+    CAPTURE(what);
+    const std::string answer = served.get("/api/x/" + key + "/" + what, served.with_cookie());
+    CHECK((is_status(answer, 200) || is_status(answer, 202)));
+    CHECK(flock(lock.get(), LOCK_EX | LOCK_NB) == 0);
+    CHECK(flock(lock.get(), LOCK_UN) == 0);
+  }
+  CHECK_HAS(served.get("/metrics", "Authorization: Bearer " + served.token_ + "\r\n"),
+            "tune_trials");
+  CHECK(stamps_of(served.folder_.path()) == before);
+}
+
+}  // namespace
+}  // namespace tune::view

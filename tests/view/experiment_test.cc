@@ -239,6 +239,26 @@ TEST_CASE("curves: the best first, of metrics that are not held as well") {
   CHECK(column<float>(read, "value") == std::vector<float>{2, 5, 3});
 }
 
+TEST_CASE("curves of several objectives: the best first by the one that is asked for") {
+  Viewed viewed;
+  std::string spec = testing::spec_text();
+  const std::string metric = R"("mode": "min", "metric": "loss",)";
+  spec.replace(spec.find(metric), metric.size(),
+               R"("objectives": [{"metric": "loss", "mode": "min"}, {"metric": "acc"}],)");
+  write_text(viewed.path / "experiment.json", spec);
+  for (int i = 0; i < 4; ++i) {
+    const std::string loss = std::to_string(5 - i);
+    add_trial(viewed.path, i, "{}", "{\"loss\":" + loss + ",\"acc\":" + loss + "}\n");
+  }
+  const Experiment& experiment = viewed.load();
+  const auto rows = [&](std::size_t asked) {
+    return column<std::uint32_t>(curves_blob(experiment, {.metric = asked, .best = 2, .sample = 0}),
+                                 "row");
+  };
+  CHECK(rows(0) == std::vector<std::uint32_t>{3, 2});  // the least loss
+  CHECK(rows(1) == std::vector<std::uint32_t>{0, 1});  // the greatest acc
+}
+
 TEST_CASE("one trial: its reasons, checkpoints, output and error") {
   Viewed viewed;
   add_trial(viewed.path, 0, R"({"lr":0.1})", "{\"loss\":3}\n");

@@ -16,6 +16,18 @@ BEGIN = 1_795_000_000.0
 PREFIX = "2f1e0_"
 
 
+# What a sweep's specification has beside that which a test looks at.
+REST = {"version": 2, "name_given": True, "plugin": "", "sweep": "", "sweep_hash": "", "plugin_hash": "", "store_prefix": "",
+        "stop": {}, "resources_per_trial": {"gpu": 1.0, "memory": 0, "ranks": 1}, "storage": "results",
+        "checkpoint": {"frequency": 0, "at_end": True, "keep": 1}, "max_failures": 0, "max_concurrent_trials": 0,
+        "time_budget_s": 0.0, "max_trial_time_s": 0.0, "hang_timeout_s": 0.0, "points_to_evaluate": [], "store": "",
+        "reporter": {"metrics": [], "parameters": [], "max_rows": 20, "every_s": 0.0}, "raise_on_failed_trial": True,
+        "fail_fast": False, "if_exists": "refuse", "quiet": True, "store_unsafe": False, "wait_gpus": False,
+        "group_timeout_s": 60.0, "gpu_visibility": "trial", "alone_timeout_s": 600.0, "store_patience_s": 300.0,
+        "save_grace_s": 30.0, "where": [], "warm_start": [], "listen": "", "lease_s": 60.0, "patience_s": 1800.0,
+        "objectives": [], "constraints": [], "loggers": []}
+
+
 def space(parameters):
     config = {"lr": {"loguniform": [1e-4, 1.0]}, "momentum": {"uniform": [0.1, 0.99]},
               "optimiser": {"choice": ["sgd", "adam", "rmsprop"]}, "width": {"randint": [8, 512]}}
@@ -80,10 +92,11 @@ def main():
     folder = options.folder
     folder.mkdir(parents=True)
     write(folder / "experiment.json", json.dumps({
-        "version": 1, "name": folder.name, "trainable": "Digits", "config": config,
+        **REST, "name": folder.name, "trainable": "Digits", "config": config,
         "num_samples": options.trials, "metric": options.metric, "mode": "max", "seed": options.seed,
-        "scheduler": {"asha": {"max_t": options.reports, "grace_period": 1, "reduction_factor": 3,
-                               "time_attr": "training_iteration"}},
+        "scheduler": {"asha": {"max_t": options.reports, "grace_period": 1, "reduction_factor": 3, "brackets": 1,
+                               "time_attr": "training_iteration", "stop_last_trials": True, "rule": "ray",
+                               "min_rung_size": 1, "type": "stop"}},
         "searcher": {"basic_variant": {}}}, indent=1))
     write(folder / "run.json", json.dumps({"state": options.state, "driver_pid": 1, "hostname": "node-a",
                                            "store": "", "prefix": ""}))

@@ -5,14 +5,14 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "browser"))
-from browser import arguments, browser, go, key_of, make_experiment, playwright, served, shown  # noqa: E402
+from browser import arguments, browser, go, key_of, make_experiment, playwright, served, shown, until  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def main():
     options = arguments([("--output", pathlib.Path, ROOT / "tune/view/screenshot.png"), ("--part", str, "overview"),
-                         ("--trials", int, 400), ("--width", int, 1200), ("--height", int, 1020), ("--theme", str, "light"),
+                         ("--trials", int, 400), ("--width", int, 1300), ("--height", int, 1130), ("--theme", str, "light"),
                          ("--folder", pathlib.Path, None)])
     sync = playwright()
     with tempfile.TemporaryDirectory() as folder:
@@ -26,6 +26,8 @@ def main():
             shown(page)
             if options.part != "overview":
                 go(page, address, f"/{key_of(page)[experiment.name]}/{options.part}")
+            if options.part == "overview":
+                until(page, "document.querySelector('#chart-importance .note')?.textContent.includes('trials')")
             page.wait_for_timeout(400)
             page.screenshot(path=options.output)
             watched.expect_well(address)

@@ -294,16 +294,38 @@ Points read_points(const Experiment& experiment, std::size_t row, const std::str
   return points;
 }
 
-// The best by the metric of the experiment, best first, then some of all.
+// The values by which trials are ranked: of the experiment's metric, or, where there are several
+// objectives, of the one that is asked for.
+struct Ranking {
+  const MetricColumn& column;
+  bool is_max;
+  double worth(std::size_t row) const { return is_max ? column.greatest[row] : -column.least[row]; }
+};
+
+Ranking ranking_of(const Experiment& experiment, const CurvesAsked& asked) {
+  const ExperimentHead& head = experiment.head();
+  if (const MetricColumn* metric = experiment.trials().metric()) {
+    return {*metric, head.mode == Mode::kMax};
+  }
+  const MetricColumn& column = experiment.trials().metrics()[asked.metric];
+  const Value* objectives = head.spec.find("objectives");
+  if (objectives == nullptr || !objectives->is_list()) return {column, true};
+  for (const Value& one : objectives->list()) {
+    if (one.get_or("metric", "") == column.name) return {column, one.get_or("mode", "") != "min"};
+  }
+  return {column, true};
+}
+
+// The best ones, best first, then some of all.
 std::vector<std::uint32_t> chosen_rows(const Experiment& experiment, const CurvesAsked& asked) {
   const std::size_t size = experiment.trials().size();
   const std::size_t best = std::min<std::size_t>(asked.best, kMaxCurves);
   const std::size_t sample = std::min<std::size_t>(asked.sample, kMaxCurves - best);
+  const Ranking ranking = ranking_of(experiment, asked);
   std::vector<std::pair<double, std::uint32_t>> ranked;
   for (std::size_t row = 0; row < size; ++row) {
-    const double value = experiment.value_of(row, Experiment::By::kBest);
-    if (!std::isfinite(value)) continue;
-    ranked.emplace_back(experiment.head().mode == Mode::kMax ? -value : value, row);
+    const double worth = ranking.worth(row);
+    if (std::isfinite(worth)) ranked.emplace_back(-worth, row);
   }
   const std::size_t kept = std::min(best, ranked.size());
   std::partial_sort(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(kept),

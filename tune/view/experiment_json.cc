@@ -105,8 +105,8 @@ Value best_of(const Experiment& experiment) {
 }
 
 // As they stand in experiment.json; an empty list where there are none.
-Value list_in_spec(const Experiment& experiment, std::string_view key) {
-  const Value* found = experiment.head().spec.find(key);
+Value list_in_spec(const ExperimentHead& head, std::string_view key) {
+  const Value* found = head.spec.find(key);
   return found != nullptr && found->is_list() ? *found : Value::make_list({});
 }
 
@@ -123,6 +123,7 @@ Value head_value(const ExperimentHead& head) {
                {"trainable", head.trainable},
                {"metric", head.metric},
                {"mode", head.mode == Mode::kMax ? "max" : "min"},
+               {"objectives", list_in_spec(head, "objectives")},
                {"scheduler", head.scheduler},
                {"searcher", head.searcher},
                {"num_samples", head.num_samples},
@@ -150,8 +151,7 @@ Value meta_of(const Experiment& experiment, const std::string& boot) {
   Value::List names;
   for (const MetricColumn& column : trials.metrics()) names.emplace_back(column.name);
   meta.set("metrics", Value::make_list(std::move(names)));
-  meta.set("objectives", list_in_spec(experiment, "objectives"));
-  meta.set("constraints", list_in_spec(experiment, "constraints"));
+  meta.set("constraints", list_in_spec(experiment.head(), "constraints"));
   meta.set("descents", history.descents().size());
   meta.set("nodes", nodes_of(history));
   meta.set("set_aside", set_aside_of(history));

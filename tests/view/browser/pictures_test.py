@@ -71,6 +71,24 @@ def check_front(page, address, key, build, folder):
     assert len(front) == len(expected), (front, expected)
     note = page.locator("#chart-pareto-front .note").inner_text()
     assert note.startswith(f"{len(expected)} of {TRIALS} trials"), (note, expected)
+    words = page.locator("main").inner_text()
+    assert "yet" not in words, words
+    tile = page.locator(".tile").first
+    assert tile.locator("b").inner_text() == str(len(expected))
+    assert "accuracy (max), time_total_s (min)" in tile.inner_text()
+    rows = page.locator("#page table tr.link")
+    numbers = sorted(int(name.split("_")[1]) for name in expected)
+    told = [int(rows.nth(i).locator("td").first.inner_text()) for i in range(rows.count())]
+    assert sorted(told) == numbers[:10] if len(numbers) <= 10 else set(told) <= set(numbers), (told, numbers)
+    page.locator(".best select").select_option(str(told[0]))
+    until(page, "document.querySelector('.best pre')?.textContent.includes('lr: ')")
+    params = json.loads((folder / f"2f1e0_{told[0]:05}" / "params.json").read_text())
+    assert f"{params['lr']:.5g}"[:4] in page.locator(".best pre").inner_text()
+
+
+def check_list(page, address):
+    go(page, address, "/?list=1")
+    assert "accuracy (max), time_total_s (min)" in page.locator("tr", has_text="two").inner_text()
 
 
 def front_of(folder):
@@ -110,6 +128,7 @@ def main():
             picture(page, options, "importance")
             check_front(page, address, keys["two"], options.build, storage / "two")
             picture(page, options, "front")
+            check_list(page, address)
             check_lineage(page, address, keys["pbt"])
             picture(page, options, "lineage")
             watched.expect_well(address)

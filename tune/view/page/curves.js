@@ -9,7 +9,7 @@ export function curvesChart(experiment, open) {
   let got = null;
   const chart = new Chart({title: 'Curves of the best', height: 300, draw});
   async function update() {
-    const metric = Math.max(0, experiment.metricIndex(state.get('m', experiment.meta.metric)));
+    const metric = Math.max(0, experiment.metricIndex(state.get('m', experiment.metric)));
     if (experiment.meta.metrics.length > 0) {
       got = await blob(experiment.address(`curves?m=${metric}&best=20&sample=150`)) ?? got;
     }
@@ -22,7 +22,7 @@ export function curvesChart(experiment, open) {
     const isLog = state.get('ylog') === '1';
     const x = linear(...extent(iteration), box.x, box.x + box.width);
     const y = (isLog ? log : linear)(...(isLog ? extent(value, true) : robustExtent(value)), box.y + box.height, box.y);
-    axisLeft(painter, box, y, colours, state.get('m', experiment.meta.metric));
+    axisLeft(painter, box, y, colours, state.get('m', experiment.metric));
     axisBottom(painter, box, x, colours, 'iteration');
     painter.clip(box.x, box.y, box.width, box.height);
     const rows = got.columns.get('row').data;

@@ -136,7 +136,10 @@ export class Experiment {
   get trials() { return this.columns.get('number')?.length ?? 0; }
 
   metricIndex(name) { return this.meta.metrics.indexOf(name); }
-  get primary() { return this.metricIndex(this.meta.metric); }
+  // Of several objectives the first one stands for the trial where one value has to.
+  get metric() { return this.meta.metric || this.meta.objectives?.[0]?.metric || ''; }
+  get mode() { return this.meta.metric ? this.meta.mode : this.meta.objectives?.[0]?.mode ?? 'max'; }
+  get primary() { return this.metricIndex(this.metric); }
   // The column that stands for a trial: its best value or its last one.
   metricColumn(index, by) {
     return `m${index}${by === 'last' ? 'l' : this.modeOf(index) === 'max' ? 'x' : 'n'}`;
@@ -145,6 +148,8 @@ export class Experiment {
   modeOf(index) {
     const name = this.meta.metrics[index] ?? '';
     if (name === this.meta.metric) return this.meta.mode;
+    const objective = this.meta.objectives?.find(({metric}) => metric === name);
+    if (objective) return objective.mode ?? 'max';
     return /loss|error|time|regret|perplexity|rmse|mae\b|mse/i.test(name) ? 'min' : 'max';
   }
   idOf(row) { return `${this.meta.id_prefix}${String(this.col('number')[row]).padStart(5, '0')}`; }

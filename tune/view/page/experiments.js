@@ -10,6 +10,12 @@ import * as state from '/state.js';
 const kMostCompared = 8;
 const kShown = 200;
 
+// "loss (min)", or all of several objectives.
+export function goalsText({metric, mode, objectives}) {
+  const goals = metric ? [{metric, mode}] : objectives ?? [];
+  return goals.map((one) => `${one.metric} (${one.mode ?? 'max'})`).join(', ');
+}
+
 async function lineOf(key) {
   const experiment = new Experiment(key);
   while (!(await experiment.loadMeta()).is_loaded) await new Promise((resolve) => setTimeout(resolve, 150));
@@ -18,7 +24,7 @@ async function lineOf(key) {
   const column = experiment.metricColumn(index, 'best');
   await experiment.need(['number', column]);
   const values = experiment.col(column);
-  return {experiment, values, best: bestSoFar([...values.keys()], values, experiment.meta.mode)};
+  return {experiment, values, best: bestSoFar([...values.keys()], values, experiment.mode)};
 }
 
 export async function showExperiments(main) {
@@ -43,7 +49,7 @@ export async function showExperiments(main) {
     const isLog = state.get('ylog') === '1', joined = Float64Array.from(all.flatMap(({best: one}) => [...one]));
     const y = (isLog ? log : linear)(...(isLog ? extent(joined, true) : robustExtent(joined)), box.y + box.height, box.y);
     const x = linear(0, Math.max(1, ...all.map(({best: one}) => one.length - 1)), box.x, box.x + box.width);
-    axisLeft(painter, box, y, colours, [...new Set(all.map(({experiment}) => experiment.meta.metric))].join(', '));
+    axisLeft(painter, box, y, colours, [...new Set(all.map(({experiment}) => experiment.metric))].join(', '));
     axisBottom(painter, box, x, colours, 'trial');
     painter.clip(box.x, box.y, box.width, box.height);
     for (const {best: one, colour} of all) {
@@ -61,7 +67,7 @@ export async function showExperiments(main) {
     const joined = Float64Array.from(sorted.flatMap((one) => [...one.sorted]));
     const x = linear(...robustExtent(joined), box.x, box.x + box.width), y = linear(0, 1, box.y + box.height, box.y);
     axisLeft(painter, box, y, colours, 'share of trials');
-    axisBottom(painter, box, x, colours, [...new Set(all.map(({experiment}) => experiment.meta.metric))].join(', '));
+    axisBottom(painter, box, x, colours, [...new Set(all.map(({experiment}) => experiment.metric))].join(', '));
     painter.clip(box.x, box.y, box.width, box.height);
     for (const {sorted: one, colour} of sorted) {
       const every = Math.max(1, Math.floor(one.length / 2000)), xs = [], ys = [];
@@ -78,14 +84,15 @@ export async function showExperiments(main) {
     return el('tr', {class: `${one.problem ? '' : 'link'}${i === at ? ' chosen' : ''}`, onclick: () => { if (!one.problem) state.go(`#/${one.key}/overview`); }},
         el('td', {}, place >= 0 ? el('span', {class: 'dot', style: {background: kKinds[place % kKinds.length]}}) : '', box),
         el('td', {}, one.problem ? one.folder : el('a', {href: `#/${one.key}/overview`}, one.name), one.problem ? el('div', {class: 'problem'}, one.problem) : ''),
-        el('td', {}, el('span', {class: `state ${one.state.replace(' ', '-')}`}, one.state)), el('td', {}, one.metric ? `${one.metric} (${one.mode})` : ''),
-        el('td', {class: 'number'}, line?.best?.length ? number(line.best[line.best.length - 1], 6) : ''), el('td', {class: 'number'}, line?.experiment ? number(line.experiment.meta.trials) : ''),
+        el('td', {}, el('span', {class: `state ${one.state.replace(' ', '-')}`}, one.state)), el('td', {}, goalsText(one)),
+        el('td', {class: 'number'}, one.metric && line?.best?.length ? number(line.best[line.best.length - 1], 6) : ''), el('td', {class: 'number'}, line?.experiment ? number(line.experiment.meta.trials) : ''),
         el('td', {}, one.searcher), el('td', {}, one.scheduler), el('td', {}, clock(one.changed)));
   }
   const matching = () => list.filter((one) => `${one.name} ${one.folder} ${one.trainable}`.toLowerCase().includes(state.get('q').toLowerCase()));
   function draw() {
     const found = matching();
-    table.replaceChildren(el('table', {}, el('tr', {}, ...['', 'experiment', 'state', 'metric', 'best', 'trials', 'searcher', 'scheduler', 'changed'].map((name) => el('th', {}, name))),
+    table.replaceChildren(el('table', {}, el('tr', {}, ...['', 'experiment', 'state', 'metric', 'best', 'trials', 'searcher', 'scheduler', 'changed'].map((name) =>
+      el('th', {class: name === 'best' || name === 'trials' ? 'number' : ''}, name))),
         ...found.slice(0, kShown).map(row)), found.length > kShown ? el('p', {class: 'faint'}, `${found.length - kShown} more: filter by name`) : '');
     best.redraw();
     shares.redraw();

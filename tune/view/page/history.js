@@ -32,7 +32,7 @@ export function steps(xs, ys) {
 
 export function historyChart(experiment, open) {
   const choice = () => ({
-    metric: Math.max(0, experiment.metricIndex(state.get('m', experiment.meta.metric))),
+    metric: Math.max(0, experiment.metricIndex(state.get('m', experiment.metric))),
     by: state.get('by', 'best'), x: state.get('x', 'number'), log: state.get('ylog') === '1'});
   let xs = new Float32Array(0), ys = xs, zoom = null, rows = [];
   const controls = el('span', {class: 'controls'});

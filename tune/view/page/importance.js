@@ -61,6 +61,8 @@ export function importanceChart(experiment) {
       told = {problem: error.message, is_current: true};
     }
     if (removed) return;
+    const bars = Math.min(kMostBars, told.importance?.parameters.length ?? 0);
+    if (bars > 0) chart.resize(Math.max(140, Math.min(300, 22 + 34 * bars)));
     if (!told.is_current) timer = setTimeout(ask, told.importance ? kEveryMs : kAgainMs);
     chart.redraw();
   }

@@ -7,32 +7,45 @@ import {clock, duration, seconds, short} from '/scale.js';
 
 const kMostLanes = 400;
 
+// Rows by their time; events come in its order, so that there is mostly nothing to sort.
+function inOrder(times) {
+  const rows = new Uint32Array(times.length).map((_, i) => i);
+  return times.every((time, i) => i === 0 || times[i - 1] <= time) ? rows : rows.sort((a, b) => times[a] - times[b]);
+}
+
 // Attempts with GPUs lie in the lanes of these; others in the first lane of their node that is free.
 export function lanesOf(columns, until) {
   const started = columns.get('started').data, ended = columns.get('ended').data;
   const node = columns.get('node'), gpus = columns.get('gpus');
-  const order = Uint32Array.from(started.keys()).sort((a, b) => started[a] - started[b]);
-  const lanes = [], byName = new Map(), free = new Map();
+  const order = inOrder(started);
+  const lanes = [], byName = new Map(), free = new Map(), known = new Map();
   const lane = (name) => {
     if (!byName.has(name)) { byName.set(name, lanes.length); lanes.push({name, attempts: [], busy: 0}); }
     return lanes[byName.get(name)];
   };
+  const hostOf = (i) => node.words[node.data[i]] ?? '';
+  // The lanes of an attempt's GPUs; null: it has none. Few nodes have few lists of them.
+  const gpuLanes = (i) => {
+    const key = node.data[i] * gpus.words.length + gpus.data[i];
+    if (!known.has(key)) {
+      const list = gpus.words[gpus.data[i]];
+      known.set(key, list ? list.split(',').map((gpu) => lane(`${hostOf(i)} GPU ${gpu}`)) : null);
+    }
+    return known.get(key);
+  };
   for (const i of order) {
-    const end = ended[i] > 0 ? ended[i] : until, host = node.words[node.data[i]] ?? '';
-    const list = gpus.words[gpus.data[i]];
-    let names;
-    if (list) {
-      names = list.split(',').map((gpu) => `${host} GPU ${gpu}`);
-    } else {
+    const end = ended[i] > 0 ? ended[i] : until;
+    let taken = gpuLanes(i);
+    if (!taken) {
+      const host = hostOf(i);
       if (!free.has(host)) free.set(host, []);
       const slots = free.get(host);
       let slot = slots.findIndex((at) => at <= started[i] + 1e-6);
       if (slot < 0) slot = slots.length;
       slots[slot] = end;
-      names = [`${host} slot ${slot + 1}`];
+      taken = [lane(`${host} slot ${slot + 1}`)];
     }
-    for (const name of names) {
-      const one = lane(name);
+    for (const one of taken) {
       one.attempts.push(i);
       one.busy += Math.max(0, end - started[i]);
     }
@@ -60,8 +73,7 @@ export function lanesChart(experiment, open) {
     chart.note.textContent = all > 0 ? `${Math.round((100 * busy) / all)} % busy over ${duration(last - first)}` : '';
     chart.redraw();
   }
-  function colourOf(i, colours) {
-    const outcome = columns.get('outcome'), words = outcome.words[outcome.data[i]];
+  function colourOf(words, colours) {
     if (words === 'running') return kOrange;
     if (words === 'completed' || words === 'stopped' || words === 'paused') return colours.dark ? kSky : kBlue;
     return kRed;
@@ -76,13 +88,15 @@ export function lanesChart(experiment, open) {
     const ratio = painter.ratio, width = Math.round(box.width * ratio), height = Math.max(1, lanes.length);
     const pixels = new Uint32Array(width * height).fill(pixel(colours.grid));
     const started = columns.get('started').data, ended = columns.get('ended').data;
+    const outcome = columns.get('outcome');
+    const shades = [200, 255].map((alpha) => outcome.words.map((words) => pixel(colourOf(words, colours), alpha)));
     lanes.forEach(({attempts}, row) => {
       let shade = 0;
       for (const i of attempts) {
         const from = Math.max(0, Math.floor((x.map(started[i]) - box.x) * ratio));
         const to = Math.min(width, Math.max(from + 1, Math.ceil((x.map(ended[i] > 0 ? ended[i] : last) - box.x) * ratio)));
         if (from >= width || to <= 0) continue;
-        pixels.fill(pixel(colourOf(i, colours), (shade ^= 1) ? 255 : 200), row * width + from, row * width + to);
+        pixels.fill(shades[shade ^= 1][outcome.data[i]], row * width + from, row * width + to);
       }
     });
     const canvas = canvasOf(pixels, width, height);

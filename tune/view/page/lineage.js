@@ -36,7 +36,7 @@ export function lineageChart(experiment) {
     axisBottom(painter, box, x, colours, 'iteration');
     for (let row = 0; row < count; ++row) {
       const share = values && hi > lo ? (values[row] - lo) / (hi - lo) : 0.5;
-      const good = experiment.meta.mode === 'max' ? share : 1 - share;
+      const good = experiment.mode === 'max' ? share : 1 - share;
       const colour = good - good === 0 ?
           viridis.texts[Math.round(215 * good) + (colours.dark ? 40 : 0)] :
           colours.line;

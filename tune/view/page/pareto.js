@@ -66,19 +66,19 @@ export function paretoChart(experiment, open) {
   const controls = names().length > 2 ? [choice('x', 'px', 0), choice('y', 'py', 1)] : [];
   const chart = new Chart({title: 'Pareto front', height: 300, draw, controls});
 
+  function goalsNow() {
+    return experiment.meta.objectives.map(({metric, mode}) => ({
+      metric, mode: mode ?? 'max', data: experiment.col(column(metric)), sign: mode === 'min' ? -1 : 1}));
+  }
+  function findFront() {
+    if (!isThere()) return [];
+    const bounds = experiment.meta.constraints.filter(({metric}) => experiment.metricIndex(metric) >= 0);
+    return frontRows(goalsNow(), bounds, bounds.map(({metric}) => experiment.col(column(metric))), experiment.trials);
+  }
   function draw(painter, box, colours) {
     if (!isThere())
       return nothing(painter, box, colours, 'no trial has reported all objectives yet');
-    const goals = experiment.meta.objectives.map(({metric, mode}) => ({
-                                                   metric,
-                                                   mode: mode ?? 'max',
-                                                   data: experiment.col(column(metric)),
-                                                   sign: mode === 'min' ? -1 : 1
-                                                 }));
-    const bounds =
-        experiment.meta.constraints.filter(({metric}) => experiment.metricIndex(metric) >= 0);
-    front = frontRows(
-        goals, bounds, bounds.map(({metric}) => experiment.col(column(metric))), experiment.trials);
+    const goals = goalsNow();
     const across = goals[chosen('px', 0)], up = goals[chosen('py', 1)];
     const scale = ({data}, from, to) => linear(...roomy(robustExtent(data)), from, to);
     const x = scale(across, box.x, box.x + box.width), y = scale(up, box.y + box.height, box.y);
@@ -144,7 +144,8 @@ export function paretoChart(experiment, open) {
       'number',
       ...[...names(), ...bounds].filter((metric) => experiment.metricIndex(metric) >= 0).map(column)
     ]);
+    front = findFront();
     chart.redraw();
   }
-  return {chart, update, front: () => front.map((row) => experiment.col('number')[row])};
+  return {chart, update, rows: () => front, column};
 }

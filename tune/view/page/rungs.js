@@ -74,7 +74,8 @@ export async function showRungs(main, experiment) {
   chart.onDrag(() => {}, () => {});
 
   async function update() {
-    if (!experiment.meta.metric) return main.replaceChildren(el('p', {class: 'faint'}, 'The sweep has no metric, so nothing is judged.'));
+    if (!experiment.meta.metric) return main.replaceChildren(el('p', {class: 'faint'}, experiment.meta.objectives.length > 0 ?
+      'Several objectives are judged together, by the fronts that trials are on: the part of a trial tells why it was stopped.' : 'The sweep has no metric, so nothing is judged.'));
     await experiment.need(['number', 'status', 'iterations']);
     got = await blob(experiment.address('rungs')) ?? got;
     rungs = got ? summaries(got, experiment.meta.mode) : [];

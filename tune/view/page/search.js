@@ -32,7 +32,7 @@ export async function showSearch(main, experiment) {
   let wanted = state.filters(), mask = null, maskKey = '', parameters = [], slices = new Map();
 
   const metric = () => {
-    const index = Math.max(0, experiment.metricIndex(state.get('m', experiment.meta.metric)));
+    const index = Math.max(0, experiment.metricIndex(state.get('m', experiment.metric)));
     return {index, name: experiment.meta.metrics[index] ?? '', column: experiment.metricColumn(index, state.get('by', 'best'))};
   };
   const keptMask = () => {

@@ -14,7 +14,7 @@ function columnsOf(experiment, by) {
   const {meta} = experiment;
   return [
     {name: 'trial', column: 'number', width: 80}, {name: 'status', column: 'status', width: 136, show: (v) => kStatus[v]},
-    ...(experiment.primary >= 0 ? [{name: meta.metric, column: experiment.metricColumn(experiment.primary, by), width: 110}] : []),
+    ...(experiment.primary >= 0 ? [{name: experiment.metric, column: experiment.metricColumn(experiment.primary, by), width: 110}] : []),
     {name: 'iterations', column: 'iterations', width: 98},
     ...meta.parameters.map((p, i) => ({name: p.name, column: `p${i}`, width: 110, parameter: true})),
     ...meta.metrics.map((name, i) => ({name, column: experiment.metricColumn(i, by), width: 110})).filter(({name}, i) => i !== experiment.primary && name !== 'timestamp'),

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <ctime>
+#include <limits>
 #include <optional>
 
 #include <fmt/chrono.h>
@@ -187,6 +189,17 @@ void learn_metrics(const std::vector<const Trial*>& trials, std::vector<std::str
   }
 }
 
+// The better one by its last metric first; those without one stay behind, in their order.
+void sort_by_metric(std::vector<const Trial*>& trials, Mode mode) {
+  const auto worth = [mode](const Trial* trial) {
+    const double value = trial->metric.value_or(std::nan(""));
+    if (std::isnan(value)) return -std::numeric_limits<double>::infinity();
+    return mode == Mode::kMax ? value : -value;
+  };
+  std::stable_sort(trials.begin(), trials.end(),
+                   [&](const Trial* a, const Trial* b) { return worth(a) > worth(b); });
+}
+
 // Most trials are over, and the first ones first.
 void skip_those_over(const ExperimentStatus& status, BlockMemory& memory) {
   const std::uint64_t errors = status.counts[index(TrialStatus::kError)];
@@ -212,20 +225,25 @@ std::string progress_bar(std::uint64_t over, std::uint64_t running, std::uint64_
 std::vector<const Trial*> choose_rows(const ExperimentStatus& status, std::size_t max_rows,
                                       BlockMemory& memory) {
   const Counts shares = share_rows(status.counts, max_rows);
+  Counts looked_at = shares;  // all that run, as any of them may be the best
+  looked_at[index(TrialStatus::kRunning)] = status.counts[index(TrialStatus::kRunning)];
   std::array<std::vector<const Trial*>, 5> chosen;
   const auto take = [&](const Trial& trial, bool over, std::uint64_t& left) {
     auto& group = chosen[index(trial.status)];
-    if (is_over(trial.status) != over || group.size() == shares[index(trial.status)]) return;
+    if (is_over(trial.status) != over || group.size() == looked_at[index(trial.status)]) return;
     group.push_back(&trial);
     --left;
   };
-  const auto share = [&](TrialStatus of) { return shares[index(of)]; };
+  const auto share = [&](TrialStatus of) { return looked_at[index(of)]; };
   std::uint64_t left =
       share(TrialStatus::kRunning) + share(TrialStatus::kPaused) + share(TrialStatus::kPending);
   skip_those_over(status, memory);
   for (std::size_t i = memory.over; left > 0 && i < status.trials.size(); ++i) {
     take(status.trials[i], false, left);
   }
+  auto& running = chosen[index(TrialStatus::kRunning)];
+  sort_by_metric(running, status.options.mode.value_or(Mode::kMax));
+  running.resize(std::min<std::size_t>(running.size(), shares[index(TrialStatus::kRunning)]));
   left = share(TrialStatus::kTerminated) + share(TrialStatus::kError);
   for (auto trial = status.trials.rbegin(); left > 0 && trial != status.trials.rend(); ++trial) {
     take(*trial, true, left);

@@ -26,7 +26,8 @@ struct BlockMemory {
 };
 
 // At most `max_rows` trials: RUNNING, PAUSED, PENDING, TERMINATED, ERROR, with at least one of each
-// status that occurs. Of finished trials the newest, of the others the oldest.
+// status that occurs. Of running trials those whose last metric is best, best first; of finished
+// ones the newest, of the others the oldest.
 std::vector<const Trial*> choose_rows(const ExperimentStatus& status, std::size_t max_rows,
                                       BlockMemory& memory);
 

@@ -1,0 +1,74 @@
+// Which trials the table shows, and in which order.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <string>
+
+#include "tune/show/status_block.h"
+
+namespace tune {
+namespace {
+
+// Trials of one status after another, with the last values of their metric.
+struct Rows {
+  RunOptions options;
+  std::string trainable = "T";
+  std::deque<Trial> trials;
+
+  explicit Rows(Mode mode) { options.mode = mode; }
+  void add(TrialStatus status, std::optional<double> metric = {}) {
+    Trial& trial = trials.emplace_back();
+    trial.number.value = static_cast<std::uint32_t>(trials.size() - 1);
+    trial.status = status;
+    trial.metric = metric;
+  }
+  // "3 1 0"
+  std::string shown(std::size_t max_rows) const {
+    ExperimentStatus status{.options = options, .trainable = trainable, .trials = trials};
+    for (const Trial& trial : trials) ++status.counts[static_cast<std::size_t>(trial.status)];
+    BlockMemory memory;
+    std::string numbers;
+    for (const Trial* trial : choose_rows(status, max_rows, memory)) {
+      numbers += (numbers.empty() ? "" : " ") + std::to_string(trial->number.value);
+    }
+    return numbers;
+  }
+};
+
+TEST_CASE("running trials are shown best first, those without a value behind them") {
+  Rows rows(Mode::kMax);
+  rows.add(TrialStatus::kTerminated, 0.9);
+  rows.add(TrialStatus::kRunning, 0.5);
+  rows.add(TrialStatus::kRunning);
+  rows.add(TrialStatus::kRunning, 0.7);
+  rows.add(TrialStatus::kRunning, std::nan(""));
+  rows.add(TrialStatus::kRunning, 0.5);
+  CHECK(rows.shown(20) == "3 1 5 2 4 0");
+  rows.options.mode = Mode::kMin;
+  CHECK(rows.shown(20) == "1 5 3 2 4 0");
+}
+
+TEST_CASE("where not all running trials have room, the best ones are shown") {
+  Rows rows(Mode::kMin);
+  for (int i = 0; i < 50; ++i) rows.add(TrialStatus::kRunning, 50 - i);
+  for (int i = 0; i < 50; ++i) rows.add(TrialStatus::kPending);
+  CHECK(rows.shown(6) == "49 48 47 50 51 52");  // three rows of each, by turns
+}
+
+TEST_CASE("values that are infinite have their place, and none harms the order") {
+  Rows rows(Mode::kMin);
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double value : {infinity, 1.0, -infinity, 2.0}) rows.add(TrialStatus::kRunning, value);
+  CHECK(rows.shown(20) == "2 1 3 0");
+}
+
+TEST_CASE("a sweep without a metric shows running trials by number") {
+  Rows rows(Mode::kMax);
+  for (int i = 0; i < 4; ++i) rows.add(TrialStatus::kRunning);
+  CHECK(rows.shown(3) == "0 1 2");
+}
+
+}  // namespace
+}  // namespace tune

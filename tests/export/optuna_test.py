@@ -32,6 +32,7 @@ def main():
         copied = optuna.create_study(direction="maximize")
         copied.add_trials([trial for trial in study.trials if trial.state.is_finished()])
         assert copied.best_value == study.best_value
+        several(optuna, build, folder, pathlib.Path(temporary) / "several.journal")
         print(f"{len(study.trials)} trials are equal, the best is {study.best_value}")
 
 
@@ -40,6 +41,29 @@ def conditional(folder):
     spec = json.loads((folder / "experiment.json").read_text())
     spec["config"]["model"] = {"choice": [{"kind": "plain"}, {"kind": "deep", "layers": {"randint": [1, 9]}}]}
     (folder / "experiment.json").write_text(json.dumps(spec))
+
+
+def several(optuna, build, folder, file):
+    """The same experiment with two objectives."""
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+    spec = json.loads((folder / "experiment.json").read_text())
+    del spec["metric"], spec["mode"]
+    spec["objectives"] = [{"metric": "accuracy"}, {"metric": "loss", "mode": "min"}]
+    (folder / "experiment.json").write_text(json.dumps(spec))
+    tools.tune(build, "export", "--optuna", file, folder)
+    study = optuna.load_study(study_name=None, storage=JournalStorage(JournalFileBackend(str(file))))
+    assert study.directions == [optuna.study.StudyDirection.MAXIMIZE, optuna.study.StudyDirection.MINIMIZE]
+    assert study.metric_names == ["accuracy", "loss"]
+    complete = [trial for trial in study.trials if trial.state == optuna.trial.TrialState.COMPLETE]
+    last = {name: results[-1] for name, _, results in tools.results_of(folder) if results}
+    assert complete and study.best_trials
+    for trial in complete:
+        result = last[trial.user_attrs["trial_id"]]
+        assert trial.values == [result["accuracy"], result["loss"]], trial
+    copied = optuna.create_study(directions=["maximize", "minimize"])
+    copied.add_trials([trial for trial in study.trials if trial.state.is_finished()])
+    assert len(copied.best_trials) == len(study.best_trials)
 
 
 def check(optuna, study, folder):

@@ -41,7 +41,7 @@ constexpr unsigned kMaxThreads = 8;
 
 // Operations, directions and states of Optuna.
 enum Operation { kCreateStudy = 0, kSetStudySystemAttribute = 3, kCreateTrial = 4 };
-enum Direction { kMinimize = 1, kMaximize = 2 };
+constexpr int kMinimize = 1, kMaximize = 2;
 enum class State { kRunning = 0, kComplete = 1, kPruned = 2, kFail = 3, kWaiting = 4 };
 
 // As Python's json reads and writes them.
@@ -67,36 +67,63 @@ std::string date(double unix_seconds) {
                      std::min(micros, 999'999));
 }
 
+// The metrics of a study: one, or those of several objectives.
+struct Goals {
+  std::vector<std::string> metrics;
+  std::vector<int> directions;
+};
+
+Goals goals_of(const ExperimentHead& head) {
+  const auto direction = [](bool is_min) { return is_min ? kMinimize : kMaximize; };
+  if (!head.metric.empty()) return {{head.metric}, {direction(head.mode == Mode::kMin)}};
+  Goals goals;
+  const Value* objectives = head.spec.find("objectives");
+  if (objectives == nullptr || !objectives->is_list()) return goals;
+  for (const Value& one : objectives->list()) {
+    goals.metrics.push_back(one.get_or("metric", ""));
+    goals.directions.push_back(direction(one.get_or("mode", "max") == "min"));
+  }
+  return goals;
+}
+
 // A trial as its files tell.
 struct TrialText {
   OptunaParams params;
-  std::string intermediate;  // "\"1\":0.5,\"2\":0.75"
-  std::optional<double> last;
+  std::string intermediate;  // "\"1\":0.5,\"2\":0.75"; of several objectives Optuna has none
+  std::vector<std::optional<double>> last;  // of each metric
   double first_time = 0, last_time = 0;  // of its results
   std::string problem;
 };
 
+void append_intermediate(std::string& text, std::size_t iteration, double value) {
+  if (!text.empty()) text += ',';
+  text += '"';
+  text += std::to_string(iteration);
+  text += "\":";
+  append_number(text, value);
+}
+
 TrialText read_trial(const fs::path& directory, const OptunaSpace& space,
-                     const std::string& metric) {
+                     const std::vector<std::string>& metrics) {
   TrialText trial;
+  trial.last.resize(metrics.size());
   try {
     const fs::path params = directory / "params.json";
     trial.params = space.describe(config_from_json(read_file(params), params.string()));
     const fs::path results = directory / "result.json";
+    const std::string results_text = results.string();
     for_each_line(results, [&](std::string_view line, std::size_t iteration) {
-      std::optional<double> value;
-      scan_numbers(line, results.string(), [&](std::string_view path, double number) {
-        if (path == metric) value = number;
+      bool has_value = false;
+      scan_numbers(line, results_text, [&](std::string_view path, double number) {
         if (path == "timestamp") trial.last_time = number;
+        const auto metric = std::find(metrics.begin(), metrics.end(), path);
+        if (metric == metrics.end()) return;
+        trial.last[static_cast<std::size_t>(metric - metrics.begin())] = number;
+        has_value = true;
       });
       if (trial.first_time == 0) trial.first_time = trial.last_time;
-      if (!value) return;
-      trial.last = value;
-      if (!trial.intermediate.empty()) trial.intermediate += ',';
-      trial.intermediate += '"';
-      trial.intermediate += std::to_string(iteration);
-      trial.intermediate += "\":";
-      append_number(trial.intermediate, *value);
+      if (!has_value || metrics.size() > 1) return;
+      append_intermediate(trial.intermediate, iteration, *trial.last.front());
     });
   } catch (const Error& error) {
     trial.problem = error.what();
@@ -104,31 +131,59 @@ TrialText read_trial(const fs::path& directory, const OptunaSpace& space,
   return trial;
 }
 
-State state_of(const TrialStory& story, const std::optional<double>& last) {
+// A complete trial of Optuna has a value of each metric.
+bool has_values(const TrialText& trial) {
+  return std::all_of(trial.last.begin(), trial.last.end(),
+                     [](const auto& value) { return value && !std::isnan(*value); });
+}
+
+bool has_begun(const TrialText& trial) {
+  return std::any_of(trial.last.begin(), trial.last.end(),
+                     [](const auto& value) { return value.has_value(); });
+}
+
+State state_of(const TrialStory& story, const TrialText& trial) {
   switch (story.status) {
     case TrialStatus::kTerminated:
       if (story.was_stopped) return State::kPruned;
-      return last && !std::isnan(*last) ? State::kComplete : State::kFail;
+      return has_values(trial) ? State::kComplete : State::kFail;
     case TrialStatus::kError:
       return State::kFail;
     case TrialStatus::kPending:
-      return story.started > 0 || last ? State::kRunning : State::kWaiting;
+      return story.started > 0 || has_begun(trial) ? State::kRunning : State::kWaiting;
     default:
       return State::kRunning;
   }
 }
 
+// ",\"value\":0.5,\"values\":null", or the values of several objectives.
+void append_values(std::string& line, const TrialText& trial, bool has_value) {
+  const bool is_one = trial.last.size() == 1;
+  line += ",\"value\":";
+  has_value&& is_one ? append_number(line, *trial.last.front()) : void(line += "null");
+  line += ",\"values\":";
+  if (!has_value || is_one) {
+    line += "null";
+    return;
+  }
+  for (std::size_t i = 0; i < trial.last.size(); ++i) {
+    line += i == 0 ? '[' : ',';
+    append_number(line, *trial.last[i]);
+  }
+  line += ']';
+}
+
 std::string line_of(const std::string& id, const TrialStory& story, TrialText& trial) {
-  const State state = state_of(story, trial.last);
+  const State state = state_of(story, trial);
   const bool is_over = state != State::kRunning && state != State::kWaiting;
-  const bool has_value = (state == State::kComplete || state == State::kPruned) && trial.last &&
-                         !std::isnan(*trial.last);
+  const bool has_value =
+      (state == State::kComplete || state == State::kPruned) && has_values(trial);
   const double started = story.started > 0 ? story.started : trial.first_time;
   std::string line =
-      fmt::format("{{\"op_code\":{},\"worker_id\":\"{}\",\"study_id\":0,\"state\":{},\"value\":",
+      fmt::format("{{\"op_code\":{},\"worker_id\":\"{}\",\"study_id\":0,\"state\":{}",
                   static_cast<int>(kCreateTrial), kWorker, static_cast<int>(state));
-  has_value ? append_number(line, *trial.last) : void(line += "null");
-  line += ",\"values\":null,\"datetime_start\":";
+  append_values(line, trial, has_value);
+  line += ",\"datetime_start\":";
   line += state == State::kWaiting ? "null" : json_text(date(started));
   if (is_over) {
     const double ended = story.ended > 0 ? story.ended : trial.last_time;
@@ -138,65 +193,14 @@ std::string line_of(const std::string& id, const TrialStory& story, TrialText& t
   line += ",\"params\":" + trial.params.params;
   line += ",\"user_attrs\":{\"trial_id\":" + json_text(id);
   line += fmt::format(",\"status\":\"{}\"", status_name(story.status));
-  if (trial.last && std::isnan(*trial.last)) line += ",\"last_value\":\"nan\"";
+  const bool is_nan = trial.last.size() == 1 && std::isnan(trial.last.front().value_or(0));
+  if (is_nan) line += ",\"last_value\":\"nan\"";
   for (const std::string& attribute : trial.params.attributes) line += "," + attribute;
   line += "},\"system_attrs\":{},\"intermediate_values\":{" + trial.intermediate + "}}\n";
   return line;
 }
 
 // ---- The experiment -----------------------------------------------------------------------------
-
-TrialStories read_stories(const fs::path& experiment, bool& are_there) {
-  TrialStories stories;
-  are_there = false;
-  for_each_event(experiment,
-                 {"attempt_started", "attempt_ended", "trial_ended", "failure", "driver_started",
-                  "experiment_ended"},
-                 [&](const Value& fields) {
-                   are_there = true;
-                   EventLine event;
-                   event.fields = fields;
-                   event.kind = event_text(fields, "event");
-                   event.time = event_number(fields, "time");
-                   event.trial = number_of_id(event_text(fields, "trial"));
-                   stories.add(event);
-                 });
-  return stories;
-}
-
-// Of builds that wrote no events: from results.csv, if it can be read.
-std::map<std::string, TrialStatus> statuses_without_events(const fs::path& experiment) {
-  std::map<std::string, TrialStatus> statuses;
-  try {
-    for (const TrialSummary& trial : Analysis::load(experiment).trials()) {
-      statuses[trial.id] = trial.status;
-    }
-  } catch (const Error&) {  // of a damaged trial, which is told by its own
-  }
-  return statuses;
-}
-
-std::string header_of(const ExperimentHead& head) {
-  return fmt::format(
-      "{{\"op_code\":{},\"worker_id\":\"{}\",\"study_name\":{},\"directions\":[{}]}}\n"
-      "{{\"op_code\":{},\"worker_id\":\"{}\",\"study_id\":0,\"system_attr\":"
-      "{{\"study:metric_names\":[{}]}}}}\n",
-      static_cast<int>(kCreateStudy), kWorker, json_text(head.name),
-      static_cast<int>(head.mode == Mode::kMin ? kMinimize : kMaximize),
-      static_cast<int>(kSetStudySystemAttribute), kWorker, json_text(head.metric));
-}
-
-void check_place(const fs::path& file) {
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) return;
-  std::string line;
-  if (fs::is_regular_file(file, ignored)) std::getline(std::ifstream(file), line);
-  if (line.find(fmt::format("\"worker_id\":\"{}\"", kWorker)) != line.npos) return;
-  throw Error(ErrorCode::kBadInput,
-              fmt::format("--optuna {}: it is there, and not of an earlier export: name another "
-                          "file",
-                          file.string()));
-}
 
 // Calls `work` for 0 to count - 1, in several threads.
 void in_threads(std::size_t count, const std::function<void(std::size_t)>& work) {
@@ -211,52 +215,126 @@ void in_threads(std::size_t count, const std::function<void(std::size_t)>& work)
   for (std::future<void>& helper : helpers) helper.get();
 }
 
+// Adds the events of so many lines, which are parsed in several threads: one alone takes longer for
+// them than all others for the trials.
+class StoryReader {
+ public:
+  explicit StoryReader(const fs::path& experiment) : file_(experiment / kEventsFile) {
+    for_each_line(file_, [&](std::string_view line, std::size_t) {
+      lines_.emplace_back(line);
+      if (lines_.size() == kLinesAtOnce) add_lines();
+    });
+    add_lines();
+  }
+  TrialStories stories;
+  bool are_there = false;  // events
+
+ private:
+  static constexpr std::size_t kLinesAtOnce = 16'384, kPiece = 256;
+
+  void add_lines() {
+    static const std::vector<std::string_view> kAsked = {"attempt_started", "attempt_ended",
+                                                         "trial_ended",     "failure",
+                                                         "driver_started",  "experiment_ended"};
+    std::vector<std::optional<EventLine>> events(lines_.size());
+    in_threads((lines_.size() + kPiece - 1) / kPiece, [&](std::size_t piece) {
+      const std::size_t end = std::min(lines_.size(), (piece + 1) * kPiece);
+      for (std::size_t i = piece * kPiece; i < end; ++i) {
+        auto fields = event_in_line(lines_[i], {file_, before_ + i + 1}, kAsked);
+        if (fields) events[i] = event_of_fields(std::move(*fields));
+      }
+    });
+    for (const auto& event : events) {
+      if (!event) continue;
+      are_there = true;
+      stories.add(*event);
+    }
+    before_ += lines_.size();
+    lines_.clear();
+  }
+
+  fs::path file_;
+  std::vector<std::string> lines_;
+  std::size_t before_ = 0;  // lines that are added
+};
+
+// Of builds that wrote no events: from results.csv, if it can be read.
+std::map<std::string, TrialStatus> statuses_without_events(const fs::path& experiment) {
+  std::map<std::string, TrialStatus> statuses;
+  try {
+    for (const TrialSummary& trial : Analysis::load(experiment).trials()) {
+      statuses[trial.id] = trial.status;
+    }
+  } catch (const Error&) {  // of a damaged trial, which is told by its own
+  }
+  return statuses;
+}
+
+std::string header_of(const ExperimentHead& head, const Goals& goals) {
+  std::vector<std::string> names;
+  for (const std::string& metric : goals.metrics) names.push_back(json_text(metric));
+  return fmt::format(
+      "{{\"op_code\":{},\"worker_id\":\"{}\",\"study_name\":{},\"directions\":[{}]}}\n"
+      "{{\"op_code\":{},\"worker_id\":\"{}\",\"study_id\":0,\"system_attr\":"
+      "{{\"study:metric_names\":[{}]}}}}\n",
+      static_cast<int>(kCreateStudy), kWorker, json_text(head.name),
+      fmt::join(goals.directions, ","), static_cast<int>(kSetStudySystemAttribute), kWorker,
+      fmt::join(names, ","));
+}
+
+void check_place(const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return;
+  std::string line;
+  if (fs::is_regular_file(file, ignored)) std::getline(std::ifstream(file), line);
+  if (line.find(fmt::format("\"worker_id\":\"{}\"", kWorker)) != line.npos) return;
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("--optuna {}: it is there, and not of an earlier export: name another "
+                          "file",
+                          file.string()));
+}
+
 }  // namespace
 
 OptunaExported export_to_optuna(const fs::path& experiment, const fs::path& file) {
   const ExperimentHead head = checked_head(experiment);
-  if (head.metric.empty()) {
+  const Goals goals = goals_of(head);
+  if (goals.metrics.empty()) {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("exporting {}: it has no metric, which a study of Optuna needs",
                             experiment.string()));
   }
   check_place(file);
   const OptunaSpace space(space_of(head));
-  bool has_events = false;
-  auto events =
-      std::async(std::launch::async, [&] { return read_stories(experiment, has_events); });
-  const TrialFolders folders = list_trial_folders(experiment);
-  const auto id_of = [&](std::size_t i) {
-    return fmt::format("{}{:05}", folders.prefix, folders.numbers[i]);
+  auto listed = std::async(std::launch::async, [&] { return list_trial_folders(experiment); });
+  const StoryReader told(experiment);
+  std::map<std::string, TrialStatus> statuses;
+  if (!told.are_there) statuses = statuses_without_events(experiment);
+  const TrialFolders folders = listed.get();
+  // The line of a trial, and its problem.
+  const auto line_at = [&](std::size_t i) {
+    const std::string id = fmt::format("{}{:05}", folders.prefix, folders.numbers[i]);
+    TrialText trial = read_trial(experiment / id, space, goals.metrics);
+    const TrialStory* known = told.stories.find(folders.numbers[i]);
+    TrialStory story = known == nullptr ? TrialStory() : *known;
+    if (const auto one = statuses.find(id); one != statuses.end()) story.status = one->second;
+    return std::pair(line_of(id, story, trial), std::move(trial.problem));
   };
   OptunaExported exported;
   exported.trials = folders.numbers.size();
   ReplacedFile out(file);
-  out.write(header_of(head));
-  std::optional<TrialStories> stories;
-  std::map<std::string, TrialStatus> statuses;
+  out.write(header_of(head, goals));
   for (std::size_t from = 0; from < folders.numbers.size(); from += kTrialsAtOnce) {
-    std::vector<TrialText> texts(std::min(kTrialsAtOnce, folders.numbers.size() - from));
-    in_threads(texts.size(), [&](std::size_t i) {
-      texts[i] = read_trial(experiment / id_of(from + i), space, head.metric);
-    });
-    if (!stories) {
-      stories = events.get();
-      if (!has_events) statuses = statuses_without_events(experiment);
+    std::vector<std::pair<std::string, std::string>> lines(
+        std::min(kTrialsAtOnce, folders.numbers.size() - from));
+    in_threads(lines.size(), [&](std::size_t i) { lines[i] = line_at(from + i); });
+    std::string text;
+    for (auto& [line, problem] : lines) {
+      text += line;
+      if (problem.empty() || exported.problems.size() >= kMaxProblems) continue;
+      exported.problems.push_back(std::move(problem));
     }
-    std::string lines;
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      const std::string id = id_of(from + i);
-      const TrialStory* known = stories->find(folders.numbers[from + i]);
-      TrialStory story;
-      if (known != nullptr) story = *known;
-      if (const auto told = statuses.find(id); told != statuses.end()) story.status = told->second;
-      lines += line_of(id, story, texts[i]);
-      if (!texts[i].problem.empty() && exported.problems.size() < kMaxProblems) {
-        exported.problems.push_back(texts[i].problem);
-      }
-    }
-    out.write(lines);
+    out.write(text);
   }
   out.commit();
   return exported;

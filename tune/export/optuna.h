@@ -7,8 +7,10 @@
 //   PENDING     WAITING
 //   others      RUNNING: Optuna has no paused trials
 //
-// A trial's value is the last it reported, the values of its iterations are intermediate ones. A
-// trial of several attempts is one trial. Numbers are those of tune.
+// A trial's value is the last it reported, the values of its iterations are intermediate ones. Of
+// several objectives each trial has their last values, and no intermediate ones, as Optuna has none
+// there; constraints are left out. A trial of several attempts is one trial. Numbers are those of
+// tune.
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,23 +11,38 @@
 
 namespace tune {
 
+namespace {
+
+// Whether "event":"<one of these>" stands anywhere in the line.
+bool may_be_one(std::string_view line, const std::vector<std::string_view>& events) {
+  constexpr std::string_view kMark = "\"event\":\"";
+  for (std::size_t at = line.find(kMark); at != line.npos; at = line.find(kMark, at)) {
+    at += kMark.size();
+    const std::string_view name = line.substr(at, line.find('"', at) - at);
+    if (std::ranges::find(events, name) != events.end()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 // Most lines are not asked for: they are told by their text, and not parsed.
+std::optional<Value> event_in_line(std::string_view line, const EventPlace& place,
+                                   const std::vector<std::string_view>& events) {
+  if (!events.empty() && !may_be_one(line, events)) return std::nullopt;
+  Value event = parse_json(line, fmt::format("{}:{}", place.file.string(), place.line));
+  const std::string name = event.get_or("event", "");
+  const bool is_one = events.empty() || std::ranges::find(events, name) != events.end();
+  if (!is_one) return std::nullopt;  // it stands within a text
+  return event;
+}
+
 void for_each_event(const std::filesystem::path& experiment,
                     const std::vector<std::string_view>& events,
-                    const std::function<void(const Value& event)>& visit) {
-  const std::filesystem::path file = experiment / "events.jsonl";
-  const auto may_be = [](std::string_view line, std::string_view event) {
-    return line.find(fmt::format("\"event\":\"{}\"", event)) != line.npos;
-  };
+                    const std::function<void(Value&& event)>& visit) {
+  const std::filesystem::path file = experiment / kEventsFile;
   for_each_line(file, [&](std::string_view line, std::size_t number) {
-    const bool is_asked_for =
-        events.empty() ||
-        std::ranges::any_of(events, [&](std::string_view event) { return may_be(line, event); });
-    if (!is_asked_for) return;
-    const Value event = parse_json(line, fmt::format("{}:{}", file.string(), number));
-    const std::string name = event.get_or("event", "");
-    const bool is_one = events.empty() || std::ranges::find(events, name) != events.end();
-    if (is_one) visit(event);  // else it stands within a text
+    if (auto event = event_in_line(line, {file, number}, events)) visit(std::move(*event));
   });
 }
 

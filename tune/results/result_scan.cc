@@ -1,8 +1,8 @@
 #include "tune/results/result_scan.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
+#include <cstdint>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -44,8 +44,9 @@ class Scanner {
   // A text without escapes.
   bool text(std::string_view& out) {
     if (!take('"')) return false;
-    const std::size_t end = rest_.find_first_of("\"\\");
-    if (end == rest_.npos || rest_[end] == '\\') return false;
+    std::size_t end = 0;
+    while (end < rest_.size() && rest_[end] != '"' && rest_[end] != '\\') ++end;
+    if (end == rest_.size() || rest_[end] == '\\') return false;
     out = rest_.substr(0, end);
     rest_.remove_prefix(end + 1);
     return true;
@@ -92,21 +93,52 @@ class Scanner {
     }
   }
 
-  // from_chars reads more than JSON has: "inf", "nan", "01", "1.". Whole numbers of many digits are
-  // left to the JSON reader, which refuses those that no integer holds.
+  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+  // From `at` on.
+  std::size_t count_digits(std::size_t at) const {
+    std::size_t end = at;
+    while (end < rest_.size() && is_digit(rest_[end])) ++end;
+    return end - at;
+  }
+  bool is_at(std::size_t at, char c) const { return at < rest_.size() && rest_[at] == c; }
+
+  // The length of what is a number of JSON at the begin; 0: none is. from_chars alone reads more:
+  // "inf", "01", "1.".
+  std::size_t number_length(std::size_t whole_at, std::size_t whole) const {
+    if (whole == 0 || (whole > 1 && rest_[whole_at] == '0')) return 0;
+    std::size_t end = whole_at + whole;
+    if (is_at(end, '.')) {
+      const std::size_t digits = count_digits(end + 1);
+      if (digits == 0) return 0;
+      end += 1 + digits;
+    }
+    if (is_at(end, 'e') || is_at(end, 'E')) {
+      const std::size_t sign = is_at(end + 1, '+') || is_at(end + 1, '-') ? 1 : 0;
+      const std::size_t digits = count_digits(end + 1 + sign);
+      if (digits == 0) return 0;
+      end += 1 + sign + digits;
+    }
+    return end;
+  }
+
+  // Whole numbers of many digits are left to the JSON reader, which refuses those that no integer
+  // holds.
   bool number() {
-    const std::size_t length = std::min(rest_.find_first_of(",}"), rest_.size());
-    const std::string_view text = rest_.substr(0, length);
-    const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
-    if (digits.empty() || !std::isdigit(static_cast<unsigned char>(digits[0]))) return false;
-    if (digits.size() > 1 && digits[0] == '0' && digits[1] != '.') return false;
-    constexpr std::size_t kSureDigits = 18;
-    if (digits.size() > kSureDigits && digits.find_first_of(".eE") == digits.npos) return false;
+    constexpr std::size_t kSureDigits = 18, kExactDigits = 15;
+    const std::size_t whole_at = is_at(0, '-') ? 1 : 0;
+    const std::size_t whole = count_digits(whole_at);
+    const std::size_t length = number_length(whole_at, whole);
+    const bool is_whole = length == whole_at + whole;
+    if (length == 0 || (is_whole && whole > kSureDigits)) return false;
     double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size()) return false;
-    if (!std::isdigit(static_cast<unsigned char>(text.back()))) return false;
-    if (digits.find(".e") != digits.npos || digits.find(".E") != digits.npos) return false;
+    if (is_whole && whole <= kExactDigits && whole_at == 0) {
+      std::uint64_t count = 0;
+      for (std::size_t i = 0; i < whole; ++i) count = count * 10 + std::uint64_t(rest_[i] - '0');
+      value = static_cast<double>(count);
+    } else {
+      const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + length, value);
+      if (error != std::errc() || end != rest_.data() + length) return false;
+    }
     rest_.remove_prefix(length);
     found(value);
     return true;

@@ -150,6 +150,42 @@ TEST_CASE("trials of every outcome have their state, value and intermediate valu
   CHECK(lines[5].get<std::string>("user_attrs/last_value") == "nan");
 }
 
+TEST_CASE("several objectives are directions of the study, and values of each trial") {
+  const Study study;
+  std::string spec = testing::spec_text("loss");
+  const std::string metric = R"("mode": "min", "metric": "loss",)";
+  REQUIRE(spec.find(metric) != spec.npos);
+  spec.replace(spec.find(metric), metric.size(),
+               R"("objectives": [{"metric": "loss", "mode": "min"}, {"metric": "score"}],)");
+  write_text(study.folder / "experiment.json", spec);
+  const auto both = [](const std::string& loss, const std::string& score) {
+    return R"({"loss":)" + loss + R"(,"score":)" + score + "}\n";
+  };
+  std::string events;
+  for (const auto& [trial, results] :
+       {std::pair(0, both("2", "1") + both("1.5", "7")), std::pair(1, both("2", "null")),
+        std::pair(2, std::string("{\"loss\":1}\n"))}) {
+    add_trial(study.folder, trial, R"({"lr":0.1,"act":"a"})", results);
+    events += event("attempt_started", trial) +
+              event("attempt_ended", trial, R"(,"outcome":"completed")") +
+              event("trial_ended", trial, R"(,"status":"TERMINATED")");
+  }
+  write_text(study.folder / "events.jsonl", events);
+  REQUIRE(study.run().code == 0);
+  const std::vector<Value> lines = study.lines();
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[0].at("directions") == list({1, 2}));
+  CHECK(lines[1].at("system_attr").at("study:metric_names") == list({"loss", "score"}));
+  CHECK(lines[2].at("values") == list({1.5, 7.0}));
+  CHECK(lines[2].at("value").is_null());
+  CHECK(lines[2].get<int>("state") == 1);
+  CHECK(lines[2].at("intermediate_values") == Value::make_map());
+  for (const std::size_t line : {3, 4}) {  // without a value of each
+    CHECK(lines[line].get<int>("state") == 3);
+    CHECK(lines[line].at("values").is_null());
+  }
+}
+
 TEST_CASE("an export that is run again replaces its own file and no other") {
   const Study study;
   add_trial(study.folder, 0, R"({"lr":0.1,"act":"a"})", result(1, "2"));

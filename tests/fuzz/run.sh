@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${1:-10}
 targets=("${@:2}")
-if [[ ${#targets[@]} -eq 0 ]]; then targets=(frames journal json messages page text yaml); fi
+if [[ ${#targets[@]} -eq 0 ]]; then targets=(frames journal json messages page page_server text yaml); fi
 
 if ! command -v clang++ >/dev/null ||
   ! clang++ -fsanitize=fuzzer -x c++ - -o /dev/null 2>/dev/null \

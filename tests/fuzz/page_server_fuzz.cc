@@ -84,7 +84,7 @@ void answer(std::string_view target) {
       answer.status == 200 || answer.status == 304 || answer.status == 400 || answer.status == 404,
       "an address has an answer, or is refused");
   if (answer.status == 200 && answer.type == "application/octet-stream") {
-    check_columns(answer.body, target.find("/columns") != target.npos);
+    check_columns(answer.body, target.substr(0, target.find('?')).ends_with("/columns"));
   } else if (answer.type == "application/json" && answer.status != 304) {
     parse_json(answer.body, "an answer");
   }

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -42,7 +43,8 @@ class Client {
   }
   // The answer up to the mark, or to the end.
   std::string read_until(const std::string& mark) {
-    while (mark.empty() || got_.find(mark) == std::string::npos) {
+    const auto end = Clock::now() + std::chrono::milliseconds(kPatienceMs);  // a stream never rests
+    while ((mark.empty() || got_.find(mark) == std::string::npos) && Clock::now() < end) {
       pollfd waits{socket_.get(), POLLIN, 0};
       if (poll(&waits, 1, kPatienceMs) <= 0) break;
       char buffer[65536];
@@ -60,6 +62,8 @@ class Client {
   std::string read_all() { return read_until(""); }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   FileDescriptor socket_;
   std::string got_;
 };

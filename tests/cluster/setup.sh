@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
-# Installs what the tests of this folder need on a Debian machine: a Slurm of its own and an sshd. As root or with sudo.
+# Installs what the tests of this folder need on a Debian machine: a Slurm of its own, an sshd, and kubernetes-validate
+# (from PyPI, 110 MB, in ~/.cache/tune). As root or with sudo.
 # Nothing of it is started: the tests bring up their own, below a temporary folder.
 set -euo pipefail
+as_root=""
+[ "$(id -u)" = 0 ] || as_root=sudo
+if ! command -v kubernetes-validate >/dev/null; then
+  venv=${XDG_CACHE_HOME:-$HOME/.cache}/tune/kubernetes-validate
+  python3 -m venv "$venv" && "$venv/bin/pip" install --quiet kubernetes-validate
+  $as_root ln -sf "$venv/bin/kubernetes-validate" /usr/local/bin/
+fi
 need=()
 command -v slurmctld >/dev/null && command -v slurmd >/dev/null && command -v sbatch >/dev/null || need+=(slurm-wlm munge)
 [ -x /usr/sbin/sshd ] && command -v ssh >/dev/null || need+=(openssh-server openssh-client)
 [ ${#need[@]} -eq 0 ] && { echo "Slurm and sshd are installed"; exit; }
-as_root=""
-[ "$(id -u)" = 0 ] || as_root=sudo
 # Services are not to start by themselves.
 export DEBIAN_FRONTEND=noninteractive
 policy=/usr/sbin/policy-rc.d

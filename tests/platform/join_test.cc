@@ -266,7 +266,15 @@ TEST_CASE("a token in a file that others may read is refused") {
   CHECK(read_token(file) == token_of(keys, "x"));
   ::chmod(file.c_str(), 0644);
   CHECK_HAS(refusal([&] { read_token(file); }), "chmod 600");
+  ::chmod(file.c_str(), 0640);
+  CHECK_HAS(refusal([&] { read_token(file); }), "chmod 600");
   CHECK_HAS(refusal([&] { read_token(folder.path() / "none"); }, ErrorCode::kIo), "none");
+  if (::chown(file.c_str(), 65534, static_cast<gid_t>(-1)) != 0) return;  // not root
+  CHECK(read_token(file) == token_of(keys, "x"));  // its owner gave it to a group
+  for (const mode_t mode : {0644, 0660}) {
+    ::chmod(file.c_str(), mode);
+    CHECK_HAS(refusal([&] { read_token(file); }), "chmod 600");
+  }
 }
 
 TEST_CASE("this machine's interfaces have the loopback one among them") {

@@ -1,5 +1,7 @@
 #include "tune/cli/cli_pool.h"
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -22,6 +24,19 @@ std::string line_of(const std::vector<std::string>& words, const PoolValues& val
     quoted.push_back(shell_word(word));
   }
   return join(quoted, " ");
+}
+
+// A file that other programs can read; all else is a comment in it.
+int print_manifest(const EngineWords& words, const PoolValues& values) {
+  std::string manifest = words.manifest(values);
+  if (!words.show.empty()) {
+    constexpr std::chrono::seconds kPatience{40};
+    manifest = output_of(filled_pool_words(words.show, values), kPatience, manifest);
+  }
+  std::string list = line_of(words.list, values);
+  list.resize(std::min(list.size(), list.find(" -o ")));
+  fmt::print("# {}; all are listed by {}\n{}", values.at("name"), list, manifest);
+  return 0;
 }
 
 }  // namespace
@@ -53,6 +68,7 @@ int print_pool(const ExperimentSpec& spec) {
   values["log"] = files.log(values.at("name"));
   values["id"] = "ID";
   values["host"] = engine.words.hosts.empty() ? "" : engine.words.hosts.front();
+  if (engine.words.manifest) return print_manifest(engine.words, values);
   fmt::print("# {}, started as\n{}\n# listed as\n{}\n# stopped as\n{}\n# {}\n{}", values.at("name"),
              line_of(engine.words.start, values), line_of(engine.words.list, values),
              line_of(engine.words.stop, values), files.script.string(),

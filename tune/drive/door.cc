@@ -126,7 +126,8 @@ void Door::set_join_addresses(std::vector<std::string> addresses) {
   write_join_file();
 }
 
-void Door::write_join_file() const {
+void Door::write_join_file() {
+  ++tokens_written_;
   JoinToken token = token_of(keys_, experiment_id_);
   if (!join_addresses_.empty()) token.addresses = join_addresses_;
   write_file_atomically(join_file_, to_text(token) + "\n", Readers::kOwnerOnly);

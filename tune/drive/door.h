@@ -45,6 +45,7 @@ class Door {
   // The token in the join file, nodes/join of the experiment, has other addresses than those that the
   // driver listens at.
   void set_join_addresses(std::vector<std::string> addresses);
+  std::uint64_t tokens_written() const { return tokens_written_; }  // into the join file, so far
   // The line to paste on another machine.
   std::string invitation() const;
 
@@ -58,7 +59,7 @@ class Door {
 
  private:
   std::string drain(const std::string& name, const std::string& user, const Nodes& nodes);
-  void write_join_file() const;
+  void write_join_file();
   std::string rotate(const Nodes& nodes);
 
   std::filesystem::path experiment_;
@@ -70,6 +71,7 @@ class Door {
   bool is_kept_ = false;  // the keys were there already
   std::filesystem::path join_file_;
   std::vector<std::string> join_addresses_;  // in it, instead of the driver's own
+  std::uint64_t tokens_written_ = 0;
   DriverEndpoint* endpoint_ = nullptr;
   std::optional<std::chrono::nanoseconds> rotation_ends_;
 };

@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "tune/drive/engine_words.h"
 
 namespace tune {
 
@@ -28,6 +29,18 @@ constexpr milliseconds kNap{20};
 FileDescriptor memory_file(const char* name) {
   FileDescriptor file(::memfd_create(name, MFD_CLOEXEC));
   if (!file.is_open()) throw Error(ErrorCode::kProcess, "running a command: memfd_create failed");
+  return file;
+}
+
+// A file of the text, and its name in the words instead of kInputFile.
+FileDescriptor input_file(const std::string& text, std::vector<std::string>& words) {
+  FileDescriptor file = memory_file("input");
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t count = ::write(file.get(), text.data() + done, text.size() - done);
+    if (count <= 0) throw Error(ErrorCode::kProcess, "running a command: no room for its input");
+    done += static_cast<std::size_t>(count);
+  }
+  std::ranges::replace(words, std::string(kInputFile), fmt::format("/dev/fd/{}", file.get()));
   return file;
 }
 
@@ -80,6 +93,11 @@ void EngineCalls::begin(EngineCall call) {
     one.errors = memory_file("errors");
     SpawnOptions options;
     options.command = one.call.words;
+    FileDescriptor input;
+    if (!one.call.input.empty()) {
+      input = input_file(one.call.input, options.command);
+      options.keep = {input.get()};
+    }
     options.output = one.output.get();
     options.errors = one.errors.get();
     options.new_session = true;
@@ -139,9 +157,10 @@ std::vector<EngineAnswer> EngineCalls::finish(milliseconds patience) {
   return all;
 }
 
-std::string output_of(const std::vector<std::string>& words, std::chrono::seconds limit) {
+std::string output_of(const std::vector<std::string>& words, std::chrono::seconds limit,
+                      const std::string& input) {
   EngineCalls calls;
-  calls.add({.words = words});
+  calls.add({.words = words, .input = input});
   const std::vector<EngineAnswer> answers = calls.finish(limit);
   if (answers.empty()) {
     throw Error(ErrorCode::kBadInput,

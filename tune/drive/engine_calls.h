@@ -16,13 +16,15 @@
 namespace tune {
 
 struct EngineCall {
-  enum class Kind : std::uint8_t { kCheck, kStart, kList, kStop, kLog };
+  enum class Kind : std::uint8_t { kCheck, kPrepare, kStart, kList, kStop, kLog, kKeepLog };
   Kind kind = Kind::kCheck;
   std::vector<std::string> words;
   std::uint64_t number = 0;  // of the allocation, or the caller's own
   std::string host = {};     // it is asked about; for the caller
   std::chrono::nanoseconds asked_at{};
   std::string text = {};  // the caller's own
+  // The file that the command reads at its word kInputFile: in memory, and no one else's.
+  std::string input = {};
 };
 
 struct EngineAnswer {
@@ -62,6 +64,7 @@ class EngineCalls {
 };
 
 // The command's output. Throws Error (kBadInput) with what it said when it fails.
-std::string output_of(const std::vector<std::string>& words, std::chrono::seconds limit);
+std::string output_of(const std::vector<std::string>& words, std::chrono::seconds limit,
+                      const std::string& input = {});
 
 }  // namespace tune

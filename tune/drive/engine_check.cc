@@ -49,6 +49,7 @@ EnginePlace find_place(const ExperimentSpec& spec) {
   place.node = node_of(spec.options.pool, spec.request);
   place.user = login_name();
   if (spec.options.pool.engine == "slurm") find_job(place);
+  place.script = agent_script(spec, PoolFiles("."), agent_program(spec.options.pool));
   return place;
 }
 
@@ -104,7 +105,8 @@ CheckedEngine checked_engine(const ExperimentSpec& spec) {
       check_hosts(spec, values, engine);
     } else {
       if (!engine.words.check.empty()) {
-        output_of(filled_pool_words(engine.words.check, values), kPatience);
+        const std::string input = engine.words.manifest ? engine.words.manifest(values) : "";
+        output_of(filled_pool_words(engine.words.check, values), kPatience, input);
       }
       output_of(filled_pool_words(engine.words.list, values), kPatience);
     }

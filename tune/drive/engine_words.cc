@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "core/strings.h"
+#include "tune/drive/kubernetes_words.h"
 
 namespace tune {
 
@@ -385,6 +386,7 @@ EngineWords engine_words(const PoolOptions& pool, const EnginePlace& place) {
     return is_inside ? slurm_steps(pool, place) : slurm_jobs(pool, place);
   }
   if (pool.engine == "ssh") return ssh_hosts(pool, place);
+  if (pool.engine == "kubernetes") return kubernetes_jobs(pool, place);
   if (pool.engine == "pbs") return pbs(pool, place);
   if (pool.engine == "lsf") return lsf(pool, place);
   if (pool.engine == "grid_engine") return grid_engine(pool, place);
@@ -428,6 +430,8 @@ std::vector<ListedAllocation> listed_in(ListForm form, std::string_view output,
     case ListForm::kProcesses:
       read_processes(output, listing);
       break;
+    case ListForm::kKubernetes:
+      return listed_by_kubernetes(output, prefix);
   }
   return listing.take();
 }

@@ -2,6 +2,7 @@
 // their output is read. Pure: tune/drive/pool.h runs them.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "tune/drive/pool_machine.h"
 #include "tune/spec/pool_options.h"
+#include "tune/spec/pool_words.h"
 
 namespace tune {
 
@@ -18,6 +20,7 @@ enum class ListForm : std::uint8_t {
   kPbs,         // qstat -f: "Job Id: 7.server", then "    Job_Name = ..." and so on
   kGridEngine,  // qstat -r: a line each with the id and the state, below it "Full jobname: ..."
   kProcesses,   // pgrep -fa: "PID COMMAND ... --name NAME ..."
+  kKubernetes,  // kubectl get: a line each for Jobs and their pods
 };
 enum class IdForm : std::uint8_t {
   kLastWord,  // the last word of the last line that start prints, up to a ';'
@@ -36,7 +39,19 @@ struct EngineWords {
   bool list_by_host = false;          // the list is asked for on each host, by ${host}
   std::vector<std::string> hosts;     // one allocation on each; empty: the engine chooses
   std::string environment_note = {};  // for people, at the start; empty: none
+  // Of engines whose nodes do not see the experiment's folder. Run when the driver listens, and
+  // whenever the join file has changed; empty: none.
+  std::vector<std::string> prepare = {};
+  // Prints the last words of an allocation, and keeps all in ${log}; empty: they are there.
+  std::vector<std::string> last_words = {};
+  std::vector<std::string> finish = {};  // run after the last allocation; empty: none
+  // The file kInputFile of `check` and `start`; none: they read nothing.
+  std::function<std::string(const PoolValues&)> manifest = {};
+  std::vector<std::string> show = {};  // prints that file as it goes to the engine; empty: as it is
 };
+
+// A command's word for the file that it is to read (tune/drive/engine_calls.h).
+inline constexpr const char* kInputFile = "/dev/stdin";
 
 // The facts that an engine's words depend on, beside the options.
 struct EnginePlace {
@@ -46,6 +61,7 @@ struct EnginePlace {
   std::vector<std::string> job_hosts;  // of that job
   int driver_port = 0;                 // where the driver listens, for a tunnel
   int tunnel_port = 0;                 // where agents find it then, on their own machine
+  std::string script = {};             // that starts an agent, for nodes that do not see its file
 };
 EngineWords engine_words(const PoolOptions& pool, const EnginePlace& place);
 

@@ -17,6 +17,7 @@
 #include "core/platform/files.h"
 #include "core/strings.h"
 #include "tune/drive/door.h"
+#include "tune/drive/kubernetes_words.h"
 #include "tune/spec/experiment_identity.h"
 #include "tune/spec/pool_value.h"
 #include "tune/spec/pool_words.h"
@@ -76,6 +77,17 @@ void Pool::open(Door& door) {
   write_file_atomically(files_.script, agent_script(spec_, files_, agent_program(pool)));
   fs::permissions(files_.script, fs::perms::owner_all, fs::perm_options::add);
   if (!engine_.notice.empty()) say_(engine_.notice);
+  door_ = &door;
+  prepare();
+}
+
+// What is started meanwhile has the former token, and is started again when that is no longer good.
+void Pool::prepare() {
+  if (engine_.words.prepare.empty() || door_->tokens_written() == prepared_) return;
+  if (now_ < prepare_after_) return;
+  prepared_ = door_->tokens_written();
+  calls_.add({.kind = Kind::kPrepare,
+              .words = filled_pool_words(engine_.words.prepare, values_of(0, "", ""))});
 }
 
 void Pool::look(const Controller& controller, DriverMachine& machine, DriverEndpoint& endpoint,
@@ -84,8 +96,11 @@ void Pool::look(const Controller& controller, DriverMachine& machine, DriverEndp
   endpoint_ = &endpoint;
   now_ = machine.experiment_time(now);
   take_answers();
+  prepare();
   machine_.look(now_, controller.pool(), scene_of(controller, endpoint.peers(), now));
   for (PoolEvent& event : machine_.take_events()) {
+    const auto* change = std::get_if<AllocationChanged>(&event);
+    if (change != nullptr && change->state == AllocationState::kEnded) keep_log(change->number);
     std::visit([&](auto& one) { machine.on_pool(std::move(one)); }, event);
   }
   for (const PoolAction& action : machine_.take_actions()) {
@@ -152,6 +167,12 @@ void Pool::end(const PoolBook& book, std::chrono::milliseconds patience) {
     }
   }
   calls_.finish(half);
+  if (engine_.words.finish.empty()) return;
+  calls_.add({.kind = Kind::kStop,
+              .words = filled_pool_words(engine_.words.finish, values_of(0, "", ""))});
+  for (const EngineAnswer& answer : calls_.finish(half)) {
+    if (!answer.why_not.empty()) say_("tidying up after the pool: " + answer.why_not);
+  }
 }
 
 // ---- Answers ------------------------------------------------------------------------------------
@@ -175,10 +196,24 @@ void Pool::take_answers() {
       case Kind::kLog:
         tell_log(answer);
         break;
+      case Kind::kPrepare:
+        take_prepared(answer.why_not);
+        break;
       case Kind::kCheck:
+      case Kind::kKeepLog:
         break;
     }
   }
+}
+
+// Without the token no agent could begin, and none would tell.
+void Pool::take_prepared(const std::string& why_not) {
+  if (!why_not.empty()) {
+    prepared_ = 0;
+    prepare_after_ = now_ + from_seconds(spec_.options.pool.poll.seconds());
+    if (not_prepared_.empty()) say_("preparing the pool's nodes, tried again: " + why_not);
+  }
+  not_prepared_ = why_not;
 }
 
 // Of one host the answer may be missing: what it has is neither seen nor missed then.
@@ -227,7 +262,8 @@ void Pool::on(const StartAllocation& action) {
   values["exclude"] = join(action.excluded, ",");
   calls_.add({.kind = Kind::kStart,
               .words = filled_pool_words(engine_.words.start, values),
-              .number = action.number});
+              .number = action.number,
+              .input = engine_.words.manifest ? engine_.words.manifest(values) : ""});
 }
 
 void Pool::on(const ListAllocations&) {
@@ -263,10 +299,22 @@ void Pool::on(const TakeForGone& action) {
 
 // By a program: the file may be on a file system that stalls.
 void Pool::on(const ShowLog& action) {
+  std::vector<std::string> words = {"tail", "-n", "12", "--", files_.log(name_of(action.number))};
+  if (!engine_.words.last_words.empty()) {
+    words = filled_pool_words(engine_.words.last_words, values_of(action.number, "", ""));
+  }
   calls_.add({.kind = Kind::kLog,
-              .words = {"tail", "-n", "12", "--", files_.log(name_of(action.number))},
+              .words = std::move(words),
               .number = action.number,
               .text = action.text});
+}
+
+// The engine would forget what an agent has printed that left in order.
+void Pool::keep_log(PoolBook::Number number) {
+  if (engine_.words.last_words.empty()) return;
+  calls_.add({.kind = Kind::kKeepLog,
+              .words = filled_pool_words(engine_.words.last_words, values_of(number, "", "")),
+              .number = number});
 }
 
 // ---- Before the run -----------------------------------------------------------------------------
@@ -279,6 +327,7 @@ std::string allocation_prefix_of(const ExperimentSpec& spec) {
 
 std::string agent_program(const PoolOptions& pool) {
   if (!pool.program.empty()) return pool.program;
+  if (pool.engine == "kubernetes") return "tune";  // of the image
   const fs::path self = fs::read_symlink("/proc/self/exe");
   if (self.filename() == "tune") return self;
   const char* worker = std::getenv("TUNE_WORKER");  // beside tune, when a program of its own runs
@@ -292,6 +341,7 @@ PoolValues pool_values(const ExperimentSpec& spec, const PoolFiles& files) {
   PoolValues values;
   for (const char* name : {"name", "id", "host", "exclude", "log"}) values[name] = "";
   values["prefix"] = allocation_prefix_of(spec);
+  values["experiment"] = values["prefix"].substr(0, values["prefix"].size() - 1);
   values["script"] = files.script;
   values["join_file"] = files.join_file;
   values["cpu"] = fmt::format("{:g}", static_cast<double>(node.cpu_units) / kUnit);
@@ -330,12 +380,14 @@ std::string agent_script(const ExperimentSpec& spec, const PoolFiles& files,
     }
     text += "esac\n";
   }
+  const std::string join_file =
+      pool.engine == "kubernetes" ? kTokenInPod : files.join_file.string();
   std::string options;
   if (pool.time.seconds() > 0) options = fmt::format(" --until {}s", values.at("time_s"));
   text += fmt::format(
       "exec {} agent --join-file {}{} --drain {}s $cpus $gpus --name "
       "\"${{1:-$TUNE_ALLOCATION}}\"\n",
-      shell_word(program), shell_word(files.join_file.string()), options, values.at("drain_s"));
+      shell_word(program), shell_word(join_file), options, values.at("drain_s"));
   return text;
 }
 

@@ -76,6 +76,9 @@ class Pool {
   PoolValues values_of(PoolBook::Number number, const std::string& id,
                        const std::string& host) const;
   std::string name_of(PoolBook::Number number) const;
+  void prepare();
+  void take_prepared(const std::string& why_not);
+  void keep_log(PoolBook::Number number);
   void take_answers();
   void take_list(const EngineAnswer& answer);
   void tell_log(const EngineAnswer& answer);
@@ -98,6 +101,10 @@ class Pool {
   PoolMachine machine_;
   EngineCalls calls_;
   std::chrono::nanoseconds now_{};   // experiment time of the look
+  const Door* door_ = nullptr;
+  std::uint64_t prepared_ = 0;  // tokens that were there
+  std::chrono::nanoseconds prepare_after_{};
+  std::string not_prepared_;         // why, the last time; empty: it was
   DriverMachine* driver_ = nullptr;  // during a look
   DriverEndpoint* endpoint_ = nullptr;
   std::size_t lists_open_ = 0;  // of one question to several hosts

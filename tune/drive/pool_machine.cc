@@ -123,6 +123,11 @@ bool PoolMachine::tell_news(Number number, const Allocation& one, Local& local) 
     local.host = listed->host;
     if (listed->state != AllocationState::kEnded) {
       change(number, one, *listed);
+      if (listed->is_hopeless && !one.has_joined && !local.has_node && !local.stop_is_asked) {
+        local.fault = AllocationFault::kStart;
+        local.why = listed->reason;
+        stop(number, one, local);
+      }
     } else if (local.has_node) {
       local.missed = 2;
       local.why = listed->reason;

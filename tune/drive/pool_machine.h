@@ -74,6 +74,7 @@ struct ListedAllocation {
   std::string id = {};
   std::string host = {};
   std::string reason = {};  // for people, in the engine's words
+  bool is_hopeless = false;  // it will never run: it is stopped, as a start in vain
 };
 
 // The state of a pool.

@@ -41,7 +41,8 @@ struct PoolHost {
 };
 
 struct PoolOptions {
-  // slurm, ssh, command, pbs, lsf, grid_engine, htcondor or flux; empty: there is no pool.
+  // slurm, ssh, kubernetes, command, pbs, lsf, grid_engine, htcondor or flux; empty: there is no
+  // pool.
   std::string engine = {};
   int min = 0;   // agents that stay, also when no trial waits
   int max = 16;  // agents at the same time
@@ -62,6 +63,9 @@ struct PoolOptions {
   std::vector<std::string> list = {};
   std::vector<std::string> stop = {};
   std::string program = {};  // tune on the nodes; empty: this one's path
+  std::string image = {};    // of kubernetes: with tune in its PATH, unless `program` says where
+  std::string queue = {};    // of kubernetes: Kueue's, for the Jobs; empty: none
+  std::string patch = {};    // of kubernetes: YAML for `kubectl patch` of each Job; empty: none
 
   bool is_given() const { return !engine.empty(); }
 };

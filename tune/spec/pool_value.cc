@@ -17,8 +17,8 @@ namespace tune {
 
 namespace {
 
-const std::vector<std::string> kEngines = {"slurm", "ssh",         "command",  "pbs",
-                                           "lsf",   "grid_engine", "htcondor", "flux"};
+const std::vector<std::string> kEngines = {
+    "slurm", "ssh", "kubernetes", "command", "pbs", "lsf", "grid_engine", "htcondor", "flux"};
 const std::vector<std::string> kInside = {"agents", "submit"};
 
 void read_time(OptionReader& group, const char* key, TimeSpan& time) {
@@ -160,6 +160,7 @@ class PoolCheck {
     }
     check_words();
     check_hosts();
+    check_image();
   }
 
   void check_node(const ResourceRequest& request) {
@@ -207,6 +208,17 @@ class PoolCheck {
     }
   }
 
+  void check_image() {
+    const bool is_kubernetes = pool_.engine == "kubernetes";
+    if (is_kubernetes && pool_.image.empty()) {
+      complain("image", "is missing: name the container image that agents run in, with tune in it");
+    }
+    for (const auto& [key, text] :
+         {std::pair{"image", &pool_.image}, {"queue", &pool_.queue}, {"patch", &pool_.patch}}) {
+      if (!is_kubernetes && !text->empty()) complain(key, "belongs to the engine kubernetes");
+    }
+  }
+
   const PoolOptions& pool_;
   std::vector<Complaint>& complaints_;
 };
@@ -244,6 +256,9 @@ void read_pool(OptionReader& reader, PoolOptions& pool) {
   group.read("list", pool.list);
   group.read("stop", pool.stop);
   group.read("program", pool.program);
+  group.read("image", pool.image);
+  group.read("queue", pool.queue);
+  group.read("patch", pool.patch);
   group.finish();
 }
 
@@ -269,7 +284,10 @@ Value pool_to_value(const PoolOptions& pool) {
                {"start", pool.start},
                {"list", pool.list},
                {"stop", pool.stop},
-               {"program", pool.program}};
+               {"program", pool.program},
+               {"image", pool.image},
+               {"queue", pool.queue},
+               {"patch", pool.patch}};
 }
 
 void check_pool(const PoolOptions& pool, const ResourceRequest& request,

@@ -14,9 +14,9 @@ namespace tune {
 
 namespace {
 
-const std::vector<std::string> kNames = {"name",      "prefix", "id",       "script", "join_file",
-                                         "log",       "host",   "exclude",  "cpu",    "gpu",
-                                         "memory_mb", "time_s", "time_min", "drain_s"};
+const std::vector<std::string> kNames = {
+    "name",    "prefix", "experiment", "id",        "script", "join_file", "log",    "host",
+    "exclude", "cpu",    "gpu",        "memory_mb", "time_s", "time_min",  "drain_s"};
 const std::set<std::string> kMayBeLeftOut = {"host", "exclude"};
 
 // Replaces each placeholder by what `value` says of it.

@@ -3,6 +3,7 @@
 //
 //   ${name}       of the allocation: tune-<experiment>-<number>
 //   ${prefix}     that of all allocations of the experiment: tune-<experiment>-
+//   ${experiment} the same without the last dash, for a label
 //   ${id}         the engine's own, as start has printed it
 //   ${script}     a file that starts the agent; its first argument is the name
 //   ${join_file}  a file with the token, for `tune agent --join-file`

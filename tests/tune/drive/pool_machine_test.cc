@@ -396,6 +396,39 @@ TEST_CASE("an allocation that runs without an agent is ended when its time to jo
   CHECK(has(script.logs_[0], "no agent came within 60 s"));
 }
 
+TEST_CASE("an allocation that its engine calls hopeless is a start in vain, and is stopped") {
+  PoolScript script({.max = 1, .places = 1});
+  script.scene_.wanted = 1;
+  script.look();
+  script.start_all();
+  ListedAllocation stuck{1, kJobQueued, "", "", "Pending (ImagePullBackOff: no such image)"};
+  script.list({stuck});
+  CHECK(script.stops_.empty());
+  stuck.is_hopeless = true;
+  script.list({stuck});
+  script.list({stuck});  // it takes its time to go
+  CHECK(script.stops_ == std::vector<PoolBook::Number>{1});
+  script.list({});
+  script.list({});
+  CHECK(script.book_.open().empty());
+  CHECK(script.book_.bad_starts() == 1);
+  CHECK_HAS(script.book_.why_bad(), "ImagePullBackOff");
+  REQUIRE(script.logs_.size() == 1);
+  CHECK_HAS(script.logs_[0], "no such image");
+}
+
+TEST_CASE("a hopeless word about an allocation whose agent is there changes nothing") {
+  PoolScript script({.max = 1, .places = 1});
+  script.scene_.wanted = 1;
+  script.look();
+  script.start_all();
+  script.join(1, 1);
+  ListedAllocation stuck{1, kJobQueued, "", "", "Pending (ImagePullBackOff)"};
+  stuck.is_hopeless = true;
+  script.list({stuck});
+  CHECK(script.stops_.empty());
+}
+
 TEST_CASE("a node that can hold no trial is sent away, and counts as a start in vain") {
   PoolScript script({.max = 1, .places = 1});
   script.scene_.wanted = 1;

@@ -21,7 +21,8 @@ namespace {
 std::string line_of(const std::vector<std::string>& words, const PoolValues& values) {
   std::vector<std::string> quoted;
   for (const std::string& word : filled_pool_words(words, values)) {
-    quoted.push_back(shell_word(word));
+    const bool is_program = word.find('\n') != std::string::npos;
+    quoted.push_back(is_program ? "'...'" : shell_word(word));
   }
   return join(quoted, " ");
 }

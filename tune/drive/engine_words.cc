@@ -10,6 +10,7 @@
 
 #include "core/strings.h"
 #include "tune/drive/kubernetes_words.h"
+#include "tune/drive/ray_words.h"
 
 namespace tune {
 
@@ -387,6 +388,7 @@ EngineWords engine_words(const PoolOptions& pool, const EnginePlace& place) {
   }
   if (pool.engine == "ssh") return ssh_hosts(pool, place);
   if (pool.engine == "kubernetes") return kubernetes_jobs(pool, place);
+  if (pool.engine == "ray") return ray_actors(pool, place);
   if (pool.engine == "pbs") return pbs(pool, place);
   if (pool.engine == "lsf") return lsf(pool, place);
   if (pool.engine == "grid_engine") return grid_engine(pool, place);

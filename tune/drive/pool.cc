@@ -368,7 +368,9 @@ std::string agent_script(const ExperimentSpec& spec, const PoolFiles& files,
     return fmt::format("{}='--{} {}'", option, option, value);
   };
   text += is_batch || pool.node.cpu ? share("cpus", values.at("cpu")) + "\n" : "cpus=\n";
-  text += !is_batch && pool.node.gpu > 0 ? share("gpus", values.at("gpu")) + "\n" : "gpus=\n";
+  // Ray hides no GPUs from an actor that has asked for none.
+  const bool tells_gpus = pool.engine == "ray" || (!is_batch && pool.node.gpu > 0);
+  text += tells_gpus ? share("gpus", values.at("gpu")) + "\n" : "gpus=\n";
   if (!pool.hosts.empty()) {  // a host's own share comes before that of all
     text += "case \"$2\" in\n";
     for (const PoolHost& host : pool.hosts) {

@@ -41,8 +41,8 @@ struct PoolHost {
 };
 
 struct PoolOptions {
-  // slurm, ssh, kubernetes, command, pbs, lsf, grid_engine, htcondor or flux; empty: there is no
-  // pool.
+  // slurm, ssh, kubernetes, ray, command, pbs, lsf, grid_engine, htcondor or flux; empty: there is
+  // no pool.
   std::string engine = {};
   int min = 0;   // agents that stay, also when no trial waits
   int max = 16;  // agents at the same time
@@ -66,6 +66,7 @@ struct PoolOptions {
   std::string image = {};    // of kubernetes: with tune in its PATH, unless `program` says where
   std::string queue = {};    // of kubernetes: Kueue's, for the Jobs; empty: none
   std::string patch = {};    // of kubernetes: YAML for `kubectl patch` of each Job; empty: none
+  std::string interpreter = {};  // of ray: a Python that has Ray; empty: python3
 
   bool is_given() const { return !engine.empty(); }
 };

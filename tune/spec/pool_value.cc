@@ -17,8 +17,8 @@ namespace tune {
 
 namespace {
 
-const std::vector<std::string> kEngines = {
-    "slurm", "ssh", "kubernetes", "command", "pbs", "lsf", "grid_engine", "htcondor", "flux"};
+const std::vector<std::string> kEngines = {"slurm", "ssh", "kubernetes",  "ray",      "command",
+                                           "pbs",   "lsf", "grid_engine", "htcondor", "flux"};
 const std::vector<std::string> kInside = {"agents", "submit"};
 
 void read_time(OptionReader& group, const char* key, TimeSpan& time) {
@@ -217,6 +217,9 @@ class PoolCheck {
          {std::pair{"image", &pool_.image}, {"queue", &pool_.queue}, {"patch", &pool_.patch}}) {
       if (!is_kubernetes && !text->empty()) complain(key, "belongs to the engine kubernetes");
     }
+    if (pool_.engine != "ray" && !pool_.interpreter.empty()) {
+      complain("interpreter", "belongs to the engine ray");
+    }
   }
 
   const PoolOptions& pool_;
@@ -259,6 +262,7 @@ void read_pool(OptionReader& reader, PoolOptions& pool) {
   group.read("image", pool.image);
   group.read("queue", pool.queue);
   group.read("patch", pool.patch);
+  group.read("interpreter", pool.interpreter);
   group.finish();
 }
 
@@ -287,7 +291,8 @@ Value pool_to_value(const PoolOptions& pool) {
                {"program", pool.program},
                {"image", pool.image},
                {"queue", pool.queue},
-               {"patch", pool.patch}};
+               {"patch", pool.patch},
+               {"interpreter", pool.interpreter}};
 }
 
 void check_pool(const PoolOptions& pool, const ResourceRequest& request,

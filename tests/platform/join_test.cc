@@ -1,9 +1,6 @@
 // Machines that join over tcp: who is admitted, who is not, and that no stranger is a disturbance.
 #include <doctest/doctest.h>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,55 +16,11 @@
 #include "core/platform/files.h"
 #include "core/platform/join_keys.h"
 #include "core/refusal.h"
-#include "platform/endpoints.h"
-#include "platform/surroundings.h"
+#include "platform/open_driver.h"
 #include "trainables/temporary_folder.h"
 
 namespace tune::testing {
 namespace {
-
-using Texts = std::vector<std::string>;
-
-// A driver that listens at this machine's own address, and its token.
-struct OpenDriver : Driver {
-  explicit OpenDriver(const TemporaryFolder& folder) : Driver(folder) {
-    start(1);
-    port = endpoint->listen({"127.0.0.1"}, 0, keys);
-    keys.addresses = {with_port("127.0.0.1", port)};
-  }
-  JoinToken token() const { return token_of(keys, "0a1b2"); }
-  void take_refused() {
-    for (std::string& text : endpoint->take_refused()) refused.push_back(std::move(text));
-  }
-
-  JoinKeys keys = make_keys();
-  int port = 0;
-  Texts refused;
-};
-
-struct Joined {
-  explicit Joined(const JoinToken& token, const char* name = "node-1") : endpoint(token, name) {}
-  void turn() {
-    for (const Command& command : endpoint.receive()) {
-      received.push_back(std::get<Continue>(command).trial.value);
-    }
-    endpoint.flush(now += std::chrono::milliseconds(1));
-  }
-  AgentEndpoint endpoint;
-  std::vector<std::uint32_t> received;
-  std::chrono::nanoseconds now{};
-};
-
-// Whether it is heard while both go on.
-bool is_heard(OpenDriver& driver, Joined& machine, const std::string& text) {
-  machine.endpoint.send(Warning{text});
-  return eventually([&] {
-    machine.turn();
-    driver.turn();
-    driver.take_refused();
-    return !driver.received.empty() && driver.received.back() == text;
-  });
-}
 
 TEST_CASE("a machine with the token is heard and answered, beside the driver's own agent") {
   const TemporaryFolder folder;
@@ -176,44 +129,6 @@ TEST_CASE("a machine of another build is told so in words, before anything it sa
   CHECK(driver.endpoint->peers().size() == 0);
   Joined machine(driver.token());
   CHECK(is_heard(driver, machine, "of this build"));
-}
-
-int connected_socket(int port) {
-  const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(port));
-  ::inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
-  if (::connect(descriptor, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0) return descriptor;
-  ::close(descriptor);
-  return -1;
-}
-
-TEST_CASE("garbage and silent connections disturb nobody, and are told once") {
-  const TemporaryFolder folder;
-  OpenDriver driver(folder);
-  std::vector<FileDescriptor> strangers;
-  const std::string kinds[] = {std::string(300, '\xff'), "GET / HTTP/1.1\r\n\r\n", "",
-                               std::string("\xff\0\0\0\0\0\0\0\1\x7f\3\0CURVE", 17) + "garbage"};
-  for (int i = 0; i < 200; ++i) {
-    strangers.emplace_back(connected_socket(driver.port));
-    REQUIRE(strangers.back().is_open());
-    const std::string& says = kinds[i % 4];
-    ::send(strangers.back().get(), says.data(), says.size(), MSG_NOSIGNAL);
-    if (i % 3 == 0) strangers.back().reset();
-  }
-  Joined machine(driver.token());
-  CHECK(is_heard(driver, machine, "among strangers"));
-  CHECK(eventually([&] {
-    driver.turn();
-    driver.take_refused();
-    return !driver.refused.empty();
-  }));
-  for (int i = 0; i < 50; ++i) driver.turn(), driver.take_refused();
-  CHECK(driver.refused.size() == 1);
-  CHECK_HAS(driver.refused[0], "did not speak as a machine with a token");
-  CHECK(is_heard(driver, machine, "still"));
-  CHECK(driver.endpoint->peers().size() == 1);
 }
 
 TEST_CASE("a machine tries the addresses of its token one after the other") {

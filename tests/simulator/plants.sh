@@ -7,6 +7,7 @@
 # first line what it breaks:
 #
 #   found by: the promise that fails          (several lines: any of them)
+#   with: --pool                              (options of tune_simulate; or none)
 #
 # It must be found within 20,000 seeds. Most plants are within 300; any change of what the simulator
 # draws moves the seed at which a rare one shows.
@@ -77,7 +78,8 @@ found=0 missed=0
 while read -r patch; do
   name=$(basename "$patch" .patch)
   make_simulator "$patch"
-  if told=$("$work/simulate" --first 1 --seeds "$seeds" 2>&1); then
+  read -ra with < <(value_of with "$patch") || :
+  if told=$("$work/simulate" "${with[@]}" --first 1 --seeds "$seeds" 2>&1); then
     echo "$name: NOT found in $seeds seeds"
     missed=$((missed + 1))
   elif ! grep -qF -f <(value_of "found by" "$patch") <<<"$told"; then

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "core/random.h"
+#include "simulator/simulated_pool.h"
 #include "simulator/simulation.h"
 
 namespace {
@@ -30,6 +31,20 @@ void print(const Tally& tally) {
   for (const Tallied& one : kTallied) print(one.what, tally.*one.count);
 }
 
+int run_pools(std::uint64_t first, std::uint64_t seeds, bool traced) {
+  for (std::uint64_t i = 0; i < seeds; ++i) {
+    running_seed = first + i;
+    const PoolVerdict verdict = simulate_pool(running_seed, traced);
+    if (!verdict.violation) continue;
+    std::fprintf(stderr, "seed %llu breaks a promise: %s\n  %s\n",
+                 static_cast<unsigned long long>(running_seed),
+                 verdict.violation->invariant.c_str(), verdict.violation->what.c_str());
+    return 1;
+  }
+  std::printf("%llu pools kept every promise\n", static_cast<unsigned long long>(seeds));
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -38,6 +53,7 @@ int main(int argc, char** argv) {
   std::uint64_t first = 1;
   std::uint64_t only = 0;
   bool digests = false;
+  bool pools = false;
   CLI::App app(
       "Simulates experiments drawn from seeds: the real controller, schedulers, journal, agents "
       "and\n"
@@ -52,9 +68,11 @@ int main(int argc, char** argv) {
   app.add_option("--trials", options.limits.trials, "trials at most");
   app.add_option("--iterations", options.limits.iterations, "iterations of a trial at most");
   app.add_flag("--digests", digests, "print a digest of each seed's journal");
+  app.add_flag("--pool", pools, "simulate pools and their engines instead of experiments");
   CLI11_PARSE(app, argc, argv);
   if (seed->count() > 0) first = only, seeds = 1;
   std::signal(SIGABRT, tell_seed);
+  if (pools) return run_pools(first, seeds, options.traced);
 
   Tally tally;
   std::uint64_t events = 0;

@@ -18,6 +18,7 @@ void PoolMachine::on_started(Number number, const std::string& id) {
 
 void PoolMachine::on_not_started(Number number, const std::string& why) {
   local_[number].not_started = why;
+  unsure_since_ = now_;  // an answer may be lost, and the job be there
 }
 
 void PoolMachine::on_listed(std::vector<ListedAllocation> listed, Time asked_at) {
@@ -35,10 +36,17 @@ void PoolMachine::on_not_listed(const std::string& why) {
 }
 
 void PoolMachine::on_stopped(Number number, const std::string& why_not) {
-  local_[number].is_stopped = true;
-  if (why_not.empty()) return;
-  actions_.emplace_back(
-      PoolNotice{fmt::format("stopping allocation {} of the pool: {}", number, why_not)});
+  Local& local = local_[number];
+  if (why_not.empty()) {
+    local.is_stopped = true;
+    return;
+  }
+  unsure_since_ = now_;
+  local.stop_is_asked = false;
+  local.stop_failed_at = now_;
+  if (!told_stops_.insert(number).second) return;
+  actions_.emplace_back(PoolNotice{
+      fmt::format("stopping allocation {} of the pool, tried again: {}", number, why_not)});
 }
 
 // ---- One look -----------------------------------------------------------------------------------
@@ -51,7 +59,7 @@ void PoolMachine::look(Time now, const PoolBook& book, const PoolScene& scene) {
     lists_soon_ = first_ > 1;
   }
   std::erase_if(local_, [&](const auto& one) { return !book.open().contains(one.first); });
-  take_list(book);
+  take_list(book, scene);
   for (const auto& [number, one] : book.open()) look_at(number, one, book, scene);
   give_back(book, scene);
   cancel_queued(book, scene);
@@ -59,16 +67,29 @@ void PoolMachine::look(Time now, const PoolBook& book, const PoolScene& scene) {
   list_when_due(book);
 }
 
-// An allocation of ours that the journal does not know any more is nobody's.
-void PoolMachine::take_list(const PoolBook& book) {
+// An allocation of ours that the journal does not know any more is nobody's, unless its agent is
+// there all the same: the engine had said too early that it is gone. It is stopped until the engine
+// has it no more: a stop may fail, or the engine's answer to it be lost.
+void PoolMachine::stop_orphan(const ListedAllocation& one, const PoolScene& scene) {
+  if (one.state == AllocationState::kEnded || one.number == 0) return;
+  const bool has_node = std::ranges::any_of(
+      scene.nodes, [&](const auto& node) { return node.allocation == one.number; });
+  if (has_node) return;
+  unsure_since_ = now_;
+  const auto [at, is_new] = orphans_.try_emplace(one.number, now_);
+  if (!is_new && now_ - at->second < kParting) return;
+  at->second = now_;
+  actions_.emplace_back(StopAllocation{one.number, one.id, one.host});
+}
+
+void PoolMachine::take_list(const PoolBook& book, const PoolScene& scene) {
   if (!list_) return;
   const auto [asked_at, listed] = *std::exchange(list_, std::nullopt);
+  if (unsure_since_ && asked_at >= *unsure_since_ + kUnseen) unsure_since_.reset();
   std::set<Number> seen;
   for (const ListedAllocation& one : listed) {
     if (!book.open().contains(one.number)) {
-      const bool runs = one.state != AllocationState::kEnded;
-      if (!runs || one.number == 0 || !orphans_.insert(one.number).second) continue;
-      actions_.emplace_back(StopAllocation{one.number, one.id, one.host});
+      stop_orphan(one, scene);
       continue;
     }
     // Where each host is asked, it tells of its own: two names may be those of one machine.
@@ -180,6 +201,7 @@ void PoolMachine::look_for_agent(Number number, const Allocation& one, Local& lo
 }
 
 void PoolMachine::stop(Number number, const Allocation& one, Local& local) {
+  if (local.stop_failed_at && now_ - *local.stop_failed_at < kStopAgain) return;
   if (std::exchange(local.stop_is_asked, true)) return;
   actions_.emplace_back(StopAllocation{number, one.id, one.host});
   lists_soon_ = true;
@@ -221,13 +243,14 @@ std::uint64_t PoolMachine::places_of_new(const PoolScene& scene) const {
 void PoolMachine::give_back(const PoolBook& book, const PoolScene& scene) {
   std::map<AgentNumber, Time> idle;
   std::size_t stay = book.open().size();
-  for (const PoolScene::Node& node : scene.nodes) stay -= node.is_out && node.allocation > 0;
+  for (const PoolScene::Node& node : scene.nodes) {
+    stay -= node.is_out && book.open().contains(node.allocation);
+  }
   for (auto node = scene.nodes.rbegin(); node != scene.nodes.rend(); ++node) {
     if (node->allocation == 0 || node->is_out || told_to_leave_.contains(node->agent)) continue;
-    const auto local = local_.find(node->allocation);
-    if (local == local_.end()) continue;
+    const bool is_open = book.open().contains(node->allocation);
     if (node->places == 0) {
-      local->second.fault = AllocationFault::kStart;
+      if (is_open) local_[node->allocation].fault = AllocationFault::kStart;
       told_to_leave_.insert(node->agent);
       actions_.emplace_back(DrainNode{node->agent, "it can hold no trial of this sweep"});
       continue;
@@ -236,9 +259,13 @@ void PoolMachine::give_back(const PoolBook& book, const PoolScene& scene) {
     const auto before = idle_since_.find(node->agent);
     const Time since = before == idle_since_.end() ? now_ : before->second;
     idle.emplace(node->agent, since);
-    if (now_ - since < options_.idle || stay <= options_.min) continue;
-    --stay;
-    local->second.is_drained = true;
+    if (now_ - since < options_.idle || (is_open && stay <= options_.min)) continue;
+    if (is_open) {
+      --stay;
+      local_[node->allocation].is_drained = true;
+    } else {
+      unsure_since_ = now_;
+    }
     told_to_leave_.insert(node->agent);
     actions_.emplace_back(
         DrainNode{node->agent, fmt::format("no trial needed it for {}", in_words(options_.idle))});
@@ -349,7 +376,7 @@ bool PoolMachine::stops_asking(const PoolBook& book) {
 // Often while something is on its way, seldom while all is well.
 void PoolMachine::list_when_due(const PoolBook& book) {
   const bool is_resumed = first_ > 1 && !listed_at_;
-  if (is_listing_ || (book.open().empty() && !is_resumed)) return;
+  if (is_listing_ || (book.open().empty() && !is_resumed && !unsure_since_)) return;
   const bool all_well = std::ranges::all_of(book.open(), [&](const auto& one) {
     const auto local = local_.find(one.first);
     return one.second.took_part && local != local_.end() && local->second.has_node;

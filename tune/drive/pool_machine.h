@@ -118,6 +118,7 @@ class PoolMachine {
   static constexpr Time kRejoin = std::chrono::seconds(60);   // for agents of an earlier driver
   static constexpr Time kUnseen = std::chrono::seconds(10);   // for a start of an earlier driver
   static constexpr Time kSilent = std::chrono::seconds(5);    // of an agent, before it is gone
+  static constexpr Time kStopAgain = std::chrono::seconds(15);  // after a stop that failed
 
   explicit PoolMachine(Options options) : options_(std::move(options)) {}
 
@@ -149,6 +150,7 @@ class PoolMachine {
     std::optional<Time> alone_since;         // its agents are gone
     bool has_node = false;
     bool stop_is_asked = false;
+    std::optional<Time> stop_failed_at;  // and is to be asked for again
     bool is_stopped = false;
     AllocationFault fault = AllocationFault::kNone;  // told at its end
     std::string why;                                 // it is to end
@@ -156,7 +158,8 @@ class PoolMachine {
   };
   using Scene = PoolScene;
 
-  void take_list(const PoolBook& book);
+  void take_list(const PoolBook& book, const Scene& scene);
+  void stop_orphan(const ListedAllocation& one, const Scene& scene);
   void look_at(Number number, const Allocation& one, const PoolBook& book, const Scene& scene);
   bool tell_news(Number number, const Allocation& one, Local& local);
   void look_for_start(Number number, const Allocation& one, const PoolBook& book, Local& local);
@@ -182,7 +185,8 @@ class PoolMachine {
   std::map<AgentNumber, Time> idle_since_;
   std::set<AgentNumber> told_to_leave_;
   std::set<AgentNumber> told_gone_;
-  std::set<Number> orphans_;  // that were stopped
+  std::map<Number, Time> orphans_;    // that were stopped, and when
+  std::optional<Time> unsure_since_;  // whether the engine has what the book does not
 
   bool is_listing_ = false;
   std::optional<Time> listed_at_;  // asked then, at last
@@ -190,6 +194,7 @@ class PoolMachine {
   bool lists_soon_ = false;
   int failed_lists_ = 0;
   std::set<std::string> told_hosts_;  // that are excluded
+  std::set<Number> told_stops_;       // that have failed
   bool gave_up_ = false;
 
   std::vector<PoolEvent> events_;

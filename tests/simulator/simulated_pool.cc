@@ -1,0 +1,392 @@
+#include "simulator/simulated_pool.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "core/random.h"
+#include "tune/control/pool_book.h"
+#include "tune/drive/pool_machine.h"
+
+namespace tune::simulator {
+
+namespace {
+
+using namespace std::chrono_literals;
+using Number = PoolBook::Number;
+using Time = ExperimentTime;
+
+constexpr Time kPoolStep = 500ms;
+constexpr Time kStorm = 40min;  // in which all goes wrong
+constexpr Time kCalm = 60min;   // each of the two times after it
+constexpr Time kPoolLease = 60s;
+
+class PoolWorld {
+ public:
+  PoolWorld(std::uint64_t seed, bool traced)
+      : traced_(traced), random_(seed, "pool", 0), options_(draw_options()) {
+    start_delay_ = draw(0s, 30s);
+    queue_time_ = draw(0s, 300s);
+    list_delay_ = draw(0s, 20s);
+    for (double* rate : {&refuses_, &loses_, &lies_, &lists_fail_, &stops_fail_, &answers_lost_}) {
+      *rate = random_.uniform() < 0.5 ? 0 : random_.uniform() * 0.4;
+    }
+    never_joins_ = random_.uniform() < 0.6 ? 0 : random_.uniform();
+    dies_ = random_.uniform() < 0.5 ? 0 : random_.uniform() * 0.01;
+    crashes_ = random_.uniform() < 0.5 ? 0 : random_.uniform() * 0.005;
+  }
+
+  PoolTally run() {
+    start_driver();
+    while (now_ < kStorm && !is_over_) {
+      if (chance(0.01)) wanted_ = static_cast<std::uint64_t>(random_.integer(0, 9));
+      step();
+    }
+    if (is_over_) return tally_;
+    calm_down(static_cast<std::uint64_t>(random_.integer(1, 9)));
+    for (const Time end = now_ + kCalm; now_ < end && !is_over_;) step();
+    if (is_over_) return tally_;
+    const std::uint64_t most = book_.max().value_or(options_.max) * places_;
+    const std::uint64_t there = capacity();
+    if (there < std::min(wanted_, most)) {
+      violate("the agents that are wanted come",
+              fmt::format("{} trials have room, {} want it, {} allocations are open", there,
+                          wanted_, book_.open().size()));
+    }
+    wanted_ = 0;
+    for (const Time end = now_ + kCalm; now_ < end;) step();
+    for (const auto& [number, job] : jobs_) {
+      if (job.ends > now_) {
+        violate("no job is left that nobody wants", fmt::format("allocation {}", number));
+      }
+    }
+    return tally_;
+  }
+
+ private:
+  // What the engine has.
+  struct Job {
+    Time runs{};   // from then on
+    Time joins{};  // its agent
+    Time ends{};
+    bool has_agent = false;  // that lives
+    bool is_known = false;   // to the driver of now
+    bool was_known = false;  // to any
+    bool is_leaving = false;
+    Time heard{};
+    Time dies = Time::max();
+  };
+
+  PoolMachine::Options draw_options() {
+    PoolMachine::Options options;
+    options.max = static_cast<std::uint32_t>(random_.integer(1, 5));
+    options.backlog = static_cast<std::uint32_t>(random_.integer(1, 4));
+    places_ = static_cast<std::uint64_t>(random_.integer(1, 4));
+    options.places = chance(0.7) ? places_ : 0;
+    options.idle = 60s;
+    options.join_within = 120s;
+    return options;
+  }
+  bool chance(double rate) { return random_.uniform() < rate; }
+  Time draw(Time low, Time high) { return Time(random_.integer(low.count(), high.count() + 1)); }
+  void trace(const std::string& text) const {
+    if (!traced_) return;
+    std::printf("%9.1f %s\n", std::chrono::duration<double>(now_).count(), text.c_str());
+  }
+
+  // ---- Time
+
+  void after(Time delay, std::function<void()> what) {
+    later_.emplace(now_ + delay, [driver = driver_, what = std::move(what), this] {
+      if (driver == driver_) what();  // a driver's commands end with it
+    });
+  }
+  void step() {
+    now_ += kPoolStep;
+    while (!later_.empty() && later_.begin()->first <= now_) {
+      const auto what = std::move(later_.begin()->second);
+      later_.erase(later_.begin());
+      what();
+    }
+    move_jobs();
+    if (down_until_ && *down_until_ <= now_) start_driver();
+    if (down_until_) return;
+    if (is_calm_ && book_.is_paused()) resume_pool();
+    look();
+  }
+  // What ends in vain now was begun in the storm.
+  void resume_pool() { book_.order({.max = {}, .paused = false, .cause = "a user"}); }
+  void calm_down(std::uint64_t wanted) {
+    trace("all is calm");
+    // Stops that fail and answers that are lost are to be lived with.
+    for (double* rate :
+         {&refuses_, &loses_, &lies_, &lists_fail_, &never_joins_, &dies_, &crashes_}) {
+      *rate = 0;
+    }
+    queue_time_ = std::min<Time>(queue_time_, 30s);
+    for (auto& [number, job] : jobs_) {
+      job.dies = Time::max();
+      if (job.ends > now_) job.ends = Time::max();
+    }
+    is_calm_ = true;
+    wanted_ = wanted;
+  }
+
+  // ---- Jobs and their agents
+
+  void move_jobs() {
+    for (auto& [number, job] : jobs_) {
+      const bool has_ended = job.ends <= now_ || job.dies <= now_;
+      if (job.has_agent && has_ended) job.has_agent = false, ++tally_.died;
+      if (job.dies <= now_) job.ends = std::min(job.ends, now_);
+      if (!job.has_agent && !job.was_known && job.joins <= now_ && !has_ended) {
+        job.has_agent = true;
+      }
+      if (job.has_agent && chance(dies_)) job.dies = now_ + draw(0s, 10s);
+      if (down_until_) continue;
+      if (job.has_agent) hear(number, job);
+      const bool is_lost = job.is_known && !job.has_agent && now_ - job.heard > kPoolLease;
+      if (is_lost) lose(number, job);
+    }
+  }
+  void hear(Number number, Job& job) {
+    job.heard = now_;
+    if (job.is_leaving) {
+      job.has_agent = job.is_known = false;
+      if (chance(0.7)) job.ends = std::min(job.ends, now_ + draw(0s, 5s));  // by itself
+      book_.node_has_left(name_of(number));
+      return trace(fmt::format("the agent of {} has left", number));
+    }
+    if (std::exchange(job.is_known, true)) return;
+    trace(fmt::format("the agent of {} has joined", number));
+    if (!std::exchange(job.was_known, true)) ++tally_.joined;
+    book_.node_has_joined(name_of(number));
+    book_.node_is_ready(name_of(number));
+  }
+  void lose(Number number, Job& job) {
+    job.is_known = false;
+    book_.node_is_lost(name_of(number));
+    trace(fmt::format("the agent of {} is lost", number));
+  }
+  static std::string name_of(Number number) { return "tune-x-" + std::to_string(number); }
+
+  std::uint64_t capacity() const {
+    std::uint64_t all = 0;
+    for (const auto& [number, job] : jobs_) all += job.is_known && !job.is_leaving ? places_ : 0;
+    return all;
+  }
+  PoolScene scene() const {
+    PoolScene scene;
+    scene.running = std::min(wanted_, capacity());
+    scene.wanted = wanted_ - scene.running;
+    std::uint64_t left = scene.running;
+    for (const auto& [number, job] : jobs_) {
+      if (!job.is_known) continue;
+      const std::uint64_t trials = job.is_leaving ? 0 : std::min(left, places_);
+      left -= trials;
+      scene.nodes.push_back({.agent = {static_cast<std::uint32_t>(number)},
+                             .allocation = number,
+                             .places = places_,
+                             .trials = trials,
+                             .is_out = job.is_leaving,
+                             .silence = now_ - job.heard});
+    }
+    return scene;
+  }
+
+  // ---- The driver
+
+  void start_driver() {
+    down_until_.reset();
+    ++driver_;
+    ++tally_.drivers;
+    machine_ = std::make_unique<PoolMachine>(options_);
+    for (auto& [number, job] : jobs_) job.heard = now_;
+    trace("a driver begins");
+  }
+  bool is_killed() {
+    if (!chance(crashes_)) return false;
+    ++driver_;
+    for (auto& [number, job] : jobs_) job.is_known = false;
+    down_until_ = now_ + draw(0s, 120s);
+    trace("the driver is killed");
+    return true;
+  }
+  void look() {
+    if (is_killed()) return;
+    const PoolScene before = scene();
+    machine_->look(now_, book_, before);
+    const std::vector<PoolEvent> events = machine_->take_events();
+    for (const PoolAction& action : machine_->take_actions()) {
+      if (is_killed()) return;
+      std::visit([&](const auto& one) { take(one, before); }, action);
+    }
+    if (is_killed()) return;
+    for (const PoolEvent& event : events) journal(event);
+  }
+  void journal(const PoolEvent& event) {
+    if (const auto* order = std::get_if<PoolOrdered>(&event)) {
+      tally_.pauses += order->paused.value_or(false);
+      return book_.order(*order);
+    }
+    const auto& change = std::get<AllocationChanged>(event);
+    trace(fmt::format("allocation {} is {}: {}", change.number, static_cast<int>(change.state),
+                      change.reason));
+    const bool is_new = change.state == AllocationState::kRequested;
+    if (is_new && book_.is_paused()) violate("a paused pool asks for nothing", "");
+    book_.change(change, now_);
+    std::uint32_t waiting = 0;
+    for (const auto& [number, one] : book_.open()) {
+      waiting += one.state < AllocationState::kRunning && !one.has_joined;
+    }
+    if (is_new && waiting > options_.backlog) {
+      violate("no more wait than the backlog", fmt::format("{} wait", waiting));
+    }
+    if (book_.open().size() > options_.max) {
+      violate("there are never more than the maximum", fmt::format("{}", book_.open().size()));
+    }
+  }
+
+  // ---- The engine
+
+  void take(const StartAllocation& start, const PoolScene&) {
+    const auto one = book_.open().find(start.number);
+    if (one == book_.open().end() || one->second.state != AllocationState::kRequested) {
+      violate("nothing is started that the journal does not know", std::to_string(start.number));
+    }
+    if (!started_.insert(start.number).second) {
+      violate("nothing is started twice", std::to_string(start.number));
+    }
+    ++tally_.starts;
+    if (chance(refuses_)) {
+      ++tally_.refused;
+      return after(draw(0s, start_delay_),
+                   [=, this] { machine_->on_not_started(start.number, "no"); });
+    }
+    make_job(start.number);
+    const bool tells = !chance(answers_lost_);
+    after(draw(0s, start_delay_), [=, this] {
+      if (tells) return machine_->on_started(start.number, std::to_string(start.number));
+      machine_->on_not_started(start.number, "no answer");
+    });
+  }
+  void make_job(Number number) {
+    Job job;
+    job.runs = now_ + draw(0s, queue_time_);
+    job.joins = chance(never_joins_) ? Time::max() : job.runs + draw(1s, 60s);
+    job.ends = chance(0.7) || is_calm_ ? Time::max() : job.runs + draw(10s, 30min);
+    if (chance(loses_)) job.ends = now_ + draw(0s, 60s), ++tally_.lost;
+    jobs_[number] = job;
+  }
+  void take(const ListAllocations&, const PoolScene&) {
+    const Time asked_at = now_;
+    const Time delay = draw(0s, list_delay_);
+    if (chance(lists_fail_)) {
+      return after(delay, [this] { machine_->on_not_listed("no answer"); });
+    }
+    std::vector<ListedAllocation> listed;
+    for (const auto& [number, job] : jobs_) {
+      if (job.ends <= now_ && (job.ends + 60s <= now_ || chance(0.5))) continue;
+      if (chance(lies_)) {
+        ++tally_.lies;
+        continue;
+      }
+      const auto state = job.ends <= now_   ? AllocationState::kEnded
+                         : job.runs <= now_ ? AllocationState::kRunning
+                                            : AllocationState::kQueued;
+      listed.push_back({number, state, std::to_string(number), "", "a reason"});
+    }
+    after(delay, [=, this] { machine_->on_listed(listed, asked_at); });
+  }
+  void take(const StopAllocation& stop, const PoolScene& before) {
+    for (const PoolScene::Node& node : before.nodes) {
+      const bool is_heard = node.silence < PoolMachine::kSilent && !node.is_out;
+      if (node.allocation == stop.number && is_heard) {
+        violate("an agent that is heard is not stopped", std::to_string(stop.number));
+      }
+    }
+    trace(fmt::format("allocation {} is to stop", stop.number));
+    const bool fails = chance(stops_fail_);
+    tally_.unstopped += fails;
+    after(draw(0s, 10s), [=, this] {
+      const auto job = jobs_.find(stop.number);
+      if (!fails && job != jobs_.end()) job->second.ends = std::min(job->second.ends, now_);
+      machine_->on_stopped(stop.number, fails ? "no answer" : "");
+    });
+  }
+  void take(const DrainNode& drain, const PoolScene& before) {
+    for (const PoolScene::Node& node : before.nodes) {
+      if (node.agent == drain.agent && node.trials > 0) {
+        violate("an agent with trials is not given back", std::to_string(node.allocation));
+      }
+    }
+    jobs_.at(drain.agent.value).is_leaving = true;
+  }
+  void take(const TakeForGone& gone, const PoolScene&) {
+    Job& job = jobs_.at(gone.agent.value);
+    if (now_ - job.heard < PoolMachine::kSilent) {
+      violate("an agent that is heard is not gone", std::to_string(gone.agent.value));
+    }
+    lose(gone.agent.value, job);
+  }
+  void take(const ShowLog&, const PoolScene&) {}
+  void take(const PoolNotice& notice, const PoolScene&) { trace(notice.text); }
+  void take(const PoolGivesUp& end, const PoolScene&) {
+    if (book_.ever_took_part()) violate("a pool that has worked does not give up", end.why);
+    ++tally_.given_up;
+    is_over_ = true;
+  }
+
+  bool traced_;
+  RandomStream random_;
+  std::uint64_t places_ = 1;  // of every agent
+  PoolMachine::Options options_;
+  Time start_delay_{};
+  Time queue_time_{};
+  Time list_delay_{};
+  double refuses_ = 0;       // starts
+  double answers_lost_ = 0;  // of starts that have worked
+  double loses_ = 0;         // jobs
+  double lies_ = 0;          // for each job of a list
+  double lists_fail_ = 0;
+  double stops_fail_ = 0;
+  double never_joins_ = 0;
+  double dies_ = 0;     // an agent, a step
+  double crashes_ = 0;  // the driver, a step of its work
+
+  Time now_ = 0s;
+  std::multimap<Time, std::function<void()>> later_;
+  std::map<Number, Job> jobs_;
+  std::set<Number> started_;
+  std::uint64_t wanted_ = 3;  // trials
+  PoolBook book_;
+  std::unique_ptr<PoolMachine> machine_;
+  std::uint64_t driver_ = 0;
+  std::optional<Time> down_until_;
+  bool is_calm_ = false;
+  bool is_over_ = false;
+  PoolTally tally_;
+};
+
+}  // namespace
+
+PoolVerdict simulate_pool(std::uint64_t seed, bool traced) {
+  PoolWorld world(seed, traced);
+  try {
+    return {{}, world.run()};
+  } catch (const Violation& violation) {
+    return {violation, {}};
+  }
+}
+
+}  // namespace tune::simulator

@@ -121,14 +121,16 @@ EngineWords ssh_hosts(const PoolOptions& pool, const EnginePlace& place) {
            {"-o", "ExitOnForwardFailure=yes", "-o", "ServerAliveInterval=15", "-R",
             fmt::format("127.0.0.1:{}:127.0.0.1:{}", place.tunnel_port, place.driver_port)});
     append(engine.start, pool.submit);
-    append(engine.start,
-           {"${host}", "exec '${script}' '${name}' '${host}' >>'${log}' 2>&1 </dev/null"});
+    append(
+        engine.start,
+        {"${host}", "exec ${word:script} ${word:name} ${word:host} >>${word:log} 2>&1 </dev/null"});
   } else {
     engine.start = ssh;
     append(engine.start, pool.submit);
     append(
         engine.start,
-        {"${host}", "exec setsid -f '${script}' '${name}' '${host}' >>'${log}' 2>&1 </dev/null"});
+        {"${host}",
+         "exec setsid -f ${word:script} ${word:name} ${word:host} >>${word:log} 2>&1 </dev/null"});
   }
   const auto at_host = [&](const std::string& command) {
     Words words = ssh;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/strings.h"
 #include "tune/spec/option_reader.h"
 
 namespace tune {
@@ -18,6 +19,15 @@ const std::vector<std::string> kNames = {
     "name",    "prefix", "experiment", "id",        "script", "join_file", "log",    "host",
     "exclude", "cpu",    "gpu",        "memory_mb", "time_s", "time_min",  "drain_s"};
 const std::set<std::string> kMayBeLeftOut = {"host", "exclude"};
+
+constexpr std::string_view kAsWord = "word:";
+
+// Whether the value is to be a word of a shell; leaves the name of the placeholder.
+bool take_as_word(std::string& name) {
+  if (!name.starts_with(kAsWord)) return false;
+  name.erase(0, kAsWord.size());
+  return true;
+}
 
 // Replaces each placeholder by what `value` says of it.
 std::string filled(std::string_view word,
@@ -49,14 +59,15 @@ std::vector<std::string> filled_pool_words(const std::vector<std::string>& words
   std::vector<std::string> all;
   for (const std::string& word : words) {
     bool is_left_out = false;
-    std::string text = filled(word, [&](const std::string& name) {
+    std::string text = filled(word, [&](std::string name) {
+      const bool as_word = take_as_word(name);
       const auto found = values.find(name);
       if (found == values.end()) {
         throw Error(ErrorCode::kBadInput,
                     fmt::format("'{}': there is no ${{{}}} here", word, name));
       }
       is_left_out = is_left_out || (found->second.empty() && kMayBeLeftOut.contains(name));
-      return found->second;
+      return as_word ? shell_word(found->second) : found->second;
     });
     if (!is_left_out) all.push_back(std::move(text));
   }
@@ -70,7 +81,8 @@ void check_pool_words(const std::vector<std::string>& words, const std::string& 
       complaints.push_back({.path = fmt::format("{}/{}", path, i), .message = std::move(message)});
     };
     try {
-      filled(words[i], [&](const std::string& name) {
+      filled(words[i], [&](std::string name) {
+        take_as_word(name);
         if (std::ranges::find(kNames, name) == kNames.end()) {
           complain(fmt::format("there is no ${{{}}}{}", name, did_you_mean(name, kNames)));
         }

@@ -48,6 +48,17 @@ TEST_CASE("placeholders are filled in, without a shell") {
         Words{"run", "--out=/a folder/it's.log", "tune-x-3:tune-x-3", "${HOME}"});
 }
 
+TEST_CASE("a value is one word of a shell where that is asked for") {
+  PoolValues one = values();
+  one["log"] = "/it's a folder/x.log";
+  CHECK(filled_pool_words({"exec a >>${word:log}", "${word:name}"}, one) ==
+        Words{"exec a >>" + shell_word("/it's a folder/x.log"), "tune-x-3"});
+  std::vector<Complaint> complaints;
+  check_pool_words({"${word:log}", "${word:lgo}"}, "pool/start", complaints);
+  REQUIRE(complaints.size() == 1);
+  CHECK_HAS(complaints[0].message, "did you mean 'log'?");
+}
+
 TEST_CASE("words of a host or of excluded hosts are left out when there are none") {
   CHECK(filled_pool_words({"sbatch", "--exclude=${exclude}", "-w${host}", "x"}, values()) ==
         Words{"sbatch", "x"});
@@ -168,7 +179,7 @@ TEST_CASE("ssh starts the agent apart, finds it by its name and ends it by that"
   const Words start = filled_pool_words(engine.start, at);
   CHECK(start.front() == "ssh");
   CHECK(start[start.size() - 2] == "bob@b");
-  CHECK_HAS(start.back(), "setsid -f '/e/nodes/agent.sh' 'tune-x-3' 'bob@b'");
+  CHECK_HAS(start.back(), "setsid -f /e/nodes/agent.sh tune-x-3 bob@b >>/e/nodes/tune-x-3.log");
   CHECK_FALSE(testing::has(join(start, " "), "-R"));
   CHECK_HAS(filled_pool_words(engine.stop, at).back(), "name tune-x-3");
 }

@@ -257,6 +257,31 @@ TEST_CASE("qstat -r of Grid Engine is read, by the whole name of a job") {
   CHECK(listed[1].id == "32");
 }
 
+TEST_CASE("the lists of LSF, HTCondor and Flux are read") {
+  const auto listed = listed_in(ListForm::kLines,
+                                "tune-x-1|903|PEND|New job is waiting for scheduling|-\n"
+                                "tune-x-2|904|RUN|-|n4\n"
+                                "tune-x-3|905|EXIT|-|n4\n"
+                                "tune-x-4, 12, 1\n"
+                                "tune-x-5, 13, 2\n"
+                                "other, 14, 2\n"
+                                "tune-x-6|88|DEPEND||\n"
+                                "tune-x-7|89|RUN||f[1-2]\n"
+                                "tune-x-8|90|INACTIVE||f1\n",
+                                "tune-x-");
+  const std::vector<AllocationState> states = {kQueued,  kRunning, kEnded,   kQueued,
+                                               kRunning, kQueued,  kRunning, kEnded};
+  REQUIRE(listed.size() == states.size());
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    CAPTURE(i);
+    CHECK(listed[i].number == i + 1);
+    CHECK(listed[i].state == states[i]);
+  }
+  CHECK(listed[0].reason == "PEND (New job is waiting for scheduling)");
+  CHECK(listed[1].host == "n4");
+  CHECK(listed[4].id == "13");
+}
+
 TEST_CASE("each preset starts the script with the allocation's name and a log") {
   for (const char* name : {"pbs", "lsf", "grid_engine", "htcondor", "flux"}) {
     INFO(name);

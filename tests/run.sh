@@ -1,18 +1,29 @@
 #!/usr/bin/env bash
-# Sets up, builds everything with warnings as errors, and runs every test. The last line counts them.
+# Sets up, builds with warnings as errors, and runs the tests. The last line counts them.
 #
-#   bash tests/run.sh [arguments of ctest, such as -R schedulers]
+#   bash tests/run.sh [--all] [arguments of ctest, such as -R schedulers]
+#
+# --all also builds and runs the benchmarks, each in a tiny setting, plants bugs in copies of the code,
+# and builds once more without LibTorch and from a bundle: for every commit, not for every machine.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 
+benchmarks=OFF
+leave_out=(-LE thorough)
+if [[ ${1:-} == --all ]]; then
+  benchmarks=ON
+  leave_out=()
+  shift
+fi
+
 bash config/setup.sh
-cmake --preset ci
+cmake --preset ci -DTUNE_BUILD_BENCH=$benchmarks
 cmake --build --preset ci -j "$(bash config/jobs.sh)"
 
 # Four places a core, of which a test that keeps one busy takes three: tests/CMakeLists.txt.
 status=0
-ctest --test-dir build --output-on-failure -j $((4 * $(nproc))) "$@" || status=$?
+ctest --test-dir build --output-on-failure -j $((4 * $(nproc))) "${leave_out[@]}" "$@" || status=$?
 
 # ctest runs one file of tests at a time; what counts are the test cases in them. One that the
 # machine cannot run says "skipped: why" and passes.

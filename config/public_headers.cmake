@@ -48,6 +48,7 @@ set(tune_public_headers
 
 set(tune_public_torch_headers
   trainables/torch/checkpoint.h
+  trainables/torch/checkpoint_copies.h
   trainables/torch/data_loader.h
   trainables/torch/dataset.h
   trainables/torch/device.h

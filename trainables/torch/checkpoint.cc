@@ -9,9 +9,13 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -19,6 +23,7 @@
 #include "core/platform/files.h"
 #include "trainables/torch/configured_options.h"
 #include "trainables/torch/cuda_part.h"
+#include "trainables/torch/optimizer_state.h"
 #include "trainables/torch/python_file.h"
 #include "trainables/torch/safetensors.h"
 #include "trainables/torch/torch_error.h"
@@ -41,9 +46,7 @@ auto on_file(ErrorCode code, const char* doing, const fs::path& file, Call&& cal
   }
 }
 
-void write_pickled(const fs::path& file, const c10::IValue& value) {
-  const std::vector<char> bytes =
-      on_file(ErrorCode::kIo, "writing", file, [&] { return torch::pickle_save(value); });
+void write_bytes(const fs::path& file, std::string_view bytes) {
   std::ofstream out(file, std::ios::binary);
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   out.close();
@@ -114,9 +117,7 @@ std::vector<at::Generator> default_generators() {
 
 void save_checkpoint(const fs::path& directory, const torch::nn::Module& model,
                      const torch::optim::Optimizer& optimizer) {
-  save_model(directory, model);
-  save_optimizer(directory, optimizer);
-  save_random_state(directory);
+  checkpoint_writer(directory, model, optimizer, nullptr)();
 }
 
 void load_checkpoint(const fs::path& directory, torch::nn::Module& model,
@@ -127,7 +128,7 @@ void load_checkpoint(const fs::path& directory, torch::nn::Module& model,
 }
 
 void save_model(const fs::path& directory, const torch::nn::Module& model) {
-  write_safetensors(directory / kModelFile, tensors_of(model));
+  model_writer(directory, model, nullptr)();
 }
 
 void load_model(const fs::path& directory, torch::nn::Module& model) {
@@ -145,13 +146,7 @@ void load_model(const fs::path& directory, torch::nn::Module& model) {
 }
 
 void save_optimizer(const fs::path& directory, const torch::optim::Optimizer& optimizer) {
-  const fs::path file = directory / kOptimizerFile;
-  on_file(ErrorCode::kIo, "writing", file, [&] {
-    torch::serialize::OutputArchive archive;
-    optimizer.save(archive);
-    save_configured_options(archive, optimizer);
-    archive.save_to(file.string());
-  });
+  optimizer_writer(directory, optimizer, nullptr)();
 }
 
 void load_optimizer(const fs::path& directory, torch::optim::Optimizer& optimizer) {
@@ -164,7 +159,7 @@ void load_optimizer(const fs::path& directory, torch::optim::Optimizer& optimize
 }
 
 void save_state(const fs::path& file, const Value& state) {
-  write_file_atomically(file, state.dump() + "\n");
+  state_writer(file, state)();
 }
 
 Value load_state(const fs::path& file) {
@@ -172,12 +167,7 @@ Value load_state(const fs::path& file) {
 }
 
 void save_random_state(const fs::path& directory) {
-  std::vector<at::Tensor> states;
-  for (at::Generator& generator : default_generators()) {
-    const std::lock_guard lock(generator.mutex());
-    states.push_back(generator.get_state());
-  }
-  write_pickled(directory / kRandomFile, states);
+  random_state_writer(directory)();
 }
 
 void load_random_state(const fs::path& directory) {
@@ -193,6 +183,70 @@ void load_random_state(const fs::path& directory) {
     on_file(ErrorCode::kBadInput, "loading the random state from", file,
             [&] { generators[i].set_state(saved[i]); });
   }
+}
+
+// ---- In two parts -------------------------------------------------------------------------------
+
+CheckpointWriter all_of(std::vector<CheckpointWriter> writers) {
+  return [writers = std::move(writers)] {
+    for (const CheckpointWriter& write : writers) write();
+  };
+}
+
+CheckpointWriter checkpoint_writer(const fs::path& directory, const torch::nn::Module& model,
+                                   const torch::optim::Optimizer& optimizer,
+                                   CheckpointCopies* copies) {
+  return all_of({model_writer(directory, model, copies),
+                 optimizer_writer(directory, optimizer, copies), random_state_writer(directory)});
+}
+
+CheckpointWriter model_writer(const fs::path& directory, const torch::nn::Module& model,
+                              CheckpointCopies* copies) {
+  NamedTensors tensors = tensors_of(model);
+  if (copies != nullptr) {
+    for (auto& [name, tensor] : tensors) tensor = copies->copy(tensor);
+  }
+  return [file = directory / kModelFile, tensors = std::move(tensors)] {
+    write_safetensors(file, tensors);
+  };
+}
+
+CheckpointWriter optimizer_writer(const fs::path& directory,
+                                  const torch::optim::Optimizer& optimizer,
+                                  CheckpointCopies* copies) {
+  const fs::path file = directory / kOptimizerFile;
+  return on_file(ErrorCode::kIo, "writing", file, [&]() -> CheckpointWriter {
+    const bool is_known = has_known_state(optimizer);
+    std::optional<StateInCopies> in_copies;
+    if (copies != nullptr && is_known) in_copies.emplace(optimizer, *copies);
+    auto archive = std::make_shared<torch::serialize::OutputArchive>();
+    optimizer.save(*archive);
+    save_configured_options(*archive, optimizer);
+    if (copies == nullptr || is_known) {
+      return [file, archive] {
+        on_file(ErrorCode::kIo, "writing", file, [&] { archive->save_to(file.string()); });
+      };
+    }
+    std::ostringstream bytes;
+    archive->save_to(bytes);
+    return [file, bytes = bytes.str()] { write_bytes(file, bytes); };
+  });
+}
+
+CheckpointWriter state_writer(const fs::path& file, const Value& state) {
+  return [file, text = state.dump() + "\n"] { write_file_atomically(file, text); };
+}
+
+CheckpointWriter random_state_writer(const fs::path& directory) {
+  std::vector<at::Tensor> states;
+  for (at::Generator& generator : default_generators()) {
+    const std::lock_guard lock(generator.mutex());
+    states.push_back(generator.get_state());
+  }
+  const fs::path file = directory / kRandomFile;
+  const std::vector<char> bytes =
+      on_file(ErrorCode::kIo, "writing", file, [&] { return torch::pickle_save(states); });
+  return [file, bytes] { write_bytes(file, {bytes.data(), bytes.size()}); };
 }
 
 }  // namespace tune

@@ -13,8 +13,10 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "core/value.h"
+#include "trainables/torch/checkpoint_copies.h"
 
 namespace torch::nn {
 class Module;
@@ -51,5 +53,26 @@ Value load_state(const std::filesystem::path& file);
 
 void save_random_state(const std::filesystem::path& directory);
 void load_random_state(const std::filesystem::path& directory);
+
+// ---- In two parts -------------------------------------------------------------------------------
+
+// The saves from above, of which all is copied now and the files are written when the writer is
+// called, while the training goes on: for Context::write_beside. Optimizers whose tensors are not
+// known (has_known_state) are put into the form of their file now, which takes longer than a copy.
+// Without copies (null) the writer reads the tensors themselves.
+[[nodiscard]] CheckpointWriter checkpoint_writer(const std::filesystem::path& directory,
+                                                 const torch::nn::Module& model,
+                                                 const torch::optim::Optimizer& optimizer,
+                                                 CheckpointCopies* copies);
+[[nodiscard]] CheckpointWriter model_writer(const std::filesystem::path& directory,
+                                            const torch::nn::Module& model,
+                                            CheckpointCopies* copies);
+[[nodiscard]] CheckpointWriter optimizer_writer(const std::filesystem::path& directory,
+                                                const torch::optim::Optimizer& optimizer,
+                                                CheckpointCopies* copies);
+[[nodiscard]] CheckpointWriter state_writer(const std::filesystem::path& file, const Value& state);
+[[nodiscard]] CheckpointWriter random_state_writer(const std::filesystem::path& directory);
+// One that calls all of them in turn.
+[[nodiscard]] CheckpointWriter all_of(std::vector<CheckpointWriter> writers);
 
 }  // namespace tune

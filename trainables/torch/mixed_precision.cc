@@ -178,21 +178,27 @@ void MixedPrecision::copy_to_models(const std::vector<Weight>& weights) {
   for (const Weight& weight : weights) weight.half.copy_(weight.master);
 }
 
-void MixedPrecision::save(const fs::path& directory) const {
-  const fs::path file = directory / kFile;
+CheckpointWriter MixedPrecision::writer(const fs::path& directory,
+                                        CheckpointCopies* copies) const {
   const Value scaler = scaler_.state();
   std::vector<at::Tensor> tensors = {
       at::tensor({scaler.get<double>("scale"), scaler.get<double>("growth_tracker")}, at::kDouble)};
   for (const torch::optim::Optimizer* optimizer : optimizers_) {
     const auto found = weights_.find(optimizer);
     if (found == weights_.end()) continue;
-    for (const Weight& weight : found->second) tensors.push_back(weight.master.detach().cpu());
+    for (const Weight& weight : found->second) {
+      const at::Tensor master = weight.master.detach();
+      tensors.push_back(copies != nullptr ? copies->copy(master) : master.cpu());
+    }
   }
-  try {
-    torch::save(tensors, file.string());
-  } catch (const c10::Error& error) {
-    throw Error(ErrorCode::kIo, "writing " + file.string() + ": " + error.what_without_backtrace());
-  }
+  return [file = directory / kFile, tensors = std::move(tensors)] {
+    try {
+      torch::save(tensors, file.string());
+    } catch (const c10::Error& error) {
+      throw Error(ErrorCode::kIo,
+                  "writing " + file.string() + ": " + error.what_without_backtrace());
+    }
+  };
 }
 
 void MixedPrecision::load(const fs::path& directory) {

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainables/torch/checkpoint_copies.h"
 #include "trainables/torch/grad_scaler.h"
 
 namespace torch::nn {
@@ -101,7 +102,8 @@ class MixedPrecision {
 
   // precision.pt: the scaler's state and, at O2, the weights in floats. Errors as those of
   // checkpoint.h. Load it after the models: they are set from these weights.
-  void save(const std::filesystem::path& directory) const;
+  void save(const std::filesystem::path& directory) const { writer(directory, nullptr)(); }
+  CheckpointWriter writer(const std::filesystem::path& directory, CheckpointCopies* copies) const;
   void load(const std::filesystem::path& directory);
 
  private:

@@ -86,7 +86,8 @@ Result OperatorTrainable::step() {
 }
 
 void OperatorTrainable::save(const fs::path& directory) {
-  run_->save(directory);
+  run_->save(directory,
+             [this](CheckpointWriter write) { context().write_beside(std::move(write)); });
 }
 
 void OperatorTrainable::load(const fs::path& directory) {

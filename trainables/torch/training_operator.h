@@ -64,6 +64,9 @@ struct TrainingParts {
   GradientClip clip = {};
   std::int64_t accumulate = 1;           // batches of each step of the optimizer
   std::optional<double> ema_decay = {};  // the average of the weights, which validation judges
+  // A trial's checkpoints are copied, and written while it trains on: Context::write_beside. The
+  // copy takes as much memory as models and optimizers. A TorchTrainer's save waits all the same.
+  bool asynchronous_checkpoints = false;
 };
 
 struct DataParts {

@@ -118,20 +118,35 @@ void TrainingRun::set_training(bool training) {
 // ---- Checkpoints --------------------------------------------------------------------------------
 
 void TrainingRun::save(const fs::path& directory) {
-  save_random_state(made(rank_directory(directory, group_.rank())));
-  if (group_.rank() != 0) return;
+  writer(directory, nullptr)();
+}
+
+void TrainingRun::save(const fs::path& directory,
+                       const std::function<void(CheckpointWriter)>& beside) {
+  if (!parts_.asynchronous_checkpoints) return save(directory);
+  beside(writer(directory, &copies_));
+}
+
+// The operator's own part is written at once.
+CheckpointWriter TrainingRun::writer(const fs::path& directory, CheckpointCopies* copies) {
+  std::vector<CheckpointWriter> parts;
+  parts.push_back(random_state_writer(made(rank_directory(directory, group_.rank()))));
+  if (group_.rank() != 0) return all_of(std::move(parts));
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const fs::path part = made(part_directory(directory, i, steps_.size()));
-    save_model(part, steps_[i]->module());
-    if (const WeightAverage* average = steps_[i]->average()) average->save(part);
+    parts.push_back(model_writer(part, steps_[i]->module(), copies));
+    if (const WeightAverage* average = steps_[i]->average()) {
+      parts.push_back(average->writer(part, copies));
+    }
   }
   for (std::size_t i = 0; i < parts_.optimizers.size(); ++i) {
-    save_optimizer(made(part_directory(directory, i, parts_.optimizers.size())),
-                   *parts_.optimizers[i]);
+    parts.push_back(optimizer_writer(made(part_directory(directory, i, parts_.optimizers.size())),
+                                     *parts_.optimizers[i], copies));
   }
-  if (precision_) precision_->save(directory);
-  save_state(directory / kProgressFile, progress());
+  if (precision_) parts.push_back(precision_->writer(directory, copies));
+  parts.push_back(state_writer(directory / kProgressFile, progress()));
   training_->save(made(directory / "operator"));
+  return all_of(std::move(parts));
 }
 
 void TrainingRun::load(const fs::path& directory) {

@@ -14,11 +14,13 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "core/value.h"
+#include "trainables/torch/checkpoint_copies.h"
 #include "trainables/torch/training_operator.h"
 
 namespace tune {
@@ -51,10 +53,15 @@ class TrainingRun {
   // The folder is there; all ranks call it with the same one. A group of another size than the one
   // that saved goes on at the same place of the epoch, or up to a sample a rank before it.
   void save(const std::filesystem::path& directory);
+  // The same, but with `asynchronous_checkpoints` all is copied, and what writes it goes to
+  // `beside`.
+  void save(const std::filesystem::path& directory,
+            const std::function<void(CheckpointWriter)>& beside);
   void load(const std::filesystem::path& directory);
 
  private:
   friend class TrainingOperator;
+  CheckpointWriter writer(const std::filesystem::path& directory, CheckpointCopies* copies);
   void share_buffers();
   void set_training(bool training);
   void end_epoch();
@@ -75,6 +82,7 @@ class TrainingRun {
   std::int64_t global_step_ = 0;  // batches trained, on this rank
   std::int64_t batches_ = 0;      // of the last train(), on this rank
   Metrics* metrics_ = nullptr;    // of the loop under way
+  CheckpointCopies copies_ = {};
 };
 
 }  // namespace tune

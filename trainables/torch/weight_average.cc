@@ -62,14 +62,20 @@ WeightAverage::InUse::~InUse() {
   for (std::size_t i = 0; i < weights_.size(); ++i) average_.weights_[i].copy_(weights_[i]);
 }
 
-void WeightAverage::save(const std::filesystem::path& directory) const {
+CheckpointWriter WeightAverage::writer(const std::filesystem::path& directory,
+                                       CheckpointCopies* copies) const {
   NamedTensors tensors;
   for (std::size_t i = 0; i < names_.size(); ++i) tensors.emplace_back(names_[i], averages_[i]);
   for (const auto& buffer : model_.named_buffers()) {
     tensors.emplace_back(buffer.key(), buffer.value());
   }
-  write_safetensors(directory / kAverageFile, tensors);
-  save_state(directory / kStateFile, {{"updates", updates_}});
+  if (copies != nullptr) {
+    for (auto& [name, tensor] : tensors) tensor = copies->copy(tensor);
+  }
+  return all_of({[file = directory / kAverageFile, tensors = std::move(tensors)] {
+                   write_safetensors(file, tensors);
+                 },
+                 state_writer(directory / kStateFile, {{"updates", updates_}})});
 }
 
 void WeightAverage::load(const std::filesystem::path& directory) {

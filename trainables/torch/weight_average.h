@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "trainables/torch/checkpoint_copies.h"
+
 namespace torch::nn {
 class Module;
 }
@@ -44,7 +46,9 @@ class WeightAverage {
 
   // average.safetensors, the model with averages for weights, which Python reads as it reads
   // model.safetensors, and average.json, the number of updates. Errors as those of checkpoint.h.
-  void save(const std::filesystem::path& directory) const;
+  void save(const std::filesystem::path& directory) const { writer(directory, nullptr)(); }
+  // As checkpoint_writer() does it.
+  CheckpointWriter writer(const std::filesystem::path& directory, CheckpointCopies* copies) const;
   void load(const std::filesystem::path& directory);
 
  private:

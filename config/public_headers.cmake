@@ -61,6 +61,7 @@ set(tune_public_torch_headers
   trainables/torch/learning_rate.h
   trainables/torch/metrics.h
   trainables/torch/mixed_precision.h
+  trainables/torch/parameter_groups.h
   trainables/torch/process_group.h
   trainables/torch/random.h
   trainables/torch/safetensors.h

@@ -17,6 +17,7 @@
 #include "trainables/torch/learning_rate.h"
 #include "trainables/torch/metrics.h"
 #include "trainables/torch/mixed_precision.h"
+#include "trainables/torch/parameter_groups.h"
 #include "trainables/torch/process_group.h"
 #include "trainables/torch/random.h"
 #include "trainables/torch/safetensors.h"

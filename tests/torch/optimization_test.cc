@@ -219,6 +219,21 @@ TEST_CASE("unscaled gradients can be clipped, and are unscaled once") {
   CHECK(parameter[0].item<double>() == -1);
 }
 
+TEST_CASE("a scaler knows until its update which gradients are unscaled, also a disabled one") {
+  for (const bool enabled : {true, false}) {
+    torch::Tensor parameter = torch::ones({2}, torch::requires_grad());
+    auto optimizer = sgd(1, parameter);
+    GradScaler scaler({.enabled = enabled});
+    scaler.scale(parameter.sum()).backward();
+    CHECK_FALSE(scaler.is_unscaled(optimizer));
+    scaler.unscale(optimizer);
+    CHECK(scaler.is_unscaled(optimizer));
+    scaler.step(optimizer);
+    scaler.update();
+    CHECK_FALSE(scaler.is_unscaled(optimizer));
+  }
+}
+
 TEST_CASE("a restored scaler has the scale and the steps since it changed") {
   GradScaler scaler;
   scaler.load_state({{"scale", 1024.0}, {"growth_tracker", 7}});

@@ -44,7 +44,8 @@ void save_optimizer(const std::filesystem::path& directory,
 // The optimizer must hold as many parameters in as many groups. Its options become the
 // checkpoint's, with what a schedule made of them; but where its constructor was given another
 // value than that of the checkpoint (the configuration was replaced), its own stays in all groups.
-// A group whose own options alone were given another value takes the checkpoint's.
+// A group with a name (parameter_groups.h) has its own stay where it was given another value
+// itself; of one without a name that is not known, and the checkpoint's counts.
 void load_optimizer(const std::filesystem::path& directory, torch::optim::Optimizer& optimizer);
 
 // The state of a DataLoader, a Sampler or a schedule, or any other value, as a file of JSON.

@@ -2,11 +2,18 @@
 
 #include <set>
 #include <sstream>
+#include <string>
+
+#include "trainables/torch/parameter_groups.h"
+#include "trainables/torch/torch_error.h"
 
 namespace tune {
 namespace {
 
 constexpr const char* kConfiguredKey = "tune_configured";
+constexpr const char* kGroupsKey = "tune_groups";  // those with names, by their index
+constexpr const char* kNameKey = "name";
+constexpr const char* kOptionsKey = "options";
 
 OptionFields read_fields(torch::serialize::InputArchive& archive) {
   OptionFields fields;
@@ -29,8 +36,10 @@ void set_fields(torch::optim::OptimizerOptions& options, const OptionFields& fie
   options.serialize(archive);
 }
 
-std::set<std::string> changed_names(const OptionFields& before, const OptionFields& now) {
-  std::set<std::string> names;
+using FieldNames = std::set<std::string>;
+
+FieldNames changed_names(const OptionFields& before, const OptionFields& now) {
+  FieldNames names;
   for (const auto& [name, value] : now) {
     const auto found = before.find(name);
     if (found != before.end() && !(found->second == value)) names.insert(name);
@@ -54,26 +63,70 @@ OptionFields fields_of(const torch::optim::OptimizerOptions& options) {
 
 void save_configured_options(torch::serialize::OutputArchive& archive,
                              const torch::optim::Optimizer& optimizer) {
-  torch::serialize::OutputArchive configured(archive.compilation_unit());
-  for (const auto& [name, value] : fields_of(optimizer.defaults())) configured.write(name, value);
-  archive.write(kConfiguredKey, configured);
+  const auto write_fields = [&](torch::serialize::OutputArchive& into, const char* key,
+                                const torch::optim::OptimizerOptions& options) {
+    torch::serialize::OutputArchive fields(archive.compilation_unit());
+    for (const auto& [name, value] : fields_of(options)) fields.write(name, value);
+    into.write(key, fields);
+  };
+  write_fields(archive, kConfiguredKey, optimizer.defaults());
+  torch::serialize::OutputArchive groups(archive.compilation_unit());
+  for (std::size_t i = 0; i < optimizer.param_groups().size(); ++i) {
+    const NamedGroup* named = named_group(optimizer.param_groups()[i]);
+    if (named == nullptr) continue;
+    torch::serialize::OutputArchive group(archive.compilation_unit());
+    group.write(kNameKey, c10::IValue(named->name()));
+    write_fields(group, kOptionsKey, named->configured());
+    groups.write(std::to_string(i), group);
+  }
+  archive.write(kGroupsKey, groups);
 }
+
+namespace {
+
+// The fields of group i that were configured with another value since the checkpoint was saved; of
+// a group without a name, there or here, those of the optimizer.
+FieldNames changed_in_group(std::size_t i, const torch::optim::Optimizer& optimizer,
+                       torch::serialize::InputArchive& archive, const FieldNames& of_optimizer) {
+  const NamedGroup* named = named_group(optimizer.param_groups()[i]);
+  torch::serialize::InputArchive groups;
+  torch::serialize::InputArchive group;
+  const bool is_named_there =
+      archive.try_read(kGroupsKey, groups) && groups.try_read(std::to_string(i), group);
+  if (named == nullptr || !is_named_there) return of_optimizer;
+  c10::IValue name;
+  group.read(kNameKey, name);
+  if (name.toStringRef() != named->name()) {
+    bad_input("the checkpoint's group " + std::to_string(i) + " of parameters is named " +
+              name.toStringRef() + ", the optimizer's is " + named->name() +
+              ": make the groups in the same order");
+  }
+  torch::serialize::InputArchive fields;
+  group.read(kOptionsKey, fields);
+  return changed_names(read_fields(fields), fields_of(named->configured()));
+}
+
+}  // namespace
 
 void load_but_configured_options(torch::serialize::InputArchive& archive,
                                  torch::optim::Optimizer& optimizer) {
   torch::serialize::InputArchive saved;
-  std::set<std::string> changed;
+  FieldNames of_optimizer;
   if (archive.try_read(kConfiguredKey, saved)) {
-    changed = changed_names(read_fields(saved), fields_of(optimizer.defaults()));
+    of_optimizer = changed_names(read_fields(saved), fields_of(optimizer.defaults()));
   }
-  if (changed.empty()) return optimizer.load(archive);
+  std::vector<FieldNames> changed;
   std::vector<OptionFields> own;
-  for (const auto& group : optimizer.param_groups()) own.push_back(fields_of(group.options()));
+  for (std::size_t i = 0; i < optimizer.param_groups().size(); ++i) {
+    changed.push_back(changed_in_group(i, optimizer, archive, of_optimizer));
+    own.push_back(fields_of(optimizer.param_groups()[i].options()));
+  }
   optimizer.load(archive);
   for (std::size_t i = 0; i < own.size(); ++i) {
+    if (changed[i].empty()) continue;
     torch::optim::OptimizerOptions& options = optimizer.param_groups()[i].options();
     OptionFields fields = fields_of(options);
-    for (const std::string& name : changed) fields[name] = own[i].at(name);
+    for (const std::string& name : changed[i]) fields[name] = own[i].at(name);
     set_fields(options, fields);
   }
 }

@@ -5,8 +5,9 @@
 //
 // The simpler way, to compare the options of the groups themselves, fails: a schedule has changed
 // them by the time of a save, so that a decayed rate would pass for another configuration. An
-// optimizer's defaults() stay as its constructor was given them; where they differ, field by field,
-// the groups' own values of the program that loads are taken.
+// optimizer's defaults() stay as its constructor was given them, and so do those of a group with a
+// name (parameter_groups.h); where they differ, field by field, the groups' own values of the
+// program that loads are taken.
 #pragma once
 
 #include <torch/optim/optimizer.h>

@@ -53,6 +53,22 @@ State& state_of(Optimizer& optimizer, const at::Tensor& parameter,
 
 // ---- Adam and AdamW -----------------------------------------------------------------------------
 
+// Options, state and operation of either.
+template <class Base>
+struct AdamKind;
+template <>
+struct AdamKind<torch::optim::Adam> {
+  using Options = torch::optim::AdamOptions;
+  using State = torch::optim::AdamParamState;
+  static void step(auto&&... arguments) { at::_fused_adam_(arguments...); }
+};
+template <>
+struct AdamKind<torch::optim::AdamW> {
+  using Options = torch::optim::AdamWOptions;
+  using State = torch::optim::AdamWParamState;
+  static void step(auto&&... arguments) { at::_fused_adamw_(arguments...); }
+};
+
 struct AdamLists {
   Tensors parameters, gradients, averages, squares, largest_squares, steps;
 };
@@ -78,24 +94,24 @@ void add_parameter(AdamLists& lists, Optimizer& optimizer, const at::Tensor& par
   lists.steps.push_back(step);
 }
 
-template <class Options, class State, class Operation>
-void adam_step(Optimizer& optimizer, StepsOnDevice& steps, const FoundInf& found_inf,
-               Operation operation) {
+template <class Base>
+void adam_step(Optimizer& optimizer, StepsOnDevice& steps, const FoundInf& found_inf) {
   const at::NoGradGuard no_gradients;
   for (auto& group : optimizer.param_groups()) {
-    const auto& options = static_cast<const Options&>(group.options());
+    const auto& options = static_cast<const typename AdamKind<Base>::Options&>(group.options());
     std::map<TensorKind, AdamLists> kinds;
     for (const at::Tensor& parameter : group.params()) {
       if (!dense_gradient(parameter).defined()) continue;
-      add_parameter<State>(kinds[kind_of(parameter)], optimizer, parameter, steps,
-                           options.amsgrad());
+      add_parameter<typename AdamKind<Base>::State>(kinds[kind_of(parameter)], optimizer, parameter,
+                                                    steps, options.amsgrad());
     }
     for (auto& [kind, lists] : kinds) {
       at::_foreach_add_(lists.steps, 1);
-      operation(lists.parameters, lists.gradients, lists.averages, lists.squares,
-                lists.largest_squares, lists.steps, options.lr(), std::get<0>(options.betas()),
-                std::get<1>(options.betas()), options.weight_decay(), options.eps(),
-                options.amsgrad(), /*maximize=*/false, /*grad_scale=*/FoundInf(), found_inf);
+      AdamKind<Base>::step(lists.parameters, lists.gradients, lists.averages, lists.squares,
+                           lists.largest_squares, lists.steps, options.lr(),
+                           std::get<0>(options.betas()), std::get<1>(options.betas()),
+                           options.weight_decay(), options.eps(), options.amsgrad(),
+                           /*maximize=*/false, /*grad_scale=*/FoundInf(), found_inf);
       if (found_inf) at::_foreach_sub_(lists.steps, Tensors(lists.steps.size(), *found_inf));
     }
   }
@@ -110,9 +126,6 @@ void write_steps(const Optimizer& optimizer, const StepsOnDevice& steps) {
     static_cast<State&>(*state).step(found->second.template item<std::int64_t>());
   }
 }
-
-constexpr auto kAdam = [](auto&&... arguments) { at::_fused_adam_(arguments...); };
-constexpr auto kAdamW = [](auto&&... arguments) { at::_fused_adamw_(arguments...); };
 
 // ---- SGD ----------------------------------------------------------------------------------------
 
@@ -154,47 +167,32 @@ void sgd_step(Optimizer& optimizer, const FoundInf& found_inf) {
 
 }  // namespace
 
-at::Tensor FusedAdam::step(LossClosure closure) {
+template <class Base>
+at::Tensor FusedAdamOf<Base>::step(Optimizer::LossClosure closure) {
   const at::Tensor loss = loss_of(closure);
-  adam_step<torch::optim::AdamOptions, torch::optim::AdamParamState>(*this, steps_, {}, kAdam);
+  adam_step<Base>(*this, steps_, {});
   return loss;
 }
 
-void FusedAdam::step_unless(const at::Tensor& found_inf) {
-  adam_step<torch::optim::AdamOptions, torch::optim::AdamParamState>(*this, steps_, found_inf,
-                                                                     kAdam);
+template <class Base>
+void FusedAdamOf<Base>::step_unless(const at::Tensor& found_inf) {
+  adam_step<Base>(*this, steps_, found_inf);
 }
 
-void FusedAdam::save(torch::serialize::OutputArchive& archive) const {
-  write_steps<torch::optim::AdamParamState>(*this, steps_);
-  Adam::save(archive);
+template <class Base>
+void FusedAdamOf<Base>::save(torch::serialize::OutputArchive& archive) const {
+  write_steps<typename AdamKind<Base>::State>(*this, steps_);
+  Base::save(archive);
 }
 
-void FusedAdam::load(torch::serialize::InputArchive& archive) {
+template <class Base>
+void FusedAdamOf<Base>::load(torch::serialize::InputArchive& archive) {
   steps_.clear();
-  Adam::load(archive);
+  Base::load(archive);
 }
 
-at::Tensor FusedAdamW::step(LossClosure closure) {
-  const at::Tensor loss = loss_of(closure);
-  adam_step<torch::optim::AdamWOptions, torch::optim::AdamWParamState>(*this, steps_, {}, kAdamW);
-  return loss;
-}
-
-void FusedAdamW::step_unless(const at::Tensor& found_inf) {
-  adam_step<torch::optim::AdamWOptions, torch::optim::AdamWParamState>(*this, steps_, found_inf,
-                                                                       kAdamW);
-}
-
-void FusedAdamW::save(torch::serialize::OutputArchive& archive) const {
-  write_steps<torch::optim::AdamWParamState>(*this, steps_);
-  AdamW::save(archive);
-}
-
-void FusedAdamW::load(torch::serialize::InputArchive& archive) {
-  steps_.clear();
-  AdamW::load(archive);
-}
+template class FusedAdamOf<torch::optim::Adam>;
+template class FusedAdamOf<torch::optim::AdamW>;
 
 at::Tensor FusedSgd::step(LossClosure closure) {
   const at::Tensor loss = loss_of(closure);

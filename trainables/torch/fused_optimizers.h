@@ -31,10 +31,12 @@ class FusedOptimizer {
 // only the device knows.
 using StepsOnDevice = std::map<const void*, at::Tensor>;
 
-class FusedAdam : public torch::optim::Adam, public FusedOptimizer {
+// Of torch::optim::Adam or AdamW.
+template <class Base>
+class FusedAdamOf : public Base, public FusedOptimizer {
  public:
-  using torch::optim::Adam::Adam;
-  at::Tensor step(LossClosure closure = nullptr) override;
+  using Base::Base;
+  at::Tensor step(torch::optim::Optimizer::LossClosure closure = nullptr) override;
   void step_unless(const at::Tensor& found_inf) override;
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;
@@ -42,18 +44,11 @@ class FusedAdam : public torch::optim::Adam, public FusedOptimizer {
  private:
   StepsOnDevice steps_;
 };
+extern template class FusedAdamOf<torch::optim::Adam>;
+extern template class FusedAdamOf<torch::optim::AdamW>;
 
-class FusedAdamW : public torch::optim::AdamW, public FusedOptimizer {
- public:
-  using torch::optim::AdamW::AdamW;
-  at::Tensor step(LossClosure closure = nullptr) override;
-  void step_unless(const at::Tensor& found_inf) override;
-  void save(torch::serialize::OutputArchive& archive) const override;
-  void load(torch::serialize::InputArchive& archive) override;
-
- private:
-  StepsOnDevice steps_;
-};
+using FusedAdam = FusedAdamOf<torch::optim::Adam>;
+using FusedAdamW = FusedAdamOf<torch::optim::AdamW>;
 
 class FusedSgd : public torch::optim::SGD, public FusedOptimizer {
  public:

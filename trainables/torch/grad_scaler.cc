@@ -73,10 +73,11 @@ at::Tensor GradScaler::scale(const at::Tensor& loss) {
 }
 
 void GradScaler::unscale(torch::optim::Optimizer& optimizer) {
+  const bool again = options_.enabled && is_unscaled(optimizer);
+  TUNE_CHECK(!again);
+  Unscaled& unscaled = unscaled_[&optimizer];
   if (!options_.enabled) return;
   const at::NoGradGuard no_gradients;
-  TUNE_CHECK(unscaled_.find(&optimizer) == unscaled_.end());
-  Unscaled& unscaled = unscaled_[&optimizer];
   const at::Tensor inverse = scale_.to(at::kDouble).reciprocal().to(at::kFloat);
   for (auto& [key, gradients] : gradients_of(optimizer)) {
     const at::Device device = gradients.front().device();
@@ -86,12 +87,16 @@ void GradScaler::unscale(torch::optim::Optimizer& optimizer) {
   }
 }
 
+bool GradScaler::is_unscaled(torch::optim::Optimizer& optimizer) const {
+  return unscaled_.contains(&optimizer);
+}
+
 bool GradScaler::step(torch::optim::Optimizer& optimizer) {
   if (!options_.enabled) {
     optimizer.step();
     return true;
   }
-  if (unscaled_.find(&optimizer) == unscaled_.end()) unscale(optimizer);
+  if (!is_unscaled(optimizer)) unscale(optimizer);
   Unscaled& unscaled = unscaled_[&optimizer];
   TUNE_CHECK(!unscaled.stepped);
   unscaled.stepped = true;
@@ -107,7 +112,7 @@ bool GradScaler::step(torch::optim::Optimizer& optimizer) {
 }
 
 void GradScaler::update() {
-  if (!options_.enabled) return;
+  if (!options_.enabled) return unscaled_.clear();
   TUNE_CHECK(!unscaled_.empty());
   at::Tensor found_inf = at::zeros({1}, scale_.options());
   for (const auto& [optimizer, unscaled] : unscaled_) {

@@ -43,6 +43,8 @@ class GradScaler {
   // Divides the gradients by the scale in place, before they are clipped, say. At most once between
   // two updates; step() does it otherwise.
   void unscale(torch::optim::Optimizer& optimizer);
+  // Whether that was done since the last update; also of a disabled scaler.
+  bool is_unscaled(torch::optim::Optimizer& optimizer) const;
 
   // The optimizer's step, if its gradients are finite. True when it was done; also for a
   // FusedOptimizer, which finds that out on the device: nothing waits for it.

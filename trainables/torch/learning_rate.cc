@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "trainables/torch/parameter_groups.h"
 
 namespace tune {
 namespace {
@@ -117,7 +118,10 @@ std::vector<double> LearningRateSchedule::rates() const {
 }
 
 Value LearningRateSchedule::state() const {
-  return {{"step", step_}, {"initial", initial_}, {"configured", optimizer_.defaults().get_lr()}};
+  return {{"step", step_},
+          {"initial", initial_},
+          {"configured", optimizer_.defaults().get_lr()},
+          {"configured_groups", configured_rates(optimizer_)}};
 }
 
 void LearningRateSchedule::load_state(const Value& state) {
@@ -127,11 +131,17 @@ void LearningRateSchedule::load_state(const Value& state) {
               "loading a learning rate: the state is of step " + std::to_string(step) + " and " +
                   std::to_string(initial.size()) + " groups, the optimizer has " +
                   std::to_string(initial_.size()));
+  const std::vector<double> now = configured_rates(optimizer_);
+  std::vector<double> before = now;  // of a version that did not say
+  if (state.contains("configured")) before.assign(now.size(), state.get<double>("configured"));
+  if (state.contains("configured_groups")) {
+    before = state.get<std::vector<double>>("configured_groups");
+    before.resize(now.size());
+  }
   step_ = step;
-  const Value* configured = state.find("configured");
-  const bool is_replaced =
-      configured != nullptr && configured->as<double>() != optimizer_.defaults().get_lr();
-  if (!is_replaced) initial_ = std::move(initial);
+  for (std::size_t i = 0; i < initial.size(); ++i) {
+    if (before[i] == now[i]) initial_[i] = initial[i];
+  }
   apply();
 }
 

@@ -62,10 +62,10 @@ class LearningRateSchedule {
   std::int64_t steps() const { return step_; }
   std::vector<double> rates() const;  // of the groups, as they are now
 
-  // {step, initial, configured}: the rate's formula is not in it. Loading sets the optimizer's
-  // rates; the initial ones are the state's, unless the optimizer's constructor was given another
-  // rate than the one `configured` tells: then its own count, from the state's step on. Refuses
-  // (kBadInput) a state of another number of groups.
+  // {step, initial, configured, configured_groups}: the rate's formula is not in it. Loading sets
+  // the optimizer's rates; the initial ones are the state's, unless the optimizer's constructor, or
+  // a group with a name, was given another rate than the configured one: then its own counts, from
+  // the state's step on. Refuses (kBadInput) a state of another number of groups.
   Value state() const;
   void load_state(const Value& state);
 

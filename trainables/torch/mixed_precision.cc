@@ -7,7 +7,6 @@
 #include <torch/optim/optimizer.h>
 #include <torch/serialize.h>
 
-#include <algorithm>
 #include <string>
 
 #include "core/error.h"
@@ -141,11 +140,6 @@ void MixedPrecision::unscale(torch::optim::Optimizer& optimizer) {
     weight.master.mutable_grad() = gradient.defined() ? gradient.to(at::kFloat) : at::Tensor();
   }
   scaler_.unscale(optimizer);
-  unscaled_.push_back(&optimizer);
-}
-
-bool MixedPrecision::is_unscaled(const torch::optim::Optimizer& optimizer) const {
-  return std::find(unscaled_.begin(), unscaled_.end(), &optimizer) != unscaled_.end();
 }
 
 bool MixedPrecision::step() {
@@ -166,7 +160,6 @@ bool MixedPrecision::step(torch::optim::Optimizer& optimizer) {
 
 void MixedPrecision::update() {
   scaler_.update();
-  unscaled_.clear();
 }
 
 void MixedPrecision::zero_grad() {
@@ -178,8 +171,7 @@ void MixedPrecision::copy_to_models(const std::vector<Weight>& weights) {
   for (const Weight& weight : weights) weight.half.copy_(weight.master);
 }
 
-CheckpointWriter MixedPrecision::writer(const fs::path& directory,
-                                        CheckpointCopies* copies) const {
+CheckpointWriter MixedPrecision::writer(const fs::path& directory, CheckpointCopies* copies) const {
   const Value scaler = scaler_.state();
   std::vector<at::Tensor> tensors = {
       at::tensor({scaler.get<double>("scale"), scaler.get<double>("growth_tracker")}, at::kDouble)};

@@ -88,7 +88,9 @@ class MixedPrecision {
 
   // Makes the gradients that the optimizer will use the true ones, for clipping. Optional.
   void unscale(torch::optim::Optimizer& optimizer);
-  bool is_unscaled(const torch::optim::Optimizer& optimizer) const;  // since the last update()
+  bool is_unscaled(torch::optim::Optimizer& optimizer) const {  // since the last update()
+    return scaler_.is_unscaled(optimizer);
+  }
 
   // All optimizers' steps and the scaler's update; true when none was skipped.
   bool step();
@@ -119,7 +121,6 @@ class MixedPrecision {
   std::vector<torch::optim::Optimizer*> optimizers_;
   GradScaler scaler_;
   std::map<const torch::optim::Optimizer*, std::vector<Weight>> weights_;
-  std::vector<torch::optim::Optimizer*> unscaled_;
 };
 
 }  // namespace tune

@@ -25,6 +25,17 @@ void expect_equal_shapes(const std::vector<at::Tensor>& tensors, const std::int6
   }
 }
 
+// Images whose channels lie last stay so: at::stack would turn each of them.
+at::Tensor stacked_tensors(const std::vector<at::Tensor>& tensors) {
+  const at::Tensor& first = tensors.front();
+  const bool is_last = first.dim() == 3 && first.size(0) > 1 && first.stride(0) == 1 &&
+                       first.permute({1, 2, 0}).is_contiguous();
+  if (!is_last) return at::stack(tensors);
+  std::vector<at::Tensor> images;
+  for (const at::Tensor& tensor : tensors) images.push_back(tensor.permute({1, 2, 0}));
+  return at::stack(images).permute({0, 3, 1, 2});
+}
+
 }  // namespace
 
 Batch stacked(const std::vector<Batch>& samples, const at::Tensor& indices) {
@@ -35,7 +46,7 @@ Batch stacked(const std::vector<Batch>& samples, const at::Tensor& indices) {
       if (const at::Tensor& tensor = tensor_of(sample); tensor.defined()) tensors.push_back(tensor);
     }
     expect_equal_shapes(tensors, index);
-    return tensors.empty() ? at::Tensor() : at::stack(tensors);
+    return tensors.empty() ? at::Tensor() : stacked_tensors(tensors);
   };
   const std::size_t count = samples.at(0).more.size();
   for (std::size_t i = 0; i < samples.size(); ++i) {

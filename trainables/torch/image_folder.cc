@@ -43,6 +43,12 @@ std::vector<fs::path> images_below(const fs::path& folder) {
   return files;
 }
 
+// A crop is a view: what is left of the image is not to be kept.
+at::Tensor without_the_rest(const at::Tensor& image) {
+  const bool is_bytes = image.scalar_type() == at::kByte && image.dim() == 3;
+  return is_bytes ? image.permute({1, 2, 0}).contiguous().permute({2, 0, 1}) : image.contiguous();
+}
+
 }  // namespace
 
 ImageFolder::ImageFolder(const fs::path& root, ImageTransform transform, std::uint64_t seed)
@@ -77,18 +83,19 @@ Batch ImageFolder::get(std::int64_t index) const {
   RandomStream random(seed_, "image of epoch " + std::to_string(epoch_),
                       static_cast<std::uint64_t>(index));
   try {
-    // A crop is a view: what is left of the image is not to be kept.
-    return {transform_(image, random).contiguous(), at::scalar_tensor(sample.label, at::kLong)};
+    return {without_the_rest(transform_(image, random)),
+            at::scalar_tensor(sample.label, at::kLong)};
   } catch (const Error& error) {
     throw Error(error.code(), "image " + sample.file.string() + ": " + error.what());
   }
 }
 
 at::Tensor read_image_tensor(const fs::path& file) {
-  Image image = read_image(file);
-  return at::from_blob(image.pixels.data(), {image.height, image.width, 3}, at::kByte)
-      .permute({2, 0, 1})
-      .clone(at::MemoryFormat::Contiguous);
+  auto* image = new Image(read_image(file));
+  return at::from_blob(
+             image->pixels.data(), {image->height, image->width, 3},
+             [image](void*) { delete image; }, at::kByte)
+      .permute({2, 0, 1});
 }
 
 }  // namespace tune

@@ -32,7 +32,8 @@ class ImageFolder : public Dataset {
   std::int64_t size() const override { return static_cast<std::int64_t>(samples_.size()); }
 
   // {image, label}: what the transform makes of (3, H, W) uint8 RGB, by default floats in [0, 1];
-  // and () int64. Throws what read_image and the transform throw, with the file's name.
+  // and () int64. Floats are contiguous; bytes lie as they are in a file, channels last, and so
+  // does a batch of them. Throws what read_image and the transform throw, with the file's name.
   Batch get(std::int64_t index) const override;
 
   void set_epoch(std::int64_t epoch) override { epoch_ = epoch; }
@@ -48,7 +49,7 @@ class ImageFolder : public Dataset {
   std::vector<Sample> samples_;
 };
 
-// The same file as (3, H, W) uint8. Errors are those of read_image (image_file.h).
+// The same file as (3, H, W) uint8, channels last. Errors are those of read_image (image_file.h).
 at::Tensor read_image_tensor(const std::filesystem::path& file);
 
 }  // namespace tune

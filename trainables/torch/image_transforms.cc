@@ -53,11 +53,9 @@ at::Tensor crop(const at::Tensor& image, const Box& box) {
 at::Tensor resized(const at::Tensor& image, const Size& size) {
   const Size old = size_of(image);
   if (old.height == size.height && old.width == size.width) return image;
-  const bool is_whole = image.scalar_type() == at::kByte;
-  const at::Tensor input = (is_whole ? image.to(at::kFloat) : image).unsqueeze(0);
-  const at::Tensor output =
-      at::_upsample_bilinear2d_aa(input, {size.height, size.width}, false).squeeze(0);
-  return is_whole ? output.round().to(at::kByte) : output;
+  // Of bytes LibTorch computes in whole numbers, vectorised: eight times as fast as floats.
+  return at::_upsample_bilinear2d_aa(image.unsqueeze(0), {size.height, size.width}, false)
+      .squeeze(0);
 }
 
 // To even at a half, as Python rounds, whatever the mode of rounding of this thread is.
@@ -190,16 +188,49 @@ ImageTransform random_horizontal_flip(double probability) {
 
 ImageTransform to_tensor() {
   return [](const at::Tensor& image, RandomStream&) {
-    return image.scalar_type() == at::kByte ? image.to(at::kFloat).div_(255) : image;
+    if (image.scalar_type() != at::kByte) return image;
+    return image.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous)
+        .div_(255);
+  };
+}
+
+namespace {
+
+void expect_statistics(const char* what, const std::vector<double>& mean,
+                       const std::vector<double>& deviation) {
+  expect_input(!mean.empty() && mean.size() == deviation.size(),
+               std::string(what) + " has " + std::to_string(mean.size()) + " means and " +
+                   std::to_string(deviation.size()) + " deviations");
+  expect_input(std::find(deviation.begin(), deviation.end(), 0.0) == deviation.end(),
+               std::string("a deviation of ") + what + " is 0");
+}
+
+}  // namespace
+
+BatchTransform normalize_batch(std::vector<double> mean, std::vector<double> deviation) {
+  expect_statistics("normalize_batch", mean, deviation);
+  const auto channels = static_cast<std::int64_t>(mean.size());
+  const auto by_channel = [&](const std::vector<double>& numbers) {
+    return at::tensor(numbers, at::kFloat).view({1, channels, 1, 1});
+  };
+  return [means = by_channel(mean), deviations = by_channel(deviation),
+          channels](const at::Tensor& batch) {
+    expect_input(batch.dim() == 4,
+                 "normalize_batch takes a batch of images (n, channels, height, "
+                 "width), not " +
+                     std::to_string(batch.dim()) + " dimensions");
+    expect_input(channels == 1 || channels == batch.size(1),
+                 "normalize_batch has " + std::to_string(channels) + " means, the images " +
+                     std::to_string(batch.size(1)) + " channels");
+    const double whole = batch.scalar_type() == at::kByte ? 255 : 1;
+    at::Tensor result = batch.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+    return result.sub_(means.to(batch.device()) * whole)
+        .div_(deviations.to(batch.device()) * whole);
   };
 }
 
 ImageTransform normalize(std::vector<double> mean, std::vector<double> deviation) {
-  expect_input(!mean.empty() && mean.size() == deviation.size(),
-         "normalize has " + std::to_string(mean.size()) + " means and " +
-             std::to_string(deviation.size()) + " deviations");
-  expect_input(std::find(deviation.begin(), deviation.end(), 0.0) == deviation.end(),
-         "a deviation of normalize is 0");
+  expect_statistics("normalize", mean, deviation);
   const auto channels = static_cast<std::int64_t>(mean.size());
   const auto by_channel = [&](const std::vector<double>& numbers) {
     return at::tensor(numbers, at::kFloat).view({channels, 1, 1});

@@ -1,5 +1,5 @@
-// Changes of an image before a network sees it, as torchvision makes them: the same sizes, the
-// same rounding, the same pixels. Random ones draw from a stream of the image's own
+// Changes of an image before a network sees it, as torchvision makes them: the same sizes, and the
+// same pixels (resized bytes may differ by one). Random ones draw from a stream of the image's own
 // (core/random.h), so that it does not matter which thread loads which image; their draws are not
 // torchvision's.
 //
@@ -26,6 +26,8 @@ namespace tune {
 
 // Gives a new image or the same tensor; never changes the one it is given.
 using ImageTransform = std::function<at::Tensor(const at::Tensor& image, RandomStream& random)>;
+// The same of a batch, on the device where it is.
+using BatchTransform = std::function<at::Tensor(const at::Tensor& batch)>;
 
 }  // namespace tune
 
@@ -64,5 +66,9 @@ ImageTransform to_tensor();
 
 // (x - mean) / deviation for each channel of a float image; one number each is for all channels.
 ImageTransform normalize(std::vector<double> mean, std::vector<double> deviation);
+
+// to_tensor and normalize of a whole batch (n, C, H, W), for DataParts::prepare: images travel as
+// bytes then, a quarter of the floats. The result lies as the batch does.
+BatchTransform normalize_batch(std::vector<double> mean, std::vector<double> deviation);
 
 }  // namespace tune::transforms

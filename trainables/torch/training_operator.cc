@@ -105,6 +105,14 @@ bool is_classification(const at::Tensor& output, const at::Tensor& target) {
          at::isIntegralType(target.scalar_type(), /*includeBool=*/false);
 }
 
+// The tensors stay the same objects, which optimizers hold.
+void lay_channels_last(torch::nn::Module& model) {
+  for (at::Tensor& weight : model.parameters()) {
+    if (weight.dim() != 4) continue;
+    weight.set_data(weight.detach().contiguous(at::MemoryFormat::ChannelsLast));
+  }
+}
+
 // In an epoch all ranks take equally many batches, which their samplers see to. A batch of the
 // whole group must hold a sample for each of them.
 std::shared_ptr<DistributedSampler> sampler_of(const Dataset& data, const ProcessGroup& group,
@@ -147,6 +155,7 @@ void TrainingOperator::register_training(TrainingParts parts) {
   std::vector<torch::nn::Module*> modules;
   for (const AnyModel& model : parts.models) {
     model.module->to(device());
+    if (parts.channels_last) lay_channels_last(*model.module);
     modules.push_back(model.module.get());
   }
   std::vector<torch::optim::Optimizer*> optimizers;
@@ -185,6 +194,7 @@ void TrainingOperator::register_data(const DataParts& parts) {
       parts.train, sampler_of(*parts.train, r.group_, sampling), loading);
   r.train_batches_->set_batches_per_loop(parts.report_every);
   r.report_every_ = parts.report_every;
+  r.prepare_ = parts.prepare;
   if (!parts.validation) return;
   sampling.shuffle = sampling.drop_last = sampling.pad = loading.drop_last = false;
   if (parts.validation_batch_size > 0) loading.batch_size = parts.validation_batch_size;
@@ -316,6 +326,11 @@ Batch TrainingOperator::on_device(const Batch& batch) const {
                             : tensor;
   };
   Batch moved = {move(batch.data), move(batch.target)};
+  const TrainingRun& r = run();
+  if (r.prepare_) moved.data = r.prepare_(moved.data);
+  if (r.parts_.channels_last && moved.data.dim() == 4) {
+    moved.data = moved.data.contiguous(at::MemoryFormat::ChannelsLast);
+  }
   for (const at::Tensor& tensor : batch.more) moved.more.push_back(move(tensor));
   return moved;
 }

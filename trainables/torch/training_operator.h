@@ -31,6 +31,7 @@
 
 #include "core/value.h"
 #include "trainables/torch/data_loader.h"
+#include "trainables/torch/image_transforms.h"
 #include "trainables/torch/learning_rate.h"
 #include "trainables/torch/metrics.h"
 #include "trainables/torch/process_group.h"
@@ -64,6 +65,9 @@ struct TrainingParts {
   GradientClip clip = {};
   std::int64_t accumulate = 1;           // batches of each step of the optimizer
   std::optional<double> ema_decay = {};  // the average of the weights, which validation judges
+  // Weights and batches of images lie channels last, which convolutions in half precision on GPUs,
+  // and many on CPUs, compute faster. Their outputs do as well: flatten() them, view() throws.
+  bool channels_last = false;
   // A trial's checkpoints are copied, and written while it trains on: Context::write_beside. The
   // copy takes as much memory as models and optimizers. A TorchTrainer's save waits all the same.
   bool asynchronous_checkpoints = false;
@@ -81,6 +85,8 @@ struct DataParts {
   // end. Each report validates.
   std::int64_t report_every = 0;
   std::function<Batch(std::vector<Batch>)> collate = {};  // see DataLoaderOptions
+  // Of each batch's data when it is on the device: transforms::normalize_batch, say.
+  BatchTransform prepare = {};
 };
 
 struct BatchInfo {
@@ -130,7 +136,8 @@ class TrainingOperator {
   // stays on its device until all batches are done: loss.item() would wait for the GPU in each.
   void measure(const std::string& name, const at::Tensor& mean, std::int64_t samples);
   torch::optim::Optimizer& optimizer(std::size_t index = 0);
-  Batch on_device(const Batch& batch) const;  // a loader's batches are on the CPU
+  // A loader's batches are on the CPU, and not prepared.
+  Batch on_device(const Batch& batch) const;
   void step_schedulers();                     // for SchedulerStep::kManual
   at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const;  // by the criterion
   // All phases of that model's step after its forward. Model and optimizer have the same index.

@@ -77,6 +77,7 @@ class TrainingRun {
   std::deque<LearningRateSchedule> schedules_ = {};        // of the first optimizers
   std::unique_ptr<DataLoader> train_batches_ = {};
   std::unique_ptr<DataLoader> validation_batches_ = {};
+  BatchTransform prepare_ = {};
   std::int64_t report_every_ = 0;
   std::int64_t epoch_ = 0;        // trained
   std::int64_t global_step_ = 0;  // batches trained, on this rank

@@ -47,6 +47,7 @@ set(tune_public_headers
 )
 
 set(tune_public_torch_headers
+  trainables/torch/batch_trace.h
   trainables/torch/checkpoint.h
   trainables/torch/checkpoint_copies.h
   trainables/torch/data_loader.h

@@ -76,9 +76,11 @@ OperatorTrainable::~OperatorTrainable() = default;
 
 void OperatorTrainable::setup(const Config& config) {
   set_threads(context().cpus());
-  run_ = std::make_unique<TrainingRun>(
-      make_(), make_group(options_), merged(config, options_.config),
-      TrainingRunOptions{.use_fp16 = options_.use_fp16, .seed = context().seed()});
+  run_ =
+      std::make_unique<TrainingRun>(make_(), make_group(options_), merged(config, options_.config),
+                                    TrainingRunOptions{.use_fp16 = options_.use_fp16,
+                                                       .seed = context().seed(),
+                                                       .directory = context().trial_directory()});
 }
 
 Result OperatorTrainable::step() {

@@ -173,6 +173,11 @@ void TrainingOperator::register_training(TrainingParts parts) {
     scale_learning_rate(each, parts.lr_scaling, world_size(), rank());
     if (i < parts.schedulers.size()) r.schedules_.emplace_back(each, parts.schedulers[i]);
   }
+  if (parts.profile.batches != std::array<std::int64_t, 2>{0, 0}) {
+    r.trace_.emplace(parts.profile,
+                     r.options_.directory / ("trace_rank_" + std::to_string(rank()) + ".json"),
+                     device().is_cuda());
+  }
   r.parts_ = std::move(parts);
 }
 
@@ -215,7 +220,9 @@ Result TrainingOperator::train_epoch(DataLoader& batches) {
   for (const Batch& batch : batches) {
     for (const auto& step : r.steps_) step->set_batches_left(left);
     --left;
+    if (r.trace_) r.trace_->before(info.global_step);
     add_batch(metrics, train_batch(on_device(batch), info), "train_batch", "train_loss");
+    if (r.trace_) r.trace_->after(info.global_step);
     if (r.parts_.scheduler_step == SchedulerStep::kBatch) step_schedulers();
     ++info.batch;
     ++info.global_step;

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "core/value.h"
+#include "trainables/torch/batch_trace.h"
 #include "trainables/torch/data_loader.h"
 #include "trainables/torch/image_transforms.h"
 #include "trainables/torch/learning_rate.h"
@@ -68,6 +69,9 @@ struct TrainingParts {
   // Weights and batches of images lie channels last, which convolutions in half precision on GPUs,
   // and many on CPUs, compute faster. Their outputs do as well: flatten() them, view() throws.
   bool channels_last = false;
+  // Writes trace_rank_<r>.json into the trial's folder, of a TorchTrainer into the working one,
+  // from batches of the default train_epoch: `.profile = {.batches = {10, 20}}`.
+  ProfileOptions profile = {};
   // A trial's checkpoints are copied, and written while it trains on: Context::write_beside. The
   // copy takes as much memory as models and optimizers. A TorchTrainer's save waits all the same.
   bool asynchronous_checkpoints = false;

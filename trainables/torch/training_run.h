@@ -30,6 +30,7 @@ inline constexpr const char* kProgressFile = "training.json";  // every checkpoi
 struct TrainingRunOptions {
   bool use_fp16 = false;
   std::uint64_t seed = 0;  // the same on all ranks
+  std::filesystem::path directory = {};  // where traces go; empty: the working one
 };
 
 class TrainingRun {
@@ -84,6 +85,7 @@ class TrainingRun {
   std::int64_t batches_ = 0;      // of the last train(), on this rank
   Metrics* metrics_ = nullptr;    // of the loop under way
   CheckpointCopies copies_ = {};
+  std::optional<BatchTrace> trace_ = {};
 };
 
 }  // namespace tune

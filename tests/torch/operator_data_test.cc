@@ -74,7 +74,8 @@ class TracedOperator : public TrainingOperator {
 // The batches in the trace.
 std::int64_t traced_batches(const std::filesystem::path& folder) {
   std::int64_t count = 0;
-  for (const Value& event : load_state(folder / "trace_rank_0.json").at("traceEvents").list()) {
+  const Value trace = load_state(folder / "trace_rank_0.json");
+  for (const Value& event : trace.at("traceEvents").list()) {
     const Value* name = event.find("name");
     if (name != nullptr && name->is_string() && name->string() == "aten::cross_entropy_loss")
       ++count;

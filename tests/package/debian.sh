@@ -30,7 +30,7 @@ expect "what libtune-dev needs" "tune (= $version)" "$(dpkg-deb -f "$development
 expect "the newest changes" "## $version" "$(grep -m 1 '^## ' "$source/config/changes/README.md")"
 
 needs=$(dpkg-deb -f "$programs" Depends)
-for library in redis-server libzmq5 libhiredis libhiredis libfmt libc6; do
+for library in redis-server libzmq5 libhiredis libfmt libc6; do
   expect "what tune needs" "$library" "$needs"
 done
 expect_none "what tune needs" torch "$needs"

@@ -23,7 +23,7 @@ bool all_are_asked_for() {
   return std::getenv("TUNE_CLUSTER_TESTS") != nullptr;
 }
 
-// How many may be open at the same time, here and in the driver.
+// The most that may be open at the same time, here and in the driver.
 std::size_t most_open(std::size_t strangers) {
   rlimit limit{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);

@@ -74,7 +74,7 @@ class PoolWorld {
   }
 
  private:
-  // What the engine has.
+  // The engine's own jobs.
   struct Job {
     Time runs{};   // from then on
     Time joins{};  // its agent
@@ -124,7 +124,7 @@ class PoolWorld {
     if (is_calm_ && book_.is_paused()) resume_pool();
     look();
   }
-  // What ends in vain now was begun in the storm.
+  // Starts that end in vain now were begun in the storm.
   void resume_pool() { book_.order({.max = {}, .paused = false, .cause = "a user"}); }
   void calm_down(std::uint64_t wanted) {
     trace("all is calm");

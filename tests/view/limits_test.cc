@@ -1,4 +1,4 @@
-// What the page bears: too many of everything, and files that nobody else may notice to be read.
+// The limits of the page: too many of everything; and files that it reads without a trace.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/file.h>

@@ -16,7 +16,7 @@ BEGIN = 1_795_000_000.0
 PREFIX = "2f1e0_"
 
 
-# What a sweep's specification has beside that which a test looks at.
+# The rest of a sweep's specification, beside the part that a test looks at.
 REST = {"version": 2, "name_given": True, "plugin": "", "sweep": "", "sweep_hash": "", "plugin_hash": "", "store_prefix": "",
         "stop": {}, "resources_per_trial": {"gpu": 1.0, "memory": 0, "ranks": 1}, "storage": "results",
         "checkpoint": {"frequency": 0, "at_end": True, "keep": 1}, "max_failures": 0, "max_concurrent_trials": 0,

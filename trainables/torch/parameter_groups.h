@@ -19,7 +19,7 @@
 
 namespace tune {
 
-// What the options of a group with a name have beside their values.
+// The name of a group, kept with its options.
 class NamedGroup {
  public:
   virtual ~NamedGroup() = default;

@@ -81,7 +81,7 @@ void Pool::open(Door& door) {
   prepare();
 }
 
-// What is started meanwhile has the former token, and is started again when that is no longer good.
+// An agent started meanwhile has the former token: it is started again once that is refused.
 void Pool::prepare() {
   if (engine_.words.prepare.empty() || door_->tokens_written() == prepared_) return;
   if (now_ < prepare_after_) return;

@@ -111,7 +111,7 @@ TailNews read_tail(const std::filesystem::path& file, TailSeen& seen, const Tail
       std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
   const bool is_same = size == seen.size && changed == seen.changed;
   if (is_same && !seen.more) return TailNews::kNone;
-  // What is no file but a pipe would be waited for without O_NONBLOCK.
+  // Without O_NONBLOCK a pipe in the place of a file would be waited for.
   const int opened = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (opened < 0) throw file_error("reading", file, errno);
   Reader reader(file, opened);

@@ -25,7 +25,7 @@ class PageStream {
   // Of reads and writes that begin later; one that takes longer closes the connection.
   void expires_after(std::chrono::seconds time) { plain().expires_after(time); }
   void expires_never() { plain().expires_never(); }
-  // What a client is told that does not speak TLS goes here.
+  // For the answer to a client that does not speak TLS.
   boost::asio::ip::tcp::socket& socket() { return plain().socket(); }
 
   // Of TLS only.

@@ -45,7 +45,7 @@ void serve(const Arguments& arguments) {
   std::fflush(stdout);
   server.run();
   // Orders are done. A thread may be finding the importance of parameters from a hundred thousand
-  // files, which nobody waits for now.
+  // files: its answer is no longer wanted.
   std::fflush(nullptr);
   _exit(0);
 }

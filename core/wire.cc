@@ -1,7 +1,9 @@
 #include "core/wire.h"
 
+#include <array>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -61,6 +63,10 @@ void put(std::string& out, std::uint8_t tag, T value) {
 
 std::uint64_t big_endian(std::string_view bytes) {
   std::uint64_t value = 0;
+  if (bytes.size() == sizeof value) {
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return __builtin_bswap64(value);
+  }
   for (unsigned char byte : bytes) value = value << 8 | byte;
   return value;
 }
@@ -202,7 +208,7 @@ void PackWriter::value(const Value& value) {
 
 std::string_view PackReader::take(std::size_t count) {
   if (count > bytes_.size() - position_) malformed("it ends too early", position_);
-  const std::string_view taken = bytes_.substr(position_, count);
+  const std::string_view taken(bytes_.data() + position_, count);
   position_ += count;
   return taken;
 }
@@ -211,9 +217,10 @@ std::size_t PackReader::length(std::size_t bytes) {
   return big_endian(take(bytes));
 }
 
-PackReader::Type PackReader::peek() const {
-  if (at_end()) malformed("it ends too early", position_);
-  const auto tag = static_cast<std::uint8_t>(bytes_[position_]);
+namespace {
+
+constexpr std::optional<PackReader::Type> type_of(std::uint8_t tag) {
+  using Type = PackReader::Type;
   if (tag < 0x80 || tag >= 0xe0 || (tag >= kUint8 && tag <= kInt64)) return Type::kInt;
   if (tag < kFixArray) return Type::kMap;
   if (tag < kFixText) return Type::kArray;
@@ -224,7 +231,24 @@ PackReader::Type PackReader::peek() const {
   if (tag == kFloat32 || tag == kFloat64) return Type::kFloat;
   if (tag == kArray16 || tag == kArray32) return Type::kArray;
   if (tag == kMap16 || tag == kMap32) return Type::kMap;
-  malformed(fmt::format("unknown type {:#x}", tag), position_);
+  return std::nullopt;
+}
+
+constexpr auto kTypes = [] {
+  std::array<std::optional<PackReader::Type>, 256> types;
+  for (std::size_t tag = 0; tag < types.size(); ++tag) {
+    types[tag] = type_of(static_cast<std::uint8_t>(tag));
+  }
+  return types;
+}();
+
+}  // namespace
+
+PackReader::Type PackReader::peek() const {
+  if (at_end()) malformed("it ends too early", position_);
+  const auto tag = static_cast<std::uint8_t>(bytes_[position_]);
+  if (!kTypes[tag]) malformed(fmt::format("unknown type {:#x}", tag), position_);
+  return *kTypes[tag];
 }
 
 void PackReader::null() {
@@ -277,10 +301,11 @@ std::uint64_t PackReader::unsigned_integer() {
 }
 
 double PackReader::number() {
-  if (peek() == Type::kInt) return static_cast<double>(integer());
+  const Type type = peek();
+  if (type == Type::kInt) return static_cast<double>(integer());
+  if (type != Type::kFloat) malformed("expected a number", position_);
   const auto tag = static_cast<std::uint8_t>(take(1)[0]);
   if (tag == kFloat64) return std::bit_cast<double>(big_endian(take(8)));
-  if (tag != kFloat32) malformed("expected a number", position_ - 1);
   return std::bit_cast<float>(static_cast<std::uint32_t>(big_endian(take(4))));
 }
 

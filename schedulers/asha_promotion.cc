@@ -46,17 +46,17 @@ Milestone AshaPromotion::add_trial(TrialNumber trial) {
     brackets_[state.bracket][rung].wait_again(state.entry);
     note(state.bracket, rung);
   }
-  return next_stop(state);
+  return until(options_.time_attr, next_stop(state));
 }
 
 // The next report that is judged: at the lowest rung without the trial, or at max_t; at the rung
 // where it waits while it was not promoted.
-Milestone AshaPromotion::next_stop(const TrialState& state) const {
+std::optional<double> AshaPromotion::next_stop(const TrialState& state) const {
   const std::vector<PromotionRung>& rungs = brackets_[state.bracket];
   const std::uint32_t next = state.waits ? state.recorded - 1 : state.recorded;
-  if (next < rungs.size()) return {options_.time_attr, rungs[next].milestone()};
-  if (options_.stop_last_trials) return {options_.time_attr, options_.max_t};
-  return {};
+  if (next < rungs.size()) return rungs[next].milestone();
+  if (options_.stop_last_trials) return options_.max_t;
+  return std::nullopt;
 }
 
 std::uint32_t AshaPromotion::reached(const TrialState& state, double time) const {
@@ -162,7 +162,7 @@ Milestone AshaPromotion::resume_trial(TrialNumber trial) {
   TrialState& state = state_of(trial);
   if (state.waits) ++promoted_;
   take_from_rung(state);
-  return next_stop(state);
+  return until(options_.time_attr, next_stop(state));
 }
 
 // The rung to which the last result of a trial that ended by itself was added: the highest that it

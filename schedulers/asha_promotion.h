@@ -48,7 +48,7 @@ class AshaPromotion : public MetricScheduler {
   };
 
   TrialState& state_of(TrialNumber trial);
-  Milestone next_stop(const TrialState& state) const;
+  std::optional<double> next_stop(const TrialState& state) const;
   std::uint32_t reached(const TrialState& state, double time) const;
   template <class Worth>  // a signed value or a merit
   void record(TrialNumber trial, std::uint32_t upto, const Worth& worth, bool waits);

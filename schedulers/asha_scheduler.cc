@@ -1,7 +1,7 @@
 #include "schedulers/asha_scheduler.h"
 
+#include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ AshaScheduler::AshaScheduler(AshaOptions options)
       draw_(options_),
       position_(options_.rule, options_.reduction_factor) {
   for (int s = 0; s < options_.brackets; ++s) {
-    std::vector<RankedRung>& rungs = brackets_.emplace_back();
+    std::vector<Rung>& rungs = brackets_.emplace_back();
     for (double milestone : rung_milestones(options_, s)) rungs.emplace_back(milestone, position_);
     fronts_.emplace_back(rungs.size());
   }
@@ -38,22 +38,20 @@ Milestone AshaScheduler::add_trial(TrialNumber trial) {
   TrialState& state = trials_[trial.value];
   state.bracket =
       draw_.draw(objective().seed, trial);  // the same again; the rungs behind it stay behind it
-  return next_stop(state);
+  return until(options_.time_attr, next_stop(state));
 }
 
 // The next report that is judged: at the lowest rung without the trial, or at max_t.
-Milestone AshaScheduler::next_stop(const TrialState& state) const {
-  const std::vector<RankedRung>& rungs = brackets_[state.bracket];
-  if (state.recorded < rungs.size()) {
-    return {options_.time_attr, rungs[state.recorded].milestone()};
-  }
-  if (options_.stop_last_trials) return {options_.time_attr, options_.max_t};
-  return {};
+std::optional<double> AshaScheduler::next_stop(const TrialState& state) const {
+  const std::vector<Rung>& rungs = brackets_[state.bracket];
+  if (state.recorded < rungs.size()) return rungs[state.recorded].milestone();
+  if (options_.stop_last_trials) return options_.max_t;
+  return std::nullopt;
 }
 
 // The number of the bracket's rungs that a trial has reached at this time.
 std::uint32_t AshaScheduler::reached(const TrialState& state, double time) const {
-  const std::vector<RankedRung>& rungs = brackets_[state.bracket];
+  const std::vector<Rung>& rungs = brackets_[state.bracket];
   std::uint32_t count = state.recorded;
   while (count < rungs.size() && rungs[count].milestone() <= time) ++count;
   return count;
@@ -75,25 +73,26 @@ Decision AshaScheduler::result(TrialNumber trial, const ResultView& result) {
 
 // Judges at rung `upto` - 1; the value fills it and the lower ones without the trial.
 Decision AshaScheduler::judge(TrialState& state, std::uint32_t upto, double value) {
-  std::vector<RankedRung>& rungs = brackets_[state.bracket];
-  RankedRung& rung = rungs[upto - 1];
+  std::vector<Rung>& rungs = brackets_[state.bracket];
+  const Rung& rung = rungs[upto - 1];
   const std::size_t others = rung.size();
   std::optional<double> cut_off = rung.cut_off();
-  for (; state.recorded < upto; ++state.recorded) rungs[state.recorded].add(value);
+  std::size_t rank = 0;  // at the last of them
+  for (; state.recorded < upto; ++state.recorded) rank = rungs[state.recorded].add(value);
   if (options_.rule == AshaRule::kTop) cut_off = rung.cut_off();  // own value included
   const bool may_stop = others >= static_cast<std::size_t>(options_.min_rung_size);
   const bool stops = may_stop && (std::isnan(value) || is_worse(value, *cut_off));
   Decision decision = stops ? Decision::stop(stop_reason(value, *cut_off, rung))
-                            : Decision::go_on(next_stop(state));
+                            : Decision::go_on(until(options_.time_attr, next_stop(state)));
   if (stops) ++stopped_;
-  decision.place = place(value, cut_off, rung);
+  decision.place = place(value, cut_off, rung, rank);
   return decision;
 }
 
-RungPlace AshaScheduler::place(double value, std::optional<double> cut_off,
-                               const RankedRung& rung) const {
+RungPlace AshaScheduler::place(double value, std::optional<double> cut_off, const Rung& rung,
+                               std::size_t rank) const {
   if (cut_off) cut_off = signed_value(*cut_off);
-  return {rung.milestone(), signed_value(value), cut_off, rung.rank(value), rung.size()};
+  return {rung.milestone(), signed_value(value), cut_off, rank, rung.size()};
 }
 
 // The number that go on, of a rung with a new value beside so many others. Rule ray: the others
@@ -114,7 +113,7 @@ Decision AshaScheduler::judge(TrialState& state, std::uint32_t upto, const Merit
   const std::size_t go_on = places(others);
   const bool may_stop = others >= static_cast<std::size_t>(options_.min_rung_size);
   const bool is_none = !std::isfinite(merit.violation);
-  Decision decision = Decision::go_on(next_stop(state));
+  Decision decision = Decision::go_on(until(options_.time_attr, next_stop(state)));
   if (may_stop && (is_none || place.rank > go_on)) {
     ++stopped_;
     decision = Decision::stop(fmt::format(
@@ -126,9 +125,21 @@ Decision AshaScheduler::judge(TrialState& state, std::uint32_t upto, const Merit
   return decision;
 }
 
+namespace {
+
+// Iterations, nearly always, without the ".0" of a number.
+void append_time(std::string& text, double time) {
+  const auto whole = static_cast<std::int64_t>(std::min(time, 1e15));
+  if (static_cast<double>(whole) == time) return append_integer(text, whole);
+  text += fmt::format("{}", time);
+}
+
+}  // namespace
+
 // "0.81 is worse than the cut-off 0.842 of 9 values at iteration 3".
 std::string AshaScheduler::stop_reason(double value, double cut_off, const Rung& rung) const {
   std::string text;
+  text.reserve(96);
   std::size_t count = rung.size() - 1;  // without its own
   if (std::isnan(value)) {
     text = "nan is worse than any";
@@ -141,8 +152,12 @@ std::string AshaScheduler::stop_reason(double value, double cut_off, const Rung&
     text += " is worse than the cut-off ";
     append_number(text, signed_value(cut_off));
   }
-  fmt::format_to(std::back_inserter(text), " of {} value{} at {} {}", count, count == 1 ? "" : "s",
-                 short_time_name(options_.time_attr), rung.milestone());
+  text += " of ";
+  append_integer(text, static_cast<std::int64_t>(count));
+  text += count == 1 ? " value at " : " values at ";
+  text += short_time_name(options_.time_attr);
+  text += ' ';
+  append_time(text, rung.milestone());
   return text;
 }
 
@@ -186,11 +201,10 @@ namespace {
 
 struct RungState {
   double milestone = 0;
-  std::vector<double> low;
-  std::vector<double> high;
+  Rung::Parts values;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
-    f(s.milestone, s.low, s.high);
+    f(s.milestone, s.values.low, s.values.high);
   }
 };
 
@@ -209,7 +223,7 @@ struct SavedState {
   refuse_scheduler_state("asha", why);
 }
 
-using Brackets = std::vector<std::vector<RankedRung>>;
+using Brackets = std::vector<std::vector<Rung>>;
 
 // The same rungs with the saved values.
 Brackets restored_rungs(Brackets brackets, SavedState& saved) {
@@ -218,9 +232,9 @@ Brackets restored_rungs(Brackets brackets, SavedState& saved) {
   for (std::size_t s = 0; s < brackets.size(); ++s) {
     if (saved.rungs[s].size() != brackets[s].size()) refuse_asha(other_rungs);
     for (std::size_t k = 0; k < brackets[s].size(); ++k) {
-      RungState& from = saved.rungs[s][k];
+      const RungState& from = saved.rungs[s][k];
       if (from.milestone != brackets[s][k].milestone()) refuse_asha(other_rungs);
-      if (!brackets[s][k].restore(std::move(from.low), std::move(from.high))) {
+      if (!brackets[s][k].restore(from.values)) {
         refuse_asha("the values of a rung are not in the order of these parameters");
       }
     }
@@ -237,9 +251,9 @@ std::string AshaScheduler::save() const {
     saved.brackets.push_back(state.bracket);
     saved.recorded.push_back(state.recorded);
   }
-  for (const std::vector<RankedRung>& rungs : brackets_) {
+  for (const std::vector<Rung>& rungs : brackets_) {
     std::vector<RungState>& all = saved.rungs.emplace_back();
-    for (const Rung& rung : rungs) all.push_back({rung.milestone(), rung.low(), rung.high()});
+    for (const Rung& rung : rungs) all.push_back({rung.milestone(), rung.parts()});
   }
   PackWriter out;
   encode(out, saved);

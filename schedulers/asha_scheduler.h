@@ -7,7 +7,7 @@
 #include "schedulers/asha.h"
 #include "schedulers/asha_brackets.h"
 #include "schedulers/metric_scheduler.h"
-#include "schedulers/ranked_rung.h"
+#include "schedulers/rung.h"
 
 namespace tune {
 
@@ -30,10 +30,11 @@ class AshaScheduler : public MetricScheduler {
     std::uint32_t recorded = 0;  // rungs of the bracket, from the lowest, that are behind it
   };
 
-  Milestone next_stop(const TrialState& state) const;
+  std::optional<double> next_stop(const TrialState& state) const;
   std::uint32_t reached(const TrialState& state, double time) const;
   Decision judge(TrialState& state, std::uint32_t upto, double value);
-  RungPlace place(double value, std::optional<double> cut_off, const RankedRung& rung) const;
+  RungPlace place(double value, std::optional<double> cut_off, const Rung& rung,
+                  std::size_t rank) const;
   Decision judge(TrialState& state, std::uint32_t upto, const Merit& merit);
   std::size_t places(std::size_t others) const;
   std::string stop_reason(double value, double cut_off, const Rung& rung) const;
@@ -42,7 +43,7 @@ class AshaScheduler : public MetricScheduler {
   AshaOptions options_;
   BracketDraw draw_;
   CutOffPosition position_;
-  std::vector<std::vector<RankedRung>> brackets_;  // rungs from low to high
+  std::vector<std::vector<Rung>> brackets_;  // rungs from low to high
   std::vector<std::vector<Fronts>> fronts_;        // beside them, where values are merits
   std::vector<TrialState> trials_;           // by number
   std::uint64_t stopped_ = 0;

@@ -74,7 +74,7 @@ Milestone HyperBandScheduler::add_trial(TrialNumber trial) {
   } else {
     state = {join(), 0, false, false};
   }
-  return next_stop(state);
+  return until(options_.time_attr, next_stop(state));
 }
 
 // One that failed comes to the rung of its bracket again, or on its way to max_t goes on; or it
@@ -93,11 +93,11 @@ void HyperBandScheduler::join_again(TrialNumber trial, TrialState& state) {
   ++found->second.on_way;
 }
 
-Milestone HyperBandScheduler::next_stop(const TrialState& state) const {
+std::optional<double> HyperBandScheduler::next_stop(const TrialState& state) const {
   const std::vector<double>& milestones = plan(state.bracket).milestones;
-  if (state.rung < milestones.size()) return {options_.time_attr, milestones[state.rung]};
-  if (options_.stop_last_trials) return {options_.time_attr, options_.max_t};
-  return {};
+  if (state.rung < milestones.size()) return milestones[state.rung];
+  if (options_.stop_last_trials) return options_.max_t;
+  return std::nullopt;
 }
 
 // ---- Results
@@ -247,7 +247,7 @@ Milestone HyperBandScheduler::resume_trial(TrialNumber trial) {
     if (found->second.going_on.empty()) ready_.erase(state.bracket);
   }
   state.waits = false;
-  return next_stop(state);
+  return until(options_.time_attr, next_stop(state));
 }
 
 std::vector<std::string> HyperBandScheduler::status_lines() const {

@@ -74,7 +74,7 @@ class HyperBandScheduler : public MetricScheduler {
 
   const BracketPlan& plan(std::uint32_t bracket) const { return plans_[bracket % plans_.size()]; }
   TrialState& state_of(TrialNumber trial);
-  Milestone next_stop(const TrialState& state) const;
+  std::optional<double> next_stop(const TrialState& state) const;
   std::vector<TrialNumber> best_of(std::uint32_t number, const Bracket& bracket) const;
   std::vector<Arrived> in_order(std::vector<Arrived> waiting) const;
   bool is_full(std::uint32_t number, const Bracket& bracket) const;

@@ -157,22 +157,9 @@ std::vector<std::string> MedianScheduler::status_lines() const {
 
 // ---- State
 
-namespace {
-
-struct SavedStep {
-  std::vector<double> low;
-  std::vector<double> high;
-  template <class Self, class F>
-  static void fields(Self& s, F& f) {
-    f(s.low, s.high);
-  }
-};
-
-}  // namespace
-
 std::string MedianScheduler::save() const {
-  std::vector<SavedStep> steps;
-  for (const Rung& rung : steps_) steps.push_back({rung.low(), rung.high()});
+  std::vector<Rung::Parts> steps;
+  for (const Rung& rung : steps_) steps.push_back(rung.parts());
   PackWriter out;
   encode(out, std::string("median_stopping"));
   encode(out, stopped_);
@@ -188,7 +175,7 @@ std::string MedianScheduler::save() const {
 void MedianScheduler::restore(std::string_view bytes) {
   PackReader in(bytes);  // may be larger than a frame
   std::string name;
-  std::vector<SavedStep> steps;
+  std::vector<Rung::Parts> steps;
   double grace_period = 0;
   MedianScheduler made(*this);
   made.steps_.clear();
@@ -207,7 +194,7 @@ void MedianScheduler::restore(std::string_view bytes) {
   if (name != "median_stopping") refuse_state("it was saved by another scheduler");
   if (grace_period != options_.grace_period) refuse_state("it was saved with other steps");
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (!made.steps_[i].restore(std::move(steps[i].low), std::move(steps[i].high))) {
+    if (!made.steps_[i].restore(steps[i])) {
       refuse_state("the values of a step are not in the order of these parameters");
     }
   }

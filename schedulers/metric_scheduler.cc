@@ -52,11 +52,11 @@ std::string MetricScheduler::lacks(const ResultView& result) const {
 }
 
 std::variant<Decision, MetricScheduler::Judged> MetricScheduler::read(
-    const ResultView& result, const std::string& time_attr, Milestone next,
+    const ResultView& result, const std::string& time_attr, std::optional<double> next,
     std::optional<double> end) const {
   const std::optional<double> time = result.number(time_attr);
-  const bool is_asked = time && !next.attribute.empty() && *time >= next.value;  // false for NaN
-  if (!is_asked) return Decision::go_on(std::move(next));
+  const bool is_asked = time && next && *time >= *next;  // false for NaN
+  if (!is_asked) return Decision::go_on(until(time_attr, next));
   const bool is_at_end = end && *time >= *end;
   Judged judged{*time};
   if (has_merits()) {
@@ -72,6 +72,10 @@ std::variant<Decision, MetricScheduler::Judged> MetricScheduler::read(
   }
   if (is_at_end) return Decision::stop(end_text(*end, time_attr, *time));
   return judged;
+}
+
+Milestone MetricScheduler::until(const std::string& time_attr, std::optional<double> next) {
+  return next ? Milestone{time_attr, *next} : Milestone{};
 }
 
 std::optional<MeritNumbers> MetricScheduler::numbers(const ResultView& result) const {

@@ -29,15 +29,18 @@ class MetricScheduler : public TrialScheduler {
   };
   MetricScheduler(const char* name, Own own) : name_(name), own_(std::move(own)) {}
 
-  // A result that is to be judged, or the decision when it is not: it has not come to `next`, has
-  // no metric, which is looked at again with the next report, or has come to `end`.
+  // A result that is to be judged, or the decision when it is not: it has not come to `next` (a value
+  // of `time_attr`), has no metric, which is looked at again with the next report, or has come to
+  // `end`.
   struct Judged {
     double time = 0;
     double value = 0;           // as reported; not when there is a need for merits
     MeritNumbers numbers = {};  // then these
   };
   std::variant<Decision, Judged> read(const ResultView& result, const std::string& time_attr,
-                                      Milestone next, std::optional<double> end) const;
+                                      std::optional<double> next, std::optional<double> end) const;
+  // The milestone at that value; without one there is none.
+  static Milestone until(const std::string& time_attr, std::optional<double> next);
 
   bool has_merits() const { return needs_merit(objective_); }
   std::optional<MeritNumbers> numbers(const ResultView& result) const;

@@ -78,7 +78,7 @@ Decision PbtScheduler::result(TrialNumber trial, const ResultView& result) {
                     "require_attrs is set",
                     short_time_name(rules_.time_attr), *at, objective().metric));
   }
-  auto judged = read(result, rules_.time_attr, next_stop(state), std::nullopt);
+  auto judged = read(result, rules_.time_attr, state.next, std::nullopt);
   if (auto* decision = std::get_if<Decision>(&judged)) return std::move(*decision);
   const auto& [time, value, several] = std::get<Judged>(judged);
   take_score(trial, time, signed_value(value), result.iteration());

@@ -1,60 +1,170 @@
 #include "schedulers/ranked_values.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <iterator>
+#include <limits>
 
-#include "schedulers/rung.h"
+#include "core/error.h"
 
 namespace tune {
 
-void RankedValues::add(double value) {
-  if (blocks_.empty()) {
-    blocks_.emplace_back();
-    best_.push_back(value);
-    tree_.push_back(0);
+namespace {
+
+constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
+
+// The number of keys that are at most `key`, of sorted ones. Without branches, which would be
+// foreseen half of the time; the last 64 are counted, so that their cache lines come together.
+std::size_t at_most(const std::uint64_t* keys, std::size_t left, std::uint64_t key) {
+  std::size_t count = 0;
+  while (left > 64) {
+    const std::size_t half = left / 2;
+    count += half * static_cast<std::size_t>(keys[count + half - 1] <= key);
+    left -= half;
   }
-  const auto found = std::lower_bound(best_.begin(), best_.end(), value, is_worse);
-  const auto at = static_cast<std::size_t>(std::min(found, best_.end() - 1) - best_.begin());
-  std::vector<double>& block = blocks_[at];
-  block.insert(std::upper_bound(block.begin(), block.end(), value, is_worse), value);
-  best_[at] = block.back();
-  ++size_;
-  for (std::size_t k = at + 1; k <= tree_.size(); k += k & -k) ++tree_[k - 1];
-  if (block.size() > kMost) cut(at);
+  const std::uint64_t* const last = keys + count;
+  for (std::size_t i = 0; i < left; ++i) count += static_cast<std::size_t>(last[i] <= key);
+  return count;
 }
 
-void RankedValues::cut(std::size_t at) {
-  std::vector<double>& block = blocks_[at];
-  const auto middle = block.begin() + kMost / 2;
-  std::vector<double> upper(middle, block.end());
-  block.erase(middle, block.end());
-  const auto place = static_cast<std::ptrdiff_t>(at);
-  best_.insert(best_.begin() + place, block.back());
-  blocks_.insert(blocks_.begin() + place + 1, std::move(upper));
+template <class T>
+void insert_at(std::vector<T>& list, std::size_t at, T item) {
+  list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), std::move(item));
+}
+
+}  // namespace
+
+RankedValues::Key RankedValues::key_of(double value) {
+  if (std::isnan(value)) return 0;
+  const Key bits = std::bit_cast<Key>(value + 0.0);  // -0 is as good as 0
+  return (bits & kSign) != 0 ? ~bits : bits | kSign;
+}
+
+double RankedValues::value_of(Key key) {
+  if (key == 0) return std::numeric_limits<double>::quiet_NaN();
+  return std::bit_cast<double>((key & kSign) != 0 ? key & ~kSign : ~key);
+}
+
+RankedValues::Position RankedValues::find(Key key) const {
+  const auto place = [key](const std::vector<Key>& best) {  // the last one takes all above it
+    return std::min(at_most(best.data(), best.size(), key), best.size() - 1);
+  };
+  const std::size_t n = place(best_);
+  const Node& node = nodes_[n];
+  const std::size_t leaf = place(node.best);
+  return {n, leaf, at_most(node.first(leaf), node.size(leaf), key)};
+}
+
+std::size_t RankedValues::better_than(const Position& position) const {
+  const Node& node = nodes_[position.node];
+  return size_ - count_of_first(position.node) - node.before(position.leaf) - position.at;
+}
+
+std::size_t RankedValues::better_than(double value) const {
+  return size_ == 0 ? 0 : better_than(find(key_of(value)));
+}
+
+std::size_t RankedValues::add(double value) {
+  const Key key = key_of(value);
+  if (size_ == 0) {
+    nodes_.push_back({{key}, {0}, {0}, {}});
+    best_.push_back(key);
+    tree_.push_back(0);
+  }
+  Position position = find(key);
+  while (nodes_[position.node].size(position.leaf) == kMost) {
+    Node& full = nodes_[position.node];
+    full.best.size() == kMost ? cut(position.node) : full.cut(position.leaf);
+    position = find(key);
+  }
+  const std::size_t better = better_than(position);
+  Node& node = nodes_[position.node];
+  node.insert(position.leaf, position.at, key);
+  best_[position.node] = node.best.back();
+  for (std::size_t k = position.node + 1; k <= tree_.size(); k += k & -k) ++tree_[k - 1];
+  ++size_;
+  return better;
+}
+
+void RankedValues::Node::insert(std::size_t leaf, std::size_t at, Key key) {
+  const std::size_t count = size(leaf);
+  keys.resize(std::max(keys.size(), kMost * block[leaf] + count + 1));
+  Key* const own = first(leaf);
+  std::copy_backward(own + at, own + count, own + count + 1);
+  own[at] = key;
+  best[leaf] = own[count];
+  for (std::size_t i = leaf; i < upto.size(); ++i) ++upto[i];
+}
+
+void RankedValues::Node::append(const Key* sorted, std::size_t count) {
+  keys.resize(kMost * block.size());
+  block.push_back(static_cast<std::uint8_t>(block.size()));
+  keys.insert(keys.end(), sorted, sorted + count);
+  best.push_back(sorted[count - 1]);
+  upto.push_back(static_cast<std::uint32_t>(before(upto.size()) + count));
+}
+
+void RankedValues::Node::cut(std::size_t leaf) {
+  constexpr std::size_t kHalf = kMost / 2;
+  keys.resize(kMost * block.size() + kHalf);
+  std::copy_n(first(leaf) + kHalf, kHalf, keys.end() - kHalf);
+  insert_at(block, leaf + 1, static_cast<std::uint8_t>(block.size()));
+  insert_at(upto, leaf, static_cast<std::uint32_t>(upto[leaf] - kHalf));
+  insert_at(best, leaf, first(leaf)[kHalf - 1]);
+}
+
+void RankedValues::cut(std::size_t n) {
+  const Node whole = std::move(nodes_[n]);
+  Node lower, upper;
+  for (std::size_t leaf = 0; leaf < kMost; ++leaf) {
+    (leaf < kMost / 2 ? lower : upper).append(whole.first(leaf), whole.size(leaf));
+  }
+  insert_at(best_, n, lower.best.back());
+  nodes_[n] = std::move(lower);
+  insert_at(nodes_, n + 1, std::move(upper));
   count();
 }
 
 void RankedValues::count() {
-  tree_.assign(blocks_.size(), 0);
+  tree_.assign(nodes_.size(), 0);
   for (std::size_t k = 1; k <= tree_.size(); ++k) {
-    tree_[k - 1] += blocks_[k - 1].size();
+    tree_[k - 1] += nodes_[k - 1].upto.back();
     const std::size_t above = k + (k & -k);
     if (above <= tree_.size()) tree_[above - 1] += tree_[k - 1];
   }
 }
 
-std::size_t RankedValues::count_of_first(std::size_t blocks) const {
+std::size_t RankedValues::count_of_first(std::size_t nodes) const {
   std::size_t sum = 0;
-  for (std::size_t k = blocks; k > 0; k -= k & -k) sum += tree_[k - 1];
+  for (std::size_t k = nodes; k > 0; k -= k & -k) sum += tree_[k - 1];
   return sum;
 }
 
-std::size_t RankedValues::better_than(double value) const {
-  const auto found = std::upper_bound(best_.begin(), best_.end(), value, is_worse);
-  if (found == best_.end()) return 0;
-  const auto at = static_cast<std::size_t>(found - best_.begin());
-  const std::vector<double>& block = blocks_[at];
-  const auto first = std::upper_bound(block.begin(), block.end(), value, is_worse);
-  return size_ - count_of_first(at + 1) + static_cast<std::size_t>(block.end() - first);
+double RankedValues::at(std::size_t place) const {
+  TUNE_CHECK(place < size_);
+  std::size_t n = 0;
+  for (std::size_t step = std::bit_floor(tree_.size()); step > 0; step /= 2) {
+    if (n + step > tree_.size() || tree_[n + step - 1] > place) continue;
+    n += step;
+    place -= tree_[n - 1];
+  }
+  const Node& node = nodes_[n];
+  const auto found = std::upper_bound(node.upto.begin(), node.upto.end(), place);
+  const auto leaf = static_cast<std::size_t>(found - node.upto.begin());
+  return value_of(node.first(leaf)[place - node.before(leaf)]);
+}
+
+std::vector<double> RankedValues::all() const {
+  std::vector<double> values;
+  values.reserve(size_);
+  for (const Node& node : nodes_) {
+    for (std::size_t leaf = 0; leaf < node.best.size(); ++leaf) {
+      const Key* const own = node.first(leaf);
+      std::transform(own, own + node.size(leaf), std::back_inserter(values), value_of);
+    }
+  }
+  return values;
 }
 
 }  // namespace tune

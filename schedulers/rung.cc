@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <iterator>
 
 #include "core/error.h"
 
@@ -12,14 +12,6 @@ bool is_worse(double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && !std::isnan(b);
   return a < b;
 }
-
-namespace {
-
-bool is_higher(double a, double b) {
-  return is_worse(b, a);
-}
-
-}  // namespace
 
 CutOffPosition::CutOffPosition(AshaRule rule, double factor) : rule_(rule) {
   TUNE_CHECK(factor > 1);
@@ -54,54 +46,42 @@ double CutOffPosition::fraction(std::size_t n) const {
   return static_cast<double>(rest) / static_cast<double>(factor_);
 }
 
-void Rung::add(double value) {
-  if (!low_.empty() && is_worse(value, low_.front())) {
-    low_.push_back(value);
-    std::push_heap(low_.begin(), low_.end(), is_worse);
-  } else {
-    high_.push_back(value);
-    std::push_heap(high_.begin(), high_.end(), is_higher);
-  }
-  balance();
-}
-
-void Rung::balance() {
-  const std::size_t wanted = position_.below(size());
-  while (low_.size() > wanted) {
-    std::pop_heap(low_.begin(), low_.end(), is_worse);
-    high_.push_back(low_.back());
-    low_.pop_back();
-    std::push_heap(high_.begin(), high_.end(), is_higher);
-  }
-  while (low_.size() < wanted) {
-    std::pop_heap(high_.begin(), high_.end(), is_higher);
-    low_.push_back(high_.back());
-    high_.pop_back();
-    std::push_heap(low_.begin(), low_.end(), is_worse);
-  }
+std::size_t Rung::add(double value) {
+  return values_.add(value) + 1;
 }
 
 std::optional<double> Rung::cut_off() const {
-  if (high_.empty()) return std::nullopt;
-  const double a = high_.front();
-  const double f = position_.fraction(size());
-  if (f == 0 || high_.size() == 1) return a;
-  // The next better value: the smaller child of the heap's root.
-  double b = high_[1];
-  if (high_.size() > 2 && is_worse(high_[2], b)) b = high_[2];
+  const std::size_t n = size();
+  if (n == 0) return std::nullopt;
+  const std::size_t below = position_.below(n);
+  const double a = values_.at(below);
+  const double f = position_.fraction(n);
+  if (f == 0 || below + 1 == n) return a;
+  const double b = values_.at(below + 1);
   if (!std::isfinite(a)) return f >= 0.5 ? b : a;  // NaN counts as infinitely bad
   if (std::isinf(b - a) && std::isfinite(b)) return a * (1 - f) + b * f;
   return std::min(a + (b - a) * f, b);  // rounding must not stop a tie with b
 }
 
-bool Rung::restore(std::vector<double> low, std::vector<double> high) {
+Rung::Parts Rung::parts() const {
+  const std::vector<double> all = values_.all();
+  const auto middle =
+      all.begin() + static_cast<std::ptrdiff_t>(all.empty() ? 0 : position_.below(all.size()));
+  return {{std::make_reverse_iterator(middle), all.rend()}, {middle, all.end()}};
+}
+
+bool Rung::restore(const Parts& parts) {
+  const auto& [low, high] = parts;
   const std::size_t n = low.size() + high.size();
   if (low.size() != (n == 0 ? 0 : position_.below(n))) return false;
+  const auto is_better = [](double a, double b) { return is_worse(b, a); };
   if (!std::is_heap(low.begin(), low.end(), is_worse)) return false;
-  if (!std::is_heap(high.begin(), high.end(), is_higher)) return false;
+  if (!std::is_heap(high.begin(), high.end(), is_better)) return false;
   if (!low.empty() && is_worse(high.front(), low.front())) return false;
-  low_ = std::move(low);
-  high_ = std::move(high);
+  values_ = {};
+  for (const std::vector<double>* part : {&low, &high}) {
+    for (const double value : *part) values_.add(value);
+  }
   return true;
 }
 

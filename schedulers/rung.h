@@ -1,15 +1,15 @@
 // Rung: the values recorded at one milestone, with one order statistic kept up to date. Pure.
 //
-// Two heaps meet at the wanted position, so adding a value costs O(log n) and reading the cut-off
-// O(1). Values are kept so that larger is better (callers negate under mode min); NaN is the worst
-// value.
+// Values are kept so that larger is better (callers negate under mode min); NaN is the worst value.
+// Adding one and reading the cut-off cost O(log n).
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <optional>
 #include <vector>
 
 #include "schedulers/asha.h"
+#include "schedulers/ranked_values.h"
 
 namespace tune {
 
@@ -42,27 +42,33 @@ class Rung {
   Rung(double milestone, CutOffPosition position) : milestone_(milestone), position_(position) {}
 
   double milestone() const { return milestone_; }
-  std::size_t size() const { return low_.size() + high_.size(); }
-  void add(double value);
+  std::size_t size() const { return values_.size(); }
+  std::size_t add(double value);  // its rank among all, from 1, the best; equal values share theirs
   // Rule ray: the interpolated percentile. Rule top: the worst value among those that go on.
   // Nothing while the rung is empty. NaN when the position falls on one.
   std::optional<double> cut_off() const;
 
-  const std::vector<double>& low() const { return low_; }  // heaps, for saving
-  const std::vector<double>& high() const { return high_; }
-  // Takes the values of low() and high(); false, and nothing changes, when they cannot be a rung's.
-  bool restore(std::vector<double> low, std::vector<double> high);
+  // For saving: the values below the position, the best first, and the others, the worst first.
+  struct Parts {
+    std::vector<double> low;
+    std::vector<double> high;
+    template <class Self, class F>
+    static void fields(Self& s, F& f) {
+      f(s.low, s.high);
+    }
+  };
+  Parts parts() const;
+  // Takes the values of parts(); false, and nothing changes, when they cannot be a rung's. In
+  // states of older versions the parts are heaps, a largest and a smallest value first.
+  bool restore(const Parts& parts);
 
  private:
-  void balance();
-
   double milestone_;
   CutOffPosition position_;
-  std::vector<double> low_;   // max-heap: the `below(n)` worst values
-  std::vector<double> high_;  // min-heap: the others; its top is the value at the position
+  RankedValues values_;
 };
 
-// NaN before everything, else by value: the order of the heaps.
+// NaN before everything, else by value.
 bool is_worse(double a, double b);
 
 }  // namespace tune

@@ -20,16 +20,39 @@ TEST_CASE("ranks are those of counting, of any number of values and with equal o
   RandomStream random(11, "ranks", 0);
   RankedValues ranked;
   std::vector<double> all;
-  for (int i = 0; i < 5000; ++i) {
+  for (int i = 0; i < 9000; ++i) {  // several nodes of leaves
     double value = std::floor(random.uniform() * 900) / 100;
     if (i % 50 == 0) value = std::nan("");
-    ranked.add(value);
+    const std::size_t found = ranked.add(value);
     all.push_back(value);
     if (i % 97 != 0) continue;
+    CHECK(found == ranked.better_than(value));
     for (const double one : {value, 4.5, -1.0, 10.0, std::nan("")}) {
       const auto better = static_cast<std::size_t>(std::count_if(
           all.begin(), all.end(), [&](double other) { return is_worse(one, other); }));
       CHECK(ranked.better_than(one) == better);
+    }
+  }
+  std::sort(all.begin(), all.end(), is_worse);
+  const std::vector<double> found = ranked.all();
+  REQUIRE(found.size() == all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(i);
+    const double at = ranked.at(i);
+    REQUIRE((at == all[i] || (std::isnan(at) && std::isnan(all[i]))));
+    REQUIRE((found[i] == all[i] || (std::isnan(found[i]) && std::isnan(all[i]))));
+  }
+}
+
+TEST_CASE("values that only rise, only fall or are all the same keep their places") {
+  for (const double slope : {1.0, -1.0, 0.0}) {
+    CAPTURE(slope);
+    RankedValues ranked;
+    for (int i = 0; i < 10000; ++i) {
+      REQUIRE(ranked.add(slope * i) == (slope < 0 ? static_cast<std::size_t>(i) : 0));
+    }
+    for (const int place : {0, 63, 64, 4095, 4096, 9999}) {
+      CHECK(ranked.at(static_cast<std::size_t>(place)) == (slope < 0 ? place - 9999 : slope * place));
     }
   }
 }

@@ -132,7 +132,7 @@ TEST_CASE("equal values have themselves as the cut-off, whatever the factor and 
   }
 }
 
-TEST_CASE("heaps agree with sorting, for random values with ties, infinities and NaN") {
+TEST_CASE("positions agree with sorting, for random values with ties, infinities and NaN") {
   for (const auto& [factor, numerator, denominator] : kRungFactors) {
     for (AshaRule rule : {AshaRule::kRay, AshaRule::kTop}) {
       CAPTURE(factor);
@@ -145,13 +145,16 @@ TEST_CASE("heaps agree with sorting, for random values with ties, infinities and
         double value = static_cast<double>(random.integer(-20, 20));
         if (luck < 0.05) value = kNan;
         if (luck > 0.95) value = random.uniform() < 0.5 ? kInfinity : -kInfinity;
-        rung.add(value);
+        const std::size_t rank = rung.add(value);
         sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), value, is_worse), value);
         const double a = sorted[position.below(sorted.size())];
-        const double got = rung.high().front();
+        const Rung::Parts parts = rung.parts();
+        const double got = parts.high.front();
         REQUIRE((got == a || (std::isnan(got) && std::isnan(a))));
-        REQUIRE(rung.low().size() == position.below(sorted.size()));
+        REQUIRE(parts.low.size() == position.below(sorted.size()));
         REQUIRE(rung.size() == sorted.size());
+        const auto better = std::upper_bound(sorted.begin(), sorted.end(), value, is_worse);
+        REQUIRE(rank == static_cast<std::size_t>(sorted.end() - better) + 1);
       }
     }
   }
@@ -161,17 +164,19 @@ TEST_CASE("a rung is restored as it was, and anything else is refused") {
   const CutOffPosition position(AshaRule::kRay, 2);  // 5 values: 2 below
   const Rung rung = filled(position, {5, 1, 4, 2, 3});
   Rung copy(1, position);
-  REQUIRE(copy.restore(rung.low(), rung.high()));
+  REQUIRE(copy.restore(rung.parts()));
   CHECK(copy.cut_off() == rung.cut_off());
-  CHECK(copy.restore({}, {}));
+  CHECK(copy.restore({{2, 1}, {3, 5, 4}}));  // heaps that are not sorted, as older versions saved
+  CHECK(copy.cut_off() == rung.cut_off());
+  CHECK(copy.restore({}));
   CHECK(copy.size() == 0);
 
-  REQUIRE(copy.restore(rung.low(), rung.high()));
-  CHECK_FALSE(copy.restore({1}, {2, 3, 4, 5}));  // the position is elsewhere
-  CHECK_FALSE(copy.restore({1, 2}, {3, 4, 5}));  // low is not a max-heap
-  CHECK_FALSE(copy.restore({2, 1}, {5, 4, 3}));  // high is not a min-heap
-  CHECK_FALSE(copy.restore({4, 1}, {3, 3, 5}));  // low holds a better value than high
-  CHECK_FALSE(copy.restore({1}, {}));
+  REQUIRE(copy.restore(rung.parts()));
+  CHECK_FALSE(copy.restore({{1}, {2, 3, 4, 5}}));  // the position is elsewhere
+  CHECK_FALSE(copy.restore({{1, 2}, {3, 4, 5}}));  // low is not a max-heap
+  CHECK_FALSE(copy.restore({{2, 1}, {5, 4, 3}}));  // high is not a min-heap
+  CHECK_FALSE(copy.restore({{4, 1}, {3, 3, 5}}));  // low holds a better value than high
+  CHECK_FALSE(copy.restore({{1}, {}}));
   CHECK(copy.size() == 5);  // untouched by refusals
   CHECK(copy.cut_off() == 3);
 }

@@ -36,7 +36,7 @@ installed=$(cd "$work/tune/include/tune-cpp" && find . -type f -printf '%P\n')
 diff <(sort <<<"$public") <(sort <<<"$installed") || fail "these headers are installed or not"
 
 cmake -G Ninja -S "$here/consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/tune" \
-  -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror" \
+  -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror" \
   -DWITH_TORCH="$([[ $torch == torch ]] && echo ON || echo OFF)"
 cmake --build "$work/build" -j 2
 

@@ -10,7 +10,7 @@
 namespace tune::simulator {
 namespace {
 
-constexpr std::uint64_t kSeeds = 5000;
+constexpr std::uint64_t kSeeds = 2000;  // simulator/more_seeds runs those behind
 constexpr std::uint64_t kRunTwice = 250;
 
 std::string told(std::uint64_t seed, const Violation& violation) {
@@ -18,7 +18,7 @@ std::string told(std::uint64_t seed, const Violation& violation) {
                      violation.invariant, violation.what, seed);
 }
 
-TEST_CASE("5,000 experiments keep every promise, whatever happens around them") {
+TEST_CASE("2,000 experiments keep every promise, whatever happens around them") {
   Tally tally;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     const Verdict verdict = simulate({.seed = seed});
@@ -33,7 +33,7 @@ TEST_CASE("5,000 experiments keep every promise, whatever happens around them") 
   CHECK(tally.stale_events > kSeeds / 5);
   for (const Tallied& one : kTallied) {
     CAPTURE(one.what);
-    CHECK(tally.*one.count > 40);
+    CHECK(tally.*one.count > 10);
   }
 }
 

@@ -105,6 +105,7 @@ TEST_CASE("an image that cannot be had is a start in vain, told in words, and it
   cluster.box.write("cluster/no-image", "");
   Running run = cluster.start();
   CHECK(cluster.says("Pending (ImagePullBackOff: Back-off pulling image)"));
+  CHECK(cluster.says("has ended before its agent took part"));  // the queue was told before
   run.signal(SIGINT);
   const Finished finished = run.wait(seconds(30));
   INFO(finished.err);

@@ -100,6 +100,20 @@ void TrialLog::on(const LoggedTrial& added) {
   if (!is_new) mark_dirty(added.trial, open(added.trial));
 }
 
+namespace {
+
+// What drivers left that were killed while they wrote this file anew.
+void remove_broken_writes(const fs::path& file) {
+  const std::string prefix = file.filename().string() + ".tmp-";
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(file.parent_path())) {
+    if (entry.path().filename().string().starts_with(prefix)) found.push_back(entry.path());
+  }
+  for (const fs::path& one : found) fs::remove(one);
+}
+
+}  // namespace
+
 void TrialLog::write_params(TrialNumber trial, const Packed& config, bool is_new) {
   std::string text;
   PackReader in(config.bytes);
@@ -108,6 +122,7 @@ void TrialLog::write_params(TrialNumber trial, const Packed& config, bool is_new
   const fs::path params = trial_directory(trial) / "params.json";
   if (is_new) return AppendFile(params, true).write(text);
   if (file_holds(params, text)) return;
+  remove_broken_writes(params);
   ReplacedFile replaced(params);
   replaced.write(text);
   replaced.commit(Flush::kNo);  // the journal would bring it back

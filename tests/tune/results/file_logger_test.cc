@@ -10,10 +10,13 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <limits>
 
 #include "core/error.h"
+#include "core/platform/files.h"
 #include "core/refusal.h"
 #include "numbers.h"
 #include "tune/results/csv.h"
@@ -407,6 +410,21 @@ TEST_CASE("a result that was never told again is gone after a replay") {
   again.flush();
   CHECK_FALSE(std::filesystem::exists(story.directory(trial) / "result.json"));
   CHECK_FALSE(std::filesystem::exists(story.directory(trial) / "progress.csv"));
+}
+
+TEST_CASE("what drivers left that were killed while they wrote params.json is written anew") {
+  Story story;
+  const std::filesystem::path directory = story.directory(story.add());
+  story.flush();
+  const std::string whole = read_file(directory / "params.json");
+  std::ofstream(directory / "params.json") << whole.substr(0, 5);
+  std::ofstream(directory / "params.json.tmp-12") << whole;
+  Story again(story_spec(), &story);
+  again.join();
+  again.add();
+  again.flush();
+  CHECK(read_file(directory / "params.json") == whole);
+  CHECK_FALSE(std::filesystem::exists(directory / "params.json.tmp-12"));
 }
 
 TEST_CASE("error.txt has every failure with its cause") {

@@ -312,6 +312,50 @@ TEST_CASE("a group that is given up fails all that follow, and the others hear o
   CHECK_HAS(outcomes[1].error, "has left the group");
 }
 
+// Rank 0 says its last word to rank 1, and leaves, while rank 1 looks after it and has just looked
+// for the word in vain.
+class LastWord : public Motion {
+ public:
+  explicit LastWord(std::atomic<int>& word) : word_(word) {}
+  bool advance() override {
+    if (word_ == kSaid) return true;
+    if (++looks_ < kLooksBefore) return false;
+    word_ = kWanted;
+    while (word_ != kSaid) std::this_thread::yield();
+    return false;
+  }
+  std::vector<int> awaited() override { return {0}; }
+  static constexpr int kWanted = 1, kSaid = 2;
+
+ private:
+  static constexpr int kLooksBefore = 3;  // at its start, and twice in has_ended()
+  std::atomic<int>& word_;
+  int looks_ = 0;
+};
+
+TEST_CASE("the last word of a rank counts though it leaves at the moment when it is looked for") {
+  const SharedBetweenRanks<Shared> fate;
+  std::atomic<int>& word = fate.value.failed;
+  const auto outcomes = run_on_host(2, [&](HostRank& host) {
+    host.barrier();
+    if (host.rank == 0) {
+      while (word != LastWord::kWanted) std::this_thread::yield();
+      host.talk.memory().leave();
+      word = LastWord::kSaid;
+      return std::string("well");
+    }
+    std::this_thread::sleep_for(20ms);  // the next look is due
+    const auto make = [&](RankMemory&, const Call&) { return std::make_unique<LastWord>(word); };
+    const auto operation =
+        host.talk.collective(CallKind::kBarrier, make, {.pace = Pace::kWaitedFor});
+    host.talk.has_ended(operation);
+    const bool is_late = word != LastWord::kSaid;
+    host.talk.wait(operation, {});
+    return std::string(is_late ? "looked too seldom" : "well");
+  });
+  CHECK(text_of_all(outcomes) == "well");
+}
+
 TEST_CASE("another group gets another region, and one that is over leaves its own") {
   const auto outcomes = run_on_host(2, [](HostRank& host) {
     const std::shared_ptr<Segment> segment = host.talk.memory().segment();

@@ -69,7 +69,8 @@ Conversation::Conversation(std::unique_ptr<RankMemory> memory, const Patience& p
       patience_(patience),
       spin_(memory_->size() <= processors() ? kMoment : kMomentOfMany),
       messages_(*memory_),
-      ended_since_(static_cast<std::size_t>(memory_->size())) {}
+      ended_since_(static_cast<std::size_t>(memory_->size())),
+      has_left_(static_cast<std::size_t>(memory_->size())) {}
 
 Conversation::~Conversation() {
   if (::getpid() != process_) {  // a copy in a process that this rank has forked
@@ -338,8 +339,11 @@ void Conversation::look_after() {
     const std::vector<bool> gone = memory_->segment()->ended();
     for (std::size_t rank = 0; rank < gone.size(); ++rank) {
       if (gone[rank] && !ended_since_[rank]) ended_since_[rank] = now;
+      has_left_[rank] = memory_->has_left(static_cast<int>(rank));
     }
-    advance_all(ended);  // the last words of those that are gone
+    // The last words of those that are gone. A rank that says them from here on, and goes, counts
+    // as gone at the next look.
+    advance_all(ended);
     if (!collectives_.empty()) {
       if (const auto lost = why_lost(*collectives_.front(), now)) break_collectives(lost, ended);
     }
@@ -361,7 +365,7 @@ std::string Conversation::who_is_gone(const std::vector<int>& awaited,
     const auto& since = ended_since_[static_cast<std::size_t>(rank)];
     const bool is_awaited = std::ranges::count(awaited, rank) > 0;
     const std::string process = " (process " + std::to_string(memory_->segment()->pid(rank)) + ")";
-    if (is_awaited && memory_->has_left(rank)) {
+    if (is_awaited && has_left_[static_cast<std::size_t>(rank)]) {
       return "rank " + std::to_string(rank) + process + " has left the group";
     }
     if (since && (is_awaited || now - *since >= kGraceOfEnded)) {

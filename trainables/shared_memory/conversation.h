@@ -114,6 +114,7 @@ class Conversation {
   Clock::time_point patient_since_{};
   Clock::time_point looked_after_{};
   std::vector<std::optional<Clock::time_point>> ended_since_;  // processes, by rank
+  std::vector<bool> has_left_;                                 // by rank, at the last look
 
   std::atomic<int> waiting_ = 0;  // threads
   std::condition_variable background_;

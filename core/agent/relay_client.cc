@@ -225,18 +225,49 @@ void RelayClient::finish_output(Time now, TrialNumber trial, AttemptNumber attem
   for (auto& [name, stream] : output.streams) stream.next = std::min(stream.next, now);
 }
 
-void RelayClient::look(Time now, TrialNumber trial, Output& output) {
-  bool is_done = true;
+// True: all of its attempts are over, and all that they have written has come.
+bool RelayClient::look(Time now, TrialNumber trial, Output& output) {
   for (auto& [name, stream] : output.streams) {
     if (now >= stream.next) send_output(now, trial, name, stream);
-    is_done = is_done && stream.asked.number == 0;
   }
+  if (output.finishing.empty()) return false;
+  const bool is_done = std::ranges::all_of(
+      output.streams, [&](const auto& one) { return has_come(trial, one.first, one.second); });
   std::erase_if(output.finishing, [&](const auto& finishing) {
     if (!is_done && now < finishing.second) return false;
     end(RelayOutputDone{trial, finishing.first});
     --output.attempts;
     return true;
   });
+  if (output.attempts == 0) tell_of_rest(trial);
+  return is_done && output.attempts == 0;
+}
+
+bool RelayClient::has_come(TrialNumber trial, const std::string& name, const Stream& stream) {
+  return stream.asked.number == 0 && files_.size(trial_folder(trial) + "/" + name) <= stream.sent;
+}
+
+// Of trials that are over nothing is kept: an agent may see a hundred thousand of them. One that
+// comes back begins new files.
+void RelayClient::forget(TrialNumber trial) {
+  for (const auto& [name, stream] : outputs_.at(trial).streams) {
+    files_.remove(trial_folder(trial) + "/" + name);
+  }
+  outputs_.erase(trial);
+}
+
+void RelayClient::tell_of_rest(TrialNumber trial) {
+  if (rest_is_told_) return;
+  for (const std::string& name : files_.names(trial_folder(trial))) {
+    const bool is_output = name.starts_with("stdout") || name.starts_with("stderr");
+    if (is_output || name.starts_with('.') || checkpoint_of_name(name)) continue;
+    rest_is_told_ = true;
+    return notice(fmt::format(
+        "{}/{} stays on this machine and goes with its agent: of a trial's folder checkpoints, "
+        "stdout and stderr come to the experiment's folder; share that one with this machine to "
+        "keep other files",
+        trial_folder(trial), name));
+  }
 }
 
 void RelayClient::send_output(Time now, TrialNumber trial, const std::string& name,
@@ -283,7 +314,8 @@ void RelayClient::hear(Time now, const OutputTaken& taken) {
       if (!taken.error.empty()) stream.after.reset();
       stream.asked = {};
       stream.next = taken.error.empty() ? now : now + kAgain;
-      return look(now, trial, output);
+      if (look(now, trial, output)) forget(TrialNumber(trial));
+      return;
     }
   }
 }
@@ -315,9 +347,11 @@ void RelayClient::on_time(Time now) {
   }
   offer(now);
   ask(now);
+  std::vector<TrialNumber> over;
   for (auto& [trial, output] : outputs_) {
-    if (output.attempts > 0) look(now, trial, output);
+    if (output.attempts > 0 && look(now, trial, output)) over.push_back(trial);
   }
+  for (const TrialNumber trial : over) forget(trial);
   if (requests_.empty()) return;
   if (!unheard_since_) unheard_since_ = now;
   if (now - *unheard_since_ < kStands) return;

@@ -121,7 +121,10 @@ class RelayClient {
   void drop(const CheckpointSaved& saved, const std::string& why);
   void ask(Time now);
   void end_fetch(const std::string& error, bool is_of_agent = false);
-  void look(Time now, TrialNumber trial, Output& output);
+  bool look(Time now, TrialNumber trial, Output& output);
+  bool has_come(TrialNumber trial, const std::string& name, const Stream& stream);
+  void forget(TrialNumber trial);
+  void tell_of_rest(TrialNumber trial);
   void send_output(Time now, TrialNumber trial, const std::string& name, Stream& stream);
   template <class Kind>
   void say(Kind request) {
@@ -147,9 +150,10 @@ class RelayClient {
   std::deque<CheckpointSaved> waiting_;
   std::optional<Fetch> fetch_;
   std::deque<Fetch> fetches_;
-  std::map<TrialNumber, Output> outputs_;
-  std::optional<Time> unheard_since_;  // with something on its way
+  std::map<TrialNumber, Output> outputs_;  // of trials that run here, or whose output is behind
+  std::optional<Time> unheard_since_;      // with something on its way
   std::vector<std::string> told_;
+  bool rest_is_told_ = false;
   std::vector<RelayRequest> requests_;
   std::vector<RelayOutcome> outcomes_;
 };

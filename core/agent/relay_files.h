@@ -43,7 +43,9 @@ class RelayFiles {
   virtual void write(const std::string& file, std::uint64_t offset, std::string_view bytes) = 0;
   // Checks that the temporary folder holds exactly these files, flushes it and gives it its name.
   virtual void commit(const RelayPlace& place, const std::vector<RelayFile>& files) = 0;
-  virtual void remove(const std::string& folder) noexcept = 0;
+  virtual void remove(const std::string& file_or_folder) noexcept = 0;
+  // The entries of a folder; none when it cannot be read.
+  virtual std::vector<std::string> names(const std::string& folder) noexcept = 0;
   virtual std::uint64_t size(const std::string& file) = 0;  // 0: there is none
   // Appends what is not there yet, when the file had `after` bytes before: see RelayOutput. Returns
   // its size.

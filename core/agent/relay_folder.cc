@@ -150,9 +150,19 @@ void RelayFolder::commit(const RelayPlace& place, const std::vector<RelayFile>& 
   flush_path(final_place.parent_path());
 }
 
-void RelayFolder::remove(const std::string& folder) noexcept {
+void RelayFolder::remove(const std::string& file_or_folder) noexcept {
   std::error_code ignored;
-  fs::remove_all(root_ / folder, ignored);
+  fs::remove_all(root_ / file_or_folder, ignored);
+}
+
+std::vector<std::string> RelayFolder::names(const std::string& folder) noexcept {
+  std::vector<std::string> found;
+  std::error_code ends;
+  for (auto entry = fs::directory_iterator(root_ / folder, ends);
+       !ends && entry != fs::directory_iterator(); entry.increment(ends)) {
+    found.push_back(entry->path().filename());
+  }
+  return found;
 }
 
 std::uint64_t RelayFolder::size(const std::string& file) {

@@ -72,9 +72,21 @@ class MemoryFiles : public RelayFiles {
     step();
   }
   void remove(const std::string& folder) noexcept override {
-    std::erase_if(files, [&](const auto& one) { return one.first.starts_with(folder + "/"); });
+    std::erase_if(files, [&](const auto& one) {
+      return one.first == folder || one.first.starts_with(folder + "/");
+    });
     std::erase_if(folders,
                   [&](const auto& one) { return one == folder || one.starts_with(folder + "/"); });
+  }
+  std::vector<std::string> names(const std::string& folder) noexcept override {
+    std::vector<std::string> found;
+    for (const auto& [name, text] : files) {
+      if (name.starts_with(folder + "/")) {
+        const std::string rest = name.substr(folder.size() + 1);
+        found.push_back(rest.substr(0, rest.find('/')));
+      }
+    }
+    return found;
   }
   std::uint64_t size(const std::string& file) override {
     return files.contains(file) ? files.at(file).size() : 0;

@@ -267,6 +267,61 @@ TEST_CASE("output comes once, whatever is cut and wherever the driver dies") {
   }
 }
 
+TEST_CASE("of a trial that is over nothing is kept, and one that comes back goes on") {
+  RelaySides sides;
+  const std::string file = kTrial + "/stdout";
+  std::string all;
+  for (const std::string text : {"--- attempt 1 ---\none\n", "--- attempt 2 ---\ntwo\n"}) {
+    const AttemptNumber attempt{all.empty() ? 1u : 2u};
+    all += text;
+    sides.agent_files.files[file] = text;
+    sides.client->follow({3}, 1);
+    sides.run(seconds(1));
+    sides.client->finish_output(sides.now, {3}, attempt);
+    sides.run(seconds(2));
+    CHECK(sides.ended<RelayOutputDone>().size() == attempt.value);
+    CHECK(sides.driver_files.files[file] == all);
+    CHECK(sides.agent_files.files.empty());
+  }
+  const std::uint64_t messages = sides.messages;
+  sides.run(seconds(5));
+  CHECK(sides.messages == messages);
+  CHECK(sides.ended<RelayNotice>().empty());
+}
+
+TEST_CASE("output that could not be stored at first comes before its attempt is reported") {
+  RelaySides sides;
+  const std::string file = kTrial + "/stdout";
+  sides.client->follow({3}, 1);
+  sides.agent_files.files[file] = "first\n";
+  sides.run(seconds(1));
+  sides.agent_files.files[file] += "left out\n";
+  sides.driver_files.is_full = true;
+  sides.run(seconds(1));
+  sides.driver_files.is_full = false;
+  sides.agent_files.files[file] += "at the end\n";
+  sides.client->finish_output(sides.now, {3}, {1});
+  sides.run(seconds(10));
+  CHECK(sides.ended<RelayOutputDone>().size() == 1);
+  CHECK(sides.driver_files.files[file] == "first\nat the end\n");
+}
+
+TEST_CASE("files that no relay carries are told of, once") {
+  RelaySides sides;
+  for (const std::uint32_t trial : {3u, 4u}) {
+    const std::string folder = trial_id(RelaySides::kExperiment, {trial});
+    for (const char* name : {"/stdout", "/checkpoint_000010/x", "/.restored-2/x", "/results/a/b"}) {
+      sides.agent_files.files[folder + name] = "x";
+    }
+    sides.client->follow({trial}, 1);
+    sides.client->finish_output(sides.now, {trial}, {1});
+    sides.run(seconds(2));
+  }
+  const auto notices = sides.ended<RelayNotice>();
+  REQUIRE(notices.size() == 1);
+  CHECK(notices[0].text.find("/results stays on this machine") != std::string::npos);
+}
+
 TEST_CASE("output that is too far behind is left out but for its end, and says how much") {
   RelaySides sides;
   const std::string text(RelayClient::kOutputBehind + 1000, 'x');

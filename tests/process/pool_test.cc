@@ -196,6 +196,28 @@ TEST_CASE("an engine that never starts anything ends the run with its last words
   CHECK(pooled.box.is_quiet());
 }
 
+TEST_CASE("a sweep that cannot go on leaves no agents, neither of its pool nor others") {
+  // Nobody reports that metric, which is noticed at max_t.
+  std::string text = sweep(6, "  max: 1\n", 300, "scheduler: {asha: {max_t: 8}}\n");
+  text.replace(text.find("metric: mean_accuracy"), 21, "metric: mean_acuracy");
+  text.replace(text.find("stop: {training_iteration: 8}\n"), 30, "");
+  Pooled pooled(text);
+  pooled.start();
+  CHECK(pooled.has_started());
+  pooled.box.set("TUNE_JOIN", lines_of(pooled.box.tune({"token", "results/s"}).out).at(0));
+  Running by_hand(pooled.box.start_tune({"agent", "--cpus", "1"}));
+  const Finished finished = pooled.run->wait(seconds(60));
+  CHECK(finished.code == 2);
+  CHECK_HAS(finished.err, "mean_acuracy");
+  CHECK(pooled.joined() >= 2);
+  const Finished over = by_hand.wait(seconds(5));
+  CHECK(over.code == 0);
+  CHECK_HAS(over.err, "the experiment is over");
+  CHECK(pooled.has_agents(0));
+  CHECK_FALSE(fs::exists(pooled.box.path() / "results/s/nodes/join"));
+  check_nothing_left(pooled.box, "results/s");
+}
+
 TEST_CASE("a user pauses and resizes a pool that runs") {
   Pooled pooled(sweep(14, "  max: 1\n", 60));
   pooled.start();

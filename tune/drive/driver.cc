@@ -66,7 +66,7 @@ constexpr milliseconds kLoggersEnd{10'000}, kLoggersEndAtOnce{500};
 constexpr milliseconds kAtOnce{2500};  // for the agent after a second signal; workers have 2 s
 // The kernel sends it when a Python process that waits for this driver is gone (_driver.py).
 constexpr int kCallerGoneSignal = SIGUSR1;
-constexpr seconds kStuck{3};           // after a second signal, when nothing comes of it
+constexpr seconds kStuck{3};  // after a second signal, when nothing comes of it
 
 // A second signal is obeyed also while a store or a disk does not answer.
 LastResort last_resort(const ExperimentFolder& folder) {
@@ -98,6 +98,7 @@ class Driver : private TurnEdges {
   void say(const std::string& text);
   bool may_show() const;
   void show(bool final);
+  void end_agents();
   void close(RunState state);
   void finish_files();
   void finish_loggers(bool at_once);
@@ -157,8 +158,8 @@ class Driver : private TurnEdges {
   std::optional<JournaledController> experiment_;
   std::unique_ptr<DriverEndpoint> endpoint_;
   std::optional<Requests> requests_;  // of other commands
-  std::optional<Door> door_;  // for machines that join
-  std::optional<Pool> pool_;  // that an engine starts
+  std::optional<Door> door_;          // for machines that join
+  std::optional<Pool> pool_;          // that an engine starts
   DriverMachine machine_;
   std::optional<Turns> turns_;
   LoggerThreads loggers_;  // other tools' files
@@ -310,6 +311,7 @@ RunOutcome Driver::run() {
   }
   if (controller().phase() == Phase::kFailed) {
     const std::string why = controller().failure();
+    if (launched_ && door_) end_agents();
     // An experiment without any trial may go on once the input is mended.
     give_up(launched_ ? RunState::kFailed : RunState::kInterrupted);
     if (launched_) show(true);
@@ -493,8 +495,8 @@ void Driver::show(bool final) {
 
 // ---- End ----------------------------------------------------------------------------------------
 
-void Driver::close(RunState state) {
-  store_->begin_end();
+// Also those that have joined, and what an engine has started: a sweep that is over leaves nobody.
+void Driver::end_agents() {
   // An agent that was not heard of yet, or after a second signal, just ends with the pipe.
   const bool at_once = machine_.ends_at_once();
   if (!at_once && peers().size() > 0) {
@@ -506,6 +508,12 @@ void Driver::close(RunState state) {
     if (door_) door_->part(controller().nodes());
   }
   if (pool_) pool_->end(controller().pool(), at_once ? kAtOnce : kPoolEnd);
+}
+
+void Driver::close(RunState state) {
+  store_->begin_end();
+  end_agents();
+  const bool at_once = machine_.ends_at_once();
   agent_process_->end_now(at_once ? kAtOnce : AgentProcess::kEndLimit);
   check_place(folder_);
   write_table(last_results_);
@@ -523,7 +531,7 @@ void Driver::close(RunState state) {
 void Driver::give_up(RunState state) {
   if (agent_process_) agent_process_->end_now();
   if (!folder_.is_in_place() || !folder_.taken_by().empty()) return;
-  if (!has_begun() && pool_) pool_->end(controller().pool(), kPoolEnd);
+  if (!has_begun() && door_ && endpoint_) end_agents();
   if (!has_begun()) return withdraw();
   if (!endpoint_) return;  // the journal was not read: the present table is better
   record_.state = state;

@@ -22,6 +22,7 @@ using std::chrono::seconds;
 using testing::has;
 
 constexpr const char* kSsh = R"sh(#!/bin/sh
+case "$*" in *" -R "*) [ -e "$0.closed" ] && { echo "remote port forwarding failed" >&2; exit 255; } ;; esac
 while [ $# -gt 2 ]; do shift; done
 case "$1" in refuses*) echo "connect to host $1 port 22: Connection refused" >&2; exit 255 ;; esac
 cd / && exec sh -c "$2"
@@ -60,6 +61,27 @@ TEST_CASE("hosts all of which refuse end the run before a trial starts") {
   CHECK(finished.code == 2);
   CHECK_HAS(finished.err, "pool: the engine ssh: no host can be reached");
   CHECK_FALSE(fs::exists(ssh.box.path() / "results/s"));
+}
+
+TEST_CASE("the lines before an agent may take longer than several lists") {
+  const StubOfSsh ssh;
+  const Finished finished = ssh.run("  hosts: [alpha]\n  setup: [sleep 5]\n", "results");
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  CHECK_FALSE(has(finished.err, "has ended"));
+  check_complete(ssh.box, "results/s", 4, 8);
+  check_nothing_left(ssh.box, "results/s");
+}
+
+TEST_CASE("a host that refuses the way back is told by what ssh said of it") {
+  const StubOfSsh ssh;
+  ssh.box.write("bin/ssh.closed", "");
+  ssh.box.write("sweep.yaml",
+                pooled_sweep(2, 20, "  engine: ssh\n  hosts: [alpha]\n  tunnel: true\n"));
+  const Finished finished =
+      ssh.box.start_tune({"run", "sweep.yaml", "--name", "s"}).wait(seconds(60));
+  CHECK(finished.code == 2);
+  CHECK_HAS(finished.err, "| remote port forwarding failed");
 }
 
 TEST_CASE("a host without tune is told by what its shell said") {

@@ -40,6 +40,15 @@ std::int64_t minutes(double seconds) {
   return static_cast<std::int64_t>(std::ceil(seconds / 60));
 }
 
+// For a program that lives as long as its agent. What it says of itself stands where its agent's
+// output does: nobody waits for its end.
+Words started_apart(const Words& program) {
+  Words words = {"sh", "-c", R"(log=$1; shift; exec setsid -f "$@" >>"$log" 2>&1 </dev/null)", "sh",
+                 "${log}"};
+  append(words, program);
+  return words;
+}
+
 // ---- Slurm --------------------------------------------------------------------------------------
 
 // The signal is the second notice: the agent knows the end of its job. To the batch script alone
@@ -79,23 +88,13 @@ EngineWords slurm_jobs(const PoolOptions& pool, const EnginePlace& place) {
   return engine;
 }
 
-// In a job: an agent on each of its nodes, and nothing is submitted. srun lives as long as its
-// agent, so it is started apart.
+// In a job: an agent on each of its nodes, and nothing is submitted.
 EngineWords slurm_steps(const PoolOptions& pool, const EnginePlace& place) {
   EngineWords engine;
-  engine.start = {"setsid",
-                  "-f",
-                  "srun",
-                  "--overlap",
-                  "--jobid=" + place.job,
-                  "--nodes=1",
-                  "--ntasks=1",
-                  "--nodelist=${host}",
-                  "--input=none",
-                  "--job-name=${name}",
-                  "--output=${log}",
-                  "--open-mode=append",
-                  fmt::format("--cpus-per-task={}", whole_cpus(place))};
+  engine.start =
+      started_apart({"srun", "--overlap", "--jobid=" + place.job, "--nodes=1", "--ntasks=1",
+                     "--nodelist=${host}", "--input=none", "--job-name=${name}", "--output=${log}",
+                     "--open-mode=append", fmt::format("--cpus-per-task={}", whole_cpus(place))});
   append(engine.start, pool.submit);
   append(engine.start, {"${script}", "${name}"});
   engine.list = {"squeue", "-h", "--steps", "-j", place.job, "-o", "%j|%i|RUNNING||%N"};
@@ -115,8 +114,7 @@ EngineWords ssh_hosts(const PoolOptions& pool, const EnginePlace& place) {
   EngineWords engine;
   if (pool.tunnel) {
     // The connection is the way back, so it stays as long as the agent.
-    engine.start = {"setsid", "-f"};
-    append(engine.start, ssh);
+    engine.start = started_apart(ssh);
     append(engine.start,
            {"-o", "ExitOnForwardFailure=yes", "-o", "ServerAliveInterval=15", "-R",
             fmt::format("127.0.0.1:{}:127.0.0.1:{}", place.tunnel_port, place.driver_port)});
@@ -139,9 +137,10 @@ EngineWords ssh_hosts(const PoolOptions& pool, const EnginePlace& place) {
     return words;
   };
   engine.check = at_host("true");
-  // The brackets keep the pattern from finding the shell that holds it.
-  engine.list = at_host("pgrep -fa '[-]-name ${prefix}' || test $? = 1");
-  engine.stop = at_host("pkill -f '[-]-name ${name}$' || test $? = 1");
+  // The agent, or the script that is to become it when the lines of `setup` are done, however long
+  // these take. The brackets keep the pattern from finding the shell that holds it.
+  engine.list = at_host("pgrep -fa 'agent[.]sh ${prefix}|[-]-name ${prefix}' || test $? = 1");
+  engine.stop = at_host("pkill -f 'agent[.]sh ${name} |[-]-name ${name}$' || test $? = 1");
   engine.list_form = ListForm::kProcesses;
   engine.id_form = IdForm::kNone;
   engine.list_by_host = true;
@@ -304,15 +303,17 @@ class Listing {
  public:
   explicit Listing(std::string_view prefix) : prefix_(prefix) {}
 
+  bool is_ours(std::string_view name) const {
+    return name.starts_with(prefix_) && allocation_number(name) > 0;
+  }
   void add(std::string_view name, std::string_view id, std::string_view state,
            std::string_view reason, std::string_view host) {
-    if (!name.starts_with(prefix_)) return;
-    const PoolBook::Number number = allocation_number(name);
-    if (number == 0) return;
+    if (!is_ours(name)) return;
     const auto known = state.empty() ? AllocationState::kRunning : state_of_word(state);
     // A host is known of what runs alone; lists of several hosts are of others' making.
     const bool runs = known == AllocationState::kRunning;
-    found_.push_back({number, known.value_or(AllocationState::kQueued), std::string(id),
+    found_.push_back({allocation_number(name), known.value_or(AllocationState::kQueued),
+                      std::string(id),
                       runs || known == AllocationState::kEnded ? std::string(host) : "",
                       runs ? "" : in_words(state, reason)});
   }
@@ -375,9 +376,8 @@ void read_grid_engine(std::string_view output, Listing& listing) {
 void read_processes(std::string_view output, Listing& listing) {
   for_each_line(output, [&](std::string_view line) {
     const std::vector<std::string_view> words = words_of(line);
-    const auto option = std::ranges::find(words, "--name");
-    if (option == words.end() || option + 1 == words.end()) return;
-    listing.add(*(option + 1), words.front(), "", "", "");
+    const auto name = std::ranges::find_if(words, [&](auto word) { return listing.is_ours(word); });
+    if (name != words.end()) listing.add(*name, words.front(), "", "", "");
   });
 }
 

@@ -19,7 +19,7 @@ enum class ListForm : std::uint8_t {
   kLines,       // NAME|ID|STATE|REASON|HOST a line; all after NAME may be missing
   kPbs,         // qstat -f: "Job Id: 7.server", then "    Job_Name = ..." and so on
   kGridEngine,  // qstat -r: a line each with the id and the state, below it "Full jobname: ..."
-  kProcesses,   // pgrep -fa: "PID COMMAND ... --name NAME ..."
+  kProcesses,   // pgrep -fa: "PID COMMAND ... NAME ..."
   kKubernetes,  // kubectl get: a line each for Jobs and their pods
 };
 enum class IdForm : std::uint8_t {

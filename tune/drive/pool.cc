@@ -216,17 +216,20 @@ void Pool::take_prepared(const std::string& why_not) {
   not_prepared_ = why_not;
 }
 
-// Of one host the answer may be missing: what it has is neither seen nor missed then.
 void Pool::take_list(const EngineAnswer& answer) {
   if (answer.call.kind != Kind::kList || lists_open_ == 0) return;
-  if (!answer.why_not.empty()) not_listed_ = answer.why_not;
+  const std::string& host = answer.call.host;
+  if (!answer.why_not.empty()) {
+    not_listed_ = host.empty() ? answer.why_not : fmt::format("{}: {}", host, answer.why_not);
+    silent_hosts_.insert(host);
+  }
   for (ListedAllocation& one : listed_in(engine_.words.list_form, answer.output, prefix_)) {
-    if (!answer.call.host.empty()) one.host = answer.call.host;
+    if (!host.empty()) one.host = host;
     listed_.push_back(std::move(one));
   }
   if (--lists_open_ > 0) return;
-  if (not_listed_.empty()) {
-    machine_.on_listed(listed_, answer.call.asked_at);
+  if (engine_.words.list_by_host || not_listed_.empty()) {
+    machine_.on_listed(listed_, answer.call.asked_at, silent_hosts_, not_listed_);
   } else {
     machine_.on_not_listed(not_listed_);
   }
@@ -268,6 +271,7 @@ void Pool::on(const StartAllocation& action) {
 
 void Pool::on(const ListAllocations&) {
   listed_.clear();
+  silent_hosts_.clear();
   not_listed_.clear();
   std::vector<std::string> hosts = {""};
   if (engine_.words.list_by_host) hosts = engine_.words.hosts;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -109,7 +110,8 @@ class Pool {
   DriverEndpoint* endpoint_ = nullptr;
   std::size_t lists_open_ = 0;  // of one question to several hosts
   std::vector<ListedAllocation> listed_;
-  std::string not_listed_;
+  std::set<std::string> silent_hosts_;
+  std::string not_listed_;  // why they are silent
   std::string why_given_up_;
 };
 

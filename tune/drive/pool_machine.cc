@@ -21,9 +21,11 @@ void PoolMachine::on_not_started(Number number, const std::string& why) {
   unsure_since_ = now_;  // an answer may be lost, and the job be there
 }
 
-void PoolMachine::on_listed(std::vector<ListedAllocation> listed, Time asked_at) {
+void PoolMachine::on_listed(std::vector<ListedAllocation> listed, Time asked_at,
+                            std::set<std::string> silent_hosts, const std::string& why) {
+  list_ = {asked_at, std::move(listed), std::move(silent_hosts)};
+  if (!why.empty()) return on_not_listed(why);
   is_listing_ = false;
-  list_ = {asked_at, std::move(listed)};
   if (failed_lists_ >= 3) actions_.emplace_back(PoolNotice{"the pool's engine answers again"});
   failed_lists_ = 0;
 }
@@ -32,7 +34,7 @@ void PoolMachine::on_not_listed(const std::string& why) {
   is_listing_ = false;
   if (++failed_lists_ != 3) return;
   actions_.emplace_back(PoolNotice{fmt::format(
-      "the pool's engine does not list its allocations ({}): nodes that are there go on", why)});
+      "the pool's engine does not list all allocations ({}): nodes that are there go on", why)});
 }
 
 void PoolMachine::on_stopped(Number number, const std::string& why_not) {
@@ -84,8 +86,9 @@ void PoolMachine::stop_orphan(const ListedAllocation& one, const PoolScene& scen
 
 void PoolMachine::take_list(const PoolBook& book, const PoolScene& scene) {
   if (!list_) return;
-  const auto [asked_at, listed] = *std::exchange(list_, std::nullopt);
-  if (unsure_since_ && asked_at >= *unsure_since_ + kUnseen) unsure_since_.reset();
+  const auto [asked_at, listed, silent_hosts] = *std::exchange(list_, std::nullopt);
+  const bool is_sure = unsure_since_ && asked_at >= *unsure_since_ + kUnseen;
+  if (is_sure && silent_hosts.empty()) unsure_since_.reset();
   std::set<Number> seen;
   for (const ListedAllocation& one : listed) {
     if (!book.open().contains(one.number)) {
@@ -101,6 +104,7 @@ void PoolMachine::take_list(const PoolBook& book, const PoolScene& scene) {
     local.missed = 0;
   }
   for (const auto& [number, one] : book.open()) {
+    if (silent_hosts.contains(one.host)) continue;
     Local& local = local_[number];
     const bool is_known = one.state != AllocationState::kRequested && local.known_since <= asked_at;
     if (is_known && !seen.contains(number)) ++local.missed;

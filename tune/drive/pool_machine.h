@@ -125,8 +125,10 @@ class PoolMachine {
   // ---- What the engine said
   void on_started(Number number, const std::string& id);
   void on_not_started(Number number, const std::string& why);
-  // `asked_at`: when the question was put.
-  void on_listed(std::vector<ListedAllocation> listed, Time asked_at);
+  // `asked_at`: when the question was put. Where each host is asked: those that have not answered,
+  // and why; what they have is neither seen nor missed.
+  void on_listed(std::vector<ListedAllocation> listed, Time asked_at,
+                 std::set<std::string> silent_hosts = {}, const std::string& why = {});
   void on_not_listed(const std::string& why);
   void on_stopped(Number number, const std::string& why_not);  // empty: it was
 
@@ -190,7 +192,12 @@ class PoolMachine {
 
   bool is_listing_ = false;
   std::optional<Time> listed_at_;  // asked then, at last
-  std::optional<std::pair<Time, std::vector<ListedAllocation>>> list_;
+  struct List {
+    Time asked_at;
+    std::vector<ListedAllocation> listed;
+    std::set<std::string> silent_hosts;
+  };
+  std::optional<List> list_;
   bool lists_soon_ = false;
   int failed_lists_ = 0;
   std::set<std::string> told_hosts_;  // that are excluded

@@ -204,12 +204,14 @@ TEST_CASE("processes are told by the name of their allocation") {
       listed_in(ListForm::kProcesses,
                 "812 /opt/tune agent --join-file /e/nodes/join --drain 120s --name tune-x-4\n"
                 "913 /opt/tune agent --join-file /e/nodes/join --drain 120s --name tune-xy-5\n"
-                "914 sh -c pgrep -fa '[-]-name tune-x-'\n",
+                "914 sh -c pgrep -fa 'agent[.]sh tune-x-|[-]-name tune-x-'\n"
+                "915 /bin/bash -l /e/nodes/agent.sh tune-x-6 bob@b\n",
                 "tune-x-");
-  REQUIRE(listed.size() == 1);
+  REQUIRE(listed.size() == 2);
   CHECK(listed[0].number == 4);
   CHECK(listed[0].id == "812");
   CHECK(listed[0].state == kRunning);
+  CHECK(listed[1].number == 6);  // its lines of setup are being run
 }
 
 // ---- Presets

@@ -53,10 +53,11 @@ class PoolScript {
     look();
   }
   // The engine's answer to the question that is open, or to one that is put in time.
-  void list(const std::vector<ListedAllocation>& listed) {
+  void list(const std::vector<ListedAllocation>& listed, const char* silent_host = nullptr) {
     for (int i = 0; i < 200 && !is_listing_; ++i) pass(500ms);
     REQUIRE(std::exchange(is_listing_, false));
-    machine_.on_listed(listed, listing_since_);
+    if (silent_host == nullptr) machine_.on_listed(listed, listing_since_);
+    if (silent_host != nullptr) machine_.on_listed(listed, listing_since_, {silent_host}, "down");
     look();
   }
   void join(PoolBook::Number number, std::uint64_t places = 2) {
@@ -135,6 +136,16 @@ TEST_CASE("a pool asks for as many agents as trials need, and no more wait than 
   script.list(
       {{1, kJobRunning}, {2, kJobRunning}, {3, kJobRunning}, {4, kJobRunning}, {5, kJobRunning}});
   CHECK(script.starts_.empty());
+}
+
+TEST_CASE("a host that does not answer hides nothing of what the others have") {
+  PoolScript script({.max = 2, .hosts = {"a", "b"}});
+  script.scene_.wanted = 4;
+  script.look();
+  script.start_all();
+  for (int i = 0; i < 3; ++i) script.list({}, "b");
+  CHECK_FALSE(script.book_.open().contains(1));
+  CHECK((script.book_.open().contains(2) && script.was_told("does not list all")));
 }
 
 TEST_CASE("a pool never has more than its maximum, and a user changes it") {

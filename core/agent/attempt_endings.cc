@@ -179,8 +179,10 @@ void Attempt::conclude(const AttemptScene& scene) {
   held_.clear();
   ConcludeAttempt conclusion{.ended = result()};
   const Outcome outcome = conclusion.ended.outcome;
-  conclusion.removes_half_written =
-      outcome != Outcome::kCompleted && outcome != Outcome::kStopped && outcome != Outcome::kPaused;
+  const bool has_saved =
+      outcome == Outcome::kCompleted || outcome == Outcome::kStopped || outcome == Outcome::kPaused;
+  // A stop that took too long was killed, maybe in the middle of its save.
+  conclusion.removes_half_written = !has_saved || cause() != nullptr;
   conclusion.wants_stderr_tail = is_failure(outcome);
   scene.actions.add(std::move(conclusion));
 }

@@ -428,6 +428,13 @@ TEST_CASE("a stop is passed on, and enforced when its grace is over") {
           "conclude 0: stopped, rank 0, code 0, did not end within 10 s of "
           "being told to stop, killed");
   }
+  SUBCASE("too late to stop, in the middle of a save") {
+    stop(StopKind::kStop, 10s);
+    script.pass(10s);
+    script.said();
+    script.dies(101, SIGTERM);
+    CHECK(script.wanted<ConcludeAttempt>().at(0).removes_half_written);
+  }
   SUBCASE("too late to pause") {
     stop(StopKind::kPause, 10s);
     script.pass(10s);

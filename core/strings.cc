@@ -10,16 +10,19 @@ namespace tune {
 
 namespace {
 
+// Two neighbours that change places are one edit.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
+  std::vector<std::size_t> former, row(b.size() + 1), next(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
   for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
+    next[0] = i + 1;
     for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, diagonal + 1, replaced});
+      next[j + 1] = std::min({row[j + 1] + 1, next[j] + 1, row[j] + (a[i] != b[j])});
+      const bool changed_places = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
+      if (changed_places) next[j + 1] = std::min(next[j + 1], former[j - 1] + 1);
     }
+    former = row;
+    std::swap(row, next);
   }
   return row.back();
 }
@@ -29,7 +32,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::string nearest(std::string_view wrong, const std::vector<std::string>& known) {
   constexpr std::size_t kMaxLength = 200;  // no mistyped key is longer
   if (wrong.size() > kMaxLength) return {};
-  std::size_t best_distance = wrong.size() / 3 + 2;
+  // Of three letters one may be wrong: nan is not near bad.
+  std::size_t best_distance = wrong.size() > 3 ? wrong.size() / 3 + 2 : 2;
   std::string best;
   for (const std::string& word : known) {
     if (word.size() > kMaxLength) continue;

@@ -39,6 +39,8 @@ TEST_CASE("the nearest word is the one with the fewest edits, or none") {
     CHECK(nearest(one.wrong, known) == one.near);
   }
   CHECK(nearest("ab", {}).empty());
+  CHECK(nearest("sede", {"mode", "seed"}) == "seed");  // two letters that changed places
+  CHECK(nearest("nan", {"bad"}).empty());
   CHECK(nearest("abcx", {"abcd", "abce"}) == "abcd");  // the first of equals
   CHECK(nearest(std::string(100000, 'a'), {std::string(100000, 'b')}).empty());
 }

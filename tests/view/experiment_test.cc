@@ -328,7 +328,8 @@ TEST_CASE("a storage lists its experiments, and tells what it cannot read") {
 
 TEST_CASE("folders that hold no experiment, and an experiment of a newer tune, are refused") {
   testing::TemporaryFolder folder;
-  CHECK_HAS(testing::refusal([&] { Storage(folder.path() / "missing"); }), "No such file");
+  CHECK_HAS(testing::refusal([&] { Storage(folder.path() / "missing"); }),
+            "/missing: No such file");
   CHECK_HAS(testing::refusal([&] { Storage{folder.path()}; }),
             "is not an experiment, and no folder in it is one");
   write_text(folder.path() / "file", "x");

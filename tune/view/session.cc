@@ -234,7 +234,10 @@ class Session : public std::enable_shared_from_this<Session> {
       return send({.status = 431, .type = kText, .body = text("the header is too long\n")});
     }
     if (error == http::error::unexpected_body || error == http::error::body_limit) {
-      return send({.status = 413, .type = kText, .body = text("the body is too long here\n")});
+      const char* why = shared_.guard->allows_orders()
+                            ? "the body is too long\n"
+                            : "this page only reads: tune view --control changes sweeps\n";
+      return send({.status = 413, .type = kText, .body = text(why)});
     }
     send({.status = 400, .type = kText, .body = text("this is not a request\n")});
   }

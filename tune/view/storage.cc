@@ -34,7 +34,7 @@ std::vector<ExperimentHead> heads_below(const fs::path& directory) {
 
 Storage::Storage(fs::path directory) : directory_(std::move(directory)) {
   std::error_code error;
-  directory_ = fs::canonical(directory_, error);
+  const fs::path whole = fs::canonical(directory_, error);
   if (error) {
     throw Error(
         ErrorCode::kBadInput,
@@ -42,6 +42,7 @@ Storage::Storage(fs::path directory) : directory_(std::move(directory)) {
                     "experiments",
                     directory_.string(), error.message()));
   }
+  directory_ = whole;
   is_one_ = is_experiment(directory_);
   const std::vector<ExperimentHead>& found = list(Clock::now());
   if (found.empty()) {

@@ -111,7 +111,7 @@ void RelayClient::give_up(TrialNumber trial, AttemptNumber attempt) {
     return fetch.trial == trial && fetch.attempt == attempt;
   };
   if (fetch_ && is_for(*fetch_)) end_fetch(why);
-  std::erase_if(fetches_, is_for);
+  if (std::erase_if(fetches_, is_for) > 0) end(RelayFetched{trial, attempt, why, false});
 }
 
 void RelayClient::drop(const CheckpointSaved& saved, const std::string& why) {
@@ -340,6 +340,14 @@ void RelayClient::on_answer(Time now, const RelayAnswer& answer) {
   ask(now);
 }
 
+bool RelayClient::waits_for_answer() const {
+  const bool waits_for_output = std::ranges::any_of(outputs_, [](const auto& output) {
+    return std::ranges::any_of(output.second.streams,
+                               [](const auto& one) { return one.second.asked.number != 0; });
+  });
+  return greets_ || store_ || fetch_ || waits_for_output;
+}
+
 void RelayClient::on_time(Time now) {
   if (greets_ && now >= greet_at_) {
     greet_at_ = now + kAgain;
@@ -352,6 +360,7 @@ void RelayClient::on_time(Time now) {
     if (output.attempts > 0 && look(now, trial, output)) over.push_back(trial);
   }
   for (const TrialNumber trial : over) forget(trial);
+  if (!waits_for_answer()) unheard_since_.reset();
   if (requests_.empty()) return;
   if (!unheard_since_) unheard_since_ = now;
   if (now - *unheard_since_ < kStands) return;

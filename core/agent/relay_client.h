@@ -135,6 +135,7 @@ class RelayClient {
     outcomes_.emplace_back(std::in_place_type<Kind>, std::move(outcome));
   }
   void notice(const std::string& text);
+  bool waits_for_answer() const;
   std::string trial_folder(TrialNumber trial) const { return trial_id(experiment_id_, trial); }
   RelayPlace place_of(const CheckpointSaved& saved) const {
     return checkpoint_place(experiment_id_, {saved.trial, saved.iteration, saved.attempt});

@@ -343,6 +343,28 @@ TEST_CASE("only output of trials is written by that name") {
   CHECK(sides.desk->take_answers().size() == 3);
 }
 
+TEST_CASE("a connection that was silent for nobody is not complained of later") {
+  RelaySides sides;
+  sides.loses = [](std::uint64_t) { return true; };
+  put_checkpoint(sides.agent_files, kName);
+  sides.client->store(kSaved);
+  sides.client->fetch({5}, {2}, {{3}, 10, {1}});
+  sides.client->fetch({6}, {1}, {{3}, 10, {1}});
+  sides.run(seconds(1));
+  sides.client->give_up({3}, {1});
+  sides.client->give_up({6}, {1});  // it has waited behind the other one
+  sides.client->give_up({5}, {2});
+  sides.run(seconds(1));
+  CHECK(sides.ended<RelayFetched>().size() == 2);
+  sides.now += std::chrono::hours(1);
+  sides.loses = [](std::uint64_t) { return false; };
+  put_checkpoint(sides.agent_files, kName);
+  sides.client->store(kSaved);
+  sides.run(seconds(5));
+  CHECK(sides.ended<RelayStored>().back().error.empty());
+  CHECK(sides.ended<RelayNotice>().empty());
+}
+
 TEST_CASE("what waits is given up when its attempt ends, or when no driver takes it") {
   RelaySides sides;
   sides.loses = [](std::uint64_t) { return true; };

@@ -55,6 +55,14 @@ std::string content_of(const FileDescriptor& file, std::size_t most, bool from_t
   return text;
 }
 
+// With all that it has started. One that even SIGKILL does not end, in a call to a file system that
+// stalls, is left behind.
+void end_group(Child& child) {
+  child.signal_group(SIGKILL);
+  child.signal(SIGKILL);
+  if (!child.has_ended(std::chrono::seconds(1))) child.let_go();
+}
+
 // "sbatch: error: invalid partition specified; sbatch: error: ..."
 std::string in_one_line(const std::string& text) {
   std::string line;
@@ -128,9 +136,7 @@ bool EngineCalls::look_at(Running& one) {
     return true;
   }
   if (steady_clock::now() < one.end) return false;
-  one.child.signal_group(SIGKILL);
-  one.child.signal(SIGKILL);
-  if (!one.child.has_ended(std::chrono::seconds(1))) one.child.let_go();
+  end_group(one.child);
   end(one, fmt::format("{} did not end within {} s", program, kLimit.count()));
   return true;
 }
@@ -152,9 +158,14 @@ std::vector<EngineAnswer> EngineCalls::finish(milliseconds patience) {
     if (is_idle() || steady_clock::now() > end) break;
     std::this_thread::sleep_for(kNap);
   }
-  waiting_.clear();
-  running_.clear();
+  give_up_all();
   return all;
+}
+
+void EngineCalls::give_up_all() {
+  waiting_.clear();
+  for (Running& one : running_) end_group(one.child);
+  running_.clear();
 }
 
 std::string output_of(const std::vector<std::string>& words, std::chrono::seconds limit,

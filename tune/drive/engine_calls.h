@@ -39,6 +39,8 @@ class EngineCalls {
   static constexpr std::chrono::seconds kLimit{60};  // on each
   static constexpr std::size_t kMostOutput = 16u << 20;
 
+  ~EngineCalls() { give_up_all(); }
+
   void add(EngineCall call);
   bool is_idle() const { return waiting_.empty() && running_.empty() && ended_.empty(); }
   // Those that have ended since; begins others. Never blocks.
@@ -56,6 +58,7 @@ class EngineCalls {
   };
   void begin(EngineCall call);
   bool look_at(Running& one);
+  void give_up_all();
   void end(const Running& one, std::string why_not);
 
   std::deque<EngineCall> waiting_;

@@ -239,7 +239,7 @@ bool RelayClient::look(Time now, TrialNumber trial, Output& output) {
     --output.attempts;
     return true;
   });
-  if (output.attempts == 0) tell_of_rest(trial);
+  if (output.attempts == 0) tell_of_rest(trial, output);
   return is_done && output.attempts == 0;
 }
 
@@ -256,11 +256,11 @@ void RelayClient::forget(TrialNumber trial) {
   outputs_.erase(trial);
 }
 
-void RelayClient::tell_of_rest(TrialNumber trial) {
+void RelayClient::tell_of_rest(TrialNumber trial, const Output& output) {
   if (rest_is_told_) return;
   for (const std::string& name : files_.names(trial_folder(trial))) {
-    const bool is_output = name.starts_with("stdout") || name.starts_with("stderr");
-    if (is_output || name.starts_with('.') || checkpoint_of_name(name)) continue;
+    const bool is_carried = output.streams.contains(name) || checkpoint_of_name(name);
+    if (is_carried || name.starts_with('.')) continue;
     rest_is_told_ = true;
     return notice(fmt::format(
         "{}/{} stays on this machine and goes with its agent: of a trial's folder checkpoints, "

@@ -124,7 +124,7 @@ class RelayClient {
   bool look(Time now, TrialNumber trial, Output& output);
   bool has_come(TrialNumber trial, const std::string& name, const Stream& stream);
   void forget(TrialNumber trial);
-  void tell_of_rest(TrialNumber trial);
+  void tell_of_rest(TrialNumber trial, const Output& output);
   void send_output(Time now, TrialNumber trial, const std::string& name, Stream& stream);
   template <class Kind>
   void say(Kind request) {

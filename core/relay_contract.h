@@ -73,7 +73,7 @@ struct FetchFolder {
 struct RelayOutput {
   std::uint64_t number = 0;
   TrialNumber trial;
-  std::string name;  // "stdout", "stderr.3"
+  std::string name;  // "stdout", "stderr.3", "usage.jsonl"
   std::optional<std::uint64_t> after;
   Packed bytes;
   template <class Self, class F>

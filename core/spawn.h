@@ -23,6 +23,9 @@ inline std::string rank_file_name(const char* name, std::uint32_t rank) {
   return rank == 0 ? std::string(name) : std::string(name) + "." + std::to_string(rank);
 }
 
+// In a trial's folder: what its attempts use, by the agent (core/agent/usage_log.h).
+inline constexpr const char* kUsageFile = "usage.jsonl";
+
 // The line that opens each attempt in the files of its output.
 inline std::string attempt_line(AttemptNumber attempt) {
   return "--- attempt " + std::to_string(attempt.value) + " ---\n";

@@ -23,6 +23,7 @@
 #include "core/agent/group_meeting.h"
 #include "core/agent/joining.h"
 #include "core/agent/memory_limits.h"
+#include "core/agent/usage_watch.h"
 #include "core/agent/worker_rest.h"
 #include "core/agent/worker_socket.h"
 #include "core/agent/zygote_process.h"
@@ -69,7 +70,8 @@ class Agent {
 
   int run() {
     while (!machine_.is_over()) turn();
-    if (driver_gone_) remove_runtime_directory();
+    std::error_code ignored;  // a driver that was killed cannot remove it itself
+    if (driver_gone_) std::filesystem::remove_all(options_.runtime_directory, ignored);
     return 0;
   }
 
@@ -85,7 +87,6 @@ class Agent {
 
  private:
   void turn();
-  void remove_runtime_directory() const;
   AgentTime sleep_time() const;
   void take_signals();
   void take_ended_children();
@@ -121,7 +122,7 @@ class Agent {
   void act(SpawnWorker& action);
   void act(SignalWorker& action);
   void act(PromoteCheckpoint& action);
-  void act(ForgetWorker& action) { workers_.erase(action.worker); }
+  void act(ForgetWorker& action) { usage_.remove(action.worker), workers_.erase(action.worker); }
   void act(ConcludeAttempt& action);
   void act(StartZygote& action);
   template <class OfRelay>
@@ -162,6 +163,7 @@ class Agent {
   std::optional<AgentEndpoint> endpoint_;
   std::optional<FileWorker> files_;
   std::optional<MemoryLimits> memory_;
+  UsageWatch usage_{options_.resources.gpus};
   bool memory_told_ = false;  // what keeps limits from being set
   bool driver_gone_ = false;
   SetupExperiment experiment_;
@@ -220,6 +222,7 @@ void Agent::turn() {
   machine_.on_disk(now_, !files_->is_full());
   machine_.on_time(now_);
   perform();
+  usage_.look(now_, *files_);
   zygote_.flush();
   if (machine_.is_due_to_send(now_)) {
     endpoint_->flush(now_);
@@ -235,12 +238,6 @@ AgentTime Agent::sleep_time() const {
   if (const auto deadline = machine_.next_deadline()) end = std::min(end, *deadline);
   if (!resting_.empty()) end = std::min(end, rest_end_);
   return std::max(end - now, AgentTime::zero());
-}
-
-// A driver that was killed cannot remove the folder itself.
-void Agent::remove_runtime_directory() const {
-  std::error_code ignored;
-  std::filesystem::remove_all(options_.runtime_directory, ignored);
 }
 
 // ---- Input --------------------------------------------------------------------------------------
@@ -505,6 +502,7 @@ void Agent::act(TellWorker& action) {
     const auto port = meeting_.port(worker->second.attempt);
     if (port) add_rendezvous(start->environment, GroupMeeting::kAddress, *port);
     tell_of_memory(memory_->add(worker->second.attempt, worker->second.pid));
+    usage_.add(action.worker, *start, worker->second.pid);
     if (relay_ && start->rank == 0) relay_->follow(start->launch);
   }
   WorkerSocket& socket = worker->second.socket;

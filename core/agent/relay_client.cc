@@ -210,12 +210,14 @@ void RelayClient::follow(TrialNumber trial, std::uint32_t ranks) {
   if (is_given_up_) return;
   Output& output = outputs_[trial];
   ++output.attempts;
+  const auto follow_file = [&output](const std::string& name) {
+    Stream& stream = output.streams[name];
+    if (stream.asked.number == 0) stream.after.reset();  // others may have written meanwhile
+  };
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    for (const char* name : {"stdout", "stderr"}) {
-      Stream& stream = output.streams[rank_file_name(name, rank)];
-      if (stream.asked.number == 0) stream.after.reset();  // others may have written meanwhile
-    }
+    for (const char* name : {"stdout", "stderr"}) follow_file(rank_file_name(name, rank));
   }
+  follow_file(kUsageFile);
 }
 
 void RelayClient::finish_output(Time now, TrialNumber trial, AttemptNumber attempt) {

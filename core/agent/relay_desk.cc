@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/spawn.h"
 
 namespace tune {
 
@@ -152,6 +153,7 @@ void RelayDesk::hear(Time, const std::string& agent, const WantPiece& wanted) {
 namespace {
 
 bool is_output(const std::string& name) {
+  if (name == kUsageFile) return true;
   return (name.starts_with("stdout") || name.starts_with("stderr")) && name.size() < 32 &&
          name.find('/') == std::string::npos;
 }

@@ -11,6 +11,9 @@ using Device = void*;
 struct Memory {
   unsigned long long total, free, used;
 };
+struct Utilization {  // percent
+  unsigned gpu, memory;
+};
 constexpr int kSuccess = 0;
 constexpr unsigned kNameBytes = 96;
 
@@ -31,6 +34,7 @@ class NvmlLibrary {
   bool is_ready() const { return ready_; }
   template <class Signature>
   Signature* load(const char* name) const {
+    if (handle_ == nullptr) return nullptr;
     return reinterpret_cast<Signature*>(dlsym(handle_, name));
   }
 
@@ -90,6 +94,37 @@ std::vector<PhysicalGpu> list_gpus() {
     gpus.push_back(std::move(gpu));
   }
   return gpus;
+}
+
+class GpuMeter::Inside {
+ public:
+  std::optional<GpuLoad> read(const std::string& uuid) const {
+    Device device = nullptr;
+    Memory bytes{};
+    if (!nvml_.is_ready() || find_ == nullptr || memory_ == nullptr) return std::nullopt;
+    if (find_(uuid.c_str(), &device) != kSuccess) return std::nullopt;
+    if (memory_(device, &bytes) != kSuccess) return std::nullopt;
+    GpuLoad load{std::nullopt, static_cast<std::int64_t>(bytes.used)};
+    Utilization percent{};
+    if (use_ != nullptr && use_(device, &percent) == kSuccess) load.busy = percent.gpu / 100.0;
+    return load;
+  }
+
+ private:
+  NvmlLibrary nvml_;
+  int (*find_)(const char*, Device*) = nvml_.load<int(const char*, Device*)>(
+      "nvmlDeviceGetHandleByUUID");
+  int (*memory_)(Device, Memory*) = nvml_.load<int(Device, Memory*)>("nvmlDeviceGetMemoryInfo");
+  int (*use_)(Device, Utilization*) =
+      nvml_.load<int(Device, Utilization*)>("nvmlDeviceGetUtilizationRates");
+};
+
+GpuMeter::GpuMeter() = default;
+GpuMeter::~GpuMeter() = default;
+
+std::optional<GpuLoad> GpuMeter::read(const std::string& uuid) {
+  if (!inside_) inside_ = std::make_unique<Inside>();
+  return inside_->read(uuid);
 }
 
 }  // namespace tune

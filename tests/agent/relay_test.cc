@@ -260,10 +260,12 @@ TEST_CASE("output comes once, whatever is cut and wherever the driver dies") {
     sides.client->follow({3}, 1);
     sides.run(seconds(5));
     sides.agent_files.files[kTrial + "/stdout"] = text;
+    sides.agent_files.files[kTrial + "/usage.jsonl"] = "{}\n";
     sides.client->finish_output(sides.now, {3}, {1});
     sides.run(seconds(50));
     CHECK(sides.ended<RelayOutputDone>().size() == 1);
     CHECK(sides.driver_files.files[kTrial + "/stdout"] == "of an attempt elsewhere\n" + text);
+    CHECK(sides.driver_files.files[kTrial + "/usage.jsonl"] == "{}\n");
   }
 }
 
@@ -336,11 +338,11 @@ TEST_CASE("output that is too far behind is left out but for its end, and says h
 
 TEST_CASE("only output of trials is written by that name") {
   RelaySides sides;
-  for (const char* name : {"../keys.json", "params.json", "stdout/../../x"}) {
+  for (const char* name : {"../keys.json", "params.json", "stdout/../../x", "usage.jsonl/../x"}) {
     sides.desk->on_request(sides.now, "b", RelayOutput{1, {3}, name, 0, {"x"}});
   }
   CHECK(sides.driver_files.files.empty());
-  CHECK(sides.desk->take_answers().size() == 3);
+  CHECK(sides.desk->take_answers().size() == 4);
 }
 
 TEST_CASE("a connection that was silent for nobody is not complained of later") {

@@ -41,6 +41,26 @@ EXPORTED int nvmlDeviceGetUUID(void* device, char* text, unsigned size) {
   }
   return 0;
 }
+EXPORTED int nvmlDeviceGetHandleByUUID(const char* text, void** device) {
+  unsigned long number = 0;
+  if (std::sscanf(text, "GPU-%lu", &number) != 1) return 6;
+  *device = reinterpret_cast<void*>(number);
+  return 0;
+}
+struct FakeMemory {
+  unsigned long long total, free, used;
+};
+EXPORTED int nvmlDeviceGetMemoryInfo(void*, FakeMemory* memory) {
+  *memory = {80ull << 30, 60ull << 30, 20ull << 30};
+  return 0;
+}
+struct FakeUtilization {
+  unsigned gpu, memory;
+};
+EXPORTED int nvmlDeviceGetUtilizationRates(void*, FakeUtilization* percent) {
+  *percent = {93, 40};
+  return 0;
+}
 EXPORTED int nvmlDeviceGetMigMode(void*, unsigned* current, unsigned* pending) {
   *current = *pending = number_of("FAKE_MIG") > 0 ? 1 : 0;
   return 0;

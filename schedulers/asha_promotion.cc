@@ -83,6 +83,7 @@ Decision AshaPromotion::result(TrialNumber trial, const ResultView& result) {
                                                 short_time_name(options_.time_attr), time))
                              : Decision::pause(pause_reason(state));
   decision.place = place(state, value);
+  if (brackets_.size() > 1) decision.place->bracket = state.bracket;
   return decision;
 }
 

@@ -86,6 +86,7 @@ Decision AshaScheduler::judge(TrialState& state, std::uint32_t upto, double valu
                             : Decision::go_on(until(options_.time_attr, next_stop(state)));
   if (stops) ++stopped_;
   decision.place = place(value, cut_off, rung, rank);
+  if (brackets_.size() > 1) decision.place->bracket = state.bracket;
   return decision;
 }
 
@@ -109,7 +110,8 @@ Decision AshaScheduler::judge(TrialState& state, std::uint32_t upto, const Merit
   const std::size_t others = rung.size();
   for (; state.recorded < upto; ++state.recorded) rungs[state.recorded].add(merit);
   const double milestone = brackets_[state.bracket][upto - 1].milestone();
-  const RungPlace place = front_place(rung, others, milestone);
+  RungPlace place = front_place(rung, others, milestone);
+  if (brackets_.size() > 1) place.bracket = state.bracket;
   const std::size_t go_on = places(others);
   const bool may_stop = others >= static_cast<std::size_t>(options_.min_rung_size);
   const bool is_none = !std::isfinite(merit.violation);

@@ -125,9 +125,25 @@ Decision HyperBandScheduler::result(TrialNumber trial, const ResultView& result)
   bracket.arrived.push_back(arrived);
   --bracket.on_way;
   state.waits = true;
-  std::string reason = pause_reason(state, arrived);
+  Decision decision = Decision::pause(pause_reason(state, arrived));
+  decision.place = place(state, value);
   halve_when_complete(state.bracket);
-  return Decision::pause(std::move(reason));
+  return decision;
+}
+
+// Of the newest that has come to its bracket's rung; there is no cut-off before all have.
+RungPlace HyperBandScheduler::place(const TrialState& state, double value) const {
+  const std::vector<Arrived>& arrived = brackets_.at(state.bracket).arrived;
+  RungPlace place{plan(state.bracket).milestones[state.rung], value, {}, 1, arrived.size()};
+  if (has_merits()) {
+    Fronts fronts;
+    for (const Arrived& one : arrived) fronts.add(one.merit);
+    place = front_place(fronts, arrived.size() - 1, place.milestone);
+  } else {
+    for (const Arrived& one : arrived) place.rank += is_worse(arrived.back().value, one.value);
+  }
+  place.bracket = state.bracket;
+  return place;
 }
 
 Decision HyperBandScheduler::stop(std::string reason) {

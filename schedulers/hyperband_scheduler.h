@@ -84,6 +84,7 @@ class HyperBandScheduler : public MetricScheduler {
   void halve_when_complete(std::uint32_t number);
   Decision stop(std::string reason);
   std::string pause_reason(const TrialState& state, const Arrived& arrived) const;
+  RungPlace place(const TrialState& state, double value) const;
   void check_counts() const;
 
   HyperBandOptions options_;

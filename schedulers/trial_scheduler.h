@@ -61,6 +61,7 @@ struct RungPlace {
   std::optional<double> cut_off = {};  // as reported; nothing while there is none
   std::uint64_t rank = 1;              // from 1, the best; equal values share theirs
   std::uint64_t of = 1;                // values, its own included
+  std::optional<std::uint32_t> bracket = {};  // from 0; nothing where there is only one
 };
 
 struct Decision {

@@ -86,6 +86,30 @@ class Bands {
 
 }  // namespace
 
+TEST_CASE("a trial that comes to a rung is told its bracket and its rank of those that have come") {
+  Bands bands({.max_t = 9, .reduction_factor = 3});  // brackets of 9, 5 and 3 trials
+  CHECK_FALSE(bands.report(0, 1, {}).place.has_value());
+  const std::optional<RungPlace> first = bands.report(0, 1, 0.5).place;
+  REQUIRE(first.has_value());
+  CHECK(first->milestone == 1);
+  CHECK(first->value == 0.5);
+  CHECK(first->rank == 1);
+  CHECK(first->of == 1);
+  CHECK(first->bracket == 0u);
+  CHECK_FALSE(first->cut_off.has_value());
+  bands.all_report(1, 1, {0.5, 0.25, 0.75});
+  const std::optional<RungPlace> fifth = bands.report(4, 1, 0.5).place;
+  REQUIRE(fifth.has_value());
+  CHECK(fifth->rank == 2);  // equal ones share theirs
+  CHECK(fifth->of == 5);
+  bands.all_report(5, 1, {0, 0, 0, 0});
+  const std::optional<RungPlace> next = bands.report(9, 3, 0.5).place;  // the second bracket
+  REQUIRE(next.has_value());
+  CHECK(next->bracket == 1u);
+  CHECK(next->milestone == 3);
+  CHECK(next->of == 1);
+}
+
 TEST_CASE("brackets have the rungs and sizes of the paper") {
   using Milestones = std::vector<double>;
   using Sizes = std::vector<std::size_t>;

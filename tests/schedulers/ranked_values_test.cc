@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -74,6 +75,7 @@ TEST_CASE("asha tells how a trial stands at its rung, whatever the verdict, also
   CHECK(first.place->value == 0.5);
   CHECK(first.place->rank == 1);
   CHECK(first.place->of == 1);
+  CHECK_FALSE(first.place->bracket.has_value());
   judge(1, 0.25);
   auto other = configured();
   other->restore(made->save());
@@ -89,6 +91,24 @@ TEST_CASE("asha tells how a trial stands at its rung, whatever the verdict, also
   made->add_trial({3});
   CHECK_FALSE(made->result({0}, testing::report(0, 2, 0.1)).place.has_value());
   CHECK_FALSE(made->result({0}, testing::report(0, 9, 0.1)).place.has_value());
+}
+
+TEST_CASE("asha tells the bracket of a trial where there are several") {
+  for (const AshaType type : {AshaType::kStop, AshaType::kPromote}) {
+    auto made = asha({.max_t = 9, .brackets = 2, .type = type}).make();
+    made->configure({"m", Mode::kMax, 7});
+    std::set<std::uint32_t> seen;
+    for (std::uint32_t trial = 0; trial < 64; ++trial) {
+      made->add_trial({trial});
+      const Decision low = made->result({trial}, testing::report(trial, 1, 0.5));
+      const Decision high = low.place ? low : made->result({trial}, testing::report(trial, 4, 0.5));
+      REQUIRE(high.place.has_value());
+      REQUIRE(high.place->bracket.has_value());
+      CHECK(*high.place->bracket == (low.place ? 0 : 1));  // bracket 1 leaves the lowest rung out
+      seen.insert(*high.place->bracket);
+    }
+    CHECK(seen.size() == 2);
+  }
 }
 
 TEST_CASE("so does asha by promotion, when trials pause") {

@@ -130,6 +130,10 @@ struct Describer {
   std::string operator()(const DriverBegan& began) const {
     return fmt::format("driver of epoch {} began", began.epoch);
   }
+  std::string operator()(const AllocationTold& told) const {
+    return fmt::format("allocation {} changed", told.change.number);
+  }
+  std::string operator()(const PoolTold&) const { return "the pool was ordered"; }
   std::string operator()(const NodeReturned& returned) const {
     return fmt::format("agent number {} is back with {} trials", returned.agent.value,
                        returned.trials);

@@ -198,10 +198,12 @@ void Controller::on(const Proposed& event) {
 
 void Controller::on(const AllocationChanged& event) {
   pool_.change(event, now_);
+  out_->tell(AllocationTold{event});
 }
 
 void Controller::on(const PoolOrdered& event) {
   pool_.order(event);
+  out_->tell(PoolTold{event});
 }
 
 std::uint64_t Controller::wanted() const {

@@ -123,6 +123,13 @@ struct UserActed {
   const UserOrdered& order;
   const Trial* about;  // null: the sweep
 };
+// Of what the pool has asked its engine for: asked, queued, running, ended. And of the pool itself.
+struct AllocationTold {
+  const AllocationChanged& change;
+};
+struct PoolTold {
+  const PoolOrdered& order;
+};
 struct ExperimentOver {
   const char* how;         // "finished", "interrupted" or "failed"
   const std::string& why;  // of a failure
@@ -131,7 +138,7 @@ using Record = std::variant<TrialAdded, ResultRecorded, ResultsCut, TrialChanged
                             Notice, NodeJoined, NodeLeft, DriverBegan, AttemptBegan, AttemptOver,
                             VerdictGiven, PlaceSetAside, PlaceTakenBack, ExperimentOver,
                             DriverNotice, TrialProposed, TrialReplaced, RungReached, UserActed,
-                            NodeReturned>;
+                            NodeReturned, AllocationTold, PoolTold>;
 
 struct RemoveCheckpoint {
   TrialNumber trial;

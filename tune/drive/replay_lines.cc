@@ -15,7 +15,8 @@ namespace tune {
 namespace {
 
 // Kinds of lines that older builds did not write.
-constexpr std::array<std::string_view, 3> kYoung = {"rung", "proposed", "replaced"};
+constexpr std::array<std::string_view, 5> kYoung = {"rung", "proposed", "replaced", "allocation",
+                                                     "pool"};
 
 bool is_young(const std::string& event) {
   return std::ranges::find(kYoung, event) != kYoung.end();

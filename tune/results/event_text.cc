@@ -190,6 +190,7 @@ void EventText::on(const RungReached& reached, WallTime wall) {
   if (place.cut_off) line.add_number("cut_off", *place.cut_off);
   line.add("rank", place.rank);
   line.add("of", place.of);
+  if (place.bracket) line.add("bracket", std::uint64_t{*place.bracket});
   line.add("verdict", kNames[static_cast<std::size_t>(reached.decision)]);
   line.end();
 }
@@ -269,6 +270,26 @@ void EventText::on(const UserActed& acted, WallTime wall) {
   if (order.kind == OrderKind::kNumSamples) line.add("num_samples", order.num_samples);
   line.add("user", order.user);
   if (!order.text.empty()) line.add(is_note ? "text" : "reason", order.text);
+  line.end();
+}
+
+void EventText::on(const AllocationTold& told, WallTime wall) {
+  constexpr const char* kNames[] = {"requested", "started", "queued", "running", "ended"};
+  const AllocationChanged& change = told.change;
+  Line line = this->line(wall, "allocation");
+  line.add("number", change.number);
+  line.add("state", kNames[static_cast<std::size_t>(change.state)]);
+  if (!change.id.empty()) line.add("id", change.id);
+  if (!change.host.empty()) line.add("host", change.host);
+  if (!change.reason.empty()) line.add("reason", change.reason);
+  line.end();
+}
+
+void EventText::on(const PoolTold& told, WallTime wall) {
+  Line line = this->line(wall, "pool");
+  if (told.order.max) line.add("max", std::uint64_t{*told.order.max});
+  if (told.order.paused) line.add_flag("paused", *told.order.paused);
+  if (!told.order.cause.empty()) line.add("cause", told.order.cause);
   line.end();
 }
 

@@ -43,6 +43,8 @@ class EventText {
   void on(const Notice& notice, WallTime wall);
   void on(const DriverNotice& notice, WallTime wall);
   void on(const UserActed& acted, WallTime wall);
+  void on(const AllocationTold& told, WallTime wall);
+  void on(const PoolTold& told, WallTime wall);
   void on(const ExperimentOver& over, WallTime wall);
 
   Line line(WallTime wall, std::string_view event);

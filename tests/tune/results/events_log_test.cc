@@ -138,14 +138,14 @@ TEST_CASE("a proposal is a line with the numbers of its moment") {
 TEST_CASE("a trial at a rung is a line, also when it goes on") {
   const testing::TemporaryFolder folder;
   Day day(folder.path());
-  day.tell(RungReached{day.trial(), 9, RungPlace{9, 0.5, 0.842, 7, 9}, Decision::Kind::kStop});
+  day.tell(RungReached{day.trial(), 9, RungPlace{9, 0.5, 0.842, 7, 9, 2}, Decision::Kind::kStop});
   day.tell(RungReached{day.trial(), 27, RungPlace{27, 0.5, {}, 1, 1}, Decision::Kind::kContinue});
   const std::string id = trial_id(experiment_id_of(story_spec()), TrialNumber{3});
   const std::string of =
       ",\"event\":\"rung\",\"trial\":\"" + id + "\",\"attempt\":0,\"iteration\":";
   CHECK(day.read() == "{\"time\":1700000000.250" + of +
                           "9,\"milestone\":9.0,\"value\":0.5,\"cut_off\":0.842,\"rank\":7,\"of\":9,"
-                          "\"verdict\":\"stop\"}\n"
+                          "\"bracket\":2,\"verdict\":\"stop\"}\n"
                           "{\"time\":1700000000.500" +
                           of +
                           "27,\"milestone\":27.0,\"value\":0.5,\"rank\":1,\"of\":1,"

@@ -152,6 +152,18 @@ TEST_CASE("a sweep that is killed and resumed has each of its runs in MLflow onc
   unsetenv("MLFLOW_TRACKING_URI");
 }
 
+TEST_CASE("mlflow without the address of a server is refused before anything is made") {
+  unsetenv("MLFLOW_TRACKING_URI");
+  Sandbox box;
+  box.write("sweep.yaml", slow_sweep("mlflow"));
+  const Finished refused = box.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+  INFO(refused.err);
+  CHECK(refused.code == 2);
+  CHECK_HAS(refused.err, "loggers: mlflow: MLFLOW_TRACKING_URI is not set: give the address");
+  CHECK_HAS(refused.err, "or leave mlflow out, and send everything later with tune export --mlflow");
+  CHECK_FALSE(std::filesystem::exists(box.path() / "results"));
+}
+
 TEST_CASE("a sweep whose MLflow is not there goes on, and the export sends all of it") {
   if (!testing::has_libcurl()) return testing::skip("there is no libcurl here");
   setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:1", 1);

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/platform/side_output.h"
 #include "core/store.h"
+#include "tune/export/loggers.h"
 #include "tune/results/warm_start.h"
 #include "tune/spec/objectives.h"
 
@@ -16,6 +17,7 @@ namespace tune {
 
 ExperimentFolder start_experiment(RunRequest& request) {
   ExperimentSpec& spec = request.spec;
+  check_loggers(spec);
   if (request.resume.empty()) request.notice = read_warm_start(spec);
   const bool drawn = !spec.options.seed.has_value();
   if (drawn) spec.options.seed = std::random_device()();

@@ -1,7 +1,11 @@
 #include "tune/export/loggers.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "core/error.h"
 #include "core/strings.h"
@@ -26,6 +30,18 @@ std::unique_ptr<Exporter> make_exporter(const std::string& kind, const fs::path&
 }
 
 }  // namespace
+
+void check_loggers(const ExperimentSpec& spec) {
+  const std::vector<std::string>& kinds = spec.options.loggers;
+  if (std::find(kinds.begin(), kinds.end(), kMlflowLogger) == kinds.end()) return;
+  try {
+    MlflowAddress::of_environment();
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("loggers: mlflow: {}; or leave mlflow out, and send "
+                                          "everything later with tune export --mlflow DIR",
+                                          error.what()));
+  }
+}
 
 void start_loggers(const ExperimentSpec& spec, const fs::path& experiment, const fs::path& shown,
                    LoggerThreads& threads) {

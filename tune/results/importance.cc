@@ -12,6 +12,7 @@
 #include "core/strings.h"
 #include "tune/results/analysis.h"
 #include "tune/results/experiment_folder.h"
+#include "tune/results/ranked_trial.h"
 #include "tune/results/recorded_trials.h"
 #include "tune/search/gp/training_set.h"
 #include "tune/search/ped_anova.h"
@@ -75,8 +76,8 @@ struct Known {
   std::size_t without_value = 0;
 };
 
-void add(History& history, TrialNumber number, UnitPoint point, const RecordedTrial& trial) {
-  history.add(number, std::move(point));
+void add(History& history, TrialNumber number, const RankedTrial& trial) {
+  history.add(number, trial.point);
   for (const ValueAt& one : trial.values) history.result(number, one.iteration, one.value);
   switch (trial.standing) {
     case Standing::kRunning:
@@ -92,31 +93,23 @@ void add(History& history, TrialNumber number, UnitPoint point, const RecordedTr
   }
 }
 
-Known known_of(const std::vector<RecordedTrial>& trials, const Encoding& encoding, Mode mode) {
+Known known_of(const std::vector<const RankedTrial*>& trials, Mode mode) {
   Known known{History(mode)};
   for (std::size_t i = 0; i < trials.size(); ++i) {
-    const bool counts = !trials[i].values.empty() || trials[i].standing == Standing::kFailed;
-    Encoded encoded = encoding.encode(trials[i].config);
+    const RankedTrial& trial = *trials[i];
+    const bool counts = !trial.values.empty() || trial.standing == Standing::kFailed;
     if (!counts) {
       ++known.without_value;
-    } else if (!encoded.complaint.empty()) {
+    } else if (trial.is_outside) {
       ++known.outside;
     } else {
-      add(known.history, TrialNumber{static_cast<std::uint32_t>(i)}, std::move(encoded.point),
-          trials[i]);
+      add(known.history, TrialNumber{static_cast<std::uint32_t>(i)}, trial);
     }
   }
   return known;
 }
 
-[[noreturn]] void refuse(const Analysis& analysis, const std::string& metric,
-                         const std::string& why) {
-  throw Error(ErrorCode::kBadInput, fmt::format("importance of the parameters of {} for '{}': {}",
-                                                analysis.directory().string(), metric, why));
-}
-
-void refuse_too_few(const Analysis& analysis, const std::string& metric, std::size_t count,
-                    const Known& known) {
+void refuse_too_few(const ImportanceOf& asked, std::size_t count, const Known& known) {
   if (count >= kFewestForImportance) return;
   std::string why = fmt::format("{} trials have a value that counts, at least {} are needed", count,
                                 kFewestForImportance);
@@ -124,36 +117,38 @@ void refuse_too_few(const Analysis& analysis, const std::string& metric, std::si
     why += fmt::format("; {} have none", known.without_value);
   }
   if (known.outside > 0) why += fmt::format("; {} lie outside the space", known.outside);
-  refuse(analysis, metric, why);
+  refuse_importance(asked, why);
 }
 
 }  // namespace
 
-Importance Analysis::importance(std::string_view metric, std::optional<Mode> mode) const {
+void refuse_importance(const ImportanceOf& asked, const std::string& why) {
+  throw Error(ErrorCode::kBadInput, fmt::format("importance of the parameters of {} for '{}': {}",
+                                                asked.directory.string(), asked.metric, why));
+}
+
+RankedTrial ranked_trial(const RecordedTrial& trial, const Encoding& encoding) {
+  Encoded encoded = encoding.encode(trial.config);
+  const bool is_outside = !encoded.complaint.empty();
+  return {std::move(encoded.point), is_outside, trial.standing, trial.values};
+}
+
+Importance importance_of(const std::vector<const RankedTrial*>& trials, const Encoding& encoding,
+                         const ImportanceOf& asked) {
   Importance found;
-  found.metric = metric.empty() ? objective_.metric : std::string(metric);
-  found.mode = mode.value_or(mode_for(found.metric));
-  if (found.metric.empty() && !objective_.goals.empty()) {
-    const std::string& first = objective_.goals.front().metric;
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("importance of the parameters of {}: it has {} objectives: say which "
-                            "one, as in --metric {}, or importance(\"{}\")",
-                            directory_.string(), objective_.goals.size(), first, first));
-  }
-  best_trial(found.metric, found.mode);  // or why there is none
-  const Encoding encoding = encoding_of(read_spec(directory_).options.config);
-  if (encoding.size() == 0) refuse(*this, found.metric, "nothing in its config is searched");
-  const std::vector<RecordedTrial> trials = recorded_trials(*this, found.metric);
-  const Known known = known_of(trials, encoding, found.mode);
+  found.metric = asked.metric;
+  found.mode = asked.mode;
+  if (encoding.size() == 0) refuse_importance(asked, "nothing in its config is searched");
+  const Known known = known_of(trials, found.mode);
   const std::size_t all = trials.size();
   const auto set = search::gp::training_set(known.history, {all + 1, all, 0});
   found.trials = set.observations.size();
   found.outside = known.outside;
-  refuse_too_few(*this, found.metric, found.trials, known);
+  refuse_too_few(asked, found.trials, known);
   const double first = set.observations.front().result.value;
   if (std::ranges::all_of(set.observations,
                           [&](const Observation& one) { return one.result.value == first; })) {
-    refuse(*this, found.metric, fmt::format("all {} values are alike", found.trials));
+    refuse_importance(asked, fmt::format("all {} values are alike", found.trials));
   }
   std::vector<UnitPoint> points;
   for (const Observation& one : set.observations) points.push_back(one.point);
@@ -168,6 +163,27 @@ Importance Analysis::importance(std::string_view metric, std::optional<Mode> mod
   std::ranges::stable_sort(found.parameters,
                            [](const auto& a, const auto& b) { return a.share > b.share; });
   return found;
+}
+
+Importance Analysis::importance(std::string_view metric, std::optional<Mode> mode) const {
+  ImportanceOf asked{directory_, metric.empty() ? objective_.metric : std::string(metric), {}};
+  asked.mode = mode.value_or(mode_for(asked.metric));
+  if (asked.metric.empty() && !objective_.goals.empty()) {
+    const std::string& first = objective_.goals.front().metric;
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("importance of the parameters of {}: it has {} objectives: say which "
+                            "one, as in --metric {}, or importance(\"{}\")",
+                            directory_.string(), objective_.goals.size(), first, first));
+  }
+  best_trial(asked.metric, asked.mode);  // or why there is none
+  const Encoding encoding = encoding_of(read_spec(directory_).options.config);
+  std::vector<RankedTrial> trials;
+  for (const RecordedTrial& one : recorded_trials(*this, asked.metric)) {
+    trials.push_back(ranked_trial(one, encoding));
+  }
+  std::vector<const RankedTrial*> all;
+  for (const RankedTrial& one : trials) all.push_back(&one);
+  return importance_of(all, encoding, asked);
 }
 
 }  // namespace tune

@@ -14,40 +14,13 @@ namespace tune {
 
 namespace {
 
-// The trials' fates of events.jsonl, by id.
-struct Told {
-  struct Replaced {
-    std::uint64_t iteration = 0;
-    Config before;
-  };
-  std::map<std::string, std::string> outcomes;  // of the newest attempt that ended
-  std::map<std::string, Replaced> replaced;     // the first time
-};
-
-Told read_events(const std::filesystem::path& directory) {
-  Told told;
-  for_each_event(directory, {"attempt_ended", "replaced"}, [&](const Value& event) {
-    const auto trial = event.get<std::string>("trial");
-    if (event.get<std::string>("event") == "attempt_ended") {
-      told.outcomes[trial] = event.get<std::string>("outcome");
-      return;
-    }
-    told.replaced.try_emplace(trial,
-                              Told::Replaced{event.get<std::uint64_t>("iteration"),
-                                             config_from_json(to_json(event.at("old")), trial)});
+// Outcomes of the newest attempts that ended, by trial's id.
+std::map<std::string, std::string> read_outcomes(const std::filesystem::path& directory) {
+  std::map<std::string, std::string> outcomes;
+  for_each_event(directory, {"attempt_ended"}, [&](const Value& event) {
+    outcomes[event.get<std::string>("trial")] = event.get<std::string>("outcome");
   });
-  return told;
-}
-
-// Older experiments have no events: there a trial that is over has completed.
-Standing standing_of(const TrialSummary& trial, const Told& told) {
-  if (trial.status == TrialStatus::kError) return Standing::kFailed;
-  if (trial.status == TrialStatus::kPaused) return Standing::kPaused;
-  if (trial.status != TrialStatus::kTerminated) return Standing::kRunning;
-  const auto outcome = told.outcomes.find(trial.id);
-  if (told.replaced.contains(trial.id)) return Standing::kStopped;
-  const bool completed = outcome == told.outcomes.end() || outcome->second == "completed";
-  return completed ? Standing::kCompleted : Standing::kStopped;
+  return outcomes;
 }
 
 std::vector<ValueAt> values_of(const TrialSummary& trial, const std::string& metric,
@@ -75,16 +48,44 @@ std::vector<ValueAt> values_of(const TrialSummary& trial, const std::string& met
 
 }  // namespace
 
+std::map<std::string, FirstReplaced> first_replaced(const std::filesystem::path& experiment) {
+  std::map<std::string, FirstReplaced> replaced;
+  for_each_event(experiment, {"replaced"}, [&](const Value& event) {
+    const auto trial = event.get<std::string>("trial");
+    replaced.try_emplace(trial, FirstReplaced{event.get<std::uint64_t>("iteration"),
+                                              config_from_json(to_json(event.at("old")), trial)});
+  });
+  return replaced;
+}
+
+Standing standing_of(TrialStatus status, bool was_cut_short, bool was_replaced) {
+  if (status == TrialStatus::kError) return Standing::kFailed;
+  if (status == TrialStatus::kPaused) return Standing::kPaused;
+  if (status != TrialStatus::kTerminated) return Standing::kRunning;
+  return was_replaced || was_cut_short ? Standing::kStopped : Standing::kCompleted;
+}
+
+RecordedTrial recorded_trial(const TrialSummary& trial, const std::string& metric,
+                             Standing standing, const FirstReplaced* replaced) {
+  std::optional<std::uint64_t> end;
+  if (replaced != nullptr) end = replaced->iteration;
+  return {trial.id, replaced != nullptr ? replaced->before : trial.config(), standing,
+          values_of(trial, metric, end)};
+}
+
+// Older experiments have no events: there a trial that is over has completed.
 std::vector<RecordedTrial> recorded_trials(const Analysis& analysis, const std::string& metric) {
-  const Told told = read_events(analysis.directory());
+  const auto outcomes = read_outcomes(analysis.directory());
+  const auto replaced = first_replaced(analysis.directory());
   std::vector<RecordedTrial> trials;
   for (const TrialSummary& trial : analysis.trials()) {
-    const auto replaced = told.replaced.find(trial.id);
-    const bool is_replaced = replaced != told.replaced.end();
-    std::optional<std::uint64_t> end;
-    if (is_replaced) end = replaced->second.iteration;
-    trials.push_back({trial.id, is_replaced ? replaced->second.before : trial.config(),
-                      standing_of(trial, told), values_of(trial, metric, end)});
+    const auto outcome = outcomes.find(trial.id);
+    const bool was_cut_short = outcome != outcomes.end() && outcome->second != "completed";
+    const auto found = replaced.find(trial.id);
+    const bool was_replaced = found != replaced.end();
+    const Standing standing = standing_of(trial.status, was_cut_short, was_replaced);
+    trials.push_back(
+        recorded_trial(trial, metric, standing, was_replaced ? &found->second : nullptr));
   }
   return trials;
 }

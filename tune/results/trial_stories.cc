@@ -101,6 +101,7 @@ void TrialStories::add(const EventLine& event) {
     const std::string outcome = event_text(event.fields, "outcome");
     story.status = outcome == "paused" ? TrialStatus::kPaused : status_at_rest(story);
     story.was_stopped = outcome == "stopped";
+    story.was_cut_short = outcome != "completed";
     running_.erase(trial);
   } else if (event.kind == "trial_ended") {
     const auto status = status_from_name(event_text(event.fields, "status"));

@@ -22,6 +22,7 @@ struct TrialStory {
   std::uint32_t failures = 0;
   bool is_held = false;      // a user has paused it
   bool was_stopped = false;  // its newest attempt ended by a decision, not because it had completed
+  bool was_cut_short = false;  // its newest attempt ended otherwise than by having completed
   double started = 0;        // unix seconds; 0: it never did
   double ended = 0;          // for good; 0: not yet
   std::uint64_t rung = 0;    // milestone of the newest one that it came to; 0: none

@@ -1,13 +1,14 @@
-// ImportanceDesk: the importance of an experiment's parameters, as `tune importance` tells it. It
-// reads the results of all trials, which may take a while: so it is found in a thread of its own,
-// one experiment after another, and the page asks again. One thread uses it.
+// ImportanceDesk: the importance of an experiment's parameters, as `tune importance` tells it (of
+// several objectives by the first). Reading the results of all trials may take a while: so it is
+// found in a thread of its own, one experiment after another, and the page asks again. For the
+// newest few experiments it keeps what it has read, and reads again what has changed. One thread
+// uses it.
 #pragma once
 
-#include <filesystem>
 #include <memory>
-#include <string>
 
 #include "core/value.h"
+#include "tune/view/experiment.h"
 
 namespace tune::view {
 
@@ -19,7 +20,7 @@ class ImportanceDesk {
   // The present answer for this experiment: {"importance": {...}} or {"problem": why there is
   // none}, with "at" (the count of changes that it is of) and "is_current". Where it is not current
   // it is found anew; {"is_current": false} alone: it is the first time.
-  Value ask(const std::string& key, const std::filesystem::path& directory, std::uint64_t change);
+  Value ask(const Experiment& experiment);
 
  private:
   class Inside;

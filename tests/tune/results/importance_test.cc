@@ -10,6 +10,7 @@
 
 #include "core/json.h"
 #include "core/refusal.h"
+#include "tune/results/importance_reader.h"
 #include "tune/results/recorded_folder.h"
 
 namespace tune {
@@ -52,6 +53,45 @@ TEST_CASE("the parameter that decides the metric is first; constants are none") 
   CHECK(found.parameters[0].stands_out);
   CHECK_FALSE(found.parameters[1].stands_out);
   CHECK(folder.load().importance("minus", Mode::kMax).parameters[0].path == "x");
+}
+
+TEST_CASE("a reader that goes on finds what a fresh one does, and reads what has changed") {
+  ImportanceFolder folder(kImportanceSpace);
+  fill(folder, 40);
+  ImportanceReader reader;
+  ImportanceReader::Question question{.directory = folder.load().directory(),
+                                      .id_prefix = "2f1e0_",
+                                      .metric = "loss",
+                                      .mode = Mode::kMin,
+                                      .trials = {}};
+  const auto ask = [&](std::uint64_t change_of_last) {
+    question.trials.clear();
+    const std::vector<TrialSummary> trials = folder.load().trials();
+    question.id_prefix = trials.front().id.substr(0, trials.front().id.find('_') + 1);
+    for (std::uint32_t i = 0; i < trials.size(); ++i) {
+      const std::uint64_t change = i + 1 == trials.size() ? change_of_last : 1;
+      question.trials.push_back({i, change, trials[i].status});
+    }
+    const Importance found = reader.find(question);
+    const Importance fresh = folder.load().importance();
+    CHECK(found.trials == fresh.trials);
+    CHECK(found.best == fresh.best);
+    REQUIRE(found.parameters.size() == fresh.parameters.size());
+    for (std::size_t i = 0; i < found.parameters.size(); ++i) {
+      CHECK(found.parameters[i].path == fresh.parameters[i].path);
+      CHECK(found.parameters[i].share == fresh.parameters[i].share);
+      CHECK(found.parameters[i].stands_out == fresh.parameters[i].stands_out);
+    }
+  };
+  ask(1);
+  CHECK(reader.trials_read() == 40);
+  folder.add({{"x", 0.001}, {"y", 0.5}, {"fixed", 3}}, {-1});
+  ask(2);
+  CHECK(reader.trials_read() == 41);
+  ask(3);
+  CHECK(reader.trials_read() == 42);
+  ask(3);
+  CHECK(reader.trials_read() == 42);
 }
 
 TEST_CASE("too few trials, values alike and metrics that none reported are refused in words") {

@@ -18,7 +18,8 @@
 #include "tune/view/experiment_blobs.h"
 #include "tune/view/experiment_json.h"
 #include "tune/view/prometheus.h"
-#include "view/folder.h"
+#include "tune/view/rungs_blob.h"
+#include "view/viewed.h"
 
 namespace tune::view {
 namespace {
@@ -31,50 +32,6 @@ using testing::trial_name;
 using testing::write_text;
 
 namespace fs = std::filesystem;
-
-const auto kForever = Experiment::Clock::time_point::max();
-
-struct Viewed {
-  explicit Viewed(const std::string& state = "finished") { begin_experiment(path, state); }
-  Experiment& load() {
-    experiment.emplace(read_head(path), change);
-    REQUIRE(experiment->load_some(kForever));
-    return *experiment;
-  }
-  // The next look, some time later.
-  bool poll() { return experiment->poll(now += std::chrono::seconds(10)); }
-
-  testing::TemporaryFolder folder;
-  fs::path path = folder.path() / "s";
-  std::uint64_t change = 0;
-  std::optional<Experiment> experiment;
-  Experiment::Clock::time_point now = Experiment::Clock::now();
-};
-
-// The header of columns, and one of them.
-Value header_of(const std::string& blob) {
-  REQUIRE(blob.starts_with("TVC1"));
-  std::uint32_t length = 0;
-  std::memcpy(&length, blob.data() + 4, sizeof length);
-  return parse_json(blob.substr(8, length), "header");
-}
-template <class T>
-std::vector<T> column(const std::string& blob, const std::string& name) {
-  std::uint32_t length = 0;
-  std::memcpy(&length, blob.data() + 4, sizeof length);
-  const Value header = header_of(blob);
-  for (const Value& one : header.at("columns").list()) {
-    if (one.at("name").string() != name) continue;
-    std::vector<T> values(one.get<std::size_t>("count"));
-    const std::size_t at = 8 + length + one.get<std::size_t>("at");
-    CHECK(at % 8 == 0);
-    REQUIRE(at + values.size() * sizeof(T) <= blob.size());
-    if (!values.empty()) std::memcpy(values.data(), blob.data() + at, values.size() * sizeof(T));
-    return values;
-  }
-  FAIL("there is no column " << name);
-  return {};
-}
 
 TEST_CASE("an experiment is what its files tell") {
   Viewed viewed;
@@ -109,10 +66,10 @@ TEST_CASE("columns hold what was asked for, and after a change the rows that it 
              event("attempt_started", 0) + event("attempt_started", 1));
   const Experiment& experiment = viewed.load();
   const std::string all = columns_blob(experiment, "number,p0,p1,m0l,m0n,nonsense,p99,m7x,m,p,", 0);
-  CHECK(header_of(all).at("columns").list().size() == 5);
+  CHECK(header_in(all).at("columns").list().size() == 5);
   CHECK(column<double>(all, "p0") == std::vector<double>{0.1, 0.2});
   CHECK(column<std::uint32_t>(all, "p1") == std::vector<std::uint32_t>{0, 1});
-  const auto since = header_of(all).get<std::uint64_t>("change");
+  const auto since = header_in(all).get<std::uint64_t>("change");
 
   CHECK_FALSE(viewed.poll());
   append_text(viewed.path / trial_name(1) / "result.json", "{\"loss\":4}\n{\"loss\":9");
@@ -188,7 +145,7 @@ TEST_CASE("no trials, no results, no metric, values that are not finite") {
   for (const std::string& blob :
        {columns_blob(empty, "number,status", 0), attempts_blob(empty), rungs_blob(empty),
         curves_blob(empty, {.metric = 0, .best = 5, .sample = 5})}) {
-    CHECK(header_of(blob).at("trials").integer() == 0);
+    CHECK(header_in(blob).at("trials").integer() == 0);
   }
   add_trial(viewed.path, 0, "{}", "{\"loss\":null}\n{\"loss\":\"inf\"}\n{\"loss\":\"-inf\"}\n");
   add_trial(viewed.path, 1, "{\"lr\":null}", "");
@@ -200,27 +157,6 @@ TEST_CASE("no trials, no results, no metric, values that are not finite") {
   const std::string results = results_blob(experiment, 0);
   CHECK(column<double>(results, "v0")[1] == HUGE_VAL);
   CHECK(column<std::uint32_t>(results_blob(experiment, 1), "iteration").empty());
-}
-
-TEST_CASE("rungs: the values there, who was stopped, the cut-offs") {
-  Viewed viewed;
-  add_trial(viewed.path, 0, "{}", "{\"loss\":3}\n");
-  add_trial(viewed.path, 1, "{}", "{\"loss\":2}\n{\"loss\":1.5}\n{\"loss\":1}\n");
-  write_text(
-      viewed.path / "events.jsonl",
-      event("attempt_started", 0) +
-          event(
-              "verdict", 0,
-              R"(,"iteration":1,"verdict":"stop","reason":"3 is worse than the cut-off 2.5 of 4 values")"));
-  const std::string blob = rungs_blob(viewed.load());
-  CHECK(column<std::uint32_t>(blob, "iteration") ==
-        std::vector<std::uint32_t>{1, 3, 9});  // of grace_period, factor 3
-  CHECK(column<std::uint32_t>(blob, "row") == std::vector<std::uint32_t>{0, 1, 1});
-  CHECK(column<float>(blob, "value") == std::vector<float>{3, 2, 1});
-  CHECK(column<std::uint8_t>(blob, "verdict") == std::vector<std::uint8_t>{1, 0, 0});
-  CHECK(column<float>(blob, "cut_off")[0] == 2.5f);
-  CHECK(column<float>(blob, "newest_cut_off")[0] == 2.5f);
-  CHECK(std::isnan(column<float>(blob, "newest_cut_off")[1]));
 }
 
 TEST_CASE("curves: the best first, of metrics that are not held as well") {

@@ -77,6 +77,15 @@ def write(path, text):
     path.write_text(text, encoding="utf-8")
 
 
+def usage(rng, begin, seconds, gpu):
+    """Every two seconds: a worker that loads data while its GPU computes."""
+    return "".join(json.dumps({
+        "time": round(begin + at, 3), "attempt": 1, "cpus": round(rng.uniform(1.2, 1.9), 2),
+        "memory_bytes": int((1.2 + 0.6 * (1 - math.exp(-at / 9))) * 2 ** 30),
+        "gpus": [{"gpu": gpu, "busy": round(rng.uniform(0.7, 0.98), 2), "memory_bytes": 9 << 30}]}, separators=(",", ":"))
+        + "\n" for at in range(2, int(seconds) + 1, 2))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
@@ -135,7 +144,12 @@ def main():
             if fails and iteration == 2:
                 break
             if iteration in rungs:
-                stops, cut_off = rungs[iteration].stops(value)
+                rung = rungs[iteration]
+                stops, cut_off = rung.stops(value)
+                event(time + total, "rung", trial=trial, attempt=1, iteration=iteration, milestone=float(iteration),
+                      value=value, **({} if cut_off is None else {"cut_off": cut_off}),
+                      rank=len(rung.values) - bisect.bisect_right(rung.values, value) + 1, of=len(rung.values),
+                      verdict="stop" if stops else "go_on")
                 if stops:
                     count = len(rungs[iteration].values) - 1
                     reason = (f"{value:.6g} is worse than the cut-off {cut_off:.6g} of {count} value"
@@ -161,6 +175,7 @@ def main():
             write(directory / "stdout", "".join(f"epoch {i}: {json.loads(line)[options.metric]:.4f}\n"
                                                 for i, line in enumerate(lines, 1)))
             write(directory / "stderr", "")
+            write(directory / "usage.jsonl", usage(rng, time, total, slot[2]))
             if iterations == options.reports:
                 (directory / f"checkpoint_{iterations:06d}").mkdir()
             if fails:

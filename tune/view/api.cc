@@ -11,7 +11,10 @@
 #include "core/json.h"
 #include "tune/view/experiment_blobs.h"
 #include "tune/view/experiment_json.h"
+#include "tune/view/nodes_json.h"
 #include "tune/view/prometheus.h"
+#include "tune/view/rungs_blob.h"
+#include "tune/view/usage_blob.h"
 
 namespace tune::view {
 
@@ -95,10 +98,8 @@ Answer Api::about(Experiment& experiment, std::string_view what, const Query& qu
   }
 
   if (what == "lineage") return json(lineage_of(experiment));
-  if (what == "importance") {
-    const ExperimentHead& head = experiment.head();
-    return json(importance_.ask(head.key, head.directory, experiment.change()));
-  }
+  if (what == "nodes") return json(nodes_of(experiment));
+  if (what == "importance") return json(importance_.ask(experiment));
 
   const std::uint64_t trial = number("n").value_or(UINT64_MAX);
   const auto row = trial < UINT32_MAX ? experiment.trials().find(static_cast<std::uint32_t>(trial))
@@ -106,6 +107,7 @@ Answer Api::about(Experiment& experiment, std::string_view what, const Query& qu
   if (!row) return refused(404, "there is no such trial");
   if (what == "trial") return json(trial_of(experiment, *row));
   if (what == "results") return blob(results_blob(experiment, *row), {});
+  if (what == "usage") return blob(usage_blob(experiment, *row), {});
   if (what == "log") {
     return json(log_of(experiment, *row,
                        {.is_stderr = number("s") == 1,

@@ -18,8 +18,6 @@ namespace tune::view {
 
 namespace {
 
-constexpr std::size_t kMaxRungs = 32;
-constexpr std::size_t kMaxRungEntries = 4u << 20;
 constexpr std::size_t kMaxCurves = 500;
 constexpr std::size_t kCurvePoints = 256;
 constexpr std::size_t kResultPoints = 4000;
@@ -96,13 +94,13 @@ void add_column(ColumnsBlob& blob, const TrialTable& table, const std::string& n
   add_field(blob, table, name, rows);
 }
 
+}  // namespace
+
 Value header_of(const Experiment& experiment) {
   return Value{{"change", experiment.change()},
                {"layout", experiment.trials().layout()},
                {"trials", experiment.trials().size()}};
 }
-
-}  // namespace
 
 std::string columns_blob(const Experiment& experiment, std::string_view list, std::uint64_t since) {
   const TrialTable& table = experiment.trials();
@@ -154,99 +152,6 @@ std::string attempts_blob(const Experiment& experiment) {
   header.set("first", history.first());
   header.set("last", history.last());
   return blob.finish(std::move(header));
-}
-
-// ---- Rungs --------------------------------------------------------------------------------------
-
-namespace {
-
-double option_of(const Value& spec, const std::string& path) {
-  const Value* found = spec.find(path);
-  return found != nullptr && found->is_number() ? found->number() : 0;
-}
-
-// The rungs that the scheduler's options name, where it judges by iteration.
-std::set<std::uint32_t> spec_rungs(const ExperimentHead& head) {
-  std::set<std::uint32_t> rungs;
-  const std::string options = "scheduler/" + head.scheduler + "/";
-  const Value* time = head.spec.find(options + "time_attr");
-  if (time != nullptr && time->is_string() && time->string() != "training_iteration") return rungs;
-  const double max = option_of(head.spec, options + "max_t");
-  const double factor = option_of(head.spec, options + "reduction_factor");
-  double rung = option_of(head.spec, options + "grace_period");
-  if (factor <= 1 || rung < 1 || max > 1e9) return rungs;
-  for (; rung <= max && rungs.size() < kMaxRungs; rung *= factor) {
-    rungs.insert(static_cast<std::uint32_t>(std::ceil(rung)));
-  }
-  return rungs;
-}
-
-// Those, and where verdicts were given: of many the most frequent.
-std::vector<std::uint32_t> rungs_of(const Experiment& experiment) {
-  std::set<std::uint32_t> rungs = spec_rungs(experiment.head());
-  std::map<std::uint32_t, std::size_t> counts;
-  for (const Verdict& verdict : experiment.history().verdicts()) ++counts[verdict.iteration];
-  std::vector<std::pair<std::size_t, std::uint32_t>> frequent;
-  for (const auto& [iteration, count] : counts) frequent.emplace_back(count, iteration);
-  std::sort(frequent.rbegin(), frequent.rend());
-  for (const auto& [count, iteration] : frequent) {
-    if (rungs.size() < kMaxRungs) rungs.insert(iteration);
-  }
-  return {rungs.begin(), rungs.end()};
-}
-
-// In the order of the rungs; NaN where none was named.
-std::vector<float> newest_of(const std::map<std::uint32_t, float>& newest,
-                             const std::vector<std::uint32_t>& rungs) {
-  std::vector<float> found;
-  for (const std::uint32_t rung : rungs) {
-    const auto at = newest.find(rung);
-    found.push_back(at == newest.end() ? std::nanf("") : at->second);
-  }
-  return found;
-}
-
-struct RungEntries {
-  std::vector<std::uint32_t> rung, row;
-  std::vector<float> value, cut_off;
-  std::vector<std::uint8_t> verdict;  // 0: went on, 1: stopped, 2: paused
-};
-
-}  // namespace
-
-std::string rungs_blob(const Experiment& experiment) {
-  const std::vector<std::uint32_t> rungs = rungs_of(experiment);
-  const TrialTable& table = experiment.trials();
-  std::map<std::pair<std::uint32_t, std::uint32_t>, const Verdict*> verdicts;  // trial, iteration
-  for (const Verdict& verdict : experiment.history().verdicts()) {
-    verdicts[{verdict.trial, verdict.iteration}] = &verdict;
-  }
-  std::map<std::uint32_t, float> newest;  // cut-offs, by iteration
-  for (const Verdict& verdict : experiment.history().verdicts()) {
-    if (!std::isnan(verdict.cut_off)) newest[verdict.iteration] = verdict.cut_off;
-  }
-  RungEntries entries;
-  for (std::size_t i = 0; i < rungs.size(); ++i) {
-    for (std::size_t row = 0; row < table.size(); ++row) {
-      if (table.row(row).iterations < rungs[i] || entries.row.size() >= kMaxRungEntries) continue;
-      const auto found = verdicts.find({table.row(row).number, rungs[i]});
-      const Verdict* verdict = found == verdicts.end() ? nullptr : found->second;
-      entries.rung.push_back(static_cast<std::uint32_t>(i));
-      entries.row.push_back(static_cast<std::uint32_t>(row));
-      entries.value.push_back(table.curve(row).at(rungs[i]).value_or(std::nanf("")));
-      entries.cut_off.push_back(verdict != nullptr ? verdict->cut_off : std::nanf(""));
-      entries.verdict.push_back(verdict == nullptr ? 0 : verdict->is_pause ? 2 : 1);
-    }
-  }
-  ColumnsBlob blob;
-  blob.add("iteration", rungs);
-  blob.add("newest_cut_off", newest_of(newest, rungs));
-  blob.add("rung", entries.rung);
-  blob.add("row", entries.row);
-  blob.add("value", entries.value);
-  blob.add("cut_off", entries.cut_off);
-  blob.add("verdict", entries.verdict);
-  return blob.finish(header_of(experiment));
 }
 
 // ---- Curves -------------------------------------------------------------------------------------

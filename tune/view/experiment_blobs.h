@@ -6,9 +6,13 @@
 #include <string>
 #include <string_view>
 
+#include "core/value.h"
 #include "tune/view/experiment.h"
 
 namespace tune::view {
+
+// The fields in the header of each: by which change, of how many trials.
+Value header_of(const Experiment& experiment);
 
 // `list`: "status,p0,m1l" with comma: a field of a trial (number, status, iterations, attempts,
 // failures, started, ended), pN a parameter, mNl, mNn and mNx the last, least and greatest value of
@@ -17,9 +21,6 @@ namespace tune::view {
 std::string columns_blob(const Experiment& experiment, std::string_view list, std::uint64_t since);
 
 std::string attempts_blob(const Experiment& experiment);
-
-// One entry a trial and rung it has reached.
-std::string rungs_blob(const Experiment& experiment);
 
 struct CurvesAsked {
   std::uint64_t metric = 0;  // number of the metric

@@ -53,22 +53,6 @@ Value parameters_of(const Experiment& experiment) {
   return Value::make_list(std::move(list));
 }
 
-Value nodes_of(const History& history) {
-  Value::List list;
-  for (const NodeView& node : history.nodes()) {
-    list.push_back(Value{{"name", node.name},
-                         {"ip", node.ip},
-                         {"cpus", node.cpus},
-                         {"gpus", node.gpus},
-                         {"memory_bytes", node.memory_bytes},
-                         {"joined", node.joined},
-                         {"left", node.left},
-                         {"cause", node.cause},
-                         {"running", node.running}});
-  }
-  return Value::make_list(std::move(list));
-}
-
 Value notices_of(const History& history) {
   Value::List list;
   for (const NoticeView& notice : history.notices()) {
@@ -153,7 +137,6 @@ Value meta_of(const Experiment& experiment, const std::string& boot) {
   meta.set("metrics", Value::make_list(std::move(names)));
   meta.set("constraints", list_in_spec(experiment.head(), "constraints"));
   meta.set("descents", history.descents().size());
-  meta.set("nodes", nodes_of(history));
   meta.set("set_aside", set_aside_of(history));
   meta.set("notices", notices_of(history));
   meta.set("first", history.first());

@@ -66,6 +66,8 @@ void History::on_trial(const EventLine& told) {
     note(time, kind, fmt::format("{}: {}", event_text(event, "trial"), event_text(event, "cause")));
   } else if (kind == "order") {
     note_order(time, event);
+  } else if (kind == "rung" && rung_visits_.size() < kMaxRungVisits) {
+    on_rung(*trial, event);
   } else if (kind == "replaced" && descents_.size() < kMaxDescents) {
     const auto from = number_of_id(event_text(event, "from"));
     const auto count = [&event = event](std::string_view key) {
@@ -80,6 +82,31 @@ void History::on_trial(const EventLine& told) {
                          .cut_off = static_cast<float>(cut_off.value_or(std::nan(""))),
                          .time = time});
   }
+}
+
+void History::on_rung(std::uint32_t trial, const Value& event) {
+  const auto count = [&event](std::string_view key) {
+    return static_cast<std::uint32_t>(event_count(event, key));
+  };
+  const auto number = [&event](std::string_view key) {
+    const Value* found = event.find(key);
+    return found != nullptr && found->is_number() ? static_cast<float>(found->number())
+                                                  : std::nanf("");
+  };
+  const std::string verdict = event_text(event, "verdict");
+  using Verdict = RungVisit::Verdict;
+  rung_visits_.push_back(
+      {.trial = trial,
+       .iteration = count("iteration"),
+       .bracket = event.contains("bracket") ? count("bracket") : RungVisit::kNoBracket,
+       .rank = count("rank"),
+       .of = count("of"),
+       .milestone = event_number(event, "milestone"),
+       .value = number("value"),
+       .cut_off = number("cut_off"),
+       .verdict = verdict == "stop"    ? Verdict::kStop
+                  : verdict == "pause" ? Verdict::kPause
+                                       : Verdict::kGoOn});
 }
 
 void History::on_attempt_started(std::uint32_t trial, double time, const Value& event) {
@@ -132,11 +159,38 @@ void History::on_node(std::string_view kind, double time, const Value& event) {
     note(time, kind, event_text(event, "text"));
   } else if (kind == "order") {
     note_order(time, event);
+  } else if (kind == "allocation" || kind == "pool") {
+    on_pool(kind, time, event);
   } else if (kind == "experiment_ended") {
     end_all(time, "lost");
+    allocations_.clear();
     const std::string why = event_text(event, "why");
     note(time, kind, fmt::format("{}{}{}", event_text(event, "how"), why.empty() ? "" : ": ", why));
   }
+}
+
+void History::on_pool(std::string_view kind, double time, const Value& event) {
+  if (kind == "pool") {
+    const Value* paused = event.find("paused");
+    if (paused == nullptr || paused->type() != Value::Type::kBool) return;
+    const std::string cause = event_text(event, "cause");
+    why_paused_ = !paused->boolean() ? "" : cause.empty() ? "it was paused" : cause;
+    return;
+  }
+  const std::uint64_t number = event_count(event, "number");
+  std::string state = event_text(event, "state");
+  if (state == "ended") {
+    allocations_.erase(number);
+    return;
+  }
+  if (!allocations_.contains(number) && allocations_.size() >= kMaxAllocations) return;
+  AllocationView& one = allocations_[number];
+  if (one.asked == 0) one.asked = time;
+  if (one.state != state) one.since = time;
+  one.state = std::move(state);
+  one.id = event_text(event, "id");
+  one.host = event_text(event, "host");
+  one.reason = event_text(event, "reason");
 }
 
 void History::end_all(double time, const char* outcome) {

@@ -14,6 +14,24 @@ def append(file, **fields):
         out.write(json.dumps(fields, separators=(",", ":")) + "\n")
 
 
+def check_nodes(page, address, key, experiment, trial, now):
+    """What the running trial holds and uses, and why another one waits."""
+    (trial / "usage.jsonl").write_text('{"time":1,"attempt":1,"cpus":1.75,"memory_bytes":2147483648}\n')
+    waiting = experiment / "2f1e0_00031"
+    waiting.mkdir()
+    (waiting / "params.json").write_text('{"lr": 0.5}')
+    for state, more in (("requested", {}), ("queued", {"id": "4711", "reason": "Priority"})):
+        append(experiment / "events.jsonl", time=now - 2460, event="allocation", number=1, state=state, **more)
+    go(page, address, f"/{key}/nodes")
+    until(page, "document.querySelector('#queue').textContent.includes('1 trial waits: 1 job queued (Priority) for 41 min')", 5)
+    assert "4711" in page.locator("#queue").inner_text()
+    row = page.locator("#page table").first.locator("tr", has_text="node-a").inner_text()
+    assert "1 of 4" in row and "1.75 cores, 2 GiB" in row, row
+    append(experiment / "events.jsonl", time=now, event="allocation", number=1, state="ended", reason="cancelled")
+    until(page, "document.querySelector('#queue').textContent.includes('all places are in use')", 5)
+    go(page, address, f"/{key}/trials?sort=number&down=1")
+
+
 def main():
     options = arguments()
     sync = playwright()
@@ -56,13 +74,14 @@ def main():
             go(page, address, f"/{key}/trials?sort=number&down=1")
             assert "lion" in page.locator(".vrow").first.inner_text()
 
+            check_nodes(page, address, key, experiment, trial, now)
             append(experiment / "events.jsonl", time=now + 1, event="verdict", trial=trial.name, attempt=1, iteration=1,
                    verdict="stop", reason="7.25 is worse than the cut-off 8 of 3 values")
             append(experiment / "events.jsonl", time=now + 1, event="attempt_ended", trial=trial.name, attempt=1,
                    outcome="stopped", iteration=1)
             append(experiment / "events.jsonl", time=now + 1, event="trial_ended", trial=trial.name, attempt=1,
                    status="TERMINATED", iteration=1)
-            until(page, "document.querySelector('.vrow').textContent.includes('TERMINATED')", 5)
+            until(page, "document.querySelectorAll('.vrow')[1].textContent.includes('TERMINATED')", 5)
             (experiment / "run.json").write_text((experiment / "run.json").read_text().replace("running", "finished"))
             until(page, "document.querySelector('#top .state').textContent === 'finished'", 8)
             watched.expect_well(address)

@@ -10,7 +10,7 @@ from browser import arguments, browser, chromium, colours_in, go, key_of, make_e
 
 PARTS = {"overview": ["#chart-history", "#chart-lanes", "#chart-curves-of-the-best"],
          "search": ["#chart-parallel-coordinates", "#chart-heat-map", "#chart-slice-p0"],
-         "rungs": ["#chart-rungs"], "trial?n=3": ["#chart-trial-curves"], "nodes": ["#chart-lanes"]}
+         "rungs": ["#chart-rungs"], "trial?n=3": ["#chart-trial-curves", "#chart-usage-cpu", "#chart-usage-memory", "#chart-usage-gpu", "#chart-usage-gpu-memory"], "nodes": ["#chart-lanes"]}
 
 
 def best_in_files(folder):
@@ -22,10 +22,34 @@ def check_parts(page, address, key, folder):
         go(page, address, f"/{key}/{part}")
         for chart in charts:
             assert colours_in(page, chart) > 8, f"{part}: {chart} is empty"
+    check_rungs_and_nodes(page, address, key, folder)
     go(page, address, f"/{key}/overview")
     best = best_in_files(folder)
     assert f"{best:.4f}"[:5] in page.locator(".tile b").first.inner_text()
     assert page.locator("#page table tr.link").count() == 10
+
+
+def check_modules(page):
+    """The page names all of its modules at once: else they would be asked for one level after another."""
+    folder = pathlib.Path(__file__).resolve().parents[3] / "tune/view/page"
+    modules = {f"/{file.name}" for file in folder.glob("*.js")} - {"/app.js", "/stream.js"}
+    named = set(page.evaluate("[...document.querySelectorAll('link[rel=modulepreload]')].map((one) => one.getAttribute('href'))"))
+    assert named == modules, named ^ modules
+
+
+def check_rungs_and_nodes(page, address, key, folder):
+    go(page, address, f"/{key}/rungs")
+    events = [json.loads(line) for line in (folder / "events.jsonl").open()]
+    first = [one for one in events if one["event"] == "rung" and one["milestone"] == 1]
+    cells = page.locator("#page table tr").nth(1).locator("td").all_inner_texts()
+    stopped = sum(one["verdict"] == "stop" for one in first)
+    assert cells[:5] == ["1", str(len(first)), str(len(first) - stopped), str(stopped), "0"], cells
+    assert float(cells[6]) == float(f"{first[-1]['cut_off']:.6g}"), cells
+    last = page.locator("#page table tr").last.locator("td").all_inner_texts()
+    assert last[0] == "27" and last[1] == last[2], last  # where no rung is any more
+    go(page, address, f"/{key}/nodes")
+    assert "0 of 16" in page.locator("#page table").first.inner_text()
+    assert "The sweep does not run." in page.locator("#queue").inner_text()
 
 
 def check_table(page, address, key):
@@ -147,6 +171,7 @@ def main():
             page.goto(address)
             page.wait_for_selector("tr.link")
             assert "token" not in page.url
+            check_modules(page)
             keys = key_of(page)
             assert set(keys) == {"digits", "more"}
             for box in range(2):

@@ -15,17 +15,17 @@ SWEEP = """trainable: Curve
 plugin: {plugin}
 config: {{lr: {{loguniform: [1e-4, 1.0]}}, width: {{uniform: [8, 512]}}, noise: {{uniform: [0, 0.01]}}}}
 num_samples: 40
-stop: {{training_iteration: 3}}
+stop: {{training_iteration: {last}}}
 metric: mean_accuracy
 mode: max
 storage: {storage}
 """
 
 
-def make_sweep(build, folder):
+def make_sweep(build, folder, more="", last=3):
     """A real one: importance reads the whole specification."""
     sweep = folder.parent.parent / "sweep.yaml"
-    sweep.write_text(SWEEP.format(plugin=build.resolve() / "lib/libtune_synthetic.so", storage=folder.parent))
+    sweep.write_text(SWEEP.format(plugin=build.resolve() / "lib/libtune_synthetic.so", storage=folder.parent, last=last) + more)
     command(build, "run", sweep, "--name", folder.name, "--cpus", 8, "--quiet")
 
 
@@ -102,6 +102,30 @@ def front_of(folder):
             if not any(other != one and other[0] >= one[0] and other[1] >= one[1] for other in kept.values())]
 
 
+def check_brackets(page, address, key, folder):
+    """HyperBand's: the table has a line a bracket and rung, and one bracket can be chosen."""
+    events = [json.loads(line) for line in (folder / "events.jsonl").open()]
+    told = [one for one in events if one["event"] == "rung"]
+    reached = {}
+    for one in told:
+        reached[one["bracket"], one["milestone"]] = reached.get((one["bracket"], one["milestone"]), 0) + 1
+    assert {bracket for bracket, _ in reached} >= {0, 1}, reached
+    go(page, address, f"/{key}/rungs")
+    assert colours_in(page, "#chart-rungs") > 8
+    rows = [row.locator("td").all_inner_texts() for row in page.locator("#page table tr").all()[1:]]
+    for (bracket, milestone), count in reached.items():
+        assert any(row[:3] == [str(bracket), f"{milestone:g}", str(count)] for row in rows), (bracket, milestone, count, rows)
+    page.locator("label", has_text="bracket").locator("select").select_option("1")
+    until(page, "location.hash.includes('bracket=1')")
+    until(page, "[...document.querySelectorAll('#page table tr')].slice(1).every((row) => row.firstChild.textContent === '1')")
+
+
+def check_ranks(page, address, key):
+    go(page, address, f"/{key}/rungs")
+    assert "non-dominated rank" in page.locator("#chart-rungs").inner_text()
+    assert colours_in(page, "#chart-rungs") > 8
+
+
 def check_lineage(page, address, key):
     go(page, address, f"/{key}/rungs")
     assert page.locator("#chart-lineage .note").inner_text().startswith("8 times a trial went on")
@@ -117,6 +141,7 @@ def main():
         storage = pathlib.Path(temporary) / "storage"
         storage.mkdir()
         make_sweep(options.build, storage / "real")
+        make_sweep(options.build, storage / "hyperband", "scheduler: {hyperband: {max_t: 9, reduction_factor: 3}}\n", last=9)
         make_two_objectives(storage / "two")
         make_population(storage / "pbt")
         with served(options.build, storage) as address, browser(sync) as watched:
@@ -129,6 +154,10 @@ def main():
             check_front(page, address, keys["two"], options.build, storage / "two")
             picture(page, options, "front")
             check_list(page, address)
+            check_ranks(page, address, keys["two"])
+            picture(page, options, "ranks")
+            check_brackets(page, address, keys["hyperband"], storage / "hyperband")
+            picture(page, options, "brackets")
             check_lineage(page, address, keys["pbt"])
             picture(page, options, "lineage")
             watched.expect_well(address)

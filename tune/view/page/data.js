@@ -160,4 +160,8 @@ export class Experiment {
     const parameters = this.meta.parameters.map((p, i) => ({name: p.name, column: `p${i}`, kind: 'parameter', log: p.log, words: p.words}));
     return [...fields, ...parameters];
   }
+  // The metrics as axes, by their best or last values.
+  metricAxes(by) {
+    return this.meta.metrics.map((name, i) => ({name, column: this.metricColumn(i, by), kind: 'metric', log: false}));
+  }
 }

@@ -34,7 +34,7 @@ export function historyChart(experiment, open) {
   const choice = () => ({
     metric: Math.max(0, experiment.metricIndex(state.get('m', experiment.metric))),
     by: state.get('by', 'best'), x: state.get('x', 'number'), log: state.get('ylog') === '1'});
-  let xs = new Float32Array(0), ys = xs, zoom = null, rows = [];
+  let xs = new Float32Array(0), ys = xs, zoom = null, kept = {};
   const controls = el('span', {class: 'controls'});
   const chart = new Chart({title: 'History', height: 300, controls: [controls], draw});
   const meta = () => experiment.meta;
@@ -74,10 +74,8 @@ export function historyChart(experiment, open) {
     axisBottom(painter, box, x, colours, isTime ? 'time' : 'trial');
     place(values, xData, x, y, isTime);
     painter.clip(box.x, box.y, box.width, box.height);
-    painter.points(box, xs, ys, pointColours(colours), values.length > 20000 ? 1 : values.length > 2000 ? 1.5 : 2.5);
-    rows = orderOf(xData, isTime);
-    const best = bestSoFar(rows, values, mode);
-    const [sx, sy] = steps(rows.map((row) => xData[row]), best);
+    const {best, line: [sx, sy], points} = prepared(now, mode, values, xData, isTime, colours);
+    painter.points(box, xs, ys, points, values.length > 20000 ? 1 : values.length > 2000 ? 1.5 : 2.5);
     painter.line(sx.map(x.map), sy.map(y.map), {colour: colours.dark ? '#ffb03b' : kRed, width: 2});
     painter.unclip();
     chart.note.textContent = best.length ? `best ${number(best[best.length - 1], 6)} (${mode})` : '';
@@ -88,6 +86,15 @@ export function historyChart(experiment, open) {
       xs[i] = isTime && !(xData[i] > 0) ? NaN : x.map(xData[i]);
       ys[i] = y.map(values[i]);
     }
+  }
+  // What is the same for each zoom of the same data.
+  function prepared(now, mode, values, xData, isTime, colours) {
+    const key = `${experiment.version} ${values.length} ${now.metric} ${now.by} ${now.x} ${colours.dark}`;
+    if (kept.key === key) return kept;
+    const rows = orderOf(xData, isTime), best = bestSoFar(rows, values, mode), times = new Float64Array(rows.length);
+    for (let i = 0; i < rows.length; ++i) times[i] = xData[rows[i]];
+    kept = {key, best, line: steps(times, best), points: pointColours(colours)};
+    return kept;
   }
   function pointColours(colours) {
     const status = experiment.col('status'), stopped = state.stoppedRows(experiment);
@@ -101,10 +108,15 @@ export function historyChart(experiment, open) {
     return table;
   }
   function orderOf(xData, isTime) {
-    const all = [];
-    for (let i = 0; i < xData.length; ++i) if (!isTime || xData[i] > 0) all.push(i);
-    for (let i = 1; i < all.length; ++i) if (xData[all[i]] < xData[all[i - 1]]) return all.sort((a, b) => xData[a] - xData[b]);
-    return all;
+    const all = new Uint32Array(xData.length);
+    let count = 0, isSorted = true;
+    for (let i = 0; i < xData.length; ++i) {
+      if (isTime && !(xData[i] > 0)) continue;
+      if (count > 0 && xData[i] < xData[all[count - 1]]) isSorted = false;
+      all[count++] = i;
+    }
+    const rows = all.subarray(0, count);
+    return isSorted ? rows : rows.sort((a, b) => xData[a] - xData[b]);
   }
   const under = (px, py) => nearest(xs, ys, px, py);
   chart.onPoint((px, py) => {

@@ -2,20 +2,24 @@
 import {Chart, axisBottom, axisLeft, nearest, nothing} from '/chart.js';
 import {canvasOf} from '/paint.js';
 import {kSky, pixel, viridis} from '/colour.js';
-import {extent, linear, log, number, robustExtent, roomy, short, words} from '/scale.js';
+import {clock, extent, linear, log, number, robustExtent, roomy, seconds, short, words} from '/scale.js';
 
 export function scaleOf(experiment, axis, from, to) {
   const list = experiment.words(axis.column), data = experiment.col(axis.column);
   if (list) return words(list, from, to);
+  if (axis.column === 'started' || axis.column === 'ended') {  // 0: not yet
+    const [begin, end] = extent(data, true);
+    return seconds(begin, end, from, to, (time) => clock(time, end - begin > 86400));
+  }
   return (axis.log ? log : linear)(...roomy(extent(data, axis.log), axis.log), from, to);
 }
 
 // A number that stays the same, to spread words sideways.
 const jitter = (row) => (((row * 2654435761) >>> 0) / 4294967296 - 0.5) * 0.6;
 
-export function sliceChart(experiment, axis, {metric, mask, open, ylog}) {
+export function sliceChart(experiment, axis, {metric, mask, open, ylog}, how = {}) {
   let xs = new Float32Array(0), ys = xs, placed = '';
-  const chart = new Chart({title: short(axis.name, 40), name: `slice-${axis.column}`, height: 190, draw});
+  const chart = new Chart({title: short(axis.name, 40), name: `slice-${axis.column}`, height: 190, ...how, draw});
   function draw(painter, box, colours) {
     const {column, name} = metric();
     const values = experiment.col(column), data = experiment.col(axis.column), list = experiment.words(axis.column);

@@ -7,6 +7,7 @@ import {kKinds} from '/colour.js';
 import {clock, duration, extent, linear, log, number, robustExtent, seconds} from '/scale.js';
 import {configForms} from '/overview.js';
 import {saying, trialButtons} from '/control.js';
+import {usageView} from '/usage.js';
 import * as state from '/state.js';
 
 const kMostBeside = 8;
@@ -147,7 +148,8 @@ export async function showTrial(main, experiment) {
   const said = saying();
   const head = el('div', {class: 'bar'}), bar = el('div', {class: 'bar'}), facts = el('div', {class: 'panel'}), config = el('div', {class: 'panel'});
   const reasons = el('div', {class: 'panel wide scroll'}), error = el('div', {class: 'wide'}), logs = logView(experiment, trial);
-  main.replaceChildren(head, bar, el('div', {class: 'grid'}, el('div', {class: 'wide'}, chart.root), config, facts, reasons, error, logs.root));
+  const usage = usageView(experiment, trial);
+  main.replaceChildren(head, bar, el('div', {class: 'grid'}, el('div', {class: 'wide'}, chart.root), usage.root, config, facts, reasons, error, logs.root));
   const beside = () => state.get('beside').split(',').filter((word) => /^\d+$/.test(word)).map(Number).slice(0, kMostBeside);
   const open = (wanted) => state.go(state.address({query: {...Object.fromEntries(state.state.query), n: String(wanted)}}));
 
@@ -210,10 +212,11 @@ export async function showTrial(main, experiment) {
     }
     drawFacts();
     chart.redraw();
+    await usage.update();
   }
   await update();
   await logs.begin();
-  return {update, remove: () => { logs.stop(); chart.remove(); }, key: (event) => {
+  return {update, remove: () => { logs.stop(); usage.remove(); chart.remove(); }, key: (event) => {
     if (event.key === 'j' || event.key === 'ArrowRight') step(1);
     else if (event.key === 'k' || event.key === 'ArrowLeft') step(-1);
   }};

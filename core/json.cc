@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/quick_json.h"
 #include "core/strings.h"
 
 namespace tune {
@@ -277,6 +278,11 @@ std::string to_json(const Value& value, int indent) {
 }
 
 Value parse_json(std::string_view text, std::string_view what) {
+  if (auto value = quick_json(text)) return std::move(*value);
+  return parse_any_json(text, what);
+}
+
+Value parse_any_json(std::string_view text, std::string_view what) {
   Builder builder(what);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();

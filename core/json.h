@@ -20,6 +20,8 @@ std::string to_json(const Value& value, int indent = -1);  // indent >= 0: prett
 
 // Throws Error (kBadInput) with the position and what was expected. `what` names the text in it.
 Value parse_json(std::string_view text, std::string_view what);
+// The same by the general reader alone, which parse_json asks for what core/quick_json.h leaves.
+Value parse_any_json(std::string_view text, std::string_view what);
 // The same for a report that a program printed: a map, otherwise an Error. NaN, Infinity and
 // -Infinity are numbers, as Python's json writes them; a key "loss/test" is a key path.
 Result parse_report_json(std::string_view text, std::string_view what);

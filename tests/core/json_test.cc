@@ -3,8 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <initializer_list>
 #include <limits>
+#include <string>
 
+#include "core/quick_json.h"
 #include "core/refusal.h"
 
 namespace tune {
@@ -107,6 +110,34 @@ TEST_CASE("nesting is bounded") {
 }
 
 // ---- Reports ------------------------------------------------------------------------------------
+
+TEST_CASE("the quick reader gives what the general one does, and leaves it the rest") {
+  const auto same = [](std::string_view text) {
+    CAPTURE(text);
+    const auto quick = quick_json(text);
+    REQUIRE(quick.has_value());
+    const Value general = parse_any_json(text, "text");
+    CHECK(*quick == general);
+    CHECK(to_json(*quick) == to_json(general));  // integers and floats apart
+  };
+  for (const char* text :
+       {"{}", " [ ] ", "null", "true", "false", "\"\"", "\"a b\"", "0", "-0", "-7", "0.0", "-0.0",
+        "1.5e-3", "1E+2", "123456789012345678", "-123456789012345678", "1e308", "4.9e-300",
+        "{\"a\":1,\"b\":{\"c\":[1,2.5,[],{}],\"d\":null},\"e\":\"x\"}\n",
+        "{ \"a\" : [ true , false ] }"}) {
+    same(text);
+  }
+  const std::string deep(kMaxNesting, '[');
+  same(deep + std::string(kMaxNesting, ']'));
+  for (const std::string& text : std::initializer_list<std::string>{
+           "", " ", "{", "[1,]", "[1 2]", "{\"a\":1,}", "{\"a\" 1}", "{a:1}", "01", "1.", ".5", "+1",
+           "1e", "--1", "-", "inf", "NaN", "nul", "truely", "1 2", "\"a", "\"\\n\"", "\"\t\"",
+           "\"\u00e4\"", "{\"a/b\":1}", "{\"\":1}", "{\"a\":1,\"a\":2}", "1234567890123456789",
+           "1e999", "1e-999", "[" + deep + std::string(kMaxNesting + 1, ']')}) {
+    CAPTURE(text);
+    CHECK_FALSE(quick_json(text).has_value());
+  }
+}
 
 TEST_CASE("a report may have the numbers that Python's json writes") {
   const Result report = parse_report_json(

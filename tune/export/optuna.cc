@@ -225,6 +225,7 @@ class StoryReader {
       if (lines_.size() == kLinesAtOnce) add_lines();
     });
     add_lines();
+    added_.get();
   }
   TrialStories stories;
   bool are_there = false;  // events
@@ -244,18 +245,22 @@ class StoryReader {
         if (fields) events[i] = event_of_fields(std::move(*fields));
       }
     });
-    for (const auto& event : events) {
-      if (!event) continue;
-      are_there = true;
-      stories.add(*event);
-    }
     before_ += lines_.size();
     lines_.clear();
+    if (added_.valid()) added_.get();
+    added_ = std::async(std::launch::async, [this, events = std::move(events)] {
+      for (const auto& event : events) {
+        if (!event) continue;
+        are_there = true;
+        stories.add(*event);
+      }
+    });
   }
 
   fs::path file_;
   std::vector<std::string> lines_;
-  std::size_t before_ = 0;  // lines that are added
+  std::size_t before_ = 0;  // lines that are parsed
+  std::future<void> added_;  // the last of them, while the next are read
 };
 
 // Of builds that wrote no events: from results.csv, if it can be read.
@@ -324,18 +329,23 @@ OptunaExported export_to_optuna(const fs::path& experiment, const fs::path& file
   exported.trials = folders.numbers.size();
   ReplacedFile out(file);
   out.write(header_of(head, goals));
+  std::future<void> written;  // the trials before, while the next are read
   for (std::size_t from = 0; from < folders.numbers.size(); from += kTrialsAtOnce) {
     std::vector<std::pair<std::string, std::string>> lines(
         std::min(kTrialsAtOnce, folders.numbers.size() - from));
     in_threads(lines.size(), [&](std::size_t i) { lines[i] = line_at(from + i); });
-    std::string text;
-    for (auto& [line, problem] : lines) {
-      text += line;
+    for (const auto& [line, problem] : lines) {
       if (problem.empty() || exported.problems.size() >= kMaxProblems) continue;
-      exported.problems.push_back(std::move(problem));
+      exported.problems.push_back(problem);
     }
-    out.write(text);
+    if (written.valid()) written.get();
+    written = std::async(std::launch::async, [&out, lines = std::move(lines)] {
+      std::string text;
+      for (const auto& [line, problem] : lines) text += line;
+      out.write(text);
+    });
   }
+  if (written.valid()) written.get();
   out.commit();
   return exported;
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/json.h"
+#include "core/quick_json.h"
 #include "tune/results/result_lines.h"
 
 namespace tune {
@@ -30,7 +31,9 @@ bool may_be_one(std::string_view line, const std::vector<std::string_view>& even
 std::optional<Value> event_in_line(std::string_view line, const EventPlace& place,
                                    const std::vector<std::string_view>& events) {
   if (!events.empty() && !may_be_one(line, events)) return std::nullopt;
-  Value event = parse_json(line, fmt::format("{}:{}", place.file.string(), place.line));
+  auto quick = quick_json(line);  // without the words for an error
+  Value event = quick ? std::move(*quick)
+                      : parse_any_json(line, fmt::format("{}:{}", place.file.string(), place.line));
   const std::string name = event.get_or("event", "");
   const bool is_one = events.empty() || std::ranges::find(events, name) != events.end();
   if (!is_one) return std::nullopt;  // it stands within a text

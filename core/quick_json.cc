@@ -33,7 +33,8 @@ class QuickReader {
     return true;
   }
   bool take_word(std::string_view word) {
-    if (!std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(word)) return false;
+    if (!std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(word))
+      return false;
     at_ += word.size();
     return true;
   }

@@ -58,7 +58,8 @@ void UsageLog::look(Duration now, WallTime wall,
     add(since, one, usage);
     if (now < since.due || now <= since.begun) continue;
     const Duration pace = append(one.folder, line(since, one, now, wall));
-    since = {.begun = now, .due = now + pace - kEvery / 2, .cpu = {}, .memory_bytes = 0, .gpus = {}};
+    since = {
+        .begun = now, .due = now + pace - kEvery / 2, .cpu = {}, .memory_bytes = 0, .gpus = {}};
   }
 } catch (const std::exception&) {  // no memory, say
 }

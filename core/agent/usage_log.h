@@ -30,8 +30,8 @@ namespace tune {
 // What runs now.
 struct UsedBy {
   AttemptNumber attempt;
-  std::filesystem::path folder;  // the trial's
-  std::set<pid_t> groups = {};   // its ranks', each the leader of one
+  std::filesystem::path folder;                    // the trial's
+  std::set<pid_t> groups = {};                     // its ranks', each the leader of one
   std::map<std::uint32_t, std::string> gpus = {};  // the node's index, and the id that NVML knows
 };
 

@@ -112,8 +112,8 @@ class GpuMeter::Inside {
 
  private:
   NvmlLibrary nvml_;
-  int (*find_)(const char*, Device*) = nvml_.load<int(const char*, Device*)>(
-      "nvmlDeviceGetHandleByUUID");
+  int (*find_)(const char*,
+               Device*) = nvml_.load<int(const char*, Device*)>("nvmlDeviceGetHandleByUUID");
   int (*memory_)(Device, Memory*) = nvml_.load<int(Device, Memory*)>("nvmlDeviceGetMemoryInfo");
   int (*use_)(Device, Utilization*) =
       nvml_.load<int(Device, Utilization*)>("nvmlDeviceGetUtilizationRates");

@@ -120,20 +120,62 @@ TEST_CASE("the quick reader gives what the general one does, and leaves it the r
     CHECK(*quick == general);
     CHECK(to_json(*quick) == to_json(general));  // integers and floats apart
   };
-  for (const char* text :
-       {"{}", " [ ] ", "null", "true", "false", "\"\"", "\"a b\"", "0", "-0", "-7", "0.0", "-0.0",
-        "1.5e-3", "1E+2", "123456789012345678", "-123456789012345678", "1e308", "4.9e-300",
-        "{\"a\":1,\"b\":{\"c\":[1,2.5,[],{}],\"d\":null},\"e\":\"x\"}\n",
-        "{ \"a\" : [ true , false ] }"}) {
+  for (const char* text : {"{}",
+                           " [ ] ",
+                           "null",
+                           "true",
+                           "false",
+                           "\"\"",
+                           "\"a b\"",
+                           "0",
+                           "-0",
+                           "-7",
+                           "0.0",
+                           "-0.0",
+                           "1.5e-3",
+                           "1E+2",
+                           "123456789012345678",
+                           "-123456789012345678",
+                           "1e308",
+                           "4.9e-300",
+                           "{\"a\":1,\"b\":{\"c\":[1,2.5,[],{}],\"d\":null},\"e\":\"x\"}\n",
+                           "{ \"a\" : [ true , false ] }"}) {
     same(text);
   }
   const std::string deep(kMaxNesting, '[');
   same(deep + std::string(kMaxNesting, ']'));
-  for (const std::string& text : std::initializer_list<std::string>{
-           "", " ", "{", "[1,]", "[1 2]", "{\"a\":1,}", "{\"a\" 1}", "{a:1}", "01", "1.", ".5", "+1",
-           "1e", "--1", "-", "inf", "NaN", "nul", "truely", "1 2", "\"a", "\"\\n\"", "\"\t\"",
-           "\"\u00e4\"", "{\"a/b\":1}", "{\"\":1}", "{\"a\":1,\"a\":2}", "1234567890123456789",
-           "1e999", "1e-999", "[" + deep + std::string(kMaxNesting + 1, ']')}) {
+  for (const std::string& text :
+       std::initializer_list<std::string>{"",
+                                          " ",
+                                          "{",
+                                          "[1,]",
+                                          "[1 2]",
+                                          "{\"a\":1,}",
+                                          "{\"a\" 1}",
+                                          "{a:1}",
+                                          "01",
+                                          "1.",
+                                          ".5",
+                                          "+1",
+                                          "1e",
+                                          "--1",
+                                          "-",
+                                          "inf",
+                                          "NaN",
+                                          "nul",
+                                          "truely",
+                                          "1 2",
+                                          "\"a",
+                                          "\"\\n\"",
+                                          "\"\t\"",
+                                          "\"\u00e4\"",
+                                          "{\"a/b\":1}",
+                                          "{\"\":1}",
+                                          "{\"a\":1,\"a\":2}",
+                                          "1234567890123456789",
+                                          "1e999",
+                                          "1e-999",
+                                          "[" + deep + std::string(kMaxNesting + 1, ']')}) {
     CAPTURE(text);
     CHECK_FALSE(quick_json(text).has_value());
   }

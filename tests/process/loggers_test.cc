@@ -160,7 +160,8 @@ TEST_CASE("mlflow without the address of a server is refused before anything is 
   INFO(refused.err);
   CHECK(refused.code == 2);
   CHECK_HAS(refused.err, "loggers: mlflow: MLFLOW_TRACKING_URI is not set: give the address");
-  CHECK_HAS(refused.err, "or leave mlflow out, and send everything later with tune export --mlflow");
+  CHECK_HAS(refused.err,
+            "or leave mlflow out, and send everything later with tune export --mlflow");
   CHECK_FALSE(std::filesystem::exists(box.path() / "results"));
 }
 

@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 std::vector<Value> usage_of(const Sandbox& box, const fs::path& trial) {
   std::vector<Value> lines;
-  for (const std::string& line : lines_of(box.read("results/s/" + trial.filename().string() + "/usage.jsonl"))) {
+  for (const std::string& line :
+       lines_of(box.read("results/s/" + trial.filename().string() + "/usage.jsonl"))) {
     lines.push_back(parse_json(line, "usage.jsonl"));
   }
   return lines;

@@ -125,9 +125,9 @@ TEST_CASE("who looks changes no file of a sweep, and never holds its lock") {
   const Stamps before = stamps_of(served.folder_.path());
   const std::string key = served.key();
   const FileDescriptor lock(open((experiment / "lock").c_str(), O_RDWR | O_CLOEXEC));
-  for (const char* what : {"meta", "columns?c=number,m0l", "attempts", "rungs", "importance",
-                           "curves?m=0&best=9", "lineage", "nodes", "trial?n=0", "results?n=0",
-                           "usage?n=0", "log?n=0"}) {
+  for (const char* what :
+       {"meta", "columns?c=number,m0l", "attempts", "rungs", "importance", "curves?m=0&best=9",
+        "lineage", "nodes", "trial?n=0", "results?n=0", "usage?n=0", "log?n=0"}) {
     CAPTURE(what);
     const std::string answer = served.get("/api/x/" + key + "/" + what, served.with_cookie());
     CHECK((is_status(answer, 200) || is_status(answer, 202)));

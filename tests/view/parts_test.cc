@@ -53,11 +53,20 @@ TEST_CASE("rungs are as the events tell, with brackets, ranks and who waits or w
   add_trial(viewed.path, 2, "{}", nine);
   write_text(
       viewed.path / "events.jsonl",
-      rung(0, R"("iteration":1,"milestone":1.0,"value":3.0,"rank":1,"of":1,"bracket":4,"verdict":"pause")") +
-          rung(1, R"("iteration":1,"milestone":1.0,"value":2.0,"rank":1,"of":2,"bracket":4,"verdict":"pause")") +
-          rung(1, R"("iteration":3,"milestone":3.0,"value":1.0,"cut_off":0.75,"rank":2,"of":2,"bracket":4,"verdict":"stop")") +
-          rung(2, R"("iteration":3,"milestone":3.0,"value":0.5,"rank":1,"of":1,"bracket":5,"verdict":"go_on")") +
-          rung(7, R"("iteration":3,"milestone":3.0,"value":"nan","rank":1,"of":1,"verdict":"stop")"));
+      rung(
+          0,
+          R"("iteration":1,"milestone":1.0,"value":3.0,"rank":1,"of":1,"bracket":4,"verdict":"pause")") +
+          rung(
+              1,
+              R"("iteration":1,"milestone":1.0,"value":2.0,"rank":1,"of":2,"bracket":4,"verdict":"pause")") +
+          rung(
+              1,
+              R"("iteration":3,"milestone":3.0,"value":1.0,"cut_off":0.75,"rank":2,"of":2,"bracket":4,"verdict":"stop")") +
+          rung(
+              2,
+              R"("iteration":3,"milestone":3.0,"value":0.5,"rank":1,"of":1,"bracket":5,"verdict":"go_on")") +
+          rung(7,
+               R"("iteration":3,"milestone":3.0,"value":"nan","rank":1,"of":1,"verdict":"stop")"));
   const std::string blob = rungs_blob(viewed.load());
   CHECK(header_in(blob).at("time").string() == "training_iteration");
   // Trial 2 came to max_t, 9, where no rung is; trial 7 has no folder.
@@ -78,8 +87,9 @@ TEST_CASE("with several objectives the rungs have the first value and the rank o
              R"("metric": "", "objectives": [{"metric": "acc", "mode": "max"}, {"metric": "cost",)"
              R"("mode": "min"}], "config": {}, "scheduler": {"asha": {"max_t": 9}}})");
   add_trial(viewed.path, 0, "{}", "{\"acc\":0.5,\"cost\":3}\n");
-  write_text(viewed.path / "events.jsonl",
-             rung(0, R"("iteration":1,"milestone":1.0,"value":0.5,"rank":2,"of":3,"verdict":"stop")"));
+  write_text(
+      viewed.path / "events.jsonl",
+      rung(0, R"("iteration":1,"milestone":1.0,"value":0.5,"rank":2,"of":3,"verdict":"stop")"));
   const std::string blob = rungs_blob(viewed.load());
   CHECK(column<float>(blob, "value") == std::vector<float>{0.5});
   CHECK(column<std::uint32_t>(blob, "rank") == U32{2});
@@ -132,13 +142,14 @@ TEST_CASE("what a trial used is columns, also where lines are damaged and GPUs c
   Viewed viewed;
   add_trial(viewed.path, 0, "{}", "");
   add_trial(viewed.path, 1, "{}", "");
-  write_text(viewed.path / trial_name(0) / "usage.jsonl",
-             R"({"time":1,"attempt":1,"cpus":0.5,"memory_bytes":100})"
-             "\n{\"time\":2,\"att\n[]\n"
-             R"({"time":3,"attempt":2,"cpus":1,"memory_bytes":200,"gpus":[{"gpu":1,"busy":0.5,"memory_bytes":7},{"gpu":-1},{"gpu":"x"},4]})"
-             "\n"
-             R"({"time":5,"attempt":2,"cpus":"much","memory_bytes":300})"
-             "\n{\"time\":7");
+  write_text(
+      viewed.path / trial_name(0) / "usage.jsonl",
+      R"({"time":1,"attempt":1,"cpus":0.5,"memory_bytes":100})"
+      "\n{\"time\":2,\"att\n[]\n"
+      R"({"time":3,"attempt":2,"cpus":1,"memory_bytes":200,"gpus":[{"gpu":1,"busy":0.5,"memory_bytes":7},{"gpu":-1},{"gpu":"x"},4]})"
+      "\n"
+      R"({"time":5,"attempt":2,"cpus":"much","memory_bytes":300})"
+      "\n{\"time\":7");
   const Experiment& experiment = viewed.load();
   const std::string blob = usage_blob(experiment, 0);
   CHECK(column<double>(blob, "time") == std::vector<double>{1, 3, 5});

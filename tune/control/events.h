@@ -134,11 +134,11 @@ struct ExperimentOver {
   const char* how;         // "finished", "interrupted" or "failed"
   const std::string& why;  // of a failure
 };
-using Record = std::variant<TrialAdded, ResultRecorded, ResultsCut, TrialChanged, AttemptFailed,
-                            Notice, NodeJoined, NodeLeft, DriverBegan, AttemptBegan, AttemptOver,
-                            VerdictGiven, PlaceSetAside, PlaceTakenBack, ExperimentOver,
-                            DriverNotice, TrialProposed, TrialReplaced, RungReached, UserActed,
-                            NodeReturned, AllocationTold, PoolTold>;
+using Record =
+    std::variant<TrialAdded, ResultRecorded, ResultsCut, TrialChanged, AttemptFailed, Notice,
+                 NodeJoined, NodeLeft, DriverBegan, AttemptBegan, AttemptOver, VerdictGiven,
+                 PlaceSetAside, PlaceTakenBack, ExperimentOver, DriverNotice, TrialProposed,
+                 TrialReplaced, RungReached, UserActed, NodeReturned, AllocationTold, PoolTold>;
 
 struct RemoveCheckpoint {
   TrialNumber trial;

@@ -11,8 +11,8 @@
 namespace tune {
 
 // The folder of the request's experiment, made or opened. Draws the seed where none is given, reads
-// what the searcher is to know, and tells the user what was chosen. Throws as ExperimentFolder, and as
-// check_loggers().
+// what the searcher is to know, and tells the user what was chosen. Throws as ExperimentFolder, and
+// as check_loggers().
 ExperimentFolder start_experiment(RunRequest& request);
 
 // When a user has ordered another number of samples, the sweep's description follows, beside the

@@ -16,7 +16,7 @@ namespace {
 
 // Kinds of lines that older builds did not write.
 constexpr std::array<std::string_view, 5> kYoung = {"rung", "proposed", "replaced", "allocation",
-                                                     "pool"};
+                                                    "pool"};
 
 bool is_young(const std::string& event) {
   return std::ranges::find(kYoung, event) != kYoung.end();

@@ -8,9 +8,9 @@
 
 namespace tune {
 
-// For a start, before anything is made. Throws Error (kBadInput), with the way out, for a logger that
-// could not begin however long the sweep lasts: mlflow without the address of a server. A server
-// that is down is another thing: it may come back, and the export sends what it missed.
+// For a start, before anything is made. Throws Error (kBadInput), with the way out, for a logger
+// that could not begin however long the sweep lasts: mlflow without the address of a server. A
+// server that is down is another thing: it may come back, and the export sends what it missed.
 void check_loggers(const ExperimentSpec& spec);
 
 // Starts those of the spec, and a thread for each of its callbacks, for this experiment's folder;

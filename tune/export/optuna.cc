@@ -259,7 +259,7 @@ class StoryReader {
 
   fs::path file_;
   std::vector<std::string> lines_;
-  std::size_t before_ = 0;  // lines that are parsed
+  std::size_t before_ = 0;   // lines that are parsed
   std::future<void> added_;  // the last of them, while the next are read
 };
 

@@ -13,7 +13,7 @@
 namespace tune {
 
 struct RankedTrial {
-  UnitPoint point;  // where in the space it was
+  UnitPoint point;          // where in the space it was
   bool is_outside = false;  // it was not in it
   Standing standing = Standing::kRunning;
   std::vector<ValueAt> values;  // as RecordedTrial's

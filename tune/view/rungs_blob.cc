@@ -89,8 +89,8 @@ void add_ends(const Experiment& experiment, Entries& entries) {
     brackets[visit.trial] = visit.bracket;
     if (visit.iteration == last) told.insert(visit.trial);
   }
-  auto at = static_cast<std::size_t>(
-      std::ranges::find(entries.milestones, max_t) - entries.milestones.begin());
+  auto at = static_cast<std::size_t>(std::ranges::find(entries.milestones, max_t) -
+                                     entries.milestones.begin());
   for (std::size_t row = 0; row < table.size() && !entries.is_full(); ++row) {
     const std::uint32_t number = table.row(row).number;
     if (table.row(row).iterations < last || told.contains(number)) continue;

@@ -62,7 +62,8 @@ Columns read_usage(const std::filesystem::path& folder) {
     if (lines.size() < kMostLines) lines.emplace_back(line);
   });
   Columns columns;
-  const std::size_t stride = std::max<std::size_t>(1, (lines.size() + kMostPoints - 1) / kMostPoints);
+  const std::size_t stride =
+      std::max<std::size_t>(1, (lines.size() + kMostPoints - 1) / kMostPoints);
   for (std::size_t i = lines.empty() ? 0 : (lines.size() - 1) % stride; i < lines.size();
        i += stride) {
     try {

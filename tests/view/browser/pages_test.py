@@ -10,7 +10,7 @@ from browser import arguments, browser, chromium, colours_in, go, key_of, make_e
 
 PARTS = {"overview": ["#chart-history", "#chart-lanes", "#chart-curves-of-the-best"],
          "search": ["#chart-parallel-coordinates", "#chart-heat-map", "#chart-slice-p0"],
-         "rungs": ["#chart-rungs"], "trial?n=3": ["#chart-trial-curves", "#chart-usage-cpu", "#chart-usage-memory", "#chart-usage-gpu", "#chart-usage-gpu-memory"], "nodes": ["#chart-lanes"]}
+         "rungs": ["#chart-rungs"], "trial?n=3": ["#chart-trial-curves"], "nodes": ["#chart-lanes"]}
 
 
 def best_in_files(folder):
@@ -37,7 +37,21 @@ def check_modules(page):
     assert named == modules, named ^ modules
 
 
+def check_usage(page, address, key, folder):
+    longest = max(folder.glob("*/usage.jsonl"), key=lambda file: file.stat().st_size)
+    go(page, address, f"/{key}/trial?n={int(longest.parent.name.split('_')[1])}")
+    for part in ("cpu", "memory", "gpu", "gpu-memory"):
+        assert colours_in(page, f"#chart-usage-{part}") > 8, part
+    shortest = min(folder.glob("*/usage.jsonl"), key=lambda file: file.stat().st_size)
+    assert shortest.stat().st_size == 0
+    go(page, address, f"/{key}/trial?n={int(shortest.parent.name.split('_')[1])}")
+    assert page.locator("#chart-usage-cpu").count() == 0
+    happened = page.locator("tr", has_text="rung").first.inner_text()
+    assert "rank" in happened and "{" not in happened, happened
+
+
 def check_rungs_and_nodes(page, address, key, folder):
+    check_usage(page, address, key, folder)
     go(page, address, f"/{key}/rungs")
     events = [json.loads(line) for line in (folder / "events.jsonl").open()]
     first = [one for one in events if one["event"] == "rung" and one["milestone"] == 1]

@@ -11,6 +11,7 @@ import {usageView} from '/usage.js';
 import * as state from '/state.js';
 
 const kMostBeside = 8;
+const kAtRung = {go_on: 'goes on', stop: 'is stopped', pause: 'waits'};
 
 // Exponential smoothing as TensorBoard has it, with its bias taken off; NaN is passed over.
 export function smoothed(values, weight) {
@@ -36,6 +37,7 @@ async function resultsOf(experiment, number) {
 function eventText(event) {
   const {event: kind} = event;
   if (kind === 'verdict') return `${event.verdict} after iteration ${event.iteration}: ${event.reason}`;
+  if (kind === 'rung') return `${number(event.value, 6)} at ${number(event.milestone)}: rank ${event.rank} of ${event.of}${event.bracket === undefined ? '' : ` in bracket ${event.bracket}`}${event.cut_off === undefined ? '' : `, cut-off ${number(event.cut_off, 6)}`}: ${kAtRung[event.verdict] ?? event.verdict}`;
   if (kind === 'attempt_started') return `on ${event.node}${event.gpus?.length ? `, GPU ${event.gpus.join(', ')}` : ''}, process ${event.pid}${event.after_iteration ? `, from iteration ${event.after_iteration}` : ''}`;
   if (kind === 'attempt_ended') return `${event.outcome} at iteration ${event.iteration}${event.cause ? `: ${event.cause}` : ''}`;
   if (kind === 'failure') return `${event.outcome}, rank ${event.rank}, code ${event.code}: ${event.cause}${event.retried ? ' (tried again)' : ''}`;
@@ -188,7 +190,7 @@ export async function showTrial(main, experiment) {
         el('h2', {}, 'Checkpoints'), data.checkpoints.length === 0 ? el('span', {class: 'faint'}, 'none') :
           el('table', {}, ...data.checkpoints.slice(-20).reverse().map((one) => el('tr', {}, el('td', {}, one.name), el('td', {class: 'faint'}, clock(one.time))))));
     reasons.replaceChildren(el('h2', {}, 'What happened'), data.events.length === 0 ? el('span', {class: 'faint'}, 'nothing yet') :
-      el('table', {}, ...data.events.map((event) => el('tr', {}, el('td', {class: 'faint'}, clock(event.time)), el('td', {class: 'number'}, event.attempt ? `attempt ${event.attempt}` : ''), el('td', {}, event.event), el('td', {}, eventText(event))))));
+      el('table', {}, ...data.events.map((event) => el('tr', {}, el('td', {class: 'faint short'}, clock(event.time)), el('td', {class: 'number'}, event.attempt ? `attempt ${event.attempt}` : ''), el('td', {class: 'short'}, String(event.event).replaceAll('_', ' ')), el('td', {}, eventText(event))))));
     error.replaceChildren(...(data.error ? [el('div', {class: 'problem'}, data.error)] : []));
   }
   async function update() {

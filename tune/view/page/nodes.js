@@ -21,10 +21,10 @@ function share(used, all, words) {
 
 function nodeRow(one) {
   const measured = one.cpus_used === null ? '' : `${number(one.cpus_used, 3)} cores, ${number(one.memory_used / kGiB, 3)} GiB`;
-  return [one.name, one.ip, String(one.running),
+  return [el('span', {class: 'short'}, one.name.slice(0, 40)), one.ip, String(one.running),
     one.left ? '' : share(one.cpus_held, one.cpus, `${number(one.cpus_held)} of ${number(one.cpus)}`),
     one.left || !one.gpus ? '' : share(one.gpus_held, one.gpus, `${number(one.gpus_held)} of ${one.gpus}`),
-    `${number(one.memory_bytes / kGiB, 3)} GiB`, one.left ? '' : measured, clock(one.joined), one.left ? `${clock(one.left)} ${one.cause}` : ''];
+    `${number(one.memory_bytes / kGiB, 3)} GiB`, one.left ? '' : measured, el('span', {class: 'short'}, clock(one.joined)), one.left ? `${clock(one.left)} ${one.cause}` : ''];
 }
 
 // "12 trials wait: 2 jobs queued (Priority) for 41 min", and then each job.

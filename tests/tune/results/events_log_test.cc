@@ -163,6 +163,29 @@ TEST_CASE("a driver that waits for machines says so, and each of them when it is
         "{\"time\":6.000,\"event\":\"node_returned\",\"node\":\"node-7\",\"trials\":4}\n");
 }
 
+TEST_CASE("what a pool asks for, and whether it may, are lines with what is known") {
+  EventText text(story_spec());
+  const auto tell = [&](const Record& record) { text.record(record, std::chrono::seconds(5)); };
+  const AllocationChanged asked{7, AllocationState::kRequested, "", "", ""};
+  tell(AllocationTold{asked});
+  const AllocationChanged queued{7, AllocationState::kQueued, "4711", "", "Priority"};
+  tell(AllocationTold{queued});
+  const AllocationChanged ended{7, AllocationState::kEnded, "4711", "node-3", "it was lost"};
+  tell(AllocationTold{ended});
+  const PoolOrdered fewer{.max = 3, .paused = {}, .cause = {}};
+  tell(PoolTold{fewer});
+  const PoolOrdered paused{.max = {}, .paused = true, .cause = "3 starts went wrong"};
+  tell(PoolTold{paused});
+  const std::string of = R"({"time":5.000,"event":"allocation","number":7,"state":)";
+  CHECK(text.take() ==
+        of + "\"requested\"}\n" + of + "\"queued\",\"id\":\"4711\",\"reason\":\"Priority\"}\n" +
+            of +
+            "\"ended\",\"id\":\"4711\",\"host\":\"node-3\",\"reason\":\"it was lost\"}\n"
+            "{\"time\":5.000,\"event\":\"pool\",\"max\":3}\n"
+            "{\"time\":5.000,\"event\":\"pool\",\"paused\":true,"
+            "\"cause\":\"3 starts went wrong\"}\n");
+}
+
 TEST_CASE("every start, end, failure, verdict, node and notice is a line, and nothing else is") {
   const testing::TemporaryFolder folder;
   Day day(folder.path());

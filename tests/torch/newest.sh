@@ -39,5 +39,5 @@ fi
 
 cmake -S "$root" -B "$build" -G Ninja -DTUNE_WITH_TORCH=ON -DTUNE_WERROR=ON -DTUNE_TORCH_DIR="$torch_dir"
 cmake --build "$build" -j "$(bash "$root/config/jobs.sh")" \
-  --target torch_tests torch_rank_tests torch_trial_tests torch_trainer_tests torch_gpu_tests
+  --target torch_tests torch_rank_tests torch_trial_tests torch_trainer_tests
 ctest --test-dir "$build" --output-on-failure -L '^(torch|ranks|trials|trainer|gpu)$'

@@ -270,7 +270,7 @@ TEST_CASE("half gradients and batches in pinned memory train on a GPU") {
     std::vector<double> losses;
     double pinned = 1;
     for (int epoch = 0; epoch < 20; ++epoch) {
-      for (const Batch& batch : loader) {
+      for (const tune::Batch& batch : loader) {
         if (!batch.data.is_pinned()) pinned = 0;
         model.zero_grad();
         const Tensor loss = torch::mse_loss(model.forward(batch.data.to(group.device(), true)),

@@ -67,6 +67,7 @@ set(tune_public_torch_headers
   trainables/torch/random.h
   trainables/torch/safetensors.h
   trainables/torch/sampler.h
+  trainables/torch/script_model.h
   trainables/torch/sync_batch_norm.h
   trainables/torch/torch_trainer.h
   trainables/torch/training_operator.h

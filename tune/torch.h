@@ -22,6 +22,7 @@
 #include "trainables/torch/random.h"
 #include "trainables/torch/safetensors.h"
 #include "trainables/torch/sampler.h"
+#include "trainables/torch/script_model.h"
 #include "trainables/torch/sync_batch_norm.h"
 #include "trainables/torch/torch_trainer.h"
 #include "trainables/torch/training_operator.h"

@@ -29,6 +29,12 @@ class SeveralRanks : public tune::Trainable {
   }
 };
 
+class ModelsFromPython : public tune::TrainingOperator {
+  void setup(const tune::Config&) override {
+#include "trainables/torch/models_from_python_1.inc"
+  }
+};
+
 void torch_trainer() {
   static std::shared_ptr<tune::Dataset> images, others;
 #include "trainables/torch/torchtrainer_1.inc"
@@ -41,4 +47,5 @@ void readme_torch_snippets() {
   tune::restore<WritingATrainable>("");
   tune::restore<SeveralRanks>("");
   torch_trainer();
+  tune::TorchTrainer<ModelsFromPython>::as_trainable();
 }

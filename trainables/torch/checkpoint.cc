@@ -106,6 +106,12 @@ constexpr const char* kPythonModelFile = "model.pt";  // read only
 constexpr const char* kOptimizerFile = "optimizer.pt";
 constexpr const char* kRandomFile = "random.pt";
 
+fs::path weights_file(const fs::path& directory) {
+  const bool from_python =
+      !fs::exists(directory / kModelFile) && fs::exists(directory / kPythonModelFile);
+  return directory / (from_python ? kPythonModelFile : kModelFile);
+}
+
 // The CPU's and, where there is one, that of this rank's GPU.
 std::vector<at::Generator> default_generators() {
   std::vector<at::Generator> generators{at::detail::getDefaultCPUGenerator()};
@@ -132,17 +138,18 @@ void save_model(const fs::path& directory, const torch::nn::Module& model) {
 }
 
 void load_model(const fs::path& directory, torch::nn::Module& model) {
-  const bool from_python =
-      !fs::exists(directory / kModelFile) && fs::exists(directory / kPythonModelFile);
-  const fs::path file = directory / (from_python ? kPythonModelFile : kModelFile);
+  const fs::path file = weights_file(directory);
   TensorsByName saved;
-  for (auto& [name, tensor] : from_python ? read_torch_save(file) : read_safetensors(file)) {
-    saved.emplace(name, std::move(tensor));
-  }
+  for (auto& [name, tensor] : read_weights(directory)) saved.emplace(name, std::move(tensor));
   const NamedTensors wanted = tensors_of(model);
   expect_fit(file, wanted, saved);
   const at::NoGradGuard no_gradients;
   for (const auto& [name, tensor] : wanted) tensor.copy_(saved.at(name));
+}
+
+NamedTensors read_weights(const fs::path& directory) {
+  const fs::path file = weights_file(directory);
+  return file.filename() == kPythonModelFile ? read_torch_save(file) : read_safetensors(file);
 }
 
 void save_optimizer(const fs::path& directory, const torch::optim::Optimizer& optimizer) {

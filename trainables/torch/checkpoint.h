@@ -17,6 +17,7 @@
 
 #include "core/value.h"
 #include "trainables/torch/checkpoint_copies.h"
+#include "trainables/torch/safetensors.h"
 
 namespace torch::nn {
 class Module;
@@ -38,6 +39,9 @@ void save_model(const std::filesystem::path& directory, const torch::nn::Module&
 // others that hold them see the new values. Names, shapes and types must be the same, no more and
 // no less.
 void load_model(const std::filesystem::path& directory, torch::nn::Module& model);
+
+// What load_model would read, on the CPU.
+NamedTensors read_weights(const std::filesystem::path& directory);
 
 void save_optimizer(const std::filesystem::path& directory,
                     const torch::optim::Optimizer& optimizer);

@@ -65,6 +65,7 @@ set(tune_public_torch_headers
   trainables/torch/parameter_groups.h
   trainables/torch/process_group.h
   trainables/torch/random.h
+  trainables/torch/record_shards.h
   trainables/torch/safetensors.h
   trainables/torch/sampler.h
   trainables/torch/script_model.h

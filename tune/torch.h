@@ -20,6 +20,7 @@
 #include "trainables/torch/parameter_groups.h"
 #include "trainables/torch/process_group.h"
 #include "trainables/torch/random.h"
+#include "trainables/torch/record_shards.h"
 #include "trainables/torch/safetensors.h"
 #include "trainables/torch/sampler.h"
 #include "trainables/torch/script_model.h"

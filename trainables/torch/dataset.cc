@@ -73,6 +73,10 @@ Batch Dataset::get_batch(const at::Tensor& indices) const {
   return stacked(samples, indices);
 }
 
+std::shared_ptr<Sampler> Dataset::sampler(const DistributedSamplerOptions& options) const {
+  return std::make_shared<DistributedSampler>(size(), options);
+}
+
 void Dataset::set_epoch(std::int64_t) {}
 
 TensorDataset::TensorDataset(at::Tensor data, at::Tensor target)

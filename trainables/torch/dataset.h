@@ -5,7 +5,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
+
+#include "trainables/torch/sampler.h"
 
 namespace tune {
 
@@ -33,6 +36,10 @@ class Dataset {
   // Those samples, (n) int64 on the CPU with n >= 1. By default get() of each, every tensor
   // stacked.
   virtual Batch get_batch(const at::Tensor& indices) const;
+
+  // The order in which a training goes through it, each rank through its share. By default a
+  // DistributedSampler's; a stream has one of its own.
+  virtual std::shared_ptr<Sampler> sampler(const DistributedSamplerOptions& options) const;
 
   // For data that is different in each epoch, as with random transforms.
   virtual void set_epoch(std::int64_t epoch);

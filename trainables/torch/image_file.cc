@@ -12,7 +12,9 @@
 #include <cstring>
 #include <fstream>
 #include <initializer_list>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 
@@ -20,9 +22,9 @@ namespace tune {
 namespace {
 
 namespace fs = std::filesystem;
-using Bytes = std::vector<std::uint8_t>;
+using Bytes = std::span<const std::uint8_t>;
 
-Bytes read_bytes(const fs::path& file) {
+std::vector<std::uint8_t> read_bytes(const fs::path& file) {
   std::error_code failure;
   const auto size = fs::file_size(file, failure);
   if (failure) {
@@ -33,7 +35,7 @@ Bytes read_bytes(const fs::path& file) {
                                           std::to_string(size) + " bytes, at most " +
                                           std::to_string(kMaxImageFileBytes) + " are read");
   }
-  Bytes bytes(size);
+  std::vector<std::uint8_t> bytes(size);
   std::ifstream in(file, std::ios::binary);
   in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
   if (!in) throw Error(ErrorCode::kIo, "cannot read image " + file.string());
@@ -194,10 +196,7 @@ bool starts_with(const Bytes& bytes, std::initializer_list<std::uint8_t> magic) 
   return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
 }
 
-}  // namespace
-
-Image read_image(const fs::path& file) {
-  const Bytes bytes = read_bytes(file);
+Image decoded(Bytes bytes, const std::string& name) {
   Image image;
   std::string cause = "it is neither a JPEG nor a PNG";
   if (starts_with(bytes, {0xff, 0xd8, 0xff})) {
@@ -206,9 +205,19 @@ Image read_image(const fs::path& file) {
     cause = PngReader(bytes, image).read();
   }
   if (!cause.empty()) {
-    throw Error(ErrorCode::kBadInput, "reading image " + file.string() + ": " + cause);
+    throw Error(ErrorCode::kBadInput, "reading image " + name + ": " + cause);
   }
   return image;
+}
+
+}  // namespace
+
+Image read_image(const fs::path& file) {
+  return decoded(read_bytes(file), file.string());
+}
+
+Image read_image(std::string_view bytes, const std::string& name) {
+  return decoded({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, name);
 }
 
 }  // namespace tune

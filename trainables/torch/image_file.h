@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace tune {
@@ -24,5 +26,7 @@ struct Image {
 // Throws Error, which names the file: kIo when it cannot be read; kBadInput when it is not a JPEG
 // or PNG, is broken or cut off, is a JPEG in CMYK (or YCCK), or is beyond the bounds.
 Image read_image(const std::filesystem::path& file);
+// The same of a file's bytes; `name` is for the words of errors.
+Image read_image(std::string_view bytes, const std::string& name);
 
 }  // namespace tune

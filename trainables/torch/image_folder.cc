@@ -49,6 +49,14 @@ at::Tensor without_the_rest(const at::Tensor& image) {
   return is_bytes ? image.permute({1, 2, 0}).contiguous().permute({2, 0, 1}) : image.contiguous();
 }
 
+at::Tensor tensor_of(Image read) {
+  auto* image = new Image(std::move(read));
+  return at::from_blob(
+             image->pixels.data(), {image->height, image->width, 3},
+             [image](void*) { delete image; }, at::kByte)
+      .permute({2, 0, 1});
+}
+
 }  // namespace
 
 ImageFolder::ImageFolder(const fs::path& root, ImageTransform transform, std::uint64_t seed)
@@ -91,11 +99,11 @@ Batch ImageFolder::get(std::int64_t index) const {
 }
 
 at::Tensor read_image_tensor(const fs::path& file) {
-  auto* image = new Image(read_image(file));
-  return at::from_blob(
-             image->pixels.data(), {image->height, image->width, 3},
-             [image](void*) { delete image; }, at::kByte)
-      .permute({2, 0, 1});
+  return tensor_of(read_image(file));
+}
+
+at::Tensor decode_image(std::string_view bytes, const std::string& name) {
+  return tensor_of(read_image(bytes, name));
 }
 
 }  // namespace tune

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainables/torch/dataset.h"
@@ -51,5 +52,7 @@ class ImageFolder : public Dataset {
 
 // The same file as (3, H, W) uint8, channels last. Errors are those of read_image (image_file.h).
 at::Tensor read_image_tensor(const std::filesystem::path& file);
+// The same of a file's bytes; `name` is for the words of errors.
+at::Tensor decode_image(std::string_view bytes, const std::string& name);
 
 }  // namespace tune

@@ -4,9 +4,12 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
+#include <utility>
 
 #include "core/error.h"
+#include "core/random.h"
 #include "trainables/torch/torch_error.h"
 
 namespace tune {
@@ -22,6 +25,18 @@ void expect_rank(std::int64_t rank, std::int64_t world_size) {
 // As a torch.Generator of Python with that seed draws it.
 at::Tensor permutation(std::int64_t size, std::uint64_t seed) {
   return at::randperm(size, at::make_generator<at::CPUGeneratorImpl>(seed), at::kLong);
+}
+
+// What a buffer gives that is filled from the order and of which one after the other is drawn.
+void draw_ahead(at::Tensor& order, std::int64_t buffer, std::uint64_t seed, std::uint64_t rank) {
+  RandomStream random(seed, "buffer of records", rank);
+  std::int64_t* const values = order.mutable_data_ptr<std::int64_t>();
+  const std::int64_t size = order.numel();
+  // Those drawn lie before `i`, the buffer's behind it: the one drawn changes places with the one
+  // at `i`, and the next of the order follows behind.
+  for (std::int64_t i = 0; i < size; ++i) {
+    std::swap(values[i], values[random.integer(i, i + std::min(size - i, buffer))]);
+  }
 }
 
 std::int64_t divide_up(std::int64_t dividend, std::int64_t divisor) {
@@ -92,6 +107,47 @@ at::Tensor DistributedSampler::order(std::int64_t epoch) const {
   if (wanted > data_size_) all = all.repeat({divide_up(wanted, data_size_)});
   // Slices clamp: a rank that has none gets an empty tensor.
   return all.slice(0, 0, wanted).slice(0, options_.rank, wanted, options_.world_size).contiguous();
+}
+
+ShardSampler::ShardSampler(std::vector<std::int64_t> shard_sizes,
+                           const DistributedSamplerOptions& options, std::int64_t buffer)
+    : DistributedSampler(std::accumulate(shard_sizes.begin(), shard_sizes.end(), std::int64_t{0}),
+                         options),
+      sizes_(std::move(shard_sizes)),
+      buffer_(buffer) {
+  if (buffer < 1) {
+    bad_input("the buffer of a sampler is " + std::to_string(buffer) + ", at least 1 is wanted");
+  }
+}
+
+at::Tensor ShardSampler::order(std::int64_t epoch) const {
+  const std::int64_t count = static_cast<std::int64_t>(sizes_.size());
+  const std::uint64_t seed = options().seed + static_cast<std::uint64_t>(epoch);
+  const at::Tensor shards = options().shuffle ? permutation(count, seed) : at::arange(count);
+  std::vector<std::int64_t> begins(sizes_.size());
+  std::exclusive_scan(sizes_.begin(), sizes_.end(), begins.begin(), std::int64_t{0});
+  const std::int64_t all = begins.back() + sizes_.back();
+  // This rank's piece: behind those of the ranks before it.
+  const std::int64_t rank = options().rank;
+  const std::int64_t more = options().pad ? 0 : std::min(rank, all % options().world_size);
+  const std::int64_t each = options().pad ? size() : all / options().world_size;
+  const std::int64_t begin = rank * each + more;
+  const std::int64_t end = begin + size();
+
+  at::Tensor order = at::empty({size()}, at::kLong);
+  std::int64_t* const to = order.mutable_data_ptr<std::int64_t>();
+  std::int64_t place = 0;  // in the stream, which begins anew where it is padded
+  while (place < end) {
+    for (std::int64_t i = 0; i < count && place < end; ++i) {
+      const auto shard = static_cast<std::size_t>(shards.const_data_ptr<std::int64_t>()[i]);
+      const std::int64_t first = std::max(begin - place, std::int64_t{0});
+      const std::int64_t last = std::min(end - place, sizes_[shard]);
+      for (std::int64_t j = first; j < last; ++j) to[place + j - begin] = begins[shard] + j;
+      place += sizes_[shard];
+    }
+  }
+  if (options().shuffle) draw_ahead(order, buffer_, seed, static_cast<std::uint64_t>(rank));
+  return order;
 }
 
 SubsetRandomSampler::SubsetRandomSampler(const std::vector<std::int64_t>& indices,

@@ -71,10 +71,32 @@ class DistributedSampler : public Sampler {
 
  protected:
   at::Tensor order(std::int64_t epoch) const override;
+  const DistributedSamplerOptions& options() const { return options_; }
 
  private:
   std::int64_t data_size_;
   DistributedSamplerOptions options_;
+};
+
+// The order of a stream of shards, in which samples lie one after the other: shards in an order
+// drawn from seed + epoch, their samples one after the other, of which each rank has one piece (so
+// that it reads few of them) and draws from the next `buffer` samples of it. Options and numbers of
+// samples are as DistributedSampler's. The state is that of any sampler, though nothing need be
+// read again. A group of another size goes on with the same share of its own pieces: until the
+// epoch's end some samples come twice then, and others not.
+class ShardSampler : public DistributedSampler {
+ public:
+  // The samples of each shard, in the order of their indices; refuses what DistributedSampler does,
+  // and a buffer below 1.
+  ShardSampler(std::vector<std::int64_t> shard_sizes, const DistributedSamplerOptions& options,
+               std::int64_t buffer = 1024);
+
+ protected:
+  at::Tensor order(std::int64_t epoch) const override;
+
+ private:
+  std::vector<std::int64_t> sizes_;
+  std::int64_t buffer_;
 };
 
 // The given indices, at least one, in an order drawn from seed + epoch.

@@ -115,13 +115,13 @@ void lay_channels_last(torch::nn::Module& model) {
 
 // In an epoch all ranks take equally many batches, which their samplers see to. A batch of the
 // whole group must hold a sample for each of them.
-std::shared_ptr<DistributedSampler> sampler_of(const Dataset& data, const ProcessGroup& group,
-                                               const DistributedSamplerOptions& options) {
+std::shared_ptr<Sampler> sampler_of(const Dataset& data, const ProcessGroup& group,
+                                    const DistributedSamplerOptions& options) {
   if (options.pad && data.size() < group.size()) {
     bad_input("register_data: the training set has " + std::to_string(data.size()) +
               " samples, less than one for each of " + std::to_string(group.size()) + " ranks");
   }
-  return std::make_shared<DistributedSampler>(data.size(), options);
+  return data.sampler(options);
 }
 
 }  // namespace

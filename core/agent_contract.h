@@ -104,10 +104,12 @@ struct Launch {
   Milestone until;
   // Load this checkpoint instead, and count on from restore_iteration, which is not 0.
   std::optional<CheckpointOrigin> origin = {};
+  std::int64_t gpu_units = 0;  // of the whole trial; 0: none, or not said
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.trial, s.attempt, s.config, s.seed, s.ranks, s.cpu_units, s.gpus, s.restore_iteration,
       s.restore_attempt, s.time_total, s.timesteps_total, s.until, s.origin);
+    f.added(s.gpu_units);
   }
 };
 

@@ -45,6 +45,12 @@ ShownGpus Devices::shown(GpuVisibility visibility) const {
   return shown;
 }
 
+// That each rank may use of the GPU that is its own.
+double part_of_gpu(const Launch& launch) {
+  const std::int64_t units = launch.gpu_units / launch.ranks;
+  return units <= 0 || units >= kUnit ? 1 : static_cast<double>(units) / kUnit;
+}
+
 WorkerExperiment for_worker(const SetupExperiment& experiment) {
   return {experiment.stop, experiment.checkpoint, experiment.max_trial_time,
           experiment.hang_timeout, experiment.environment};
@@ -99,6 +105,9 @@ StartWorker worker_start(const SetupExperiment& experiment, const Launch& launch
   });
   const ShownGpus gpus = devices_of(launch, rank, node).shown(experiment.gpu_visibility);
   add_gpus(environment, gpus);
+  if (!gpus.devices.empty() && !experiment.environment.contains("TUNE_GPU_PART")) {
+    environment["TUNE_GPU_PART"] = fmt::format("{:g}", part_of_gpu(launch));
+  }
   // The node's numbers are NVML's, in the order of the bus; CUDA's own order begins with the
   // fastest GPU.
   if (!experiment.environment.contains("CUDA_DEVICE_ORDER")) {

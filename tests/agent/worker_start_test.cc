@@ -111,6 +111,26 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("ranks are told their part of a GPU, unless the user says another") {
+  const auto part = [](std::uint32_t ranks, std::int64_t gpu_units, const SetupExperiment& setup) {
+    Launch launch = launch_of(ranks, kUnit * ranks, {0});
+    launch.gpu_units = gpu_units;
+    const auto start = worker_start(setup, launch, 0, kNode);
+    const auto found = start.environment.find("TUNE_GPU_PART");
+    return found == start.environment.end() ? "as the user says" : found->second;
+  };
+  CHECK(part(1, kUnit, experiment()) == "1");
+  CHECK(part(1, 2 * kUnit, experiment()) == "1");
+  CHECK(part(1, kUnit / 4, experiment()) == "0.25");
+  CHECK(part(2, kUnit / 2, experiment()) == "0.25");
+  CHECK(part(1, 0, experiment()) == "1");  // of a driver that does not say it
+  SetupExperiment own = experiment();
+  own.environment = {{"TUNE_GPU_PART", "1"}};
+  CHECK(part(1, kUnit / 4, own) == "as the user says");
+  const auto without = worker_start(experiment(), launch_of(1, kUnit, {}), 0, kNode);
+  CHECK_FALSE(without.environment.contains("TUNE_GPU_PART"));
+}
+
 TEST_CASE("GPUs are numbered as NVML does, unless the user says otherwise") {
   const auto order = [](const SetupExperiment& setup) {
     const auto start = worker_start(setup, launch_of(1, kUnit, {0}), 0, kNode);

@@ -235,5 +235,60 @@ TEST_CASE("loops that end within an epoch go on there, with and without workers"
   }
 }
 
+// A linear layer on a device that has memory for so many samples, and says how many it was given.
+struct SmallMemoryImpl : nn::Module {
+  explicit SmallMemoryImpl(std::int64_t room) : room(room) {
+    seed_all(4);
+    linear = register_module("linear", nn::Linear(3, 2));
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    given.push_back(x.size(0));
+    if (x.size(0) > room) throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "injected");
+    return linear->forward(x);
+  }
+  nn::Linear linear{nullptr};
+  std::int64_t room;
+  std::vector<std::int64_t> given;
+};
+TORCH_MODULE(SmallMemory);
+
+TEST_CASE("a batch that is too large for the memory is tried again, then in parts") {
+  const Batch batch = step_samples(10);
+  SteppedNet whole;
+  SmallMemory net(3);
+  auto optimizer = std::make_shared<torch::optim::SGD>(net->parameters(), 0.1);
+  TrainingStep step(net, optimizer, {},
+                    {.criterion = nn::MSELoss(), .split_when_out_of_memory = true});
+  const at::Tensor loss = step.run(batch);
+  // Once more as it is, in halves, in quarters: of 2, 3, 2 and 3 samples.
+  CHECK(net->given == std::vector<std::int64_t>{10, 10, 5, 2, 3, 2, 3});
+  CHECK(step.parts() == 4);
+  CHECK(loss.item<double>() == doctest::Approx(whole.step.run(batch).item<double>()));
+  CHECK(net->linear->weight.allclose(whole.weight(), 1e-5, 1e-6));
+  // From now on at once.
+  net->given.clear();
+  step.run(batch);
+  whole.step.run(batch);
+  CHECK(net->given == std::vector<std::int64_t>{2, 3, 2, 3});
+  CHECK(net->linear->weight.allclose(whole.weight(), 1e-5, 1e-6));
+  step.run(step_samples(2));  // fewer samples than parts
+  CHECK(net->given.size() == 6);
+}
+
+TEST_CASE("memory that not even one sample has is an error, as it is without the option") {
+  const auto run = [](bool splits) {
+    SmallMemory net(0);
+    auto optimizer = std::make_shared<torch::optim::SGD>(net->parameters(), 0.1);
+    TrainingStep step(net, optimizer, {},
+                      {.criterion = nn::MSELoss(), .split_when_out_of_memory = splits});
+    CHECK_THROWS_AS(step.run(step_samples(3)), c10::OutOfMemoryError);
+    return net->given;
+  };
+  CHECK(run(true) == std::vector<std::int64_t>{3, 3, 1, 1});
+  CHECK(run(false) == std::vector<std::int64_t>{3});
+  CHECK_HAS(refusal([] { SteppedNet net({.accumulate = 2, .split_when_out_of_memory = true}); }),
+            "split_when_out_of_memory is for one rank and accumulate = 1, here are 1 and 2");
+}
+
 }  // namespace
 }  // namespace tune

@@ -29,6 +29,10 @@ struct CudaPart {
       const std::function<void(std::function<bool()> is_over)>& begun);
   void (*seed)(std::uint64_t seed);  // the generators of all GPUs
   at::Generator (*generator)();      // of the GPU that is the current one
+  // Of the current GPU's memory LibTorch takes no more than this part, above 0 and at most 1; an
+  // allocation beyond it throws c10::OutOfMemoryError.
+  void (*limit_memory)(double part);
+  void (*give_back_memory)();  // what LibTorch keeps of freed tensors
 };
 
 inline constexpr const char* kCudaPartFunction = "tune_cuda_part";

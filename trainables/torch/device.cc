@@ -83,6 +83,19 @@ int own_index(int gpus) {
   return 0;
 }
 
+// Of the GPU that this rank shares with others.
+double own_part() {
+  const std::string text = variable("TUNE_GPU_PART");
+  if (text.empty()) return 1;
+  double part = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, part);
+  if (read.ec != std::errc() || read.ptr != end || !(part > 0 && part <= 1)) {
+    bad_input("TUNE_GPU_PART is " + text + ", a number above 0 and at most 1 is wanted");
+  }
+  return part;
+}
+
 // The folder of the LibTorch that runs.
 std::string torch_folder() {
   char folder[PATH_MAX] = ".";
@@ -174,6 +187,7 @@ c10::Device own_device() {
   if (gpus == 0) return c10::kCPU;
   const int index = own_index(gpus);
   refuse(cuda_part().use_device(index));
+  if (const double part = own_part(); part < 1) cuda_part().limit_memory(part);
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
 

@@ -10,6 +10,10 @@ namespace tune {
 // it is not set, all of the node; TUNE_DEVICE_INDEX or LOCAL_RANK picks one, else the first), else
 // the CPU. For a GPU this loads CUDA and makes it the current one. Throws Error (kBadInput) when it
 // sees GPUs that cannot be used, and says why.
+//
+// Of a GPU that the rank shares, LibTorch takes the rank's part of the memory at most, which the
+// agent names in TUNE_GPU_PART (0.25, say; a user's own value of it counts): beyond it a rank runs
+// out of memory, and not the others.
 c10::Device own_device();
 
 // Loads LibTorch's CUDA part and our own beside it, once. Throws Error (kBadInput) where this was

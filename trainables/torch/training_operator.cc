@@ -68,7 +68,8 @@ TrainingStepOptions step_options(const TrainingParts& parts) {
           .clip = parts.clip,
           .accumulate = parts.accumulate,
           .ema_decay = parts.ema_decay,
-          .ddp = parts.ddp_args};
+          .ddp = parts.ddp_args,
+          .split_when_out_of_memory = parts.split_when_out_of_memory};
 }
 
 void expect_criterion(const Criterion& criterion) {

@@ -69,6 +69,8 @@ struct TrainingParts {
   // Weights and batches of images lie channels last, which convolutions in half precision on GPUs,
   // and many on CPUs, compute faster. Their outputs do as well: flatten() them, view() throws.
   bool channels_last = false;
+  // Of one rank: see TrainingStepOptions. For the default train_batch.
+  bool split_when_out_of_memory = false;
   // Writes trace_rank_<r>.json into the trial's folder, of a TorchTrainer into the working one,
   // from batches of the default train_epoch: `.profile = {.batches = {10, 20}}`.
   ProfileOptions profile = {};
@@ -142,7 +144,7 @@ class TrainingOperator {
   torch::optim::Optimizer& optimizer(std::size_t index = 0);
   // A loader's batches are on the CPU, and not prepared.
   Batch on_device(const Batch& batch) const;
-  void step_schedulers();                     // for SchedulerStep::kManual
+  void step_schedulers();  // for SchedulerStep::kManual
   at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const;  // by the criterion
   // All phases of that model's step after its forward. Model and optimizer have the same index.
   // False when a gradient was not finite and the step left out.

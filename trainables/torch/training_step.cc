@@ -3,8 +3,10 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <iostream>
 #include <string>
 
+#include "trainables/torch/cuda_part.h"
 #include "trainables/torch/torch_error.h"
 
 namespace tune {
@@ -28,10 +30,32 @@ std::shared_ptr<MixedPrecision> make_precision(const AnyModel& model,
   return std::make_shared<MixedPrecision>(std::vector{model.module.get()}, optimizers, options);
 }
 
-void check_options(const TrainingStepOptions& options) {
+// Slices along the first dimension, as alike as can be.
+std::vector<Batch> parts_of(const Batch& batch, std::int64_t count) {
+  if (count == 1) return {batch};
+  std::vector<Batch> parts;
+  for (std::int64_t i = 0; i < std::min(count, batch.size()); ++i) {
+    const std::int64_t used = std::min(count, batch.size());
+    const std::int64_t begin = batch.size() * i / used, end = batch.size() * (i + 1) / used;
+    const auto slice = [&](const at::Tensor& tensor) {
+      return tensor.defined() ? tensor.slice(0, begin, end) : tensor;
+    };
+    Batch part = {slice(batch.data), slice(batch.target)};
+    for (const at::Tensor& tensor : batch.more) part.more.push_back(slice(tensor));
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+void check_options(const TrainingStepOptions& options, int ranks) {
   check(options.clip);
   if (options.accumulate < 1) {
     bad_input("accumulate is " + std::to_string(options.accumulate) + ", at least 1 is wanted");
+  }
+  if (options.split_when_out_of_memory && (options.accumulate > 1 || ranks > 1)) {
+    bad_input("split_when_out_of_memory is for one rank and accumulate = 1, here are " +
+              std::to_string(ranks) + " and " + std::to_string(options.accumulate) +
+              ": make batch_size smaller instead");
   }
   if (options.accumulate > 1 && options.ddp.static_graph) {
     bad_input("accumulate does not go with static_graph: leave one of them out");
@@ -53,20 +77,55 @@ TrainingStep::TrainingStep(AnyModel model, std::shared_ptr<torch::optim::Optimiz
       options_(options),
       device_(group.device()),
       precision_(std::move(precision)),
-      reducer_(*model_.module, std::move(group), with_bucket_views(options.ddp)) {
-  check_options(options);
+      reducer_(*model_.module, group, with_bucket_views(options.ddp)) {
+  check_options(options, group.size());
   if (options.ema_decay) average_.emplace(*model_.module, *options.ema_decay);
 }
 
 at::Tensor TrainingStep::run(const Batch& batch) {
   if (!options_.criterion) bad_input("a training step without a criterion cannot run: give one");
   at::Tensor loss;
-  {
-    const Autocast scope = autocast();
-    loss = options_.criterion(forward(input(batch.data)), batch.target);
+  if (options_.split_when_out_of_memory) {
+    loss = backward_in_parts(batch);
+  } else {
+    zero();
+    loss = loss_of(batch);
+    backward(loss);
   }
-  learn(loss);
+  unscale();
+  clip();
+  step();
   return loss.detach();
+}
+
+at::Tensor TrainingStep::loss_of(const Batch& batch) {
+  const Autocast scope = autocast();
+  return options_.criterion(forward(input(batch.data)), batch.target);
+}
+
+at::Tensor TrainingStep::backward_in_parts(const Batch& batch) {
+  for (bool is_second_try = false;;) {
+    try {
+      zero();
+      at::Tensor sum;
+      for (const Batch& part : parts_of(batch, parts_)) {
+        const double share = static_cast<double>(part.size()) / static_cast<double>(batch.size());
+        const at::Tensor loss = parts_ == 1 ? loss_of(part) : loss_of(part) * share;
+        backward(loss);
+        sum = sum.defined() ? sum + loss.detach() : loss.detach();
+      }
+      return sum;
+    } catch (const c10::OutOfMemoryError& error) {
+      if (is_second_try && parts_ >= batch.size()) throw;
+      const std::string cause = cause_of(error);
+      if (is_second_try) parts_ = std::min(2 * parts_, batch.size());
+      std::cerr << "warning: out of memory (" << cause << "): the batch is tried again in "
+                << parts_ << (parts_ == 1 ? " part\n" : " parts\n");
+    }
+    is_second_try = true;
+    reducer_.zero_grad();
+    if (const CudaPart* cuda = loaded_cuda_part()) cuda->give_back_memory();
+  }
 }
 
 bool TrainingStep::learn(const at::Tensor& loss) {

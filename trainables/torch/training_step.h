@@ -108,6 +108,11 @@ struct TrainingStepOptions {
   std::int64_t accumulate = 1;
   std::optional<double> ema_decay = {};  // see weight_average.h; empty: no average
   DdpOptions ddp = {};
+  // When memory runs out in a forward or backward of run(), what LibTorch keeps of it is given back
+  // and the batch tried again; then in halves, quarters and so on, whose gradients add up to the
+  // batch's, from then on for each batch. The criterion is a mean over samples; statistics of batch
+  // norms are each part's. For one rank, without `accumulate`: others have begun to reduce.
+  bool split_when_out_of_memory = false;
 };
 
 class TrainingStep {
@@ -125,6 +130,8 @@ class TrainingStep {
 
   // All phases with a batch on the model's device. Gives the batch's loss, a number on the device.
   at::Tensor run(const Batch& batch);
+  // The parts of a batch that run() takes one after the other: 1, unless memory ran out.
+  std::int64_t parts() const { return parts_; }
   // All phases but forward, with a loss that a forward of this step led to; returns as step().
   bool learn(const at::Tensor& loss);
 
@@ -172,6 +179,8 @@ class TrainingStep {
   void after_forward(const std::vector<at::Tensor*>& outputs);
   torch::optim::Optimizer& optimizer();
   std::int64_t gathers() const;
+  at::Tensor loss_of(const Batch& batch);
+  at::Tensor backward_in_parts(const Batch& batch);
 
   AnyModel model_;
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
@@ -185,6 +194,7 @@ class TrainingStep {
   std::int64_t gathered_ = 0;  // batches of the present accumulation that are over
   std::int64_t batches_left_ = std::numeric_limits<std::int64_t>::max();
   std::int64_t share_ = 1;  // the batches of the present accumulation
+  std::int64_t parts_ = 1;
   at::Tensor gradient_norm_;
 };
 

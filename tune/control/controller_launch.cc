@@ -190,6 +190,7 @@ void Controller::launch(Trial& trial, Placement placement) {
   command.seed = RandomStream(seed_, "trial", trial.number.value).next();
   command.ranks = static_cast<std::uint32_t>(request_.ranks);
   command.cpu_units = request_.cpu_units;
+  command.gpu_units = request_.gpu_units;
   command.gpus = trial.placement->gpus;
   command.restore_iteration = restored;
   if (restored > 0) {

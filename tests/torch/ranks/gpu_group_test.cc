@@ -99,5 +99,34 @@ TEST_CASE("after a failure of the rank NCCL is aborted: the others may never shu
         }) == std::vector<Lines>(2, aborted));
 }
 
+// What own_device() asks of the library for a rank with this part of its GPU.
+Lines calls_for_part(const char* part) {
+  const testing::TemporaryFolder folder;
+  const auto log = folder.path() / "log";
+  const auto ends = testing::run_ranks(1, [&](const Rendezvous&) {
+    ::setenv("TUNE_CUDA_PART", TUNE_FAKE_CUDA_PART, 1);
+    ::setenv("FAKE_CUDA_LOG", log.c_str(), 1);
+    ::setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+    ::setenv("TUNE_GPU_PART", part, 1);
+    own_device();
+    return std::vector<double>{};
+  });
+  Lines lines;
+  std::istringstream said(ends[0].error.empty() ? testing::read_text(log) : ends[0].error);
+  for (std::string line; std::getline(said, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST_CASE("a rank that shares a GPU takes its part of the memory alone") {
+  CHECK(calls_for_part("0.25") == Lines{"loaded", "at most 0.250000"});
+  CHECK(calls_for_part("1") == Lines{"loaded"});
+  CHECK(calls_for_part("") == Lines{"loaded"});
+  for (const char* wrong : {"0", "1.5", "half", "-1", "0.5x"}) {
+    CAPTURE(wrong);
+    CHECK(calls_for_part(wrong) == Lines{"TUNE_GPU_PART is " + std::string(wrong) +
+                                         ", a number above 0 and at most 1 is wanted"});
+  }
+}
+
 }  // namespace
 }  // namespace tune

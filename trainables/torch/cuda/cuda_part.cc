@@ -4,9 +4,11 @@
 #include <nccl.h>
 #include <torch/cuda.h>
 
+#include <ATen/Context.h>
 #include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <torch/csrc/cuda/nccl.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
@@ -126,10 +128,20 @@ at::Generator generator() {
   return at::cuda::detail::getDefaultCUDAGenerator();
 }
 
+void limit_memory(double part) {
+  at::globalContext().lazyInitDevice(c10::kCUDA);  // makes the allocator
+  c10::cuda::CUDACachingAllocator::setMemoryFraction(part, c10::cuda::current_device());
+}
+
+void give_back_memory() {
+  c10::cuda::CUDACachingAllocator::emptyCache();
+}
+
 }  // namespace
 }  // namespace tune
 
 extern "C" __attribute__((visibility("default"))) void tune_cuda_part(tune::CudaPart* part) {
-  *part = {tune::was_asked_too_early, tune::complaint, tune::use_device, tune::gpu_id,
-           tune::make_nccl,           tune::seed,      tune::generator};
+  *part = {tune::was_asked_too_early, tune::complaint,    tune::use_device, tune::gpu_id,
+           tune::make_nccl,           tune::seed,         tune::generator,  tune::limit_memory,
+           tune::give_back_memory};
 }

@@ -44,5 +44,7 @@ extern "C" __attribute__((visibility("default"))) void tune_cuda_part(tune::Cuda
            [](int) { return variable("FAKE_GPU_ID"); },
            make_nccl,
            [](std::uint64_t) {},
-           [] { return at::Generator(); }};
+           [] { return at::Generator(); },
+           [](double part) { note("at most " + std::to_string(part)); },
+           [] { note("gives memory back"); }};
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace tune {
 
@@ -33,6 +34,10 @@ struct CudaPart {
   // allocation beyond it throws c10::OutOfMemoryError.
   void (*limit_memory)(double part);
   void (*give_back_memory)();  // what LibTorch keeps of freed tensors
+  // Tensors of the CPU on the current GPU, for what is queued there from now on. They are copied on
+  // a stream of their own: while what was queued before still computes, if they lie in pinned
+  // memory.
+  std::vector<at::Tensor> (*copied_beside)(const std::vector<at::Tensor>& tensors);
 };
 
 inline constexpr const char* kCudaPartFunction = "tune_cuda_part";

@@ -2,10 +2,13 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
+#include "trainables/torch/cuda_part.h"
 #include "trainables/torch/torch_error.h"
 #include "trainables/torch/training_run.h"
 
@@ -112,6 +115,25 @@ void lay_channels_last(torch::nn::Module& model) {
     if (weight.dim() != 4) continue;
     weight.set_data(weight.detach().contiguous(at::MemoryFormat::ChannelsLast));
   }
+}
+
+// The host is ahead of a GPU: the batch is copied there while it computes with the one before.
+Batch moved_to(at::Device device, const Batch& batch) {
+  Batch moved = batch;
+  std::vector<at::Tensor*> tensors{&moved.data, &moved.target};
+  for (at::Tensor& tensor : moved.more) tensors.push_back(&tensor);
+  std::erase_if(tensors,
+                [&](const at::Tensor* one) { return !one->defined() || one->device() == device; });
+  const auto are_on_cpu = [](const at::Tensor* one) { return one->is_cpu(); };
+  if (device.is_cuda() && std::ranges::all_of(tensors, are_on_cpu)) {
+    std::vector<at::Tensor> given;
+    for (const at::Tensor* one : tensors) given.push_back(*one);
+    const std::vector<at::Tensor> copies = cuda_part().copied_beside(given);
+    for (std::size_t i = 0; i < tensors.size(); ++i) *tensors[i] = copies[i];
+  } else {
+    for (at::Tensor* one : tensors) *one = one->to(device);
+  }
+  return moved;
 }
 
 // In an epoch all ranks take equally many batches, which their samplers see to. A batch of the
@@ -328,18 +350,12 @@ void TrainingOperator::put(Result& result, const std::string& name, const at::Te
 }
 
 Batch TrainingOperator::on_device(const Batch& batch) const {
-  const at::Device device = this->device();
-  const auto move = [&](const at::Tensor& tensor) {
-    return tensor.defined() ? tensor.to(device, tensor.scalar_type(), /*non_blocking=*/true)
-                            : tensor;
-  };
-  Batch moved = {move(batch.data), move(batch.target)};
+  Batch moved = moved_to(device(), batch);
   const TrainingRun& r = run();
   if (r.prepare_) moved.data = r.prepare_(moved.data);
   if (r.parts_.channels_last && moved.data.dim() == 4) {
     moved.data = moved.data.contiguous(at::MemoryFormat::ChannelsLast);
   }
-  for (const at::Tensor& tensor : batch.more) moved.more.push_back(move(tensor));
   return moved;
 }
 

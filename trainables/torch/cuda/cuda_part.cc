@@ -6,10 +6,13 @@
 
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContextLight.h>
+#include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
 #include <torch/csrc/cuda/nccl.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
@@ -137,11 +140,34 @@ void give_back_memory() {
   c10::cuda::CUDACachingAllocator::emptyCache();
 }
 
+std::vector<at::Tensor> copied_beside(const std::vector<at::Tensor>& tensors) {
+  namespace cuda = c10::cuda;
+  const c10::Device device(c10::kCUDA, cuda::current_device());
+  static const cuda::CUDAStream side =
+      cuda::getStreamFromPool(/*isHighPriority=*/false, device.index());
+  const cuda::CUDAStream main = cuda::getCurrentCUDAStream();
+  std::vector<at::Tensor> copies;
+  {
+    const cuda::CUDAStreamGuard on_side(side);
+    for (const at::Tensor& tensor : tensors) {
+      copies.push_back(tensor.to(device, tensor.scalar_type(), /*non_blocking=*/true));
+    }
+  }
+  at::cuda::CUDAEvent all_copied;
+  all_copied.record(side);
+  all_copied.block(main);
+  // Their memory is the side stream's: it is not used again before the other is done with it.
+  for (const at::Tensor& copy : copies) {
+    cuda::CUDACachingAllocator::recordStream(copy.storage().data_ptr(), main);
+  }
+  return copies;
+}
+
 }  // namespace
 }  // namespace tune
 
 extern "C" __attribute__((visibility("default"))) void tune_cuda_part(tune::CudaPart* part) {
   *part = {tune::was_asked_too_early, tune::complaint,    tune::use_device, tune::gpu_id,
            tune::make_nccl,           tune::seed,         tune::generator,  tune::limit_memory,
-           tune::give_back_memory};
+           tune::give_back_memory,    tune::copied_beside};
 }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "trainables/torch/cuda_part.h"
 
@@ -46,5 +47,6 @@ extern "C" __attribute__((visibility("default"))) void tune_cuda_part(tune::Cuda
            [](std::uint64_t) {},
            [] { return at::Generator(); },
            [](double part) { note("at most " + std::to_string(part)); },
-           [] { note("gives memory back"); }};
+           [] { note("gives memory back"); },
+           [](const std::vector<at::Tensor>& tensors) { return tensors; }};
 }

@@ -1,17 +1,21 @@
 // Faulty: fails on order, to see what the framework makes of it. Otherwise it counts.
 //
-//   fail_in        setup | step | save | load | none; a list says it for each attempt. A step that
-//                  fails before an attempt that fails in its load waits for that load's checkpoint
+//   fail_in        setup | step | save | write | load | none; a list says it for each attempt. A
+//   step
+//                  that fails before an attempt that fails in its load waits for that load's
+//                  checkpoint. write: checkpoints are written beside the steps, and fail half way
 //   fail_how       throw | throw_int | exit | abort | segv | kill | hang | stop (by a signal)
 //   fail_at        1      the step (counted over restores) at which step or save fails
 //   fail_attempts  1      it fails in attempts up to this one (of a list: its length)
 //   fail_rank      -1     only this rank fails; -1: every rank
 //   fail_gpu              only where this GPU is the first one, in any attempt
 //   step_ms        0      how long a step takes
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -80,6 +84,7 @@ class Faulty : public Trainable {
   }
 
   void save(const std::filesystem::path& directory) override {
+    if (std::ranges::count(where_, "write") > 0) return save_beside(directory);
     if (context().rank() == 0) write_state(directory, {{"count", count_}});
     fail_if_told("save", count_);
   }
@@ -89,6 +94,14 @@ class Faulty : public Trainable {
   }
 
  private:
+  void save_beside(const std::filesystem::path& directory) {
+    if (context().rank() != 0) return;
+    context().write_beside([this, directory, count = count_] {
+      std::ofstream(directory / "begun") << count;
+      fail_if_told("write", count);
+      write_state(directory, {{"count", count}});
+    });
+  }
   // Waits for the checkpoint of the step before: complete when every rank has saved, which this one
   // does not wait for.
   void await_checkpoint() const {

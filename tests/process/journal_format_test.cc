@@ -141,11 +141,12 @@ TEST_CASE("orders that format 9 of the journal holds are still obeyed") {
     const std::string paused = folder + "/f4ed4_00000/result.json";
     const std::string before = box.read(paused);
     // All others end, and the sweep waits for the one that its user has paused.
-    REQUIRE(Sandbox::eventually([&] {
+    const auto all_others_end = [&] {
       const std::string events = box.read(folder + "/events.jsonl");
       const std::size_t second = events.find("\"epoch\":2");
       return second != events.npos && events.find("a user has paused: 0", second) != events.npos;
-    }));
+    };
+    REQUIRE(Sandbox::eventually(all_others_end, std::chrono::seconds(60)));
     CHECK(box.read(paused) == before);
     const Finished unpaused = box.tune({"unpause", folder, "0"});
     INFO(unpaused.err);

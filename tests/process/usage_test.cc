@@ -44,12 +44,11 @@ TEST_CASE("usage.jsonl tells what a trial and its children use of processors, me
   const std::vector<Value> lines = usage_of(box, trials.front());
   REQUIRE(lines.size() >= 2);
   CHECK(lines.size() <= 5);
-  double most = 0;
+  double most = 0, most_memory = 0;
   for (const Value& line : lines) {
     CHECK(line.at("attempt").integer() == 1);
     CHECK(line.at("time").number() > 1e9);
-    CHECK(line.at("memory_bytes").number() > 100'000);
-    CHECK(line.at("memory_bytes").number() < 4e9);
+    most_memory = std::max(most_memory, line.at("memory_bytes").number());
     most = std::max(most, line.at("cpus").number());
     REQUIRE(line.at("gpus").list().size() == 1);
     const Value& gpu = line.at("gpus").list().front();
@@ -57,6 +56,8 @@ TEST_CASE("usage.jsonl tells what a trial and its children use of processors, me
     CHECK(gpu.at("busy").number() == 0.93);
     CHECK(gpu.at("memory_bytes").integer() == std::int64_t{20} << 30);
   }
+  CHECK(most_memory > 100'000);  // the last line may be of processes that have just ended
+  CHECK(most_memory < 4e9);
   CHECK(most > 0.1);  // of one that never rests, on a machine that may be busy
   CHECK(most < 1.5);
 }

@@ -56,6 +56,7 @@ const std::map<std::string, File, std::less<>>& files() {
 }  // namespace
 
 Reply page_file(std::string_view path, bool takes_gzip, std::string_view known_etag) {
+  if (path == "/favicon.ico") path = "/icon.svg";  // asked for beside a text that names no icon
   const auto found = files().find(path == "/" ? std::string_view("/index.html") : path);
   if (found == files().end()) {
     return {.status = 404,

@@ -90,7 +90,7 @@ class Watched:
 
     def page(self):
         page = self.context.new_page()
-        page.on("console", lambda message: message.type in ("error", "warning") and self.wrong.append(message.text))
+        page.on("console", lambda message: message.type in ("error", "warning") and self.wrong.append(f"{message.text} {message.location.get('url', '')}"))
         page.on("pageerror", lambda error: self.wrong.append(f"{error}\n{error.stack}"))
         page.on("dialog", lambda dialog: (self.wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         return page

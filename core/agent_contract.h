@@ -13,6 +13,11 @@
 // SetupExperiment, names the attempts to keep. Verdicts that a driver before may have given and not
 // sent follow.
 //
+// A group over several nodes is launched on the first of them, which leads. When that agent listens
+// for the others (GroupMeets), they get a Launch of their own and link to it. The lead alone speaks
+// for the attempt; each of the others says AttemptEnded when the ranks on its node are gone.
+// core/agent/group_words.h has what agents of a group say to each other.
+//
 // Events are journaled as they came, so the rules of core/contract_values.h hold for them as well.
 // Commands are never stored.
 #pragma once
@@ -35,8 +40,8 @@ namespace tune {
 
 // Version 3: one version for all three contracts. Version 4: names of checkpoints without the
 // attempt. Version 5: no trial went on from another one's checkpoint. Version 6: no node was
-// drained. Version 7: no agent outlived its driver.
-inline constexpr std::uint32_t kAgentContract = 8;
+// drained. Version 7: no agent outlived its driver. Version 8: every group was on one node.
+inline constexpr std::uint32_t kAgentContract = 9;
 
 // ---- Commands: driver -> agent ------------------------------------------------------------------
 
@@ -57,11 +62,15 @@ struct JoinedSetup {
   // Where the driver's host takes checkpoints and output of agents that do not see that folder
   // (core/relay_contract.h). 0: it does not.
   std::uint32_t relay_port = 0;
+  // Of every agent, the driver's own as well: the secret key by which agents of a group know each
+  // other, and where the driver listens, so that an agent beside it knows how others reach it.
+  std::string group_key;
+  std::vector<std::string> driver_addresses;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.plugin, s.worker_command, s.worker_environment, s.working_directory, s.proof_file, s.proof,
       s.trial_memory_bytes, s.patience);
-    f.added(s.join_file, s.relay_port);
+    f.added(s.join_file, s.relay_port, s.group_key, s.driver_addresses);
   }
 };
 
@@ -105,14 +114,27 @@ struct Launch {
   // Load this checkpoint instead, and count on from restore_iteration, which is not 0.
   std::optional<CheckpointOrigin> origin = {};
   std::int64_t gpu_units = 0;  // of the whole trial; 0: none, or not said
+  // Of a group over several nodes, with equally many ranks on each: their hostnames, which of them
+  // this one is, and the address at which the first, which leads, awaits it. `gpus` are those of this
+  // node, `ranks` and `cpu_units` of the whole trial. Empty: one node.
+  std::vector<std::string> hosts = {};
+  std::uint32_t node = 0;
+  std::string lead = {};
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.trial, s.attempt, s.config, s.seed, s.ranks, s.cpu_units, s.gpus, s.restore_iteration,
       s.restore_attempt, s.time_total, s.timesteps_total, s.until, s.origin);
-    f.added(s.gpu_units);
+    f.added(s.gpu_units, s.hosts, s.node, s.lead);
   }
+
+  std::uint32_t nodes() const {
+    return hosts.empty() ? 1 : static_cast<std::uint32_t>(hosts.size());
+  }
+  std::uint32_t local_ranks() const { return ranks / nodes(); }
+  std::uint32_t first_rank() const { return node * local_ranks(); }
 };
 
+// Answered by AttemptEnded, also by an agent that does not have the attempt.
 struct KillAttempt {
   TrialNumber trial;
   AttemptNumber attempt;
@@ -239,7 +261,8 @@ struct CheckpointSaved {
   }
 };
 
-// Every process of the attempt is reaped.
+// Every process of the attempt is reaped, as far as this node has to do with it: the one that leads a
+// group over several nodes tells how it ended, another that its own ranks are gone.
 struct AttemptEnded {
   TrialNumber trial;
   AttemptNumber attempt;
@@ -248,9 +271,11 @@ struct AttemptEnded {
   std::int32_t code = 0;        // exit code or signal number
   std::string cause;            // "setup: cannot open data.bin", "killed by signal 11 (SIGSEGV)"
   std::string stderr_tail;      // last lines of that rank's stderr, at most kStderrTailBytes
+  bool is_of_node = false;      // kLost: a node is to blame, whatever the trial was told
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.trial, s.attempt, s.outcome, s.rank, s.code, s.cause, s.stderr_tail);
+    f.added(s.is_of_node);
   }
 };
 inline constexpr std::size_t kStderrTailBytes = 16u << 10;
@@ -268,7 +293,19 @@ struct NodeOut {
   }
 };
 
+// The node that leads a group listens for the others: at these addresses, one for each of them in
+// order.
+struct GroupMeets {
+  TrialNumber trial;
+  AttemptNumber attempt;
+  std::vector<std::string> addresses;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.trial, s.attempt, s.addresses);
+  }
+};
+
 using AgentEvent = std::variant<AgentHello, ZygoteReady, AttemptStarted, Reported, CheckpointSaved,
-                                AttemptEnded, Warning, NodeOut>;
+                                AttemptEnded, Warning, NodeOut, GroupMeets>;
 
 }  // namespace tune

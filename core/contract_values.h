@@ -152,10 +152,11 @@ struct ZygoteReady {
   std::string note;            // shown once as a warning when not empty
   std::uint32_t contract = 0;  // the zygote's kWorkerContract; 0: it is older than this field
   bool takes_memory = false;   // asks for the shared memory of a group's ranks
+  bool relays = false;         // said by the agent: it does not see the experiment's folder
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.error, s.trainables, s.note);
-    f.added(s.contract, s.takes_memory);
+    f.added(s.contract, s.takes_memory, s.relays);
   }
 };
 

@@ -1,6 +1,7 @@
 #include "core/fitting.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -102,6 +103,72 @@ std::optional<Fit> fit_on(const NodeRoom& node, const ResourceRequest& request) 
   for (std::uint32_t gpu : fit.gpus) free[gpu] -= units;
   for (std::uint32_t gpu : fit.gpus) fit.room_left += free[gpu];
   return fit;
+}
+
+// ---- Groups over several nodes
+
+ResourceRequest part_of(const ResourceRequest& request, int nodes) {
+  if (nodes == 1) return request;
+  TUNE_CHECK(nodes > 1);
+  TUNE_CHECK(request.ranks % nodes == 0);
+  const auto share = [nodes](std::int64_t all) { return (all + nodes - 1) / nodes; };
+  ResourceRequest part = request;
+  part.ranks = request.ranks / nodes;
+  part.cpu_units = share(request.cpu_units);
+  part.memory_bytes = share(request.memory_bytes);
+  const RankShare rank = share_of(request);
+  part.gpu_units = rank.units * rank.gpus * part.ranks;
+  return part;
+}
+
+bool holds_part(const NodeResources& node, const ResourceRequest& request) {
+  for (int nodes = 2; nodes <= request.ranks; ++nodes) {
+    if (request.ranks % nodes != 0) continue;
+    if (fit_on(empty_room(node), part_of(request, nodes))) return true;
+  }
+  return false;
+}
+
+bool is_whole(const NodeRoom& node) {
+  return node.free_cpu_units == node.total.cpu_units &&
+         node.free_memory_bytes == node.total.memory_bytes &&
+         std::ranges::all_of(node.free_gpu_units, [](std::int64_t free) { return free == kUnit; });
+}
+
+namespace {
+
+// Of more nodes than are needed, those with the least room are taken.
+std::optional<std::vector<GroupPart>> parts_on(const std::vector<const NodeRoom*>& nodes,
+                                               const ResourceRequest& part, std::size_t count) {
+  using Size = std::tuple<std::size_t, std::int64_t, std::size_t>;  // GPUs, CPUs, its place
+  std::vector<std::pair<Size, Fit>> found;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    std::optional<Fit> fit = fit_on(*nodes[i], part);
+    const NodeResources& total = nodes[i]->total;
+    if (fit) found.push_back({{total.gpus.size(), total.cpu_units, i}, std::move(*fit)});
+  }
+  if (found.size() < count) return std::nullopt;
+  std::ranges::sort(found, {}, [](const auto& one) { return one.first; });
+  std::vector<GroupPart> parts;
+  for (std::size_t i = 0; i < count; ++i) {
+    parts.push_back({std::get<2>(found[i].first), std::move(found[i].second)});
+  }
+  std::ranges::sort(parts, {}, &GroupPart::node);
+  return parts;
+}
+
+}  // namespace
+
+std::optional<std::vector<GroupPart>> spread(const std::vector<const NodeRoom*>& whole_nodes,
+                                             const ResourceRequest& request) {
+  const int most = static_cast<int>(std::min<std::size_t>(
+      whole_nodes.size(), static_cast<std::size_t>(request.ranks)));
+  for (int nodes = 2; nodes <= most; ++nodes) {
+    if (request.ranks % nodes != 0) continue;
+    auto parts = parts_on(whole_nodes, part_of(request, nodes), static_cast<std::size_t>(nodes));
+    if (parts) return parts;
+  }
+  return std::nullopt;
 }
 
 // ---- Requests that never fit

@@ -1,8 +1,8 @@
 // Fitting: whether one node can hold a trial's request, where on the node, and if not, why. Pure.
 //
-// All ranks of a trial are placed together, on one node, or not at all. A rank's whole GPUs are
-// entirely free ones; a share below one goes to the GPU with the least room that still holds it.
-// Requests are those of to_request().
+// All ranks of a trial are placed together or not at all: on one node, else in equal parts on whole
+// nodes. A rank's whole GPUs are entirely free ones; a share below one goes to the GPU with the least
+// room that still holds it. Requests are those of to_request().
 #pragma once
 
 #include <cstdint>
@@ -45,6 +45,30 @@ struct Fit {
 };
 // Where on a node the request fits now, by all rules; nothing when it does not.
 std::optional<Fit> fit_on(const NodeRoom& node, const ResourceRequest& request);
+
+// ---- Groups over several nodes
+
+// The request of one part of a group that has an equal one on each of `nodes` nodes. `nodes` divides
+// the ranks.
+ResourceRequest part_of(const ResourceRequest& request, int nodes);
+// Whether an empty node could hold a part, of any size.
+bool holds_part(const NodeResources& node, const ResourceRequest& request);
+// Nothing of the node is promised.
+bool is_whole(const NodeRoom& node);
+
+struct GroupPart {
+  std::size_t node = 0;  // its place in the list
+  Fit fit;
+};
+// The parts of a group that no single node holds, on as few of these nodes as can be, in their order;
+// nothing: they have no room for it now.
+//
+// The list is of whole nodes, and all parts are found at once or none. The simpler ways wait for ever
+// or waste: two groups that take halves as nodes fall free each hold what the other waits for; parts
+// beside other trials leave a GPU here and there, from which the next group is pieced together over
+// ever more nodes.
+std::optional<std::vector<GroupPart>> spread(const std::vector<const NodeRoom*>& whole_nodes,
+                                             const ResourceRequest& request);
 
 // The number of trials that an empty node could hold at once; of those that ask for nothing, 1000.
 std::uint64_t trials_that_fit(const NodeResources& node, const ResourceRequest& request);

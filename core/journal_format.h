@@ -31,8 +31,8 @@ namespace tune {
 // Format 4: names of checkpoints did not hold the attempt. A build that reads only up to it would
 // remove checkpoints whose names do. Format 5: a trial was drawn before there was room for it.
 // Format 6: no engine started agents. Format 7: no user gave orders. Format 8: every attempt ended
-// with its driver.
-inline constexpr std::uint32_t kJournalFormat = 9;
+// with its driver. Format 9: every group was on one node.
+inline constexpr std::uint32_t kJournalFormat = 10;
 inline constexpr std::uint32_t kFirstJournalFormat = 3;  // of entries that do not name their format
 
 // A driver took over. Open attempts are lost, their trials go on from their last checkpoints; but see
@@ -57,6 +57,8 @@ struct DriverStarted {
   // Machines that have joined are waited for, and what runs there goes on; but not where all trials
   // were being ended.
   bool keeps_joined = false;
+  // A group goes over several nodes where none has room for it. Up to format 9 it waited for one.
+  bool spreads_groups = true;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.epoch, s.retry_errored, s.num_samples, s.max_failures, s.max_concurrent_trials,
@@ -64,6 +66,7 @@ struct DriverStarted {
     f.added_or(s.agent_contract, 3u);
     f.added_or(s.asks_late, false);
     f.added(s.nodes_may_join, s.has_pool, s.keeps_joined);
+    f.added_or(s.spreads_groups, false);
   }
 };
 struct FromAgent {

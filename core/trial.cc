@@ -43,4 +43,11 @@ bool transition_is_legal(TrialStatus from, TrialStatus to) {
   return false;
 }
 
+std::vector<AgentNumber> agents_of(const Placement& placement) {
+  std::vector<AgentNumber> agents;
+  if (!placement.lead_has_ended) agents.push_back(placement.agent);
+  for (const PlacementPart& part : placement.others) agents.push_back(part.agent);
+  return agents;
+}
+
 }  // namespace tune

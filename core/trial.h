@@ -55,14 +55,35 @@ struct ExpectedCheckpoint {
   }
 };
 
-// Where an attempt runs: a node and, of its GPUs, one index for each whole GPU or shared one, rank
-// by rank (a rank with a share names its one GPU; ranks may name the same).
-struct Placement {
+// One of the nodes that a group over several has ranks on, but the first.
+struct PlacementPart {
   AgentNumber agent;
   std::vector<std::uint32_t> gpus;
+  std::uint32_t node = 1;  // of the group's nodes, counted from 0
   template <class Self, class F>
-  static void fields(Self& s, F& f) { f(s.agent, s.gpus); }
+  static void fields(Self& s, F& f) {
+    f(s.agent, s.gpus, s.node);
+  }
 };
+
+// Where an attempt runs: a node and, of its GPUs, one index for each whole GPU or shared one, rank
+// by rank (a rank with a share names its one GPU; ranks may name the same). A group that is on
+// several nodes has as many ranks on each of them, in order.
+struct Placement {
+  AgentNumber agent;  // of the node of rank 0, which leads
+  std::vector<std::uint32_t> gpus;
+  std::uint32_t nodes = 1;
+  std::vector<PlacementPart> others = {};  // that have not ended there
+  bool lead_has_ended = false;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.agent, s.gpus);
+    f.added(s.nodes, s.others, s.lead_has_ended);
+  }
+};
+
+// The nodes on which it has not ended, the lead's first.
+std::vector<AgentNumber> agents_of(const Placement& placement);
 
 // A user's order for a trial that is not carried out yet, or that holds on.
 enum class Wish : std::uint8_t {

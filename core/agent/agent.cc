@@ -20,6 +20,7 @@
 #include "core/agent/checkpoint_files.h"
 #include "core/agent/children.h"
 #include "core/agent/driver_search.h"
+#include "core/agent/group_links.h"
 #include "core/agent/group_meeting.h"
 #include "core/agent/joining.h"
 #include "core/agent/memory_limits.h"
@@ -125,10 +126,8 @@ class Agent {
   void act(ForgetWorker& action) { usage_.remove(action.worker), workers_.erase(action.worker); }
   void act(ConcludeAttempt& action);
   void act(StartZygote& action);
-  template <class OfRelay>
-  void act(OfRelay& action) {
-    relay_->act(action);
-  }
+  void act(OfGroupLinks auto& action) { links_.act(now_, action); }
+  void act(auto& action) { relay_->act(action); }
   void execute_zygote(ZygoteProcess::Log log);
   void act(EndZygote&) {
     zygote_.end();
@@ -171,6 +170,7 @@ class Agent {
   std::vector<WorkerId> resting_;       // all until
   AgentTime rest_end_{};                // this
   GroupMeeting meeting_;
+  GroupLinks links_{machine_, meeting_};
   Strays strays_;
   std::vector<AgentAction> actions_;
 
@@ -190,7 +190,7 @@ void Agent::turn() {
   const short control_events = zygote_.has_backlog() ? POLLIN | POLLOUT : POLLIN;
   const bool listens =
       !files_->is_full();  // a file system that stalls slows workers, not this loop
-  std::array<pollfd, 8> watched{{
+  std::array<pollfd, 10> watched{{
       {signals_.get(), POLLIN, 0},
       {zygote_.control(), control_events, 0},
       {driver_gone_ ? -1 : options_.driver_alive_fd, POLLIN, 0},
@@ -199,6 +199,8 @@ void Agent::turn() {
       {listens ? groups_epoll_.get() : -1, POLLIN, 0},
       {files_->descriptor(), POLLIN, 0},
       {relay_ ? relay_->descriptor() : -1, POLLIN, 0},
+      {links_.descriptor(), POLLIN, 0},
+      {links_.tunnel_descriptor(), POLLIN, 0},
   }};
   const auto sleep = std::chrono::ceil<std::chrono::milliseconds>(sleep_time());
   ::poll(watched.data(), watched.size(), static_cast<int>(sleep.count()));
@@ -223,6 +225,9 @@ void Agent::turn() {
   machine_.on_time(now_);
   perform();
   usage_.look(now_, *files_);
+  links_.look(now_);
+  perform();
+  links_.flush(now_);
   zygote_.flush();
   if (machine_.is_due_to_send(now_)) {
     endpoint_->flush(now_);
@@ -237,6 +242,7 @@ AgentTime Agent::sleep_time() const {
   AgentTime end = now + kHeartbeat;
   if (const auto deadline = machine_.next_deadline()) end = std::min(end, *deadline);
   if (!resting_.empty()) end = std::min(end, rest_end_);
+  if (const auto look = links_.next_look(now)) end = std::min(end, *look);
   return std::max(end - now, AgentTime::zero());
 }
 
@@ -314,6 +320,7 @@ void Agent::take_commands() {
   for (Command& command : endpoint_->receive()) {
     const auto* setup = std::get_if<SetupExperiment>(&command);
     if (setup != nullptr) experiment_ = *setup;
+    if (setup != nullptr) links_.set_up(setup->joined, search_ ? endpoint_->address() : "");
     if (relay_ && takes_part_) experiment_.experiment_directory = relay_->folder();
     const auto* token = std::get_if<NewToken>(&command);
     if (token != nullptr && search_) search_->take_token(token->token, search_parts());
@@ -501,7 +508,9 @@ void Agent::act(TellWorker& action) {
     worker->second.attempt = attempt_key(start->launch.trial, start->launch.attempt);
     const auto port = meeting_.port(worker->second.attempt);
     if (port) add_rendezvous(start->environment, GroupMeeting::kAddress, *port);
-    tell_of_memory(memory_->add(worker->second.attempt, worker->second.pid));
+    links_.complete(*start, experiment_.environment);
+    const int nodes = std::stoi(start->environment.at("GROUP_WORLD_SIZE"));
+    tell_of_memory(memory_->add(worker->second.attempt, worker->second.pid, nodes));
     usage_.add(action.worker, *start, worker->second.pid);
     if (relay_ && start->rank == 0) relay_->follow(start->launch);
   }
@@ -525,7 +534,7 @@ void Agent::act(SpawnWorker& action) {
   try {
     ZygoteProcess::Given given;
     if (action.rendezvous) given.rendezvous = meeting_.listen(*action.rendezvous);
-    if (action.of_group) given.memory = meeting_.memory(action.group);
+    if (action.group != 0) given.memory = meeting_.memory(action.group);
     WorkerSocketPair pair = worker_socket_pair();
     workers_.erase(action.worker);  // asked for again after a zygote's death
     const int epoll = (action.of_group ? groups_epoll_ : workers_epoll_).get();
@@ -545,12 +554,7 @@ void Agent::act(SignalWorker& action) {
 
 void Agent::act(PromoteCheckpoint& action) {
   files_->give([this, saved = action.saved, directory = trial_directory(action.saved.trial)] {
-    std::string error;
-    try {
-      promote_checkpoint(directory, saved);
-    } catch (const std::exception& failure) {
-      error = failure.what();
-    }
+    const std::string error = why_not_promoted(directory, saved);
     return [this, saved, error] { machine_.on_promoted(now_, saved, error); };
   });
 }
@@ -562,12 +566,7 @@ void Agent::act(ConcludeAttempt& action) {
   const bool needs_files = action.removes_half_written || action.wants_stderr_tail;
   if (!needs_files && files_->waiting() == 0) return conclude(action.ended);
   files_->give([this, action, directory = trial_directory(action.ended.trial)] {
-    AttemptEnded ended = action.ended;
-    if (action.removes_half_written) remove_half_written(directory, ended.attempt);
-    if (action.wants_stderr_tail) {
-      ended.stderr_tail = own_tail(directory / rank_file_name("stderr", ended.rank), ended.attempt);
-    }
-    return [this, ended] { conclude(ended); };
+    return [this, ended = concluded(directory, action)] { conclude(ended); };
   });
 }
 

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/agent/group_words.h"
 #include "core/agent_contract.h"
 #include "core/worker_contract.h"
 
@@ -70,13 +71,37 @@ struct ConcludeAttempt {
   bool removes_half_written = false;  // the checkpoint that the attempt was writing
   bool wants_stderr_tail = false;
 };
+// Of a group over several nodes, whose links are named by its attempt_key. The lead is to listen for
+// each of the others; answered by on_group_open. Another node is to link to its lead.
+struct OpenGroup {
+  std::uint64_t attempt;
+  std::uint32_t others;
+};
+struct JoinLead {
+  std::uint64_t attempt;
+  std::uint32_t node;
+  std::string address;
+};
+struct TellNode {
+  std::uint64_t attempt;
+  std::uint32_t node;
+  LeadWord word;
+};
+struct TellLead {
+  std::uint64_t attempt;
+  NodeWord word;
+};
+struct CloseGroup {  // all its links, when the last words are sent
+  std::uint64_t attempt;
+};
 struct StartZygote {};  // answered by on_zygote_started or on_zygote_not_started
 struct EndZygote {};    // at once; answered by on_zygote_died
 
 using AgentAction =
     std::variant<TellDriver, TellWorker, RestWorker, SpawnWorker, SignalWorker, PromoteCheckpoint,
                  ForgetWorker, ConcludeAttempt, StartZygote, EndZygote, StoreCheckpoint,
-                 FetchCheckpoint, GiveUpCheckpoints, GiveUpRelay>;
+                 FetchCheckpoint, GiveUpCheckpoints, GiveUpRelay, OpenGroup, JoinLead, TellNode,
+                 TellLead, CloseGroup>;
 
 // The end of a process: by a signal, or by itself with an exit code.
 struct ProcessEnd {

@@ -68,31 +68,51 @@ void AgentMachine::on(AgentTime now, SetupExperiment setup) {
   if (node_.relays) setup.experiment_directory = experiment_.experiment_directory;
   experiment_ = std::move(setup);
   is_set_up_ = true;
-  for (auto& [key, attempt] : attempts_) {
-    if (std::ranges::find(keep, key) != keep.end()) continue;
+  with_all(now, [&](std::uint64_t key, auto& attempt) {
+    if (std::ranges::find(keep, key) != keep.end()) return;
     attempt.on_loss(scene(now), "the driver does not know this attempt any more");
-  }
-  tidy_all(now);
+  });
 }
 
 void AgentMachine::on(AgentTime now, Launch launch) {
   const std::uint64_t key = attempt_key(launch.trial, launch.attempt);
-  if (launch.ranks == 0) return;
-  const std::uint32_t ranks = launch.ranks;
-  const auto [at, is_new] = attempts_.try_emplace(key, std::move(launch), last_worker_ + 1);
+  if (launch.local_ranks() == 0 || launch.node >= launch.nodes()) return;
+  if (launch.node > 0) return launch_part(now, std::move(launch));
+  const std::uint32_t ranks = launch.local_ranks();
+  const WorkerId first = last_worker_ + 1;
+  const auto [at, is_new] = attempts_.try_emplace(key, std::move(launch), first);
   if (!is_new) return;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) workers_[++last_worker_] = {key, rank};
   if (const std::string why = why_not_launched(); !why.empty()) {
     at->second.on_loss(scene(now), why);
-    return tidy(now, at);
+    return tidy(now, attempts_, at);
   }
+  at->second.on_launched(scene(now));
   const Launch& begun = at->second.launch();
   if (node_.relays && begun.restore_iteration > 0) {
     at->second.await_checkpoint();
     const CheckpointOrigin own{begun.trial, begun.restore_iteration, begun.restore_attempt};
     actions_.add(FetchCheckpoint{begun.trial, begun.attempt, begun.origin.value_or(own)});
   }
-  request_workers(now, at->second);
+  request_workers(now, begun, first);
+}
+
+// Its lead has begun the attempt already.
+void AgentMachine::launch_part(AgentTime now, Launch launch) {
+  const std::uint64_t key = attempt_key(launch.trial, launch.attempt);
+  const WorkerId first = last_worker_ + 1;
+  const auto [at, is_new] = parts_.try_emplace(key, std::move(launch), first);
+  if (!is_new) return;
+  const Launch& begun = at->second.launch();
+  for (std::uint32_t rank = 0; rank < begun.local_ranks(); ++rank) {
+    workers_[++last_worker_] = {key, begun.first_rank() + rank};
+  }
+  if (const std::string why = why_not_launched(); !why.empty()) {
+    at->second.on_loss(scene(now), why);
+    return tidy(now, parts_, at);
+  }
+  at->second.on_launched(scene(now));
+  request_workers(now, begun, first);
 }
 
 std::string AgentMachine::why_not_launched() const {
@@ -104,12 +124,13 @@ std::string AgentMachine::why_not_launched() const {
   return ending_ ? "this node starts no more workers" : "";
 }
 
-void AgentMachine::request_workers(AgentTime now, const Attempt& attempt) {
-  const Launch& launch = attempt.launch();
-  for (std::uint32_t rank = 0; rank < launch.ranks; ++rank) {
-    SpawnWorker spawn{attempt.worker(rank), experiment_.trainable, launch.ranks > 1, std::nullopt, 0};
-    if (spawn.of_group) spawn.group = attempt_key(launch.trial, launch.attempt);
-    if (spawn.of_group && rank == 0) spawn.rendezvous = spawn.group;
+// Ranks on several nodes share no memory.
+void AgentMachine::request_workers(AgentTime now, const Launch& launch, WorkerId first) {
+  const std::uint64_t key = attempt_key(launch.trial, launch.attempt);
+  for (std::uint32_t rank = 0; rank < launch.local_ranks(); ++rank) {
+    SpawnWorker spawn{first + rank, experiment_.trainable, launch.ranks > 1, std::nullopt, 0};
+    if (spawn.of_group && launch.nodes() == 1) spawn.group = key;
+    if (spawn.of_group && launch.first_rank() + rank == 0) spawn.rendezvous = key;
     zygote_.request(now, std::move(spawn));
   }
 }
@@ -125,10 +146,22 @@ void AgentMachine::on(AgentTime now, const StopAttempt& stop) {
 }
 
 void AgentMachine::on(AgentTime now, const KillAttempt& kill) {
-  const auto at = find(kill.trial, kill.attempt);
-  if (at == attempts_.end()) return;
-  at->second.on_loss(scene(now), "killed on the driver's order");
-  tidy(now, at);
+  const std::uint64_t key = attempt_key(kill.trial, kill.attempt);
+  const bool is_known = attempts_.contains(key) || parts_.contains(key) ||
+                        concluding_.contains({kill.trial, kill.attempt});
+  if (is_known) {
+    return with(now, key, [&](auto& attempt) {
+      attempt.on_loss(scene(now), "killed on the driver's order");
+    });
+  }
+  // Its lead was lost before the other nodes were launched: this one holds a place for nothing.
+  AttemptEnded never;
+  never.trial = kill.trial;
+  never.attempt = kill.attempt;
+  never.outcome = Outcome::kLost;
+  never.cause = "nothing of it runs here";
+  never.is_of_node = true;
+  actions_.tell(now, std::move(never));
 }
 
 void AgentMachine::on(AgentTime now, const Shutdown& shutdown) {
@@ -188,11 +221,11 @@ std::string AgentMachine::why_stay_ends(AgentTime now) const {
 }
 
 void AgentMachine::end_stay_if_due(AgentTime now) {
-  const bool is_idle = is_set_up_ && attempts_.empty();
+  const bool is_idle = is_set_up_ && !has_attempts();
   if (!is_idle) idle_since_.reset();
   if (is_idle && !idle_since_) idle_since_ = now;
   // Where no worker can be started any more, a machine that joined is of no use to anybody.
-  const bool is_useless = hello_.joined && attempts_.empty() && !zygote_.given_up().empty();
+  const bool is_useless = hello_.joined && !has_attempts() && !zygote_.given_up().empty();
   if (is_useless) leave(now, zygote_.given_up());
   const std::optional<AgentTime> end = stay_ends_at();
   if (!end || *end > now) return;
@@ -200,33 +233,25 @@ void AgentMachine::end_stay_if_due(AgentTime now) {
   leave(now, why_stay_ends(now));
 }
 
-// Trials that the driver has not told how to end are paused, and go on elsewhere or later.
 void AgentMachine::leave_if_due(AgentTime now) {
   if (leave_at_ && *leave_at_ <= now && !ending_) {
     leave_at_.reset();
     leaving_ = true;
     actions_.tell(now, NodeOut{leave_cause_});
-    for (auto& [key, attempt] : attempts_) {
-      const Launch& launch = attempt.launch();
-      if (attempt.is_starting()) {
-        attempt.on_loss(scene(now), leave_cause_);
-      } else if (!attempt.has_order()) {
-        attempt.on_stop(scene(now), {launch.trial, launch.attempt, StopKind::kPause, kSaveGrace});
-      }
-    }
-    tidy_all(now);
+    with_all(now, [&](std::uint64_t, auto& attempt) {
+      attempt.on_leave(scene(now), leave_cause_);
+    });
   }
-  if (leaving_ && !ending_ && attempts_.empty()) end_all(now, Attempt::kTermGrace);
+  if (leaving_ && !ending_ && !has_attempts()) end_all(now, Attempt::kTermGrace);
 }
 
 void AgentMachine::end_all(AgentTime now, AgentTime grace) {
   leave_at_.reset();
   ending_ = true;
   zygote_.end();
-  for (auto& [key, attempt] : attempts_) {
+  with_all(now, [&](std::uint64_t, auto& attempt) {
     attempt.on_loss(scene(now), "the agent was told to end", grace);
-  }
-  tidy_all(now);
+  });
 }
 
 // ---- The zygote ---------------------------------------------------------------------------------
@@ -245,6 +270,7 @@ void AgentMachine::on_zygote(AgentTime now, ZygoteMessage message) {
 }
 
 void AgentMachine::on(AgentTime now, ZygoteReady ready) {
+  ready.relays = node_.relays;
   zygote_.on_ready(now, std::move(ready));
   end_unborn(now);
 }
@@ -254,9 +280,11 @@ void AgentMachine::on(AgentTime now, const Spawned& spawned) {
   const auto place = workers_.find(spawned.request);
   if (exists && place != workers_.end()) {
     pids_[spawned.pid] = spawned.request;
-    attempts_.at(place->second.attempt).on_forked(scene(now), place->second.rank, spawned.pid);
+    const Place where = place->second;
+    with(now, where.attempt,
+         [&](auto& attempt) { attempt.on_forked(scene(now), where.rank, spawned.pid); });
   } else if (place != workers_.end()) {
-    tidy(now, attempts_.find(place->second.attempt));
+    with(now, place->second.attempt, [](auto&) {});
   }
   end_unborn(now);
 }
@@ -270,12 +298,10 @@ void AgentMachine::on_zygote_died(AgentTime now, const std::string& how) {
 // Attempts that wait for a worker are lost when there will be no workers any more.
 void AgentMachine::end_unborn(AgentTime now) {
   if (zygote_.given_up().empty()) return;
-  for (auto at = attempts_.begin(); at != attempts_.end();) {
-    const auto attempt = at++;
-    if (!attempt->second.is_starting()) continue;
-    attempt->second.on_loss(scene(now), "this node starts no more workers: " + zygote_.given_up());
-    tidy(now, attempt);
-  }
+  with_all(now, [&](std::uint64_t, auto& attempt) {
+    if (!attempt.is_starting()) return;
+    attempt.on_loss(scene(now), "this node starts no more workers: " + zygote_.given_up());
+  });
 }
 
 // ---- Workers ------------------------------------------------------------------------------------
@@ -283,17 +309,16 @@ void AgentMachine::end_unborn(AgentTime now) {
 void AgentMachine::on_worker(AgentTime now, WorkerId worker, WorkerEvent event) {
   const auto place = workers_.find(worker);
   if (place == workers_.end()) return;
-  const auto attempt = attempts_.find(place->second.attempt);
-  attempt->second.on_word(scene(now), place->second.rank, std::move(event));
-  if (attempt->second.is_terminating()) tidy(now, attempt);
+  const Place at = place->second;
+  with(now, at.attempt,
+       [&](auto& attempt) { attempt.on_word(scene(now), at.rank, std::move(event)); });
 }
 
 void AgentMachine::on_worker_garbled(AgentTime now, WorkerId worker, const std::string& what) {
   const auto place = workers_.find(worker);
   if (place == workers_.end()) return;
-  const auto attempt = attempts_.find(place->second.attempt);
-  attempt->second.on_nonsense(scene(now), place->second.rank, what);
-  tidy(now, attempt);
+  const Place at = place->second;
+  with(now, at.attempt, [&](auto& attempt) { attempt.on_nonsense(scene(now), at.rank, what); });
 }
 
 void AgentMachine::on_exit(AgentTime now, std::uint32_t pid, const ProcessEnd& end) {
@@ -303,9 +328,7 @@ void AgentMachine::on_exit(AgentTime now, std::uint32_t pid, const ProcessEnd& e
   const Place place = worker->second;
   workers_.erase(worker);
   pids_.erase(known);
-  const auto attempt = attempts_.find(place.attempt);
-  attempt->second.on_exit(scene(now), place.rank, end);
-  tidy(now, attempt);
+  with(now, place.attempt, [&](auto& attempt) { attempt.on_exit(scene(now), place.rank, end); });
 }
 
 void AgentMachine::on_promoted(AgentTime now, const CheckpointSaved& saved,
@@ -313,7 +336,7 @@ void AgentMachine::on_promoted(AgentTime now, const CheckpointSaved& saved,
   const auto attempt = find(saved.trial, saved.attempt);
   if (attempt == attempts_.end()) return;
   attempt->second.on_promoted(scene(now), saved, error);
-  tidy(now, attempt);
+  tidy(now, attempts_, attempt);
 }
 
 void AgentMachine::on_own_folder(const std::string& folder) {
@@ -326,7 +349,7 @@ void AgentMachine::on_stored(AgentTime now, const CheckpointSaved& saved, bool i
   const auto attempt = find(saved.trial, saved.attempt);
   if (attempt == attempts_.end()) return;
   attempt->second.on_stored(scene(now), saved, is_stored, why_not);
-  tidy(now, attempt);
+  tidy(now, attempts_, attempt);
 }
 
 void AgentMachine::on_fetched(AgentTime now, TrialNumber trial, AttemptNumber number,
@@ -339,26 +362,90 @@ void AgentMachine::on_fetched(AgentTime now, TrialNumber trial, AttemptNumber nu
   } else {
     attempt->second.on_fetched(scene(now), error);
   }
-  tidy(now, attempt);
+  tidy(now, attempts_, attempt);
 }
 
 // Ranks that were not asked for yet never will be when their attempt is being ended. An attempt
 // that is over is reported.
-void AgentMachine::tidy(AgentTime now, Attempts::iterator at) {
-  Attempt& attempt = at->second;
-  for (std::uint32_t rank = 0; attempt.is_terminating() && rank < attempt.launch().ranks; ++rank) {
+template <class Map>
+void AgentMachine::tidy(AgentTime now, Map& map, typename Map::iterator at) {
+  auto& attempt = at->second;
+  const Launch& launch = attempt.launch();
+  const std::uint32_t first = launch.first_rank();
+  const std::uint32_t end = first + launch.local_ranks();
+  for (std::uint32_t rank = first; attempt.is_terminating() && rank < end; ++rank) {
     if (!attempt.is_awaited(rank) || !zygote_.withdraw(attempt.worker(rank))) continue;
     workers_.erase(attempt.worker(rank));
     attempt.on_never_forked(scene(now), rank);
   }
   if (!attempt.is_over()) return;
-  concluding_.emplace(attempt.launch().trial, attempt.launch().attempt);
+  concluding_.emplace(launch.trial, launch.attempt);
   attempt.conclude(scene(now));
-  attempts_.erase(at);
+  map.erase(at);
+}
+
+template <class What>
+void AgentMachine::with(AgentTime now, std::uint64_t key, What what) {
+  if (const auto at = attempts_.find(key); at != attempts_.end()) {
+    what(at->second);
+    if (at->second.may_be_over()) tidy(now, attempts_, at);
+  } else if (const auto part = parts_.find(key); part != parts_.end()) {
+    what(part->second);
+    if (part->second.may_be_over()) tidy(now, parts_, part);
+  }
+}
+
+template <class What>
+void AgentMachine::with_all(AgentTime now, What what) {
+  const auto each = [&](auto& map) {
+    for (auto at = map.begin(); at != map.end();) {
+      const auto one = at++;
+      what(one->first, one->second);
+      if (one->second.may_be_over()) tidy(now, map, one);
+    }
+  };
+  each(attempts_);
+  each(parts_);
 }
 
 void AgentMachine::tidy_all(AgentTime now) {
-  for (auto at = attempts_.begin(); at != attempts_.end();) tidy(now, at++);
+  with_all(now, [](std::uint64_t, auto&) {});
+}
+
+// ---- Groups over several nodes ------------------------------------------------------------------
+
+void AgentMachine::on_group_open(AgentTime now, std::uint64_t key,
+                                 std::vector<std::string> addresses, const std::string& error) {
+  const auto at = attempts_.find(key);
+  if (at == attempts_.end()) return actions_.add(CloseGroup{key});
+  at->second.on_group_open(scene(now), std::move(addresses), error);
+  if (at->second.may_be_over()) tidy(now, attempts_, at);
+}
+
+void AgentMachine::on_node(AgentTime now, std::uint64_t key, std::uint32_t node,
+                           std::vector<NodeWord> words) {
+  const auto at = attempts_.find(key);
+  if (at == attempts_.end()) return;
+  at->second.on_node(scene(now), node, std::move(words));
+  if (at->second.may_be_over()) tidy(now, attempts_, at);
+}
+
+void AgentMachine::on_lead(AgentTime now, std::uint64_t key, std::vector<LeadWord> words) {
+  const auto at = parts_.find(key);
+  if (at == parts_.end()) return;
+  at->second.on_lead(scene(now), std::move(words));
+  if (at->second.may_be_over()) tidy(now, parts_, at);
+}
+
+void AgentMachine::on_link_broken(AgentTime now, std::uint64_t key, std::uint32_t node,
+                                  const std::string& why) {
+  if (const auto at = attempts_.find(key); at != attempts_.end()) {
+    at->second.on_node_lost(scene(now), node, why);
+    if (at->second.may_be_over()) tidy(now, attempts_, at);
+  } else if (const auto part = parts_.find(key); part != parts_.end() && node == 0) {
+    part->second.on_lead_lost(scene(now), why);
+    if (part->second.may_be_over()) tidy(now, parts_, part);
+  }
 }
 
 void AgentMachine::on_concluded(AgentTime now, AttemptEnded ended) {
@@ -379,7 +466,10 @@ void AgentMachine::on_backlog(AgentTime now, std::size_t unacknowledged_bytes) {
 
 void AgentMachine::on_disk(AgentTime now, bool keeps_up) {
   const bool again = keeps_up && !disk_keeps_up_;
-  disk_keeps_up_ = keeps_up;
+  const bool is_other = std::exchange(disk_keeps_up_, keeps_up) != keeps_up;
+  for (auto& [key, part] : parts_) {
+    if (is_other) part.on_disk(scene(now));
+  }
   if (!again) return;
   for (auto& [key, attempt] : attempts_) attempt.on_disk_keeps_up(scene(now));
 }
@@ -400,6 +490,7 @@ std::optional<AgentTime> AgentMachine::next_deadline() const {
   earliest(stay_ends_at());
   earliest(farewell_until_);
   for (const auto& [key, attempt] : attempts_) earliest(attempt.deadline(conditions()));
+  for (const auto& [key, part] : parts_) earliest(part.deadline(conditions()));
   return soonest;
 }
 
@@ -407,18 +498,14 @@ void AgentMachine::on_time(AgentTime now) {
   watch_.turn(now);
   zygote_.on_time(now);
   end_unborn(now);
-  for (auto at = attempts_.begin(); at != attempts_.end();) {
-    const auto attempt = at++;
-    attempt->second.on_time(scene(now));
-    if (attempt->second.is_terminating()) tidy(now, attempt);
-  }
+  with_all(now, [&](std::uint64_t, auto& attempt) { attempt.on_time(scene(now)); });
   end_stay_if_due(now);
   leave_if_due(now);
   check_farewell(now);
 }
 
 void AgentMachine::check_farewell(AgentTime now) {
-  const bool is_done = ending_ && attempts_.empty() && concluding_.empty() && zygote_.is_gone();
+  const bool is_done = ending_ && !has_attempts() && concluding_.empty() && zygote_.is_gone();
   if (is_done && !farewell_until_) {
     farewell_until_ = now + kFarewell;
     if (hello_.joined) actions_.tell(now, NodeOut{end_cause_, true});
@@ -442,6 +529,7 @@ WorkerId AgentMachine::worker_of(std::uint32_t pid) const {
 std::vector<LiveAttempt> AgentMachine::live() const {
   std::vector<LiveAttempt> live;
   for (const auto& [key, attempt] : attempts_) live.push_back(attempt.account());
+  for (const auto& [key, part] : parts_) live.push_back(part.account());
   for (const auto& [trial, attempt] : concluding_) live.push_back({trial, attempt});
   return live;
 }

@@ -18,6 +18,7 @@
 
 #include "core/agent/agent_actions.h"
 #include "core/agent/attempt.h"
+#include "core/agent/attempt_part.h"
 #include "core/agent/watched_time.h"
 #include "core/agent/zygote_supervisor.h"
 #include "core/agent_contract.h"
@@ -47,7 +48,6 @@ class AgentMachine {
   // A signal to end may be meant for the whole sweep: then the driver got it as well, and gives the
   // orders. The agent leaves by itself only after this much time without an order.
   static constexpr AgentTime kDriverFirst = std::chrono::seconds(2);
-  static constexpr Duration kSaveGrace = std::chrono::seconds(30);  // for trials, when it leaves
 
   explicit AgentMachine(AgentFacts facts);
   AgentMachine(const AgentMachine&) = delete;  // its parts refer to each other
@@ -84,6 +84,16 @@ class AgentMachine {
   void on_fetched(AgentTime now, TrialNumber trial, AttemptNumber attempt, const std::string& error,
                   bool is_of_node);
   void on_concluded(AgentTime now, AttemptEnded ended);
+  // Of groups over several nodes, by attempt_key: this node listens for the others of one that it
+  // leads, or cannot; another node of it said something; the lead of one did, if only that it is
+  // there; and the link to such a node (0: the lead) is broken.
+  void on_group_open(AgentTime now, std::uint64_t attempt, std::vector<std::string> addresses,
+                     const std::string& error);
+  void on_node(AgentTime now, std::uint64_t attempt, std::uint32_t node,
+               std::vector<NodeWord> words);
+  void on_lead(AgentTime now, std::uint64_t attempt, std::vector<LeadWord> words);
+  void on_link_broken(AgentTime now, std::uint64_t attempt, std::uint32_t node,
+                      const std::string& why);
   void on_driver_gone(AgentTime now);
   // This process was told to end: trials save, and it ends when they have.
   void on_signal(AgentTime now, const std::string& name);
@@ -115,7 +125,9 @@ class AgentMachine {
   bool joins_again() const { return joins_again_; }
 
  private:
-  using Attempts = std::map<std::uint64_t, Attempt>;  // by attempt_key
+  // By attempt_key. An agent leads an attempt or has a part of it.
+  using Attempts = std::map<std::uint64_t, Attempt>;
+  using Parts = std::map<std::uint64_t, AttemptPart>;
   struct Place {
     std::uint64_t attempt;
     std::uint32_t rank;
@@ -136,10 +148,18 @@ class AgentMachine {
   AttemptScene scene(AgentTime now) { return {conditions(), now, node_, actions_}; }
   Attempts::iterator find(TrialNumber trial, AttemptNumber attempt);
   std::string why_not_launched() const;
-  void request_workers(AgentTime now, const Attempt& attempt);
+  void launch_part(AgentTime now, Launch launch);
+  void request_workers(AgentTime now, const Launch& launch, WorkerId first);
+  // Calls what(attempt or part) for that one, or for each, and tidies up after it.
+  template <class What>
+  void with(AgentTime now, std::uint64_t attempt, What what);
+  template <class What>
+  void with_all(AgentTime now, What what);
+  bool has_attempts() const { return !attempts_.empty() || !parts_.empty(); }
   void end_all(AgentTime now, AgentTime grace);
   void end_unborn(AgentTime now);
-  void tidy(AgentTime now, Attempts::iterator attempt);
+  template <class Map>
+  void tidy(AgentTime now, Map& map, typename Map::iterator attempt);
   void tidy_all(AgentTime now);
   void leave(AgentTime now, const std::string& cause);
   void leave_if_due(AgentTime now);
@@ -157,6 +177,7 @@ class AgentMachine {
   AgentActions actions_;
   ZygoteSupervisor zygote_;
   Attempts attempts_;
+  Parts parts_;
   std::map<WorkerId, Place> workers_;  // not gone yet
   std::map<std::uint32_t, WorkerId> pids_;
   WorkerId last_worker_ = 0;

@@ -9,8 +9,13 @@
 namespace tune {
 
 Attempt::Attempt(Launch launch, WorkerId first_worker)
-    : launch_(std::move(launch)), ranks_(launch_.ranks), until_(launch_.until) {
-  for (Rank& rank : ranks_) rank.worker = first_worker++;
+    : launch_(std::move(launch)),
+      ranks_(launch_.ranks),
+      nodes_(launch_.nodes()),
+      until_(launch_.until) {
+  for (std::uint32_t rank = 0; rank < launch_.local_ranks(); ++rank) {
+    ranks_[rank].worker = first_worker++;
+  }
 }
 
 // ---- The zygote's answers -----------------------------------------------------------------------
@@ -22,6 +27,7 @@ void Attempt::on_forked(const AttemptScene& scene, std::uint32_t number, std::ui
   rank.stage = Stage::kForked;
   if (is_terminating()) {  // ended while this rank was being forked
     rank.signalled = true;
+    if (!is_here(number)) return;  // its agent knows
     return scene.actions.add(SignalWorker{pid, SIGKILL});
   }
   const bool all =
@@ -42,8 +48,13 @@ void Attempt::start(const AttemptScene& scene) {
   scene.actions.tell(scene.now, AttemptStarted{launch_.trial, launch_.attempt, ranks_[0].pid});
   for (std::uint32_t rank = 0; rank < launch_.ranks; ++rank) {
     ranks_[rank].stage = Stage::kStarted;
+    if (!is_here(rank)) continue;
     scene.actions.tell_worker(ranks_[rank].worker,
                               worker_start(scene.experiment, launch_, rank, scene.node));
+  }
+  const std::uint64_t key = attempt_key(launch_.trial, launch_.attempt);
+  for (std::uint32_t node = 1; node < nodes_.size(); ++node) {
+    scene.actions.add(TellNode{key, node, StartRanks{}});
   }
   if (order_) tell_leader(scene, order_->stop);
   if (!scene.reading) hold_group(scene);
@@ -153,9 +164,8 @@ void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, GroupStep step
   if (rank != 0) return on_nonsense(scene, rank, "a word to the group that is not of rank 0");
   if (pace_) pace_->on_word(scene.watched(), step);
   for (const Rank& other : ranks_) {
-    if (&other != &ranks_[0] && is_alive(other)) {
-      scene.actions.tell_worker(other.worker, step);
-    }
+    const auto number = static_cast<std::uint32_t>(&other - ranks_.data());
+    if (number != 0 && is_alive(other)) tell(scene, number, step);
   }
 }
 
@@ -186,7 +196,7 @@ void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, RankAlone alon
 
 void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, AskAlone) {
   const bool any = pace_ && pace_->is_another_alone(rank);
-  if (is_alive(ranks_[rank])) scene.actions.tell_worker(ranks_[rank].worker, OthersAlone{any});
+  if (is_alive(ranks_[rank])) tell(scene, rank, OthersAlone{any});
 }
 
 void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, PhaseDone) {
@@ -195,6 +205,7 @@ void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, PhaseDone) {
 
 void Attempt::phase_done(const AttemptScene& scene, std::uint32_t rank) {
   if (pace_) pace_->on_done(scene.watched(), rank);
+  if (!held_.empty()) tell_held(scene);
 }
 
 // ---- Checkpoints --------------------------------------------------------------------------------
@@ -239,8 +250,11 @@ void Attempt::on_fetched(const AttemptScene& scene, const std::string& error) {
   if (all && std::holds_alternative<Starting>(state_)) start(scene);
 }
 
-// Whether rank 0 is ahead of a rank that still saves: the driver hears of that checkpoint first.
+// Whether rank 0 is ahead of a rank that still saves: the driver hears of that checkpoint first. Or of
+// one that still loads, on a node that its words take longer to reach: after a result the driver may
+// remove the checkpoint.
 bool Attempt::is_ahead(const Reported& report) const {
+  if (nodes_.size() > 1 && pace_ && pace_->is_any_before_its_first_step()) return true;
   return std::ranges::any_of(saves_, [&](const auto& save) {
     return save.first < report.iteration && !save.second.is_expected;
   });

@@ -5,6 +5,10 @@
 //        \________|___________|_____> Settling      a rank failed: another may know a better cause
 //         \_______|___________|__________|_____> Terminating     signalled, then killed
 //
+// The ranks of a group over several nodes are all its own, some of them behind a link to the agent of
+// another node (core/agent/attempt_nodes.cc): one node is the case without links. A node that is lost
+// takes its ranks with it, and the blame: what other ranks say of it are echoes.
+//
 // It is over when its last process is gone and its last checkpoint has its name, and is stored
 // where the agent relays: the driver hears of an end after all that goes on from it.
 //
@@ -51,6 +55,7 @@ class Attempt {
   static constexpr AgentTime kTermGrace = std::chrono::seconds(5);  // from SIGTERM to SIGKILL
   // The same for a group: with kEchoSettle before it, no rank outlives another by five seconds.
   static constexpr AgentTime kGroupGrace = std::chrono::seconds(3);
+  static constexpr Duration kSaveGrace = std::chrono::seconds(30);  // for a node that leaves
   static constexpr AgentTime kExitGrace = std::chrono::seconds(60);  // after rank 0's last word
   // A rank that throws may only echo the death of another, so its cause waits this long for a
   // better one. It waits longer if the exception is one of the group: the other rank may still have
@@ -68,12 +73,20 @@ class Attempt {
     std::int32_t code = 0;
     std::uint32_t rank = 0;
     bool is_of_group = false;  // an exception that the end of another rank may have caused
+    bool is_of_node = false;   // a node is to blame, not the trial
   };
+  // Of a group over several nodes: how long the others may take to link, when one that is linked is
+  // so quiet that no rank is blamed for being late, and how long ranks that are to end are waited for
+  // on a node that says nothing.
+  static constexpr AgentTime kMeet = std::chrono::seconds(60);
+  static constexpr AgentTime kQuiet = std::chrono::seconds(3);
+  static constexpr AgentTime kSilentEnd = std::chrono::seconds(4);
 
-  // The ranks are the workers first_worker, first_worker + 1 ...
+  // The ranks on this node, which leads, are the workers first_worker, first_worker + 1 ...
   Attempt(Launch launch, WorkerId first_worker);
 
   // ---- Events
+  void on_launched(const AttemptScene& scene);
   void on_forked(const AttemptScene& scene, std::uint32_t rank, std::uint32_t pid);
   void on_never_forked(const AttemptScene& scene, std::uint32_t rank);
   void on_word(const AttemptScene& scene, std::uint32_t rank, WorkerEvent event);
@@ -95,6 +108,14 @@ class Attempt {
   void on_reading_changed(const AttemptScene& scene);
   void on_disk_keeps_up(const AttemptScene& scene);  // again
   void on_time(const AttemptScene& scene);
+  // This node, or another one of the group, is to leave.
+  void on_leave(const AttemptScene& scene, const std::string& why);
+  // Of a group over several nodes: the lead listens, or cannot; another node said something, if only
+  // that it is there; and the link to it is broken.
+  void on_group_open(const AttemptScene& scene, std::vector<std::string> addresses,
+                     const std::string& error);
+  void on_node(const AttemptScene& scene, std::uint32_t node, std::vector<NodeWord> words);
+  void on_node_lost(const AttemptScene& scene, std::uint32_t node, const std::string& why);
 
   // ---- Queries
   std::optional<AgentTime> deadline(const AttemptConditions& on) const;
@@ -107,6 +128,7 @@ class Attempt {
   bool is_terminating() const { return std::holds_alternative<Terminating>(state_); }
   bool is_awaited(std::uint32_t rank) const { return ranks_[rank].stage == Stage::kAwaited; }
   bool is_over() const;
+  bool may_be_over() const { return is_terminating() || is_over(); }
   // Reports the end: first the reports that were held, then how the attempt ended.
   void conclude(const AttemptScene& scene);
 
@@ -133,6 +155,14 @@ class Attempt {
   struct Order {  // of the driver, to end
     StopAttempt stop;
     std::optional<AgentTime> deadline;
+  };
+
+  struct Node {  // another one of a group over several
+    AgentTime heard{};  // in watched time
+    bool is_linked = false;
+    bool is_quiet = false;
+    bool is_lost = false;  // or is not to be waited for
+    bool disk_keeps_up = true;
   };
 
   struct Starting {};  // not every rank exists
@@ -162,6 +192,27 @@ class Attempt {
   void hear(const AttemptScene& scene, std::uint32_t rank, AskAlone question);
   void hear(const AttemptScene& scene, std::uint32_t rank, RankCopied copied);
   void phase_done(const AttemptScene& scene, std::uint32_t rank);
+  void tell(const AttemptScene& scene, std::uint32_t rank, WorkerCommand command) const;
+  // Of another node. False: nothing more of it counts.
+  bool hear(const AttemptScene& scene, std::uint32_t node, NodeLinks& links);
+  bool hear(const AttemptScene& scene, std::uint32_t node, RankForked& forked);
+  bool hear(const AttemptScene& scene, std::uint32_t node, FromRank& from);
+  bool hear(const AttemptScene& scene, std::uint32_t node, RankGarbled& garbled);
+  bool hear(const AttemptScene& scene, std::uint32_t node, RankGone& gone);
+  bool hear(const AttemptScene& scene, std::uint32_t node, NodeFails& fails);
+  bool hear(const AttemptScene& scene, std::uint32_t node, NodeLeaves& leaves);
+  bool hear(const AttemptScene& scene, std::uint32_t node, NodeDisk& disk);
+  bool hear(const AttemptScene&, std::uint32_t, StreamBytes&) { return true; }  // its shell's
+  void node_is_back(const AttemptScene& scene, Node& node);
+  void end_ranks_elsewhere(const AttemptScene& scene, int signal);
+  void forget_node(const AttemptScene& scene, std::uint32_t node);
+  bool has_ranks(std::uint32_t node) const;
+  bool is_of(std::uint32_t node, std::uint32_t rank) const;
+  std::uint32_t first_of(std::uint32_t node) const { return node * launch_.local_ranks(); }
+  bool is_here(std::uint32_t rank) const { return rank < launch_.local_ranks(); }
+  bool hears_all() const;
+  void blame_node(const AttemptScene& scene, const std::string& why);
+  void look_at_nodes(const AttemptScene& scene);
   void tell_leader(const AttemptScene& scene, WorkerCommand command) const;
   void tell_held(const AttemptScene& scene);
   bool is_ahead(const Reported& report) const;
@@ -190,6 +241,8 @@ class Attempt {
   AttemptEnded result() const;
 
   // ---- Limits
+  std::optional<AgentTime> node_deadline(const AttemptConditions& on) const;
+  std::optional<AgentTime> limit_of(const AttemptConditions& on, const Node& node) const;
   std::optional<AgentTime> silence_deadline(const AttemptConditions& on) const;
   std::optional<AgentTime> group_deadline(const AttemptConditions& on) const;
   std::optional<GroupPace::Awaited> awaited(const AttemptConditions& on) const;
@@ -198,6 +251,7 @@ class Attempt {
 
   Launch launch_;
   std::vector<Rank> ranks_;
+  std::vector<Node> nodes_;  // of the group, by number; the first is this one
   State state_;
   std::optional<Order> order_;           // counts until it settles or terminates
   Milestone until_;                      // of the last verdict
@@ -209,6 +263,7 @@ class Attempt {
   std::uint32_t storing_ = 0;            // on their way to the experiment's folder
   std::string not_stored_;               // why the newest is not; empty: it is, or may be
   bool awaits_checkpoint_ = false;
+  bool leaves_ = false;  // told to pause as a node is to leave
   std::vector<Reported> held_;           // reports that came before an earlier save was whole
 };
 

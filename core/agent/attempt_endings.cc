@@ -54,8 +54,16 @@ void Attempt::on_nonsense(const AttemptScene& scene, std::uint32_t rank, const s
 
 void Attempt::on_loss(const AttemptScene& scene, std::string why, AgentTime grace) {
   if (scene.node.relays) scene.actions.add(GiveUpCheckpoints{launch_.trial, launch_.attempt});
-  terminate(scene, known_end().value_or(Cause{.outcome = Outcome::kLost, .text = std::move(why)}),
-            grace);
+  Cause lost{.outcome = Outcome::kLost, .text = std::move(why), .is_of_node = true};
+  terminate(scene, known_end().value_or(std::move(lost)), grace);
+}
+
+// Trials that the driver has not told how to end are paused, and go on elsewhere or later.
+void Attempt::on_leave(const AttemptScene& scene, const std::string& why) {
+  if (is_starting()) return on_loss(scene, why);
+  if (has_order()) return;
+  leaves_ = true;
+  on_stop(scene, {launch_.trial, launch_.attempt, StopKind::kPause, kSaveGrace});
 }
 
 // Keeps the first cause and sees to it that every rank ends.
@@ -104,7 +112,8 @@ void Attempt::end_by_order(const AttemptScene& scene) {
   const bool pause = order_->stop.kind == StopKind::kPause;
   Cause late{.outcome = pause ? Outcome::kLost : Outcome::kStopped,
              .text = fmt::format("did not end within {:g} s of being told to {}, killed",
-                                 seconds(order_->stop.grace), pause ? "pause" : "stop")};
+                                 seconds(order_->stop.grace), pause ? "pause" : "stop"),
+             .is_of_node = leaves_};
   terminate(scene, known_end().value_or(std::move(late)), kTermGrace);
 }
 
@@ -140,18 +149,20 @@ void Attempt::kill(const AttemptScene& scene, std::variant<Outcome, Cause> end) 
 }
 
 void Attempt::signal(const AttemptScene& scene, int signal) {
-  for (Rank& rank : ranks_) {
+  for (std::uint32_t number = 0; number < launch_.local_ranks(); ++number) {
+    Rank& rank = ranks_[number];
     if (!is_alive(rank)) continue;
     rank.signalled = true;
     scene.actions.add(SignalWorker{rank.pid, signal});
   }
+  end_ranks_elsewhere(scene, signal);
 }
 
 void Attempt::set_gone(const AttemptScene& scene, std::uint32_t rank) {
   last_sign_ = scene.watched();
   if (pace_) pace_->on_ended(scene.watched(), rank);
   ranks_[rank].stage = Stage::kGone;
-  scene.actions.add(ForgetWorker{ranks_[rank].worker});
+  if (is_here(rank)) scene.actions.add(ForgetWorker{ranks_[rank].worker});
 }
 
 // ---- The last word ------------------------------------------------------------------------------
@@ -184,6 +195,9 @@ void Attempt::conclude(const AttemptScene& scene) {
   // A stop that took too long was killed, maybe in the middle of its save.
   conclusion.removes_half_written = !has_saved || cause() != nullptr;
   conclusion.wants_stderr_tail = is_failure(outcome);
+  if (nodes_.size() > 1) {
+    scene.actions.add(CloseGroup{attempt_key(launch_.trial, launch_.attempt)});
+  }
   scene.actions.add(std::move(conclusion));
 }
 
@@ -196,6 +210,7 @@ AttemptEnded Attempt::result() const {
     ended.rank = known->rank;
     ended.code = known->code;
     ended.cause = known->text;
+    ended.is_of_node = known->is_of_node;
     return ended;
   }
   const Outcome* said = outcome();
@@ -211,6 +226,7 @@ AttemptEnded Attempt::result() const {
   } else if (ended.outcome == Outcome::kLost) {
     ended.cause = "it was told to pause but cannot be saved";
   }
+  ended.is_of_node = ended.outcome == Outcome::kLost && leaves_;
   return ended;
 }
 

@@ -20,9 +20,14 @@ GroupPace::Limits group_limits(const AttemptConditions& on) {
 }  // namespace
 
 std::optional<AgentTime> Attempt::deadline(const AttemptConditions& on) const {
-  if (const auto* terminating = std::get_if<Terminating>(&state_)) return terminating->kill_at;
-  if (const auto* settling = std::get_if<Settling>(&state_)) return settling->terminate_at;
-  std::optional<AgentTime> soonest = silence_deadline(on);
+  std::optional<AgentTime> soonest = node_deadline(on);
+  if (const auto* terminating = std::get_if<Terminating>(&state_)) {
+    return std::min(soonest.value_or(terminating->kill_at), terminating->kill_at);
+  }
+  if (const auto* settling = std::get_if<Settling>(&state_)) {
+    return std::min(soonest.value_or(settling->terminate_at), settling->terminate_at);
+  }
+  earliest(soonest, silence_deadline(on));
   earliest(soonest, group_deadline(on));
   if (order_) earliest(soonest, order_->deadline);
   return soonest;
@@ -32,16 +37,20 @@ void Attempt::on_time(const AttemptScene& scene) {
   const auto is_past = [&](const std::optional<AgentTime>& due) {
     return due && *due <= scene.now;
   };
+  look_at_nodes(scene);
   if (!is_past(deadline(scene))) return;
   if (auto* terminating = std::get_if<Terminating>(&state_)) {
+    if (terminating->kill_at > scene.now) return;
     terminating->kill_at = scene.now + kTermGrace;  // said again until it is heard
     return signal(scene, SIGKILL);
   }
   if (const auto* settling = std::get_if<Settling>(&state_)) {
+    if (settling->terminate_at > scene.now) return;
     return terminate(scene, Cause(settling->cause), kTermGrace);
   }
   if (order_ && is_past(order_->deadline)) return end_by_order(scene);
   if (is_past(group_deadline(scene))) return kill(scene, group_cause(scene));
+  if (!is_past(silence_deadline(scene))) return;
   const Outcome* said = outcome();
   if (said != nullptr && have_all_said_end()) return kill(scene, *said);
   kill(scene, silence_cause(scene));
@@ -52,7 +61,7 @@ void Attempt::on_time(const AttemptScene& scene) {
 std::optional<AgentTime> Attempt::silence_deadline(const AttemptConditions& on) const {
   const auto* running = std::get_if<Running>(&state_);
   const bool leaving = std::holds_alternative<Leaving>(state_);
-  if (!on.reading || !on.disk_keeps_up) return std::nullopt;
+  if (!on.reading || !on.disk_keeps_up || !hears_all()) return std::nullopt;
   if (running == nullptr && !leaving) return std::nullopt;
   // A held report waits for a rank, not for a verdict; while a checkpoint is renamed, for the disk.
   const bool waits_for_rank = !held_.empty() && promoting_ == 0;
@@ -80,7 +89,7 @@ Attempt::Cause Attempt::silence_cause(const AttemptScene& scene) const {
 // ---- Groups -------------------------------------------------------------------------------------
 
 std::optional<GroupPace::Awaited> Attempt::awaited(const AttemptConditions& on) const {
-  if (!pace_ || cause() != nullptr || !on.disk_keeps_up) return std::nullopt;
+  if (!pace_ || cause() != nullptr || !on.disk_keeps_up || !hears_all()) return std::nullopt;
   if (on.experiment.group_timeout == Duration::zero()) return std::nullopt;
   const auto* running = std::get_if<Running>(&state_);
   return pace_->awaited(group_limits(on), (running != nullptr && running->waiting) || !on.reading);

@@ -78,4 +78,21 @@ void remove_half_written(const fs::path& trial_directory, AttemptNumber attempt)
   }
 }
 
+std::string why_not_promoted(const fs::path& trial_directory, const CheckpointSaved& saved) try {
+  promote_checkpoint(trial_directory, saved);
+  return {};
+} catch (const std::exception& failure) {
+  return failure.what();
+}
+
+AttemptEnded concluded(const fs::path& trial_directory, const ConcludeAttempt& end) {
+  AttemptEnded ended = end.ended;
+  if (end.removes_half_written) remove_half_written(trial_directory, ended.attempt);
+  if (end.wants_stderr_tail) {
+    const fs::path file = trial_directory / rank_file_name("stderr", ended.rank);
+    ended.stderr_tail = own_tail(file, ended.attempt);
+  }
+  return ended;
+}
+
 }  // namespace tune

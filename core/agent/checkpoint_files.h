@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "core/agent/agent_actions.h"
 #include "core/agent_contract.h"
 #include "core/checkpoint_name.h"
 #include "core/trial.h"
@@ -14,6 +15,9 @@ namespace tune {
 // Gives the temporary folder, which every rank has written and flushed, its final name, replacing
 // any folder of that name, and flushes the trial's folder. Throws Error (kIo).
 void promote_checkpoint(const std::filesystem::path& trial_directory, const CheckpointSaved& saved);
+// The same; returns the error, empty when there is none.
+std::string why_not_promoted(const std::filesystem::path& trial_directory,
+                             const CheckpointSaved& saved);
 
 // Removes a checkpoint that no record needs any more; its name never stands for a part of it. Files
 // that cannot be removed stay.
@@ -31,5 +35,8 @@ std::string own_tail(const std::filesystem::path& file, AttemptNumber attempt);
 
 // Removes the checkpoint that this attempt was writing when it ended.
 void remove_half_written(const std::filesystem::path& trial_directory, AttemptNumber attempt);
+
+// Does to the trial's folder what the end of an attempt asks for, and completes what is told of it.
+AttemptEnded concluded(const std::filesystem::path& trial_directory, const ConcludeAttempt& end);
 
 }  // namespace tune

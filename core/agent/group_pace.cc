@@ -26,6 +26,12 @@ GroupPace::GroupPace(Time now, std::uint32_t ranks, bool loads) : ranks_(ranks) 
   for (Rank& rank : ranks_) rank.since = now;
   phases_.push_back({.name = "setup"});
   if (loads) phases_.push_back({.name = "load"});
+  before_steps_ = phases_.size();
+}
+
+bool GroupPace::is_any_before_its_first_step() const {
+  return std::ranges::any_of(
+      ranks_, [this](const Rank& rank) { return !rank.ended && rank.done < before_steps_; });
 }
 
 void GroupPace::on_word(Time now, GroupStep word) {

@@ -63,6 +63,8 @@ class GroupPace {
   // The rank whose time is over first.
   std::optional<Awaited> awaited(const Limits& limits, bool leader_waits_for_driver) const;
   bool is_another_alone(std::uint32_t rank) const;
+  // A rank has still to finish its setup or load.
+  bool is_any_before_its_first_step() const;
   // The reason of the trial's end then, in words about that rank.
   std::string complaint(const Awaited& late, const Limits& limits) const;
   // The phase that the rank has not finished: "setup", "load", "step 3", "save 3", "the end". Empty
@@ -104,6 +106,7 @@ class GroupPace {
   std::vector<Rank> ranks_;
   std::deque<Phase> phases_;
   std::uint64_t forgotten_ = 0;  // phases that every rank has finished
+  std::uint64_t before_steps_ = 0;  // setup, and load if there is one
 };
 
 }  // namespace tune

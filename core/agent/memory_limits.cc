@@ -22,7 +22,7 @@ MemoryLimits::MemoryLimits(std::int64_t limit_bytes, MemoryCgroups cgroups)
     : limit_bytes_(limit_bytes), cgroups_(std::move(cgroups)) {}
 
 MemoryLimits::~MemoryLimits() {
-  ended_.merge(live_);
+  for (const auto& [attempt, limit] : live_) ended_.insert(attempt);
   remove_ended();
   for (int tries = 0; !ended_.empty() && tries < kLastTries; ++tries) {
     std::this_thread::sleep_for(kRetry);
@@ -39,17 +39,20 @@ std::string MemoryLimits::why_not() const {
       memory_text(limit_bytes_), cgroups_->why_not());
 }
 
-std::string MemoryLimits::add(std::uint64_t attempt, pid_t pid) {
+std::string MemoryLimits::add(std::uint64_t attempt, pid_t pid, int nodes) {
   if (!limits()) return {};
   const std::string name = std::to_string(attempt);
+  const std::int64_t limit = (limit_bytes_ + nodes - 1) / nodes;
   std::string failed;
-  if (live_.insert(attempt).second) failed = cgroups_->make(name, limit_bytes_);
+  if (live_.try_emplace(attempt, limit).second) failed = cgroups_->make(name, limit);
   return failed.empty() ? cgroups_->add(name, pid) : failed;
 }
 
 std::optional<std::string> MemoryLimits::excess(std::uint64_t attempt) const {
   if (!limits() || !cgroups_->was_exceeded(std::to_string(attempt))) return std::nullopt;
-  return fmt::format("needed more than its memory of {}", memory_text(limit_bytes_));
+  const auto own = live_.find(attempt);
+  return fmt::format("needed more than its memory of {}",
+                     memory_text(own == live_.end() ? limit_bytes_ : own->second));
 }
 
 void MemoryLimits::end(std::uint64_t attempt) {

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -25,7 +26,8 @@ class MemoryLimits {
   // wanted.
   std::string why_not() const;
   // Call it before the rank does anything. Returns the cause of a failure; empty: the limit holds.
-  std::string add(std::uint64_t attempt, pid_t pid);
+  // `nodes`: that the attempt is on, each with an equal part of the limit.
+  std::string add(std::uint64_t attempt, pid_t pid, int nodes = 1);
   // "needed more than its memory of 8 GiB", if that is why a rank was ended.
   std::optional<std::string> excess(std::uint64_t attempt) const;
   // Every rank is reaped. Processes that a rank started may still be ending: then removal is tried
@@ -38,7 +40,7 @@ class MemoryLimits {
 
   std::int64_t limit_bytes_;
   std::optional<MemoryCgroups> cgroups_;
-  std::set<std::uint64_t> live_;
+  std::map<std::uint64_t, std::int64_t> live_;  // with the limit of each
   std::set<std::uint64_t> ended_;  // not removed yet
 };
 

@@ -22,15 +22,15 @@ struct Devices {
   ShownGpus shown(GpuVisibility visibility) const;
 };
 
-Devices devices_of(const Launch& launch, std::uint32_t rank, const NodeFacts& node) {
+Devices devices_of(const Launch& launch, std::uint32_t local_rank, const NodeFacts& node) {
   Devices devices;
-  const std::size_t per_rank = std::max<std::size_t>(1, launch.gpus.size() / launch.ranks);
+  const std::size_t per_rank = std::max<std::size_t>(1, launch.gpus.size() / launch.local_ranks());
   for (std::size_t i = 0; i < launch.gpus.size(); ++i) {
     if (launch.gpus[i] >= node.gpus.size()) continue;
     const std::string& device = node.gpus[launch.gpus[i]].device;
     auto place = std::ranges::find(devices.all, device);
-    if (i == rank * per_rank) devices.own = static_cast<std::size_t>(place - devices.all.begin());
-    if (i / per_rank == rank) ++devices.own_count;
+    if (i == local_rank * per_rank) devices.own = static_cast<std::size_t>(place - devices.all.begin());
+    if (i / per_rank == local_rank) ++devices.own_count;
     if (place == devices.all.end()) devices.all.push_back(device);
   }
   return devices;
@@ -91,19 +91,21 @@ StartWorker worker_start(const SetupExperiment& experiment, const Launch& launch
   }
   start.once_directory = node.once_directory;
   start.rank = rank;
-  start.local_rank = rank;
+  start.local_rank = rank - launch.first_rank();
   start.threads = static_cast<std::uint32_t>(
       std::max<std::int64_t>(1, launch.cpu_units / kUnit / launch.ranks));
   start.agent_pid = node.agent_pid;
   start.hears_copied = true;
 
-  const RankPlace place{.local_ranks = static_cast<int>(launch.ranks),
+  const RankPlace place{.local_ranks = static_cast<int>(launch.local_ranks()),
+                        .nodes = static_cast<int>(launch.nodes()),
+                        .node = static_cast<int>(launch.node),
                         .threads = static_cast<int>(start.threads)};
   auto& environment = start.environment;
-  environment = rank_environment(place, static_cast<int>(rank), [&](const std::string& name) {
+  environment = rank_environment(place, static_cast<int>(start.local_rank), [&](const std::string& name) {
     return experiment.environment.contains(name);
   });
-  const ShownGpus gpus = devices_of(launch, rank, node).shown(experiment.gpu_visibility);
+  const ShownGpus gpus = devices_of(launch, start.local_rank, node).shown(experiment.gpu_visibility);
   add_gpus(environment, gpus);
   if (!gpus.devices.empty() && !experiment.environment.contains("TUNE_GPU_PART")) {
     environment["TUNE_GPU_PART"] = fmt::format("{:g}", part_of_gpu(launch));

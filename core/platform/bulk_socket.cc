@@ -46,15 +46,10 @@ struct BulkSocket::Socket {
   explicit Socket(zmq::socket_type type) : socket(context, type) { set_bulk_options(socket); }
 
   void connect(const JoinToken& token, const std::string& address) {
-    char secret[41], own[41];
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(token.join_key.data());
-    if (::zmq_z85_encode(secret, bytes, token.join_key.size()) == nullptr ||
-        ::zmq_curve_public(own, secret) != 0) {
-      throw Error(ErrorCode::kBadInput, "reading the token: its join key is not a key");
-    }
+    const std::string own = public_key_of(token.join_key);
     socket.set(zmq::sockopt::curve_serverkey, zmq::buffer(token.driver_key));
     socket.set(zmq::sockopt::curve_secretkey, zmq::buffer(token.join_key));
-    socket.set(zmq::sockopt::curve_publickey, std::string(own));
+    socket.set(zmq::sockopt::curve_publickey, zmq::buffer(own));
     const std::string endpoint = "tcp://" + address;
     try {
       if (!connected.empty()) socket.disconnect(connected);

@@ -78,9 +78,21 @@ std::string key_in(const Value& map, const char* name) {
 
 }  // namespace
 
+std::string public_key_of(const std::string& secret_key) {
+  std::array<char, kZ85Bytes> secret{};
+  std::array<char, kZ85Bytes> own{};
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(secret_key.data());
+  const bool is_made = secret_key.size() == kCurveKeyBytes &&
+                       ::zmq_z85_encode(secret.data(), bytes, secret_key.size()) != nullptr &&
+                       ::zmq_curve_public(own.data(), secret.data()) == 0;
+  if (is_made) return bytes_of_z85(own.data());
+  throw Error(ErrorCode::kBadInput, "reading the token: its join key is not a key");
+}
+
 JoinKeys make_keys() {
   Pair driver = make_pair();
-  JoinKeys keys{std::move(driver.public_key), std::move(driver.secret_key), {}, {}, {}};
+  JoinKeys keys{std::move(driver.public_key), std::move(driver.secret_key), {}, {}, {},
+                make_pair().secret_key};
   replace_join_key(keys);
   return keys;
 }
@@ -97,9 +109,12 @@ std::optional<JoinKeys> read_keys(const fs::path& experiment) {
   expect_private(file);
   const Value map = parse_json(read_file(file), file.string());
   try {
+    // A build before there were groups over several nodes wrote none.
+    const bool has_group_key = map.contains("group_secret");
     return JoinKeys{key_in(map, "driver_public"), key_in(map, "driver_secret"),
                     key_in(map, "join_public"), key_in(map, "join_secret"),
-                    map.get<std::vector<std::string>>("addresses")};
+                    map.get<std::vector<std::string>>("addresses"),
+                    has_group_key ? key_in(map, "group_secret") : make_pair().secret_key};
   } catch (const Error& error) {
     throw Error(ErrorCode::kBadInput, fmt::format("reading {}: {}: remove it to make new keys",
                                                   file.string(), error.what()));
@@ -111,6 +126,7 @@ void write_keys(const fs::path& experiment, const JoinKeys& keys) {
                   {"driver_secret", base64url(keys.driver_secret)},
                   {"join_public", base64url(keys.join_public)},
                   {"join_secret", base64url(keys.join_secret)},
+                  {"group_secret", base64url(keys.group_secret)},
                   {"addresses", keys.addresses}};
   write_file_atomically(file_of(experiment), to_json(map, 2) + "\n", Readers::kOwnerOnly);
 }

@@ -18,7 +18,11 @@ struct JoinKeys {
   std::string join_public;
   std::string join_secret;
   std::vector<std::string> addresses;  // where the driver listened last; empty: nowhere yet
+  std::string group_secret;  // of the agents among themselves (core/platform/group_network.h)
 };
+
+// The public key of a secret one. Throws Error (kBadInput) when it is not a key.
+std::string public_key_of(const std::string& secret_key);
 
 JoinKeys make_keys();  // Error (kProcess) when this build of libzmq has no CURVE
 void replace_join_key(JoinKeys& keys);

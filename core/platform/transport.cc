@@ -1,9 +1,5 @@
 #include "core/platform/transport.h"
 
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -23,6 +19,7 @@
 #include "core/platform/gate.h"
 #include "core/platform/process.h"
 #include "core/platform/system_clock.h"
+#include "core/platform/zmq_calls.h"
 #include "core/strings.h"
 
 namespace tune {
@@ -45,63 +42,6 @@ constexpr int kBacklog = 1024;                               // connections that
 constexpr std::size_t kMaxRefusalsTold = 100;
 constexpr const char* kConnectionEvents = "inproc://tune-connection-events";
 
-// The descriptor ZMQ_FD signals edges only, and sending consumes them. This one is readable as long
-// as the socket may have input.
-class InputSignal {
- public:
-  explicit InputSignal(int socket_descriptor)
-      : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), poll_(epoll_create1(EPOLL_CLOEXEC)) {
-    watch(socket_descriptor);
-    watch(event_.get());
-  }
-  void watch(int descriptor) {
-    epoll_event watched{};
-    watched.events = EPOLLIN;
-    epoll_ctl(poll_.get(), EPOLL_CTL_ADD, descriptor, &watched);
-  }
-  int descriptor() const { return poll_.get(); }
-  void raise() {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = write(event_.get(), &one, sizeof one);
-  }
-  void clear() {
-    std::uint64_t count = 0;
-    [[maybe_unused]] const auto taken = read(event_.get(), &count, sizeof count);
-  }
-
- private:
-  FileDescriptor event_;
-  FileDescriptor poll_;
-};
-
-// Every call on a socket may be interrupted by a signal.
-template <class Call>
-auto uninterrupted(Call call) {
-  while (true) {
-    try {
-      return call();
-    } catch (const zmq::error_t& error) {
-      if (error.num() != EINTR) throw;
-    }
-  }
-}
-
-void raise_if_readable(zmq::socket_t& socket, InputSignal& signal) {
-  const int events = uninterrupted([&] { return socket.get(zmq::sockopt::events); });
-  if ((events & ZMQ_POLLIN) != 0) signal.raise();
-}
-
-bool receive_part(zmq::socket_t& socket, zmq::message_t& part) {
-  return uninterrupted([&] { return socket.recv(part, zmq::recv_flags::dontwait); }).has_value();
-}
-
-// False when the socket is full.
-bool send_part(zmq::socket_t& socket, std::string_view bytes, zmq::send_flags flags) {
-  zmq::message_t part(bytes.data(), bytes.size());
-  return uninterrupted([&] { return socket.send(part, flags | zmq::send_flags::dontwait); })
-      .has_value();
-}
-
 void set_common_options(zmq::socket_t& socket) {
   socket.set(zmq::sockopt::linger, static_cast<int>(kLinger.count()));
   socket.set(zmq::sockopt::sndhwm, kMaxQueuedFrames);
@@ -123,18 +63,6 @@ void set_network_options(zmq::socket_t& socket) {
 void refuse_tcp(const std::string& address) {
   if (!address.starts_with("tcp:")) return;
   throw Error(ErrorCode::kBadInput, fmt::format("{}: tcp needs keys", address));
-}
-
-std::string public_key_of(const std::string& secret_key) {
-  char secret[41], own[41];
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(secret_key.data());
-  std::string key(kCurveKeyBytes, '\0');
-  const bool is_made =
-      ::zmq_z85_encode(secret, bytes, secret_key.size()) != nullptr &&
-      ::zmq_curve_public(own, secret) == 0 &&
-      ::zmq_z85_decode(reinterpret_cast<std::uint8_t*>(key.data()), own) != nullptr;
-  if (is_made) return key;
-  throw Error(ErrorCode::kBadInput, "reading the token: its join key is not a key");
 }
 
 // The fresh messages of one frame, decoded. An unreadable message is dropped with a complaint.

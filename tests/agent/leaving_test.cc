@@ -78,7 +78,7 @@ TEST_CASE("a trial that does not save in time is ended by an agent that leaves")
   LeavingScript script;
   script.pass(AgentMachine::kDriverFirst);
   script.said();
-  script.pass(AgentMachine::kSaveGrace);
+  script.pass(Attempt::kSaveGrace);
   CHECK(script.said() == Lines{"signal 15 to 101"});
   script.dies(101, SIGTERM);
   CHECK(script.said().back() ==

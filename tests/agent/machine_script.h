@@ -31,6 +31,9 @@ inline std::string show(const AgentEvent& event) {
     std::string operator()(const AttemptEnded& ended) const { return "ended: " + ended.cause; }
     std::string operator()(const Warning& warning) const { return "warning " + warning.text; }
     std::string operator()(const NodeOut& out) const { return "node out: " + out.cause; }
+    std::string operator()(const GroupMeets& meets) const {
+      return "group meets at " + std::to_string(meets.addresses.size()) + " addresses";
+    }
   };
   return std::visit(Shower{}, event);
 }
@@ -42,6 +45,40 @@ inline std::string show(const WorkerCommand& command) {
   }
   static const char* const names[] = {"start", "continue", "stop", "group step"};
   return names[command.index()];
+}
+
+inline std::string show(const LeadWord& word) {
+  if (std::holds_alternative<StartRanks>(word)) return "start ranks";
+  if (const auto* end = std::get_if<EndRanks>(&word)) {
+    return "end ranks by " + std::to_string(end->signal);
+  }
+  const auto* to = std::get_if<ToRank>(&word);
+  return to == nullptr ? "bytes" : "rank " + std::to_string(to->rank) + ": " + show(to->command);
+}
+
+inline std::string show(const NodeWord& word) {
+  struct Shower {
+    std::string operator()(const NodeLinks& links) const {
+      return "node " + std::to_string(links.node) + " links";
+    }
+    std::string operator()(const RankForked& forked) const {
+      return "rank " + std::to_string(forked.rank) + " is " + std::to_string(forked.pid);
+    }
+    std::string operator()(const FromRank& from) const {
+      return "word of rank " + std::to_string(from.rank);
+    }
+    std::string operator()(const RankGarbled& garbled) const { return garbled.what; }
+    std::string operator()(const RankGone& gone) const {
+      return "rank " + std::to_string(gone.rank) + " is gone: " + gone.text;
+    }
+    std::string operator()(const NodeFails& fails) const { return "fails: " + fails.why; }
+    std::string operator()(const NodeLeaves& leaves) const { return "leaves: " + leaves.why; }
+    std::string operator()(const NodeDisk& disk) const {
+      return disk.keeps_up ? "disk keeps up" : "disk is slow";
+    }
+    std::string operator()(const StreamBytes&) const { return "bytes"; }
+  };
+  return std::visit(Shower{}, word);
 }
 
 inline std::string show(const AgentAction& action) {
@@ -79,6 +116,17 @@ inline std::string show(const AgentAction& action) {
     }
     std::string operator()(const GiveUpCheckpoints&) const { return "give up checkpoints"; }
     std::string operator()(const GiveUpRelay&) const { return "give up the relay"; }
+    std::string operator()(const OpenGroup& open) const {
+      return "open group for " + n(open.others);
+    }
+    std::string operator()(const JoinLead& join) const {
+      return "node " + n(join.node) + " joins " + join.address;
+    }
+    std::string operator()(const TellNode& tell) const {
+      return "to node " + n(tell.node) + ": " + show(tell.word);
+    }
+    std::string operator()(const TellLead& tell) const { return "to lead: " + show(tell.word); }
+    std::string operator()(const CloseGroup&) const { return "close group"; }
     std::string operator()(const StartZygote&) const { return "start zygote"; }
     std::string operator()(const EndZygote&) const { return "end zygote"; }
   };

@@ -38,6 +38,10 @@ struct Describer {
   }
   std::string operator()(const Warning& warning) const { return "warning " + warning.text; }
   std::string operator()(const NodeOut& out) const { return "node out: " + out.cause; }
+  std::string operator()(const GroupMeets& meets) const {
+    return fmt::format("meeting of {} nodes {}", meets.addresses.size() + 1,
+                       attempt(meets.trial, meets.attempt));
+  }
 
   std::string operator()(const SetupExperiment&) const { return "set up"; }
   std::string operator()(const Launch& launch) const {

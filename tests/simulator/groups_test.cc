@@ -35,6 +35,7 @@ Scenario full_of_groups(std::uint64_t seed, const Cluster& cluster, const Resour
   scenario.max_concurrent_trials = 0;
   scenario.time_budget = {};
   scenario.bad_place.reset();
+  scenario.nodes_of_group = 0;
   return scenario;
 }
 

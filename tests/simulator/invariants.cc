@@ -46,6 +46,7 @@ void Invariants::after_event(const Agents& agents, const SimulatedDriver* driver
     recorded_checkpoints_are_on_disk(driver->controller());
   }
   if (leader_knows) no_gpu_is_promised_to_two_agents(agents, *driver);
+  groups_end_everywhere(agents);
   for (const SimulatedAgent* agent : agents) {
     no_resource_is_promised_twice(*agent);
     // A superseded driver may not know it yet: its agents end when it does.
@@ -61,10 +62,10 @@ void Invariants::no_resource_is_promised_twice(const SimulatedAgent& agent) cons
   for (const auto& [pid, worker] : agent.workers()) {
     if (!worker->exists() || worker->start() == nullptr) continue;
     const WorkerLaunch& one = worker->start()->launch;
-    const auto promised = promised_.find(attempt_key(one.trial, one.attempt));
-    if (promised == promised_.end()) continue;  // another invariant's concern
-    const std::uint32_t ranks = promised->second.ranks;
-    cpu_units += promised->second.cpu_units / ranks;
+    const Launch* launch = promised(one, worker->start()->rank);
+    if (launch == nullptr) continue;  // another invariant's concern
+    const std::uint32_t ranks = launch->ranks;
+    cpu_units += launch->cpu_units / ranks;
     memory_bytes += world_.scenario.request.memory_bytes / ranks;
   }
   const ResourceRequest& request = world_.scenario.request;
@@ -99,14 +100,14 @@ std::vector<std::int64_t> Invariants::gpu_use(const SimulatedAgent& agent,
     if (!worker->exists() || worker->start() == nullptr) continue;
     const WorkerLaunch& one = worker->start()->launch;
     if (holder != nullptr && !runs(*holder, one)) continue;
-    const auto promised = promised_.find(attempt_key(one.trial, one.attempt));
-    if (promised == promised_.end() || promised->second.gpus.empty()) continue;
-    const Launch& launch = promised->second;
-    const std::size_t each = launch.gpus.size() / launch.ranks;
+    const Launch* known = promised(one, worker->start()->rank);
+    if (known == nullptr || known->gpus.empty()) continue;
+    const Launch& launch = *known;
+    const std::size_t each = launch.gpus.size() / launch.local_ranks();
     const std::int64_t share =
         std::min<std::int64_t>(kUnit, world_.scenario.request.gpu_units / launch.ranks);
     for (std::size_t i = 0; i < each; ++i) {
-      gpu_units.at(launch.gpus[worker->start()->rank * each + i]) += share;
+      gpu_units.at(launch.gpus[worker->start()->local_rank * each + i]) += share;
     }
   }
   return gpu_units;
@@ -141,13 +142,15 @@ void Invariants::processes_have_a_reservation(const SimulatedAgent& agent,
     if (!number) violate(kName, fmt::format("process {} of an agent nobody knows", pid));
     if (worker->start() == nullptr) {
       const bool some = std::ranges::any_of(
-          open_, [&](const auto& open) { return open.second.agent == *number; });
+          open_, [&](const auto& open) { return open.second.runs_on(*number); });
       if (!some) violate(kName, fmt::format("process {} waits on an idle agent", pid));
       continue;
     }
     const WorkerLaunch& launch = worker->start()->launch;
     const auto open = open_.find(launch.trial);
-    if (open == open_.end() || open->second != Open{launch.attempt, *number}) {
+    const bool is_open = open != open_.end() && open->second.attempt == launch.attempt &&
+                         open->second.runs_on(*number);
+    if (!is_open) {
       violate(kName, fmt::format("process {} is of {}, which is not the one that runs", pid,
                                  name_of(launch.trial, launch.attempt)));
     }
@@ -194,7 +197,10 @@ bool Invariants::is_stale(const FromAgent& from) const {
   const std::optional<Subject> subject = subject_of(from.event);
   if (!subject) return false;
   const auto open = open_.find(subject->trial);
-  return open == open_.end() || open->second != Open{subject->attempt, from.agent};
+  if (open == open_.end() || open->second.attempt != subject->attempt) return true;
+  // A node that does not lead tells its own end alone.
+  const bool is_end = std::holds_alternative<AttemptEnded>(from.event);
+  return is_end ? !open->second.runs_on(from.agent) : open->second.lead != from.agent;
 }
 
 void Invariants::before_turn(const SimulatedDriver& driver, const Turn& turn) {
@@ -261,9 +267,9 @@ void Invariants::branch_off(const SimulatedDriver& driver, const Turn& turn) {
     for (const auto& [trial, lost] : effects.unsettled) all.settle(trial, lost);
     std::ranges::copy(effects.answers, std::back_inserter(all.answers));
     for (const auto& [agent, command] : effects.commands) {
-      if (const auto* launch = std::get_if<Launch>(&command)) {
-        open_[launch->trial] = {launch->attempt, agent};
-      }
+      const auto* launch = std::get_if<Launch>(&command);
+      if (launch == nullptr || launch->node > 0) continue;
+      open_[launch->trial] = open_of(controller.trials()[launch->trial.value]);
     }
   }
   branch.effects = in_words(all, std::move(records));
@@ -289,7 +295,8 @@ void Invariants::after_turn(const SimulatedDriver& driver, const Turn& turn,
     follow(event);
   }
   for (const auto& [agent, command] : effects.commands) {
-    if (const auto* launch = std::get_if<Launch>(&command)) follow_launch(agent, *launch);
+    const auto* launch = std::get_if<Launch>(&command);
+    if (launch != nullptr) follow_launch(driver.controller(), agent, *launch);
   }
   count_said_again(turn, effects);
   running_trials_are_the_open_attempts(driver.controller());
@@ -315,18 +322,29 @@ void Invariants::follow(const Event& event) {
   if (std::holds_alternative<DriverStarted>(event)) {
     lost_.clear();
     expected_ = kept_;
-    std::erase_if(open_, [&](const auto& open) { return !kept_.contains(open.second.agent); });
+    std::set<AgentNumber> gone;
+    for (const auto& [trial, open] : open_) {
+      if (open.lead && !kept_.contains(*open.lead)) gone.insert(*open.lead);
+      for (const AgentNumber agent : open.others) {
+        if (!kept_.contains(agent)) gone.insert(agent);
+      }
+    }
+    for (const AgentNumber agent : gone) end_on(agent);
     world_.tally.went_on += open_.size();
   }
   if (const auto* lost = std::get_if<AgentLost>(&event)) {
     lost_.insert(lost->agent);
-    std::erase_if(open_, [&](const auto& open) { return open.second.agent == lost->agent; });
+    end_on(lost->agent);
   }
   const auto* from = std::get_if<FromAgent>(&event);
   if (from == nullptr) return;
   if (const auto* hello = std::get_if<AgentHello>(&from->event)) follow(from->agent, *hello);
   if (is_stale(*from)) return;
-  if (const auto* ended = std::get_if<AttemptEnded>(&from->event)) open_.erase(ended->trial);
+  if (const auto* ended = std::get_if<AttemptEnded>(&from->event)) {
+    Open& open = open_.at(ended->trial);
+    open.remove(from->agent);
+    if (open.is_over()) open_.erase(ended->trial);
+  }
   const auto* out = std::get_if<NodeOut>(&from->event);
   if (out != nullptr && out->gone) follow(Event(AgentLost{from->agent, out->cause}));
 }
@@ -358,6 +376,8 @@ void Invariants::follow(const FromAgent& from) {
   if (ended == nullptr) return;
   if (is_failure(ended->outcome)) ++world_.tally.failures;
   const std::uint64_t key = attempt_key(ended->trial, ended->attempt);
+  if (parts_.contains({key, from.agent})) return;  // the lead speaks for all
+  no_loss_of_a_node_is_a_failure(*ended);
   const bool ends_well = !is_failure(ended->outcome) && ended->outcome != Outcome::kLost;
   if (ends_well && world_.spoke_nonsense.contains(key)) {
     violate("a worker's nonsense fails its attempt",
@@ -388,14 +408,19 @@ void Invariants::only_who_hangs_is_said_to(const AttemptEnded& ended) const {
                                                 : fmt::format("and rank {} hangs", hung->second)));
 }
 
-void Invariants::follow_launch(AgentNumber agent, const Launch& launch) {
+void Invariants::follow_launch(const Controller& controller, AgentNumber agent,
+                               const Launch& launch) {
+  const std::uint64_t key = attempt_key(launch.trial, launch.attempt);
+  promised_[{key, launch.node}] = launch;
+  if (launch.node > 0) return void(parts_.emplace(key, agent));
   ++world_.tally.launches;
-  promised_[attempt_key(launch.trial, launch.attempt)] = launch;
   const auto [last, is_first] = launched_.try_emplace(launch.trial, launch.attempt);
   const bool is_new = is_first || launch.attempt > last->second;
   last->second = launch.attempt;
-  if (is_new && lost_.contains(agent)) return;  // by a later event of the same turn
-  const auto [open, is_only] = open_.try_emplace(launch.trial, Open{launch.attempt, agent});
+  const Trial& trial = controller.trials()[launch.trial.value];
+  const bool runs = trial.status == TrialStatus::kRunning && trial.attempt == launch.attempt;
+  if (is_new && !runs && lost_.contains(agent)) return;  // by a later event of the same turn
+  const auto [open, is_only] = open_.try_emplace(launch.trial, open_of(trial));
   if (is_only && is_new) return;
   violate("no trial is started twice",
           fmt::format("{} is launched while attempt {} is known",
@@ -408,8 +433,7 @@ void Invariants::running_trials_are_the_open_attempts(const Controller& controll
     if (trial.status != TrialStatus::kRunning) continue;
     ++running;
     const auto open = open_.find(trial.number);
-    if (open != open_.end() && open->second == Open{trial.attempt, trial.placement->agent})
-      continue;
+    if (open != open_.end() && open->second == open_of(trial)) continue;
     violate("reservations equal running trials",
             fmt::format("{} runs for the controller, but was not launched or has ended",
                         name_of(trial.number, trial.attempt)));
@@ -426,17 +450,21 @@ void Invariants::running_trials_are_the_open_attempts(const Controller& controll
 }
 
 void Invariants::reservations_equal_running_trials(const Controller& controller) const {
-  const auto running = static_cast<std::int64_t>(open_.size());
   const ResourceRequest& request = world_.scenario.request;
-  const Placer& placer = controller.placer();
-  if (placer.cpu_units_used() == running * request.cpu_units &&
-      placer.gpu_units_used() == running * request.gpu_units) {
-    return;
+  std::int64_t cpu_units = 0;
+  std::int64_t gpu_units = 0;
+  for (const auto& [trial, open] : open_) {
+    const ResourceRequest part = part_of(request, static_cast<int>(open.nodes));
+    const auto parts = static_cast<std::int64_t>(open.others.size()) + (open.lead ? 1 : 0);
+    cpu_units += parts * part.cpu_units;
+    gpu_units += parts * part.gpu_units;
   }
+  const Placer& placer = controller.placer();
+  if (placer.cpu_units_used() == cpu_units && placer.gpu_units_used() == gpu_units) return;
   violate("reservations equal running trials",
           fmt::format("{} CPU units and {} GPU units are promised to {} trials of {} and {}",
-                      placer.cpu_units_used(), placer.gpu_units_used(), running, request.cpu_units,
-                      request.gpu_units));
+                      placer.cpu_units_used(), placer.gpu_units_used(), open_.size(),
+                      request.cpu_units, request.gpu_units));
 }
 
 void Invariants::recorded_checkpoints_are_on_disk(const Controller& controller) const {

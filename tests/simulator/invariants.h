@@ -42,9 +42,23 @@ class Invariants : public SimulatedDriver::Witness {
  private:
   struct Open {  // an attempt that was launched and has not ended
     AttemptNumber attempt;
-    AgentNumber agent;
+    std::uint32_t nodes = 1;
+    std::optional<AgentNumber> lead;  // nothing: it has ended there
+    std::set<AgentNumber> others;     // where it has not
     friend bool operator==(const Open&, const Open&) = default;
+
+    bool runs_on(AgentNumber agent) const { return lead == agent || others.contains(agent); }
+    bool is_over() const { return !lead && others.empty(); }
+    void remove(AgentNumber agent) {
+      if (lead == agent) lead.reset();
+      others.erase(agent);
+    }
   };
+  static Open open_of(const Trial& trial);
+  void end_on(AgentNumber agent);
+  void groups_end_everywhere(const Agents& agents) const;
+  void no_loss_of_a_node_is_a_failure(const AttemptEnded& ended) const;
+  const Launch* promised(const WorkerLaunch& launch, std::uint32_t rank) const;
   // The same state in a controller of its own, which is told the turn without its stale events.
   struct Branch {
     std::string state;
@@ -78,7 +92,7 @@ class Invariants : public SimulatedDriver::Witness {
   static bool ends_foreign(const FromAgent& from, const Controller& controller);
   void only_who_hangs_is_said_to(const AttemptEnded& ended) const;
   void taken_over(const SimulatedDriver& driver);
-  void follow_launch(AgentNumber agent, const Launch& launch);
+  void follow_launch(const Controller& controller, AgentNumber agent, const Launch& launch);
   void branch_off(const SimulatedDriver& driver, const Turn& turn);
   void no_old_message_had_an_effect(const SimulatedDriver& driver, const Effects& effects);
 
@@ -92,7 +106,9 @@ class Invariants : public SimulatedDriver::Witness {
   std::set<AgentNumber> expected_;  // of those, the ones that have not greeted it
   std::map<Identity, Time> unknown_since_;  // to the driver; not before they can be reached
   std::map<TrialNumber, AttemptNumber> launched_;     // the newest
-  std::map<std::uint64_t, Launch> promised_;          // by attempt_key: what each was to have
+  // By attempt_key and node of the group: what each was to have.
+  std::map<std::pair<std::uint64_t, std::uint32_t>, Launch> promised_;
+  std::set<std::pair<std::uint64_t, AgentNumber>> parts_;  // that do not lead
   std::map<std::uint64_t, std::uint64_t> journaled_;  // by attempt_key: its last result
   std::optional<Branch> branch_;
   std::uint64_t removals_ = 0;         // of checkpoints, that were looked at

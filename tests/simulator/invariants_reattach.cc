@@ -32,12 +32,17 @@ void Invariants::count_said_again(const Turn& turn, const Effects& effects) {
 void Invariants::follow(AgentNumber agent, const AgentHello& hello) {
   if (hello.epoch != leader_ || expected_.erase(agent) == 0) return;
   ++world_.tally.returned;
-  world_.tally.never_begun += std::erase_if(open_, [&](const auto& open) {
+  for (auto at = open_.begin(); at != open_.end();) {
+    const auto one = at++;
+    auto& [trial, open] = *one;
     const auto is_it = [&](const LiveAttempt& live) {
-      return live.trial == open.first && live.attempt == open.second.attempt;
+      return live.trial == one->first && live.attempt == one->second.attempt;
     };
-    return open.second.agent == agent && std::ranges::none_of(hello.live, is_it);
-  });
+    if (!open.runs_on(agent) || std::ranges::any_of(hello.live, is_it)) continue;
+    ++world_.tally.never_begun;
+    open.remove(agent);
+    if (open.is_over()) open_.erase(one);
+  }
 }
 
 // The nodes that the driver which has just taken over waits for.
@@ -49,7 +54,8 @@ void Invariants::follow_start(const SimulatedDriver& driver) {
   // One that stalled may have gone on for a while.
   if (store_.ever.size() < 2 || legacy_->last != store_.ever[store_.ever.size() - 2].id) return;
   for (const auto& [trial, open] : open_) {
-    if (kept_.contains(open.agent)) continue;
+    const bool is_kept = !open.lead || kept_.contains(*open.lead);
+    if (is_kept && std::ranges::includes(kept_, open.others)) continue;
     violate("what runs on machines that have joined goes on under the next driver",
             fmt::format("attempt {} of trial {} is lost", open.attempt.value, trial.value));
   }
@@ -70,7 +76,7 @@ bool Invariants::follow_unseen(const SimulatedDriver& driver) {
   open_.clear();
   for (const Trial& trial : driver.controller().trials()) {
     if (trial.attempt.value > 0) launched_[trial.number] = trial.attempt;
-    if (trial.placement) open_[trial.number] = {trial.attempt, trial.placement->agent};
+    if (trial.placement) open_[trial.number] = open_of(trial);
   }
   return true;
 }

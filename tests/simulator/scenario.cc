@@ -251,6 +251,45 @@ void draw_joining(Draw& draw, Time length, Scenario& scenario) {
   }
 }
 
+// Groups that most nodes hold a part of only. Drawn last, too.
+void draw_groups(Draw& draw, Time length, Scenario& scenario) {
+  using Kind = AccidentPlan::Kind;
+  if (!scenario.joined || scenario.relays || !draw.chance(0.45)) return;
+  scenario.nodes_of_group = draw.one_of({2, 2, 2, 3});
+  const int local = draw.between(1, 2);
+  const bool has_gpus = draw.chance(0.4);
+  while (std::ssize(scenario.nodes) < scenario.nodes_of_group) {
+    scenario.nodes.push_back(scenario.nodes.front());
+  }
+  const bool has_large = draw.chance(0.3);
+  for (NodeResources& node : scenario.nodes) {
+    const bool is_large = has_large && &node == &scenario.nodes.back() &&
+                          std::ssize(scenario.nodes) > scenario.nodes_of_group;
+    const int holds = is_large ? local * scenario.nodes_of_group : local;
+    // No room for another rank, so that it holds no larger part.
+    node.cpu_units = holds * kUnit + (is_large ? 0 : draw.between(0, 1) * kUnit / 2);
+    node.gpus.clear();
+    for (int gpu = 0; has_gpus && gpu < holds; ++gpu) {
+      node.gpus.push_back({std::to_string(gpu), "GPU", 0});
+    }
+  }
+  Resources wanted;
+  wanted.ranks = local * scenario.nodes_of_group;
+  wanted.cpu = wanted.ranks;
+  if (has_gpus) wanted.gpu = wanted.ranks;
+  scenario.request = to_request(wanted);
+  scenario.bad_place.reset();
+  // Each node that dies takes a whole group with it: fewer do, or nothing would ever be finished.
+  scenario.rates.agent_dies /= 10;
+  scenario.num_samples = std::min(scenario.num_samples, 8);
+  const int accidents = draw.between(0, 4);
+  for (int i = 0; i < accidents; ++i) {
+    const Kind kind = draw.one_of({Kind::kLinkBreaks, Kind::kAgentCutOff, Kind::kAgentDies,
+                                   Kind::kAgentHangs});
+    scenario.accidents.push_back({kind, draw.logarithmic(milliseconds(1), length * 2)});
+  }
+}
+
 // For schedulers that take several objectives. Drawn last, too.
 void draw_objectives(Draw& draw, Scenario& scenario) {
   const bool is_drawn = draw.chance(0.25);
@@ -337,6 +376,7 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
   draw_objectives(draw, scenario);
   draw_orders(draw, guess_length(scenario), scenario);
   scenario.relays = draw.chance(0.5) && scenario.joined;
+  draw_groups(draw, guess_length(scenario), scenario);
   return scenario;
 }
 
@@ -358,6 +398,7 @@ std::string Scenario::describe() const {
   tell(request.memory_bytes > 0, ", memory is counted");
   tell(joined, ", agents that joined");
   tell(relays, ", without the experiment's folder");
+  tell(nodes_of_group > 0, ", groups over several nodes");
   tell(time_budget > Duration{}, ", time budget");
   tell(max_trial_time > Duration{}, ", time limit of a trial");
   tell(rates.store_slow > 0, ", slow store");

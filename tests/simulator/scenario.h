@@ -40,6 +40,7 @@ struct AccidentPlan {
     kAgentJoins,
     kNodeDrains,   // by order of its driver
     kAgentCutOff,  // by a network that carries nothing for shorter or longer than its lease
+    kLinkBreaks,   // between two agents of a group
   };
   Kind kind;
   Time at;
@@ -146,6 +147,8 @@ struct Scenario {
   // lease of silence.
   bool joined = false;
   bool relays = false;  // of these: none sees the experiment's folder
+  // So many of the smaller nodes hold a group together; 0: each node holds one alone.
+  int nodes_of_group = 0;
   Time lease{};
 
   // The time of a rank's work alone, or of a slow save. Other ranks would be ended for so long a

@@ -66,6 +66,7 @@ void SimulatedAgent::take_part(std::function<void()> what) {
 void SimulatedAgent::finish_turn() {
   machine_.on_time(now());
   perform();
+  show_life();
   if (!flush_is_planned_) {
     flush_is_planned_ = true;
     world_.queue.after(world_.about(microseconds(20)), life_, [this] {
@@ -102,6 +103,7 @@ void SimulatedAgent::flush() {
 void SimulatedAgent::end() {
   world_.trace(name().c_str(), [] { return "ends"; });
   dead_ = true;
+  outside_.links->agent_died(identity_, [](std::uint64_t) { return false; });
   life_ = new_life();
   check_whether_gone();
 }
@@ -325,7 +327,7 @@ void SimulatedAgent::act(TellWorker& action) {
   const auto verdict = verdict_of(action.command);
   const auto* stop = std::get_if<StopAttempt>(&action.command);
   const bool may_leave = is_told_to_end_ || world_.scenario.joined;
-  if (may_leave && stop != nullptr && stop->grace == AgentMachine::kSaveGrace) {
+  if (may_leave && stop != nullptr && stop->grace == Attempt::kSaveGrace) {
     world_.verdicts[verdict->first].insert(verdict->second);  // its own, to leave
   }
   const std::uint32_t pid = known->pid();
@@ -390,6 +392,9 @@ void SimulatedAgent::kill_worker() {
   auto chosen = workers_.begin();
   std::advance(chosen, world_.random.integer(0, static_cast<std::int64_t>(workers_.size())));
   world_.trace(name().c_str(), [&] { return fmt::format("process {} is killed", chosen->first); });
+  if (const StartWorker* start = chosen->second->start()) {
+    world_.killed.insert(attempt_key(start->launch.trial, start->launch.attempt));
+  }
   chosen->second->die();
 }
 
@@ -402,6 +407,7 @@ void SimulatedAgent::go_on() {
   if (dead_ || !hangs_) return;
   world_.trace(name().c_str(), [] { return "goes on"; });
   hangs_ = false;
+  hung_until_ = now();
   for (const auto& what : std::exchange(missed_, {})) {  // in one turn, as a process that was stopped
     if (!dead_) what();
   }
@@ -412,6 +418,7 @@ void SimulatedAgent::go_on() {
 void SimulatedAgent::die() {
   if (std::exchange(dead_, true)) return;
   world_.trace(name().c_str(), [] { return "dies"; });
+  outside_.links->agent_died(identity_, [this](std::uint64_t key) { return had_ranks(key); });
   zygote_.reset();
   life_ = new_life();
   for (auto& [pid, worker] : workers_) {

@@ -13,6 +13,7 @@
 
 #include "core/agent/agent_machine.h"
 #include "core/link.h"
+#include "simulator/simulated_links.h"
 #include "simulator/simulated_worker.h"
 #include "simulator/world.h"
 
@@ -34,12 +35,17 @@ class SimulatedAgent {
     std::function<void()> ended;  // every process of the node is gone
     // The fate of the zygote that starts, the first of this agent or another.
     std::function<ZygoteFate(bool again)> zygote_fate;
+    SimulatedLinks* links = nullptr;
   };
   SimulatedAgent(World& world, Identity identity, std::size_t node, Outside outside);
 
   // Events.
   void hear_frame(const std::string& frame);
   void driver_gone();
+  // Of groups over several nodes; node 0 leads.
+  void hear_link(std::uint64_t attempt, std::uint32_t node, const std::string& frame);
+  void link_is_broken(std::uint64_t attempt, std::uint32_t node);
+  void notice_loss(std::uint64_t attempt);  // some of its ranks do
   void experiment_over();  // it finds that the last driver has ended in order
   void tell_to_end();
   void kill_zygote();
@@ -55,6 +61,11 @@ class SimulatedAgent {
   std::size_t node() const { return node_; }
   bool is_dead() const { return dead_; }
   bool hangs() const { return hangs_; }
+  bool hung_lately(Time within) const {
+    return hangs_ || (hung_until_ > Time{} && now() - hung_until_ <= within);
+  }
+  void links_are_held_until(Time end) { held_until_ = std::max(held_until_, end); }
+  Time held_up_until() const { return held_until_; }
   const std::map<std::uint32_t, std::unique_ptr<SimulatedWorker>>& workers() const {
     return workers_;
   }
@@ -97,6 +108,14 @@ class SimulatedAgent {
   void act(GiveUpRelay& action);
   void carry();
   void carried();
+  // Of groups over several nodes (simulated_group.cc).
+  void act(OpenGroup& action);
+  void act(JoinLead& action);
+  void act(TellNode& action);
+  void act(TellLead& action);
+  void act(CloseGroup& action);
+  void show_life();
+  bool had_ranks(std::uint64_t attempt) const;
 
   Time now() const { return world_.queue.now(); }
   std::string name() const;
@@ -134,6 +153,10 @@ class SimulatedAgent {
   Time files_are_done_{};
   std::deque<CheckpointSaved> stores_;  // that are to be carried; the first is on its way
   bool carries_ = false;
+  std::map<std::pair<std::uint64_t, std::uint32_t>, bool> ways_;  // whether something came by it
+  Time life_shown_{};
+  Time hung_until_{};
+  Time held_until_{};  // its links carry nothing
   std::deque<std::function<void()>> missed_;  // while it hung
 };
 

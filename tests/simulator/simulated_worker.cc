@@ -89,6 +89,14 @@ void SimulatedWorker::signal(int signal) {
   end({true, signal, fmt::format("killed by signal {} ({})", signal, name)});
 }
 
+void SimulatedWorker::notice_loss() {
+  if (ended_ || !machine_) return;
+  const auto how = world_.random.integer(0, 3);
+  if (how == 0) return end({true, SIGABRT, "killed by signal 6 (SIGABRT)"});
+  life_ = new_life();  // nothing that it was about to do comes
+  throw_exception("step: connection reset by another rank", how == 1);
+}
+
 void SimulatedWorker::end(ProcessEnd how) {
   if (std::exchange(ended_, true)) return;
   life_.reset();
@@ -288,9 +296,9 @@ void SimulatedWorker::act(const LeaveAttempt&) {
   });
 }
 
-void SimulatedWorker::throw_exception(const std::string& cause) {
-  machine_->on_failed(cause, false);
-  say(WorkerEnded{Outcome::kException, cause});
+void SimulatedWorker::throw_exception(const std::string& cause, bool is_of_group) {
+  machine_->on_failed(cause, is_of_group);
+  say(WorkerEnded{Outcome::kException, cause, is_of_group});
   later(world_.about(microseconds(200)), [this] { end({false, 1, "exited with code 1"}); });
 }
 

@@ -65,6 +65,7 @@ class SimulatedWorker {
   void hear(WorkerCommand command);
   void signal(int signal);
   void die() { end({true, 9, "killed by signal 9 (SIGKILL)"}); }
+  void notice_loss();  // of another node of its group, in a collective
 
   bool exists() const { return !ended_; }
   // Null until the worker has its StartWorker.
@@ -88,7 +89,7 @@ class SimulatedWorker {
   void act(const LeaveAttempt&);
   void act(const FailAttempt& action) { throw_exception(action.cause); }
   void act(const ExitWorker&) { end({false, 0, "exited with code 0"}); }
-  void throw_exception(const std::string& cause);
+  void throw_exception(const std::string& cause, bool is_of_group = false);
   void end(ProcessEnd how);
   bool fails(AttemptFault::Kind kind) const;
   bool is_at_bad_place() const;

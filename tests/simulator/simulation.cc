@@ -29,7 +29,7 @@ constexpr Time kUserAway = std::chrono::milliseconds(20);   // that a sweep wait
 }  // namespace
 
 Simulation::Simulation(Scenario scenario, bool traced)
-    : world_(std::move(scenario)), invariants_(world_, store_) {
+    : world_(std::move(scenario)), links_(world_, ends_of_links()), invariants_(world_, store_) {
   world_.traced = traced;
   world_.wait = [this](Time duration) { wait(duration); };
   wish_.num_samples = world_.scenario.num_samples;
@@ -86,7 +86,7 @@ Time Simulation::longest_wait() const {
   const Time agent = 2 * scenario.hang_timeout + ZygoteSupervisor::kForkLimit +
                      ZygoteSupervisor::kLongestPause + Attempt::kTermGrace +
                      WatchedTime::kLongestTurn + AgentMachine::kDriverFirst +
-                     AgentMachine::kSaveGrace + AgentMachine::kFarewell;
+                     Attempt::kSaveGrace + AgentMachine::kFarewell;
   const Time lease = scenario.joined ? (8 + kLongPause) * scenario.lease : Time{};
   // The next heartbeat shows a missed frame; the heartbeat of the other side asks for it.
   const Time network = 2 * Link::kHeartbeatEvery + 200 * scenario.network_delay;
@@ -403,7 +403,8 @@ void Simulation::start_agent(std::size_t node) {
                                 const bool fails =
                                     again ? left-- > 0 : ++zygotes_ == plan().failing_zygote;
                                 return fails ? failing_fate(again) : ZygoteFate::kLoads;
-                              }});
+                              },
+                              &links_});
   if (world_.chance(world_.scenario.rates.agent_silent)) {
     ++world_.tally.silent_agents;
     hang(*one.agent);
@@ -475,6 +476,23 @@ void Simulation::agent_gone(Identity identity) {
   world_.queue.after(world_.about(milliseconds(20)), life, [this, node] { start_agent(node); });
 }
 
+SimulatedAgent* Simulation::agent_of(Identity identity) {
+  const auto found = nodes_.find(identity);
+  return found == nodes_.end() ? nullptr : found->second.agent.get();
+}
+
+SimulatedLinks::Ends Simulation::ends_of_links() {
+  return {[this](Identity to, std::uint64_t attempt, std::uint32_t node, const std::string& frame) {
+            if (SimulatedAgent* agent = agent_of(to)) agent->hear_link(attempt, node, frame);
+          },
+          [this](Identity to, std::uint64_t attempt, std::uint32_t node) {
+            if (SimulatedAgent* agent = agent_of(to)) agent->link_is_broken(attempt, node);
+          },
+          [this](Identity to, std::uint64_t attempt) {
+            if (SimulatedAgent* agent = agent_of(to)) agent->notice_loss(attempt);
+          }};
+}
+
 // ---- Accidents ----------------------------------------------------------------------------------
 
 SimulatedAgent* Simulation::any_agent() {
@@ -513,6 +531,9 @@ void Simulation::meet(const AccidentPlan& accident) {
       return;
     case AccidentPlan::Kind::kAgentCutOff:
       return cut_off(*agent);
+    case AccidentPlan::Kind::kLinkBreaks:
+      links_.break_one();
+      return;
   }
 }
 
@@ -520,6 +541,15 @@ void Simulation::cut_off(SimulatedAgent& agent) {
   world_.trace("world", [&] { return fmt::format("agent {} is cut off", agent.identity()); });
   ++world_.tally.cut_off;
   const Time duration = world_.between(world_.scenario.lease / 4, world_.scenario.lease * 3);
+  // From its driver, from other agents, or from all.
+  const auto from = world_.scenario.nodes_of_group > 0 ? world_.random.integer(0, 3) : 0;
+  if (from != 0) {
+    links_.hold_up(agent.identity(), world_.queue.now() + duration);
+    for (auto& [identity, node] : nodes_) {
+      node.agent->links_are_held_until(world_.queue.now() + duration);
+    }
+  }
+  if (from == 1) return;
   agent.cut_off_until(world_.queue.now() + duration);
   nodes_.at(agent.identity()).connection->lose(duration);
 }

@@ -72,6 +72,8 @@ class Simulation {
   void meet(const AccidentPlan& accident);
   void give(const OrderPlan& plan);
   void come_back();
+  SimulatedLinks::Ends ends_of_links();
+  SimulatedAgent* agent_of(Identity identity);
   SimulatedAgent* any_agent();
   void hang(SimulatedAgent& agent);
   void cut_off(SimulatedAgent& agent);
@@ -82,6 +84,7 @@ class Simulation {
   World world_;
   StoreContents store_;
   ResultFiles files_;
+  SimulatedLinks links_;
   Invariants invariants_;
   std::map<Serial, Driver> drivers_;  // the newest, and one that stalls
   Serial serial_ = 0;                 // of the newest

@@ -10,6 +10,9 @@ struct Tally {
   std::uint64_t launches = 0;
   std::uint64_t results = 0;
   std::uint64_t stale_events = 0;
+  std::uint64_t groups_over_nodes = 0;
+  std::uint64_t nodes_of_groups_lost = 0;
+  std::uint64_t links_held_up = 0;
   std::uint64_t checkpoints = 0;
   std::uint64_t relayed = 0;
   std::uint64_t removals = 0;
@@ -136,6 +139,9 @@ inline constexpr Tallied kTallied[] = {
     {"times that a silent store was given up", &Tally::store_given_up},
     {"trials told to go on from another one's checkpoint", &Tally::replacements},
     {"restarts from another trial's checkpoint once more", &Tally::restarts_from_origin},
+    {"groups launched over several nodes", &Tally::groups_over_nodes},
+    {"nodes that such a group lost", &Tally::nodes_of_groups_lost},
+    {"links of such groups that carried nothing for a while", &Tally::links_held_up},
     {"nodes told to leave", &Tally::drained},
     {"agents cut off from their driver", &Tally::cut_off},
     {"agents that were lost and heard again", &Tally::dismissed},

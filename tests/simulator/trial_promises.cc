@@ -32,6 +32,7 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
   for (const auto& [agent, command] : effects.commands) {
     if (const auto* stop = std::get_if<StopAttempt>(&command)) replacements_.told(*stop);
     if (const auto* launch = std::get_if<Launch>(&command)) {
+      if (launch->node > 0) continue;  // the lead was launched before
       replacements_.launched(*launch);
       starts_from_its_newest_checkpoint(*launch);
       runs_what_was_proposed(*launch);
@@ -40,7 +41,8 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
         if (!out_.contains(agent)) give_up(agent, launch->trial, launch->attempt);
         continue;
       }
-      open_[launch->trial] = {launch->attempt, agent, launch->gpus, launch->until};
+      open_[launch->trial] = {launch->attempt, agent, launch->gpus, launch->until, false,
+                              launch->nodes()};
     } else if (const auto* go = std::get_if<Continue>(&command)) {
       if (Open* open = current(agent, go->trial, go->attempt)) open->until = go->until;
     }
@@ -111,10 +113,10 @@ void TrialPromises::follow_unseen(const Controller& controller) {
   for (const TrialNumber number : controller.running()) {
     const Trial& trial = controller.trials()[number.value];
     if (trial.verdict == StopKind::kLeave) replacements_.told_unseen(number);
-    if (open_.contains(number)) continue;
+    if (open_.contains(number) || trial.placement->lead_has_ended) continue;
     const bool has_reported = trial.last && trial.last->attempt == trial.attempt;
     open_[number] = {trial.attempt, trial.placement->agent, trial.placement->gpus,
-                     Verdicts::until(trial), has_reported};
+                     Verdicts::until(trial), has_reported, trial.placement->nodes};
   }
 }
 
@@ -234,9 +236,11 @@ void TrialPromises::follow(const Reported& report, Open& open) {
 void TrialPromises::follow(const AttemptEnded& ended) {
   const Open& open = open_.at(ended.trial);
   Known& known = trials_[ended.trial];
-  bool may_count =
-      is_failure(ended.outcome) || (ended.outcome == Outcome::kLost && !world_.scenario.can_save);
-  if (is_failure(ended.outcome) && !open.has_reported) {
+  const bool may_have_paused =
+      ended.outcome == Outcome::kLost && !world_.scenario.can_save && !ended.is_of_node;
+  bool may_count = is_failure(ended.outcome) || may_have_paused;
+  const bool is_on_one_node = open.nodes == 1;
+  if (is_failure(ended.outcome) && !open.has_reported && is_on_one_node) {
     failed_at_.merge(places_of(open));
     if (is_bad(open)) ++world_.tally.failed_at_bad_place;
     const bool is_free =
@@ -353,7 +357,8 @@ void TrialPromises::keeps_few_checkpoints(const Trial& trial, const Controller& 
 
 void TrialPromises::none_waits_for_room_that_is_there(const Controller& controller) const {
   if (controller.phase() != Phase::kRunning) return;
-  if (max_concurrent_trials_ > 0 && open_.size() >= max_concurrent_trials_) return;
+  const std::size_t running = std::max(open_.size(), controller.running().size());
+  if (max_concurrent_trials_ > 0 && running >= max_concurrent_trials_) return;
   const auto& trials = controller.trials();
   const DeviceHealth& health = controller.device_health();
   std::uint64_t may_begin = asked_for_;
@@ -372,6 +377,25 @@ void TrialPromises::none_waits_for_room_that_is_there(const Controller& controll
     violate("a trial that fits is not left waiting",
             fmt::format("node number {} has {} CPU units free", agent.value, left.cpu_units));
   }
+  none_waits_for_whole_nodes(controller);
+}
+
+// A group that no node has room for alone gets the smaller ones that nothing runs on.
+void TrialPromises::none_waits_for_whole_nodes(const Controller& controller) const {
+  if (world_.scenario.nodes_of_group == 0) return;
+  std::set<AgentNumber> taken;
+  for (const TrialNumber number : controller.running()) {
+    const Placement& placement = *controller.trials()[number.value].placement;
+    if (!placement.lead_has_ended) taken.insert(placement.agent);
+    for (const PlacementPart& part : placement.others) taken.insert(part.agent);
+  }
+  int whole = 0;
+  for (const auto& [agent, room] : empty_rooms(controller.device_health().closed())) {
+    if (!taken.contains(agent)) ++whole;
+  }
+  if (whole < world_.scenario.nodes_of_group) return;
+  violate("a trial that fits is not left waiting",
+          fmt::format("{} whole nodes hold a group of {}", whole, world_.scenario.nodes_of_group));
 }
 
 void TrialPromises::only_where_trials_failed_none_go(const Controller& controller) const {

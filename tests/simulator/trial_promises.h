@@ -41,6 +41,7 @@ class TrialPromises {
     std::vector<std::uint32_t> gpus;
     Milestone until;  // as it was told last
     bool has_reported = false;
+    std::uint32_t nodes = 1;
   };
   struct Known {
     std::uint64_t newest_checkpoint = 0;  // recorded last; 0: none
@@ -84,6 +85,7 @@ class TrialPromises {
   void fails_only_when_its_failures_are_used_up(const Trial& trial) const;
   void keeps_few_checkpoints(const Trial& trial, const Controller& controller) const;
   void none_waits_for_room_that_is_there(const Controller& controller) const;
+  void none_waits_for_whole_nodes(const Controller& controller) const;
   bool waits_for_its_gpus(AgentNumber agent) const;
   std::map<AgentNumber, Room> empty_rooms(const std::set<std::string>& without) const;
   std::map<AgentNumber, Room> room(const std::set<std::string>& without) const;

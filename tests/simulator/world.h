@@ -32,6 +32,10 @@ struct World {
   // The attempt_keys of those whose machine was given up while they may have run on.
   std::set<std::uint64_t> given_up;
   std::map<std::uint64_t, std::uint32_t> hung;  // by attempt_key: the rank that does
+  // Groups over several nodes, by attempt_key: when one lost a node on which it had ranks; and
+  // attempts whose ranks an accident killed.
+  std::map<std::uint64_t, Time> lost_a_node;
+  std::set<std::uint64_t> killed;
   std::uint32_t last_pid = 1000;
   std::function<void(Time)> wait;  // a process does, in a call, while everything else goes on
   bool traced = false;

@@ -10,7 +10,7 @@
 
 #include "trainables/rank_failure.h"
 #include "trainables/torch/cuda_part.h"
-#include "trainables/torch/network_address.h"
+#include "core/platform/network_address.h"
 #include "trainables/torch/torch_error.h"
 #include "trainables/torch/watched_gloo.h"
 

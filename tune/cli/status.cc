@@ -91,7 +91,7 @@ std::string row_of(const Controller& controller, AgentNumber agent) {
   const AgentHello& hello = nodes.hello(agent);
   std::size_t running = 0;
   for (const Trial& trial : controller.trials()) {
-    running += trial.placement && trial.placement->agent == agent ? 1 : 0;
+    if (trial.placement) running += std::ranges::count(agents_of(*trial.placement), agent);
   }
   std::string until = "-";
   if (hello.lasts > Duration{}) {

@@ -2,7 +2,7 @@
 
 namespace tune {
 
-Ending ending_of(const Trial& trial, Outcome outcome, Leaving leaving) {
+Ending ending_of(const Trial& trial, Outcome outcome, Leaving leaving, bool is_of_node) {
   if (trial.wish == Wish::kStop && outcome != Outcome::kCompleted) return Ending::kStopped;
   if (trial.verdict == StopKind::kLeave) {
     return leaving == Leaving::kForGood ? Ending::kStopped : Ending::kReplaced;
@@ -23,7 +23,8 @@ Ending ending_of(const Trial& trial, Outcome outcome, Leaving leaving) {
   if (outcome != Outcome::kLost) return Ending::kFailed;
   // Only an attempt that got to the judged result was told to pause.
   const bool was_told = trial.last && trial.last->iteration == trial.judged;
-  return was_told && trial.verdict == StopKind::kPause ? Ending::kCannotPause : Ending::kLost;
+  const bool cannot_pause = was_told && !is_of_node && trial.verdict == StopKind::kPause;
+  return cannot_pause ? Ending::kCannotPause : Ending::kLost;
 }
 
 }  // namespace tune

@@ -25,6 +25,8 @@ enum class Leaving : std::uint8_t {
   kForNow,   // they were paused, to be resumed
 };
 
-Ending ending_of(const Trial& trial, Outcome outcome, Leaving leaving);
+// `is_of_node`: a node is to blame for an attempt that was lost. Whether the trial could have paused
+// does not show then.
+Ending ending_of(const Trial& trial, Outcome outcome, Leaving leaving, bool is_of_node = false);
 
 }  // namespace tune

@@ -96,6 +96,7 @@ void Controller::on(const DriverStarted& event) {
   asks_late_ = event.asks_late;
   nodes_may_join_ = event.nodes_may_join;
   has_pool_ = event.has_pool;
+  spreads_groups_ = event.spreads_groups;
   take_num_samples(event.num_samples);
   exhausted_ = false;
   failure_.clear();
@@ -118,7 +119,7 @@ void Controller::on(const AgentLost& event) {
   out_->notice(cause);
   for (TrialNumber number : book_.running()) {
     const Trial& trial = book_.at(number);
-    const bool may_run_on = node.joined && trial.placement->agent == event.agent;
+    const bool may_run_on = node.joined && runs_on(trial, event.agent);
     if (may_run_on) abandoned_[event.agent].push_back({number, trial.attempt});
   }
   end_attempts({event.agent}, cause);
@@ -149,14 +150,11 @@ void Controller::say_that_trials_wait(const std::string& why) {
 
 // Ends attempts whose processes are gone with their agents, or are nobody's any more.
 void Controller::end_attempts(const std::set<AgentNumber>& of, const std::string& cause) {
-  for (TrialNumber number : std::set(book_.running())) {
-    Trial& trial = book_.at(number);
-    if (of.contains(trial.placement->agent)) lose(trial, cause);
-  }
+  for (TrialNumber number : std::set(book_.running())) lose_parts(book_.at(number), of, cause);
 }
 
 void Controller::lose(Trial& trial, const std::string& cause) {
-  const AttemptEnded lost{trial.number, trial.attempt, Outcome::kLost, 0, 0, cause, {}};
+  const AttemptEnded lost{trial.number, trial.attempt, Outcome::kLost, 0, 0, cause, {}, true};
   out_->tell(AttemptOver{trial, lost});
   asking_.attempt_lost(trial.number);
   show_health(trial, Ending::kLost);
@@ -230,7 +228,7 @@ void Controller::stop_running(StopKind kind, Phase phase) {
     // A trial whose end was already decided only gets the deadline.
     const bool ends = trial.verdict.value_or(kind) == StopKind::kStop || trial.wish == Wish::kStop;
     const StopKind own = ends ? StopKind::kStop : kind;
-    out_->send(trial.placement->agent, StopAttempt{trial.number, trial.attempt, own, save_grace_});
+    tell_lead(trial, StopAttempt{trial.number, trial.attempt, own, save_grace_});
   }
   settle();
 }
@@ -278,7 +276,8 @@ void Controller::on_agent(AgentNumber agent, const AgentHello& hello) {
   }
   const std::string never = why_never_on(resources_of(hello), request_);
   const bool is_to_hold_none = has_pool_ && !hello.joined;  // the pool's driver runs no trials
-  if (nodes_may_join_ && !is_to_hold_none && !never.empty()) {
+  const bool holds_none = !never.empty() && !holds_part(resources_of(hello), request_);
+  if (nodes_may_join_ && !is_to_hold_none && holds_none) {
     out_->notice(fmt::format("node {} can hold no trial: {}", hello.hostname, never));
   }
   out_->send(agent, experiment_);
@@ -301,8 +300,15 @@ void Controller::on_agent(AgentNumber agent, const ZygoteReady& ready) {
   can_save_ = info->can_save;
   if (!can_save_ && !info->is_function) say_once_that_nothing_is_saved(info->name);
   nodes_.set_ready(agent);
+  if (!ready.relays && spreads_groups_) nodes_.let_share(agent);
   const AgentHello& node = nodes_.hello(agent);
-  if (why_never_on(resources_of(node), request_).empty()) pool_.node_is_ready(node.allocation);
+  const std::string never = why_never_on(resources_of(node), request_);
+  if (never.empty()) pool_.node_is_ready(node.allocation);
+  if (ready.relays && !never.empty() && holds_part(resources_of(node), request_)) {
+    out_->notice(fmt::format("node {} can hold no trial: {}; and it takes no part in groups over "
+                             "several nodes, as it does not see the experiment's folder",
+                             node.hostname, never));
+  }
   if (const std::string holder = nodes_.holder_of_its_gpus(agent); !holder.empty()) {
     out_->notice(
         fmt::format("node {} waits: its GPUs are promised to {}, which is not known to be "
@@ -372,7 +378,8 @@ void Controller::on_agent(AgentNumber agent, const Reported& report) {
   if (trial == nullptr || (trial->last && report.iteration <= trial->last->iteration)) return;
   unanswered_.erase(trial->number);
   if (trial->verdict == StopKind::kLeave) return;  // of the state that it has given up
-  const bool shows_health = !has_reported(*trial) && !health_.is_fine();
+  const bool shows_health =
+      !has_reported(*trial) && !health_.is_fine() && trial->placement->nodes == 1;
   if (shows_health) {
     tell(health_.attempt_reported(trial->number, nodes_.places_of(*trial->placement), now_));
   }
@@ -424,23 +431,39 @@ void Controller::on_agent(AgentNumber agent, const CheckpointSaved& saved) {
 
 // ---- Ends of attempts
 
+// One node's part of a group may be over before the others'.
 void Controller::on_agent(AgentNumber agent, const AttemptEnded& ended) {
-  Trial* trial = book_.current(agent, ended.trial, ended.attempt);
-  if (trial == nullptr) return abandoned_has_ended(agent, ended);
+  if (Trial* trial = book_.current(agent, ended.trial, ended.attempt)) {
+    Placement& placement = *trial->placement;
+    nodes_.release_part({agent, placement.gpus, 0}, placement.nodes);
+    placement.lead_has_ended = true;
+    ended_[trial->number] = {ended};
+    end_what_is_left(*trial);
+  } else if (Trial* one = book_.current_part(agent, ended.trial, ended.attempt)) {
+    part_has_ended(*one, agent, ended);
+  } else {
+    return abandoned_has_ended(agent, ended);
+  }
+  fill();
+}
+
+// The attempt is over on every node.
+void Controller::conclude(Trial& trial) {
+  const auto [ended, is_lost] = std::move(ended_.extract(trial.number).mapped());
+  if (is_lost) return lose(trial, ended.cause);
   const Leaving leaving = phase_ == Phase::kInterrupting ? Leaving::kForNow
                           : phase_ == Phase::kEnding     ? Leaving::kForGood
                                                          : Leaving::kNo;
-  const Ending ending = ending_of(*trial, ended.outcome, leaving);
-  show_health(*trial, ending);
+  const Ending ending = ending_of(trial, ended.outcome, leaving, ended.is_of_node);
+  show_health(trial, ending);
   if (ending == Ending::kCannotPause) {
     AttemptEnded failure = ended;
     failure.outcome = Outcome::kException;
     failure.cause = "the scheduler paused the trial, but it cannot save";
-    conclude(*trial, Ending::kFailed, failure);
+    conclude(trial, Ending::kFailed, failure);
   } else {
-    conclude(*trial, ending, ended);
+    conclude(trial, ending, ended);
   }
-  fill();
 }
 
 void Controller::conclude(Trial& trial, Ending ending, const AttemptEnded& ended) {
@@ -468,6 +491,7 @@ void Controller::conclude(Trial& trial, Ending ending, const AttemptEnded& ended
 
 // For an attempt that ended well, or without any fault.
 void Controller::show_health(const Trial& trial, Ending ending) {
+  if (trial.placement->nodes > 1) return;  // it does not tell which of them is to blame
   if (has_reported(trial) || ending == Ending::kFailed || ending == Ending::kCannotPause) return;
   const DeviceHealth::Places places = nodes_.places_of(*trial.placement);
   if (ending == Ending::kCompleted) {
@@ -479,7 +503,7 @@ void Controller::show_health(const Trial& trial, Ending ending) {
 
 // Whether the place may be to blame for this attempt's failure.
 bool Controller::tries_elsewhere(const Trial& trial) {
-  if (has_reported(trial)) return false;
+  if (has_reported(trial) || trial.placement->nodes > 1) return false;
   const DeviceHealth::Places places = nodes_.places_of(*trial.placement);
   DeviceHealth::Names avoided = health_.set_aside();
   avoided.insert(places.begin(), places.end());

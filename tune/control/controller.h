@@ -145,6 +145,7 @@ class Controller {
   void on_agent(AgentNumber agent, const AttemptEnded& ended);
   void on_agent(AgentNumber agent, const Warning& warning);
   void on_agent(AgentNumber agent, const NodeOut& out);
+  void on_agent(AgentNumber agent, const GroupMeets& meets);
   void exclude(AgentNumber agent, const std::string& why);
   void leave(AgentNumber agent, const std::string& cause);
   void say_that_trials_wait(const std::string& why);
@@ -182,6 +183,12 @@ class Controller {
   void fail(Trial& trial, const AttemptEnded& ended, bool elsewhere);
   void finish(Trial& trial, TrialEnd end);
   void end_attempts(const std::set<AgentNumber>& of, const std::string& cause);
+  void lose_parts(Trial& trial, const std::set<AgentNumber>& of, const std::string& cause);
+  void part_has_ended(Trial& trial, AgentNumber agent, const AttemptEnded& ended);
+  void end_what_is_left(Trial& trial);
+  void conclude(Trial& trial);
+  void tell_lead(const Trial& trial, Command command);
+  bool runs_on(const Trial& trial, AgentNumber agent) const;
   void lose(Trial& trial, const std::string& cause);
   void settle_abandoned(AgentNumber agent);
 
@@ -199,6 +206,7 @@ class Controller {
   void ask(std::uint64_t free_places);
   std::uint64_t free_places();
   void launch(Trial& trial, Placement placement);
+  Launch launch_of(const Trial& trial) const;
   void settle();
   void stop_running(StopKind kind, Phase phase);
   bool is_stranded(bool some_wait) const;
@@ -227,6 +235,7 @@ class Controller {
   bool asks_late_ = true;        // see DriverStarted
   bool nodes_may_join_ = false;  // see DriverStarted
   bool has_pool_ = false;        // see DriverStarted
+  bool spreads_groups_ = false;  // see DriverStarted
   std::uint64_t epoch_ = 0;      // of the driver
   bool can_save_ = false;
   bool save_notice_given_ = false;
@@ -242,6 +251,16 @@ class Controller {
   // Those that run on under another driver than the one that heard them last, which may not have
   // told them its verdict.
   std::set<TrialNumber> unanswered_;
+  // How attempts have ended whose ranks on other nodes are still to be reaped.
+  struct Ended {
+    AttemptEnded ended;
+    bool is_lost = false;  // the node that led it is
+    template <class Self, class F>
+    static void fields(Self& s, F& f) {
+      f(s.ended, s.is_lost);
+    }
+  };
+  std::map<TrialNumber, Ended> ended_;
 
   std::unique_ptr<Outbox> out_ = std::make_unique<Outbox>();  // where book_ finds it after a move
   Nodes nodes_;

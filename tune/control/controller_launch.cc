@@ -177,12 +177,20 @@ std::uint64_t Controller::free_places() {
 void Controller::launch(Trial& trial, Placement placement) {
   waits_for_user_ = false;
   if (trial.status == TrialStatus::kPaused) resume(trial);
-  const std::uint64_t restored = book_.cut_to_checkpoint(trial);
+  book_.cut_to_checkpoint(trial);
   if (searcher_->ready()) asking_.attempt_began(trial.number, now_);
+  if (placement.nodes == 1) {
+    health_.attempt_began(nodes_.places_of(placement));
+  } else {
+    health_.forget(trial.number);
+  }
   const AgentNumber agent = placement.agent;
-  health_.attempt_began(nodes_.places_of(placement));
   book_.begin_attempt(trial, std::move(placement));
+  out_->send(agent, launch_of(trial));
+}
 
+// On the node that leads the attempt.
+Launch Controller::launch_of(const Trial& trial) const {
   Launch command;
   command.trial = trial.number;
   command.attempt = trial.attempt;
@@ -192,16 +200,21 @@ void Controller::launch(Trial& trial, Placement placement) {
   command.cpu_units = request_.cpu_units;
   command.gpu_units = request_.gpu_units;
   command.gpus = trial.placement->gpus;
-  command.restore_iteration = restored;
-  if (restored > 0) {
+  if (!trial.checkpoints.empty()) {
     const CheckpointRecord& newest = trial.checkpoints.back();
+    command.restore_iteration = newest.iteration;
     command.restore_attempt = newest.attempt;
     command.time_total = newest.time_total;
     command.timesteps_total = newest.timesteps_total.value_or(0);
     command.origin = newest.origin;
   }
   command.until = Verdicts::until(trial);
-  out_->send(agent, std::move(command));
+  if (trial.placement->nodes == 1) return command;
+  command.hosts = {nodes_.hello(trial.placement->agent).hostname};
+  for (const PlacementPart& part : trial.placement->others) {
+    command.hosts.push_back(nodes_.hello(part.agent).hostname);
+  }
+  return command;
 }
 
 // Finds out whether the experiment is over after this event. When nothing else can run, paused
@@ -225,7 +238,8 @@ void Controller::settle() {
     if (!book_.held().empty()) return wait_for_user();
     if (!book_.paused().empty() && (nodes_.empty() || !nodes_.all_are_ready())) return;
     // Nodes are there, but none that could take a paused trial on: one may join.
-    if (!book_.paused().empty() && has_pool_ && !nodes_.could_hold({})) return;
+    const bool one_may_join = has_pool_ || (nodes_may_join_ && spreads_groups_ && request_.ranks > 1);
+    if (!book_.paused().empty() && one_may_join && !nodes_.could_hold({})) return;
   }
   for (const TrialBook::Numbers* left : {&book_.paused(), &book_.waiting(), &book_.held()}) {
     for (TrialNumber number : std::set(*left)) finish(book_.at(number), TrialEnd::kStopped);

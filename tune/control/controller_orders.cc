@@ -91,8 +91,7 @@ OrderAnswer Controller::stop(Trial& trial, const UserOrdered& order) {
   out_->tell(UserActed{order, &trial});
   if (trial.status == TrialStatus::kRunning) {
     trial.wish = Wish::kStop;
-    out_->send(trial.placement->agent,
-               StopAttempt{trial.number, trial.attempt, StopKind::kStop, save_grace_});
+    tell_lead(trial, StopAttempt{trial.number, trial.attempt, StopKind::kStop, save_grace_});
     return done(fmt::format("trial {} saves and ends", number));
   }
   finish(trial, TrialEnd::kStopped);
@@ -120,8 +119,7 @@ OrderAnswer Controller::pause(Trial& trial, const UserOrdered& order) {
   out_->tell(UserActed{order, &trial});
   if (runs) {
     trial.wish = Wish::kPause;
-    out_->send(trial.placement->agent,
-               StopAttempt{trial.number, trial.attempt, StopKind::kPause, {}});
+    tell_lead(trial, StopAttempt{trial.number, trial.attempt, StopKind::kPause, {}});
     return done(
         fmt::format("trial {} saves after its step and stays PAUSED until tune unpause", number));
   }

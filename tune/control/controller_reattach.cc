@@ -41,7 +41,7 @@ void Controller::give_up_what_runs(AgentNumber agent, const std::string& cause) 
   std::vector<LiveAttempt>& given_up = abandoned_[agent];
   for (const TrialNumber number : book_.running()) {
     const Trial& trial = book_.at(number);
-    if (trial.placement->agent == agent) given_up.push_back({number, trial.attempt});
+    if (runs_on(trial, agent)) given_up.push_back({number, trial.attempt});
   }
   if (given_up.empty()) abandoned_.erase(agent);
   end_attempts({agent}, cause);
@@ -56,7 +56,8 @@ void Controller::come_back(AgentNumber agent, const AgentHello& hello) {
   std::vector<LiveAttempt> kept;
   std::vector<LiveAttempt> unknown;
   for (const LiveAttempt& live : hello.live) {
-    const bool is_known = book_.current(agent, live.trial, live.attempt) != nullptr;
+    const bool is_known = book_.current(agent, live.trial, live.attempt) != nullptr ||
+                          book_.current_part(agent, live.trial, live.attempt) != nullptr;
     (is_known ? kept : unknown).push_back(live);
     if (is_known) setup.keep.push_back(attempt_key(live.trial, live.attempt));
   }
@@ -64,13 +65,13 @@ void Controller::come_back(AgentNumber agent, const AgentHello& hello) {
     Trial& trial = book_.at(number);
     const std::uint64_t key = attempt_key(number, trial.attempt);
     const bool lives = std::ranges::find(setup.keep, key) != setup.keep.end();
-    if (trial.placement->agent == agent && !lives) {
-      lose(trial, "the driver before this one ended before it began");
-    }
+    if (!lives) lose_parts(trial, {agent}, "the driver before this one ended before it began");
   }
   out_->tell(NodeReturned{agent, nodes_.hello(agent), kept.size()});
   out_->send(agent, std::move(setup));
-  for (const LiveAttempt& live : kept) say_again(agent, live);
+  for (const LiveAttempt& live : kept) {
+    if (book_.current(agent, live.trial, live.attempt) != nullptr) say_again(agent, live);
+  }
   abandoned_.erase(agent);
   if (unknown.empty()) {
     nodes_.set_back(agent);

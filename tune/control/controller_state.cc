@@ -7,7 +7,8 @@ namespace tune {
 
 namespace {
 
-constexpr std::uint32_t kStateVersion = 9;
+constexpr std::uint32_t kStateVersion = 10;
+constexpr std::uint32_t kOneNode = 9;
 constexpr std::uint32_t kEndsWithDriver = 8;
 constexpr std::uint32_t kWithoutOrders = 7;
 constexpr std::uint32_t kWithoutPool = 6;
@@ -51,6 +52,9 @@ std::string Controller::save() const {
   encode(out, epoch_);
   encode(out, std::vector<TrialNumber>(unanswered_.begin(), unanswered_.end()));
   nodes_.save_away(out);
+  out.map(ended_.size());
+  for (const auto& [trial, ended] : ended_) encode(out, trial), encode(out, ended);
+  encode(out, spreads_groups_);
   return out.take();
 }
 
@@ -128,6 +132,14 @@ void Controller::restore(std::string_view state) {
     unanswered_ = {unanswered.begin(), unanswered.end()};
     nodes_.restore_away(in);
   }
+  ended_.clear();
+  for (std::size_t left = version > kOneNode ? in.map() : 0; left > 0; --left) {
+    TrialNumber trial;
+    decode(in, trial);
+    decode(in, ended_[trial]);
+  }
+  spreads_groups_ = false;
+  if (version > kOneNode) decode(in, spreads_groups_);
   in.expect_end();
 }
 

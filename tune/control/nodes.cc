@@ -45,6 +45,15 @@ void Nodes::set_ready(AgentNumber agent) {
   if (!std::exchange(found->second.ready, true)) open_if_free(agent);
 }
 
+void Nodes::let_share(AgentNumber agent) {
+  agents_.at(agent).shares = true;
+  placer_.let_share(agent);
+}
+
+void Nodes::release_part(const PlacementPart& part, std::uint32_t nodes) {
+  placer_.release_part(part, part_of(request_, static_cast<int>(nodes)));
+}
+
 void Nodes::open_if_free(AgentNumber agent) {
   const bool is_ready = agents_.at(agent).ready && !is_out(agent) && !is_away(agent);
   if (is_ready && holder_of_its_gpus(agent).empty()) placer_.open_node(agent);
@@ -173,6 +182,7 @@ void Nodes::restore(PackReader& in) {
     Agent& agent = agents_[number];
     decode(in, agent);
     placer_.add_node(number, resources_of(agent.hello));
+    if (agent.shares) placer_.let_share(number);
     learn_devices(number, agent.hello);
     order_.push_back(number);
     open_if_free(number);

@@ -39,6 +39,7 @@ class Nodes {
   // For an agent that is not there yet. The reference holds until the agent leaves.
   const AgentHello& join(AgentNumber agent, const AgentHello& hello, ExperimentTime now = {});
   void set_ready(AgentNumber agent);  // again: nothing changes
+  void let_share(AgentNumber agent);  // groups with other nodes
   bool is_ready(AgentNumber agent) const { return agents_.at(agent).ready; }
   ExperimentTime joined_at(AgentNumber agent) const { return agents_.at(agent).joined_at; }
   // Attempts that run there stay. A second call changes nothing.
@@ -71,6 +72,7 @@ class Nodes {
   // Whether a ready node has such room when it is empty.
   bool could_hold(const std::set<std::string>& avoid) const;
   void release(const Placement& placement) { placer_.release(placement, request_); }
+  void release_part(const PlacementPart& part, std::uint32_t nodes);  // of a group on so many
   // The reason why a trial fits on no node, also when nothing runs; empty when it does.
   std::string why_never() const { return placer_.why_never(request_); }
   const Placer& placer() const { return placer_; }
@@ -92,10 +94,11 @@ class Nodes {
     bool ready = false;
     ExperimentTime joined_at{};
     std::uint64_t heard = 0;
+    bool shares = false;
     template <class Self, class F>
     static void fields(Self& s, F& f) {
       f(s.hello, s.ready);
-      f.added(s.joined_at, s.heard);
+      f.added(s.joined_at, s.heard, s.shares);
     }
   };
 

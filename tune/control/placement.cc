@@ -28,6 +28,12 @@ void Placer::close_node(AgentNumber agent) {
   changed(agent);
 }
 
+void Placer::let_share(AgentNumber agent) {
+  const auto found = nodes_.find(agent);
+  TUNE_CHECK(found != nodes_.end());
+  found->second.shares = true;
+}
+
 void Placer::remove_node(AgentNumber agent) {
   nodes_.erase(agent);
   with_cpus_.erase(agent);
@@ -71,26 +77,60 @@ Rest rest_of(const NodeRoom& room, const Fit& fit) {
 
 namespace {
 
-// The place on the node where the request fits without the devices to avoid.
-std::optional<Fit> fit_beside(AgentNumber agent, const NodeRoom& room,
-                              const ResourceRequest& request, const Devices& avoid) {
-  auto avoided = avoid.lower_bound(Device{agent, std::nullopt});
-  if (avoided == avoid.end() || avoided->agent != agent) return fit_on(room, request);
+// The room of a node without the devices to avoid; nothing: it is to be avoided altogether.
+std::optional<NodeRoom> room_beside(AgentNumber agent, const NodeRoom& room, const Devices& avoid) {
   NodeRoom rest = room;
+  auto avoided = avoid.lower_bound(Device{agent, std::nullopt});
   for (; avoided != avoid.end() && avoided->agent == agent; ++avoided) {
     if (!avoided->gpu) return std::nullopt;
     rest.free_gpu_units.at(*avoided->gpu) = 0;
   }
-  return fit_on(rest, request);
+  return rest;
+}
+
+std::optional<Fit> fit_beside(AgentNumber agent, const NodeRoom& room,
+                              const ResourceRequest& request, const Devices& avoid) {
+  const auto avoided = avoid.lower_bound(Device{agent, std::nullopt});
+  if (avoided == avoid.end() || avoided->agent != agent) return fit_on(room, request);
+  const std::optional<NodeRoom> rest = room_beside(agent, room, avoid);
+  return rest ? fit_on(*rest, request) : std::nullopt;
+}
+
+// Of several nodes, as spread() takes them.
+struct Rooms {
+  std::vector<AgentNumber> agents;
+  std::vector<NodeRoom> rooms;
+
+  void add(AgentNumber agent, const NodeRoom& room, const Devices& avoid) {
+    std::optional<NodeRoom> rest = room_beside(agent, room, avoid);
+    if (!rest) return;
+    agents.push_back(agent);
+    rooms.push_back(std::move(*rest));
+  }
+  std::optional<std::vector<GroupPart>> spread(const ResourceRequest& request) const {
+    std::vector<const NodeRoom*> all;
+    for (const NodeRoom& room : rooms) all.push_back(&room);
+    return tune::spread(all, request);
+  }
+};
+
+std::vector<PlacementPart> parts_of(const Placement& placement) {
+  std::vector<PlacementPart> parts = placement.others;
+  if (!placement.lead_has_ended) parts.push_back({placement.agent, placement.gpus, 0});
+  return parts;
 }
 
 }  // namespace
 
 bool Placer::could_hold(const ResourceRequest& request, const Devices& avoid) const {
-  return std::ranges::any_of(nodes_, [&](const auto& one) {
-    const auto& [agent, node] = one;
-    return node.open && fit_beside(agent, empty_room(node.room.total), request, avoid);
-  });
+  Rooms rooms;
+  for (const auto& [agent, node] : nodes_) {
+    if (!node.open) continue;
+    const NodeRoom empty = empty_room(node.room.total);
+    if (fit_beside(agent, empty, request, avoid)) return true;
+    if (node.shares && request.ranks > 1) rooms.add(agent, empty, avoid);
+  }
+  return rooms.spread(request).has_value();
 }
 
 // Nodes fill up one after the other, so that large trials find empty ones.
@@ -111,42 +151,84 @@ std::optional<Placement> Placer::place(const ResourceRequest& request, const Dev
   } else {
     for (const auto& [agent, node] : nodes_) consider(agent, node);
   }
-  if (best) take(*best, request);
+  if (!best && request.ranks > 1) return place_on_several(request, avoid);
+  if (best) take({best->agent, best->gpus, 0}, request);
   return best;
 }
 
-void Placer::take(const Placement& placement, const ResourceRequest& request) {
-  NodeRoom& room = nodes_.at(placement.agent).room;
+std::optional<Placement> Placer::place_on_several(const ResourceRequest& request,
+                                                  const Devices& avoid) {
+  Rooms rooms;
+  for (const auto& [agent, node] : nodes_) {
+    if (node.open && node.shares && is_whole(node.room)) rooms.add(agent, node.room, avoid);
+  }
+  std::optional<std::vector<GroupPart>> parts = rooms.spread(request);
+  if (!parts) return std::nullopt;
+  Placement placement;
+  placement.nodes = static_cast<std::uint32_t>(parts->size());
+  const ResourceRequest each = part_of(request, static_cast<int>(parts->size()));
+  for (std::uint32_t node = 0; node < placement.nodes; ++node) {
+    PlacementPart part{rooms.agents[(*parts)[node].node], std::move((*parts)[node].fit.gpus), node};
+    take(part, each);
+    if (node == 0) {
+      placement.agent = part.agent;
+      placement.gpus = std::move(part.gpus);
+    } else {
+      placement.others.push_back(std::move(part));
+    }
+  }
+  return placement;
+}
+
+void Placer::take(const PlacementPart& part, const ResourceRequest& request) {
+  NodeRoom& room = nodes_.at(part.agent).room;
   room.free_cpu_units -= request.cpu_units;
   room.free_memory_bytes -= request.memory_bytes;
   TUNE_CHECK(room.free_cpu_units >= 0);
   TUNE_CHECK(room.free_memory_bytes >= 0);
   const RankShare share = share_of(request);
-  for (std::uint32_t gpu : placement.gpus) {
+  for (std::uint32_t gpu : part.gpus) {
     room.free_gpu_units[gpu] -= share.units;
     TUNE_CHECK(room.free_gpu_units[gpu] >= 0);
   }
-  changed(placement.agent);
+  changed(part.agent);
 }
 
-bool Placer::reserve(const Placement& placement, const ResourceRequest& request) {
-  const auto found = nodes_.find(placement.agent);
+bool Placer::has_room(const PlacementPart& part, const ResourceRequest& request) const {
+  const auto found = nodes_.find(part.agent);
   if (found == nodes_.end()) return false;
   const NodeRoom& room = found->second.room;
   const RankShare share = share_of(request);
   std::vector<std::int64_t> free = room.free_gpu_units;
-  for (std::uint32_t gpu : placement.gpus) {
+  for (std::uint32_t gpu : part.gpus) {
     if (gpu >= free.size() || (free[gpu] -= share.units) < 0) return false;
   }
-  const bool fits = room.free_cpu_units >= request.cpu_units &&
-                    room.free_memory_bytes >= request.memory_bytes &&
-                    static_cast<std::int64_t>(placement.gpus.size()) == share.gpus * request.ranks;
-  if (fits) take(placement, request);
-  return fits;
+  return room.free_cpu_units >= request.cpu_units &&
+         room.free_memory_bytes >= request.memory_bytes &&
+         static_cast<std::int64_t>(part.gpus.size()) == share.gpus * request.ranks;
+}
+
+bool Placer::reserve(const Placement& placement, const ResourceRequest& request) {
+  const auto nodes = static_cast<int>(placement.nodes);
+  if (nodes < 1 || request.ranks % nodes != 0) return false;
+  const ResourceRequest each = part_of(request, nodes);
+  const std::vector<PlacementPart> parts = parts_of(placement);
+  std::set<AgentNumber> agents;  // a group has one part on a node
+  const bool fits = std::ranges::all_of(parts, [&](const PlacementPart& part) {
+    return agents.insert(part.agent).second && has_room(part, each);
+  });
+  if (!fits) return false;
+  for (const PlacementPart& part : parts) take(part, each);
+  return true;
 }
 
 void Placer::release(const Placement& placement, const ResourceRequest& request) {
-  const auto found = nodes_.find(placement.agent);
+  const ResourceRequest each = part_of(request, static_cast<int>(placement.nodes));
+  for (const PlacementPart& part : parts_of(placement)) release_part(part, each);
+}
+
+void Placer::release_part(const PlacementPart& part, const ResourceRequest& request) {
+  const auto found = nodes_.find(part.agent);
   TUNE_CHECK(found != nodes_.end());
   NodeRoom& room = found->second.room;
   room.free_cpu_units += request.cpu_units;
@@ -154,19 +236,23 @@ void Placer::release(const Placement& placement, const ResourceRequest& request)
   TUNE_CHECK(room.free_cpu_units <= room.total.cpu_units);
   TUNE_CHECK(room.free_memory_bytes <= room.total.memory_bytes);
   const RankShare share = share_of(request);
-  TUNE_CHECK(static_cast<std::int64_t>(placement.gpus.size()) == share.gpus * request.ranks);
-  for (std::uint32_t gpu : placement.gpus) {
+  TUNE_CHECK(static_cast<std::int64_t>(part.gpus.size()) == share.gpus * request.ranks);
+  for (std::uint32_t gpu : part.gpus) {
     TUNE_CHECK(gpu < room.free_gpu_units.size());
     room.free_gpu_units[gpu] += share.units;
     TUNE_CHECK(room.free_gpu_units[gpu] <= kUnit);
   }
-  changed(placement.agent);
+  changed(part.agent);
 }
 
 std::string Placer::why_never(const ResourceRequest& request) const {
   std::vector<const NodeResources*> totals;
-  for (const auto& [agent, node] : nodes_) totals.push_back(&node.room.total);
-  return tune::why_never(totals, request);
+  Rooms rooms;
+  for (const auto& [agent, node] : nodes_) {
+    totals.push_back(&node.room.total);
+    if (node.shares && request.ranks > 1) rooms.add(agent, empty_room(node.room.total), {});
+  }
+  return rooms.spread(request) ? "" : tune::why_never(totals, request);
 }
 
 std::int64_t Placer::cpu_units_total() const {

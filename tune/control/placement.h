@@ -32,12 +32,15 @@ class Placer {
   void open_node(AgentNumber agent);
   void close_node(AgentNumber agent);   // what it was promised stands
   void remove_node(AgentNumber agent);  // with everything it was promised
+  void let_share(AgentNumber agent);    // groups with other nodes
 
   // Reserves, on none of the devices to avoid; nothing when there is no room now.
   std::optional<Placement> place(const ResourceRequest& request, const Devices& avoid = {});
   // Whether place would find room if nothing was promised.
   bool could_hold(const ResourceRequest& request, const Devices& avoid) const;
-  void release(const Placement& placement, const ResourceRequest& request);
+  // A group over several nodes is placed where no single one has room for it, on nodes that share.
+  void release(const Placement& placement, const ResourceRequest& request);  // what has not ended
+  void release_part(const PlacementPart& part, const ResourceRequest& request);  // part_of()
   // Promises again what place() gave before; false, and nothing promised, when there is no room for
   // it.
   [[nodiscard]] bool reserve(const Placement& placement, const ResourceRequest& request);
@@ -55,8 +58,11 @@ class Placer {
   struct Node {
     NodeRoom room;
     bool open = false;
+    bool shares = false;
   };
-  void take(const Placement& placement, const ResourceRequest& request);
+  std::optional<Placement> place_on_several(const ResourceRequest& request, const Devices& avoid);
+  void take(const PlacementPart& part, const ResourceRequest& request);
+  bool has_room(const PlacementPart& part, const ResourceRequest& request) const;
   void changed(AgentNumber agent);
 
   std::map<AgentNumber, Node> nodes_;

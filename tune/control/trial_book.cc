@@ -74,8 +74,17 @@ Trial* TrialBook::current(AgentNumber agent, TrialNumber number, AttemptNumber a
   if (number.value >= trials_.size()) return nullptr;
   Trial& trial = trials_[number.value];
   const bool live = trial.status == TrialStatus::kRunning && trial.attempt == attempt &&
-                    trial.placement->agent == agent;
+                    trial.placement->agent == agent && !trial.placement->lead_has_ended;
   return live ? &trial : nullptr;
+}
+
+Trial* TrialBook::current_part(AgentNumber agent, TrialNumber number, AttemptNumber attempt) {
+  if (number.value >= trials_.size()) return nullptr;
+  Trial& trial = trials_[number.value];
+  if (trial.status != TrialStatus::kRunning || trial.attempt != attempt) return nullptr;
+  const bool has_part = std::ranges::find(trial.placement->others, agent, &PlacementPart::agent) !=
+                        trial.placement->others.end();
+  return has_part ? &trial : nullptr;
 }
 
 // ---- Status

@@ -50,6 +50,8 @@ class TrialBook {
   Trial& at(TrialNumber number) { return trials_[number.value]; }
   // The trial a message speaks of, when that attempt is the one that runs now; else null.
   Trial* current(AgentNumber agent, TrialNumber number, AttemptNumber attempt);
+  // The same for a message of a node that has a part of the attempt, but does not lead it.
+  Trial* current_part(AgentNumber agent, TrialNumber number, AttemptNumber attempt);
   TrialNumber next_number() const { return {static_cast<std::uint32_t>(trials_.size())}; }
 
   Trial& add(Packed config, Milestone until);  // next_number(), PENDING

@@ -73,6 +73,8 @@ void Door::complete(JoinedSetup& setup, const ZygoteSource& zygote) {
   setup.proof_file = kProofFile;
   setup.proof = random_text();
   setup.join_file = kJoinFile;
+  setup.group_key = keys_.group_secret;
+  setup.driver_addresses = addresses_;
   fs::create_directories(experiment_ / kNodesFolder);
   write_file_atomically(experiment_ / kProofFile, setup.proof);
   // The port after the driver's, where a user names one, as for a firewall.

@@ -114,7 +114,9 @@ PoolScene Pool::scene_of(const Controller& controller, const Peers& peers,
   scene.wanted = controller.wanted();
   std::map<AgentNumber, std::uint64_t> trials;
   for (const TrialNumber number : controller.running()) {
-    ++trials[controller.trials()[number.value].placement->agent];
+    for (const AgentNumber agent : agents_of(*controller.trials()[number.value].placement)) {
+      ++trials[agent];
+    }
     ++scene.running;
   }
   const Nodes& nodes = controller.nodes();

@@ -255,6 +255,8 @@ bool Replay::was_launched(AgentNumber agent, TrialNumber trial, AttemptNumber at
   }
   const Trial& one = trials[trial.value];
   const bool is_newest = attempt == one.attempt && one.placement;
+  const bool has_part = is_newest && std::ranges::count(agents_of(*one.placement), agent) > 0;
+  if (has_part && one.placement->agent != agent) return false;  // the lead is checked
   if (is_newest && one.placement->agent != agent) {
     differ(fmt::format("{}: where attempt {} of trial {} runs", what, attempt.value, id(trial)),
            fmt::format("on node {}", agent.value),

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "skip.h"
-#include "trainables/torch/network_address.h"
+#include "core/platform/network_address.h"
 #include "trainables/torch/torch_error.h"
 
 namespace tune {

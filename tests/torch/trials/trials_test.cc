@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -186,6 +187,28 @@ TEST_CASE("groups whose driver was killed go on from their last checkpoints") {
   REQUIRE(resumed.code == 0);
   check_as_undisturbed(box);
   CHECK(some_were_loaded(box));
+}
+
+TEST_CASE("a group over two nodes has the weights of one on one node, also when it lost a node") {
+  Sandbox box;
+  // Neither this node nor the one that joins holds both ranks.
+  Running run = box.start(command({"--cpus", "1", "--set", "listen=lo", "--set", "lease_s=3", "--set",
+                                   "config/step_ms=100", "--set", "checkpoint/frequency=2"}));
+  const fs::path token = box.path() / "results/s/nodes/join";
+  REQUIRE(Sandbox::eventually([&] { return fs::exists(token); }));
+  box.set("TUNE_JOIN", lines_of(box.read("results/s/nodes/join")).at(0));
+  Running lost = box.start_tune({"agent", "--cpus", "1"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 4); }));
+  lost.signal(SIGKILL);
+  Running second = box.start_tune({"agent", "--cpus", "1"});
+  const Finished finished = run.wait(std::chrono::seconds(100));
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  lost.wait();
+  second.wait(std::chrono::seconds(20));
+  check_as_undisturbed(box);
+  CHECK(some_were_loaded(box));
+  CHECK_FALSE(testing::has(box.read("results/s/results.csv"), "ERROR"));
 }
 
 TEST_CASE("a rank that is alone before it forms the group is waited for beyond group_timeout_s") {

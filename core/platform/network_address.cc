@@ -1,4 +1,4 @@
-#include "trainables/torch/network_address.h"
+#include "core/platform/network_address.h"
 
 #include <netdb.h>
 #include <sys/socket.h>

@@ -1,0 +1,180 @@
+#include "core/agent/attempt_part.h"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/agent/worker_start.h"
+
+namespace tune {
+
+AttemptPart::AttemptPart(Launch launch, WorkerId first_worker)
+    : launch_(std::move(launch)), ranks_(launch_.local_ranks()) {
+  for (Rank& rank : ranks_) rank.worker = first_worker++;
+}
+
+void AttemptPart::on_launched(const AttemptScene& scene) {
+  lead_heard_ = scene.watched();
+  const std::uint64_t key = attempt_key(launch_.trial, launch_.attempt);
+  scene.actions.add(JoinLead{key, launch_.node, launch_.lead});
+  tell(scene, NodeLinks{key, launch_.node});
+}
+
+void AttemptPart::tell(const AttemptScene& scene, NodeWord word) const {
+  if (!has_lead_) return;
+  scene.actions.add(TellLead{attempt_key(launch_.trial, launch_.attempt), std::move(word)});
+}
+
+// ---- Its ranks ----------------------------------------------------------------------------------
+
+void AttemptPart::on_forked(const AttemptScene& scene, std::uint32_t number, std::uint32_t pid) {
+  Rank& rank = at(number);
+  if (rank.stage != Stage::kAwaited) return;
+  rank.pid = pid;
+  rank.stage = Stage::kForked;
+  if (is_terminating()) scene.actions.add(SignalWorker{pid, SIGKILL});
+  tell(scene, RankForked{number, pid});
+}
+
+void AttemptPart::on_never_forked(const AttemptScene& scene, std::uint32_t rank) {
+  set_gone(scene, rank, {rank, false, false, 0, {}, {}});
+}
+
+void AttemptPart::on_word(const AttemptScene& scene, std::uint32_t rank, WorkerEvent event) {
+  tell(scene, FromRank{rank, std::move(event)});
+}
+
+void AttemptPart::on_nonsense(const AttemptScene& scene, std::uint32_t rank,
+                              const std::string& what) {
+  tell(scene, RankGarbled{rank, what});
+}
+
+void AttemptPart::on_exit(const AttemptScene& scene, std::uint32_t rank, const ProcessEnd& end) {
+  set_gone(scene, rank, {rank, true, end.signalled, end.code, end.text, end.why});
+}
+
+void AttemptPart::set_gone(const AttemptScene& scene, std::uint32_t rank, RankGone gone) {
+  if (at(rank).stage == Stage::kGone) return;
+  at(rank).stage = Stage::kGone;
+  scene.actions.add(ForgetWorker{at(rank).worker});
+  tell(scene, std::move(gone));
+}
+
+// ---- Its lead -----------------------------------------------------------------------------------
+
+void AttemptPart::on_lead(const AttemptScene& scene, std::vector<LeadWord> words) {
+  is_linked_ = true;
+  lead_heard_ = scene.watched();
+  for (const LeadWord& word : words) {
+    std::visit([&](const auto& one) { hear(scene, one); }, word);
+  }
+}
+
+void AttemptPart::hear(const AttemptScene& scene, const StartRanks&) {
+  const bool all =
+      std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.stage == Stage::kForked; });
+  if (!all || is_terminating() || std::exchange(is_started_, true)) return;
+  for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
+    const std::uint32_t rank = launch_.first_rank() + i;
+    scene.actions.tell_worker(ranks_[i].worker,
+                              worker_start(scene.experiment, launch_, rank, scene.node));
+  }
+}
+
+void AttemptPart::hear(const AttemptScene& scene, const ToRank& to) const {
+  const std::uint32_t first = launch_.first_rank();
+  if (to.rank < first || to.rank >= first + ranks_.size() || !is_started_) return;
+  if (std::holds_alternative<StartWorker>(to.command)) return;
+  if (at(to.rank).stage == Stage::kForked) {
+    scene.actions.tell_worker(at(to.rank).worker, to.command);
+  }
+}
+
+void AttemptPart::hear(const AttemptScene& scene, const EndRanks& ends) {
+  end(scene, ends.signal == SIGKILL ? SIGKILL : SIGTERM, Attempt::kGroupGrace);
+}
+
+void AttemptPart::on_lead_lost(const AttemptScene& scene, const std::string& why) {
+  has_lead_ = false;
+  if (is_over()) return;
+  on_loss(scene, fmt::format("node {}, which leads its group, is lost: {}", launch_.hosts[0], why));
+}
+
+// ---- Its end ------------------------------------------------------------------------------------
+
+void AttemptPart::on_loss(const AttemptScene& scene, const std::string& why, AgentTime grace) {
+  if (lost_.empty() && !is_terminating()) {
+    lost_ = why;
+    tell(scene, NodeFails{why});
+  }
+  end(scene, SIGTERM, std::min(grace, Attempt::kGroupGrace));
+}
+
+// The lead lets the trial save: only it can.
+void AttemptPart::on_leave(const AttemptScene& scene, const std::string& why) {
+  if (is_starting() || !has_lead_) return on_loss(scene, why);
+  tell(scene, NodeLeaves{why});
+}
+
+void AttemptPart::on_disk(const AttemptScene& scene) const {
+  tell(scene, NodeDisk{scene.disk_keeps_up});
+}
+
+void AttemptPart::end(const AttemptScene& scene, int how, AgentTime grace) {
+  const AgentTime kill_at = scene.now + grace;
+  kill_at_ = std::min(kill_at_.value_or(kill_at), kill_at);
+  signal(scene, how);
+}
+
+void AttemptPart::signal(const AttemptScene& scene, int signal) {
+  for (const Rank& rank : ranks_) {
+    if (rank.stage == Stage::kForked) scene.actions.add(SignalWorker{rank.pid, signal});
+  }
+}
+
+bool AttemptPart::is_over() const {
+  return std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.stage == Stage::kGone; });
+}
+
+void AttemptPart::conclude(const AttemptScene& scene) const {
+  scene.actions.add(CloseGroup{attempt_key(launch_.trial, launch_.attempt)});
+  ConcludeAttempt conclusion;
+  AttemptEnded& ended = conclusion.ended;
+  ended.trial = launch_.trial;
+  ended.attempt = launch_.attempt;
+  ended.rank = launch_.first_rank();
+  if (!lost_.empty()) {
+    ended.outcome = Outcome::kLost;
+    ended.cause = lost_;
+    ended.is_of_node = true;
+  }
+  scene.actions.add(std::move(conclusion));
+}
+
+// ---- Limits -------------------------------------------------------------------------------------
+
+std::optional<AgentTime> AttemptPart::deadline(const AttemptConditions& on) const {
+  if (kill_at_) return kill_at_;
+  if (!has_lead_) return std::nullopt;
+  if (!is_linked_) return on.watch.next_look(lead_heard_ + Attempt::kMeet);
+  const Duration limit = on.experiment.group_timeout;
+  if (limit == Duration::zero()) return std::nullopt;
+  return on.watch.next_look(lead_heard_ + limit);
+}
+
+void AttemptPart::on_time(const AttemptScene& scene) {
+  const std::optional<AgentTime> due = deadline(scene);
+  if (!due || *due > scene.now) return;
+  if (kill_at_) {
+    kill_at_ = scene.now + Attempt::kTermGrace;  // said again until it is heard
+    return signal(scene, SIGKILL);
+  }
+  const AgentTime limit = is_linked_ ? AgentTime(scene.experiment.group_timeout) : Attempt::kMeet;
+  if (scene.watched() < lead_heard_ + limit) return;
+  on_lead_lost(
+      scene, fmt::format("it has said nothing for {:g} s", seconds(scene.watched() - lead_heard_)));
+}
+
+}  // namespace tune

@@ -1,0 +1,460 @@
+// Groups over several nodes: the agent that leads one, and the agents of its other nodes.
+#include <algorithm>
+#include <csignal>
+
+#include <doctest/doctest.h>
+
+#include "agent/machine_script.h"
+
+using namespace tune;
+using namespace tune::testing;
+using namespace std::chrono_literals;
+using Lines = std::vector<std::string>;
+
+namespace {
+
+constexpr Duration kGroupLimit = 60s;
+const std::uint64_t kGroupKey = attempt_key({0}, {1});
+
+Launch group_launch_on(std::uint32_t node, std::uint64_t restore_iteration = 0) {
+  Launch launch;
+  launch.trial = {0};
+  launch.attempt = {1};
+  launch.ranks = 4;
+  launch.cpu_units = 4 * kUnit;
+  launch.hosts = {"one", "two"};
+  launch.node = node;
+  launch.lead = node > 0 ? "10.0.0.1:4711" : "";
+  launch.restore_iteration = restore_iteration;
+  return launch;
+}
+
+// The first of two nodes with two ranks on each: 1 and 2 here as processes 101 and 102.
+struct LeadScript : MachineScript {
+  explicit LeadScript(std::uint64_t restore_iteration = 0) {
+    set_up({}, kGroupLimit, 600s);
+    machine.on_command(now, group_launch_on(0, restore_iteration));
+    machine.on_group_open(now, kGroupKey, {"10.0.0.1:4711"}, {});
+    spawned(1, 101);
+    spawned(2, 102);
+  }
+  void hear(NodeWord word) { machine.on_node(now, kGroupKey, 1, {std::move(word)}); }
+  void link() {
+    hear(NodeLinks{kGroupKey, 1});
+    hear(RankForked{2, 201});
+    hear(RankForked{3, 202});
+  }
+  // All are set up and begin step 1.
+  void begin() {
+    link();
+    for (const WorkerId worker : {1, 2}) done(worker);
+    for (const std::uint32_t rank : {2u, 3u}) hear(FromRank{rank, PhaseDone{}});
+    word(1, GroupAction::kStep);
+    said();
+  }
+  // Signs of life of the other node, every second.
+  void watch_linked_for(AgentTime time) {
+    for (const AgentTime end = now + time; now < end;) {
+      watch_for(std::min<AgentTime>(1s, end - now));
+      machine.on_node(now, kGroupKey, 1, {});
+    }
+  }
+  void lose(const std::string& why = "its connection broke") {
+    machine.on_link_broken(now, kGroupKey, 1, why);
+  }
+  AttemptEnded concluded() {
+    auto ends = wanted<ConcludeAttempt>();
+    REQUIRE(ends.size() == 1);
+    return ends[0].ended;
+  }
+};
+
+// The second of them: ranks 2 and 3 as processes 101 and 102.
+struct PartScript : MachineScript {
+  PartScript() {
+    set_up({}, kGroupLimit, 600s);
+    machine.on_command(now, group_launch_on(1));
+  }
+  void hear(LeadWord word) { machine.on_lead(now, kGroupKey, {std::move(word)}); }
+  void start() {
+    spawned(1, 101);
+    spawned(2, 102);
+    hear(StartRanks{});
+    said();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a group starts when the ranks on all nodes exist, and each hears the lead's rank") {
+  LeadScript script;
+  CHECK(script.said() == Lines{"open group for 1", "spawn 1 with rendezvous", "spawn 2",
+                               "driver: group meets at 1 addresses"});
+  script.link();
+  CHECK(script.said() == Lines{"driver: started 101", "worker 1: start", "worker 2: start",
+                               "to node 1: start ranks"});
+  script.begin();
+  script.word(2, GroupAction::kStep);
+  CHECK(script.said() == Lines{"worker 2: group step", "to node 1: rank 2: group step",
+                               "to node 1: rank 3: group step"});
+  script.hear(FromRank{3, AskAlone{}});
+  CHECK(script.said() == Lines{"to node 1: rank 3: nobody else is alone"});
+}
+
+TEST_CASE("a checkpoint has its name when the ranks on all nodes have saved") {
+  LeadScript script;
+  script.begin();
+  script.report(1, 1);
+  script.word(1, GroupAction::kSave);
+  script.said();
+  script.saved(1, 1);
+  script.saved(2, 1);
+  script.hear(FromRank{2, RankSaved{1, 1s, {}}});
+  CHECK(script.said().empty());
+  script.hear(FromRank{3, RankSaved{1, 1s, {}}});
+  CHECK(script.said() == Lines{"promote 1"});
+}
+
+TEST_CASE("a result is told when every rank has loaded, as the checkpoint may go after it") {
+  LeadScript script(3);
+  script.link();
+  for (const WorkerId worker : {1, 2}) {
+    script.done(worker);  // setup
+    script.done(worker);  // load
+  }
+  for (const std::uint32_t rank : {2u, 3u}) script.hear(FromRank{rank, PhaseDone{}});
+  script.word(4, GroupAction::kStep);
+  script.said();
+  script.report(1, 4);
+  CHECK(script.said().empty());
+  script.hear(FromRank{2, PhaseDone{}});
+  CHECK(script.said().empty());
+  script.hear(FromRank{3, PhaseDone{}});
+  CHECK(script.said() == Lines{"driver: report 4"});
+}
+
+TEST_CASE("a group that ends in order is over when its last rank on any node is gone") {
+  LeadScript script;
+  script.begin();
+  script.end(1, Outcome::kCompleted);
+  script.end(2, Outcome::kCompleted);
+  script.exits(101);
+  script.exits(102);
+  for (const std::uint32_t rank : {2u, 3u}) {
+    script.hear(FromRank{rank, WorkerEnded{}});
+    script.hear(RankGone{rank, true, false, 0, "exited with code 0", {}});
+  }
+  const AttemptEnded ended = script.concluded();
+  CHECK(ended.outcome == Outcome::kCompleted);
+  CHECK_FALSE(ended.is_of_node);
+  script.lose();  // a link that is not needed any more
+  CHECK(script.said().empty());
+}
+
+TEST_CASE("a rank that fails on another node is the first cause, and ends the ranks on all nodes") {
+  LeadScript script;
+  script.begin();
+  script.hear(RankGone{3, true, true, SIGSEGV, "killed by signal 11 (SIGSEGV)", {}});
+  CHECK(script.said() ==
+        Lines{"signal 15 to 101", "signal 15 to 102", "to node 1: end ranks by 15"});
+  script.dies(101, SIGTERM);
+  script.dies(102, SIGTERM);
+  script.hear(RankGone{2, true, true, SIGTERM, "killed by signal 15", {}});
+  const AttemptEnded ended = script.concluded();
+  CHECK(ended.outcome == Outcome::kSignal);
+  CHECK(ended.rank == 3);
+  CHECK_FALSE(ended.is_of_node);
+}
+
+TEST_CASE("the loss of a node ends the group at once, and the node is to blame for every echo") {
+  LeadScript script;
+  script.begin();
+  SUBCASE("nothing was noticed before") {}
+  SUBCASE("a rank threw in a collective") {
+    script.echo(1, "step: connection reset");
+  }
+  SUBCASE("a rank threw something of its own") {
+    script.end(2, Outcome::kException, "step: no answer");
+  }
+  SUBCASE("a rank was ended by its collective") {
+    script.dies(102, SIGABRT);
+  }
+  script.lose();
+  const AgentTime lost = script.now;
+  CHECK(script.machine.live().size() == 1);
+  script.pass(Attempt::kGroupGrace);
+  const Lines said = script.said();
+  CHECK(std::ranges::count(said, "signal 15 to 101") >= 1);
+  CHECK(std::ranges::count(said, "signal 9 to 101") == 1);
+  CHECK(script.now - lost < 5s);  // the promise
+  script.dies(101, SIGKILL);
+  script.dies(102, SIGKILL);
+  const AttemptEnded ended = script.concluded();
+  CHECK(ended.outcome == Outcome::kLost);
+  CHECK(ended.is_of_node);
+  CHECK(ended.cause == "node two is lost: its connection broke");
+}
+
+TEST_CASE("what rank 0 has said stands when a node is lost after it, if all had saved") {
+  LeadScript script;
+  script.begin();
+  bool is_saved = true;
+  SUBCASE("nothing was to be saved") {}
+  SUBCASE("the lost node had still to save") {
+    script.saved(1, 1);
+    is_saved = false;
+  }
+  script.end(1, Outcome::kCompleted);
+  script.end(2, Outcome::kCompleted);
+  script.lose();
+  script.exits(101);
+  script.exits(102);
+  CHECK(script.concluded().outcome == (is_saved ? Outcome::kCompleted : Outcome::kLost));
+}
+
+TEST_CASE("a node that is silent blames no rank, and is lost after group_timeout_s") {
+  LeadScript script;
+  script.begin();
+  script.done(2);  // ahead of the ranks on the other node
+  script.watch_linked_for(10s);
+  script.said();
+  script.watch_for(kGroupLimit - 1ms);
+  CHECK(script.said().empty());
+  script.watch_for(1ms);
+  CHECK_FALSE(script.said().empty());
+  script.dies(101, SIGTERM);
+  script.dies(102, SIGTERM);
+  const AttemptEnded ended = script.concluded();
+  CHECK(ended.outcome == Outcome::kLost);
+  CHECK(ended.cause == "node two is lost: it has said nothing for 60 s");
+}
+
+TEST_CASE("a node that is heard again in time gives its ranks their time anew") {
+  LeadScript script;
+  script.begin();
+  script.done(2);
+  script.watch_for(kGroupLimit - 5s);
+  script.machine.on_node(script.now, kGroupKey, 1, {});
+  script.watch_linked_for(kGroupLimit - 1s);
+  CHECK(script.said().empty());
+  script.watch_linked_for(1s + Attempt::kGroupPatience);
+  CHECK_FALSE(script.said().empty());  // now a rank is hung
+  for (const std::uint32_t pid : {101, 102}) script.dies(pid, SIGKILL);
+  for (const std::uint32_t rank : {2u, 3u}) {
+    script.hear(RankGone{rank, true, true, SIGKILL, "killed", {}});
+  }
+  const AttemptEnded ended = script.concluded();
+  CHECK(ended.outcome == Outcome::kHung);
+  CHECK(ended.rank == 0);  // the hindmost of those that are behind rank 1
+}
+
+TEST_CASE("a node that does not link, or is another attempt's, is lost") {
+  LeadScript script;
+  std::string cause;
+  SUBCASE("it does not link") {
+    script.watch_for(Attempt::kMeet);
+    cause = "node two is lost: it did not link";
+  }
+  SUBCASE("it comes for another attempt") {
+    script.hear(NodeLinks{kGroupKey + 1, 1});
+    cause = "node two is lost: it came for another attempt";
+  }
+  script.dies(101, SIGTERM);
+  script.dies(102, SIGTERM);
+  const AttemptEnded ended = script.concluded();
+  CHECK(ended.outcome == Outcome::kLost);
+  CHECK(ended.cause.starts_with(cause));
+}
+
+TEST_CASE("a lead that cannot listen loses the attempt, and says why") {
+  MachineScript script;
+  script.set_up({}, kGroupLimit);
+  script.machine.on_command(script.now, group_launch_on(0));
+  script.machine.on_group_open(script.now, kGroupKey, {}, "listening at 10.0.0.1: no such address");
+  script.spawned(1, 101);  // they were being forked
+  script.spawned(2, 102);
+  script.dies(101, SIGKILL);
+  script.dies(102, SIGKILL);
+  const auto ends = script.wanted<ConcludeAttempt>();
+  REQUIRE(ends.size() == 1);
+  CHECK(ends[0].ended.outcome == Outcome::kLost);
+  CHECK(ends[0].ended.cause == "listening at 10.0.0.1: no such address");
+}
+
+TEST_CASE("ranks that are to end are not waited for on a node that says nothing") {
+  LeadScript script;
+  script.begin();
+  script.machine.on_command(script.now, KillAttempt{{0}, {1}});
+  script.dies(101, SIGTERM);
+  script.dies(102, SIGTERM);
+  script.said();
+  script.watch_for(Attempt::kSilentEnd);
+  const auto ends = script.wanted<ConcludeAttempt>();
+  REQUIRE(ends.size() == 1);
+  CHECK(ends[0].ended.outcome == Outcome::kLost);
+}
+
+TEST_CASE("a node that is to leave has the trial paused by the lead") {
+  LeadScript script;
+  script.begin();
+  script.hear(NodeLeaves{"it is drained"});
+  CHECK(script.said() == Lines{"worker 1: stop"});
+  script.hear(NodeLeaves{"it is drained"});  // once
+  CHECK(script.said().empty());
+  script.end(1, Outcome::kLost);  // it cannot save
+  script.end(2, Outcome::kCompleted);
+  script.exits(101);
+  script.exits(102);
+  for (const std::uint32_t rank : {2u, 3u}) {
+    script.hear(FromRank{rank, WorkerEnded{}});
+    script.hear(RankGone{rank, true, false, 0, "exited with code 0", {}});
+  }
+  const AttemptEnded ended = script.concluded();
+  CHECK(ended.outcome == Outcome::kLost);
+  CHECK(ended.is_of_node);
+}
+
+// ---- The other nodes ----------------------------------------------------------------------------
+
+TEST_CASE("another node links, forks and starts its ranks as the lead says, and passes words on") {
+  PartScript script;
+  CHECK(script.said() ==
+        Lines{"node 1 joins 10.0.0.1:4711", "to lead: node 1 links", "spawn 1", "spawn 2"});
+  script.spawned(1, 101);
+  script.spawned(2, 102);
+  CHECK(script.said() == Lines{"to lead: rank 2 is 101", "to lead: rank 3 is 102"});
+  script.hear(ToRank{2, GroupStep{1, GroupAction::kStep}});
+  CHECK(script.said().empty());  // it is not started
+  script.machine.on_lead(script.now, kGroupKey, {StartRanks{}});
+  const auto starts = script.wanted<TellWorker>();
+  REQUIRE(starts.size() == 2);
+  const auto& start = std::get<StartWorker>(starts[1].command);
+  CHECK(start.rank == 3);
+  CHECK(start.local_rank == 1);
+  CHECK(start.environment.at("RANK") == "3");
+  CHECK(start.environment.at("LOCAL_RANK") == "1");
+  CHECK(start.environment.at("WORLD_SIZE") == "4");
+  CHECK(start.environment.at("LOCAL_WORLD_SIZE") == "2");
+  CHECK(start.environment.at("GROUP_RANK") == "1");
+  CHECK(start.environment.at("GROUP_WORLD_SIZE") == "2");
+  script.hear(ToRank{3, GroupStep{1, GroupAction::kStep}});
+  CHECK(script.said() == Lines{"worker 2: group step"});
+  script.hear(ToRank{0, GroupStep{1, GroupAction::kStep}});  // not its own
+  script.hear(ToRank{7, GroupStep{1, GroupAction::kStep}});
+  CHECK(script.said().empty());
+  script.done(2);
+  CHECK(script.said() == Lines{"to lead: word of rank 3"});
+}
+
+TEST_CASE("another node's part is over, for its driver, when its ranks are gone") {
+  PartScript script;
+  script.start();
+  CHECK(script.machine.live().size() == 1);
+  script.exits(101);
+  script.exits(102);
+  const Lines said = script.said();
+  CHECK(std::ranges::count(said, "close group") == 1);
+  CHECK(said.back() == "conclude 0: completed, rank 2, code 0, ");
+}
+
+TEST_CASE("without its lead a node ends its ranks within five seconds") {
+  PartScript script;
+  script.start();
+  std::string cause;
+  SUBCASE("the connection broke") {
+    script.machine.on_link_broken(script.now, kGroupKey, 0, "its connection broke");
+    cause = "its connection broke";
+  }
+  SUBCASE("the lead is silent") {
+    script.watch_for(kGroupLimit);
+    cause = "it has said nothing for 60 s";
+  }
+  SUBCASE("the driver ends it") {
+    script.machine.on_command(script.now, KillAttempt{{0}, {1}});
+    cause = "killed on the driver's order";
+  }
+  Lines said = script.said();
+  CHECK(std::ranges::count(said, "signal 15 to 101") == 1);
+  script.pass(Attempt::kGroupGrace);
+  CHECK(script.said() == Lines{"signal 9 to 101", "signal 9 to 102"});
+  script.dies(101, SIGKILL);
+  script.dies(102, SIGKILL);
+  const auto ends = script.wanted<ConcludeAttempt>();
+  REQUIRE(ends.size() == 1);
+  CHECK(ends[0].ended.outcome == Outcome::kLost);
+  CHECK(ends[0].ended.is_of_node);
+  CHECK(ends[0].ended.cause.ends_with(cause));
+}
+
+TEST_CASE("a node that is to end a part which it never began says that it is over") {
+  MachineScript script;
+  script.set_up({}, kGroupLimit);
+  script.machine.on_command(script.now, KillAttempt{{0}, {1}});
+  CHECK(script.said() == Lines{"driver: ended: nothing of it runs here"});
+  PartScript part;
+  part.start();
+  part.exits(101);
+  part.exits(102);
+  part.said();
+  part.machine.on_command(part.now, KillAttempt{{0}, {1}});  // its end is on its way
+  CHECK(part.said().empty());
+}
+
+TEST_CASE("a lead that nothing is heard of is given up after a minute") {
+  PartScript script;
+  script.spawned(1, 101);
+  script.said();
+  script.watch_for(Attempt::kMeet);
+  CHECK(std::ranges::count(script.said(), "signal 15 to 101") == 1);
+}
+
+TEST_CASE("ranks that are not forked yet never are when the lead ends them") {
+  PartScript script;
+  script.spawned(1, 101);
+  script.said();
+  script.hear(EndRanks{SIGTERM});
+  const Lines said = script.said();
+  CHECK(std::ranges::count(said, "signal 15 to 101") == 1);
+  script.dies(101, SIGTERM);
+  script.spawned(2, 102);  // it was being forked
+  CHECK(std::ranges::count(script.said(), "signal 9 to 102") == 1);
+  script.dies(102, SIGKILL);
+  CHECK(script.wanted<ConcludeAttempt>().size() == 1);
+}
+
+TEST_CASE("a node that is to leave asks its lead, and one that cannot begin tells its driver") {
+  PartScript script;
+  SUBCASE("it runs") {
+    script.start();
+    script.machine.on_command(script.now, Drain{"it is drained"});
+    script.pass(1ms);
+    const Lines said = script.said();
+    CHECK(std::ranges::count(said, "to lead: leaves: it is drained") == 1);
+    CHECK(std::ranges::count(said, "signal 15 to 101") == 0);
+  }
+  SUBCASE("it is about to begin") {
+    script.spawned(1, 101);
+    script.machine.on_command(script.now, Drain{"it is drained"});
+    script.pass(1ms);
+    const Lines said = script.said();
+    CHECK(std::ranges::count(said, "to lead: fails: it is drained") == 1);
+    CHECK(std::ranges::count(said, "signal 15 to 101") == 1);
+  }
+}
+
+TEST_CASE("a node whose disk is slow says so, as its ranks are not heard then") {
+  PartScript script;
+  script.start();
+  script.machine.on_disk(script.now, false);
+  script.machine.on_disk(script.now, false);
+  CHECK(script.said() == Lines{"to lead: disk is slow"});
+  script.machine.on_disk(script.now, true);
+  CHECK(script.said() == Lines{"to lead: disk keeps up"});
+
+  LeadScript lead;
+  lead.begin();
+  lead.done(2);
+  lead.hear(NodeDisk{false});
+  lead.watch_linked_for(10 * kGroupLimit);
+  CHECK(lead.said().empty());
+}

@@ -286,7 +286,7 @@ void draw_groups(Draw& draw, Time length, Scenario& scenario) {
   for (int i = 0; i < accidents; ++i) {
     const Kind kind = draw.one_of({Kind::kLinkBreaks, Kind::kAgentCutOff, Kind::kAgentDies,
                                    Kind::kAgentHangs});
-    scenario.accidents.push_back({kind, draw.logarithmic(milliseconds(1), length * 2)});
+    scenario.accidents.push_back({kind, draw.logarithmic(milliseconds(1), length * 2), true});
   }
 }
 

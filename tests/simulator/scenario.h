@@ -44,6 +44,7 @@ struct AccidentPlan {
   };
   Kind kind;
   Time at;
+  bool at_link = false;  // befalls an agent that is linked to another of its group, as soon as one is
 };
 
 // A user's order at some moment, about any of the trials that are there then.

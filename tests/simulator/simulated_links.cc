@@ -119,16 +119,27 @@ void SimulatedLinks::hold_up(Identity agent, Time until) {
   }
 }
 
-bool SimulatedLinks::break_one() {
+std::vector<SimulatedLinks::Id> SimulatedLinks::whole() const {
   std::vector<Id> whole;
   for (const auto& [id, link] : links_) {
     if (link.ends[0] != 0 && link.ends[1] != 0) whole.push_back(id);
   }
-  if (whole.empty()) return false;
-  const auto chosen = world_.random.integer(0, static_cast<std::int64_t>(whole.size()));
+  return whole;
+}
+
+SimulatedLinks::Identity SimulatedLinks::any_end() {
+  const std::vector<Id> all = whole();
+  if (all.empty()) return 0;
+  const auto chosen = world_.random.integer(0, 2 * static_cast<std::int64_t>(all.size()));
+  return links_.at(all[static_cast<std::size_t>(chosen / 2)]).ends[chosen % 2];
+}
+
+void SimulatedLinks::break_one() {
+  const std::vector<Id> all = whole();
+  if (all.empty()) return;
+  const auto chosen = world_.random.integer(0, static_cast<std::int64_t>(all.size()));
   world_.trace("world", [] { return "the link between two agents breaks"; });
-  break_link(whole[static_cast<std::size_t>(chosen)], true);
-  return true;
+  break_link(all[static_cast<std::size_t>(chosen)], true);
 }
 
 }  // namespace tune::simulator

@@ -32,7 +32,8 @@ class SimulatedLinks {
   void close(Identity agent, std::uint64_t attempt);
   void agent_died(Identity agent, const std::function<bool(std::uint64_t attempt)>& had_ranks);
   void hold_up(Identity agent, Time until);
-  bool break_one();  // any; false: there is none
+  Identity any_end();  // an agent at a whole link; 0: there is none
+  void break_one();    // any that is whole, if there is one
 
  private:
   struct OneLink {
@@ -45,6 +46,7 @@ class SimulatedLinks {
   using Id = std::uint64_t;
   void arrive(Id id, int end, std::function<void(OneLink&)> what);
   void break_link(Id id, bool with_echo);
+  std::vector<Id> whole() const;
   Id find(Identity agent, std::uint64_t attempt, std::uint32_t node) const;
 
   World& world_;

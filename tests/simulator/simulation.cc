@@ -503,7 +503,11 @@ SimulatedAgent* Simulation::any_agent() {
 }
 
 void Simulation::meet(const AccidentPlan& accident) {
-  SimulatedAgent* agent = any_agent();
+  SimulatedAgent* agent = accident.at_link ? agent_of(links_.any_end()) : any_agent();
+  if (agent == nullptr && accident.at_link) {
+    const Time later = world_.about(std::max<Time>(milliseconds(1), world_.queue.now() / 50));
+    return world_.queue.after(later, life_, [this, &accident] { meet(accident); });
+  }
   if (agent == nullptr) return;
   switch (accident.kind) {
     case AccidentPlan::Kind::kAgentDies:

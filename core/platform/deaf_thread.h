@@ -12,18 +12,25 @@
 
 namespace tune {
 
+// While it lives, signals to this thread wait.
+class Deafness {
+ public:
+  Deafness() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &former_);
+  }
+  ~Deafness() { pthread_sigmask(SIG_SETMASK, &former_, nullptr); }
+  Deafness(const Deafness&) = delete;
+
+ private:
+  sigset_t former_;
+};
+
 // Throws Error (kProcess) when there can be no further thread.
 template <class Work>
 std::thread deaf_thread(Work work) {
-  struct Deaf {
-    sigset_t former;
-    Deaf() {
-      sigset_t all;
-      sigfillset(&all);
-      pthread_sigmask(SIG_SETMASK, &all, &former);
-    }
-    ~Deaf() { pthread_sigmask(SIG_SETMASK, &former, nullptr); }
-  } const deaf;
+  const Deafness deafness;
   try {
     return std::thread(std::move(work));
   } catch (const std::system_error& error) {

@@ -6,10 +6,12 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/platform/deaf_thread.h"
 #include "core/platform/kept_process.h"
 #include "core/platform/node.h"
 #include "core/platform/process.h"
@@ -135,6 +137,8 @@ int launch_command(const LaunchArguments& arguments) {
   check_program(arguments.program);
   const RankPlace place = make_place(arguments);
   adopt_descendants();  // of the group, should the process that looks after it be killed
+  // A signal that comes before this process watches for them waits: it would end with ranks that run.
+  std::optional<Deafness> deafness(std::in_place);
   KeptProcess group([&](int alive) {
     name_visible_gpus();
     RankGroupOptions options;
@@ -147,6 +151,7 @@ int launch_command(const LaunchArguments& arguments) {
     return conclude(run_rank_group(options));
   });
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP, SIGQUIT});
+  deafness.reset();
   while (true) {
     pollfd watched[] = {{group.descriptor(), POLLIN, 0}, {signals.descriptor(), POLLIN, 0}};
     poll(watched, 2, -1);

@@ -55,7 +55,9 @@ void Attempt::on_nonsense(const AttemptScene& scene, std::uint32_t rank, const s
 void Attempt::on_loss(const AttemptScene& scene, std::string why, AgentTime grace) {
   if (scene.node.relays) scene.actions.add(GiveUpCheckpoints{launch_.trial, launch_.attempt});
   Cause lost{.outcome = Outcome::kLost, .text = std::move(why), .is_of_node = true};
-  terminate(scene, known_end().value_or(std::move(lost)), grace);
+  const bool cuts_saves_off = outcome() != nullptr && !saves_.empty();
+  const auto known = cuts_saves_off ? std::nullopt : known_end();
+  terminate(scene, known.value_or(std::move(lost)), grace);
 }
 
 // Trials that the driver has not told how to end are paused, and go on elsewhere or later.

@@ -212,6 +212,20 @@ TEST_CASE("what rank 0 has said stands when a node is lost after it, if all had 
   CHECK(script.concluded().outcome == (is_saved ? Outcome::kCompleted : Outcome::kLost));
 }
 
+TEST_CASE("an order to end that cuts saves off is the cause of the loss") {
+  LeadScript script;
+  script.begin();
+  script.saved(1, 1);
+  script.end(1, Outcome::kPaused);
+  script.machine.on_command(script.now, KillAttempt{{0}, {1}});  // its driver has lost node two
+  script.exits(101);
+  script.exits(102);
+  script.lose();
+  const AttemptEnded ended = script.concluded();
+  CHECK(ended.outcome == Outcome::kLost);
+  CHECK(ended.is_of_node);
+}
+
 TEST_CASE("a node that is silent blames no rank, and is lost after group_timeout_s") {
   LeadScript script;
   script.begin();

@@ -279,10 +279,10 @@ void draw_groups(Draw& draw, Time length, Scenario& scenario) {
   if (has_gpus) wanted.gpu = wanted.ranks;
   scenario.request = to_request(wanted);
   scenario.bad_place.reset();
-  // Each node that dies takes a whole group with it: fewer do, or nothing would ever be finished.
-  scenario.rates.agent_dies /= 10;
+  // Each node that dies takes a whole group with it: a few do, or nothing would ever be finished.
+  scenario.rates.agent_dies = 0;
   scenario.num_samples = std::min(scenario.num_samples, 8);
-  const int accidents = draw.between(0, 4);
+  const int accidents = draw.between(0, 6);
   for (int i = 0; i < accidents; ++i) {
     const Kind kind = draw.one_of({Kind::kLinkBreaks, Kind::kAgentCutOff, Kind::kAgentDies,
                                    Kind::kAgentHangs});

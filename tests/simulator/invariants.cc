@@ -376,7 +376,9 @@ void Invariants::follow(const FromAgent& from) {
   if (ended == nullptr) return;
   if (is_failure(ended->outcome)) ++world_.tally.failures;
   const std::uint64_t key = attempt_key(ended->trial, ended->attempt);
-  if (parts_.contains({key, from.agent})) return;  // the lead speaks for all
+  // The lead speaks for all. By now an agent may have another number than it was launched under.
+  const bool is_of_part = ended->rank > 0 && !is_failure(ended->outcome);
+  if (is_of_part || parts_.contains({key, from.agent})) return;
   no_loss_of_a_node_is_a_failure(*ended);
   const bool ends_well = !is_failure(ended->outcome) && ended->outcome != Outcome::kLost;
   if (ends_well && world_.spoke_nonsense.contains(key)) {

@@ -279,8 +279,9 @@ void draw_groups(Draw& draw, Time length, Scenario& scenario) {
   if (has_gpus) wanted.gpu = wanted.ranks;
   scenario.request = to_request(wanted);
   scenario.bad_place.reset();
-  // Each node that dies takes a whole group with it: a few do, or nothing would ever be finished.
-  scenario.rates.agent_dies = 0;
+  // A node that is lost takes a whole group with it: a few are, or nothing would ever be finished.
+  scenario.rates.agent_dies = scenario.rates.agent_silent = 0;
+  scenario.rates.frame_slow = std::min(scenario.rates.frame_slow, 5'000u);
   scenario.num_samples = std::min(scenario.num_samples, 8);
   const int accidents = draw.between(0, 6);
   for (int i = 0; i < accidents; ++i) {

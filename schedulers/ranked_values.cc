@@ -13,16 +13,23 @@ namespace tune {
 namespace {
 
 constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
+constexpr std::size_t kLine = 8;  // keys in a cache line
 
 // The number of keys that are at most `key`, of sorted ones. Without branches, which would be
-// foreseen half of the time; the last 64 are counted, so that their cache lines come together.
+// foreseen half of the time. The cache lines of the last 64 are asked for at once: each alone is
+// waited for as long as all together.
 std::size_t at_most(const std::uint64_t* keys, std::size_t left, std::uint64_t key) {
   std::size_t count = 0;
-  while (left > 64) {
-    const std::size_t half = left / 2;
-    count += half * static_cast<std::size_t>(keys[count + half - 1] <= key);
-    left -= half;
-  }
+  const auto halve_to = [&](std::size_t few) {
+    while (left > few) {
+      const std::size_t half = left / 2;
+      count += half * static_cast<std::size_t>(keys[count + half - 1] <= key);
+      left -= half;
+    }
+  };
+  halve_to(8 * kLine);
+  for (std::size_t i = 0; i < left; i += kLine) __builtin_prefetch(keys + count + i);
+  halve_to(kLine);
   const std::uint64_t* const last = keys + count;
   for (std::size_t i = 0; i < left; ++i) count += static_cast<std::size_t>(last[i] <= key);
   return count;
@@ -31,6 +38,12 @@ std::size_t at_most(const std::uint64_t* keys, std::size_t left, std::uint64_t k
 template <class T>
 void insert_at(std::vector<T>& list, std::size_t at, T item) {
   list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), std::move(item));
+}
+
+template <class T, std::size_t N>
+void insert_at(std::array<T, N>& list, std::size_t at, std::size_t count, T item) {
+  std::copy_backward(list.data() + at, list.data() + count, list.data() + count + 1);
+  list[at] = item;
 }
 
 }  // namespace
@@ -47,12 +60,12 @@ double RankedValues::value_of(Key key) {
 }
 
 RankedValues::Position RankedValues::find(Key key) const {
-  const auto place = [key](const std::vector<Key>& best) {  // the last one takes all above it
-    return std::min(at_most(best.data(), best.size(), key), best.size() - 1);
+  const auto place = [key](const Key* best, std::size_t count) {  // the last takes all above it
+    return std::min(at_most(best, count, key), count - 1);
   };
-  const std::size_t n = place(best_);
+  const std::size_t n = place(best_.data(), best_.size());
   const Node& node = nodes_[n];
-  const std::size_t leaf = place(node.best);
+  const std::size_t leaf = place(node.best.data(), node.leaves);
   return {n, leaf, at_most(node.first(leaf), node.size(leaf), key)};
 }
 
@@ -68,20 +81,21 @@ std::size_t RankedValues::better_than(double value) const {
 std::size_t RankedValues::add(double value) {
   const Key key = key_of(value);
   if (size_ == 0) {
-    nodes_.push_back({{key}, {0}, {0}, {}});
+    nodes_.emplace_back().append(nullptr, 0);
+    nodes_.front().best[0] = key;
     best_.push_back(key);
     tree_.push_back(0);
   }
   Position position = find(key);
   while (nodes_[position.node].size(position.leaf) == kMost) {
     Node& full = nodes_[position.node];
-    full.best.size() == kMost ? cut(position.node) : full.cut(position.leaf);
+    full.leaves == kMost ? cut(position.node) : full.cut(position.leaf);
     position = find(key);
   }
   const std::size_t better = better_than(position);
   Node& node = nodes_[position.node];
   node.insert(position.leaf, position.at, key);
-  best_[position.node] = node.best.back();
+  best_[position.node] = node.best[node.leaves - 1];
   for (std::size_t k = position.node + 1; k <= tree_.size(); k += k & -k) ++tree_[k - 1];
   ++size_;
   return better;
@@ -94,24 +108,26 @@ void RankedValues::Node::insert(std::size_t leaf, std::size_t at, Key key) {
   std::copy_backward(own + at, own + count, own + count + 1);
   own[at] = key;
   best[leaf] = own[count];
-  for (std::size_t i = leaf; i < upto.size(); ++i) ++upto[i];
+  for (std::size_t i = leaf; i < leaves; ++i) ++upto[i];
 }
 
 void RankedValues::Node::append(const Key* sorted, std::size_t count) {
-  keys.resize(kMost * block.size());
-  block.push_back(static_cast<std::uint8_t>(block.size()));
+  keys.resize(kMost * leaves);
   keys.insert(keys.end(), sorted, sorted + count);
-  best.push_back(sorted[count - 1]);
-  upto.push_back(static_cast<std::uint32_t>(before(upto.size()) + count));
+  block[leaves] = static_cast<std::uint8_t>(leaves);
+  if (count > 0) best[leaves] = sorted[count - 1];
+  upto[leaves] = static_cast<std::uint32_t>(before(leaves) + count);
+  ++leaves;
 }
 
 void RankedValues::Node::cut(std::size_t leaf) {
   constexpr std::size_t kHalf = kMost / 2;
-  keys.resize(kMost * block.size() + kHalf);
+  keys.resize(kMost * leaves + kHalf);
   std::copy_n(first(leaf) + kHalf, kHalf, keys.end() - kHalf);
-  insert_at(block, leaf + 1, static_cast<std::uint8_t>(block.size()));
-  insert_at(upto, leaf, static_cast<std::uint32_t>(upto[leaf] - kHalf));
-  insert_at(best, leaf, first(leaf)[kHalf - 1]);
+  insert_at(block, leaf + 1, leaves, static_cast<std::uint8_t>(leaves));
+  insert_at(upto, leaf, leaves, static_cast<std::uint32_t>(upto[leaf] - kHalf));
+  insert_at(best, leaf, leaves, first(leaf)[kHalf - 1]);
+  ++leaves;
 }
 
 void RankedValues::cut(std::size_t n) {
@@ -120,7 +136,7 @@ void RankedValues::cut(std::size_t n) {
   for (std::size_t leaf = 0; leaf < kMost; ++leaf) {
     (leaf < kMost / 2 ? lower : upper).append(whole.first(leaf), whole.size(leaf));
   }
-  insert_at(best_, n, lower.best.back());
+  insert_at(best_, n, lower.best[lower.leaves - 1]);
   nodes_[n] = std::move(lower);
   insert_at(nodes_, n + 1, std::move(upper));
   count();
@@ -129,7 +145,7 @@ void RankedValues::cut(std::size_t n) {
 void RankedValues::count() {
   tree_.assign(nodes_.size(), 0);
   for (std::size_t k = 1; k <= tree_.size(); ++k) {
-    tree_[k - 1] += nodes_[k - 1].upto.back();
+    tree_[k - 1] += nodes_[k - 1].before(nodes_[k - 1].leaves);
     const std::size_t above = k + (k & -k);
     if (above <= tree_.size()) tree_[above - 1] += tree_[k - 1];
   }
@@ -150,8 +166,9 @@ double RankedValues::at(std::size_t place) const {
     place -= tree_[n - 1];
   }
   const Node& node = nodes_[n];
-  const auto found = std::upper_bound(node.upto.begin(), node.upto.end(), place);
-  const auto leaf = static_cast<std::size_t>(found - node.upto.begin());
+  const std::uint32_t* const end = node.upto.data() + node.leaves;
+  const auto leaf =
+      static_cast<std::size_t>(std::upper_bound(node.upto.data(), end, place) - node.upto.data());
   return value_of(node.first(leaf)[place - node.before(leaf)]);
 }
 
@@ -159,7 +176,7 @@ std::vector<double> RankedValues::all() const {
   std::vector<double> values;
   values.reserve(size_);
   for (const Node& node : nodes_) {
-    for (std::size_t leaf = 0; leaf < node.best.size(); ++leaf) {
+    for (std::size_t leaf = 0; leaf < node.leaves; ++leaf) {
       const Key* const own = node.first(leaf);
       std::transform(own, own + node.size(leaf), std::back_inserter(values), value_of);
     }

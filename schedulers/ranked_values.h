@@ -9,6 +9,7 @@
 // sorted blocks of 512 in one list a value took 0.5 us.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -26,12 +27,14 @@ class RankedValues {
  private:
   using Key = std::uint64_t;                // of a value
   static constexpr std::size_t kMost = 64;  // values of a leaf, leaves of a node
-  // Leaves lie in blocks of kMost keys; the last block ends where its leaf does.
+  // All in one piece but the keys, as each piece of memory elsewhere is waited for. Leaves lie in
+  // blocks of kMost keys; the last block ends where its leaf does.
   struct Node {
-    std::vector<Key> best;            // of each leaf, the worst leaf first; none is empty
-    std::vector<std::uint32_t> upto;  // values in the leaves up to each
-    std::vector<std::uint8_t> block;  // of each leaf
-    std::vector<Key> keys;            // of all blocks
+    std::array<Key, kMost> best;            // of each leaf, the worst leaf first; none is empty
+    std::array<std::uint32_t, kMost> upto;  // values in the leaves up to each
+    std::array<std::uint8_t, kMost> block;  // of each leaf
+    std::size_t leaves = 0;
+    std::vector<Key> keys;  // of all blocks
     std::size_t before(std::size_t leaf) const { return leaf == 0 ? 0 : upto[leaf - 1]; }
     std::size_t size(std::size_t leaf) const { return upto[leaf] - before(leaf); }
     const Key* first(std::size_t leaf) const { return keys.data() + kMost * block[leaf]; }

@@ -50,6 +50,7 @@ set(tune_public_torch_headers
   trainables/torch/batch_trace.h
   trainables/torch/checkpoint.h
   trainables/torch/checkpoint_copies.h
+  trainables/torch/compiled_model.h
   trainables/torch/data_loader.h
   trainables/torch/dataset.h
   trainables/torch/device.h

@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include "trainables/torch/checkpoint.h"
+#include "trainables/torch/compiled_model.h"
 #include "trainables/torch/data_loader.h"
 #include "trainables/torch/dataset.h"
 #include "trainables/torch/device.h"

@@ -106,6 +106,10 @@ expect_none "what the plugin exports" "tune4" \
 
 if [[ $torch == torch ]]; then
   expect "the torch program" "same numbers 1" "$("$work/build/torch_program")"
+  # It opens libraries when it needs them, and finds them where they are installed.
+  libraries=$(dirname "$(find "$work/tune" -name libtune_torch_name.so)")
+  [[ -e $libraries/libtune_torch.a ]] || fail "libtune_torch_name.so is not installed beside libtune_torch.a"
+  expect "the torch program's places" "$libraries" "$(readelf -d "$work/build/torch_program")"
 fi
 
 # The GPU part is taken from the install tree: something else in its place is seen.

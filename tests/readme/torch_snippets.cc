@@ -35,6 +35,11 @@ class ModelsFromPython : public tune::TrainingOperator {
   }
 };
 
+torch::Tensor compiled_model(const tune::Analysis& analysis, const torch::Tensor& x) {
+#include "trainables/torch/models_from_python_2.inc"
+  return output;
+}
+
 void torch_trainer() {
   static std::shared_ptr<tune::Dataset> images, others;
 #include "trainables/torch/torchtrainer_1.inc"
@@ -48,4 +53,5 @@ void readme_torch_snippets() {
   tune::restore<SeveralRanks>("");
   torch_trainer();
   tune::TorchTrainer<ModelsFromPython>::as_trainable();
+  compiled_model(tune::Analysis::load(""), {});
 }

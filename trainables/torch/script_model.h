@@ -5,7 +5,7 @@
 //   register_training({.models = {net}, .optimizers = {...net->parameters()...}, ...});
 //
 // PyTorch calls TorchScript deprecated; of what came after it, torch.export and torch.compile,
-// nothing that trains can be read from C++.
+// nothing that trains can be read from C++. For inference see compiled_model.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>

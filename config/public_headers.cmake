@@ -70,6 +70,7 @@ set(tune_public_torch_headers
   trainables/torch/safetensors.h
   trainables/torch/sampler.h
   trainables/torch/script_model.h
+  trainables/torch/step_graph.h
   trainables/torch/sync_batch_norm.h
   trainables/torch/torch_trainer.h
   trainables/torch/training_operator.h

@@ -9,8 +9,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "trainables/torch/step_graph.h"
 
 namespace tune {
 
@@ -38,6 +41,7 @@ struct CudaPart {
   // a stream of their own: while what was queued before still computes, if they lie in pinned
   // memory.
   std::vector<at::Tensor> (*copied_beside)(const std::vector<at::Tensor>& tensors);
+  std::unique_ptr<DeviceGraph> (*make_graph)();  // of the current GPU
 };
 
 inline constexpr const char* kCudaPartFunction = "tune_cuda_part";

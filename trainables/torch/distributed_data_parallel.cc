@@ -303,6 +303,11 @@ struct GradientReducer::State {
     guarded(what, [&] { c10d::broadcast_coalesced(group.c10d(), tensors, kBroadcastBytes); });
   }
 
+  void share_buffers() {
+    if (!options.broadcast_buffers || !buffers_may_differ) return;
+    broadcast(buffers, "broadcast of the buffers");
+  }
+
   // In the first backward of a static graph gradients are only counted; when all are there, they
   // are reduced. The first gradient asks for that. Python asks from the outputs of forward instead;
   // where none of those that are listed leads to the loss, the gradients then stay each rank's own,
@@ -375,9 +380,7 @@ void GradientReducer::before_forward() {
     if (with_gradients && state.synchronises) state.reducer->prepare_for_forward();
     if (with_gradients) state.reducer->rebuild_buckets();
   });
-  if (state.options.broadcast_buffers && state.buffers_may_differ) {
-    state.broadcast(state.buffers, "broadcast of the buffers");
-  }
+  state.share_buffers();
 }
 
 void GradientReducer::after_forward(const std::vector<at::Tensor*>& outputs) {
@@ -412,6 +415,28 @@ void GradientReducer::guarded(const std::string& what, const std::function<void(
 
 void GradientReducer::zero_grad() {
   for (const at::Tensor& parameter : state_->parameters.tensors) parameter.mutable_grad().reset();
+}
+
+const std::vector<at::Tensor>& GradientReducer::parameters() const {
+  return state_->parameters.tensors;
+}
+
+void GradientReducer::share_buffers() {
+  if (!state_->reducer) return;
+  state_->share_buffers();
+  state_->buffers_may_differ = false;
+}
+
+// Divided before the sum, as DDP does it.
+void GradientReducer::average(const std::vector<at::Tensor>& gradients) {
+  State& state = *state_;
+  if (!state.reducer) return;
+  const at::NoGradGuard no_gradients;
+  for (at::Tensor gradient : gradients) {
+    gradient.mul_(1.0 / state.group.size());
+    state.group.all_reduce(gradient, Reduce::kSum, "all_reduce of the gradients");
+  }
+  state.buffers_may_differ = true;
 }
 
 GradientReducer::NoSync::NoSync(GradientReducer& reducer) : reducer_(reducer) {

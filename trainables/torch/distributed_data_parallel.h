@@ -83,6 +83,13 @@ class GradientReducer {
   // Takes the gradients away (Optimizer::zero_grad() cannot, with gradient_as_bucket_view).
   void zero_grad();
 
+  // For gradients that are not gathered by these hooks, but in tensors of the caller's own, as
+  // step_graph.h has them: the buffers of rank 0 before a forward, and afterwards the means over
+  // the ranks, in place.
+  const std::vector<at::Tensor>& parameters() const;  // those that have gradients
+  void share_buffers();
+  void average(const std::vector<at::Tensor>& gradients);
+
   // While one of these lives, backward gathers gradients on each rank alone; the forward belongs
   // into it too. The next backward without averages all that was gathered. Not with static_graph:
   // Error (kBadInput).

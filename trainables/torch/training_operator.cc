@@ -72,7 +72,8 @@ TrainingStepOptions step_options(const TrainingParts& parts) {
           .accumulate = parts.accumulate,
           .ema_decay = parts.ema_decay,
           .ddp = parts.ddp_args,
-          .split_when_out_of_memory = parts.split_when_out_of_memory};
+          .split_when_out_of_memory = parts.split_when_out_of_memory,
+          .cuda_graph = parts.cuda_graph};
 }
 
 void expect_criterion(const Criterion& criterion) {

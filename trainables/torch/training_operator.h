@@ -71,6 +71,9 @@ struct TrainingParts {
   bool channels_last = false;
   // Of one rank: see TrainingStepOptions. For the default train_batch.
   bool split_when_out_of_memory = false;
+  // Forward and backward are played again as one call of the GPU: see TrainingStepOptions. For the
+  // default train_batch.
+  bool cuda_graph = false;
   // Writes trace_rank_<r>.json into the trial's folder, of a TorchTrainer into the working one,
   // from batches of the default train_epoch: `.profile = {.batches = {10, 20}}`.
   ProfileOptions profile = {};

@@ -60,6 +60,34 @@ void check_options(const TrainingStepOptions& options, int ranks) {
   if (options.accumulate > 1 && options.ddp.static_graph) {
     bad_input("accumulate does not go with static_graph: leave one of them out");
   }
+  if (!options.cuda_graph) return;
+  const auto refuse_beside = [](bool is_set, const char* name) {
+    if (!is_set) return;
+    bad_input(std::string("cuda_graph does not go with ") + name + ": leave one of them out");
+  };
+  refuse_beside(options.split_when_out_of_memory, "split_when_out_of_memory");
+  refuse_beside(options.ddp.static_graph, "static_graph");
+  refuse_beside(options.ddp.find_unused_parameters, "find_unused_parameters");
+  refuse_beside(options.ddp.compression != GradientCompression::kNone, "compression");
+}
+
+std::unique_ptr<StepGraph> make_graph(const TrainingStepOptions& options,
+                                      const ProcessGroup& group) {
+  if (!options.cuda_graph) return nullptr;
+  if (options.graph) return std::make_unique<StepGraph>(options.graph);
+  if (group.device().is_cuda()) return std::make_unique<StepGraph>(cuda_part().make_graph());
+  if (group.rank() == 0) std::cerr << "warning: cuda_graph does nothing on a CPU\n";
+  return nullptr;
+}
+
+// Where a graph is recorded: gradients arrive on the stream on which the reducer was made, and the
+// recording takes no others.
+GradientReducer make_reducer(StepGraph* graph, torch::nn::Module& model, const ProcessGroup& group,
+                             const DdpOptions& options) {
+  if (graph == nullptr) return GradientReducer(model, group, with_bucket_views(options));
+  std::optional<GradientReducer> reducer;
+  graph->beside([&] { reducer.emplace(model, group, with_bucket_views(options)); });
+  return std::move(*reducer);
 }
 
 }  // namespace
@@ -77,25 +105,36 @@ TrainingStep::TrainingStep(AnyModel model, std::shared_ptr<torch::optim::Optimiz
       options_(options),
       device_(group.device()),
       precision_(std::move(precision)),
-      reducer_(*model_.module, group, with_bucket_views(options.ddp)) {
-  check_options(options, group.size());
+      graph_((check_options(options, group.size()), make_graph(options, group))),
+      reducer_(make_reducer(graph_.get(), *model_.module, group, options.ddp)) {
   if (options.ema_decay) average_.emplace(*model_.module, *options.ema_decay);
 }
 
 at::Tensor TrainingStep::run(const Batch& batch) {
   if (!options_.criterion) bad_input("a training step without a criterion cannot run: give one");
   at::Tensor loss;
-  if (options_.split_when_out_of_memory) {
-    loss = backward_in_parts(batch);
-  } else {
-    zero();
-    loss = loss_of(batch);
-    backward(loss);
+  const auto all_phases = [&] {
+    loss = gradients_of(batch);
+    unscale();
+    clip();
+    step();
+  };
+  if (!graph_) {
+    all_phases();
+    return loss.detach();
   }
-  unscale();
-  clip();
-  step();
+  graph_->beside(all_phases);
+  if (const auto notice = graph_->notice()) std::cerr << "warning: " << *notice << '\n';
   return loss.detach();
+}
+
+at::Tensor TrainingStep::gradients_of(const Batch& batch) {
+  if (options_.split_when_out_of_memory) return backward_in_parts(batch);
+  if (graph_) return backward_by_graph(batch);
+  zero();
+  const at::Tensor loss = loss_of(batch);
+  backward(loss);
+  return loss;
 }
 
 at::Tensor TrainingStep::loss_of(const Batch& batch) {
@@ -128,6 +167,33 @@ at::Tensor TrainingStep::backward_in_parts(const Batch& batch) {
   }
 }
 
+at::Tensor TrainingStep::backward_by_graph(const Batch& batch) {
+  const GraphPlan::Way way = graph_->next(batch, gathers(), gathered_ == 0);
+  if (way == GraphPlan::Way::kDirect) {
+    zero();
+    const at::Tensor loss = loss_of(batch);
+    backward(loss);
+    return loss;
+  }
+  reducer_.share_buffers();  // not within the record
+  if (way == GraphPlan::Way::kRecord) {
+    if (!holds_gradients()) graph_->hold_gradients(reducer_.parameters());
+    graph_->record(batch, [this, share = gathers()](const Batch& recorded) {
+      const at::Tensor loss = loss_of(recorded);
+      precision_->backward(share > 1 ? loss / share : loss);
+      return loss;
+    });
+  }
+  zero();
+  const at::Tensor loss = graph_->replay(batch);
+  if (is_due()) reducer_.average(graph_->gradients());
+  return loss;
+}
+
+void TrainingStep::record_again() {
+  if (graph_) graph_->forget();
+}
+
 bool TrainingStep::learn(const at::Tensor& loss) {
   zero();
   backward(loss);
@@ -139,7 +205,8 @@ bool TrainingStep::learn(const at::Tensor& loss) {
 // ---- Phases -------------------------------------------------------------------------------------
 
 void TrainingStep::zero() {
-  if (gathered_ == 0) reducer_.zero_grad();
+  if (gathered_ > 0) return;
+  holds_gradients() ? graph_->zero() : reducer_.zero_grad();
 }
 
 at::Tensor TrainingStep::forward(const at::Tensor& input) {
@@ -150,6 +217,7 @@ at::Tensor TrainingStep::forward(const at::Tensor& input) {
 // Validation speaks to no other rank: ranks may validate different numbers of batches.
 void TrainingStep::before_forward() {
   if (!at::GradMode::is_enabled()) return;
+  if (holds_gradients()) return reducer_.share_buffers();
   if (is_due()) {
     alone_.reset();
   } else if (!alone_) {
@@ -159,12 +227,13 @@ void TrainingStep::before_forward() {
 }
 
 void TrainingStep::after_forward(const std::vector<at::Tensor*>& outputs) {
-  if (at::GradMode::is_enabled()) reducer_.after_forward(outputs);
+  if (at::GradMode::is_enabled() && !holds_gradients()) reducer_.after_forward(outputs);
 }
 
 void TrainingStep::backward(const at::Tensor& loss) {
   const at::Tensor share = gathers() > 1 ? loss / gathers() : loss;
   reducer_.guarded("backward", [&] { precision_->backward(share); });
+  if (holds_gradients() && is_due()) reducer_.average(graph_->gradients());
 }
 
 void TrainingStep::unscale() {

@@ -40,6 +40,7 @@
 #include "trainables/torch/gradient_clipping.h"
 #include "trainables/torch/mixed_precision.h"
 #include "trainables/torch/process_group.h"
+#include "trainables/torch/step_graph.h"
 #include "trainables/torch/weight_average.h"
 
 namespace tune {
@@ -113,6 +114,14 @@ struct TrainingStepOptions {
   // batch's, from then on for each batch. The criterion is a mean over samples; statistics of batch
   // norms are each part's. For one rank, without `accumulate`: others have begun to reduce.
   bool split_when_out_of_memory = false;
+  // On a GPU forward and backward of run() are recorded as a CUDA graph when a few batches in a row
+  // had one shape, and played again for each later batch of that shape; others go the direct way.
+  // What they decide on the CPU stays what it was then: call record_again() when layers are frozen
+  // or the forward is to go another way. They wait for nothing and speak to no other rank
+  // (SyncBatchNorm). Not with static_graph, find_unused_parameters, compression or
+  // split_when_out_of_memory. On a CPU it does nothing, and says so.
+  bool cuda_graph = false;
+  std::shared_ptr<DeviceGraph> graph = {};  // for tests: instead of CUDA's
 };
 
 class TrainingStep {
@@ -132,6 +141,8 @@ class TrainingStep {
   at::Tensor run(const Batch& batch);
   // The parts of a batch that run() takes one after the other: 1, unless memory ran out.
   std::int64_t parts() const { return parts_; }
+  // The record of `cuda_graph` does not hold any more.
+  void record_again();
   // All phases but forward, with a loss that a forward of this step led to; returns as step().
   bool learn(const at::Tensor& loss);
 
@@ -179,14 +190,18 @@ class TrainingStep {
   void after_forward(const std::vector<at::Tensor*>& outputs);
   torch::optim::Optimizer& optimizer();
   std::int64_t gathers() const;
+  at::Tensor gradients_of(const Batch& batch);
   at::Tensor loss_of(const Batch& batch);
   at::Tensor backward_in_parts(const Batch& batch);
+  at::Tensor backward_by_graph(const Batch& batch);
+  bool holds_gradients() const { return graph_ && graph_->holds_gradients(); }
 
   AnyModel model_;
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
   TrainingStepOptions options_;
   at::Device device_;
   std::shared_ptr<MixedPrecision> precision_;
+  std::unique_ptr<StepGraph> graph_;  // null: none
   GradientReducer reducer_;
   std::optional<WeightAverage> average_;
   // While gradients are gathered on each rank alone.

@@ -17,11 +17,13 @@
 #include "trainables/torch/dataset.h"
 #include "trainables/torch/device.h"
 #include "trainables/torch/distributed_data_parallel.h"
+#include "trainables/torch/fused_optimizers.h"
 #include "trainables/torch/grad_scaler.h"
 #include "trainables/torch/mixed_precision.h"
 #include "trainables/torch/random.h"
 #include "trainables/torch/sync_batch_norm.h"
 #include "trainables/torch/torch_trainer.h"
+#include "trainables/torch/training_step.h"
 #include "tune/run.h"
 
 namespace tune {
@@ -283,6 +285,66 @@ TEST_CASE("half gradients and batches in pinned memory train on a GPU") {
     return std::vector<double>{pinned, losses.back() < losses.front() / 10 ? 1.0 : 0.0};
   });
   CHECK(values_of(ends) == std::vector<double>{1, 1});
+}
+
+// Losses and weights of twelve batches, the last but one smaller; the rate falls on the way.
+std::vector<double> train_in_steps(ProcessGroup& group, bool with_graph) {
+  seed_all(3);
+  torch::nn::Sequential net(torch::nn::Conv2d(1, 4, 3), batch_norm_2d()(4), torch::nn::ReLU(),
+                            torch::nn::Flatten(), torch::nn::Linear(4 * 6 * 6, 3));
+  net->to(group.device());
+  auto optimizer =
+      std::make_shared<FusedSgd>(net->parameters(), torch::optim::SGDOptions(1e-2).momentum(0.9));
+  TrainingStep step(net, optimizer, group,
+                    {.criterion = torch::nn::CrossEntropyLoss(),
+                     .precision = {.level = PrecisionLevel::kO1},
+                     .clip = {.norm = 1},
+                     .ema_decay = 0.9,
+                     .cuda_graph = with_graph});
+  std::vector<double> values;
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    optimizer->param_groups()[0].options().set_lr(i < 8 ? 1e-2 : 1e-3);
+    const auto generator = torch::make_generator<at::CPUGeneratorImpl>(i);
+    const std::int64_t size = i == 10 ? 4 : 8;
+    const Tensor x = torch::randn({size, 1, 8, 8}, generator).to(group.device());
+    const Tensor y = torch::randint(3, {size}, generator, torch::kLong).to(group.device());
+    values.push_back(step.run({x, y}).item<double>());
+  }
+  for (const Tensor& tensor : net->parameters()) {
+    for (const double value : doubles(tensor)) values.push_back(value);
+  }
+  return values;
+}
+
+TEST_CASE("a CUDA graph trains as the direct way, on one GPU and on two") {
+  for (const int gpus : {1, 2}) {
+    if (!take_gpus(gpus)) return;
+    const auto direct =
+        run_on_gpus(gpus, false, [](ProcessGroup& group) { return train_in_steps(group, false); });
+    const auto played =
+        run_on_gpus(gpus, false, [](ProcessGroup& group) { return train_in_steps(group, true); });
+    CHECK(greatest_difference(values_of(played), values_of(direct)) <= 1e-3);
+  }
+}
+
+TEST_CASE("a forward that waits for the GPU is not recorded, and the error says why") {
+  if (!take_gpus(1)) return;
+  const auto ends = testing::run_ranks(1, [](const Rendezvous&) {
+    ProcessGroup group(Rendezvous(), {.device = own_device()});
+    torch::nn::Linear net(4, 1);
+    net->to(group.device());
+    const auto optimizer = std::make_shared<torch::optim::SGD>(net->parameters(), 0.1);
+    const auto waits = [](const Tensor& output, const Tensor& target) {
+      return output.sum().item<double>() > 1e9 ? output.sum() : torch::mse_loss(output, target);
+    };
+    TrainingStep step(net, optimizer, group, {.criterion = waits, .cuda_graph = true});
+    const tune::Batch batch = {torch::ones({8, 4}, torch::device(group.device())),
+                               torch::ones({8, 1}, torch::device(group.device()))};
+    for (int i = 0; i < GraphPlan::kWarmUps; ++i) step.run(batch);
+    const bool refused = testing::is_refused([&] { step.run(batch); }, "what waits for the GPU");
+    return std::vector<double>{refused ? 1.0 : 0.0};
+  });
+  CHECK(values_of(ends) == std::vector<double>{1});
 }
 
 TEST_CASE("what a trial took of a GPU's memory is there for the next") {

@@ -8,9 +8,11 @@
 #include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
+#include <ATen/cuda/CUDAGraph.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <torch/csrc/cuda/nccl.h>
@@ -21,6 +23,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -74,27 +77,34 @@ class WatchedNccl : public c10d::ProcessGroupNCCL {
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
   using Tensors = std::vector<at::Tensor>;
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& how) override {
-    return watched(ProcessGroupNCCL::broadcast(tensors, how));
+    return watched([&] { return ProcessGroupNCCL::broadcast(tensors, how); });
   }
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& how) override {
-    return watched(ProcessGroupNCCL::allreduce(tensors, how));
+    return watched([&] { return ProcessGroupNCCL::allreduce(tensors, how); });
   }
   WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                     const c10d::AllgatherOptions& how) override {
-    return watched(ProcessGroupNCCL::allgather(outputs, inputs, how));
+    return watched([&] { return ProcessGroupNCCL::allgather(outputs, inputs, how); });
   }
   WorkPtr barrier(const c10d::BarrierOptions& how) override {
-    return watched(ProcessGroupNCCL::barrier(how));
+    return watched([&] { return ProcessGroupNCCL::barrier(how); });
   }
   WorkPtr send(Tensors& tensors, int to, int tag) override {
-    return watched(ProcessGroupNCCL::send(tensors, to, tag));
+    return watched([&] { return ProcessGroupNCCL::send(tensors, to, tag); });
   }
   WorkPtr recv(Tensors& tensors, int from, int tag) override {
-    return watched(ProcessGroupNCCL::recv(tensors, from, tag));
+    return watched([&] { return ProcessGroupNCCL::recv(tensors, from, tag); });
   }
 
  private:
-  WorkPtr watched(WorkPtr work) {
+  // A collective that is played again within a CUDA graph is one that nobody watches: it would wait
+  // for a rank that has ended for ever.
+  template <class Begin>
+  WorkPtr watched(Begin&& begin) {
+    if (c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None) {
+      throw std::runtime_error("a collective was called while a CUDA graph is recorded");
+    }
+    WorkPtr work = begin();
     if (work && !is_watched_->exchange(true)) {
       begun_([work, is_watched = is_watched_] {
         if (!work->isCompleted()) return false;
@@ -163,11 +173,65 @@ std::vector<at::Tensor> copied_beside(const std::vector<at::Tensor>& tensors) {
   return copies;
 }
 
+void let_wait(const c10::cuda::CUDAStream& second, const c10::cuda::CUDAStream& first) {
+  at::cuda::CUDAEvent event;
+  event.record(first);
+  event.block(second);
+}
+
+class CudaGraph : public DeviceGraph {
+ public:
+  void beside(const std::function<void()>& work) override {
+    const c10::cuda::CUDAStream main = c10::cuda::getCurrentCUDAStream();
+    let_wait(side_, main);
+    {
+      const c10::cuda::CUDAStreamGuard on_side(side_);
+      work();
+    }
+    let_wait(main, side_);
+  }
+
+  void record(const std::function<void()>& work) override {
+    graph_.reset();  // its memory first
+    c10::cuda::device_synchronize();
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    graph_ = std::make_unique<at::cuda::CUDAGraph>();
+    // What other threads do meanwhile (pinned memory of a loader, NCCL's watch) is their own.
+    graph_->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    try {
+      work();
+    } catch (...) {
+      end_failed();
+      throw;
+    }
+    graph_->capture_end();
+  }
+
+  void replay() override { graph_->replay(); }
+
+ private:
+  // The stream leaves the recording; that it fails is known.
+  void end_failed() {
+    try {
+      graph_->capture_end();
+    } catch (const std::exception&) {
+    }
+    graph_.reset();
+  }
+
+  c10::cuda::CUDAStream side_ = c10::cuda::getStreamFromPool();
+  std::unique_ptr<at::cuda::CUDAGraph> graph_;
+};
+
+std::unique_ptr<DeviceGraph> make_graph() {
+  return std::make_unique<CudaGraph>();
+}
+
 }  // namespace
 }  // namespace tune
 
 extern "C" __attribute__((visibility("default"))) void tune_cuda_part(tune::CudaPart* part) {
-  *part = {tune::was_asked_too_early, tune::complaint,    tune::use_device, tune::gpu_id,
-           tune::make_nccl,           tune::seed,         tune::generator,  tune::limit_memory,
-           tune::give_back_memory,    tune::copied_beside};
+  *part = {tune::was_asked_too_early, tune::complaint,     tune::use_device, tune::gpu_id,
+           tune::make_nccl,           tune::seed,          tune::generator,  tune::limit_memory,
+           tune::give_back_memory,    tune::copied_beside, tune::make_graph};
 }

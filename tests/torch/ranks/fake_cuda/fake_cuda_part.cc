@@ -1,5 +1,7 @@
 // Stands for the library that speaks to CUDA and NCCL, on a machine that has neither: each call is
-// a line in the file FAKE_CUDA_LOG. The GPU of a rank is FAKE_GPU_ID.
+// a line in the file FAKE_CUDA_LOG, and each process that opens it one in FAKE_CUDA_OPENED. The GPU
+// of a rank is FAKE_GPU_ID.
+#include <unistd.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <cstdlib>
@@ -19,6 +21,13 @@ std::string variable(const char* name) {
 void note(const std::string& line) {
   std::ofstream(variable("FAKE_CUDA_LOG"), std::ios::app) << line << '\n';
 }
+
+[[maybe_unused]] const bool tells = [] {
+  const std::string file = variable("FAKE_CUDA_OPENED");
+  if (file.empty()) return false;
+  std::ofstream(file, std::ios::app) << "libtune_torch_cuda " << ::getpid() << '\n';
+  return true;
+}();
 
 class FakeNccl : public c10d::Backend {
  public:
@@ -48,5 +57,6 @@ extern "C" __attribute__((visibility("default"))) void tune_cuda_part(tune::Cuda
            [] { return at::Generator(); },
            [](double part) { note("at most " + std::to_string(part)); },
            [] { note("gives memory back"); },
-           [](const std::vector<at::Tensor>& tensors) { return tensors; }};
+           [](const std::vector<at::Tensor>& tensors) { return tensors; },
+           [] { return std::unique_ptr<tune::DeviceGraph>(); }};
 }

@@ -75,6 +75,9 @@ ZygoteTrainables load(const std::string& path) {
     trainables.infos.push_back({one.name, one.can_save != 0, one.is_function != 0});
   }
   trainables.run_worker = info->run_worker;
+  if (void* prepare = ::dlsym(library, "tune_plugin_prepare")) {  // tune::torch's
+    trainables.prepare_for_gpus = reinterpret_cast<const char* (*)()>(prepare);
+  }
   return trainables;
 }
 

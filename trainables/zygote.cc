@@ -21,6 +21,7 @@
 #include <fmt/format.h>
 
 #include "core/freed_memory.h"
+#include "core/rank_start.h"
 #include "core/spawn.h"
 #include "trainables/channel.h"
 #include "trainables/worker.h"
@@ -108,6 +109,13 @@ void wait_for_agent(pid_t intermediate, pid_t agent) {
   }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != agent) ::_exit(kAgentGoneExitCode);
+}
+
+// True: its trials use GPUs. The workers, which may run sweeps, do not inherit the word.
+bool serves_gpu_trials() {
+  const bool serves = std::getenv(kGpuTrialsVariable) != nullptr;
+  ::unsetenv(kGpuTrialsVariable);
+  return serves;
 }
 
 void give(const char* variable, int descriptor) {
@@ -204,6 +212,7 @@ ZygoteTrainables trainables_of(std::vector<TrainableEntry> entries) {
   for (const TrainableEntry& entry : entries) {
     trainables.infos.push_back({entry.name, entry.can_save, entry.is_function});
   }
+  trainables.prepare_for_gpus = prepare_gpu_zygote;
   trainables.run_worker = [entries = std::move(entries)](std::uint32_t index, int socket) {
     return tune::run_worker(entries.at(index), socket);
   };
@@ -221,6 +230,9 @@ void run_zygote(int control_socket, ZygoteTrainables trainables) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) std::signal(signal, SIG_IGN);
   std::signal(SIGCHLD, SIG_DFL);  // waitpid needs it
   keep_freed_memory();            // the workers inherit it
+  if (serves_gpu_trials() && trainables.error.empty() && trainables.prepare_for_gpus) {
+    trainables.note = trainables.prepare_for_gpus();
+  }
   Zygote(control_socket, std::move(trainables)).run();
 }
 

@@ -342,7 +342,7 @@ void Agent::take_part() {
       if (is_unfit_) return machine_.on_unfit(now_, part.unfit);
       if (!part.note.empty()) endpoint_->send(Warning{part.note});
       zygote_command_ = part.zygote_command;
-      zygote_environment_ = setup.worker_environment;
+      zygote_environment_ = zygote_environment_on(options_.resources, setup.worker_environment);
       if (part.sees_folder) return begin_part(folder, part.zygote_log);
       try {
         relay_.emplace(now_, search_->token(), endpoint_->address(), experiment_);

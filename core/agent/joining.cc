@@ -10,6 +10,7 @@
 #include "core/agent/worker_command.h"
 #include "core/error.h"
 #include "core/platform/files.h"
+#include "core/rank_start.h"
 
 namespace tune {
 
@@ -57,6 +58,12 @@ AgentFacts facts_of(const AgentOptions& options, AgentTime now) {
     facts.stay.drain = std::min(options.join->drain, *options.join->lasts / 2);
   }
   return facts;
+}
+
+std::map<std::string, std::string> zygote_environment_on(
+    const NodeResources& node, std::map<std::string, std::string> environment) {
+  if (node.gpus.empty()) environment.erase(kGpuTrialsVariable);
+  return environment;
 }
 
 Participation prepare_to_join(const std::string& experiment, const JoinedSetup& setup,

@@ -1,6 +1,7 @@
 // An agent's account of its machine, and whether that machine can take part in an experiment.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ struct Participation {
   std::vector<std::string> zygote_command;
   std::string zygote_log;  // where it sees the folder
 };
+// The environment of a zygote on this node: without GPUs none of its trials has one.
+std::map<std::string, std::string> zygote_environment_on(
+    const NodeResources& node, std::map<std::string, std::string> environment);
+
 // Looks whether this machine can take part in the experiment of that folder, and enters the
 // driver's directory if it is there. Reads files, and may wait for them.
 Participation prepare_to_join(const std::string& experiment, const JoinedSetup& setup,

@@ -25,5 +25,14 @@ TEST_CASE("what throws at a rank's start ends it there, and says why") {
   CHECK(done.empty());
 }
 
+TEST_CASE("what is to be done in a zygote for trials with GPUs has notices, and ends nothing") {
+  CHECK(prepare_gpu_zygote().empty());
+  CHECK(at_gpu_zygote_start([] { return std::string(); }));
+  CHECK(prepare_gpu_zygote().empty());
+  at_gpu_zygote_start([]() -> std::string { throw std::runtime_error("no room"); });
+  at_gpu_zygote_start([] { return std::string("no library"); });
+  CHECK(prepare_gpu_zygote() == "no room; no library");
+}
+
 }  // namespace
 }  // namespace tune

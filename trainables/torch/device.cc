@@ -1,12 +1,14 @@
 #include "trainables/torch/device.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <algorithm>
 #include <charconv>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -106,19 +108,62 @@ std::string torch_folder() {
   return folder;
 }
 
-CudaPart load_part() {
-  std::string causes;
+// LibTorch's CUDA part. By its path, so that it is not that of another LibTorch.
+std::string torch_cuda() {
+  return torch_folder() + "/libtorch_cuda.so";
+}
+
+struct Opened {
+  void* part = nullptr;  // our own
+  std::string causes;    // why one of them is not open, a line each
+};
+
+// LibTorch's CUDA part, which brings cuDNN, cuBLAS and NCCL, and ours. Nothing of them is called.
+Opened open_libraries() {
+  Opened opened;
   // Global: LibTorch's CUDA part registers itself, and what it registers is looked up by others.
-  const auto load = [&](const std::string& path) {
+  const auto open = [&](const std::string& path) {
     void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-    if (library == nullptr) causes += std::string("\n  ") + ::dlerror();
+    if (library == nullptr) opened.causes += std::string("\n  ") + ::dlerror();
     return library;
   };
-  // By its path, so that it is not that of another LibTorch.
-  load(torch_folder() + "/libtorch_cuda.so");
+  open(torch_cuda());
   // Without a folder it is sought where programs that link tune::torch are told to.
   const std::string given = variable("TUNE_CUDA_PART");
-  void* library = load(given.empty() ? "libtune_torch_cuda.so" : given);
+  opened.part = open(given.empty() ? "libtune_torch_cuda.so" : given);
+  return opened;
+}
+
+// The cuDNN that is open: its path, or nothing.
+std::filesystem::path open_cudnn() {
+  std::filesystem::path found;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* library, std::size_t, void* into) {
+        const std::filesystem::path path = library->dlpi_name;
+        if (!path.filename().string().starts_with("libcudnn.so")) return 0;
+        *static_cast<std::filesystem::path*>(into) = path;
+        return 1;
+      },
+      &found);
+  return found;
+}
+
+// cuDNN opens its parts (libcudnn_ops.so.9 and so on) when it is first used, by their names; those
+// that lie beside it are the ones. It says itself what it cannot open.
+void open_parts_of_cudnn() {
+  const std::filesystem::path cudnn = open_cudnn();
+  if (cudnn.empty()) return;
+  const std::string version = cudnn.filename().string().substr(std::string("libcudnn").size());
+  std::error_code unreadable;
+  for (const auto& entry : std::filesystem::directory_iterator(cudnn.parent_path(), unreadable)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with("libcudnn_") || !name.ends_with(version)) continue;
+    ::dlopen(entry.path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+}
+
+CudaPart load_part() {
+  auto [library, causes] = open_libraries();
   if (library != nullptr) {
     if (void* function = ::dlsym(library, kCudaPartFunction)) {
       CudaPart part;
@@ -152,6 +197,18 @@ void load_cuda_first() {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "LibTorch computes on CPUs: %s\n", error.what());
   }
+}
+
+// Opening takes seconds, and as much memory in each process that does it: trials are forked with
+// all of it. LibTorch for CPUs has nothing to open.
+std::string open_libraries_in_zygote() {
+  if (!std::filesystem::exists(torch_cuda())) return {};
+  const std::string causes = open_libraries().causes;
+  open_parts_of_cudnn();
+  if (causes.empty()) return {};
+  return "libraries for the GPUs could not be opened before the trials are forked; each trial "
+         "tries again:" +
+         causes;
 }
 
 }  // namespace
@@ -200,4 +257,12 @@ c10::Device Context::device() const {
 // Programs that link tune::torch are linked with this, and so with what is done here, also where
 // they call nothing of this file: trainables/torch/CMakeLists.txt.
 extern "C" const bool tune_torch_loads_cuda_first;
-const bool tune_torch_loads_cuda_first = tune::at_rank_start(tune::load_cuda_first);
+const bool tune_torch_loads_cuda_first = tune::at_rank_start(tune::load_cuda_first) &&
+                                         tune::at_gpu_zygote_start(tune::open_libraries_in_zygote);
+
+// Exported by plugins that link tune::torch, for the zygote that has loaded one.
+extern "C" __attribute__((visibility("default"))) const char* tune_plugin_prepare();
+extern "C" const char* tune_plugin_prepare() {
+  static const std::string notice = tune::prepare_gpu_zygote();
+  return notice.c_str();
+}

@@ -12,10 +12,12 @@
 
 #include "core/agent/agent.h"
 #include "core/agent/agent_program.h"
+#include "core/agent/joining.h"
 #include "core/error.h"
 #include "core/fitting.h"
 #include "core/platform/node.h"
 #include "core/platform/node_claims.h"
+#include "core/rank_start.h"
 #include "tune/spec/command_options.h"
 #include "tune/spec/pool_value.h"
 
@@ -33,13 +35,23 @@ AgentOptions agent_options(const AgentProcess::Options& options, int alive) {
   agent.ip = primary_ip();
   agent.zygote = options.zygote.in_process;
   agent.zygote_command = options.zygote.command;
-  agent.zygote_environment = options.zygote.environment;
+  agent.zygote_environment = zygote_environment_on(options.resources, options.zygote.environment);
   agent.zygote_loads = options.zygote_loads;
   agent.zygote_log = options.experiment_directory / "zygote.log";
   agent.trial_memory_bytes = options.trial_memory_bytes;
   agent.lock_fd = options.lock_descriptor;
   agent.runtime_lock_fd = options.runtime_lock_descriptor;
   return agent;
+}
+
+// The zygotes of this node and, by their environment, of those that join.
+void tell_of_gpu_trials(ZygoteSource& zygote, const NodeResources& node) {
+  zygote.environment[kGpuTrialsVariable] = "1";
+  if (!zygote.in_process || node.gpus.empty()) return;
+  zygote.in_process = [main = zygote.in_process](int control) {
+    ::setenv(kGpuTrialsVariable, "1", 1);
+    main(control);
+  };
 }
 
 }  // namespace
@@ -107,6 +119,7 @@ AgentProcess::Options own_agent(const RunRequest& request, const NodeResources& 
   if (agent.zygote.command.empty() && !agent.zygote.waiting_agent) {
     agent.zygote.command = zygote_command(spec);
   }
+  if (spec.request.gpu_units > 0) tell_of_gpu_trials(agent.zygote, node);
   agent.trial_memory_bytes = spec.request.memory_bytes;
   agent.lock_descriptor = folder.lock_descriptor();
   agent.runtime_lock_descriptor = runtime.lock_descriptor();

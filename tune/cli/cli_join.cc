@@ -78,7 +78,8 @@ JoinedEnd run_once(const AgentArguments& arguments, JoinToken token) {
   join.token = std::move(token);
   join.name = life_name();
   join.allocation = arguments.name;
-  join.file = arguments.join_file;
+  // Its trials' folder becomes the agent's own.
+  if (!arguments.join_file.empty()) join.file = std::filesystem::absolute(arguments.join_file);
   join.drain = duration_of(arguments.drain, "--drain");
   if (!arguments.idle.empty()) join.idle = duration_of(arguments.idle, "--idle");
   if (!arguments.until.empty()) {
@@ -106,8 +107,8 @@ JoinedEnd run_once(const AgentArguments& arguments, JoinToken token) {
   return run_joined_agent(options);
 }
 
-// A fresh process: this one has been an agent.
-[[noreturn]] void join_again(const JoinToken& token, bool by_file) {
+// A fresh process, where this one began: it has been an agent, in the folder of its trials.
+[[noreturn]] void join_again(const JoinToken& token, const fs::path& home, bool by_file) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -119,6 +120,7 @@ JoinedEnd run_once(const AgentArguments& arguments, JoinToken token) {
   }
   words.push_back(nullptr);
   std::fflush(nullptr);
+  if (::chdir(home.c_str()) != 0) say("joining again: the folder that it began in is gone");
   ::execv("/proc/self/exe", words.data());
   throw Error(ErrorCode::kProcess, "joining again: executing tune failed");
 }
@@ -127,12 +129,13 @@ JoinedEnd run_once(const AgentArguments& arguments, JoinToken token) {
 
 int agent_command(const AgentArguments& arguments) {
   JoinToken token = take_token(arguments.join_file);
+  const fs::path home = fs::current_path();
   const JoinedEnd end = run_once(arguments, std::move(token));
   if (end.is_failure) throw Error(ErrorCode::kBadInput, "joining the experiment: " + end.cause);
   say(end.cause.empty() ? "left: the experiment is over" : "left: " + end.cause);
   if (!end.joins_again) return 0;
   say("joining again");
-  join_again(end.token, !arguments.join_file.empty());
+  join_again(end.token, home, !arguments.join_file.empty());
 }
 
 int token_command(const TokenArguments& arguments) {

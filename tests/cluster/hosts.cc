@@ -1,0 +1,86 @@
+#include "cluster/hosts.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <stdexcept>
+
+#include "skip.h"
+
+namespace tune {
+
+namespace {
+
+bool succeeds(const std::string& script) {
+  return std::system(("{ " + script + "; } >/dev/null 2>&1").c_str()) == 0;
+}
+
+void demand(const std::string& script) {
+  if (!succeeds(script)) throw std::runtime_error("it failed: " + script);
+}
+
+// Of tests that were killed.
+constexpr const char* kRemoveLeftOvers =
+    "for name in $(ip netns list | grep -o '^tune-test-[0-9]*-[0-9s]*'); do "
+    "pid=${name#tune-test-}; [ -d /proc/${pid%-*} ] || ip netns del $name; done";
+
+}  // namespace
+
+bool Hosts::are_missing() {
+  const std::string trial = "tune-test-" + std::to_string(getpid()) + "-0";
+  const bool works = geteuid() == 0 &&
+                     succeeds("ip netns add " + trial + " && ip netns exec " + trial +
+                              " ip link add br0 type bridge && ip netns exec " + trial +
+                              " sh -c 'mount -t tmpfs tmpfs /mnt'");
+  succeeds("ip netns del " + trial);
+  if (!works) testing::skip("hosts as network namespaces want root and iproute2");
+  return !works;
+}
+
+Hosts::Hosts(int count) : names_("tune-test-" + std::to_string(getpid()) + "-"), count_(count) {
+  succeeds(kRemoveLeftOvers);
+  const std::string bridge = names_ + "s";
+  demand("ip netns add " + bridge);
+  demand("ip -n " + bridge + " link add br0 type bridge");
+  demand("ip -n " + bridge + " link set br0 up");
+  for (int host = 0; host < count; ++host) {
+    const std::string port = "port" + std::to_string(host);
+    demand("ip netns add " + name(host));
+    demand("ip -n " + name(host) + " link add eth0 type veth peer name " + port + " netns " +
+           bridge);
+    demand("ip -n " + name(host) + " addr add 10.93.0." + std::to_string(host + 1) +
+           "/24 dev eth0");
+    demand("ip -n " + name(host) + " link set lo up");
+    demand("ip -n " + name(host) + " link set eth0 up");
+    demand("ip -n " + bridge + " link set " + port + " master br0 up");
+  }
+}
+
+Hosts::~Hosts() {
+  for (int host = 0; host < count_; ++host) succeeds("ip netns del " + name(host));
+  succeeds("ip netns del " + names_ + "s");
+}
+
+std::string Hosts::name(int host) const {
+  return names_ + std::to_string(host);
+}
+
+std::vector<std::string> Hosts::on(int host, const std::vector<std::string>& command,
+                                   const std::vector<std::filesystem::path>& hidden) const {
+  std::string script;  // in a mount namespace of its own
+  for (const auto& folder : hidden) script += "mount -t tmpfs tmpfs '" + folder.string() + "' && ";
+  std::vector<std::string> words = {"ip",   "netns", "exec",           name(host), "sh",
+                                    "-c", script + "exec \"$@\"", "sh"};
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
+void Hosts::cut(int host) const {
+  demand("ip -n " + names_ + "s link set port" + std::to_string(host) + " nomaster");
+}
+
+void Hosts::mend(int host) const {
+  demand("ip -n " + names_ + "s link set port" + std::to_string(host) + " master br0");
+}
+
+}  // namespace tune

@@ -60,10 +60,10 @@ struct Cluster {
   std::vector<Sandbox> boxes;
 };
 
-const std::string kSweep = joinable_sweep(12, 100, "lease_s: 3\npatience_s: 60\n");
+const std::string kSweep = joinable_sweep(24, 100, "lease_s: 3\npatience_s: 20\n");
 
 void check_as_calm(const Sandbox& box) {
-  check_complete(box, "results/s", 12, 8);
+  check_complete(box, "results/s", 24, 8);
   Sandbox calm;
   calm.write("sweep.yaml", kSweep);
   CHECK(calm.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"}).code == 0);
@@ -92,8 +92,8 @@ TEST_CASE("hosts that are killed, cut off and mended give the table of a calm ru
   INFO(finished.err);
   CHECK(finished.code == 0);
   CHECK_FALSE(testing::has(finished.err, "ERROR"));
-  CHECK(another->wait(seconds(30)).code == 0);
-  const Finished back = cut->wait(seconds(30));
+  CHECK(another->wait(seconds(60)).code == 0);
+  const Finished back = cut->wait(seconds(60));
   INFO(back.err);
   CHECK(back.code == 0);
   check_as_calm(cluster.box(0));
@@ -125,7 +125,7 @@ TEST_CASE("a driver that is killed goes on at another host, and the machines fin
   CHECK_FALSE(testing::has(finished.err, "ERROR"));
   CHECK(cluster.count_events(3, "\"node_returned\"") == 2);
   for (auto* agent : {&first, &second}) {
-    const Finished over = (*agent)->wait(seconds(30));
+    const Finished over = (*agent)->wait(seconds(60));
     INFO(over.err);
     CHECK(over.code == 0);
   }

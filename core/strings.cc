@@ -74,7 +74,8 @@ void append_number(std::string& out, double value) {
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
   const std::string_view text(buffer, static_cast<std::size_t>(end - buffer));
   out += text;
-  if (std::isfinite(value) && text.find_first_of(".e") == std::string_view::npos) out += ".0";
+  const bool is_whole = std::trunc(value) == value && std::isfinite(value);
+  if (is_whole && text.find_first_of(".e") == std::string_view::npos) out += ".0";
 }
 
 void append_integer(std::string& out, std::int64_t value) {

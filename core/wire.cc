@@ -206,7 +206,7 @@ void PackWriter::value(const Value& value) {
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-std::string_view PackReader::take(std::size_t count) {
+inline std::string_view PackReader::take(std::size_t count) {
   if (count > bytes_.size() - position_) malformed("it ends too early", position_);
   const std::string_view taken(bytes_.data() + position_, count);
   position_ += count;
@@ -242,12 +242,30 @@ constexpr auto kTypes = [] {
   return types;
 }();
 
+// The bytes of a value whose tag alone says them; 0 for others.
+constexpr auto kSizes = [] {
+  std::array<std::uint8_t, 256> sizes{};
+  for (std::size_t tag = 0; tag < 0x80; ++tag) sizes[tag] = 1;
+  for (std::size_t tag = 0xe0; tag < 0x100; ++tag) sizes[tag] = 1;
+  for (std::uint8_t length = 0; length < 0x20; ++length) sizes[kFixText + length] = 1 + length;
+  sizes[kNil] = sizes[kFalse] = sizes[kTrue] = 1;
+  sizes[kUint8] = sizes[kInt8] = 2;
+  sizes[kUint16] = sizes[kInt16] = 3;
+  sizes[kUint32] = sizes[kInt32] = sizes[kFloat32] = 5;
+  sizes[kUint64] = sizes[kInt64] = sizes[kFloat64] = 9;
+  return sizes;
+}();
+
+[[noreturn]] void unknown_type(std::uint8_t tag, std::size_t position) {
+  malformed(fmt::format("unknown type {:#x}", tag), position);
+}
+
 }  // namespace
 
 PackReader::Type PackReader::peek() const {
   if (at_end()) malformed("it ends too early", position_);
   const auto tag = static_cast<std::uint8_t>(bytes_[position_]);
-  if (!kTypes[tag]) malformed(fmt::format("unknown type {:#x}", tag), position_);
+  if (!kTypes[tag]) unknown_type(tag, position_);
   return *kTypes[tag];
 }
 
@@ -354,31 +372,17 @@ void PackReader::skip() {
 
 void PackReader::skip(int depth) {
   if (depth > kMaxNesting) malformed("nested too deeply", position_);
-  switch (peek()) {
-    case Type::kNull:
-      return null();
-    case Type::kBool:
-      boolean();
-      return;
-    case Type::kInt:
-      static_cast<std::uint8_t>(bytes_[position_]) == kUint64 ? void(unsigned_integer())
-                                                              : void(integer());
-      return;
-    case Type::kFloat:
-      number();
-      return;
-    case Type::kText:
-      text();
-      return;
-    case Type::kBinary:
-      binary();
-      return;
-    case Type::kArray:
-      for (std::size_t left = array(); left > 0; --left) skip(depth + 1);
-      return;
-    case Type::kMap:
-      for (std::size_t left = 2 * map(); left > 0; --left) skip(depth + 1);
-      return;
+  const Type type = peek();
+  const std::size_t size = kSizes[static_cast<std::uint8_t>(bytes_[position_])];
+  if (size > 0) {
+    take(size);
+  } else if (type == Type::kText) {
+    text();
+  } else if (type == Type::kBinary) {
+    binary();
+  } else {
+    std::size_t left = type == Type::kMap ? 2 * map() : array();
+    for (; left > 0; --left) skip(depth + 1);
   }
 }
 

@@ -75,16 +75,27 @@ Decision AshaScheduler::result(TrialNumber trial, const ResultView& result) {
 Decision AshaScheduler::judge(TrialState& state, std::uint32_t upto, double value) {
   std::vector<Rung>& rungs = brackets_[state.bracket];
   const Rung& rung = rungs[upto - 1];
+  rung.expect(value);  // of a million values, the memory comes while the reason is written
   const std::size_t others = rung.size();
   std::optional<double> cut_off = rung.cut_off();
   std::size_t rank = 0;  // at the last of them
-  for (; state.recorded < upto; ++state.recorded) rank = rungs[state.recorded].add(value);
-  if (options_.rule == AshaRule::kTop) cut_off = rung.cut_off();  // own value included
+  const auto record = [&] {
+    for (; state.recorded < upto; ++state.recorded) rank = rungs[state.recorded].add(value);
+  };
+  if (options_.rule == AshaRule::kTop) {  // own value included
+    record();
+    cut_off = rung.cut_off();
+  }
   const bool may_stop = others >= static_cast<std::size_t>(options_.min_rung_size);
-  const bool stops = may_stop && (std::isnan(value) || is_worse(value, *cut_off));
-  Decision decision = stops ? Decision::stop(stop_reason(value, *cut_off, rung))
-                            : Decision::go_on(until(options_.time_attr, next_stop(state)));
-  if (stops) ++stopped_;
+  Decision decision;
+  if (may_stop && (std::isnan(value) || is_worse(value, *cut_off))) {
+    ++stopped_;
+    decision = Decision::stop(stop_reason(value, *cut_off, others, rung.milestone()));
+    record();
+  } else {
+    record();
+    decision = Decision::go_on(until(options_.time_attr, next_stop(state)));
+  }
   decision.place = place(value, cut_off, rung, rank);
   if (brackets_.size() > 1) decision.place->bracket = state.bracket;
   return decision;
@@ -139,10 +150,11 @@ void append_time(std::string& text, double time) {
 }  // namespace
 
 // "0.81 is worse than the cut-off 0.842 of 9 values at iteration 3".
-std::string AshaScheduler::stop_reason(double value, double cut_off, const Rung& rung) const {
+std::string AshaScheduler::stop_reason(double value, double cut_off, std::size_t others,
+                                       double milestone) const {
   std::string text;
   text.reserve(96);
-  std::size_t count = rung.size() - 1;  // without its own
+  std::size_t count = others;
   if (std::isnan(value)) {
     text = "nan is worse than any";
   } else if (options_.rule == AshaRule::kTop) {
@@ -159,7 +171,7 @@ std::string AshaScheduler::stop_reason(double value, double cut_off, const Rung&
   text += count == 1 ? " value at " : " values at ";
   text += short_time_name(options_.time_attr);
   text += ' ';
-  append_time(text, rung.milestone());
+  append_time(text, milestone);
   return text;
 }
 

@@ -37,7 +37,8 @@ class AshaScheduler : public MetricScheduler {
                   std::size_t rank) const;
   Decision judge(TrialState& state, std::uint32_t upto, const Merit& merit);
   std::size_t places(std::size_t others) const;
-  std::string stop_reason(double value, double cut_off, const Rung& rung) const;
+  std::string stop_reason(double value, double cut_off, std::size_t others,
+                          double milestone) const;
   TrialState& state_of(TrialNumber trial);
 
   AshaOptions options_;

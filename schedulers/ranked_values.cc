@@ -59,14 +59,26 @@ double RankedValues::value_of(Key key) {
   return std::bit_cast<double>((key & kSign) != 0 ? key & ~kSign : ~key);
 }
 
-RankedValues::Position RankedValues::find(Key key) const {
+std::pair<std::size_t, std::size_t> RankedValues::leaf_of(Key key) const {
   const auto place = [key](const Key* best, std::size_t count) {  // the last takes all above it
     return std::min(at_most(best, count, key), count - 1);
   };
   const std::size_t n = place(best_.data(), best_.size());
   const Node& node = nodes_[n];
   const std::size_t leaf = place(node.best.data(), node.leaves);
-  return {n, leaf, at_most(node.first(leaf), node.size(leaf), key)};
+  return {n, leaf};
+}
+
+RankedValues::Position RankedValues::find(Key key) const {
+  const auto [n, leaf] = leaf_of(key);
+  return {n, leaf, at_most(nodes_[n].first(leaf), nodes_[n].size(leaf), key)};
+}
+
+void RankedValues::expect(double value) const {
+  if (size_ == 0) return;
+  const auto [n, leaf] = leaf_of(key_of(value));
+  const Key* const first = nodes_[n].first(leaf);
+  for (std::size_t i = 0; i < nodes_[n].size(leaf); i += kLine) __builtin_prefetch(first + i, 1);
 }
 
 std::size_t RankedValues::better_than(const Position& position) const {
@@ -157,7 +169,7 @@ std::size_t RankedValues::count_of_first(std::size_t nodes) const {
   return sum;
 }
 
-double RankedValues::at(std::size_t place) const {
+RankedValues::Neighbours RankedValues::at(std::size_t place) const {
   TUNE_CHECK(place < size_);
   std::size_t n = 0;
   for (std::size_t step = std::bit_floor(tree_.size()); step > 0; step /= 2) {
@@ -169,7 +181,14 @@ double RankedValues::at(std::size_t place) const {
   const std::uint32_t* const end = node.upto.data() + node.leaves;
   const auto leaf =
       static_cast<std::size_t>(std::upper_bound(node.upto.data(), end, place) - node.upto.data());
-  return value_of(node.first(leaf)[place - node.before(leaf)]);
+  const Key* const key = node.first(leaf) + (place - node.before(leaf));
+  const Key* next = key + 1;
+  if (place + 1 == node.upto[leaf]) {  // the next leaf's first, or the next node's
+    const bool is_last = leaf + 1 == node.leaves;
+    if (is_last && n + 1 == nodes_.size()) return {value_of(*key), value_of(*key)};
+    next = is_last ? nodes_[n + 1].first(0) : node.first(leaf + 1);
+  }
+  return {value_of(*key), value_of(*next)};
 }
 
 std::vector<double> RankedValues::all() const {

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace tune {
@@ -20,8 +21,15 @@ class RankedValues {
  public:
   std::size_t size() const { return size_; }
   std::size_t add(double value);                // how many are better
+  // Asks for the memory that add() of this value will need: it comes while other work is done.
+  void expect(double value) const;
   std::size_t better_than(double value) const;  // how many
-  double at(std::size_t place) const;           // from 0, the worst; place < size()
+  // The value at a place, from 0, the worst, and the next better one, if any; place < size().
+  struct Neighbours {
+    double value = 0;
+    double next = 0;
+  };
+  Neighbours at(std::size_t place) const;
   std::vector<double> all() const;              // the worst first
 
  private:
@@ -51,6 +59,7 @@ class RankedValues {
 
   static Key key_of(double value);
   static double value_of(Key key);
+  std::pair<std::size_t, std::size_t> leaf_of(Key key) const;
   Position find(Key key) const;
   std::size_t better_than(const Position& position) const;
   void cut(std::size_t node);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
 
 #include "core/error.h"
@@ -12,6 +13,26 @@ bool is_worse(double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && !std::isnan(b);
   return a < b;
 }
+
+namespace {
+
+using Wide = unsigned __int128;
+
+struct Quotient {
+  std::size_t whole = 0;
+  double fraction = 0;
+};
+
+// A division of 128 bits is a call, and nearly no factor needs it.
+Quotient divide(Wide number, Wide by) {
+  const auto quotient = [](auto a, auto b) -> Quotient {
+    return {static_cast<std::size_t>(a / b), static_cast<double>(a % b) / static_cast<double>(b)};
+  };
+  if ((number | by) >> 64 != 0) return quotient(number, by);
+  return quotient(static_cast<std::uint64_t>(number), static_cast<std::uint64_t>(by));
+}
+
+}  // namespace
 
 CutOffPosition::CutOffPosition(AshaRule rule, double factor) : rule_(rule) {
   TUNE_CHECK(factor > 1);
@@ -28,22 +49,15 @@ CutOffPosition CutOffPosition::majority() {
   return position;
 }
 
-std::size_t CutOffPosition::below(std::size_t n) const {
-  if (is_majority_) return n < 2 ? 0 : n / 2 - 1;
-  if (rule_ == AshaRule::kTop) {
-    return n - std::max<std::size_t>(whole_part(n), 1);
-  }
-  return static_cast<std::size_t>((n - 1) * (factor_ - scale_) / factor_);
+CutOffPosition::Place CutOffPosition::at(std::size_t n) const {
+  if (is_majority_) return {n < 2 ? 0 : n / 2 - 1};
+  if (rule_ == AshaRule::kTop) return {n - std::max<std::size_t>(whole_part(n), 1)};
+  const Quotient place = divide((n - 1) * (factor_ - scale_), factor_);
+  return {place.whole, place.fraction};
 }
 
 std::size_t CutOffPosition::whole_part(std::size_t n) const {
-  return static_cast<std::size_t>(n * scale_ / factor_);
-}
-
-double CutOffPosition::fraction(std::size_t n) const {
-  if (rule_ == AshaRule::kTop) return 0;
-  const unsigned __int128 rest = (n - 1) * (factor_ - scale_) % factor_;
-  return static_cast<double>(rest) / static_cast<double>(factor_);
+  return divide(n * scale_, factor_).whole;
 }
 
 std::size_t Rung::add(double value) {
@@ -53,11 +67,9 @@ std::size_t Rung::add(double value) {
 std::optional<double> Rung::cut_off() const {
   const std::size_t n = size();
   if (n == 0) return std::nullopt;
-  const std::size_t below = position_.below(n);
-  const double a = values_.at(below);
-  const double f = position_.fraction(n);
+  const auto [below, f] = position_.at(n);
+  const auto [a, b] = values_.at(below);
   if (f == 0 || below + 1 == n) return a;
-  const double b = values_.at(below + 1);
   if (!std::isfinite(a)) return f >= 0.5 ? b : a;  // NaN counts as infinitely bad
   if (std::isinf(b - a) && std::isfinite(b)) return a * (1 - f) + b * f;
   return std::min(a + (b - a) * f, b);  // rounding must not stop a tie with b

@@ -22,13 +22,17 @@ class CutOffPosition {
   static CutOffPosition majority();
 
   AshaRule rule() const { return rule_; }
-  // The number of n values that lie below the position: floor((n - 1)(1 - 1/factor)) for rule ray,
-  // n - max(floor(n / factor), 1) for rule top; floor(n / 2) - 1 for the majority, where more than
-  // (n + 1) / 2 are at least as good from two values on. n >= 1.
-  std::size_t below(std::size_t n) const;
+  // Between two of n values, the worst first: `below` of them lie below the first, and it is this
+  // part of the way to the second. below: floor((n - 1)(1 - 1/factor)) for rule ray, n - max(floor(n
+  // / factor), 1) for rule top; floor(n / 2) - 1 for the majority, where more than (n + 1) / 2 are
+  // at least as good from two values on. fraction: what floor took away for rule ray, else 0. n >= 1.
+  struct Place {
+    std::size_t below = 0;
+    double fraction = 0;
+  };
+  Place at(std::size_t n) const;
+  std::size_t below(std::size_t n) const { return at(n).below; }
   std::size_t whole_part(std::size_t n) const;  // floor(n / factor)
-  // The fractional part of (n - 1)(1 - 1/factor); 0 for rule top and the majority.
-  double fraction(std::size_t n) const;
 
  private:
   AshaRule rule_;
@@ -43,6 +47,7 @@ class Rung {
 
   double milestone() const { return milestone_; }
   std::size_t size() const { return values_.size(); }
+  void expect(double value) const { values_.expect(value); }  // as RankedValues has it
   std::size_t add(double value);  // its rank among all, from 1, the best; equal values share theirs
   // Rule ray: the interpolated percentile. Rule top: the worst value among those that go on.
   // Nothing while the rung is empty. NaN when the position falls on one.

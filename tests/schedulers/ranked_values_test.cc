@@ -24,6 +24,7 @@ TEST_CASE("ranks are those of counting, of any number of values and with equal o
   for (int i = 0; i < 9000; ++i) {  // several nodes of leaves
     double value = std::floor(random.uniform() * 900) / 100;
     if (i % 50 == 0) value = std::nan("");
+    ranked.expect(value);
     const std::size_t found = ranked.add(value);
     all.push_back(value);
     if (i % 97 != 0) continue;
@@ -39,8 +40,11 @@ TEST_CASE("ranks are those of counting, of any number of values and with equal o
   REQUIRE(found.size() == all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     CAPTURE(i);
-    const double at = ranked.at(i);
+    const double at = ranked.at(i).value;
     REQUIRE((at == all[i] || (std::isnan(at) && std::isnan(all[i]))));
+    const double next = ranked.at(i).next;
+    const double following = all[std::min(i + 1, all.size() - 1)];
+    REQUIRE((next == following || (std::isnan(next) && std::isnan(following))));
     REQUIRE((found[i] == all[i] || (std::isnan(found[i]) && std::isnan(all[i]))));
   }
 }
@@ -53,7 +57,8 @@ TEST_CASE("values that only rise, only fall or are all the same keep their place
       REQUIRE(ranked.add(slope * i) == (slope < 0 ? static_cast<std::size_t>(i) : 0));
     }
     for (const int place : {0, 63, 64, 4095, 4096, 9999}) {
-      CHECK(ranked.at(static_cast<std::size_t>(place)) == (slope < 0 ? place - 9999 : slope * place));
+      const double value = slope < 0 ? place - 9999 : slope * place;
+      CHECK(ranked.at(static_cast<std::size_t>(place)).value == value);
     }
   }
 }

@@ -46,12 +46,12 @@ TEST_CASE("positions of both rules are exact for every size up to 2000") {
       // p = (n - 1)(1 - 1/factor) = (n - 1)(numerator - denominator) / numerator.
       const std::uint64_t p = (n - 1) * (numerator - denominator);
       REQUIRE(ray.below(n) == p / numerator);
-      REQUIRE(ray.fraction(n) ==
+      REQUIRE(ray.at(n).fraction ==
               static_cast<double>(p % numerator) / static_cast<double>(numerator));
       // floor(n / factor) = floor(n denominator / numerator), at least 1, go on.
       const std::uint64_t best = std::max<std::uint64_t>(n * denominator / numerator, 1);
       REQUIRE(top.below(n) == n - best);
-      REQUIRE(top.fraction(n) == 0);
+      REQUIRE(top.at(n).fraction == 0);
     }
   }
 }
@@ -61,12 +61,12 @@ TEST_CASE("positions stay exact where doubles would round") {
   // 8.07e-16 above 1, where doubles cannot say so (1.0000000000000004).
   const CutOffPosition tenth(AshaRule::kRay, 1.1);
   CHECK(tenth.below(12) == 1);
-  CHECK(tenth.fraction(12) / 8.074349270001138e-16 == doctest::Approx(1));
+  CHECK(tenth.at(12).fraction / 8.074349270001138e-16 == doctest::Approx(1));
   CHECK(tenth.below(11) == 0);  // p = 10/11
   // (n - 1) = 3 * 2^40 + 1, factor 3: p = 2^41 + 2/3.
   const CutOffPosition third(AshaRule::kRay, 3);
   CHECK(third.below((3ULL << 40) + 2) == 1ULL << 41);
-  CHECK(third.fraction((3ULL << 40) + 2) == doctest::Approx(2.0 / 3));
+  CHECK(third.at((3ULL << 40) + 2).fraction == doctest::Approx(2.0 / 3));
   // Factors beyond every rung's size keep the best value alone.
   for (double factor : {1e15, 1e18, 1e30, 1e300}) {
     CHECK(CutOffPosition(AshaRule::kTop, factor).below(1'000'000) == 999'999);

@@ -159,7 +159,6 @@ void Controller::lose(Trial& trial, const std::string& cause) {
   asking_.attempt_lost(trial.number);
   show_health(trial, Ending::kLost);
   out_->settle(trial.number, trial.attempt);
-  nodes_.release(*trial.placement);
   trial.placement.reset();
   unanswered_.erase(trial.number);
   wait_again(trial);
@@ -447,7 +446,7 @@ void Controller::on_agent(AgentNumber agent, const AttemptEnded& ended) {
   fill();
 }
 
-// The attempt is over on every node.
+// The attempt is over on every node, and each has its resources again.
 void Controller::conclude(Trial& trial) {
   const auto [ended, is_lost] = std::move(ended_.extract(trial.number).mapped());
   if (is_lost) return lose(trial, ended.cause);
@@ -471,7 +470,6 @@ void Controller::conclude(Trial& trial, Ending ending, const AttemptEnded& ended
   asking_.attempt_ended(trial.number, now_);
   unanswered_.erase(trial.number);
   const bool elsewhere = ending == Ending::kFailed && tries_elsewhere(trial);
-  nodes_.release(*trial.placement);
   trial.placement.reset();
   switch (ending) {
     case Ending::kCompleted:

@@ -138,6 +138,37 @@ TEST_CASE("files cut in the middle: what is whole counts, what is broken is told
   CHECK_HAS(problems, "events.jsonl");
 }
 
+TEST_CASE("a trial whose files cannot be read is told, and read when they can be") {
+  for (const std::string state : {"running", "finished"}) {
+    CAPTURE(state);
+    Viewed viewed(state);
+    add_trial(viewed.path, 0, R"({"lr":0.1})", "{\"loss\":3}\n{\"loss\":1}\n");
+    add_trial(viewed.path, 1, R"({"lr":0.2})", "{\"loss\":5}\n");
+    write_text(viewed.path / "events.jsonl",
+               event("attempt_started", 0) + event("trial_ended", 0, R"(,"status":"TERMINATED")"));
+    const fs::path folder = viewed.path / trial_name(0);
+    for (const char* name : {"params.json", "result.json"}) {
+      fs::rename(folder / name, folder / ("aside_" + std::string(name)));
+      fs::create_symlink(name, folder / name);  // to itself: opening it fails
+    }
+    const Experiment& experiment = viewed.load();
+    CHECK(experiment.trials().row(0).iterations == 0);
+    CHECK(experiment.trials().row(1).iterations == 1);
+    CHECK(experiment.problems().size() == 2);
+    viewed.poll();  // in vain
+    for (const char* name : {"params.json", "result.json"}) {
+      fs::rename(folder / ("aside_" + std::string(name)), folder / name);
+    }
+    viewed.now += std::chrono::minutes(5);
+    CHECK(viewed.poll());
+    CHECK(experiment.trials().row(0).iterations == 2);
+    CHECK(column<double>(columns_blob(experiment, "p0", 0), "p0") == std::vector<double>{0.1, 0.2});
+    CHECK(experiment.problems().size() == 2);
+    append_text(folder / "result.json", "{\"loss\":0.5}\n");
+    CHECK_FALSE(viewed.poll());  // what is over is not looked at any more
+  }
+}
+
 TEST_CASE("no trials, no results, no metric, values that are not finite") {
   Viewed viewed;
   Experiment& empty = viewed.load();

@@ -26,6 +26,9 @@ constexpr std::size_t kMaxProblems = 20;
 // A trial's results may reach its file a little after the event of its end.
 constexpr std::chrono::seconds kHotAfterEnd{5};
 constexpr std::chrono::seconds kStateEvery{1};
+// Before a trial whose files could not be read is read again; doubled each time.
+constexpr Experiment::Clock::duration kFirstPause = std::chrono::seconds(2);
+constexpr Experiment::Clock::duration kLongestPause = std::chrono::minutes(5);
 constexpr int kTrialsBetweenLooks = 16;  // at the clock
 
 }  // namespace
@@ -156,22 +159,39 @@ void Experiment::read_config(std::size_t row) try {
   const fs::path file = trial_directory(row) / "params.json";
   trials_.set_config(row, config_from_json(read_file(file), file.string()), mark());
 } catch (const Error& error) {
-  complain(error.what());
+  put_off(row, error.what());
 }
 
 bool Experiment::read_results(std::size_t row) try {
-  Following& following = following_[row];
-  if (following.is_damaged) return false;
   const fs::path file = trial_directory(row) / "result.json";
   const std::string where = "result.json of " + trial_id(row);
   const TailVisitor visit{
       .begun_anew = [&] { trials_.clear_results(row, mark()); },
       .line = [&](std::string_view line) { trials_.add_result(row, line, where, mark()); }};
-  return read_tail(file, following.results, visit) != TailNews::kNone;
+  return read_tail(file, following_[row].results, visit) != TailNews::kNone;
 } catch (const Error& error) {
-  following_[row].is_damaged = true;
-  complain(error.what());
+  put_off(row, error.what());
   return false;
+}
+
+// A disk that fails, or a limit of open files, may be over soon; a damaged file stays as it is.
+void Experiment::put_off(std::size_t row, const std::string& why) {
+  Following& following = following_[row];
+  following.pause = std::clamp(2 * following.pause, kFirstPause, kLongestPause);
+  following.again_at = now_ + following.pause;
+  hot_[row] = true;
+  complain(why);
+}
+
+void Experiment::read_anew(std::size_t row) {
+  Following& following = following_[row];
+  if (now_ < following.again_at) return;
+  const Clock::time_point put_off_at = following.again_at;
+  following.results = {};
+  trials_.clear_results(row, mark());
+  read_config(row);
+  read_results(row);
+  if (following.again_at == put_off_at) following.pause = {};
 }
 
 // Folders of builds that wrote no events.jsonl.
@@ -182,7 +202,7 @@ void Experiment::statuses_without_events() try {
     const auto row = number ? trials_.find(*number) : std::nullopt;
     if (row) trials_.touch(*row, mark()).status = trial.status;
   }
-} catch (const Error& error) {
+} catch (const std::exception& error) {  // of the file system as well
   complain(error.what());
 }
 
@@ -222,8 +242,10 @@ bool Experiment::poll(Clock::time_point now) {
   if (is_live()) look_for_new_trials();
   for (auto at = hot_.begin(); at != hot_.end();) {
     const std::size_t row = at->first;
-    read_results(row);
-    at = following_[row].hot_until > now ? std::next(at) : hot_.erase(at);
+    const Following& following = following_[row];
+    following.pause > Clock::duration{} ? read_anew(row) : void(read_results(row));
+    const bool is_over = following.hot_until <= now && following.pause == Clock::duration{};
+    at = is_over ? hot_.erase(at) : std::next(at);
   }
   if (is_changed_) change_ = ++counter_;
   return is_changed_;

@@ -51,7 +51,8 @@ class Experiment {
   struct Following {
     TailSeen results;
     Clock::time_point hot_until{};  // looked at until then though it does not run
-    bool is_damaged = false;
+    Clock::duration pause{};  // not 0: it could not be read, and is read anew
+    Clock::time_point again_at{};
   };
 
   void list_trials();
@@ -61,6 +62,8 @@ class Experiment {
   std::size_t add_trial(std::uint32_t number);
   void read_config(std::size_t row);
   bool read_results(std::size_t row);
+  void read_anew(std::size_t row);
+  void put_off(std::size_t row, const std::string& why);
   void statuses_without_events();
   void look_for_new_trials();
   void refresh_state(Clock::time_point now);

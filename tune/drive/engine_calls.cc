@@ -44,10 +44,13 @@ FileDescriptor input_file(const std::string& text, std::vector<std::string>& wor
   return file;
 }
 
-std::string content_of(const FileDescriptor& file, std::size_t most, bool from_the_end) {
+std::size_t size_of(const FileDescriptor& file) {
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) return {};
-  const auto size = static_cast<std::size_t>(status.st_size);
+  return ::fstat(file.get(), &status) == 0 ? static_cast<std::size_t>(status.st_size) : 0;
+}
+
+std::string content_of(const FileDescriptor& file, std::size_t most, bool from_the_end) {
+  const std::size_t size = size_of(file);
   std::string text(std::min(size, most), '\0');
   const std::size_t begin = from_the_end ? size - text.size() : 0;
   const ssize_t count = ::pread(file.get(), text.data(), text.size(), static_cast<off_t>(begin));
@@ -127,6 +130,12 @@ void EngineCalls::end(const Running& one, std::string why_not) {
 // True: it has ended.
 bool EngineCalls::look_at(Running& one) {
   const std::string program = one.call.words.empty() ? "" : one.call.words.front();
+  // It is in memory; and jobs that a list cut short does not name would be taken for ended.
+  if (std::max(size_of(one.output), size_of(one.errors)) > kMostOutput) {
+    end_group(one.child);
+    end(one, fmt::format("{} printed more than {} MiB", program, kMostOutput >> 20));
+    return true;
+  }
   if (one.child.has_ended()) {
     const int status = one.child.status();
     std::string said = in_one_line(content_of(one.errors, kMostErrors, true));

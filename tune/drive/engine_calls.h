@@ -29,7 +29,7 @@ struct EngineCall {
 
 struct EngineAnswer {
   EngineCall call;
-  std::string output;   // stdout, at most kMostOutput
+  std::string output;   // stdout
   std::string why_not;  // how it failed, with the last of its stderr; empty: it did not
 };
 
@@ -37,7 +37,7 @@ class EngineCalls {
  public:
   static constexpr std::size_t kAtOnce = 8;
   static constexpr std::chrono::seconds kLimit{60};  // on each
-  static constexpr std::size_t kMostOutput = 16u << 20;
+  static constexpr std::size_t kMostOutput = 16u << 20;  // more is a failure
 
   ~EngineCalls() { give_up_all(); }
 

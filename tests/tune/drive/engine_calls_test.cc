@@ -22,6 +22,18 @@ TEST_CASE("a command reads its input as a file, and says how it failed") {
         }) == "sh exited with code 3: no; room");
 }
 
+TEST_CASE("a command that prints without end is ended, and an answer is never cut short") {
+  CHECK(testing::refusal([] { output_of({"yes"}, 50s); }) == "yes printed more than 16 MiB");
+  CHECK(testing::refusal([] { output_of({"sh", "-c", "yes >&2"}, 50s); }) ==
+        "sh printed more than 16 MiB");
+  const auto zeros = [](std::size_t count) {
+    return output_of({"head", "-c", std::to_string(count), "/dev/zero"}, 50s);
+  };
+  CHECK(zeros(EngineCalls::kMostOutput).size() == EngineCalls::kMostOutput);
+  CHECK(testing::refusal([&] { zeros(EngineCalls::kMostOutput + 1); }) ==
+        "head printed more than 16 MiB");
+}
+
 TEST_CASE(
     "commands that are given up end with all that they have started, and do not hold the end") {
   const testing::TemporaryFolder folder;

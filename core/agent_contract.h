@@ -66,11 +66,16 @@ struct JoinedSetup {
   // other, and where the driver listens, so that an agent beside it knows how others reach it.
   std::string group_key;
   std::vector<std::string> driver_addresses;
+  // What the plugin is, and the folder with a copy of it below the experiment's, for machines that
+  // have another file at its path, or none. Empty: there is no copy.
+  std::string plugin_fingerprint;
+  std::string plugin_copy;  // "plugin/0123456789abcdef"
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.plugin, s.worker_command, s.worker_environment, s.working_directory, s.proof_file, s.proof,
       s.trial_memory_bytes, s.patience);
-    f.added(s.join_file, s.relay_port, s.group_key, s.driver_addresses);
+    f.added(s.join_file, s.relay_port, s.group_key, s.driver_addresses, s.plugin_fingerprint,
+            s.plugin_copy);
   }
 };
 

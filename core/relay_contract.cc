@@ -38,4 +38,10 @@ std::string why_not_relayed(const std::vector<RelayFile>& files) {
                      kMaxManifestBytes);
 }
 
+bool is_plugin_copy(std::string_view folder) {
+  if (!folder.starts_with(kPluginCopies)) return false;
+  folder.remove_prefix(std::string_view(kPluginCopies).size());
+  return folder.size() == 16 && folder.find_first_not_of("0123456789abcdef") == folder.npos;
+}
+
 }  // namespace tune

@@ -1,6 +1,6 @@
 // The relay contract: the messages between an agent that does not see the experiment's folder and
 // that folder's side, over a connection of their own (core/platform/bulk_socket.h). Checkpoints
-// travel by it both ways, the output of trials to the experiment's folder.
+// travel by it both ways, the output of trials to the experiment's folder, a plugin from there.
 //
 // The side that gets a folder asks for each piece of it (WantPiece), so it alone decides how much
 // is on the way. Any message may be lost, or come twice: each side asks again.
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -40,6 +41,10 @@ inline constexpr std::uint32_t kRelayPieceBytes = 256u << 10;
 // stay within the folder.
 std::string why_not_relayed(const std::vector<RelayFile>& files);
 
+// Copies of plugins below the experiment's folder: "plugin/" and a fingerprint.
+inline constexpr const char* kPluginCopies = "plugin/";
+bool is_plugin_copy(std::string_view folder);
+
 // Numbers are the agent's, and never used twice by it.
 
 // ---- Agent -> experiment's folder ---------------------------------------------------------------
@@ -60,13 +65,16 @@ struct OfferFolder {
     f(s.number, s.folder, s.files);
   }
 };
-// The agent needs this checkpoint. Said again and again until FolderFound.
+// The agent needs this checkpoint, or the folder with a copy of the plugin. Said again and again
+// until FolderFound.
 struct FetchFolder {
   std::uint64_t number = 0;
   CheckpointOrigin folder;
+  std::string plugin = {};  // as JoinedSetup has it; empty: the checkpoint
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.number, s.folder);
+    f.added(s.plugin);
   }
 };
 // The next output of a trial. `after`: the file's size after the last; nothing: only that is asked.

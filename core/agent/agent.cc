@@ -25,6 +25,7 @@
 #include "core/agent/joining.h"
 #include "core/agent/memory_limits.h"
 #include "core/agent/usage_watch.h"
+#include "core/agent/worker_command.h"
 #include "core/agent/worker_rest.h"
 #include "core/agent/worker_socket.h"
 #include "core/agent/zygote_process.h"
@@ -340,12 +341,13 @@ void Agent::take_part() {
     return [this, folder, setup, part] {
       is_unfit_ = !part.unfit.empty();
       if (is_unfit_) return machine_.on_unfit(now_, part.unfit);
-      if (!part.note.empty()) endpoint_->send(Warning{part.note});
+      for (const std::string& note : part.notes) endpoint_->send(Warning{note});
       zygote_command_ = part.zygote_command;
       zygote_environment_ = zygote_environment_on(options_.resources, setup.worker_environment);
       if (part.sees_folder) return begin_part(folder, part.zygote_log);
       try {
         relay_.emplace(now_, search_->token(), endpoint_->address(), experiment_);
+        if (part.fetches_plugin) relay_->fetch_plugin(setup);
       } catch (const Error& error) {
         is_unfit_ = true;
         machine_.on_unfit(now_, error.what());
@@ -370,9 +372,10 @@ void Agent::look_at_relay() {
     endpoint_->send(Warning{fmt::format("{}: {}", options_.hostname, notice)});
   }
   const std::string why = relay_->why_unfit(now_);
-  if (!takes_part_ && relay_->is_reached()) {
+  if (!takes_part_ && !is_unfit_ && relay_->is_ready() && why.empty()) {
     const std::string folder = std::exchange(experiment_.experiment_directory, relay_->folder());
     machine_.on_own_folder(relay_->folder());
+    if (!relay_->plugin().empty()) zygote_command_ = worker_command(relay_->plugin());
     begin_part(folder, relay_->folder() / "zygote.log");
   } else if (!is_unfit_ && !why.empty()) {
     is_unfit_ = true;

@@ -23,6 +23,7 @@ AgentRelay::AgentRelay(AgentTime now, const JoinToken& token, const std::string&
 }
 
 std::string AgentRelay::why_unfit(AgentTime now) const {
+  if (!why_no_plugin_.empty()) return why_no_plugin_;
   if (is_reached_ || now < reach_until_) return {};
   return fmt::format(
       "it does not see the experiment's folder {}, and {}, which carries checkpoints and output "
@@ -36,6 +37,15 @@ void AgentRelay::look(const JoinToken& token, const std::string& driver_address,
                       std::uint32_t port) {
   address_ = relay_address(driver_address, port);
   link_.connect(token, address_);
+}
+
+void AgentRelay::fetch_plugin(const JoinedSetup& setup) {
+  fetches_plugin_ = true;
+  plugin_of_driver_ = setup.plugin;
+  plugin_ = folder() / kFetchedPlugin / std::filesystem::path(setup.plugin).filename();
+  link_.order([copy = setup.plugin_copy](RelayClient& client, RelayClient::Time) {
+    client.fetch_plugin(copy);
+  });
 }
 
 // ---- The machine's actions ----------------------------------------------------------------------
@@ -92,6 +102,13 @@ std::vector<std::string> AgentRelay::take_outcomes(AgentMachine& machine, AgentT
     } else if (const auto* fetched = std::get_if<RelayFetched>(&outcome)) {
       machine.on_fetched(now, fetched->trial, fetched->attempt, fetched->error,
                          fetched->is_of_agent);
+    } else if (const auto* plugin = std::get_if<RelayPluginFetched>(&outcome)) {
+      fetches_plugin_ = false;
+      if (!plugin->error.empty()) {
+        why_no_plugin_ = fmt::format("it has no plugin {}, and fetching the driver's copy of it "
+                                     "failed: {}",
+                                     plugin_of_driver_, plugin->error);
+      }
     } else if (const auto* done = std::get_if<RelayOutputDone>(&outcome)) {
       const auto ended = followed_.extract(attempt_key(done->trial, done->attempt));
       if (!ended.empty()) machine.on_concluded(now, ended.mapped());

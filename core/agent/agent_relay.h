@@ -19,11 +19,16 @@ class AgentRelay {
              const SetupExperiment& experiment);
 
   const std::filesystem::path& folder() const { return link_.folder(); }
-  bool is_reached() const { return is_reached_; }
+  // The other side has answered, and what was to be fetched before all else is here.
+  bool is_ready() const { return is_reached_ && !fetches_plugin_; }
   // The reason why the agent cannot take part; empty: it may.
   std::string why_unfit(AgentTime now) const;
   // Once a turn of the agent's loop: the driver may be elsewhere by now.
   void look(const JoinToken& token, const std::string& driver_address, std::uint32_t port);
+
+  // Before is_ready().
+  void fetch_plugin(const JoinedSetup& setup);
+  const std::string& plugin() const { return plugin_; }  // the fetched file; empty: none was
 
   void act(const StoreCheckpoint& action);
   void act(const FetchCheckpoint& action);
@@ -43,6 +48,10 @@ class AgentRelay {
   std::string address_;
   AgentTime reach_until_;
   bool is_reached_ = false;
+  bool fetches_plugin_ = false;
+  std::string plugin_;
+  std::string plugin_of_driver_;  // its path there
+  std::string why_no_plugin_;
   std::map<std::uint64_t, AttemptEnded> followed_;  // by attempt_key; filled when it has ended
   RelayLink link_;
 };

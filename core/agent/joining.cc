@@ -10,6 +10,7 @@
 #include "core/agent/worker_command.h"
 #include "core/error.h"
 #include "core/platform/files.h"
+#include "core/platform/fingerprint.h"
 #include "core/rank_start.h"
 
 namespace tune {
@@ -29,6 +30,28 @@ bool sees(const std::string& experiment, const JoinedSetup& setup) try {
   return read_file(std::filesystem::path(experiment) / setup.proof_file) == setup.proof;
 } catch (const Error&) {
   return false;  // it is not there
+}
+
+// The plugin that this machine loads: at its own path where it is the same there, else its copy.
+std::string plugin_on_this_machine(const std::string& experiment, const JoinedSetup& setup,
+                                   const std::string& hostname, Participation& part) {
+  if (setup.plugin_copy.empty()) return setup.plugin;
+  const std::string found = fingerprint(setup.plugin);
+  if (found == setup.plugin_fingerprint) return setup.plugin;
+  if (!found.empty()) {
+    part.notes.push_back(fmt::format("{}: its {} is another file than the driver's, and a copy of "
+                                     "that is used",
+                                     hostname, setup.plugin));
+  }
+  part.fetches_plugin = !part.sees_folder;
+  if (part.fetches_plugin) return setup.plugin;
+  const auto name = std::filesystem::path(setup.plugin).filename();
+  const auto copy = std::filesystem::path(experiment) / setup.plugin_copy / name;
+  if (fingerprint(copy) != setup.plugin_fingerprint) {
+    part.unfit = fmt::format("it has no plugin {}, nor is the copy {} there: put the plugin there",
+                             setup.plugin, copy.string());
+  }
+  return copy;
 }
 
 }  // namespace
@@ -77,16 +100,18 @@ Participation prepare_to_join(const std::string& experiment, const JoinedSetup& 
         experiment);
     return part;
   }
+  const std::string plugin = plugin_on_this_machine(experiment, setup, hostname, part);
+  if (!part.unfit.empty()) return part;
   try {
-    part.zygote_command =
-        setup.plugin.empty() ? setup.worker_command : worker_command(setup.plugin);
+    part.zygote_command = plugin.empty() ? setup.worker_command : worker_command(plugin);
   } catch (const Error& error) {
     part.unfit = error.what();
     return part;
   }
   if (::chdir(setup.working_directory.c_str()) != 0) {
-    part.note = fmt::format("{} has no folder {}: its trials run in {}", hostname,
-                            setup.working_directory, std::filesystem::current_path().string());
+    part.notes.push_back(fmt::format("{} has no folder {}: its trials run in {}", hostname,
+                                     setup.working_directory,
+                                     std::filesystem::current_path().string()));
   }
   part.zygote_log = fmt::format("{}/nodes/{}-{}.log", experiment, hostname, ::getpid());
   return part;

@@ -16,8 +16,10 @@ AgentFacts facts_of(const AgentOptions& options, AgentTime now);
 struct Participation {
   std::string unfit;  // why this machine cannot take part; empty: it can
   bool sees_folder = false;  // the experiment's; else its checkpoints and output are relayed
-  std::string note;   // for the user; empty: none
+  std::vector<std::string> notes;  // for the user
   std::vector<std::string> zygote_command;
+  // The plugin's copy is to be fetched, and zygote_command is to name it then.
+  bool fetches_plugin = false;
   std::string zygote_log;  // where it sees the folder
 };
 // The environment of a zygote on this node: without GPUs none of its trials has one.

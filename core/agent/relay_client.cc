@@ -125,9 +125,7 @@ void RelayClient::give_up_all() {
   for (const CheckpointSaved& saved : waiting_) drop(saved, kNobody);
   waiting_.clear();
   if (fetch_) end_fetch(kNobody);
-  for (const Fetch& fetch : fetches_) {
-    end(RelayFetched{fetch.trial, fetch.attempt, kNobody, false});
-  }
+  for (const Fetch& fetch : fetches_) end(fetch, kNobody);
   fetches_.clear();
   for (auto& [trial, output] : outputs_) {
     for (const auto& [attempt, until] : output.finishing) {
@@ -142,7 +140,15 @@ void RelayClient::give_up_all() {
 void RelayClient::fetch(TrialNumber trial, AttemptNumber attempt,
                         const CheckpointOrigin& checkpoint) {
   if (is_given_up_) return end(RelayFetched{trial, attempt, kNobody, false});
-  fetches_.push_back({trial, attempt, {++last_number_, checkpoint}, {}, {}});
+  const RelayPlace place = restored_place(experiment_id_, trial, attempt);
+  fetches_.push_back({trial, attempt, {++last_number_, checkpoint}, place, {}, {}});
+}
+
+void RelayClient::fetch_plugin(const std::string& copy) {
+  if (is_given_up_) return end(RelayPluginFetched{kNobody});
+  const std::string name = kFetchedPlugin;
+  fetches_.push_back(
+      {{}, {}, {++last_number_, {}, copy}, {name + ".tmp", name, name + ".old"}, {}, {}});
 }
 
 void RelayClient::ask(Time now) {
@@ -160,8 +166,7 @@ void RelayClient::ask(Time now) {
   for (const WantPiece& wanted : fetch_->pull->wants(now)) say(wanted);
   if (!fetch_->pull->is_complete()) return;
   try {
-    files_.commit(restored_place(experiment_id_, fetch_->trial, fetch_->attempt),
-                  fetch_->pull->files());
+    files_.commit(fetch_->place, fetch_->pull->files());
     end_fetch({});
   } catch (const Error& error) {
     end_fetch(error.what(), true);
@@ -175,7 +180,7 @@ void RelayClient::hear(Time now, const FolderFound& found) {
   if (!error.empty()) return end_fetch(error);
   fetch_->pull.emplace(now, found.number, found.files);
   try {
-    files_.begin(restored_place(experiment_id_, fetch_->trial, fetch_->attempt), found.files);
+    files_.begin(fetch_->place, found.files);
   } catch (const Error& refused) {
     return end_fetch(refused.what(), true);
   }
@@ -186,10 +191,9 @@ void RelayClient::hear(Time now, const RelayPiece& piece) {
   if (!fetch_ || !fetch_->pull || fetch_->said.number != piece.number) return;
   if (!piece.error.empty()) return end_fetch(piece.error);
   if (!fetch_->pull->take(now, piece)) return;
-  const RelayPlace place = restored_place(experiment_id_, fetch_->trial, fetch_->attempt);
   try {
-    files_.write(place.temporary + "/" + fetch_->pull->files()[piece.file].path, piece.offset,
-                 piece.bytes.bytes);
+    files_.write(fetch_->place.temporary + "/" + fetch_->pull->files()[piece.file].path,
+                 piece.offset, piece.bytes.bytes);
   } catch (const Error& error) {
     return end_fetch(error.what(), true);
   }
@@ -197,11 +201,14 @@ void RelayClient::hear(Time now, const RelayPiece& piece) {
 }
 
 void RelayClient::end_fetch(const std::string& error, bool is_of_agent) {
-  if (!error.empty()) {
-    files_.remove(restored_place(experiment_id_, fetch_->trial, fetch_->attempt).temporary);
-  }
-  end(RelayFetched{fetch_->trial, fetch_->attempt, error, is_of_agent});
+  if (!error.empty()) files_.remove(fetch_->place.temporary);
+  end(*fetch_, error, is_of_agent);
   fetch_.reset();
+}
+
+void RelayClient::end(const Fetch& fetch, const std::string& error, bool is_of_agent) {
+  if (!fetch.said.plugin.empty()) return end(RelayPluginFetched{error});
+  end(RelayFetched{fetch.trial, fetch.attempt, error, is_of_agent});
 }
 
 // ---- Output -------------------------------------------------------------------------------------

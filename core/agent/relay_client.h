@@ -38,6 +38,9 @@ struct RelayFetched {
   std::string error;
   bool is_of_agent = false;  // the error: its own folder cannot be written
 };
+struct RelayPluginFetched {  // the plugin is in the agent's folder, in kFetchedPlugin
+  std::string error;
+};
 // The output of that attempt is in the experiment's folder, but for what is left out.
 struct RelayOutputDone {
   TrialNumber trial;
@@ -47,7 +50,8 @@ struct RelayNotice {  // for the user, once
   std::string text;
 };
 using RelayOutcome =
-    std::variant<RelayReached, RelayStored, RelayFetched, RelayOutputDone, RelayNotice>;
+    std::variant<RelayReached, RelayStored, RelayFetched, RelayPluginFetched, RelayOutputDone,
+                 RelayNotice>;
 
 class RelayClient {
  public:
@@ -70,6 +74,7 @@ class RelayClient {
   // The checkpoint stands complete in the agent's folder; it goes from there when this is over.
   void store(const CheckpointSaved& saved);
   void fetch(TrialNumber trial, AttemptNumber attempt, const CheckpointOrigin& checkpoint);
+  void fetch_plugin(const std::string& copy);  // JoinedSetup::plugin_copy
   // Carries the output of `ranks` from now on.
   void follow(TrialNumber trial, std::uint32_t ranks);
   void finish_output(Time now, TrialNumber trial, AttemptNumber attempt);
@@ -94,6 +99,7 @@ class RelayClient {
     TrialNumber trial;
     AttemptNumber attempt;
     FetchFolder said;
+    RelayPlace place;                // where it is put
     std::optional<FolderPull> pull;  // what is there is known
     Time next{};
   };
@@ -121,6 +127,7 @@ class RelayClient {
   void drop(const CheckpointSaved& saved, const std::string& why);
   void ask(Time now);
   void end_fetch(const std::string& error, bool is_of_agent = false);
+  void end(const Fetch& fetch, const std::string& error, bool is_of_agent = false);
   bool look(Time now, TrialNumber trial, Output& output);
   bool has_come(TrialNumber trial, const std::string& name, const Stream& stream);
   void forget(TrialNumber trial);

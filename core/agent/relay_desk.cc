@@ -117,14 +117,20 @@ void RelayDesk::drop(Offer& offer) {
   files_.remove(place_of(offer.said.folder).temporary);
 }
 
-// ---- Checkpoints that go ------------------------------------------------------------------------
+// ---- Checkpoints and the plugin, which go -------------------------------------------------------
+
+std::string RelayDesk::folder_of(const FetchFolder& fetch) const {
+  if (fetch.plugin.empty()) return place_of(fetch.folder).place;
+  if (is_plugin_copy(fetch.plugin)) return fetch.plugin;
+  throw Error(ErrorCode::kBadInput, fmt::format("{} holds no plugin", fetch.plugin));
+}
 
 void RelayDesk::hear(Time, const std::string& agent, const FetchFolder& fetch) {
   Peer& peer = peers_[agent];
   if (!peer.fetch || peer.fetch->number != fetch.number) {
     peer.found = {fetch.number, {}, {}};
     try {
-      peer.found.files = files_.list(place_of(fetch.folder).place);
+      peer.found.files = files_.list(folder_of(fetch));
     } catch (const Error& error) {
       peer.found.error = error.what();
     }
@@ -140,8 +146,8 @@ void RelayDesk::hear(Time, const std::string& agent, const WantPiece& wanted) {
   const RelayFile& file = peer.found.files[wanted.file];
   RelayPiece piece{wanted.number, wanted.file, wanted.offset, {}, {}};
   try {
-    piece.bytes.bytes = files_.read(place_of(peer.fetch->folder).place + "/" + file.path,
-                                    wanted.offset, piece_bytes(file, wanted.offset));
+    piece.bytes.bytes = files_.read(folder_of(*peer.fetch) + "/" + file.path, wanted.offset,
+                                    piece_bytes(file, wanted.offset));
   } catch (const Error& error) {
     piece.error = error.what();
   }

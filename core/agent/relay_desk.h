@@ -1,5 +1,6 @@
 // RelayDesk: the driver's side of the relay, for all agents that do not see the experiment's
-// folder: it takes their checkpoints and output into the folder, and gives checkpoints out of it.
+// folder: it takes their checkpoints and output into the folder, and gives checkpoints and the
+// plugin out of it.
 // Pure but for the files behind its interface.
 //
 // Its state of an agent may be lost at any time, as when the driver dies: the agent says again
@@ -66,6 +67,7 @@ class RelayDesk {
   RelayPlace place_of(const CheckpointOrigin& checkpoint) const {
     return checkpoint_place(experiment_id_, checkpoint);
   }
+  std::string folder_of(const FetchFolder& fetch) const;
 
   RelayFiles& files_;
   std::string experiment_id_;

@@ -27,6 +27,9 @@ RelayPlace checkpoint_place(const std::string& experiment_id, const CheckpointOr
 RelayPlace restored_place(const std::string& experiment_id, TrialNumber trial,
                           AttemptNumber attempt);
 
+// Where an agent puts the plugin.
+inline constexpr const char* kFetchedPlugin = "plugin";
+
 // The number of these bytes of output that a file has already, when it had `after` bytes before
 // them: a driver may have died in the middle of appending, or after it. Others may have appended
 // something else meanwhile: none of them then. `end`: the file from `after` on.

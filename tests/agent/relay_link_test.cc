@@ -167,9 +167,9 @@ TEST_CASE("a stranger is not answered, and a machine that reaches nobody says so
   REQUIRE(::poll(&watched, 1, 10'000) == 1);
   AgentMachine machine{AgentFacts{}};
   CHECK(friendly.take_outcomes(machine, {}).empty());
-  CHECK(friendly.is_reached());
+  CHECK(friendly.is_ready());
   stranger.take_outcomes(machine, {});
-  CHECK_FALSE(stranger.is_reached());
+  CHECK_FALSE(stranger.is_ready());
   CHECK(friendly.why_unfit(AgentRelay::kReach).empty());
   CHECK(stranger.why_unfit(AgentRelay::kReach - std::chrono::seconds(1)).empty());
   CHECK_HAS(stranger.why_unfit(AgentRelay::kReach),

@@ -144,6 +144,46 @@ TEST_CASE("a checkpoint that is not there is an error in words") {
   CHECK_FALSE(sides.ended<RelayFetched>()[0].is_of_agent);
 }
 
+TEST_CASE("the plugin's copy comes before a checkpoint, whatever is lost on the way") {
+  const std::string copy = "plugin/0123456789abcdef";
+  const std::string restored = restored_place(RelaySides::kExperiment, {5}, {2}).place;
+  for (std::uint64_t cut = 0; cut < 16; ++cut) {
+    CAPTURE(cut);
+    RelaySides sides;
+    sides.loses = [&](std::uint64_t message) { return message >= cut && message < cut + 3; };
+    put_checkpoint(sides.driver_files, copy);
+    put_checkpoint(sides.driver_files, kName);
+    sides.client->fetch_plugin(copy);
+    sides.client->fetch({5}, {2}, {{3}, 10, {1}});
+    sides.run(seconds(60));
+    REQUIRE(sides.ended<RelayPluginFetched>().size() == 1);
+    CHECK(sides.ended<RelayPluginFetched>()[0].error.empty());
+    CHECK(sides.agent_files.shown(kFetchedPlugin) == whole());
+    REQUIRE(sides.ended<RelayFetched>().size() == 1);
+    CHECK(sides.agent_files.shown(restored) == whole());
+  }
+}
+
+TEST_CASE("as a plugin nothing is given but a copy of one") {
+  for (const char* name : {"plugin/", "plugin/../secret", "plugin/0123456789abcde",
+                           "plugin/0123456789abcdeg", "nodes", "plugin/0123456789abcdef/.."}) {
+    CAPTURE(name);
+    RelaySides sides;
+    put_checkpoint(sides.driver_files, name);
+    sides.client->fetch_plugin(name);
+    sides.run(seconds(1));
+    REQUIRE(sides.ended<RelayPluginFetched>().size() == 1);
+    CHECK(sides.ended<RelayPluginFetched>()[0].error == std::string(name) + " holds no plugin");
+    CHECK(sides.agent_files.files.empty());
+  }
+  RelaySides sides;
+  sides.client->give_up_all();
+  sides.client->fetch_plugin("plugin/0123456789abcdef");
+  sides.run(seconds(1));
+  REQUIRE(sides.ended<RelayPluginFetched>().size() == 1);
+  CHECK_FALSE(sides.ended<RelayPluginFetched>()[0].error.empty());
+}
+
 TEST_CASE("an agent whose own folder is full says that it is its own") {
   RelaySides sides;
   put_checkpoint(sides.driver_files, kName);

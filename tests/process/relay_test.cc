@@ -2,55 +2,16 @@
 // in its place.
 #include <doctest/doctest.h>
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <chrono>
 
 #include "core/refusal.h"
-#include "process/joinable.h"
-#include "skip.h"
+#include "process/far_machines.h"
 
 namespace tune {
 namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::seconds;
-
-// A machine of its own, as far as files go: another file system stands on `results`, and its
-// temporary files are its own.
-struct FarMachines : Joinable {
-  using Joinable::Joinable;
-  std::unique_ptr<Running> far(const std::string& name) {
-    fs::create_directories(box.path() / name);
-    box.set("TMPDIR", (box.path() / name).string());
-    const std::string script = "mount -t tmpfs none results && exec \"$0\" agent --cpus 1";
-    std::unique_ptr<Running> agent(new Running(
-        box.start({"unshare", "-rm", "sh", "-c", script, TUNE_BINARY_DIR "/bin/tune"})));
-    box.set("TMPDIR", "/tmp");
-    return agent;
-  }
-  void kill_own_agent() {  // a fork of the driver
-    for (const pid_t pid : box.processes(std::string("run\0sweep.yaml", 14))) {
-      if (pid != run->pid()) kill(pid, SIGKILL);
-    }
-    CHECK(Sandbox::eventually([&] { return count("own") == 0; }));
-  }
-  std::string node_of(const Running& agent) const {
-    const std::string pid = ":" + std::to_string(agent.pid());
-    for (const std::string& line : lines_of(nodes())) {
-      if (testing::has(line, pid)) return line.substr(0, line.find(' '));
-    }
-    return {};
-  }
-};
-
-bool has_mounts() {
-  const Sandbox box;
-  if (box.run({"unshare", "-rm", "sh", "-c", "mount -t tmpfs none ."}).code == 0) return true;
-  testing::skip("no mount namespaces here");
-  return false;
-}
 
 // Every trial has its last checkpoint, the first line of each attempt's output, and nothing that is
 // half there.

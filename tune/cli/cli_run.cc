@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/platform/fingerprint.h"
 #include "core/platform/side_output.h"
 #include "schedulers/merit.h"
 #include "tune/cli/cli_commands.h"

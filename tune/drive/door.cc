@@ -16,6 +16,7 @@
 #include "core/platform/system_clock.h"
 #include "core/strings.h"
 #include "tune/drive/driver.h"
+#include "tune/drive/plugin_copy.h"
 #include "tune/spec/experiment_identity.h"
 #include "tune/spec/pool_value.h"
 
@@ -77,6 +78,7 @@ void Door::complete(JoinedSetup& setup, const ZygoteSource& zygote) {
   setup.driver_addresses = addresses_;
   fs::create_directories(experiment_ / kNodesFolder);
   write_file_atomically(experiment_ / kProofFile, setup.proof);
+  copy_plugin(experiment_, setup);
   // The port after the driver's, where a user names one, as for a firewall.
   const int wanted = listen_.port == 0 ? 0 : listen_.port + 1;
   try {

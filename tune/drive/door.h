@@ -32,8 +32,8 @@ class Door {
   Door(const ExperimentSpec& spec, const std::filesystem::path& experiment);
 
   // Completes what machines need to know. Writes the file that proves to them that they see the
-  // folder.
-  // Listens for checkpoints and output of machines that do not see it.
+  // folder, and a copy of the plugin beside it. Listens for checkpoints and output of machines that
+  // do not see it.
   void complete(JoinedSetup& setup, const ZygoteSource& zygote);
   // Listens, at the port of the last time if that is free and no other is asked for, and writes the
   // keys with the addresses. Takes requests about `nodes`, which stay.

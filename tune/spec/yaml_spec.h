@@ -42,7 +42,4 @@ inline ExperimentSpec spec_from_yaml_file(const std::filesystem::path& file,
   return spec_from_yaml_file(file, SweepOptions{.overrides = std::move(overrides)});
 }
 
-// A short text that changes with the content of the file; empty when it cannot be read.
-std::string fingerprint(const std::filesystem::path& file);
-
 }  // namespace tune

@@ -7,12 +7,12 @@
 #include <fstream>
 #include <limits>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/platform/fingerprint.h"
 #include "core/random.h"
 #include "core/refusal.h"
 #include "trainables/temporary_folder.h"
@@ -573,27 +573,6 @@ TEST_CASE("a value that --set replaced is not told with the line it stood in") {
   const Sweep sweep(with("scheduler:\n  asha:\n    max_t: 5\n"));
   CHECK_HAS(sweep.error({"scheduler={asha: {max_t: -1}}"}),
             "--set scheduler={asha: {max_t: -1}}: scheduler/asha/max_t");
-}
-
-TEST_CASE("the fingerprint of a file changes with each byte and with its length") {
-  const Sweep sweep("a");
-  std::set<std::string> seen = {fingerprint(sweep.file())};
-  CHECK(seen.begin()->size() == 16);
-  const auto is_new = [&](const std::string& text) {
-    sweep.write("s.yaml", text);
-    return seen.insert(fingerprint(sweep.file())).second;
-  };
-  for (const std::string& text : {std::string("b"), std::string("b\0", 2),
-                                  std::string("12345678"), std::string("123456789")})
-    CHECK(is_new(text));
-  std::string large(200'000, 'x');  // more than is read at once
-  CHECK(is_new(large));
-  CHECK_FALSE(is_new(large));
-  for (const std::size_t at : {0u, 9u, 65'535u, 65'536u, 131'079u, 199'999u}) {
-    large[at] = 'y';
-    CHECK(is_new(large));
-  }
-  CHECK(fingerprint("/nowhere").empty());
 }
 
 }  // namespace

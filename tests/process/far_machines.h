@@ -1,0 +1,51 @@
+// Machines that do not see the experiment's folder, and agents on them.
+#pragma once
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "process/joinable.h"
+#include "skip.h"
+
+namespace tune {
+
+// A machine of its own, as far as files go: another file system stands on `results`, and its
+// temporary files are its own.
+struct FarMachines : Joinable {
+  using Joinable::Joinable;
+  std::unique_ptr<Running> far(const std::string& name) {
+    std::filesystem::create_directories(box.path() / name);
+    box.set("TMPDIR", (box.path() / name).string());
+    const std::string script = "mount -t tmpfs none results && exec \"$0\" agent --cpus 1";
+    std::unique_ptr<Running> agent(new Running(
+        box.start({"unshare", "-rm", "sh", "-c", script, TUNE_BINARY_DIR "/bin/tune"})));
+    box.set("TMPDIR", "/tmp");
+    return agent;
+  }
+  void kill_own_agent() {  // a fork of the driver
+    for (const pid_t pid : box.processes(std::string("run\0sweep.yaml", 14))) {
+      if (pid != run->pid()) kill(pid, SIGKILL);
+    }
+    CHECK(Sandbox::eventually([&] { return count("own") == 0; }));
+  }
+  std::string node_of(const Running& agent) const {
+    const std::string pid = ":" + std::to_string(agent.pid());
+    for (const std::string& line : lines_of(nodes())) {
+      if (testing::has(line, pid)) return line.substr(0, line.find(' '));
+    }
+    return {};
+  }
+};
+
+inline bool has_mounts() {
+  const Sandbox box;
+  if (box.run({"unshare", "-rm", "sh", "-c", "mount -t tmpfs none ."}).code == 0) return true;
+  testing::skip("no mount namespaces here");
+  return false;
+}
+
+}  // namespace tune

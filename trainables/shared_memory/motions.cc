@@ -12,6 +12,9 @@ namespace {
 
 // Data up to this size is given to each other rank whole; larger data is shared out.
 constexpr std::size_t kSmall = 16u << 10;
+// Of an all_reduce: what is timed together, at most, in blocks, and at least.
+constexpr std::size_t kStretch = 8;
+constexpr std::size_t kShortestStretch = 128u << 10;
 
 std::size_t index(int rank) {
   return static_cast<std::size_t>(rank);
@@ -79,7 +82,9 @@ bool Exchange::send(Sending& one) {
     one.has_begun = true;
   }
   while (one.rest.size > 0) {
-    const std::size_t size = ring.put(one.rest.bytes, one.rest.size);
+    const Copying way =
+        one.rest.size > kSmall ? memory_.copying().way() : Copying::kThroughCaches;
+    const std::size_t size = ring.put(one.rest.bytes, one.rest.size, way);
     one.rest.bytes += size;
     one.rest.size -= size;
     if (ring.publish()) memory_.ring(one.rest.rank);
@@ -220,6 +225,7 @@ void AllReduceBlocks::start(Phase phase) {
 // In a ring lie slices and results of the blocks in turn: slices of the next block are given before
 // the results of this one are taken, so that no rank waits for one that has only begun to reduce.
 bool AllReduceBlocks::advance() {
+  if (!std::exchange(has_begun_, true)) begin_stretch();
   for (;;) {
     switch (phase_) {
       case Phase::kGive:
@@ -232,11 +238,28 @@ bool AllReduceBlocks::advance() {
         break;
       case Phase::kTake:
         if (!take()) return false;
-        if (++block_ == blocks_) return true;
+        ++block_;
+        end_stretch();
+        if (block_ == blocks_) return true;
         start(Phase::kReduce);
         break;
     }
   }
+}
+
+void AllReduceBlocks::begin_stretch() {
+  const std::size_t begin = block_ * index(memory_.size()) * slice_bytes_;
+  is_timed_ = bytes_ - begin >= kShortestStretch;
+  if (!is_timed_) return;
+  stretch_ = block_;
+  memory_.copying().begin_stretch();
+}
+
+void AllReduceBlocks::end_stretch() {
+  const std::size_t block_bytes = index(memory_.size()) * slice_bytes_;
+  if (!is_timed_ || (block_ < stretch_ + kStretch && block_ < blocks_)) return;
+  memory_.copying().end_stretch(std::min(bytes_, block_ * block_bytes) - stretch_ * block_bytes);
+  if (block_ < blocks_) begin_stretch();
 }
 
 // To each other rank what is its to reduce.
@@ -249,7 +272,8 @@ bool AllReduceBlocks::give(std::size_t block) {
     const Slice slice = this->slice(block, rank);
     std::size_t& done = done_[index(rank)];
     while (sent_line_[index(rank)] && done < slice.size) {
-      const std::size_t size = ring.put(data_ + slice.begin + done, slice.size - done);
+      const std::size_t size =
+          ring.put(data_ + slice.begin + done, slice.size - done, memory_.copying().way());
       done += size;
       if (ring.publish()) memory_.ring(rank);
       if (size == 0) break;
@@ -270,6 +294,7 @@ bool AllReduceBlocks::reduce() {
   }
   const Slice own = slice(block_, memory_.rank());
   std::size_t& done = done_[index(memory_.rank())];
+  if (is_timed_ && block_ == 0 && done == 0) memory_.copying().all_are_here();
   while (done < own.size) {
     std::size_t size = std::min(own.size - done, kPiece);
     char* const values = data_ + own.begin + done;
@@ -291,7 +316,7 @@ bool AllReduceBlocks::reduce() {
       memory_.in(rank).take(size);
       memory_.in(rank).release();
       for (std::size_t put = 0; put < size;) {
-        put += memory_.out(rank).put(values + put, size - put);
+        put += memory_.out(rank).put(values + put, size - put, memory_.copying().way());
       }
       memory_.out(rank).publish();
       memory_.ring(rank);
@@ -378,7 +403,7 @@ bool Relay::advance() {
         // A message's end alone may be less than a line.
         const std::size_t ready =
             got_ == bytes_ ? bytes_ - given_ : (got_ - given_) / kLine * kLine;
-        const std::size_t size = ring.put(data_ + given_, ready);
+        const std::size_t size = ring.put(data_ + given_, ready, memory_.copying().way());
         given_ += size;
         moved += size;
       }

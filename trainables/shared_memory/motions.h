@@ -137,6 +137,8 @@ class AllReduceBlocks : public Motion {
   bool reduce();
   bool take();
   void start(Phase phase);
+  void begin_stretch();
+  void end_stretch();
 
   RankMemory& memory_;
   Call call_;
@@ -148,6 +150,8 @@ class AllReduceBlocks : public Motion {
   std::size_t blocks_;
   std::size_t block_ = 0;  // that is reduced
   std::size_t given_ = 0;  // the next that is given
+  std::size_t stretch_ = 0;  // the first block of what is timed
+  bool is_timed_ = false, has_begun_ = false;
   Phase phase_ = Phase::kGive;
   std::vector<bool> sent_line_, read_line_;
   std::vector<std::size_t> done_;  // of the phase, by rank

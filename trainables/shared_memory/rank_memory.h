@@ -59,6 +59,7 @@ class RankMemory {
   RingSender& message_out(int rank) { return rings_[index(rank)].message_out; }
   RingReceiver& message_in(int rank) { return rings_[index(rank)].message_in; }
   std::size_t capacity() const { return capacity_; }  // of a ring for collectives
+  CopyingChoice& copying() { return copying_; }       // into rings for collectives
 
   // ---- Bells --------------------------------------------------------------------------------
   void ring(int rank);  // after a change that this rank may sleep for
@@ -87,6 +88,7 @@ class RankMemory {
   std::size_t bytes_ = 0;
   std::size_t capacity_ = 0;
   std::vector<Pair> rings_;
+  CopyingChoice copying_;
   bool has_left_ = false;
   std::atomic<std::uint64_t> changes_ = 0;
   pid_t process_ = 0;

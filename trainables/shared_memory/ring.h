@@ -8,11 +8,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+
+#include "trainables/shared_memory/copying.h"
 
 namespace tune::shared_memory {
 
-inline constexpr std::size_t kLine = 64;  // of a cache
 // The bytes that are handed over at once: the other rank begins with it while the next is being
 // copied.
 inline constexpr std::size_t kPiece = 32u << 10;
@@ -44,13 +44,13 @@ class RingSender {
 
   // Copies as much as there is room for of a message's last `bytes`, at most `most` of them, and
   // returns how much.
-  std::size_t put(const char* from, std::size_t bytes, std::size_t most = kPiece) {
-    std::size_t size = std::min({bytes, most, room()});
+  std::size_t put(const char* from, std::size_t bytes, Copying way = Copying::kThroughCaches) {
+    std::size_t size = std::min({bytes, kPiece, room()});
     const std::size_t at = static_cast<std::size_t>(written_ % capacity_);
     size = std::min(size, capacity_ - at);
     if (size < bytes) size -= size % kLine;
     if (size == 0) return 0;
-    std::memcpy(data_ + at, from, size);
+    copy(data_ + at, from, size, way);
     written_ += whole_lines(size);
     return size;
   }

@@ -20,6 +20,7 @@
 #include "core/error.h"
 #include "trainables/solitude.h"
 #include "trainables/torch/group_backends.h"
+#include "trainables/torch/late_store.h"
 #include "trainables/torch/shared_memory_group.h"
 #include "trainables/torch/torch_error.h"
 
@@ -109,13 +110,14 @@ void ignore_broken_pipes() {
   if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
 }
 
-c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& place, Milliseconds timeout) {
+c10::intrusive_ptr<c10d::Store> open_store(const Rendezvous& place, Milliseconds timeout,
+                                           FileDescriptor socket) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(place.port);
   options.isServer = place.rank == 0;
   options.waitWorkers = false;
   options.timeout = timeout;
-  if (place.listening_socket) options.masterListenFd = *place.listening_socket;
+  if (socket.is_open()) options.masterListenFd = socket.release();
   return c10::make_intrusive<c10d::TCPStore>(place.address, options);
 }
 
@@ -208,8 +210,9 @@ struct ProcessGroup::State {
   std::uint64_t calls = 0;
   int duplicates = 0;
   std::shared_ptr<Nccl> nccl;  // null: none, or GPUs speak Gloo
-  std::unique_ptr<shared_memory::RankMemory> memory;   // while the group forms
-  c10::intrusive_ptr<SharedMemoryBackend> shared;      // null: CPUs speak Gloo
+  std::unique_ptr<shared_memory::RankMemory> memory;  // while the group forms
+  bool has_met = false;                               // all ranks are in that memory and speak so
+  c10::intrusive_ptr<SharedMemoryBackend> shared;     // null: CPUs speak Gloo
 
   bool is_alone() const { return place.size == 1; }
   std::string who() const {
@@ -248,17 +251,49 @@ struct ProcessGroup::State {
     }
   }
 
+  // Before anything of the store is asked. A rank that is late, or has no memory, is met by means of
+  // the store.
+  void meet_in_memory() {
+    memory = join_memory(place, options);
+    place.shared_memory.reset();
+    has_met = memory && memory->await_all_here(kSlice) && can_share(*memory, false);
+  }
+
   // Ranks that share memory are together already when they form another group.
   void meet(const State* like) {
+    if (has_met) return;
     if (like != nullptr && like->shared) {
       memory = next_memory(*like->shared);
       return;
     }
-    if (like == nullptr) memory = join_memory(place, options);
-    place.shared_memory.reset();
     store->multiSet({here_key(place.rank), alone_key(place.rank)},
                     {bytes_of(nccl_device(options)), {0}});
     await_all();
+  }
+
+  c10::intrusive_ptr<LateStore> make_store() {
+    // Rank 0 may be alone before it comes.
+    const bool is_known = is_another_alone().has_value();
+    const auto time = is_known ? std::min(longest(), kLongestSearch) : options.timeout;
+    const auto open = [place = place, time](FileDescriptor socket) {
+      return open_store(place, time, std::move(socket));
+    };
+    auto late = c10::make_intrusive<LateStore>(
+        open, FileDescriptor(std::exchange(place.listening_socket, std::nullopt).value_or(-1)));
+    late->setTimeout(options.timeout);
+    store = late;
+    return late;
+  }
+
+  void reach(const c10::intrusive_ptr<LateStore>& late) const {
+    Patience patience(options.timeout + kPatienceForStore);
+    try {
+      within(patience, [late] { late->open(); });
+    } catch (const std::exception& error) {
+      throw Error(ErrorCode::kProcess, who() + ": cannot reach rank 0 at " + place.address + ":" +
+                                           std::to_string(place.port) + " within " +
+                                           seconds_text(options.timeout) + ": " + cause_of(error));
+    }
   }
 
   // All ranks that compute on GPUs come to the same answer.
@@ -303,7 +338,7 @@ struct ProcessGroup::State {
 
   // The ranks that did not come, when the store can say it.
   std::string absent(const State* like) const {
-    if (like != nullptr && like->shared) return {};  // the error names them
+    if (shared || (like != nullptr && like->shared)) return {};  // the error names them
     try {
       return within(Milliseconds(0), [store = store, size = place.size] {
         std::string ranks;
@@ -373,18 +408,14 @@ ProcessGroup::ProcessGroup(Rendezvous rendezvous, const GroupOptions& options) :
   state_->place = std::move(rendezvous);
   if (state_->is_alone()) return;
   ignore_broken_pipes();
-  const Rendezvous& place = state_->place;
-  // Rank 0 may be alone before it comes.
-  const bool is_known = is_another_alone().has_value();
-  const auto time = is_known ? std::min(state_->longest(), kLongestSearch) : options.timeout;
-  Patience patience(options.timeout + kPatienceForStore);
-  try {
-    state_->store = within(patience, [place, time] { return open_store(place, time); });
-    state_->store->setTimeout(options.timeout);
-  } catch (const std::exception& error) {
-    throw Error(ErrorCode::kProcess, state_->who() + ": cannot reach rank 0 at " + place.address +
-                                         ":" + std::to_string(place.port) + " within " +
-                                         seconds_text(options.timeout) + ": " + cause_of(error));
+  state_->meet_in_memory();
+  // Without a socket it cannot be heard that another asks.
+  const bool serves_later = state_->place.rank != 0 || state_->place.listening_socket;
+  const auto store = state_->make_store();
+  if (state_->has_met && serves_later) {
+    store->open_when_asked();  // by a rank that did not wait so long in the memory
+  } else {
+    state_->reach(store);
   }
   state_->form();
 }

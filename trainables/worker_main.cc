@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/worker_contract.h"
 #include "trainables/command/command_worker.h"
+#include "trainables/huge_heap.h"
 #include "trainables/zygote.h"
 
 namespace tune {
@@ -50,6 +51,7 @@ ZygoteTrainables refusal(std::string why) {
 }
 
 ZygoteTrainables load(const std::string& path) {
+  const HugeHeap heap;  // its workers are forked the sooner
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return refusal(fmt::format("loading the plugin: {}", ::dlerror()));

@@ -1,7 +1,10 @@
 // What is not a package of AOTInductor for this machine.
 #include <caffe2/serialize/inline_container.h>
 
+#include <unistd.h>
+
 #include <filesystem>
+#include <set>
 #include <string>
 
 #include "torch/torch_doctest.h"
@@ -14,17 +17,18 @@ namespace fs = std::filesystem;
 using testing::refusal;
 
 // A package that says this of itself, and holds no code.
-std::string refusal_of_package(const std::string& metadata, const std::string& library = "") {
+std::string refusal_of_package(const std::string& metadata, const std::string& library = "",
+                               const std::string& model = "model") {
   const testing::TemporaryFolder folder;
   const fs::path file = folder.path() / "net.pt2";
   {
     caffe2::serialize::PyTorchStreamWriter writer(file.string());
-    const std::string name = "data/aotinductor/model/c.wrapper";
+    const std::string name = "data/aotinductor/" + model + "/c.wrapper";
     writer.writeRecord(name + "_metadata.json", metadata.data(), metadata.size());
     if (!library.empty()) writer.writeRecord(name + ".so", library.data(), library.size());
     writer.writeEndOfFile();
   }
-  return refusal([&] { CompiledModel model(file); });
+  return refusal([&] { CompiledModel(file, {.name = model}); });
 }
 
 std::string of(const std::string& device, const std::string& machine, const std::string& words) {
@@ -60,10 +64,27 @@ TEST_CASE("a package for another device, machine or processor is refused by its 
 #endif
 }
 
+// Folders in /tmp into which a package of this model was unpacked.
+std::set<fs::path> unpacked(const std::string& name) {
+  std::set<fs::path> found;
+  std::error_code ignored;
+  for (const auto& folder : fs::directory_iterator("/tmp", ignored)) {
+    for (const auto& archive : fs::directory_iterator(folder.path(), ignored)) {
+      if (fs::exists(archive.path() / "data/aotinductor" / name, ignored)) {
+        found.insert(folder.path());
+      }
+    }
+  }
+  return found;
+}
+
 TEST_CASE("a package whose library cannot be opened is refused with the version that is wanted") {
-  const std::string words = refusal_of_package(of("cpu", "", ""), "not a library");
+  // Of a name of its own: other tests load packages at the same time.
+  const std::string name = "model_of_" + std::to_string(::getpid());
+  const std::string words = refusal_of_package(of("cpu", "", ""), "not a library", name);
   CHECK_HAS(words, "net.pt2: ");
   CHECK_HAS(words, "by the PyTorch of this LibTorch");
+  CHECK(unpacked(name).empty());  // LibTorch leaves it
 }
 
 }  // namespace

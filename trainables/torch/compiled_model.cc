@@ -2,12 +2,15 @@
 
 #include <ATen/core/grad_mode.h>
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 #include <torch/version.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <sstream>
 #include <unordered_map>
 #include <utility>
@@ -96,6 +99,37 @@ Metadata metadata_of(const std::string& file, const std::string& name) {
             "what torch.export.save or torch.jit.save wrote is none");
 }
 
+// LibTorch unpacks a package into a folder of its own in /tmp, and leaves it there when it cannot
+// load what it has unpacked; no error names it. Its like: /tmp/Ab3dEf/net/data/aotinductor/model.
+std::set<fs::path> unpacked_packages(const std::string& name) {
+  constexpr std::size_t kRandom = 6;
+  std::set<fs::path> found;
+  std::error_code ignored;  // a folder may be gone by now, or be another user's
+  for (const auto& folder : fs::directory_iterator("/tmp", ignored)) {
+    if (folder.path().filename().string().size() != kRandom) continue;
+    struct stat status {};
+    if (::lstat(folder.path().c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
+        status.st_uid != ::geteuid()) {
+      continue;
+    }
+    for (const auto& archive : fs::directory_iterator(folder.path(), ignored)) {
+      if (fs::is_directory(archive.path() / "data" / "aotinductor" / name, ignored)) {
+        found.insert(folder.path());
+      }
+    }
+  }
+  return found;
+}
+
+// Of a load that has failed, what it left. Where other processes unpack at the same time it cannot
+// be told from theirs, and stays.
+void remove_unpacked(const std::string& name, const std::set<fs::path>& before) {
+  std::set<fs::path> fresh = unpacked_packages(name);
+  std::erase_if(fresh, [&](const fs::path& folder) { return before.contains(folder); });
+  std::error_code ignored;  // the load's own error is the one to tell
+  if (fresh.size() == 1) fs::remove_all(*fresh.begin(), ignored);
+}
+
 // Else a package reads whatever lies behind a tensor that is too small. Read by it when it first
 // runs.
 void check_inputs() {
@@ -125,11 +159,13 @@ CompiledModel::CompiledModel(const fs::path& package, const CompiledModelOptions
   }
   open_libtorch();
   check_inputs();
+  const std::set<fs::path> before = unpacked_packages(options.name);
   try {
     loaded_->loader =
         std::make_unique<Loader>(loaded_->file, options.name, /*run_single_threaded=*/false,
                                  options.runners, static_cast<c10::DeviceIndex>(gpu));
   } catch (const std::exception& error) {
+    remove_unpacked(options.name, before);
     bad_input("loading " + loaded_->file + ": " + cause_of(error) + " (it has to be compiled by " +
               "the PyTorch of this LibTorch, " + TORCH_VERSION + ")");
   }

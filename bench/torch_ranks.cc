@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/freed_memory.h"
 #include "core/platform/rank_place.h"
+#include "trainables/huge_heap.h"
 
 namespace tune::bench {
 
@@ -20,6 +22,8 @@ double in_two_ranks(const std::function<double(const Rendezvous&)>& function) {
   Listener listener = listen_at(place.address, 0);
   place.port = listener.port;
   const FileDescriptor memory = memory_of_ranks();
+  keep_freed_memory();
+  [[maybe_unused]] static const bool is_huge = (make_heap_huge(), true);
   int pipe[2];
   if (::pipe(pipe) != 0) throw Error(ErrorCode::kProcess, "pipe");
   std::vector<pid_t> ranks;

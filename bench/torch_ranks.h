@@ -1,5 +1,5 @@
 // Two forked ranks that use LibTorch, with what an agent gives to those of a trial: a socket to
-// meet at and memory to speak through.
+// meet at, memory to speak through, and memory that they keep when they free it.
 #pragma once
 
 #include <functional>

@@ -87,6 +87,7 @@ double time_both(const Rendezvous& place, const Setting& setting) {
 int main(int argc, char** argv) {
   using namespace tune::bench;
   const Setting setting = parse_setting(argc, argv, kHelp, 5);
+  be_like_a_zygote();
   return guarded([&] {
     in_two_ranks([&](const tune::Rendezvous& place) { return time_both(place, setting); });
   });

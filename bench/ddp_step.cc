@@ -109,5 +109,6 @@ void measure(const Setting& setting) {
 int main(int argc, char** argv) {
   using namespace tune::bench;
   const Setting setting = parse_setting(argc, argv, kHelp, 7);
+  be_like_a_zygote();
   return guarded([&] { measure(setting); });
 }

@@ -16,14 +16,17 @@
 
 namespace tune::bench {
 
+void be_like_a_zygote() {
+  keep_freed_memory();
+  make_heap_huge();
+}
+
 double in_two_ranks(const std::function<double(const Rendezvous&)>& function) {
   Rendezvous place;
   place.size = 2;
   Listener listener = listen_at(place.address, 0);
   place.port = listener.port;
   const FileDescriptor memory = memory_of_ranks();
-  keep_freed_memory();
-  [[maybe_unused]] static const bool is_huge = (make_heap_huge(), true);
   int pipe[2];
   if (::pipe(pipe) != 0) throw Error(ErrorCode::kProcess, "pipe");
   std::vector<pid_t> ranks;

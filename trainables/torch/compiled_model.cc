@@ -2,6 +2,8 @@
 
 #include <ATen/core/grad_mode.h>
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -16,6 +18,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/platform/process.h"
 #include "trainables/torch/checkpoint.h"
 #include "trainables/torch/device.h"
 #include "trainables/torch/torch_error.h"
@@ -121,14 +124,35 @@ std::set<fs::path> unpacked_packages(const std::string& name) {
   return found;
 }
 
-// Of a load that has failed, what it left. Where other processes unpack at the same time it cannot
-// be told from theirs, and stays.
-void remove_unpacked(const std::string& name, const std::set<fs::path>& before) {
-  std::set<fs::path> fresh = unpacked_packages(name);
-  std::erase_if(fresh, [&](const fs::path& folder) { return before.contains(folder); });
-  std::error_code ignored;  // the load's own error is the one to tell
-  if (fresh.size() == 1) fs::remove_all(*fresh.begin(), ignored);
-}
+// Of a load that has failed, what it left. Who loads has a shared lock on /tmp: where another process
+// loads as well, its folder cannot be told from this one's, and both stay.
+class Unpacking {
+ public:
+  explicit Unpacking(std::string name)
+      : name_(std::move(name)), tmp_(::open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    is_locked_ = tmp_.is_open() && ::flock(tmp_.get(), LOCK_SH | LOCK_NB) == 0;
+    if (is_locked_) before_ = unpacked_packages(name_);
+  }
+  void remove_rest() const {
+    constexpr int kTries = 100;  // a load takes less than the second that these do
+    bool is_alone = false;
+    for (int i = 0; is_locked_ && !is_alone && i < kTries; ++i) {
+      if (i > 0) ::usleep(10'000);
+      is_alone = ::flock(tmp_.get(), LOCK_EX | LOCK_NB) == 0;
+    }
+    if (!is_alone) return;
+    std::set<fs::path> fresh = unpacked_packages(name_);
+    std::erase_if(fresh, [&](const fs::path& folder) { return before_.contains(folder); });
+    std::error_code ignored;  // the load's own error is the one to tell
+    if (fresh.size() == 1) fs::remove_all(*fresh.begin(), ignored);
+  }
+
+ private:
+  std::string name_;
+  FileDescriptor tmp_;
+  bool is_locked_ = false;
+  std::set<fs::path> before_;
+};
 
 // Else a package reads whatever lies behind a tensor that is too small. Read by it when it first
 // runs.
@@ -159,13 +183,13 @@ CompiledModel::CompiledModel(const fs::path& package, const CompiledModelOptions
   }
   open_libtorch();
   check_inputs();
-  const std::set<fs::path> before = unpacked_packages(options.name);
+  const Unpacking unpacking(options.name);
   try {
     loaded_->loader =
         std::make_unique<Loader>(loaded_->file, options.name, /*run_single_threaded=*/false,
                                  options.runners, static_cast<c10::DeviceIndex>(gpu));
   } catch (const std::exception& error) {
-    remove_unpacked(options.name, before);
+    unpacking.remove_rest();
     bad_input("loading " + loaded_->file + ": " + cause_of(error) + " (it has to be compiled by " +
               "the PyTorch of this LibTorch, " + TORCH_VERSION + ")");
   }

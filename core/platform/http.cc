@@ -1,6 +1,7 @@
 #include "core/platform/http.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -26,13 +27,22 @@ enum Option {
   kUserAgent = 10018,
   kHeaders = 10023,
   kCustomRequest = 10036,
+  kNoProgress = 43,
+  kLowSpeedLimit = 19,
+  kLowSpeedTime = 20,
   kUpload = 46,
   kPostFieldSize = 60,
   kNoSignal = 99,
   kTimeoutMs = 155,
   kConnectTimeoutMs = 156,
   kProtocols = 181,
+  kProgressData = 10057,
+  kCaFile = 10065,
+  kHeaderData = 10029,
+  kSocketFunction = 20148,
   kWriteFunction = 20011,
+  kHeaderFunction = 20079,
+  kProgressFunction = 20219,
   kUploadSize = 30115,
 };
 constexpr int kResponseCode = 0x200002;
@@ -52,6 +62,7 @@ class CurlLibrary {
     load(set, "curl_easy_setopt");
     load(perform, "curl_easy_perform");
     load(info, "curl_easy_getinfo");
+    load(reset, "curl_easy_reset");
     load(cleanup, "curl_easy_cleanup");
     load(describe, "curl_easy_strerror");
     load(append, "curl_slist_append");
@@ -65,6 +76,7 @@ class CurlLibrary {
   int (*set)(Handle, int, ...) = nullptr;
   int (*perform)(Handle) = nullptr;
   int (*info)(Handle, int, ...) = nullptr;
+  void (*reset)(Handle) = nullptr;  // of options alone: connections stay
   void (*cleanup)(Handle) = nullptr;
   const char* (*describe)(int) = nullptr;
   List (*append)(List, const char*) = nullptr;
@@ -96,6 +108,26 @@ std::size_t keep(const char* data, std::size_t size, std::size_t count, void* ta
   return 0;
 }
 
+int look_whether_abandoned(void* abandoned, std::int64_t, std::int64_t, std::int64_t,
+                           std::int64_t) {
+  return static_cast<const std::atomic<bool>*>(abandoned)->load() ? 1 : 0;
+}
+
+// Libcurl takes an answer whose head breaks off for one that is whole, and empty.
+std::size_t look_for_end_of_head(const char* data, std::size_t size, std::size_t count,
+                                 void* has_ended) {
+  const std::string_view line(data, size * count);
+  if (line.starts_with("HTTP/")) *static_cast<bool*>(has_ended) = false;  // 100, then the answer
+  if (line == "\r\n" || line == "\n") *static_cast<bool*>(has_ended) = true;
+  return size * count;
+}
+
+// A program that is started meanwhile gets no connection.
+int close_in_programs(void*, int socket, int) {
+  ::fcntl(socket, F_SETFD, FD_CLOEXEC);
+  return 0;
+}
+
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
@@ -117,52 +149,83 @@ OpenFile open_upload(const CurlLibrary& curl, Handle handle, const HttpRequest& 
   return file;
 }
 
+void set_limits(const CurlLibrary& curl, Handle handle, const HttpRequest& request) {
+  const auto connect = request.connect_limit.count() > 0 ? request.connect_limit : request.limit;
+  curl.set(handle, kTimeoutMs, static_cast<long>(request.limit.count()));
+  curl.set(handle, kConnectTimeoutMs, static_cast<long>(connect.count()));
+  if (request.stall_limit.count() <= 0) return;
+  curl.set(handle, kLowSpeedLimit, 1L);
+  curl.set(handle, kLowSpeedTime, static_cast<long>(request.stall_limit.count()));
+}
+
+// What is sent. Nothing is open when no file is sent, or when it cannot be read: `answer` says why.
+OpenFile set_content(const CurlLibrary& curl, Handle handle, const HttpRequest& request,
+                     HttpAnswer& answer) {
+  if (!request.body_file.empty()) return open_upload(curl, handle, request, answer);
+  if (request.method == "GET") return {};
+  const std::string_view body =
+      request.lent_body.data() != nullptr ? request.lent_body : std::string_view(request.body);
+  curl.set(handle, kPostFieldSize, static_cast<long>(body.size()));
+  curl.set(handle, kPostFields, body.data());
+  curl.set(handle, kCustomRequest, request.method.c_str());
+  return {};
+}
+
 }  // namespace
 
-HttpAnswer ask_http(const HttpRequest& request) {
+HttpConnection::~HttpConnection() {
+  if (handle_ != nullptr) library().cleanup(handle_);
+}
+
+HttpAnswer HttpConnection::ask(const HttpRequest& request, const std::atomic<bool>* abandoned) {
   const CurlLibrary& curl = library();
   HttpAnswer answer;
   if (!curl.is_ready()) {
     answer.error = "there is no libcurl on this machine (Debian: libcurl4)";
     return answer;
   }
-  const Handle handle = curl.init();
-  if (handle == nullptr) {
+  if (handle_ == nullptr) handle_ = curl.init();
+  if (handle_ == nullptr) {
     answer.error = "libcurl has no memory";
     return answer;
   }
+  curl.reset(handle_);
   List headers = nullptr;
   for (const std::string& header : request.headers) headers = curl.append(headers, header.c_str());
-  const auto limit = static_cast<long>(request.limit.count());
-  curl.set(handle, kUrl, request.url.c_str());
-  curl.set(handle, kProtocols, kHttpAndHttps);
-  curl.set(handle, kNoSignal, 1L);
-  curl.set(handle, kTimeoutMs, limit);
-  curl.set(handle, kConnectTimeoutMs, limit);
-  curl.set(handle, kUserAgent, "tune");
-  if (headers != nullptr) curl.set(handle, kHeaders, headers);
-  if (!request.user.empty()) curl.set(handle, kUserPassword, request.user.c_str());
-  OpenFile upload;
-  if (!request.body_file.empty()) {
-    upload = open_upload(curl, handle, request, answer);
-  } else if (request.method != "GET") {
-    curl.set(handle, kPostFieldSize, static_cast<long>(request.body.size()));
-    curl.set(handle, kPostFields, request.body.c_str());
-    curl.set(handle, kCustomRequest, request.method.c_str());
+  curl.set(handle_, kUrl, request.url.c_str());
+  curl.set(handle_, kProtocols, kHttpAndHttps);
+  curl.set(handle_, kNoSignal, 1L);
+  curl.set(handle_, kUserAgent, "tune");
+  curl.set(handle_, kSocketFunction, &close_in_programs);
+  set_limits(curl, handle_, request);
+  if (headers != nullptr) curl.set(handle_, kHeaders, headers);
+  if (!request.user.empty()) curl.set(handle_, kUserPassword, request.user.c_str());
+  if (!request.ca_file.empty()) curl.set(handle_, kCaFile, request.ca_file.c_str());
+  if (abandoned != nullptr) {
+    curl.set(handle_, kNoProgress, 0L);
+    curl.set(handle_, kProgressFunction, &look_whether_abandoned);
+    curl.set(handle_, kProgressData, abandoned);
   }
-  curl.set(handle, kWriteFunction, &keep);
-  curl.set(handle, kWriteData, &answer.body);
+  const OpenFile upload = set_content(curl, handle_, request, answer);
+  bool has_head = false;
+  curl.set(handle_, kHeaderFunction, &look_for_end_of_head);
+  curl.set(handle_, kHeaderData, &has_head);
+  curl.set(handle_, kWriteFunction, &keep);
+  curl.set(handle_, kWriteData, &answer.body);
   if (answer.error.empty()) {
-    const int failed = curl.perform(handle);
-    curl.info(handle, kResponseCode, &answer.status);
-    if (failed != 0) {
+    const int failed = curl.perform(handle_);
+    curl.info(handle_, kResponseCode, &answer.status);
+    if (failed != 0 || !has_head) {
       answer.status = 0;
-      answer.error = curl.describe(failed);
+      answer.error = failed != 0 ? curl.describe(failed) : "the answer broke off";
     }
   }
   if (headers != nullptr) curl.free_list(headers);
-  curl.cleanup(handle);
   return answer;
+}
+
+HttpAnswer ask_http(const HttpRequest& request) {
+  return HttpConnection().ask(request);
 }
 
 std::string shown_address(const std::string& url) {

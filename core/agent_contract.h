@@ -45,6 +45,18 @@ inline constexpr std::uint32_t kAgentContract = 9;
 
 // ---- Commands: driver -> agent ------------------------------------------------------------------
 
+// Where checkpoints are kept that are in no folder: an object store (core/object_folder.h).
+struct ObjectPlace {
+  std::string address;   // "s3://bucket/prefix/name-0123456789abcdef"; empty: in the folder
+  std::string endpoint;  // and region, for agents whose own settings name none
+  std::string region;
+  bool is_given() const { return !address.empty(); }
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.address, s.endpoint, s.region);
+  }
+};
+
 // For an agent that has joined: what the driver's own agent was started with.
 struct JoinedSetup {
   std::string plugin;                       // empty: worker_command
@@ -94,12 +106,14 @@ struct SetupExperiment {
   std::vector<std::uint64_t> keep;  // attempt_key()s of live attempts to keep; all others end now
   Duration alone_timeout{};  // the same for a rank that saves or works alone; 0: any time
   JoinedSetup joined;
+  ObjectPlace objects;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.experiment_id, s.experiment_directory, s.trainable, s.stop, s.checkpoint,
       s.max_trial_time, s.hang_timeout, s.group_timeout, s.gpu_visibility, s.environment, s.keep);
     f.added(s.alone_timeout);
     f.added(s.joined);
+    f.added(s.objects);
   }
 };
 

@@ -22,12 +22,12 @@
 #include "core/agent/driver_search.h"
 #include "core/agent/group_links.h"
 #include "core/agent/group_meeting.h"
+#include "core/agent/held_worker.h"
 #include "core/agent/joining.h"
 #include "core/agent/memory_limits.h"
 #include "core/agent/usage_watch.h"
 #include "core/agent/worker_command.h"
 #include "core/agent/worker_rest.h"
-#include "core/agent/worker_socket.h"
 #include "core/agent/zygote_process.h"
 #include "core/error.h"
 #include "core/platform/file_worker.h"
@@ -96,25 +96,15 @@ class Agent {
   void take_zygote_messages();
   void take_commands();
   void take_part();
+  void carry_objects();
   void begin_part(const std::filesystem::path& folder, const std::string& zygote_log);
   void look_at_relay();
   void conclude(const AttemptEnded& ended);
   DriverSearch::Parts search_parts() { return {machine_, *endpoint_, *files_}; }
-  struct Worker {
-    Worker(FileDescriptor socket, int epoll) : socket(std::move(socket)), epoll(epoll) {}
-    WorkerSocket socket;
-    int epoll;  // which watches it
-    pid_t pid = 0;
-    std::uint64_t attempt = 0;  // its key, when it is started
-    bool readable = true;       // nothing wrong with it yet
-    bool may_rest = false;      // by the last thing it said
-  };
   void read_workers(int epoll);
-  void read_events(WorkerId id, Worker& worker);
-  void rest(WorkerId id, const Worker& worker);
+  void read_events(WorkerId id, HeldWorker& worker);
+  void rest(WorkerId id, const HeldWorker& worker);
   void end_rests();
-  static void watch(WorkerId id, const Worker& worker, bool resting = false);
-  static void unwatch(const Worker& worker);
   void perform();
   void tell_of_memory(const std::string& why_unlimited);
 
@@ -167,7 +157,7 @@ class Agent {
   bool memory_told_ = false;  // what keeps limits from being set
   bool driver_gone_ = false;
   SetupExperiment experiment_;
-  std::map<WorkerId, Worker> workers_;
+  std::map<WorkerId, HeldWorker> workers_;
   std::vector<WorkerId> resting_;       // all until
   AgentTime rest_end_{};                // this
   GroupMeeting meeting_;
@@ -191,7 +181,7 @@ void Agent::turn() {
   const short control_events = zygote_.has_backlog() ? POLLIN | POLLOUT : POLLIN;
   const bool listens =
       !files_->is_full();  // a file system that stalls slows workers, not this loop
-  std::array<pollfd, 10> watched{{
+  std::array<pollfd, 11> watched{{
       {signals_.get(), POLLIN, 0},
       {zygote_.control(), control_events, 0},
       {driver_gone_ ? -1 : options_.driver_alive_fd, POLLIN, 0},
@@ -200,6 +190,7 @@ void Agent::turn() {
       {listens ? groups_epoll_.get() : -1, POLLIN, 0},
       {files_->descriptor(), POLLIN, 0},
       {relay_ ? relay_->descriptor() : -1, POLLIN, 0},
+      {relay_ ? relay_->object_descriptor() : -1, POLLIN, 0},
       {links_.descriptor(), POLLIN, 0},
       {links_.tunnel_descriptor(), POLLIN, 0},
   }};
@@ -272,7 +263,7 @@ void Agent::take_ended_children() {
     const WorkerId id = machine_.worker_of(static_cast<std::uint32_t>(child.pid));
     ProcessEnd end = process_end(child.status);
     if (const auto worker = workers_.find(id); worker != workers_.end()) {
-      Worker& dead = worker->second;
+      HeldWorker& dead = worker->second;
       while (dead.readable && dead.socket.read() == WorkerSocket::Read::kData) {
         read_events(id, dead);
       }
@@ -322,6 +313,7 @@ void Agent::take_commands() {
     const auto* setup = std::get_if<SetupExperiment>(&command);
     if (setup != nullptr) experiment_ = *setup;
     if (setup != nullptr) links_.set_up(setup->joined, search_ ? endpoint_->address() : "");
+    if (setup != nullptr && !search_) carry_objects();
     if (relay_ && takes_part_) experiment_.experiment_directory = relay_->folder();
     const auto* token = std::get_if<NewToken>(&command);
     if (token != nullptr && search_) search_->take_token(token->token, search_parts());
@@ -330,6 +322,14 @@ void Agent::take_commands() {
     perform();
     if (is_first) take_part();
   }
+}
+
+// The driver's own agent sees the experiment's folder, and the driver has proved the store.
+void Agent::carry_objects() {
+  if (!experiment_.objects.is_given() || relay_) return;
+  relay_.emplace(now_, experiment_, "");
+  takes_part_ = true;
+  machine_.on_own_folder(relay_->folder());
 }
 
 // ---- Joining ------------------------------------------------------------------------------------
@@ -344,9 +344,14 @@ void Agent::take_part() {
       for (const std::string& note : part.notes) endpoint_->send(Warning{note});
       zygote_command_ = part.zygote_command;
       zygote_environment_ = zygote_environment_on(options_.resources, setup.worker_environment);
-      if (part.sees_folder) return begin_part(folder, part.zygote_log);
+      const bool is_seen = part.sees_folder;
+      if (is_seen && !experiment_.objects.is_given()) return begin_part(folder, part.zygote_log);
       try {
-        relay_.emplace(now_, search_->token(), endpoint_->address(), experiment_);
+        if (is_seen) {
+          relay_.emplace(now_, experiment_, part.zygote_log);
+        } else {
+          relay_.emplace(now_, search_->token(), endpoint_->address(), experiment_);
+        }
         if (part.fetches_plugin) relay_->fetch_plugin(setup);
       } catch (const Error& error) {
         is_unfit_ = true;
@@ -367,7 +372,7 @@ void Agent::begin_part(const std::filesystem::path& folder, const std::string& z
 
 // This machine takes part when the relay is known to work.
 void Agent::look_at_relay() {
-  relay_->look(search_->token(), endpoint_->address(), experiment_.joined.relay_port);
+  if (search_) relay_->look(search_->token(), endpoint_->address(), experiment_.joined.relay_port);
   for (const std::string& notice : relay_->take_outcomes(machine_, now_)) {
     endpoint_->send(Warning{fmt::format("{}: {}", options_.hostname, notice)});
   }
@@ -376,7 +381,7 @@ void Agent::look_at_relay() {
     const std::string folder = std::exchange(experiment_.experiment_directory, relay_->folder());
     machine_.on_own_folder(relay_->folder());
     if (!relay_->plugin().empty()) zygote_command_ = worker_command(relay_->plugin());
-    begin_part(folder, relay_->folder() / "zygote.log");
+    begin_part(folder, relay_->zygote_log());
   } else if (!is_unfit_ && !why.empty()) {
     is_unfit_ = true;
     machine_.on_unfit(now_, why);
@@ -391,7 +396,7 @@ void Agent::read_workers(int epoll) {
     const WorkerId id = ready[i].data.u64;
     const auto found = workers_.find(id);
     if (found == workers_.end()) continue;
-    Worker& worker = found->second;
+    HeldWorker& worker = found->second;
     if ((ready[i].events & EPOLLOUT) != 0) {
       worker.socket.flush();
       if (!worker.socket.has_backlog()) watch(id, worker);
@@ -406,7 +411,7 @@ void Agent::read_workers(int epoll) {
   }
 }
 
-void Agent::read_events(WorkerId id, Worker& worker) {
+void Agent::read_events(WorkerId id, HeldWorker& worker) {
   try {
     while (auto event = worker.socket.next()) {
       worker.may_rest = false;
@@ -423,7 +428,7 @@ void Agent::read_events(WorkerId id, Worker& worker) {
 }
 
 // A resting worker is still heard when its process ends.
-void Agent::rest(WorkerId id, const Worker& worker) {
+void Agent::rest(WorkerId id, const HeldWorker& worker) {
   if (resting_.empty()) rest_end_ = now_ + kWorkerRest;
   resting_.push_back(id);
   watch(id, worker, true);
@@ -487,21 +492,6 @@ void Agent::execute_zygote(ZygoteProcess::Log log) {
   } catch (const Error& error) {
     machine_.on_zygote_not_started(now_, error.what());
   }
-}
-
-void Agent::watch(WorkerId id, const Worker& worker, bool resting) {
-  epoll_event watched{};
-  if (!resting) watched.events |= EPOLLIN;
-  if (worker.socket.has_backlog()) watched.events |= EPOLLOUT;
-  watched.data.u64 = id;
-  const int descriptor = worker.socket.descriptor();
-  if (::epoll_ctl(worker.epoll, EPOLL_CTL_MOD, descriptor, &watched) != 0) {
-    ::epoll_ctl(worker.epoll, EPOLL_CTL_ADD, descriptor, &watched);
-  }
-}
-
-void Agent::unwatch(const Worker& worker) {
-  ::epoll_ctl(worker.epoll, EPOLL_CTL_DEL, worker.socket.descriptor(), nullptr);
 }
 
 void Agent::act(TellWorker& action) {

@@ -1,5 +1,10 @@
 #include "core/agent/agent_relay.h"
 
+#include <unistd.h>
+
+#include <iterator>
+#include <random>
+
 #include <fmt/format.h>
 
 namespace tune {
@@ -16,34 +21,75 @@ AgentRelay::AgentRelay(AgentTime now, const JoinToken& token, const std::string&
                        const SetupExperiment& experiment)
     : experiment_id_(experiment.experiment_id),
       experiment_directory_(experiment.experiment_directory),
+      object_address_(experiment.objects.address),
       address_(relay_address(driver_address, experiment.joined.relay_port)),
-      reach_until_(now + kReach),
-      link_(token, address_, experiment_id_) {
-  link_.order([](RelayClient& client, RelayClient::Time) { client.greet(); });
+      reach_until_(now + kReach) {
+  link_.emplace(token, address_, experiment_id_);
+  folder_ = link_->folder();
+  zygote_log_ = folder_ / "zygote.log";
+  ++awaited_;
+  link_->order([](RelayClient& client, RelayClient::Time) { client.greet(); });
+  if (experiment.objects.is_given()) prove_objects(experiment);
+}
+
+AgentRelay::AgentRelay(AgentTime now, const SetupExperiment& experiment,
+                       const std::string& zygote_log)
+    : experiment_id_(experiment.experiment_id),
+      experiment_directory_(experiment.experiment_directory),
+      object_address_(experiment.objects.address),
+      folder_(experiment.experiment_directory),
+      zygote_log_(zygote_log),
+      reach_until_(now + kReach) {
+  if (zygote_log.empty()) {
+    objects_.emplace(experiment.objects, folder_, experiment_id_);
+  } else {
+    prove_objects(experiment);
+  }
+}
+
+void AgentRelay::prove_objects(const SetupExperiment& experiment) {
+  objects_.emplace(experiment.objects, folder_, experiment_id_);
+  ++awaited_;
+  std::random_device random;
+  const std::string name =
+      fmt::format(".proof-{:08x}{:08x}", random(), static_cast<std::uint32_t>(::getpid()));
+  objects_->order([name](ObjectCarrier& carrier) { carrier.prove(name); });
 }
 
 std::string AgentRelay::why_unfit(AgentTime now) const {
   if (!why_no_plugin_.empty()) return why_no_plugin_;
-  if (is_reached_ || now < reach_until_) return {};
+  if (!why_refused_.empty()) {
+    return fmt::format(
+        "it cannot use the experiment's object store: {}: give this machine the credentials for "
+        "it, in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws/credentials",
+        why_refused_);
+  }
+  if (is_reached() || now < reach_until_) return {};
+  const auto waited = kReach / std::chrono::seconds(1);
+  if (objects_ && !link_) {
+    return fmt::format("the experiment's object store {} has not answered for {} s",
+                       object_address_, waited);
+  }
   return fmt::format(
-      "it does not see the experiment's folder {}, and {}, which carries checkpoints and output "
-      "to that folder, has not answered for {} s: share the folder with this machine at the same "
-      "path, or open that port of the driver's host to it",
-      experiment_directory_, address_,
-      std::chrono::seconds(kReach / std::chrono::seconds(1)).count());
+      "it does not see the experiment's folder {}, and {}, which carries {} to that folder, has "
+      "not answered for {} s: share the folder with this machine at the same path, or open that "
+      "port of the driver's host to it{}",
+      experiment_directory_, address_, objects_ ? "output" : "checkpoints and output", waited,
+      objects_ ? fmt::format("; or the object store {} has not answered", object_address_) : "");
 }
 
 void AgentRelay::look(const JoinToken& token, const std::string& driver_address,
                       std::uint32_t port) {
+  if (!link_) return;
   address_ = relay_address(driver_address, port);
-  link_.connect(token, address_);
+  link_->connect(token, address_);
 }
 
 void AgentRelay::fetch_plugin(const JoinedSetup& setup) {
   fetches_plugin_ = true;
   plugin_of_driver_ = setup.plugin;
   plugin_ = folder() / kFetchedPlugin / std::filesystem::path(setup.plugin).filename();
-  link_.order([copy = setup.plugin_copy](RelayClient& client, RelayClient::Time) {
+  link_->order([copy = setup.plugin_copy](RelayClient& client, RelayClient::Time) {
     client.fetch_plugin(copy);
   });
 }
@@ -51,39 +97,48 @@ void AgentRelay::fetch_plugin(const JoinedSetup& setup) {
 // ---- The machine's actions ----------------------------------------------------------------------
 
 void AgentRelay::act(const StoreCheckpoint& action) {
-  link_.order(
-      [saved = action.saved](RelayClient& client, RelayClient::Time) { client.store(saved); });
+  const CheckpointSaved& saved = action.saved;
+  if (objects_) return objects_->order([saved](ObjectCarrier& carrier) { carrier.store(saved); });
+  link_->order([saved](RelayClient& client, RelayClient::Time) { client.store(saved); });
 }
 
 void AgentRelay::act(const FetchCheckpoint& action) {
-  link_.order([action](RelayClient& client, RelayClient::Time) {
-    client.fetch(action.trial, action.attempt, action.checkpoint);
-  });
+  const auto fetch = [action](auto& carrier) {
+    carrier.fetch(action.trial, action.attempt, action.checkpoint);
+  };
+  if (objects_) return objects_->order(fetch);
+  link_->order([fetch](RelayClient& client, RelayClient::Time) { fetch(client); });
 }
 
 void AgentRelay::act(const GiveUpCheckpoints& action) {
-  link_.order([action](RelayClient& client, RelayClient::Time) {
-    client.give_up(action.trial, action.attempt);
-  });
+  const auto give_up = [action](auto& carrier) { carrier.give_up(action.trial, action.attempt); };
+  if (objects_) return objects_->order(give_up);
+  link_->order([give_up](RelayClient& client, RelayClient::Time) { give_up(client); });
 }
 
 void AgentRelay::act(const GiveUpRelay&) {
-  link_.order([](RelayClient& client, RelayClient::Time) { client.give_up_all(); });
+  if (objects_) objects_->order([](ObjectCarrier& carrier) { carrier.give_up_all(); });
+  if (link_) {
+    link_->order([](RelayClient& client, RelayClient::Time) { client.give_up_all(); });
+  }
 }
 
 void AgentRelay::follow(const WorkerLaunch& launch) {
+  if (!link_) return;
   followed_.try_emplace(attempt_key(launch.trial, launch.attempt));
-  link_.order([trial = launch.trial, ranks = launch.ranks](RelayClient& client, RelayClient::Time) {
-    client.follow(trial, ranks);
-  });
+  link_->order([trial = launch.trial, ranks = launch.ranks](
+                   RelayClient& client, RelayClient::Time) { client.follow(trial, ranks); });
 }
 
 void AgentRelay::conclude(AgentMachine& machine, AgentTime now, const AttemptEnded& ended) {
-  link_.remove(restored_place(experiment_id_, ended.trial, ended.attempt).place);
+  const std::string restored = restored_place(experiment_id_, ended.trial, ended.attempt).place;
+  if (objects_) objects_->remove(restored);
+  if (!link_) return machine.on_concluded(now, ended);
+  if (!objects_) link_->remove(restored);
   const auto followed = followed_.find(attempt_key(ended.trial, ended.attempt));
   if (followed == followed_.end()) return machine.on_concluded(now, ended);
   followed->second = ended;
-  link_.order(
+  link_->order(
       [trial = ended.trial, attempt = ended.attempt](RelayClient& client, RelayClient::Time at) {
         client.finish_output(at, trial, attempt);
       });
@@ -93,9 +148,17 @@ void AgentRelay::conclude(AgentMachine& machine, AgentTime now, const AttemptEnd
 
 std::vector<std::string> AgentRelay::take_outcomes(AgentMachine& machine, AgentTime now) {
   std::vector<std::string> notices;
-  for (const RelayOutcome& outcome : link_.take_outcomes()) {
+  std::vector<RelayOutcome> outcomes;
+  if (link_) outcomes = link_->take_outcomes();
+  if (objects_) {
+    std::vector<RelayOutcome> more = objects_->take_outcomes();
+    std::move(more.begin(), more.end(), std::back_inserter(outcomes));
+  }
+  for (const RelayOutcome& outcome : outcomes) {
     if (std::holds_alternative<RelayReached>(outcome)) {
-      is_reached_ = true;
+      --awaited_;
+    } else if (const auto* refused = std::get_if<RelayRefused>(&outcome)) {
+      why_refused_ = refused->why;
     } else if (const auto* stored = std::get_if<RelayStored>(&outcome)) {
       const bool is_stored = stored->error.empty() && !stored->is_newer;
       machine.on_stored(now, stored->saved, is_stored, stored->error);

@@ -1,10 +1,17 @@
-// AgentRelay: the relay of an agent (relay_link.h) between its machine's actions and outcomes.
+// AgentRelay: what carries an agent's checkpoints and output, between its machine's actions and
+// outcomes. Where the agent does not see the experiment's folder that is the relay (relay_link.h);
+// checkpoints of an experiment that keeps them in an object store go there (object_link.h), from
+// every agent.
 #pragma once
 
+#include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/agent/agent_machine.h"
+#include "core/agent/object_link.h"
 #include "core/agent/relay_link.h"
 #include "core/agent_contract.h"
 
@@ -14,13 +21,18 @@ class AgentRelay {
  public:
   static constexpr AgentTime kReach = std::chrono::seconds(20);  // for the first answer
 
-  // `driver_address`: where the agent reaches its driver, "10.0.0.1:7000".
+  // An agent that does not see the experiment's folder. `driver_address`: where the agent reaches
+  // its driver, "10.0.0.1:7000". Throws Error (kBadInput, kIo, kProcess).
   AgentRelay(AgentTime now, const JoinToken& token, const std::string& driver_address,
              const SetupExperiment& experiment);
+  // One that sees it: only its checkpoints are carried, to the object store. Without a log of its
+  // own it is the driver's agent, and the driver has proved the store.
+  AgentRelay(AgentTime now, const SetupExperiment& experiment, const std::string& zygote_log);
 
-  const std::filesystem::path& folder() const { return link_.folder(); }
-  // The other side has answered, and what was to be fetched before all else is here.
-  bool is_ready() const { return is_reached_ && !fetches_plugin_; }
+  const std::filesystem::path& folder() const { return folder_; }
+  const std::string& zygote_log() const { return zygote_log_; }
+  // The other sides have answered, and what was to be fetched before all else is here.
+  bool is_ready() const { return is_reached() && !fetches_plugin_; }
   // The reason why the agent cannot take part; empty: it may.
   std::string why_unfit(AgentTime now) const;
   // Once a turn of the agent's loop: the driver may be elsewhere by now.
@@ -38,22 +50,32 @@ class AgentRelay {
   // The attempt has ended: tells the machine when its output is where it belongs.
   void conclude(AgentMachine& machine, AgentTime now, const AttemptEnded& ended);
 
-  int descriptor() const { return link_.descriptor(); }
+  // Readable while there are outcomes; -1: there is none of these.
+  int descriptor() const { return link_ ? link_->descriptor() : -1; }
+  int object_descriptor() const { return objects_ ? objects_->descriptor() : -1; }
   // Notices are for the driver.
   std::vector<std::string> take_outcomes(AgentMachine& machine, AgentTime now);
 
  private:
+  bool is_reached() const { return awaited_ == 0 && why_refused_.empty(); }
+  void prove_objects(const SetupExperiment& experiment);
+
   std::string experiment_id_;
   std::string experiment_directory_;  // the driver's
+  std::string object_address_;        // empty: none
   std::string address_;
+  std::filesystem::path folder_;
+  std::string zygote_log_;
   AgentTime reach_until_;
-  bool is_reached_ = false;
   bool fetches_plugin_ = false;
   std::string plugin_;
   std::string plugin_of_driver_;  // its path there
   std::string why_no_plugin_;
+  int awaited_ = 0;                                 // first answers
+  std::string why_refused_;                         // by the object store
   std::map<std::uint64_t, AttemptEnded> followed_;  // by attempt_key; filled when it has ended
-  RelayLink link_;
+  std::optional<RelayLink> link_;
+  std::optional<ObjectLink> objects_;
 };
 
 }  // namespace tune

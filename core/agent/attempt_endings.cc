@@ -224,7 +224,7 @@ AttemptEnded Attempt::result() const {
   } else if (ended.outcome == Outcome::kPaused && !not_stored_.empty()) {
     ended.outcome = Outcome::kException;  // as a save that fails where the folder is shared
     ended.code = 1;
-    ended.cause = "save: not stored in the experiment's folder: " + not_stored_;
+    ended.cause = "save: not stored: " + not_stored_;
   } else if (ended.outcome == Outcome::kLost) {
     ended.cause = "it was told to pause but cannot be saved";
   }

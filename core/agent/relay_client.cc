@@ -27,14 +27,10 @@ std::size_t already_there(std::string_view end, std::string_view bytes) {
   return end.size() <= bytes.size() && bytes.starts_with(end) ? end.size() : 0;
 }
 
-namespace {
-constexpr const char* kNobody = "no driver takes it";
-}
-
 // ---- Checkpoints to the experiment's folder -----------------------------------------------------
 
 void RelayClient::store(const CheckpointSaved& saved) {
-  if (is_given_up_) return drop(saved, kNobody);
+  if (is_given_up_) return drop(saved, kNoDriver);
   const auto older = std::ranges::find_if(waiting_, [&](const CheckpointSaved& one) {
     return one.trial == saved.trial && one.attempt == saved.attempt;
   });
@@ -121,11 +117,11 @@ void RelayClient::drop(const CheckpointSaved& saved, const std::string& why) {
 
 void RelayClient::give_up_all() {
   is_given_up_ = true;
-  if (store_) end_store(kNobody);
-  for (const CheckpointSaved& saved : waiting_) drop(saved, kNobody);
+  if (store_) end_store(kNoDriver);
+  for (const CheckpointSaved& saved : waiting_) drop(saved, kNoDriver);
   waiting_.clear();
-  if (fetch_) end_fetch(kNobody);
-  for (const Fetch& fetch : fetches_) end(fetch, kNobody);
+  if (fetch_) end_fetch(kNoDriver);
+  for (const Fetch& fetch : fetches_) end(fetch, kNoDriver);
   fetches_.clear();
   for (auto& [trial, output] : outputs_) {
     for (const auto& [attempt, until] : output.finishing) {
@@ -139,13 +135,13 @@ void RelayClient::give_up_all() {
 
 void RelayClient::fetch(TrialNumber trial, AttemptNumber attempt,
                         const CheckpointOrigin& checkpoint) {
-  if (is_given_up_) return end(RelayFetched{trial, attempt, kNobody, false});
+  if (is_given_up_) return end(RelayFetched{trial, attempt, kNoDriver, false});
   const RelayPlace place = restored_place(experiment_id_, trial, attempt);
   fetches_.push_back({trial, attempt, {++last_number_, checkpoint}, place, {}, {}});
 }
 
 void RelayClient::fetch_plugin(const std::string& copy) {
-  if (is_given_up_) return end(RelayPluginFetched{kNobody});
+  if (is_given_up_) return end(RelayPluginFetched{kNoDriver});
   const std::string name = kFetchedPlugin;
   fetches_.push_back(
       {{}, {}, {++last_number_, {}, copy}, {name + ".tmp", name, name + ".old"}, {}, {}});

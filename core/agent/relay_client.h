@@ -14,44 +14,15 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "core/agent/folder_pull.h"
 #include "core/agent/relay_files.h"
+#include "core/agent/relay_outcome.h"
 #include "core/agent_contract.h"
 #include "core/relay_contract.h"
 
 namespace tune {
-
-// ---- Outcomes, for the agent
-
-struct RelayReached {};  // the other side has answered for the first time
-struct RelayStored {
-  CheckpointSaved saved;
-  std::string error;      // why it is not stored; empty: it is
-  bool is_newer = false;  // not stored, as a newer one takes its place
-};
-struct RelayFetched {
-  TrialNumber trial;
-  AttemptNumber attempt;
-  std::string error;
-  bool is_of_agent = false;  // the error: its own folder cannot be written
-};
-struct RelayPluginFetched {  // the plugin is in the agent's folder, in kFetchedPlugin
-  std::string error;
-};
-// The output of that attempt is in the experiment's folder, but for what is left out.
-struct RelayOutputDone {
-  TrialNumber trial;
-  AttemptNumber attempt;
-};
-struct RelayNotice {  // for the user, once
-  std::string text;
-};
-using RelayOutcome =
-    std::variant<RelayReached, RelayStored, RelayFetched, RelayPluginFetched, RelayOutputDone,
-                 RelayNotice>;
 
 class RelayClient {
  public:

@@ -151,8 +151,11 @@ void RelayFolder::commit(const RelayPlace& place, const std::vector<RelayFile>& 
 }
 
 void RelayFolder::remove(const std::string& file_or_folder) noexcept {
-  std::error_code ignored;
-  fs::remove_all(root_ / file_or_folder, ignored);
+  const fs::path path = root_ / file_or_folder;
+  const fs::path gone = path.parent_path() / removed_checkpoint_name(path.filename().string());
+  std::error_code error;
+  fs::rename(path, gone, error);  // a folder under its name is complete
+  fs::remove_all(error ? path : gone, error);
 }
 
 std::vector<std::string> RelayFolder::names(const std::string& folder) noexcept {

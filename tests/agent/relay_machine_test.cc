@@ -87,8 +87,7 @@ TEST_CASE("an attempt whose last checkpoint is not stored has failed to save") {
   script.one().on_stored(script.now, RelayScript::saved(3), false, "no space left");
   CHECK(script.said_by() ==
         RelayLines{"driver: given up 3",
-                   "conclude 0: exception, rank 0, code 1, save: not stored in the experiment's "
-                   "folder: no space left"});
+                   "conclude 0: exception, rank 0, code 1, save: not stored: no space left"});
 }
 
 TEST_CASE("one that a newer one has replaced is given up, and costs nothing") {

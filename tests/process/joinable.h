@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,7 +27,9 @@ inline std::string joinable_sweep(int trials, int step_ms = 40, const std::strin
 
 // A sweep that listens on this host, and agents that join it.
 struct Joinable {
-  explicit Joinable(const std::string& text, const std::string& cpus = "1") {
+  explicit Joinable(const std::string& text, const std::string& cpus = "1",
+                    const std::function<void(Sandbox&)>& prepare = {}) {
+    if (prepare) prepare(box);
     box.write("sweep.yaml", text);
     run.reset(new Running(
         box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", cpus, "--listen", "lo"})));

@@ -103,7 +103,8 @@ void add_run(CLI::App& app, CommandLine& line) {
     command->add_option_function<std::string>(option, keep, what)->type_name(type);
   };
   shorthand("--name", "name", "N", "name of the experiment, a folder below the storage");
-  shorthand("--storage", "storage", "DIR", "folder for results");
+  shorthand("--storage", "storage", "DIR",
+            "folder for results; s3://BUCKET/PREFIX: of the checkpoints");
   shorthand("--num-samples", "num_samples", "N", "how often the search space is sampled");
   shorthand("--cpus", "cpus", "N", "CPUs to use instead of all");
   shorthand("--gpus", "gpus", "N", "GPUs to use instead of all");

@@ -305,8 +305,11 @@ void Controller::on_agent(AgentNumber agent, const ZygoteReady& ready) {
   if (never.empty()) pool_.node_is_ready(node.allocation);
   if (ready.relays && !never.empty() && holds_part(resources_of(node), request_)) {
     out_->notice(fmt::format("node {} can hold no trial: {}; and it takes no part in groups over "
-                             "several nodes, as it does not see the experiment's folder",
-                             node.hostname, never));
+                             "several nodes, as it {}",
+                             node.hostname, never,
+                             experiment_.objects.is_given()
+                                 ? "keeps checkpoints in an object store"
+                                 : "does not see the experiment's folder"));
   }
   if (const std::string holder = nodes_.holder_of_its_gpus(agent); !holder.empty()) {
     out_->notice(

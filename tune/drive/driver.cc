@@ -32,6 +32,7 @@
 #include "tune/drive/experiment_start.h"
 #include "tune/drive/file_size_signal.h"
 #include "tune/drive/journaled_controller.h"
+#include "tune/drive/object_removals.h"
 #include "tune/drive/pool.h"
 #include "tune/drive/proposal_work.h"
 #include "tune/drive/requests.h"
@@ -66,13 +67,6 @@ constexpr milliseconds kLoggersEnd{10'000}, kLoggersEndAtOnce{500};
 constexpr milliseconds kAtOnce{2500};  // for the agent after a second signal; workers have 2 s
 // The kernel sends it when a Python process that waits for this driver is gone (_driver.py).
 constexpr int kCallerGoneSignal = SIGUSR1;
-constexpr seconds kStuck{3};  // after a second signal, when nothing comes of it
-
-// A second signal is obeyed also while a store or a disk does not answer.
-LastResort last_resort(const ExperimentFolder& folder) {
-  return {kStuck, fmt::format("ending at once, what was done is kept; resume it with: {}\n",
-                              how_to_resume(folder.path()))};
-}
 
 class Driver : private TurnEdges {
  public:
@@ -149,6 +143,7 @@ class Driver : private TurnEdges {
   std::optional<DriverStore> store_;
   SideWork file_work_{kMaxWaitingBytes};
   SideWork removals_{kMaxRemovals};
+  std::unique_ptr<ObjectRemovals> object_removals_;  // null: checkpoints are in the folder
   ProposalWork proposals_;
   FileLogger logger_;
   EventsLog events_;
@@ -203,9 +198,10 @@ void Driver::start() {
   folder_.keep_alive();
 
   signals_ = std::make_unique<SignalWatch>(
-      std::vector<int>{SIGINT, SIGTERM, SIGHUP, kCallerGoneSignal}, last_resort(folder_));
-  open_store();
+      std::vector<int>{SIGINT, SIGTERM, SIGHUP, kCallerGoneSignal}, last_resort(folder_.path()));
   ControllerSetup setup = controller_setup(spec_, folder_.absolute());
+  object_removals_ = ObjectRemovals::open(spec_, setup.experiment.objects);
+  open_store();
   if (takes_machines(spec_.options)) {
     door_.emplace(spec_, folder_.absolute());
     door_->complete(setup.experiment.joined, agent.zygote);
@@ -440,6 +436,7 @@ void Driver::write_results() {
 void Driver::remove(const RemoveCheckpoint& checkpoint) {
   const std::filesystem::path trial = logger_.trial_directory(checkpoint.trial);
   removals_.add(1, [trial, id = checkpoint.checkpoint] { remove_checkpoint(trial, id); });
+  if (object_removals_) object_removals_->remove(checkpoint.trial, checkpoint.checkpoint);
 }
 
 void Driver::remove_unrecorded(const Trial& trial, AttemptNumber lost) {
@@ -447,6 +444,7 @@ void Driver::remove_unrecorded(const Trial& trial, AttemptNumber lost) {
   removals_.add(1, [folder, records = trial.checkpoints, lost] {
     tune::remove_unrecorded(folder, records, lost);
   });
+  if (object_removals_) object_removals_->remove_unrecorded(trial, lost);
 }
 
 // The snapshot stands for the turns that asked for the removals: once it is stored no turn asks for
@@ -516,6 +514,9 @@ void Driver::close(RunState state) {
   const bool at_once = machine_.ends_at_once();
   agent_process_->end_now(at_once ? kAtOnce : AgentProcess::kEndLimit);
   check_place(folder_);
+  if (object_removals_ && !object_removals_->finish(controller().trials(), at_once)) {
+    say("some checkpoints that no trial needs stay in the object store: it did not remove them");
+  }
   write_table(last_results_);
   record_.state = state;
   folder_.write_record(record_);

@@ -1,6 +1,9 @@
 #include "tune/drive/end_notice.h"
 
+#include <chrono>
 #include <optional>
+
+#include <fmt/format.h>
 
 #include "core/error.h"
 #include "core/store.h"
@@ -8,6 +11,12 @@
 #include "tune/results/experiment_folder.h"
 
 namespace tune {
+
+LastResort last_resort(const std::filesystem::path& directory) {
+  constexpr std::chrono::seconds kStuck{3};  // when nothing comes of it
+  return {kStuck, fmt::format("ending at once, what was done is kept; resume it with: {}\n",
+                              how_to_resume(directory))};
+}
 
 RunOutcome run_and_tell(const OnEnd& wanted, const std::filesystem::path& directory,
                         const std::function<void(const std::string&)>& notice,

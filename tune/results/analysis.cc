@@ -23,10 +23,12 @@
 #include "tune/results/csv.h"
 #include "tune/results/event_lines.h"
 #include "tune/results/experiment_head.h"
+#include "tune/results/object_checkpoints.h"
 #include "tune/results/result_lines.h"
 #include "tune/results/result_text.h"
 #include "tune/results/results_csv.h"
 #include "tune/results/trial_stories.h"
+#include "tune/spec/experiment_identity.h"
 #include "tune/spec/objectives.h"
 #include "tune/spec/option_reader.h"
 
@@ -376,6 +378,8 @@ Analysis Analysis::load(const fs::path& directory) {
   Analysis analysis;
   analysis.directory_ = directory;
   analysis.name_ = spec.get_or("name", "");
+  analysis.object_address_ =
+      object_address(spec.get_or("checkpoint_storage", ""), spec.get_or("store_prefix", ""));
   analysis.objective_ = objective_in(spec);
   std::vector<TrialSummary> trials = find_trials(directory);
   fill_statuses(directory, trials);
@@ -509,6 +513,15 @@ BestCheckpoint Analysis::best_checkpoint(std::string_view metric, std::optional<
     const auto id = checkpoint_of_name(entry.filename().string());
     if (id && fs::is_directory(entry)) folders[*id] = entry;
   }
+  std::optional<ObjectCheckpoints> objects;
+  if (!object_address_.empty()) {
+    objects.emplace(object_address_);
+    for (const std::string& name : objects->names(best.trial->id)) {
+      if (const auto id = checkpoint_of_name(name)) {
+        folders.try_emplace(*id, best.trial->directory / name);
+      }
+    }
+  }
   for (const auto& [id, folder] : folders) {
     saved[id.iteration] = {folder, id.iteration, std::nullopt};
   }
@@ -533,7 +546,11 @@ BestCheckpoint Analysis::best_checkpoint(std::string_view metric, std::optional<
     chosen = &checkpoint;
     least = violation;
   }
-  return chosen != nullptr ? *chosen : saved.rbegin()->second;
+  const BestCheckpoint found = chosen != nullptr ? *chosen : saved.rbegin()->second;
+  if (objects && !fs::exists(found.path)) {
+    objects->fetch(best.trial->id, found.path.filename().string(), best.trial->directory);
+  }
+  return found;
 }
 
 std::string Analysis::to_csv() const {

@@ -125,7 +125,9 @@ class Analysis {
   Result best_result(std::string_view metric = {}, std::optional<Mode> mode = {},
                      Scope scope = Scope::kLast) const;
   // Of the best trial's saved checkpoints the one with the best metric (the older of equals), else
-  // the newest. Error (kBadInput) when none was saved, naming the setting.
+  // the newest. Error (kBadInput) when none was saved, naming the setting. One that is kept in an
+  // object store is fetched into the trial's folder first, which may take its time, unless it is
+  // there already; Error (kIo) when it cannot be.
   BestCheckpoint best_checkpoint(std::string_view metric = {}, std::optional<Mode> mode = {},
                                  Scope scope = Scope::kLast) const;
 
@@ -160,6 +162,7 @@ class Analysis {
 
   std::filesystem::path directory_;
   std::string name_;
+  std::string object_address_;  // of the store that keeps the checkpoints; empty: the folder does
   Objective objective_;
   std::shared_ptr<const std::vector<TrialSummary>> trials_;
 };

@@ -1,5 +1,7 @@
 #include "tune/spec/experiment_identity.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "core/error.h"
@@ -21,6 +23,14 @@ std::string experiment_id_of(const ExperimentSpec& spec) {
 std::string store_prefix_of(const ExperimentSpec& spec) {
   if (!spec.store_prefix.empty()) return spec.store_prefix;
   return fmt::format("tune:{}:{}", spec.name, experiment_id_of(spec));
+}
+
+std::string object_address(const std::string& checkpoint_storage, const std::string& store_prefix) {
+  if (checkpoint_storage.empty()) return {};
+  constexpr std::string_view kCommon = "tune:";
+  std::string own = store_prefix.substr(store_prefix.starts_with(kCommon) ? kCommon.size() : 0);
+  std::ranges::replace(own, ':', '-');
+  return checkpoint_storage + (checkpoint_storage.ends_with('/') ? "" : "/") + own;
 }
 
 }  // namespace tune

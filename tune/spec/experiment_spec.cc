@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/s3_request.h"
 #include "core/store_address.h"
 #include "core/strings.h"
 #include "schedulers/merit.h"
@@ -60,6 +61,7 @@ class SpecCheck {
   void check_given();
   void check_name();
   void check_storage();
+  void check_object_storage();
   void check_space();
   void check_numbers();
   void check_amounts(const Resources& asked);
@@ -133,11 +135,32 @@ void SpecCheck::check_storage() {
   if (options_.storage.empty()) {
     complain("storage", "the folder for results is empty: name one, or leave it out for ./results");
   }
+  check_object_storage();
   if (options_.store.empty()) return;
   try {
     parse_store_address(options_.store);
   } catch (const Error& error) {
     complain("store", error.what());
+  }
+}
+
+// `storage: s3://bucket/prefix` is short for that checkpoint_storage: a journal, tables and logs,
+// which are appended to, want a folder.
+void SpecCheck::check_object_storage() {
+  const bool is_short = is_s3(options_.storage);
+  if (is_short && !options_.checkpoint_storage.empty()) {
+    complain("checkpoint_storage",
+             "storage names an object store already: give the folder for results there");
+  }
+  const char* key = is_short ? "storage" : "checkpoint_storage";
+  if (is_short) {
+    options_.checkpoint_storage = std::exchange(options_.storage, RunOptions().storage);
+  }
+  if (options_.checkpoint_storage.empty()) return;
+  try {
+    parse_s3_address(options_.checkpoint_storage);
+  } catch (const Error& error) {
+    complain(key, error.what());
   }
 }
 

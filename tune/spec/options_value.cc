@@ -364,6 +364,7 @@ void read_options(OptionReader& reader, RunOptions& options) {
   read_pool(reader, options.pool);
   reader.read("loggers", options.loggers);
   read_on_end(reader, options.on_end);
+  reader.read("checkpoint_storage", options.checkpoint_storage);
 }
 
 namespace {
@@ -441,6 +442,9 @@ Value options_to_value(const RunOptions& options) {
   map.set("constraints", constraints_to_value(options.constraints));
   if (options.pool.is_given()) map.set("pool", pool_to_value(options.pool));
   map.set("loggers", options.loggers);
+  if (!options.checkpoint_storage.empty()) {
+    map.set("checkpoint_storage", options.checkpoint_storage);
+  }
   return map;
 }
 

@@ -18,8 +18,9 @@ namespace tune {
 namespace {
 
 bool is_text_option(std::string_view path) {
-  for (const std::string_view key : {"name", "trainable", "plugin", "program", "python", "preload",
-                                     "interpreter", "metric", "storage", "store"}) {
+  for (const std::string_view key :
+       {"name", "trainable", "plugin", "program", "python", "preload", "interpreter", "metric",
+        "storage", "checkpoint_storage", "store"}) {
     if (path == key) return true;
   }
   return path.starts_with("env/") || path.starts_with("command/") ||

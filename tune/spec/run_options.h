@@ -69,7 +69,7 @@ struct RunOptions {
   StopCriteria stop = {};
   Resources resources_per_trial = {};
   std::optional<std::uint64_t> seed = {};    // drawn, printed and stored
-  std::string storage = "results";
+  std::string storage = "results";           // or "s3://bucket/prefix": checkpoint_storage
   CheckpointOptions checkpoint = {};
   int max_failures = 0;
   int max_concurrent_trials = 0;             // 0: as many as fit
@@ -130,6 +130,9 @@ struct RunOptions {
   OnEnd on_end = {};
   // Told what happens, by a thread beside the run (tune/callback.h).
   std::vector<std::shared_ptr<Callback>> callbacks = {};
+  // An object store that keeps the checkpoints, "s3://bucket/prefix"; all else stays in `storage`.
+  // Empty: they are there, too.
+  std::string checkpoint_storage = {};
 };
 
 }  // namespace tune

@@ -10,6 +10,7 @@
 #include "core/json.h"
 #include "core/refusal.h"
 #include "tune/search/pbt/pbt.h"
+#include "tune/spec/experiment_identity.h"
 
 namespace tune {
 namespace {
@@ -114,6 +115,12 @@ TEST_CASE("what is wrong with options is told with its path and what to write") 
       {"name", [](RunOptions& o) { o.name = "a\nb"; }, "name", "control character"},
       {"name", [](RunOptions& o) { o.name = std::string(300, 'a'); }, "name", "longer than 200"},
       {"storage", [](RunOptions& o) { o.storage = ""; }, "storage", "./results"},
+      {"s3", [](RunOptions& o) { o.storage = "s3://b"; }, "storage", "s3://BUCKET/PREFIX"},
+      {"s3 folder", [](RunOptions& o) { o.checkpoint_storage = "/a"; }, "checkpoint_storage",
+       "does not begin with s3://"},
+      {"s3 twice",
+       [](RunOptions& o) { o.storage = "s3://bucket", o.checkpoint_storage = "s3://bucket"; },
+       "checkpoint_storage", "names an object store already"},
       {"store", [](RunOptions& o) { o.store = "localhost"; }, "store",
        "redis://[:password@]host:6379"},
       {"env", [](RunOptions& o) { o.env["A-B"] = "x"; }, "env/A-B", "'A-B' is not a name"},
@@ -286,11 +293,25 @@ RunOptions everything() {
   options.lease_s = 9.5;
   options.patience_s = 10.5;
   options.loggers = {"tensorboard"};
+  options.checkpoint_storage = "s3://bucket/prefix";
   return options;
 }
 
 ExperimentSpec spec_round_trip(const ExperimentSpec& spec) {
   return spec_from_value(parse_json(to_json(to_value(spec), 2), "experiment.json"));
+}
+
+TEST_CASE("a storage in S3 keeps the checkpoints alone, each experiment's in a place of its own") {
+  RunOptions options = everything();
+  options.storage = "s3://bucket/prefix";
+  options.checkpoint_storage = "";
+  const Made made = make(options);
+  REQUIRE(made.complaints.empty());
+  CHECK(made.spec.options.storage == "results");
+  CHECK(made.spec.options.checkpoint_storage == "s3://bucket/prefix");
+  CHECK(object_address("s3://bucket/a/", "tune:n:0123") == "s3://bucket/a/n-0123");
+  CHECK(object_address("s3://bucket", "tune:n:0123") == "s3://bucket/n-0123");
+  CHECK(object_address("", "tune:n:0123").empty());
 }
 
 TEST_CASE("what is done at the end is never stored, and never read from what is stored") {
@@ -350,6 +371,7 @@ TEST_CASE("a spec with every option comes back from its JSON as it was") {
   CHECK(options.lease_s == 9.5);
   CHECK(options.patience_s == 10.5);
   CHECK(options.loggers == std::vector<std::string>{"tensorboard"});
+  CHECK(options.checkpoint_storage == "s3://bucket/prefix");
   CHECK(options.config.find("infinite")->constant().number() > 1e308);
   CHECK(std::isnan(options.config.find("not_a_number")->constant().number()));
   CHECK(options.config.find("whole")->constant() == Value(1.0));

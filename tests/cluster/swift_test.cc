@@ -81,7 +81,11 @@ class Swift {
     HttpRequest request{.method = "PUT", .url = endpoint + put.path};
     for (const auto& [name, value] : put.headers) request.headers.push_back(name + ": " + value);
     request.headers.push_back("authorization: " + s3_authorization(put, credentials));
-    const HttpAnswer made = ask_http(request);
+    HttpAnswer made;
+    Sandbox::eventually([&] {  // its servers may begin a moment after its proxy
+      made = ask_http(request);
+      return made.status == 200;
+    });
     INFO(made.error << made.body);
     REQUIRE(made.status == 200);
   }

@@ -378,6 +378,7 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
   draw_orders(draw, guess_length(scenario), scenario);
   scenario.relays = draw.chance(0.5) && scenario.joined;
   draw_groups(draw, guess_length(scenario), scenario);
+  scenario.objects = draw.chance(0.4) && scenario.relays;
   return scenario;
 }
 
@@ -399,6 +400,7 @@ std::string Scenario::describe() const {
   tell(request.memory_bytes > 0, ", memory is counted");
   tell(joined, ", agents that joined");
   tell(relays, ", without the experiment's folder");
+  tell(objects, ", checkpoints in an object store");
   tell(nodes_of_group > 0, ", groups over several nodes");
   tell(time_budget > Duration{}, ", time budget");
   tell(max_trial_time > Duration{}, ", time limit of a trial");

@@ -148,6 +148,7 @@ struct Scenario {
   // lease of silence.
   bool joined = false;
   bool relays = false;  // of these: none sees the experiment's folder
+  bool objects = false;  // of these: checkpoints are in an object store
   // So many of the smaller nodes hold a group together; 0: each node holds one alone.
   int nodes_of_group = 0;
   Time lease{};

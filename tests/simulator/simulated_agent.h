@@ -14,6 +14,7 @@
 #include "core/agent/agent_machine.h"
 #include "core/link.h"
 #include "simulator/simulated_links.h"
+#include "simulator/simulated_objects.h"
 #include "simulator/simulated_worker.h"
 #include "simulator/world.h"
 
@@ -106,6 +107,9 @@ class SimulatedAgent {
   void act(FetchCheckpoint& action);
   void act(GiveUpCheckpoints& action);
   void act(GiveUpRelay& action);
+  void carry_objects();
+  void give_up_objects(std::function<void(ObjectCarrier&)> order);
+  void take_outcomes();
   void carry();
   void carried();
   // Of groups over several nodes (simulated_group.cc).
@@ -153,6 +157,7 @@ class SimulatedAgent {
   Time files_are_done_{};
   std::deque<CheckpointSaved> stores_;  // that are to be carried; the first is on its way
   bool carries_ = false;
+  SimulatedObjects objects_{world_};
   std::map<std::pair<std::uint64_t, std::uint32_t>, bool> ways_;  // whether something came by it
   Time life_shown_{};
   Time hung_until_{};

@@ -28,6 +28,14 @@ bool SimulatedDisk::is_on_node(const CheckpointSaved& saved) const {
          folder->second.temporary.contains({saved.iteration, saved.attempt});
 }
 
+const std::map<std::uint32_t, std::uint64_t>* SimulatedDisk::on_node(
+    TrialNumber trial, const CheckpointId& id) const {
+  const auto folder = folders_.find(trial);
+  if (folder == folders_.end()) return nullptr;
+  const auto found = folder->second.temporary.find({id.iteration, id.attempt});
+  return found == folder->second.temporary.end() ? nullptr : &found->second;
+}
+
 bool SimulatedDisk::fetch(std::uint64_t attempt, const CheckpointOrigin& checkpoint) {
   const Parts* parts = find(checkpoint.trial, {checkpoint.iteration, checkpoint.attempt});
   if (parts == nullptr) return false;

@@ -26,6 +26,12 @@ class SimulatedDisk {
   bool promote(const CheckpointSaved& saved);
   // Whether a complete temporary folder stands there, on a node that relays.
   bool is_on_node(const CheckpointSaved& saved) const;
+  // The states of all ranks in it; null: there is none.
+  const std::map<std::uint32_t, std::uint64_t>* on_node(TrialNumber trial,
+                                                        const CheckpointId& id) const;
+  void keep_fetched(std::uint64_t attempt, std::map<std::uint32_t, std::uint64_t> parts) {
+    fetched_[attempt] = std::move(parts);
+  }
   // A node that relays fetches a checkpoint for this attempt. False: there is none.
   bool fetch(std::uint64_t attempt, const CheckpointOrigin& checkpoint);
   void remove_half_written(TrialNumber trial, AttemptNumber attempt);

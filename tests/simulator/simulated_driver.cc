@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "simulator/describe.h"
+#include "simulator/simulated_objects.h"
 
 namespace tune::simulator {
 
@@ -356,6 +357,7 @@ void SimulatedDriver::remove(const RemoveCheckpoint& checkpoint) {
                        checkpoint.trial.value);
   });
   world_.disk.remove(checkpoint.trial, checkpoint.checkpoint);
+  remove_objects_of(world_, checkpoint.trial, checkpoint.checkpoint);
 }
 
 void SimulatedDriver::remove_unrecorded(const Trial& trial, AttemptNumber lost) {

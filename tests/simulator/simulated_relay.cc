@@ -1,5 +1,6 @@
-// A node that does not see the experiment's folder: its checkpoints have a way to go. Follows
-// core/agent/relay_client.h, without its messages.
+// A node that does not see the experiment's folder: its checkpoints have a way to go. By a relay,
+// which follows core/agent/relay_client.h without its messages; or to an object store, by the real
+// core/agent/object_carrier.h.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr Time kCarries = milliseconds(30);  // about
+constexpr Time kAsks = milliseconds(5);      // of an object store
 
 bool is_same_attempt(const CheckpointSaved& one, const CheckpointSaved& other) {
   return one.trial == other.trial && one.attempt == other.attempt;
@@ -21,7 +23,58 @@ bool is_same_attempt(const CheckpointSaved& one, const CheckpointSaved& other) {
 
 }  // namespace
 
+// ---- Checkpoints in an object store, by the real carrier ----------------------------------------
+
+void SimulatedAgent::carry_objects() {
+  const ObjectCarrier& carrier = objects_.carrier();
+  if (carrier.is_idle() || std::exchange(carries_, true)) return;
+  const Time pause = carrier.next_look(now()) - now();
+  world_.queue.after(std::max(pause, world_.about(kAsks)), life_, [this] {
+    take_part([this] {
+      carries_ = false;
+      objects_.carrier().on_time(now());
+      take_outcomes();
+      carry_objects();
+    });
+  });
+}
+
+// The thread that carries hears of it beside the loop.
+void SimulatedAgent::give_up_objects(std::function<void(ObjectCarrier&)> order) {
+  world_.queue.after(world_.about(kAsks), life_, [this, order = std::move(order)] {
+    take_part([this, order] {
+      order(objects_.carrier());
+      take_outcomes();
+    });
+  });
+}
+
+void SimulatedAgent::take_outcomes() {
+  for (const RelayOutcome& outcome : objects_.carrier().take_outcomes()) {
+    if (const auto* stored = std::get_if<RelayStored>(&outcome)) {
+      const bool is_stored = stored->error.empty() && !stored->is_newer;
+      machine_.on_stored(now(), stored->saved, is_stored, stored->error);
+    } else if (const auto* fetched = std::get_if<RelayFetched>(&outcome)) {
+      const std::uint64_t attempt = attempt_key(fetched->trial, fetched->attempt);
+      const bool is_missing = !fetched->error.empty() && fetched->error != kNoDriver &&
+                              fetched->error != "its attempt has ended" && !fetched->is_of_agent;
+      if (is_missing && !world_.given_up.contains(attempt)) {
+        violate("a restored attempt finds its checkpoint", fetched->error);
+      }
+      machine_.on_fetched(now(), fetched->trial, fetched->attempt, fetched->error,
+                          fetched->is_of_agent);
+    }
+  }
+  perform();
+}
+
+// ---- The machine's actions ----------------------------------------------------------------------
+
 void SimulatedAgent::act(StoreCheckpoint& action) {
+  if (world_.scenario.objects) {
+    objects_.carrier().store(action.saved);
+    return carry_objects();
+  }
   const auto first = stores_.begin() + (carries_ ? 1 : 0);
   const auto older = std::find_if(first, stores_.end(), [&](const CheckpointSaved& one) {
     return is_same_attempt(one, action.saved);
@@ -59,6 +112,10 @@ void SimulatedAgent::carried() {
 }
 
 void SimulatedAgent::act(FetchCheckpoint& action) {
+  if (world_.scenario.objects) {
+    objects_.carrier().fetch(action.trial, action.attempt, action.checkpoint);
+    return carry_objects();
+  }
   world_.queue.after(world_.about(kCarries), life_, [this, action] {
     take_part([this, action] {
       const std::uint64_t attempt = attempt_key(action.trial, action.attempt);
@@ -78,6 +135,11 @@ void SimulatedAgent::act(FetchCheckpoint& action) {
 }
 
 void SimulatedAgent::act(GiveUpCheckpoints& action) {
+  if (world_.scenario.objects) {
+    return give_up_objects([action](ObjectCarrier& carrier) {
+      carrier.give_up(action.trial, action.attempt);
+    });
+  }
   std::deque<CheckpointSaved> kept, dropped;
   for (const CheckpointSaved& one : stores_) {
     const bool goes = one.trial == action.trial && one.attempt == action.attempt;
@@ -90,6 +152,9 @@ void SimulatedAgent::act(GiveUpCheckpoints& action) {
 }
 
 void SimulatedAgent::act(GiveUpRelay&) {
+  if (world_.scenario.objects) {
+    return give_up_objects([](ObjectCarrier& carrier) { carrier.give_up_all(); });
+  }
   for (const CheckpointSaved& one : std::exchange(stores_, {})) {
     machine_.on_stored(now(), one, false, "no driver takes it");
   }

@@ -15,6 +15,7 @@ struct Tally {
   std::uint64_t links_held_up = 0;
   std::uint64_t checkpoints = 0;
   std::uint64_t relayed = 0;
+  std::uint64_t outages = 0;  // of the object store
   std::uint64_t removals = 0;
   std::uint64_t failures = 0;
   std::uint64_t agents_lost = 0;
@@ -89,6 +90,7 @@ inline constexpr Tallied kTallied[] = {
     {"messages of old attempts", &Tally::stale_events},
     {"checkpoints", &Tally::checkpoints},
     {"checkpoints relayed", &Tally::relayed},
+    {"object store away", &Tally::outages},
     {"checkpoints removed", &Tally::removals},
     {"failed attempts", &Tally::failures},
     {"agents lost", &Tally::agents_lost},

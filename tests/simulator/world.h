@@ -36,6 +36,8 @@ struct World {
   // attempts whose ranks an accident killed.
   std::map<std::uint64_t, Time> lost_a_node;
   std::set<std::uint64_t> killed;
+  std::map<std::string, std::string> objects;  // of the object store, by name
+  Time store_is_away_until{};
   std::uint32_t last_pid = 1000;
   std::function<void(Time)> wait;  // a process does, in a call, while everything else goes on
   bool traced = false;

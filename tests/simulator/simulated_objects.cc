@@ -97,7 +97,9 @@ struct SimulatedObjects::Store : ObjectStore {
   void answer() {
     using Kind = ObjectError::Kind;
     if (world.queue.now() < world.store_is_away_until) throw ObjectError(Kind::kAway, "away");
-    if (!world.chance(world.scenario.rates.promotion_fails + 2'000)) return;
+    // Rare enough that a checkpoint of several requests gets there between two of them, also where
+    // machines live for a few seconds.
+    if (!world.chance(world.scenario.rates.promotion_fails / 10 + 1'000)) return;
     world.store_is_away_until = world.queue.now() + world.about(std::chrono::seconds(20));
     ++world.tally.outages;
     throw ObjectError(world.chance(500'000) ? Kind::kAway : Kind::kDenied, "away");

@@ -22,6 +22,7 @@
 
 #include "core/s3_request.h"
 #include "core/sha256.h"
+#include "listener.h"
 
 namespace tune::testing {
 
@@ -47,17 +48,9 @@ class S3Stand {
   static constexpr const char* kRegion = "eu-test-1";
 
   S3Stand() {
-    listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* plain = reinterpret_cast<sockaddr*>(&address);
-    if (bind(listener_, plain, size) != 0 || listen(listener_, 64) != 0 ||
-        getsockname(listener_, plain, &size) != 0) {
-      throw std::runtime_error("no socket");
-    }
-    port_ = ntohs(address.sin_port);
+    const auto [listener, port] = listen_on_this_host(64);
+    listener_ = listener;
+    port_ = port;
     thread_ = std::thread([this] { accept_all(); });
   }
   ~S3Stand() {

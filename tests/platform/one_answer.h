@@ -13,6 +13,8 @@
 #include <thread>
 #include <utility>
 
+#include "listener.h"
+
 namespace tune::testing {
 
 inline bool has_libcurl() {
@@ -25,17 +27,9 @@ inline bool has_libcurl() {
 class OneAnswer {
  public:
   explicit OneAnswer(std::string answer) : answer_(std::move(answer)) {
-    listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* plain = reinterpret_cast<sockaddr*>(&address);
-    if (bind(listener_, plain, size) != 0 || listen(listener_, 1) != 0 ||
-        getsockname(listener_, plain, &size) != 0) {
-      throw std::runtime_error("no socket");
-    }
-    port_ = ntohs(address.sin_port);
+    const auto [listener, port] = listen_on_this_host(1);
+    listener_ = listener;
+    port_ = port;
     thread_ = std::thread([this] { serve(); });
   }
   ~OneAnswer() { end(); }

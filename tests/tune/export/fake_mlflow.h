@@ -20,6 +20,7 @@
 #include "core/json.h"
 #include "core/platform/files.h"
 #include "core/platform/http.h"
+#include "listener.h"
 
 namespace tune::testing {
 
@@ -203,17 +204,9 @@ class FakeMlflow {
 class ServedMlflow {
  public:
   explicit ServedMlflow(FakeMlflow& fake) : fake_(fake) {
-    listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* plain = reinterpret_cast<sockaddr*>(&address);
-    if (bind(listener_, plain, size) != 0 || listen(listener_, 8) != 0 ||
-        getsockname(listener_, plain, &size) != 0) {
-      throw std::runtime_error("no socket");
-    }
-    url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+    const auto [listener, port] = testing::listen_on_this_host(8);
+    listener_ = listener;
+    url_ = "http://127.0.0.1:" + std::to_string(port);
     thread_ = std::thread([this] { serve(); });
   }
   ~ServedMlflow() {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <iterator>
 #include <memory>
 
 #include <fmt/format.h>
@@ -88,12 +87,11 @@ std::string UsageLog::line(const Since& since, const UsedBy& one, Duration now, 
       one.attempt.value, seconds(since.cpu) / seconds(now - since.begun), since.memory_bytes);
   const char* before = R"(,"gpus":[)";
   for (const auto& [index, gpu] : since.gpus) {
-    fmt::format_to(std::back_inserter(text), R"({}{{"gpu":{},)", std::exchange(before, ","), index);
+    text += fmt::format(R"({}{{"gpu":{},)", std::exchange(before, ","), index);
     if (gpu.busy.count > 0) {
-      fmt::format_to(std::back_inserter(text), R"("busy":{:.3g},)",
-                     gpu.busy.value / gpu.busy.count);
+      text += fmt::format(R"("busy":{:.3g},)", gpu.busy.value / gpu.busy.count);
     }
-    fmt::format_to(std::back_inserter(text), R"("memory_bytes":{}}})", gpu.memory_bytes);
+    text += fmt::format(R"("memory_bytes":{}}})", gpu.memory_bytes);
   }
   return text + (since.gpus.empty() ? "}\n" : "]}\n");
 }

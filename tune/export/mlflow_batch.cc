@@ -87,7 +87,7 @@ void MlflowBatch::metric(std::string_view name, double value, std::int64_t time_
   } else {
     metrics_ += std::isnan(value) ? R"("NaN")" : value > 0 ? R"("Infinity")" : R"("-Infinity")";
   }
-  fmt::format_to(std::back_inserter(metrics_), R"(,"timestamp":{},"step":{}}})", time_ms, step);
+  metrics_ += fmt::format(R"(,"timestamp":{},"step":{}}})", time_ms, step);
   ++metric_count_;
 }
 

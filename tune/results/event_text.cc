@@ -20,7 +20,7 @@ class EventText::Line {
  public:
   Line(std::string& text, WallTime wall) : text_(text) {
     const auto passed = std::chrono::floor<std::chrono::milliseconds>(wall).count();
-    fmt::format_to(std::back_inserter(text_), "{{\"time\":{}.{:03}", passed / 1000, passed % 1000);
+    text_ += fmt::format("{{\"time\":{}.{:03}", passed / 1000, passed % 1000);
   }
   Line& add(std::string_view key, std::string_view value) {
     name(key);

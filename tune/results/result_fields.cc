@@ -19,7 +19,7 @@ constexpr const char* kDateFormat = "{:%Y-%m-%d_%H-%M-%S}";
 void append_short(std::string& out, PackReader in) {
   switch (in.peek()) {
     case PackReader::Type::kFloat:
-      fmt::format_to(std::back_inserter(out), "{:.4g}", in.number());
+      out += fmt::format("{:.4g}", in.number());
       return;
     case PackReader::Type::kText:
       out += in.text();

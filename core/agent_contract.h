@@ -41,8 +41,8 @@ namespace tune {
 // Version 3: one version for all three contracts. Version 4: names of checkpoints without the
 // attempt. Version 5: no trial went on from another one's checkpoint. Version 6: no node was
 // drained. Version 7: no agent outlived its driver. Version 8: every group was on one node.
-// Version 9: checkpoints were in folders alone.
-inline constexpr std::uint32_t kAgentContract = 10;
+// Version 9: checkpoints were in folders alone. Version 10: groups over nodes shared a folder.
+inline constexpr std::uint32_t kAgentContract = 11;
 
 // ---- Commands: driver -> agent ------------------------------------------------------------------
 

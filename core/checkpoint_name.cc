@@ -48,6 +48,16 @@ std::string temporary_checkpoint_name(std::uint64_t iteration, AttemptNumber att
   return fmt::format("{}{:06}{}{}", kNotFinal, iteration, kTemporary, attempt.value);
 }
 
+std::string checkpoint_part_name(std::uint64_t iteration, AttemptNumber attempt,
+                                 std::uint32_t node) {
+  return fmt::format("{}{:06}.part-{}{}{}", kNotFinal, iteration, node, kTemporary, attempt.value);
+}
+
+std::string incoming_part_name(std::uint64_t iteration, AttemptNumber attempt, std::uint32_t node) {
+  return fmt::format("{}{:06}.part-{}.new{}{}", kNotFinal, iteration, node, kTemporary,
+                     attempt.value);
+}
+
 std::string replaced_checkpoint_name(AttemptNumber attempt) {
   return fmt::format("{}old{}{}", kNotFinal, kTemporary, attempt.value);
 }

@@ -38,13 +38,19 @@ std::optional<CheckpointId> checkpoint_of_name(std::string_view name);
 // The folder, beside the final one, in which the ranks of an attempt write a checkpoint until it is
 // complete: ".checkpoint_000010.tmp-2".
 std::string temporary_checkpoint_name(std::uint64_t iteration, AttemptNumber attempt);
+// The part of one machine of a group, until all are put together:
+// ".checkpoint_000010.part-1.tmp-2"; and while it is on its way.
+std::string checkpoint_part_name(std::uint64_t iteration, AttemptNumber attempt,
+                                 std::uint32_t node);
+std::string incoming_part_name(std::uint64_t iteration, AttemptNumber attempt, std::uint32_t node);
 // The name to which an attempt's agent moves a folder that stands in the way of a checkpoint.
 std::string replaced_checkpoint_name(AttemptNumber attempt);
 // The name of such a checkpoint while it is being removed.
 std::string removed_checkpoint_name(std::string_view name);
 // Whether a checkpoint that is being removed has this name.
 bool is_removed_checkpoint(std::string_view name);
-// The attempt whose temporary or replaced checkpoint has this name; nothing when there is none.
+// The attempt whose temporary or replaced checkpoint, or part of one, has this name; nothing when
+// there is none.
 std::optional<AttemptNumber> attempt_of_temporary(std::string_view name);
 
 }  // namespace tune

@@ -59,6 +59,9 @@ struct DriverStarted {
   bool keeps_joined = false;
   // A group goes over several nodes where none has room for it. Up to format 9 it waited for one.
   bool spreads_groups = true;
+  // Also over nodes that do not see the experiment's folder. Up to agent contract 10 these took no
+  // part.
+  bool gathers_parts = true;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.epoch, s.retry_errored, s.num_samples, s.max_failures, s.max_concurrent_trials,
@@ -67,6 +70,7 @@ struct DriverStarted {
     f.added_or(s.asks_late, false);
     f.added(s.nodes_may_join, s.has_pool, s.keeps_joined);
     f.added_or(s.spreads_groups, false);
+    f.added_or(s.gathers_parts, false);
   }
 };
 struct FromAgent {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@ namespace tune {
 namespace {
 
 constexpr std::int64_t kManifestFormat = 1;
+constexpr std::int64_t kPartsFormat = 2;  // of several machines: "parts"
 constexpr const char* kManifestFile = "manifest.json";
 
 [[noreturn]] void bad_manifest(const std::string& what, const std::string& why) {
@@ -42,9 +44,7 @@ RelayFile file_from(const Value& value) {
   return file;
 }
 
-}  // namespace
-
-std::string to_text(const ObjectManifest& manifest) {
+Value value_of(const ObjectManifest& manifest) {
   Value::List files;
   for (const RelayFile& file : manifest.files) {
     Value one = Value::make_map();
@@ -63,18 +63,13 @@ std::string to_text(const ObjectManifest& manifest) {
   value.set("piece_bytes", manifest.piece_bytes);
   value.set("pieces", Value::make_list({manifest.pieces.begin(), manifest.pieces.end()}));
   value.set("files", Value::make_list(std::move(files)));
-  return to_json(value) + "\n";
+  return value;
 }
 
-ObjectManifest manifest_from(const std::string& text, const std::string& what) {
+// Throws Error.
+ObjectManifest part_from(const Value& value, const std::string& what) {
   ObjectManifest manifest;
   try {
-    const Value value = parse_json(text, what);
-    const auto format = value.get<std::int64_t>("format");
-    if (format != kManifestFormat) {
-      bad_manifest(
-          what, fmt::format("it has format {}, and this build reads {}", format, kManifestFormat));
-    }
     manifest.piece_bytes = count_at(value, "piece_bytes");
     manifest.pieces = value.get<std::vector<std::string>>("pieces");
     for (const Value& file : value.get<std::vector<Value>>("files")) {
@@ -97,6 +92,74 @@ ObjectManifest manifest_from(const std::string& text, const std::string& what) {
                                    manifest.pieces.size(), pieces));
   }
   return manifest;
+}
+
+}  // namespace
+
+std::string to_text(const ObjectParts& parts) {
+  if (parts.size() == 1) return to_json(value_of(parts.front())) + "\n";
+  Value::List all;
+  for (const ObjectManifest& part : parts) all.push_back(value_of(part));
+  Value value = Value::make_map();
+  value.set("format", kPartsFormat);
+  value.set("parts", Value::make_list(std::move(all)));
+  return to_json(value) + "\n";
+}
+
+ObjectParts parts_from(const std::string& text, const std::string& what) {
+  std::vector<Value> found;
+  try {
+    Value value = parse_json(text, what);
+    const auto format = value.get<std::int64_t>("format");
+    if (format != kManifestFormat && format != kPartsFormat) {
+      bad_manifest(what, fmt::format("it has format {}, and this build reads {} and {}", format,
+                                     kManifestFormat, kPartsFormat));
+    }
+    if (format == kPartsFormat) found = value.get<std::vector<Value>>("parts");
+    if (format == kManifestFormat) found.push_back(std::move(value));
+  } catch (const Error& error) {
+    bad_manifest(what, error.what());
+  }
+  ObjectParts parts;
+  for (const Value& part : found) parts.push_back(part_from(part, what));
+  if (parts.empty()) bad_manifest(what, "it has no parts");
+  if (const auto differing = find_difference(parts)) {
+    bad_manifest(what, fmt::format("two of its parts have another file {}", differing->path));
+  }
+  if (const std::string why = why_not_relayed(files_of(parts)); !why.empty()) {
+    bad_manifest(what, why);
+  }
+  return parts;
+}
+
+std::vector<RelayFile> files_of(const ObjectParts& parts) {
+  std::vector<RelayFile> files;
+  std::set<std::string_view> paths;
+  for (const ObjectManifest& part : parts) {
+    for (const RelayFile& file : part.files) {
+      if (paths.insert(file.path).second) files.push_back(file);
+    }
+  }
+  std::ranges::sort(files, {}, &RelayFile::path);
+  return files;
+}
+
+std::optional<FilesDiffer> find_difference(const ObjectParts& parts) {
+  std::map<std::string_view, const RelayFile*> known;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    for (const RelayFile& file : parts[part].files) {
+      const auto [at, is_new] = known.try_emplace(file.path, &file);
+      const RelayFile& first = *at->second;
+      const bool is_same =
+          file.is_folder == first.is_folder && file.size == first.size && file.sum == first.sum;
+      if (!is_new && !is_same) return FilesDiffer{part, file.path};
+    }
+  }
+  return std::nullopt;
+}
+
+std::string part_list_name(const std::string& folder, std::uint32_t node) {
+  return fmt::format("{}/part-{}.json", folder, node);
 }
 
 std::string manifest_name(const std::string& folder) {
@@ -133,6 +196,31 @@ std::string read_piece(ObjectStore& store, const std::string& folder, const std:
   throw ObjectError(
       ObjectError::Kind::kRefused,
       fmt::format("reading {}: it has other bytes than were written", piece_name(folder, sum)));
+}
+
+bool is_end(const ObjectParts& parts, ObjectPosition& at) {
+  while (at.part < parts.size() && at.piece == parts[at.part].pieces.size()) {
+    ++at.part;
+    at.piece = 0;
+  }
+  return at.part == parts.size();
+}
+
+void read_next(
+    ObjectStore& store, const std::string& folder, const ObjectParts& parts, ObjectPosition& at,
+    const std::function<void(const std::string&, std::uint64_t, std::string_view)>& write) {
+  const ObjectManifest& manifest = parts[at.part];
+  const std::string bytes = read_piece(store, folder, manifest.pieces[at.piece]);
+  std::string_view rest = bytes;
+  for (const FilePart& part : parts_of_piece(manifest.files, manifest.piece_bytes, at.piece)) {
+    if (rest.size() < part.bytes) {
+      throw ObjectError(ObjectError::Kind::kRefused,
+                        fmt::format("reading {}: a piece is too short", folder));
+    }
+    write(manifest.files[part.file].path, part.offset, rest.substr(0, part.bytes));
+    rest.remove_prefix(part.bytes);
+  }
+  ++at.piece;
 }
 
 std::set<std::string> complete_folders(ObjectStore& store, const std::string& folder) {

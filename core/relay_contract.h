@@ -45,6 +45,27 @@ std::string why_not_relayed(const std::vector<RelayFile>& files);
 inline constexpr const char* kPluginCopies = "plugin/";
 bool is_plugin_copy(std::string_view folder);
 
+// One machine's part of the checkpoint of a group over several that do not write into one folder.
+struct CheckpointPart {
+  std::uint32_t node = 0;  // of the group
+  std::string host;        // for people
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.node, s.host);
+  }
+};
+// What is stored of such a checkpoint: the part of one machine, for itself; or, when all parts are
+// there, the checkpoint as a whole, which they are put together to. Without either: all of it.
+struct CheckpointShare {
+  std::optional<std::uint32_t> part = {};
+  std::vector<CheckpointPart> joins = {};
+  bool is_all() const { return !part && joins.empty(); }
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.part, s.joins);
+  }
+};
+
 // Numbers are the agent's, and never used twice by it.
 
 // ---- Agent -> experiment's folder ---------------------------------------------------------------
@@ -59,10 +80,12 @@ struct RelayHello {
 struct OfferFolder {
   std::uint64_t number = 0;
   CheckpointOrigin folder;
-  std::vector<RelayFile> files;
+  std::vector<RelayFile> files;  // none of what parts are put together to
+  CheckpointShare share = {};
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.number, s.folder, s.files);
+    f.added(s.share);
   }
 };
 // The agent needs this checkpoint, or the folder with a copy of the plugin. Said again and again
@@ -119,9 +142,11 @@ struct RelayPiece {
 struct FolderStored {  // complete, flushed and under its final name
   std::uint64_t number = 0;
   std::string error;  // not empty: it is not
+  bool is_of_trial = false;  // the error: its ranks have written what cannot be put together
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.number, s.error);
+    f.added(s.is_of_trial);
   }
 };
 struct FolderFound {

@@ -39,7 +39,8 @@
 //      worker  WorkerEnded, last; then it exits with 0, or 1 after an exception. Anything else
 //              counts as a crash.
 //    A save writes into <trial_directory>/<temporary_checkpoint_name(iteration, attempt)>, a folder
-//    that rank 0 makes, and flushes it; the agent renames it. A load reads
+//    that rank 0 makes, empty, and flushes it; another rank, whose machine may have no such folder
+//    yet, makes it when it is not there. The agent renames it. A load reads
 //    <trial_directory>/<checkpoint_name(restore_iteration, restore_attempt)>, or restore_folder
 //    when that is not empty. Both names are in core/checkpoint_name.h. A closed socket means that
 //    the agent is gone: the process ends.

@@ -89,6 +89,7 @@ std::optional<bool> WorkerSession::act(const WriteCheckpoint& action, const Save
   saves_ = true;
   in_phase("save", [&] {
     const Solitude solitude;  // another rank may wait for this one in a collective of its own save
+    if (start_.rank > 0) std::filesystem::create_directories(folder);  // rank 0's may be elsewhere
     if (save != nullptr) call_save(*save, folder);
     if (later_.empty()) flush_checkpoint(folder);
   });

@@ -99,7 +99,7 @@ class Agent {
   void carry_objects();
   void begin_part(const std::filesystem::path& folder, const std::string& zygote_log);
   void look_at_relay();
-  void conclude(const AttemptEnded& ended);
+  void conclude(const AttemptEnded& ended, std::uint32_t node);
   DriverSearch::Parts search_parts() { return {machine_, *endpoint_, *files_}; }
   void read_workers(int epoll);
   void read_events(WorkerId id, HeldWorker& worker);
@@ -115,6 +115,7 @@ class Agent {
   void act(SignalWorker& action);
   void act(PromoteCheckpoint& action);
   void act(ForgetWorker& action) { usage_.remove(action.worker), workers_.erase(action.worker); }
+  void act(DropCheckpoint& action);
   void act(ConcludeAttempt& action);
   void act(StartZygote& action);
   void act(OfGroupLinks auto& action) { links_.act(now_, action); }
@@ -329,7 +330,7 @@ void Agent::carry_objects() {
   if (!experiment_.objects.is_given() || relay_) return;
   relay_.emplace(now_, experiment_, "");
   takes_part_ = true;
-  machine_.on_own_folder(relay_->folder());
+  machine_.on_own_folder(relay_->folder(), false);
 }
 
 // ---- Joining ------------------------------------------------------------------------------------
@@ -379,7 +380,7 @@ void Agent::look_at_relay() {
   const std::string why = relay_->why_unfit(now_);
   if (!takes_part_ && !is_unfit_ && relay_->is_ready() && why.empty()) {
     const std::string folder = std::exchange(experiment_.experiment_directory, relay_->folder());
-    machine_.on_own_folder(relay_->folder());
+    machine_.on_own_folder(relay_->folder(), !relay_->sees_experiment());
     if (!relay_->plugin().empty()) zygote_command_ = worker_command(relay_->plugin());
     begin_part(folder, relay_->zygote_log());
   } else if (!is_unfit_ && !why.empty()) {
@@ -505,7 +506,7 @@ void Agent::act(TellWorker& action) {
     const int nodes = std::stoi(start->environment.at("GROUP_WORLD_SIZE"));
     tell_of_memory(memory_->add(worker->second.attempt, worker->second.pid, nodes));
     usage_.add(action.worker, *start, worker->second.pid);
-    if (relay_ && start->rank == 0) relay_->follow(start->launch);
+    if (relay_ && start->local_rank == 0) relay_->follow(*start);
   }
   WorkerSocket& socket = worker->second.socket;
   socket.send(action.command);
@@ -546,9 +547,17 @@ void Agent::act(SignalWorker& action) {
 }
 
 void Agent::act(PromoteCheckpoint& action) {
-  files_->give([this, saved = action.saved, directory = trial_directory(action.saved.trial)] {
-    const std::string error = why_not_promoted(directory, saved);
+  files_->give([this, saved = action.saved, joins = std::move(action.joins),
+                directory = trial_directory(action.saved.trial)] {
+    const std::string error = why_not_promoted(directory, saved, joins);
     return [this, saved, error] { machine_.on_promoted(now_, saved, error); };
+  });
+}
+
+void Agent::act(DropCheckpoint& action) {
+  files_->give([saved = action.saved, directory = trial_directory(action.saved.trial)] {
+    drop_checkpoint(directory, saved);
+    return [] {};
   });
 }
 
@@ -557,14 +566,15 @@ void Agent::act(ConcludeAttempt& action) {
   memory_->end(attempt_key(action.ended.trial, action.ended.attempt));
   // The usual end asks nothing of the disk: two switches of threads would be a good part of its time.
   const bool needs_files = action.removes_half_written || action.wants_stderr_tail;
-  if (!needs_files && files_->waiting() == 0) return conclude(action.ended);
+  if (!needs_files && files_->waiting() == 0) return conclude(action.ended, action.node);
   files_->give([this, action, directory = trial_directory(action.ended.trial)] {
-    return [this, ended = concluded(directory, action)] { conclude(ended); };
+    return
+        [this, ended = concluded(directory, action), node = action.node] { conclude(ended, node); };
   });
 }
 
-void Agent::conclude(const AttemptEnded& ended) {
-  if (relay_) return relay_->conclude(machine_, now_, ended);
+void Agent::conclude(const AttemptEnded& ended, std::uint32_t node) {
+  if (relay_) return relay_->conclude(machine_, now_, ended, node);
   machine_.on_concluded(now_, ended);
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/agent/group_words.h"
 #include "core/agent_contract.h"
+#include "core/relay_contract.h"
 #include "core/worker_contract.h"
 
 namespace tune {
@@ -44,23 +45,29 @@ struct SignalWorker {  // the worker's whole process group
 // Give the checkpoint its final name. Answered by on_promoted, now or later.
 struct PromoteCheckpoint {
   CheckpointSaved saved;
+  std::vector<CheckpointPart> joins = {};  // with the parts of these, which stand beside it
 };
 // Of an agent that does not see the experiment's folder (core/agent/relay_client.h). Carry the
 // checkpoint there; answered by on_stored. Fetch the one that the attempt begins with; answered by
 // on_fetched. What is still to be carried of this attempt, or of all, is given up.
 struct StoreCheckpoint {
   CheckpointSaved saved;
+  CheckpointShare share = {};
 };
 struct FetchCheckpoint {
   TrialNumber trial;
   AttemptNumber attempt;
   CheckpointOrigin checkpoint;
+  std::uint32_t node = 0;  // of the group, that this is
 };
 struct GiveUpCheckpoints {
   TrialNumber trial;
   AttemptNumber attempt;
 };
 struct GiveUpRelay {};
+struct DropCheckpoint {  // what the ranks of this node have written of it
+  CheckpointSaved saved;
+};
 struct ForgetWorker {  // reaped, or it will never exist
   WorkerId worker;
 };
@@ -70,6 +77,7 @@ struct ConcludeAttempt {
   AttemptEnded ended;
   bool removes_half_written = false;  // the checkpoint that the attempt was writing
   bool wants_stderr_tail = false;
+  std::uint32_t node = 0;  // of the group, that this is
 };
 // Of a group over several nodes, whose links are named by its attempt_key. The lead is to listen for
 // each of the others; answered by on_group_open. Another node is to link to its lead.
@@ -101,7 +109,7 @@ using AgentAction =
     std::variant<TellDriver, TellWorker, RestWorker, SpawnWorker, SignalWorker, PromoteCheckpoint,
                  ForgetWorker, ConcludeAttempt, StartZygote, EndZygote, StoreCheckpoint,
                  FetchCheckpoint, GiveUpCheckpoints, GiveUpRelay, OpenGroup, JoinLead, TellNode,
-                 TellLead, CloseGroup>;
+                 TellLead, CloseGroup, DropCheckpoint>;
 
 // The end of a process: by a signal, or by itself with an exit code.
 struct ProcessEnd {

@@ -89,12 +89,18 @@ void AgentMachine::on(AgentTime now, Launch launch) {
   }
   at->second.on_launched(scene(now));
   const Launch& begun = at->second.launch();
-  if (node_.relays && begun.restore_iteration > 0) {
-    at->second.await_checkpoint();
-    const CheckpointOrigin own{begun.trial, begun.restore_iteration, begun.restore_attempt};
-    actions_.add(FetchCheckpoint{begun.trial, begun.attempt, begun.origin.value_or(own)});
-  }
+  fetch_checkpoint(at->second);
   request_workers(now, begun, first);
+}
+
+// Every node of a group that carries needs all of it.
+void AgentMachine::fetch_checkpoint(auto& attempt) {
+  const Launch& launch = attempt.launch();
+  if (!node_.relays || launch.restore_iteration == 0) return;
+  attempt.await_checkpoint();
+  const CheckpointOrigin own{launch.trial, launch.restore_iteration, launch.restore_attempt};
+  actions_.add(
+      FetchCheckpoint{launch.trial, launch.attempt, launch.origin.value_or(own), launch.node});
 }
 
 // Its lead has begun the attempt already.
@@ -112,6 +118,7 @@ void AgentMachine::launch_part(AgentTime now, Launch launch) {
     return tidy(now, parts_, at);
   }
   at->second.on_launched(scene(now));
+  fetch_checkpoint(at->second);
   request_workers(now, begun, first);
 }
 
@@ -339,30 +346,34 @@ void AgentMachine::on_promoted(AgentTime now, const CheckpointSaved& saved,
   tidy(now, attempts_, attempt);
 }
 
-void AgentMachine::on_own_folder(const std::string& folder) {
+void AgentMachine::on_own_folder(const std::string& folder, bool is_alone) {
   node_.relays = true;
+  node_.owns_folder = is_alone;
   experiment_.experiment_directory = folder;
 }
 
 void AgentMachine::on_stored(AgentTime now, const CheckpointSaved& saved, bool is_stored,
-                             const std::string& why_not) {
-  const auto attempt = find(saved.trial, saved.attempt);
-  if (attempt == attempts_.end()) return;
-  attempt->second.on_stored(scene(now), saved, is_stored, why_not);
-  tidy(now, attempts_, attempt);
+                             const std::string& why_not, bool is_of_trial) {
+  const std::uint64_t key = attempt_key(saved.trial, saved.attempt);
+  if (const auto attempt = attempts_.find(key); attempt != attempts_.end()) {
+    attempt->second.on_stored(scene(now), saved, is_stored, why_not, is_of_trial);
+    tidy(now, attempts_, attempt);
+  } else if (const auto part = parts_.find(key); part != parts_.end()) {
+    part->second.on_stored(scene(now), saved, is_stored, why_not);
+    tidy(now, parts_, part);
+  }
 }
 
 void AgentMachine::on_fetched(AgentTime now, TrialNumber trial, AttemptNumber number,
                               const std::string& error, bool is_of_node) {
   if (is_of_node) leave(now, "it cannot hold a checkpoint: " + error);
-  const auto attempt = find(trial, number);
-  if (attempt == attempts_.end()) return;
-  if (is_of_node) {
-    attempt->second.on_loss(scene(now), "this node cannot hold its checkpoint: " + error);
-  } else {
-    attempt->second.on_fetched(scene(now), error);
-  }
-  tidy(now, attempts_, attempt);
+  with(now, attempt_key(trial, number), [&](auto& attempt) {
+    if (is_of_node) {
+      attempt.on_loss(scene(now), "this node cannot hold its checkpoint: " + error);
+    } else {
+      attempt.on_fetched(scene(now), error);
+    }
+  });
 }
 
 // Ranks that were not asked for yet never will be when their attempt is being ended. An attempt

@@ -77,9 +77,11 @@ class AgentMachine {
   // `error` is empty when the checkpoint stands in its final folder.
   void on_promoted(AgentTime now, const CheckpointSaved& saved, const std::string& error);
   // Of one whose trials write into a folder of its own, which is this one: before it starts.
-  void on_own_folder(const std::string& folder);
+  // `is_alone`: no other agent sees it.
+  void on_own_folder(const std::string& folder, bool is_alone = true);
+  // `is_of_trial`: what its ranks have written cannot be put together.
   void on_stored(AgentTime now, const CheckpointSaved& saved, bool is_stored,
-                 const std::string& why_not);
+                 const std::string& why_not, bool is_of_trial = false);
   // `is_of_node`: the error is that this node cannot hold it.
   void on_fetched(AgentTime now, TrialNumber trial, AttemptNumber attempt, const std::string& error,
                   bool is_of_node);
@@ -149,6 +151,7 @@ class AgentMachine {
   Attempts::iterator find(TrialNumber trial, AttemptNumber attempt);
   std::string why_not_launched() const;
   void launch_part(AgentTime now, Launch launch);
+  void fetch_checkpoint(auto& attempt);
   void request_workers(AgentTime now, const Launch& launch, WorkerId first);
   // Calls what(attempt or part) for that one, or for each, and tidies up after it.
   template <class What>

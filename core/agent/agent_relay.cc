@@ -97,14 +97,14 @@ void AgentRelay::fetch_plugin(const JoinedSetup& setup) {
 // ---- The machine's actions ----------------------------------------------------------------------
 
 void AgentRelay::act(const StoreCheckpoint& action) {
-  const CheckpointSaved& saved = action.saved;
-  if (objects_) return objects_->order([saved](ObjectCarrier& carrier) { carrier.store(saved); });
-  link_->order([saved](RelayClient& client, RelayClient::Time) { client.store(saved); });
+  const auto store = [action](auto& carrier) { carrier.store(action.saved, action.share); };
+  if (objects_) return objects_->order(store);
+  link_->order([store](RelayClient& client, RelayClient::Time) { store(client); });
 }
 
 void AgentRelay::act(const FetchCheckpoint& action) {
   const auto fetch = [action](auto& carrier) {
-    carrier.fetch(action.trial, action.attempt, action.checkpoint);
+    carrier.fetch(action.trial, action.attempt, action.checkpoint, action.node);
   };
   if (objects_) return objects_->order(fetch);
   link_->order([fetch](RelayClient& client, RelayClient::Time) { fetch(client); });
@@ -123,15 +123,19 @@ void AgentRelay::act(const GiveUpRelay&) {
   }
 }
 
-void AgentRelay::follow(const WorkerLaunch& launch) {
+void AgentRelay::follow(const StartWorker& start) {
   if (!link_) return;
-  followed_.try_emplace(attempt_key(launch.trial, launch.attempt));
-  link_->order([trial = launch.trial, ranks = launch.ranks](
-                   RelayClient& client, RelayClient::Time) { client.follow(trial, ranks); });
+  followed_.try_emplace(attempt_key(start.launch.trial, start.launch.attempt));
+  const auto ranks =
+      static_cast<std::uint32_t>(std::stoul(start.environment.at("LOCAL_WORLD_SIZE")));
+  link_->order([trial = start.launch.trial, ranks, first = start.rank](
+                   RelayClient& client, RelayClient::Time) { client.follow(trial, ranks, first); });
 }
 
-void AgentRelay::conclude(AgentMachine& machine, AgentTime now, const AttemptEnded& ended) {
-  const std::string restored = restored_place(experiment_id_, ended.trial, ended.attempt).place;
+void AgentRelay::conclude(AgentMachine& machine, AgentTime now, const AttemptEnded& ended,
+                          std::uint32_t node) {
+  const std::string restored =
+      restored_place(experiment_id_, ended.trial, ended.attempt, node).place;
   if (objects_) objects_->remove(restored);
   if (!link_) return machine.on_concluded(now, ended);
   if (!objects_) link_->remove(restored);
@@ -161,7 +165,7 @@ std::vector<std::string> AgentRelay::take_outcomes(AgentMachine& machine, AgentT
       why_refused_ = refused->why;
     } else if (const auto* stored = std::get_if<RelayStored>(&outcome)) {
       const bool is_stored = stored->error.empty() && !stored->is_newer;
-      machine.on_stored(now, stored->saved, is_stored, stored->error);
+      machine.on_stored(now, stored->saved, is_stored, stored->error, stored->is_of_trial);
     } else if (const auto* fetched = std::get_if<RelayFetched>(&outcome)) {
       machine.on_fetched(now, fetched->trial, fetched->attempt, fetched->error,
                          fetched->is_of_agent);

@@ -30,6 +30,7 @@ class AgentRelay {
   AgentRelay(AgentTime now, const SetupExperiment& experiment, const std::string& zygote_log);
 
   const std::filesystem::path& folder() const { return folder_; }
+  bool sees_experiment() const { return !link_; }
   const std::string& zygote_log() const { return zygote_log_; }
   // The other sides have answered, and what was to be fetched before all else is here.
   bool is_ready() const { return is_reached() && !fetches_plugin_; }
@@ -46,9 +47,11 @@ class AgentRelay {
   void act(const FetchCheckpoint& action);
   void act(const GiveUpCheckpoints& action);
   void act(const GiveUpRelay& action);
-  void follow(const WorkerLaunch& launch);
+  // The first rank of the attempt on this node begins; so many of them are here.
+  void follow(const StartWorker& start);
   // The attempt has ended: tells the machine when its output is where it belongs.
-  void conclude(AgentMachine& machine, AgentTime now, const AttemptEnded& ended);
+  void conclude(AgentMachine& machine, AgentTime now, const AttemptEnded& ended,
+                std::uint32_t node);
 
   // Readable while there are outcomes; -1: there is none of these.
   int descriptor() const { return link_ ? link_->descriptor() : -1; }

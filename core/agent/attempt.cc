@@ -141,9 +141,11 @@ void Attempt::hear(const AttemptScene& scene, std::uint32_t rank, RankSaved save
   if (rank != 0 || !save.is_copied) phase_done(scene, rank);
   if (rank == 0) save.leader = saved;
   if (++save.ranks != ranks_.size()) return;
+  const CheckpointSaved whole{launch_.trial, launch_.attempt, saved.iteration,
+                              save.leader.time_total, save.leader.timesteps_total};
+  if (gathers(scene)) return gather(scene, whole);
   ++promoting_;
-  scene.actions.add(PromoteCheckpoint{{launch_.trial, launch_.attempt, saved.iteration,
-                                       save.leader.time_total, save.leader.timesteps_total}});
+  scene.actions.add(PromoteCheckpoint{whole});
 }
 
 // The driver has the result that this checkpoint belongs to, unless that is held, and remembers it:
@@ -212,6 +214,11 @@ void Attempt::phase_done(const AttemptScene& scene, std::uint32_t rank) {
 
 void Attempt::on_promoted(const AttemptScene& scene, const CheckpointSaved& saved,
                           const std::string& error) {
+  if (gathering_.is_joining()) {
+    end_gathering(scene, error);
+    return error.empty() ? void() : fail_to_save(scene, error);
+  }
+  if (!saves_.contains(saved.iteration)) return;  // given up meanwhile
   if (promoting_ > 0) --promoting_;
   last_sign_ = scene.watched();  // the time of a disk is not its own
   if (error.empty() && scene.node.relays) {
@@ -225,13 +232,25 @@ void Attempt::on_promoted(const AttemptScene& scene, const CheckpointSaved& save
   }
   saves_.erase(saved.iteration);
   tell_held(scene);
-  if (error.empty()) return;
-  blame(scene, {.outcome = Outcome::kException, .text = "save: " + error});
+  if (!error.empty()) fail_to_save(scene, error);
+}
+
+void Attempt::fail_to_save(const AttemptScene& scene, const std::string& why) {
+  blame(scene, {.outcome = Outcome::kException, .text = "save: " + why});
   terminate(scene, *known_end(), kTermGrace);
 }
 
 void Attempt::on_stored(const AttemptScene& scene, CheckpointSaved saved, bool is_stored,
-                        const std::string& why_not) {
+                        const std::string& why_not, bool is_of_trial) {
+  if (nodes_.size() > 1) {
+    const std::string why = is_stored || !why_not.empty() ? why_not : "it was given up";
+    const bool is_current =
+        gathering_.current() && gathering_.current()->iteration == saved.iteration;
+    if (!is_current) return;  // of one that was given up
+    if (!gathering_.is_joining()) return part_is_stored(scene, 0, saved, why);
+    end_gathering(scene, why);
+    return is_of_trial ? fail_to_save(scene, why) : void();
+  }
   if (storing_ > 0) --storing_;
   not_stored_ = why_not;
   using Storing = CheckpointSaved::Storing;

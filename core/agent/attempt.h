@@ -22,11 +22,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "core/agent/agent_actions.h"
+#include "core/agent/checkpoint_gathering.h"
 #include "core/agent/group_pace.h"
 #include "core/agent/watched_time.h"
 #include "core/agent/worker_start.h"
@@ -96,8 +98,9 @@ class Attempt {
   void on_promoted(const AttemptScene& scene, const CheckpointSaved& saved,
                    const std::string& error);
   // Where the agent relays. `why_not`: empty also for one that a newer one has replaced.
+  // `is_of_trial`: its ranks have written what cannot be put together.
   void on_stored(const AttemptScene& scene, CheckpointSaved saved, bool is_stored,
-                 const std::string& why_not);
+                 const std::string& why_not, bool is_of_trial = false);
   // The checkpoint that it begins with is awaited; it is there, or `error` says why not.
   void await_checkpoint() { awaits_checkpoint_ = true; }
   void on_fetched(const AttemptScene& scene, const std::string& error);
@@ -163,6 +166,7 @@ class Attempt {
     bool is_quiet = false;
     bool is_lost = false;  // or is not to be waited for
     bool disk_keeps_up = true;
+    bool owns_folder = false;  // its ranks write where no other node sees it
   };
 
   struct Starting {};  // not every rank exists
@@ -202,6 +206,7 @@ class Attempt {
   bool hear(const AttemptScene& scene, std::uint32_t node, NodeFails& fails);
   bool hear(const AttemptScene& scene, std::uint32_t node, NodeLeaves& leaves);
   bool hear(const AttemptScene& scene, std::uint32_t node, NodeDisk& disk);
+  bool hear(const AttemptScene& scene, std::uint32_t node, PartStored& stored);
   bool hear(const AttemptScene&, std::uint32_t, StreamBytes&) { return true; }  // its shell's
   void node_is_back(const AttemptScene& scene, Node& node);
   void end_ranks_elsewhere(const AttemptScene& scene, int signal);
@@ -211,7 +216,7 @@ class Attempt {
   std::uint32_t first_of(std::uint32_t node) const { return node * launch_.local_ranks(); }
   bool is_here(std::uint32_t rank) const { return rank < launch_.local_ranks(); }
   bool hears_all() const;
-  void blame_node(const AttemptScene& scene, const std::string& why);
+  void blame_node(const AttemptScene& scene, const std::string& why, bool cuts_saves_off);
   void look_at_nodes(const AttemptScene& scene);
   void tell_leader(const AttemptScene& scene, WorkerCommand command) const;
   void tell_held(const AttemptScene& scene);
@@ -220,6 +225,24 @@ class Attempt {
   void listen_again(const AttemptScene& scene);
   bool is_alive(const Rank& rank) const;
   bool have_all_said_end() const;
+
+  // ---- Checkpoints of several nodes (attempt_gathering.cc)
+  bool gathers(const AttemptConditions& on) const;
+  std::set<std::uint32_t> carriers(const AttemptConditions& on) const;
+  std::vector<CheckpointPart> parts(const AttemptConditions& on) const;
+  void gather(const AttemptScene& scene, CheckpointSaved saved);
+  void gather_next(const AttemptScene& scene);
+  void part_is_stored(const AttemptScene& scene, std::uint32_t node, const CheckpointSaved& saved,
+                      const std::string& why_not);
+  void end_gathering(const AttemptScene& scene, const std::string& why_not);
+  void give_up(const AttemptScene& scene, CheckpointSaved saved);
+  void stop_gathering(const AttemptScene& scene, const std::string& why);
+  bool owes_part(const AttemptConditions& on, std::uint32_t node) const;
+  bool lose_part(const AttemptScene& scene, std::uint32_t node, const std::string& why);
+  bool is_needed(const AttemptConditions& on, std::uint32_t node) const {
+    return !nodes_[node].is_lost && (has_ranks(node) || owes_part(on, node));
+  }
+  void fail_to_save(const AttemptScene& scene, const std::string& why);
 
   // ---- Transitions, each to the state of its name
   void start(const AttemptScene& scene);
@@ -242,7 +265,7 @@ class Attempt {
 
   // ---- Limits
   std::optional<AgentTime> node_deadline(const AttemptConditions& on) const;
-  std::optional<AgentTime> limit_of(const AttemptConditions& on, const Node& node) const;
+  std::optional<AgentTime> limit_of(const AttemptConditions& on, std::uint32_t number) const;
   std::optional<AgentTime> silence_deadline(const AttemptConditions& on) const;
   std::optional<AgentTime> group_deadline(const AttemptConditions& on) const;
   std::optional<GroupPace::Awaited> awaited(const AttemptConditions& on) const;
@@ -261,6 +284,7 @@ class Attempt {
   std::map<std::uint64_t, Save> saves_;  // by iteration; without their final names yet
   std::uint32_t promoting_ = 0;          // of these, those that are being given them
   std::uint32_t storing_ = 0;            // on their way to the experiment's folder
+  CheckpointGathering gathering_;        // of a group over several nodes: these
   std::string not_stored_;               // why the newest is not; empty: it is, or may be
   bool awaits_checkpoint_ = false;
   bool leaves_ = false;  // told to pause as a node is to leave

@@ -55,7 +55,9 @@ void Attempt::on_nonsense(const AttemptScene& scene, std::uint32_t rank, const s
 void Attempt::on_loss(const AttemptScene& scene, std::string why, AgentTime grace) {
   if (scene.node.relays) scene.actions.add(GiveUpCheckpoints{launch_.trial, launch_.attempt});
   Cause lost{.outcome = Outcome::kLost, .text = std::move(why), .is_of_node = true};
-  const bool cuts_saves_off = outcome() != nullptr && !saves_.empty();
+  const bool loses_saves = !saves_.empty() || !gathering_.is_empty();
+  const bool cuts_saves_off = outcome() != nullptr && loses_saves;
+  stop_gathering(scene, lost.text);
   const auto known = cuts_saves_off ? std::nullopt : known_end();
   terminate(scene, known.value_or(std::move(lost)), grace);
 }
@@ -190,15 +192,20 @@ std::optional<std::variant<Outcome, Attempt::Cause>> Attempt::known_end() const 
 void Attempt::conclude(const AttemptScene& scene) {
   for (Reported& report : held_) scene.actions.tell(scene.now, std::move(report));
   held_.clear();
+  if (awaits_checkpoint_) scene.actions.add(GiveUpCheckpoints{launch_.trial, launch_.attempt});
   ConcludeAttempt conclusion{.ended = result()};
   const Outcome outcome = conclusion.ended.outcome;
   const bool has_saved =
       outcome == Outcome::kCompleted || outcome == Outcome::kStopped || outcome == Outcome::kPaused;
   // A stop that took too long was killed, maybe in the middle of its save.
-  conclusion.removes_half_written = !has_saved || cause() != nullptr;
+  conclusion.removes_half_written = !has_saved || cause() != nullptr || gathers(scene);
   conclusion.wants_stderr_tail = is_failure(outcome);
+  const std::uint64_t key = attempt_key(launch_.trial, launch_.attempt);
+  for (std::uint32_t node = 1; node < nodes_.size(); ++node) {
+    if (!nodes_[node].is_lost) scene.actions.add(TellNode{key, node, ReleaseNode{}});
+  }
   if (nodes_.size() > 1) {
-    scene.actions.add(CloseGroup{attempt_key(launch_.trial, launch_.attempt)});
+    scene.actions.add(CloseGroup{key});
   }
   scene.actions.add(std::move(conclusion));
 }

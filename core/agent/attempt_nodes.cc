@@ -11,6 +11,7 @@ namespace tune {
 void Attempt::on_launched(const AttemptScene& scene) {
   if (nodes_.size() == 1) return;
   for (Node& node : nodes_) node.heard = scene.watched();
+  nodes_[0].owns_folder = scene.node.owns_folder;
   scene.actions.add(OpenGroup{attempt_key(launch_.trial, launch_.attempt),
                               static_cast<std::uint32_t>(nodes_.size()) - 1});
 }
@@ -47,6 +48,7 @@ bool Attempt::hear(const AttemptScene& scene, std::uint32_t node, NodeLinks& lin
   const bool is_it =
       links.attempt == attempt_key(launch_.trial, launch_.attempt) && links.node == node;
   nodes_[node].is_linked = is_it;
+  nodes_[node].owns_folder = links.owns_folder;
   if (!is_it) on_node_lost(scene, node, "it came for another attempt");
   return is_it;
 }
@@ -77,7 +79,9 @@ bool Attempt::hear(const AttemptScene& scene, std::uint32_t node, RankGone& gone
 }
 
 bool Attempt::hear(const AttemptScene& scene, std::uint32_t node, NodeFails& fails) {
-  blame_node(scene, fmt::format("node {}: {}", launch_.hosts[node], fails.why));
+  const std::string why = fmt::format("node {}: {}", launch_.hosts[node], fails.why);
+  const bool cuts_saves_off = lose_part(scene, node, why);
+  blame_node(scene, why, cuts_saves_off);
   return true;
 }
 
@@ -123,17 +127,18 @@ void Attempt::on_node_lost(const AttemptScene& scene, std::uint32_t number,
   if (number == 0 || number >= nodes_.size() || nodes_[number].is_lost) return;
   const bool had_ranks = has_ranks(number);
   forget_node(scene, number);
-  if (had_ranks) {
-    blame_node(scene, fmt::format("node {} is lost: {}", launch_.hosts[number], why));
-  }
+  const std::string loss = fmt::format("node {} is lost: {}", launch_.hosts[number], why);
+  const bool cuts_saves_off = lose_part(scene, number, loss);
+  if (had_ranks || cuts_saves_off) blame_node(scene, loss, cuts_saves_off);
 }
 
 // Whatever failed before may be its echo: the other ranks notice the loss in their collectives,
 // before this agent does. But what rank 0 has said stands, if every rank had saved.
-void Attempt::blame_node(const AttemptScene& scene, const std::string& why) {
+void Attempt::blame_node(const AttemptScene& scene, const std::string& why, bool cuts_saves_off) {
   const Cause* known = cause();
+  const bool is_saved = saves_.empty() && !cuts_saves_off;
   const bool stands =
-      outcome() != nullptr ? saves_.empty() : known != nullptr && !is_failure(known->outcome);
+      outcome() != nullptr ? is_saved : known != nullptr && !is_failure(known->outcome);
   if (stands) return terminate(scene, *known_end(), kTermGrace);
   terminate(scene, Cause{.outcome = Outcome::kLost, .text = why, .is_of_node = true}, kTermGrace);
 }
@@ -165,8 +170,10 @@ bool Attempt::hears_all() const {
 }
 
 // When a node that says nothing is given up, in watched time.
-std::optional<AgentTime> Attempt::limit_of(const AttemptConditions& on, const Node& node) const {
-  if (is_terminating()) return node.heard + kSilentEnd;
+std::optional<AgentTime> Attempt::limit_of(const AttemptConditions& on,
+                                           std::uint32_t number) const {
+  const Node& node = nodes_[number];
+  if (is_terminating() && has_ranks(number)) return node.heard + kSilentEnd;
   if (!node.is_linked) return node.heard + kMeet;
   const Duration limit = on.experiment.group_timeout;
   return limit > Duration::zero() ? std::optional(node.heard + limit) : std::nullopt;
@@ -176,8 +183,8 @@ std::optional<AgentTime> Attempt::node_deadline(const AttemptConditions& on) con
   std::optional<AgentTime> soonest;
   for (std::uint32_t number = 1; number < nodes_.size(); ++number) {
     const Node& node = nodes_[number];
-    if (node.is_lost || !has_ranks(number)) continue;
-    std::optional<AgentTime> due = limit_of(on, node);
+    if (!is_needed(on, number)) continue;
+    std::optional<AgentTime> due = limit_of(on, number);
     if (node.is_linked && !node.is_quiet) {
       due = std::min(due.value_or(node.heard + kQuiet), node.heard + kQuiet);
     }
@@ -189,10 +196,10 @@ std::optional<AgentTime> Attempt::node_deadline(const AttemptConditions& on) con
 void Attempt::look_at_nodes(const AttemptScene& scene) {
   for (std::uint32_t number = 1; number < nodes_.size(); ++number) {
     Node& node = nodes_[number];
-    if (node.is_lost || !has_ranks(number)) continue;
+    if (!is_needed(scene, number)) continue;
     const AgentTime silence = scene.watched() - node.heard;
     if (node.is_linked && silence >= kQuiet) node.is_quiet = true;
-    const std::optional<AgentTime> limit = limit_of(scene, node);
+    const std::optional<AgentTime> limit = limit_of(scene, number);
     if (!limit || scene.watched() < *limit) continue;
     const char* const how = node.is_linked ? "it has said nothing"
                                            : "it did not link to the first node of its group, to "

@@ -19,7 +19,8 @@ void AttemptPart::on_launched(const AttemptScene& scene) {
   lead_heard_ = scene.watched();
   const std::uint64_t key = attempt_key(launch_.trial, launch_.attempt);
   scene.actions.add(JoinLead{key, launch_.node, launch_.lead});
-  tell(scene, NodeLinks{key, launch_.node});
+  tell(scene, NodeLinks{key, launch_.node, scene.node.owns_folder});
+  is_released_ = !scene.node.relays;
 }
 
 void AttemptPart::tell(const AttemptScene& scene, NodeWord word) const {
@@ -35,7 +36,20 @@ void AttemptPart::on_forked(const AttemptScene& scene, std::uint32_t number, std
   rank.pid = pid;
   rank.stage = Stage::kForked;
   if (is_terminating()) scene.actions.add(SignalWorker{pid, SIGKILL});
-  tell(scene, RankForked{number, pid});
+  if (!awaits_checkpoint_) tell(scene, RankForked{number, pid});
+}
+
+// For the lead a rank exists when it could begin.
+void AttemptPart::on_fetched(const AttemptScene& scene, const std::string& error) {
+  if (!std::exchange(awaits_checkpoint_, false) || is_terminating()) return;
+  if (!error.empty()) {
+    WorkerEnded failed{Outcome::kException, "restore: " + error};
+    return tell(scene, FromRank{launch_.first_rank(), std::move(failed)});
+  }
+  for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
+    if (ranks_[i].stage != Stage::kForked) continue;
+    tell(scene, RankForked{launch_.first_rank() + i, ranks_[i].pid});
+  }
 }
 
 void AttemptPart::on_never_forked(const AttemptScene& scene, std::uint32_t rank) {
@@ -96,6 +110,34 @@ void AttemptPart::hear(const AttemptScene& scene, const EndRanks& ends) {
   end(scene, ends.signal == SIGKILL ? SIGKILL : SIGTERM, Attempt::kGroupGrace);
 }
 
+// ---- Its part of checkpoints --------------------------------------------------------------------
+
+void AttemptPart::hear(const AttemptScene& scene, const StorePart& store) {
+  if (is_released_ || store.saved.trial != launch_.trial ||
+      store.saved.attempt != launch_.attempt) {
+    return tell(scene, PartStored{store.saved, "its node carries nothing more"});
+  }
+  ++storing_;
+  scene.actions.add(StoreCheckpoint{store.saved, {.part = launch_.node}});
+}
+
+void AttemptPart::on_stored(const AttemptScene& scene, const CheckpointSaved& saved, bool is_stored,
+                            const std::string& why_not) {
+  if (storing_ > 0) --storing_;
+  const bool is_given_up = !is_stored && why_not.empty();
+  tell(scene, PartStored{saved, is_given_up ? "it was given up" : why_not});
+}
+
+void AttemptPart::hear(const AttemptScene& scene, const DropPart& drop) const {
+  if (drop.saved.trial != launch_.trial || drop.saved.attempt != launch_.attempt) return;
+  scene.actions.add(DropCheckpoint{drop.saved});
+}
+
+void AttemptPart::hear(const AttemptScene& scene, const ReleaseNode&) {
+  is_released_ = true;
+  if (storing_ > 0) scene.actions.add(GiveUpCheckpoints{launch_.trial, launch_.attempt});
+}
+
 void AttemptPart::on_lead_lost(const AttemptScene& scene, const std::string& why) {
   has_lead_ = false;
   if (is_over()) return;
@@ -105,6 +147,8 @@ void AttemptPart::on_lead_lost(const AttemptScene& scene, const std::string& why
 // ---- Its end ------------------------------------------------------------------------------------
 
 void AttemptPart::on_loss(const AttemptScene& scene, const std::string& why, AgentTime grace) {
+  is_released_ = true;
+  if (scene.node.relays) scene.actions.add(GiveUpCheckpoints{launch_.trial, launch_.attempt});
   if (lost_.empty() && !is_terminating()) {
     lost_ = why;
     tell(scene, NodeFails{why});
@@ -135,10 +179,15 @@ void AttemptPart::signal(const AttemptScene& scene, int signal) {
 }
 
 bool AttemptPart::is_over() const {
+  return are_all_gone() && storing_ == 0 && (is_released_ || !has_lead_);
+}
+
+bool AttemptPart::are_all_gone() const {
   return std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.stage == Stage::kGone; });
 }
 
 void AttemptPart::conclude(const AttemptScene& scene) const {
+  if (awaits_checkpoint_) scene.actions.add(GiveUpCheckpoints{launch_.trial, launch_.attempt});
   scene.actions.add(CloseGroup{attempt_key(launch_.trial, launch_.attempt)});
   ConcludeAttempt conclusion;
   AttemptEnded& ended = conclusion.ended;
@@ -150,13 +199,15 @@ void AttemptPart::conclude(const AttemptScene& scene) const {
     ended.cause = lost_;
     ended.is_of_node = true;
   }
+  conclusion.node = launch_.node;
+  conclusion.removes_half_written = scene.node.owns_folder;
   scene.actions.add(std::move(conclusion));
 }
 
 // ---- Limits -------------------------------------------------------------------------------------
 
 std::optional<AgentTime> AttemptPart::deadline(const AttemptConditions& on) const {
-  if (kill_at_) return kill_at_;
+  if (kill_at_ && !are_all_gone()) return kill_at_;
   if (!has_lead_) return std::nullopt;
   if (!is_linked_) return on.watch.next_look(lead_heard_ + Attempt::kMeet);
   const Duration limit = on.experiment.group_timeout;
@@ -167,7 +218,7 @@ std::optional<AgentTime> AttemptPart::deadline(const AttemptConditions& on) cons
 void AttemptPart::on_time(const AttemptScene& scene) {
   const std::optional<AgentTime> due = deadline(scene);
   if (!due || *due > scene.now) return;
-  if (kill_at_) {
+  if (kill_at_ && !are_all_gone()) {
     kill_at_ = scene.now + Attempt::kTermGrace;  // said again until it is heard
     return signal(scene, SIGKILL);
   }

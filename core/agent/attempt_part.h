@@ -1,6 +1,9 @@
 // AttemptPart: the ranks of a group over several nodes on a node that does not lead it, as a pure
 // state machine. It starts, signals and ends them as the lead says (core/agent/group_words.h), and
 // tells it what they say. It decides one thing alone: without its lead its ranks end.
+//
+// Where this node carries checkpoints it stays until the lead releases it: what its ranks have
+// saved last is awaited after they are gone.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +32,10 @@ class AttemptPart {
   void on_exit(const AttemptScene& scene, std::uint32_t rank, const ProcessEnd& end);
   void on_lead(const AttemptScene& scene, std::vector<LeadWord> words);
   void on_lead_lost(const AttemptScene& scene, const std::string& why);
+  void await_checkpoint() { awaits_checkpoint_ = true; }
+  void on_fetched(const AttemptScene& scene, const std::string& error);
+  void on_stored(const AttemptScene& scene, const CheckpointSaved& saved, bool is_stored,
+                 const std::string& why_not);
   // As those of Attempt.
   void on_loss(const AttemptScene& scene, const std::string& why,
                AgentTime grace = Attempt::kTermGrace);
@@ -61,6 +68,10 @@ class AttemptPart {
   void hear(const AttemptScene& scene, const ToRank& to) const;
   void hear(const AttemptScene& scene, const EndRanks& end);
   void hear(const AttemptScene&, const StreamBytes&) {}  // its shell's
+  void hear(const AttemptScene& scene, const StorePart& store);
+  void hear(const AttemptScene& scene, const DropPart& drop) const;
+  void hear(const AttemptScene& scene, const ReleaseNode& release);
+  bool are_all_gone() const;
   void end(const AttemptScene& scene, int signal, AgentTime grace);
   void signal(const AttemptScene& scene, int signal);
   void tell(const AttemptScene& scene, NodeWord word) const;
@@ -71,6 +82,9 @@ class AttemptPart {
   bool is_started_ = false;
   bool is_linked_ = false;
   bool has_lead_ = true;
+  bool awaits_checkpoint_ = false;
+  bool is_released_ = true;           // the lead wants nothing more of it than its ranks' ends
+  std::uint32_t storing_ = 0;         // parts on their way
   AgentTime lead_heard_{};            // in watched time
   std::optional<AgentTime> kill_at_;  // set: its ranks are being ended
   std::string lost_;                  // why it ends by no order of its lead's; empty: it does not

@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include "core/agent/relay_folder.h"
 #include "core/platform/files.h"
 #include "core/spawn.h"
 
@@ -36,7 +37,19 @@ std::vector<std::string> names_in(const fs::path& folder) {
 
 }  // namespace
 
-void promote_checkpoint(const fs::path& trial_directory, const CheckpointSaved& saved) {
+void promote_checkpoint(const fs::path& trial_directory, const CheckpointSaved& saved,
+                        const std::vector<CheckpointPart>& joins) {
+  if (!joins.empty()) {
+    std::vector<RelayPart> parts;
+    for (const CheckpointPart& one : joins) {
+      parts.push_back({checkpoint_part_name(saved.iteration, saved.attempt, one.node), one.host});
+    }
+    return RelayFolder(trial_directory)
+        .join({temporary_checkpoint_name(saved.iteration, saved.attempt),
+               checkpoint_name(saved.iteration, saved.attempt),
+               replaced_checkpoint_name(saved.attempt)},
+              parts);
+  }
   put_folder_in_place(trial_directory / temporary_checkpoint_name(saved.iteration, saved.attempt),
                       trial_directory / checkpoint_name(saved.iteration, saved.attempt),
                       trial_directory / replaced_checkpoint_name(saved.attempt));
@@ -78,8 +91,15 @@ void remove_half_written(const fs::path& trial_directory, AttemptNumber attempt)
   }
 }
 
-std::string why_not_promoted(const fs::path& trial_directory, const CheckpointSaved& saved) try {
-  promote_checkpoint(trial_directory, saved);
+void drop_checkpoint(const fs::path& trial_directory, const CheckpointSaved& saved) {
+  std::error_code ignored;
+  fs::remove_all(trial_directory / temporary_checkpoint_name(saved.iteration, saved.attempt),
+                 ignored);
+}
+
+std::string why_not_promoted(const fs::path& trial_directory, const CheckpointSaved& saved,
+                             const std::vector<CheckpointPart>& joins) try {
+  promote_checkpoint(trial_directory, saved, joins);
   return {};
 } catch (const std::exception& failure) {
   return failure.what();

@@ -14,10 +14,15 @@ namespace tune {
 
 // Gives the temporary folder, which every rank has written and flushed, its final name, replacing
 // any folder of that name, and flushes the trial's folder. Throws Error (kIo).
-void promote_checkpoint(const std::filesystem::path& trial_directory, const CheckpointSaved& saved);
+// The parts of other machines of its group, which stand beside it, are put into it before.
+void promote_checkpoint(const std::filesystem::path& trial_directory, const CheckpointSaved& saved,
+                        const std::vector<CheckpointPart>& joins = {});
 // The same; returns the error, empty when there is none.
 std::string why_not_promoted(const std::filesystem::path& trial_directory,
-                             const CheckpointSaved& saved);
+                             const CheckpointSaved& saved,
+                             const std::vector<CheckpointPart>& joins = {});
+// Removes what the ranks of this node have written of it, before it has its name.
+void drop_checkpoint(const std::filesystem::path& trial_directory, const CheckpointSaved& saved);
 
 // Removes a checkpoint that no record needs any more; its name never stands for a part of it. Files
 // that cannot be removed stay.

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/agent_contract.h"
 #include "core/wire.h"
 #include "core/worker_contract.h"
 
@@ -40,15 +41,39 @@ struct EndRanks {  // by that signal; those that do not exist yet never will
   }
 };
 
+// Where the machines of a group do not write into one folder. This checkpoint is whole on all
+// nodes: its part is to be carried (answered by PartStored), or to go.
+struct StorePart {
+  CheckpointSaved saved;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.saved);
+  }
+};
+struct DropPart {
+  CheckpointSaved saved;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.saved);
+  }
+};
+struct ReleaseNode {  // nothing more is asked of it
+  template <class Self, class F>
+  static void fields(Self&, F& f) {
+    f();
+  }
+};
+
 // ---- The others' --------------------------------------------------------------------------------
 
 // The first word of each: which attempt and node it is. A port may have been another attempt's.
 struct NodeLinks {
   std::uint64_t attempt = 0;  // attempt_key()
   std::uint32_t node = 0;
+  bool owns_folder = false;  // its ranks write where no other node sees it
   template <class Self, class F>
   static void fields(Self& s, F& f) {
-    f(s.attempt, s.node);
+    f(s.attempt, s.node, s.owns_folder);
   }
 };
 struct RankForked {
@@ -109,6 +134,16 @@ struct NodeDisk {  // whether its disk keeps up: else its ranks are not heard
   }
 };
 
+// The part of this node is stored, or given up.
+struct PartStored {
+  CheckpointSaved saved;
+  std::string why_not;  // empty: it is stored
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.saved, s.why_not);
+  }
+};
+
 // ---- Of both ------------------------------------------------------------------------------------
 
 // Bytes of a connection to rank 0's rendezvous, which other nodes reach through the link. The
@@ -122,8 +157,9 @@ struct StreamBytes {
   }
 };
 
-using LeadWord = std::variant<StartRanks, ToRank, EndRanks, StreamBytes>;
+using LeadWord =
+    std::variant<StartRanks, ToRank, EndRanks, StreamBytes, StorePart, DropPart, ReleaseNode>;
 using NodeWord = std::variant<NodeLinks, RankForked, FromRank, RankGarbled, RankGone, NodeFails,
-                              NodeLeaves, NodeDisk, StreamBytes>;
+                              NodeLeaves, NodeDisk, StreamBytes, PartStored>;
 
 }  // namespace tune

@@ -26,44 +26,43 @@ std::string ObjectCarrier::folder_of(const CheckpointOrigin& checkpoint) const {
   return checkpoint_place(experiment_id_, checkpoint).place;
 }
 
-RelayPlace ObjectCarrier::place_of(const CheckpointSaved& saved) const {
-  return checkpoint_place(experiment_id_, {saved.trial, saved.iteration, saved.attempt});
-}
-
 RelayPlace ObjectCarrier::place_of(const Download& download) const {
-  return restored_place(experiment_id_, download.trial, download.attempt);
+  return restored_place(experiment_id_, download.trial, download.attempt, download.node);
 }
 
 // ---- Orders -------------------------------------------------------------------------------------
 
-void ObjectCarrier::store(const CheckpointSaved& saved) {
-  if (is_given_up_) return drop(saved, kNoDriver);
+void ObjectCarrier::store(const CheckpointSaved& saved, CheckpointShare share) {
+  const Order order{saved, std::move(share)};
+  if (is_given_up_) return drop(order, kNoDriver);
   // Nothing of the older one arrives now, so the newer one takes its place.
-  if (failing_since_ && upload_ && is_same_attempt(upload_->saved, saved)) end_upload("", true);
+  if (failing_since_ && upload_ && is_same_attempt(upload_->order.saved, saved)) {
+    end_upload("", true);
+  }
   const auto older = std::ranges::find_if(
-      waiting_, [&](const CheckpointSaved& one) { return is_same_attempt(one, saved); });
-  if (older == waiting_.end()) return waiting_.push_back(saved);
-  files_.remove(place_of(*older).place);
-  outcomes_.emplace_back(RelayStored{*older, "", true});
-  *older = saved;
+      waiting_, [&](const Order& one) { return is_same_attempt(one.saved, saved); });
+  if (older == waiting_.end()) return waiting_.push_back(order);
+  remove_own(*older);
+  outcomes_.emplace_back(RelayStored{older->saved, "", true});
+  *older = order;
 }
 
 void ObjectCarrier::fetch(TrialNumber trial, AttemptNumber attempt,
-                          const CheckpointOrigin& checkpoint) {
+                          const CheckpointOrigin& checkpoint, std::uint32_t node) {
   if (is_given_up_) {
     outcomes_.emplace_back(RelayFetched{trial, attempt, kNoDriver, false});
     return;
   }
-  fetches_.push_back({trial, attempt, checkpoint, {}, 0, 0, {}});
+  fetches_.push_back({trial, attempt, checkpoint, node, {}, {}, 0, {}});
 }
 
 void ObjectCarrier::give_up(TrialNumber trial, AttemptNumber attempt) {
   const auto is_of = [&](const auto& one) { return one.trial == trial && one.attempt == attempt; };
   const std::string why = "its attempt has ended";
-  if (upload_ && is_of(upload_->saved)) end_upload(why);
-  std::erase_if(waiting_, [&](const CheckpointSaved& saved) {
-    if (!is_of(saved)) return false;
-    drop(saved, why);
+  if (upload_ && is_of(upload_->order.saved)) end_upload(why);
+  std::erase_if(waiting_, [&](const Order& order) {
+    if (!is_of(order.saved)) return false;
+    drop(order, why);
     return true;
   });
   if (download_ && is_of(*download_)) end_download(why);
@@ -75,7 +74,7 @@ void ObjectCarrier::give_up(TrialNumber trial, AttemptNumber attempt) {
 void ObjectCarrier::give_up_all() {
   is_given_up_ = true;
   if (upload_) end_upload(kNoDriver);
-  for (const CheckpointSaved& saved : waiting_) drop(saved, kNoDriver);
+  for (const Order& order : waiting_) drop(order, kNoDriver);
   waiting_.clear();
   if (download_) end_download(kNoDriver);
   for (const Download& fetch : fetches_) {
@@ -84,9 +83,9 @@ void ObjectCarrier::give_up_all() {
   fetches_.clear();
 }
 
-void ObjectCarrier::drop(const CheckpointSaved& saved, const std::string& why) {
-  files_.remove(place_of(saved).place);
-  outcomes_.emplace_back(RelayStored{saved, why, false});
+void ObjectCarrier::drop(const Order& order, const std::string& why) {
+  remove_own(order);
+  outcomes_.emplace_back(RelayStored{order.saved, why, false});
 }
 
 // ---- Requests -----------------------------------------------------------------------------------
@@ -174,21 +173,23 @@ void ObjectCarrier::notice(std::string text) {
 void ObjectCarrier::step_upload() {
   if (!upload_) {
     upload_.emplace();
-    upload_->saved = waiting_.front();
+    upload_->order = waiting_.front();
     waiting_.pop_front();
   }
+  const auto& [saved, share] = upload_->order;
+  if (!share.joins.empty()) return join_next();
   if (!upload_->is_listed) list_upload();
   if (!upload_) return;
   const ObjectManifest& manifest = upload_->manifest;
-  const CheckpointSaved& saved = upload_->saved;
   const std::string folder = folder_of({saved.trial, saved.iteration, saved.attempt});
   if (manifest.pieces.size() == count_of_pieces(manifest.files, manifest.piece_bytes)) {
-    store_.put(manifest_name(folder), to_text(manifest));
+    store_.put(share.part ? part_list_name(folder, *share.part) : manifest_name(folder),
+               to_text(ObjectParts{manifest}));
     return end_upload("");
   }
   std::string bytes;
   try {
-    const std::string root = place_of(saved).place + "/";
+    const std::string root = own_folder(upload_->order) + "/";
     for (const FilePart& part :
          parts_of_piece(manifest.files, manifest.piece_bytes, manifest.pieces.size())) {
       const std::string read =
@@ -209,7 +210,7 @@ void ObjectCarrier::step_upload() {
 
 void ObjectCarrier::list_upload() {
   try {
-    upload_->manifest.files = files_.list(place_of(upload_->saved).place);
+    upload_->manifest.files = files_.list(own_folder(upload_->order));
   } catch (const Error& error) {
     return end_upload(error.what());
   }
@@ -225,9 +226,47 @@ void ObjectCarrier::list_upload() {
   upload_->is_listed = true;
 }
 
-void ObjectCarrier::end_upload(const std::string& error, bool is_newer) {
-  files_.remove(place_of(upload_->saved).place);
-  outcomes_.emplace_back(RelayStored{upload_->saved, error, is_newer});
+// The pieces of all parts are there: their lists become the manifest.
+void ObjectCarrier::join_next() {
+  const auto& [saved, share] = upload_->order;
+  const std::string folder = folder_of({saved.trial, saved.iteration, saved.attempt});
+  ObjectParts& parts = upload_->parts;
+  if (parts.size() < share.joins.size()) {
+    const std::string name = part_list_name(folder, share.joins[parts.size()].node);
+    const std::string text = store_.get(name);
+    try {
+      parts.push_back(parts_from(text, name).front());
+    } catch (const Error& error) {
+      end_upload(error.what());
+    }
+    return;
+  }
+  if (const auto differing = find_difference(parts)) {
+    const std::string& host = share.joins[differing->part].host;
+    return end_upload(PartsDiffer(host, differing->path).what(), false, true);
+  }
+  if (const std::string why = why_not_relayed(files_of(parts)); !why.empty()) {
+    return end_upload(why);
+  }
+  store_.put(manifest_name(folder), to_text(parts));
+  end_upload("");
+}
+
+// Here it stands under its name; the part of a group's where its ranks have written it.
+std::string ObjectCarrier::own_folder(const Order& order) const {
+  const auto& [trial, attempt] = std::pair(order.saved.trial, order.saved.attempt);
+  const RelayPlace place =
+      checkpoint_place(experiment_id_, {trial, order.saved.iteration, attempt});
+  return order.share.is_all() ? place.place : place.temporary;
+}
+
+void ObjectCarrier::remove_own(const Order& order) {
+  if (order.share.joins.empty()) files_.remove(own_folder(order));
+}
+
+void ObjectCarrier::end_upload(const std::string& error, bool is_newer, bool is_of_trial) {
+  remove_own(upload_->order);
+  outcomes_.emplace_back(RelayStored{upload_->order.saved, error, is_newer, is_of_trial});
   upload_.reset();
 }
 
@@ -238,30 +277,21 @@ void ObjectCarrier::step_download() {
     download_ = std::move(fetches_.front());
     fetches_.pop_front();
   }
-  if (!download_->manifest) return begin_download();
-  const ObjectManifest& manifest = *download_->manifest;
+  if (!download_->parts) return begin_download();
+  const ObjectParts& parts = *download_->parts;
   const RelayPlace place = place_of(*download_);
-  if (download_->piece < manifest.pieces.size()) {
-    const std::string bytes =
-        read_piece(store_, folder_of(download_->checkpoint), manifest.pieces[download_->piece]);
-    std::string_view rest = bytes;
-    for (const FilePart& part :
-         parts_of_piece(manifest.files, manifest.piece_bytes, download_->piece)) {
-      if (rest.size() < part.bytes) return end_download("a piece of it is too short");
-      try {
-        files_.write(place.temporary + "/" + manifest.files[part.file].path, part.offset,
-                     rest.substr(0, part.bytes));
-      } catch (const Error& error) {
-        return end_download(error.what(), true);
-      }
-      rest.remove_prefix(part.bytes);
-    }
-    ++download_->piece;
-    download_->tries = 0;
-    if (download_->piece < manifest.pieces.size()) return;
-  }
   try {
-    files_.commit(place, manifest.files);
+    if (!is_end(parts, download_->next)) {
+      read_next(store_, folder_of(download_->checkpoint), parts, download_->next,
+                [&](const std::string& path, std::uint64_t offset, std::string_view bytes) {
+                  files_.write(place.temporary + "/" + path, offset, bytes);
+                });
+      download_->tries = 0;
+      if (!is_end(parts, download_->next)) return;
+    }
+    files_.commit(place, files_of(parts));
+  } catch (const ObjectError&) {
+    throw;
   } catch (const Error& error) {
     return end_download(error.what(), true);
   }
@@ -272,12 +302,12 @@ void ObjectCarrier::begin_download() {
   const std::string name = manifest_name(folder_of(download_->checkpoint));
   const std::string text = store_.get(name);
   try {
-    download_->manifest = manifest_from(text, name);
+    download_->parts = parts_from(text, name);
   } catch (const Error& error) {
     return end_download(error.what());
   }
   try {
-    files_.begin(place_of(*download_), download_->manifest->files);
+    files_.begin(place_of(*download_), files_of(*download_->parts));
   } catch (const Error& error) {
     return end_download(error.what(), true);
   }

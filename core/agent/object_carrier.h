@@ -43,8 +43,10 @@ class ObjectCarrier {
   // ---- The agent's orders. Each has one outcome.
   void prove(const std::string& name) { proof_ = name; }  // that the store can be used
   // The checkpoint stands complete in the agent's folder; it goes from there when this is over.
-  void store(const CheckpointSaved& saved);
-  void fetch(TrialNumber trial, AttemptNumber attempt, const CheckpointOrigin& checkpoint);
+  // The part of a group's stands where its ranks have written it.
+  void store(const CheckpointSaved& saved, CheckpointShare share = {});
+  void fetch(TrialNumber trial, AttemptNumber attempt, const CheckpointOrigin& checkpoint,
+             std::uint32_t node = 0);
   // Gives up the uploads and the download of this attempt.
   void give_up(TrialNumber trial, AttemptNumber attempt);
   // The same for everything, also what is ordered later: no driver is to come.
@@ -57,10 +59,15 @@ class ObjectCarrier {
   std::vector<RelayOutcome> take_outcomes() { return std::exchange(outcomes_, {}); }
 
  private:
-  struct Upload {
+  struct Order {
     CheckpointSaved saved;
+    CheckpointShare share;
+  };
+  struct Upload {
+    Order order;
     bool is_listed = false;
     ObjectManifest manifest;
+    ObjectParts parts;  // of those that are put together
     int tries = 0;
     std::optional<Time> failing_since;
   };
@@ -68,8 +75,9 @@ class ObjectCarrier {
     TrialNumber trial;
     AttemptNumber attempt;
     CheckpointOrigin checkpoint;
-    std::optional<ObjectManifest> manifest;
-    std::uint64_t piece = 0;  // the next
+    std::uint32_t node = 0;
+    std::optional<ObjectParts> parts;
+    ObjectPosition next;
     int tries = 0;
     std::optional<Time> failing_since;
   };
@@ -80,13 +88,15 @@ class ObjectCarrier {
   void begin_download();
   void step_upload();
   void list_upload();
+  void join_next();
   void has_failed(Time now, const ObjectError& error);
   void outage(Time now, const ObjectError& error);
-  void end_upload(const std::string& error, bool is_newer = false);
+  void end_upload(const std::string& error, bool is_newer = false, bool is_of_trial = false);
   void end_download(const std::string& error, bool is_of_agent = false);
-  void drop(const CheckpointSaved& saved, const std::string& why);
+  void drop(const Order& order, const std::string& why);
+  void remove_own(const Order& order);
   std::string folder_of(const CheckpointOrigin& checkpoint) const;
-  RelayPlace place_of(const CheckpointSaved& saved) const;
+  std::string own_folder(const Order& order) const;
   RelayPlace place_of(const Download& download) const;
   void notice(std::string text);
 
@@ -96,7 +106,7 @@ class ObjectCarrier {
   std::uint64_t piece_bytes_;
   std::string proof_;
   std::optional<Upload> upload_;
-  std::deque<CheckpointSaved> waiting_;
+  std::deque<Order> waiting_;
   std::optional<Download> download_;
   std::deque<Download> fetches_;
   bool is_given_up_ = false;

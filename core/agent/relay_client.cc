@@ -16,10 +16,24 @@ RelayPlace checkpoint_place(const std::string& experiment_id, const CheckpointOr
           folder + replaced_checkpoint_name(checkpoint.attempt)};
 }
 
+RelayPlace part_place(const std::string& experiment_id, const CheckpointOrigin& checkpoint,
+                      std::uint32_t node) {
+  const std::string folder = trial_id(experiment_id, checkpoint.trial) + "/";
+  return {folder + incoming_part_name(checkpoint.iteration, checkpoint.attempt, node),
+          folder + checkpoint_part_name(checkpoint.iteration, checkpoint.attempt, node),
+          folder + replaced_checkpoint_name(checkpoint.attempt)};
+}
+
+PartsDiffer::PartsDiffer(const std::string& host, const std::string& path)
+    : Error(ErrorCode::kIo,
+            fmt::format("node {} of its group has written another file {} than a node before it: "
+                        "let one rank write it, or each rank a file of its own name",
+                        host, path)) {}
+
 RelayPlace restored_place(const std::string& experiment_id, TrialNumber trial,
-                          AttemptNumber attempt) {
-  const std::string name =
-      fmt::format("{}/.restored-{}", trial_id(experiment_id, trial), attempt.value);
+                          AttemptNumber attempt, std::uint32_t node) {
+  std::string name = fmt::format("{}/.restored-{}", trial_id(experiment_id, trial), attempt.value);
+  if (node > 0) name += fmt::format(".{}", node);
   return {name + ".tmp", name, name + ".old"};
 }
 
@@ -29,15 +43,26 @@ std::size_t already_there(std::string_view end, std::string_view bytes) {
 
 // ---- Checkpoints to the experiment's folder -----------------------------------------------------
 
-void RelayClient::store(const CheckpointSaved& saved) {
-  if (is_given_up_) return drop(saved, kNoDriver);
-  const auto older = std::ranges::find_if(waiting_, [&](const CheckpointSaved& one) {
-    return one.trial == saved.trial && one.attempt == saved.attempt;
+void RelayClient::store(const CheckpointSaved& saved, CheckpointShare share) {
+  const Order order{saved, std::move(share)};
+  if (is_given_up_) return drop(order, kNoDriver);
+  const auto older = std::ranges::find_if(waiting_, [&](const Order& one) {
+    return one.saved.trial == saved.trial && one.saved.attempt == saved.attempt;
   });
-  if (older == waiting_.end()) return waiting_.push_back(saved);
-  files_.remove(place_of(*older).place);
-  end(RelayStored{*older, "", true});
-  *older = saved;
+  if (older == waiting_.end()) return waiting_.push_back(order);
+  remove_own(*older);
+  end(RelayStored{older->saved, "", true});
+  *older = order;
+}
+
+// Here it stands under its name; the part of a group's where its ranks have written it.
+std::string RelayClient::own_folder(const Order& order) const {
+  const RelayPlace place = place_of(order.saved);
+  return order.share.is_all() ? place.place : place.temporary;
+}
+
+void RelayClient::remove_own(const Order& order) {
+  if (order.share.joins.empty()) files_.remove(own_folder(order));
 }
 
 void RelayClient::offer(Time now) {
@@ -47,11 +72,11 @@ void RelayClient::offer(Time now) {
   }
   if (!store_ || now < store_->next) return;
   if (store_->offer.number == 0) {
-    const CheckpointSaved& saved = store_->saved;
+    const CheckpointSaved& saved = store_->order.saved;
+    const CheckpointShare& share = store_->order.share;
     try {
-      store_->offer = {++last_number_,
-                       {saved.trial, saved.iteration, saved.attempt},
-                       files_.list(place_of(saved).place)};
+      store_->offer = {++last_number_, {saved.trial, saved.iteration, saved.attempt}, {}, share};
+      if (share.joins.empty()) store_->offer.files = files_.list(own_folder(store_->order));
     } catch (const Error& error) {
       return end_store(error.what());
     }
@@ -68,7 +93,7 @@ void RelayClient::hear(Time, const WantPiece& wanted) {
   const RelayFile& file = store_->offer.files[wanted.file];
   RelayPiece piece{wanted.number, wanted.file, wanted.offset, {}, {}};
   try {
-    piece.bytes.bytes = files_.read(place_of(store_->saved).place + "/" + file.path, wanted.offset,
+    piece.bytes.bytes = files_.read(own_folder(store_->order) + "/" + file.path, wanted.offset,
                                     piece_bytes(file, wanted.offset));
   } catch (const Error& error) {
     piece.error = error.what();
@@ -79,28 +104,30 @@ void RelayClient::hear(Time, const WantPiece& wanted) {
 void RelayClient::hear(Time now, const FolderStored& stored) {
   if (!store_ || store_->offer.number != stored.number) return;
   if (stored.error.empty()) return end_store({});
-  if (++store_->tries == kTries) return end_store(stored.error);
+  if (stored.is_of_trial || ++store_->tries == kTries) {
+    return end_store(stored.error, false, stored.is_of_trial);
+  }
   notice(fmt::format("storing a checkpoint of {}: {}; it is tried again",
-                     trial_folder(store_->saved.trial), stored.error));
+                     trial_folder(store_->order.saved.trial), stored.error));
   store_->offer.number = 0;  // as something new
   store_->next = now + std::chrono::seconds(1 << (store_->tries - 1));
 }
 
-void RelayClient::end_store(const std::string& error, bool is_newer) {
-  files_.remove(place_of(store_->saved).place);
-  end(RelayStored{store_->saved, error, is_newer});
+void RelayClient::end_store(const std::string& error, bool is_newer, bool is_of_trial) {
+  remove_own(store_->order);
+  end(RelayStored{store_->order.saved, error, is_newer, is_of_trial});
   store_.reset();
 }
 
 void RelayClient::give_up(TrialNumber trial, AttemptNumber attempt) {
-  const auto is_of = [&](const CheckpointSaved& saved) {
-    return saved.trial == trial && saved.attempt == attempt;
+  const auto is_of = [&](const Order& order) {
+    return order.saved.trial == trial && order.saved.attempt == attempt;
   };
   const std::string why = "its attempt has ended";
-  if (store_ && is_of(store_->saved)) end_store(why);
-  std::erase_if(waiting_, [&](const CheckpointSaved& saved) {
-    if (!is_of(saved)) return false;
-    drop(saved, why);
+  if (store_ && is_of(store_->order)) end_store(why);
+  std::erase_if(waiting_, [&](const Order& order) {
+    if (!is_of(order)) return false;
+    drop(order, why);
     return true;
   });
   const auto is_for = [&](const Fetch& fetch) {
@@ -110,15 +137,15 @@ void RelayClient::give_up(TrialNumber trial, AttemptNumber attempt) {
   if (std::erase_if(fetches_, is_for) > 0) end(RelayFetched{trial, attempt, why, false});
 }
 
-void RelayClient::drop(const CheckpointSaved& saved, const std::string& why) {
-  files_.remove(place_of(saved).place);
-  end(RelayStored{saved, why, false});
+void RelayClient::drop(const Order& order, const std::string& why) {
+  remove_own(order);
+  end(RelayStored{order.saved, why, false});
 }
 
 void RelayClient::give_up_all() {
   is_given_up_ = true;
   if (store_) end_store(kNoDriver);
-  for (const CheckpointSaved& saved : waiting_) drop(saved, kNoDriver);
+  for (const Order& order : waiting_) drop(order, kNoDriver);
   waiting_.clear();
   if (fetch_) end_fetch(kNoDriver);
   for (const Fetch& fetch : fetches_) end(fetch, kNoDriver);
@@ -134,9 +161,9 @@ void RelayClient::give_up_all() {
 // ---- Checkpoints from there ---------------------------------------------------------------------
 
 void RelayClient::fetch(TrialNumber trial, AttemptNumber attempt,
-                        const CheckpointOrigin& checkpoint) {
+                        const CheckpointOrigin& checkpoint, std::uint32_t node) {
   if (is_given_up_) return end(RelayFetched{trial, attempt, kNoDriver, false});
-  const RelayPlace place = restored_place(experiment_id_, trial, attempt);
+  const RelayPlace place = restored_place(experiment_id_, trial, attempt, node);
   fetches_.push_back({trial, attempt, {++last_number_, checkpoint}, place, {}, {}});
 }
 
@@ -209,7 +236,7 @@ void RelayClient::end(const Fetch& fetch, const std::string& error, bool is_of_a
 
 // ---- Output -------------------------------------------------------------------------------------
 
-void RelayClient::follow(TrialNumber trial, std::uint32_t ranks) {
+void RelayClient::follow(TrialNumber trial, std::uint32_t ranks, std::uint32_t first_rank) {
   if (is_given_up_) return;
   Output& output = outputs_[trial];
   ++output.attempts;
@@ -217,7 +244,7 @@ void RelayClient::follow(TrialNumber trial, std::uint32_t ranks) {
     Stream& stream = output.streams[name];
     if (stream.asked.number == 0) stream.after.reset();  // others may have written meanwhile
   };
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+  for (std::uint32_t rank = first_rank; rank < first_rank + ranks; ++rank) {
     for (const char* name : {"stdout", "stderr"}) follow_file(rank_file_name(name, rank));
   }
   follow_file(kUsageFile);
@@ -295,6 +322,9 @@ void RelayClient::send_output(Time now, TrialNumber trial, const std::string& na
     } else if (stream.after) {
       next.bytes.bytes = files_.read(
           file, stream.sent, std::min<std::uint64_t>(size - stream.sent, kRelayOutputBytes));
+      // Other nodes of a group append to the same file.
+      const std::size_t end = name == kUsageFile ? next.bytes.bytes.rfind('\n') : std::string::npos;
+      if (end != std::string::npos) next.bytes.bytes.resize(end + 1);
       stream.carries = next.bytes.bytes.size();
     }
     stream.asked = std::move(next);

@@ -43,11 +43,13 @@ class RelayClient {
   // ---- The agent's orders. Each but follow() has one outcome.
   void greet() { greets_ = true; }
   // The checkpoint stands complete in the agent's folder; it goes from there when this is over.
-  void store(const CheckpointSaved& saved);
-  void fetch(TrialNumber trial, AttemptNumber attempt, const CheckpointOrigin& checkpoint);
+  // The part of a group's stands where its ranks have written it.
+  void store(const CheckpointSaved& saved, CheckpointShare share = {});
+  void fetch(TrialNumber trial, AttemptNumber attempt, const CheckpointOrigin& checkpoint,
+             std::uint32_t node = 0);
   void fetch_plugin(const std::string& copy);  // JoinedSetup::plugin_copy
-  // Carries the output of `ranks` from now on.
-  void follow(TrialNumber trial, std::uint32_t ranks);
+  // Carries the output of `ranks` from now on, those of this node.
+  void follow(TrialNumber trial, std::uint32_t ranks, std::uint32_t first_rank = 0);
   void finish_output(Time now, TrialNumber trial, AttemptNumber attempt);
   // Gives up the uploads and the download of this attempt.
   void give_up(TrialNumber trial, AttemptNumber attempt);
@@ -60,8 +62,12 @@ class RelayClient {
   std::vector<RelayOutcome> take_outcomes() { return std::exchange(outcomes_, {}); }
 
  private:
-  struct Store {
+  struct Order {
     CheckpointSaved saved;
+    CheckpointShare share;
+  };
+  struct Store {
+    Order order;
     OfferFolder offer;  // its number is 0 until it is listed
     int tries = 0;
     Time next{};  // when it is offered, or offered again
@@ -94,8 +100,10 @@ class RelayClient {
   void hear(Time now, const WantPiece& wanted);
   void hear(Time now, const RelayPiece& piece);
   void offer(Time now);
-  void end_store(const std::string& error, bool is_newer = false);
-  void drop(const CheckpointSaved& saved, const std::string& why);
+  void end_store(const std::string& error, bool is_newer = false, bool is_of_trial = false);
+  void drop(const Order& order, const std::string& why);
+  std::string own_folder(const Order& order) const;
+  void remove_own(const Order& order);
   void ask(Time now);
   void end_fetch(const std::string& error, bool is_of_agent = false);
   void end(const Fetch& fetch, const std::string& error, bool is_of_agent = false);
@@ -126,7 +134,7 @@ class RelayClient {
   bool is_given_up_ = false;
   Time greet_at_{};
   std::optional<Store> store_;
-  std::deque<CheckpointSaved> waiting_;
+  std::deque<Order> waiting_;
   std::optional<Fetch> fetch_;
   std::deque<Fetch> fetches_;
   std::map<TrialNumber, Output> outputs_;  // of trials that run here, or whose output is behind

@@ -26,6 +26,12 @@ void RelayDesk::hear(Time, const std::string& agent, const RelayHello&) {
   answer(agent, RelayHello{});
 }
 
+RelayPlace RelayDesk::place_of(const OfferFolder& offered) const {
+  const std::optional<std::uint32_t>& part = offered.share.part;
+  return part ? part_place(experiment_id_, offered.folder, *part)
+              : checkpoint_place(experiment_id_, offered.folder);
+}
+
 // ---- Checkpoints that come ----------------------------------------------------------------------
 
 void RelayDesk::hear(Time now, const std::string& agent, const OfferFolder& offered) {
@@ -42,8 +48,37 @@ void RelayDesk::hear(Time now, const std::string& agent, const OfferFolder& offe
   offer.heard = now;
   const std::string why = why_not_relayed(offered.files);
   if (!why.empty()) return end(agent, offer, why);
+  if (!offered.share.joins.empty()) return join(agent, offer);
   waiting_.push_back(agent);
   begin_next(now);
+}
+
+// A group carries one checkpoint after the other: what an older one has left was given up.
+void RelayDesk::remove_older_parts(const OfferFolder& offered) {
+  const RelayPlace own = place_of(offered);
+  const std::string trial = trial_id(experiment_id_, offered.folder.trial);
+  const std::string part = fmt::format(".part-{}.", *offered.share.part);
+  for (const std::string& name : files_.names(trial)) {
+    const bool is_older = attempt_of_temporary(name) == offered.folder.attempt &&
+                          name.find(part) != std::string::npos && trial + "/" + name != own.place;
+    if (is_older) files_.remove(trial + "/" + name);
+  }
+}
+
+// All parts of it are here.
+void RelayDesk::join(const std::string& agent, Offer& offer) {
+  std::vector<RelayPart> parts;
+  for (const CheckpointPart& part : offer.said.share.joins) {
+    parts.push_back({part_place(experiment_id_, offer.said.folder, part.node).place, part.host});
+  }
+  try {
+    files_.join(place_of(offer.said), parts);
+    end(agent, offer, {});
+  } catch (const PartsDiffer& differing) {
+    end(agent, offer, differing.what(), true);
+  } catch (const Error& error) {
+    end(agent, offer, error.what());
+  }
 }
 
 void RelayDesk::begin_next(Time now) {
@@ -53,8 +88,9 @@ void RelayDesk::begin_next(Time now) {
     Offer& offer = *peers_.at(agent).offer;
     offer.pull.emplace(now, offer.said.number, std::move(offer.said.files));
     ++pulls_;
+    if (offer.said.share.part) remove_older_parts(offer.said);
     try {
-      files_.begin(place_of(offer.said.folder), offer.pull->files());
+      files_.begin(place_of(offer.said), offer.pull->files());
     } catch (const Error& error) {
       end(agent, offer, error.what());
       continue;
@@ -70,7 +106,7 @@ void RelayDesk::ask(Time now, const std::string& agent, Offer& offer) {
 
 void RelayDesk::commit(const std::string& agent, Offer& offer) {
   try {
-    files_.commit(place_of(offer.said.folder), offer.pull->files());
+    files_.commit(place_of(offer.said), offer.pull->files());
     end(agent, offer, {});
   } catch (const Error& error) {
     end(agent, offer, error.what());
@@ -86,9 +122,8 @@ void RelayDesk::hear(Time now, const std::string& agent, const RelayPiece& piece
     end(agent, offer, piece.error);
   } else if (offer.pull->take(now, piece)) {
     try {
-      files_.write(
-          place_of(offer.said.folder).temporary + "/" + offer.pull->files()[piece.file].path,
-          piece.offset, piece.bytes.bytes);
+      files_.write(place_of(offer.said).temporary + "/" + offer.pull->files()[piece.file].path,
+                   piece.offset, piece.bytes.bytes);
       ask(now, agent, offer);
     } catch (const Error& error) {
       end(agent, offer, error.what());
@@ -97,7 +132,8 @@ void RelayDesk::hear(Time now, const std::string& agent, const RelayPiece& piece
   begin_next(now);
 }
 
-void RelayDesk::end(const std::string& agent, Offer& offer, const std::string& error) {
+void RelayDesk::end(const std::string& agent, Offer& offer, const std::string& error,
+                    bool is_of_trial) {
   if (!error.empty()) {
     drop(offer);
   } else if (offer.pull) {
@@ -105,7 +141,7 @@ void RelayDesk::end(const std::string& agent, Offer& offer, const std::string& e
     --pulls_;
   }
   offer.said.files.clear();
-  offer.answer = FolderStored{offer.said.number, error};
+  offer.answer = FolderStored{offer.said.number, error, is_of_trial};
   answer(agent, *offer.answer);
 }
 
@@ -114,13 +150,13 @@ void RelayDesk::drop(Offer& offer) {
   if (!offer.pull) return;
   offer.pull.reset();
   --pulls_;
-  files_.remove(place_of(offer.said.folder).temporary);
+  files_.remove(place_of(offer.said).temporary);
 }
 
 // ---- Checkpoints and the plugin, which go -------------------------------------------------------
 
 std::string RelayDesk::folder_of(const FetchFolder& fetch) const {
-  if (fetch.plugin.empty()) return place_of(fetch.folder).place;
+  if (fetch.plugin.empty()) return checkpoint_place(experiment_id_, fetch.folder).place;
   if (is_plugin_copy(fetch.plugin)) return fetch.plugin;
   throw Error(ErrorCode::kBadInput, fmt::format("{} holds no plugin", fetch.plugin));
 }

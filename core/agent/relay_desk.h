@@ -61,12 +61,13 @@ class RelayDesk {
   void begin_next(Time now);
   void ask(Time now, const std::string& agent, Offer& offer);
   void commit(const std::string& agent, Offer& offer);
-  void end(const std::string& agent, Offer& offer, const std::string& error);
+  void remove_older_parts(const OfferFolder& offered);
+  void join(const std::string& agent, Offer& offer);
+  void end(const std::string& agent, Offer& offer, const std::string& error,
+           bool is_of_trial = false);
   void drop(Offer& offer);
   void answer(const std::string& agent, RelayAnswer answer);
-  RelayPlace place_of(const CheckpointOrigin& checkpoint) const {
-    return checkpoint_place(experiment_id_, checkpoint);
-  }
+  RelayPlace place_of(const OfferFolder& offered) const;
   std::string folder_of(const FetchFolder& fetch) const;
 
   RelayFiles& files_;

@@ -10,6 +10,7 @@
 
 #include "core/checkpoint_name.h"
 #include "core/contract_values.h"
+#include "core/error.h"
 #include "core/ids.h"
 #include "core/relay_contract.h"
 
@@ -23,12 +24,26 @@ struct RelayPlace {
 };
 RelayPlace checkpoint_place(const std::string& experiment_id, const CheckpointOrigin& checkpoint);
 // Where an agent puts the checkpoint that an attempt begins with: a place of its own, as several
-// trials may begin with the same one at once.
+// trials may begin with the same one at once, and so may agents that see one folder.
 RelayPlace restored_place(const std::string& experiment_id, TrialNumber trial,
-                          AttemptNumber attempt);
+                          AttemptNumber attempt, std::uint32_t node = 0);
+// Where the part of one machine of a group stands until all are there.
+RelayPlace part_place(const std::string& experiment_id, const CheckpointOrigin& checkpoint,
+                      std::uint32_t node);
+
+// The machines of a group have written files of one name that differ.
+class PartsDiffer : public Error {
+ public:
+  PartsDiffer(const std::string& host, const std::string& path);
+};
 
 // Where an agent puts the plugin.
 inline constexpr const char* kFetchedPlugin = "plugin";
+
+struct RelayPart {
+  std::string folder;
+  std::string host;
+};
 
 // The number of these bytes of output that a file has already, when it had `after` bytes before
 // them: a driver may have died in the middle of appending, or after it. Others may have appended
@@ -46,6 +61,9 @@ class RelayFiles {
   virtual void write(const std::string& file, std::uint64_t offset, std::string_view bytes) = 0;
   // Checks that the temporary folder holds exactly these files, flushes it and gives it its name.
   virtual void commit(const RelayPlace& place, const std::vector<RelayFile>& files) = 0;
+  // Moves the files of all parts to those of the temporary folder, if there are any, and gives that
+  // its name. It may have been done before, or begun. Throws PartsDiffer as well.
+  virtual void join(const RelayPlace& place, const std::vector<RelayPart>& parts) = 0;
   virtual void remove(const std::string& file_or_folder) noexcept = 0;
   // The entries of a folder; none when it cannot be read.
   virtual std::vector<std::string> names(const std::string& folder) noexcept = 0;

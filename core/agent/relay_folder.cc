@@ -70,6 +70,32 @@ RelayFile described(const fs::path& path, std::string name) {
   }
 }
 
+bool is_same(const fs::path& one, const fs::path& other) {
+  const RelayFile first = described(one, {}), second = described(other, {});
+  return first.size == second.size && first.sum == second.sum;
+}
+
+// Moves what is in `from` to `to`, which may have some of it.
+void merge(const fs::path& from, const fs::path& to, const std::string& host,
+           const fs::path& within = {}) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
+    const fs::path name = within / entry.path().filename();
+    const fs::path there = to / entry.path().filename();
+    const bool exists = fs::exists(there);
+    if (exists && fs::is_directory(there) != entry.is_directory()) {
+      throw PartsDiffer(host, name.string());
+    }
+    if (entry.is_directory()) {
+      fs::create_directory(there);
+      merge(entry.path(), there, host, name);
+    } else if (!exists) {
+      fs::rename(entry.path(), there);
+    } else if (!is_same(entry.path(), there)) {
+      throw PartsDiffer(host, name.string());
+    }
+  }
+}
+
 // An error of the standard library in the words of ours.
 template <class What>
 auto in_words(const char* doing, const fs::path& path, What what) try {
@@ -148,6 +174,28 @@ void RelayFolder::commit(const RelayPlace& place, const std::vector<RelayFile>& 
   const fs::path final_place = root_ / place.place;
   put_folder_in_place(folder, final_place, root_ / place.aside);
   flush_path(final_place.parent_path());
+}
+
+// It ends with the name, which is given once; what is left of the parts goes after that. So
+// whatever is found tells how far it has come.
+void RelayFolder::join(const RelayPlace& place, const std::vector<RelayPart>& parts) {
+  const fs::path folder = root_ / place.temporary, whole = root_ / place.place;
+  in_words("putting together", whole, [&] {
+    const auto is_there = [&](const RelayPart& part) { return fs::exists(root_ / part.folder); };
+    const auto missing = std::ranges::find_if_not(parts, is_there);
+    if (fs::exists(whole) && !fs::exists(folder)) return;  // it was done before
+    if (missing != parts.end()) {
+      throw Error(ErrorCode::kIo, fmt::format("putting together {}: the part of {} is not there",
+                                              whole.string(), missing->host));
+    }
+    fs::create_directories(folder);
+    for (const RelayPart& part : parts) merge(root_ / part.folder, folder, part.host);
+    flush_folder(folder);
+    put_folder_in_place(folder, whole, root_ / place.aside);
+    flush_path(whole.parent_path());
+  });
+  std::error_code ignored;
+  for (const RelayPart& part : parts) fs::remove_all(root_ / part.folder, ignored);
 }
 
 void RelayFolder::remove(const std::string& file_or_folder) noexcept {

@@ -20,6 +20,7 @@ struct RelayStored {
   CheckpointSaved saved;
   std::string error;      // why it is not stored; empty: it is
   bool is_newer = false;  // not stored, as a newer one takes its place
+  bool is_of_trial = false;  // the error: its ranks have written what cannot be put together
 };
 struct RelayFetched {
   TrialNumber trial;

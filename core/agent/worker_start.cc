@@ -86,7 +86,8 @@ StartWorker worker_start(const SetupExperiment& experiment, const Launch& launch
                                        checkpoint_name(origin->iteration, origin->attempt));
   }
   if (node.relays && launch.restore_iteration > 0) {
-    const auto place = restored_place(experiment.experiment_id, launch.trial, launch.attempt);
+    const auto place =
+        restored_place(experiment.experiment_id, launch.trial, launch.attempt, launch.node);
     start.restore_folder = experiment.experiment_directory + "/" + place.place;
   }
   start.once_directory = node.once_directory;

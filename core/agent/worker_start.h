@@ -14,7 +14,8 @@ struct NodeFacts {
   std::vector<GpuInfo> gpus;
   std::string once_directory;
   std::uint32_t agent_pid = 0;
-  bool relays = false;  // it does not see the experiment's folder: core/agent/relay_client.h
+  bool relays = false;  // its checkpoints are carried: core/agent/relay_client.h, object_carrier.h
+  bool owns_folder = false;  // its trials write where no other node sees it
 };
 
 // The message for one rank. Its environment is that of any rank, see core/rank_environment.h;

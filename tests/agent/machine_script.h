@@ -52,6 +52,13 @@ inline std::string show(const LeadWord& word) {
   if (const auto* end = std::get_if<EndRanks>(&word)) {
     return "end ranks by " + std::to_string(end->signal);
   }
+  if (const auto* store = std::get_if<StorePart>(&word)) {
+    return "store part of " + std::to_string(store->saved.iteration);
+  }
+  if (const auto* drop = std::get_if<DropPart>(&word)) {
+    return "drop part of " + std::to_string(drop->saved.iteration);
+  }
+  if (std::holds_alternative<ReleaseNode>(word)) return "released";
   const auto* to = std::get_if<ToRank>(&word);
   return to == nullptr ? "bytes" : "rank " + std::to_string(to->rank) + ": " + show(to->command);
 }
@@ -77,6 +84,10 @@ inline std::string show(const NodeWord& word) {
       return disk.keeps_up ? "disk keeps up" : "disk is slow";
     }
     std::string operator()(const StreamBytes&) const { return "bytes"; }
+    std::string operator()(const PartStored& stored) const {
+      const std::string end = stored.why_not.empty() ? " is stored" : ": " + stored.why_not;
+      return "part of " + std::to_string(stored.saved.iteration) + end;
+    }
   };
   return std::visit(Shower{}, word);
 }
@@ -96,7 +107,8 @@ inline std::string show(const AgentAction& action) {
       return "signal " + n(signal.signal) + " to " + n(signal.pid);
     }
     std::string operator()(const PromoteCheckpoint& promote) const {
-      return "promote " + n(promote.saved.iteration);
+      const std::size_t parts = promote.joins.size();
+      return "promote " + n(promote.saved.iteration) + (parts > 0 ? " with " + n(parts) : "");
     }
     std::string operator()(const ForgetWorker& forget) const {
       return "forget " + n(forget.worker);
@@ -108,7 +120,11 @@ inline std::string show(const AgentAction& action) {
     }
     std::string operator()(const RestWorker& rest) const { return "rest " + n(rest.worker); }
     std::string operator()(const StoreCheckpoint& store) const {
-      return "store " + n(store.saved.iteration);
+      const std::string what = store.share.part ? "part of "
+                               : store.share.joins.empty()
+                                   ? ""
+                                   : n(store.share.joins.size()) + " parts of ";
+      return "store " + what + n(store.saved.iteration);
     }
     std::string operator()(const FetchCheckpoint& fetch) const {
       return "fetch " + n(fetch.checkpoint.iteration) + " of trial " +
@@ -116,6 +132,9 @@ inline std::string show(const AgentAction& action) {
     }
     std::string operator()(const GiveUpCheckpoints&) const { return "give up checkpoints"; }
     std::string operator()(const GiveUpRelay&) const { return "give up the relay"; }
+    std::string operator()(const DropCheckpoint& drop) const {
+      return "drop " + n(drop.saved.iteration);
+    }
     std::string operator()(const OpenGroup& open) const {
       return "open group for " + n(open.others);
     }

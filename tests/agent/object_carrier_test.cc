@@ -304,5 +304,102 @@ TEST_CASE("a store that refuses the proof is told at once, one that is away is t
   CHECK(away.store.objects.empty());
 }
 
+// ---- Parts of a group's checkpoints -------------------------------------------------------------
+
+struct Group {
+  MemoryObjects store;
+  struct Node {
+    MemoryFiles files;
+    std::unique_ptr<ObjectCarrier> carrier;
+  };
+  Node nodes[2];
+  std::chrono::nanoseconds now{};
+
+  Group() {
+    for (Node& node : nodes) {
+      node.carrier = std::make_unique<ObjectCarrier>(node.files, store, kExperiment, kPiece);
+    }
+  }
+  RelayStored run(std::uint32_t node, const CheckpointShare& share, std::uint64_t iteration = 5) {
+    ObjectCarrier& carrier = *nodes[node].carrier;
+    carrier.store(Carried::saved(iteration), share);
+    while (!carrier.is_idle()) {
+      now = carrier.next_look(now);
+      carrier.on_time(now);
+    }
+    return std::get<RelayStored>(carrier.take_outcomes().back());
+  }
+  void put(std::uint32_t node, const std::string& file, const std::string& text) {
+    const std::string folder =
+        checkpoint_place(kExperiment, {TrialNumber{3}, 5, AttemptNumber{1}}).temporary;
+    nodes[node].files.folders.insert(folder);
+    nodes[node].files.files[folder + "/" + file] = text;
+  }
+  std::string fetched(std::uint32_t by) {
+    ObjectCarrier& carrier = *nodes[by].carrier;
+    carrier.fetch(TrialNumber{3}, AttemptNumber{2}, {TrialNumber{3}, 5, AttemptNumber{1}}, by);
+    while (!carrier.is_idle()) carrier.on_time(now);
+    carrier.take_outcomes();
+    return nodes[by].files.shown(
+        restored_place(kExperiment, TrialNumber{3}, AttemptNumber{2}, by).place);
+  }
+  std::size_t manifests() const {
+    std::size_t count = 0;
+    for (const auto& [name, bytes] : store.objects) count += name.ends_with("manifest.json");
+    return count;
+  }
+};
+
+const CheckpointShare kBoth{.joins = {{0, "one"}, {1, "two"}}};
+
+TEST_CASE("parts of a group are one folder by one manifest, which every node reads") {
+  Group group;
+  group.put(0, "0", "zero zero");
+  group.put(0, "model", "the same");
+  group.put(1, "1", "one one one");
+  group.put(1, "model", "the same");
+  CHECK(group.run(1, {.part = 1}).error.empty());
+  CHECK(group.manifests() == 0);
+  CHECK(group.run(0, {.part = 0}).error.empty());
+  CHECK(group.manifests() == 0);
+  CHECK(group.nodes[0].files.files.empty());
+  CHECK(group.nodes[1].files.files.empty());
+  CHECK(group.run(0, kBoth).error.empty());
+  CHECK(group.manifests() == 1);
+  for (const std::uint32_t by : {0u, 1u}) {
+    CHECK(group.fetched(by) == "0=zero zero;1=one one one;model=the same;");
+  }
+}
+
+TEST_CASE("a node whose ranks write nothing has a part as well") {
+  Group group;
+  group.put(0, "model", "of rank 0");
+  group.put(1, "x", "");
+  group.nodes[1].files.files.clear();
+  CHECK(group.run(0, {.part = 0}).error.empty());
+  CHECK(group.run(1, {.part = 1}).error.empty());
+  CHECK(group.run(0, kBoth).error.empty());
+  CHECK(group.fetched(1) == "model=of rank 0;");
+}
+
+TEST_CASE("without all parts, or with files that differ, there is no manifest") {
+  Group group;
+  group.put(0, "model", "this");
+  CHECK(group.run(0, {.part = 0}).error.empty());
+  SUBCASE("one is missing") {
+    const RelayStored stored = group.run(0, kBoth);
+    CHECK_HAS(stored.error, "part-1.json");
+    CHECK_FALSE(stored.is_of_trial);
+  }
+  SUBCASE("they differ") {
+    group.put(1, "model", "that");
+    CHECK(group.run(1, {.part = 1}).error.empty());
+    const RelayStored stored = group.run(0, kBoth);
+    CHECK_HAS(stored.error, "node two of its group has written another file model");
+    CHECK(stored.is_of_trial);
+  }
+  CHECK(group.manifests() == 0);
+}
+
 }  // namespace
 }  // namespace tune

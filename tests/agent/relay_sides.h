@@ -71,6 +71,36 @@ class MemoryFiles : public RelayFiles {
     move(place.temporary, place.place);  // at once, as a rename is
     step();
   }
+  void join(const RelayPlace& place, const std::vector<RelayPart>& parts) override {
+    refuse_if_full();
+    step();
+    const auto missing = std::ranges::find_if_not(
+        parts, [&](const RelayPart& part) { return folders.contains(part.folder); });
+    const bool is_done = folders.contains(place.place) && !folders.contains(place.temporary);
+    if (!is_done && missing != parts.end())
+      throw Error(ErrorCode::kIo, missing->host + " has sent no part");
+    if (!is_done) folders.insert(place.temporary);
+    for (const RelayPart& part : parts) {
+      for (const RelayFile& file : is_done ? std::vector<RelayFile>() : list(part.folder)) {
+        const std::string to = place.temporary + "/" + file.path;
+        const std::string from = part.folder + "/" + file.path;
+        if (file.is_folder) {
+          folders.insert(to);
+        } else if (!files.contains(to)) {
+          files[to] = files.at(from);
+          files.erase(from);
+          step();
+        } else if (files.at(to) != files.at(from)) {
+          throw PartsDiffer(part.host, file.path);
+        }
+      }
+    }
+    if (!is_done) move(place.temporary, place.place);
+    for (const RelayPart& part : parts) {
+      step();
+      remove(part.folder);
+    }
+  }
   void remove(const std::string& folder) noexcept override {
     std::erase_if(files, [&](const auto& one) {
       return one.first == folder || one.first.starts_with(folder + "/");

@@ -1,9 +1,16 @@
 // The relay between an agent and a folder that it does not see: nothing half visible, nothing lost.
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "agent/relay_sides.h"
+#include "core/agent/relay_folder.h"
+#include "core/platform/files.h"
+#include "core/refusal.h"
 
 namespace tune {
 namespace {
@@ -425,6 +432,150 @@ TEST_CASE("what waits is given up when its attempt ends, or when no driver takes
   CHECK(sides.ended<RelayFetched>().size() == 1);
   sides.run(seconds(60));
   CHECK(sides.ended<RelayOutputDone>().size() == 1);
+}
+
+// ---- Parts of a group's checkpoints -------------------------------------------------------------
+
+// What the ranks of node `node` have written, and its order.
+void put_part(RelaySides& sides, std::uint32_t node, std::uint64_t iteration = 10,
+              const std::string& same = "same") {
+  const std::string folder =
+      checkpoint_place(RelaySides::kExperiment, {kSaved.trial, iteration, kSaved.attempt})
+          .temporary;
+  sides.agent_files.folders.insert({folder, folder + "/shards"});
+  sides.agent_files.files[folder + "/shards/" + std::to_string(node)] = std::to_string(node);
+  sides.agent_files.files[folder + "/model"] = same;
+  CheckpointSaved saved = kSaved;
+  saved.iteration = iteration;
+  sides.client->store(saved, {.part = node});
+  sides.run(seconds(1));
+}
+
+CheckpointShare both() {
+  return {.joins = {{0, "one"}, {2, "three"}}};
+}
+
+TEST_CASE("parts come beside each other, and are one checkpoint when they are put together") {
+  RelaySides sides;
+  put_part(sides, 0);
+  put_part(sides, 2);
+  CHECK(sides.agent_files.files.empty());
+  CHECK(sides.driver_files.shown(kName) == "nothing");
+  sides.client->store(kSaved, both());
+  sides.run(seconds(1));
+  REQUIRE(sides.ended<RelayStored>().size() == 3);
+  for (const RelayStored& stored : sides.ended<RelayStored>()) CHECK(stored.error.empty());
+  CHECK(sides.driver_files.shown(kName) == "shards/;model=same;shards/0=0;shards/2=2;");
+  CHECK(sides.driver_files.files.size() == 3);  // nothing beside it
+}
+
+TEST_CASE("parts that differ are told of at once, and a missing one is asked for again") {
+  RelaySides sides;
+  put_part(sides, 0);
+  SUBCASE("they differ") {
+    put_part(sides, 2, 10, "other");
+    sides.client->store(kSaved, both());
+    sides.run(seconds(1));
+    REQUIRE(sides.ended<RelayStored>().size() == 3);
+    CHECK(sides.ended<RelayStored>()[2].is_of_trial);
+    CHECK_HAS(sides.ended<RelayStored>()[2].error, "node three of its group has written");
+    CHECK_HAS(sides.ended<RelayStored>()[2].error, "model");
+  }
+  SUBCASE("one is not there") {
+    sides.client->store(kSaved, both());
+    sides.run(seconds(60));
+    REQUIRE(sides.ended<RelayStored>().size() == 2);
+    CHECK_FALSE(sides.ended<RelayStored>()[1].is_of_trial);
+    CHECK_HAS(sides.ended<RelayStored>()[1].error, "three has sent no part");
+  }
+  CHECK(sides.driver_files.shown(kName) == "nothing");
+}
+
+TEST_CASE("a part takes the place of an older one of its node, which was given up") {
+  RelaySides sides;
+  put_part(sides, 0, 9);
+  put_part(sides, 0, 10);
+  for (const auto& [name, text] : sides.driver_files.files) {
+    CHECK(name.find("000009") == std::string::npos);
+  }
+  CHECK(sides.driver_files.files.size() == 2);
+}
+
+TEST_CASE("a driver that dies while parts are put together has all of them or none") {
+  for (std::uint64_t dies_after = 0;; ++dies_after) {
+    CAPTURE(dies_after);
+    RelaySides sides;
+    put_part(sides, 0);
+    put_part(sides, 2);
+    const std::uint64_t before = sides.driver_files.written;
+    sides.driver_files.dies_at = before + dies_after;
+    sides.client->store(kSaved, both());
+    for (int turns = 0; turns < 600; ++turns) {
+      const std::string found = sides.driver_files.shown(kName);
+      const bool is_whole = found == "shards/;model=same;shards/0=0;shards/2=2;";
+      CHECK((found == "nothing" || is_whole));
+      sides.now += std::chrono::milliseconds(100);
+      sides.turn();
+    }
+    REQUIRE(sides.ended<RelayStored>().size() == 3);
+    CHECK(sides.ended<RelayStored>()[2].error.empty());
+    CHECK(sides.driver_files.shown(kName) == "shards/;model=same;shards/0=0;shards/2=2;");
+    if (sides.driver_files.dies_at != ~std::uint64_t{0}) break;  // it did not die any more
+    REQUIRE(dies_after < 100);
+  }
+}
+
+TEST_CASE("parts are put together on a disk, again after each step at which that was cut off") {
+  const std::filesystem::path root =
+      std::filesystem::temp_directory_path() / ("tune-parts-" + std::to_string(::getpid()));
+  const auto write = [&](const std::string& file, const std::string& text) {
+    std::filesystem::create_directories((root / file).parent_path());
+    std::ofstream(root / file) << text;
+  };
+  RelayFolder folder(root);
+  const RelayPlace place{"t/.new", "t/whole", "t/.old"};
+  const std::vector<RelayPart> parts = {{"t/one", "one"}, {"t/two", "two"}};
+  write("t/.new/of-a-node-that-sees-it", "x");
+  write("t/one/model", "m");
+  write("t/one/shards/0", "0");
+  std::filesystem::create_directories(root / "t/two/shards/deep");
+  SUBCASE("at once") {
+    write("t/two/model", "m");
+  }
+  SUBCASE("a file was moved before") {
+    write("t/.new/shards/0", "0");
+  }
+  SUBCASE("they differ") {
+    write("t/two/model", "other");
+    try {
+      folder.join(place, parts);
+      FAIL("no error");
+    } catch (const PartsDiffer& error) {
+      CHECK_HAS(error.what(), "node two of its group has written another file model");
+    }
+    CHECK_FALSE(std::filesystem::exists(root / "t/whole"));
+    std::filesystem::remove_all(root);
+    return;
+  }
+  SUBCASE("a file of one is a folder of another") {
+    write("t/two/model/weights", "w");
+    CHECK_THROWS_AS(folder.join(place, parts), PartsDiffer);
+    std::filesystem::remove_all(root);
+    return;
+  }
+  folder.join(place, parts);
+  folder.join(place, parts);  // its answer was lost
+  std::filesystem::create_directories(root / "t/one/shards");
+  folder.join(place, parts);  // it ended before all of a part was removed
+  CHECK(read_file(root / "t/whole/of-a-node-that-sees-it") == "x");
+  CHECK(read_file(root / "t/whole/model") == "m");
+  CHECK(read_file(root / "t/whole/shards/0") == "0");
+  CHECK(std::filesystem::is_directory(root / "t/whole/shards/deep"));
+  CHECK_FALSE(std::filesystem::exists(root / "t/one"));
+  std::filesystem::remove_all(root / "t/whole");
+  CHECK_HAS(refusal([&] { folder.join(place, parts); }, ErrorCode::kIo),
+            "the part of one is not there");
+  std::filesystem::remove_all(root);
 }
 
 }  // namespace

@@ -47,12 +47,13 @@ TEST_CASE("a manifest reads back, and one that may not be written is refused") {
   manifest.files = files_of({3, 4});
   manifest.files.push_back({"empty", true});
   manifest.pieces = {to_hex(sha256("a")), to_hex(sha256("b"))};
-  CHECK(manifest_from(to_text(manifest), "m") == manifest);
+  CHECK(parts_from(to_text(ObjectParts{manifest}), "m") == ObjectParts{manifest});
 
   const auto refused = [&](const std::function<void(ObjectManifest&)>& change) {
     ObjectManifest other = manifest;
     change(other);
-    return refusal([&] { manifest_from(to_text(other), "the manifest"); }, ErrorCode::kIo);
+    return refusal([&] { parts_from(to_text(ObjectParts{other}), "the manifest"); },
+                   ErrorCode::kIo);
   };
   CHECK_HAS(refused([](ObjectManifest& m) { m.pieces.pop_back(); }),
             "reading the manifest: it has 1 pieces, and its files have 2");
@@ -64,7 +65,7 @@ TEST_CASE("a manifest reads back, and one that may not be written is refused") {
                            "{\"format\":1,\"piece_bytes\":-1,\"pieces\":[],\"files\":[]}",
                            "{\"format\":1,\"piece_bytes\":4,\"pieces\":[],\"files\":[3]}"}) {
     CAPTURE(text);
-    CHECK_HAS(refusal([&] { manifest_from(text, "the manifest"); }, ErrorCode::kIo),
+    CHECK_HAS(refusal([&] { parts_from(text, "the manifest"); }, ErrorCode::kIo),
               "reading the manifest");
   }
 }
@@ -100,6 +101,32 @@ TEST_CASE("a store is proved by what it keeps and gives back") {
   CHECK(store.objects.empty());
   store.forgets = true;
   CHECK_HAS(refusal([&] { prove(store, "nonce"); }, ErrorCode::kIo), "not");
+}
+
+TEST_CASE("a manifest of several parts reads back, and is refused where they do not fit") {
+  ObjectManifest one, two;
+  one.piece_bytes = two.piece_bytes = 4;
+  one.files = {{"a", false, 3, 1, 0644}, {"same", false, 1, 7, 0644}};
+  two.files = {{"b", false, 5, 2, 0644}, {"same", false, 1, 7, 0600}};
+  one.pieces = {to_hex(sha256("a"))};
+  two.pieces = {to_hex(sha256("b")), to_hex(sha256("c"))};
+  const ObjectParts parts{one, two};
+  CHECK(parts_from(to_text(parts), "m") == parts);
+  CHECK(files_of(parts).size() == 3);
+  ObjectParts differing = parts;
+  differing[1].files[1].sum = 8;
+  REQUIRE(find_difference(differing));
+  CHECK(find_difference(differing)->part == 1);
+  CHECK(find_difference(differing)->path == "same");
+  CHECK_HAS(refusal([&] { parts_from(to_text(differing), "m"); }, ErrorCode::kIo),
+            "another file same");
+  differing = parts;
+  differing[1].pieces.pop_back();
+  CHECK_HAS(refusal([&] { parts_from(to_text(differing), "m"); }, ErrorCode::kIo), "1 pieces");
+  CHECK_HAS(refusal([&] { parts_from("{\"format\": 2, \"parts\": []}", "m"); }, ErrorCode::kIo),
+            "it has no parts");
+  CHECK_HAS(refusal([&] { parts_from("{\"format\": 3}", "m"); }, ErrorCode::kIo),
+            "this build reads 1 and 2");
 }
 
 }  // namespace

@@ -13,19 +13,22 @@
 
 namespace tune {
 
-// A machine of its own, as far as files go: another file system stands on `results`, and its
-// temporary files are its own.
+// An agent on a machine of its own, as far as files go: another file system stands on `results`,
+// and its temporary files are its own.
+inline std::unique_ptr<Running> far_agent(Sandbox& box, const std::string& name, int cpus = 1) {
+  std::filesystem::create_directories(box.path() / name);
+  box.set("TMPDIR", (box.path() / name).string());
+  const std::string script = "mount -t tmpfs none results && exec \"$0\" agent --name " + name +
+                             " --cpus " + std::to_string(cpus);
+  std::unique_ptr<Running> agent(
+      new Running(box.start({"unshare", "-rm", "sh", "-c", script, TUNE_BINARY_DIR "/bin/tune"})));
+  box.set("TMPDIR", "/tmp");
+  return agent;
+}
+
 struct FarMachines : Joinable {
   using Joinable::Joinable;
-  std::unique_ptr<Running> far(const std::string& name) {
-    std::filesystem::create_directories(box.path() / name);
-    box.set("TMPDIR", (box.path() / name).string());
-    const std::string script = "mount -t tmpfs none results && exec \"$0\" agent --cpus 1";
-    std::unique_ptr<Running> agent(new Running(
-        box.start({"unshare", "-rm", "sh", "-c", script, TUNE_BINARY_DIR "/bin/tune"})));
-    box.set("TMPDIR", "/tmp");
-    return agent;
-  }
+  std::unique_ptr<Running> far(const std::string& name) { return far_agent(box, name); }
   void kill_own_agent() {  // a fork of the driver
     for (const pid_t pid : box.processes(std::string("run\0sweep.yaml", 14))) {
       if (pid != run->pid()) kill(pid, SIGKILL);

@@ -1,7 +1,9 @@
 // A plugin of functions for groups whose ranks do not all do the same.
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 
 #include <unistd.h>
@@ -62,6 +64,32 @@ void talker(const Config&, Session& session) {
   }
 }
 
+// Counts, in steps of `step_ms`. Each rank saves a file of its own, and needs those of all ranks to
+// go on; with `differs` they write one of the same name as well.
+void sharded(const Config& config, Session& session) {
+  const tune::Context& context = session.context();
+  int count = 0;
+  if (const auto folder = session.checkpoint()) {
+    for (int rank = 0; rank < context.world_size(); ++rank) {
+      const fs::path shard = *folder / "shards" / ("rank-" + std::to_string(rank));
+      if (!fs::exists(shard)) throw std::runtime_error(shard.string() + " is not there");
+      std::ifstream(shard) >> count;
+    }
+  }
+  std::printf("rank %d begins at %d\n", context.rank(), count);
+  std::fflush(stdout);
+  for (bool goes_on = true; goes_on;) {
+    ::usleep(1000 * static_cast<unsigned>(config.get_or("step_ms", 1)));
+    ++count;
+    goes_on = session.report({{"count", count}}, [&](const fs::path& folder) {
+      fs::create_directories(folder / "shards");
+      std::ofstream(folder / "shards" / own_file(session)) << count;
+      std::ofstream(folder / "same") << count;
+      if (config.get_or("differs", false)) std::ofstream(folder / "model") << context.rank();
+    });
+  }
+}
+
 // Notes the GPUs it sees.
 void viewer(const Config&, Session& session) {
   std::ofstream(session.context().trial_directory() / own_file(session))
@@ -104,3 +132,4 @@ TUNE_FUNCTION(talker)
 TUNE_FUNCTION(reader)
 TUNE_FUNCTION(loner)
 TUNE_FUNCTION(viewer)
+TUNE_FUNCTION(sharded)

@@ -254,7 +254,7 @@ void draw_joining(Draw& draw, Time length, Scenario& scenario) {
 // Groups that most nodes hold a part of only. Drawn last, too.
 void draw_groups(Draw& draw, Time length, Scenario& scenario) {
   using Kind = AccidentPlan::Kind;
-  if (!scenario.joined || scenario.relays || !draw.chance(0.45)) return;
+  if (!scenario.joined || !draw.chance(0.45)) return;
   scenario.nodes_of_group = draw.one_of({2, 2, 2, 3});
   const int local = draw.between(1, 2);
   const bool has_gpus = draw.chance(0.4);
@@ -379,6 +379,7 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
   scenario.relays = draw.chance(0.5) && scenario.joined;
   draw_groups(draw, guess_length(scenario), scenario);
   scenario.objects = draw.chance(0.4) && scenario.relays;
+  scenario.first_sees_folder = scenario.relays && draw.chance(0.4);
   return scenario;
 }
 
@@ -400,6 +401,7 @@ std::string Scenario::describe() const {
   tell(request.memory_bytes > 0, ", memory is counted");
   tell(joined, ", agents that joined");
   tell(relays, ", without the experiment's folder");
+  tell(first_sees_folder, " but on one node");
   tell(objects, ", checkpoints in an object store");
   tell(nodes_of_group > 0, ", groups over several nodes");
   tell(time_budget > Duration{}, ", time budget");
@@ -427,6 +429,7 @@ ControllerSetup controller_setup(const Scenario& scenario) {
   setup.experiment.experiment_id = "0a1b2";
   setup.experiment.experiment_directory = "/results/simulated";
   setup.experiment.trainable = kTrainable;
+  if (scenario.objects) setup.experiment.objects.address = "s3://simulated";
   setup.experiment.stop = {{"training_iteration", static_cast<double>(scenario.iterations)}};
   setup.experiment.checkpoint = scenario.checkpoint;
   setup.experiment.max_trial_time = scenario.max_trial_time;

@@ -15,6 +15,7 @@
 #include "schedulers/hyperband.h"
 #include "schedulers/median_stopping.h"
 #include "simulator/event_queue.h"
+#include "simulator/simulated_disk.h"
 #include "tune/control/controller.h"
 #include "tune/search/pbt/pbt.h"
 
@@ -148,6 +149,7 @@ struct Scenario {
   // lease of silence.
   bool joined = false;
   bool relays = false;  // of these: none sees the experiment's folder
+  bool first_sees_folder = false;  // but the first, as the driver's own
   bool objects = false;  // of these: checkpoints are in an object store
   // So many of the smaller nodes hold a group together; 0: each node holds one alone.
   int nodes_of_group = 0;
@@ -157,6 +159,9 @@ struct Scenario {
   // silence; this one is not.
   Time lone_work() const { return hang_timeout * 13 / 20; }
   const DriverLife& life(std::size_t number) const;
+  bool owns_folder(std::size_t node) const { return relays && (node > 0 || !first_sees_folder); }
+  bool carries(std::size_t node) const { return objects || owns_folder(node); }
+  Where where(std::size_t node) const { return owns_folder(node) ? node : kExperimentFolder; }
   // Whether trials may be ended though they could go on.
   bool may_be_cut_short() const { return fail_fast || time_budget > Duration{}; }
   std::string describe() const;

@@ -140,7 +140,8 @@ void SimulatedAgent::hear(Command command) {
   machine_.on_command(now(), std::move(command));
   // One that has joined learns only now what there is to load.
   if (is_setup && world_.scenario.joined && !std::exchange(was_set_up_, true)) {
-    if (world_.scenario.relays) machine_.on_own_folder("/own");
+    const bool is_alone = world_.scenario.owns_folder(node_);
+    if (world_.scenario.carries(node_)) machine_.on_own_folder("/own", is_alone);
     machine_.start(now());
   }
   perform();
@@ -346,22 +347,38 @@ void SimulatedAgent::act(SignalWorker& action) {
 }
 
 void SimulatedAgent::act(PromoteCheckpoint& action) {
-  give_to_files([this, saved = action.saved] {
+  give_to_files([this, saved = action.saved, joins = action.joins] {
     std::string error;
+    const Where where = world_.scenario.where(node_);
+    const CheckpointId id{saved.iteration, saved.attempt};
+    const auto is_done = [&] {
+      if (!joins.empty()) return world_.disk.join(saved, joins);
+      if (!world_.scenario.carries(node_)) return world_.disk.promote(where, saved);
+      return world_.disk.on_node(where, saved.trial, id) != nullptr;
+    };
     if (world_.chance(world_.scenario.rates.promotion_fails)) {
       error = "renaming the checkpoint: no space left on device";
-    } else if (world_.scenario.relays ? !world_.disk.is_on_node(saved)
-                                      : !world_.disk.promote(saved)) {
+    } else if (!is_done()) {
       error = "renaming the checkpoint: no such file or directory";
     }
     machine_.on_promoted(now(), saved, error);
   });
 }
 
+void SimulatedAgent::act(DropCheckpoint& action) {
+  give_to_files([this, saved = action.saved] {
+    const CheckpointId id{saved.iteration, saved.attempt};
+    world_.disk.drop(world_.scenario.where(node_), saved.trial, id);
+  });
+}
+
 void SimulatedAgent::act(ConcludeAttempt& action) {
   give_to_files([this, action] {
     const AttemptEnded& ended = action.ended;
-    if (action.removes_half_written) world_.disk.remove_half_written(ended.trial, ended.attempt);
+    if (action.removes_half_written) {
+      const Where where = world_.scenario.where(node_);
+      world_.disk.remove_half_written(where, ended.trial, ended.attempt);
+    }
     machine_.on_concluded(now(), ended);
   });
 }

@@ -47,6 +47,7 @@ class SimulatedAgent {
   void hear_link(std::uint64_t attempt, std::uint32_t node, const std::string& frame);
   void link_is_broken(std::uint64_t attempt, std::uint32_t node);
   void notice_loss(std::uint64_t attempt);  // some of its ranks do
+  bool had_ranks(std::uint64_t attempt) const;  // that still exist
   void experiment_over();  // it finds that the last driver has ended in order
   void tell_to_end();
   void kill_zygote();
@@ -99,6 +100,7 @@ class SimulatedAgent {
   void act(SignalWorker& action);
   void act(PromoteCheckpoint& action);
   void act(ForgetWorker& action) { pipes_.erase(action.worker); }
+  void act(DropCheckpoint& action);
   void act(ConcludeAttempt& action);
   void act(StartZygote&);
   void act(EndZygote&);
@@ -119,7 +121,6 @@ class SimulatedAgent {
   void act(TellLead& action);
   void act(CloseGroup& action);
   void show_life();
-  bool had_ranks(std::uint64_t attempt) const;
 
   Time now() const { return world_.queue.now(); }
   std::string name() const;
@@ -155,9 +156,9 @@ class SimulatedAgent {
   static constexpr std::size_t kMaxFiles = 4;
   std::size_t files_waiting_ = 0;  // operations beside the loop, one after the other
   Time files_are_done_{};
-  std::deque<CheckpointSaved> stores_;  // that are to be carried; the first is on its way
+  std::deque<StoreCheckpoint> stores_;  // that are to be carried; the first is on its way
   bool carries_ = false;
-  SimulatedObjects objects_{world_};
+  SimulatedObjects objects_{world_, world_.scenario.where(node_)};
   std::map<std::pair<std::uint64_t, std::uint32_t>, bool> ways_;  // whether something came by it
   Time life_shown_{};
   Time hung_until_{};

@@ -139,7 +139,11 @@ void SimulatedLinks::break_one() {
   if (all.empty()) return;
   const auto chosen = world_.random.integer(0, static_cast<std::int64_t>(all.size()));
   world_.trace("world", [] { return "the link between two agents breaks"; });
-  break_link(all[static_cast<std::size_t>(chosen)], true);
+  const Id id = all[static_cast<std::size_t>(chosen)];
+  const OneLink& link = links_.at(id);
+  // Where the ranks of one are gone, those of the other have nothing to notice.
+  const auto has_ranks = [&](Identity end) { return ends_.has_ranks(end, link.attempt); };
+  break_link(id, has_ranks(link.ends[0]) && has_ranks(link.ends[1]));
 }
 
 }  // namespace tune::simulator

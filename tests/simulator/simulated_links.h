@@ -22,6 +22,7 @@ class SimulatedLinks {
     std::function<void(Identity, std::uint64_t attempt, std::uint32_t node)> broken;
     // Ranks there notice that another node is gone, perhaps before their agent does.
     std::function<void(Identity, std::uint64_t attempt)> echo;
+    std::function<bool(Identity, std::uint64_t attempt)> has_ranks;  // still
   };
   SimulatedLinks(World& world, Ends ends) : world_(world), ends_(std::move(ends)) {}
 

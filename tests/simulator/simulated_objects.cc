@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kExperiment = "0a1b2";
 constexpr std::uint64_t kPieceBytes = 8;  // so that a checkpoint has several
 
-using Parts = std::map<std::uint32_t, std::uint64_t>;  // states, by rank
+using Parts = SimulatedDisk::Parts;
 
 std::uint64_t number_in(std::string_view text) {
   std::uint64_t number = 0;
@@ -34,12 +34,19 @@ std::pair<TrialNumber, std::string> split(const std::string& folder) {
 
 // A file a rank, whose content is its state.
 struct SimulatedObjects::Files : RelayFiles {
-  explicit Files(World& given) : world(given) {}
+  Files(World& given, Where folder) : world(given), where(folder) {}
 
+  // Of a checkpoint's name, or that of a temporary one.
+  static std::optional<CheckpointId> id_of(const std::string& name) {
+    if (const auto id = checkpoint_of_name(name)) return id;
+    const auto attempt = attempt_of_temporary(name);
+    if (!attempt) return std::nullopt;
+    return CheckpointId{number_in(name.substr(name.find('_') + 1)), *attempt};
+  }
   const Parts* parts_of(const std::string& folder) const {
     const auto [trial, name] = split(folder);
-    const auto id = checkpoint_of_name(name);
-    return id ? world.disk.on_node(trial, *id) : nullptr;
+    const auto id = id_of(name);
+    return id ? world.disk.on_node(where, trial, *id) : nullptr;
   }
   static std::string text_of(std::uint64_t state) { return fmt::format("{:020}", state); }
 
@@ -76,9 +83,16 @@ struct SimulatedObjects::Files : RelayFiles {
     }
     const auto [trial, name] = split(place.place);
     const auto attempt = static_cast<std::uint32_t>(number_in(name.substr(name.rfind('-') + 1)));
-    world.disk.keep_fetched(attempt_key(trial, AttemptNumber{attempt}), std::move(parts));
+    const std::size_t dot = name.find('.', 1);
+    const std::uint64_t node = dot == name.npos ? 0 : number_in(name.substr(dot + 1));
+    world.disk.keep_fetched(attempt_key(trial, AttemptNumber{attempt}),
+                            static_cast<std::uint32_t>(node), std::move(parts));
   }
-  void remove(const std::string&) noexcept override {}
+  void join(const RelayPlace&, const std::vector<RelayPart>&) override {}
+  void remove(const std::string& folder) noexcept override {
+    const auto [trial, name] = split(folder);
+    if (const auto id = id_of(name)) world.disk.drop(where, trial, *id);
+  }
   std::vector<std::string> names(const std::string&) noexcept override { return {}; }
   std::uint64_t size(const std::string&) override { return 0; }
   std::uint64_t append(const std::string&, std::optional<std::uint64_t>,
@@ -87,6 +101,7 @@ struct SimulatedObjects::Files : RelayFiles {
   }
 
   World& world;
+  Where where;
   std::map<std::uint32_t, std::string> received;  // by rank
 };
 
@@ -111,12 +126,29 @@ struct SimulatedObjects::Store : ObjectStore {
     // From now on it counts: the promises about what records need look at the disk.
     const auto [trial, rest] = split(name);
     const auto id = checkpoint_of_name(rest.substr(0, rest.find('/')));
-    CheckpointSaved saved;
-    saved.trial = trial;
-    saved.iteration = id->iteration;
-    saved.attempt = id->attempt;
-    world.disk.promote(saved);
+    world.disk.keep(trial, *id, content(name, bytes));
     ++world.tally.relayed;
+  }
+  // What a reader of this manifest finds.
+  Parts content(const std::string& name, std::string_view text) const {
+    const std::string folder = name.substr(0, name.rfind('/'));
+    std::map<std::uint32_t, std::string> states;
+    const ObjectParts all = parts_from(std::string(text), name);
+    if (all.size() > 1) ++world.tally.joined_parts;
+    for (const ObjectManifest& part : all) {
+      for (std::size_t piece = 0; piece < part.pieces.size(); ++piece) {
+        const std::string& read = world.objects.at(piece_name(folder, part.pieces[piece]));
+        std::size_t at = 0;
+        for (const FilePart& lies : parts_of_piece(part.files, part.piece_bytes, piece)) {
+          const auto rank = static_cast<std::uint32_t>(number_in(part.files[lies.file].path));
+          states[rank] += read.substr(at, lies.bytes);
+          at += lies.bytes;
+        }
+      }
+    }
+    Parts parts;
+    for (const auto& [rank, state] : states) parts[rank] = number_in(state);
+    return parts;
   }
   std::string get(const std::string& name) override {
     answer();
@@ -130,8 +162,8 @@ struct SimulatedObjects::Store : ObjectStore {
   World& world;
 };
 
-SimulatedObjects::SimulatedObjects(World& world)
-    : files_(std::make_unique<Files>(world)),
+SimulatedObjects::SimulatedObjects(World& world, Where where)
+    : files_(std::make_unique<Files>(world, where)),
       store_(std::make_unique<Store>(world)),
       carrier_(std::make_unique<ObjectCarrier>(*files_, *store_, kExperiment, kPieceBytes)) {}
 

@@ -14,7 +14,7 @@ namespace tune::simulator {
 
 class SimulatedObjects {
  public:
-  explicit SimulatedObjects(World& world);
+  SimulatedObjects(World& world, Where where);
   ~SimulatedObjects();
 
   ObjectCarrier& carrier();

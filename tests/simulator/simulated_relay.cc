@@ -27,14 +27,19 @@ bool is_same_attempt(const CheckpointSaved& one, const CheckpointSaved& other) {
 
 void SimulatedAgent::carry_objects() {
   const ObjectCarrier& carrier = objects_.carrier();
-  if (carrier.is_idle() || std::exchange(carries_, true)) return;
+  if (carrier.is_idle()) {  // an order may have been refused at once
+    world_.queue.after(world_.about(kAsks), life_,
+                       [this] { take_part([this] { take_outcomes(); }); });
+    return;
+  }
+  if (std::exchange(carries_, true)) return;
   const Time pause = carrier.next_look(now()) - now();
   world_.queue.after(std::max(pause, world_.about(kAsks)), life_, [this] {
     take_part([this] {
       carries_ = false;
       objects_.carrier().on_time(now());
       take_outcomes();
-      carry_objects();
+      if (!objects_.carrier().is_idle()) carry_objects();
     });
   });
 }
@@ -53,7 +58,7 @@ void SimulatedAgent::take_outcomes() {
   for (const RelayOutcome& outcome : objects_.carrier().take_outcomes()) {
     if (const auto* stored = std::get_if<RelayStored>(&outcome)) {
       const bool is_stored = stored->error.empty() && !stored->is_newer;
-      machine_.on_stored(now(), stored->saved, is_stored, stored->error);
+      machine_.on_stored(now(), stored->saved, is_stored, stored->error, stored->is_of_trial);
     } else if (const auto* fetched = std::get_if<RelayFetched>(&outcome)) {
       const std::uint64_t attempt = attempt_key(fetched->trial, fetched->attempt);
       const bool is_missing = !fetched->error.empty() && fetched->error != kNoDriver &&
@@ -72,18 +77,18 @@ void SimulatedAgent::take_outcomes() {
 
 void SimulatedAgent::act(StoreCheckpoint& action) {
   if (world_.scenario.objects) {
-    objects_.carrier().store(action.saved);
+    objects_.carrier().store(action.saved, action.share);
     return carry_objects();
   }
   const auto first = stores_.begin() + (carries_ ? 1 : 0);
-  const auto older = std::find_if(first, stores_.end(), [&](const CheckpointSaved& one) {
-    return is_same_attempt(one, action.saved);
+  const auto older = std::find_if(first, stores_.end(), [&](const StoreCheckpoint& one) {
+    return is_same_attempt(one.saved, action.saved);
   });
   if (older == stores_.end()) {
-    stores_.push_back(action.saved);
+    stores_.push_back(action);
   } else {
-    const CheckpointSaved replaced = std::exchange(*older, action.saved);
-    machine_.on_stored(now(), replaced, false, {});
+    const StoreCheckpoint replaced = std::exchange(*older, action);
+    machine_.on_stored(now(), replaced.saved, false, {});
   }
   carry();
 }
@@ -101,26 +106,30 @@ void SimulatedAgent::carry() {
 }
 
 void SimulatedAgent::carried() {
-  const CheckpointSaved saved = stores_.front();
+  const auto [saved, share] = stores_.front();
   stores_.pop_front();
   if (world_.chance(world_.scenario.rates.promotion_fails)) {
     return machine_.on_stored(now(), saved, false, "no space left on the driver's device");
   }
-  ++world_.tally.relayed;
-  const bool is_stored = world_.disk.promote(saved);
+  const Where where = world_.scenario.where(node_);
+  const bool is_stored = share.part            ? world_.disk.take_part(where, saved, *share.part)
+                         : share.joins.empty() ? world_.disk.promote(where, saved)
+                                               : world_.disk.join(saved, share.joins);
+  if (!share.part) ++world_.tally.relayed;
+  if (!share.joins.empty()) ++world_.tally.joined_parts;
   machine_.on_stored(now(), saved, is_stored, is_stored ? "" : "its folder is gone");
 }
 
 void SimulatedAgent::act(FetchCheckpoint& action) {
   if (world_.scenario.objects) {
-    objects_.carrier().fetch(action.trial, action.attempt, action.checkpoint);
+    objects_.carrier().fetch(action.trial, action.attempt, action.checkpoint, action.node);
     return carry_objects();
   }
   world_.queue.after(world_.about(kCarries), life_, [this, action] {
     take_part([this, action] {
       const std::uint64_t attempt = attempt_key(action.trial, action.attempt);
       std::string error;
-      if (!world_.disk.fetch(attempt, action.checkpoint)) {
+      if (!world_.disk.fetch(attempt, action.node, action.checkpoint)) {
         const CheckpointOrigin& wanted = action.checkpoint;
         error = fmt::format("{} of trial {} is not there",
                             checkpoint_name(wanted.iteration, wanted.attempt), wanted.trial.value);
@@ -140,14 +149,14 @@ void SimulatedAgent::act(GiveUpCheckpoints& action) {
       carrier.give_up(action.trial, action.attempt);
     });
   }
-  std::deque<CheckpointSaved> kept, dropped;
-  for (const CheckpointSaved& one : stores_) {
-    const bool goes = one.trial == action.trial && one.attempt == action.attempt;
+  std::deque<StoreCheckpoint> kept, dropped;
+  for (const StoreCheckpoint& one : stores_) {
+    const bool goes = one.saved.trial == action.trial && one.saved.attempt == action.attempt;
     (goes ? dropped : kept).push_back(one);
   }
   stores_ = std::move(kept);
-  for (const CheckpointSaved& one : dropped) {
-    machine_.on_stored(now(), one, false, "its attempt has ended");
+  for (const StoreCheckpoint& one : dropped) {
+    machine_.on_stored(now(), one.saved, false, "its attempt has ended");
   }
 }
 
@@ -155,8 +164,8 @@ void SimulatedAgent::act(GiveUpRelay&) {
   if (world_.scenario.objects) {
     return give_up_objects([](ObjectCarrier& carrier) { carrier.give_up_all(); });
   }
-  for (const CheckpointSaved& one : std::exchange(stores_, {})) {
-    machine_.on_stored(now(), one, false, "no driver takes it");
+  for (const StoreCheckpoint& one : std::exchange(stores_, {})) {
+    machine_.on_stored(now(), one.saved, false, "no driver takes it");
   }
 }
 

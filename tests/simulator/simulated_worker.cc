@@ -126,11 +126,11 @@ void SimulatedWorker::load() {
   CheckpointId id{machine_->iteration(), start_->launch.restore_attempt};
   TrialNumber of = start_->launch.trial;
   const std::uint64_t key = attempt_key(start_->launch.trial, start_->launch.attempt);
-  const bool relays = world_.scenario.relays;
-  if (!relays && !start_->restore_folder.empty()) {
+  const bool carries = world_.scenario.carries(agent_.node);
+  if (!carries && !start_->restore_folder.empty()) {
     std::tie(of, id) = place_of(start_->restore_folder);
   }
-  const auto* parts = relays ? world_.disk.fetched(key) : world_.disk.find(of, id);
+  const auto* parts = carries ? world_.disk.fetched(key, group_node()) : world_.disk.find(of, id);
   if (parts == nullptr || !parts->contains(start_->rank)) {
     if (world_.given_up.contains(key)) return throw_exception("load: no such checkpoint");
     violate("a restored attempt finds its checkpoint",
@@ -139,6 +139,10 @@ void SimulatedWorker::load() {
   }
   trainable_->load(parts->at(start_->rank));
   later(world_.about(microseconds(300)), [this] { begin(); });
+}
+
+std::uint32_t SimulatedWorker::group_node() const {
+  return static_cast<std::uint32_t>(std::stoul(start_->environment.at("GROUP_RANK")));
 }
 
 void SimulatedWorker::begin() {
@@ -252,7 +256,8 @@ void SimulatedWorker::act(SayToAgent& action) {
 
 void SimulatedWorker::act(const PrepareCheckpoint& action) {
   const WorkerLaunch& launch = start_->launch;
-  world_.disk.make_fresh(launch.trial, launch.attempt, action.iteration);
+  const Where where = world_.scenario.where(agent_.node);
+  world_.disk.make_fresh(where, launch.trial, {action.iteration, launch.attempt});
 }
 
 void SimulatedWorker::act(const WriteCheckpoint&) {
@@ -268,7 +273,8 @@ void SimulatedWorker::act(const WriteCheckpoint&) {
     }
     if (fault_is_due && fails(AttemptFault::Kind::kDiesInSave)) return die();
     const WorkerLaunch& launch = start_->launch;
-    world_.disk.write_part(launch.trial, launch.attempt, machine_->iteration(), start_->rank,
+    const CheckpointId id{machine_->iteration(), launch.attempt};
+    world_.disk.write_part(world_.scenario.where(agent_.node), launch.trial, id, start_->rank,
                            trainable_->state());
     machine_->on_saved();
     perform();

@@ -99,6 +99,7 @@ class SimulatedWorker {
   void hang();
   void speak_nonsense();
   WorkerEvent false_word() const;
+  std::uint32_t group_node() const;  // that it is on
   void say(WorkerEvent event) { agent_.hear(std::move(event)); }
   void later(Time delay, std::function<void()> next);
 

@@ -490,6 +490,10 @@ SimulatedLinks::Ends Simulation::ends_of_links() {
           },
           [this](Identity to, std::uint64_t attempt) {
             if (SimulatedAgent* agent = agent_of(to)) agent->notice_loss(attempt);
+          },
+          [this](SimulatedLinks::Identity of, std::uint64_t attempt) {
+            const SimulatedAgent* agent = agent_of(of);
+            return agent != nullptr && agent->had_ranks(attempt);
           }};
 }
 

@@ -329,6 +329,9 @@ void CommandSession::act(PrepareCheckpoint& action) {
 // A rank that takes no part has nothing to save; neither has a program that will begin anew.
 void CommandSession::act(WriteCheckpoint& action) {
   const std::filesystem::path folder = checkpoint_to_write(start_, action.iteration);
+  if (start_.rank > 0) {  // rank 0's may be on another machine
+    in_phase("save", [&] { std::filesystem::create_directories(folder); });
+  }
   if (can_save_ && !marks_) {
     saving_ = true;
     return answer("save " + folder.string());

@@ -97,6 +97,7 @@ void Controller::on(const DriverStarted& event) {
   nodes_may_join_ = event.nodes_may_join;
   has_pool_ = event.has_pool;
   spreads_groups_ = event.spreads_groups;
+  gathers_parts_ = event.gathers_parts;
   take_num_samples(event.num_samples);
   exhausted_ = false;
   failure_.clear();
@@ -299,11 +300,12 @@ void Controller::on_agent(AgentNumber agent, const ZygoteReady& ready) {
   can_save_ = info->can_save;
   if (!can_save_ && !info->is_function) say_once_that_nothing_is_saved(info->name);
   nodes_.set_ready(agent);
-  if (!ready.relays && spreads_groups_) nodes_.let_share(agent);
+  const bool is_apart = ready.relays && !gathers_parts_;
+  if (!is_apart && spreads_groups_) nodes_.let_share(agent);
   const AgentHello& node = nodes_.hello(agent);
   const std::string never = why_never_on(resources_of(node), request_);
   if (never.empty()) pool_.node_is_ready(node.allocation);
-  if (ready.relays && !never.empty() && holds_part(resources_of(node), request_)) {
+  if (is_apart && !never.empty() && holds_part(resources_of(node), request_)) {
     out_->notice(fmt::format("node {} can hold no trial: {}; and it takes no part in groups over "
                              "several nodes, as it {}",
                              node.hostname, never,
@@ -452,6 +454,8 @@ void Controller::on_agent(AgentNumber agent, const AttemptEnded& ended) {
 // The attempt is over on every node, and each has its resources again.
 void Controller::conclude(Trial& trial) {
   const auto [ended, is_lost] = std::move(ended_.extract(trial.number).mapped());
+  // Parts of a checkpoint that was never whole may be left.
+  if (trial.placement->nodes > 1) out_->settle(trial.number, trial.attempt);
   if (is_lost) return lose(trial, ended.cause);
   const Leaving leaving = phase_ == Phase::kInterrupting ? Leaving::kForNow
                           : phase_ == Phase::kEnding     ? Leaving::kForGood

@@ -236,6 +236,7 @@ class Controller {
   bool nodes_may_join_ = false;  // see DriverStarted
   bool has_pool_ = false;        // see DriverStarted
   bool spreads_groups_ = false;  // see DriverStarted
+  bool gathers_parts_ = false;   // likewise
   std::uint64_t epoch_ = 0;      // of the driver
   bool can_save_ = false;
   bool save_notice_given_ = false;

@@ -7,7 +7,8 @@ namespace tune {
 
 namespace {
 
-constexpr std::uint32_t kStateVersion = 10;
+constexpr std::uint32_t kStateVersion = 11;
+constexpr std::uint32_t kOneFolder = 10;
 constexpr std::uint32_t kOneNode = 9;
 constexpr std::uint32_t kEndsWithDriver = 8;
 constexpr std::uint32_t kWithoutOrders = 7;
@@ -55,6 +56,7 @@ std::string Controller::save() const {
   out.map(ended_.size());
   for (const auto& [trial, ended] : ended_) encode(out, trial), encode(out, ended);
   encode(out, spreads_groups_);
+  encode(out, gathers_parts_);
   return out.take();
 }
 
@@ -140,6 +142,8 @@ void Controller::restore(std::string_view state) {
   }
   spreads_groups_ = false;
   if (version > kOneNode) decode(in, spreads_groups_);
+  gathers_parts_ = false;
+  if (version > kOneFolder) decode(in, gathers_parts_);
   in.expect_end();
 }
 

@@ -67,8 +67,6 @@ DriverStarted driver_started(const ExperimentSpec& spec, std::uint64_t epoch, bo
   event.time_budget = from_seconds(spec.options.time_budget_s);
   event.nodes_may_join = takes_machines(spec.options);
   event.keeps_joined = event.nodes_may_join;
-  // Each node of such a group would have to fetch its part of a checkpoint.
-  event.spreads_groups = spec.options.checkpoint_storage.empty();
   event.has_pool = spec.options.pool.is_given();
   return event;
 }

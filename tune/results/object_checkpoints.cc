@@ -54,27 +54,20 @@ std::set<std::string> ObjectCheckpoints::names(const std::string& trial_id) {
 void ObjectCheckpoints::fetch(const std::string& trial_id, const std::string& name,
                               const std::filesystem::path& trial_directory) {
   const std::string folder = trial_id + "/" + name;
-  const ObjectManifest manifest = manifest_from(
+  const ObjectParts parts = parts_from(
       tried_again([&] { return store_.get(manifest_name(folder)); }), manifest_name(folder));
   RelayFolder files(trial_directory);
   const std::string own = fmt::format(".fetched-{}", ::getpid());
   const RelayPlace place{own + ".tmp", name, own + ".old"};
   try {
-    files.begin(place, manifest.files);
-    for (std::uint64_t piece = 0; piece < manifest.pieces.size(); ++piece) {
-      const std::string bytes =
-          tried_again([&] { return read_piece(store_, folder, manifest.pieces[piece]); });
-      std::string_view rest = bytes;
-      for (const FilePart& part : parts_of_piece(manifest.files, manifest.piece_bytes, piece)) {
-        if (rest.size() < part.bytes) {
-          throw Error(ErrorCode::kIo, fmt::format("reading {}: a piece is too short", folder));
-        }
-        files.write(place.temporary + "/" + manifest.files[part.file].path, part.offset,
-                    rest.substr(0, part.bytes));
-        rest.remove_prefix(part.bytes);
-      }
+    files.begin(place, files_of(parts));
+    const auto write = [&](const std::string& path, std::uint64_t offset, std::string_view bytes) {
+      files.write(place.temporary + "/" + path, offset, bytes);
+    };
+    for (ObjectPosition at; !is_end(parts, at);) {
+      tried_again([&] { read_next(store_, folder, parts, at, write); });
     }
-    files.commit(place, manifest.files);
+    files.commit(place, files_of(parts));
   } catch (...) {
     files.remove(place.temporary);
     throw;

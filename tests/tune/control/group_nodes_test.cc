@@ -155,8 +155,8 @@ TEST_CASE("a failure is the trial's own, once, on however many nodes it was") {
   CHECK(scene.status(0) == TrialStatus::kError);
 }
 
-TEST_CASE("nodes that do not see the experiment's folder take no part, and it is said") {
-  Scene scene(of_two_nodes());
+// Two nodes that do not see the experiment's folder.
+void join_far(Scene& scene) {
   for (const std::uint32_t agent : {0u, 1u}) {
     AgentHello hello;
     hello.hostname = "far";
@@ -168,9 +168,29 @@ TEST_CASE("nodes that do not see the experiment's folder take no part, and it is
     ready.relays = true;
     scene.give(FromAgent{{agent}, ready});
   }
+}
+
+TEST_CASE("nodes that do not see the experiment's folder hold groups as others do") {
+  Scene scene(of_two_nodes());
+  join_far(scene);
+  CHECK(scene.take<Launch>().size() == 1);
+  CHECK(std::ranges::none_of(scene.notices_, [](const std::string& notice) {
+    return notice.find("takes no part") != std::string::npos;
+  }));
+}
+
+TEST_CASE("under a driver of before they took no part, and its journal gives that state") {
+  Scene scene(of_two_nodes());
+  DriverStarted before;
+  before.epoch = 2;
+  before.num_samples = 1;
+  before.nodes_may_join = true;
+  before.gathers_parts = false;
+  scene.give(before);
+  join_far(scene);
   CHECK(scene.take<Launch>().empty());
   CHECK(std::ranges::any_of(scene.notices_, [](const std::string& notice) {
-    return notice.find("no part in groups over several nodes") != std::string::npos;
+    return notice.find("it takes no part in groups over several nodes") != std::string::npos;
   }));
 }
 

@@ -175,6 +175,8 @@ class _Attempt(Edge):
         folder = self._temporary(iteration)
         self._saves = True
         with _in_phase("save"):
+            if self._start.rank > 0:
+                folder.mkdir(parents=True, exist_ok=True)  # rank 0's may be on another machine
             if save is not None:
                 save(folder)
             _flush_checkpoint(folder)

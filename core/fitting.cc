@@ -121,12 +121,17 @@ ResourceRequest part_of(const ResourceRequest& request, int nodes) {
   return part;
 }
 
-bool holds_part(const NodeResources& node, const ResourceRequest& request) {
-  for (int nodes = 2; nodes <= request.ranks; ++nodes) {
+int nodes_for(const NodeResources& node, const ResourceRequest& request) {
+  for (int nodes = 1; nodes <= request.ranks; ++nodes) {
     if (request.ranks % nodes != 0) continue;
-    if (fit_on(empty_room(node), part_of(request, nodes))) return true;
+    if (fit_on(empty_room(node), part_of(request, nodes))) return nodes;
   }
-  return false;
+  return 0;
+}
+
+// A node with room for a trial of several ranks has room for a part of it.
+bool holds_part(const NodeResources& node, const ResourceRequest& request) {
+  return request.ranks > 1 && nodes_for(node, request) > 0;
 }
 
 bool is_whole(const NodeRoom& node) {
@@ -161,14 +166,29 @@ std::optional<std::vector<GroupPart>> parts_on(const std::vector<const NodeRoom*
 
 std::optional<std::vector<GroupPart>> spread(const std::vector<const NodeRoom*>& whole_nodes,
                                              const ResourceRequest& request) {
-  const int most = static_cast<int>(std::min<std::size_t>(
-      whole_nodes.size(), static_cast<std::size_t>(request.ranks)));
+  const int most = static_cast<int>(
+      std::min<std::size_t>(whole_nodes.size(), static_cast<std::size_t>(request.ranks)));
   for (int nodes = 2; nodes <= most; ++nodes) {
     if (request.ranks % nodes != 0) continue;
     auto parts = parts_on(whole_nodes, part_of(request, nodes), static_cast<std::size_t>(nodes));
     if (parts) return parts;
   }
   return std::nullopt;
+}
+
+// A part gets smaller with the number of nodes: those that hold one of few hold one of more. So
+// what groups over few nodes leave, and there is less of it than one of these needs, takes part in
+// larger groups.
+std::uint64_t groups_on(const std::map<int, std::uint64_t>& nodes) {
+  std::uint64_t groups = 0;
+  std::uint64_t left = 0;
+  for (const auto& [each, count] : nodes) {
+    TUNE_CHECK(each > 0);
+    left += count;
+    groups += left / static_cast<std::uint64_t>(each);
+    left %= static_cast<std::uint64_t>(each);
+  }
+  return groups;
 }
 
 // ---- Requests that never fit

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,6 +52,9 @@ std::optional<Fit> fit_on(const NodeRoom& node, const ResourceRequest& request);
 // The request of one part of a group that has an equal one on each of `nodes` nodes. `nodes` divides
 // the ranks.
 ResourceRequest part_of(const ResourceRequest& request, int nodes);
+// The fewest whole nodes like this one that hold a trial in equal parts: 1 where one node holds it; 0:
+// no number of them does.
+int nodes_for(const NodeResources& node, const ResourceRequest& request);
 // Whether an empty node could hold a part, of any size.
 bool holds_part(const NodeResources& node, const ResourceRequest& request);
 // Nothing of the node is promised.
@@ -69,6 +73,10 @@ struct GroupPart {
 // ever more nodes.
 std::optional<std::vector<GroupPart>> spread(const std::vector<const NodeRoom*>& whole_nodes,
                                              const ResourceRequest& request);
+
+// The number of trials that whole nodes hold as groups at once, as spread() finds one after the other.
+// `nodes`: how many there are, by their nodes_for(), of nodes that hold no trial by themselves.
+std::uint64_t groups_on(const std::map<int, std::uint64_t>& nodes);
 
 // The number of trials that an empty node could hold at once; of those that ask for nothing, 1000.
 std::uint64_t trials_that_fit(const NodeResources& node, const ResourceRequest& request);

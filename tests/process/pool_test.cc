@@ -103,8 +103,8 @@ TEST_CASE("a pool runs a sweep to its end on agents that an engine starts, and l
   const Finished finished = pooled.finish();
   check_complete(pooled.box, "results/s", 10, 8);
   check_nothing_left(pooled.box, "results/s");
-  // With the sweep its token ends. The output of an agent is kept; the token was in no script and on
-  // no command line.
+  // With the sweep its token ends. The output of an agent is kept; the token was in no script and
+  // on no command line.
   CHECK_FALSE(fs::exists(join_file));
   const std::string script = pooled.box.read("results/s/nodes/agent.sh");
   CHECK_HAS(script, "--join-file");
@@ -228,6 +228,31 @@ TEST_CASE("a user pauses and resizes a pool that runs") {
   pooled.finish();
   check_complete(pooled.box, "results/s", 14, 8);
   CHECK_HAS(pooled.box.tune({"pool", "results/s", "--max", "2"}).err, "no driver runs it");
+}
+
+TEST_CASE("groups of ranks run on two agents of a pool each, and no third one is asked for") {
+  const std::string groups = "resources_per_trial: {cpu: 2, ranks: 2}\n";
+  Pooled pooled(sweep(3, "  max: 3\n", 40, groups));
+  const Finished shown = pooled.box.tune({"validate", "sweep.yaml", "--pool"});
+  INFO(shown.err);
+  CHECK_HAS(shown.out,
+            "each trial needs 2 nodes: of at most 3, so many trials at the same time: 1");
+  pooled.start();
+  CHECK(pooled.has_started());
+  CHECK(pooled.has_agents(2));
+  CHECK_HAS(pooled.box.tune({"nodes", "results/s"}).out, "tune-");
+  const Finished finished = pooled.finish();
+  CHECK_FALSE(has(finished.err, "ERROR"));
+  check_complete(pooled.box, "results/s", 3, 8);
+  CHECK(pooled.joined() == 3);  // the driver's own, which runs no trials, and two
+  CHECK_FALSE(has(pooled.events(), "\"event\":\"failure\""));
+  check_nothing_left(pooled.box, "results/s");
+
+  Pooled narrow(sweep(3, "  max: 1\n", 40, groups));
+  const Finished refused = narrow.box.tune({"run", "sweep.yaml", "--name", "s"});
+  CHECK(refused.code == 2);
+  CHECK_HAS(refused.err, "pool/max");
+  CHECK_HAS(refused.err, "a trial needs 2 nodes of {cpu: 1}; the pool has max: 1");
 }
 
 TEST_CASE("what a pool cannot do is refused before a trial starts, by key and line") {

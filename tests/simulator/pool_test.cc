@@ -23,13 +23,14 @@ TEST_CASE("300 pools keep every promise, whatever their engines and drivers do")
     for (const auto count :
          {&PoolTally::starts, &PoolTally::refused, &PoolTally::lost, &PoolTally::lies,
           &PoolTally::unstopped, &PoolTally::joined, &PoolTally::died, &PoolTally::drivers,
-          &PoolTally::pauses, &PoolTally::given_up}) {
+          &PoolTally::pauses, &PoolTally::given_up, &PoolTally::groups}) {
       all.*count += verdict.tally.*count;
     }
   }
   // The runs were not idle.
   CHECK(all.starts > 10 * kPools);
   CHECK(all.joined > 5 * kPools);
+  CHECK(all.groups > 2 * kPools);
   CHECK(all.died > 2 * kPools);
   CHECK(all.drivers > 3 * kPools);
   for (const std::uint64_t count :

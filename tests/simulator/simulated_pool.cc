@@ -34,7 +34,10 @@ constexpr Time kPoolLease = 60s;
 class PoolWorld {
  public:
   PoolWorld(std::uint64_t seed, bool traced)
-      : traced_(traced), random_(seed, "pool", 0), options_(draw_options()) {
+      : traced_(traced),
+        random_(seed, "pool", 0),
+        groups_(seed, "groups of a pool", 0),
+        options_(draw_options()) {
     start_delay_ = draw(0s, 30s);
     queue_time_ = draw(0s, 300s);
     list_delay_ = draw(0s, 20s);
@@ -50,18 +53,27 @@ class PoolWorld {
     start_driver();
     while (now_ < kStorm && !is_over_) {
       if (chance(0.01)) wanted_ = static_cast<std::uint64_t>(random_.integer(0, 9));
+      if (group_ > 0 && groups_.uniform() < 0.002) change_maximum();
       step();
     }
     if (is_over_) return tally_;
     calm_down(static_cast<std::uint64_t>(random_.integer(1, 9)));
     for (const Time end = now_ + kCalm; now_ < end && !is_over_;) step();
     if (is_over_) return tally_;
-    const std::uint64_t most = book_.max().value_or(options_.max) * places_;
+    const std::uint64_t max = book_.max().value_or(options_.max);
+    const std::uint64_t most =
+        group_ > 0 ? max / static_cast<std::uint64_t>(group_) : max * places_;
     const std::uint64_t there = capacity();
     if (there < std::min(wanted_, most)) {
       violate("the agents that are wanted come",
               fmt::format("{} trials have room, {} want it, {} allocations are open", there,
                           wanted_, book_.open().size()));
+    }
+    // A maximum that is lowered ends no trial.
+    const std::uint64_t trials = std::max<std::uint64_t>(placed_.size(), std::min(wanted_, most));
+    if (group_ > 0 && book_.open().size() > trials * static_cast<std::uint64_t>(group_)) {
+      violate("no node is kept that completes no group",
+              fmt::format("{} allocations are open for {} trials", book_.open().size(), trials));
     }
     wanted_ = 0;
     for (const Time end = now_ + kCalm; now_ < end;) step();
@@ -83,6 +95,7 @@ class PoolWorld {
     bool is_known = false;   // to the driver of now
     bool was_known = false;  // to any
     bool is_leaving = false;
+    Time joined{};
     Time heard{};
     Time dies = Time::max();
   };
@@ -95,6 +108,13 @@ class PoolWorld {
     options.places = chance(0.7) ? places_ : 0;
     options.idle = 60s;
     options.join_within = 120s;
+    if (groups_.uniform() < 0.5) {
+      group_ = static_cast<int>(groups_.integer(2, 4));
+      options.max = std::max(options.max, static_cast<std::uint32_t>(groups_.integer(group_, 9)));
+      places_ = 0;
+      options.group = options.places > 0 ? group_ : 0;
+      options.places = 0;
+    }
     return options;
   }
   bool chance(double rate) { return random_.uniform() < rate; }
@@ -140,6 +160,9 @@ class PoolWorld {
     }
     is_calm_ = true;
     wanted_ = wanted;
+    const bool is_too_small =
+        book_.max().value_or(options_.max) < static_cast<std::uint32_t>(group_);
+    if (is_too_small) book_.order({.max = options_.max, .paused = {}, .cause = "a user"});
   }
 
   // ---- Jobs and their agents
@@ -169,7 +192,7 @@ class PoolWorld {
     }
     if (std::exchange(job.is_known, true)) return;
     trace(fmt::format("the agent of {} has joined", number));
-    if (!std::exchange(job.was_known, true)) ++tally_.joined;
+    if (!std::exchange(job.was_known, true)) ++tally_.joined, job.joined = now_;
     book_.node_has_joined(name_of(number));
     book_.node_is_ready(name_of(number));
   }
@@ -182,10 +205,54 @@ class PoolWorld {
 
   std::uint64_t capacity() const {
     std::uint64_t all = 0;
-    for (const auto& [number, job] : jobs_) all += job.is_known && !job.is_leaving ? places_ : 0;
-    return all;
+    for (const auto& [number, job] : jobs_) all += job.is_known && !job.is_leaving;
+    return group_ > 0 ? all / static_cast<std::uint64_t>(group_) : all * places_;
   }
-  PoolScene scene() const {
+  // By a user.
+  void change_maximum() {
+    const auto max = static_cast<std::uint32_t>(groups_.integer(1, options_.max + 1));
+    book_.order({.max = max, .paused = {}, .cause = "a user"});
+    trace(fmt::format("at most {} agents", max));
+  }
+  // Groups hold their nodes until one of them goes, or they are not wanted any more.
+  void place_groups() {
+    const auto stays = [&](Number number) {
+      const Job& job = jobs_.at(number);
+      return job.is_known && !job.is_leaving;
+    };
+    std::set<Number> held;
+    std::erase_if(placed_, [&](const auto& group) { return !std::ranges::all_of(group, stays); });
+    if (placed_.size() > wanted_) placed_.resize(wanted_);
+    for (const auto& group : placed_) held.insert(group.begin(), group.end());
+    std::vector<Number> idle;
+    for (const auto& [number, job] : jobs_) {
+      if (stays(number) && !held.contains(number)) idle.push_back(number);
+      if (std::ssize(idle) < group_) continue;
+      if (placed_.size() < wanted_) placed_.push_back(std::exchange(idle, {})), ++tally_.groups;
+    }
+  }
+  PoolScene scene_of_groups() {
+    place_groups();
+    PoolScene scene;
+    scene.running = scene.groups = placed_.size();
+    scene.wanted = wanted_ - scene.running;
+    std::set<Number> held;
+    for (const auto& group : placed_) held.insert(group.begin(), group.end());
+    for (const auto& [number, job] : jobs_) {
+      if (!job.is_known) continue;
+      const bool is_held = held.contains(number);
+      scene.nodes.push_back({.agent = {static_cast<std::uint32_t>(number)},
+                             .allocation = number,
+                             .trials = is_held,
+                             .is_out = job.is_leaving,
+                             .silence = now_ - job.heard,
+                             .group = group_,
+                             .is_held = is_held});
+    }
+    return scene;
+  }
+  PoolScene scene() {
+    if (group_ > 0) return scene_of_groups();
     PoolScene scene;
     scene.running = std::min(wanted_, capacity());
     scene.wanted = wanted_ - scene.running;
@@ -209,6 +276,7 @@ class PoolWorld {
   void start_driver() {
     down_until_.reset();
     ++driver_;
+    driver_since_ = now_;
     ++tally_.drivers;
     machine_ = std::make_unique<PoolMachine>(options_);
     for (auto& [number, job] : jobs_) job.heard = now_;
@@ -249,7 +317,9 @@ class PoolWorld {
     for (const auto& [number, one] : book_.open()) {
       waiting += one.state < AllocationState::kRunning && !one.has_joined;
     }
-    if (is_new && waiting > options_.backlog) {
+    const std::uint32_t backlog =
+        std::max(options_.backlog, static_cast<std::uint32_t>(std::max(group_, 1)));
+    if (is_new && waiting > backlog) {
       violate("no more wait than the backlog", fmt::format("{} wait", waiting));
     }
     if (book_.open().size() > options_.max) {
@@ -330,7 +400,16 @@ class PoolWorld {
         violate("an agent with trials is not given back", std::to_string(node.allocation));
       }
     }
-    jobs_.at(drain.agent.value).is_leaving = true;
+    Job& job = jobs_.at(drain.agent.value);
+    const bool may_complete =
+        book_.max().value_or(options_.max) >= static_cast<std::uint32_t>(group_);
+    const Time waited = now_ - std::max(job.joined, driver_since_);
+    // The others may come, and it has not waited long.
+    if (is_calm_ && group_ > 0 && before.wanted > 0 && before.running == 0 && may_complete &&
+        !book_.is_paused() && waited < 5 * options_.idle) {
+      violate("a node waits for the rest of its group", fmt::format("{}", job.is_known));
+    }
+    job.is_leaving = true;
   }
   void take(const TakeForGone& gone, const PoolScene&) {
     Job& job = jobs_.at(gone.agent.value);
@@ -350,7 +429,11 @@ class PoolWorld {
   bool traced_;
   RandomStream random_;
   std::uint64_t places_ = 1;  // of every agent
+  RandomStream groups_;       // so that what other pools draw stays
+  int group_ = 0;             // nodes that a trial needs; 0: each holds some
+  std::vector<std::vector<Number>> placed_;
   PoolMachine::Options options_;
+  Time driver_since_{};
   Time start_delay_{};
   Time queue_time_{};
   Time list_delay_{};

@@ -23,6 +23,7 @@ struct PoolTally {
   std::uint64_t drivers = 0;
   std::uint64_t pauses = 0;
   std::uint64_t given_up = 0;
+  std::uint64_t groups = 0;  // trials that began on several nodes
 };
 
 struct PoolVerdict {

@@ -9,9 +9,11 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/fitting.h"
 #include "core/strings.h"
 #include "tune/drive/pool.h"
 #include "tune/results/ask_driver.h"
+#include "tune/spec/pool_value.h"
 #include "tune/spec/pool_words.h"
 
 namespace tune {
@@ -64,6 +66,13 @@ int print_pool(const ExperimentSpec& spec) {
   const std::filesystem::path experiment =
       std::filesystem::absolute(spec.options.storage) / (spec.name.empty() ? "NAME" : spec.name);
   const PoolFiles files(experiment);
+  const int nodes = nodes_for(node_of(pool, spec.request), spec.request);
+  if (nodes > 1) {
+    const std::int64_t hosts = std::ssize(engine.words.hosts);
+    const std::int64_t most = hosts > 0 ? std::min<std::int64_t>(hosts, pool.max) : pool.max;
+    fmt::print("# each trial needs {} nodes: of at most {}, so many trials at the same time: {}\n",
+               nodes, most, most / nodes);
+  }
   PoolValues values = pool_values(spec, files);
   values["name"] = values.at("prefix") + "1";
   values["log"] = files.log(values.at("name"));

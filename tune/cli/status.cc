@@ -39,6 +39,7 @@ class StatusFollower {
   bool is_over() const { return experiment_.controller().is_over(); }
 
   void notice(const std::string& text) { reporter_.notice(text); }
+  const ExperimentSpec& spec() const { return spec_; }
   const Controller& controller() const { return experiment_.controller(); }
 
   void show(bool live, bool final) {
@@ -107,7 +108,7 @@ std::string row_of(const Controller& controller, AgentNumber agent) {
 }
 
 // The allocations of a pool without an agent yet, and why trials wait.
-void print_pool(const Controller& controller) {
+void print_pool(const ExperimentSpec& spec, const Controller& controller) {
   const PoolBook& pool = controller.pool();
   for (const auto& [number, one] : pool.open()) {
     if (one.has_joined) continue;
@@ -120,7 +121,7 @@ void print_pool(const Controller& controller) {
                in_words(std::max(controller.now() - one.requested_at, Duration{})));
   }
   if (pool.max()) fmt::print("at most {} agents, as a user has ordered\n", *pool.max());
-  const std::string waits = why_trials_wait(pool, controller.wanted(), controller.now());
+  const std::string waits = why_trials_wait(spec, controller, controller.now());
   if (!waits.empty()) fmt::print("{}\n", waits);
 }
 
@@ -140,7 +141,7 @@ int show_nodes(const std::filesystem::path& directory) {
   for (const AgentNumber agent : follower.controller().nodes().all()) {
     fmt::print("{}\n", row_of(follower.controller(), agent));
   }
-  print_pool(follower.controller());
+  print_pool(follower.spec(), follower.controller());
   return 0;
 }
 

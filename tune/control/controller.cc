@@ -304,7 +304,9 @@ void Controller::on_agent(AgentNumber agent, const ZygoteReady& ready) {
   if (!is_apart && spreads_groups_) nodes_.let_share(agent);
   const AgentHello& node = nodes_.hello(agent);
   const std::string never = why_never_on(resources_of(node), request_);
-  if (never.empty()) pool_.node_is_ready(node.allocation);
+  if (never.empty() || (nodes_.shares(agent) && holds_part(resources_of(node), request_))) {
+    pool_.node_is_ready(node.allocation);
+  }
   if (is_apart && !never.empty() && holds_part(resources_of(node), request_)) {
     out_->notice(fmt::format("node {} can hold no trial: {}; and it takes no part in groups over "
                              "several nodes, as it {}",

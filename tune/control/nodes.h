@@ -40,6 +40,7 @@ class Nodes {
   const AgentHello& join(AgentNumber agent, const AgentHello& hello, ExperimentTime now = {});
   void set_ready(AgentNumber agent);  // again: nothing changes
   void let_share(AgentNumber agent);  // groups with other nodes
+  bool shares(AgentNumber agent) const { return agents_.at(agent).shares; }
   bool is_ready(AgentNumber agent) const { return agents_.at(agent).ready; }
   ExperimentTime joined_at(AgentNumber agent) const { return agents_.at(agent).joined_at; }
   // Attempts that run there stay. A second call changes nothing.

@@ -111,8 +111,22 @@ PoolBook::Number allocation_number(std::string_view name) {
   return read.ec == std::errc() && read.ptr == end ? number : 0;
 }
 
-std::string why_trials_wait(const PoolBook& book, std::uint64_t trials, ExperimentTime now) {
-  if (trials == 0) return {};
+namespace {
+
+// "each needs 2 nodes, 1 of them is there"; empty: one node does, and the pool alone tells.
+std::vector<std::string> words_of(const WaitingGroups& groups, std::uint64_t trials) {
+  if (groups.nodes <= 1) return {};
+  std::vector<std::string> parts = {
+      fmt::format("{} {} nodes", trials == 1 ? "it needs" : "each needs", groups.nodes)};
+  if (groups.idle > 0) {
+    parts.push_back(groups.idle == 1 ? "1 waits for the others"
+                                     : fmt::format("{} wait for the others", groups.idle));
+  }
+  if (groups.most > 0) parts.push_back(fmt::format("the pool may have {} (max)", groups.most));
+  return parts;
+}
+
+std::vector<std::string> words_of_jobs(const PoolBook& book, ExperimentTime now) {
   struct Group {
     std::size_t jobs = 0;
     ExperimentTime since{};
@@ -132,7 +146,18 @@ std::string why_trials_wait(const PoolBook& book, std::uint64_t trials, Experime
                                 reason, in_words(std::max(now - group.since, ExperimentTime{}))));
   }
   if (book.is_paused()) parts.push_back("the pool is paused: " + book.why_paused());
-  if (parts.empty()) return {};
+  return parts;
+}
+
+}  // namespace
+
+std::string why_trials_wait(const PoolBook& book, std::uint64_t trials, ExperimentTime now,
+                            const WaitingGroups& groups) {
+  if (trials == 0) return {};
+  std::vector<std::string> parts = words_of(groups, trials);
+  const std::vector<std::string> jobs = words_of_jobs(book, now);
+  if (jobs.empty() && groups.idle == 0 && groups.most == 0) return {};
+  parts.insert(parts.end(), jobs.begin(), jobs.end());
   const std::string who = trials >= 1'000'000 ? "trials wait"
                           : trials == 1       ? "1 trial waits"
                                               : fmt::format("{} trials wait", trials);

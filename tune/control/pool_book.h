@@ -87,8 +87,16 @@ class PoolBook {
 std::string allocation_prefix(std::string_view experiment);
 PoolBook::Number allocation_number(std::string_view name);
 
+// Trials that need several nodes, and wait for them.
+struct WaitingGroups {
+  std::uint64_t nodes = 1;  // of each trial
+  std::uint64_t idle = 0;   // that wait for the rest of a group
+  std::uint64_t most = 0;   // that the pool may have; 0: as many as they need
+};
 // The reason why trials wait for the pool, for people: "12 trials wait: 2 jobs PENDING (Priority)
-// for 41 min". Empty: none does.
-std::string why_trials_wait(const PoolBook& book, std::uint64_t trials, ExperimentTime now);
+// for 41 min", "3 trials wait: each needs 2 nodes, 1 waits for the others, 1 job
+// PENDING (Priority) for 4 min". Empty: none does.
+std::string why_trials_wait(const PoolBook& book, std::uint64_t trials, ExperimentTime now,
+                            const WaitingGroups& groups = {});
 
 }  // namespace tune

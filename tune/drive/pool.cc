@@ -38,7 +38,10 @@ PoolMachine::Options machine_options(const ExperimentSpec& spec, const EngineWor
   options.backlog = static_cast<std::uint32_t>(pool.backlog);
   // An ssh host's CPUs and GPUs are known when it has joined.
   const bool is_known = words.hosts.empty() || pool.node.cpu.has_value();
-  options.places = is_known ? trials_that_fit(node_of(pool, spec.request), spec.request) : 0;
+  const NodeShare share =
+      is_known ? share_of_trials(node_of(pool, spec.request), spec.request) : NodeShare{};
+  options.places = share.places;
+  options.group = share.group;
   options.idle = from_seconds(pool.idle.seconds());
   options.join_within = from_seconds(pool.join_within.seconds());
   options.poll = from_seconds(pool.poll.seconds());
@@ -110,26 +113,8 @@ void Pool::look(const Controller& controller, DriverMachine& machine, DriverEndp
 
 PoolScene Pool::scene_of(const Controller& controller, const Peers& peers,
                          std::chrono::nanoseconds now) const {
-  PoolScene scene;
-  scene.wanted = controller.wanted();
-  std::map<AgentNumber, std::uint64_t> trials;
-  for (const TrialNumber number : controller.running()) {
-    for (const AgentNumber agent : agents_of(*controller.trials()[number.value].placement)) {
-      ++trials[agent];
-    }
-    ++scene.running;
-  }
-  const Nodes& nodes = controller.nodes();
-  for (const AgentNumber agent : nodes.all()) {
-    const AgentHello& hello = nodes.hello(agent);
-    const bool is_of_pool = hello.allocation.starts_with(prefix_);
-    scene.nodes.push_back({.agent = agent,
-                           .allocation = is_of_pool ? allocation_number(hello.allocation) : 0,
-                           .places = trials_that_fit(resources_of(hello), spec_.request),
-                           .trials = trials[agent],
-                           .is_out = nodes.is_out(agent),
-                           .silence = now - peers.last_heard(agent)});
-  }
+  PoolScene scene = pool_scene(controller, spec_.request, prefix_);
+  for (PoolScene::Node& node : scene.nodes) node.silence = now - peers.last_heard(node.agent);
   return scene;
 }
 
@@ -140,6 +125,10 @@ std::string Pool::order(const Value& request, DriverMachine& machine) const {
   event.cause = request.get<std::string>("user");
   machine.on_pool(event);
   std::string text = event.max ? fmt::format("at most {} agents from now on", *event.max) : "";
+  const int each = nodes_for(node_of(spec_.options.pool, spec_.request), spec_.request);
+  if (event.max && static_cast<int>(*event.max) < each) {
+    text += fmt::format(", and a trial needs {}: none begins on them", each);
+  }
   if (!event.paused) return text;
   return text + (text.empty() ? "" : "; ") +
          (*event.paused ? "no agents are asked for; those that are there stay"

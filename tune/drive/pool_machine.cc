@@ -1,6 +1,8 @@
 #include "tune/drive/pool_machine.h"
 
 #include <algorithm>
+#include <iterator>
+#include <ranges>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -63,9 +65,12 @@ void PoolMachine::look(Time now, const PoolBook& book, const PoolScene& scene) {
   std::erase_if(local_, [&](const auto& one) { return !book.open().contains(one.first); });
   take_list(book, scene);
   for (const auto& [number, one] : book.open()) look_at(number, one, book, scene);
-  give_back(book, scene);
-  cancel_queued(book, scene);
-  request(book, scene);
+  const Plan plan = plan_for(book, scene);
+  send_useless_away(book, scene, plan);
+  note_idle(scene, plan);
+  give_back(book, scene, plan);
+  cancel_queued(book, scene, plan);
+  request(book, scene, plan);
   list_when_due(book);
 }
 
@@ -234,59 +239,160 @@ void PoolMachine::end(Number number, const Allocation& one, AllocationFault faul
 
 // ---- How many -----------------------------------------------------------------------------------
 
-std::uint64_t PoolMachine::places_of_new(const PoolScene& scene) const {
-  std::uint64_t places = options_.places;
-  if (places > 0) return places;
+// Nodes may be smaller than what was asked for. Of hosts the size is known when one has joined.
+NodeShare PoolMachine::new_node(const PoolScene& scene) {
   for (const PoolScene::Node& node : scene.nodes) {
-    if (node.allocation > 0 && node.places > 0) places = node.places;
+    if (node.allocation > 0 && node.share().nodes_each() > 0) seen_ = node.share();
   }
-  return std::max<std::uint64_t>(places, 1);
+  const NodeShare asked{options_.places, options_.group};
+  if (asked.nodes_each() == 0) return seen_.value_or(NodeShare{1, 0});
+  return seen_ && seen_->nodes_each() > asked.nodes_each() ? *seen_ : asked;
 }
 
-// Nodes that no trial needs leave, the newest first; a node that can hold no trial is a bad start.
-void PoolMachine::give_back(const PoolBook& book, const PoolScene& scene) {
+PoolMachine::Plan PoolMachine::plan_for(const PoolBook& book, const PoolScene& scene) {
+  Plan plan{PoolRoom(scene, told_to_leave_, new_node(scene)), coming(book)};
+  std::uint64_t max = book.max().value_or(options_.max);
+  std::uint64_t left = max - std::min<std::uint64_t>(max, book.open().size());
+  if (!options_.hosts.empty()) {
+    std::set<std::string> taken;
+    for (const auto& [number, one] : book.open()) taken.insert(one.host);
+    const auto count = [&](const auto& is_so) {
+      return static_cast<std::uint64_t>(std::ranges::count_if(options_.hosts, is_so));
+    };
+    max = std::min(max, count([&](const auto& host) { return !book.is_excluded(host); }));
+    left = std::min(left, count([&](const auto& host) {
+                      return !book.is_excluded(host) && !taken.contains(host);
+                    }));
+  }
+  plan.most = max;
+  plan.may_come = plan.coming;
+  if (book.is_paused() || gave_up_) return plan;
+  const auto stays = [&](const auto& node) {
+    return !node.is_out && !told_to_leave_.contains(node.agent) &&
+           book.open().contains(node.allocation);
+  };
+  const auto here = static_cast<std::uint64_t>(std::ranges::count_if(scene.nodes, stays));
+  plan.may_ask = left;
+  plan.may_come = std::max(plan.coming + left, max - std::min(max, here));
+  return plan;
+}
+
+// A node that no trial can use is a bad start.
+void PoolMachine::send_useless_away(const PoolBook& book, const PoolScene& scene,
+                                    const Plan& plan) {
+  const auto others = static_cast<std::uint64_t>(
+      std::ranges::count_if(scene.nodes, [](const auto& node) { return node.allocation == 0; }));
+  const std::uint64_t all = std::max<std::uint64_t>(options_.max, plan.most) + others;
+  for (const PoolScene::Node& node : scene.nodes) {
+    if (node.allocation == 0 || node.is_out || told_to_leave_.contains(node.agent)) continue;
+    const auto each = static_cast<std::uint64_t>(node.share().nodes_each());
+    if (each > 0 && (each <= all || node.trials > 0)) continue;
+    if (book.open().contains(node.allocation)) {
+      local_[node.allocation].fault = AllocationFault::kStart;
+    }
+    told_to_leave_.insert(node.agent);
+    actions_.emplace_back(DrainNode{
+        node.agent, each == 0 ? "it can hold no trial of this sweep"
+                              : fmt::format("a trial would need {} nodes like it, and the pool may "
+                                            "have {}",
+                                            each, plan.most)});
+  }
+}
+
+// Since when nodes have not been needed, or wait for the rest of a group.
+void PoolMachine::note_idle(const PoolScene& scene, const Plan& plan) {
   std::map<AgentNumber, Time> idle;
+  for (const PoolScene::Node& node : scene.nodes) {
+    if (node.allocation == 0 || node.is_out || told_to_leave_.contains(node.agent)) continue;
+    const bool is_needed = scene.wanted > 0 && !plan.room.waiting().contains(node.agent);
+    if (node.trials > 0 || is_needed) continue;
+    const auto before = idle_since_.find(node.agent);
+    idle.emplace(node.agent, before == idle_since_.end() ? now_ : before->second);
+  }
+  idle_since_ = std::move(idle);
+}
+
+// From the newest of them: nodes still came then.
+std::optional<PoolMachine::Time> PoolMachine::parts_wait_since(const Plan& plan) const {
+  std::optional<Time> newest;
+  for (const auto& [agent, since] : idle_since_) {
+    if (plan.room.waiting().contains(agent)) newest = std::max(newest.value_or(since), since);
+  }
+  return newest;
+}
+
+// Nodes that no trial needs leave, the newest first, and those that have waited for the rest of a
+// group in vain.
+void PoolMachine::give_back(const PoolBook& book, const PoolScene& scene, const Plan& plan) {
+  if (scene.groups > groups_before_) part_wait_ = kPartWait * options_.idle;
+  groups_before_ = scene.groups;
+  if (scene.wanted > 0) tell_of_parts(book, scene, plan);
+  const bool waits = plan.may_complete();
+  const Time patience = scene.wanted > 0 && waits ? part_wait_ : options_.idle;
+  const std::optional<Time> parts_since = parts_wait_since(plan);
+  std::string cause = "no trial needed it for " + in_words(options_.idle);
+  if (scene.wanted > 0) {
+    cause = fmt::format("a trial needs {} nodes, and {}", plan.room.one().nodes_each(),
+                        waits              ? "no other one came within " + in_words(part_wait_)
+                        : book.is_paused() ? "the pool is paused"
+                                           : fmt::format("the pool may have {}", plan.most));
+  }
   std::size_t stay = book.open().size();
   for (const PoolScene::Node& node : scene.nodes) {
     stay -= node.is_out && book.open().contains(node.allocation);
   }
+  bool was_in_vain = false;
   for (auto node = scene.nodes.rbegin(); node != scene.nodes.rend(); ++node) {
-    if (node->allocation == 0 || node->is_out || told_to_leave_.contains(node->agent)) continue;
+    const auto idle = idle_since_.find(node->agent);
+    if (idle == idle_since_.end()) continue;
     const bool is_open = book.open().contains(node->allocation);
-    if (node->places == 0) {
-      if (is_open) local_[node->allocation].fault = AllocationFault::kStart;
-      told_to_leave_.insert(node->agent);
-      actions_.emplace_back(DrainNode{node->agent, "it can hold no trial of this sweep"});
-      continue;
-    }
-    if (node->trials > 0 || scene.wanted > 0) continue;
-    const auto before = idle_since_.find(node->agent);
-    const Time since = before == idle_since_.end() ? now_ : before->second;
-    idle.emplace(node->agent, since);
-    if (now_ - since < options_.idle || (is_open && stay <= options_.min)) continue;
+    const Time since = scene.wanted > 0 ? parts_since.value_or(now_) : idle->second;
+    if (now_ - since < patience || (is_open && stay <= options_.min)) continue;
     if (is_open) {
       --stay;
       local_[node->allocation].is_drained = true;
     } else {
       unsure_since_ = now_;
     }
+    was_in_vain = scene.wanted > 0 && waits;
     told_to_leave_.insert(node->agent);
-    actions_.emplace_back(
-        DrainNode{node->agent, fmt::format("no trial needed it for {}", in_words(options_.idle))});
+    actions_.emplace_back(DrainNode{node->agent, cause});
   }
-  idle_since_ = std::move(idle);
+  if (was_in_vain) part_wait_ = std::min(2 * part_wait_, std::max(kLongestPartWait, options_.idle));
 }
 
-// A job in the queue is not needed when its trials have found room meanwhile.
-void PoolMachine::cancel_queued(const PoolBook& book, const PoolScene& scene) {
-  if (scene.wanted > 0 || book.open().size() <= options_.min) return;
-  for (const auto& [number, one] : book.open()) {
+// Once for all that wait at the same time.
+void PoolMachine::tell_of_parts(const PoolBook& book, const PoolScene& scene, const Plan& plan) {
+  const std::optional<Time> since = parts_wait_since(plan);
+  if (!since) told_of_parts_ = false;
+  if (!since || now_ - *since < options_.idle || !plan.may_complete()) return;
+  if (std::exchange(told_of_parts_, true)) return;
+  const WaitingGroups groups{.nodes = static_cast<std::uint64_t>(plan.room.one().nodes_each()),
+                             .idle = plan.room.waiting().size()};
+  actions_.emplace_back(PoolNotice{
+      fmt::format("{}; nodes that wait for others are given back after {}",
+                  why_trials_wait(book, scene.wanted, now_, groups), in_words(part_wait_))});
+}
+
+// A job in the queue is not needed when its trials have found room meanwhile, or when the rest of
+// its group may not come any more. What is on its way when a pool is paused stays.
+void PoolMachine::cancel_queued(const PoolBook& book, const PoolScene& scene, const Plan& plan) {
+  std::uint64_t useless = book.open().size();
+  if (scene.wanted > 0) {
+    if (plan.room.one().nodes_each() <= 1 || book.is_paused()) return;
+    useless = plan.coming -
+              std::min(plan.coming, plan.room.fewest(0, plan.may_come, Time::max().count()));
+  }
+  std::uint64_t stay = book.open().size();
+  for (const auto& [number, one] : book.open() | std::views::reverse) {
+    if (useless == 0 || stay <= options_.min) return;
     Local& local = local_[number];
     const bool waits = one.state == AllocationState::kQueued;
     if (!waits || one.has_joined || local.has_node || local.stop_is_asked) continue;
     local.is_drained = true;
-    local.why = "no trial needs it";
+    local.why = scene.wanted > 0 ? "the rest of its group may not come" : "no trial needs it";
     stop(number, one, local);
+    if (scene.wanted > 0) --useless, --stay;
   }
 }
 
@@ -304,18 +410,17 @@ std::uint64_t PoolMachine::coming(const PoolBook& book) const {
   return count;
 }
 
-void PoolMachine::request(const PoolBook& book, const PoolScene& scene) {
+void PoolMachine::request(const PoolBook& book, const PoolScene& scene, const Plan& plan) {
   if (book.is_paused() || gave_up_ || stops_asking(book)) return;
   const std::uint32_t bad = std::max(book.bad_starts(), book.bad_submissions());
   if (bad > 0) {
     const Time pause = std::min(kFirstBackOff * (1u << std::min(bad - 1, 10u)), kLastBackOff);
     if (now_ < book.last_bad() + pause) return;
   }
-  const std::uint64_t places = places_of_new(scene);
-  std::uint64_t capacity = coming(book) * places;
-  for (const PoolScene::Node& node : scene.nodes) capacity += node.is_out ? 0 : node.places;
+  tell_of_too_few(scene, plan);
   const std::uint64_t need = scene.running + scene.wanted;
-  std::uint64_t missing = need > capacity ? (need - capacity + places - 1) / places : 0;
+  const std::uint64_t all = plan.coming + plan.may_ask;
+  std::uint64_t missing = plan.room.fewest(plan.coming, all, need) - plan.coming;
   const std::uint64_t open = book.open().size();
   const std::uint64_t max = book.max().value_or(options_.max);
   missing = std::max<std::uint64_t>(missing, options_.min > open ? options_.min - open : 0);
@@ -326,8 +431,10 @@ void PoolMachine::request(const PoolBook& book, const PoolScene& scene) {
     waiting += one.state < AllocationState::kRunning && !one.has_joined;
     taken.insert(one.host);
   }
-  missing =
-      std::min<std::uint64_t>(missing, options_.backlog > waiting ? options_.backlog - waiting : 0);
+  // The nodes of one trial wait in the queue together.
+  const std::uint64_t backlog =
+      std::max<std::uint64_t>(options_.backlog, plan.room.one().nodes_each());
+  missing = std::min<std::uint64_t>(missing, backlog > waiting ? backlog - waiting : 0);
   for (std::uint64_t i = 0; i < missing; ++i) {
     const std::optional<std::string> host = free_host(book, taken);
     if (!host) return;
@@ -335,6 +442,24 @@ void PoolMachine::request(const PoolBook& book, const PoolScene& scene) {
     events_.emplace_back(
         AllocationChanged{book.next_number() + i, AllocationState::kRequested, "", *host, ""});
   }
+}
+
+// Once, until it is otherwise: nothing is asked for, and no error would ever tell why.
+void PoolMachine::tell_of_too_few(const PoolScene& scene, const Plan& plan) {
+  const NodeShare& one = plan.room.one();
+  PoolScene others;  // that are not of the pool
+  std::ranges::copy_if(scene.nodes, std::back_inserter(others.nodes),
+                       [](const auto& node) { return node.allocation == 0; });
+  const bool none_is_possible = scene.wanted > 0 && scene.running == 0 &&
+                                plan.room.trials(plan.may_come) == 0 &&
+                                PoolRoom(others, {}, one).trials(plan.most) == 0;
+  if (!none_is_possible) told_of_too_few_ = false;
+  if (!none_is_possible || std::exchange(told_of_too_few_, true)) return;
+  actions_.emplace_back(
+      PoolNotice{fmt::format("no trial can begin: each needs {} nodes of the pool's, which may "
+                             "have {}; give it more (tune "
+                             "pool DIR --max N, or more hosts), or let others join by hand",
+                             one.nodes_each(), plan.most)});
 }
 
 // Nothing: all are taken. Where the engine chooses, the empty text is any host.

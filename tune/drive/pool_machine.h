@@ -13,6 +13,11 @@
 // instead, the simpler way, asks for a second job while a first one that is already running still
 // stands there as pending, and takes a job for a node whose agent never came.
 //
+// Where a trial needs several nodes, whole groups are asked for. A node that waits for the rest of
+// its group is kept while that may come, longer each time that this was in vain. To give it back as
+// an idle one, the simpler way, ends it just before the others come, which then wait for it in
+// turn; to keep it without end pays for a node that no trial ever gets.
+//
 // Trials are never counted against by anything in here: a node that goes, for whatever reason, goes
 // by its own words or by the driver's lease.
 #pragma once
@@ -28,6 +33,7 @@
 
 #include "core/ids.h"
 #include "tune/control/pool_book.h"
+#include "tune/control/pool_room.h"
 
 namespace tune {
 
@@ -73,23 +79,8 @@ struct ListedAllocation {
   AllocationState state = AllocationState::kQueued;  // kQueued, kRunning or kEnded
   std::string id = {};
   std::string host = {};
-  std::string reason = {};  // for people, in the engine's words
+  std::string reason = {};   // for people, in the engine's words
   bool is_hopeless = false;  // it will never run: it is stopped, as a start in vain
-};
-
-// The state of a pool.
-struct PoolScene {
-  struct Node {
-    AgentNumber agent;
-    PoolBook::Number allocation = 0;  // 0: it is of none
-    std::uint64_t places = 0;         // trials that it could hold when it is empty
-    std::uint64_t trials = 0;         // that run there
-    bool is_out = false;
-    ExperimentTime silence{};  // since it was heard
-  };
-  std::vector<Node> nodes;
-  std::uint64_t wanted = 0;   // trials that would begin if there was room
-  std::uint64_t running = 0;  // trials
 };
 
 // ---- The machine
@@ -103,7 +94,8 @@ class PoolMachine {
     std::uint32_t min = 0;
     std::uint32_t max = 16;
     std::uint32_t backlog = 2;
-    std::uint64_t places = 1;  // of a node that is not there yet
+    std::uint64_t places = 1;  // of a node that is not there yet, as of a NodeShare
+    int group = 0;             // likewise; both 0: it is not known
     Time idle = std::chrono::minutes(5);
     Time join_within = std::chrono::minutes(10);
     Time poll = std::chrono::seconds(15);
@@ -113,14 +105,17 @@ class PoolMachine {
   static constexpr Time kLastBackOff = std::chrono::minutes(10);
   static constexpr std::uint32_t kBadStarts = 3;  // in a row, and it stops asking
   static constexpr std::uint32_t kBadSubmissions = 10;
-  static constexpr Time kSoon = std::chrono::seconds(1);      // between two lists, at least
-  static constexpr Time kParting = std::chrono::seconds(30);  // from an agent's end to its job's
-  static constexpr Time kRejoin = std::chrono::seconds(60);   // for agents of an earlier driver
-  static constexpr Time kUnseen = std::chrono::seconds(10);   // for a start of an earlier driver
-  static constexpr Time kSilent = std::chrono::seconds(5);    // of an agent, before it is gone
+  static constexpr Time kSoon = std::chrono::seconds(1);        // between two lists, at least
+  static constexpr Time kParting = std::chrono::seconds(30);    // from an agent's end to its job's
+  static constexpr Time kRejoin = std::chrono::seconds(60);     // for agents of an earlier driver
+  static constexpr Time kUnseen = std::chrono::seconds(10);     // for a start of an earlier driver
+  static constexpr Time kSilent = std::chrono::seconds(5);      // of an agent, before it is gone
   static constexpr Time kStopAgain = std::chrono::seconds(15);  // after a stop that failed
+  static constexpr int kPartWait = 6;  // times `idle`: a node's first wait for the rest of a group
+  static constexpr Time kLongestPartWait = std::chrono::hours(24);
 
-  explicit PoolMachine(Options options) : options_(std::move(options)) {}
+  explicit PoolMachine(Options options)
+      : options_(std::move(options)), part_wait_(kPartWait * options_.idle) {}
 
   // ---- What the engine said
   void on_started(Number number, const std::string& id);
@@ -169,11 +164,26 @@ class PoolMachine {
   void change(Number number, const Allocation& one, const ListedAllocation& news);
   void end(Number number, const Allocation& one, AllocationFault fault, const std::string& why);
   void stop(Number number, const Allocation& one, Local& local);
-  void give_back(const PoolBook& book, const Scene& scene);
-  void cancel_queued(const PoolBook& book, const Scene& scene);
-  void request(const PoolBook& book, const Scene& scene);
-  std::uint64_t coming(const PoolBook& book) const;  // trials that allocations on their way hold
-  std::uint64_t places_of_new(const Scene& scene) const;
+  // What may yet come to the nodes that there are.
+  struct Plan {
+    PoolRoom room;
+    std::uint64_t coming = 0;    // nodes of allocations that are on their way
+    std::uint64_t may_ask = 0;   // that could be asked for now
+    std::uint64_t may_come = 0;  // with those that take the place of what is ending
+    std::uint64_t most = 0;      // that the pool may have at the same time
+    bool may_complete() const { return room.trials(may_come) > room.trials(0); }
+  };
+  Plan plan_for(const PoolBook& book, const Scene& scene);
+  NodeShare new_node(const Scene& scene);
+  void send_useless_away(const PoolBook& book, const Scene& scene, const Plan& plan);
+  void note_idle(const Scene& scene, const Plan& plan);
+  void give_back(const PoolBook& book, const Scene& scene, const Plan& plan);
+  void tell_of_parts(const PoolBook& book, const Scene& scene, const Plan& plan);
+  std::optional<Time> parts_wait_since(const Plan& plan) const;
+  void cancel_queued(const PoolBook& book, const Scene& scene, const Plan& plan);
+  void request(const PoolBook& book, const Scene& scene, const Plan& plan);
+  void tell_of_too_few(const Scene& scene, const Plan& plan);
+  std::uint64_t coming(const PoolBook& book) const;
   std::optional<std::string> free_host(const PoolBook& book,
                                        const std::set<std::string>& taken) const;
   bool stops_asking(const PoolBook& book);
@@ -185,6 +195,11 @@ class PoolMachine {
   Number first_ = 0;  // of this driver
   std::map<Number, Local> local_;
   std::map<AgentNumber, Time> idle_since_;
+  std::optional<NodeShare> seen_;  // of the newest node of the pool
+  Time part_wait_;
+  std::uint64_t groups_before_ = 0;
+  bool told_of_parts_ = false;
+  bool told_of_too_few_ = false;
   std::set<AgentNumber> told_to_leave_;
   std::set<AgentNumber> told_gone_;
   std::map<Number, Time> orphans_;    // that were stopped, and when

@@ -1,6 +1,8 @@
 // The status of an experiment, for reporters.
 #pragma once
 
+#include <string>
+
 #include "tune/results/reporter.h"
 #include "tune/spec/experiment_spec.h"
 
@@ -11,6 +13,9 @@ class Controller;
 // The part that the controller knows; the caller that shows it completes it. Refers to the spec.
 ExperimentStatus experiment_status(const ExperimentSpec& spec, const Controller& controller,
                                    ExperimentTime now);
+// Why trials wait for the sweep's pool, for people; empty: none does.
+std::string why_trials_wait(const ExperimentSpec& spec, const Controller& controller,
+                            ExperimentTime now);
 // Adds what the driver's own node tells: its memory, and what it offers as long as no node has
 // joined.
 void add_own_node(const NodeResources& node, ExperimentStatus& status);

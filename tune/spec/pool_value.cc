@@ -171,13 +171,37 @@ class PoolCheck {
       return complain("node/gpu", fmt::format("{} GPUs: give a whole number", pool_.node.gpu));
     }
     const NodeResources node = node_of(pool_, request);
-    const std::string never = why_never({&node}, request);
-    if (!never.empty()) complain("node", never + ": give an agent more, or a trial less");
+    const int nodes = nodes_for(node, request);
+    if (nodes == 0) {
+      return complain("node",
+                      why_never({&node}, request) + ": give an agent more, or a trial less");
+    }
+    const bool is_of_hosts = !pool_.hosts.empty() && std::ssize(pool_.hosts) < pool_.max;
+    const std::int64_t most = is_of_hosts ? std::ssize(pool_.hosts) : pool_.max;
+    if (nodes <= most || most < 1) return;
+    complain(
+        is_of_hosts ? "hosts" : "max",
+        fmt::format("a trial needs {} nodes of {}; the pool has {}: give it more, an agent more, "
+                    "or a trial less",
+                    nodes, words_of_node(),
+                    is_of_hosts ? fmt::format("{} host{}", most, most == 1 ? "" : "s")
+                                : fmt::format("max: {}", most)));
   }
 
  private:
   void complain(const std::string& key, std::string message) {
     complaints_.push_back({.path = "pool/" + key, .message = std::move(message)});
+  }
+
+  // Of a node that is given: else it holds a trial.
+  std::string words_of_node() const {
+    std::vector<std::string> amounts;
+    if (pool_.node.cpu) amounts.push_back(fmt::format("cpu: {}", *pool_.node.cpu));
+    if (pool_.node.gpu > 0) amounts.push_back(fmt::format("gpu: {}", pool_.node.gpu));
+    if (const std::int64_t bytes = pool_.node.memory.bytes(); bytes > 0) {
+      amounts.push_back(fmt::format("memory: {}MiB", bytes >> 20));
+    }
+    return fmt::format("{{{}}}", join(amounts, ", "));
   }
 
   void check_words() {

@@ -1,4 +1,5 @@
 // Groups that go over several nodes: equal parts on whole nodes, all of them at once or none.
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -135,6 +136,29 @@ TEST_CASE("a part of a group has its share, rounded up, and the whole GPUs of it
   CHECK(holds_part(node(2), group(8)));
   CHECK_FALSE(holds_part(node(0.5), group(8)));
   CHECK_FALSE(holds_part(node(8), group(1)));
+  CHECK(nodes_for(node(8), group(8)) == 1);
+  CHECK(nodes_for(node(6), group(8)) == 2);  // in equal parts
+  CHECK(nodes_for(node(3), group(8)) == 4);
+  CHECK(nodes_for(node(0.5), group(8)) == 0);
+  CHECK(nodes_for(node(8, 4), group(8, 8)) == 2);
+}
+
+TEST_CASE("groups are counted as they are placed one after the other") {
+  RandomStream random(7, "groups", 0);
+  for (int trial = 0; trial < 300; ++trial) {
+    const ResourceRequest wanted = group(static_cast<int>(random.integer(2, 13)));
+    std::vector<NodeResources> nodes;
+    std::map<int, std::uint64_t> counts;
+    for (auto left = random.integer(0, 12); left > 0; --left) {
+      const NodeResources one = node(static_cast<double>(random.integer(1, wanted.ranks)));
+      nodes.push_back(one);
+      ++counts[nodes_for(one, wanted)];
+    }
+    Placer placer = placer_of(nodes);
+    std::uint64_t placed = 0;
+    while (!put(placer, wanted).empty()) ++placed;
+    CHECK(groups_on(counts) == placed);
+  }
 }
 
 // Groups come and go at random; as nothing is ever held in part, room for a group is found whenever

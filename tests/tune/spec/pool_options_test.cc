@@ -108,6 +108,24 @@ TEST_CASE("a pool that could never hold a trial is refused") {
       read(R"({"engine": "slurm"})", {.cpu = 3, .gpu = 2}).complaints.empty());  // as a trial needs
 }
 
+TEST_CASE("a pool whose nodes hold a trial in equal parts is refused where these are too many") {
+  const Resources eight{.cpu = 8, .gpu = 8, .ranks = 8};
+  CHECK(read(R"({"engine": "slurm", "max": 4, "node": {"cpu": 8, "gpu": 4}})", eight)
+            .complaints.empty());
+  CHECK(read(R"({"engine": "slurm", "max": 2, "node": {"cpu": 8, "gpu": 4}})", eight)
+            .complaints.empty());
+  CHECK(read(R"({"engine": "slurm", "max": 3, "node": {"cpu": 8, "gpu": 3}})", eight)
+            .complains("pool/max",
+                       "a trial needs 4 nodes of {cpu: 8, gpu: 3}; the pool has max: 3: give it"));
+  CHECK(read(R"({"engine": "ssh", "hosts": ["a"], "node": {"cpu": 8, "gpu": 4}})", eight)
+            .complains("pool/hosts",
+                       "a trial needs 2 nodes of {cpu: 8, gpu: 4}; the pool has 1 host"));
+  CHECK(read(R"({"engine": "slurm", "node": {"cpu": 8}})", eight)
+            .complains("pool/node", "8 ranks need 8 GPUs, the node has 0"));
+  CHECK(read(R"({"engine": "slurm", "max": 1})", eight).complaints.empty());  // one that holds it
+  CHECK(read(R"({"engine": "slurm", "node": {"cpu": 1}})", {.cpu = 2}).complains("pool/node", "2"));
+}
+
 TEST_CASE("with a pool the driver listens by itself") {
   RunOptions options;
   CHECK_FALSE(takes_machines(options));

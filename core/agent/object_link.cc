@@ -37,9 +37,11 @@ struct ObjectLink::Keeper {
     }
   }
 
-  // Waits for an order, or until the carrier has something to do. False: it is to end.
+  // Waits for an order, or until the carrier has something to do. False: it is to end, and what was
+  // ordered to be removed is.
   bool take_orders() {
     std::vector<Order> taken;
+    bool goes_on = true;
     {
       std::unique_lock lock(mutex);
       const auto is_woken = [this] { return ends || !orders.empty(); };
@@ -48,11 +50,11 @@ struct ObjectLink::Keeper {
       } else if (const auto now = clock.monotonic(), at = carrier.next_look(now); at > now) {
         woken.wait_for(lock, at - now, is_woken);
       }
-      if (ends) return false;
+      goes_on = !ends;
       taken.swap(orders);
     }
     for (const Order& one : taken) one(carrier);
-    return true;
+    return goes_on;
   }
 
   void tell() {

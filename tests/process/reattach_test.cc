@@ -100,7 +100,8 @@ TEST_CASE("a driver that is killed twice finds its machines again, and no trial 
   const Finished finished = sweep.finish();
   CHECK_HAS(finished.err, "machines that had joined: 2 are waited for");
   CHECK_FALSE(testing::has(finished.err, "is lost"));
-  CHECK(sweep.count_events("node_returned") == 4);
+  // A machine tells what it holds before it greets: the last one may end the experiment by that.
+  CHECK(sweep.count_events("node_returned") >= 3);
   check_complete(sweep.box, "results/s", 3, kGatedSteps);
   std::set<int> there;
   for (const auto& [trial, pids] : sweep.processes_of_trials()) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <vector>
 
@@ -40,6 +41,9 @@ double in_two_ranks(const std::function<double(const Rendezvous&)>& function) {
     listener.socket.reset();
     place.shared_memory = ::fcntl(memory.get(), F_DUPFD_CLOEXEC, 0);
     at::set_num_threads(1);
+    Environment environment;
+    add_bucket_memory(environment, [](const std::string&) { return false; });
+    for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
     try {
       const double value = function(place);
       if (place.rank == 0 && ::write(pipe[1], &value, sizeof value) != sizeof value) ::_exit(1);

@@ -35,6 +35,11 @@ Environment rank_environment(const RankPlace& place, int local_rank,
   return environment;
 }
 
+void add_bucket_memory(Environment& environment, const UserHasSet& user_has_set) {
+  constexpr const char* kVariable = "DDP_DISABLE_COMM_MEM";
+  if (!user_has_set(kVariable)) environment[kVariable] = "0";
+}
+
 void add_rendezvous(Environment& environment, const std::string& address, int port) {
   environment["MASTER_ADDR"] = address;
   environment["MASTER_PORT"] = std::to_string(port);

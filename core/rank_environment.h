@@ -35,6 +35,10 @@ using UserHasSet = std::function<bool(const std::string& name)>;
 Environment rank_environment(const RankPlace& place, int local_rank,
                              const UserHasSet& user_has_set);
 
+// For ranks without GPUs: LibTorch's DDP asks their backend for the memory of its buckets, which it
+// else does not. Of NCCL's this has not been tried.
+void add_bucket_memory(Environment& environment, const UserHasSet& user_has_set);
+
 // MASTER_ADDR and MASTER_PORT alone.
 void add_rendezvous(Environment& environment, const std::string& address, int port);
 

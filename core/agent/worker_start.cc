@@ -103,11 +103,11 @@ StartWorker worker_start(const SetupExperiment& experiment, const Launch& launch
                         .node = static_cast<int>(launch.node),
                         .threads = static_cast<int>(start.threads)};
   auto& environment = start.environment;
-  environment = rank_environment(place, static_cast<int>(start.local_rank), [&](const std::string& name) {
-    return experiment.environment.contains(name);
-  });
+  const auto is_set = [&](const std::string& name) { return experiment.environment.contains(name); };
+  environment = rank_environment(place, static_cast<int>(start.local_rank), is_set);
   const ShownGpus gpus = devices_of(launch, start.local_rank, node).shown(experiment.gpu_visibility);
   add_gpus(environment, gpus);
+  if (gpus.devices.empty()) add_bucket_memory(environment, is_set);
   if (!gpus.devices.empty() && !experiment.environment.contains("TUNE_GPU_PART")) {
     environment["TUNE_GPU_PART"] = fmt::format("{:g}", part_of_gpu(launch));
   }

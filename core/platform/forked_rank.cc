@@ -37,7 +37,10 @@ void become_rank(const ForkedRanks& ranks, int rank, int output, int errors) {
   dup2(errors, STDERR_FILENO);
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // output is seen while the rank runs
   auto environment = started_rank_environment(ranks.place, rank);
-  if (!ranks.use_gpu) environment["CUDA_VISIBLE_DEVICES"] = "";
+  if (!ranks.use_gpu) {
+    environment["CUDA_VISIBLE_DEVICES"] = "";
+    add_bucket_memory(environment, [](const std::string& name) { return std::getenv(name.c_str()) != nullptr; });
+  }
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
   if (rank == 0) {
     setenv(kRendezvousVariable, std::to_string(ranks.rendezvous).c_str(), 1);

@@ -55,6 +55,14 @@ TEST_CASE("the number of threads is the user's where he says it, each for itself
   CHECK(environment.at("MKL_NUM_THREADS") == "4");
 }
 
+TEST_CASE("DDP of ranks without GPUs takes its memory from their backend, unless the user says") {
+  Environment environment;
+  add_bucket_memory(environment, [](const std::string&) { return true; });
+  CHECK(environment.empty());
+  add_bucket_memory(environment, nothing_is_set);
+  CHECK(environment == Environment{{"DDP_DISABLE_COMM_MEM", "0"}});
+}
+
 TEST_CASE("of MIG instances a rank is shown its own alone, of whole GPUs all") {
   using List = std::vector<std::string>;
   const struct {

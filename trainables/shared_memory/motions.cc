@@ -34,7 +34,8 @@ bool put_line(RingSender& ring, const Call& call) {
 }
 
 // Of a message of `bytes` bytes for this rank; throws when another call's comes.
-bool read_line(RingReceiver& ring, const Call& own, std::size_t bytes, int from) {
+bool read_line(RingReceiver& ring, const Call& own, std::size_t bytes, int from,
+               HeapPlace* place = nullptr) {
   const auto part = ring.front(sizeof(Call));
   if (part.size < sizeof(Call)) return false;
   Call call;
@@ -50,6 +51,7 @@ bool read_line(RingReceiver& ring, const Call& own, std::size_t bytes, int from)
                                                     describe(expected));
   }
   ring.take(sizeof(Call));
+  if (place != nullptr) *place = call.place;
   return true;
 }
 
@@ -191,7 +193,7 @@ std::vector<int> ReduceInto::awaited() {
 
 // A ring holds two blocks' slices and the results of two.
 AllReduceBlocks::AllReduceBlocks(RankMemory& memory, const Call& call, Operator reduction,
-                                 Type type, char* data, std::size_t bytes)
+                                 Type type, char* data, std::size_t bytes, bool has_met)
     : memory_(memory),
       call_(call),
       reduction_(reduction),
@@ -199,8 +201,8 @@ AllReduceBlocks::AllReduceBlocks(RankMemory& memory, const Call& call, Operator 
       data_(data),
       bytes_(bytes),
       slice_bytes_((memory.capacity() - 2 * kLine) / 4 / kLine * kLine),
-      sent_line_(index(memory.size())),
-      read_line_(index(memory.size())),
+      sent_line_(index(memory.size()), has_met),
+      read_line_(index(memory.size()), has_met),
       done_(index(memory.size())),
       parts_(index(memory.size())) {
   const auto ranks = index(memory.size());
@@ -368,6 +370,88 @@ std::vector<int> AllReduceBlocks::awaited() {
   return ranks;
 }
 
+// ---- AllReduceInPlace ---------------------------------------------------------------------------
+
+AllReduceInPlace::AllReduceInPlace(RankMemory& memory, const Call& call, Operator reduction,
+                                   Type type, char* data, std::size_t bytes)
+    : memory_(memory),
+      call_(call),
+      reduction_(reduction),
+      type_(type),
+      data_(data),
+      bytes_(bytes),
+      sent_line_(index(memory.size())),
+      read_line_(index(memory.size())),
+      places_(index(memory.size())) {}
+
+bool AllReduceInPlace::exchange_lines() {
+  bool all_read = true, all_sent = true;
+  for (int rank = 0; rank < memory_.size(); ++rank) {
+    if (rank == memory_.rank()) continue;
+    if (!sent_line_[index(rank)] && put_line(memory_.out(rank), call_)) {
+      sent_line_[index(rank)] = true;
+      memory_.out(rank).publish();
+      memory_.ring(rank);
+    }
+    if (!read_line_[index(rank)]) {
+      read_line_[index(rank)] =
+          read_line(memory_.in(rank), call_, bytes_, rank, &places_[index(rank)]);
+      if (memory_.in(rank).release()) memory_.ring(rank);
+    }
+    all_sent &= sent_line_[index(rank)];
+    all_read &= read_line_[index(rank)];
+  }
+  return all_sent && all_read;
+}
+
+void AllReduceInPlace::reduce_slice() {
+  const auto ranks = index(memory_.size());
+  const std::size_t each = whole_lines((bytes_ + ranks - 1) / ranks);
+  const std::size_t begin = std::min(bytes_, index(memory_.rank()) * each);
+  const std::size_t end = std::min(bytes_, begin + each);
+  std::vector<char*> all(ranks);
+  for (int rank = 0; rank < memory_.size(); ++rank) {
+    all[index(rank)] =
+        rank == memory_.rank() ? data_ : memory_.segment()->heap().map(places_[index(rank)]);
+  }
+  std::vector<const char*> parts(ranks);
+  for (std::size_t done = begin; done < end; done += kPiece) {
+    const std::size_t size = std::min(end - done, kPiece);
+    for (std::size_t rank = 0; rank < ranks; ++rank) parts[rank] = all[rank] + done;
+    shared_memory::reduce(reduction_, type_, parts, data_ + done, size);
+    for (char* to : all) {
+      if (to != data_) std::memcpy(to + done, data_ + done, size);
+    }
+  }
+}
+
+bool AllReduceInPlace::advance() {
+  if (blocks_) return blocks_->advance();
+  if (!exchange_lines()) return false;
+  if (has_met_) return true;
+  has_met_ = true;
+  places_[index(memory_.rank())] = call_.place;
+  if (std::ranges::count(places_, 0u, &HeapPlace::block) > 0) {
+    blocks_ = std::make_unique<AllReduceBlocks>(memory_, call_, reduction_, type_, data_, bytes_,
+                                                true);
+    return blocks_->advance();
+  }
+  reduce_slice();
+  sent_line_.assign(sent_line_.size(), false);
+  read_line_.assign(read_line_.size(), false);
+  return exchange_lines();
+}
+
+std::vector<int> AllReduceInPlace::awaited() {
+  if (blocks_) return blocks_->awaited();
+  std::vector<int> ranks;
+  for (int rank = 0; rank < memory_.size(); ++rank) {
+    const bool has_gone = sent_line_[index(rank)] && read_line_[index(rank)];
+    if (rank != memory_.rank() && !has_gone) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
 // ---- Relay --------------------------------------------------------------------------------------
 
 Relay::Relay(RankMemory& memory, const Call& call, char* data, std::size_t bytes)
@@ -441,7 +525,11 @@ std::unique_ptr<Motion> all_reduce(RankMemory& memory, const Call& given, Operat
   call.bytes = bytes;
   call.reduction = reduction;
   if (bytes > kSmall) {
-    return std::make_unique<AllReduceBlocks>(memory, call, reduction, type, data, bytes);
+    call.place = memory.segment()->heap().place_of(data, bytes);
+    if (call.place.block == 0) {
+      return std::make_unique<AllReduceBlocks>(memory, call, reduction, type, data, bytes);
+    }
+    return std::make_unique<AllReduceInPlace>(memory, call, reduction, type, data, bytes);
   }
   std::vector<Out> out;
   for (int rank = 0; rank < memory.size(); ++rank) {

@@ -47,7 +47,8 @@ struct Call {
   Operator reduction = Operator::kSum;
   std::uint8_t type = 0;  // of the values, as the caller numbers them
   std::int32_t root = 0;
-  std::int32_t reserved[9] = {};
+  HeapPlace place = {};  // of the caller's tensor, which others may read and write there
+  std::int32_t reserved[4] = {};
 };
 static_assert(sizeof(Call) == kLine);
 std::string describe(const Call& call);
@@ -118,8 +119,9 @@ class ReduceInto : public Motion {
 // most one block ahead of the others, for which the rings have room.
 class AllReduceBlocks : public Motion {
  public:
+  // `has_met`: the first lines have gone both ways.
   AllReduceBlocks(RankMemory& memory, const Call& call, Operator reduction, Type type, char* data,
-                  std::size_t bytes);
+                  std::size_t bytes, bool has_met = false);
   bool advance() override;
   std::vector<int> awaited() override;
 
@@ -156,6 +158,34 @@ class AllReduceBlocks : public Motion {
   std::vector<bool> sent_line_, read_line_;
   std::vector<std::size_t> done_;  // of the phase, by rank
   std::vector<const char*> parts_;
+};
+
+// A large tensor that lies in the heaps of all ranks: each rank reduces its slice where the values
+// are, and writes the result there. So each value crosses the memory once, and nothing is copied.
+// The ranks say at their first lines where their tensors are; if one of them is in no heap, all go
+// on as AllReduceBlocks. A second line says that a rank's slice is done.
+class AllReduceInPlace : public Motion {
+ public:
+  // `call` has the place of `data`.
+  AllReduceInPlace(RankMemory& memory, const Call& call, Operator reduction, Type type, char* data,
+                   std::size_t bytes);
+  bool advance() override;
+  std::vector<int> awaited() override;
+
+ private:
+  bool exchange_lines();
+  void reduce_slice();
+
+  RankMemory& memory_;
+  Call call_;
+  Operator reduction_;
+  Type type_;
+  char* data_;
+  std::size_t bytes_;
+  bool has_met_ = false;
+  std::vector<bool> sent_line_, read_line_;  // the first, then the second
+  std::vector<HeapPlace> places_;            // by rank
+  std::unique_ptr<AllReduceBlocks> blocks_;  // when there is no place
 };
 
 // Large data from `root` to all: each rank passes on what it gets, so that the first does not have

@@ -41,6 +41,7 @@ constexpr std::size_t kMessageShare = 4;        // a message's ring is a quarter
 // Zero, as the memory begins.
 struct Header {
   std::atomic<std::uint32_t> regions;
+  std::atomic<std::uint64_t> heap_end;  // 0: no block was allocated yet
 };
 
 [[noreturn]] void refuse(const char* doing) {
@@ -241,18 +242,24 @@ Segment::Segment(FileDescriptor memory, int rank, int size)
   header_ = map(memory_.get(), 0, kHeader);
   std::uint32_t none = 0;
   header_at(header_).regions.compare_exchange_strong(none, 1);  // that of the first group
+  heap_ = std::make_shared<Heap>(FileDescriptor(::fcntl(memory_.get(), F_DUPFD_CLOEXEC, 0)));
 }
 
 Segment::~Segment() {
   if (::getpid() == process_) ::munmap(header_, kHeader);
 }
 
-// All ranks that grow it at the same time want the same.
+// By its last page: to set the size could cut away what another rank has grown it by meanwhile.
 void Segment::grow(std::size_t bytes) {
   struct stat now {};
   if (::fstat(memory_.get(), &now) != 0) refuse("fstat");
   if (static_cast<std::size_t>(now.st_size) >= bytes) return;
-  if (::ftruncate(memory_.get(), static_cast<off_t>(bytes)) != 0) refuse("ftruncate");
+  const auto last = static_cast<off_t>(bytes - kPage);
+  if (::fallocate(memory_.get(), 0, last, kPage) != 0) refuse("fallocate");
+}
+
+std::shared_ptr<char> Segment::allocate(std::size_t bytes) {
+  return heap_->allocate(bytes, header_at(header_).heap_end);
 }
 
 bool Segment::is_free(std::uint32_t region) {

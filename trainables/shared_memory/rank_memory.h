@@ -6,7 +6,7 @@
 // whether it is there, and a bell, which the others ring when it sleeps; and each ordered pair of
 // ranks has two rings, one for collectives and one for messages. Whatever the tensors' sizes that
 // is at most 5 MiB for each rank, and with more than 65 ranks 80 KiB for each of the others; the
-// system gives only what is used of it.
+// system gives only what is used of it. Behind the regions lie the blocks of the ranks' heaps.
 #pragma once
 
 #include <sys/types.h>
@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "core/platform/process.h"
+#include "trainables/shared_memory/heap.h"
 #include "trainables/shared_memory/ring.h"
 
 namespace tune::shared_memory {
@@ -115,6 +116,9 @@ class Segment {
   std::vector<bool> ended() const;  // by rank: its process has ended
   pid_t pid(int rank) const { return pids_[static_cast<std::size_t>(rank)]; }
 
+  Heap& heap() { return *heap_; }
+  std::shared_ptr<char> allocate(std::size_t bytes);  // of this rank's heap; see Heap::allocate()
+
  private:
   friend class RankMemory;
   void grow(std::size_t bytes);
@@ -125,6 +129,7 @@ class Segment {
   int rank_;
   int size_;
   char* header_ = nullptr;
+  std::shared_ptr<Heap> heap_;  // lives as long as its blocks
   pid_t process_;
   std::vector<FileDescriptor> processes_;
   std::vector<pid_t> pids_;

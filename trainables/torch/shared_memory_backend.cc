@@ -57,6 +57,15 @@ void SharedMemoryBackend::shutdown() {
   conversation_->abort("the group was shut down by this rank");
 }
 
+at::Tensor SharedMemoryBackend::allocateTensor(long size, at::TensorOptions options) {
+  TORCH_CHECK(options.device().is_cpu(), "allocateTensor: a tensor on ", options.device(),
+              ", which ranks do not share");
+  const auto bytes = static_cast<std::size_t>(size) * options.dtype().itemsize();
+  const std::shared_ptr<char> block = memory().segment()->allocate(bytes);
+  if (!block) return at::empty({size}, options);
+  return at::from_blob(block.get(), {size}, [block](void*) {}, options);
+}
+
 SharedMemoryBackend::WorkPtr SharedMemoryBackend::work(c10d::OpType type,
                                                        std::vector<OperationPtr> operations,
                                                        Tensors outputs) const {

@@ -45,6 +45,11 @@ class SharedMemoryBackend : public c10d::Backend {
   void abort() override;
   void shutdown() override;
 
+  // For DDP's buckets: memory that the other ranks reach, so that an all_reduce copies nothing; a
+  // plain tensor where the system has no such memory left.
+  bool supportsTensorAlloc(c10::DeviceIndex device) override { return device < 0; }
+  at::Tensor allocateTensor(long size, at::TensorOptions options) override;
+
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
   using Tensors = std::vector<at::Tensor>;
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& how) override;

@@ -57,6 +57,9 @@ void write_all(int to, const char* bytes, std::size_t size) {
 [[noreturn]] void be_rank(const Rendezvous& place, const RankFunction& function, int pipe) {
   ::signal(SIGTERM, SIG_DFL);
   at::set_num_threads(1);
+  Environment environment;
+  add_bucket_memory(environment, [](const std::string&) { return false; });
+  for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
   try {
     const std::vector<double> values = function(place);
     write_all(pipe, "v", 1);

@@ -12,6 +12,7 @@
 #include "ranks.h"
 #include "torch/torch_doctest.h"
 #include "trainables/torch/group_backends.h"
+#include "trainables/torch/shared_memory_backend.h"
 
 namespace tune {
 namespace {
@@ -343,6 +344,62 @@ TEST_CASE("lists, parts and views go between the ranks as they lie") {
     checks.expect(at::equal(by_rank[2][1], full({3}, 2.5)), "all_gather of two");
   });
   values_of(ends);
+}
+
+SharedMemoryBackend& backend_of(Group& group) {
+  return dynamic_cast<SharedMemoryBackend&>(*group.getDefaultBackend());
+}
+
+bool is_reached_by_all(Group& group, const Tensor& tensor) {
+  const auto* data = static_cast<const char*>(tensor.const_data_ptr());
+  return backend_of(group).memory().segment()->heap().place_of(data, tensor.nbytes()).block != 0;
+}
+
+TEST_CASE("a tensor of the group's memory is reduced as any other is, bit for bit") {
+  const auto ends = run_checks(3, [](Group& group, Checks& checks) {
+    const auto generator = torch::make_generator<at::CPUGeneratorImpl>(group.getRank());
+    for (const ReduceOp& how : {ReduceOp(ReduceOp::SUM), ReduceOp(ReduceOp::AVG)}) {
+      Tensors own{at::randn({70'001}, generator)};
+      Tensors shared{backend_of(group).allocateTensor(70'001, at::kFloat).copy_(own[0])};
+      checks.expect(is_reached_by_all(group, shared[0]) && !is_reached_by_all(group, own[0]),
+                    "the place");
+      group.allreduce(own, {.reduceOp = how})->wait();
+      group.allreduce(shared, {.reduceOp = how})->wait();
+      checks.expect(at::equal(own[0], shared[0]), "the sum");
+      // Not as it lies: the copy that is summed lies elsewhere on all ranks.
+      Tensors apart{shared[0].slice(0, 0, 70'000).view({700, 100}).t()};
+      group.allreduce(apart)->wait();
+      group.allreduce(own)->wait();
+      checks.expect(at::equal(own[0].slice(0, 0, 70'000).view({700, 100}).t(), apart[0]), "a view");
+    }
+    bool is_refused = false;
+    try {
+      backend_of(group).allocateTensor(4, at::TensorOptions(at::kFloat).device(at::kMeta));
+    } catch (const c10::Error&) {
+      is_refused = true;
+    }
+    checks.expect(is_refused && !backend_of(group).supportsTensorAlloc(0), "another device");
+  });
+  values_of(ends);
+}
+
+TEST_CASE("gradients that are views of DDP's buckets lie where all ranks reach them") {
+  const auto ends = run_group(2, [](ProcessGroup& group) {
+    torch::manual_seed(1);
+    torch::nn::Linear net(300, 200);
+    DistributedDataParallel<torch::nn::LinearImpl> model(net, group,
+                                                     {.gradient_as_bucket_view = true});
+    std::vector<double> found;
+    for (int step = 0; step < 3; ++step) {
+      model.backward(model.forward(torch::full({4, 300}, 1.0 + group.rank())).sum());
+      found.push_back(is_reached_by_all(*group.c10d(), net->weight.grad()));
+      found.push_back(net->weight.grad()[7][7].item<double>());
+      for (torch::Tensor& parameter : net->parameters()) parameter.mutable_grad().zero_();
+    }
+    return found;
+  });
+  CHECK(values_of(ends) == std::vector<double>{1, 6, 1, 6, 1, 6});  // 4 times the mean of 1 and 2
+  CHECK(testing::are_equal(ends));
 }
 
 TEST_CASE(

@@ -50,6 +50,11 @@ S3Address parse_s3_address(const std::string& address) {
   return parsed;
 }
 
+std::string s3_folder(const std::string& address) {
+  const std::string prefix = parse_s3_address(address).prefix;
+  return prefix.empty() ? "" : prefix + "/";
+}
+
 // ---- Signatures ---------------------------------------------------------------------------------
 
 std::string uri_encoded(std::string_view text, bool keeps_slash) {

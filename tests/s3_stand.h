@@ -255,7 +255,22 @@ class S3Stand {
       objects_.erase(key);
       return {204};
     }
-    return found == objects_.end() ? error(404, "NoSuchKey") : Answer{200, found->second};
+    if (found == objects_.end()) return error(404, "NoSuchKey");
+    const auto condition = asked.headers.find("if-match");
+    if (condition != asked.headers.end() && condition->second != tag_of(found->second)) {
+      return error(412, "PreconditionFailed");
+    }
+    const auto range = asked.headers.find("range");
+    if (range == asked.headers.end()) return {200, found->second};
+    const std::size_t dash = range->second.find('-');
+    const std::size_t begin = std::strtoul(range->second.c_str() + 6, nullptr, 10);  // "bytes="
+    const std::size_t last = std::strtoul(range->second.c_str() + dash + 1, nullptr, 10);
+    if (begin >= found->second.size()) return error(416, "InvalidRange");
+    return {206, found->second.substr(begin, last + 1 - begin)};
+  }
+
+  static std::string tag_of(const std::string& bytes) {
+    return '"' + to_hex(sha256(bytes)).substr(0, 32) + '"';
   }
 
   Answer listed(const std::map<std::string, std::string>& query) const {
@@ -272,7 +287,8 @@ class S3Stand {
       text += "<Contents><Key>";
       for (const char c : at->first)
         text += c == '&' ? "&amp;" : c == '<' ? "&lt;" : std::string(1, c);
-      text += "</Key></Contents>";
+      text += "</Key><Size>" + std::to_string(at->second.size()) + "</Size><ETag>&quot;" +
+              tag_of(at->second).substr(1, 32) + "&quot;</ETag></Contents>";
     }
     return {200, text + "</ListBucketResult>"};
   }
@@ -288,6 +304,18 @@ class S3Stand {
   int port_ = 0;
   std::list<std::thread> clients_;
   std::thread thread_;
+};
+
+// This process finds the store as a user's would.
+struct S3Found {
+  explicit S3Found(const std::map<std::string, std::string>& variables) : set(variables) {
+    for (const auto& [name, value] : set) setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~S3Found() {
+    for (const auto& [name, value] : set) unsetenv(name.c_str());
+  }
+  S3Found(const S3Found&) = delete;
+  std::map<std::string, std::string> set;
 };
 
 }  // namespace tune::testing

@@ -85,6 +85,7 @@ struct S3Store::Asked {
   std::string name;  // of an object; empty: the bucket itself
   std::map<std::string, std::string> query = {};
   std::string_view body = {};
+  std::vector<std::string> headers = {};  // that are not signed
 };
 
 struct S3Store::Inside {
@@ -166,6 +167,7 @@ std::string S3Store::ask_once(const Asked& asked) {
   if (!asked.query.empty()) request.url += "?" + uri_encoded(asked.query);
   for (const auto& [name, value] : to_sign.headers) request.headers.push_back(name + ": " + value);
   request.headers.push_back("authorization: " + s3_authorization(to_sign, settings.credentials));
+  request.headers.insert(request.headers.end(), asked.headers.begin(), asked.headers.end());
   request.headers.push_back("content-type: application/octet-stream");
   request.headers.push_back("expect:");  // it would cost a round trip
   request.lent_body = asked.body.data() == nullptr ? std::string_view("") : asked.body;
@@ -182,6 +184,7 @@ std::string S3Store::ask_once(const Asked& asked) {
   std::string why = answer.error;
   if (answer.status != 0) why = std::to_string(answer.status);
   if (!said.empty()) why += " " + said;
+  if (answer.status == 412) why = "it has been replaced since it was listed";
   throw ObjectError(kind_of(answer, said),
                     fmt::format("{} at {}: {}", shown(asked), shown_address(endpoint.url), why));
 }
@@ -202,16 +205,41 @@ void S3Store::remove(const std::string& name) {
   }
 }
 
-std::vector<std::string> S3Store::list(const std::string& prefix, const std::string& after) {
+std::vector<S3Object> S3Store::list_objects(const std::string& prefix, const std::string& after) {
   const std::string root = inside_->key("");
   Asked asked{.method = "GET", .name = ""};
   asked.query = {{"list-type", "2"}, {"max-keys", "1000"}, {"prefix", root + prefix}};
   if (!after.empty()) asked.query["start-after"] = root + after;
-  std::vector<std::string> names;
-  for (std::string& key : xml_texts(ask(asked), "Key")) {
-    if (key.starts_with(root)) names.push_back(key.substr(root.size()));
+  const std::string page = ask(asked);
+  std::vector<std::string> keys = xml_texts(page, "Key");
+  std::vector<std::string> sizes = xml_texts(page, "Size"), tags = xml_texts(page, "ETag");
+  sizes.resize(keys.size());
+  if (tags.size() != keys.size()) tags.assign(keys.size(), "");  // some stores have none
+  std::vector<S3Object> objects;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (!keys[i].starts_with(root)) continue;
+    objects.push_back({keys[i].substr(root.size()), std::strtoull(sizes[i].c_str(), nullptr, 10),
+                       std::move(tags[i])});
   }
+  return objects;
+}
+
+std::vector<std::string> S3Store::list(const std::string& prefix, const std::string& after) {
+  std::vector<std::string> names;
+  for (S3Object& object : list_objects(prefix, after)) names.push_back(std::move(object.name));
   return names;
+}
+
+std::string S3Store::get_part(const S3Object& object, std::uint64_t begin, std::size_t bytes) {
+  if (bytes == 0) return {};
+  Asked asked{.method = "GET", .name = object.name};
+  asked.headers = {fmt::format("range: bytes={}-{}", begin, begin + bytes - 1)};
+  if (!object.tag.empty()) asked.headers.push_back("if-match: " + object.tag);
+  std::string part = ask(asked);
+  if (part.size() == bytes) return part;
+  throw ObjectError(Kind::kRefused,
+                    fmt::format("{}: {} bytes came instead of those from {} to {}", shown(asked),
+                                part.size(), begin, begin + bytes));
 }
 
 }  // namespace tune

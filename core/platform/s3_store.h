@@ -4,6 +4,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +25,13 @@ struct S3Place {
   std::string region = {};
 };
 
+// An object as a list has it.
+struct S3Object {
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::string tag = {};  // another content has another one
+};
+
 class S3Store : public ObjectStore {
  public:
   // Throws Error (kBadInput) for what is no address.
@@ -33,6 +42,10 @@ class S3Store : public ObjectStore {
   std::string get(const std::string& name) override;
   std::vector<std::string> list(const std::string& prefix, const std::string& after) override;
   void remove(const std::string& name) override;
+  // list() with all that a list says.
+  std::vector<S3Object> list_objects(const std::string& prefix, const std::string& after);
+  // `bytes` bytes from `begin` on, at most 16 MiB. Refused when the object has another tag now.
+  std::string get_part(const S3Object& object, std::uint64_t begin, std::size_t bytes);
   // From another thread: the request that is on its way, and all later ones, end at once.
   void abandon();
 

@@ -70,6 +70,8 @@ TEST_CASE("an address names a bucket and a prefix") {
   CHECK(parse_s3_address("s3://bucket/") == S3Address{"bucket", ""});
   CHECK(parse_s3_address("s3://my.bucket-1/a/b c/") == S3Address{"my.bucket-1", "a/b c"});
   CHECK(parse_s3_address("s3://bucket/a/b").text() == "s3://bucket/a/b");
+  CHECK(s3_folder("s3://bucket/a/b/") == "a/b/");
+  CHECK(s3_folder("s3://bucket").empty());
   const std::vector<std::pair<std::string, std::string>> bad{
       {"s3:/bucket/a", "does not begin with s3://"},
       {"s3://", "a bucket of 0 letters"},

@@ -17,18 +17,8 @@ namespace tune {
 namespace {
 
 using Kind = ObjectError::Kind;
+using testing::S3Found;
 using testing::S3Stand;
-
-// This process finds the store as a user's would.
-struct S3Found {
-  explicit S3Found(const std::map<std::string, std::string>& variables) : set(variables) {
-    for (const auto& [name, value] : set) setenv(name.c_str(), value.c_str(), 1);
-  }
-  ~S3Found() {
-    for (const auto& [name, value] : set) unsetenv(name.c_str());
-  }
-  std::map<std::string, std::string> set;
-};
 
 const std::string kObjectAddress = "s3://checkpoints/a prefix/\xc3\xa4&$";
 

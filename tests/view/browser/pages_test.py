@@ -94,6 +94,37 @@ def check_table(page, address, key):
     assert page.url == address_of_view and f"{shown_count} of 120 trials" in page.locator(".bar:not(.orders)").inner_text()
 
 
+def check_order(page):
+    """As a sort with a comparing function has it: equal ones by their place, NaN last either way."""
+    wrong = page.evaluate("""async () => {
+      const {orderOf} = await import('/order.js');
+      const odd = [NaN, 0, -0, Infinity, -Infinity, 5e-324, -1e-310, 1e308, 7, -7];
+      const keys = Float64Array.from({length: 70000}, (_, i) => (i % 3 ? odd[(i * 7) % 10] : Math.sin(i)));
+      return [false, true].filter((down) => {
+        const compare = (x, y) => (down ? (x < y) - (x > y) : (x > y) - (x < y));
+        const expected = [...keys.keys()].sort((a, b) => Number.isNaN(keys[a]) - Number.isNaN(keys[b]) || compare(keys[a], keys[b]) || a - b);
+        const found = orderOf(keys, down);
+        return !expected.every((row, i) => row === found[i]);
+      });
+    }""")
+    assert wrong == [], wrong
+
+
+def check_scrolling(page, address, key):
+    """Rows that come take those that leave, in their order, each with what is its own."""
+    go(page, address, f"/{key}/trials")
+    for top in (0, 500, 96, 100000, 0, 700):
+        page.evaluate("top => { document.querySelector('.vtable').scrollTop = top; }", top)
+        page.wait_for_timeout(250)
+        rows = page.evaluate("""[...document.querySelectorAll('.vrow')].map((row) => [row.offsetTop, row.querySelector('.vcell').textContent])""")
+        assert [at for at, _ in rows] == sorted(at for at, _ in rows), rows
+        assert all(int(text) == at // 24 for at, text in rows), rows
+        first = page.evaluate("document.querySelector('.vtable').scrollTop") // 24
+        assert {str(first), str(min(119, first + 15))} <= {text for _, text in rows}, (top, rows)
+    page.keyboard.press("0")
+    until(page, "location.hash === '#/'")
+
+
 def check_keys(page, address, key):
     go(page, address, f"/{key}/overview")
     for digit, part in enumerate(["overview", "search", "rungs", "trials"], 1):
@@ -186,6 +217,7 @@ def main():
             page.wait_for_selector("tr.link")
             assert "token" not in page.url
             check_modules(page)
+            check_order(page)
             keys = key_of(page)
             assert set(keys) == {"digits", "more"}
             for box in range(2):
@@ -194,7 +226,7 @@ def main():
             until(page, "location.hash.includes('compare=')")
             page.wait_for_timeout(600)
             assert colours_in(page, "#chart-best-so-far") > 8
-            for check in (check_table, check_keys, check_brush, check_saves):
+            for check in (check_table, check_scrolling, check_keys, check_brush, check_saves):
                 check(page, address, keys["digits"])
             check_parts(page, address, keys["digits"], root / "digits")
             check_narrow(page, address, keys["digits"])

@@ -1,6 +1,7 @@
 // The page: which part of it is shown, and what is common to all parts.
 import {el, button, tip} from '/dom.js';
 import {Experiment} from '/data.js';
+import {allDrawn} from '/frames.js';
 import {listen} from '/live.js';
 import * as state from '/state.js';
 import {showExperiments} from '/experiments.js';
@@ -59,7 +60,8 @@ async function wait(mine) {
 }
 
 // For measurements and tests: when a part was painted, and how long that took.
-function noteShown(begun) {
+async function noteShown(begun) {
+  await allDrawn();
   requestAnimationFrame(() => requestAnimationFrame(() => {
     document.documentElement.dataset.shownAt = String(Math.round(performance.now()));
     document.documentElement.dataset.shownMs = String(Math.round(performance.now() - begun));

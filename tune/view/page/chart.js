@@ -3,6 +3,7 @@
 import {el, button, save, tip} from '/dom.js';
 import {CanvasPainter, SvgPainter} from '/paint.js';
 import {ink} from '/colour.js';
+import * as frames from '/frames.js';
 
 export const kMargin = {left: 62, right: 14, top: 10, bottom: 38};
 
@@ -25,28 +26,26 @@ export class Chart {
         this.plane);
     this.observer = new ResizeObserver(() => this.redraw());
     this.observer.observe(this.plane);
+    this.inSight = true;  // until it is known
+    this.isHeld = false;  // by the pointer
+    frames.watch(this.plane, this);
     this.canvas.addEventListener('pointerleave', () => tip.hide());
   }
   box(width = this.plane.clientWidth, height = this.height) {
     const {left, right, top, bottom} = this.margin;
     return {x: left, y: top, width: Math.max(10, width - left - right), height: Math.max(10, height - top - bottom)};
   }
-  // Draws at the next frame; several calls before it draw once.
-  redraw() {
-    this.frame ??= requestAnimationFrame(() => {
-      this.frame = null;
-      const begun = performance.now();
-      this.drawNow();
-      this.lastMs = performance.now() - begun;
-      this.drawn = (this.drawn ?? 0) + 1;
-    });
-  }
+  // Draws at one of the next frames; several calls before it draw once.
+  redraw() { frames.ask(this); }
   drawNow() {
     const width = this.plane.clientWidth;
     if (width < 20) return;
-    this.canvas.style.width = `${width}px`;
-    this.canvas.style.height = `${this.height}px`;
-    this.plane.style.height = `${this.height}px`;
+    if (this.sized !== `${width} ${this.height}`) {
+      this.sized = `${width} ${this.height}`;
+      this.canvas.style.width = `${width}px`;
+      this.canvas.style.height = `${this.height}px`;
+      this.plane.style.height = `${this.height}px`;
+    }
     const painter = new CanvasPainter(this.canvas, width, this.height, Math.min(2, devicePixelRatio || 1));
     this.drawing(painter, this.box(width), ink());
   }
@@ -74,7 +73,11 @@ export class Chart {
     return painter.toString(colours.paper);
   }
   saveSvg() { save(`${this.name}.svg`, new Blob([this.svg()], {type: 'image/svg+xml'})); }
-  remove() { this.observer.disconnect(); if (this.frame) cancelAnimationFrame(this.frame); }
+  remove() {
+    this.observer.disconnect();
+    frames.leave(this.plane);
+    frames.forget(this);
+  }
 
   // hover(x, y) gives lines of text or null; click(x, y).
   onPoint(hover, click = null) {

@@ -30,8 +30,12 @@ export function pixel(hex, alpha = 255) {
 }
 
 // The theme's own colours, from the style sheet.
+let inkOf = {theme: null};
 export function ink() {
+  const {theme} = document.documentElement.dataset;
+  if (inkOf.theme === theme) return inkOf;
   const style = getComputedStyle(document.documentElement);
   const get = (name) => style.getPropertyValue(name).trim();
-  return {text: get('--text'), faint: get('--faint'), line: get('--line'), paper: get('--paper'), grid: get('--grid'), dark: get('--dark') === '1'};
+  inkOf = {theme, text: get('--text'), faint: get('--faint'), line: get('--line'), paper: get('--paper'), grid: get('--grid'), dark: get('--dark') === '1'};
+  return inkOf;
 }

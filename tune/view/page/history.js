@@ -2,6 +2,7 @@
 import {Chart, axisBottom, axisLeft, nearest, nothing} from '/chart.js';
 import {el, select} from '/dom.js';
 import {kBlue, kOrange, kRed, kSky, pixel} from '/colour.js';
+import {Points} from '/paint.js';
 import {clock, extent, linear, log, number, robustExtent, seconds} from '/scale.js';
 import * as state from '/state.js';
 
@@ -75,7 +76,7 @@ export function historyChart(experiment, open) {
     place(values, xData, x, y, isTime);
     painter.clip(box.x, box.y, box.width, box.height);
     const {best, line: [sx, sy], points} = prepared(now, mode, values, xData, isTime, colours);
-    painter.points(box, xs, ys, points, values.length > 20000 ? 1 : values.length > 2000 ? 1.5 : 2.5);
+    painter.points(new Points(box, xs, ys, values.length > 20000 ? 1 : values.length > 2000 ? 1.5 : 2.5), points);
     painter.line(sx.map(x.map), sy.map(y.map), {colour: colours.dark ? '#ffb03b' : kRed, width: 2});
     painter.unclip();
     chart.note.textContent = best.length ? `best ${number(best[best.length - 1], 6)} (${mode})` : '';

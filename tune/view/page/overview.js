@@ -20,15 +20,17 @@ export function openTrial(experiment, row) {
 
 // The rows with the best values, best first.
 export function topRows(values, mode, count, mask = null) {
-  const top = [];
-  const isBetter = (a, b) => (mode === 'max' ? values[a] > values[b] : values[a] < values[b]);
+  const top = [], sign = mode === 'max' ? 1 : -1;
+  let limit = -Infinity;  // of the last of them, once there are so many
   for (let row = 0; row < values.length; ++row) {
-    if (values[row] - values[row] !== 0 || (mask && !mask[row])) continue;
-    if (top.length === count && !isBetter(row, top[count - 1])) continue;
+    const value = sign * values[row];
+    if (!(value > limit) && top.length === count) continue;
+    if (value - value !== 0 || (mask && !mask[row])) continue;
     let at = top.length;
-    while (at > 0 && isBetter(row, top[at - 1])) --at;
+    while (at > 0 && value > sign * values[top[at - 1]]) --at;
     top.splice(at, 0, row);
     if (top.length > count) top.pop();
+    if (top.length === count) limit = sign * values[top[count - 1]];
   }
   return top;
 }

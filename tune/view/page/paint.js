@@ -7,9 +7,14 @@ const kMostCircles = 3000;  // of an SVG; more are an image in it
 
 export class CanvasPainter {
   constructor(canvas, width, height, ratio) {
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(height * ratio);
+    const across = Math.round(width * ratio), down = Math.round(height * ratio);
     this.context = canvas.getContext('2d');
+    if (canvas.width === across && canvas.height === down && this.context.reset) {
+      this.context.reset();  // without new memory
+    } else {
+      canvas.width = across;
+      canvas.height = down;
+    }
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.ratio = ratio;
     this.width = width;
@@ -72,45 +77,83 @@ export class CanvasPainter {
   }
   unclip() { this.context.restore(); }
   image(canvas, x, y, width, height) { this.context.drawImage(canvas, x, y, width, height); }
-  // Squares of about 2 * radius at pixels of the box, each with its pixel's colour, or all with one; of
-  // those that the mask keeps.
-  points(box, xs, ys, colours, radius, mask = null) {
-    this.image(rasterOf(box, xs, ys, colours, radius, this.ratio, mask), box.x, box.y, box.width, box.height);
+  // Squares of the points that the mask keeps, each with its own pixel's colour, or all with one.
+  points(points, colours, mask = null) {
+    const {x, y, width, height} = points.box;
+    this.image(points.raster(this.ratio, colours, mask), x, y, width, height);
   }
 }
 
 let spare = null;
-function rasterCanvas(width, height) {
+function spareCanvas(width, height) {
   spare ??= document.createElement('canvas');
   if (spare.width !== width || spare.height !== height) { spare.width = width; spare.height = height; }
   return spare;
 }
 
-// A canvas with these pixels; it is used again by the next raster.
-export function canvasOf(pixels, width, height) {
-  const canvas = rasterCanvas(width, height);
-  const context = canvas.getContext('2d');
-  context.putImageData(new ImageData(new Uint8ClampedArray(pixels.buffer, 0, width * height * 4), width, height), 0, 0);
-  return canvas;
+// Empty pixels, whose memory is used again by the next picture of the same size.
+const images = new Map();
+export function spareImage(width, height) {
+  const key = `${width} ${height}`;
+  if (!images.has(key)) {
+    if (images.size >= 6) images.clear();
+    images.set(key, new ImageData(width, height));
+  } else {
+    images.get(key).data.fill(0);
+  }
+  return images.get(key);
 }
 
-function rasterOf(box, xs, ys, colours, radius, ratio, mask) {
-  const width = Math.max(1, Math.round(box.width * ratio)), height = Math.max(1, Math.round(box.height * ratio));
-  const pixels = new Uint32Array(width * height);
-  const size = Math.max(1, Math.round(radius * 2 * ratio)), half = size >> 1;
-  const one = colours.length === undefined ? colours : null;
-  for (let i = 0; i < xs.length; ++i) {
-    if (mask !== null && mask[i] === 0) continue;
-    const colour = one === null ? colours[i] : one;
-    if (colour === 0) continue;
-    const left = Math.round((xs[i] - box.x) * ratio) - half, top = Math.round((ys[i] - box.y) * ratio) - half;
-    if (!(left >= -size && left < width && top >= -size && top < height)) continue;  // also NaN
-    const right = Math.min(width, left + size), bottom = Math.min(height, top + size);
-    for (let y = Math.max(0, top); y < bottom; ++y) {
-      for (let x = Math.max(0, left), at = y * width + x; x < right; ++x, ++at) pixels[at] = colour;
+// A canvas with these pixels; it is used again by the next raster.
+export function canvasOf(pixels, width, height) {
+  return canvasWith(new ImageData(new Uint8ClampedArray(pixels.buffer, 0, width * height * 4), width, height));
+}
+export function canvasWith(image) {
+  const made = spareCanvas(image.width, image.height);
+  made.getContext('2d').putImageData(image, 0, 0);
+  return made;
+}
+
+// Points in a box, with squares of about 2 * radius. Where each of them lies among the pixels is found
+// once: points that stay where they are while others of them are shown are drawn in a fifth of the time.
+export class Points {
+  constructor(box, xs, ys, radius) {
+    Object.assign(this, {box, xs, ys, radius, ratio: 0});
+  }
+  place(ratio) {
+    const {box, xs, ys} = this;
+    this.ratio = ratio;
+    this.width = Math.max(1, Math.round(box.width * ratio));
+    this.height = Math.max(1, Math.round(box.height * ratio));
+    const size = this.size = Math.max(1, Math.round(this.radius * 2 * ratio)), half = size >> 1;
+    // Around the box lie as many pixels as a square may reach beyond it; the first one is nobody's.
+    const across = this.across = this.width + 2 * size;
+    this.down = this.height + 2 * size;
+    this.at = new Uint32Array(xs.length);
+    for (let i = 0; i < xs.length; ++i) {
+      const left = Math.round((xs[i] - box.x) * ratio) - half, top = Math.round((ys[i] - box.y) * ratio) - half;
+      if (left > -size && left < this.width && top > -size && top < this.height) this.at[i] = (top + size) * across + left + size;  // NaN is not
     }
   }
-  return canvasOf(pixels, width, height);
+  raster(ratio, colours, mask) {
+    if (ratio !== this.ratio) this.place(ratio);
+    const {at, across, size} = this, image = spareImage(across, this.down), pixels = new Uint32Array(image.data.buffer);
+    const one = colours.length === undefined ? colours : null;
+    for (let i = 0; i < at.length; ++i) {
+      if (at[i] === 0 || (mask !== null && mask[i] === 0)) continue;
+      const colour = one ?? colours[i];
+      if (colour === 0) continue;
+      if (size === 2) {
+        const p = at[i];
+        pixels[p] = pixels[p + 1] = pixels[p + across] = pixels[p + across + 1] = colour;
+      } else {
+        for (let row = 0, p = at[i]; row < size; ++row, p += across) pixels.fill(colour, p, p + size);
+      }
+    }
+    const made = spareCanvas(this.width, this.height);
+    made.getContext('2d').putImageData(image, -size, -size);
+    return made;
+  }
 }
 
 const escaped = (text) => String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)
@@ -155,9 +198,12 @@ export class SvgPainter {
   image(canvas, x, y, width, height) {
     this.parts.push(`<image x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}" preserveAspectRatio="none" href="${canvas.toDataURL('image/png')}"/>`);
   }
-  points(box, xs, ys, colours, radius, mask = null) {
+  points(points, colours, mask = null) {
+    const {box, xs, ys, radius} = points;
     if (xs.length > kMostCircles) {
-      return this.image(rasterOf(box, xs, ys, colours, radius, this.ratio, mask), box.x, box.y, box.width, box.height);
+      // Of its own, as the screen's would have to be placed anew.
+      const image = new Points(box, xs, ys, radius).raster(this.ratio, colours, mask);
+      return this.image(image, box.x, box.y, box.width, box.height);
     }
     for (let i = 0; i < xs.length; ++i) {
       const colour = colours.length === undefined ? colours : colours[i];

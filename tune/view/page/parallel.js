@@ -1,14 +1,15 @@
 // Parallel coordinates: between two axes a density of all trials (64 x 64 bins), above it the best as
 // lines. A line a trial would take a hundred times as long, and show a hundred thousand as one block.
 import {Chart, nothing} from '/chart.js';
-import {canvasOf} from '/paint.js';
+import {canvasWith, spareImage} from '/paint.js';
 import {viridis} from '/colour.js';
 import {extent, linear, log, number, short, words} from '/scale.js';
 import {tip} from '/dom.js';
 
-const kBins = 64;
+const kBins = 64, kCells = kBins * kBins;
 const kLines = 30;
 const kRibbonWidth = 48, kRibbonHeight = 128;  // pixels of a density, which is drawn larger
+const kThick = kRibbonHeight / kBins;  // rows of a ribbon: 2
 
 // Where each value lies on its axis: a bin, 255 for none.
 export function binsOf(data, axis, isLog) {
@@ -22,9 +23,49 @@ export function binsOf(data, axis, isLog) {
   return bins;
 }
 
+// Between two axes: the cell (a pair of bins) of each row, and how many kept rows are in each; the last
+// cell is of rows that have no place.
+function gapOf(left, right) {
+  const cells = new Uint16Array(left.length);
+  for (let i = 0; i < cells.length; ++i) cells[i] = left[i] === 255 || right[i] === 255 ? kCells : left[i] * kBins + right[i];
+  return {cells, counts: new Uint32Array(kCells + 1)};
+}
+
+// The pixels of the ribbon of each cell, from the one bin to the other; column by column its upper one.
+let paths = null;
+function pathsOf() {
+  if (paths) return paths;
+  paths = new Uint16Array(kCells * kRibbonWidth);
+  for (let cell = 0, at = 0; cell < kCells; ++cell) {
+    const from = kRibbonHeight - (Math.floor(cell / kBins) + 1) * kThick, to = kRibbonHeight - ((cell % kBins) + 1) * kThick;
+    for (let x = 0; x < kRibbonWidth; ++x, ++at) {
+      paths[at] = Math.floor(from + ((to - from) * x) / (kRibbonWidth - 1) + 1e-6) * kRibbonWidth + x;
+    }
+  }
+  return paths;
+}
+
+// Every pair of bins is a ribbon; where ribbons meet their weights add up, in `thick`. The greatest sum.
+const upper = new Float32Array(kRibbonWidth * kRibbonHeight), thick = new Float32Array(upper.length);
+function ribbons(counts) {
+  const to = pathsOf();
+  upper.fill(0);
+  for (let cell = 0; cell < kCells; ++cell) {
+    if (counts[cell] === 0) continue;
+    const weight = Math.sqrt(counts[cell]);
+    for (let at = cell * kRibbonWidth, end = at + kRibbonWidth; at < end; ++at) upper[to[at]] += weight;
+  }
+  let greatest = 1e-9;
+  for (let i = 0; i < thick.length; ++i) {
+    thick[i] = upper[i] + (i >= kRibbonWidth ? upper[i - kRibbonWidth] : 0);
+    if (thick[i] > greatest) greatest = thick[i];
+  }
+  return greatest;
+}
+
 // axes: [{name, column, words, log}]; best(): rows to be drawn as lines, best first.
 export function parallelChart(experiment, {axes, mask, best, filters, onFilters}) {
-  let prepared = [], version = -1, moving = null;
+  let prepared = [], version = -1, moving = null, held = new Uint8Array(0), gaps = [], count = 0;
   const chart = new Chart({title: 'Parallel coordinates', height: 330, margin: {left: 40, right: 60, top: 34, bottom: 24}, draw});
 
   function prepare() {
@@ -37,47 +78,42 @@ export function parallelChart(experiment, {axes, mask, best, filters, onFilters}
       const scale = list ? words(list, 1, 0) : (axis.log ? log : linear)(...extent(data, axis.log), 1, 0);
       return {...axis, data, list, scale, bins: binsOf(data, scale, scale.log)};
     });
+    gaps = prepared.slice(1).map((right, i) => gapOf(prepared[i].bins, right.bins));
+    held = new Uint8Array(experiment.trials);
+    count = 0;
+  }
+  // What a brush changes is counted anew, and nothing else.
+  function keep(kept) {
+    for (let i = 0; i < held.length; ++i) {
+      if (held[i] === kept[i]) continue;
+      held[i] = kept[i];
+      const step = kept[i] === 1 ? 1 : -1;
+      count += step;
+      for (let gap = 0; gap < gaps.length; ++gap) gaps[gap].counts[gaps[gap].cells[i]] += step;
+    }
   }
   const xOf = (i, box) => box.x + (prepared.length > 1 ? (i / (prepared.length - 1)) * box.width : box.width / 2);
 
-  function density(painter, box, colours, kept) {
-    for (let gap = 0; gap + 1 < prepared.length; ++gap) {
-      const left = xOf(gap, box), wide = xOf(gap + 1, box) - left;
-      const counts = new Uint32Array(kBins * kBins), a = prepared[gap].bins, b = prepared[gap + 1].bins;
-      let most = 0;
-      for (let i = 0; i < a.length; ++i) {
-        if (kept[i] && a[i] !== 255 && b[i] !== 255) ++counts[a[i] * kBins + b[i]];
+  function density(painter, box, colours) {
+    if (gaps.length === 0) return;
+    const wide = kRibbonWidth * gaps.length, image = spareImage(wide, kRibbonHeight), pixels = new Uint32Array(image.data.buffer);
+    const base = colours.dark ? 0xe9b456 : 0xb27200;  // BGR of blue
+    gaps.forEach(({counts}, gap) => {
+      const greatest = ribbons(counts);
+      for (let row = 0, from = 0; row < kRibbonHeight; ++row) {
+        for (let x = 0, to = row * wide + gap * kRibbonWidth; x < kRibbonWidth; ++x, ++from, ++to) {
+          if (thick[from] > 0) pixels[to] = ((Math.min(200, 24 + 210 * Math.sqrt(thick[from] / greatest)) << 24) | base) >>> 0;
+        }
       }
-      const cells = [];
-      for (let at = 0; at < counts.length; ++at) if (counts[at]) { cells.push(at); most = Math.max(most, counts[at]); }
-      painter.image(canvasOf(ribbons(counts, cells, most, colours), kRibbonWidth, kRibbonHeight), left, box.y, wide, box.height);
-    }
-  }
-  // Every pair of bins is a ribbon from the one to the other; where ribbons meet their weights add up.
-  function ribbons(counts, cells, most, colours) {
-    const width = kRibbonWidth, height = kRibbonHeight;
-    const sums = new Float32Array(width * height), size = height / kBins, thick = Math.max(1, Math.floor(size));
-    for (const at of cells) {
-      const from = height - (Math.floor(at / kBins) + 1) * size, to = height - ((at % kBins) + 1) * size;
-      const weight = Math.sqrt(counts[at] / most), slope = (to - from) / Math.max(1, width - 1);
-      for (let x = 0, y = from; x < width; ++x, y += slope) {
-        const top = y < 0 ? 0 : y | 0, end = Math.min(height, top + thick);
-        for (let row = top; row < end; ++row) sums[row * width + x] += weight;
-      }
-    }
-    let greatest = 1e-9;
-    for (let i = 0; i < sums.length; ++i) if (sums[i] > greatest) greatest = sums[i];
-    const pixels = new Uint32Array(width * height), base = colours.dark ? 0xe9b456 : 0xb27200;  // BGR of blue
-    for (let i = 0; i < sums.length; ++i) {
-      if (sums[i] > 0) pixels[i] = ((Math.min(200, 24 + 210 * Math.sqrt(sums[i] / greatest)) << 24) | base) >>> 0;
-    }
-    return pixels;
+    });
+    painter.image(canvasWith(image), box.x, box.y, box.width, box.height);
   }
   function draw(painter, box, colours) {
     if (experiment.trials === 0) return nothing(painter, box, colours, 'no trials yet');
     prepare();
     const kept = mask();
-    density(painter, box, colours, kept);
+    keep(kept);
+    density(painter, box, colours);
     const at = (i, row) => box.y + prepared[i].scale.map(prepared[i].data[row]) * box.height;
     const rows = best(kept, kLines);
     for (let rank = rows.length - 1; rank >= 0; --rank) {
@@ -85,8 +121,6 @@ export function parallelChart(experiment, {axes, mask, best, filters, onFilters}
       painter.line(prepared.map((_, i) => xOf(i, box)), prepared.map((_, i) => at(i, rows[rank])), {colour: rank === 0 ? (colours.dark ? '#ffb03b' : '#d55e00') : colour, width: rank === 0 ? 2.5 : 1.3});
     }
     prepared.forEach((axis, i) => drawAxis(painter, axis, xOf(i, box), box, colours));
-    let count = 0;
-    for (let i = 0; i < kept.length; ++i) count += kept[i];
     chart.note.textContent = `${number(count)} of ${number(kept.length)} trials; drag along an axis to choose`;
   }
   function drawAxis(painter, axis, x, box, colours) {
@@ -118,6 +152,7 @@ export function parallelChart(experiment, {axes, mask, best, filters, onFilters}
     const [px, py] = chart.at(event), axis = axisAt(px);
     if (axis < 0 || event.button !== 0) return;
     from = {axis, share: shareAt(py), moved: false};
+    chart.isHeld = true;
     chart.canvas.setPointerCapture(event.pointerId);
   });
   chart.canvas.addEventListener('pointermove', (event) => {
@@ -138,6 +173,7 @@ export function parallelChart(experiment, {axes, mask, best, filters, onFilters}
     if (!from) return;
     const {axis, moved} = from, {column} = prepared[axis];
     from = null;
+    chart.isHeld = false;
     const next = {...filters()};
     if (moved) next[column] = moving.range;
     else delete next[column];  // a click takes the brush away

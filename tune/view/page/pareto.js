@@ -2,7 +2,7 @@
 import {axisBottom, axisLeft, Chart, nearest, nothing} from '/chart.js';
 import {kBlue, kOrange, kSky, pixel} from '/colour.js';
 import {select} from '/dom.js';
-
+import {Points} from '/paint.js';
 import {linear, number, robustExtent, roomy, short} from '/scale.js';
 import * as state from '/state.js';
 
@@ -94,8 +94,8 @@ export function paretoChart(experiment, open) {
     }
     painter.clip(box.x, box.y, box.width, box.height);
     painter.points(
-        box, xs, ys, pixel(colours.dark ? kSky : kBlue, xs.length > 20000 ? 110 : 170),
-        xs.length > 20000 ? 0.8 : 2);
+        new Points(box, xs, ys, xs.length > 20000 ? 0.8 : 2),
+        pixel(colours.dark ? kSky : kBlue, xs.length > 20000 ? 110 : 170));
     if (goals.length === 2) painter.line(...steps(across), {colour: kOrange, width: 1.5});
     for (const row of front)
       painter.circle(xs[row], ys[row], 4, {fill: kOrange, stroke: colours.text, width: 1});

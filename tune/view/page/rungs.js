@@ -5,6 +5,7 @@ import {blob} from '/data.js';
 import {el, select} from '/dom.js';
 import {lineageChart} from '/lineage.js';
 import {openTrial} from '/overview.js';
+import {Points} from '/paint.js';
 import {extent, linear, log, number, robustExtent, roomy} from '/scale.js';
 import * as state from '/state.js';
 
@@ -67,7 +68,7 @@ export async function showRungs(main, experiment) {
       table[i] = colour[verdict[i]];
     }
     painter.clip(box.x, box.y, box.width, box.height);
-    painter.points(box, xs, ys, table, rung.length > 20000 ? 1 : rung.length > 2000 ? 1.6 : 2.6);
+    painter.points(new Points(box, xs, ys, rung.length > 20000 ? 1 : rung.length > 2000 ? 1.6 : 2.6), table);
     if (new Set(sums.map((one) => one.bracket)).size === 1) for (const one of sums) {
       if (Number.isNaN(one.cutOff) || hasRanks) continue;
       const at = y.map(one.cutOff);

@@ -35,13 +35,15 @@ function logTicks(lo, hi, count) {
   return linearTicks(lo, hi, count);
 }
 
+const grouped = new Intl.NumberFormat('en-US');  // toLocaleString makes one anew at each call
+
 // "0.0123", "1.2e-7", "12,345".
 export function number(value, digits = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '∞' : '-∞';
   if (value === 0) return '0';
   const size = Math.abs(value);
-  if (Number.isInteger(value) && size < 1e9) return value.toLocaleString('en-US');
+  if (Number.isInteger(value) && size < 1e9) return size < 1000 ? String(value) : grouped.format(value);
   if (size >= 1e6 || size < 1e-4) return value.toExponential(Math.max(0, digits - 2)).replace(/\.?0+e/, 'e').replace('e+', 'e');
   return String(Number(value.toPrecision(digits)));
 }

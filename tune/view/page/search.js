@@ -37,7 +37,7 @@ export async function showSearch(main, experiment) {
   };
   const keptMask = () => {
     const key = `${JSON.stringify(wanted)} ${experiment.version} ${state.get('hide')}`;
-    if (key !== maskKey) { mask = state.maskOf(experiment, wanted, state.get('hide') === '1'); maskKey = key; }
+    if (key !== maskKey) { mask = state.maskOf(experiment, wanted, state.get('hide') === '1', mask); maskKey = key; }
     return mask;
   };
   const common = {metric, mask: keptMask, open, ylog: () => state.get('ylog') === '1'};

@@ -1,6 +1,6 @@
 // Slices (the metric over each parameter) and a heat map of two of them, of the trials that are kept.
 import {Chart, axisBottom, axisLeft, nearest, nothing} from '/chart.js';
-import {canvasOf} from '/paint.js';
+import {canvasOf, Points} from '/paint.js';
 import {kSky, pixel, viridis} from '/colour.js';
 import {clock, extent, linear, log, number, robustExtent, roomy, seconds, short, words} from '/scale.js';
 
@@ -18,7 +18,7 @@ export function scaleOf(experiment, axis, from, to) {
 const jitter = (row) => (((row * 2654435761) >>> 0) / 4294967296 - 0.5) * 0.6;
 
 export function sliceChart(experiment, axis, {metric, mask, open, ylog}, how = {}) {
-  let xs = new Float32Array(0), ys = xs, placed = '';
+  let xs = new Float32Array(0), ys = xs, placed = '', points = null;
   const chart = new Chart({title: short(axis.name, 40), name: `slice-${axis.column}`, height: 190, ...how, draw});
   function draw(painter, box, colours) {
     const {column, name} = metric();
@@ -28,7 +28,7 @@ export function sliceChart(experiment, axis, {metric, mask, open, ylog}, how = {
     axisLeft(painter, box, chart.y, colours, short(name, 24));
     axisBottom(painter, box, chart.x, colours);
     const on = pixel(colours.dark ? kSky : '#0072b2', values.length > 20000 ? 120 : 200);
-    painter.points(box, xs, ys, on, values.length > 20000 ? 0.75 : 1.8, mask());
+    painter.points(points, on, mask());
   }
   // Where the points lie changes with data and size alone, not while a brush moves.
   function place(box, column, values, data, list) {
@@ -42,6 +42,7 @@ export function sliceChart(experiment, axis, {metric, mask, open, ylog}, how = {
       xs[i] = x.map(list ? data[i] + jitter(i) : data[i]);
       ys[i] = y.map(values[i]);
     }
+    points = new Points(box, xs, ys, values.length > 20000 ? 0.75 : 1.8);
   }
   chart.onPoint((px, py) => {
     const row = nearest(xs, ys, px, py, mask());
@@ -65,7 +66,7 @@ const kCells = 24;
 
 // Each cell's colour is the mean of the metric there; where no trial is there is no colour.
 export function heatChart(experiment, {axes, metric, mask, mode}) {
-  let shown = null, cells = new Int32Array(0), placed = '';
+  let shown = null, cells = new Int32Array(0), placed = '', scales = null;
   const chart = new Chart({title: 'Heat map', height: 330, margin: {right: 70}, draw});
   const bin = (scale, value, from, to, cells) => {
     const at = Math.floor(((scale.map(value) - from) / (to - from)) * cells);
@@ -75,9 +76,8 @@ export function heatChart(experiment, {axes, metric, mask, mode}) {
     const [xAxis, yAxis] = axes();
     const values = experiment.col(metric().column), kept = mask();
     if (!xAxis || !yAxis) return nothing(painter, box, colours, 'two parameters are needed');
-    const x = scaleOf(experiment, xAxis, 0, 1), y = scaleOf(experiment, yAxis, 0, 1);
-    const columns = x.words ? Math.max(1, x.words.length) : kCells, rows = y.words ? Math.max(1, y.words.length) : kCells;
-    place(xAxis, yAxis, x, y, columns, rows);
+    place(xAxis, yAxis, box);
+    const {x, y, columns, rows} = scales;
     const sums = new Float64Array(columns * rows), counts = new Uint32Array(columns * rows);
     for (let i = 0; i < values.length; ++i) {
       if (kept[i] === 0 || cells[i] < 0 || values[i] - values[i] !== 0) continue;
@@ -92,22 +92,26 @@ export function heatChart(experiment, {axes, metric, mask, mode}) {
       const share = hi > lo ? (means[i] - lo) / (hi - lo) : 0.5;
       pixels[(rows - 1 - Math.floor(i / columns)) * columns + (i % columns)] = viridis.pixels[Math.round(255 * Math.min(1, Math.max(0, mode() === 'max' ? share : 1 - share)))];
     }
-    axisBottom(painter, box, scaleOf(experiment, xAxis, box.x, box.x + box.width), colours, short(xAxis.name, 40));
-    axisLeft(painter, box, scaleOf(experiment, yAxis, box.y + box.height, box.y), colours, short(yAxis.name, 30));
+    axisBottom(painter, box, x, colours, short(xAxis.name, 40));
+    axisLeft(painter, box, y, colours, short(yAxis.name, 30));
     if (painter.context) painter.context.imageSmoothingEnabled = false;
     painter.image(canvasOf(pixels, columns, rows), box.x, box.y, box.width, box.height);
     legend(painter, box, colours, lo, hi);
     shown = {counts, means, columns, rows};
   }
   // The cell of each trial; -1: none.
-  function place(xAxis, yAxis, x, y, columns, rows) {
-    const now = [experiment.version, xAxis.column, yAxis.column].join();
+  function place(xAxis, yAxis, box) {
+    const now = [experiment.version, xAxis.column, yAxis.column, box.x, box.y, box.width, box.height].join();
     if (now === placed) return;
     placed = now;
+    const right = box.x + box.width, bottom = box.y + box.height;
+    const x = scaleOf(experiment, xAxis, box.x, right), y = scaleOf(experiment, yAxis, bottom, box.y);
+    const columns = x.words ? Math.max(1, x.words.length) : kCells, rows = y.words ? Math.max(1, y.words.length) : kCells;
+    scales = {x, y, columns, rows};
     const xData = experiment.col(xAxis.column), yData = experiment.col(yAxis.column);
     cells = new Int32Array(xData.length);
     for (let i = 0; i < cells.length; ++i) {
-      const cx = bin(x, xData[i], 0, 1, columns), cy = bin(y, yData[i], 0, 1, rows);
+      const cx = bin(x, xData[i], box.x, right, columns), cy = bin(y, yData[i], bottom, box.y, rows);
       cells[i] = cx < 0 || cy < 0 ? -1 : cy * columns + cx;
     }
   }

@@ -45,9 +45,9 @@ export function setFilters(wanted) {
   const short = (value) => String(Number(value.toPrecision(8)));
   set({f: Object.entries(wanted).map(([column, [lo, hi]]) => `${column}:${short(lo)}~${short(hi)}`).join(';')});
 }
-// 1 for each row that all filters keep.
-export function maskOf(experiment, wanted, hideStopped = false) {
-  const mask = new Uint8Array(experiment.trials).fill(1);
+// 1 for each row that all filters keep; in the array of before, where one is given that has the size.
+export function maskOf(experiment, wanted, hideStopped = false, before = null) {
+  const mask = (before?.length === experiment.trials ? before : new Uint8Array(experiment.trials)).fill(1);
   for (const [column, [lo, hi]] of Object.entries(wanted)) {
     const data = experiment.col(column);
     for (let i = 0; i < mask.length; ++i) {

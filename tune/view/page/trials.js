@@ -1,13 +1,14 @@
-// All trials as a table that makes only the rows in sight: a hundred thousand scroll like a hundred.
+// All trials as a table, sorted and filtered.
 import {el, button, check, save, select} from '/dom.js';
 import {kStatus, kStatusColour} from '/colour.js';
 import {clock, duration, number} from '/scale.js';
 import {csv, jsonLines} from '/export.js';
+import {keptOf, orderOf, ranksOf} from '/order.js';
 import {openTrial} from '/overview.js';
+import {RowTable} from '/table.js';
 import {saying, tableButtons} from '/control.js';
 import * as state from '/state.js';
 
-const kRow = 24;
 const kMostColumns = 120;
 
 function columnsOf(experiment, by) {
@@ -33,14 +34,12 @@ export function parseCondition(text, columns) {
 
 export async function showTrials(main, experiment) {
   let columns = [], order = new Uint32Array(0), chosen = 0, note = '';
-  const count = el('span', {class: 'faint'}), head = el('div', {class: 'vhead', role: 'row'}), space = el('div', {class: 'space'});
-  const box = el('div', {class: 'vtable', tabIndex: 0, role: 'table', 'aria-label': 'Trials'}, head, space);
+  const count = el('span', {class: 'faint'}), head = el('div', {class: 'vhead', role: 'row'});
+  const table = new RowTable({head, texts: (index, one) => String(shown(one, order[index])), open: (index) => openTrial(experiment, order[index]),
+    looks: (index) => ({chosen: index === chosen, colour: kStatusColour[experiment.col('status')[order[index]]]})});
   const search = el('input', {class: 'search', type: 'search', size: 34, placeholder: 'lr < 0.1, optimiser = adam; or a number', value: state.get('q'), 'aria-label': 'Filter', oninput: () => { state.set({q: search.value}); arrange(); }});
   const bar = el('div', {class: 'bar'}), orders = el('div', {class: 'bar orders'}), said = saying();
-  main.replaceChildren(bar, orders, box);
-  box.addEventListener('scroll', () => drawRows());
-  const observer = new ResizeObserver(() => drawRows());
-  observer.observe(box);
+  main.replaceChildren(bar, orders, table.root);
 
   const value = (one, row) => {
     const words = experiment.words(one.column), data = experiment.col(one.column)[row];
@@ -83,15 +82,11 @@ export async function showTrials(main, experiment) {
     } else {
       for (const part of text.split(',').map((one) => one.trim()).filter(Boolean)) keepCondition(mask, part);
     }
-    const rows = [];
-    for (let i = 0; i < mask.length; ++i) if (mask[i]) rows.push(i);
-    sort(rows);
-    order = Uint32Array.from(rows);
+    order = keptOf(sort(), mask);
     chosen = Math.min(chosen, Math.max(0, order.length - 1));
-    space.style.height = `${order.length * kRow}px`;
     count.textContent = `${number(order.length)} of ${number(mask.length)} trials${note}`;
     drawHead();
-    drawRows(true);
+    drawRows();
   }
   function keepNumber(mask, wanted) {
     const numbers = experiment.col('number');
@@ -100,52 +95,51 @@ export async function showTrials(main, experiment) {
   function keepCondition(mask, text) {
     const found = parseCondition(text, columns);
     if (found?.unknown) { note = `; there is no column ${found.unknown}`; return; }
-    if (!found) {
-      const wanted = text.toLowerCase();
-      for (let i = 0; i < mask.length; ++i) {
-        if (mask[i] && !columns.some((one) => (experiment.words(one.column) || one.column === 'status') && String(value(one, i) ?? '').toLowerCase().includes(wanted))) mask[i] = 0;
-      }
-      return;
-    }
-    const {column, sign, value: wanted} = found, isWord = experiment.words(column.column) || column.column === 'status';
-    const limit = isWord ? wanted : Number(wanted);
+    if (!found) return keepWords(mask, text.toLowerCase());
+    const {column, sign, value: wanted} = found, words = wordsOf(column), data = experiment.col(column.column);
+    const limit = words ? wanted : Number(wanted);
     const keeps = {'<': (a) => a < limit, '>': (a) => a > limit, '<=': (a) => a <= limit, '>=': (a) => a >= limit, '=': (a) => a === limit, '!=': (a) => a !== limit}[sign];
-    for (let i = 0; i < mask.length; ++i) if (mask[i] && !keeps(value(column, i))) mask[i] = 0;
+    const isKept = words?.map(keeps), hasNone = keeps(null);
+    for (let i = 0; i < mask.length; ++i) {
+      if (mask[i] && !(words ? isKept[data[i]] ?? hasNone : keeps(data[i]))) mask[i] = 0;
+    }
   }
-  function sort(rows) {
-    const by = columns.find((one) => one.column === state.get('sort')), down = state.get('down') === '1';
-    if (!by) return down ? rows.reverse() : rows;
-    const data = experiment.col(by.column), words = experiment.words(by.column);
-    const rank = words ? words.map((word, i) => [word, i]).sort((a, b) => a[0].localeCompare(b[0], 'en', {numeric: true})).reduce((ranks, [, i], at) => { ranks[i] = at; return ranks; }, []) : null;
-    const key = rank ? (row) => rank[data[row]] ?? NaN : by.name === 'lasted' ? (row) => data[row] - experiment.col('started')[row] : (row) => data[row];
-    const keys = new Float64Array(experiment.trials);
-    for (const row of rows) keys[row] = key(row);
-    return rows.sort((a, b) => {  // those without a value come last, whatever the order
-      const x = keys[a], y = keys[b];
-      if (Number.isNaN(x) || Number.isNaN(y)) return (Number.isNaN(x) - Number.isNaN(y)) || a - b;
-      return (down ? y - x : x - y) || a - b;
-    });
+  // Any part of any word of a row.
+  function keepWords(mask, wanted) {
+    const found = new Uint8Array(mask.length);
+    for (const column of columns) {
+      const has = wordsOf(column)?.map((word) => word.toLowerCase().includes(wanted)), data = experiment.col(column.column);
+      if (has?.includes(true)) for (let i = 0; i < found.length; ++i) if (has[data[i]]) found[i] = 1;
+    }
+    for (let i = 0; i < mask.length; ++i) mask[i] &= found[i];
+  }
+  const wordsOf = ({column}) => (column === 'status' ? kStatus : experiment.words(column));
+  // All rows in the chosen order, which stays while a filter changes.
+  let sorted = {key: null};
+  function sort() {
+    const by = columns.find((one) => one.column === state.get('sort')) ?? columns[0], down = state.get('down') === '1';
+    const key = `${experiment.version} ${experiment.trials} ${by.column} ${down}`;
+    if (sorted.key !== key) sorted = {key, rows: orderOf(keysOf(by), down)};
+    return sorted.rows;
+  }
+  function keysOf(by) {
+    const data = experiment.col(by.column), words = experiment.words(by.column), keys = Float64Array.from(data);
+    if (words) {
+      const ranks = ranksOf(words);
+      for (let i = 0; i < keys.length; ++i) keys[i] = ranks[data[i]] ?? NaN;
+    } else if (by.name === 'lasted') {
+      const started = experiment.col('started');
+      for (let i = 0; i < keys.length; ++i) keys[i] -= started[i];
+    }
+    return keys;
   }
   function drawHead() {
     const sorted = state.get('sort', 'number'), mark = state.get('down') === '1' ? ' ▼' : ' ▲';
     head.replaceChildren(...columns.map((one) => el('div', {class: 'vcell', role: 'columnheader', title: one.name, style: {width: `${one.width}px`},
       onclick: () => { state.set({down: sorted === one.column && state.get('down') !== '1' ? '1' : '', sort: one.column}); arrange(); }}, one.name + (sorted === one.column ? mark : ''))));
   }
-  let drawnFrom = -1, drawnTo = -1;
-  function drawRows(anew = false) {
-    const from = Math.max(0, Math.floor(box.scrollTop / kRow) - 8), to = Math.min(order.length, from + Math.ceil(box.clientHeight / kRow) + 16);
-    if (!anew && from === drawnFrom && to === drawnTo) return;
-    drawnFrom = from;
-    drawnTo = to;
-    const width = `${columns.reduce((sum, one) => sum + one.width, 0)}px`;
-    const rows = [];
-    for (let i = from; i < to; ++i) {
-      const row = order[i];
-      rows.push(el('div', {class: `vrow${i === chosen ? ' chosen' : ''}`, role: 'row', style: {top: `${i * kRow}px`, width}, onclick: () => openTrial(experiment, row)},
-          ...columns.map((one) => el('div', {class: `vcell${experiment.words(one.column) || one.column === 'status' ? '' : ' number'}`, role: 'cell', style: {width: `${one.width}px`}},
-              one.column === 'status' ? el('span', {class: 'dot', style: {background: kStatusColour[experiment.col('status')[row]]}}) : '', String(shown(one, row))))));
-    }
-    space.replaceChildren(...rows);
+  function drawRows() {
+    table.show(columns.map((one) => ({...one, isNumber: !experiment.words(one.column) && one.column !== 'status', hasDot: one.column === 'status'})), order.length);
   }
   async function update() {
     columns = columnsOf(experiment, state.get('by', 'best'));
@@ -157,13 +151,11 @@ export async function showTrials(main, experiment) {
   }
   function move(step) {
     chosen = Math.min(order.length - 1, Math.max(0, chosen + step));
-    const top = chosen * kRow, room = box.clientHeight - 2 * kRow;
-    if (top < box.scrollTop) box.scrollTop = top;
-    if (top > box.scrollTop + room) box.scrollTop = top - room;
-    drawRows(true);
+    table.reveal(chosen);
+    drawRows();
   }
   await update();
-  return {update, remove: () => observer.disconnect(), key: (event) => {
+  return {update, remove: () => table.remove(), key: (event) => {
     if (event.key === 'j' || event.key === 'ArrowDown') { event.preventDefault(); move(1); }
     else if (event.key === 'k' || event.key === 'ArrowUp') { event.preventDefault(); move(-1); }
     else if (event.key === 'Enter' && order.length) openTrial(experiment, order[chosen]);

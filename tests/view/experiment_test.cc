@@ -58,6 +58,34 @@ TEST_CASE("an experiment is what its files tell") {
   CHECK(meta.at("problems").list().empty());
 }
 
+TEST_CASE("a sweep that reports more than can be read at once is read in looks of some megabytes") {
+  Viewed viewed("running");
+  const std::string line = "{\"loss\":1,\"note\":\"" + std::string(1000, 'x') + "\"}\n";
+  constexpr std::size_t kLines = 12000;
+  for (std::uint32_t number : {0u, 1u}) add_trial(viewed.path, number, "{}", "");
+  write_text(viewed.path / "events.jsonl",
+             event("attempt_started", 0) + event("attempt_started", 1));
+  Experiment& experiment = viewed.load();
+  std::string many;
+  for (std::size_t i = 0; i < kLines; ++i) many += line;
+  many += "{\"loss\":-1}\n";
+  for (std::uint32_t number : {0u, 1u})
+    append_text(viewed.path / trial_name(number) / "result.json", many);
+  // Their end, long before the last of their results is read.
+  append_text(viewed.path / "events.jsonl", event("trial_ended", 0, R"(,"status":"TERMINATED")") +
+                                                event("trial_ended", 1, R"(,"status":"ERROR")"));
+  CHECK(viewed.poll());
+  CHECK(experiment.is_behind());
+  CHECK(experiment.trials().results() < kLines);
+  int looks = 1;
+  for (; experiment.is_behind() && looks < 20; ++looks) CHECK(viewed.poll());
+  CHECK(looks >= 3);  // 24 MB
+  CHECK(looks <= 5);
+  CHECK(experiment.trials().results() == 2 * (kLines + 1));
+  for (std::size_t row : {0u, 1u}) CHECK(experiment.value_of(row, Experiment::By::kLast) == -1);
+  CHECK_FALSE(viewed.poll());
+}
+
 TEST_CASE("columns hold what was asked for, and after a change the rows that it touched") {
   Viewed viewed("running");
   add_trial(viewed.path, 0, R"({"lr":0.1,"act":"a"})", "{\"loss\":3}\n");

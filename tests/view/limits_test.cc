@@ -1,14 +1,17 @@
 // The limits of the page: too many of everything; and files that it reads without a trace.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/platform/files.h"
 #include "core/platform/process.h"
 #include "core/refusal.h"
 #include "view/served.h"
@@ -55,6 +58,7 @@ TEST_CASE("connections beyond the limit are turned away, and have room when othe
   Client more(served.port());
   const std::string answer = more.read_all();
   CHECK(is_status(answer, 503));
+  CHECK_HAS(answer, "5 connections are open, as many as this server takes");
   viewers.pop_back();
   // Its end is noticed by the server's thread, not by us.
   bool is_served = false;
@@ -62,6 +66,60 @@ TEST_CASE("connections beyond the limit are turned away, and have room when othe
     is_served = is_status(served.get("/icon.svg", served.with_cookie()), 200);
   }
   CHECK(is_served);
+}
+
+// The program with so few descriptors, in a process of its own; ended with its owner.
+class Limited {
+ public:
+  Limited(const std::filesystem::path& folder, int descriptors) : port_file_(folder / "port") {
+    const std::string limit =
+        "ulimit -n " + std::to_string(descriptors) + " && exec \"$@\" >/dev/null";
+    const std::string program = std::string(TUNE_BINARY_DIR) + "/bin/tune-view";
+    id_ = fork();
+    if (id_ == 0) {
+      execl("/bin/sh", "sh", "-c", limit.c_str(), "sh", program.c_str(), folder.c_str(), "--port",
+            "0", "--port-file", port_file_.c_str(), nullptr);
+      _exit(127);
+    }
+    REQUIRE(id_ > 0);
+  }
+  ~Limited() {
+    kill(id_, SIGTERM);
+    waitpid(id_, nullptr, 0);
+  }
+  std::uint16_t port() const {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
+    while (!std::filesystem::exists(port_file_) && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    const std::string address = read_file(port_file_);
+    const std::size_t at = address.find(':', address.find("//")) + 1;
+    return static_cast<std::uint16_t>(std::stoi(address.substr(at)));
+  }
+
+ private:
+  std::filesystem::path port_file_;
+  pid_t id_ = -1;
+};
+
+TEST_CASE("viewers for whom no descriptors are left are refused in words, and served later") {
+  const testing::TemporaryFolder folder;
+  testing::begin_experiment(folder.path() / "s");
+  const Limited server(folder.path(), 96);
+  const std::uint16_t port = server.port();
+  std::vector<std::unique_ptr<Client>> viewers;
+  for (int i = 0; i < 150; ++i) viewers.push_back(std::make_unique<Client>(port));
+  const std::string answer = viewers.back()->read_all();
+  CHECK(is_status(answer, 503));
+  CHECK_HAS(answer, "32 connections are open, as many as this server takes");
+  viewers.clear();
+  std::string served;
+  for (int i = 0; i < 200 && !is_status(served, 403); ++i) {
+    Client client(port);
+    client.send("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n");
+    served = client.read_all();
+  }
+  CHECK(is_status(served, 403));  // for the lack of a cookie
 }
 
 TEST_CASE("a header of 100 MB is refused after its first pieces") {

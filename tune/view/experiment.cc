@@ -22,6 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kEventSlice = 1u << 20;
+// Read in one look at what is new: some 50 ms of work, between which questions are answered.
+constexpr std::size_t kLookBytes = 8u << 20;
 constexpr std::size_t kMaxProblems = 20;
 // A trial's results may reach its file a little after the event of its end.
 constexpr std::chrono::seconds kHotAfterEnd{5};
@@ -162,13 +164,13 @@ void Experiment::read_config(std::size_t row) try {
   put_off(row, error.what());
 }
 
-bool Experiment::read_results(std::size_t row) try {
+bool Experiment::read_results(std::size_t row, std::size_t budget) try {
   const fs::path file = trial_directory(row) / "result.json";
   const std::string where = "result.json of " + trial_id(row);
   const TailVisitor visit{
       .begun_anew = [&] { trials_.clear_results(row, mark()); },
       .line = [&](std::string_view line) { trials_.add_result(row, line, where, mark()); }};
-  return read_tail(file, following_[row].results, visit) != TailNews::kNone;
+  return read_tail(file, following_[row].results, visit, budget) != TailNews::kNone;
 } catch (const Error& error) {
   put_off(row, error.what());
   return false;
@@ -238,17 +240,35 @@ bool Experiment::poll(Clock::time_point now) {
   now_ = now;
   is_changed_ = false;
   refresh_state(now);
-  read_events(SIZE_MAX);
+  is_behind_ = read_events(kLookBytes);
   if (is_live()) look_for_new_trials();
-  for (auto at = hot_.begin(); at != hot_.end();) {
-    const std::size_t row = at->first;
-    const Following& following = following_[row];
-    following.pause > Clock::duration{} ? read_anew(row) : void(read_results(row));
-    const bool is_over = following.hot_until <= now && following.pause == Clock::duration{};
-    at = is_over ? hot_.erase(at) : std::next(at);
-  }
+  read_hot_trials(now);
   if (is_changed_) change_ = ++counter_;
   return is_changed_;
+}
+
+// In turn, from where the last look has ended.
+void Experiment::read_hot_trials(Clock::time_point now) {
+  std::size_t left = kLookBytes;
+  for (std::size_t count = hot_.size(); count > 0; --count) {
+    if (left == 0) {
+      is_behind_ = true;
+      return;
+    }
+    auto at = hot_.lower_bound(next_hot_);
+    if (at == hot_.end()) at = hot_.begin();
+    const std::size_t row = at->first;
+    const Following& following = following_[row];
+    const std::uint64_t before = following.results.offset;
+    following.pause > Clock::duration{} ? read_anew(row) : void(read_results(row, left));
+    const std::uint64_t after = following.results.offset;
+    left -= std::min<std::uint64_t>(left, after > before ? after - before : 0);
+    is_behind_ = is_behind_ || following.results.more;
+    const bool is_over = following.hot_until <= now && following.pause == Clock::duration{} &&
+                         !following.results.more;
+    if (is_over) hot_.erase(at);
+    next_hot_ = row + 1;
+  }
 }
 
 // ---- The best -----------------------------------------------------------------------------------

@@ -29,8 +29,9 @@ class Experiment {
   bool load_some(Clock::time_point until);
   bool is_loaded() const { return is_loaded_; }
   double loaded_share() const;  // 0 to 1
-  // Looks for what is new; true when something is.
+  // Looks for what is new, and reads some megabytes of it; true when there was something.
   bool poll(Clock::time_point now);
+  bool is_behind() const { return is_behind_; }  // the last look has left something unread
 
   const ExperimentHead& head() const { return head_; }
   const TrialTable& trials() const { return trials_; }
@@ -51,7 +52,7 @@ class Experiment {
   struct Following {
     TailSeen results;
     Clock::time_point hot_until{};  // looked at until then though it does not run
-    Clock::duration pause{};  // not 0: it could not be read, and is read anew
+    Clock::duration pause{};        // not 0: it could not be read, and is read anew
     Clock::time_point again_at{};
   };
 
@@ -61,7 +62,8 @@ class Experiment {
   void apply_story(std::uint32_t number);
   std::size_t add_trial(std::uint32_t number);
   void read_config(std::size_t row);
-  bool read_results(std::size_t row);
+  bool read_results(std::size_t row, std::size_t budget = SIZE_MAX);
+  void read_hot_trials(Clock::time_point now);
   void read_anew(std::size_t row);
   void put_off(std::size_t row, const std::string& why);
   void statuses_without_events();
@@ -88,6 +90,8 @@ class Experiment {
   bool is_loaded_ = false;
   Clock::time_point now_{};
   std::map<std::size_t, bool> hot_;  // rows to be looked at in each poll
+  std::size_t next_hot_ = 0;         // from this one on
+  bool is_behind_ = false;
   std::vector<std::string> problems_;
 };
 

@@ -29,6 +29,12 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr std::chrono::milliseconds kAfterRefusedAccept{100};
+// All streams are told of news at most once in this time for each of them: a thousand viewers cost
+// a sweep on this machine no more than a hundred.
+constexpr std::chrono::milliseconds kPaceOfStream{1};
+constexpr rlim_t kMostDescriptors = 8192;
+constexpr rlim_t kOwnDescriptors =
+    64;  // of all but connections: files that are read, the program's
 
 asio::ip::address parsed(const std::string& address) {
   if (address == "localhost") return asio::ip::address_v4::loopback();
@@ -41,12 +47,16 @@ asio::ip::address parsed(const std::string& address) {
   return parsed;
 }
 
-// As many open files as the system lets this process have: a connection is one.
-void raise_descriptors() {
+// As many open files as the system lets this process have: a connection is one. Those that it does
+// not are refused in words: else they would wait for an answer that never comes.
+std::size_t connections_of(std::size_t wanted) {
   struct rlimit limit {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = std::max<rlim_t>(limit.rlim_cur, std::min<rlim_t>(limit.rlim_max, 8192));
-  setrlimit(RLIMIT_NOFILE, &limit);
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = std::max(before, std::min(limit.rlim_max, kMostDescriptors));
+  const rlim_t allowed = setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
+  const rlim_t left = allowed > kOwnDescriptors ? allowed - kOwnDescriptors : 1;
+  return std::min<std::size_t>(wanted, left);
 }
 
 }  // namespace
@@ -69,9 +79,9 @@ class Server::Listener {
       : acceptor_(context_),
         signals_(context_),
         pause_(context_),
+        pace_(context_),
         address_(parsed(options.address)),
-        max_connections_(options.max_connections) {
-    raise_descriptors();
+        max_connections_(connections_of(options.max_connections)) {
     if (!options.tls.key.empty()) shared_.tls = &tls_.emplace(options.tls).context();
     listen(options.port);
     guard_ = std::make_unique<Guard>(
@@ -82,7 +92,10 @@ class Server::Listener {
     shared_.patience = options.patience;
     // Told in the worker's thread.
     auto changed = [this](const std::vector<std::string>& keys, std::uint64_t change) {
-      asio::post(context_, [this, keys, change] { shared_.told(keys, change); });
+      asio::post(context_, [this, keys, change] {
+        shared_.note(keys, change);
+        if (!is_pacing_) pass_on();
+      });
     };
     worker_ = std::make_unique<Worker>(std::move(storage), shared_.boot, std::move(changed),
                                        options.control);
@@ -155,13 +168,22 @@ class Server::Listener {
       if (error == asio::error::operation_aborted) return;
       if (error) return accept_later();  // no descriptors are left, say
       if (shared_.connections >= max_connections_) {
-        turn_away(std::move(socket));
+        turn_away(std::move(socket), shared_.connections);
       } else {
         error_code ignored;
         socket.set_option(tcp::no_delay(true), ignored);
         begin_session(std::move(socket), shared_);
       }
       accept();
+    });
+  }
+
+  void pass_on() {
+    is_pacing_ = shared_.pass_on();
+    if (!is_pacing_) return;
+    pace_.expires_after(kPaceOfStream * shared_.streams.size());
+    pace_.async_wait([this](error_code error) {
+      if (!error) pass_on();
     });
   }
 
@@ -180,7 +202,9 @@ class Server::Listener {
   asio::io_context context_{1};
   tcp::acceptor acceptor_;
   asio::signal_set signals_;
-  asio::steady_timer pause_;
+  asio::steady_timer pause_;  // after an accept that failed
+  asio::steady_timer pace_;   // of news
+  bool is_pacing_ = false;
   asio::ip::address address_;
   std::size_t max_connections_;
 };

@@ -50,6 +50,17 @@ void add_common(Message& message) {
   message.set("Cross-Origin-Opener-Policy", "same-origin");
 }
 
+std::string event_of(const std::map<std::string, std::uint64_t>& changes, const std::string& boot) {
+  Value::List keys;
+  std::uint64_t newest = 0;
+  for (const auto& [key, change] : changes) {
+    keys.emplace_back(key);
+    newest = std::max(newest, change);
+  }
+  return fmt::format("id: {}-{}\nevent: change\ndata: {}\n\n", boot, newest,
+                     to_json(Value::make_list(std::move(keys))));
+}
+
 // An answer without a session, as far as the system takes it at once.
 void tell_and_leave(asio::ip::tcp::socket& socket, std::string_view status,
                     std::string_view words) {
@@ -91,23 +102,21 @@ class StreamingSession : public std::enable_shared_from_this<StreamingSession> {
     beat();
   }
 
-  void told(const std::vector<std::string>& keys, std::uint64_t change) {
-    for (const std::string& key : keys) pending_[key] = change;
+  // `event`: the words for these changes, which are made once for all streams.
+  void told(const std::map<std::string, std::uint64_t>& changes, const std::string& event) {
+    if (!is_writing_ && pending_.empty()) {
+      out_ += event;
+      return write();
+    }
+    for (const auto& [key, change] : changes) pending_[key] = change;
     if (!is_writing_) flush();
   }
 
  private:
   void flush() {
     if (pending_.empty()) return;
-    Value::List keys;
-    std::uint64_t newest = 0;
-    for (const auto& [key, change] : pending_) {
-      keys.emplace_back(key);
-      newest = std::max(newest, change);
-    }
+    out_ += event_of(pending_, shared_.boot);
     pending_.clear();
-    out_ += fmt::format("id: {}-{}\nevent: change\ndata: {}\n\n", shared_.boot, newest,
-                        to_json(Value::make_list(std::move(keys))));
     write();
   }
 
@@ -158,9 +167,16 @@ class StreamingSession : public std::enable_shared_from_this<StreamingSession> {
   std::map<std::string, std::uint64_t> pending_;
 };
 
-void Shared::told(const std::vector<std::string>& keys, std::uint64_t change) {
-  for (const std::string& key : keys) changes[key] = change;
-  for (StreamingSession* stream : streams) stream->told(keys, change);
+void Shared::note(const std::vector<std::string>& keys, std::uint64_t change) {
+  for (const std::string& key : keys) changes[key] = untold[key] = change;
+}
+
+bool Shared::pass_on() {
+  if (untold.empty()) return false;
+  const std::string event = event_of(untold, boot);
+  for (StreamingSession* stream : streams) stream->told(untold, event);
+  untold.clear();
+  return true;
 }
 
 namespace {
@@ -362,8 +378,12 @@ void begin_session(asio::ip::tcp::socket socket, Shared& shared) {
   std::make_shared<Session>(std::move(socket), shared)->begin();
 }
 
-void turn_away(asio::ip::tcp::socket socket) {
-  tell_and_leave(socket, "503 Service Unavailable", "");
+void turn_away(asio::ip::tcp::socket socket, std::size_t connections) {
+  tell_and_leave(
+      socket, "503 Service Unavailable",
+      fmt::format("{} connections are open, as many as this server takes: close pages that nobody "
+                  "looks at, or start another `tune view` with --port 0\n",
+                  connections));
 }
 
 }  // namespace tune::view

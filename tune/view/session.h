@@ -30,12 +30,15 @@ struct Shared {
   std::set<StreamingSession*> streams;
   std::set<std::shared_ptr<void>> waiting;       // sessions whose answer the worker makes
   std::map<std::string, std::uint64_t> changes;  // by experiment: the newest
-  void told(const std::vector<std::string>& keys, std::uint64_t change);
+  std::map<std::string, std::uint64_t> untold;   // those that no stream knows of
+  void note(const std::vector<std::string>& keys, std::uint64_t change);
+  // Tells all streams what they do not know; false: there was nothing.
+  bool pass_on();
 };
 
 // Takes the connection over.
 void begin_session(boost::asio::ip::tcp::socket socket, Shared& shared);
-// Tells a client that there are too many, if it can read that without TLS, and closes.
-void turn_away(boost::asio::ip::tcp::socket socket);
+// Tells a client that there are as many already, if it can read that without TLS, and closes.
+void turn_away(boost::asio::ip::tcp::socket socket, std::size_t connections);
 
 }  // namespace tune::view

@@ -115,7 +115,8 @@ std::vector<std::string> Storage::poll(Clock::time_point now) {
       at = opened_.erase(at);
       continue;
     }
-    if (opened.experiment->is_live() || now - opened.polled >= kIdlePollEvery) {
+    if (opened.experiment->is_live() || opened.experiment->is_behind() ||
+        now - opened.polled >= kIdlePollEvery) {
       opened.polled = now;
       if (opened.experiment->poll(now)) changed.push_back(at->first);
     }

@@ -1,4 +1,6 @@
 // The `tune-view` program, which `tune view` becomes.
+#include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -17,6 +19,8 @@ namespace tune::view {
 
 namespace {
 
+constexpr int kNice = 10;
+
 struct Arguments {
   std::string directory = "results";
   std::string port_file;
@@ -28,7 +32,16 @@ std::string host_name() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "this machine";
 }
 
+// A sweep that needs all processors has them: whoever looks waits, not the sweep. Threads that are
+// begun later inherit this.
+void give_way() {
+  setpriority(PRIO_PROCESS, 0, kNice);
+  const sched_param none{};
+  sched_setscheduler(0, SCHED_BATCH, &none);
+}
+
 void serve(const Arguments& arguments) {
+  give_way();
   check_reach(arguments.server);
   Storage storage(arguments.directory);
   Server server(arguments.server, std::move(storage));

@@ -22,6 +22,7 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::chrono::milliseconds kLookEvery{100};
+constexpr std::chrono::milliseconds kLookWhenBehind{1};  // questions are answered between
 constexpr std::chrono::milliseconds kLoadSlice{50};
 constexpr std::chrono::seconds kWatchedAfterQuestion{5};
 constexpr std::size_t kGzipFrom = 1024;
@@ -133,7 +134,7 @@ class Worker::Inside {
   }
 
   void look() {
-    timer_.expires_after(kLookEvery);
+    timer_.expires_after(is_behind_ ? kLookWhenBehind : kLookEvery);
     timer_.async_wait([this](boost::system::error_code error) {
       if (error) return;
       const auto now = Storage::Clock::now();
@@ -147,8 +148,12 @@ class Worker::Inside {
   // An unreadable file is listed among an experiment's problems; any other error (no memory)
   // is tried again at the next look.
   void follow(Storage::Clock::time_point now) try {
+    is_behind_ = false;
     const std::vector<std::string> keys = storage_.poll(now);
     if (!keys.empty()) changed_(keys, storage_.change());
+    for (const auto& [key, opened] : storage_.opened()) {
+      is_behind_ = is_behind_ || opened.experiment->is_behind();
+    }
   } catch (const std::exception&) {
   }
 
@@ -160,6 +165,7 @@ class Worker::Inside {
   std::thread thread_;
   Storage::Clock::time_point asked_{};
   bool is_loading_ = false;
+  bool is_behind_ = false;
   std::map<std::string, std::pair<std::string, std::shared_ptr<const std::string>>> kept_;
   std::size_t kept_bytes_ = 0;
   std::unique_ptr<Orders> orders_ = std::make_unique<Orders>();

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""A sweep that runs while many look: live.py --build build [--viewers 100] [--reports 100] [--rounds 3] [--tiny]
+"""A sweep that runs while many look: live.py --build build [--viewers 100] [--crowd 1000] [--reports 100] [--rounds 3] [--tiny]
 
 Timed: from a worker's report to the frame of a page in Debian's chromium that shows it, beside 99 other
 clients of the stream of news; and the reports a second of a sweep of empty steps, without anybody, with
-all these viewers, and with an MLflow server that takes connections and never answers: the three take turns.
+all these viewers, with a crowd, and with an MLflow server that takes connections and never answers, which take
+turns; and the memory of the page's server.
 """
 import contextlib
 import http.client
@@ -11,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import selectors
 import socket
 import statistics
@@ -144,7 +146,17 @@ def to_the_pixel(options, sync):
               f"p95 {percentile(times, 0.95):.0f} ms of {len(times)} frames with {len(sent)} reports; {told[0]} news told to the others")
 
 
-def rate(options, more, environment=None, look=False):
+def memory_of_server():
+    """The most that the page's server has held, in MB."""
+    for folder in pathlib.Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+            if status["Name"].strip() == "tune-view" and int(status["PPid"]) == os.getpid():
+                return int(status["VmHWM"].split()[0]) / 1e3
+    raise SystemExit("the page's server has ended")
+
+
+def rate(options, more, environment=None, look=0, held=None):
     """Reports a second between the first launch and the end of the last trial."""
     with tempfile.TemporaryDirectory() as folder:
         here = pathlib.Path(folder)
@@ -155,8 +167,10 @@ def rate(options, more, environment=None, look=False):
             wait_for(here / "results/s/events.jsonl", "attempt_started")
             if look:
                 address = stack.enter_context(served(options.build, here / "results"))
-                stack.enter_context(viewers(address, options.viewers))
+                stack.enter_context(viewers(address, look))
             assert sweep.wait(timeout=300) == 0
+            if look:
+                held.append(memory_of_server())
         times = [json.loads(line) for line in (here / "results/s/events.jsonl").open()]
         begun = min(one["time"] for one in times if one["event"] == "attempt_started")
         ended = max(one["time"] for one in times if one["event"] == "trial_ended")
@@ -170,9 +184,11 @@ def hung_server():
 
 
 def rates(options):
+    memory = {options.viewers: [], options.crowd: []}
     with hung_server() as address:
         ways = {"nobody looks": lambda: rate(options, ""),
-                f"{options.viewers} viewers": lambda: rate(options, "", look=True),
+                f"{options.viewers} viewers": lambda: rate(options, "", look=options.viewers, held=memory[options.viewers]),
+                f"{options.crowd} viewers": lambda: rate(options, "", look=options.crowd, held=memory[options.crowd]),
                 "a hung MLflow": lambda: rate(options, "loggers: [mlflow]", {"MLFLOW_TRACKING_URI": address})}
         found = {name: [] for name in ways}
         for _ in range(options.rounds):
@@ -182,14 +198,19 @@ def rates(options):
     for name, all_of in found.items():
         middle = statistics.median(all_of)
         print(f"reports a second, {name}: {middle:,.0f} ({min(all_of):,.0f} to {max(all_of):,.0f}), {middle / alone:.3f} of those alone")
+    for count, held in memory.items():
+        print(f"memory of the page's server with {count} viewers: {max(held):.0f} MB")
 
 
 def main():
     tiny = "--tiny" in sys.argv
-    options = arguments([("--viewers", int, 4 if tiny else 100), ("--reports", int, 5 if tiny else 100), ("--rounds", int, 1 if tiny else 3),
+    options = arguments([("--viewers", int, 4 if tiny else 100), ("--crowd", int, 20 if tiny else 1000),
+                         ("--reports", int, 5 if tiny else 100), ("--rounds", int, 1 if tiny else 3),
                          ("--steps", int, 800 if tiny else 2_000_000), ("--only", str, ""), ("--tiny", None, False)])
     sync = playwright()
     chromium()
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit[1], max(limit[0], options.crowd + 200)), limit[1]))
     if options.only != "rates":
         to_the_pixel(options, sync)
     if options.only != "pixel":

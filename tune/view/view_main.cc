@@ -19,7 +19,7 @@ namespace tune::view {
 
 namespace {
 
-constexpr int kNice = 10;
+constexpr int kNice = 5;
 
 struct Arguments {
   std::string directory = "results";

@@ -32,6 +32,22 @@ def check_nodes(page, address, key, experiment, trial, now):
     go(page, address, f"/{key}/trials?sort=number&down=1")
 
 
+def check_sleep(watched, page, address, key, trial):
+    """A browser whose machine slept, and its network with it, shows what came meanwhile."""
+    go(page, address, f"/{key}/overview")
+    sleeper = watched.context.new_cdp_session(page)
+    sleeper.send("Page.setWebLifecycleState", {"state": "frozen"})
+    watched.context.set_offline(True)
+    append(trial / "result.json", accuracy=8.5, loss=0.1, training_iteration=2)
+    time.sleep(1)
+    sleeper.send("Page.setWebLifecycleState", {"state": "active"})
+    time.sleep(1)  # awake, and still without a network
+    watched.context.set_offline(False)
+    until(page, "document.querySelector('.tile b').textContent === '8.5'", 10)
+    assert page.locator("#online").inner_text() == ""
+    watched.wrong[:] = [one for one in watched.wrong if "ERR_INTERNET_DISCONNECTED" not in one]
+
+
 def main():
     options = arguments()
     sync = playwright()
@@ -66,6 +82,7 @@ def main():
                 until(tab, "document.querySelector('.tile b').textContent === '7.25'", 5)
                 assert "1 RUNNING" in tab.locator("main").inner_text()
 
+            check_sleep(watched, page, address, key, trial)
             go(page, address, f"/{key}/trial?n=30")
             until(page, "document.querySelector('pre.log').textContent.includes('begun')")
             with open(trial / "stdout", "a") as out:

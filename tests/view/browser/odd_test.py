@@ -45,6 +45,8 @@ def main():
         odd = [{**plain, NAME: value} for value in (None, "inf", "-inf", 1e308, -1e-308)]
         write_experiment(root / HTML.replace("/", "_"), [odd, [plain], None])
         write_experiment(root / "nan", [[{"loss": None}], [{"loss": "inf"}]], metric="loss")
+        for i, metric in enumerate(ODD[1:5]):
+            write_experiment(root / f"metric {i}", [[plain], odd, None], metric=metric)
         write_experiment(root / "none", [], metric="loss")
         write_experiment(root / "wide", [[{f"m{i}": i for i in range(10000)}]], metric="m3")
         (root / "broken").mkdir()

@@ -102,7 +102,8 @@ async function show() {
 
 // ---- Changes ----
 
-let asked = false, running = false;
+const kTryAgainMs = 3000;
+let asked = false, running = false, hasFailed = false;
 async function refresh() {
   if (running) { asked = true; return; }
   running = true;
@@ -114,11 +115,16 @@ async function refresh() {
       drawTop();
     }
     if (mine === turn) await shown?.update?.();
+    if (hasFailed) status.textContent = '';
+    hasFailed = false;
   } catch (error) {
     status.textContent = error.message;
+    hasFailed = true;
   } finally {
     running = false;
-    if (asked) { asked = false; setTimeout(refresh, 100); }
+    if (asked) setTimeout(refresh, 100);
+    else if (hasFailed) setTimeout(refresh, kTryAgainMs);  // the network of a machine that wakes, say
+    asked = false;
   }
 }
 

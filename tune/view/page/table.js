@@ -7,7 +7,7 @@ const kBeyond = 8;       // rows made above and below those in sight
 const kBeside = 200;     // pixels left and right of the columns in sight
 const kRestMs = 100;
 
-// texts(index, column), looks(index) -> {chosen, colour of its dot}, open(index); columns: {width, isNumber}.
+// texts(index, column), looks(index) -> {chosen, colour of its dot}, open(index); columns: {width, isNumber, isWord}.
 export class RowTable {
   constructor({head, texts, looks, open}) {
     Object.assign(this, {texts, looks, open, columns: [], lefts: [], count: 0});
@@ -29,7 +29,7 @@ export class RowTable {
     this.space.style.height = `${count * kRow}px`;
     let left = 0;
     const lefts = columns.map(({width}) => { left += width; return left - width; });
-    const layout = columns.map(({width, isNumber}) => `${width}${isNumber ? 'n' : ''}`).join();
+    const layout = columns.map(({width, isNumber, isWord}) => `${width}${isNumber ? 'n' : ''}${isWord ? 'w' : ''}`).join();
     Object.assign(this, {columns, lefts, width: left});
     if (layout !== this.layout) this.clear();
     this.layout = layout;
@@ -78,9 +78,9 @@ export class RowTable {
   made() {
     const cells = [], dot = el('span', {class: 'dot'});
     for (let i = this.first; i <= this.last; ++i) {
-      const {width, isNumber, hasDot} = this.columns[i], text = document.createTextNode('');
+      const {width, isNumber, isWord, hasDot} = this.columns[i], text = document.createTextNode('');
       cells.push(text);
-      el('div', {class: isNumber ? 'vcell number' : 'vcell', role: 'cell', style: {left: `${this.lefts[i]}px`, width: `${width}px`}}, hasDot ? dot : null, text);
+      el('div', {class: `vcell${isNumber ? ' number' : ''}${isWord ? ' word' : ''}`, role: 'cell', style: {left: `${this.lefts[i]}px`, width: `${width}px`}}, hasDot ? dot : null, text);
     }
     const row = {cells, dot, index: -1};
     row.node = el('div', {class: 'vrow', role: 'row', style: {width: `${this.width}px`}, onclick: () => this.open(row.index)}, ...cells.map((text) => text.parentNode));

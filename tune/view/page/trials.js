@@ -139,7 +139,7 @@ export async function showTrials(main, experiment) {
       onclick: () => { state.set({down: sorted === one.column && state.get('down') !== '1' ? '1' : '', sort: one.column}); arrange(); }}, one.name + (sorted === one.column ? mark : ''))));
   }
   function drawRows() {
-    table.show(columns.map((one) => ({...one, isNumber: !experiment.words(one.column) && one.column !== 'status', hasDot: one.column === 'status'})), order.length);
+    table.show(columns.map((one) => ({...one, isNumber: !experiment.words(one.column) && one.column !== 'status', isWord: Boolean(experiment.words(one.column)), hasDot: one.column === 'status'})), order.length);
   }
   async function update() {
     columns = columnsOf(experiment, state.get('by', 'best'));

@@ -251,7 +251,7 @@ bool is_pure(const std::string& file) {
       R"(^(core/[^/]+|core/agent/(agent_(actions|machine)|attempt|group_pace|watched_time)[^/]*)$)"
       R"(|^core/agent/(worker_(rest|start)|zygote_supervisor)[^/]*$|^schedulers/[^/]+$)"
       R"(|^core/agent/(folder_pull|relay_(client|desk|files))[^/]*$)"
-      R"(|^tune/control/[^/]*$|^tune/search/|^tune/simulate/(?!task_files)[^/]*$|^tune/export/(curves|hparams|mlflow_batch|optuna_space)|^tune/drive/(driver_machine|pool_machine|engine_words|kubernetes_words|ray_words)|^trainables/worker_machine|^trainables/command/(line_buffer|report_lines))");
+      R"(|^tune/control/[^/]*$|^tune/search/|^tune/simulate/(?!task_files)[^/]*$|^tune/export/(curves|hparams|mlflow_batch|optuna_space)|^tune/drive/(driver_machine|pool_machine|engine_words|kubernetes_words|ray_words|ssh_words)|^trainables/worker_machine|^trainables/command/(line_buffer|report_lines))");
   static const std::set<std::string> edges = {"core/error.cc", "core/spawn.h"};
   return std::regex_search(file, pure) && !edges.contains(file);
 }

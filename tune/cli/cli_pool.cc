@@ -65,7 +65,7 @@ int print_pool(const ExperimentSpec& spec) {
   if (!engine.notice.empty()) fmt::print(stderr, "{}\n", engine.notice);
   const std::filesystem::path experiment =
       std::filesystem::absolute(spec.options.storage) / (spec.name.empty() ? "NAME" : spec.name);
-  const PoolFiles files(experiment);
+  const PoolFiles files(spec, experiment);
   const int nodes = nodes_for(node_of(pool, spec.request), spec.request);
   if (nodes > 1) {
     const std::int64_t hosts = std::ssize(engine.words.hosts);

@@ -49,13 +49,13 @@ EnginePlace find_place(const ExperimentSpec& spec) {
   place.node = node_of(spec.options.pool, spec.request);
   place.user = login_name();
   if (spec.options.pool.engine == "slurm") find_job(place);
-  place.script = agent_script(spec, PoolFiles("."), agent_program(spec.options.pool));
+  place.script = agent_script(spec, PoolFiles(spec, "."), agent_program(spec.options.pool));
   return place;
 }
 
 void check_programs(const ExperimentSpec& spec, const EngineWords& words) {
   std::set<std::string> told;
-  for (const auto* all : {&words.start, &words.list, &words.stop}) {
+  for (const auto* all : {&words.check, &words.start, &words.list, &words.stop}) {
     if (all->empty() || !told.insert(all->front()).second) continue;
     const std::string why = why_no_program(all->front());
     if (!why.empty()) refuse(spec, why);
@@ -98,7 +98,7 @@ CheckedEngine checked_engine(const ExperimentSpec& spec) {
     engine.words = engine_words(spec.options.pool, engine.place);
     engine.notice = engine.words.environment_note;
     check_programs(spec, engine.words);
-    PoolValues values = pool_values(spec, PoolFiles("."));
+    PoolValues values = pool_values(spec, PoolFiles(spec, "."));
     values["name"] = values.at("prefix") + "0";
     values["log"] = "/dev/null";
     if (engine.words.list_by_host) {

@@ -11,6 +11,7 @@
 #include "core/strings.h"
 #include "tune/drive/kubernetes_words.h"
 #include "tune/drive/ray_words.h"
+#include "tune/drive/ssh_words.h"
 
 namespace tune {
 
@@ -38,15 +39,6 @@ std::string clock_time(double seconds) {
 
 std::int64_t minutes(double seconds) {
   return static_cast<std::int64_t>(std::ceil(seconds / 60));
-}
-
-// For a program that lives as long as its agent. What it says of itself stands where its agent's
-// output does: nobody waits for its end.
-Words started_apart(const Words& program) {
-  Words words = {"sh", "-c", R"(log=$1; shift; exec setsid -f "$@" >>"$log" 2>&1 </dev/null)", "sh",
-                 "${log}"};
-  append(words, program);
-  return words;
 }
 
 // ---- Slurm --------------------------------------------------------------------------------------
@@ -104,47 +96,6 @@ EngineWords slurm_steps(const PoolOptions& pool, const EnginePlace& place) {
   engine.environment_note = fmt::format(
       "inside job {}: an agent on each of its {} nodes, nothing is submitted (inside: submit does)",
       place.job, place.job_hosts.size());
-  return engine;
-}
-
-// ---- ssh ----------------------------------------------------------------------------------------
-
-EngineWords ssh_hosts(const PoolOptions& pool, const EnginePlace& place) {
-  const Words ssh = {"ssh", "-n", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"};
-  EngineWords engine;
-  if (pool.tunnel) {
-    // The connection is the way back, so it stays as long as the agent.
-    engine.start = started_apart(ssh);
-    append(engine.start,
-           {"-o", "ExitOnForwardFailure=yes", "-o", "ServerAliveInterval=15", "-R",
-            fmt::format("127.0.0.1:{}:127.0.0.1:{}", place.tunnel_port, place.driver_port)});
-    append(engine.start, pool.submit);
-    append(
-        engine.start,
-        {"${host}", "exec ${word:script} ${word:name} ${word:host} >>${word:log} 2>&1 </dev/null"});
-  } else {
-    engine.start = ssh;
-    append(engine.start, pool.submit);
-    append(
-        engine.start,
-        {"${host}",
-         "exec setsid -f ${word:script} ${word:name} ${word:host} >>${word:log} 2>&1 </dev/null"});
-  }
-  const auto at_host = [&](const std::string& command) {
-    Words words = ssh;
-    append(words, pool.submit);
-    append(words, {"${host}", command});
-    return words;
-  };
-  engine.check = at_host("true");
-  // The agent, or the script that is to become it when the lines of `setup` are done, however long
-  // these take. The brackets keep the pattern from finding the shell that holds it.
-  engine.list = at_host("pgrep -fa 'agent[.]sh ${prefix}|[-]-name ${prefix}' || test $? = 1");
-  engine.stop = at_host("pkill -f 'agent[.]sh ${name} |[-]-name ${name}$' || test $? = 1");
-  engine.list_form = ListForm::kProcesses;
-  engine.id_form = IdForm::kNone;
-  engine.list_by_host = true;
-  for (const PoolHost& host : pool.hosts) engine.hosts.push_back(host.name);
   return engine;
 }
 
@@ -381,9 +332,29 @@ void read_processes(std::string_view output, Listing& listing) {
   });
 }
 
-}  // namespace
+// The nodes see another folder than the experiment's: the newest token goes there, and what agents
+// print comes from there.
+void add_folder(EngineWords& engine) {
+  engine.prepare = {"sh",
+                    "-c",
+                    R"(umask 077 && cp -- "$1" "$2.new" && mv -f -- "$2.new" "$2")",
+                    "sh",
+                    "${own_join_file}",
+                    "${join_file}"};
+  engine.last_words = {
+      "sh", "-c",     R"([ ! -e "$1" ] || cp -- "$1" "$2"; [ ! -e "$2" ] || tail -n 12 -- "$2")",
+      "sh", "${log}", "${own_log}"};
+  engine.finish = {"sh",
+                   "-c",
+                   R"(for log in "$1"/*.log; do [ ! -e "$log" ] || cp -- "$log" "$2"/; done
+rm -rf -- "$1")",
+                   "sh",
+                   "${folder}",
+                   "${own_folder}"};
+  engine.finish_by_host = false;
+}
 
-EngineWords engine_words(const PoolOptions& pool, const EnginePlace& place) {
+EngineWords words_of_engine(const PoolOptions& pool, const EnginePlace& place) {
   if (pool.engine == "slurm") {
     const bool is_inside = !place.job.empty() && pool.inside != "submit";
     return is_inside ? slurm_steps(pool, place) : slurm_jobs(pool, place);
@@ -402,6 +373,21 @@ EngineWords engine_words(const PoolOptions& pool, const EnginePlace& place) {
   engine.list = pool.list;
   engine.stop = pool.stop;
   return engine;
+}
+
+}  // namespace
+
+EngineWords engine_words(const PoolOptions& pool, const EnginePlace& place) {
+  EngineWords engine = words_of_engine(pool, place);
+  if (!pool.folder.empty()) add_folder(engine);
+  return engine;
+}
+
+std::vector<std::string> started_apart(const std::vector<std::string>& program) {
+  Words words = {"sh", "-c", R"(log=$1; shift; exec setsid -f "$@" >>"$log" 2>&1 </dev/null)", "sh",
+                 "${log}"};
+  append(words, program);
+  return words;
 }
 
 std::string id_of(IdForm form, std::string_view output) {

@@ -45,6 +45,7 @@ struct EngineWords {
   // Prints the last words of an allocation, and keeps all in ${log}; empty: they are there.
   std::vector<std::string> last_words = {};
   std::vector<std::string> finish = {};  // run after the last allocation; empty: none
+  bool finish_by_host = false;           // on each host where one was, by ${host}
   // The file kInputFile of `check` and `start`; none: they read nothing.
   std::function<std::string(const PoolValues&)> manifest = {};
   std::vector<std::string> show = {};  // prints that file as it goes to the engine; empty: as it is
@@ -64,6 +65,9 @@ struct EnginePlace {
   std::string script = {};             // that starts an agent, for nodes that do not see its file
 };
 EngineWords engine_words(const PoolOptions& pool, const EnginePlace& place);
+// The words for a program that lives as long as its agent. What it says of itself stands where its
+// agent's output does: nobody waits for its end.
+std::vector<std::string> started_apart(const std::vector<std::string>& program);
 
 // The id in what start has printed; empty: there is none.
 std::string id_of(IdForm form, std::string_view output);

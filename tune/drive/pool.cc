@@ -30,6 +30,35 @@ namespace {
 
 using Kind = EngineCall::Kind;
 
+constexpr const char* kJoinFileName = "join";  // in the experiment's folder, by the Door
+
+// Of an allocation whose output has to be there.
+constexpr const char* kShowTail = R"([ ! -e "$1" ] || exec tail -n 12 -- "$1"
+echo "nothing was printed to $1: where its machine does not see that folder, name one that it sees by pool/folder")";
+// In the script that starts an agent.
+constexpr const char* kNoToken = R"([ -r "$join" ] || {
+  echo "$(uname -n) does not find the join file $join: name a folder that it sees by pool/folder" >&2
+  exit 3
+}
+)";
+
+fs::path in_home(const std::string& folder) {
+  const char* home = std::getenv("HOME");
+  if (!folder.starts_with("~/") || home == nullptr) return folder;
+  return fs::path(home) / folder.substr(2);
+}
+
+void make_folder(const PoolFiles& files) {
+  fs::create_directories(files.own);
+  if (!files.are_elsewhere()) return;
+  std::error_code why_not;
+  fs::create_directories(files.folder, why_not);
+  if (!why_not) fs::permissions(files.folder, fs::perms::owner_all, why_not);
+  if (!why_not) return;
+  throw Error(ErrorCode::kBadInput, fmt::format("pool/folder: making {} failed: {}",
+                                                files.folder.string(), why_not.message()));
+}
+
 PoolMachine::Options machine_options(const ExperimentSpec& spec, const EngineWords& words) {
   const PoolOptions& pool = spec.options.pool;
   PoolMachine::Options options;
@@ -55,7 +84,7 @@ PoolMachine::Options machine_options(const ExperimentSpec& spec, const EngineWor
 
 Pool::Pool(const ExperimentSpec& spec, const fs::path& experiment, Say say)
     : spec_(spec),
-      files_(experiment),
+      files_(spec, experiment),
       engine_(checked_engine(spec)),
       prefix_(allocation_prefix_of(spec)),
       common_(pool_values(spec, files_)),
@@ -75,13 +104,26 @@ void Pool::open(Door& door) {
   const std::vector<std::string> hosts = engine_.words.hosts;  // without those that refused
   engine_.words = engine_words(pool, engine_.place);
   engine_.words.hosts = hosts;
-  fs::create_directories(files_.folder);
   door.set_join_addresses(std::move(addresses));
-  write_file_atomically(files_.script, agent_script(spec_, files_, agent_program(pool)));
-  fs::permissions(files_.script, fs::perms::owner_all, fs::perm_options::add);
+  write_files();
   if (!engine_.notice.empty()) say_(engine_.notice);
   door_ = &door;
-  prepare();
+  if (files_.are_elsewhere()) {
+    prepared_ = door.tokens_written();
+  } else {
+    prepare();
+  }
+}
+
+// With the token, where that is not in the experiment's folder: an agent may start at once.
+void Pool::write_files() {
+  make_folder(files_);
+  write_file_atomically(files_.script,
+                        agent_script(spec_, files_, agent_program(spec_.options.pool)));
+  fs::permissions(files_.script, fs::perms::owner_all, fs::perm_options::add);
+  if (!files_.are_elsewhere()) return;
+  write_file_atomically(files_.join_file, read_file(files_.own / kJoinFileName),
+                        Readers::kOwnerOnly);
 }
 
 // An agent started meanwhile has the former token: it is started again once that is refused.
@@ -98,12 +140,13 @@ void Pool::look(const Controller& controller, DriverMachine& machine, DriverEndp
   driver_ = &machine;
   endpoint_ = &endpoint;
   now_ = machine.experiment_time(now);
+  for (const auto& [number, one] : controller.pool().open()) hosts_had_.insert(one.host);
   take_answers();
   prepare();
   machine_.look(now_, controller.pool(), scene_of(controller, endpoint.peers(), now));
   for (PoolEvent& event : machine_.take_events()) {
     const auto* change = std::get_if<AllocationChanged>(&event);
-    if (change != nullptr && change->state == AllocationState::kEnded) keep_log(change->number);
+    if (change != nullptr && change->state == AllocationState::kEnded) keep_log(*change);
     std::visit([&](auto& one) { machine.on_pool(std::move(one)); }, event);
   }
   for (const PoolAction& action : machine_.take_actions()) {
@@ -159,8 +202,20 @@ void Pool::end(const PoolBook& book, std::chrono::milliseconds patience) {
   }
   calls_.finish(half);
   if (engine_.words.finish.empty()) return;
-  calls_.add({.kind = Kind::kStop,
-              .words = filled_pool_words(engine_.words.finish, values_of(0, "", ""))});
+  if (engine_.words.finish_by_host) {  // removes what agents have printed there
+    for (const auto& [number, id] : ids) {
+      const auto one = book.open().find(number);
+      if (one == book.open().end()) continue;
+      keep_log({number, AllocationState::kEnded, id, one->second.host, ""});
+    }
+    calls_.finish(half);
+  } else {
+    hosts_had_ = {""};
+  }
+  for (const std::string& host : hosts_had_) {
+    calls_.add({.kind = Kind::kStop,
+                .words = filled_pool_words(engine_.words.finish, values_of(0, "", host))});
+  }
   for (const EngineAnswer& answer : calls_.finish(half)) {
     if (!answer.why_not.empty()) say_("tidying up after the pool: " + answer.why_not);
   }
@@ -245,7 +300,8 @@ PoolValues Pool::values_of(PoolBook::Number number, const std::string& id,
                            const std::string& host) const {
   PoolValues values = common_;
   values["name"] = name_of(number);
-  values["log"] = files_.log(name_of(number));
+  values["log"] = files_.log(values["name"]);
+  values["own_log"] = files_.own / (values["name"] + ".log");
   values["id"] = id;
   values["host"] = host;
   return values;
@@ -294,10 +350,10 @@ void Pool::on(const TakeForGone& action) {
 
 // By a program: the file may be on a file system that stalls.
 void Pool::on(const ShowLog& action) {
-  std::vector<std::string> words = {"tail", "-n", "12", "--", files_.log(name_of(action.number))};
-  if (!engine_.words.last_words.empty()) {
-    words = filled_pool_words(engine_.words.last_words, values_of(action.number, "", ""));
-  }
+  const PoolValues values = values_of(action.number, "", action.host);
+  std::vector<std::string> words = engine_.words.last_words;
+  if (words.empty()) words = {"sh", "-c", kShowTail, "sh", "${log}"};
+  words = filled_pool_words(words, values);
   calls_.add({.kind = Kind::kLog,
               .words = std::move(words),
               .number = action.number,
@@ -305,14 +361,26 @@ void Pool::on(const ShowLog& action) {
 }
 
 // The engine would forget what an agent has printed that left in order.
-void Pool::keep_log(PoolBook::Number number) {
+void Pool::keep_log(const AllocationChanged& end) {
   if (engine_.words.last_words.empty()) return;
-  calls_.add({.kind = Kind::kKeepLog,
-              .words = filled_pool_words(engine_.words.last_words, values_of(number, "", "")),
-              .number = number});
+  calls_.add(
+      {.kind = Kind::kKeepLog,
+       .words = filled_pool_words(engine_.words.last_words, values_of(end.number, "", end.host)),
+       .number = end.number});
 }
 
 // ---- Before the run -----------------------------------------------------------------------------
+
+PoolFiles::PoolFiles(const ExperimentSpec& spec, const fs::path& experiment)
+    : own(experiment / "nodes"), folder(own) {
+  const std::string& wanted = spec.options.pool.folder;
+  if (!wanted.empty()) {
+    const std::string prefix = allocation_prefix_of(spec);
+    folder = in_home(wanted) / prefix.substr(0, prefix.size() - 1);
+  }
+  script = folder / "agent.sh";
+  join_file = folder / kJoinFileName;
+}
 
 std::string allocation_prefix_of(const ExperimentSpec& spec) {
   std::string unique = store_prefix_of(spec);
@@ -334,11 +402,14 @@ PoolValues pool_values(const ExperimentSpec& spec, const PoolFiles& files) {
   const PoolOptions& pool = spec.options.pool;
   const NodeResources node = node_of(pool, spec.request);
   PoolValues values;
-  for (const char* name : {"name", "id", "host", "exclude", "log"}) values[name] = "";
+  for (const char* name : {"name", "id", "host", "exclude", "log", "own_log"}) values[name] = "";
   values["prefix"] = allocation_prefix_of(spec);
   values["experiment"] = values["prefix"].substr(0, values["prefix"].size() - 1);
   values["script"] = files.script;
   values["join_file"] = files.join_file;
+  values["folder"] = files.folder;
+  values["own_folder"] = files.own;
+  values["own_join_file"] = files.own / kJoinFileName;
   values["cpu"] = fmt::format("{:g}", static_cast<double>(node.cpu_units) / kUnit);
   values["gpu"] = std::to_string(node.gpus.size());
   values["memory_mb"] = std::to_string(node.memory_bytes >> 20);
@@ -377,14 +448,16 @@ std::string agent_script(const ExperimentSpec& spec, const PoolFiles& files,
     }
     text += "esac\n";
   }
-  const std::string join_file =
-      pool.engine == "kubernetes" ? kTokenInPod : files.join_file.string();
+  const bool is_pod = pool.engine == "kubernetes";
+  text += fmt::format("join=${{TUNE_JOIN_FILE:-{}}}; unset TUNE_JOIN_FILE\n",
+                      shell_word(is_pod ? kTokenInPod : files.join_file.string()));
+  if (!is_pod) text += kNoToken;
   std::string options;
   if (pool.time.seconds() > 0) options = fmt::format(" --until {}s", values.at("time_s"));
   text += fmt::format(
-      "exec {} agent --join-file {}{} --drain {}s $cpus $gpus --name "
+      "exec {} agent --join-file \"$join\"{} --drain {}s $cpus $gpus --name "
       "\"${{1:-$TUNE_ALLOCATION}}\"\n",
-      shell_word(program), shell_word(join_file), options, values.at("drain_s"));
+      shell_word(program), options, values.at("drain_s"));
   return text;
 }
 

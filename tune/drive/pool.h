@@ -33,11 +33,12 @@ struct CheckedEngine {
 };
 CheckedEngine checked_engine(const ExperimentSpec& spec);
 
-// Where the files of a pool are in the experiment's folder.
+// Where the files of a pool are: in the experiment's folder, or in another one that nodes see.
 struct PoolFiles {
-  explicit PoolFiles(const std::filesystem::path& experiment)
-      : folder(experiment / "nodes"), script(folder / "agent.sh"), join_file(folder / "join") {}
+  PoolFiles(const ExperimentSpec& spec, const std::filesystem::path& experiment);
+  bool are_elsewhere() const { return folder != own; }
   std::filesystem::path log(const std::string& name) const { return folder / (name + ".log"); }
+  std::filesystem::path own;  // in the experiment's folder
   std::filesystem::path folder;
   std::filesystem::path script;
   std::filesystem::path join_file;
@@ -47,7 +48,7 @@ std::string agent_script(const ExperimentSpec& spec, const PoolFiles& files,
                          const std::string& program);
 // tune, as the nodes find it.
 std::string agent_program(const PoolOptions& pool);
-// The placeholders of an experiment's engine but those of one allocation.
+// The placeholders of an experiment's engine; those of one allocation are empty.
 PoolValues pool_values(const ExperimentSpec& spec, const PoolFiles& files);
 // The begin of the names of all of its allocations.
 std::string allocation_prefix_of(const ExperimentSpec& spec);
@@ -56,7 +57,7 @@ class Pool {
  public:
   using Say = std::function<void(const std::string& text)>;
 
-  // Throws as checked_engine().
+  // Throws as checked_engine(), and when the folder that nodes see cannot be made.
   Pool(const ExperimentSpec& spec, const std::filesystem::path& experiment, Say say);
 
   // The driver listens: writes the files that agents are started with.
@@ -77,9 +78,10 @@ class Pool {
   PoolValues values_of(PoolBook::Number number, const std::string& id,
                        const std::string& host) const;
   std::string name_of(PoolBook::Number number) const;
+  void write_files();
   void prepare();
   void take_prepared(const std::string& why_not);
-  void keep_log(PoolBook::Number number);
+  void keep_log(const AllocationChanged& end);
   void take_answers();
   void take_list(const EngineAnswer& answer);
   void tell_log(const EngineAnswer& answer);
@@ -101,14 +103,15 @@ class Pool {
   Say say_;
   PoolMachine machine_;
   EngineCalls calls_;
-  std::chrono::nanoseconds now_{};   // experiment time of the look
+  std::chrono::nanoseconds now_{};  // experiment time of the look
   const Door* door_ = nullptr;
   std::uint64_t prepared_ = 0;  // tokens that were there
   std::chrono::nanoseconds prepare_after_{};
   std::string not_prepared_;         // why, the last time; empty: it was
   DriverMachine* driver_ = nullptr;  // during a look
   DriverEndpoint* endpoint_ = nullptr;
-  std::size_t lists_open_ = 0;  // of one question to several hosts
+  std::set<std::string> hosts_had_;  // by allocations of this driver, or of the one before
+  std::size_t lists_open_ = 0;       // of one question to several hosts
   std::vector<ListedAllocation> listed_;
   std::set<std::string> silent_hosts_;
   std::string not_listed_;  // why they are silent

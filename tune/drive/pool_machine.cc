@@ -193,6 +193,7 @@ void PoolMachine::look_for_agent(Number number, const Allocation& one, Local& lo
   if (local.has_node) return local.alone_since.reset();
   if (is_gone || local.is_stopped) {
     const std::string gone = is_gone ? "the engine lists it no more" : "it was stopped";
+    if (is_gone) unsure_since_ = now_;  // its lists may have lacked what is there
     return end(number, one, local.fault, local.why.empty() ? gone : local.why);
   }
   if (one.state == AllocationState::kRequested || local.stop_is_asked) return;
@@ -225,14 +226,16 @@ void PoolMachine::end(Number number, const Allocation& one, AllocationFault faul
     fault = AllocationFault::kStart;
   }
   const bool has_died = one.is_lost || (one.has_joined && !one.has_left && !was_given_back);
+  const std::string& host = local.host.empty() ? one.host : local.host;
   if (fault == AllocationFault::kStart || has_died) {
     actions_.emplace_back(
-        ShowLog{number, fmt::format("allocation {} of the pool has ended{}: {}", number,
-                                    one.took_part ? "" : " before its agent took part", why)});
+        ShowLog{number,
+                fmt::format("allocation {} of the pool has ended{}: {}", number,
+                            one.took_part ? "" : " before its agent took part", why),
+                one.host});
   } else if (fault == AllocationFault::kSubmission) {
     actions_.emplace_back(PoolNotice{fmt::format("the pool's engine gave no allocation: {}", why)});
   }
-  const std::string& host = local.host.empty() ? one.host : local.host;
   events_.emplace_back(
       AllocationChanged{number, AllocationState::kEnded, one.id, host, why, fault});
 }

@@ -62,6 +62,7 @@ struct TakeForGone {
 struct ShowLog {  // the last words of an allocation that died, with this before them
   PoolBook::Number number;
   std::string text;
+  std::string host;
 };
 struct PoolNotice {
   std::string text;

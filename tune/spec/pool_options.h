@@ -63,6 +63,9 @@ struct PoolOptions {
   std::vector<std::string> list = {};
   std::vector<std::string> stop = {};
   std::string program = {};  // tune on the nodes; empty: this one's path
+  // That driver and nodes see at the same path, where nodes do not see the experiment's: for the
+  // token, the script and what agents print. "~/" at its begin is the home. Empty: the experiment's.
+  std::string folder = {};
   std::string image = {};    // of kubernetes: with tune in its PATH, unless `program` says where
   std::string queue = {};    // of kubernetes: Kueue's, for the Jobs; empty: none
   std::string patch = {};    // of kubernetes: YAML for `kubectl patch` of each Job; empty: none

@@ -160,6 +160,7 @@ class PoolCheck {
     }
     check_words();
     check_hosts();
+    check_folder();
     check_image();
   }
 
@@ -232,6 +233,18 @@ class PoolCheck {
     }
   }
 
+  void check_folder() {
+    if (pool_.folder.empty()) return;
+    if (!pool_.folder.starts_with('/') && !pool_.folder.starts_with("~/")) {
+      complain("folder",
+               fmt::format("'{}' is not the same folder everywhere: begin it with / or ~/",
+                           pool_.folder));
+    }
+    if (pool_.engine == "kubernetes") {
+      complain("folder", "kubernetes hands the token to pods by a Secret, and needs no folder");
+    }
+  }
+
   void check_image() {
     const bool is_kubernetes = pool_.engine == "kubernetes";
     if (is_kubernetes && pool_.image.empty()) {
@@ -283,6 +296,7 @@ void read_pool(OptionReader& reader, PoolOptions& pool) {
   group.read("list", pool.list);
   group.read("stop", pool.stop);
   group.read("program", pool.program);
+  group.read("folder", pool.folder);
   group.read("image", pool.image);
   group.read("queue", pool.queue);
   group.read("patch", pool.patch);
@@ -313,6 +327,7 @@ Value pool_to_value(const PoolOptions& pool) {
                {"list", pool.list},
                {"stop", pool.stop},
                {"program", pool.program},
+               {"folder", pool.folder},
                {"image", pool.image},
                {"queue", pool.queue},
                {"patch", pool.patch},

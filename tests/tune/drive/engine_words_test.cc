@@ -32,6 +32,7 @@ PoolValues values() {
   return {{"name", "tune-x-3"},
           {"prefix", "tune-x-"},
           {"id", "77"},
+          {"experiment", "tune-x"},
           {"script", "/e/nodes/agent.sh"},
           {"join_file", "/e/nodes/join"},
           {"log", "/e/nodes/tune-x-3.log"},
@@ -177,9 +178,11 @@ TEST_CASE("ssh starts the agent apart, finds it by its name and ends it by that"
   PoolValues at = values();
   at["host"] = "bob@b";
   const Words start = filled_pool_words(engine.start, at);
-  CHECK(start.front() == "ssh");
+  CHECK(holds(start, "ssh"));
   CHECK(start[start.size() - 2] == "bob@b");
-  CHECK_HAS(start.back(), "setsid -f /e/nodes/agent.sh tune-x-3 bob@b >>/e/nodes/tune-x-3.log");
+  CHECK_HAS(start.back(), "exec setsid -f");
+  CHECK_HAS(start.back(),
+            "sh /e/nodes/agent.sh tune-x-3 bob@b /e/nodes/tune-x-3.log /e/nodes/join tune-x");
   CHECK_FALSE(testing::has(join(start, " "), "-R"));
   CHECK_HAS(filled_pool_words(engine.stop, at).back(), "name tune-x-3");
 }

@@ -430,6 +430,23 @@ TEST_CASE("an allocation of the experiment that the journal does not know is sto
   CHECK(script.stops_ == std::vector<PoolBook::Number>{7});
 }
 
+TEST_CASE("an allocation that lists lacked for a while is stopped when one has it again") {
+  PoolScript pool;
+  pool.scene_.wanted = 1;
+  pool.look();
+  pool.start_all();
+  pool.list({{.number = 1, .state = kJobQueued, .id = "job1"}});
+  pool.scene_.wanted = 0;
+  pool.list({});
+  pool.list({});
+  pool.list({});
+  REQUIRE(pool.book_.open().empty());
+  CHECK(pool.stops_ == std::vector<PoolBook::Number>{});
+  // Nothing more is asked for, and the engine is asked all the same.
+  pool.list({{.number = 1, .state = kJobRunning, .id = "job1"}});
+  CHECK(pool.stops_ == std::vector<PoolBook::Number>{1});
+}
+
 TEST_CASE("an engine that does not list is told of once, and nothing is ended by it") {
   PoolScript script({.places = 1});
   script.scene_.wanted = 1;

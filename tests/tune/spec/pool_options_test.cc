@@ -62,7 +62,7 @@ TEST_CASE("what is stored of a pool is read back") {
   const Read first = read(
       R"({"engine": "ssh", "hosts": ["a", {"bob@b": {"gpu": 2}}], "tunnel": true, "max": 2, "min": 1,
           "time": "2h", "node": {"cpu": 4, "gpu": 1, "memory": "60GiB"}, "submit": ["-p", "22"],
-          "setup": ["module load cuda"], "local": true, "program": "/opt/tune"})");
+          "setup": ["module load cuda"], "local": true, "program": "/opt/tune", "folder": "~/a"})");
   CHECK(first.complaints.empty());
   REQUIRE(first.options.pool.hosts.size() == 2);
   CHECK(first.options.pool.hosts[1].name == "bob@b");
@@ -95,6 +95,11 @@ TEST_CASE("mistakes of a pool are named by their keys, all at once") {
             .complains("pool/list", "is missing"));
   CHECK(read(R"({"engine": "command", "start": ["${nam}"], "list": ["a"], "stop": ["b"]})")
             .complains("pool/start/0", "did you mean 'name'?"));
+  CHECK(read(R"({"engine": "slurm", "folder": "meet"})")
+            .complains("pool/folder", "begin it with / or ~/"));
+  CHECK(read(R"({"engine": "kubernetes", "image": "i", "folder": "/meet"})")
+            .complains("pool/folder", "by a Secret"));
+  CHECK(read(R"({"engine": "slurm", "folder": "~/meet"})").complaints.empty());
   CHECK(read(R"({"maxx": 1, "engine": "x"})").complaints.size() == 2);
 }
 

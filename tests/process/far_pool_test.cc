@@ -57,7 +57,7 @@ struct FarPool {
     box.set("PATH", (box.path() / "bin").string() + ":" + std::getenv("PATH"));
     box.set("HOME", (box.path() / "home").string());
     box.write("sweep.yaml",
-              yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 60}",
+              yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 400}",
                     .num_samples = 6,
                     .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 1}\n"
                             "listen: lo\npool:\n  poll: 0.3\n  node: {cpu: 1}\n" +

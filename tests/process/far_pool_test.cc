@@ -26,11 +26,11 @@ using testing::has;
 
 // What $0 is given runs on such a node.
 constexpr const char* kFar = R"sh(#!/bin/sh
-cd "$(dirname "$0")" && TMPDIR=$(mktemp -d "$PWD/tmp/XXXXXX") && export TMPDIR &&
+cd "$(dirname "$0")" && TMPDIR=$(mktemp -d "$PWD/machines/XXXXXX") && export TMPDIR &&
   exec unshare -rm sh -c 'mount -t tmpfs none results && exec "$@"' sh "$@"
 )sh";
 // Of the engine command. The node's file system is another one when the script begins.
-constexpr const char* kEngine = R"sh(#!/bin/sh
+constexpr const char* kFarEngine = R"sh(#!/bin/sh
 case "$1" in
 start) cp "$3" seen_script; setsid ./far sh -c 'exec "$0" "$1" >>"$2" 2>&1 </dev/null' "$3" "$2" "$4" >>far.log 2>&1 & echo $! ;;
 list) pgrep -f -- "[-]-name $2" | while read -r pid; do
@@ -48,11 +48,11 @@ exec "$(dirname "$0")/../far" sh -c "$2"
 
 struct FarPool {
   explicit FarPool(const std::string& pool) {
-    for (const char* folder : {"bin", "home", "tmp", "results", "meet"}) {
+    for (const char* folder : {"bin", "home", "machines", "results"}) {
       fs::create_directories(box.path() / folder);
     }
     write_program("far", kFar);
-    write_program("engine.sh", kEngine);
+    write_program("engine.sh", kFarEngine);
     write_program("bin/ssh", kSsh);
     box.set("PATH", (box.path() / "bin").string() + ":" + std::getenv("PATH"));
     box.set("HOME", (box.path() / "home").string());
@@ -115,11 +115,14 @@ std::string by_command(const std::string& more) {
 
 TEST_CASE("a pool's nodes that do not see the experiment's folder join by another folder") {
   if (!has_mounts()) return;
-  Sandbox name;
-  FarPool pool(by_command("  folder: " + name.path().string() + "\n"));
+  const Sandbox elsewhere;  // on every node: their own file systems hide the sweep's only
+  const fs::path shared = elsewhere.path() / "shared";
+  fs::create_directory(shared);
+  FarPool pool(by_command("  folder: " + shared.string() + "\n"));
   pool.start();
   CHECK(pool.has_started());
-  const fs::path meet = fs::directory_iterator(name.path())->path();
+  REQUIRE_FALSE(fs::is_empty(shared));
+  const fs::path meet = fs::directory_iterator(shared)->path();
   struct stat status {};
   REQUIRE(::stat(meet.c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0700);
@@ -132,7 +135,7 @@ TEST_CASE("a pool's nodes that do not see the experiment's folder join by anothe
   const std::string token = pool.box.read("results/s/nodes/join");
   CHECK(Sandbox::eventually([&] { return read_file(meet / "join") == token; }, seconds(10)));
   pool.check_end();
-  CHECK(fs::is_empty(name.path()));
+  CHECK(fs::is_empty(shared));
 }
 
 TEST_CASE("hosts of ssh that do not see the experiment's folder get the token by the connection") {
@@ -155,7 +158,7 @@ TEST_CASE("a pool whose nodes find no token ends with their words and the key th
   if (!has_mounts()) return;
   FarPool pool(by_command(""));
   // Its output is where the driver finds it.
-  std::string engine = kEngine;
+  std::string engine = kFarEngine;
   const std::string inside =
       "sh -c 'exec \"$0\" \"$1\" >>\"$2\" 2>&1 </dev/null' \"$3\" \"$2\" \"$4\" "
       ">>far.log 2>&1";

@@ -28,7 +28,7 @@ constexpr const char* kFetchLog = R"(log=$1; shift; part=$log.$$
 // ---- On the host: one line each for any login shell, without a quote
 
 // `$token` to the file that an agent there reads. Two hosts may have one home.
-constexpr const char* kKeepToken = R"(printf "%s\n" "$token" >"$folder/join.$(uname -n).$$" && )"
+constexpr const char* kKeepToken = R"(echo "$token" >"$folder/join.$(uname -n).$$" && )"
                                    R"(mv -f "$folder/join.$(uname -n).$$" "$folder/join")";
 // "$@": the script, its two arguments, the log and the join file, as the driver names them, and the
 // experiment. Leaves the first four as they are here.

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -41,16 +42,30 @@ FileDescriptor open_folder(const fs::path& path) {
 }
 
 // tune-<pid>-XXXXXX of this user whose process is gone. A process of another container may look
-// gone: a folder that it holds locked is in use.
-bool is_stale(const fs::path& path) {
+// gone: a folder that it holds locked is in use. Gives the folder locked, or a closed descriptor.
+FileDescriptor lock_stale(const fs::path& path) {
   const std::string name = path.filename();
-  if (!name.starts_with(kFolderPrefix)) return false;
+  if (!name.starts_with(kFolderPrefix)) return {};
   const pid_t pid = std::atoi(name.c_str() + kFolderPrefix.size());
-  if (pid <= 1 || kill(pid, 0) == 0 || errno != ESRCH) return false;
-  const FileDescriptor folder = open_folder(path);
+  if (pid <= 1 || kill(pid, 0) == 0 || errno != ESRCH) return {};
+  FileDescriptor folder = open_folder(path);
   struct stat found {};
-  if (!folder.is_open() || fstat(folder.get(), &found) != 0) return false;
-  return found.st_uid == geteuid() && flock(folder.get(), LOCK_EX | LOCK_NB) == 0;
+  if (!folder.is_open() || fstat(folder.get(), &found) != 0) return {};
+  const bool stale = found.st_uid == geteuid() && flock(folder.get(), LOCK_EX | LOCK_NB) == 0;
+  return stale ? std::move(folder) : FileDescriptor();
+}
+
+bool is_at(const FileDescriptor& folder, const fs::path& path) {
+  struct stat held {}, found {};
+  return folder.is_open() && fstat(folder.get(), &held) == 0 && lstat(path.c_str(), &found) == 0 &&
+         held.st_dev == found.st_dev && held.st_ino == found.st_ino;
+}
+
+// Waits for a process that looks at the folder or removes it; a file system without locks gives
+// none.
+void lock_when_free(const FileDescriptor& folder) {
+  while (flock(folder.get(), LOCK_EX) != 0 && errno == EINTR) {
+  }
 }
 
 template <class Visit>
@@ -66,7 +81,8 @@ void for_each_path(const fs::path& base, Visit visit) {
 void remove_stale(const fs::path& base) {
   for_each_path(base, [](const fs::path& path) {
     std::error_code ignored;
-    if (is_stale(path)) fs::remove_all(path, ignored);
+    const FileDescriptor locked = lock_stale(path);
+    if (locked.is_open()) fs::remove_all(path, ignored);
   });
 }
 
@@ -83,13 +99,18 @@ bool is_live(const fs::path& path) {
 RuntimeDirectory::RuntimeDirectory() : owner_(getpid()) {
   const fs::path base = base_directory();
   remove_stale(base);
-  std::string pattern = (base / fmt::format("{}{}-XXXXXX", kFolderPrefix, owner_)).string();
-  if (mkdtemp(pattern.data()) == nullptr) {
-    throw file_error("making a folder for sockets in", base, errno);
-  }
-  path_ = pattern;
-  lock_ = open_folder(path_);
-  flock(lock_.get(), LOCK_EX | LOCK_NB);
+  // Until it is locked, a process of another container may take the new folder for a stale one and
+  // remove it: the next one is made then.
+  do {
+    std::string pattern = (base / fmt::format("{}{}-XXXXXX", kFolderPrefix, owner_)).string();
+    if (mkdtemp(pattern.data()) == nullptr) {
+      throw file_error("making a folder for sockets in", base, errno);
+    }
+    path_ = pattern;
+    lock_ = open_folder(path_);
+    if (!lock_.is_open() && errno != ENOENT) throw file_error("opening", path_, errno);
+    if (lock_.is_open()) lock_when_free(lock_);
+  } while (!is_at(lock_, path_));
 }
 
 RuntimeDirectory::~RuntimeDirectory() {

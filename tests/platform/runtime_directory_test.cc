@@ -3,13 +3,17 @@
 #include <doctest/doctest.h>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <vector>
 
 #include "platform/surroundings.h"
 #include "trainables/temporary_folder.h"
@@ -88,6 +92,53 @@ TEST_CASE("folders of dead owners are removed, those in use and foreign ones sta
   { const RuntimeDirectory next; }
   CHECK_FALSE(fs::exists(left));
   CHECK(entries(base.path()) == 2);
+}
+
+// Runs `body` as process `pid` of a process namespace of its own, as in a container. Exit status of
+// the process returned: 0 when body gave true, 2 when the machine refuses such a namespace.
+pid_t start_in_namespace(int pid, const std::function<bool()>& body) {
+  const pid_t outer = ::fork();
+  if (outer != 0) return outer;
+  if (::unshare(CLONE_NEWPID) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) ::_exit(2);
+  const auto status_of = [](pid_t child) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  };
+  const pid_t init = ::fork();
+  if (init != 0) ::_exit(status_of(init));
+  while (true) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(::getpid() == pid && !body() ? 1 : 0);
+    const int status = status_of(child);
+    if (child >= pid || child < 0) ::_exit(status);
+  }
+}
+
+TEST_CASE("processes of several containers do not remove each other's new folders") {
+  const TemporaryFolder base;
+  const ScopedVariable variable("XDG_RUNTIME_DIR", base.path().string());
+  const auto every_folder_stays = [] {
+    for (int i = 0; i < 300; ++i) {
+      const RuntimeDirectory directory;
+      std::ofstream(directory.path() / "socket") << "x";
+      if (!fs::exists(directory.path() / "socket")) return false;
+    }
+    return true;
+  };
+  std::vector<pid_t> containers;
+  for (int pid : {2, 3, 4}) containers.push_back(start_in_namespace(pid, every_folder_stays));
+  for (pid_t container : containers) {
+    int status = 0;
+    REQUIRE(::waitpid(container, &status, 0) == container);
+    REQUIRE(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 2) {
+      MESSAGE("not tested: this machine refuses process namespaces");
+      continue;
+    }
+    CHECK(WEXITSTATUS(status) == 0);
+  }
+  CHECK(entries(base.path()) == 0);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -71,31 +72,23 @@ Decision AshaScheduler::result(TrialNumber trial, const ResultView& result) {
                       : judge(state, upto, signed_value(value));
 }
 
-// Judges at rung `upto` - 1; the value fills it and the lower ones without the trial.
+// Judges at rung `upto` - 1; the value fills it and the lower ones without the trial. It is
+// recorded last, as among a million values its seat is waited for.
 Decision AshaScheduler::judge(TrialState& state, std::uint32_t upto, double value) {
   std::vector<Rung>& rungs = brackets_[state.bracket];
-  const Rung& rung = rungs[upto - 1];
-  rung.expect(value);  // of a million values, the memory comes while the reason is written
+  Rung& rung = rungs[upto - 1];
+  const RankedValues::Seat seat = rung.seat(value);
   const std::size_t others = rung.size();
-  std::optional<double> cut_off = rung.cut_off();
-  std::size_t rank = 0;  // at the last of them
-  const auto record = [&] {
-    for (; state.recorded < upto; ++state.recorded) rank = rungs[state.recorded].add(value);
-  };
-  if (options_.rule == AshaRule::kTop) {  // own value included
-    record();
-    cut_off = rung.cut_off();
-  }
+  const std::optional<double> cut_off =  // by rule top its own value is included
+      options_.rule == AshaRule::kTop ? rung.cut_off_with(value) : rung.cut_off();
+  const std::uint32_t first = std::exchange(state.recorded, upto);
   const bool may_stop = others >= static_cast<std::size_t>(options_.min_rung_size);
-  Decision decision;
-  if (may_stop && (std::isnan(value) || is_worse(value, *cut_off))) {
-    ++stopped_;
-    decision = Decision::stop(stop_reason(value, *cut_off, others, rung.milestone()));
-    record();
-  } else {
-    record();
-    decision = Decision::go_on(until(options_.time_attr, next_stop(state)));
-  }
+  const bool stops = may_stop && (std::isnan(value) || is_worse(value, *cut_off));
+  stopped_ += stops ? 1 : 0;
+  Decision decision = stops ? Decision::stop(stop_reason(value, *cut_off, others, rung.milestone()))
+                            : Decision::go_on(until(options_.time_attr, next_stop(state)));
+  for (std::uint32_t lower = first; lower + 1 < upto; ++lower) rungs[lower].add(value);
+  const std::size_t rank = rung.add(seat);
   decision.place = place(value, cut_off, rung, rank);
   if (brackets_.size() > 1) decision.place->bracket = state.bracket;
   return decision;

@@ -59,56 +59,62 @@ double RankedValues::value_of(Key key) {
   return std::bit_cast<double>((key & kSign) != 0 ? key & ~kSign : ~key);
 }
 
-std::pair<std::size_t, std::size_t> RankedValues::leaf_of(Key key) const {
+RankedValues::Seat RankedValues::seat_of(Key key) const {
   const auto place = [key](const Key* best, std::size_t count) {  // the last takes all above it
     return std::min(at_most(best, count, key), count - 1);
   };
+  if (size_ == 0) return {key};
   const std::size_t n = place(best_.data(), best_.size());
-  const Node& node = nodes_[n];
-  const std::size_t leaf = place(node.best.data(), node.leaves);
-  return {n, leaf};
+  return {key, n, place(node(n).best.data(), node(n).leaves)};
 }
 
-RankedValues::Position RankedValues::find(Key key) const {
-  const auto [n, leaf] = leaf_of(key);
-  return {n, leaf, at_most(nodes_[n].first(leaf), nodes_[n].size(leaf), key)};
+RankedValues::Seat RankedValues::seat(double value) const {
+  const Seat seat = seat_of(key_of(value));
+  if (size_ == 0) return seat;
+  const Key* const first = node(seat.node).first(seat.leaf);
+  const std::size_t count = node(seat.node).size(seat.leaf);
+  for (std::size_t i = 0; i < count; i += kLine) __builtin_prefetch(first + i, 1);
+  return seat;
 }
 
-void RankedValues::expect(double value) const {
-  if (size_ == 0) return;
-  const auto [n, leaf] = leaf_of(key_of(value));
-  const Key* const first = nodes_[n].first(leaf);
-  for (std::size_t i = 0; i < nodes_[n].size(leaf); i += kLine) __builtin_prefetch(first + i, 1);
+std::size_t RankedValues::at_most_in(const Seat& seat) const {
+  const Node& own = node(seat.node);
+  return at_most(own.first(seat.leaf), own.size(seat.leaf), seat.key);
 }
 
-std::size_t RankedValues::better_than(const Position& position) const {
-  const Node& node = nodes_[position.node];
-  return size_ - count_of_first(position.node) - node.before(position.leaf) - position.at;
+std::size_t RankedValues::better_than(const Seat& seat, std::size_t at) const {
+  return size_ - count_of_first(seat.node) - node(seat.node).before(seat.leaf) - at;
 }
 
 std::size_t RankedValues::better_than(double value) const {
-  return size_ == 0 ? 0 : better_than(find(key_of(value)));
+  const Seat seat = seat_of(key_of(value));
+  return size_ == 0 ? 0 : better_than(seat, at_most_in(seat));
 }
 
 std::size_t RankedValues::add(double value) {
-  const Key key = key_of(value);
+  return add(seat_of(key_of(value)));
+}
+
+std::size_t RankedValues::add(const Seat& found) {
+  Seat seat = found;
   if (size_ == 0) {
     nodes_.emplace_back().append(nullptr, 0);
-    nodes_.front().best[0] = key;
-    best_.push_back(key);
+    nodes_.front().best[0] = seat.key;
+    order_.push_back(0);
+    best_.push_back(seat.key);
     tree_.push_back(0);
   }
-  Position position = find(key);
-  while (nodes_[position.node].size(position.leaf) == kMost) {
-    Node& full = nodes_[position.node];
-    full.leaves == kMost ? cut(position.node) : full.cut(position.leaf);
-    position = find(key);
+  while (node(seat.node).size(seat.leaf) == kMost) {
+    Node& full = node(seat.node);
+    full.leaves == kMost ? cut(seat.node) : full.cut(seat.leaf);
+    seat = seat_of(seat.key);
   }
-  const std::size_t better = better_than(position);
-  Node& node = nodes_[position.node];
-  node.insert(position.leaf, position.at, key);
-  best_[position.node] = node.best[node.leaves - 1];
-  for (std::size_t k = position.node + 1; k <= tree_.size(); k += k & -k) ++tree_[k - 1];
+  const std::size_t at = at_most_in(seat);
+  const std::size_t better = better_than(seat, at);
+  Node& own = node(seat.node);
+  own.insert(seat.leaf, at, seat.key);
+  best_[seat.node] = own.best[own.leaves - 1];
+  for (std::size_t k = seat.node + 1; k <= tree_.size(); k += k & -k) ++tree_[k - 1];
   ++size_;
   return better;
 }
@@ -128,7 +134,7 @@ void RankedValues::Node::append(const Key* sorted, std::size_t count) {
   keys.insert(keys.end(), sorted, sorted + count);
   block[leaves] = static_cast<std::uint8_t>(leaves);
   if (count > 0) best[leaves] = sorted[count - 1];
-  upto[leaves] = static_cast<std::uint32_t>(before(leaves) + count);
+  upto[leaves] = static_cast<std::uint16_t>(before(leaves) + count);
   ++leaves;
 }
 
@@ -137,27 +143,28 @@ void RankedValues::Node::cut(std::size_t leaf) {
   keys.resize(kMost * leaves + kHalf);
   std::copy_n(first(leaf) + kHalf, kHalf, keys.end() - kHalf);
   insert_at(block, leaf + 1, leaves, static_cast<std::uint8_t>(leaves));
-  insert_at(upto, leaf, leaves, static_cast<std::uint32_t>(upto[leaf] - kHalf));
+  insert_at(upto, leaf, leaves, static_cast<std::uint16_t>(upto[leaf] - kHalf));
   insert_at(best, leaf, leaves, first(leaf)[kHalf - 1]);
   ++leaves;
 }
 
-void RankedValues::cut(std::size_t n) {
-  const Node whole = std::move(nodes_[n]);
+void RankedValues::cut(std::size_t place) {
+  const Node whole = std::move(node(place));
   Node lower, upper;
   for (std::size_t leaf = 0; leaf < kMost; ++leaf) {
     (leaf < kMost / 2 ? lower : upper).append(whole.first(leaf), whole.size(leaf));
   }
-  insert_at(best_, n, lower.best[lower.leaves - 1]);
-  nodes_[n] = std::move(lower);
-  insert_at(nodes_, n + 1, std::move(upper));
+  insert_at(best_, place, lower.best[lower.leaves - 1]);
+  node(place) = std::move(lower);
+  insert_at(order_, place + 1, static_cast<std::uint32_t>(nodes_.size()));
+  nodes_.push_back(std::move(upper));
   count();
 }
 
 void RankedValues::count() {
-  tree_.assign(nodes_.size(), 0);
+  tree_.assign(order_.size(), 0);
   for (std::size_t k = 1; k <= tree_.size(); ++k) {
-    tree_[k - 1] += nodes_[k - 1].before(nodes_[k - 1].leaves);
+    tree_[k - 1] += node(k - 1).before(node(k - 1).leaves);
     const std::size_t above = k + (k & -k);
     if (above <= tree_.size()) tree_[above - 1] += tree_[k - 1];
   }
@@ -177,16 +184,16 @@ RankedValues::Neighbours RankedValues::at(std::size_t place) const {
     n += step;
     place -= tree_[n - 1];
   }
-  const Node& node = nodes_[n];
-  const std::uint32_t* const end = node.upto.data() + node.leaves;
+  const Node& own = node(n);
+  const auto* const end = own.upto.data() + own.leaves;
   const auto leaf =
-      static_cast<std::size_t>(std::upper_bound(node.upto.data(), end, place) - node.upto.data());
-  const Key* const key = node.first(leaf) + (place - node.before(leaf));
+      static_cast<std::size_t>(std::upper_bound(own.upto.data(), end, place) - own.upto.data());
+  const Key* const key = own.first(leaf) + (place - own.before(leaf));
   const Key* next = key + 1;
-  if (place + 1 == node.upto[leaf]) {  // the next leaf's first, or the next node's
-    const bool is_last = leaf + 1 == node.leaves;
-    if (is_last && n + 1 == nodes_.size()) return {value_of(*key), value_of(*key)};
-    next = is_last ? nodes_[n + 1].first(0) : node.first(leaf + 1);
+  if (place + 1 == own.upto[leaf]) {  // the next leaf's first, or the next node's
+    const bool is_last = leaf + 1 == own.leaves;
+    if (is_last && n + 1 == order_.size()) return {value_of(*key), value_of(*key)};
+    next = is_last ? node(n + 1).first(0) : own.first(leaf + 1);
   }
   return {value_of(*key), value_of(*next)};
 }
@@ -194,10 +201,11 @@ RankedValues::Neighbours RankedValues::at(std::size_t place) const {
 std::vector<double> RankedValues::all() const {
   std::vector<double> values;
   values.reserve(size_);
-  for (const Node& node : nodes_) {
-    for (std::size_t leaf = 0; leaf < node.leaves; ++leaf) {
-      const Key* const own = node.first(leaf);
-      std::transform(own, own + node.size(leaf), std::back_inserter(values), value_of);
+  for (const std::uint32_t index : order_) {
+    const Node& own = nodes_[index];
+    for (std::size_t leaf = 0; leaf < own.leaves; ++leaf) {
+      const Key* const first = own.first(leaf);
+      std::transform(first, first + own.size(leaf), std::back_inserter(values), value_of);
     }
   }
   return values;

@@ -12,7 +12,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 namespace tune {
@@ -20,9 +19,12 @@ namespace tune {
 class RankedValues {
  public:
   std::size_t size() const { return size_; }
-  std::size_t add(double value);                // how many are better
-  // Asks for the memory that add() of this value will need: it comes while other work is done.
-  void expect(double value) const;
+  // Where a value belongs until another is added. Its memory is asked for, so that it comes while
+  // other work is done before the value is added.
+  struct Seat;
+  Seat seat(double value) const;
+  std::size_t add(const Seat& seat);  // how many are better
+  std::size_t add(double value);
   std::size_t better_than(double value) const;  // how many
   // The value at a place, from 0, the worst, and the next better one, if any; place < size().
   struct Neighbours {
@@ -30,7 +32,7 @@ class RankedValues {
     double next = 0;
   };
   Neighbours at(std::size_t place) const;
-  std::vector<double> all() const;              // the worst first
+  std::vector<double> all() const;  // the worst first
 
  private:
   using Key = std::uint64_t;                // of a value
@@ -39,7 +41,7 @@ class RankedValues {
   // blocks of kMost keys; the last block ends where its leaf does.
   struct Node {
     std::array<Key, kMost> best;            // of each leaf, the worst leaf first; none is empty
-    std::array<std::uint32_t, kMost> upto;  // values in the leaves up to each
+    std::array<std::uint16_t, kMost> upto;  // values in the leaves up to each
     std::array<std::uint8_t, kMost> block;  // of each leaf
     std::size_t leaves = 0;
     std::vector<Key> keys;  // of all blocks
@@ -51,25 +53,29 @@ class RankedValues {
     void append(const Key* sorted, std::size_t count);  // a leaf behind all others
     void cut(std::size_t leaf);
   };
-  struct Position {
-    std::size_t node = 0;
-    std::size_t leaf = 0;
-    std::size_t at = 0;  // of the first better value in the leaf, or its end
-  };
 
   static Key key_of(double value);
   static double value_of(Key key);
-  std::pair<std::size_t, std::size_t> leaf_of(Key key) const;
-  Position find(Key key) const;
-  std::size_t better_than(const Position& position) const;
-  void cut(std::size_t node);
+  Node& node(std::size_t place) { return nodes_[order_[place]]; }
+  const Node& node(std::size_t place) const { return nodes_[order_[place]]; }
+  Seat seat_of(Key key) const;
+  std::size_t at_most_in(const Seat& seat) const;  // values of its leaf, which are not better
+  std::size_t better_than(const Seat& seat, std::size_t at) const;
+  void cut(std::size_t place);
   void count();
   std::size_t count_of_first(std::size_t nodes) const;
 
-  std::vector<Node> nodes_;        // the worst first; none is empty
-  std::vector<Key> best_;          // of each node
-  std::vector<std::size_t> tree_;  // entry k - 1: the sizes of (k & -k) nodes up to the k-th
+  std::vector<Node> nodes_;           // none is empty; in the order in which they were made
+  std::vector<std::uint32_t> order_;  // of the nodes, the worst first
+  std::vector<Key> best_;             // of each node, in that order
+  std::vector<std::size_t> tree_;     // entry k - 1: the sizes of (k & -k) nodes up to the k-th
   std::size_t size_ = 0;
+};
+
+struct RankedValues::Seat {
+  Key key = 0;
+  std::size_t node = 0;  // its place in the order
+  std::size_t leaf = 0;
 };
 
 }  // namespace tune

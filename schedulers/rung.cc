@@ -64,6 +64,10 @@ std::size_t Rung::add(double value) {
   return values_.add(value) + 1;
 }
 
+std::size_t Rung::add(const RankedValues::Seat& seat) {
+  return values_.add(seat) + 1;
+}
+
 std::optional<double> Rung::cut_off() const {
   const std::size_t n = size();
   if (n == 0) return std::nullopt;
@@ -73,6 +77,18 @@ std::optional<double> Rung::cut_off() const {
   if (!std::isfinite(a)) return f >= 0.5 ? b : a;  // NaN counts as infinitely bad
   if (std::isinf(b - a) && std::isfinite(b)) return a * (1 - f) + b * f;
   return std::min(a + (b - a) * f, b);  // rounding must not stop a tie with b
+}
+
+// With one more value a place has what it had, what the place below had, or the new one between.
+double Rung::cut_off_with(double value) const {
+  TUNE_CHECK(position_.rule() == AshaRule::kTop);
+  const std::size_t n = size();
+  const std::size_t below = position_.below(n + 1);
+  if (n == 0) return value;
+  if (below == 0) return std::min(value, values_.at(0).value, is_worse);
+  const auto [worse, better] = values_.at(below - 1);
+  const double at_most = below < n ? std::min(value, better, is_worse) : value;
+  return std::max(worse, at_most, is_worse);
 }
 
 Rung::Parts Rung::parts() const {

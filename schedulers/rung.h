@@ -47,11 +47,14 @@ class Rung {
 
   double milestone() const { return milestone_; }
   std::size_t size() const { return values_.size(); }
-  void expect(double value) const { values_.expect(value); }  // as RankedValues has it
+  // As RankedValues has it.
+  RankedValues::Seat seat(double value) const { return values_.seat(value); }
   std::size_t add(double value);  // its rank among all, from 1, the best; equal values share theirs
+  std::size_t add(const RankedValues::Seat& seat);
   // Rule ray: the interpolated percentile. Rule top: the worst value among those that go on.
   // Nothing while the rung is empty. NaN when the position falls on one.
   std::optional<double> cut_off() const;
+  double cut_off_with(double value) const;  // rule top: when this value is added
 
   // For saving: the values below the position, the best first, and the others, the worst first.
   struct Parts {

@@ -145,7 +145,11 @@ TEST_CASE("positions agree with sorting, for random values with ties, infinities
         double value = static_cast<double>(random.integer(-20, 20));
         if (luck < 0.05) value = kNan;
         if (luck > 0.95) value = random.uniform() < 0.5 ? kInfinity : -kInfinity;
+        const bool is_top = rule == AshaRule::kTop;
+        const double with = is_top ? rung.cut_off_with(value) : 0;
         const std::size_t rank = rung.add(value);
+        const double then = is_top ? *rung.cut_off() : 0;
+        REQUIRE((with == then || (std::isnan(with) && std::isnan(then))));
         sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), value, is_worse), value);
         const double a = sorted[position.below(sorted.size())];
         const Rung::Parts parts = rung.parts();

@@ -6,6 +6,7 @@
 #include "tune/view/nodes_json.h"
 #include "tune/view/rungs_blob.h"
 #include "tune/view/usage_blob.h"
+#include "tune/view/worker.h"
 #include "view/viewed.h"
 
 namespace tune::view {
@@ -94,6 +95,20 @@ TEST_CASE("with several objectives the rungs have the first value and the rank o
   CHECK(column<float>(blob, "value") == std::vector<float>{0.5});
   CHECK(column<std::uint32_t>(blob, "rank") == U32{2});
   CHECK(column<std::uint32_t>(blob, "bracket") == U32{RungVisit::kNoBracket});
+}
+
+TEST_CASE("looking at a sweep that runs takes a hundredth of the processors") {
+  using std::chrono::milliseconds;
+  CHECK(pause_after({}, 2) == milliseconds(100));
+  CHECK(pause_after({.spent = milliseconds(1), .is_live = true}, 2) == milliseconds(100));
+  // 8 ms of 2 processors: 100 * 8 / 2.
+  CHECK(pause_after({.spent = milliseconds(8), .is_live = true}, 2) == milliseconds(400));
+  CHECK(pause_after({.spent = milliseconds(8), .is_behind = true, .is_live = true}, 64) ==
+        std::chrono::microseconds(12500));
+  CHECK(pause_after({.spent = milliseconds(0), .is_behind = true, .is_live = true}, 0) ==
+        milliseconds(1));
+  // When it is over, all that is left is read at once.
+  CHECK(pause_after({.spent = milliseconds(8), .is_behind = true}, 2) == milliseconds(1));
 }
 
 TEST_CASE("nodes: what running trials hold and use, and the jobs that a pool waits for") {

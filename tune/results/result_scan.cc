@@ -1,9 +1,9 @@
 #include "tune/results/result_scan.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,24 +21,23 @@ using Visit = std::function<void(std::string_view, double)>;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Lines that tune wrote have no spaces and mostly no escapes. Anything else is "unusual",
-// and parsed as any JSON. Numbers are collected first, so that nothing is visited twice.
-class Scanner {
+// The bytes of a line from left to right. Lines that tune wrote have no spaces and mostly no
+// escapes. Anything else is "unusual", and parsed as any JSON.
+class LineReader {
  public:
-  Scanner(std::string_view line, std::vector<std::pair<std::string, double>>& found)
-      : rest_(line), found_(found) {}
+  explicit LineReader(std::string_view line) : line_(line), rest_(line) {}
 
-  bool scan() { return object() && rest_.empty(); }
-
- private:
+  bool is_at_end() const { return rest_.empty(); }
+  std::size_t place() const { return line_.size() - rest_.size(); }
+  bool is_next(char wanted) const { return is_at(0, wanted); }
   bool take(char wanted) {
-    if (rest_.empty() || rest_.front() != wanted) return false;
+    if (!is_next(wanted)) return false;
     rest_.remove_prefix(1);
     return true;
   }
-  bool take_word(std::string_view word) {
-    if (!rest_.starts_with(word)) return false;
-    rest_.remove_prefix(word.size());
+  bool take(std::string_view wanted) {
+    if (!rest_.starts_with(wanted)) return false;
+    rest_.remove_prefix(wanted.size());
     return true;
   }
   // A text without escapes.
@@ -51,48 +50,33 @@ class Scanner {
     rest_.remove_prefix(end + 1);
     return true;
   }
-
-  bool object() {
-    if (++depth_ > kMaxNesting || !take('{')) return false;
-    if (take('}')) return --depth_, true;
-    do {
-      std::string_view key;
-      if (!text(key) || !take(':') || key.empty() || key.find('/') != key.npos) return false;
-      const std::size_t length = path_.size();
-      if (length > 0) path_ += '/';
-      path_ += key;
-      if (!value()) return false;
-      path_.resize(length);
-    } while (take(','));
-    --depth_;
-    return take('}');
-  }
-
-  bool value() {
+  // A value that is no object; `number` stays empty when it is not a number either.
+  bool leaf(std::optional<double>& number) {
+    number.reset();
     if (rest_.empty()) return false;
     switch (rest_.front()) {
-      case '{':
-        return object();
-      case '[':
-        return false;
       case '"': {
         std::string_view said;
         if (!text(said)) return false;
-        if (said == "inf") found(kInfinity);
-        if (said == "-inf") found(-kInfinity);
+        if (said == "inf") number = kInfinity;
+        if (said == "-inf") number = -kInfinity;
         return true;
       }
       case 't':
-        return take_word("true") && (found(1), true);
+        number = 1;
+        return take("true");
       case 'f':
-        return take_word("false") && (found(0), true);
+        number = 0;
+        return take("false");
       case 'n':
-        return take_word("null") && (found(kNan), true);
+        number = kNan;
+        return take("null");
       default:
-        return number();
+        return take_number(number);
     }
   }
 
+ private:
   static bool is_digit(char c) { return c >= '0' && c <= '9'; }
   // From `at` on.
   std::size_t count_digits(std::size_t at) const {
@@ -123,7 +107,7 @@ class Scanner {
 
   // Whole numbers of many digits are left to the JSON reader, which refuses those that no integer
   // holds.
-  bool number() {
+  bool take_number(std::optional<double>& number) {
     constexpr std::size_t kSureDigits = 18, kExactDigits = 15;
     const std::size_t whole_at = is_at(0, '-') ? 1 : 0;
     const std::size_t whole = count_digits(whole_at);
@@ -140,26 +124,91 @@ class Scanner {
       if (error != std::errc() || end != rest_.data() + length) return false;
     }
     rest_.remove_prefix(length);
-    found(value);
+    number = value;
     return true;
   }
 
-  void found(double value) {
-    if (count_ == found_.size()) found_.emplace_back();
-    auto& [path, number] = found_[count_++];
-    if (path != path_) path = path_;
-    number = value;
-  }
+  std::string_view line_, rest_;
+};
 
+// The numbers of a line, by the leaves of its layout: all are collected before any is visited, so
+// that nothing is visited twice.
+using LineNumbers = std::vector<std::pair<std::size_t, double>>;
+
+// Where the values of a line stand. One line is mostly like the one before it but for its values:
+// the bytes between these are then compared, and no name is read again.
+class LineLayout {
  public:
-  std::size_t count() const { return count_; }
+  // False: the line is not like that.
+  bool read(std::string_view line, LineNumbers& found) const {
+    if (count_ == 0) return false;
+    LineReader reader(line);
+    found.clear();
+    std::size_t begin = 0;
+    std::optional<double> number;
+    for (std::size_t i = 0; i < count_; ++i) {
+      const Leaf& leaf = leaves_[i];
+      if (!reader.take(between(begin, leaf.begin)) || !reader.leaf(number)) return false;
+      if (number) found.emplace_back(i, *number);
+      begin = leaf.end;
+    }
+    return reader.take(between(begin, line_.size())) && reader.is_at_end();
+  }
+  // Reads the line from scratch; false: it is unusual.
+  bool learn(std::string_view line, LineNumbers& found) {
+    LineReader reader(line);
+    found.clear();
+    path_.clear();
+    count_ = 0;
+    if (!object(reader, found, 1) || !reader.is_at_end()) return count_ = 0, false;
+    line_ = line;
+    return true;
+  }
+  const std::string& path(std::size_t leaf) const { return leaves_[leaf].path; }
 
  private:
-  std::string_view rest_;
-  std::vector<std::pair<std::string, double>>& found_;
-  std::size_t count_ = 0;
+  struct Leaf {
+    std::string path;
+    std::size_t begin = 0, end = 0;  // of its value in the line
+  };
+
+  std::string_view between(std::size_t begin, std::size_t end) const {
+    return std::string_view(line_).substr(begin, end - begin);
+  }
+  bool object(LineReader& reader, LineNumbers& found, int depth) {
+    if (depth > kMaxNesting || !reader.take('{')) return false;
+    if (reader.take('}')) return true;
+    do {
+      std::string_view key;
+      if (!reader.text(key) || !reader.take(':') || key.empty() || key.find('/') != key.npos) {
+        return false;
+      }
+      const std::size_t length = path_.size();
+      if (length > 0) path_ += '/';
+      path_ += key;
+      const bool is_map = reader.is_next('{');
+      if (!(is_map ? object(reader, found, depth + 1) : leaf(reader, found))) return false;
+      path_.resize(length);
+    } while (reader.take(','));
+    return reader.take('}');
+  }
+  bool leaf(LineReader& reader, LineNumbers& found) {
+    if (count_ == leaves_.size()) leaves_.emplace_back();
+    Leaf& leaf = leaves_[count_];
+    std::optional<double> number;
+    leaf.begin = reader.place();
+    if (!reader.leaf(number)) return false;
+    leaf.end = reader.place();
+    if (leaf.path != path_) leaf.path = path_;
+    if (number) found.emplace_back(count_, *number);
+    ++count_;
+    return true;
+  }
+
+  std::string line_;  // the one that was learnt
   std::string path_;
-  int depth_ = 0;
+  std::vector<Leaf> leaves_;  // more than count_ are of earlier lines, whose memory is used again
+  std::size_t count_ = 0;
 };
 
 void visit_value(const std::string& path, const Value& value, const Visit& visit) {
@@ -184,10 +233,10 @@ void visit_value(const std::string& path, const Value& value, const Visit& visit
 }  // namespace
 
 void scan_numbers(std::string_view line, const std::string& where, const Visit& visit) {
-  thread_local std::vector<std::pair<std::string, double>> found;
-  Scanner scanner(line, found);
-  if (scanner.scan()) {
-    for (std::size_t i = 0; i < scanner.count(); ++i) visit(found[i].first, found[i].second);
+  thread_local LineLayout layout;
+  thread_local LineNumbers found;
+  if (layout.read(line, found) || layout.learn(line, found)) {
+    for (const auto& [leaf, number] : found) visit(layout.path(leaf), number);
     return;
   }
   const Value value = parse_json(line, where);

@@ -15,7 +15,6 @@ namespace tune::view {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr std::size_t kNoMetric = SIZE_MAX;
 
 // Fields that are added to every result and tell nothing of the search.
 bool is_bookkeeping(std::string_view name) {
@@ -157,14 +156,17 @@ void TrialTable::turn_to_words(ParameterColumn& column) {
 // ---- Results ------------------------------------------------------------------------------------
 
 std::optional<std::size_t> TrialTable::metric(std::string_view name, std::size_t hint) {
-  if (hint < guesses_.size()) {
-    const std::size_t guess = guesses_[hint];
-    if (guess != kNoMetric && metrics_[guess].name == name) return guess;
+  if (hint < guesses_.size() && guesses_[hint] && guesses_[hint]->name == name) {
+    return guesses_[hint]->metric;
   }
-  guesses_.resize(std::max(guesses_.size(), hint + 1), kNoMetric);
+  guesses_.resize(std::max(guesses_.size(), hint + 1));
+  const auto guess = [&](std::optional<std::size_t> metric) {
+    guesses_[hint] = Guess{std::string(name), metric};
+    return metric;
+  };
   const auto found = metric_index_.find(name);
-  if (found != metric_index_.end()) return guesses_[hint] = found->second;
-  if (is_bookkeeping(name)) return std::nullopt;
+  if (found != metric_index_.end()) return guess(found->second);
+  if (is_bookkeeping(name)) return guess(std::nullopt);
   if (metrics_.size() >= kMaxColumns || 3 * (metrics_.size() + 1) * rows_.size() > kMaxCells) {
     left_out_ = true;
     return std::nullopt;
@@ -173,7 +175,7 @@ std::optional<std::size_t> TrialTable::metric(std::string_view name, std::size_t
   const std::vector<double> none(rows_.size(), kNan);
   metrics_.push_back({std::string(name), none, none, none});
   metric_index_[std::string(name)] = metrics_.size() - 1;
-  return guesses_[hint] = metrics_.size() - 1;
+  return guess(metrics_.size() - 1);
 }
 
 void TrialTable::add_result(std::size_t row, std::string_view line, const std::string& where,

@@ -91,6 +91,12 @@ class TrialTable {
   void clear_results(std::size_t row, std::uint64_t change);
 
  private:
+  // What a number of that name, at the same place of the last line, belongs to; none: to no metric.
+  struct Guess {
+    std::string name;
+    std::optional<std::size_t> metric;
+  };
+
   std::optional<std::size_t> parameter(const std::string& name);
   std::optional<std::size_t> metric(std::string_view name, std::size_t hint);
   void set_parameter(ParameterColumn& column, std::size_t row, const Value& value);
@@ -104,7 +110,7 @@ class TrialTable {
   std::map<std::string, std::size_t, std::less<>> parameter_index_;
   std::vector<MetricColumn> metrics_;
   std::map<std::string, std::size_t, std::less<>> metric_index_;
-  std::vector<std::size_t> guesses_;  // metrics of the last line's numbers
+  std::vector<std::optional<Guess>> guesses_;  // of the last line's numbers
   std::uint64_t layout_ = 0;
   std::uint64_t results_ = 0;
   bool left_out_ = false;

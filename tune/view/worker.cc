@@ -1,5 +1,8 @@
 #include "tune/view/worker.h"
 
+#include <time.h>
+
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -23,6 +26,7 @@ namespace asio = boost::asio;
 
 constexpr std::chrono::milliseconds kLookEvery{100};
 constexpr std::chrono::milliseconds kLookWhenBehind{1};  // questions are answered between
+constexpr int kMostOfProcessors = 100;  // a hundredth of them is spent on looking at what runs
 constexpr std::chrono::milliseconds kLoadSlice{50};
 constexpr std::chrono::seconds kWatchedAfterQuestion{5};
 constexpr std::size_t kGzipFrom = 1024;
@@ -30,7 +34,20 @@ constexpr std::size_t kMaxKeptBytes = 128u << 20;
 constexpr std::size_t kMaxKept = 32;
 constexpr int kFast = 1;
 
+// Of processors, by this thread so far.
+std::chrono::nanoseconds spent_so_far() {
+  timespec spent{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return std::chrono::seconds(spent.tv_sec) + std::chrono::nanoseconds(spent.tv_nsec);
+}
+
 }  // namespace
+
+std::chrono::nanoseconds pause_after(const Look& look, unsigned processors) {
+  const std::chrono::nanoseconds least = look.is_behind ? kLookWhenBehind : kLookEvery;
+  if (!look.is_live) return least;
+  return std::max(least, look.spent * kMostOfProcessors / std::max(1u, processors));
+}
 
 class Worker::Inside {
  public:
@@ -134,7 +151,7 @@ class Worker::Inside {
   }
 
   void look() {
-    timer_.expires_after(is_behind_ ? kLookWhenBehind : kLookEvery);
+    timer_.expires_after(pause_after(last_, processors_));
     timer_.async_wait([this](boost::system::error_code error) {
       if (error) return;
       const auto now = Storage::Clock::now();
@@ -148,11 +165,14 @@ class Worker::Inside {
   // An unreadable file is listed among an experiment's problems; any other error (no memory)
   // is tried again at the next look.
   void follow(Storage::Clock::time_point now) try {
-    is_behind_ = false;
+    last_ = {};
+    const std::chrono::nanoseconds begun = spent_so_far();
     const std::vector<std::string> keys = storage_.poll(now);
+    last_.spent = spent_so_far() - begun;
     if (!keys.empty()) changed_(keys, storage_.change());
     for (const auto& [key, opened] : storage_.opened()) {
-      is_behind_ = is_behind_ || opened.experiment->is_behind();
+      last_.is_behind = last_.is_behind || opened.experiment->is_behind();
+      last_.is_live = last_.is_live || opened.experiment->is_live();
     }
   } catch (const std::exception&) {
   }
@@ -165,7 +185,8 @@ class Worker::Inside {
   std::thread thread_;
   Storage::Clock::time_point asked_{};
   bool is_loading_ = false;
-  bool is_behind_ = false;
+  Look last_;
+  const unsigned processors_ = std::thread::hardware_concurrency();
   std::map<std::string, std::pair<std::string, std::shared_ptr<const std::string>>> kept_;
   std::size_t kept_bytes_ = 0;
   std::unique_ptr<Orders> orders_ = std::make_unique<Orders>();

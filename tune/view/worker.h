@@ -2,6 +2,7 @@
 // another; loading and following go on in between.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,6 +26,16 @@ struct ApiRequest {
   std::string known_etag;
   bool takes_gzip = false;
 };
+
+// One look at what is new in the files of experiments.
+struct Look {
+  std::chrono::nanoseconds spent{0};  // of processors
+  bool is_behind = false;             // it has left something unread
+  bool is_live = false;               // a sweep runs
+};
+// Until the next one. A sweep that runs has the processors: looking at it takes a hundredth of them
+// at most, so that of one that reports faster than this reads, the newest results come later.
+std::chrono::nanoseconds pause_after(const Look& look, unsigned processors);
 
 class Worker {
  public:

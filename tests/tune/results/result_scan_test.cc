@@ -61,6 +61,26 @@ TEST_CASE("lines that are not objects are refused by name") {
   CHECK_THROWS(scanned(std::string(100'000, '{')));
 }
 
+TEST_CASE("a line that differs from the one before it in more than its values is read anew") {
+  const Found first = {{"a", 1}, {"b/c", 2}, {"d", 3}};
+  check_same(scanned(R"({"a":1,"t":"x","b":{"c":2},"d":3})"), first);
+  check_same(scanned(R"({"a":-1e9,"t":"longer","b":{"c":null},"d":false})"),
+             {{"a", -1e9}, {"b/c", std::nan("")}, {"d", 0}});
+  check_same(scanned(R"({"a":"x","t":"inf","b":{"c":"-inf"},"d":12345678901234567})"),
+             {{"t", kInfinity}, {"b/c", -kInfinity}, {"d", 12345678901234567.0}});
+  check_same(scanned(R"({"a":{"e":1},"t":"x","b":{"c":2},"d":3})"),
+             {{"a/e", 1}, {"b/c", 2}, {"d", 3}});
+  check_same(scanned(R"({"a":1,"t":"x","b":{"c":2},"d":3})"), first);
+  check_same(scanned(R"({"a":1,"t":"x\"","b":{"c":2},"d":3})"), first);
+  check_same(scanned(R"({"a":1,"t":"x","b":{"c":2},"d":3,"e":4})"),
+             {{"a", 1}, {"b/c", 2}, {"d", 3}, {"e", 4}});
+  check_same(scanned(R"({"a":1,"t":"x","b":{"c":2}})"), {{"a", 1}, {"b/c", 2}});
+  CHECK_HAS(testing::refusal([] { scanned(R"({"a":1,"t":"x","b":{"c":2}}x)"); }), "a line");
+  CHECK_HAS(testing::refusal([] { scanned(R"({"a":1,"t":"x","b":{"c":01}})"); }), "a line");
+  check_same(scanned("{}"), {});
+  check_same(scanned(R"({"a":1})"), {{"a", 1}});
+}
+
 // The scanner reads the same as a JSON reader: random lines, and those with one
 // byte changed.
 TEST_CASE("the scanner agrees with the JSON reader") {

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "core/strings.h"
 #include "tune/export/mlflow.h"
 #include "tune/export/optuna.h"
@@ -19,8 +20,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void warn(const std::vector<std::string>& problems) {
+// Of one tool: what was left out, and what was made, as JSON or in words.
+void tell(const ExportArguments& arguments, const std::vector<std::string>& problems, Value told,
+          const std::string& words) {
+  if (arguments.json) {
+    Value::List warnings;
+    for (const std::string& problem : problems) warnings.emplace_back(problem);
+    told.set("warnings", std::move(warnings));
+    fmt::print("{}\n", to_json(told));
+    return;
+  }
   for (const std::string& problem : problems) fmt::print(stderr, "warning: {}\n", problem);
+  fmt::print(stderr, "{}\n", words);
 }
 
 void write_tensorboard(const ExportArguments& arguments) {
@@ -29,15 +40,16 @@ void write_tensorboard(const ExportArguments& arguments) {
   TensorBoardExport out(arguments.directory, target);
   out.write_news([] { return false; });
   out.finish();
-  warn(out.take_problems());
-  fmt::print(stderr, "look at it with: tensorboard --logdir {}\n", shell_word(target.string()));
+  tell(arguments, out.take_problems(), {{"tool", "tensorboard"}, {"folder", target.string()}},
+       "look at it with: tensorboard --logdir " + shell_word(target.string()));
 }
 
 void write_optuna(const ExportArguments& arguments) {
   const OptunaExported exported = export_to_optuna(arguments.directory, arguments.optuna);
-  warn(exported.problems);
-  fmt::print(stderr, "{} trials; look at them with: optuna-dashboard {}\n", exported.trials,
-             shell_word(arguments.optuna));
+  tell(arguments, exported.problems,
+       {{"tool", "optuna"}, {"file", arguments.optuna}, {"trials", exported.trials}},
+       fmt::format("{} trials; look at them with: optuna-dashboard {}", exported.trials,
+                   shell_word(arguments.optuna)));
 }
 
 void tell_mlflow(const ExportArguments& arguments) {
@@ -45,9 +57,10 @@ void tell_mlflow(const ExportArguments& arguments) {
                    {.registered_model = arguments.registered_model});
   out.write_news([] { return false; });
   out.finish();
-  warn(out.take_problems());
-  fmt::print(stderr, "it is the run {} of the experiment {} there\n", out.parent_run(),
-             out.mlflow_experiment());
+  tell(arguments, out.take_problems(),
+       {{"tool", "mlflow"}, {"run", out.parent_run()}, {"experiment", out.mlflow_experiment()}},
+       fmt::format("it is the run {} of the experiment {} there", out.parent_run(),
+                   out.mlflow_experiment()));
 }
 
 }  // namespace
@@ -84,6 +97,7 @@ void add_export(CLI::App& app, std::function<int()>& chosen) {
                    "the best trial's files as a version of this registered model there")
       ->type_name("MODEL")
       ->needs(mlflow);
+  command->add_flag("--json", arguments->json, "one JSON object a tool");
   command->callback(
       [&chosen, arguments] { chosen = [arguments] { return export_command(*arguments); }; });
 }

@@ -17,6 +17,7 @@ struct ExportArguments {
   std::string optuna;  // a file; empty: none
   bool mlflow = false;
   std::string registered_model;  // a name there; empty: none
+  bool json = false;             // what was written is told as JSON, an object a tool
 };
 int export_command(const ExportArguments& arguments);
 

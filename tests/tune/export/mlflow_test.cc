@@ -317,6 +317,10 @@ TEST_CASE("tune export --mlflow obeys the variables of mlflow's client and store
   INFO(ended.err);
   CHECK(ended.code == 0);
   CHECK_HAS(ended.err, "it is the run run1 of the experiment 1");
+  const Ended told_again = shell.tune({"export", "--mlflow", "--json", told.folder.c_str()});
+  CHECK(told_again.out == R"({"tool":"mlflow","run":"run1","experiment":"1","warnings":[]})"
+                          "\n");
+  CHECK(told_again.err.empty());
   CHECK(fake.experiments.contains("mine"));
   CHECK(fake.runs.size() == 3);
   CHECK(fake.artifacts.at("1/run2/artifacts/results/model.pt") == "model");

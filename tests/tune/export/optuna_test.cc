@@ -215,6 +215,27 @@ TEST_CASE("an experiment without a metric, none at all, or a newer one is refuse
   CHECK_FALSE(fs::exists(study.shell.path() / "study.journal"));
 }
 
+TEST_CASE("tune export --json tells what was written, and what was not") {
+  const Study study;
+  testing::add_trial(study.folder, 0, R"({"lr":0.1,"act":"a"})", result(1, "3") + "{oops\n");
+  const Ended ended =
+      study.shell.tune({"export", "--json", "--optuna", "study.journal", "--tensorboard", "s"});
+  CHECK(ended.code == 0);
+  CHECK(ended.err.empty());
+  const std::size_t end = ended.out.find('\n');
+  const Value first = parse_json(ended.out.substr(0, end), "the first line");
+  const Value second = parse_json(ended.out.substr(end + 1), "the second line");
+  CHECK(first.at("tool").string() == "tensorboard");
+  CHECK(first.at("folder").string() == "s/tensorboard");
+  CHECK(second.at("tool").string() == "optuna");
+  CHECK(second.at("file").string() == "study.journal");
+  CHECK(second.at("trials").integer() == 1);
+  for (const Value* told : {&first, &second}) {
+    REQUIRE(told->at("warnings").list().size() == 1);
+    CHECK_HAS(told->at("warnings").list()[0].string(), "result.json");
+  }
+}
+
 TEST_CASE("a damaged trial is a warning, and the others are whole") {
   const Study study;
   add_trial(study.folder, 0, R"({"lr":0.1,"act":"a"})", "{oops\n");

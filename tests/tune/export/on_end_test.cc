@@ -1,12 +1,18 @@
 #include "tune/export/on_end.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <termios.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "core/json.h"
+#include "core/platform/process.h"
 #include "core/refusal.h"
 #include "platform/one_answer.h"
 #include "skip.h"
@@ -72,6 +78,41 @@ TEST_CASE("a webhook that refuses is a notice without what is secret in its addr
   told.end({.webhook = server.url() + "/secret"});
   REQUIRE(told.notices.size() == 1);
   CHECK(told.notices[0] == "on_end: " + server.url() + ": the answer has the status 403");
+}
+
+// All that is written to a terminal, or to a pipe, in stderr's place.
+std::string on_stderr(bool is_terminal, const std::function<void()>& work) {
+  int ends[2] = {-1, -1};
+  if (is_terminal) {
+    ends[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    REQUIRE(ends[0] >= 0);
+    REQUIRE(grantpt(ends[0]) == 0);
+    REQUIRE(unlockpt(ends[0]) == 0);
+    ends[1] = open(ptsname(ends[0]), O_RDWR | O_NOCTTY | O_CLOEXEC);
+  } else {
+    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+  }
+  const FileDescriptor reader(ends[0]), writer(ends[1]), kept(fcntl(2, F_DUPFD_CLOEXEC, 3));
+  dup2(writer.get(), STDERR_FILENO);
+  work();
+  dup2(kept.get(), STDERR_FILENO);
+  std::string got(4096, '\0');
+  pollfd waits{reader.get(), POLLIN, 0};
+  const ssize_t count = poll(&waits, 1, 0) > 0 ? read(reader.get(), got.data(), got.size()) : 0;
+  return got.substr(0, static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+}
+
+TEST_CASE("a terminal gets a note (OSC 9) and the bell, a pipe and a dumb terminal nothing") {
+  EndedRun run = example();
+  run.name = "s\x1b]0;odd\a";  // a name must not steer the terminal
+  const auto end = [&] { do_on_end({.terminal = true}, run, [](const std::string&) {}); };
+  setenv("TERM", "xterm", 1);
+  CHECK(on_stderr(true, end) == "\x1b]9;s ]0;odd  is finished, best loss 0.5\x1b\\\a");
+  CHECK(on_stderr(false, end).empty());
+  setenv("TERM", "dumb", 1);
+  CHECK(on_stderr(true, end).empty());
+  unsetenv("TERM");
+  CHECK(on_stderr(true, end).empty());
 }
 
 TEST_CASE("what an ended run was is read from its folder") {

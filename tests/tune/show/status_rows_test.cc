@@ -64,6 +64,32 @@ TEST_CASE("values that are infinite have their place, and none harms the order")
   CHECK(rows.shown(20) == "2 1 3 0");
 }
 
+TEST_CASE("trials that users have paused are named, and that the sweep waits for them") {
+  Rows rows(Mode::kMax);
+  for (int i = 0; i < 7; ++i) rows.add(TrialStatus::kPaused);
+  ExperimentStatus status{.options = rows.options,
+                          .trainable = rows.trainable,
+                          .experiment_id = "2f1e0",
+                          .trials = rows.trials};
+  const auto line = [&] {
+    BlockMemory memory;
+    for (const std::string& one : render_status(status, {}, memory, {})) {
+      if (one.starts_with("Paused by users")) return one;
+    }
+    return std::string();
+  };
+  CHECK(line().empty());
+  status.held = {TrialNumber{3}};
+  CHECK(line() == "Paused by users: 2f1e0_00003");
+  status.waits_for_user = true;
+  CHECK(line() == "Paused by users: 2f1e0_00003: the sweep waits for tune unpause");
+  status.held.clear();
+  for (std::uint32_t i = 0; i < 7; ++i) status.held.push_back(TrialNumber{i});
+  CHECK(line() ==
+        "Paused by users: 2f1e0_00000, 2f1e0_00001, 2f1e0_00002, 2f1e0_00003, 2f1e0_00004 and 2 "
+        "more: the sweep waits for tune unpause");
+}
+
 TEST_CASE("a sweep without a metric shows running trials by number") {
   Rows rows(Mode::kMax);
   for (int i = 0; i < 4; ++i) rows.add(TrialStatus::kRunning);

@@ -118,12 +118,13 @@ void ConsoleReporter::status(const ExperimentStatus& status, bool final) {
 
 std::vector<std::string> ConsoleReporter::rendered(const ExperimentStatus& status, BlockSize size) {
   std::vector<std::string> lines = render_status(status, options_, memory_, size);
-  if (!console_->has_colours()) return lines;
   best_ = status.best ? trial_id(status.experiment_id, *status.best) : std::string();
   const std::string time = time_to_go(status);
   for (std::string& line : lines) {
+    const bool is_bar =
+        line.ends_with(']') && (line.starts_with('[') || line.starts_with("Number of trials:"));
     const bool has_room = text_width(line) + time.size() + 1 <= size.width;
-    if (!time.empty() && has_room && line.starts_with("Number of trials:")) line += " " + time;
+    if (!time.empty() && has_room && is_bar) line += " " + time;
   }
   return lines;
 }

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -24,8 +25,9 @@ using Counts = std::array<std::uint64_t, 5>;  // by TrialStatus
 constexpr std::array<TrialStatus, 5> kRowOrder = {TrialStatus::kRunning, TrialStatus::kPaused,
                                                   TrialStatus::kPending, TrialStatus::kTerminated,
                                                   TrialStatus::kError};
-constexpr std::size_t kMaxNames = 256;  // metrics kept in mind
-constexpr std::size_t kTableHead = 2;   // lines
+constexpr std::size_t kMaxNames = 256;    // metrics kept in mind
+constexpr std::size_t kTableHead = 2;     // lines
+constexpr std::size_t kRoomForTime = 20;  // columns for " about 2 h 10 min to go", mostly
 
 std::size_t index(TrialStatus status) {
   return static_cast<std::size_t>(status);
@@ -144,7 +146,7 @@ std::string bar(const ExperimentStatus& status) {
                       std::max<std::uint64_t>(*status.total_trials, status.trials.size()));
 }
 
-std::vector<std::string> head_lines(const ExperimentStatus& status) {
+std::vector<std::string> head_lines(const ExperimentStatus& status, std::size_t width) {
   constexpr double kGiB = 1024.0 * 1024 * 1024;
   std::vector<std::string> lines = {"== Status ==", time_line(status)};
   if (status.live && status.memory_total_bytes > 0) {
@@ -160,8 +162,8 @@ std::vector<std::string> head_lines(const ExperimentStatus& status) {
                     amount(status.gpu_units_used, false), amount(status.gpu_units_total, true)));
   }
   if (!status.set_aside.empty()) {
-    lines.push_back(fmt::format("Set aside, as trials failed there: {}",
-                                fmt::join(status.set_aside, ", ")));
+    lines.push_back(
+        fmt::format("Set aside, as trials failed there: {}", fmt::join(status.set_aside, ", ")));
   }
   if (status.live && !status.waits.empty()) lines.push_back(status.waits);
   if (!status.held.empty()) lines.push_back(held_line(status));
@@ -171,7 +173,12 @@ std::vector<std::string> head_lines(const ExperimentStatus& status) {
   std::string trials = fmt::format("Number of trials: {}", status.trials.size());
   if (status.total_trials) trials += fmt::format("/{}", *status.total_trials);
   if (!status.trials.empty()) trials += fmt::format(" ({})", describe(status.counts));
-  if (status.live && status.total_trials) trials += " " + bar(status);
+  if (status.live && status.total_trials) {
+    const std::string progress = bar(status);
+    const bool fits = width == 0 || text_width(trials) + progress.size() + kRoomForTime < width;
+    if (!fits) lines.push_back(std::exchange(trials, {}));
+    trials += (fits ? " " : "") + progress;
+  }
   lines.push_back(std::move(trials));
   return lines;
 }
@@ -260,7 +267,7 @@ std::vector<const Trial*> choose_rows(const ExperimentStatus& status, std::size_
 std::vector<std::string> render_status(const ExperimentStatus& status,
                                        const ReporterOptions& options, BlockMemory& memory,
                                        BlockSize size) {
-  std::vector<std::string> lines = head_lines(status);
+  std::vector<std::string> lines = head_lines(status, size.width);
   std::size_t max_rows = static_cast<std::size_t>(std::max(1, options.max_rows));
   if (size.height > 0) {
     const std::size_t taken = lines.size() + kTableHead + 1;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "core/refusal.h"
 #include "tune/show/console_reporter.h"
 #include "tune/show/status_block.h"
 
@@ -85,8 +86,11 @@ class Coloured : public Console {
   }
   bool is_idle() const override { return true; }
   void wait() override {}
-  std::optional<BlockSize> screen() override { return BlockSize{80, 20}; }
-  bool has_colours() const override { return true; }
+  std::optional<BlockSize> screen() override { return BlockSize{width_, 20}; }
+  bool has_colours() const override { return colours_; }
+
+  std::size_t width_ = 80;
+  bool colours_ = true;
 
  private:
   std::string& text_;
@@ -102,6 +106,25 @@ TEST_CASE("a coloured block fits the screen as the plain one does") {
   const std::string plain = without_colours(text);
   for (std::size_t at = 0; at < plain.size(); at = plain.find('\n', at) + 1) {
     CHECK(plain.find('\n', at) - at <= 80);
+  }
+}
+
+TEST_CASE("the bar and the time to go have a line of their own where they do not fit") {
+  for (const bool colours : {true, false}) {  // NO_COLOR takes the colours alone away
+    for (const std::size_t width : {200u, 64u}) {
+      CAPTURE(colours);
+      CAPTURE(width);
+      std::string text;
+      auto console = std::make_unique<Coloured>(text);
+      console->width_ = width;
+      console->colours_ = colours;
+      ConsoleReporter reporter({}, std::move(console));
+      Sweep sweep(20, 5, 2, 10);
+      reporter.status(sweep.status, false);
+      CHECK((text.find('\x1b') == text.npos) == !colours);
+      const std::string bar = "[#####>>.............] about 30 min to go\n";
+      CHECK_HAS(text, (width == 64 ? "trials: 0/20\n" : "trials: 0/20 ") + bar);
+    }
   }
 }
 

@@ -1,10 +1,16 @@
 #!/usr/bin/env python3
 """Optuna opens `tune export --optuna`: every trial with its state, values, parameters and
-distributions. Needs `optuna`."""
+distributions; so does optuna-dashboard, where it is. Needs `optuna`."""
+import importlib.util
 import json
 import math
 import pathlib
+import socket
+import subprocess
+import sys
 import tempfile
+import time
+import urllib.request
 
 import tools
 
@@ -32,8 +38,47 @@ def main():
         copied = optuna.create_study(direction="maximize")
         copied.add_trials([trial for trial in study.trials if trial.state.is_finished()])
         assert copied.best_value == study.best_value
+        in_dashboard(study, file)
         several(optuna, build, folder, pathlib.Path(temporary) / "several.journal")
         print(f"{len(study.trials)} trials are equal, the best is {study.best_value}")
+
+
+def in_dashboard(study, file):
+    """optuna-dashboard opens the file, and has every trial with its values and parameters."""
+    if importlib.util.find_spec("optuna_dashboard") is None:
+        print("there is no optuna-dashboard: only Optuna itself has opened the file")
+        return
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = "from optuna_dashboard._cli import main; main()"
+    server = subprocess.Popen([sys.executable, "-c", words, str(file), "--port", str(port)], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
+    try:
+        told, = asked(port, "studies", server)["study_summaries"]
+        assert told["study_name"] == study.study_name, told
+        trials = asked(port, f"studies/{told['study_id']}", server)["trials"]
+    finally:
+        server.kill()
+        server.wait()
+    assert len(trials) == len(study.trials)
+    for theirs, ours in zip(trials, study.trials):
+        assert theirs["state"] == ours.state.name.capitalize(), theirs
+        assert theirs.get("values") == ours.values, theirs
+        assert {one["name"]: one["param_external_value"] for one in theirs["params"]} == {name: str(value) for name, value in ours.params.items()}
+        points = {one["step"]: math.nan if one["value"] == "nan" else one["value"] for one in theirs["intermediate_values"]}
+        assert str(points) == str(dict(sorted(ours.intermediate_values.items()))), theirs
+
+
+def asked(port, what, server):
+    end = time.monotonic() + 60
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/{what}", timeout=30) as answer:
+                return json.load(answer)
+        except OSError:
+            assert time.monotonic() < end and server.poll() is None, "optuna-dashboard does not answer"
+            time.sleep(0.2)
 
 
 def conditional(folder):

@@ -321,6 +321,32 @@ TEST_CASE("a storage lists its experiments, and tells what it cannot read") {
   CHECK(api.answer("/api/x/good/meta", "").status == 404);  // a key, never a folder
 }
 
+TEST_CASE("an experiment that nobody has asked for in an hour is let go, and read again") {
+  testing::TemporaryFolder folder;
+  const fs::path path = folder.path() / "s";
+  begin_experiment(path);
+  add_trial(path, 0, R"({"lr":0.1})", "{\"loss\":3}\n");
+  Storage storage(folder.path());
+  Api api(storage, "boot");
+  const std::string columns =
+      "/api/x/" + storage.list(Storage::Clock::now()).front().key + "/columns?c=number,m0l&since=";
+  CHECK(api.answer(columns + "0", "").status == 202);
+  CHECK_FALSE(storage.load(kForever));
+  const Answer before = api.answer(columns + "0", "");
+  const auto seen = header_in(before.body).get<std::uint64_t>("change");
+  CHECK(storage.opened().size() == 1);
+  storage.poll(Storage::Clock::now() + std::chrono::hours(1));
+  CHECK(storage.opened().empty());
+  add_trial(path, 1, R"({"lr":0.2})", "{\"loss\":2}\n");
+  // The browser wakes, with what it knew an hour ago.
+  CHECK(api.answer(columns + std::to_string(seen), before.etag).status == 202);
+  CHECK_FALSE(storage.load(kForever));
+  const Answer after = api.answer(columns + std::to_string(seen), before.etag);
+  REQUIRE(after.status == 200);
+  CHECK(column<std::uint32_t>(after.body, "rows") == std::vector<std::uint32_t>{0, 1});
+  CHECK(column<double>(after.body, "m0l") == std::vector<double>{3, 2});
+}
+
 TEST_CASE("folders that hold no experiment, and an experiment of a newer tune, are refused") {
   testing::TemporaryFolder folder;
   CHECK_HAS(testing::refusal([&] { Storage(folder.path() / "missing"); }),

@@ -2,7 +2,7 @@
 import {Chart, axisBottom, axisLeft, nothing} from '/chart.js';
 import {blob} from '/data.js';
 import {viridis} from '/colour.js';
-import {extent, linear, log, number, robustExtent} from '/scale.js';
+import {counts, extent, linear, log, number, robustExtent, roomy} from '/scale.js';
 import * as state from '/state.js';
 
 export function curvesChart(experiment, open) {
@@ -20,8 +20,8 @@ export function curvesChart(experiment, open) {
     const iteration = got?.columns.get('iteration')?.data, value = got?.columns.get('value')?.data;
     if (!value?.length) return nothing(painter, box, colours, 'no curves yet');
     const isLog = state.get('ylog') === '1';
-    const x = linear(...extent(iteration), box.x, box.x + box.width);
-    const y = (isLog ? log : linear)(...(isLog ? extent(value, true) : robustExtent(value)), box.y + box.height, box.y);
+    const x = counts(...roomy(extent(iteration), false, 0.012), box.x, box.x + box.width);
+    const y = (isLog ? log : linear)(...roomy(isLog ? extent(value, true) : robustExtent(value), isLog), box.y + box.height, box.y);
     axisLeft(painter, box, y, colours, state.get('m', experiment.metric));
     axisBottom(painter, box, x, colours, 'iteration');
     painter.clip(box.x, box.y, box.width, box.height);

@@ -3,7 +3,7 @@ import {el, select} from '/dom.js';
 import {Experiment, json} from '/data.js';
 import {Chart, axisBottom, axisLeft, nothing} from '/chart.js';
 import {kKinds} from '/colour.js';
-import {clock, extent, linear, log, number, robustExtent, short} from '/scale.js';
+import {clock, counts, extent, linear, log, number, robustExtent, roomy, short} from '/scale.js';
 import {bestSoFar, steps} from '/history.js';
 import * as state from '/state.js';
 
@@ -40,15 +40,15 @@ export async function showExperiments(main) {
   function legend(painter, box, colours, all) {
     all.forEach(({experiment, colour}, i) => {
       painter.rect(box.x + box.width - 190, box.y + 4 + i * 15, 10, 10, {fill: colour});
-      painter.text(short(experiment.meta.name, 30), box.x + box.width - 176, box.y + 9 + i * 15, {colour: colours.text});
+      painter.text(short(experiment.meta.name, 30), box.x + box.width - 176, box.y + 9 + i * 15, {colour: colours.text, halo: colours.paper});
     });
   }
   function drawBest(painter, box, colours) {
     const all = shownLines();
     if (all.length === 0) return nothing(painter, box, colours, 'choose experiments in the list to compare them');
     const isLog = state.get('ylog') === '1', joined = Float64Array.from(all.flatMap(({best: one}) => [...one]));
-    const y = (isLog ? log : linear)(...(isLog ? extent(joined, true) : robustExtent(joined)), box.y + box.height, box.y);
-    const x = linear(0, Math.max(1, ...all.map(({best: one}) => one.length - 1)), box.x, box.x + box.width);
+    const y = (isLog ? log : linear)(...roomy(isLog ? extent(joined, true) : robustExtent(joined), isLog), box.y + box.height, box.y);
+    const x = counts(0, Math.max(1, ...all.map(({best: one}) => one.length - 1)), box.x, box.x + box.width);
     axisLeft(painter, box, y, colours, [...new Set(all.map(({experiment}) => experiment.metric))].join(', '));
     axisBottom(painter, box, x, colours, 'trial');
     painter.clip(box.x, box.y, box.width, box.height);

@@ -1,9 +1,9 @@
 // The history of an experiment: a point a trial, and the best value so far.
 import {Chart, axisBottom, axisLeft, nearest, nothing} from '/chart.js';
 import {el, select} from '/dom.js';
-import {kBlue, kOrange, kRed, kSky, pixel} from '/colour.js';
+import {ink, kBlue, kOrange, kRed, kSky, pixel} from '/colour.js';
 import {Points} from '/paint.js';
-import {clock, extent, linear, log, number, robustExtent, seconds} from '/scale.js';
+import {counts, extent, linear, log, number, robustExtent, roomy, times} from '/scale.js';
 import * as state from '/state.js';
 
 // Of points in order of x: where the best so far is, row by row.
@@ -35,14 +35,16 @@ export function historyChart(experiment, open) {
   const choice = () => ({
     metric: Math.max(0, experiment.metricIndex(state.get('m', experiment.metric))),
     by: state.get('by', 'best'), x: state.get('x', 'number'), log: state.get('ylog') === '1'});
-  let xs = new Float32Array(0), ys = xs, zoom = null, kept = {};
+  let xs = new Float32Array(0), ys = xs, kept = {};
+  const zoomed = () => { const [x0, x1, y0, y1] = state.part('z') ?? []; return y1 === undefined ? null : {x: [x0, x1], y: [y0, y1]}; };
   const controls = el('span', {class: 'controls'});
   const chart = new Chart({title: 'History', height: 300, controls: [controls], draw});
   const meta = () => experiment.meta;
+  const show = (part) => { state.setPart('z', part); chart.redraw(); };
 
   function drawControls() {
     const now = choice();
-    const change = (name) => (value) => { state.set({[name]: value}); zoom = null; update(); };
+    const change = (name) => (value) => { state.set({[name]: value, z: ''}); update(); };
     controls.replaceChildren(
         select('metric', meta().metrics.map((name) => [name, name]), meta().metrics[now.metric], change('m')),
         select('value', [['best', 'best'], ['last', 'last']], now.by, change('by')),
@@ -62,15 +64,7 @@ export function historyChart(experiment, open) {
   }
   function draw(painter, box, colours) {
     if (meta().metrics.length === 0) return nothing(painter, box, colours, 'no results yet');
-    const now = choice(), mode = experiment.modeOf(now.metric);
-    const values = experiment.col(experiment.metricColumn(now.metric, now.by));
-    const xData = experiment.col(now.x), isTime = now.x !== 'number';
-    let [x0, x1] = zoom?.x ?? extent(xData, isTime);
-    let [y0, y1] = zoom?.y ?? (now.log ? extent(values, true) : robustExtent(values));
-    if (!zoom) { const room = now.log ? 0 : (y1 - y0) * 0.04; y0 -= room; y1 += room; }
-    const right = box.x + box.width, bottom = box.y + box.height;
-    const x = isTime ? seconds(x0, x1, box.x, right, (t) => clock(t, x1 - x0 > 86400)) : linear(x0, x1, box.x, right);
-    const y = (now.log ? log : linear)(y0, y1, bottom, box.y);
+    const now = choice(), mode = experiment.modeOf(now.metric), {x, y, values, xData, isTime} = scales(now, box);
     axisLeft(painter, box, y, colours, meta().metrics[now.metric]);
     axisBottom(painter, box, x, colours, isTime ? 'time' : 'trial');
     place(values, xData, x, y, isTime);
@@ -80,6 +74,13 @@ export function historyChart(experiment, open) {
     painter.line(sx.map(x.map), sy.map(y.map), {colour: colours.dark ? '#ffb03b' : kRed, width: 2});
     painter.unclip();
     chart.note.textContent = best.length ? `best ${number(best[best.length - 1], 6)} (${mode})` : '';
+  }
+  function scales(now, box) {
+    const zoom = zoomed(), values = experiment.col(experiment.metricColumn(now.metric, now.by));
+    const xData = experiment.col(now.x), isTime = now.x !== 'number';
+    const [x0, x1] = zoom?.x ?? roomy(extent(xData, isTime), false, 0.012);
+    const [y0, y1] = zoom?.y ?? roomy(now.log ? extent(values, true) : robustExtent(values), now.log);
+    return {values, xData, isTime, x: (isTime ? times : counts)(x0, x1, box.x, box.x + box.width), y: (now.log ? log : linear)(y0, y1, box.y + box.height, box.y)};
   }
   function place(values, xData, x, y, isTime) {
     if (xs.length !== values.length) { xs = new Float32Array(values.length); ys = new Float32Array(values.length); }
@@ -129,17 +130,11 @@ export function historyChart(experiment, open) {
       `${experiment.col('iterations')[row]} iterations`];
   }, (px, py) => { const row = under(px, py); if (row >= 0) open(row); });
   chart.onDrag((left, top, right, bottom) => {
-    const now = choice(), box = chart.box();
-    const values = experiment.col(experiment.metricColumn(now.metric, now.by)), isTime = now.x !== 'number';
-    const [x0, x1] = zoom?.x ?? extent(experiment.col(now.x), isTime);
-    let [y0, y1] = zoom?.y ?? (now.log ? extent(values, true) : robustExtent(values));
-    if (!zoom && !now.log) { const room = (y1 - y0) * 0.04; y0 -= room; y1 += room; }
-    const x = linear(x0, x1, box.x, box.x + box.width), y = (now.log ? log : linear)(y0, y1, box.y + box.height, box.y);
-    zoom = {x: [x.invert(left), x.invert(right)], y: [y.invert(bottom), y.invert(top)]};
-    chart.redraw();
-  }, () => { zoom = null; chart.redraw(); });
-  return {chart, update, zoom: (wanted) => { zoom = wanted; chart.redraw(); }};
+    const {x, y} = scales(choice(), chart.box());
+    show([x.invert(left), x.invert(right), y.invert(bottom), y.invert(top)]);
+  }, () => show(null));
+  return {chart, update};
 }
 export const historyLegend = () => el('span', {class: 'legend'}, 'in the history:',
-    ...[[kBlue, 'ran to its end'], ['#8f979f', 'stopped early'], [kOrange, 'running'], [kRed, 'failed']]
+    ...[[ink().dark ? kSky : kBlue, 'ran to its end'], ['#8f979f', 'stopped early'], [kOrange, 'running'], [kRed, 'failed']]
         .map(([colour, words]) => el('span', {}, el('span', {class: 'dot', style: {background: colour}}), words)), 'line: best so far');

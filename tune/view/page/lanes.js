@@ -3,7 +3,8 @@ import {Chart, axisBottom, nothing} from '/chart.js';
 import {blob} from '/data.js';
 import {kBlue, kOrange, kRed, kSky, pixel} from '/colour.js';
 import {canvasOf} from '/paint.js';
-import {clock, duration, seconds, short} from '/scale.js';
+import {clock, duration, short, times} from '/scale.js';
+import * as state from '/state.js';
 
 const kMostLanes = 400;
 
@@ -54,7 +55,9 @@ export function lanesOf(columns, until) {
 }
 
 export function lanesChart(experiment, open) {
-  let lanes = [], columns = null, first = 0, last = 1, zoom = null, rowHeight = 16;
+  let lanes = [], columns = null, first = 0, last = 1, rowHeight = 16;
+  const span = () => state.part('zl') ?? [first, last];
+  const show = (part) => { state.setPart('zl', part); chart.redraw(); };
   const chart = new Chart({title: 'Lanes', height: 120, margin: {left: 130}, draw});
 
   async function update() {
@@ -70,7 +73,7 @@ export function lanesChart(experiment, open) {
     rowHeight = lanes.length > 60 ? 6 : lanes.length > 24 ? 10 : 16;
     chart.resize(Math.max(90, 48 + lanes.length * rowHeight));
     const busy = lanes.reduce((sum, one) => sum + one.busy, 0), all = lanes.length * (last - first);
-    chart.note.textContent = all > 0 ? `${Math.round((100 * busy) / all)} % busy over ${duration(last - first)}` : '';
+    chart.note.textContent = all > 0 ? `${Math.round((100 * busy) / all)} % busy over ${duration(last - first)}; between attempts: idle` : '';
     chart.redraw();
   }
   function colourOf(words, colours) {
@@ -82,8 +85,8 @@ export function lanesChart(experiment, open) {
   // hundred thousand attempts cost no more than the pixels that they cover.
   function draw(painter, box, colours) {
     if (lanes.length === 0) return nothing(painter, box, colours, 'no attempts yet');
-    const [t0, t1] = zoom ?? [first, last];
-    const x = seconds(t0, t1, box.x, box.x + box.width, (t) => clock(t, t1 - t0 > 86400));
+    const [t0, t1] = span();
+    const x = times(t0, t1, box.x, box.x + box.width);
     axisBottom(painter, box, x, colours);
     const ratio = painter.ratio, width = Math.round(box.width * ratio), height = Math.max(1, lanes.length);
     const pixels = new Uint32Array(width * height).fill(pixel(colours.grid));
@@ -112,7 +115,7 @@ export function lanesChart(experiment, open) {
   function under(px, py) {
     const box = chart.box(), row = Math.floor((py - box.y) / rowHeight), lane = lanes[row];
     if (!lane || px < box.x) return null;
-    const [t0, t1] = zoom ?? [first, last], time = t0 + ((px - box.x) / box.width) * (t1 - t0);
+    const [t0, t1] = span(), time = t0 + ((px - box.x) / box.width) * (t1 - t0);
     const started = columns.get('started').data, ended = columns.get('ended').data;
     const slack = (t1 - t0) / box.width;
     const i = lane.attempts.findLast((one) => started[one] <= time + slack && (ended[one] > 0 ? ended[one] : last) >= time - slack);
@@ -133,10 +136,9 @@ export function lanesChart(experiment, open) {
     if (i !== undefined) open(columns.get('trial').data[i]);
   });
   chart.onDrag((left, _top, right) => {
-    const box = chart.box(), [t0, t1] = zoom ?? [first, last];
+    const box = chart.box(), [t0, t1] = span();
     const at = (px) => t0 + ((px - box.x) / box.width) * (t1 - t0);
-    zoom = [at(left), at(right)];
-    chart.redraw();
-  }, () => { zoom = null; chart.redraw(); });
+    show([at(left), at(right)]);
+  }, () => show(null));
   return {chart, update};
 }

@@ -4,7 +4,7 @@ import {axisBottom, Chart, nothing} from '/chart.js';
 import {kOrange, viridis} from '/colour.js';
 import {json} from '/data.js';
 import {openTrial} from '/overview.js';
-import {extent, linear, number} from '/scale.js';
+import {counts, extent, number} from '/scale.js';
 
 const kMostHeight = 900, kLeast = 6;  // pixels; of a trial
 
@@ -29,7 +29,7 @@ export function lineageChart(experiment) {
     const iterations = experiment.col('iterations'), count = iterations.length;
     if (descents.length === 0)
       return nothing(painter, box, colours, 'no trial has gone on from another one yet');
-    const x = linear(0, Math.max(1, extent(iterations)[1]), box.x, box.x + box.width);
+    const x = counts(0, Math.max(1, extent(iterations)[1]), box.x, box.x + box.width);
     const high = box.height / count, at = (row) => box.y + (row + 0.5) * high;
     const values = experiment.primary >= 0 ? experiment.col(column()) : null,
           [lo, hi] = values ? extent(values) : [0, 1];

@@ -8,9 +8,12 @@ import * as state from '/state.js';
 const kGiB = 2 ** 30;
 const kRefreshMs = 5000;
 
+// Columns in which no row has anything are left out.
 function table(names, rows) {
-  return el('table', {}, el('tr', {}, ...names.map((name) => el('th', {}, name))),
-      ...rows.map((row) => el('tr', {}, ...row.map((cell) => el('td', {}, cell)))));
+  const isUsed = names.map((_, i) => rows.some((row) => row[i] !== '' && row[i].textContent !== ''));
+  const used = (row) => row.filter((_, i) => isUsed[i]);
+  return el('table', {}, el('tr', {}, ...used(names).map((name) => el('th', {}, name))),
+      ...rows.map((row) => el('tr', {}, ...used(row).map((cell) => el('td', {}, cell)))));
 }
 
 // A bar with its words: how much of a thing is in use.

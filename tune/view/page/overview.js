@@ -92,13 +92,15 @@ function topTable(experiment, rows, values) {
 // The configurations of the front, one at a time.
 function frontForms(experiment, rows) {
   const numbers = rows.map((row) => experiment.col('number')[row]);
-  const forms = el('div', {class: 'faint'}, 'Each trial of the front is the best one by some weight of the objectives: choose one.');
-  const choice = select('trial', [['', 'choose ...'], ...numbers.slice(0, kMostChoices).map((trial) => [trial, String(trial)])], '', async (trial) => {
+  const forms = el('div', {class: 'faint'}, 'None of these trials is better than another by all objectives: choose one.');
+  const choice = select('trial', [['', 'choose ...'], ...numbers.slice(0, kMostChoices).map((trial) => [trial, String(trial)])], state.get('front'), (trial) => { state.set({front: trial}); show(trial); });
+  async function show(trial) {
     if (trial === '') return;
     const got = await json(experiment.address(`trial?n=${trial}`));
     forms.className = '';
     forms.replaceChildren(configForms(got.config));
-  });
+  }
+  if (numbers.map(String).includes(state.get('front'))) show(state.get('front'));
   return [el('div', {class: 'bar'}, choice), forms];
 }
 

@@ -1,6 +1,6 @@
 // Rungs: which values reached each of them, who was stopped there, and the cut-offs.
 import {axisLeft, Chart, nearest, nothing} from '/chart.js';
-import {kBlue, kGreen, kOrange, kRed, kSky, pixel} from '/colour.js';
+import {ink, kBlue, kGreen, kOrange, kRed, kSky, pixel} from '/colour.js';
 import {blob} from '/data.js';
 import {el, select} from '/dom.js';
 import {lineageChart} from '/lineage.js';
@@ -98,15 +98,16 @@ export async function showRungs(main, experiment) {
   function drawBar(brackets) {
     bar.replaceChildren(...(hasRanks ? [] : [select('y', [['', 'linear'], ['1', 'logarithmic']], state.get('ylog'), (value) => { state.set({ylog: value}); chart.redraw(); })]),
         ...(brackets.length > 1 ? [select('bracket', [['', `all ${brackets.length}`], ...brackets.slice(-kMostBrackets).map((one) => [one, String(one)])], state.get('bracket'), (value) => { state.set({bracket: value}); arrange(); })] : []),
-        el('span', {class: 'legend'}, ...[[kBlue, 0], [kRed, 1], [kOrange, 2], [kGreen, 3]].map(([colour, word]) =>
+        el('span', {class: 'legend'}, ...[[ink().dark ? kSky : kBlue, 0], [kRed, 1], [kOrange, 2], [kGreen, 3]].map(([colour, word]) =>
           el('span', {}, el('span', {class: 'dot', style: {background: colour}}), kWords[word]))));
   }
   function drawTable() {
     const hasBrackets = sums.some((one) => one.bracket !== kNoBracket);
-    const names = [...(hasBrackets ? ['bracket'] : []), timeName(), 'reached', 'went on', 'stopped', 'wait', ...(hasRanks ? [] : [`best ${meta.metric}`, 'newest cut-off'])];
+    const hasCutOffs = sums.some((one) => !Number.isNaN(one.cutOff));
+    const names = [...(hasBrackets ? ['bracket'] : []), timeName(), 'reached', 'went on', 'stopped', 'wait', ...(hasRanks ? [] : [`best ${meta.metric}`, ...(hasCutOffs ? ['newest cut-off'] : [])])];
     const cells = (one) => [...(hasBrackets ? [one.bracket === kNoBracket ? '' : String(one.bracket)] : []), number(one.milestone), number(one.counts.reduce((a, b) => a + b)),
       number(one.counts[0] + one.counts[3]), number(one.counts[1]), number(one.counts[2]),
-      ...(hasRanks ? [] : [Number.isNaN(one.best) ? '' : number(one.best, 6), Number.isNaN(one.cutOff) ? '' : number(one.cutOff, 6)])];
+      ...(hasRanks ? [] : [Number.isNaN(one.best) ? '' : number(one.best, 6), ...(hasCutOffs ? [Number.isNaN(one.cutOff) ? '' : number(one.cutOff, 6)] : [])])];
     table.replaceChildren(el('table', {}, el('tr', {}, ...names.map((name) => el('th', {class: 'number'}, name))),
         ...sums.slice(-kMostBrackets).map((one) => el('tr', {}, ...cells(one).map((words) => el('td', {class: 'number'}, words))))));
   }

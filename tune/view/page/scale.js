@@ -60,10 +60,11 @@ export function duration(seconds) {
 }
 
 const two = (n) => String(n).padStart(2, '0');
-export function clock(seconds, withDate = true) {
+export function clock(seconds, withDate = true, digits = 0) {
   if (!(seconds > 0)) return '';
-  const at = new Date(seconds * 1000);
-  const time = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+  const at = new Date(Math.floor(seconds * 1000 + 0.5));
+  const part = digits > 0 ? `.${String(at.getMilliseconds()).padStart(3, '0').slice(0, digits)}` : '';
+  const time = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}${part}`;
   return withDate ? `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${time}` : time;
 }
 
@@ -99,7 +100,7 @@ export function log(lo, hi, from, to) {
 export function words(list, from, to) {
   const scale = linear(-0.5, Math.max(1, list.length) - 0.5, from, to);
   scale.ticks = (count) => {
-    const every = Math.max(1, Math.ceil(list.length / Math.max(1, count)));
+    const every = Math.max(1, Math.ceil(list.length / Math.max(4, count)));  // those without room are left out
     return list.map((_, i) => i).filter((i) => i % every === 0);
   };
   scale.format = (tick) => short(list[tick] ?? '', 14);
@@ -107,9 +108,18 @@ export function words(list, from, to) {
   return scale;
 }
 
-export function seconds(lo, hi, from, to, format) {
-  const scale = linear(lo, hi, from, to);
-  scale.format = format;
+// Unix seconds, told by the clock as finely as the span needs.
+export function times(lo, hi, from, to) {
+  const scale = linear(lo, hi, from, to), span = scale.hi - scale.lo;
+  const digits = span > 20 ? 0 : span > 2 ? 1 : 3;
+  scale.format = (time) => clock(time, span > 86400, digits);
+  return scale;
+}
+
+// Iterations, numbers of trials: there is none between two of them.
+export function counts(lo, hi, from, to) {
+  const scale = hi > lo ? linear(lo, hi, from, to) : linear(lo - 1, hi + 1, from, to), {ticks} = scale;
+  scale.ticks = (count) => ticks(count).filter((tick) => Number.isInteger(tick));
   return scale;
 }
 
@@ -132,9 +142,9 @@ export function extent(data, positive = false, mask = null) {
 }
 
 // The extent with some room at its ends, so that no point lies on an edge.
-export function roomy([lo, hi], isLog = false) {
-  if (isLog) { const room = (hi / lo) ** 0.04; return [lo / room, hi * room]; }
-  const room = (hi - lo) * 0.04;
+export function roomy([lo, hi], isLog = false, share = 0.04) {
+  if (isLog) { const room = (hi / lo) ** share; return [lo / room, hi * room]; }
+  const room = (hi - lo) * share;
   return [lo - room, hi + room];
 }
 

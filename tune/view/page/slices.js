@@ -2,15 +2,15 @@
 import {Chart, axisBottom, axisLeft, nearest, nothing} from '/chart.js';
 import {canvasOf, Points} from '/paint.js';
 import {kSky, pixel, viridis} from '/colour.js';
-import {clock, extent, linear, log, number, robustExtent, roomy, seconds, short, words} from '/scale.js';
+import {counts, extent, linear, log, number, robustExtent, roomy, short, times, words} from '/scale.js';
 
 export function scaleOf(experiment, axis, from, to) {
   const list = experiment.words(axis.column), data = experiment.col(axis.column);
   if (list) return words(list, from, to);
   if (axis.column === 'started' || axis.column === 'ended') {  // 0: not yet
-    const [begin, end] = extent(data, true);
-    return seconds(begin, end, from, to, (time) => clock(time, end - begin > 86400));
+    return times(...extent(data, true), from, to);
   }
+  if (axis.column === 'number' || axis.column === 'iterations') return counts(...roomy(extent(data)), from, to);
   return (axis.log ? log : linear)(...roomy(extent(data, axis.log), axis.log), from, to);
 }
 
@@ -67,7 +67,7 @@ const kCells = 24;
 // Each cell's colour is the mean of the metric there; where no trial is there is no colour.
 export function heatChart(experiment, {axes, metric, mask, mode}) {
   let shown = null, cells = new Int32Array(0), placed = '', scales = null;
-  const chart = new Chart({title: 'Heat map', height: 330, margin: {right: 70}, draw});
+  const chart = new Chart({title: 'Heat map', height: 330, margin: {right: 82}, draw});
   const bin = (scale, value, from, to, cells) => {
     const at = Math.floor(((scale.map(value) - from) / (to - from)) * cells);
     return at >= 0 && at < cells ? at : at === cells ? cells - 1 : -1;

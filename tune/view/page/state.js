@@ -1,9 +1,11 @@
 // The state of the page is its address: #/KEY/PAGE?name=value. A link shows what its sender saw.
 
 export const state = {key: '', page: '', query: new URLSearchParams()};
-let listener = () => {};
+let listener = () => {}, pending = null, seen = '';
+const kWriteMs = 60;
 
 export function read() {
+  seen = location.hash;
   const [path, query = ''] = location.hash.replace(/^#\/?/, '').split('?');
   const [key = '', page = ''] = path.split('/');
   state.key = /^[0-9a-f]{16}$/.test(key) ? key : '';
@@ -15,21 +17,46 @@ export function address({key = state.key, page = state.page, query = {}} = {}) {
   return `#/${key}${key && page ? `/${page}` : ''}${words ? `?${words}` : ''}`;
 }
 export function get(name, fallback = '') { return state.query.get(name) ?? fallback; }
-// Without a step in the browser's history, unless asked for.
+// Without a step in the browser's history, unless asked for. The address follows a moment later: to change it
+// takes milliseconds, which somebody who types would feel.
 export function set(changes) {
   for (const [name, value] of Object.entries(changes)) {
     if (value === '' || value === null || value === undefined) state.query.delete(name);
     else state.query.set(name, String(value));
   }
+  pending ??= setTimeout(write, kWriteMs);
+}
+function write() {
+  if (pending === null) return;
+  clearTimeout(pending);
+  pending = null;
+  if (location.hash !== seen) return;  // somebody has gone on meanwhile
   const words = state.query.toString();
   history.replaceState(null, '', `#/${state.key}${state.page ? `/${state.page}` : ''}${words ? `?${words}` : ''}`);
+  seen = location.hash;
 }
-export function go(target) { location.hash = target; }
+export function go(target) {
+  write();
+  location.hash = target;
+}
 export function onMove(told) {
   listener = told;
-  addEventListener('hashchange', () => { read(); listener(); });
+  addEventListener('click', write, {capture: true});  // a link leads on from what is shown
+  addEventListener('hashchange', () => {
+    clearTimeout(pending);
+    pending = null;
+    read();
+    listener();
+  });
   read();
 }
+
+// A part that a picture shows, as numbers in the address; null: all of it.
+export function part(name) {
+  const numbers = get(name).split('~').map(Number);
+  return numbers.length >= 2 && numbers.every(Number.isFinite) ? numbers : null;
+}
+export function setPart(name, numbers) { set({[name]: numbers?.map((one) => String(Number(one.toPrecision(12)))).join('~') ?? ''}); }
 
 // Filters: {column: [lo, hi]}, in the address as f=p0:0.1~0.5;p3:1~1.
 export function filters() {

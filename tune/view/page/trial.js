@@ -4,13 +4,14 @@ import {el, button, check, select} from '/dom.js';
 import {blob, json} from '/data.js';
 import {Chart, axisBottom, axisLeft, nothing} from '/chart.js';
 import {kKinds} from '/colour.js';
-import {clock, duration, extent, linear, log, number, robustExtent, seconds} from '/scale.js';
+import {clock, counts, duration, extent, linear, log, number, robustExtent, roomy, times} from '/scale.js';
 import {configForms} from '/overview.js';
 import {saying, trialButtons} from '/control.js';
 import {usageView} from '/usage.js';
 import * as state from '/state.js';
 
 const kMostBeside = 8;
+const kDashes = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
 const kAtRung = {go_on: 'goes on', stop: 'is stopped', pause: 'waits'};
 
 // Exponential smoothing as TensorBoard has it, with its bias taken off; NaN is passed over.
@@ -50,35 +51,36 @@ function eventText(event) {
 
 function curveChart(experiment, shown) {
   const chart = new Chart({title: 'Curves', name: 'trial-curves', height: 320, draw});
-  let zoom = null;
+  const show = (part) => { state.setPart('zc', part); chart.redraw(); };
   function draw(painter, box, colours) {
+    const zoom = state.part('zc')?.length === 4 ? state.part('zc') : null;
     const {metrics, x: xName, isLog, weight, trials, behind} = shown();
     const series = [];
     trials.forEach(({number: trial, columns}, t) => metrics.forEach((metric, m) => {
       const ys = columns.get(metric);
       const xs = xName === 'iteration' ? columns.get('iteration') : columns.get(xName);
-      if (ys && xs) series.push({name: trials.length > 1 ? `${trial} ${metrics.length > 1 ? metric : ''}` : metric, xs, raw: ys, ys: smoothed(ys, weight), colour: kKinds[(metrics.length > 1 ? m : t) % kKinds.length]});
+      if (ys && xs) series.push({name: trials.length > 1 ? `${trial} ${metrics.length > 1 ? metric : ''}` : metric, xs, raw: ys, ys: smoothed(ys, weight), colour: kKinds[(trials.length > 1 ? t : m) % kKinds.length], dash: trials.length > 1 ? kDashes[m % kDashes.length] : []});
     }));
     if (!series.some(({raw}) => raw.some((v) => v - v === 0))) return nothing(painter, box, colours, 'no results yet');
     const all = Float64Array.from(series.flatMap(({raw}) => [...raw])), allX = Float64Array.from(series.flatMap(({xs}) => [...xs]));
-    const [y0, y1] = zoom?.y ?? (isLog ? extent(all, true) : robustExtent(all)), [x0, x1] = zoom?.x ?? extent(allX);
-    const isTime = xName === 'timestamp';
-    const x = isTime ? seconds(x0, x1, box.x, box.x + box.width, (t) => clock(t, x1 - x0 > 86400)) : linear(x0, x1, box.x, box.x + box.width);
+    const [y0, y1] = zoom?.slice(2) ?? roomy(isLog ? extent(all, true) : robustExtent(all), isLog), [x0, x1] = zoom?.slice(0, 2) ?? extent(allX);
+    const x = (xName === 'timestamp' ? times : xName === 'iteration' ? counts : linear)(x0, x1, box.x, box.x + box.width);
     const y = (isLog ? log : linear)(y0, y1, box.y + box.height, box.y);
     axisLeft(painter, box, y, colours, metrics.length === 1 ? metrics[0] : '');
     axisBottom(painter, box, x, colours, xName);
     painter.clip(box.x, box.y, box.width, box.height);
     if (behind && xName === 'iteration') faint(painter, behind, x, y, colours);
-    for (const {xs, raw, ys, colour} of series) {
+    for (const {xs, raw, ys, colour, dash} of series) {
       const px = Array.from(xs, x.map);
       if (raw !== ys) painter.line(px, Array.from(raw, y.map), {colour, alpha: 0.25});
-      painter.line(px, Array.from(ys, y.map), {colour, width: 2});
+      painter.line(px, Array.from(ys, y.map), {colour, width: 2, dash});
       if (px.length === 1) painter.circle(px[0], y.map(ys[0]), 3, {fill: colour});
     }
     painter.unclip();
-    if (series.length > 1) series.slice(0, 12).forEach(({name, colour}, i) => {
-      painter.rect(box.x + box.width - 150, box.y + 4 + i * 15, 10, 10, {fill: colour});
-      painter.text(name.slice(0, 24), box.x + box.width - 136, box.y + 9 + i * 15, {colour: colours.text});
+    if (series.length > 1) series.slice(0, 12).forEach(({name, colour, dash}, i) => {
+      const at = box.y + 9 + i * 15;
+      painter.line([box.x + box.width - 162, box.x + box.width - 142], [at, at], {colour, width: 3, dash});
+      painter.text(name.slice(0, 24), box.x + box.width - 136, at, {colour: colours.text, halo: colours.paper});
     });
     chart.places = {x, y, series};
   }
@@ -103,21 +105,21 @@ function curveChart(experiment, shown) {
   chart.onDrag((left, top, right, bottom) => {
     if (!chart.places) return;
     const {x, y} = chart.places;
-    zoom = {x: [x.invert(left), x.invert(right)], y: [y.invert(bottom), y.invert(top)]};
-    chart.redraw();
-  }, () => { zoom = null; chart.redraw(); });
+    show([x.invert(left), x.invert(right), y.invert(bottom), y.invert(top)]);
+  }, () => show(null));
   return chart;
 }
 
 function logView(experiment, trial) {
-  let next = null, timer = null, asked = {s: 0, r: 0}, stopped = false;
+  let next = null, timer = null, stopped = false;
+  const asked = () => ({s: state.get('out') === 'stderr' ? 1 : 0, r: Number(/^\d{1,6}$/.exec(state.get('rank')) ?? 0)});
   const text = el('pre', {class: 'log'}), follow = {on: true};
   const bar = el('div', {class: 'bar'});
   async function load(anew) {
     if (anew) { next = null; text.textContent = ''; }
-    const mine = {...asked};
-    const got = await json(experiment.address(`log?n=${trial}&s=${asked.s}&r=${asked.r}${next === null ? '' : `&from=${next}`}`));
-    if (stopped || mine.s !== asked.s || mine.r !== asked.r) return;
+    const mine = asked();
+    const got = await json(experiment.address(`log?n=${trial}&s=${mine.s}&r=${mine.r}${next === null ? '' : `&from=${next}`}`));
+    if (stopped || mine.s !== asked().s || mine.r !== asked().r) return;
     if (next !== null && got.from < next) text.textContent = '';
     if (next === null && got.from > 0) text.append(`[the first ${number(got.from)} bytes are left out]\n`);
     next = got.next;
@@ -128,8 +130,8 @@ function logView(experiment, trial) {
     if (atEnd && follow.on) text.scrollTop = text.scrollHeight;
   }
   function draw(ranks) {
-    bar.replaceChildren(select('output', [['0', 'stdout'], ['1', 'stderr']], asked.s, (s) => { asked.s = Number(s); load(true); }),
-        ...(ranks > 1 ? [select('rank', Array.from({length: ranks}, (_, i) => [i, String(i)]), asked.r, (r) => { asked.r = Number(r); load(true); })] : []),
+    bar.replaceChildren(select('output', [['', 'stdout'], ['stderr', 'stderr']], state.get('out'), (out) => { state.set({out}); load(true); }),
+        ...(ranks > 1 ? [select('rank', Array.from({length: ranks}, (_, i) => [i, String(i)]), asked().r, (rank) => { state.set({rank: rank === '0' ? '' : rank}); load(true); })] : []),
         check('follow', follow.on, (on) => { follow.on = on; }));
   }
   const tick = async () => {
@@ -153,10 +155,10 @@ export async function showTrial(main, experiment) {
   const usage = usageView(experiment, trial);
   main.replaceChildren(head, bar, el('div', {class: 'grid'}, el('div', {class: 'wide'}, chart.root), usage.root, config, facts, reasons, error, logs.root));
   const beside = () => state.get('beside').split(',').filter((word) => /^\d+$/.test(word)).map(Number).slice(0, kMostBeside);
-  const open = (wanted) => state.go(state.address({query: {...Object.fromEntries(state.state.query), n: String(wanted)}}));
+  const open = (wanted) => state.go(state.address({query: {...Object.fromEntries([...state.state.query].filter(([name]) => name !== 'zc')), n: String(wanted)}}));
 
   function drawBar() {
-    const set = (name) => async (value) => { state.set({[name]: value}); await update(); };
+    const set = (name) => async (value) => { state.set({[name]: value, ...(name === 'beside' ? {} : {zc: ''})}); await update(); };
     const wanted = el('input', {class: 'search', type: 'number', min: '0', value: String(trial), style: {width: '9ch'}, 'aria-label': 'Trial', onchange: () => open(wanted.value)});
     head.replaceChildren(button('Previous', () => step(-1), 'Key k'), button('Next', () => step(1), 'Key j'), el('label', {class: 'field'}, 'trial', wanted),
         el('b', {}, data.id), el('span', {class: 'state'}, data.status), el('span', {class: 'faint'}, `${number(data.iterations)} iterations`), ...trialButtons(experiment, data, said));
@@ -171,7 +173,7 @@ export async function showTrial(main, experiment) {
       list.append(el('div', {}, check(name, chosen.includes(name), async (on) => {
         const next = new Set(metrics());
         if (on) next.add(name); else next.delete(name);
-        state.set({ms: [...next].join('|')});
+        state.set({ms: [...next].join('|'), zc: ''});
         await update();
       })));
     }

@@ -33,11 +33,11 @@ export function parseCondition(text, columns) {
 }
 
 export async function showTrials(main, experiment) {
-  let columns = [], order = new Uint32Array(0), chosen = 0, note = '';
+  let columns = [], order = new Uint32Array(0), chosen = 0, note = '', soon = null;
   const count = el('span', {class: 'faint'}), head = el('div', {class: 'vhead', role: 'row'});
   const table = new RowTable({head, texts: (index, one) => String(shown(one, order[index])), open: (index) => openTrial(experiment, order[index]),
     looks: (index) => ({chosen: index === chosen, colour: kStatusColour[experiment.col('status')[order[index]]]})});
-  const search = el('input', {class: 'search', type: 'search', size: 34, placeholder: 'lr < 0.1, optimiser = adam; or a number', value: state.get('q'), 'aria-label': 'Filter', oninput: () => { state.set({q: search.value}); arrange(); }});
+  const search = el('input', {class: 'search', type: 'search', size: 38, placeholder: 'lr < 0.1, optimiser = adam; or a number', value: state.get('q'), 'aria-label': 'Filter', oninput: () => { state.set({q: search.value}); soon ??= requestAnimationFrame(arrange); }});
   const bar = el('div', {class: 'bar'}), orders = el('div', {class: 'bar orders'}), said = saying();
   main.replaceChildren(bar, orders, table.root);
 
@@ -74,13 +74,16 @@ export async function showTrials(main, experiment) {
   }
   // The rows that are kept, in their order.
   function arrange() {
+    cancelAnimationFrame(soon);
+    soon = null;
     const mask = state.maskOf(experiment, state.filters(), state.get('hide') === '1');
     note = '';
     const text = state.get('q').trim();
     if (/^\d+$/.test(text)) {
       keepNumber(mask, Number(text));
     } else {
-      for (const part of text.split(',').map((one) => one.trim()).filter(Boolean)) keepCondition(mask, part);
+      const parts = text.split(',').map((one) => one.trim()).filter(Boolean);
+      for (const kept of parts.map(keptBy)) for (let i = 0; kept && i < mask.length; ++i) mask[i] &= kept[i];
     }
     order = keptOf(sort(), mask);
     chosen = Math.min(chosen, Math.max(0, order.length - 1));
@@ -92,27 +95,38 @@ export async function showTrials(main, experiment) {
     const numbers = experiment.col('number');
     for (let i = 0; i < mask.length; ++i) if (numbers[i] !== wanted) mask[i] = 0;
   }
-  function keepCondition(mask, text) {
+  // The rows that a condition keeps; null: it is not one yet. Those before it stay while the last is typed.
+  let known = new Map(), knownOf = '';
+  function keptBy(text) {
+    const now = `${experiment.version} ${experiment.trials} ${columns.map(({column}) => column)}`;
+    if (now !== knownOf || known.size > 32) known = new Map();
+    knownOf = now;
+    if (!known.has(text)) known.set(text, conditionOf(text));
+    const {kept, unknown} = known.get(text);
+    if (unknown) note = `; there is no column ${unknown}`;
+    return kept;
+  }
+  function conditionOf(text) {
     const found = parseCondition(text, columns);
-    if (found?.unknown) { note = `; there is no column ${found.unknown}`; return; }
-    if (!found) return keepWords(mask, text.toLowerCase());
+    if (found?.unknown) return {kept: null, unknown: found.unknown};
+    const kept = new Uint8Array(experiment.trials);
+    if (!found) return {kept: keepWords(kept, text.toLowerCase())};
     const {column, sign, value: wanted} = found, words = wordsOf(column), data = experiment.col(column.column);
     const limit = words ? wanted : Number(wanted);
     const keeps = {'<': (a) => a < limit, '>': (a) => a > limit, '<=': (a) => a <= limit, '>=': (a) => a >= limit, '=': (a) => a === limit, '!=': (a) => a !== limit}[sign];
     const isKept = words?.map(keeps), hasNone = keeps(null);
-    for (let i = 0; i < mask.length; ++i) {
-      if (mask[i] && !(words ? isKept[data[i]] ?? hasNone : keeps(data[i]))) mask[i] = 0;
-    }
+    for (let i = 0; i < kept.length; ++i) kept[i] = (words ? isKept[data[i]] ?? hasNone : keeps(data[i])) ? 1 : 0;
+    return {kept};
   }
   // Any part of any word of a row.
-  function keepWords(mask, wanted) {
-    const found = new Uint8Array(mask.length);
+  function keepWords(found, wanted) {
     for (const column of columns) {
       const has = wordsOf(column)?.map((word) => word.toLowerCase().includes(wanted)), data = experiment.col(column.column);
       if (has?.includes(true)) for (let i = 0; i < found.length; ++i) if (has[data[i]]) found[i] = 1;
     }
-    for (let i = 0; i < mask.length; ++i) mask[i] &= found[i];
+    return found;
   }
+  const isNumber = ({column}) => !experiment.words(column) && column !== 'status';
   const wordsOf = ({column}) => (column === 'status' ? kStatus : experiment.words(column));
   // All rows in the chosen order, which stays while a filter changes.
   let sorted = {key: null};
@@ -133,13 +147,17 @@ export async function showTrials(main, experiment) {
     }
     return keys;
   }
+  let drawnHead = '';
   function drawHead() {
     const sorted = state.get('sort', 'number'), mark = state.get('down') === '1' ? ' ▼' : ' ▲';
-    head.replaceChildren(...columns.map((one) => el('div', {class: 'vcell', role: 'columnheader', title: one.name, style: {width: `${one.width}px`},
+    const now = JSON.stringify([sorted, mark, columns.map((one) => [one.name, isNumber(one)])]);
+    if (drawnHead === now) return;
+    drawnHead = now;
+    head.replaceChildren(...columns.map((one) => el('div', {class: `vcell${isNumber(one) ? ' number' : ''}`, role: 'columnheader', title: one.name, style: {width: `${one.width}px`},
       onclick: () => { state.set({down: sorted === one.column && state.get('down') !== '1' ? '1' : '', sort: one.column}); arrange(); }}, one.name + (sorted === one.column ? mark : ''))));
   }
   function drawRows() {
-    table.show(columns.map((one) => ({...one, isNumber: !experiment.words(one.column) && one.column !== 'status', isWord: Boolean(experiment.words(one.column)), hasDot: one.column === 'status'})), order.length);
+    table.show(columns.map((one) => ({...one, isNumber: isNumber(one), isWord: Boolean(experiment.words(one.column)), hasDot: one.column === 'status'})), order.length);
   }
   async function update() {
     columns = columnsOf(experiment, state.get('by', 'best'));
@@ -155,7 +173,7 @@ export async function showTrials(main, experiment) {
     drawRows();
   }
   await update();
-  return {update, remove: () => table.remove(), key: (event) => {
+  return {update, remove: () => { cancelAnimationFrame(soon); table.remove(); }, key: (event) => {
     if (event.key === 'j' || event.key === 'ArrowDown') { event.preventDefault(); move(1); }
     else if (event.key === 'k' || event.key === 'ArrowUp') { event.preventDefault(); move(-1); }
     else if (event.key === 'Enter' && order.length) openTrial(experiment, order[chosen]);

@@ -3,7 +3,7 @@ import {el} from '/dom.js';
 import {blob} from '/data.js';
 import {Chart, axisBottom, axisLeft, nothing} from '/chart.js';
 import {kKinds} from '/colour.js';
-import {clock, extent, linear, number, seconds} from '/scale.js';
+import {clock, extent, linear, number, times} from '/scale.js';
 
 const kGiB = 2 ** 30;
 
@@ -35,14 +35,13 @@ function drawSeries(painter, x, y, times, attempts, data, colour) {
   end();
 }
 
-function usageChart(of, times) {
+function usageChart(of, measured) {
   const chart = new Chart({title: of().title, name: `usage-${of().title.toLowerCase().replace(' ', '-')}`, height: 170, draw});
   function draw(painter, box, colours) {
-    const {unit, series, most} = of(), {time, attempt} = times();
+    const {unit, series, most} = of(), {time, attempt} = measured();
     if (time.length === 0) return nothing(painter, box, colours, 'nothing was measured yet');
-    const [t0, t1] = extent(time);
     const top = Math.max(most, ...series.map(({data}) => extent(data)[1])) * 1.06;
-    const x = seconds(t0, t1, box.x, box.x + box.width, (t) => clock(t, t1 - t0 > 86400));
+    const x = times(...extent(time), box.x, box.x + box.width);
     const y = linear(0, top, box.y + box.height, box.y);
     axisLeft(painter, box, y, colours, unit);
     axisBottom(painter, box, x, colours);
@@ -56,7 +55,7 @@ function usageChart(of, times) {
     chart.x = x;
   }
   chart.onPoint((px) => {
-    const {time} = times();
+    const {time} = measured();
     if (!chart.x || time.length === 0) return null;
     let best = 0;
     for (let i = 1; i < time.length; ++i) if (Math.abs(chart.x.map(time[i]) - px) < Math.abs(chart.x.map(time[best]) - px)) best = i;
@@ -76,8 +75,8 @@ export function usageView(experiment, trial) {
     shown = pictures(got);
     if (charts.length !== shown.length) {
       charts.forEach((chart) => chart.remove());
-      const times = () => ({time: got.columns.get('time').data, attempt: got.columns.get('attempt').data});
-      charts = shown.map((_, i) => usageChart(() => shown[i], times));
+      const measured = () => ({time: got.columns.get('time').data, attempt: got.columns.get('attempt').data});
+      charts = shown.map((_, i) => usageChart(() => shown[i], measured));
       root.replaceChildren(...charts.map((chart) => chart.root));
     }
     charts.forEach((chart) => chart.redraw());

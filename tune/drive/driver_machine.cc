@@ -215,6 +215,7 @@ std::optional<TurnContents> DriverMachine::last_turn() {
 
 void DriverMachine::take_told(TurnContents& contents) {
   std::size_t bytes = 0;
+  contents.events.reserve(contents.events.size() + told_.size() - next_);
   for (; next_ < told_.size(); ++next_) {
     Peers::Told& told = told_[next_];
     if (bytes > 0 && bytes + told.bytes > kMaxTurnBytes) return;

@@ -25,8 +25,13 @@ readonly wheels=("torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cud
 readonly torch_dir=${TUNE_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/tune}/torch-$torch_version
 
 cleanup=()
+torch_group=""  # of processes, while LibTorch is fetched beside the packages
 on_exit() {
   local path
+  if [[ -n $torch_group ]]; then
+    kill -- "-$torch_group" 2>/dev/null || :
+    wait "$torch_group" || :
+  fi
   for path in "${cleanup[@]+"${cleanup[@]}"}"; do "${as_root[@]}" rm -rf -- "$path"; done
 }
 trap on_exit EXIT
@@ -60,21 +65,23 @@ forbid_services() {
   cleanup+=("$policy")
 }
 
+lists_are_new=0
 install_packages() {
   command -v apt-get >/dev/null ||
     fail "this script knows Debian's packages only; install the like of: ${packages[*]}"
   local package missing=()
-  for package in "${packages[@]}"; do
+  for package in "$@"; do
     is_installed "$package" || missing+=("$package")
   done
   if [[ ${#missing[@]} -eq 0 ]]; then
-    say "all ${#packages[@]} Debian packages are there"
+    say "all $# Debian packages are there"
     return
   fi
   say "installing Debian packages: ${missing[*]}"
   become_root "${missing[@]}"
   forbid_services
-  "${as_root[@]}" apt-get update -q
+  if [[ $lists_are_new -eq 0 ]]; then "${as_root[@]}" apt-get update -q; fi
+  lists_are_new=1
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -q -y --no-install-recommends "${missing[@]}"
   # Experiments run servers of their own: none is wanted at the next start of the machine either.
@@ -135,6 +142,29 @@ install_torch() {
   say "LibTorch is there: $torch_dir"
 }
 
+# Pip fetches LibTorch while apt-get installs the packages but its own.
+install_all() {
+  if [[ -n ${TUNE_TORCH_DIR:-} ]] || is_whole "$torch_dir"; then
+    install_packages "${packages[@]}"
+    install_torch
+    return
+  fi
+  is_installed python3-pip || install_packages python3 python3-pip
+  set -m  # a group of processes of its own
+  (
+    cleanup=()
+    trap on_exit EXIT
+    install_torch
+  ) &
+  torch_group=$!
+  set +m
+  install_packages "${packages[@]}"
+  local status=0
+  wait "$torch_group" || status=$?
+  torch_group=""
+  [[ $status -eq 0 ]] || exit "$status"
+}
+
 # shellcheck source=bundle.sh
 source "$(dirname "${BASH_SOURCE[0]}")/bundle.sh"
 
@@ -165,7 +195,6 @@ if [[ -n $bundle ]]; then
 elif [[ -n $from ]]; then
   unpack_bundle "$from" "$prefix"
 else
-  install_packages
-  if [[ $with_torch -eq 1 ]]; then install_torch; fi
+  if [[ $with_torch -eq 1 ]]; then install_all; else install_packages "${packages[@]}"; fi
 fi
 say "done"

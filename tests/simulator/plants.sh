@@ -54,10 +54,13 @@ make_simulator() {
   if [[ -n $compile ]]; then
     compile=${compile/" -c $root/$file"/" -c $work/$file"}
   else
-    unit=$(grep -rlF --include='*.cxx' "\"$root/$file\"" "$build" | head -1 || :)
-    [[ -n $unit ]] || { echo "$patch: the simulator has no $file" >&2; return 1; }
+    # An older build may have left units that are compiled no more.
+    while read -r unit; do
+      compile=$(grep -m1 -F -- " -c $unit" "$work/commands" || :)
+      [[ -z $compile ]] || break
+    done < <(grep -rlF --include='*.cxx' "\"$root/$file\"" "$build" || :)
+    [[ -n $compile ]] || { echo "$patch: the simulator has no $file" >&2; return 1; }
     sed "s,\"$root/$file\",\"$work/$file\"," "$unit" > "$work/planted.cxx"
-    compile=$(grep -F -- " -c $unit" "$work/commands" | head -1)
     compile=${compile/" -c $unit"/" -c $work/planted.cxx"}
   fi
   # The patched file is another one: what is written of the true one's dependencies stays.

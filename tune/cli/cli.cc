@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "core/build.h"
 #include "core/error.h"
 #include "core/platform/side_output.h"
 #include "core/strings.h"
@@ -442,7 +443,7 @@ void add_commands(CLI::App& app, CommandLine& line, int argc, const char* const*
 int parse_and_run(int argc, const char* const* argv) {
   CommandLine line;
   CLI::App app("Searches for the best configuration of a training.", "tune");
-  app.set_version_flag("--version", "tune " TUNE_VERSION);
+  app.set_version_flag("--version", fmt::format("tune {}", build_version()));
   app.require_subcommand(1);
   app.footer(
       "Example:\n  tune run sweep.yaml\n  tune best results/latest\n"

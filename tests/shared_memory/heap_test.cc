@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
+#include "core/platform/rank_place.h"
 #include "hosts_ranks.h"
 #include "trainables/shared_memory/failure.h"
 
@@ -166,6 +168,23 @@ TEST_CASE("a limit for files leaves no such memory, and ends nobody") {
     return std::string(is_refused && sums_up(host, values.data(), kCount) ? "y" : "n");
   });
   CHECK(text_of_all(outcomes) == "y");
+}
+
+TEST_CASE("a limit for files that is too small for the rings is an error, and no signal") {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit limit{1u << 20, 1u << 20};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      const Segment segment(memory_of_ranks(), 0, 2);
+    } catch (const Error& error) {
+      ::_exit(std::string(error.what()).find("ulimit -f") != std::string::npos ? 0 : 1);
+    }
+    ::_exit(2);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK(status == 0);
 }
 
 TEST_CASE("a rank that is killed ends the sum of what all reach at once, by name") {

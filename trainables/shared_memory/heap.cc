@@ -23,13 +23,6 @@ std::size_t whole_pages(std::size_t bytes) {
   return (std::max<std::size_t>(bytes, 1) + kSize - 1) / kSize * kSize;
 }
 
-// A file that would grow beyond its limit ends the process by a signal.
-bool may_have(std::uint64_t bytes) {
-  rlimit limit{};
-  return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-         (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
-}
-
 char* map_file(int memory, std::uint64_t place, std::size_t bytes) {
   void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, memory,
                     static_cast<off_t>(place));
@@ -37,6 +30,12 @@ char* map_file(int memory, std::uint64_t place, std::size_t bytes) {
 }
 
 }  // namespace
+
+bool file_may_have(std::uint64_t bytes) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+         (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
+}
 
 Heap::Heap(FileDescriptor memory) : memory_(std::move(memory)), process_(::getpid()) {}
 
@@ -51,7 +50,8 @@ std::shared_ptr<char> Heap::allocate(std::size_t bytes, std::atomic<std::uint64_
   const std::uint64_t place = end.fetch_add(whole);
   const auto begin = static_cast<off_t>(place), size = static_cast<off_t>(whole);
   // Taking the pages now makes a lack of memory an answer instead of a signal later.
-  if (!may_have(place + whole) || ::fallocate(memory_.get(), 0, begin, size) != 0) return nullptr;
+  if (!file_may_have(place + whole) || ::fallocate(memory_.get(), 0, begin, size) != 0)
+    return nullptr;
   char* at = map_file(memory_.get(), place, whole);
   if (at == nullptr) {
     ::fallocate(memory_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, begin, size);

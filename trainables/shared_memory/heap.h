@@ -26,6 +26,10 @@ struct HeapPlace {
   std::uint64_t offset = 0;  // of the bytes in the block
 };
 
+// Whether the limit for files (ulimit -f) lets one have so many bytes. One that grows beyond it
+// ends the process by a signal.
+bool file_may_have(std::uint64_t bytes);
+
 class Heap : public std::enable_shared_from_this<Heap> {
  public:
   static constexpr std::uint64_t kStart = std::uint64_t{1} << 40;  // in the memfd: behind all rings

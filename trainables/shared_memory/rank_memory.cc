@@ -254,6 +254,10 @@ void Segment::grow(std::size_t bytes) {
   struct stat now {};
   if (::fstat(memory_.get(), &now) != 0) refuse("fstat");
   if (static_cast<std::size_t>(now.st_size) >= bytes) return;
+  if (!file_may_have(bytes)) {
+    errno = EFBIG;
+    refuse("the limit for files (ulimit -f)");
+  }
   const auto last = static_cast<off_t>(bytes - kPage);
   if (::fallocate(memory_.get(), 0, last, kPage) != 0) refuse("fallocate");
 }

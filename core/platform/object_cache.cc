@@ -36,6 +36,9 @@ constexpr milliseconds kLockPause{50};
 // One that brings an object longer than this is not waited for: both may.
 constexpr std::chrono::minutes kLongestLock{10};
 constexpr std::time_t kTouchAfter_s = 3600;
+// Of a file that is being brought, which is written to all the while.
+constexpr std::string_view kPart = ".part-";
+constexpr std::time_t kPartIsOver_s = 3600;
 
 fs::path cache_folder() {
   const auto variable = [](const char* name) {
@@ -89,13 +92,17 @@ struct Kept {
   std::uint64_t bytes = 0;
 };
 
+// All but what another process brings just now: it would lose what it has brought.
 std::vector<Kept> all_kept(const fs::path& folder) {
   std::vector<Kept> all;
+  const std::time_t now = std::time(nullptr);
   std::error_code failure;
   for (fs::recursive_directory_iterator at(folder, failure), end; !failure && at != end;
        at.increment(failure)) {
     struct stat file {};
     if (::lstat(at->path().c_str(), &file) != 0 || !S_ISREG(file.st_mode)) continue;
+    const bool is_part = at->path().filename().string().find(kPart) != std::string::npos;
+    if (is_part && now - file.st_mtime < kPartIsOver_s) continue;
     all.push_back({at->path(), file.st_mtime, static_cast<std::uint64_t>(file.st_blocks) * 512});
   }
   std::ranges::sort(all, {}, &Kept::used);
@@ -233,7 +240,7 @@ void ObjectCache::bring(const S3Object& object, const fs::path& file) {
   const std::string address = address_of(object.name);
   make_room(object.bytes, object);
   static std::atomic<int> brought = 0;
-  const fs::path part = file.string() + fmt::format(".part-{}-{}", ::getpid(), ++brought);
+  const fs::path part = file.string() + fmt::format("{}{}-{}", kPart, ::getpid(), ++brought);
   try {
     const FileDescriptor out(::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (!out.is_open()) throw cannot_keep(address, part, errno);

@@ -20,6 +20,9 @@ c10::Device own_device();
 // built without it or no GPU works.
 void load_cuda();
 
+// Those that CUDA_VISIBLE_DEVICES names or, where it is not set, all of the node.
+int visible_gpus();
+
 // Whether a GPU of CUDA_VISIBLE_DEVICES is a MIG instance: NCCL connects none of them.
 bool sees_mig_instance();
 

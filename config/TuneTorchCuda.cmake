@@ -73,8 +73,8 @@ function(_tune_torch_cuda)
     set(TuneTorch_NO_CUDA "LibTorch in ${TuneTorch_FOLDER} is one for CPUs" PARENT_SCOPE)
     return()
   endif()
-  # pip's torch brings the nccl.h that fits and, beside the toolkit's, most headers of CUDA: those of
-  # the compiler, by which a whole folder is known, it has not.
+  # pip's torch brings the nccl.h that fits and most headers of CUDA: those of the compiler, by which a
+  # whole folder is known, are the toolkit's or those of pip's nvidia-cuda-crt.
   get_filename_component(wheels "${TuneTorch_FOLDER}/../nvidia" ABSOLUTE)
   file(GLOB wheel_includes "${wheels}/cu[0-9]*/include")
   _tune_cuda_toolkits(toolkits)
@@ -84,7 +84,8 @@ function(_tune_torch_cuda)
     PATH_SUFFIXES include)
   mark_as_advanced(TUNE_CUDA_INCLUDE TUNE_NCCL_INCLUDE)
   if(NOT TUNE_CUDA_INCLUDE)
-    set(TuneTorch_NO_CUDA "there is no CUDA toolkit (CUDA_HOME may name it)" PARENT_SCOPE)
+    set(TuneTorch_NO_CUDA "there is no CUDA toolkit (CUDA_HOME may name it), and LibTorch has no crt/host_defines.h beside it (`pip install nvidia-cuda-crt` of its version of CUDA)"
+      PARENT_SCOPE)
     return()
   endif()
   if(NOT TUNE_NCCL_INCLUDE)
@@ -98,6 +99,7 @@ function(_tune_torch_cuda)
     list(APPEND includes "${TUNE_CUDA_INCLUDE}/cccl")
   endif()
   list(APPEND includes ${wheel_includes})
+  list(REMOVE_DUPLICATES includes)
   foreach(header cuda_runtime_api.h cublas_v2.h cusolverDn.h cusparse.h)
     find_path(found_${header} ${header} PATHS ${includes} NO_DEFAULT_PATH NO_CACHE)
     if(NOT found_${header})

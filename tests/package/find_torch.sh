@@ -53,6 +53,11 @@ header "$work/toolkit/include/nccl.h" 2.98.6
 
 expect "headers for CUDA: $site/nvidia/nccl/include;$work/toolkit/include;$work/toolkit/include/cccl;$site/nvidia/cu13/include"
 
+# Or the compiler's headers beside LibTorch, from pip.
+touch_all "$site/nvidia/cu13/include" crt/host_defines.h
+expect "headers for CUDA: $site/nvidia/nccl/include;$site/nvidia/cu13/include"
+rm -r "$site/nvidia/cu13/include/crt"
+
 rm -r "$site/nvidia/nccl"
 expect "LibTorch was built with NCCL 2.98.7, $work/toolkit/include/nccl.h is 2.98.6"
 

@@ -161,9 +161,20 @@ TEST_CASE("a checkpoint that does not fit is refused, and says where") {
             "the file has 9 tensors, the model 7");
   nn::Sequential more = small_network(3);
   more->push_back(nn::Linear(2, 2));
-  CHECK_HAS(refusal([&] { load_model(folder.path(), *more); }), "the file has no 4.weight");
+  const std::string missing = refusal([&] { load_model(folder.path(), *more); });
+  CHECK_HAS(missing, "the file has no 4.weight");
+  CHECK(missing.find("but") == std::string::npos);
   torch::optim::Adam fewer(less->parameters());
   CHECK_HAS(refusal([&] { load_optimizer(folder.path(), fewer); }), "optimizer.pt");
+}
+
+TEST_CASE("weights with the prefix of Python's DistributedDataParallel are refused with the cure") {
+  const testing::TemporaryFolder folder;
+  nn::Module parallel;
+  parallel.register_module("module", small_network(3).ptr());
+  save_model(folder.path(), parallel);
+  CHECK_HAS(refusal([&] { load_model(folder.path(), *small_network(3)); }),
+            "the file has no 0.weight, but module.0.weight: save model.module.state_dict()");
 }
 
 TEST_CASE("files that are missing, cut or cannot be written are refused by name") {

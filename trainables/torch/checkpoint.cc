@@ -74,12 +74,23 @@ NamedTensors tensors_of(const torch::nn::Module& model) {
 
 using TensorsByName = std::map<std::string, at::Tensor>;
 
+// What the file has instead of a name: Python's DistributedDataParallel puts one before all.
+std::string instead_of(const std::string& name, const TensorsByName& saved) {
+  const auto has_it_below = [&](const auto& one) { return one.first.ends_with("." + name); };
+  const auto found = std::ranges::find_if(saved, has_it_below);
+  if (found == saved.end()) return {};
+  const bool is_of_ddp = found->first == "module." + name;
+  return ", but " + found->first +
+         (is_of_ddp ? ": save model.module.state_dict() of Python's DistributedDataParallel" : "");
+}
+
 void expect_fit(const fs::path& file, const NamedTensors& wanted, const TensorsByName& saved) {
   const std::string start = "loading " + file.string() + " into the model: ";
   for (const auto& [name, tensor] : wanted) {
     const auto found = saved.find(name);
     if (found == saved.end()) {
-      throw Error(ErrorCode::kBadInput, start + "the file has no " + name);
+      throw Error(ErrorCode::kBadInput,
+                  start + "the file has no " + name + instead_of(name, saved));
     }
     const at::Tensor& value = found->second;
     if (value.sizes() != tensor.sizes() || value.scalar_type() != tensor.scalar_type()) {

@@ -2,6 +2,7 @@
 // there: read, carried, checked and on disk.
 #include <poll.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +10,7 @@
 #include <string>
 #include <thread>
 #include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -18,6 +20,7 @@
 #include "core/checkpoint_name.h"
 #include "core/error.h"
 #include "core/platform/bulk_socket.h"
+#include "core/platform/files.h"
 #include "core/relay_contract.h"
 
 namespace tune::bench {
@@ -28,10 +31,42 @@ namespace fs = std::filesystem;
 constexpr const char* kHelp =
     "Carries a checkpoint of 1 GB over loopback (tcp, CURVE) by the relay, from a folder to the\n"
     "experiment's. Bare limit: as many bytes over the same kind of socket, from memory, dropped\n"
-    "when they come.\n\n"
+    "when they come. Then the same beside a thread that multiplies matrices, as training does.\n"
+    "Bare limit: the products that this thread makes in as much time alone.\n\n"
     "bench_relay [--tiny] [--runs N] [--keep]";
 
 constexpr const char* kExperiment = "ab12c";
+
+// Multiplies matrices in a thread of its own.
+class Training {
+ public:
+  Training() : thread_([this] { work(); }) {}
+  ~Training() {
+    ends_ = true;
+    thread_.join();
+  }
+  Training(const Training&) = delete;
+  std::uint64_t products() const { return products_; }
+
+ private:
+  static constexpr std::size_t kSize = 192;
+  void work() {
+    std::vector<float> a(kSize * kSize, 0.5f), b(kSize * kSize, 0.25f), c(kSize * kSize);
+    for (; !ends_; ++products_) {
+      for (std::size_t i = 0; i < kSize; ++i) {
+        for (std::size_t k = 0; k < kSize; ++k) {
+          const float factor = a[i * kSize + k];
+          for (std::size_t j = 0; j < kSize; ++j) c[i * kSize + j] += factor * b[k * kSize + j];
+        }
+      }
+      a[products_ % a.size()] = c[products_ % c.size()] > 1e6f ? 0.5f : 0.25f;  // it is needed
+    }
+  }
+
+  std::atomic<bool> ends_ = false;
+  std::atomic<std::uint64_t> products_ = 0;
+  std::thread thread_;
+};
 
 class RelayBench {
  public:
@@ -45,18 +80,21 @@ class RelayBench {
   }
 
   double relay() {
-    const CheckpointSaved saved{{0}, {1}, ++iteration_, {}, {}};
-    const fs::path folder = link_->folder() / trial_id(kExperiment, saved.trial) /
-                            checkpoint_name(saved.iteration, saved.attempt);
-    fs::create_directories(folder);
-    std::ofstream(folder / "weights", std::ios::binary) << std::string(bytes_, 'w');
-    return time_call([&] {
-      link_->order([&](RelayClient& client, RelayClient::Time) { client.store(saved); });
-      while (!is_stored()) {
-        pollfd watched{link_->descriptor(), POLLIN, 0};
-        ::poll(&watched, 1, 1000);
-      }
-    });
+    const CheckpointSaved saved = save();
+    return carry(saved);
+  }
+
+  // Products a second.
+  double training_beside() {
+    const CheckpointSaved saved = save();
+    const Training training;
+    const double time = carry(saved);
+    return static_cast<double>(training.products()) / time;
+  }
+  double training_alone(std::chrono::milliseconds time) {
+    const Training training;
+    const double passed = time_call([&] { std::this_thread::sleep_for(time); });
+    return static_cast<double>(training.products()) / passed;
   }
 
   double bare() {
@@ -86,6 +124,24 @@ class RelayBench {
   }
 
  private:
+  CheckpointSaved save() {
+    const CheckpointSaved saved{{0}, {1}, ++iteration_, {}, {}};
+    const fs::path folder = link_->folder() / trial_id(kExperiment, saved.trial) /
+                            checkpoint_name(saved.iteration, saved.attempt);
+    fs::create_directories(folder);
+    std::ofstream(folder / "weights", std::ios::binary) << std::string(bytes_, 'w');
+    flush_folder(folder);
+    return saved;
+  }
+  double carry(const CheckpointSaved& saved) {
+    return time_call([&] {
+      link_->order([&](RelayClient& client, RelayClient::Time) { client.store(saved); });
+      while (!is_stored()) {
+        pollfd watched{link_->descriptor(), POLLIN, 0};
+        ::poll(&watched, 1, 1000);
+      }
+    });
+  }
   bool is_stored() {
     for (const RelayOutcome& outcome : link_->take_outcomes()) {
       const auto* stored = std::get_if<RelayStored>(&outcome);
@@ -109,12 +165,16 @@ class RelayBench {
 void run(const Setting& setting) {
   const std::size_t bytes = setting.tiny ? 8u << 20 : std::size_t{1} << 30;
   RelayBench bench(setting, bytes);
+  const std::chrono::milliseconds time(setting.tiny ? 50 : 3000);
   const auto times =
-      medians(setting.runs, {[&] { return bench.relay(); }, [&] { return bench.bare(); }});
+      medians(setting.runs, {[&] { return bench.relay(); }, [&] { return bench.bare(); },
+                             [&] { return bench.training_beside(); },
+                             [&] { return bench.training_alone(time); }});
   Table table("relay of a checkpoint");
   const double mib = static_cast<double>(bytes) / (1 << 20);
   table.rate(fmt::format("{:.0f} MiB", mib), "MiB/s", mib / times[0], "a bare CURVE socket",
              mib / times[1]);
+  table.rate("products of a thread beside it", "/s", times[2], "alone", times[3]);
 }
 
 }  // namespace

@@ -193,7 +193,6 @@ void PoolMachine::look_for_agent(Number number, const Allocation& one, Local& lo
   if (local.has_node) return local.alone_since.reset();
   if (is_gone || local.is_stopped) {
     const std::string gone = is_gone ? "the engine lists it no more" : "it was stopped";
-    if (is_gone) unsure_since_ = now_;  // its lists may have lacked what is there
     return end(number, one, local.fault, local.why.empty() ? gone : local.why);
   }
   if (one.state == AllocationState::kRequested || local.stop_is_asked) return;
@@ -219,6 +218,7 @@ void PoolMachine::stop(Number number, const Allocation& one, Local& local) {
 
 void PoolMachine::end(Number number, const Allocation& one, AllocationFault fault,
                       const std::string& why) {
+  unsure_since_ = now_;  // the engine may be wrong, and the job be there
   const Local& local = local_[number];
   const bool was_given_back = local.is_drained || local.stop_is_asked;
   if (fault == AllocationFault::kNone && !one.took_part && !was_given_back &&

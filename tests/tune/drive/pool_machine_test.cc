@@ -446,6 +446,18 @@ TEST_CASE("an allocation that lists lacked for a while is stopped when one has i
   CHECK(pool.stops_ == std::vector<PoolBook::Number>{1});
 }
 
+TEST_CASE("an allocation that was called ended once, and is there, is found and stopped") {
+  PoolScript pool;
+  pool.scene_.wanted = 1;
+  pool.look();
+  pool.start_all();
+  pool.scene_.wanted = 0;
+  pool.list({{.number = 1, .state = kJobEnded, .id = "job1"}});
+  REQUIRE(pool.book_.open().empty());
+  pool.list({{.number = 1, .state = kJobRunning, .id = "job1"}});
+  CHECK(pool.stops_ == std::vector<PoolBook::Number>{1});
+}
+
 TEST_CASE("an engine that does not list is told of once, and nothing is ended by it") {
   PoolScript script({.places = 1});
   script.scene_.wanted = 1;

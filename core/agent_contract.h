@@ -42,7 +42,10 @@ namespace tune {
 // attempt. Version 5: no trial went on from another one's checkpoint. Version 6: no node was
 // drained. Version 7: no agent outlived its driver. Version 8: every group was on one node.
 // Version 9: checkpoints were in folders alone. Version 10: groups over nodes shared a folder.
-inline constexpr std::uint32_t kAgentContract = 11;
+// Version 11: a node that does not lead told no output of a rank that failed, and none kept what it
+// had stored.
+inline constexpr std::uint32_t kAgentContract = 12;
+inline constexpr std::uint32_t kKeepsCheckpoints = 12;  // from that version on
 
 // ---- Commands: driver -> agent ------------------------------------------------------------------
 
@@ -240,10 +243,11 @@ struct AgentHello {
   // Its name in its connection, which the driver fills in: it is the same to the next driver.
   std::string identity = {};
   std::uint64_t epoch = 0;  // of the driver that is greeted; 0: the first, not heard yet
+  std::string experiment = {};  // the id of the one that it takes part in; empty: in none yet
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.contract, s.hostname, s.ip, s.pid, s.cpu_units, s.memory_bytes, s.gpus, s.live);
-    f.added(s.joined, s.machine, s.lasts, s.allocation, s.identity, s.epoch);
+    f.added(s.joined, s.machine, s.lasts, s.allocation, s.identity, s.epoch, s.experiment);
   }
 };
 

@@ -132,12 +132,14 @@ struct Trial {
   bool was_stopped = false;  // TERMINATED by a decision, before its own end
   bool saves_first = false;  // asked of it with its last verdict, before it goes on
   std::vector<ExpectedCheckpoint> expected;  // of its newest attempt, oldest first
+  // While it is paused: the node that may have kept its newest checkpoint.
+  std::optional<AgentNumber> home;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.number, s.status, s.config, s.attempt, s.failures, s.placement, s.location, s.until,
       s.judged, s.searched, s.verdict, s.reason, s.paused_by_scheduler, s.last, s.metric,
       s.at_checkpoint, s.checkpoints, s.failure);
-    f.added(s.replacements, s.wish, s.is_added, s.was_stopped, s.saves_first, s.expected);
+    f.added(s.replacements, s.wish, s.is_added, s.was_stopped, s.saves_first, s.expected, s.home);
   }
 };
 

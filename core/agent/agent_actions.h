@@ -68,6 +68,12 @@ struct GiveUpRelay {};
 struct DropCheckpoint {  // what the ranks of this node have written of it
   CheckpointSaved saved;
 };
+// Of a rank that has failed where no other node sees its output. Answered by on_tail.
+struct ReadTail {
+  TrialNumber trial;
+  AttemptNumber attempt;
+  std::uint32_t rank;
+};
 struct ForgetWorker {  // reaped, or it will never exist
   WorkerId worker;
 };
@@ -109,7 +115,7 @@ using AgentAction =
     std::variant<TellDriver, TellWorker, RestWorker, SpawnWorker, SignalWorker, PromoteCheckpoint,
                  ForgetWorker, ConcludeAttempt, StartZygote, EndZygote, StoreCheckpoint,
                  FetchCheckpoint, GiveUpCheckpoints, GiveUpRelay, OpenGroup, JoinLead, TellNode,
-                 TellLead, CloseGroup, DropCheckpoint>;
+                 TellLead, CloseGroup, DropCheckpoint, ReadTail>;
 
 // The end of a process: by a signal, or by itself with an exit code.
 struct ProcessEnd {

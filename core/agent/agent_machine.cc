@@ -39,6 +39,7 @@ void AgentMachine::on_other_driver(AgentTime now, std::uint64_t epoch) {
   AgentHello hello = hello_;
   hello.live = live();
   hello.epoch = epoch;
+  if (is_set_up_) hello.experiment = experiment_.experiment_id;
   if (stay_.until) hello.lasts = std::max(*stay_.until - now, AgentTime{1});
   driver_heard_ = now;
   actions_.tell(now, std::move(hello));
@@ -446,6 +447,13 @@ void AgentMachine::on_lead(AgentTime now, std::uint64_t key, std::vector<LeadWor
   if (at == parts_.end()) return;
   at->second.on_lead(scene(now), std::move(words));
   if (at->second.may_be_over()) tidy(now, parts_, at);
+}
+
+void AgentMachine::on_tail(AgentTime now, const ReadTail& of, const std::string& text) {
+  const auto part = parts_.find(attempt_key(of.trial, of.attempt));
+  if (part == parts_.end()) return;
+  part->second.on_tail(scene(now), of.rank, text);
+  tidy(now, parts_, part);
 }
 
 void AgentMachine::on_link_broken(AgentTime now, std::uint64_t key, std::uint32_t node,

@@ -94,6 +94,7 @@ class AgentMachine {
   void on_node(AgentTime now, std::uint64_t attempt, std::uint32_t node,
                std::vector<NodeWord> words);
   void on_lead(AgentTime now, std::uint64_t attempt, std::vector<LeadWord> words);
+  void on_tail(AgentTime now, const ReadTail& of, const std::string& text);
   void on_link_broken(AgentTime now, std::uint64_t attempt, std::uint32_t node,
                       const std::string& why);
   void on_driver_gone(AgentTime now);

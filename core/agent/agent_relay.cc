@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "core/spawn.h"
+
 namespace tune {
 namespace {
 
@@ -29,7 +31,9 @@ AgentRelay::AgentRelay(AgentTime now, const JoinToken& token, const std::string&
   zygote_log_ = folder_ / "zygote.log";
   ++awaited_;
   link_->order([](RelayClient& client, RelayClient::Time) { client.greet(); });
-  if (experiment.objects.is_given()) prove_objects(experiment);
+  if (!experiment.objects.is_given()) return;
+  prove_objects(experiment);
+  objects_->order([](ObjectCarrier& carrier) { carrier.keep_stored(); });
 }
 
 AgentRelay::AgentRelay(AgentTime now, const SetupExperiment& experiment,
@@ -123,6 +127,12 @@ void AgentRelay::act(const GiveUpRelay&) {
   }
 }
 
+void AgentRelay::act(const ReadTail& action) {
+  if (!link_) return;
+  link_->read_tail(action, folder_ / trial_id(experiment_id_, action.trial) /
+                               rank_file_name("stderr", action.rank));
+}
+
 void AgentRelay::follow(const StartWorker& start) {
   if (!link_) return;
   followed_.try_emplace(attempt_key(start.launch.trial, start.launch.attempt));
@@ -138,7 +148,15 @@ void AgentRelay::conclude(AgentMachine& machine, AgentTime now, const AttemptEnd
       restored_place(experiment_id_, ended.trial, ended.attempt, node).place;
   if (objects_) objects_->remove(restored);
   if (!link_) return machine.on_concluded(now, ended);
-  if (!objects_) link_->remove(restored);
+  const auto end = [trial = ended.trial, outcome = ended.outcome](auto& carrier) {
+    carrier.on_ended(trial, outcome == Outcome::kPaused);
+  };
+  if (objects_) {
+    objects_->order(end);
+  } else {
+    link_->remove(restored);
+    link_->order([end](RelayClient& client, RelayClient::Time) { end(client); });
+  }
   const auto followed = followed_.find(attempt_key(ended.trial, ended.attempt));
   if (followed == followed_.end()) return machine.on_concluded(now, ended);
   followed->second = ended;
@@ -176,6 +194,8 @@ std::vector<std::string> AgentRelay::take_outcomes(AgentMachine& machine, AgentT
                                      "failed: {}",
                                      plugin_of_driver_, plugin->error);
       }
+    } else if (const auto* tail = std::get_if<RelayTail>(&outcome)) {
+      machine.on_tail(now, {tail->trial, tail->attempt, tail->rank}, tail->text);
     } else if (const auto* done = std::get_if<RelayOutputDone>(&outcome)) {
       const auto ended = followed_.extract(attempt_key(done->trial, done->attempt));
       if (!ended.empty()) machine.on_concluded(now, ended.mapped());

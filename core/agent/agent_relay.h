@@ -47,6 +47,7 @@ class AgentRelay {
   void act(const FetchCheckpoint& action);
   void act(const GiveUpCheckpoints& action);
   void act(const GiveUpRelay& action);
+  void act(const ReadTail& action);
   // The first rank of the attempt on this node begins; so many of them are here.
   void follow(const StartWorker& start);
   // The attempt has ended: tells the machine when its output is where it belongs.

@@ -207,6 +207,7 @@ class Attempt {
   bool hear(const AttemptScene& scene, std::uint32_t node, NodeLeaves& leaves);
   bool hear(const AttemptScene& scene, std::uint32_t node, NodeDisk& disk);
   bool hear(const AttemptScene& scene, std::uint32_t node, PartStored& stored);
+  bool hear(const AttemptScene& scene, std::uint32_t node, RankTail& tail);
   bool hear(const AttemptScene&, std::uint32_t, StreamBytes&) { return true; }  // its shell's
   void node_is_back(const AttemptScene& scene, Node& node);
   void end_ranks_elsewhere(const AttemptScene& scene, int signal);
@@ -289,6 +290,7 @@ class Attempt {
   bool awaits_checkpoint_ = false;
   bool leaves_ = false;  // told to pause as a node is to leave
   std::vector<Reported> held_;           // reports that came before an earlier save was whole
+  std::map<std::uint32_t, std::string> tails_;  // of ranks that have failed elsewhere
 };
 
 }  // namespace tune

@@ -199,7 +199,9 @@ void Attempt::conclude(const AttemptScene& scene) {
       outcome == Outcome::kCompleted || outcome == Outcome::kStopped || outcome == Outcome::kPaused;
   // A stop that took too long was killed, maybe in the middle of its save.
   conclusion.removes_half_written = !has_saved || cause() != nullptr || gathers(scene);
-  conclusion.wants_stderr_tail = is_failure(outcome);
+  const auto tail = tails_.find(conclusion.ended.rank);
+  conclusion.wants_stderr_tail = is_failure(outcome) && tail == tails_.end();
+  if (is_failure(outcome) && tail != tails_.end()) conclusion.ended.stderr_tail = tail->second;
   const std::uint64_t key = attempt_key(launch_.trial, launch_.attempt);
   for (std::uint32_t node = 1; node < nodes_.size(); ++node) {
     if (!nodes_[node].is_lost) scene.actions.add(TellNode{key, node, ReleaseNode{}});

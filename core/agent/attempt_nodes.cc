@@ -78,6 +78,13 @@ bool Attempt::hear(const AttemptScene& scene, std::uint32_t node, RankGone& gone
   return true;
 }
 
+bool Attempt::hear(const AttemptScene&, std::uint32_t node, RankTail& tail) {
+  if (!is_of(node, tail.rank)) return true;
+  tail.text.resize(std::min(tail.text.size(), kStderrTailBytes));
+  tails_[tail.rank] = std::move(tail.text);
+  return true;
+}
+
 bool Attempt::hear(const AttemptScene& scene, std::uint32_t node, NodeFails& fails) {
   const std::string why = fmt::format("node {}: {}", launch_.hosts[node], fails.why);
   const bool cuts_saves_off = lose_part(scene, node, why);

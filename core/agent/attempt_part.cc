@@ -57,6 +57,8 @@ void AttemptPart::on_never_forked(const AttemptScene& scene, std::uint32_t rank)
 }
 
 void AttemptPart::on_word(const AttemptScene& scene, std::uint32_t rank, WorkerEvent event) {
+  const auto* ended = std::get_if<WorkerEnded>(&event);
+  if (ended != nullptr) at(rank).has_failed = ended->outcome == Outcome::kException;
   tell(scene, FromRank{rank, std::move(event)});
 }
 
@@ -65,8 +67,32 @@ void AttemptPart::on_nonsense(const AttemptScene& scene, std::uint32_t rank,
   tell(scene, RankGarbled{rank, what});
 }
 
-void AttemptPart::on_exit(const AttemptScene& scene, std::uint32_t rank, const ProcessEnd& end) {
-  set_gone(scene, rank, {rank, true, end.signalled, end.code, end.text, end.why});
+// Of a rank that may have failed first the lead is to have its last lines before it hears the end.
+void AttemptPart::on_exit(const AttemptScene& scene, std::uint32_t number, const ProcessEnd& end) {
+  Rank& rank = at(number);
+  const RankGone gone{number, true, end.signalled, end.code, end.text, end.why};
+  const bool has_failed =
+      rank.has_failed || (!is_terminating() && (end.signalled || end.code != 0));
+  if (!has_failed || !scene.node.owns_folder || !has_lead_) return set_gone(scene, number, gone);
+  if (rank.stage == Stage::kGone) return;
+  rank.stage = Stage::kEnded;
+  rank.end = gone;
+  rank.tell_by = scene.now + kTailWait;
+  scene.actions.add(ReadTail{launch_.trial, launch_.attempt, number});
+}
+
+void AttemptPart::on_tail(const AttemptScene& scene, std::uint32_t rank, const std::string& text) {
+  if (at(rank).stage != Stage::kEnded) return;
+  tell(scene, RankTail{rank, text});
+  set_gone(scene, rank, at(rank).end);
+}
+
+// A disk that stalls keeps no end from the lead.
+void AttemptPart::tell_late_ends(const AttemptScene& scene) {
+  for (const Rank& rank : ranks_) {
+    const bool is_late = rank.stage == Stage::kEnded && rank.tell_by <= scene.now;
+    if (is_late) set_gone(scene, rank.end.rank, rank.end);
+  }
 }
 
 void AttemptPart::set_gone(const AttemptScene& scene, std::uint32_t rank, RankGone gone) {
@@ -207,6 +233,15 @@ void AttemptPart::conclude(const AttemptScene& scene) const {
 // ---- Limits -------------------------------------------------------------------------------------
 
 std::optional<AgentTime> AttemptPart::deadline(const AttemptConditions& on) const {
+  std::optional<AgentTime> soonest = lead_deadline(on);
+  for (const Rank& rank : ranks_) {
+    if (rank.stage == Stage::kEnded)
+      soonest = std::min(soonest.value_or(rank.tell_by), rank.tell_by);
+  }
+  return soonest;
+}
+
+std::optional<AgentTime> AttemptPart::lead_deadline(const AttemptConditions& on) const {
   if (kill_at_ && !are_all_gone()) return kill_at_;
   if (!has_lead_) return std::nullopt;
   if (!is_linked_) return on.watch.next_look(lead_heard_ + Attempt::kMeet);
@@ -216,7 +251,8 @@ std::optional<AgentTime> AttemptPart::deadline(const AttemptConditions& on) cons
 }
 
 void AttemptPart::on_time(const AttemptScene& scene) {
-  const std::optional<AgentTime> due = deadline(scene);
+  tell_late_ends(scene);
+  const std::optional<AgentTime> due = lead_deadline(scene);
   if (!due || *due > scene.now) return;
   if (kill_at_ && !are_all_gone()) {
     kill_at_ = scene.now + Attempt::kTermGrace;  // said again until it is heard

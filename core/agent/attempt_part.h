@@ -6,6 +6,7 @@
 // saved last is awaited after they are gone.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,6 +21,8 @@ namespace tune {
 
 class AttemptPart {
  public:
+  static constexpr AgentTime kTailWait = std::chrono::seconds(2);  // for the output of a rank
+
   // The ranks are the workers first_worker, first_worker + 1 ...
   AttemptPart(Launch launch, WorkerId first_worker);
 
@@ -32,6 +35,7 @@ class AttemptPart {
   void on_exit(const AttemptScene& scene, std::uint32_t rank, const ProcessEnd& end);
   void on_lead(const AttemptScene& scene, std::vector<LeadWord> words);
   void on_lead_lost(const AttemptScene& scene, const std::string& why);
+  void on_tail(const AttemptScene& scene, std::uint32_t rank, const std::string& text);
   void await_checkpoint() { awaits_checkpoint_ = true; }
   void on_fetched(const AttemptScene& scene, const std::string& error);
   void on_stored(const AttemptScene& scene, const CheckpointSaved& saved, bool is_stored,
@@ -56,11 +60,15 @@ class AttemptPart {
   void conclude(const AttemptScene& scene) const;
 
  private:
-  enum class Stage : std::uint8_t { kAwaited, kForked, kGone };
+  // kEnded: its process is gone, and its last lines are being read for the lead.
+  enum class Stage : std::uint8_t { kAwaited, kForked, kEnded, kGone };
   struct Rank {
     WorkerId worker = 0;
     std::uint32_t pid = 0;
     Stage stage = Stage::kAwaited;
+    bool has_failed = false;  // as it has said
+    RankGone end = {};        // kEnded: to be told
+    AgentTime tell_by = {};
   };
   Rank& at(std::uint32_t rank) { return ranks_[rank - launch_.first_rank()]; }
   const Rank& at(std::uint32_t rank) const { return ranks_[rank - launch_.first_rank()]; }
@@ -76,6 +84,8 @@ class AttemptPart {
   void signal(const AttemptScene& scene, int signal);
   void tell(const AttemptScene& scene, NodeWord word) const;
   void set_gone(const AttemptScene& scene, std::uint32_t rank, RankGone gone);
+  void tell_late_ends(const AttemptScene& scene);
+  std::optional<AgentTime> lead_deadline(const AttemptConditions& on) const;
 
   Launch launch_;
   std::vector<Rank> ranks_;

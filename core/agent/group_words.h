@@ -144,6 +144,17 @@ struct PartStored {
   }
 };
 
+// The last lines on stderr of a rank that has failed. Said before that it is gone, by a node whose
+// output the lead does not see.
+struct RankTail {
+  std::uint32_t rank = 0;
+  std::string text;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.rank, s.text);
+  }
+};
+
 // ---- Of both ------------------------------------------------------------------------------------
 
 // Bytes of a connection to rank 0's rendezvous, which other nodes reach through the link. The
@@ -160,6 +171,6 @@ struct StreamBytes {
 using LeadWord =
     std::variant<StartRanks, ToRank, EndRanks, StreamBytes, StorePart, DropPart, ReleaseNode>;
 using NodeWord = std::variant<NodeLinks, RankForked, FromRank, RankGarbled, RankGone, NodeFails,
-                              NodeLeaves, NodeDisk, StreamBytes, PartStored>;
+                              NodeLeaves, NodeDisk, StreamBytes, PartStored, RankTail>;
 
 }  // namespace tune

@@ -53,6 +53,10 @@ void ObjectCarrier::fetch(TrialNumber trial, AttemptNumber attempt,
     outcomes_.emplace_back(RelayFetched{trial, attempt, kNoDriver, false});
     return;
   }
+  if (kept_.give(trial, checkpoint, restored_place(experiment_id_, trial, attempt, node))) {
+    outcomes_.emplace_back(RelayFetched{trial, attempt, "", false});
+    return;
+  }
   fetches_.push_back({trial, attempt, checkpoint, node, {}, {}, 0, {}});
 }
 
@@ -265,8 +269,13 @@ void ObjectCarrier::remove_own(const Order& order) {
 }
 
 void ObjectCarrier::end_upload(const std::string& error, bool is_newer, bool is_of_trial) {
-  remove_own(upload_->order);
-  outcomes_.emplace_back(RelayStored{upload_->order.saved, error, is_newer, is_of_trial});
+  const auto& [saved, share] = upload_->order;
+  if (keeps_ && error.empty() && !is_newer && share.is_all()) {
+    kept_.keep({saved.trial, saved.iteration, saved.attempt});
+  } else {
+    remove_own(upload_->order);
+  }
+  outcomes_.emplace_back(RelayStored{saved, error, is_newer, is_of_trial});
   upload_.reset();
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/agent/folder_pull.h"
+#include "core/agent/kept_checkpoints.h"
 #include "core/agent/relay_files.h"
 #include "core/agent/relay_outcome.h"
 #include "core/agent_contract.h"
@@ -38,15 +39,19 @@ class ObjectCarrier {
       : files_(files),
         store_(store),
         experiment_id_(std::move(experiment_id)),
+        kept_(files_, experiment_id_),
         piece_bytes_(piece_bytes) {}
 
   // ---- The agent's orders. Each has one outcome.
   void prove(const std::string& name) { proof_ = name; }  // that the store can be used
-  // The checkpoint stands complete in the agent's folder; it goes from there when this is over.
-  // The part of a group's stands where its ranks have written it.
+  // The checkpoint stands complete in the agent's folder; it goes from there when this is over,
+  // unless it is kept. The part of a group's stands where its ranks have written it.
   void store(const CheckpointSaved& saved, CheckpointShare share = {});
   void fetch(TrialNumber trial, AttemptNumber attempt, const CheckpointOrigin& checkpoint,
              std::uint32_t node = 0);
+  // In a folder of the agent's own, which goes with it, what is stored is kept for its trial.
+  void keep_stored() { keeps_ = true; }
+  void on_ended(TrialNumber trial, bool is_paused) { kept_.on_ended(trial, is_paused); }
   // Gives up the uploads and the download of this attempt.
   void give_up(TrialNumber trial, AttemptNumber attempt);
   // The same for everything, also what is ordered later: no driver is to come.
@@ -103,6 +108,8 @@ class ObjectCarrier {
   RelayFiles& files_;
   ObjectStore& store_;
   std::string experiment_id_;
+  KeptCheckpoints kept_;
+  bool keeps_ = false;
   std::uint64_t piece_bytes_;
   std::string proof_;
   std::optional<Upload> upload_;

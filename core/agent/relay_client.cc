@@ -114,8 +114,13 @@ void RelayClient::hear(Time now, const FolderStored& stored) {
 }
 
 void RelayClient::end_store(const std::string& error, bool is_newer, bool is_of_trial) {
-  remove_own(store_->order);
-  end(RelayStored{store_->order.saved, error, is_newer, is_of_trial});
+  const auto& [saved, share] = store_->order;
+  if (error.empty() && !is_newer && share.is_all()) {
+    kept_.keep({saved.trial, saved.iteration, saved.attempt});
+  } else {
+    remove_own(store_->order);
+  }
+  end(RelayStored{saved, error, is_newer, is_of_trial});
   store_.reset();
 }
 
@@ -164,6 +169,7 @@ void RelayClient::fetch(TrialNumber trial, AttemptNumber attempt,
                         const CheckpointOrigin& checkpoint, std::uint32_t node) {
   if (is_given_up_) return end(RelayFetched{trial, attempt, kNoDriver, false});
   const RelayPlace place = restored_place(experiment_id_, trial, attempt, node);
+  if (kept_.give(trial, checkpoint, place)) return end(RelayFetched{trial, attempt, {}, false});
   fetches_.push_back({trial, attempt, {++last_number_, checkpoint}, place, {}, {}});
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/agent/folder_pull.h"
+#include "core/agent/kept_checkpoints.h"
 #include "core/agent/relay_files.h"
 #include "core/agent/relay_outcome.h"
 #include "core/agent_contract.h"
@@ -38,12 +39,12 @@ class RelayClient {
       std::chrono::seconds(30);  // without an answer, until that is told
 
   RelayClient(RelayFiles& files, std::string experiment_id)
-      : files_(files), experiment_id_(std::move(experiment_id)) {}
+      : files_(files), experiment_id_(std::move(experiment_id)), kept_(files_, experiment_id_) {}
 
   // ---- The agent's orders. Each but follow() has one outcome.
   void greet() { greets_ = true; }
-  // The checkpoint stands complete in the agent's folder; it goes from there when this is over.
-  // The part of a group's stands where its ranks have written it.
+  // The checkpoint stands complete in the agent's folder; it goes from there when this is over,
+  // unless it is kept. The part of a group's stands where its ranks have written it.
   void store(const CheckpointSaved& saved, CheckpointShare share = {});
   void fetch(TrialNumber trial, AttemptNumber attempt, const CheckpointOrigin& checkpoint,
              std::uint32_t node = 0);
@@ -51,6 +52,7 @@ class RelayClient {
   // Carries the output of `ranks` from now on, those of this node.
   void follow(TrialNumber trial, std::uint32_t ranks, std::uint32_t first_rank = 0);
   void finish_output(Time now, TrialNumber trial, AttemptNumber attempt);
+  void on_ended(TrialNumber trial, bool is_paused) { kept_.on_ended(trial, is_paused); }
   // Gives up the uploads and the download of this attempt.
   void give_up(TrialNumber trial, AttemptNumber attempt);
   // The same for everything, also what is ordered later: no driver is to come.
@@ -129,6 +131,7 @@ class RelayClient {
 
   RelayFiles& files_;
   std::string experiment_id_;
+  KeptCheckpoints kept_;
   std::uint64_t last_number_ = 0;
   bool greets_ = false;
   bool is_given_up_ = false;

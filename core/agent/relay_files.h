@@ -64,6 +64,8 @@ class RelayFiles {
   // Moves the files of all parts to those of the temporary folder, if there are any, and gives that
   // its name. It may have been done before, or begun. Throws PartsDiffer as well.
   virtual void join(const RelayPlace& place, const std::vector<RelayPart>& parts) = 0;
+  // Gives a folder another name, which none has.
+  virtual void move(const std::string& from, const std::string& to) = 0;
   virtual void remove(const std::string& file_or_folder) noexcept = 0;
   // The entries of a folder; none when it cannot be read.
   virtual std::vector<std::string> names(const std::string& folder) noexcept = 0;

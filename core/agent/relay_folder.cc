@@ -198,6 +198,13 @@ void RelayFolder::join(const RelayPlace& place, const std::vector<RelayPart>& pa
   for (const RelayPart& part : parts) fs::remove_all(root_ / part.folder, ignored);
 }
 
+void RelayFolder::move(const std::string& from, const std::string& to) {
+  in_words("renaming", root_ / from, [&] {
+    fs::create_directories((root_ / to).parent_path());
+    fs::rename(root_ / from, root_ / to);
+  });
+}
+
 void RelayFolder::remove(const std::string& file_or_folder) noexcept {
   const fs::path path = root_ / file_or_folder;
   const fs::path gone = path.parent_path() / removed_checkpoint_name(path.filename().string());

@@ -19,6 +19,7 @@ class RelayFolder : public RelayFiles {
   void write(const std::string& file, std::uint64_t offset, std::string_view bytes) override;
   void commit(const RelayPlace& place, const std::vector<RelayFile>& files) override;
   void join(const RelayPlace& place, const std::vector<RelayPart>& parts) override;
+  void move(const std::string& from, const std::string& to) override;
   void remove(const std::string& file_or_folder) noexcept override;
   std::vector<std::string> names(const std::string& folder) noexcept override;
   std::uint64_t size(const std::string& file) override;

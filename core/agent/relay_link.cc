@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/agent/checkpoint_files.h"
 #include "core/agent/relay_folder.h"
 #include "core/error.h"
 #include "core/platform/bulk_socket.h"
@@ -123,7 +124,10 @@ struct RelayLink::Keeper {
     for (const RelayRequest& request : client.take_requests()) {
       if (socket) socket->send({}, encoded(request));
     }
-    std::vector<RelayOutcome> ended = client.take_outcomes();
+    tell(client.take_outcomes());
+  }
+
+  void tell(std::vector<RelayOutcome> ended) {
     if (ended.empty()) return;
     const std::lock_guard lock(mutex);
     std::move(ended.begin(), ended.end(), std::back_inserter(outcomes));
@@ -183,6 +187,12 @@ void RelayLink::order(Order order) {
 void RelayLink::remove(const std::string& folder) {
   order([keeper = keeper_.get(), folder](RelayClient&, RelayClient::Time) {
     keeper->files.remove(folder);
+  });
+}
+
+void RelayLink::read_tail(const ReadTail& of, const fs::path& file) {
+  order([keeper = keeper_.get(), of, file](RelayClient&, RelayClient::Time) {
+    keeper->tell({RelayTail{of.trial, of.attempt, of.rank, own_tail(file, of.attempt)}});
   });
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/agent/agent_actions.h"
 #include "core/agent/relay_client.h"
 #include "core/join_token.h"
 
@@ -25,6 +26,7 @@ class RelayLink {
   void connect(const JoinToken& token, const std::string& address);  // from now on
   void order(Order order);
   void remove(const std::string& folder);  // of this side
+  void read_tail(const ReadTail& of, const std::filesystem::path& file);
   int descriptor() const;                  // readable while there are outcomes
   std::vector<RelayOutcome> take_outcomes();
 

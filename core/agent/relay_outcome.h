@@ -36,10 +36,16 @@ struct RelayOutputDone {
   TrialNumber trial;
   AttemptNumber attempt;
 };
+struct RelayTail {  // the last lines of a rank
+  TrialNumber trial;
+  AttemptNumber attempt;
+  std::uint32_t rank = 0;
+  std::string text;
+};
 struct RelayNotice {  // for the user, once
   std::string text;
 };
 using RelayOutcome = std::variant<RelayReached, RelayRefused, RelayStored, RelayFetched,
-                                  RelayPluginFetched, RelayOutputDone, RelayNotice>;
+                                  RelayPluginFetched, RelayOutputDone, RelayTail, RelayNotice>;
 
 }  // namespace tune

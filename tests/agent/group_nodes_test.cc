@@ -166,6 +166,22 @@ TEST_CASE("a rank that fails on another node is the first cause, and ends the ra
   CHECK_FALSE(ended.is_of_node);
 }
 
+TEST_CASE("the last lines of a rank that failed elsewhere come from its node") {
+  LeadScript script;
+  script.begin();
+  script.hear(RankTail{1, "of a rank that is not there"});
+  script.hear(RankTail{3, "last words\n"});
+  script.hear(RankGone{3, true, false, 3, "exited with code 3", {}});
+  script.dies(101, SIGTERM);
+  script.dies(102, SIGTERM);
+  script.hear(RankGone{2, true, true, SIGTERM, "killed by signal 15", {}});
+  const auto ends = script.wanted<ConcludeAttempt>();
+  REQUIRE(ends.size() == 1);
+  CHECK(ends[0].ended.rank == 3);
+  CHECK(ends[0].ended.stderr_tail == "last words\n");
+  CHECK_FALSE(ends[0].wants_stderr_tail);  // its file is not here
+}
+
 TEST_CASE("the loss of a node ends the group at once, and the node is to blame for every echo") {
   LeadScript script;
   script.begin();
@@ -369,6 +385,42 @@ TEST_CASE("another node's part is over, for its driver, when its ranks are gone"
   const Lines said = script.said();
   CHECK(std::ranges::count(said, "close group") == 1);
   CHECK(said.back() == "conclude 0: completed, rank 2, code 0, ");
+}
+
+TEST_CASE("a node whose output no other sees tells the last lines of a rank before its end") {
+  PartScript script;
+  script.machine.on_own_folder("/tmp/own");
+  script.start();
+  SUBCASE("a rank that fails") {
+    script.exits(102, 3);
+    CHECK(script.said() == Lines{"read tail of 3"});
+    script.machine.on_tail(script.now, {{0}, {1}, 3}, "last words");
+    CHECK(script.said() == Lines{"to lead: tail of rank 3: last words", "forget 2",
+                                 "to lead: rank 3 is gone: exited with code 3"});
+  }
+  SUBCASE("a rank that has thrown, though it is being ended by then") {
+    script.end(2, Outcome::kException, "step: no data");
+    script.hear(EndRanks{SIGTERM});
+    script.said();
+    script.dies(102, SIGTERM);
+    CHECK(script.said() == Lines{"read tail of 3"});
+  }
+  SUBCASE("a disk that stalls keeps no end back") {
+    script.exits(102, 3);
+    script.said();
+    script.pass(AttemptPart::kTailWait);
+    CHECK(script.said() == Lines{"forget 2", "to lead: rank 3 is gone: exited with code 3"});
+    script.machine.on_tail(script.now, {{0}, {1}, 3}, "late");
+    CHECK(script.said().empty());
+  }
+  SUBCASE("not of a rank that ends in order, or by the lead's word") {
+    script.exits(101);
+    script.hear(EndRanks{SIGTERM});
+    script.dies(102, SIGTERM);
+    const Lines said = script.said();
+    CHECK(std::ranges::count(said, "read tail of 2") == 0);
+    CHECK(std::ranges::count(said, "read tail of 3") == 0);
+  }
 }
 
 TEST_CASE("without its lead a node ends its ranks within five seconds") {

@@ -84,6 +84,9 @@ inline std::string show(const NodeWord& word) {
       return disk.keeps_up ? "disk keeps up" : "disk is slow";
     }
     std::string operator()(const StreamBytes&) const { return "bytes"; }
+    std::string operator()(const RankTail& tail) const {
+      return "tail of rank " + std::to_string(tail.rank) + ": " + tail.text;
+    }
     std::string operator()(const PartStored& stored) const {
       const std::string end = stored.why_not.empty() ? " is stored" : ": " + stored.why_not;
       return "part of " + std::to_string(stored.saved.iteration) + end;
@@ -135,6 +138,7 @@ inline std::string show(const AgentAction& action) {
     std::string operator()(const DropCheckpoint& drop) const {
       return "drop " + n(drop.saved.iteration);
     }
+    std::string operator()(const ReadTail& tail) const { return "read tail of " + n(tail.rank); }
     std::string operator()(const OpenGroup& open) const {
       return "open group for " + n(open.others);
     }

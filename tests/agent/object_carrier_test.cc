@@ -82,6 +82,20 @@ std::string shown(std::uint64_t iteration, const std::string& text) {
   throw ObjectError(kind, "the store says no");
 }
 
+TEST_CASE("a machine with a folder of its own keeps what it has stored for its trial") {
+  Carried one;
+  one.carrier->keep_stored();
+  one.save(10, "abcdefghij");
+  one.run();
+  one.carrier->on_ended(TrialNumber{3}, true);
+  one.store.objects.clear();  // nothing is asked of it
+  one.fetch(10);
+  one.run();
+  REQUIRE(one.ended<RelayFetched>().size() == 1);
+  CHECK(one.ended<RelayFetched>()[0].error.empty());
+  CHECK(one.restored() == shown(10, "abcdefghij"));
+}
+
 TEST_CASE("a checkpoint goes to the store in pieces, the manifest last, and comes back as it was") {
   Carried one;
   one.save(10, "0123456789");

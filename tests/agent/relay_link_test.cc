@@ -87,11 +87,12 @@ TEST_CASE("a checkpoint goes over the network and comes back, and output goes") 
   CHECK(read_file(stored / "model/weights") == weights);
   CHECK(fs::is_directory(stored / "empty"));
   CHECK((fs::status(stored / "run.sh").permissions() & fs::perms::owner_exec) != fs::perms::none);
-  CHECK_FALSE(fs::exists(trial / "checkpoint_000010"));
+  CHECK(fs::exists(trial / "checkpoint_000010"));  // kept while its trial may go on here
 
   pair.link->order([](RelayClient& client, RelayClient::Time now) {
     client.fetch({7}, {2}, {{3}, 10, {1}});
     client.finish_output(now, {3}, {1});
+    client.on_ended({3}, false);
   });
   bool is_fetched = false, is_done = false;
   while (!is_fetched || !is_done) {
@@ -106,6 +107,7 @@ TEST_CASE("a checkpoint goes over the network and comes back, and output goes") 
     }
   }
   CHECK(read_file(own / "ab12c_00007/.restored-2/model/weights") == weights);
+  CHECK_FALSE(fs::exists(trial / "checkpoint_000010"));
   CHECK(read_file(pair.room.path / "ab12c_00003/stdout") == "--- attempt 1 ---\nhello\n");
   pair.link.reset();
   CHECK_FALSE(fs::exists(own));

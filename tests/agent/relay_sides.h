@@ -141,6 +141,20 @@ class MemoryFiles : public RelayFiles {
     return text;
   }
 
+  void move(const std::string& from, const std::string& to) override {
+    if (!folders.contains(from)) throw Error(ErrorCode::kIo, "there is no " + from);
+    std::map<std::string, std::string> moved_files;
+    std::set<std::string> moved_folders;
+    const auto moved = [&](const std::string& name) {
+      const bool is_in = name == from || name.starts_with(from + "/");
+      return is_in ? to + name.substr(from.size()) : name;
+    };
+    for (auto& [name, text] : files) moved_files[moved(name)] = std::move(text);
+    for (const std::string& name : folders) moved_folders.insert(moved(name));
+    files = std::move(moved_files);
+    folders = std::move(moved_folders);
+  }
+
  private:
   void step() {
     if (written++ == dies_at) throw Died{};
@@ -156,18 +170,6 @@ class MemoryFiles : public RelayFiles {
   }
   void refuse_if_full() const {
     if (is_full) throw Error(ErrorCode::kIo, "writing: No space left on device: free some space");
-  }
-  void move(const std::string& from, const std::string& to) {
-    std::map<std::string, std::string> moved_files;
-    std::set<std::string> moved_folders;
-    const auto moved = [&](const std::string& name) {
-      const bool is_in = name == from || name.starts_with(from + "/");
-      return is_in ? to + name.substr(from.size()) : name;
-    };
-    for (auto& [name, text] : files) moved_files[moved(name)] = std::move(text);
-    for (const std::string& name : folders) moved_folders.insert(moved(name));
-    files = std::move(moved_files);
-    folders = std::move(moved_folders);
   }
 };
 

@@ -35,7 +35,8 @@ std::string whole(char mark = 'w') {
   return files.shown("c");
 }
 
-TEST_CASE("a checkpoint comes to the experiment's folder and goes from the agent's") {
+TEST_CASE(
+    "a checkpoint comes to the experiment's folder and goes from the agent's with its trial") {
   RelaySides sides;
   put_checkpoint(sides.agent_files, kName);
   sides.client->store(kSaved);
@@ -44,6 +45,8 @@ TEST_CASE("a checkpoint comes to the experiment's folder and goes from the agent
   CHECK(sides.ended<RelayStored>()[0].error.empty());
   CHECK(sides.driver_files.shown(kName) == whole());
   CHECK(sides.driver_files.folders.size() == 3);  // no temporary one
+  CHECK(sides.agent_files.shown(kName) == whole());
+  sides.client->on_ended({3}, false);
   CHECK(sides.agent_files.files.empty());
 }
 
@@ -222,7 +225,9 @@ TEST_CASE("the newest checkpoint of a trial replaces one that waits, not the one
   CHECK(sides.driver_files.shown(kName) == whole('a'));
   CHECK(sides.driver_files.shown(kTrial + "/checkpoint_000011") == "nothing");
   CHECK(sides.driver_files.shown(kTrial + "/checkpoint_000012") == whole('c'));
-  CHECK(sides.agent_files.files.empty());
+  CHECK(sides.agent_files.shown(kName) == "nothing");
+  CHECK(sides.agent_files.shown(kTrial + "/checkpoint_000011") == "nothing");
+  CHECK(sides.agent_files.shown(kTrial + "/checkpoint_000012") == whole('c'));  // kept
 }
 
 TEST_CASE("a full disk is told once and tried again; in the end the checkpoint is given up") {
@@ -573,7 +578,7 @@ TEST_CASE("parts are put together on a disk, again after each step at which that
   CHECK(std::filesystem::is_directory(root / "t/whole/shards/deep"));
   CHECK_FALSE(std::filesystem::exists(root / "t/one"));
   std::filesystem::remove_all(root / "t/whole");
-  CHECK_HAS(refusal([&] { folder.join(place, parts); }, ErrorCode::kIo),
+  CHECK_HAS(testing::refusal([&] { folder.join(place, parts); }, ErrorCode::kIo),
             "the part of one is not there");
   std::filesystem::remove_all(root);
 }

@@ -150,6 +150,22 @@ TEST_CASE("machines that write one file differently are told so, by its name") {
   }
 }
 
+TEST_CASE("the last lines of a rank that fails on a far machine are told, whichever leads") {
+  if (!has_mounts()) return;
+  FarGroup group(sharded_sweep("{step_ms: 20, fails: 3}"));
+  auto first = far_agent(group.box, "a", 2);
+  auto second = far_agent(group.box, "b", 2);
+  const Finished finished = group.run->wait(seconds(100));
+  CHECK(finished.code == 1);
+  CHECK_HAS(finished.err, "rank 3");
+  CHECK_HAS(finished.err, "rank 3 has no data");
+  CHECK_HAS(read_file(group.trial() / "error.txt"), "rank 3 has no data");
+  CHECK(Sandbox::eventually(
+      [&] { return testing::has(read_file(group.trial() / "stderr.3"), "rank 3 has no data"); }));
+  first->wait(seconds(20));
+  second->wait(seconds(20));
+}
+
 TEST_CASE("from an object store a group goes on, on one machine alone as well") {
   if (!has_mounts()) return;
   S3Stand stand;

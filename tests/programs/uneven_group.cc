@@ -65,7 +65,7 @@ void talker(const Config&, Session& session) {
 }
 
 // Counts, in steps of `step_ms`. Each rank saves a file of its own, and needs those of all ranks to
-// go on; with `differs` they write one of the same name as well.
+// go on; with `differs` they write one of the same name as well. Rank `fails` ends in step 3.
 void sharded(const Config& config, Session& session) {
   const tune::Context& context = session.context();
   int count = 0;
@@ -80,7 +80,10 @@ void sharded(const Config& config, Session& session) {
   std::fflush(stdout);
   for (bool goes_on = true; goes_on;) {
     ::usleep(1000 * static_cast<unsigned>(config.get_or("step_ms", 1)));
-    ++count;
+    if (++count == 3 && context.rank() == config.get_or("fails", -1)) {
+      std::fprintf(stderr, "rank %d has no data\n", context.rank());
+      std::exit(3);
+    }
     goes_on = session.report({{"count", count}}, [&](const fs::path& folder) {
       fs::create_directories(folder / "shards");
       std::ofstream(folder / "shards" / own_file(session)) << count;

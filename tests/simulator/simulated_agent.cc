@@ -372,6 +372,10 @@ void SimulatedAgent::act(DropCheckpoint& action) {
   });
 }
 
+void SimulatedAgent::act(ReadTail& action) {
+  give_to_files([this, action] { machine_.on_tail(now(), action, "its last lines"); });
+}
+
 void SimulatedAgent::act(ConcludeAttempt& action) {
   give_to_files([this, action] {
     const AttemptEnded& ended = action.ended;

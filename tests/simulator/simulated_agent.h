@@ -101,6 +101,7 @@ class SimulatedAgent {
   void act(PromoteCheckpoint& action);
   void act(ForgetWorker& action) { pipes_.erase(action.worker); }
   void act(DropCheckpoint& action);
+  void act(ReadTail& action);
   void act(ConcludeAttempt& action);
   void act(StartZygote&);
   void act(EndZygote&);

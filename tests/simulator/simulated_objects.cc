@@ -89,6 +89,7 @@ struct SimulatedObjects::Files : RelayFiles {
                             static_cast<std::uint32_t>(node), std::move(parts));
   }
   void join(const RelayPlace&, const std::vector<RelayPart>&) override {}
+  void move(const std::string&, const std::string&) override {}  // nothing is kept
   void remove(const std::string& folder) noexcept override {
     const auto [trial, name] = split(folder);
     if (const auto id = id_of(name)) world.disk.drop(where, trial, *id);

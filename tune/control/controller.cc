@@ -259,6 +259,10 @@ void Controller::on(const FromAgent& event) {
 
 void Controller::on_agent(AgentNumber agent, const AgentHello& hello) {
   if (nodes_.contains(agent)) return come_back(agent, hello);
+  // Where experiments share keys, the next one may listen where the last one did.
+  if (!hello.experiment.empty() && hello.experiment != experiment_.experiment_id) {
+    return out_->send(agent, Shutdown{"another experiment has taken the place of its own", true});
+  }
   if (hello.epoch != 0 && hello.epoch != epoch_) return;  // it has greeted this driver as well
   if (hello.contract != agent_contract_) {
     if (hello.joined) return;  // it was refused by its connection
@@ -300,6 +304,7 @@ void Controller::on_agent(AgentNumber agent, const ZygoteReady& ready) {
   can_save_ = info->can_save;
   if (!can_save_ && !info->is_function) say_once_that_nothing_is_saved(info->name);
   nodes_.set_ready(agent);
+  if (ready.relays) nodes_.set_carries(agent);
   const bool is_apart = ready.relays && !gathers_parts_;
   if (!is_apart && spreads_groups_) nodes_.let_share(agent);
   const AgentHello& node = nodes_.hello(agent);
@@ -479,6 +484,10 @@ void Controller::conclude(Trial& trial, Ending ending, const AttemptEnded& ended
   asking_.attempt_ended(trial.number, now_);
   unanswered_.erase(trial.number);
   const bool elsewhere = ending == Ending::kFailed && tries_elsewhere(trial);
+  const bool is_kept = agent_contract_ >= kKeepsCheckpoints && ending == Ending::kPaused &&
+                       trial.placement->nodes == 1 && nodes_.carries(trial.placement->agent);
+  trial.home.reset();
+  if (is_kept) trial.home = trial.placement->agent;
   trial.placement.reset();
   switch (ending) {
     case Ending::kCompleted:

@@ -199,6 +199,7 @@ class Controller {
   enum class Launched : std::uint8_t { kOne, kNone, kLacksProposal };
   Launched launch_next();
   std::optional<Placement> place_next();
+  Placement nearer(const Trial& trial, Placement found);
   bool has_more() const;
   bool create_trial();
   void tell(const Trial& trial, const Proposal& proposal);

@@ -72,8 +72,19 @@ Controller::Launched Controller::launch_next() {
     nodes_.release(*placement);
     return lacks_proposal ? Launched::kLacksProposal : Launched::kNone;
   }
-  launch(book_.at(*next), std::move(*placement));
+  Trial& trial = book_.at(*next);
+  launch(trial, nearer(trial, std::move(*placement)));
   return Launched::kOne;
+}
+
+// The trial was chosen when there was a place; the node that has kept its checkpoint is a better
+// one.
+Placement Controller::nearer(const Trial& trial, Placement found) {
+  if (!trial.home || found.nodes > 1 || found.agent == *trial.home) return found;
+  std::optional<Placement> home = nodes_.place_on(*trial.home, health_.closed());
+  if (!home) return found;
+  nodes_.release(found);
+  return std::move(*home);
 }
 
 // The place for a trial that has not failed anywhere of late.

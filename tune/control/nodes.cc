@@ -134,6 +134,10 @@ std::optional<Placement> Nodes::place(const std::set<std::string>& avoid) {
   return placer_.place(request_, devices_of(avoid));
 }
 
+std::optional<Placement> Nodes::place_on(AgentNumber agent, const std::set<std::string>& avoid) {
+  return placer_.place_on(agent, request_, devices_of(avoid));
+}
+
 bool Nodes::could_hold(const std::set<std::string>& avoid) const {
   return placer_.could_hold(request_, devices_of(avoid));
 }

@@ -41,6 +41,8 @@ class Nodes {
   void set_ready(AgentNumber agent);  // again: nothing changes
   void let_share(AgentNumber agent);  // groups with other nodes
   bool shares(AgentNumber agent) const { return agents_.at(agent).shares; }
+  void set_carries(AgentNumber agent) { agents_.at(agent).carries = true; }  // its checkpoints away
+  bool carries(AgentNumber agent) const { return contains(agent) && agents_.at(agent).carries; }
   bool is_ready(AgentNumber agent) const { return agents_.at(agent).ready; }
   ExperimentTime joined_at(AgentNumber agent) const { return agents_.at(agent).joined_at; }
   // Attempts that run there stay. A second call changes nothing.
@@ -70,6 +72,7 @@ class Nodes {
   // Room for a trial, reserved until release(), on none of the places to avoid; nothing: there is
   // none now.
   std::optional<Placement> place(const std::set<std::string>& avoid = {});
+  std::optional<Placement> place_on(AgentNumber agent, const std::set<std::string>& avoid);
   // Whether a ready node has such room when it is empty.
   bool could_hold(const std::set<std::string>& avoid) const;
   void release(const Placement& placement) { placer_.release(placement, request_); }
@@ -96,10 +99,11 @@ class Nodes {
     ExperimentTime joined_at{};
     std::uint64_t heard = 0;
     bool shares = false;
+    bool carries = false;
     template <class Self, class F>
     static void fields(Self& s, F& f) {
       f(s.hello, s.ready);
-      f.added(s.joined_at, s.heard, s.shares);
+      f.added(s.joined_at, s.heard, s.shares, s.carries);
     }
   };
 

@@ -156,6 +156,17 @@ std::optional<Placement> Placer::place(const ResourceRequest& request, const Dev
   return best;
 }
 
+std::optional<Placement> Placer::place_on(AgentNumber agent, const ResourceRequest& request,
+                                          const Devices& avoid) {
+  const auto node = nodes_.find(agent);
+  if (node == nodes_.end() || !node->second.open) return std::nullopt;
+  std::optional<Fit> fit = fit_beside(agent, node->second.room, request, avoid);
+  if (!fit) return std::nullopt;
+  Placement placement{agent, std::move(fit->gpus)};
+  take({agent, placement.gpus, 0}, request);
+  return placement;
+}
+
 std::optional<Placement> Placer::place_on_several(const ResourceRequest& request,
                                                   const Devices& avoid) {
   Rooms rooms;

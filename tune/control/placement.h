@@ -36,6 +36,9 @@ class Placer {
 
   // Reserves, on none of the devices to avoid; nothing when there is no room now.
   std::optional<Placement> place(const ResourceRequest& request, const Devices& avoid = {});
+  // The same on this node alone.
+  std::optional<Placement> place_on(AgentNumber agent, const ResourceRequest& request,
+                                    const Devices& avoid);
   // Whether place would find room if nothing was promised.
   bool could_hold(const ResourceRequest& request, const Devices& avoid) const;
   // A group over several nodes is placed where no single one has room for it, on nodes that share.

@@ -62,6 +62,21 @@ LiveAttempt live_attempt(std::uint32_t trial, std::uint64_t iteration = 0, bool 
   return {{trial}, {attempt}, iteration, waits, false};
 }
 
+TEST_CASE("an agent that takes part in another experiment is to join anew") {
+  Scene scene({.num_samples = 1, .nodes_may_join = true});
+  AgentHello hello;
+  hello.hostname = "far";
+  hello.cpu_units = kUnit;
+  hello.joined = true;
+  hello.epoch = scene.epoch_;
+  hello.experiment = "other";
+  scene.give(FromAgent{kFar, hello});
+  CHECK(scene.take<SetupExperiment>().empty());
+  const auto ended = scene.take<Shutdown>();
+  REQUIRE(ended.size() == 1);
+  CHECK(ended[0].joins_again);
+}
+
 TEST_CASE("what runs on a machine that comes back goes on, and is kept there") {
   Reattached scene;
   scene.say(scene.report(0, 3, 0.5));

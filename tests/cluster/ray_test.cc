@@ -109,8 +109,11 @@ TEST_CASE("trials say that Ray has no room, and a cluster that is not there is r
 std::string python_with_ray() {
   if (const char* named = std::getenv("TUNE_RAY_PYTHON")) return named;
   const char* home = std::getenv("HOME");
-  const fs::path peer = fs::path(home == nullptr ? "/" : home) / ".cache/tune/peers/ray_torch";
-  return fs::exists(peer / "bin/ray") ? (peer / "bin/python").string() : "";
+  for (const char* peer : {"ray", "ray_torch"}) {
+    const fs::path at = fs::path(home == nullptr ? "/" : home) / ".cache/tune/peers" / peer;
+    if (fs::exists(at / "bin/ray")) return at / "bin/python";
+  }
+  return {};
 }
 
 // A cluster of this host alone, with a token of its own.
@@ -120,7 +123,7 @@ class Ray {
     if (is_not_asked_for()) return nullptr;
     const std::string python = python_with_ray();
     if (!python.empty()) return std::unique_ptr<Ray>(new Ray(python));
-    testing::skip("no Ray: set TUNE_RAY_PYTHON to a Python that has it");
+    testing::skip("no Ray: bench/peers/setup.sh ray installs it, or set TUNE_RAY_PYTHON");
     return nullptr;
   }
   // Not by `ray stop`, which ends all clusters of a host.

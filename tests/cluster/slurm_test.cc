@@ -148,6 +148,24 @@ TEST_CASE("trials that wait for a queue say so, and a killed driver's jobs are t
   CHECK(count_of(slurm->run("scontrol -o show job").out, "JobName=tune-") == 2);
 }
 
+TEST_CASE("groups of ranks run in two jobs of Slurm each, on a node of their own") {
+  const auto slurm = Slurm::start();
+  if (!slurm) return;
+  Sandbox& box = slurm->box;
+  box.write("sweep.yaml", pooled_sweep(2, 40,
+                                       "  engine: slurm\n  max: 2\n  time: 10m\n"
+                                       "  submit: [--exclusive]\n") +
+                              "resources_per_trial: {cpu: 2, ranks: 2}\n");
+  slurm->start_sweep();
+  CHECK(slurm->has_joined(2));
+  const std::string nodes = slurm->run("squeue -h -t running -o %N").out;
+  CHECK((has(nodes, "n1") && has(nodes, "n2")));
+  const Finished finished = slurm->finish();
+  CHECK_FALSE(has(finished.err, "ERROR"));
+  check_complete(box, "results/s", 2, 8);
+  CHECK(count_of(slurm->run("scontrol -o show job").out, "JobName=tune-") == 2);
+}
+
 TEST_CASE("in a job an agent starts on each of its nodes, and nothing is submitted") {
   const auto slurm = Slurm::start();
   if (!slurm) return;

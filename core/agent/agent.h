@@ -18,6 +18,9 @@ namespace tune {
 
 // An agent that joins a running experiment: it has no driver of its own, and learns from the one
 // that it finds what there is to load.
+// Where an agent finds the driver's port for checkpoints through a tunnel, beside the driver's own.
+inline constexpr const char* kRelayPortVariable = "TUNE_RELAY_PORT";
+
 struct JoinOptions {
   JoinToken token;
   std::string name;  // unique among the agents of an experiment and their former lives
@@ -30,6 +33,7 @@ struct JoinOptions {
   std::chrono::nanoseconds idle{};
   std::chrono::nanoseconds patience = std::chrono::minutes(1);  // until it has found a driver
   std::function<void(const std::string& text)> say = {};        // to its user
+  std::uint32_t relay_port = 0;  // instead of the one that the driver tells; 0: that
 };
 
 struct AgentOptions {

@@ -63,15 +63,15 @@ void DriverSearch::look_at_files(AgentTime now, const Parts& parts) {
   if (setup_.join_file.empty()) return;
   looked_ = now;
   looks_ = true;
-  parts.files.give([this, experiment = token_.experiment,
-                    join_file = experiment_ / setup_.join_file,
-                    proof = experiment_ / setup_.proof_file, own = join_.file]() -> FileWorker::Outcome {
+  parts.files.give([this, token = token_, join_file = experiment_ / setup_.join_file,
+                    proof = experiment_ / setup_.proof_file,
+                    own = join_.file]() -> FileWorker::Outcome {
     std::error_code unknown;
     const bool is_over = fs::exists(proof, unknown) && !unknown &&
                          !fs::exists(join_file, unknown) && !unknown;
     std::vector<fs::path> files = {join_file};
     if (!own.empty()) files.emplace_back(own);
-    return [this, found = Found{newest(files, experiment), is_over}] {
+    return [this, found = Found{newest(files, token), is_over}] {
       looks_ = false;
       found_ = found;
     };
@@ -85,7 +85,7 @@ void DriverSearch::take_found(AgentTime now, const Parts& parts) {
 }
 
 std::optional<JoinToken> DriverSearch::newest(const std::vector<fs::path>& files,
-                                              const std::string& experiment) {
+                                              const JoinToken& own) {
   std::optional<JoinToken> found;
   fs::file_time_type written{};
   for (const fs::path& file : files) {
@@ -94,7 +94,8 @@ std::optional<JoinToken> DriverSearch::newest(const std::vector<fs::path>& files
     if (unknown || (found && at <= written)) continue;
     try {
       JoinToken token = read_token(file);
-      if (token.experiment != experiment) continue;
+      // A token for several experiments names none of them.
+      if (token.experiment != own.experiment && token.driver_key != own.driver_key) continue;
       found = std::move(token);
       written = at;
     } catch (const Error&) {  // it is being replaced, or is not a token

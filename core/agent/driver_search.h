@@ -43,7 +43,7 @@ class DriverSearch {
 
   // The newest of the tokens in these files that are of that experiment; nothing: there is none.
   static std::optional<JoinToken> newest(const std::vector<std::filesystem::path>& files,
-                                         const std::string& experiment);
+                                         const JoinToken& own);
 
  private:
   void look_for_first(AgentTime now, const AgentEndpoint& endpoint);

@@ -83,6 +83,13 @@ AgentFacts facts_of(const AgentOptions& options, AgentTime now) {
   return facts;
 }
 
+SetupExperiment as_found_by(const AgentOptions& options, SetupExperiment setup) {
+  if (options.join && options.join->relay_port != 0) {
+    setup.joined.relay_port = options.join->relay_port;
+  }
+  return setup;
+}
+
 std::map<std::string, std::string> zygote_environment_on(
     const NodeResources& node, std::map<std::string, std::string> environment) {
   if (node.gpus.empty()) environment.erase(kGpuTrialsVariable);

@@ -13,6 +13,9 @@ namespace tune {
 
 AgentFacts facts_of(const AgentOptions& options, AgentTime now);
 
+// What the driver says, with its port for checkpoints as this machine finds it.
+SetupExperiment as_found_by(const AgentOptions& options, SetupExperiment setup);
+
 struct Participation {
   std::string unfit;  // why this machine cannot take part; empty: it can
   bool sees_folder = false;  // the experiment's; else its checkpoints and output are relayed

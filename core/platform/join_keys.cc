@@ -103,32 +103,54 @@ void replace_join_key(JoinKeys& keys) {
   keys.join_secret = std::move(join.secret_key);
 }
 
-std::optional<JoinKeys> read_keys(const fs::path& experiment) {
-  const fs::path file = file_of(experiment);
+namespace {
+
+std::optional<JoinKeys> keys_in(const fs::path& file) {
   if (!fs::exists(file)) return std::nullopt;
   expect_private(file);
   const Value map = parse_json(read_file(file), file.string());
   try {
     // A build before there were groups over several nodes wrote none.
     const bool has_group_key = map.contains("group_secret");
-    return JoinKeys{key_in(map, "driver_public"), key_in(map, "driver_secret"),
-                    key_in(map, "join_public"), key_in(map, "join_secret"),
+    return JoinKeys{key_in(map, "driver_public"),
+                    key_in(map, "driver_secret"),
+                    key_in(map, "join_public"),
+                    key_in(map, "join_secret"),
                     map.get<std::vector<std::string>>("addresses"),
-                    has_group_key ? key_in(map, "group_secret") : make_pair().secret_key};
+                    has_group_key ? key_in(map, "group_secret") : make_pair().secret_key,
+                    map.get_or("relay_port", 0)};
   } catch (const Error& error) {
     throw Error(ErrorCode::kBadInput, fmt::format("reading {}: {}: remove it to make new keys",
                                                   file.string(), error.what()));
   }
 }
 
-void write_keys(const fs::path& experiment, const JoinKeys& keys) {
+void write_to(const fs::path& file, const JoinKeys& keys) {
   const Value map{{"driver_public", base64url(keys.driver_public)},
                   {"driver_secret", base64url(keys.driver_secret)},
                   {"join_public", base64url(keys.join_public)},
                   {"join_secret", base64url(keys.join_secret)},
                   {"group_secret", base64url(keys.group_secret)},
-                  {"addresses", keys.addresses}};
-  write_file_atomically(file_of(experiment), to_json(map, 2) + "\n", Readers::kOwnerOnly);
+                  {"addresses", keys.addresses},
+                  {"relay_port", keys.relay_port}};
+  write_file_atomically(file, to_json(map, 2) + "\n", Readers::kOwnerOnly);
+}
+
+}  // namespace
+
+std::optional<JoinKeys> read_keys(const fs::path& experiment) {
+  return keys_in(file_of(experiment));
+}
+
+void write_keys(const fs::path& experiment, const JoinKeys& keys) {
+  write_to(file_of(experiment), keys);
+}
+
+JoinKeys shared_keys(const fs::path& file) {
+  if (std::optional<JoinKeys> kept = keys_in(file)) return std::move(*kept);
+  const JoinKeys keys = make_keys();
+  write_to(file, keys);
+  return keys;
 }
 
 JoinToken token_of(const JoinKeys& keys, const std::string& experiment_id) {

@@ -19,6 +19,7 @@ struct JoinKeys {
   std::string join_secret;
   std::vector<std::string> addresses;  // where the driver listened last; empty: nowhere yet
   std::string group_secret;  // of the agents among themselves (core/platform/group_network.h)
+  int relay_port = 0;        // where it took checkpoints last; 0: nowhere yet
 };
 
 // The public key of a secret one. Throws Error (kBadInput) when it is not a key.
@@ -30,6 +31,8 @@ void replace_join_key(JoinKeys& keys);
 // <experiment>/keys.json. Throws Error (kBadInput) when others may read the file, and Error (kIo,
 // kBadInput) when it cannot be read. Nothing: there is none.
 std::optional<JoinKeys> read_keys(const std::filesystem::path& experiment);
+// The same in a file of that name, for several experiments; made when it is not there.
+JoinKeys shared_keys(const std::filesystem::path& file);
 void write_keys(const std::filesystem::path& experiment, const JoinKeys& keys);
 
 JoinToken token_of(const JoinKeys& keys, const std::string& experiment_id);

@@ -118,7 +118,8 @@ void put_token(const std::filesystem::path& file, const JoinToken& token, int ag
 TEST_CASE("of the files that may name the next driver the newest of this experiment counts") {
   const TemporaryFolder folder;
   const auto joined = folder.path() / "join", own = folder.path() / "own";
-  const auto newest = [&] { return DriverSearch::newest({joined, own}, "0a1b2"); };
+  const JoinToken of_own{"0a1b2", std::string(kCurveKeyBytes, 'o'), {}, {}};
+  const auto newest = [&] { return DriverSearch::newest({joined, own}, of_own); };
   CHECK_FALSE(newest());
   put_token(joined, join_token_at("0a1b2", "10.0.0.1:7000"), 20);
   CHECK(newest()->addresses.at(0) == "10.0.0.1:7000");
@@ -128,6 +129,10 @@ TEST_CASE("of the files that may name the next driver the newest of this experim
   CHECK(newest()->addresses.at(0) == "10.0.0.1:7000");
   write_file_atomically(own, "tune1.nonsense", Readers::kOwnerOnly);
   CHECK(newest()->addresses.at(0) == "10.0.0.1:7000");
+  JoinToken of_several = join_token_at("several", "10.0.0.4:7000");
+  of_several.driver_key = of_own.driver_key;
+  put_token(own, of_several, 4);
+  CHECK(newest()->addresses.at(0) == "10.0.0.4:7000");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "cluster/cluster.h"
@@ -21,7 +22,8 @@ using testing::has;
 
 class Ssh {
  public:
-  static std::unique_ptr<Ssh> start() {
+  // RESULTS in further settings is the folder of results.
+  static std::unique_ptr<Ssh> start(const std::string& settings = "") {
     if (is_not_asked_for()) return nullptr;
     const Sandbox probe;
     if (probe.run({"sh", "-c", "[ -x /usr/sbin/sshd ] && command -v ssh && [ $(id -u) = 0 ]"})
@@ -29,7 +31,7 @@ class Ssh {
       testing::skip("no sshd, or not root: tests/cluster/setup.sh installs it");
       return nullptr;
     }
-    return std::unique_ptr<Ssh>(new Ssh);
+    return std::unique_ptr<Ssh>(new Ssh(settings));
   }
   Finished sweep(const std::string& pool, int trials = 6) {
     box.write("sweep.yaml", pooled_sweep(trials, 300, "  engine: ssh\n" + pool));
@@ -40,8 +42,14 @@ class Ssh {
 
  private:
   // A server with keys of its own; a first program `ssh` gives its settings to the real one.
-  Ssh() {
+  explicit Ssh(std::string settings) {
     const std::string folder = box.path() / "ssh";
+    const std::string results = box.path() / "results";
+    std::filesystem::create_directories(results);
+    if (const auto at = settings.find("RESULTS"); at != settings.npos) {
+      settings.replace(at, 7, results);
+    }
+    box.write("settings", settings);
     const std::string setup =
         "mkdir -p " + folder + " /run/sshd && cd " + folder +
         " && ssh-keygen -q -t ed25519 -N '' -f host && ssh-keygen -q -t ed25519 -N '' -f user"
@@ -58,7 +66,7 @@ class Ssh {
         "SendEnv TUNE_TEST_SANDBOX TMPDIR XDG_RUNTIME_DIR\\n' $port $PWD >client"
         " && mkdir bin && printf '#!/bin/sh\\nexec /usr/bin/ssh -F %s/client \"$@\"\\n' $PWD "
         ">bin/ssh"
-        " && chmod +x bin/ssh && /usr/sbin/sshd -f config";
+        " && cat ../settings >>config && chmod +x bin/ssh && /usr/sbin/sshd -f config";
     const Finished made = box.run({"sh", "-c", setup});
     INFO(made.err);
     REQUIRE(made.code == 0);
@@ -85,6 +93,28 @@ TEST_CASE("through a tunnel agents find a driver that listens on its own machine
   CHECK(finished.code == 0);
   CHECK(joined(ssh->box) == 2);
   check_complete(ssh->box, "results/s", 6, 8);
+  CHECK(Sandbox::eventually([&] { return ssh->box.processes("--join-file").empty(); }));
+}
+
+// A login begins where another file system stands on the folder of results.
+TEST_CASE("through a tunnel come checkpoints and output of a host that does not see the folder") {
+  const auto ssh = Ssh::start(
+      "ForceCommand unshare -m sh -c 'mount -t tmpfs none RESULTS && eval "
+      "\"$SSH_ORIGINAL_COMMAND\"'\n");
+  if (!ssh) return;
+  const Finished finished = ssh->sweep("  hosts: [alpha]\n  tunnel: true\n");
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  CHECK(joined(ssh->box) == 2);
+  check_complete(ssh->box, "results/s", 6, 8);
+  CHECK_FALSE(has(finished.err, "ERROR"));
+  CHECK(ssh->box.of_trials("results/s", "stdout").size() == 6);
+  std::size_t checkpoints = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(ssh->box.path() / "results/s")) {
+    checkpoints += entry.path().filename().string().starts_with("checkpoint_000008");
+  }
+  CHECK(checkpoints == 6);
   CHECK(Sandbox::eventually([&] { return ssh->box.processes("--join-file").empty(); }));
 }
 

@@ -122,6 +122,12 @@ void add_run(CLI::App& app, CommandLine& line) {
   command->add_flag("--fresh", line.run.fresh, "move an experiment of that name aside, begin anew");
   command->add_flag("--quiet", line.run.quiet, "no table, only errors and the best configuration");
   command->add_flag("--wait-gpus", line.run.wait_gpus, kWaitGpus);
+  command->add_flag("--detach", line.run.detach,
+                    "go on without this terminal once trials can begin");
+  command
+      ->add_option("--keys", line.run.keys,
+                   "file with the keys by which machines join, of several experiments")
+      ->type_name("FILE");
   add_on_end(command, line.run.on_end);
   command->add_flag("--dry", line.run.dry,
                     "run nothing, print the first trials' command lines (or configurations)");
@@ -357,6 +363,7 @@ void add_agent(CLI::App& app, CommandLine& line) {
       ->type_name("TIME");
   command->add_option("--drain", agent.drain, "begin to leave so long before --until (2m)")
       ->type_name("TIME");
+  command->add_flag("--stay", agent.stay, "wait for the next experiment with these keys");
   command->callback([&line] { line.chosen = [&line] { return agent_command(line.agent); }; });
 }
 
@@ -364,7 +371,9 @@ void add_machines(CLI::App& app, CommandLine& line) {
   add_agent(app, line);
   CLI::App* token = add_command(app, "token", "prints the token by which machines join a sweep",
                                 "TUNE_JOIN=$(tune token results/latest) tune agent");
-  add_directory(token, line.token.directory);
+  token->add_option("DIR", line.token.directory, "folder of the experiment, as in results/latest");
+  token->add_option("--keys", line.token.keys, "instead of DIR: the file of tune run --keys")
+      ->type_name("FILE");
   token->add_flag("--rotate", line.token.rotate,
                   "make a new one; the old one is no longer good, machines that have joined stay");
   token

@@ -33,6 +33,8 @@ struct RunArguments {
   bool quiet = false;
   bool wait_gpus = false;
   bool dry = false;  // run nothing, print the first command lines
+  bool detach = false;
+  std::string keys;  // a file with the keys by which machines join; empty: the experiment's own
   EndArguments on_end = {};
 };
 int run_command(const RunArguments& arguments);

@@ -37,6 +37,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTokenVariable = "TUNE_JOIN";
+constexpr const char* kOfSeveral = "several";   // experiments: the token names none
+constexpr std::chrono::hours kStays{24 * 365};  // for the next one
 
 // The programs that an agent runs must not see the key.
 JoinToken take_token(const std::string& join_file) {
@@ -88,6 +90,10 @@ JoinedEnd run_once(const AgentArguments& arguments, JoinToken token) {
   if (const auto left = job_time_left()) {
     join.lasts = std::min(join.lasts.value_or(*left), *left);
   }
+  if (arguments.stay) join.patience = kStays;
+  if (const char* port = std::getenv(kRelayPortVariable)) {
+    join.relay_port = static_cast<std::uint32_t>(std::strtoul(port, nullptr, 10));
+  }
   join.say = say;
   AgentOptions options;
   options.resources = discover_node({arguments.cpus, arguments.gpus});
@@ -133,12 +139,41 @@ int agent_command(const AgentArguments& arguments) {
   const JoinedEnd end = run_once(arguments, std::move(token));
   if (end.is_failure) throw Error(ErrorCode::kBadInput, "joining the experiment: " + end.cause);
   say(end.cause.empty() ? "left: the experiment is over" : "left: " + end.cause);
-  if (!end.joins_again) return 0;
-  say("joining again");
+  const bool stays = arguments.stay && end.cause.empty();
+  if (!end.joins_again && !stays) return 0;
+  say(stays ? "waiting for the next experiment" : "joining again");
   join_again(end.token, home, !arguments.join_file.empty());
 }
 
+namespace {
+
+void put_address(const std::string& address, JoinKeys& keys) {
+  if (listen_address(address).port == 0) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("--address: '{}' has no port: write HOST:PORT", address));
+  }
+  keys.addresses = {address};
+}
+
+int shared_token(const TokenArguments& arguments) {
+  if (!arguments.directory.empty() || arguments.rotate || arguments.address.empty()) {
+    throw Error(ErrorCode::kBadInput,
+                "--keys: wants --address HOST:PORT, where their drivers will listen (tune run "
+                "--listen), and neither DIR nor --rotate: remove the file for new keys");
+  }
+  JoinKeys keys = shared_keys(arguments.keys);
+  put_address(arguments.address, keys);
+  fmt::print("{}\n", to_text(token_of(keys, kOfSeveral)));
+  return 0;
+}
+
+}  // namespace
+
 int token_command(const TokenArguments& arguments) {
+  if (!arguments.keys.empty()) return shared_token(arguments);
+  if (arguments.directory.empty()) {
+    throw Error(ErrorCode::kBadInput, "of which experiment? give DIR, or --keys FILE");
+  }
   const fs::path directory = arguments.directory;
   const ExperimentSpec spec = read_spec(directory);
   const bool is_running = is_live(directory);
@@ -148,13 +183,7 @@ int token_command(const TokenArguments& arguments) {
   if (is_new) keys = make_keys();
   if (arguments.rotate && !is_running) replace_join_key(*keys);
   if (is_new || (arguments.rotate && !is_running)) write_keys(directory, *keys);
-  if (!arguments.address.empty()) {
-    if (listen_address(arguments.address).port == 0) {
-      throw Error(ErrorCode::kBadInput,
-                  fmt::format("--address: '{}' has no port: write HOST:PORT", arguments.address));
-    }
-    keys->addresses = {arguments.address};
-  }
+  if (!arguments.address.empty()) put_address(arguments.address, *keys);
   if (keys->addresses.empty()) {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("{}: its driver has not listened yet: run it with --listen, or give "

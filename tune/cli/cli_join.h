@@ -15,11 +15,13 @@ struct AgentArguments {
   std::string idle;   // leaves after so long without a trial; empty: never
   std::string until;  // has left by then; empty: no end
   std::string drain = "2m";
+  bool stay = false;  // when an experiment is over, it waits for the next one with these keys
 };
 int agent_command(const AgentArguments& arguments);
 
 struct TokenArguments {
   std::string directory;
+  std::string keys;  // instead: a file with the keys of several experiments
   bool rotate = false;
   std::string address;  // HOST:PORT in the token instead of the driver's own
 };

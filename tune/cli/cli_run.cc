@@ -14,6 +14,7 @@
 #include "core/platform/side_output.h"
 #include "schedulers/merit.h"
 #include "tune/cli/cli_commands.h"
+#include "tune/cli/cli_detach.h"
 #include "tune/cli/cli_dry.h"
 #include "tune/cli/cli_pool.h"
 #include "tune/drive/driver.h"
@@ -74,7 +75,7 @@ bool print_best(const std::filesystem::path& directory) {
 }
 
 int run_to_end(RunRequest request) {
-  request.reporter = make_reporter(request.spec.options);
+  if (!request.reporter) request.reporter = make_reporter(request.spec.options);
   const RunOutcome outcome = run_experiment(std::move(request));
   const bool has_best = print_best(outcome.directory);
   if (outcome.signal != 0) return 128 + outcome.signal;
@@ -220,6 +221,8 @@ int run_command(const RunArguments& arguments) {
   if (arguments.quiet) run.quiet = true;
   if (arguments.wait_gpus) run.wait_gpus = true;
   add_on_end(arguments.on_end, run.on_end);
+  if (!arguments.keys.empty()) request.keys = std::filesystem::absolute(arguments.keys);
+  if (arguments.detach) return run_detached(std::move(request), run_to_end);
   return run_to_end(std::move(request));
 }
 

@@ -56,7 +56,7 @@ void allow_many_connections() {
 
 }  // namespace
 
-Door::Door(const ExperimentSpec& spec, const fs::path& experiment)
+Door::Door(const ExperimentSpec& spec, const fs::path& experiment, const fs::path& shared)
     : experiment_(experiment),
       experiment_id_(experiment_id_of(spec)),
       listen_(listen_address(listens_at(spec.options))),
@@ -64,7 +64,8 @@ Door::Door(const ExperimentSpec& spec, const fs::path& experiment)
       join_file_(experiment / kJoinFile) {
   std::optional<JoinKeys> kept = read_keys(experiment);
   is_kept_ = kept.has_value();
-  keys_ = is_kept_ ? std::move(*kept) : make_keys();
+  const bool shares = !is_kept_ && !shared.empty();
+  keys_ = is_kept_ ? std::move(*kept) : shares ? shared_keys(shared) : make_keys();
 }
 
 void Door::complete(JoinedSetup& setup, const ZygoteSource& zygote) {
@@ -79,14 +80,16 @@ void Door::complete(JoinedSetup& setup, const ZygoteSource& zygote) {
   fs::create_directories(experiment_ / kNodesFolder);
   write_file_atomically(experiment_ / kProofFile, setup.proof);
   copy_plugin(experiment_, setup);
-  // The port after the driver's, where a user names one, as for a firewall.
-  const int wanted = listen_.port == 0 ? 0 : listen_.port + 1;
+  // The port after the driver's, where a user names one, as for a firewall; else that of the last
+  // time, which tunnels lead to.
+  const int wanted = listen_.port == 0 ? keys_.relay_port : listen_.port + 1;
   try {
     relay_.emplace(addresses_, wanted, keys_, experiment_, experiment_id_);
   } catch (const Error&) {
     if (wanted == 0) throw;
     relay_.emplace(addresses_, 0, keys_, experiment_, experiment_id_);
   }
+  keys_.relay_port = relay_->port();  // written with the addresses
   setup.relay_port = static_cast<std::uint32_t>(relay_->port());
 }
 

@@ -29,7 +29,9 @@ class Door {
 
   // Reads or makes the experiment's keys. Throws Error (kBadInput) when it cannot listen as the
   // spec says, and for keys that others may read.
-  Door(const ExperimentSpec& spec, const std::filesystem::path& experiment);
+  // A new experiment takes them from the file `shared`, if that is not empty.
+  Door(const ExperimentSpec& spec, const std::filesystem::path& experiment,
+       const std::filesystem::path& shared);
 
   // Completes what machines need to know. Writes the file that proves to them that they see the
   // folder, and a copy of the plugin beside it. Listens for checkpoints and output of machines that
@@ -42,6 +44,7 @@ class Door {
   // this one has taken over, before it hears anything.
   void expect(const Controller& controller, DriverMachine& machine, std::chrono::nanoseconds now);
   int port() const;  // where it listens
+  int relay_port() const { return keys_.relay_port; }  // where it takes checkpoints
   // The token in the join file, nodes/join of the experiment, has other addresses than those that the
   // driver listens at.
   void set_join_addresses(std::vector<std::string> addresses);

@@ -203,7 +203,7 @@ void Driver::start() {
   object_removals_ = ObjectRemovals::open(spec_, setup.experiment.objects);
   open_store();
   if (takes_machines(spec_.options)) {
-    door_.emplace(spec_, folder_.absolute());
+    door_.emplace(spec_, folder_.absolute(), request_.keys);
     door_->complete(setup.experiment.joined, agent.zygote);
   }
   if (spec_.options.pool.is_given()) {

@@ -36,6 +36,8 @@ struct RunRequest {
   // This node's resources, if they were found before.
   std::optional<NodeResources> node = {};
   ZygoteSource zygote = {};
+  // A file with the keys by which machines join; made when it is not there. Empty: keys of its own.
+  std::filesystem::path keys = {};
   std::string notice = {};                          // for the user, before all others; empty: none
   std::shared_ptr<ProgressReporter> reporter = {};  // never null when it runs
 };

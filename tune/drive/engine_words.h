@@ -62,6 +62,7 @@ struct EnginePlace {
   std::vector<std::string> job_hosts;  // of that job
   int driver_port = 0;                 // where the driver listens, for a tunnel
   int tunnel_port = 0;                 // where agents find it then, on their own machine
+  int relay_port = 0;                  // where it takes their checkpoints
   std::string script = {};             // that starts an agent, for nodes that do not see its file
 };
 EngineWords engine_words(const PoolOptions& pool, const EnginePlace& place);
@@ -78,7 +79,7 @@ std::vector<ListedAllocation> listed_in(ListForm form, std::string_view output,
 // PENDING, Q, idle ... of any engine. Nothing: an unknown word, which changes nothing.
 std::optional<AllocationState> state_of_word(std::string_view word);
 
-// The port that agents find the driver at through a tunnel.
+// The port that agents find one of the driver's at through a tunnel.
 int tunnel_port_of(int driver_port);
 
 }  // namespace tune

@@ -99,6 +99,7 @@ void Pool::open(Door& door) {
   std::vector<std::string> addresses;
   if (pool.tunnel) {
     engine_.place.tunnel_port = tunnel_port_of(door.port());
+    engine_.place.relay_port = door.relay_port();
     addresses.push_back(with_port("127.0.0.1", engine_.place.tunnel_port));
   }
   const std::vector<std::string> hosts = engine_.words.hosts;  // without those that refused

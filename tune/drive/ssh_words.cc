@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "core/agent/agent.h"
+
 namespace tune {
 
 namespace {
@@ -67,11 +69,15 @@ EngineWords ssh_hosts(const PoolOptions& pool, const EnginePlace& place) {
   // With a tunnel the connection is the way back, so it stays as long as the agent.
   std::string begin = "exec setsid -f";
   if (pool.tunnel) {
-    begin = "exec";
+    const int relay = tunnel_port_of(place.relay_port);
+    begin = fmt::format("exec env {}={}", kRelayPortVariable, relay);
     engine.start = started_apart(engine.start);
+    const auto back = [](int there, int here) {
+      return fmt::format("127.0.0.1:{}:127.0.0.1:{}", there, here);
+    };
     add(engine.start,
         {"-o", "ExitOnForwardFailure=yes", "-o", "ServerAliveInterval=15", "-R",
-         fmt::format("127.0.0.1:{}:127.0.0.1:{}", place.tunnel_port, place.driver_port)});
+         back(place.tunnel_port, place.driver_port), "-R", back(relay, place.relay_port)});
   }
   add(engine.start, pool.submit);
   add(engine.start, {"${host}", in_sh(with_token_kept(kTake) + begin +

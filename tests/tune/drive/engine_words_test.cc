@@ -195,11 +195,15 @@ TEST_CASE("through a tunnel the agent finds the driver on its own machine") {
   EnginePlace here = place();
   here.driver_port = 7000;
   here.tunnel_port = tunnel_port_of(7000);
+  here.relay_port = 7001;
   CHECK(here.tunnel_port != 7000);
   CHECK(here.tunnel_port >= 20000);
   const EngineWords engine = engine_words(pool, here);
   CHECK(holds(engine.start, "127.0.0.1:" + std::to_string(here.tunnel_port) + ":127.0.0.1:7000"));
   CHECK(holds(engine.start, "ExitOnForwardFailure=yes"));
+  const std::string relay = std::to_string(tunnel_port_of(7001));
+  CHECK(holds(engine.start, "127.0.0.1:" + relay + ":127.0.0.1:7001"));
+  CHECK_HAS(engine.start.back(), "TUNE_RELAY_PORT=" + relay);
 }
 
 TEST_CASE("processes are told by the name of their allocation") {

@@ -378,7 +378,8 @@ void Invariants::follow(const FromAgent& from) {
   const std::uint64_t key = attempt_key(ended->trial, ended->attempt);
   // The lead speaks for all. By now an agent may have another number than it was launched under.
   const bool is_of_part = ended->rank > 0 && !is_failure(ended->outcome);
-  if (is_of_part || parts_.contains({key, from.agent})) return;
+  const bool was_over = ended->cause == "nothing of it runs here" && promised_.contains({key, 1});
+  if (is_of_part || was_over || parts_.contains({key, from.agent})) return;
   no_loss_of_a_node_is_a_failure(*ended);
   const bool ends_well = !is_failure(ended->outcome) && ended->outcome != Outcome::kLost;
   if (ends_well && world_.spoke_nonsense.contains(key)) {

@@ -5,13 +5,33 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <string_view>
 
 #include "core/error.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+// Begins the function that is given an input of the target `name`.
+#ifdef TUNE_FUZZ  // libFuzzer has one target a program
+#define TUNE_FUZZ_TARGET(name)                                                       \
+  extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size); \
+  extern "C" int LLVMFuzzerTestOneInput
+#else
+#define TUNE_FUZZ_TARGET(name)                                        \
+  static int give_##name(const std::uint8_t* data, std::size_t size); \
+  [[maybe_unused]] static const bool has_##name =                     \
+      tune::fuzz::targets().emplace(#name, give_##name).second;       \
+  static int give_##name
+#endif
 
 namespace tune::fuzz {
+
+using Target = int (*)(const std::uint8_t* data, std::size_t size);
+
+// Those of this program, by name.
+inline std::map<std::string_view, Target>& targets() {
+  static std::map<std::string_view, Target> all;
+  return all;
+}
 
 inline void require(bool holds, const char* what) {
   if (holds) return;

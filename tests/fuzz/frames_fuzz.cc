@@ -48,7 +48,7 @@ void hear(const std::vector<std::string>& frames) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+TUNE_FUZZ_TARGET(frames)(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes = fuzz::text_of(data + 1, size - 1);
   fuzz::refused_as(ErrorCode::kProtocol, [&] {

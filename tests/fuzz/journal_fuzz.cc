@@ -44,7 +44,7 @@ void replay(std::string_view bytes) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+TUNE_FUZZ_TARGET(journal)(const std::uint8_t* data, std::size_t size) {
   fuzz::refused_as(ErrorCode::kProtocol, [&] { replay(fuzz::text_of(data, size)); });
   return 0;
 }

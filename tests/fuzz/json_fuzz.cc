@@ -28,7 +28,7 @@ void write_and_read(std::string_view text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+TUNE_FUZZ_TARGET(json)(const std::uint8_t* data, std::size_t size) {
   const std::string_view text = fuzz::text_of(data, size);
   read_quickly(text);
   fuzz::refused_as(ErrorCode::kBadInput, [&] { write_and_read(text); });

@@ -74,7 +74,7 @@ void read(std::string_view bytes) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+TUNE_FUZZ_TARGET(messages)(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   allocated = most_allocated = 0;
   const std::string_view bytes = fuzz::text_of(data + 1, size - 1);

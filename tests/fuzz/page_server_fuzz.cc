@@ -136,7 +136,7 @@ void request(std::string_view bytes, bool allows_orders) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+TUNE_FUZZ_TARGET(page_server)(const std::uint8_t* data, std::size_t size) {
   const std::string_view text = fuzz::text_of(data, size);
   if (text.starts_with('/')) {
     answer(with_key(std::string(text.substr(0, text.find('\n')))));

@@ -1,5 +1,6 @@
 // Where there is no libFuzzer: gives a target every file of its corpus, whole, cut short, and
-// changed at random. An input that breaks it is left beside the program, as "<program>-broken".
+// changed at random. An input that breaks it is left beside the program, as
+// "<program>-<target>-broken".
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -22,6 +23,7 @@ constexpr int kChanged = 2000;  // copies of each file
 constexpr unsigned kSecondsAnInput = 20;
 constexpr rlim_t kMemory = 2ull << 30;  // of the whole program
 
+tune::fuzz::Target target = nullptr;
 // The input that is being read, for the handler below.
 const std::string* current = nullptr;
 std::string broken_file;
@@ -39,7 +41,7 @@ void keep_input(int signal) {
 void give(const std::string& input) {
   current = &input;
   ::alarm(kSecondsAnInput);
-  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
+  target(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
   ::alarm(0);
   current = nullptr;
 }
@@ -102,13 +104,18 @@ void bound_memory() {
 
 }  // namespace
 
-// The first argument is the seed of the changes, the others are the corpus's folders.
+// The first arguments are the target and the seed of the changes, the others are the corpus's
+// folders.
 int main(int count, char** arguments) {
-  tune::fuzz::require(count > 2, "usage: SEED CORPUS...");
-  const auto seed = std::stoull(arguments[1]);
-  const std::vector<std::string> corpus = read_files(count - 2, arguments + 2);
+  tune::fuzz::require(count > 3, "usage: TARGET SEED CORPUS...");
+  const std::string name = arguments[1];
+  const auto found = tune::fuzz::targets().find(name);
+  tune::fuzz::require(found != tune::fuzz::targets().end(), "there is no such target");
+  target = found->second;
+  const auto seed = std::stoull(arguments[2]);
+  const std::vector<std::string> corpus = read_files(count - 3, arguments + 3);
   tune::fuzz::require(!corpus.empty(), "there is nothing in the corpus");
-  broken_file = std::string(arguments[0]) + "-broken";
+  broken_file = std::string(arguments[0]) + "-" + name + "-broken";
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGALRM}) ::signal(signal, keep_input);
   bound_memory();
   Random random(seed);

@@ -23,7 +23,7 @@ std::string file_with(const std::uint8_t* data, std::size_t size) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+TUNE_FUZZ_TARGET(yaml)(const std::uint8_t* data, std::size_t size) {
   const std::string file = file_with(data, size);
   fuzz::refused_as(ErrorCode::kBadInput, [&] {
     const ExperimentSpec spec = spec_from_yaml_file(file);

@@ -71,7 +71,7 @@ def in_dashboard(study, file):
 
 
 def asked(port, what, server):
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while True:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/{what}", timeout=30) as answer:

@@ -47,7 +47,7 @@ def check_link(page, chart):
     page.evaluate("delete document.documentElement.dataset.shownMs")
     page.reload()
     shown(page)
-    assert svg_of(page, chart) == before, f"another picture of {chart} by {page.url}"
+    until(page, f"document.querySelector('#chart-{chart} .plane').chart.svg() === {json.dumps(before)}")
     return before
 
 

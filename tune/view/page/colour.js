@@ -2,7 +2,7 @@
 
 export const kBlue = '#0072b2', kOrange = '#e69f00', kGreen = '#009e73', kRed = '#d55e00';
 export const kSky = '#56b4e9', kPink = '#cc79a7', kYellow = '#f0e442';
-export const kKinds = [kBlue, kOrange, kGreen, kPink, kSky, kRed, '#999999', kYellow];
+const kKinds = [kBlue, kOrange, kGreen, kPink, kSky, kRed, '#999999', kYellow];
 
 export const kStatus = ['PENDING', 'RUNNING', 'PAUSED', 'TERMINATED', 'ERROR'];
 export const kStatusColour = ['#999999', kSky, kOrange, kBlue, kRed];
@@ -38,4 +38,10 @@ export function ink() {
   const get = (name) => style.getPropertyValue(name).trim();
   inkOf = {theme, text: get('--text'), faint: get('--faint'), line: get('--line'), paper: get('--paper'), grid: get('--grid'), dark: get('--dark') === '1'};
   return inkOf;
+}
+
+// The colour of one of several; in the dark the light blue comes before the other one.
+export function kind(i) {
+  const colour = kKinds[i % kKinds.length];
+  return !ink().dark || (colour !== kBlue && colour !== kSky) ? colour : colour === kBlue ? kSky : kBlue;
 }

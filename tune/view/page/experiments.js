@@ -2,7 +2,7 @@
 import {el, select} from '/dom.js';
 import {Experiment, json} from '/data.js';
 import {Chart, axisBottom, axisLeft, nothing} from '/chart.js';
-import {kKinds} from '/colour.js';
+import {kind} from '/colour.js';
 import {clock, counts, extent, linear, log, number, robustExtent, roomy, short} from '/scale.js';
 import {bestSoFar, steps} from '/history.js';
 import * as state from '/state.js';
@@ -36,7 +36,7 @@ export async function showExperiments(main) {
   let list = [], gone = false, at = 0;
   const compared = () => state.get('compare').split(',').filter((key) => list.some((one) => one.key === key)).slice(0, kMostCompared);
 
-  function shownLines() { return compared().map((key, i) => ({...lines.get(key), colour: kKinds[i % kKinds.length]})).filter((one) => one.best?.length); }
+  function shownLines() { return compared().map((key, i) => ({...lines.get(key), colour: kind(i)})).filter((one) => one.best?.length); }
   function legend(painter, box, colours, all) {
     all.forEach(({experiment, colour}, i) => {
       painter.rect(box.x + box.width - 190, box.y + 4 + i * 15, 10, 10, {fill: colour});
@@ -82,7 +82,7 @@ export async function showExperiments(main) {
       onclick: (event) => event.stopPropagation(), onchange: async () => { state.set({compare: (box.checked ? [...keys, one.key] : keys.filter((key) => key !== one.key)).join(',')}); draw(); await load(); }});
     const line = lines.get(one.key);
     return el('tr', {class: `${one.problem ? '' : 'link'}${i === at ? ' chosen' : ''}`, onclick: () => { if (!one.problem) state.go(`#/${one.key}/overview`); }},
-        el('td', {}, place >= 0 ? el('span', {class: 'dot', style: {background: kKinds[place % kKinds.length]}}) : '', box),
+        el('td', {}, place >= 0 ? el('span', {class: 'dot', style: {background: kind(place)}}) : '', box),
         el('td', {}, one.problem ? one.folder : el('a', {href: `#/${one.key}/overview`}, one.name), one.problem ? el('div', {class: 'problem'}, one.problem) : ''),
         el('td', {}, el('span', {class: `state ${one.state.replace(' ', '-')}`}, one.state)), el('td', {}, goalsText(one)),
         el('td', {class: 'number'}, one.metric && line?.best?.length ? number(line.best[line.best.length - 1], 6) : ''), el('td', {class: 'number'}, line?.experiment ? number(line.experiment.meta.trials) : ''),

@@ -3,7 +3,7 @@
 import {el, button, check, select} from '/dom.js';
 import {blob, json} from '/data.js';
 import {Chart, axisBottom, axisLeft, nothing} from '/chart.js';
-import {kKinds} from '/colour.js';
+import {kind} from '/colour.js';
 import {clock, counts, duration, extent, linear, log, number, robustExtent, roomy, times} from '/scale.js';
 import {configForms} from '/overview.js';
 import {saying, trialButtons} from '/control.js';
@@ -59,7 +59,7 @@ function curveChart(experiment, shown) {
     trials.forEach(({number: trial, columns}, t) => metrics.forEach((metric, m) => {
       const ys = columns.get(metric);
       const xs = xName === 'iteration' ? columns.get('iteration') : columns.get(xName);
-      if (ys && xs) series.push({name: trials.length > 1 ? `${trial} ${metrics.length > 1 ? metric : ''}` : metric, xs, raw: ys, ys: smoothed(ys, weight), colour: kKinds[(trials.length > 1 ? t : m) % kKinds.length], dash: trials.length > 1 ? kDashes[m % kDashes.length] : []});
+      if (ys && xs) series.push({name: trials.length > 1 ? `${trial} ${metrics.length > 1 ? metric : ''}` : metric, xs, raw: ys, ys: smoothed(ys, weight), colour: kind(trials.length > 1 ? t : m), dash: trials.length > 1 ? kDashes[m % kDashes.length] : []});
     }));
     if (!series.some(({raw}) => raw.some((v) => v - v === 0))) return nothing(painter, box, colours, 'no results yet');
     const all = Float64Array.from(series.flatMap(({raw}) => [...raw])), allX = Float64Array.from(series.flatMap(({xs}) => [...xs]));

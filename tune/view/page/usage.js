@@ -2,7 +2,7 @@
 import {el} from '/dom.js';
 import {blob} from '/data.js';
 import {Chart, axisBottom, axisLeft, nothing} from '/chart.js';
-import {kKinds} from '/colour.js';
+import {kind} from '/colour.js';
 import {clock, extent, linear, number, times} from '/scale.js';
 
 const kGiB = 2 ** 30;
@@ -46,10 +46,10 @@ function usageChart(of, measured) {
     axisLeft(painter, box, y, colours, unit);
     axisBottom(painter, box, x, colours);
     painter.clip(box.x, box.y, box.width, box.height);
-    series.forEach(({data}, i) => drawSeries(painter, x, y, time, attempt, data, kKinds[i % kKinds.length]));
+    series.forEach(({data}, i) => drawSeries(painter, x, y, time, attempt, data, kind(i)));
     painter.unclip();
     if (series.length > 1) series.slice(0, 8).forEach(({name}, i) => {
-      painter.rect(box.x + box.width - 62, box.y + 4 + i * 15, 10, 10, {fill: kKinds[i % kKinds.length]});
+      painter.rect(box.x + box.width - 62, box.y + 4 + i * 15, 10, 10, {fill: kind(i)});
       painter.text(name, box.x + box.width - 48, box.y + 9 + i * 15, {colour: colours.text});
     });
     chart.x = x;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/wire.h"
+#include "tune/search/gp/candidates.h"
 
 namespace tune::search::gp {
 namespace {
@@ -308,6 +309,49 @@ TEST_CASE("proposals keep the rules between parameters, and the best is found on
       kSeed);
   for (int i = 0; i < 30; ++i) CHECK(encoding.holds(sweep.live().point));
   CHECK(best > -0.05);  // at x = y = 0.45: 0.045
+}
+
+// ---- Candidates near a point
+
+constexpr int kPoints = 1000;
+
+// The number of points near the middle of a cube that have so many coordinates moved, by number.
+std::vector<int> moved_counts(int dimensions) {
+  const Encoding encoding = cube(dimensions);
+  const UnitPoint middle(static_cast<std::size_t>(dimensions), 0.5);
+  RandomStream random(kSeed, "gp_propose_test", 0);
+  std::vector<int> counts(middle.size() + 1);
+  for (int i = 0; i < kPoints; ++i) {
+    std::size_t moved = 0;
+    for (const double unit : near(middle, 0.02, encoding, random)) moved += unit != 0.5;
+    ++counts[moved];
+  }
+  return counts;
+}
+
+TEST_CASE("near a point all of few parameters are moved, of many about twenty") {
+  CHECK(moved_counts(7)[7] == kPoints);
+  const std::vector<int> counts = moved_counts(100);
+  int many = 0, few = 0;
+  for (int moved = 0; moved < 4; ++moved) few += counts[moved];
+  for (int moved = 37; moved <= 100; ++moved) many += counts[moved];
+  CHECK(few + many < 0.01 * kPoints);  // 20 and four standard deviations of 4
+}
+
+TEST_CASE("near a point a parameter of few values moves as far as noise does in the mean") {
+  const Encoding encoding(SearchSpace{{"layers", randint(1, 6)}});
+  RandomStream random(kSeed, "gp_propose_test", 1);
+  int up = 0, down = 0;
+  for (int i = 0; i < kPoints; ++i) {
+    const double unit = near({0.5}, 0.05, encoding, random)[0];
+    up += unit > 0.6;
+    down += unit < 0.4;
+  }
+  // Of noise of .05 the mean way is .04, a fifth of a cell.
+  CHECK(up + down > 0.15 * kPoints);
+  CHECK(up + down < 0.25 * kPoints);
+  CHECK(up > 0.06 * kPoints);
+  CHECK(down > 0.06 * kPoints);
 }
 
 }  // namespace

@@ -382,7 +382,12 @@ void Invariants::follow(const FromAgent& from) {
   if (is_of_part || was_over || parts_.contains({key, from.agent})) return;
   no_loss_of_a_node_is_a_failure(*ended);
   const bool ends_well = !is_failure(ended->outcome) && ended->outcome != Outcome::kLost;
-  if (ends_well && world_.spoke_nonsense.contains(key)) {
+  const auto nonsense = world_.spoke_nonsense.find(key);
+  // What a machine was told is lost with it, when the lead had all that it waited for.
+  const bool may_be_unheard =
+      nonsense != world_.spoke_nonsense.end() && nonsense->second &&
+      (world_.lost_a_node.contains(key) || world_.held_up.contains(key));
+  if (ends_well && nonsense != world_.spoke_nonsense.end() && !may_be_unheard) {
     violate("a worker's nonsense fails its attempt",
             fmt::format("{} ends as {}", name_of(ended->trial, ended->attempt),
                         outcome_name(ended->outcome)));

@@ -115,6 +115,7 @@ void SimulatedLinks::hold_up(Identity agent, Time until) {
   for (auto& [id, link] : links_) {
     if (link.ends[0] != agent && link.ends[1] != agent) continue;
     link.held_until = std::max(link.held_until, until);
+    world_.held_up.insert(link.attempt);
     ++world_.tally.links_held_up;
   }
 }

@@ -215,7 +215,9 @@ bool SimulatedWorker::meets_fault_in_step() {
 
 void SimulatedWorker::speak_nonsense() {
   ++world_.tally.nonsense;
-  world_.spoke_nonsense.insert(attempt_key(start_->launch.trial, start_->launch.attempt));
+  const bool is_of_lead = start_->rank == start_->local_rank;
+  world_.spoke_nonsense.try_emplace(attempt_key(start_->launch.trial, start_->launch.attempt),
+                                    !is_of_lead);
   if (fault_.kind == AttemptFault::Kind::kGarbles) {
     agent_.hear(std::nullopt);
   } else {

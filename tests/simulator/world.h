@@ -28,7 +28,9 @@ struct World {
   std::map<std::uint64_t, std::uint64_t> reported;  // by attempt_key: its last iteration
   // Messages of drivers to a running attempt, by attempt_key.
   std::map<std::uint64_t, std::set<std::string>> verdicts;
-  std::set<std::uint64_t> spoke_nonsense;  // the attempt_keys of those that did
+  // By attempt_key: those with a worker that spoke nonsense, and whether on a machine that does not
+  // lead its group.
+  std::map<std::uint64_t, bool> spoke_nonsense;
   // The attempt_keys of those whose machine was given up while they may have run on.
   std::set<std::uint64_t> given_up;
   std::map<std::uint64_t, std::uint32_t> hung;  // by attempt_key: the rank that does
@@ -36,6 +38,7 @@ struct World {
   // attempts whose ranks an accident killed.
   std::map<std::uint64_t, Time> lost_a_node;
   std::set<std::uint64_t> killed;
+  std::set<std::uint64_t> held_up;  // the attempt_keys of groups whose links carried nothing
   std::map<std::string, std::string> objects;  // of the object store, by name
   Time store_is_away_until{};
   std::uint32_t last_pid = 1000;

@@ -1,6 +1,5 @@
 #include "tune/cli/cli_join.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -113,11 +112,9 @@ JoinedEnd run_once(const AgentArguments& arguments, JoinToken token) {
   return run_joined_agent(options);
 }
 
-// A fresh process, where this one began: it has been an agent, in the folder of its trials.
+// A fresh process, where this one began: it has been an agent, in the folder of its trials. The
+// signals that an agent watches stay blocked, so that one that comes meanwhile is waiting for it.
 [[noreturn]] void join_again(const JoinToken& token, const fs::path& home, bool by_file) {
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (!by_file) ::setenv(kTokenVariable, to_text(token).c_str(), 1);
   const std::string line = read_file("/proc/self/cmdline");
   std::vector<char*> words;

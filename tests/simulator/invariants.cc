@@ -381,17 +381,7 @@ void Invariants::follow(const FromAgent& from) {
   const bool was_over = ended->cause == "nothing of it runs here" && promised_.contains({key, 1});
   if (is_of_part || was_over || parts_.contains({key, from.agent})) return;
   no_loss_of_a_node_is_a_failure(*ended);
-  const bool ends_well = !is_failure(ended->outcome) && ended->outcome != Outcome::kLost;
-  const auto nonsense = world_.spoke_nonsense.find(key);
-  // What a machine was told is lost with it, when the lead had all that it waited for.
-  const bool may_be_unheard =
-      nonsense != world_.spoke_nonsense.end() && nonsense->second &&
-      (world_.lost_a_node.contains(key) || world_.held_up.contains(key));
-  if (ends_well && nonsense != world_.spoke_nonsense.end() && !may_be_unheard) {
-    violate("a worker's nonsense fails its attempt",
-            fmt::format("{} ends as {}", name_of(ended->trial, ended->attempt),
-                        outcome_name(ended->outcome)));
-  }
+  no_nonsense_ends_well(*ended);
   only_who_hangs_is_said_to(*ended);
   const auto reported = world_.reported.find(key);
   const auto journaled = journaled_.find(key);

@@ -58,6 +58,7 @@ class Invariants : public SimulatedDriver::Witness {
   void end_on(AgentNumber agent);
   void groups_end_everywhere(const Agents& agents) const;
   void no_loss_of_a_node_is_a_failure(const AttemptEnded& ended) const;
+  void no_nonsense_ends_well(const AttemptEnded& ended) const;
   const Launch* promised(const WorkerLaunch& launch, std::uint32_t rank) const;
   // The same state in a controller of its own, which is told the turn without its stale events.
   struct Branch {

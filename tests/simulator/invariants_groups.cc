@@ -70,4 +70,17 @@ void Invariants::no_loss_of_a_node_is_a_failure(const AttemptEnded& ended) const
                       ended.trial.value, outcome_name(ended.outcome), ended.cause));
 }
 
+// What a machine was told is lost with it, when the lead had all that it waited for.
+void Invariants::no_nonsense_ends_well(const AttemptEnded& ended) const {
+  const std::uint64_t key = attempt_key(ended.trial, ended.attempt);
+  const auto nonsense = world_.spoke_nonsense.find(key);
+  if (nonsense == world_.spoke_nonsense.end()) return;
+  if (is_failure(ended.outcome) || ended.outcome == Outcome::kLost) return;
+  const bool was_away = world_.lost_a_node.contains(key) || world_.held_up.contains(key);
+  if (nonsense->second && was_away) return;
+  violate("a worker's nonsense fails its attempt",
+          fmt::format("attempt {} of trial {} ends as {}", ended.attempt.value, ended.trial.value,
+                      outcome_name(ended.outcome)));
+}
+
 }  // namespace tune::simulator

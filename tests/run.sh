@@ -21,9 +21,9 @@ bash config/setup.sh
 cmake --preset ci -DTUNE_BUILD_BENCH=$benchmarks
 cmake --build --preset ci -j "$(bash config/jobs.sh)"
 
-# Five places a core, of which a test that keeps one busy takes three: tests/CMakeLists.txt.
+# Seven places a core, of which a test that keeps one busy takes four: tests/CMakeLists.txt.
 status=0
-ctest --test-dir build --output-on-failure -j $((5 * $(nproc))) "${leave_out[@]}" "$@" || status=$?
+ctest --test-dir build --output-on-failure -j $((7 * $(nproc))) "${leave_out[@]}" "$@" || status=$?
 
 # ctest runs one file of tests at a time; what counts are the test cases in them. One that the
 # machine cannot run says "skipped: why" and passes.

@@ -22,7 +22,7 @@ std::string sweep_of(const std::string& name) {
   std::ifstream file(TUNE_SOURCE_DIR "/config/" + name + ".yaml");
   std::ostringstream text;
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("plugin: ")) line = "plugin: " + kExamples + "lib" + name + ".so";
+    if (line.starts_with("plugin: ")) line = "plugin: " + kExamples + line.substr(line.rfind('/') + 1);
     text << line << '\n';
   }
   return text.str();

@@ -11,11 +11,12 @@
 namespace tune {
 namespace {
 
-// Saves after every second of 8 steps; the writing of the one after step 4 fails half way.
+// Saves after every second of 8 steps; the writing of the one after step 4 fails half way, long after
+// the one before is whole.
 void write_sweep(const Sandbox& box, const std::string& how, int ranks) {
   box.write("sweep.yaml",
             yaml({.trainable = "Faulty",
-                  .config = "{fail_in: write, fail_how: " + how + ", fail_at: 4, step_ms: 5}",
+                  .config = "{fail_in: write, fail_how: " + how + ", fail_at: 4, step_ms: 100}",
                   .num_samples = 1,
                   .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 2}\n"
                           "max_failures: 1\nresources_per_trial: {cpu: 2, ranks: " +

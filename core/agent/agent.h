@@ -16,11 +16,11 @@
 
 namespace tune {
 
-// An agent that joins a running experiment: it has no driver of its own, and learns from the one
-// that it finds what there is to load.
 // Where an agent finds the driver's port for checkpoints through a tunnel, beside the driver's own.
 inline constexpr const char* kRelayPortVariable = "TUNE_RELAY_PORT";
 
+// An agent that joins a running experiment: it has no driver of its own, and learns from the one
+// that it finds what there is to load.
 struct JoinOptions {
   JoinToken token;
   std::string name;  // unique among the agents of an experiment and their former lives

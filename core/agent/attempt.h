@@ -83,6 +83,9 @@ class Attempt {
   static constexpr AgentTime kMeet = std::chrono::seconds(60);
   static constexpr AgentTime kQuiet = std::chrono::seconds(3);
   static constexpr AgentTime kSilentEnd = std::chrono::seconds(4);
+  // How long a linked node may say nothing: group_timeout, but at least kQuiet, since a link's
+  // heartbeats come each second only. Nothing: any time.
+  static std::optional<AgentTime> silence_limit(const SetupExperiment& experiment);
 
   // The ranks on this node, which leads, are the workers first_worker, first_worker + 1 ...
   Attempt(Launch launch, WorkerId first_worker);

@@ -176,14 +176,19 @@ bool Attempt::hears_all() const {
       nodes_, [](const Node& node) { return node.is_quiet || !node.disk_keeps_up; });
 }
 
+std::optional<AgentTime> Attempt::silence_limit(const SetupExperiment& experiment) {
+  if (experiment.group_timeout == Duration::zero()) return std::nullopt;
+  return std::max(AgentTime(experiment.group_timeout), kQuiet);
+}
+
 // When a node that says nothing is given up, in watched time.
 std::optional<AgentTime> Attempt::limit_of(const AttemptConditions& on,
                                            std::uint32_t number) const {
   const Node& node = nodes_[number];
   if (is_terminating() && has_ranks(number)) return node.heard + kSilentEnd;
   if (!node.is_linked) return node.heard + kMeet;
-  const Duration limit = on.experiment.group_timeout;
-  return limit > Duration::zero() ? std::optional(node.heard + limit) : std::nullopt;
+  const std::optional<AgentTime> limit = silence_limit(on.experiment);
+  return limit ? std::optional(node.heard + *limit) : std::nullopt;
 }
 
 std::optional<AgentTime> Attempt::node_deadline(const AttemptConditions& on) const {

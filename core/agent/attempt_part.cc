@@ -241,13 +241,15 @@ std::optional<AgentTime> AttemptPart::deadline(const AttemptConditions& on) cons
   return soonest;
 }
 
+std::optional<AgentTime> AttemptPart::silence_limit(const AttemptConditions& on) const {
+  return is_linked_ ? Attempt::silence_limit(on.experiment) : Attempt::kMeet;
+}
+
 std::optional<AgentTime> AttemptPart::lead_deadline(const AttemptConditions& on) const {
   if (kill_at_ && !are_all_gone()) return kill_at_;
   if (!has_lead_) return std::nullopt;
-  if (!is_linked_) return on.watch.next_look(lead_heard_ + Attempt::kMeet);
-  const Duration limit = on.experiment.group_timeout;
-  if (limit == Duration::zero()) return std::nullopt;
-  return on.watch.next_look(lead_heard_ + limit);
+  const std::optional<AgentTime> limit = silence_limit(on);
+  return limit ? std::optional(on.watch.next_look(lead_heard_ + *limit)) : std::nullopt;
 }
 
 void AttemptPart::on_time(const AttemptScene& scene) {
@@ -258,8 +260,8 @@ void AttemptPart::on_time(const AttemptScene& scene) {
     kill_at_ = scene.now + Attempt::kTermGrace;  // said again until it is heard
     return signal(scene, SIGKILL);
   }
-  const AgentTime limit = is_linked_ ? AgentTime(scene.experiment.group_timeout) : Attempt::kMeet;
-  if (scene.watched() < lead_heard_ + limit) return;
+  const std::optional<AgentTime> limit = silence_limit(scene);
+  if (!limit || scene.watched() < lead_heard_ + *limit) return;
   on_lead_lost(
       scene, fmt::format("it has said nothing for {:g} s", seconds(scene.watched() - lead_heard_)));
 }

@@ -85,6 +85,7 @@ class AttemptPart {
   void tell(const AttemptScene& scene, NodeWord word) const;
   void set_gone(const AttemptScene& scene, std::uint32_t rank, RankGone gone);
   void tell_late_ends(const AttemptScene& scene);
+  std::optional<AgentTime> silence_limit(const AttemptConditions& on) const;  // of the lead
   std::optional<AgentTime> lead_deadline(const AttemptConditions& on) const;
 
   Launch launch_;

@@ -31,8 +31,8 @@ Launch group_launch_on(std::uint32_t node, std::uint64_t restore_iteration = 0) 
 
 // The first of two nodes with two ranks on each: 1 and 2 here as processes 101 and 102.
 struct LeadScript : MachineScript {
-  explicit LeadScript(std::uint64_t restore_iteration = 0) {
-    set_up({}, kGroupLimit, 600s);
+  explicit LeadScript(std::uint64_t restore_iteration = 0, Duration limit = kGroupLimit) {
+    set_up({}, limit, 600s);
     machine.on_command(now, group_launch_on(0, restore_iteration));
     machine.on_group_open(now, kGroupKey, {"10.0.0.1:4711"}, {});
     spawned(1, 101);
@@ -71,8 +71,8 @@ struct LeadScript : MachineScript {
 
 // The second of them: ranks 2 and 3 as processes 101 and 102.
 struct PartScript : MachineScript {
-  PartScript() {
-    set_up({}, kGroupLimit, 600s);
+  explicit PartScript(Duration limit = kGroupLimit) {
+    set_up({}, limit, 600s);
     machine.on_command(now, group_launch_on(1));
   }
   void hear(LeadWord word) { machine.on_lead(now, kGroupKey, {std::move(word)}); }
@@ -257,6 +257,29 @@ TEST_CASE("a node that is silent blames no rank, and is lost after group_timeout
   const AttemptEnded ended = script.concluded();
   CHECK(ended.outcome == Outcome::kLost);
   CHECK(ended.cause == "node two is lost: it has said nothing for 60 s");
+}
+
+TEST_CASE("a group_timeout_s below a link's heartbeats gives no linked node up between them") {
+  LeadScript lead(0, 250ms);
+  lead.link();
+  lead.said();
+  lead.watch_linked_for(10s);
+  CHECK(lead.said().empty());
+  lead.watch_for(Attempt::kQuiet - 1ms);
+  CHECK(lead.said().empty());
+  lead.watch_for(1ms);
+  CHECK_FALSE(lead.said().empty());
+
+  PartScript part(250ms);
+  part.start();
+  for (int i = 0; i < 10; ++i) {
+    part.watch_for(1s);
+    part.machine.on_lead(part.now, kGroupKey, {});
+  }
+  part.watch_for(Attempt::kQuiet - 1ms);
+  CHECK(part.said().empty());
+  part.watch_for(1ms);
+  CHECK_FALSE(part.said().empty());
 }
 
 TEST_CASE("a node that is heard again in time gives its ranks their time anew") {

@@ -30,6 +30,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/apart.h"
 #include "core/clock.h"
 #include "core/contract_values.h"
 #include "core/ids.h"
@@ -195,8 +196,8 @@ struct NewToken {
   }
 };
 
-using Command = std::variant<SetupExperiment, Launch, Continue, StopAttempt, KillAttempt, Shutdown,
-                             Drain, NewToken>;
+using Command = std::variant<Apart<SetupExperiment>, Launch, Continue, StopAttempt, KillAttempt,
+                             Shutdown, Drain, NewToken>;
 
 // ---- Events: agent -> driver --------------------------------------------------------------------
 
@@ -329,7 +330,7 @@ struct GroupMeets {
   }
 };
 
-using AgentEvent = std::variant<AgentHello, ZygoteReady, AttemptStarted, Reported, CheckpointSaved,
-                                AttemptEnded, Warning, NodeOut, GroupMeets>;
+using AgentEvent = std::variant<Apart<AgentHello>, ZygoteReady, AttemptStarted, Reported,
+                                CheckpointSaved, AttemptEnded, Warning, NodeOut, GroupMeets>;
 
 }  // namespace tune

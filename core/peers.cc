@@ -55,7 +55,7 @@ void Peers::receive(const std::string& identity, std::string_view frame, Time no
 // A message that cannot be read is told as well, or it would never be acknowledged.
 AgentEvent Peers::read(const std::string& identity, std::string_view message) try {
   AgentEvent event = decoded<AgentEvent>(message);
-  if (auto* hello = std::get_if<AgentHello>(&event)) hello->identity = identity;
+  if (auto* hello = std::get_if<Apart<AgentHello>>(&event)) (*hello)->identity = identity;
   return event;
 } catch (const Error& error) {
   complaint_ = fmt::format("a message of {} bytes was dropped: {}", message.size(), error.what());

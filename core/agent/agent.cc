@@ -311,9 +311,9 @@ void Agent::take_zygote_messages() {
 
 void Agent::take_commands() {
   for (Command& command : endpoint_->receive()) {
-    const auto* setup = std::get_if<SetupExperiment>(&command);
-    if (setup != nullptr) experiment_ = as_found_by(options_, *setup);
-    if (setup != nullptr) links_.set_up(setup->joined, search_ ? endpoint_->address() : "");
+    const auto* setup = std::get_if<Apart<SetupExperiment>>(&command);
+    if (setup != nullptr) experiment_ = as_found_by(options_, **setup);
+    if (setup != nullptr) links_.set_up((*setup)->joined, search_ ? endpoint_->address() : "");
     if (setup != nullptr && !search_) carry_objects();
     if (relay_ && takes_part_) experiment_.experiment_directory = relay_->folder();
     const auto* token = std::get_if<NewToken>(&command);

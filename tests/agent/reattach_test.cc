@@ -28,7 +28,7 @@ struct ReattachScript : JoinedScript {
     one().take_actions(actions);
     one().on_sent();
     REQUIRE(!actions.empty());
-    return std::get<AgentHello>(std::get<TellDriver>(actions.front()).event);
+    return *std::get<Apart<AgentHello>>(std::get<TellDriver>(actions.front()).event);
   }
 };
 

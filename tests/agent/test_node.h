@@ -72,7 +72,7 @@ class TestNode {
     ::close(ends[0]);
     alive_ = ends[1];
     driver_.emplace(options.driver_address, 1);
-    expect<AgentHello>();
+    expect<Apart<AgentHello>>();
   }
   TestNode(const TestNode&) = delete;
   TestNode& operator=(const TestNode&) = delete;

@@ -152,7 +152,7 @@ TEST_CASE_FIXTURE(PeersFixture, "a hello has the name of its connection, whateve
   AgentHello hello;
   hello.identity = "another";
   a.send(encoded(AgentEvent(hello)));
-  CHECK(std::get<AgentHello>(hear("a", a).at(0).event).identity == "a");
+  CHECK(std::get<Apart<AgentHello>>(hear("a", a).at(0).event)->identity == "a");
 }
 
 }  // namespace

@@ -338,7 +338,7 @@ void Invariants::follow(const Event& event) {
   }
   const auto* from = std::get_if<FromAgent>(&event);
   if (from == nullptr) return;
-  if (const auto* hello = std::get_if<AgentHello>(&from->event)) follow(from->agent, *hello);
+  if (const auto* hello = std::get_if<Apart<AgentHello>>(&from->event)) follow(from->agent, **hello);
   if (is_stale(*from)) return;
   if (const auto* ended = std::get_if<AttemptEnded>(&from->event)) {
     Open& open = open_.at(ended->trial);

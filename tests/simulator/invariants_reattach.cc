@@ -16,7 +16,7 @@ void Invariants::count_said_again(const Turn& turn, const Effects& effects) {
     const auto* from = std::get_if<FromAgent>(&event);
     if (from == nullptr) continue;
     if (const auto* one = std::get_if<Reported>(&from->event)) reported.insert(one->trial);
-    is_greeted = is_greeted || std::holds_alternative<AgentHello>(from->event);
+    is_greeted = is_greeted || std::holds_alternative<Apart<AgentHello>>(from->event);
   }
   for (const auto& [agent, command] : effects.commands) {
     const auto* go = std::get_if<Continue>(&command);

@@ -135,7 +135,7 @@ void SimulatedAgent::hear_frame(const std::string& frame) {
 
 void SimulatedAgent::hear(Command command) {
   world_.trace(name().c_str(), [&] { return "hears " + describe(command); });
-  const bool is_setup = std::holds_alternative<SetupExperiment>(command);
+  const bool is_setup = std::holds_alternative<Apart<SetupExperiment>>(command);
   if (std::holds_alternative<Drain>(command)) is_told_to_end_ = true;
   machine_.on_command(now(), std::move(command));
   // One that has joined learns only now what there is to load.

@@ -187,13 +187,13 @@ TrialPromises::Open* TrialPromises::current(AgentNumber agent, TrialNumber trial
 }
 
 void TrialPromises::follow(const FromAgent& from) {
-  if (const auto* hello = std::get_if<AgentHello>(&from.event)) {
-    if (nodes_.try_emplace(from.agent, resources_of(*hello)).second) {
+  if (const auto* hello = std::get_if<Apart<AgentHello>>(&from.event)) {
+    if (nodes_.try_emplace(from.agent, resources_of(**hello)).second) {
       std::erase(joined_, from.agent);
       joined_.push_back(from.agent);
     }
-    hostnames_[from.agent] = hello->hostname;
-    follow(from.agent, *hello);
+    hostnames_[from.agent] = (*hello)->hostname;
+    follow(from.agent, **hello);
   } else if (const auto* zygote = std::get_if<ZygoteReady>(&from.event)) {
     const bool may_start = nodes_.contains(from.agent) && !out_.contains(from.agent);
     if (zygote->error.empty() && may_start) ready_.insert(from.agent);

@@ -106,9 +106,9 @@ void DriverMachine::end_silent(const std::string& identity, Agent& agent, Time s
 }
 
 bool DriverMachine::on_told(Peers::Told told) {
-  const bool joins = std::holds_alternative<AgentHello>(told.event);
+  const bool joins = std::holds_alternative<Apart<AgentHello>>(told.event);
   if (joins && lost_.contains(told.agent)) return false;
-  if (joins && std::get<AgentHello>(told.event).joined) joining_.insert(told.agent);
+  if (joins && std::get<Apart<AgentHello>>(told.event)->joined) joining_.insert(told.agent);
   const auto* out = std::get_if<NodeOut>(&told.event);
   if (out != nullptr && out->gone) left_.insert(told.agent);
   told_.push_back(std::move(told));

@@ -587,7 +587,7 @@ TEST_CASE("an agent is compared with the driver that it speaks to, whatever this
       hello.contract = agent;
       scene.give(FromAgent{{}, hello});
       const bool fits = driver == agent;
-      CHECK(scene.take<SetupExperiment>().size() == (fits ? 1 : 0));
+      CHECK(scene.take<Apart<SetupExperiment>>().size() == (fits ? 1 : 0));
       CHECK((scene.controller_.phase() == Phase::kFailed) == !fits);
       if (fits) continue;
       CHECK_HAS(scene.controller_.failure(), "node node speaks version " + std::to_string(agent));

@@ -23,7 +23,7 @@ struct Reattached : Scene {
     say(ready);
     for (const std::uint32_t trial : {0u, 1u}) say(AttemptStarted{{trial}, {1}, 100});
     take<Launch>();
-    take<SetupExperiment>();
+    take<Apart<SetupExperiment>>();
   }
   static Options with_nodes(Options options) {
     options.nodes_may_join = true;
@@ -71,7 +71,7 @@ TEST_CASE("an agent that takes part in another experiment is to join anew") {
   hello.epoch = scene.epoch_;
   hello.experiment = "other";
   scene.give(FromAgent{kFar, hello});
-  CHECK(scene.take<SetupExperiment>().empty());
+  CHECK(scene.take<Apart<SetupExperiment>>().empty());
   const auto ended = scene.take<Shutdown>();
   REQUIRE(ended.size() == 1);
   CHECK(ended[0].joins_again);
@@ -87,9 +87,9 @@ TEST_CASE("what runs on a machine that comes back goes on, and is kept there") {
   CHECK(scene.story_.back() == "driver 2");  // nobody has left
   scene.say(scene.report(0, 4, 0.6));  // it was told while there was no driver
   scene.come_back({live_attempt(0, 4), live_attempt(1)});
-  const auto setups = scene.take<SetupExperiment>();
+  const auto setups = scene.take<Apart<SetupExperiment>>();
   REQUIRE(setups.size() == 1);
-  CHECK(setups[0].keep ==
+  CHECK(setups[0]->keep ==
         std::vector{attempt_key({0}, {1}), attempt_key({1}, {1})});
   CHECK(scene.take<Continue>().empty());
   CHECK_FALSE(scene.controller_.nodes().is_away(kFar));
@@ -188,9 +188,9 @@ TEST_CASE("an attempt that the journal does not know is ended before its place i
   scene.restart();
   scene.said = 40;
   scene.come_back({live_attempt(0, 5), live_attempt(2, 1, false, 4)});
-  const auto setups = scene.take<SetupExperiment>();
+  const auto setups = scene.take<Apart<SetupExperiment>>();
   REQUIRE(setups.size() == 1);
-  CHECK(setups[0].keep.empty());
+  CHECK(setups[0]->keep.empty());
   ZygoteReady ready;
   ready.trainables = {{"T", true, false}};
   scene.say(ready);
@@ -225,7 +225,7 @@ TEST_CASE("where words of a machine are missing its attempts do not go on") {
   CHECK(scene.running() == 0);
   CHECK_FALSE(scene.controller_.trials()[0].last.has_value());
   scene.come_back({live_attempt(0, 9), live_attempt(1)});
-  CHECK(scene.take<SetupExperiment>().at(0).keep.empty());
+  CHECK(scene.take<Apart<SetupExperiment>>().at(0)->keep.empty());
   CHECK(scene.take<Launch>().empty());
 }
 

@@ -220,6 +220,7 @@ class Attempt {
   std::uint32_t first_of(std::uint32_t node) const { return node * launch_.local_ranks(); }
   bool is_here(std::uint32_t rank) const { return rank < launch_.local_ranks(); }
   bool hears_all() const;
+  AgentTime link_delay() const;
   void blame_node(const AttemptScene& scene, const std::string& why, bool cuts_saves_off);
   void look_at_nodes(const AttemptScene& scene);
   void tell_leader(const AttemptScene& scene, WorkerCommand command) const;

@@ -56,6 +56,9 @@ void Attempt::on_time(const AttemptScene& scene) {
   kill(scene, silence_cause(scene));
 }
 
+// What a rank says may come this much later before its node counts as quiet.
+AgentTime Attempt::link_delay() const { return nodes_.size() > 1 ? kQuiet : AgentTime{}; }
+
 // ---- Silence ------------------------------------------------------------------------------------
 
 std::optional<AgentTime> Attempt::silence_deadline(const AttemptConditions& on) const {
@@ -67,9 +70,9 @@ std::optional<AgentTime> Attempt::silence_deadline(const AttemptConditions& on) 
   const bool waits_for_rank = !held_.empty() && promoting_ == 0;
   if (running != nullptr && running->waiting && !waits_for_rank) return std::nullopt;
   const Duration limit = on.experiment.hang_timeout;
-  if (limit > Duration::zero() && !have_all_said_end())
-    return on.watch.next_look(last_sign_ + limit);
-  if (leaving) return on.watch.next_look(last_sign_ + kExitGrace);
+  const AgentTime since = last_sign_ + link_delay();
+  if (limit > Duration::zero() && !have_all_said_end()) return on.watch.next_look(since + limit);
+  if (leaving) return on.watch.next_look(since + kExitGrace);
   return std::nullopt;
 }
 
@@ -98,7 +101,7 @@ std::optional<GroupPace::Awaited> Attempt::awaited(const AttemptConditions& on) 
 std::optional<AgentTime> Attempt::group_deadline(const AttemptConditions& on) const {
   const auto laggard = awaited(on);
   if (!laggard) return std::nullopt;
-  return on.watch.next_look(laggard->due + kGroupPatience);
+  return on.watch.next_look(laggard->due + link_delay() + kGroupPatience);
 }
 
 Attempt::Cause Attempt::group_cause(const AttemptScene& scene) const {

@@ -2,6 +2,7 @@
 # the lists equal to what tune/tune.h, tune/torch.h and tune/testing/ reach. A header that is only
 # reached (core/wire.h) is no place for anything that users need not see.
 set(tune_public_headers
+  core/apart.h
   core/clock.h
   core/contract_values.h
   core/error.h

@@ -69,7 +69,7 @@ std::string Link::frame(std::size_t first, std::size_t last) {
   return out.take();
 }
 
-std::vector<std::string> Link::receive(std::string_view frame) {
+std::vector<std::string_view> Link::receive(std::string_view frame) {
   is_in_touch_ = false;
   PackReader in(frame);
   if (const std::size_t size = in.array(); size != 8) detail::bad_message("frame", size, 8);
@@ -97,17 +97,18 @@ std::vector<std::string> Link::receive(std::string_view frame) {
   }
   const bool is_for_us = addressed_to == epoch_ || addressed_to == 0;
   if (is_for_us) received_before_ = before;
-  std::vector<std::string> fresh;
+  std::size_t fresh = 0;
   for (std::size_t i = 0; i < count && is_for_us; ++i) {
     if (first + i != received_ + 1) continue;  // seen before, or after a gap that comes again
     ++received_;
-    fresh.emplace_back(messages[i]);
+    messages[fresh++] = messages[i];
   }
+  messages.resize(fresh);
   // These messages were seen before: their acknowledgement was lost, or the other side knows a
   // former life of this one. Say who this is and what was received.
-  if (count > 0 && fresh.empty()) acknowledged_sent_ = kSayAgain;
+  if (count > 0 && fresh == 0) acknowledged_sent_ = kSayAgain;
   if (is_for_us) look_for_gap(round, first, count);
-  return fresh;
+  return messages;
 }
 
 void Link::acknowledge(Position through) {

@@ -76,9 +76,9 @@ class Link {
     std::uint64_t life = 0;
     std::uint64_t sequence = 0;
   };
-  // The fresh messages of one frame, in order. Throws Error (kProtocol) when it is malformed;
-  // nothing of it counts as received then.
-  std::vector<std::string> receive(std::string_view frame);
+  // The fresh messages of one frame, in order, which are within it. Throws Error (kProtocol) when
+  // it is malformed; nothing of it counts as received then.
+  std::vector<std::string_view> receive(std::string_view frame);
   // Everything received so far may be acknowledged by the next frame.
   void acknowledge() { acknowledged_to_send_ = received_; }
   // Everything received up to there may; a position in an earlier life of the other side has no

@@ -8,11 +8,11 @@
 
 namespace tune {
 
-AgentNumber Peers::meet(const std::string& identity) {
-  const auto [known, is_new] =
-      numbers_.try_emplace(identity, AgentNumber{static_cast<std::uint32_t>(peers_.size())});
+Peers::Met Peers::meet(const std::string& identity) {
+  const AgentNumber next{static_cast<std::uint32_t>(peers_.size())};
+  const auto [known, is_new] = numbers_.try_emplace(identity, next);
   if (is_new) peers_.push_back({.identity = identity, .link = Link(epoch_)});
-  return known->second;
+  return {known->second, is_new};
 }
 
 void Peers::expect(AgentNumber agent, const std::string& identity, std::uint64_t heard, Time now) {
@@ -27,12 +27,11 @@ void Peers::expect(AgentNumber agent, const std::string& identity, std::uint64_t
 
 void Peers::receive(const std::string& identity, std::string_view frame, Time now,
                     std::vector<Told>& told) {
-  const bool is_known = numbers_.contains(identity);
-  const AgentNumber number = meet(identity);
+  const auto [number, is_new] = meet(identity);
   Peer& peer = peers_[number.value];
-  const std::vector<std::string> fresh = unpacked(peer.link, frame);
+  const std::vector<std::string_view> fresh = unpacked(peer.link, frame);
   if (peer.link.peer_epoch() == 0) {  // it has never sent a frame that can be read
-    if (is_known) return;
+    if (!is_new) return;
     numbers_.erase(identity);
     peers_.pop_back();
     return;
@@ -41,7 +40,7 @@ void Peers::receive(const std::string& identity, std::string_view frame, Time no
   agenda_.touch(number.value);
   Link::Position position = peer.link.received();
   position.sequence -= fresh.size();
-  for (const std::string& bytes : fresh) {
+  for (const std::string_view bytes : fresh) {
     ++position.sequence;
     const std::uint64_t count = peer.link.received_before() + position.sequence;
     if (count <= peer.journaled) {  // its acknowledgement was lost with the driver
@@ -62,7 +61,7 @@ AgentEvent Peers::read(const std::string& identity, std::string_view message) tr
   return Warning{fmt::format("from {}: {}", identity, complaint_)};
 }
 
-std::vector<std::string> Peers::unpacked(Link& link, std::string_view frame) try {
+std::vector<std::string_view> Peers::unpacked(Link& link, std::string_view frame) try {
   return link.receive(frame);
 } catch (const Error& error) {
   complaint_ = fmt::format("a frame of {} bytes was dropped: {}", frame.size(), error.what());

@@ -66,9 +66,13 @@ class Peers {
     Time last_heard{};
     std::uint64_t journaled = 0;  // of what it told, by the driver before this one
   };
-  AgentNumber meet(const std::string& identity);
+  struct Met {
+    AgentNumber number;
+    bool is_new;
+  };
+  Met meet(const std::string& identity);
   AgentEvent read(const std::string& identity, std::string_view message);
-  std::vector<std::string> unpacked(Link& link, std::string_view frame);
+  std::vector<std::string_view> unpacked(Link& link, std::string_view frame);
 
   std::uint64_t epoch_;
   std::map<std::string, AgentNumber> numbers_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/apart.h"
 #include "core/clock.h"
 #include "core/contract_values.h"
 #include "core/ids.h"
@@ -125,7 +126,7 @@ struct Trial {
   std::optional<double> metric;      // of `last`, when it has one
   std::optional<Reported> at_checkpoint;  // the result at the newest checkpoint's iteration
   std::vector<CheckpointRecord> checkpoints;  // on disk, oldest first: the newest restarts it
-  std::optional<Failure> failure;
+  std::optional<Apart<Failure>> failure;
   std::uint32_t replacements = 0;  // how often the scheduler gave it another configuration
   Wish wish = Wish::kNone;
   bool is_added = false;     // by a user: no searcher has proposed it

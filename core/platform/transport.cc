@@ -69,14 +69,14 @@ void refuse_tcp(const std::string& address) {
 template <class Message>
 std::vector<Message> unpack_frame(Link& link, std::string_view frame, std::string& complaint) {
   std::vector<Message> messages;
-  std::vector<std::string> fresh;
+  std::vector<std::string_view> fresh;
   try {
     fresh = link.receive(frame);
   } catch (const Error& error) {
     complaint = fmt::format("a frame of {} bytes was dropped: {}", frame.size(), error.what());
   }
   messages.reserve(fresh.size());
-  for (const std::string& bytes : fresh) {
+  for (const std::string_view bytes : fresh) {
     try {
       messages.push_back(decoded<Message>(bytes));
     } catch (const Error& error) {

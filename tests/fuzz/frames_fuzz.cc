@@ -2,6 +2,7 @@
 // a link between agent and driver.
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/frame.h"
@@ -34,7 +35,7 @@ void hear(const std::vector<std::string>& frames) {
   std::size_t bytes = 0;
   for (const std::string& frame : frames) {
     fuzz::refused_as(ErrorCode::kProtocol, [&] {
-      for (const std::string& message : link.receive(frame)) bytes += message.size();
+      for (const std::string_view message : link.receive(frame)) bytes += message.size();
     });
     fuzz::require(bytes <= frame.size() * frames.size() + kMaxFrameBytes, "it grows");
     link.acknowledge();

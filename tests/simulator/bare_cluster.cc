@@ -97,7 +97,7 @@ bool BareNode::tell_next(Slot& slot) {
 }
 
 void BareNode::hear(std::string_view frame) {
-  for (const std::string& message : link_.receive(frame)) {
+  for (const std::string_view message : link_.receive(frame)) {
     Command command = decoded<Command>(message);
     if (auto* launch = std::get_if<Launch>(&command)) slots_.push_back({std::move(*launch)});
   }

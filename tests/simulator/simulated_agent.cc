@@ -124,7 +124,7 @@ void SimulatedAgent::plan_tick() {
 
 void SimulatedAgent::hear_frame(const std::string& frame) {
   take_part([this, frame] {
-    for (const std::string& message : link_.receive(frame)) hear(decoded<Command>(message));
+    for (const std::string_view message : link_.receive(frame)) hear(decoded<Command>(message));
     link_.acknowledge();
     if (link_.is_in_touch()) machine_.on_driver_heard(now());
     const bool is_another = link_.peer_epoch() != epoch_;

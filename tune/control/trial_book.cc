@@ -181,8 +181,9 @@ void TrialBook::finish(Trial& trial, TrialStatus status) {
 
 void TrialBook::shorten_failure(Trial& trial) {
   if (!trial.failure) return;
-  shorten(trial.failure->cause);
-  trial.failure->stderr_tail = std::string();
+  Failure& failure = **trial.failure;
+  shorten(failure.cause);
+  failure.stderr_tail = std::string();
 }
 
 namespace {

@@ -221,7 +221,8 @@ void DriverMachine::take_told(TurnContents& contents) {
     if (bytes > 0 && bytes + told.bytes > kMaxTurnBytes) return;
     bytes += told.bytes;
     contents.heard[told.agent] = told.position;
-    contents.events.emplace_back(FromAgent{told.agent, std::move(told.event), told.number});
+    contents.events.emplace_back(std::in_place_type<FromAgent>, told.agent,
+                                 std::move(told.event), told.number);
   }
   told_.clear();
   next_ = 0;

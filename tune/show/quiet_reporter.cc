@@ -10,7 +10,7 @@ void QuietReporter::notice(const std::string& text) {
 
 void QuietReporter::failure(const Trial& trial, const std::string& trial_id,
                             const std::filesystem::path& file, bool retried) {
-  notice(fmt::format("trial {} failed: {}{}, see {}", trial_id, trial.failure->cause,
+  notice(fmt::format("trial {} failed: {}{}, see {}", trial_id, (*trial.failure)->cause,
                      retried ? " (it is tried again)" : "", file.string()));
 }
 

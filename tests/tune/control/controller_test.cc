@@ -173,7 +173,7 @@ TEST_CASE(
   CHECK(*scene.controller_.trials()[0].metric == doctest::Approx(0.2));
   scene.end(0, Outcome::kException, "step: no");
   CHECK(scene.status(0) == TrialStatus::kError);
-  CHECK(scene.controller_.trials()[0].failure->cause == "step: no");
+  CHECK((*scene.controller_.trials()[0].failure)->cause == "step: no");
   CHECK(scene.controller_.phase() == Phase::kFinished);
 }
 

@@ -583,7 +583,7 @@ TEST_CASE("a failure shows its cause, its file and the last 20 lines of stderr")
                        "  its last lines on stderr:\n"
                        "    line 6\n"));
   CHECK(text.ends_with("    line 25\n"));
-  trial.failure->stderr_tail.clear();
+  (*trial.failure)->stderr_tail.clear();
   file.reporter.failure(trial, "x_00000", "error.txt", false);
   CHECK(file.take() ==
         "Trial x_00000 failed (attempt 2, rank 1): killed by signal 11 (SIGSEGV); it is "

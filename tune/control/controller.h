@@ -214,6 +214,15 @@ class Controller {
   void end_experiment(Phase phase);
   void fail_experiment(std::string why);
 
+  // Parts of restore(), in the order in which they stand there.
+  void restore_course(PackReader& in);
+  void restore_health(PackReader& in, std::uint32_t version);
+  void restore_asking(PackReader& in, std::uint32_t version);
+  void restore_joining(PackReader& in, std::uint32_t version);
+  void restore_orders(PackReader& in, std::uint32_t version);
+  void restore_away(PackReader& in, std::uint32_t version);
+  void restore_groups(PackReader& in, std::uint32_t version);
+
   // Set up once
   SetupExperiment experiment_;
   std::string plugin_;

@@ -67,6 +67,22 @@ void Controller::restore(std::string_view state) {
   if (version < kWithoutHealth || version > kStateVersion) {
     detail::bad_message("version of the controller's state", version, kStateVersion);
   }
+  restore_course(in);
+  nodes_.restore(in);
+  book_.restore(in);
+  nodes_.reserve_again(book_.all());
+  verdicts_.restore(in);
+  searcher_->restore(in.binary());
+  restore_health(in, version);
+  restore_asking(in, version);
+  restore_joining(in, version);
+  restore_orders(in, version);
+  restore_away(in, version);
+  restore_groups(in, version);
+  in.expect_end();
+}
+
+void Controller::restore_course(PackReader& in) {
   decode(in, phase_);
   decode(in, failure_);
   decode(in, now_);
@@ -80,71 +96,77 @@ void Controller::restore(std::string_view state) {
   std::vector<std::string> warnings;
   decode(in, warnings);
   warnings_ = {warnings.begin(), warnings.end()};
-  nodes_.restore(in);
-  book_.restore(in);
-  nodes_.reserve_again(book_.all());
-  verdicts_.restore(in);
-  searcher_->restore(in.binary());
+}
+
+// What an older build did not know is as it was then.
+void Controller::restore_health(PackReader& in, std::uint32_t version) {
   health_.clear();
   agent_contract_ = 3;
-  if (version > kWithoutHealth) {
-    health_.restore(in);
-    nodes_.restore_out(in);
-    decode(in, agent_contract_);
-  }
+  if (version <= kWithoutHealth) return;
+  health_.restore(in);
+  nodes_.restore_out(in);
+  decode(in, agent_contract_);
+}
+
+void Controller::restore_asking(PackReader& in, std::uint32_t version) {
   asks_late_ = false;
   asking_ = {};
-  if (version > kDrawsEarly) {
-    decode(in, asks_late_);
-    asking_.restore(in);
-  }
-  nodes_may_join_ = false;
+  if (version <= kDrawsEarly) return;
+  decode(in, asks_late_);
+  asking_.restore(in);
+}
+
+void Controller::restore_joining(PackReader& in, std::uint32_t version) {
+  nodes_may_join_ = has_pool_ = false;
   abandoned_.clear();
-  if (version > kNodesStay) {
-    decode(in, nodes_may_join_);
-    for (std::size_t left = in.map(); left > 0; --left) {
-      AgentNumber agent;
-      decode(in, agent);
-      decode(in, abandoned_[agent]);
-    }
-  }
-  has_pool_ = false;
   pool_ = {};
-  if (version > kWithoutPool) {
-    decode(in, has_pool_);
-    pool_.restore(in);
+  if (version <= kNodesStay) return;
+  decode(in, nodes_may_join_);
+  for (std::size_t left = in.map(); left > 0; --left) {
+    AgentNumber agent;
+    decode(in, agent);
+    decode(in, abandoned_[agent]);
   }
+  if (version <= kWithoutPool) return;
+  decode(in, has_pool_);
+  pool_.restore(in);
+}
+
+void Controller::restore_orders(PackReader& in, std::uint32_t version) {
   for (const Trial& trial : book_.all()) {
     if (trial.is_added) searcher_->skip(trial.number);
   }
   num_samples_ = driver_samples_ = 1;
   waits_for_user_ = false;
-  if (version > kWithoutOrders) {
-    decode(in, num_samples_);
-    decode(in, driver_samples_);
-    decode(in, waits_for_user_);
-    searcher_->set_num_samples(num_samples_);
-  }
+  if (version <= kWithoutOrders) return;
+  decode(in, num_samples_);
+  decode(in, driver_samples_);
+  decode(in, waits_for_user_);
+  searcher_->set_num_samples(num_samples_);
+}
+
+void Controller::restore_away(PackReader& in, std::uint32_t version) {
   epoch_ = 0;
   unanswered_.clear();
-  if (version > kEndsWithDriver) {
-    std::vector<TrialNumber> unanswered;
-    decode(in, epoch_);
-    decode(in, unanswered);
-    unanswered_ = {unanswered.begin(), unanswered.end()};
-    nodes_.restore_away(in);
-  }
+  if (version <= kEndsWithDriver) return;
+  std::vector<TrialNumber> unanswered;
+  decode(in, epoch_);
+  decode(in, unanswered);
+  unanswered_ = {unanswered.begin(), unanswered.end()};
+  nodes_.restore_away(in);
+}
+
+void Controller::restore_groups(PackReader& in, std::uint32_t version) {
   ended_.clear();
-  for (std::size_t left = version > kOneNode ? in.map() : 0; left > 0; --left) {
+  spreads_groups_ = gathers_parts_ = false;
+  if (version <= kOneNode) return;
+  for (std::size_t left = in.map(); left > 0; --left) {
     TrialNumber trial;
     decode(in, trial);
     decode(in, ended_[trial]);
   }
-  spreads_groups_ = false;
-  if (version > kOneNode) decode(in, spreads_groups_);
-  gathers_parts_ = false;
+  decode(in, spreads_groups_);
   if (version > kOneFolder) decode(in, gathers_parts_);
-  in.expect_end();
 }
 
 }  // namespace tune

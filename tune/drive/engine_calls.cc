@@ -19,11 +19,11 @@ namespace tune {
 
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::steady_clock;
+using std::chrono::nanoseconds;
 
 constexpr std::size_t kMostErrors = 2000;  // the last of what a failed command printed
-constexpr milliseconds kNap{20};
+constexpr std::chrono::milliseconds kNap{20};
+constexpr std::chrono::milliseconds kKillNap{1};
 
 // In memory: a pipe would have to be read all the time.
 FileDescriptor memory_file(const char* name) {
@@ -56,14 +56,6 @@ std::string content_of(const FileDescriptor& file, std::size_t most, bool from_t
   const ssize_t count = ::pread(file.get(), text.data(), text.size(), static_cast<off_t>(begin));
   text.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
   return text;
-}
-
-// With all that it has started. One that even SIGKILL does not end, in a call to a file system that
-// stalls, is left behind.
-void end_group(Child& child) {
-  child.signal_group(SIGKILL);
-  child.signal(SIGKILL);
-  if (!child.has_ended(std::chrono::seconds(1))) child.let_go();
 }
 
 // "sbatch: error: invalid partition specified; sbatch: error: ..."
@@ -117,7 +109,7 @@ void EngineCalls::begin(EngineCall call) {
   } catch (const Error& error) {
     return end(one, error.what());
   }
-  one.end = steady_clock::now() + kLimit;
+  one.end = clock_.monotonic() + kLimit;
   running_.push_back(std::move(one));
 }
 
@@ -132,7 +124,7 @@ bool EngineCalls::look_at(Running& one) {
   const std::string program = one.call.words.empty() ? "" : one.call.words.front();
   // It is in memory; and jobs that a list cut short does not name would be taken for ended.
   if (std::max(size_of(one.output), size_of(one.errors)) > kMostOutput) {
-    end_group(one.child);
+    kill(std::move(one.child));
     end(one, fmt::format("{} printed more than {} MiB", program, kMostOutput >> 20));
     return true;
   }
@@ -144,13 +136,21 @@ bool EngineCalls::look_at(Running& one) {
     end(one, status == 0 ? "" : fmt::format("{} {}: {}", program, describe_exit(status), said));
     return true;
   }
-  if (steady_clock::now() < one.end) return false;
-  end_group(one.child);
+  if (clock_.monotonic() < one.end) return false;
+  kill(std::move(one.child));
   end(one, fmt::format("{} did not end within {} s", program, kLimit.count()));
   return true;
 }
 
+// With all that it has started. Its end is not waited for.
+void EngineCalls::kill(Child child) {
+  child.signal_group(SIGKILL);
+  child.signal(SIGKILL);
+  killed_.push_back(std::move(child));
+}
+
 std::vector<EngineAnswer> EngineCalls::take() {
+  std::erase_if(killed_, [](Child& one) { return one.has_ended(); });
   std::erase_if(running_, [this](Running& one) { return look_at(one); });
   while (running_.size() < kAtOnce && !waiting_.empty()) {
     begin(std::move(waiting_.front()));
@@ -159,22 +159,38 @@ std::vector<EngineAnswer> EngineCalls::take() {
   return std::exchange(ended_, {});
 }
 
-std::vector<EngineAnswer> EngineCalls::finish(milliseconds patience) {
+std::vector<EngineAnswer> EngineCalls::finish(nanoseconds patience) {
   std::vector<EngineAnswer> all;
-  const auto end = steady_clock::now() + patience;
+  const nanoseconds end = clock_.monotonic() + patience;
   while (true) {
     for (EngineAnswer& answer : take()) all.push_back(std::move(answer));
-    if (is_idle() || steady_clock::now() > end) break;
+    if (is_idle() || clock_.monotonic() > end) break;
     std::this_thread::sleep_for(kNap);
   }
   give_up_all();
   return all;
 }
 
+EngineCalls::~EngineCalls() {
+  give_up_all();
+  const nanoseconds until = clock_.monotonic() + kKillWait;
+  while (true) {
+    std::erase_if(killed_, [](Child& one) { return one.has_ended(); });
+    if (killed_.empty() || clock_.monotonic() > until) break;
+    std::this_thread::sleep_for(kKillNap);
+  }
+  for (Child& one : killed_) one.let_go();
+}
+
 void EngineCalls::give_up_all() {
   waiting_.clear();
-  for (Running& one : running_) end_group(one.child);
+  for (Running& one : running_) kill(std::move(one.child));
   running_.clear();
+}
+
+const Clock& EngineCalls::system_clock() {
+  static const SystemClock clock;
+  return clock;
 }
 
 std::string output_of(const std::vector<std::string>& words, std::chrono::seconds limit,

@@ -12,6 +12,7 @@
 
 #include "core/platform/child.h"
 #include "core/platform/process.h"
+#include "core/platform/system_clock.h"
 
 namespace tune {
 
@@ -38,15 +39,21 @@ class EngineCalls {
   static constexpr std::size_t kAtOnce = 8;
   static constexpr std::chrono::seconds kLimit{60};  // on each
   static constexpr std::size_t kMostOutput = 16u << 20;  // more is a failure
+  // For all that were killed and are not gone when this ends. One that even SIGKILL does not end,
+  // in a call to a file system that stalls, is left behind.
+  static constexpr std::chrono::seconds kKillWait{1};
 
-  ~EngineCalls() { give_up_all(); }
+  // The clock outlives it.
+  explicit EngineCalls(const Clock& clock = system_clock()) : clock_(clock) {}
+  ~EngineCalls();
 
+  static const Clock& system_clock();
   void add(EngineCall call);
   bool is_idle() const { return waiting_.empty() && running_.empty() && ended_.empty(); }
   // Those that have ended since; begins others. Never blocks.
   std::vector<EngineAnswer> take();
   // Waits for all, at most so long, and gives up the rest.
-  std::vector<EngineAnswer> finish(std::chrono::milliseconds patience);
+  std::vector<EngineAnswer> finish(std::chrono::nanoseconds patience);
 
  private:
   struct Running {
@@ -54,15 +61,18 @@ class EngineCalls {
     Child child;
     FileDescriptor output;
     FileDescriptor errors;
-    std::chrono::steady_clock::time_point end;
+    std::chrono::nanoseconds end{};
   };
   void begin(EngineCall call);
   bool look_at(Running& one);
+  void kill(Child child);
   void give_up_all();
   void end(const Running& one, std::string why_not);
 
+  const Clock& clock_;
   std::deque<EngineCall> waiting_;
   std::list<Running> running_;
+  std::list<Child> killed_;  // and not gone yet
   std::vector<EngineAnswer> ended_;
 };
 

@@ -82,7 +82,7 @@ PoolMachine::Options machine_options(const ExperimentSpec& spec, const EngineWor
 
 // ---- The loop's part ----------------------------------------------------------------------------
 
-Pool::Pool(const ExperimentSpec& spec, const fs::path& experiment, Say say)
+Pool::Pool(const ExperimentSpec& spec, const fs::path& experiment, Say say, const Clock& clock)
     : spec_(spec),
       files_(spec, experiment),
       engine_(checked_engine(spec)),
@@ -91,7 +91,9 @@ Pool::Pool(const ExperimentSpec& spec, const fs::path& experiment, Say say)
       needs_id_(std::ranges::any_of(
           engine_.words.stop, [](const auto& word) { return word.find("${id}") != word.npos; })),
       say_(std::move(say)),
-      machine_(machine_options(spec, engine_.words)) {}
+      machine_(machine_options(spec, engine_.words)),
+      clock_(clock),
+      calls_(clock) {}
 
 void Pool::open(Door& door) {
   const PoolOptions& pool = spec_.options.pool;
@@ -179,37 +181,41 @@ std::string Pool::order(const Value& request, DriverMachine& machine) const {
                         : "agents are asked for again");
 }
 
-void Pool::end(const PoolBook& book, std::chrono::milliseconds patience) {
-  const auto half = patience / 2;
+// Each step may use what those before it have left of their time.
+void Pool::end(const PoolBook& book, std::chrono::nanoseconds patience) {
+  const auto begin = clock_.monotonic();
+  const auto until = [&](int eighths) {
+    return std::max(std::chrono::nanoseconds{},
+                    begin + patience * eighths / 8 - clock_.monotonic());
+  };
   std::map<PoolBook::Number, std::string> ids;
   for (const auto& [number, one] : book.open()) ids[number] = one.id;
-  for (const EngineAnswer& answer : calls_.finish(half)) {
+  for (const EngineAnswer& answer : calls_.finish(until(2))) {
     if (answer.call.kind != Kind::kStart || !answer.why_not.empty()) continue;
     ids[answer.call.number] = id_of(engine_.words.id_form, answer.output);
   }
   const bool needs_list =
       needs_id_ && std::ranges::any_of(ids, [](const auto& one) { return one.second.empty(); });
-  for (const auto& [number, id] : ids) {
+  const auto host_of = [&](PoolBook::Number number) {
     const auto one = book.open().find(number);
-    const std::string host = one == book.open().end() ? "" : one->second.host;
-    on(StopAllocation{number, id, host});
-  }
+    return one == book.open().end() ? std::string() : one->second.host;
+  };
+  for (const auto& [number, id] : ids) on(StopAllocation{number, id, host_of(number)});
   if (needs_list) {
     on(ListAllocations{});
-    for (const EngineAnswer& answer : calls_.finish(half)) take_list(answer);
+    for (const EngineAnswer& answer : calls_.finish(until(4))) take_list(answer);
     for (const ListedAllocation& one : listed_) {
       if (one.state != AllocationState::kEnded) on(StopAllocation{one.number, one.id, one.host});
     }
   }
-  calls_.finish(half);
+  calls_.finish(until(engine_.words.finish.empty() ? 8 : 6));
   if (engine_.words.finish.empty()) return;
   if (engine_.words.finish_by_host) {  // removes what agents have printed there
     for (const auto& [number, id] : ids) {
-      const auto one = book.open().find(number);
-      if (one == book.open().end()) continue;
-      keep_log({number, AllocationState::kEnded, id, one->second.host, ""});
+      if (!book.open().contains(number)) continue;
+      keep_log({number, AllocationState::kEnded, id, host_of(number), ""});
     }
-    calls_.finish(half);
+    calls_.finish(until(7));
   } else {
     hosts_had_ = {""};
   }
@@ -217,7 +223,7 @@ void Pool::end(const PoolBook& book, std::chrono::milliseconds patience) {
     calls_.add({.kind = Kind::kStop,
                 .words = filled_pool_words(engine_.words.finish, values_of(0, "", host))});
   }
-  for (const EngineAnswer& answer : calls_.finish(half)) {
+  for (const EngineAnswer& answer : calls_.finish(until(8))) {
     if (!answer.why_not.empty()) say_("tidying up after the pool: " + answer.why_not);
   }
 }

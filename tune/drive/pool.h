@@ -58,7 +58,8 @@ class Pool {
   using Say = std::function<void(const std::string& text)>;
 
   // Throws as checked_engine(), and when the folder that nodes see cannot be made.
-  Pool(const ExperimentSpec& spec, const std::filesystem::path& experiment, Say say);
+  Pool(const ExperimentSpec& spec, const std::filesystem::path& experiment, Say say,
+       const Clock& clock = EngineCalls::system_clock());
 
   // The driver listens: writes the files that agents are started with.
   void open(Door& door);
@@ -69,8 +70,8 @@ class Pool {
   std::string order(const Value& request, DriverMachine& machine) const;
   // Not empty: nothing it started has ever worked, and no trial can begin.
   const std::string& why_given_up() const { return why_given_up_; }
-  // Ends every allocation there may be, and waits for that a little.
-  void end(const PoolBook& book, std::chrono::milliseconds patience);
+  // Ends every allocation there may be, and waits for that, all in all so long.
+  void end(const PoolBook& book, std::chrono::nanoseconds patience);
 
  private:
   PoolScene scene_of(const Controller& controller, const Peers& peers,
@@ -102,6 +103,7 @@ class Pool {
   bool needs_id_;  // to stop an allocation
   Say say_;
   PoolMachine machine_;
+  const Clock& clock_;
   EngineCalls calls_;
   std::chrono::nanoseconds now_{};  // experiment time of the look
   const Door* door_ = nullptr;

@@ -2,13 +2,23 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "core/platform/files.h"
 #include "core/refusal.h"
+#include "skip.h"
 #include "trainables/temporary_folder.h"
 #include "tune/drive/engine_words.h"
+#include "tune/drive/ticking_clock.h"
 
 namespace tune {
 namespace {
@@ -50,6 +60,71 @@ TEST_CASE(
   };
   for (int i = 0; i < 5000 && !has_ended(); ++i) std::this_thread::sleep_for(1ms);
   CHECK(has_ended());
+}
+
+// Commands that even SIGKILL does not end for their parent: what traces them does not let them go.
+class Stuck {
+ public:
+  explicit Stuck(EngineCalls& calls, int count) {
+    for (int i = 0; i < count; ++i) {
+      const std::string file = (folder_.path() / std::to_string(i)).string();
+      calls.add(
+          {.words = {"sh", "-c", "echo $$ >$1.new; mv $1.new $1; exec sleep 1000", "sh", file}});
+      while (read_if_there(file).empty()) std::this_thread::sleep_for(1ms);
+      commands_.push_back(std::stoi(read_file(file)));
+    }
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    tracer_ = ::fork();
+    if (tracer_ == 0) {
+      char done = 'y';
+      for (const pid_t command : commands_) {
+        if (::ptrace(PTRACE_SEIZE, command, nullptr, nullptr) != 0) done = 'n';
+      }
+      if (::write(ends[1], &done, 1) == 1) ::pause();
+      ::_exit(0);
+    }
+    char done = 'n';
+    are_stuck_ = ::read(ends[0], &done, 1) == 1 && done == 'y';
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  ~Stuck() {
+    ::kill(tracer_, SIGKILL);
+    ::waitpid(tracer_, nullptr, 0);
+    for (const pid_t command : commands_) ::waitpid(command, nullptr, 0);
+  }
+  bool are_stuck() const { return are_stuck_; }
+  bool all_are_there() const {
+    return std::ranges::all_of(commands_, [](pid_t command) { return ::kill(command, 0) == 0; });
+  }
+
+ private:
+  testing::TemporaryFolder folder_;
+  std::vector<pid_t> commands_;
+  pid_t tracer_ = -1;
+  bool are_stuck_ = false;
+};
+
+TEST_CASE(
+    "commands that SIGKILL does not end hold up neither their answers nor, together, the end") {
+  const testing::TickingClock clock(100ms);
+  std::optional<EngineCalls> calls(std::in_place, clock);
+  const Stuck stuck(*calls, EngineCalls::kAtOnce);
+  if (!stuck.are_stuck()) return testing::skip("no process may trace another here");
+  clock.pass(EngineCalls::kLimit);
+  const auto answers = calls->take();
+  REQUIRE(answers.size() == EngineCalls::kAtOnce);
+  CHECK(answers.front().why_not == "sh did not end within 60 s");
+  CHECK(stuck.all_are_there());
+  // Others have their places meanwhile.
+  calls->add({.words = {"echo", "here"}});
+  CHECK(calls->finish(1h).at(0).output == "here\n");
+  const auto begin = clock.now();
+  calls.reset();
+  // 1 s for all of them, and the looks at the clock before and after it.
+  CHECK(clock.now() - begin <= EngineCalls::kKillWait + 200ms);
+  CHECK(stuck.all_are_there());
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
 // An agent's first message is AgentHello; the driver answers SetupExperiment. When the agent's
 // zygote has loaded the trainable's library, the agent says ZygoteReady, and launches may follow.
 // Of an attempt the agent says AttemptStarted, then what its ranks report and save, then
-// AttemptEnded.
+// AttemptEnded; before that PlaceFree, when the ranks are gone and a checkpoint is still on its
+// way.
 //
 // An agent that has joined by a token (core/join_token.h) was started without knowing the
 // experiment: it greets the driver first, and starts its zygote with what SetupExperiment says.
@@ -44,8 +45,8 @@ namespace tune {
 // drained. Version 7: no agent outlived its driver. Version 8: every group was on one node.
 // Version 9: checkpoints were in folders alone. Version 10: groups over nodes shared a folder.
 // Version 11: a node that does not lead told no output of a rank that failed, and none kept what it
-// had stored.
-inline constexpr std::uint32_t kAgentContract = 12;
+// had stored. Version 12: an attempt had its place until its last checkpoint was stored.
+inline constexpr std::uint32_t kAgentContract = 13;
 inline constexpr std::uint32_t kKeepsCheckpoints = 12;  // from that version on
 
 // ---- Commands: driver -> agent ------------------------------------------------------------------
@@ -286,6 +287,17 @@ struct CheckpointSaved {
   }
 };
 
+// Every process of the attempt on this node is reaped, and its last checkpoint is still carried to
+// where it is kept: its place may have another trial meanwhile. AttemptEnded follows.
+struct PlaceFree {
+  TrialNumber trial;
+  AttemptNumber attempt;
+  template <class Self, class F>
+  static void fields(Self& s, F& f) {
+    f(s.trial, s.attempt);
+  }
+};
+
 // Every process of the attempt is reaped, as far as this node has to do with it: the one that leads a
 // group over several nodes tells how it ended, another that its own ranks are gone.
 struct AttemptEnded {
@@ -330,7 +342,8 @@ struct GroupMeets {
   }
 };
 
-using AgentEvent = std::variant<Apart<AgentHello>, ZygoteReady, AttemptStarted, Reported,
-                                CheckpointSaved, AttemptEnded, Warning, NodeOut, GroupMeets>;
+using AgentEvent =
+    std::variant<Apart<AgentHello>, ZygoteReady, AttemptStarted, Reported, CheckpointSaved,
+                 AttemptEnded, Warning, NodeOut, GroupMeets, PlaceFree>;
 
 }  // namespace tune

@@ -31,8 +31,9 @@ namespace tune {
 // Format 4: names of checkpoints did not hold the attempt. A build that reads only up to it would
 // remove checkpoints whose names do. Format 5: a trial was drawn before there was room for it.
 // Format 6: no engine started agents. Format 7: no user gave orders. Format 8: every attempt ended
-// with its driver. Format 9: every group was on one node.
-inline constexpr std::uint32_t kJournalFormat = 10;
+// with its driver. Format 9: every group was on one node. Format 10: an attempt had its place until
+// its last checkpoint was stored.
+inline constexpr std::uint32_t kJournalFormat = 11;
 inline constexpr std::uint32_t kFirstJournalFormat = 3;  // of entries that do not name their format
 
 // A driver took over. Open attempts are lost, their trials go on from their last checkpoints; but see

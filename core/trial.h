@@ -16,7 +16,7 @@ namespace tune {
 
 enum class TrialStatus : std::uint8_t {
   kPending,     // waits for resources
-  kRunning,     // holds a reservation: launched, until every process of the attempt is reaped
+  kRunning,     // launched, until every process is reaped and the last checkpoint is stored
   kPaused,      // saved, without resources
   kTerminated,  // over: completed or stopped
   kError,       // over: failed more often than max_failures allows
@@ -61,26 +61,31 @@ struct PlacementPart {
   AgentNumber agent;
   std::vector<std::uint32_t> gpus;
   std::uint32_t node = 1;  // of the group's nodes, counted from 0
+  bool is_free = false;    // it has its place no more, and carries its checkpoint away
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.agent, s.gpus, s.node);
+    f.added(s.is_free);
   }
 };
 
 // Where an attempt runs: a node and, of its GPUs, one index for each whole GPU or shared one, rank
 // by rank (a rank with a share names its one GPU; ranks may name the same). A group that is on
-// several nodes has as many ranks on each of them, in order.
+// several nodes has as many ranks on each of them, in order. It holds a reservation on each until
+// the ranks there are gone.
 struct Placement {
   AgentNumber agent;  // of the node of rank 0, which leads
   std::vector<std::uint32_t> gpus;
   std::uint32_t nodes = 1;
   std::vector<PlacementPart> others = {};  // that have not ended there
   bool lead_has_ended = false;
+  bool lead_is_free = false;  // as PlacementPart::is_free
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.agent, s.gpus);
-    f.added(s.nodes, s.others, s.lead_has_ended);
+    f.added(s.nodes, s.others, s.lead_has_ended, s.lead_is_free);
   }
+  PlacementPart lead() const { return {agent, gpus, 0, lead_is_free}; }
 };
 
 // The nodes on which it has not ended, the lead's first.

@@ -227,6 +227,7 @@ void Attempt::on_promoted(const AttemptScene& scene, const CheckpointSaved& save
     on_node.storing = CheckpointSaved::Storing::kOnNode;
     scene.actions.tell(scene.now, std::move(on_node));
     scene.actions.add(StoreCheckpoint{saved});
+    give_place_back(scene);
   } else if (error.empty()) {
     scene.actions.tell(scene.now, saved);
   }
@@ -302,6 +303,15 @@ bool Attempt::is_alive(const Rank& rank) const {
 bool Attempt::have_all_said_end() const {
   return std::ranges::all_of(ranks_,
                              [](const Rank& rank) { return rank.stage >= Stage::kSaidEnd; });
+}
+
+// The store may be away for long, and nothing runs here meanwhile.
+void Attempt::give_place_back(const AttemptScene& scene) {
+  const bool are_gone =
+      std::ranges::all_of(ranks_.begin(), ranks_.begin() + launch_.local_ranks(),
+                          [](const Rank& rank) { return rank.stage == Stage::kGone; });
+  if (!are_gone || storing_ == 0 || !std::exchange(has_place_, false)) return;
+  scene.actions.tell(scene.now, PlaceFree{launch_.trial, launch_.attempt});
 }
 
 bool Attempt::is_over() const {

@@ -5,12 +5,13 @@
 //        \________|___________|_____> Settling      a rank failed: another may know a better cause
 //         \_______|___________|__________|_____> Terminating     signalled, then killed
 //
-// The ranks of a group over several nodes are all its own, some of them behind a link to the agent of
-// another node (core/agent/attempt_nodes.cc): one node is the case without links. A node that is lost
-// takes its ranks with it, and the blame: what other ranks say of it are echoes.
+// The ranks of a group over several nodes are all its own, some of them behind a link to the agent
+// of another node (core/agent/attempt_nodes.cc): one node is the case without links. A node that is
+// lost takes its ranks with it, and the blame: what other ranks say of it are echoes.
 //
 // It is over when its last process is gone and its last checkpoint has its name, and is stored
-// where the agent relays: the driver hears of an end after all that goes on from it.
+// where the agent relays: the driver hears of an end after all that goes on from it. Its place is
+// another trial's as soon as the processes are gone (PlaceFree).
 //
 // The states were once optional fields (a cause, an outcome, three deadlines) that every function
 // read in its own order. Each new rule then had to say what it meant beside every other field:
@@ -248,6 +249,7 @@ class Attempt {
     return !nodes_[node].is_lost && (has_ranks(node) || owes_part(on, node));
   }
   void fail_to_save(const AttemptScene& scene, const std::string& why);
+  void give_place_back(const AttemptScene& scene);
 
   // ---- Transitions, each to the state of its name
   void start(const AttemptScene& scene);
@@ -292,6 +294,7 @@ class Attempt {
   CheckpointGathering gathering_;        // of a group over several nodes: these
   std::string not_stored_;               // why the newest is not; empty: it is, or may be
   bool awaits_checkpoint_ = false;
+  bool has_place_ = true;
   bool leaves_ = false;  // told to pause as a node is to leave
   std::vector<Reported> held_;           // reports that came before an earlier save was whole
   std::map<std::uint32_t, std::string> tails_;  // of ranks that have failed elsewhere

@@ -167,6 +167,7 @@ void Attempt::set_gone(const AttemptScene& scene, std::uint32_t rank) {
   if (pace_) pace_->on_ended(scene.watched(), rank);
   ranks_[rank].stage = Stage::kGone;
   if (is_here(rank)) scene.actions.add(ForgetWorker{ranks_[rank].worker});
+  give_place_back(scene);
 }
 
 // ---- The last word ------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ void Attempt::gather(const AttemptScene& scene, CheckpointSaved saved) {
   if (auto older = gathering_.add(saved)) give_up(scene, std::move(*older));
   gather_next(scene);
   tell_held(scene);
+  give_place_back(scene);
 }
 
 void Attempt::gather_next(const AttemptScene& scene) {

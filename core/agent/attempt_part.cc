@@ -100,6 +100,7 @@ void AttemptPart::set_gone(const AttemptScene& scene, std::uint32_t rank, RankGo
   at(rank).stage = Stage::kGone;
   scene.actions.add(ForgetWorker{at(rank).worker});
   tell(scene, std::move(gone));
+  give_place_back(scene);
 }
 
 // ---- Its lead -----------------------------------------------------------------------------------
@@ -202,6 +203,12 @@ void AttemptPart::signal(const AttemptScene& scene, int signal) {
   for (const Rank& rank : ranks_) {
     if (rank.stage == Stage::kForked) scene.actions.add(SignalWorker{rank.pid, signal});
   }
+}
+
+// Its lead may need this node's part of a checkpoint for long, and nothing runs here meanwhile.
+void AttemptPart::give_place_back(const AttemptScene& scene) {
+  if (!are_all_gone() || is_over() || !std::exchange(has_place_, false)) return;
+  scene.actions.tell(scene.now, PlaceFree{launch_.trial, launch_.attempt});
 }
 
 bool AttemptPart::is_over() const {

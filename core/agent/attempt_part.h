@@ -80,6 +80,7 @@ class AttemptPart {
   void hear(const AttemptScene& scene, const DropPart& drop) const;
   void hear(const AttemptScene& scene, const ReleaseNode& release);
   bool are_all_gone() const;
+  void give_place_back(const AttemptScene& scene);
   void end(const AttemptScene& scene, int signal, AgentTime grace);
   void signal(const AttemptScene& scene, int signal);
   void tell(const AttemptScene& scene, NodeWord word) const;
@@ -94,6 +95,7 @@ class AttemptPart {
   bool is_linked_ = false;
   bool has_lead_ = true;
   bool awaits_checkpoint_ = false;
+  bool has_place_ = true;
   bool is_released_ = true;           // the lead wants nothing more of it than its ranks' ends
   std::uint32_t storing_ = 0;         // parts on their way
   AgentTime lead_heard_{};            // in watched time

@@ -206,7 +206,8 @@ TEST_CASE("an attempt is over when its last checkpoint is stored, and then frees
   Lead lead(Folder::kOwn, Folder::kOwn);
   lead.save_all(1);
   lead.end_all(Outcome::kCompleted);
-  lead.said();
+  const Lines said = lead.said();
+  CHECK(std::ranges::count(said, "driver: place free") == 1);
   lead.stored_here(1);
   lead.stored_there(1);
   CHECK(lead.said() == Lines{"store 2 parts of 1"});
@@ -301,7 +302,7 @@ TEST_CASE("a node stays until its lead releases it, and carries what its ranks h
   Part part;
   part.hear(StartRanks{});
   part.exits(101);
-  part.said();
+  CHECK(part.said().back() == "driver: place free");
   part.hear(StorePart{GatheringScript::whole(2)});
   CHECK(part.said() == Lines{"store part of 2"});
   part.machine.on_stored(part.now, GatheringScript::whole(2), true, {});

@@ -31,6 +31,7 @@ inline std::string show(const AgentEvent& event) {
     std::string operator()(const AttemptEnded& ended) const { return "ended: " + ended.cause; }
     std::string operator()(const Warning& warning) const { return "warning " + warning.text; }
     std::string operator()(const NodeOut& out) const { return "node out: " + out.cause; }
+    std::string operator()(const PlaceFree&) const { return "place free"; }
     std::string operator()(const GroupMeets& meets) const {
       return "group meets at " + std::to_string(meets.addresses.size()) + " addresses";
     }

@@ -63,7 +63,7 @@ TEST_CASE("an attempt begins when the checkpoint that it begins with is there") 
   CHECK(start.trial_directory == "/own/0a1b2_00000");
 }
 
-TEST_CASE("reports go on while a checkpoint is on its way, and the end waits for it") {
+TEST_CASE("reports go on while a checkpoint is on its way; the end waits for it, the place not") {
   RelayScript script;
   script.said_by();
   script.report(3);
@@ -73,10 +73,28 @@ TEST_CASE("reports go on while a checkpoint is on its way, and the end waits for
   script.report(4);
   CHECK(script.said_by().size() == 1);
   script.pause();
-  CHECK(script.said_by() == RelayLines{"forget 1"});
+  CHECK(script.said_by() == RelayLines{"forget 1", "driver: place free"});
   CHECK(script.one().live().size() == 1);
   script.one().on_stored(script.now, RelayScript::saved(3), true, {});
   CHECK(script.said_by() == RelayLines{"driver: saved 3", "conclude 0: paused, rank 0, code 0, "});
+}
+
+TEST_CASE("a checkpoint that has its name only when the ranks are gone keeps no place either") {
+  RelayScript script;
+  script.one().on_worker(script.now, 1, RankSaved{3, 1s, {}});
+  script.pause();
+  script.said_by();
+  script.one().on_promoted(script.now, RelayScript::saved(3), {});
+  CHECK(script.said_by() == RelayLines{"driver: saved here 3", "store 3", "driver: place free"});
+}
+
+TEST_CASE("an attempt that has nothing on its way ends at once") {
+  RelayScript script;
+  script.save(3);
+  script.one().on_stored(script.now, RelayScript::saved(3), true, {});
+  script.said_by();
+  script.pause();
+  CHECK(script.said_by() == RelayLines{"forget 1", "conclude 0: paused, rank 0, code 0, "});
 }
 
 TEST_CASE("an attempt whose last checkpoint is not stored has failed to save") {

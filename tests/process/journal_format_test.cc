@@ -161,6 +161,19 @@ TEST_CASE("orders that format 9 of the journal holds are still obeyed") {
   CHECK_HAS(box.tune({"results", folder}).out, "f4ed4_00012");
 }
 
+TEST_CASE(
+    "a killed sweep of groups over machines that format 10 of the journal holds loses nothing") {
+  check_resumes(Sandbox(), "nodes", 8, 60, [](const Sandbox& box, const std::string& folder) {
+    const std::string join_file = folder + "/nodes/join";
+    fs::remove(box.path() / join_file);
+    Running driver = box.start_tune({"resume", folder});
+    REQUIRE(Sandbox::eventually([&] { return fs::exists(box.path() / join_file); },
+                                std::chrono::seconds(60)));
+    const Running agent = box.start_tune({"agent", "--join-file", join_file, "--cpus", "1"});
+    return driver.wait();
+  });
+}
+
 // Every file below a folder with its content.
 std::map<std::string, std::string> contents_of(const fs::path& folder) {
   std::map<std::string, std::string> contents;

@@ -38,6 +38,10 @@ struct Describer {
   }
   std::string operator()(const Warning& warning) const { return "warning " + warning.text; }
   std::string operator()(const NodeOut& out) const { return "node out: " + out.cause; }
+  std::string operator()(const PlaceFree& free) const {
+    return "the place is free of " + std::to_string(free.trial.value) + "." +
+           std::to_string(free.attempt.value);
+  }
   std::string operator()(const GroupMeets& meets) const {
     return fmt::format("meeting of {} nodes {}", meets.addresses.size() + 1,
                        attempt(meets.trial, meets.attempt));

@@ -149,7 +149,7 @@ void Invariants::processes_have_a_reservation(const SimulatedAgent& agent,
     const WorkerLaunch& launch = worker->start()->launch;
     const auto open = open_.find(launch.trial);
     const bool is_open = open != open_.end() && open->second.attempt == launch.attempt &&
-                         open->second.runs_on(*number);
+                         open->second.runs_on(*number) && !open->second.free.contains(*number);
     if (!is_open) {
       violate(kName, fmt::format("process {} is of {}, which is not the one that runs", pid,
                                  name_of(launch.trial, launch.attempt)));
@@ -199,7 +199,8 @@ bool Invariants::is_stale(const FromAgent& from) const {
   const auto open = open_.find(subject->trial);
   if (open == open_.end() || open->second.attempt != subject->attempt) return true;
   // A node that does not lead tells its own end alone.
-  const bool is_end = std::holds_alternative<AttemptEnded>(from.event);
+  const bool is_end = std::holds_alternative<AttemptEnded>(from.event) ||
+                      std::holds_alternative<PlaceFree>(from.event);
   return is_end ? !open->second.runs_on(from.agent) : open->second.lead != from.agent;
 }
 
@@ -345,6 +346,11 @@ void Invariants::follow(const Event& event) {
     open.remove(from->agent);
     if (open.is_over()) open_.erase(ended->trial);
   }
+  if (const auto* free = std::get_if<PlaceFree>(&from->event)) {
+    const auto others = std::ranges::count_if(
+        open_, [&](const auto& open) { return open.second.free.contains(from->agent); });
+    if (others < Controller::kMostFree) open_.at(free->trial).free.insert(from->agent);
+  }
   const auto* out = std::get_if<NodeOut>(&from->event);
   if (out != nullptr && out->gone) follow(Event(AgentLost{from->agent, out->cause}));
 }
@@ -372,6 +378,7 @@ void Invariants::follow(const FromAgent& from) {
     }
   }
   if (std::holds_alternative<CheckpointSaved>(from.event)) ++world_.tally.checkpoints;
+  if (std::holds_alternative<PlaceFree>(from.event)) ++world_.tally.places_free;
   const auto* ended = std::get_if<AttemptEnded>(&from.event);
   if (ended == nullptr) return;
   if (is_failure(ended->outcome)) ++world_.tally.failures;
@@ -453,7 +460,7 @@ void Invariants::reservations_equal_running_trials(const Controller& controller)
   std::int64_t gpu_units = 0;
   for (const auto& [trial, open] : open_) {
     const ResourceRequest part = part_of(request, static_cast<int>(open.nodes));
-    const auto parts = static_cast<std::int64_t>(open.others.size()) + (open.lead ? 1 : 0);
+    const auto parts = std::ssize(open.others) + (open.lead ? 1 : 0) - std::ssize(open.free);
     cpu_units += parts * part.cpu_units;
     gpu_units += parts * part.gpu_units;
   }

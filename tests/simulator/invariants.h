@@ -45,6 +45,7 @@ class Invariants : public SimulatedDriver::Witness {
     std::uint32_t nodes = 1;
     std::optional<AgentNumber> lead;  // nothing: it has ended there
     std::set<AgentNumber> others;     // where it has not
+    std::set<AgentNumber> free;       // of these, where it has no place any more
     friend bool operator==(const Open&, const Open&) = default;
 
     bool runs_on(AgentNumber agent) const { return lead == agent || others.contains(agent); }
@@ -52,6 +53,7 @@ class Invariants : public SimulatedDriver::Witness {
     void remove(AgentNumber agent) {
       if (lead == agent) lead.reset();
       others.erase(agent);
+      free.erase(agent);
     }
   };
   static Open open_of(const Trial& trial);

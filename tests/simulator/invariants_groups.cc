@@ -9,11 +9,15 @@
 namespace tune::simulator {
 
 Invariants::Open Invariants::open_of(const Trial& trial) {
-  Open open{trial.attempt, 1, std::nullopt, {}};
+  Open open{trial.attempt, 1, std::nullopt, {}, {}};
   if (!trial.placement) return open;
   open.nodes = trial.placement->nodes;
   if (!trial.placement->lead_has_ended) open.lead = trial.placement->agent;
-  for (const PlacementPart& part : trial.placement->others) open.others.insert(part.agent);
+  for (const PlacementPart& part : trial.placement->others) {
+    open.others.insert(part.agent);
+    if (part.is_free) open.free.insert(part.agent);
+  }
+  if (open.lead && trial.placement->lead_is_free) open.free.insert(*open.lead);
   return open;
 }
 

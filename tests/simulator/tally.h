@@ -15,6 +15,7 @@ struct Tally {
   std::uint64_t links_held_up = 0;
   std::uint64_t checkpoints = 0;
   std::uint64_t relayed = 0;
+  std::uint64_t places_free = 0;
   std::uint64_t joined_parts = 0;
   std::uint64_t outages = 0;  // of the object store
   std::uint64_t removals = 0;
@@ -91,6 +92,7 @@ inline constexpr Tallied kTallied[] = {
     {"messages of old attempts", &Tally::stale_events},
     {"checkpoints", &Tally::checkpoints},
     {"checkpoints relayed", &Tally::relayed},
+    {"places given back before the last checkpoint was stored", &Tally::places_free},
     {"checkpoints put together of parts", &Tally::joined_parts},
     {"object store away", &Tally::outages},
     {"checkpoints removed", &Tally::removals},

@@ -41,8 +41,8 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
         if (!out_.contains(agent)) give_up(agent, launch->trial, launch->attempt);
         continue;
       }
-      open_[launch->trial] = {launch->attempt, agent, launch->gpus, launch->until, false,
-                              launch->nodes()};
+      open_[launch->trial] = {launch->attempt, agent,           launch->gpus, launch->until,
+                              false,           launch->nodes(), false};
     } else if (const auto* go = std::get_if<Continue>(&command)) {
       if (Open* open = current(agent, go->trial, go->attempt)) open->until = go->until;
     }
@@ -115,8 +115,9 @@ void TrialPromises::follow_unseen(const Controller& controller) {
     if (trial.verdict == StopKind::kLeave) replacements_.told_unseen(number);
     if (open_.contains(number) || trial.placement->lead_has_ended) continue;
     const bool has_reported = trial.last && trial.last->attempt == trial.attempt;
-    open_[number] = {trial.attempt, trial.placement->agent, trial.placement->gpus,
-                     Verdicts::until(trial), has_reported, trial.placement->nodes};
+    open_[number] = {
+        trial.attempt, trial.placement->agent, trial.placement->gpus,        Verdicts::until(trial),
+        has_reported,  trial.placement->nodes, trial.placement->lead_is_free};
   }
 }
 
@@ -212,6 +213,12 @@ void TrialPromises::follow(const FromAgent& from) {
     if (replacements_.is_leaving(saved->trial)) return;
     replacements_.saved(*saved);
     trials_[saved->trial].newest_checkpoint = saved->iteration;
+  } else if (const auto* free = std::get_if<PlaceFree>(&from.event)) {
+    const auto others = std::ranges::count_if(open_, [&](const auto& open) {
+      return open.second.is_free && open.second.agent == from.agent;
+    });
+    Open* open = current(from.agent, free->trial, free->attempt);
+    if (open != nullptr && others < Controller::kMostFree) open->is_free = true;
   } else if (const auto* ended = std::get_if<AttemptEnded>(&from.event)) {
     if (current(from.agent, ended->trial, ended->attempt) == nullptr) return;
     replacements_.ended(*ended);
@@ -386,8 +393,10 @@ void TrialPromises::none_waits_for_whole_nodes(const Controller& controller) con
   std::set<AgentNumber> taken;
   for (const TrialNumber number : controller.running()) {
     const Placement& placement = *controller.trials()[number.value].placement;
-    if (!placement.lead_has_ended) taken.insert(placement.agent);
-    for (const PlacementPart& part : placement.others) taken.insert(part.agent);
+    if (!placement.lead_has_ended && !placement.lead_is_free) taken.insert(placement.agent);
+    for (const PlacementPart& part : placement.others) {
+      if (!part.is_free) taken.insert(part.agent);
+    }
   }
   int whole = 0;
   for (const auto& [agent, room] : empty_rooms(controller.device_health().closed())) {
@@ -438,7 +447,7 @@ std::map<AgentNumber, TrialPromises::Room> TrialPromises::room(
   const std::int64_t share = std::min<std::int64_t>(kUnit, request.gpu_units / request.ranks);
   for (const auto& [trial, open] : open_) {
     const auto room = rooms.find(open.agent);
-    if (room == rooms.end()) continue;
+    if (room == rooms.end() || open.is_free) continue;
     room->second.cpu_units -= request.cpu_units;
     room->second.memory_bytes -= request.memory_bytes;
     for (const std::uint32_t gpu : open.gpus) room->second.gpu_units.at(gpu) -= share;

@@ -42,6 +42,7 @@ class TrialPromises {
     Milestone until;  // as it was told last
     bool has_reported = false;
     std::uint32_t nodes = 1;
+    bool is_free = false;  // it has its place no more
   };
   struct Known {
     std::uint64_t newest_checkpoint = 0;  // recorded last; 0: none

@@ -446,7 +446,7 @@ void Controller::on_agent(AgentNumber agent, const CheckpointSaved& saved) {
 void Controller::on_agent(AgentNumber agent, const AttemptEnded& ended) {
   if (Trial* trial = book_.current(agent, ended.trial, ended.attempt)) {
     Placement& placement = *trial->placement;
-    nodes_.release_part({agent, placement.gpus, 0}, placement.nodes);
+    nodes_.release_part(placement.lead(), placement.nodes);
     placement.lead_has_ended = true;
     ended_[trial->number] = {ended};
     end_what_is_left(*trial);

@@ -69,6 +69,8 @@ enum class Phase : std::uint8_t {
 class Controller {
  public:
   using Sink = Outbox::Sink;
+  // Attempts of a node that carry their last checkpoints away without a place.
+  static constexpr int kMostFree = 16;
 
   explicit Controller(ControllerSetup setup);
 
@@ -146,6 +148,7 @@ class Controller {
   void on_agent(AgentNumber agent, const Warning& warning);
   void on_agent(AgentNumber agent, const NodeOut& out);
   void on_agent(AgentNumber agent, const GroupMeets& meets);
+  void on_agent(AgentNumber agent, const PlaceFree& free);
   void exclude(AgentNumber agent, const std::string& why);
   void leave(AgentNumber agent, const std::string& cause);
   void say_that_trials_wait(const std::string& why);

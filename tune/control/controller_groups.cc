@@ -52,12 +52,37 @@ void Controller::lose_parts(Trial& trial, const std::set<AgentNumber>& of,
   }
   const bool loses_others = std::erase_if(placement.others, is_lost) > 0;
   if (loses_lead) {
-    nodes_.release_part({placement.agent, placement.gpus, 0}, placement.nodes);
+    nodes_.release_part(placement.lead(), placement.nodes);
     placement.lead_has_ended = true;
     AttemptEnded lost{trial.number, trial.attempt, Outcome::kLost, 0, 0, cause, {}, true};
     ended_[trial.number] = {std::move(lost), true};
   }
   if (loses_lead || loses_others) end_what_is_left(trial);
+}
+
+// Of the node that leads, or of another one, or of the only one. The trial goes on nowhere before
+// its end is told. Each such attempt keeps a checkpoint on the node: one above the limit keeps its
+// place as well, so that a store that is away fills no disk.
+void Controller::on_agent(AgentNumber agent, const PlaceFree& free) {
+  const auto is_free = [&](TrialNumber number) {
+    const Placement& placement = *book_.at(number).placement;
+    const auto is_there = [&](const PlacementPart& part) {
+      return part.is_free && part.agent == agent;
+    };
+    return std::ranges::any_of(placement.others, is_there) || is_there(placement.lead());
+  };
+  if (std::ranges::count_if(book_.running(), is_free) >= kMostFree) return;
+  if (Trial* trial = book_.current(agent, free.trial, free.attempt)) {
+    nodes_.release_part(trial->placement->lead(), trial->placement->nodes);
+    trial->placement->lead_is_free = true;
+  } else if (Trial* one = book_.current_part(agent, free.trial, free.attempt)) {
+    const auto part = std::ranges::find(one->placement->others, agent, &PlacementPart::agent);
+    nodes_.release_part(*part, one->placement->nodes);
+    part->is_free = true;
+  } else {
+    return;
+  }
+  fill();
 }
 
 // A node that ends its part in good order leaves the rest to the lead.

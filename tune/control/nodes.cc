@@ -51,6 +51,7 @@ void Nodes::let_share(AgentNumber agent) {
 }
 
 void Nodes::release_part(const PlacementPart& part, std::uint32_t nodes) {
+  if (part.is_free) return;
   placer_.release_part(part, part_of(request_, static_cast<int>(nodes)));
 }
 

@@ -76,7 +76,8 @@ class Nodes {
   // Whether a ready node has such room when it is empty.
   bool could_hold(const std::set<std::string>& avoid) const;
   void release(const Placement& placement) { placer_.release(placement, request_); }
-  void release_part(const PlacementPart& part, std::uint32_t nodes);  // of a group on so many
+  void release_part(const PlacementPart& part,
+                    std::uint32_t nodes);  // of so many; if it is not free
   // The reason why a trial fits on no node, also when nothing runs; empty when it does.
   std::string why_never() const { return placer_.why_never(request_); }
   const Placer& placer() const { return placer_; }

@@ -114,9 +114,11 @@ struct Rooms {
   }
 };
 
+// Those that have their places.
 std::vector<PlacementPart> parts_of(const Placement& placement) {
   std::vector<PlacementPart> parts = placement.others;
-  if (!placement.lead_has_ended) parts.push_back({placement.agent, placement.gpus, 0});
+  if (!placement.lead_has_ended) parts.push_back(placement.lead());
+  std::erase_if(parts, [](const PlacementPart& part) { return part.is_free; });
   return parts;
 }
 

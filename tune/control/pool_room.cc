@@ -15,6 +15,17 @@ NodeShare share_of_trials(const NodeResources& node, const ResourceRequest& requ
   return {places, places > 0 ? 0 : nodes_for(node, request)};
 }
 
+namespace {
+
+// Not so when all that is left of it is the way of its last checkpoint.
+bool has_place(const Placement& placement) {
+  const bool lead_has = !placement.lead_has_ended && !placement.lead_is_free;
+  return lead_has || std::ranges::any_of(placement.others,
+                                         [](const PlacementPart& part) { return !part.is_free; });
+}
+
+}  // namespace
+
 PoolScene pool_scene(const Controller& controller, const ResourceRequest& request,
                      const std::string& prefix) {
   PoolScene scene;
@@ -26,7 +37,7 @@ PoolScene pool_scene(const Controller& controller, const ResourceRequest& reques
     const Placement& placement = *controller.trials()[number.value].placement;
     const std::vector<AgentNumber> agents = agents_of(placement);
     for (const AgentNumber agent : agents) ++trials[agent];
-    ++scene.running;
+    if (has_place(placement)) ++scene.running;
     if (placement.nodes == 1 || agents.size() < placement.nodes) continue;
     if (std::ranges::any_of(agents, [&](auto agent) { return nodes.is_out(agent); })) continue;
     ++scene.groups;

@@ -79,6 +79,24 @@ TEST_CASE("a group is over when its ranks are gone on every node, whichever says
   }
 }
 
+TEST_CASE("each node of a group gives its place back by itself, and the group ends as before") {
+  Groups scene(of_two_nodes(2));
+  scene.meet();
+  scene.take<Launch>();
+  const PlaceFree free{{0}, {1}};
+  scene.give(FromAgent{{1}, free});
+  CHECK(scene.cpus_used() == 2);
+  CHECK(scene.take<Launch>().empty());  // of two nodes as well
+  scene.give(FromAgent{{0}, free});
+  CHECK(scene.take<Launch>().size() == 1);
+  CHECK(scene.cpus_used() == 4);
+  CHECK(scene.status(0) == TrialStatus::kRunning);
+  scene.end_on({1}, Outcome::kCompleted);
+  scene.end_on({0}, Outcome::kCompleted);
+  CHECK(scene.status(0) == TrialStatus::kTerminated);
+  CHECK(scene.cpus_used() == 4);
+}
+
 TEST_CASE("only the lead speaks for the trial") {
   Groups scene;
   scene.meet();

@@ -161,7 +161,10 @@ struct Scenario {
   const DriverLife& life(std::size_t number) const;
   bool owns_folder(std::size_t node) const { return relays && (node > 0 || !first_sees_folder); }
   bool carries(std::size_t node) const { return objects || owns_folder(node); }
-  Where where(std::size_t node) const { return owns_folder(node) ? node : kExperimentFolder; }
+  // Each agent has a folder of its own there.
+  Where where(std::size_t node, std::uint32_t agent) const {
+    return owns_folder(node) ? agent : kExperimentFolder;
+  }
   // Whether trials may be ended though they could go on.
   bool may_be_cut_short() const { return fail_fast || time_budget > Duration{}; }
   std::string describe() const;

@@ -293,8 +293,8 @@ void SimulatedAgent::fork_worker(const SpawnWorker& action) {
         SimulatedWorker::Agent{[this, worker](std::optional<WorkerEvent> event) {
                                  hear_worker(worker, std::move(event));
                                },
-                               [this, pid](const ProcessEnd& end) { see_end(pid, end); },
-                               node_});
+                               [this, pid](const ProcessEnd& end) { see_end(pid, end); }, node_,
+                               where()});
   }
   take_part([this, spawned] { machine_.on_zygote(now(), spawned); });
 }
@@ -349,12 +349,14 @@ void SimulatedAgent::act(SignalWorker& action) {
 void SimulatedAgent::act(PromoteCheckpoint& action) {
   give_to_files([this, saved = action.saved, joins = action.joins] {
     std::string error;
-    const Where where = world_.scenario.where(node_);
+    const Where own = where();
     const CheckpointId id{saved.iteration, saved.attempt};
     const auto is_done = [&] {
       if (!joins.empty()) return world_.disk.join(saved, joins);
-      if (!world_.scenario.carries(node_)) return world_.disk.promote(where, saved);
-      return world_.disk.on_node(where, saved.trial, id) != nullptr;
+      if (!world_.scenario.carries(node_)) return world_.disk.promote(own, saved);
+      if (world_.disk.on_node(own, saved.trial, id) == nullptr) return false;
+      world_.disk.name(own, saved.trial, id);
+      return true;
     };
     if (world_.chance(world_.scenario.rates.promotion_fails)) {
       error = "renaming the checkpoint: no space left on device";
@@ -368,7 +370,7 @@ void SimulatedAgent::act(PromoteCheckpoint& action) {
 void SimulatedAgent::act(DropCheckpoint& action) {
   give_to_files([this, saved = action.saved] {
     const CheckpointId id{saved.iteration, saved.attempt};
-    world_.disk.drop(world_.scenario.where(node_), saved.trial, id);
+    world_.disk.drop(where(), saved.trial, id);
   });
 }
 
@@ -380,9 +382,10 @@ void SimulatedAgent::act(ConcludeAttempt& action) {
   give_to_files([this, action] {
     const AttemptEnded& ended = action.ended;
     if (action.removes_half_written) {
-      const Where where = world_.scenario.where(node_);
-      world_.disk.remove_half_written(where, ended.trial, ended.attempt);
+      const Where own = where();
+      world_.disk.remove_half_written(own, ended.trial, ended.attempt);
     }
+    objects_.carrier().on_ended(ended.trial, ended.outcome == Outcome::kPaused);
     machine_.on_concluded(now(), ended);
   });
 }

@@ -113,6 +113,7 @@ class SimulatedAgent {
   void carry_objects();
   void give_up_objects(std::function<void(ObjectCarrier&)> order);
   void take_outcomes();
+  void has_what_is_stored(const FetchCheckpoint& wanted) const;
   void carry();
   void carried();
   // Of groups over several nodes (simulated_group.cc).
@@ -124,6 +125,7 @@ class SimulatedAgent {
   void show_life();
 
   Time now() const { return world_.queue.now(); }
+  Where where() const { return world_.scenario.where(node_, identity_); }
   std::string name() const;
 
   World& world_;
@@ -159,7 +161,8 @@ class SimulatedAgent {
   Time files_are_done_{};
   std::deque<StoreCheckpoint> stores_;  // that are to be carried; the first is on its way
   bool carries_ = false;
-  SimulatedObjects objects_{world_, world_.scenario.where(node_)};
+  SimulatedObjects objects_{world_, where()};
+  std::map<std::uint64_t, FetchCheckpoint> wanted_;               // from there, by attempt_key
   std::map<std::pair<std::uint64_t, std::uint32_t>, bool> ways_;  // whether something came by it
   Time life_shown_{};
   Time hung_until_{};

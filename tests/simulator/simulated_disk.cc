@@ -40,6 +40,7 @@ const SimulatedDisk::Parts* SimulatedDisk::on_node(Where where, TrialNumber tria
 
 void SimulatedDisk::drop(Where where, TrialNumber trial, const CheckpointId& id) {
   folders_[trial].temporary.erase({where, id});
+  folders_[trial].named.erase({where, id});
 }
 
 bool SimulatedDisk::take_part(Where where, const CheckpointSaved& saved, std::uint32_t node) {
@@ -84,7 +85,8 @@ const SimulatedDisk::Parts* SimulatedDisk::fetched(std::uint64_t attempt,
 void SimulatedDisk::remove_half_written(Where where, TrialNumber trial, AttemptNumber attempt) {
   Folder& folder = folders_[trial];
   std::erase_if(folder.temporary, [&](const auto& entry) {
-    return entry.first.first == where && entry.first.second.attempt == attempt;
+    return entry.first.first == where && entry.first.second.attempt == attempt &&
+           !folder.named.contains(entry.first);
   });
   std::erase_if(folder.parts, [&](const auto& entry) {
     return where == kExperimentFolder && entry.first.first.attempt == attempt;

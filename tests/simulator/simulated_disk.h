@@ -17,7 +17,7 @@
 
 namespace tune::simulator {
 
-using Where = std::size_t;  // a node whose folder no other one sees, or
+using Where = std::size_t;  // an agent whose folder no other one sees, or
 inline constexpr Where kExperimentFolder = ~Where{0};
 
 class SimulatedDisk {
@@ -32,7 +32,11 @@ class SimulatedDisk {
   // What stands there in the temporary folder gets its name in the experiment's. False: there is no
   // such temporary folder.
   bool promote(Where where, const CheckpointSaved& saved);
-  // What has been written there; null: there is no such temporary folder.
+  // What stands there is complete, and has its name, where that is not the experiment's folder.
+  void name(Where where, TrialNumber trial, const CheckpointId& id) {
+    folders_[trial].named.insert({where, id});
+  }
+  // What has been written there; null: there is no such folder.
   const Parts* on_node(Where where, TrialNumber trial, const CheckpointId& id) const;
   void drop(Where where, TrialNumber trial, const CheckpointId& id);
 
@@ -64,6 +68,7 @@ class SimulatedDisk {
   struct Folder {
     std::map<CheckpointId, Parts> checkpoints;
     std::map<std::pair<Where, CheckpointId>, Parts> temporary;
+    std::set<std::pair<Where, CheckpointId>> named;                 // of these
     std::map<std::pair<CheckpointId, std::uint32_t>, Parts> parts;  // of nodes
   };
   std::map<TrialNumber, Folder> folders_;

@@ -81,7 +81,10 @@ struct SimulatedObjects::Files : RelayFiles {
       if (crc32c(received[rank]) != file.sum) throw Error(ErrorCode::kIo, "it is not whole");
       parts[rank] = number_in(received[rank]);
     }
-    const auto [trial, name] = split(place.place);
+    put_restored(place.place, std::move(parts));
+  }
+  void put_restored(const std::string& place, Parts parts) const {
+    const auto [trial, name] = split(place);
     const auto attempt = static_cast<std::uint32_t>(number_in(name.substr(name.rfind('-') + 1)));
     const std::size_t dot = name.find('.', 1);
     const std::uint64_t node = dot == name.npos ? 0 : number_in(name.substr(dot + 1));
@@ -89,7 +92,14 @@ struct SimulatedObjects::Files : RelayFiles {
                             static_cast<std::uint32_t>(node), std::move(parts));
   }
   void join(const RelayPlace&, const std::vector<RelayPart>&) override {}
-  void move(const std::string&, const std::string&) override {}  // nothing is kept
+  // A checkpoint that was kept becomes the one that an attempt begins with.
+  void move(const std::string& from, const std::string& to) override {
+    const Parts* parts = parts_of(from);
+    if (parts == nullptr) throw Error(ErrorCode::kIo, from + " is gone");
+    put_restored(to, *parts);
+    remove(from);
+    ++world.tally.kept;
+  }
   void remove(const std::string& folder) noexcept override {
     const auto [trial, name] = split(folder);
     if (const auto id = id_of(name)) world.disk.drop(where, trial, *id);
@@ -166,7 +176,9 @@ struct SimulatedObjects::Store : ObjectStore {
 SimulatedObjects::SimulatedObjects(World& world, Where where)
     : files_(std::make_unique<Files>(world, where)),
       store_(std::make_unique<Store>(world)),
-      carrier_(std::make_unique<ObjectCarrier>(*files_, *store_, kExperiment, kPieceBytes)) {}
+      carrier_(std::make_unique<ObjectCarrier>(*files_, *store_, kExperiment, kPieceBytes)) {
+  if (where != kExperimentFolder) carrier_->keep_stored();
+}
 
 SimulatedObjects::~SimulatedObjects() = default;
 

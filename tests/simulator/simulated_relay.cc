@@ -66,11 +66,24 @@ void SimulatedAgent::take_outcomes() {
       if (is_missing && !world_.given_up.contains(attempt)) {
         violate("a restored attempt finds its checkpoint", fetched->error);
       }
+      if (fetched->error.empty()) has_what_is_stored(wanted_.at(attempt));
       machine_.on_fetched(now(), fetched->trial, fetched->attempt, fetched->error,
                           fetched->is_of_agent);
     }
   }
   perform();
+}
+
+// Also where the node had kept one, and nothing was carried.
+void SimulatedAgent::has_what_is_stored(const FetchCheckpoint& wanted) const {
+  const CheckpointOrigin& from = wanted.checkpoint;
+  const std::uint64_t attempt = attempt_key(wanted.trial, wanted.attempt);
+  const auto* stored = world_.disk.find(from.trial, {from.iteration, from.attempt});
+  if (stored == nullptr || *stored == *world_.disk.fetched(attempt, wanted.node)) return;
+  violate("an attempt begins with the checkpoint that is stored",
+          fmt::format("attempt {} of trial {} has another state than {} of trial {}",
+                      wanted.attempt.value, wanted.trial.value,
+                      checkpoint_name(from.iteration, from.attempt), from.trial.value));
 }
 
 // ---- The machine's actions ----------------------------------------------------------------------
@@ -111,9 +124,9 @@ void SimulatedAgent::carried() {
   if (world_.chance(world_.scenario.rates.promotion_fails)) {
     return machine_.on_stored(now(), saved, false, "no space left on the driver's device");
   }
-  const Where where = world_.scenario.where(node_);
-  const bool is_stored = share.part            ? world_.disk.take_part(where, saved, *share.part)
-                         : share.joins.empty() ? world_.disk.promote(where, saved)
+  const Where own = where();
+  const bool is_stored = share.part            ? world_.disk.take_part(own, saved, *share.part)
+                         : share.joins.empty() ? world_.disk.promote(own, saved)
                                                : world_.disk.join(saved, share.joins);
   if (!share.part) ++world_.tally.relayed;
   if (!share.joins.empty()) ++world_.tally.joined_parts;
@@ -122,6 +135,7 @@ void SimulatedAgent::carried() {
 
 void SimulatedAgent::act(FetchCheckpoint& action) {
   if (world_.scenario.objects) {
+    wanted_[attempt_key(action.trial, action.attempt)] = action;
     objects_.carrier().fetch(action.trial, action.attempt, action.checkpoint, action.node);
     return carry_objects();
   }

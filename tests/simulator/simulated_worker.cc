@@ -258,7 +258,7 @@ void SimulatedWorker::act(SayToAgent& action) {
 
 void SimulatedWorker::act(const PrepareCheckpoint& action) {
   const WorkerLaunch& launch = start_->launch;
-  const Where where = world_.scenario.where(agent_.node);
+  const Where where = agent_.where;
   world_.disk.make_fresh(where, launch.trial, {action.iteration, launch.attempt});
 }
 
@@ -276,8 +276,7 @@ void SimulatedWorker::act(const WriteCheckpoint&) {
     if (fault_is_due && fails(AttemptFault::Kind::kDiesInSave)) return die();
     const WorkerLaunch& launch = start_->launch;
     const CheckpointId id{machine_->iteration(), launch.attempt};
-    world_.disk.write_part(world_.scenario.where(agent_.node), launch.trial, id, start_->rank,
-                           trainable_->state());
+    world_.disk.write_part(agent_.where, launch.trial, id, start_->rank, trainable_->state());
     machine_->on_saved();
     perform();
   });

@@ -59,6 +59,7 @@ class SimulatedWorker {
     std::function<void(std::optional<WorkerEvent>)> hear;  // nothing: what is not a message
     std::function<void(ProcessEnd)> see_end;
     std::size_t node = 0;
+    Where where = kExperimentFolder;  // it writes checkpoints
   };
   SimulatedWorker(World& world, std::uint32_t pid, Agent agent);
 

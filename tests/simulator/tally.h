@@ -16,6 +16,8 @@ struct Tally {
   std::uint64_t checkpoints = 0;
   std::uint64_t relayed = 0;
   std::uint64_t places_free = 0;
+  std::uint64_t kept = 0;
+  std::uint64_t at_home = 0;
   std::uint64_t joined_parts = 0;
   std::uint64_t outages = 0;  // of the object store
   std::uint64_t removals = 0;
@@ -93,6 +95,8 @@ inline constexpr Tallied kTallied[] = {
     {"checkpoints", &Tally::checkpoints},
     {"checkpoints relayed", &Tally::relayed},
     {"places given back before the last checkpoint was stored", &Tally::places_free},
+    {"attempts that began with a checkpoint that their node had kept", &Tally::kept},
+    {"paused trials that went on where theirs may be kept", &Tally::at_home},
     {"checkpoints put together of parts", &Tally::joined_parts},
     {"object store away", &Tally::outages},
     {"checkpoints removed", &Tally::removals},

@@ -18,6 +18,7 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
       set_aside_, [&](const std::string& place) { return !now_aside.contains(place); });
   set_aside_.insert(now_aside.begin(), now_aside.end());
   controller_ = &controller;
+  const auto paused_before = paused_on_;
   journal_.replay({[](const Snapshot&) {}, [this](const Turn& turn) { follow(turn); }});
   away_.clear();
   for (const AgentNumber agent : controller.nodes().all()) {
@@ -29,12 +30,17 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
   }
   orders_.after_turn(controller);
   note_samples();
+  std::erase_if(paused_on_, [&](const auto& one) {  // one that its node's end has paused, say
+    const bool is_new = !paused_before.contains(one.first);
+    return is_new && controller.trials()[one.first.value].status != TrialStatus::kPaused;
+  });
   for (const auto& [agent, command] : effects.commands) {
     if (const auto* stop = std::get_if<StopAttempt>(&command)) replacements_.told(*stop);
     if (const auto* launch = std::get_if<Launch>(&command)) {
       if (launch->node > 0) continue;  // the lead was launched before
       replacements_.launched(*launch);
       starts_from_its_newest_checkpoint(*launch);
+      goes_on_where_its_checkpoint_is(controller, agent, *launch);
       runs_what_was_proposed(*launch);
       starts_within_the_budget(*launch);
       if (!nodes_.contains(agent)) {  // lost by a later event of the same turn
@@ -65,6 +71,7 @@ void TrialPromises::after_turn(const Controller& controller, const Effects& effe
 void TrialPromises::follow(const Turn& turn) {
   budget_is_spent_ = time_budget_ > Duration{} && now_ >= time_budget_;
   now_ = turn.now;
+  events_ = turn.events.size();
   replacements_.turn_begins();
   for (const Event& event : turn.events) {
     std::visit([this](const auto& one) { follow(one); }, event);
@@ -198,6 +205,7 @@ void TrialPromises::follow(const FromAgent& from) {
   } else if (const auto* zygote = std::get_if<ZygoteReady>(&from.event)) {
     const bool may_start = nodes_.contains(from.agent) && !out_.contains(from.agent);
     if (zygote->error.empty() && may_start) ready_.insert(from.agent);
+    if (zygote->relays) carrying_.insert(from.agent);
   } else if (const auto* out = std::get_if<NodeOut>(&from.event)) {
     out_.insert(from.agent);
     ready_.erase(from.agent);
@@ -222,6 +230,9 @@ void TrialPromises::follow(const FromAgent& from) {
   } else if (const auto* ended = std::get_if<AttemptEnded>(&from.event)) {
     if (current(from.agent, ended->trial, ended->attempt) == nullptr) return;
     replacements_.ended(*ended);
+    const bool is_kept = ended->outcome == Outcome::kPaused && carrying_.contains(from.agent) &&
+                         open_.at(ended->trial).nodes == 1;
+    if (is_kept) paused_on_[ended->trial] = from.agent;
     follow(*ended);
   }
 }
@@ -302,6 +313,20 @@ void TrialPromises::starts_from_its_newest_checkpoint(const Launch& launch) cons
   violate("a trial starts again at its newest recorded checkpoint",
           fmt::format("attempt {} of trial {} begins at {}, the newest recorded one is {}",
                       launch.attempt.value, launch.trial.value, launch.restore_iteration, newest));
+}
+
+// Only a turn of one event tells the room that there was when it was placed.
+void TrialPromises::goes_on_where_its_checkpoint_is(const Controller& controller, AgentNumber agent,
+                                                    const Launch& launch) {
+  const auto home = paused_on_.extract(launch.trial);
+  if (home.empty() || launch.nodes() > 1 || events_ != 1) return;
+  if (home.mapped() == agent) return void(++world_.tally.at_home);
+  const std::map<AgentNumber, Room> left = room(controller.device_health().closed());
+  const auto there = left.find(home.mapped());
+  if (there == left.end() || !fits(there->second)) return;
+  violate("a paused trial goes on where its checkpoint was kept",
+          fmt::format("trial {} is launched on node number {}, and {} has room", launch.trial.value,
+                      agent.value, home.mapped().value));
 }
 
 // In order, each once, none left out. When a configuration may change after the first launch, the

@@ -78,6 +78,8 @@ class TrialPromises {
 
   void only_where_trials_failed_none_go(const Controller& controller) const;
   void starts_from_its_newest_checkpoint(const Launch& launch) const;
+  void goes_on_where_its_checkpoint_is(const Controller& controller, AgentNumber agent,
+                                       const Launch& launch);
   void starts_within_the_budget(const Launch& launch) const;
   void note_question(const Controller& controller);
   void note_samples();
@@ -111,12 +113,15 @@ class TrialPromises {
   std::map<std::uint64_t, std::string> due_answers_;
   std::map<TrialNumber, Known> trials_;
   std::map<TrialNumber, Open> open_;
+  std::map<TrialNumber, AgentNumber> paused_on_;  // such a node, alone, since that
+  std::size_t events_ = 0;                        // of the newest turn
   std::map<AgentNumber, NodeResources> nodes_;
   std::vector<AgentNumber> joined_;  // in this order, and those that have left since
   std::map<AgentNumber, std::string> hostnames_;
   std::set<std::string> failed_at_;  // places where an attempt failed before its first report
   std::set<std::string> set_aside_;  // before or after the newest turn
   std::set<AgentNumber> ready_;
+  std::set<AgentNumber> carrying_;  // what is saved there to where it is kept
   std::set<AgentNumber> out_;
   std::set<AgentNumber> away_;      // after the newest turn
   std::set<AgentNumber> expected_;  // of a driver before; they have not greeted this one

@@ -16,13 +16,16 @@ class ObjectError : public Error {
   enum class Kind {
     kAway,     // not reached, or too busy: it may answer later
     kDenied,   // by these credentials, which may be renewed
+    kSkewed,   // by the clock of this machine, which may be set right
     kAbsent,   // there is no such object
     kRefused,  // for a reason that stays
   };
   ObjectError(Kind kind, const std::string& message)
       : Error(ErrorCode::kIo, message), kind_(kind) {}
   Kind kind() const { return kind_; }
-  bool may_pass() const { return kind_ == Kind::kAway || kind_ == Kind::kDenied; }
+  bool may_pass() const {
+    return kind_ == Kind::kAway || kind_ == Kind::kDenied || kind_ == Kind::kSkewed;
+  }
 
  private:
   Kind kind_;

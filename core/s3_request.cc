@@ -154,4 +154,29 @@ std::string s3_error(std::string_view body) {
   return text;
 }
 
+namespace {
+
+// "20130524T070000Z" or "2013-05-24T07:00:00.123Z", for people.
+std::string shown_time(const std::string& time) {
+  std::string digits;
+  for (const char c : time) {
+    if (c == '.') break;
+    if (c >= '0' && c <= '9') digits += c;
+  }
+  if (digits.size() != 14) return "unknown";
+  const auto part = [&](std::size_t begin) { return digits.substr(begin, 2); };
+  return digits.substr(0, 4) + "-" + part(4) + "-" + part(6) + " " + part(8) + ":" + part(10) +
+         ":" + part(12) + " UTC";
+}
+
+}  // namespace
+
+std::string s3_clock_fault(std::string_view body, const std::string& signed_at) {
+  if (!s3_error(body).starts_with("RequestTimeTooSkewed")) return {};
+  const std::vector<std::string> theirs = xml_texts(body, "ServerTime");
+  return "this machine's clock says " + shown_time(signed_at) + ", the store's " +
+         (theirs.empty() ? "another time" : shown_time(theirs.front())) +
+         ": set the clock of this machine, by NTP, say";
+}
+
 }  // namespace tune

@@ -56,5 +56,8 @@ std::string uri_encoded(const std::map<std::string, std::string>& query);
 std::vector<std::string> xml_texts(std::string_view xml, const std::string& name);
 // The error in an answer: "InvalidAccessKeyId: The Access Key Id ... does not exist"; empty: none.
 std::string s3_error(std::string_view body);
+// When the store refuses a request for its time: both times, and what helps. Empty: it does not.
+// `signed_at` is S3Signed::time.
+std::string s3_clock_fault(std::string_view body, const std::string& signed_at);
 
 }  // namespace tune

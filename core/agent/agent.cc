@@ -317,7 +317,7 @@ void Agent::take_commands() {
     if (setup != nullptr && !search_) carry_objects();
     if (relay_ && takes_part_) experiment_.experiment_directory = relay_->folder();
     const auto* token = std::get_if<NewToken>(&command);
-    if (token != nullptr && search_) search_->take_token(token->token, search_parts());
+    if (token != nullptr && search_) search_->take_token(now_, token->token, search_parts());
     const bool is_first = setup != nullptr && search_ && search_->on_found(experiment_);
     machine_.on_command(now_, std::move(command));
     perform();

@@ -63,10 +63,11 @@ void AgentRelay::prove_objects(const SetupExperiment& experiment) {
 std::string AgentRelay::why_unfit(AgentTime now) const {
   if (!why_no_plugin_.empty()) return why_no_plugin_;
   if (!why_refused_.empty()) {
-    return fmt::format(
-        "it cannot use the experiment's object store: {}: give this machine the credentials for "
-        "it, in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws/credentials",
-        why_refused_);
+    return fmt::format("it cannot use the experiment's object store: {}{}", why_refused_,
+                       is_of_clock_ ? ""
+                                    : ": give this machine the credentials for it, in "
+                                      "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or "
+                                      "~/.aws/credentials");
   }
   if (is_reached() || now < reach_until_) return {};
   const auto waited = kReach / std::chrono::seconds(1);
@@ -181,6 +182,7 @@ std::vector<std::string> AgentRelay::take_outcomes(AgentMachine& machine, AgentT
       --awaited_;
     } else if (const auto* refused = std::get_if<RelayRefused>(&outcome)) {
       why_refused_ = refused->why;
+      is_of_clock_ = refused->is_of_clock;
     } else if (const auto* stored = std::get_if<RelayStored>(&outcome)) {
       const bool is_stored = stored->error.empty() && !stored->is_newer;
       machine.on_stored(now, stored->saved, is_stored, stored->error, stored->is_of_trial);

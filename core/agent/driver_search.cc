@@ -1,5 +1,7 @@
 #include "core/agent/driver_search.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,7 +14,32 @@ namespace tune {
 namespace fs = std::filesystem;
 
 DriverSearch::DriverSearch(const JoinOptions& join, AgentTime now)
-    : join_(join), token_(join.token), find_until_(now + join.patience) {}
+    : join_(join), tokens_(join.token), find_until_(now + join.patience) {}
+
+// ---- Tokens -------------------------------------------------------------------------------------
+
+std::optional<JoinToken> TokenChoice::next(AgentTime now, const std::vector<JoinToken>& found) {
+  std::vector<JoinToken> all = found;
+  if (first_.join_key == current_.join_key) all.push_back(first_);  // else it is no longer good
+  for (const JoinToken& token : found) {
+    const bool is_new = std::ranges::find(known_, token) == known_.end();
+    if (is_new) return token;
+  }
+  if (now - taken_ < kTryEach) return std::nullopt;
+  const auto current = std::ranges::find(all, current_);
+  const auto after = current == all.end() ? all.begin() : std::next(current);
+  std::ranges::rotate(all, after);
+  const auto other = std::ranges::find_if(all, [&](const auto& one) { return one != current_; });
+  return other == all.end() ? std::nullopt : std::optional(*other);
+}
+
+void TokenChoice::take(AgentTime now, const JoinToken& token) {
+  current_ = token;
+  taken_ = now;
+  known_.push_back(token);
+}
+
+// ---- Drivers ------------------------------------------------------------------------------------
 
 void DriverSearch::look(AgentTime now, const Parts& parts) {
   const std::uint64_t epoch = parts.endpoint.driver_epoch();
@@ -45,15 +72,15 @@ bool DriverSearch::on_found(const SetupExperiment& setup) {
   return std::exchange(find_until_, std::nullopt).has_value();
 }
 
-void DriverSearch::take_token(const std::string& text, const Parts& parts) try {
-  connect_by(token_of_text(text), parts.endpoint);
+void DriverSearch::take_token(AgentTime now, const std::string& text, const Parts& parts) try {
+  connect_by(now, token_of_text(text), parts.endpoint);
 } catch (const Error& error) {
   parts.endpoint.send(Warning{error.what()});
 }
 
-void DriverSearch::connect_by(const JoinToken& token, AgentEndpoint& endpoint) try {
+void DriverSearch::connect_by(AgentTime now, const JoinToken& token, AgentEndpoint& endpoint) try {
+  tokens_.take(now, token);
   endpoint.join_by(token);
-  token_ = token;
 } catch (const std::exception& error) {  // one that cannot be reached from here
   endpoint.send(Warning{error.what()});
 }
@@ -63,7 +90,7 @@ void DriverSearch::look_at_files(AgentTime now, const Parts& parts) {
   if (setup_.join_file.empty()) return;
   looked_ = now;
   looks_ = true;
-  parts.files.give([this, token = token_, join_file = experiment_ / setup_.join_file,
+  parts.files.give([this, token = token(), join_file = experiment_ / setup_.join_file,
                     proof = experiment_ / setup_.proof_file,
                     own = join_.file]() -> FileWorker::Outcome {
     std::error_code unknown;
@@ -71,7 +98,7 @@ void DriverSearch::look_at_files(AgentTime now, const Parts& parts) {
                          !fs::exists(join_file, unknown) && !unknown;
     std::vector<fs::path> files = {join_file};
     if (!own.empty()) files.emplace_back(own);
-    return [this, found = Found{newest(files, token), is_over}] {
+    return [this, found = Found{tokens_in(files, token), is_over}] {
       looks_ = false;
       found_ = found;
     };
@@ -81,24 +108,20 @@ void DriverSearch::look_at_files(AgentTime now, const Parts& parts) {
 void DriverSearch::take_found(AgentTime now, const Parts& parts) {
   const Found found = *std::exchange(found_, std::nullopt);
   if (found.is_over) return parts.machine.on_experiment_over(now);
-  if (found.token && *found.token != token_) connect_by(*found.token, parts.endpoint);
+  const auto next = tokens_.next(now, found.tokens);
+  if (next) connect_by(now, *next, parts.endpoint);
 }
 
-std::optional<JoinToken> DriverSearch::newest(const std::vector<fs::path>& files,
-                                              const JoinToken& own) {
-  std::optional<JoinToken> found;
-  fs::file_time_type written{};
+std::vector<JoinToken> DriverSearch::tokens_in(const std::vector<fs::path>& files,
+                                               const JoinToken& own) {
+  std::vector<JoinToken> found;
   for (const fs::path& file : files) {
-    std::error_code unknown;
-    const fs::file_time_type at = fs::last_write_time(file, unknown);
-    if (unknown || (found && at <= written)) continue;
     try {
       JoinToken token = read_token(file);
       // A token for several experiments names none of them.
       if (token.experiment != own.experiment && token.driver_key != own.driver_key) continue;
-      found = std::move(token);
-      written = at;
-    } catch (const Error&) {  // it is being replaced, or is not a token
+      found.push_back(std::move(token));
+    } catch (const Error&) {  // it is not there, is being replaced, or is not a token
     }
   }
   return found;

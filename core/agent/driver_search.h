@@ -19,6 +19,30 @@
 
 namespace tune {
 
+// The token to connect by, of those that files hold for one experiment. Pure.
+//
+// A token that was not there before is the newest. Of others any may be the right one, so each is
+// tried in turn. The simpler way, by the times of the files, fails where clocks differ: a file of
+// this machine whose clock is hours ahead would for ever be newer than the one that a driver writes
+// elsewhere.
+class TokenChoice {
+ public:
+  static constexpr AgentTime kTryEach = std::chrono::seconds(10);
+
+  explicit TokenChoice(JoinToken first)
+      : first_(std::move(first)), current_(first_), known_{first_} {}
+  const JoinToken& current() const { return current_; }
+  // Nothing: the current one.
+  std::optional<JoinToken> next(AgentTime now, const std::vector<JoinToken>& found);
+  void take(AgentTime now, const JoinToken& token);
+
+ private:
+  JoinToken first_;
+  JoinToken current_;
+  AgentTime taken_{};
+  std::vector<JoinToken> known_;
+};
+
 class DriverSearch {
  public:
   static constexpr AgentTime kSilence = std::chrono::seconds(3);    // before it looks for another
@@ -36,30 +60,30 @@ class DriverSearch {
   void look(AgentTime now, const Parts& parts);
   // The first driver is found. False: it was already.
   bool on_found(const SetupExperiment& setup);
-  void take_token(const std::string& text, const Parts& parts);
+  void take_token(AgentTime now, const std::string& text, const Parts& parts);
 
   const std::string& failure() const { return failure_; }  // there is no driver for it
-  const JoinToken& token() const { return token_; }        // the newest
+  const JoinToken& token() const { return tokens_.current(); }
 
-  // The newest of the tokens in these files that are of that experiment; nothing: there is none.
-  static std::optional<JoinToken> newest(const std::vector<std::filesystem::path>& files,
-                                         const JoinToken& own);
+  // The tokens in these files that are of that experiment.
+  static std::vector<JoinToken> tokens_in(const std::vector<std::filesystem::path>& files,
+                                          const JoinToken& own);
 
  private:
   void look_for_first(AgentTime now, const AgentEndpoint& endpoint);
   void look_at_files(AgentTime now, const Parts& parts);
   void take_found(AgentTime now, const Parts& parts);
-  void connect_by(const JoinToken& token, AgentEndpoint& endpoint);
+  void connect_by(AgentTime now, const JoinToken& token, AgentEndpoint& endpoint);
 
   const JoinOptions& join_;
-  JoinToken token_;
+  TokenChoice tokens_;
   std::optional<AgentTime> find_until_;  // nothing: it was found
   std::uint64_t epoch_ = 0;              // of the driver that was heard last
   std::filesystem::path experiment_;
   JoinedSetup setup_;
   // In the files.
   struct Found {
-    std::optional<JoinToken> token;
+    std::vector<JoinToken> tokens;
     bool is_over = false;
   };
   AgentTime looked_{};

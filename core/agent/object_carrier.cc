@@ -128,7 +128,7 @@ void ObjectCarrier::has_failed(Time now, const ObjectError& error) {
   if (!proof_.empty()) {
     if (error.kind() == Kind::kAway) return outage(now, error);
     proof_.clear();
-    outcomes_.emplace_back(RelayRefused{error.what()});
+    outcomes_.emplace_back(RelayRefused{error.what(), error.kind() == Kind::kSkewed});
     return;
   }
   if (error.may_pass()) outage(now, error);

@@ -15,6 +15,7 @@ inline constexpr const char* kNoDriver = "no driver takes it";  // the error of 
 struct RelayReached {};  // the other side has answered for the first time
 struct RelayRefused {    // it has refused, and this machine cannot take part
   std::string why;
+  bool is_of_clock = false;  // its credentials are not to blame
 };
 struct RelayStored {
   CheckpointSaved saved;

@@ -185,7 +185,9 @@ std::string S3Store::ask_once(const Asked& asked) {
   if (answer.status != 0) why = std::to_string(answer.status);
   if (!said.empty()) why += " " + said;
   if (answer.status == 412) why = "it has been replaced since it was listed";
-  throw ObjectError(kind_of(answer, said),
+  const std::string skewed = s3_clock_fault(answer.body, to_sign.time);
+  if (!skewed.empty()) why += "; " + skewed;
+  throw ObjectError(skewed.empty() ? kind_of(answer, said) : Kind::kSkewed,
                     fmt::format("{} at {}: {}", shown(asked), shown_address(endpoint.url), why));
 }
 

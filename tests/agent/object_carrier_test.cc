@@ -308,6 +308,11 @@ TEST_CASE("a store that refuses the proof is told at once, one that is away is t
   denied.carrier->prove("nonce");
   denied.run();
   CHECK(denied.ended<RelayRefused>().at(0).why == "the store says no");
+  Carried skewed;
+  skewed.store.before = [](std::size_t) { fail(Kind::kSkewed); };
+  skewed.carrier->prove("nonce");
+  skewed.run();
+  CHECK(skewed.ended<RelayRefused>().at(0).is_of_clock);
   Carried away;
   away.store.before = [](std::size_t request) {
     if (request < 4) fail(Kind::kAway);

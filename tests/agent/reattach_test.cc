@@ -109,30 +109,67 @@ JoinToken join_token_at(const std::string& experiment, const std::string& addres
   return {experiment, std::string(kCurveKeyBytes, 'd'), std::string(kCurveKeyBytes, 'j'), {address}};
 }
 
-void put_token(const std::filesystem::path& file, const JoinToken& token, int age_s) {
-  write_file_atomically(file, to_text(token), Readers::kOwnerOnly);
-  const auto now = std::filesystem::file_time_type::clock::now();
-  std::filesystem::last_write_time(file, now - std::chrono::seconds(age_s));
-}
-
-TEST_CASE("of the files that may name the next driver the newest of this experiment counts") {
+TEST_CASE("of the files that may name the next driver those of this experiment count") {
   const TemporaryFolder folder;
   const auto joined = folder.path() / "join", own = folder.path() / "own";
   const JoinToken of_own{"0a1b2", std::string(kCurveKeyBytes, 'o'), {}, {}};
-  const auto newest = [&] { return DriverSearch::newest({joined, own}, of_own); };
-  CHECK_FALSE(newest());
-  put_token(joined, join_token_at("0a1b2", "10.0.0.1:7000"), 20);
-  CHECK(newest()->addresses.at(0) == "10.0.0.1:7000");
-  put_token(own, join_token_at("0a1b2", "10.0.0.2:7000"), 10);
-  CHECK(newest()->addresses.at(0) == "10.0.0.2:7000");
-  put_token(own, join_token_at("other", "10.0.0.3:7000"), 5);
-  CHECK(newest()->addresses.at(0) == "10.0.0.1:7000");
-  write_file_atomically(own, "tune1.nonsense", Readers::kOwnerOnly);
-  CHECK(newest()->addresses.at(0) == "10.0.0.1:7000");
+  const auto put = [](const auto& file, const std::string& text) {
+    write_file_atomically(file, text, Readers::kOwnerOnly);
+  };
+  const auto found = [&] {
+    Lines addresses;
+    for (const JoinToken& token : DriverSearch::tokens_in({joined, own}, of_own)) {
+      addresses.push_back(token.addresses.at(0));
+    }
+    return addresses;
+  };
+  CHECK(found().empty());
+  put(joined, to_text(join_token_at("0a1b2", "10.0.0.1:7000")));
+  put(own, to_text(join_token_at("0a1b2", "10.0.0.2:7000")));
+  CHECK(found() == Lines{"10.0.0.1:7000", "10.0.0.2:7000"});
+  put(own, to_text(join_token_at("other", "10.0.0.3:7000")));
+  CHECK(found() == Lines{"10.0.0.1:7000"});
+  put(own, "tune1.nonsense");
+  CHECK(found() == Lines{"10.0.0.1:7000"});
   JoinToken of_several = join_token_at("several", "10.0.0.4:7000");
   of_several.driver_key = of_own.driver_key;
-  put_token(own, of_several, 4);
-  CHECK(newest()->addresses.at(0) == "10.0.0.4:7000");
+  put(own, to_text(of_several));
+  CHECK(found() == Lines{"10.0.0.1:7000", "10.0.0.4:7000"});
+}
+
+TEST_CASE("a token that was not there before is taken at once, others in turn") {
+  const JoinToken a = join_token_at("0a1b2", "a:1"), b = join_token_at("0a1b2", "b:1"),
+                  c = join_token_at("0a1b2", "c:1");
+  AgentTime now = 1h;
+  TokenChoice choice(a);
+  const auto take = [&](const std::vector<JoinToken>& found) -> std::string {
+    const auto next = choice.next(now, found);
+    if (!next) return {};
+    choice.take(now, *next);
+    return next->addresses.at(0);
+  };
+  CHECK(take({a}).empty());
+  now += TokenChoice::kTryEach;
+  CHECK(take({a}).empty());  // there is no other
+  CHECK(take({b, a}) == "b:1");
+  CHECK(take({b, a}).empty());
+  now += TokenChoice::kTryEach;
+  CHECK(take({b}) == "a:1");  // its own first one may be right, though no file has it
+  CHECK(take({b, c}) == "c:1");
+  now += TokenChoice::kTryEach;
+  CHECK(take({b, c}) == "a:1");
+  now += TokenChoice::kTryEach;
+  CHECK(take({b, c}) == "b:1");
+  CHECK(take({c}).empty());
+  now += TokenChoice::kTryEach;
+  CHECK(take({c}) == "c:1");
+  SUBCASE("a replaced join key is no longer good") {
+    JoinToken rotated = c;
+    rotated.join_key = std::string(kCurveKeyBytes, 'n');
+    choice.take(now, rotated);
+    now += TokenChoice::kTryEach;
+    CHECK(take({rotated}).empty());
+  }
 }
 
 }  // namespace

@@ -101,6 +101,11 @@ TEST_CASE("answers are read as far as they go") {
             "<Error><Code>ExpiredToken</Code><Message>The token has expired.</Message></Error>") ==
         "ExpiredToken: The token has expired");
   CHECK(s3_error("<html>502</html>").empty());
+  CHECK(s3_clock_fault("<Error><Code>AccessDenied</Code></Error>", "20130524T070000Z").empty());
+  CHECK(
+      s3_clock_fault("<Error><Code>RequestTimeTooSkewed</Code></Error>", "20130524T070000Z") ==
+      "this machine's clock says 2013-05-24 07:00:00 UTC, the store's another time: set the clock "
+      "of this machine, by NTP, say");
 }
 
 }  // namespace

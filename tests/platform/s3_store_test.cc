@@ -101,6 +101,26 @@ TEST_CASE("failures are told apart by what may help, and never show a secret") {
   CHECK(kind_of_failure([] { S3Store({kObjectAddress}).get("x"); }) == Kind::kAway);
 }
 
+TEST_CASE("a clock that is hours off is told with both times, and may be set right") {
+  S3Stand stand;
+  const S3Found found(stand.environment());
+  S3Store store({kObjectAddress});
+  stand.answer_by([](const S3Stand::Asked&) {
+    return S3Stand::Answer{403,
+                           "<Error><Code>RequestTimeTooSkewed</Code><Message>The difference is too "
+                           "large.</Message><RequestTime>20130524T070000Z</RequestTime>"
+                           "<ServerTime>2013-05-24T00:00:07Z</ServerTime></Error>"};
+  });
+  CHECK(kind_of_failure([&] { store.get("x"); }) == Kind::kSkewed);
+  const std::string said = testing::refusal([&] { store.get("x"); }, ErrorCode::kIo);
+  CHECK_HAS(said,
+            "403 RequestTimeTooSkewed: The difference is too large; this machine's clock says");
+  CHECK_HAS(said, " UTC, the store's 2013-05-24 00:00:07 UTC: set the clock of this machine");
+  stand.answer_by(nullptr);
+  store.put("x", "1");
+  CHECK(store.get("x") == "1");
+}
+
 TEST_CASE("credentials are read again when they are refused") {
   S3Stand stand;
   testing::TemporaryFolder folder;

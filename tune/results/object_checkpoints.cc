@@ -39,6 +39,10 @@ void ObjectCheckpoints::prove() {
   try {
     tried_again([&] { tune::prove(store_, name); });
   } catch (const ObjectError& error) {
+    if (error.kind() == ObjectError::Kind::kSkewed) {
+      throw Error(ErrorCode::kBadInput,
+                  fmt::format("keeping checkpoints in {}: {}", address_, error.what()));
+    }
     throw Error(ErrorCode::kBadInput,
                 fmt::format("keeping checkpoints in {}: {}: check the bucket, AWS_ENDPOINT_URL and "
                             "the credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "

@@ -73,7 +73,8 @@ class RelayBench {
   RelayBench(const Setting& setting, std::size_t bytes) : bytes_(bytes), room_(setting) {
     experiment_ = room_.fresh("experiment");
     fs::create_directories(experiment_);
-    host_.emplace(std::vector<std::string>{"127.0.0.1"}, 0, keys_, experiment_, kExperiment);
+    const RelayedExperiment relayed{experiment_, kExperiment};
+    host_.emplace(std::vector<std::string>{"127.0.0.1"}, 0, keys_, relayed);
     address_ = fmt::format("127.0.0.1:{}", host_->port());
     keys_.addresses = {address_};
     link_.emplace(token_of(keys_, kExperiment), address_, kExperiment);

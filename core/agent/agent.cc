@@ -4,12 +4,10 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <memory>
 
@@ -31,7 +29,6 @@
 #include "core/agent/zygote_process.h"
 #include "core/error.h"
 #include "core/platform/file_worker.h"
-#include "core/platform/files.h"
 #include "core/platform/system_clock.h"
 #include "core/platform/transport.h"
 #include "core/rank_environment.h"
@@ -84,7 +81,9 @@ class Agent {
       perform();
     }
     if (!search_->failure().empty()) return {search_->failure(), true, false, search_->token()};
-    return {machine_.end_cause(), is_unfit_, machine_.joins_again(), search_->token()};
+    return {machine_.end_cause(),       is_unfit_,
+            machine_.joins_again(),     search_->token(),
+            machine_.has_lost_driver(), machine_.was_told_to_end()};
   }
 
  private:
@@ -351,7 +350,8 @@ void Agent::take_part() {
         if (is_seen) {
           relay_.emplace(now_, experiment_, part.zygote_log);
         } else {
-          relay_.emplace(now_, search_->token(), endpoint_->address(), experiment_);
+          const AgentRelay::Driver driver{endpoint_->address(), endpoint_->mark()};
+          relay_.emplace(now_, search_->token(), driver, experiment_);
         }
         if (part.fetches_plugin) relay_->fetch_plugin(setup);
       } catch (const Error& error) {

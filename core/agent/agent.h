@@ -73,6 +73,8 @@ struct JoinedEnd {
   bool is_failure = false;   // it could not take part
   bool joins_again = false;  // it may, as another agent
   JoinToken token;           // the newest
+  bool has_lost_driver = false;
+  bool was_told_to_end = false;  // by a signal
 };
 // The same for an agent that joins. Throws Error (kBadInput) when its token is not a token.
 JoinedEnd run_joined_agent(const AgentOptions& options);

@@ -189,8 +189,18 @@ void AgentMachine::on_driver_gone(AgentTime now) {
   end_all(now, kAbandonedGrace);
 }
 
+bool AgentMachine::on_other_experiment(AgentTime now) {
+  if (ending_ || !leave_cause_.empty()) return false;
+  const bool has_words = actions_.tell_by() || unacknowledged_bytes_ > 0;
+  if (is_set_up_ && (has_attempts() || has_words)) return true;
+  on(now, Shutdown{"another experiment has taken the place of its own", true});
+  has_driver_ = false;
+  return false;
+}
+
 // One that has joined is told alone: its driver has no part in it.
 void AgentMachine::on_signal(AgentTime now, const std::string& name) {
+  was_told_to_end_ = true;
   if (ending_ || !leave_cause_.empty()) return;
   leave(now, "its agent was told to end (" + name + ")");
   if (!hello_.joined) leave_at_ = now + kDriverFirst;

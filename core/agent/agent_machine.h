@@ -98,6 +98,10 @@ class AgentMachine {
   void on_link_broken(AgentTime now, std::uint64_t attempt, std::uint32_t node,
                       const std::string& why);
   void on_driver_gone(AgentTime now);
+  // One that has joined finds another experiment's driver where its own was, and nobody else. What
+  // runs here, or was not told yet, is kept as long as without any driver; else it takes part
+  // there. True: it is kept.
+  bool on_other_experiment(AgentTime now);
   // This process was told to end: trials save, and it ends when they have.
   void on_signal(AgentTime now, const std::string& name);
   void on_sent() { actions_.sent(); }  // all queued messages are on their way
@@ -126,6 +130,9 @@ class AgentMachine {
   // The reason of its end, as far as its user is to know; empty: the experiment is over.
   const std::string& end_cause() const { return end_cause_; }
   bool joins_again() const { return joins_again_; }
+  // No driver came back in time, or another experiment's did.
+  bool has_lost_driver() const { return hello_.joined && !has_driver_; }
+  bool was_told_to_end() const { return was_told_to_end_; }  // by a signal, at whatever time
 
  private:
   // By attempt_key. An agent leads an attempt or has a part of it.
@@ -190,6 +197,7 @@ class AgentMachine {
   bool reading_ = true;
   bool disk_keeps_up_ = true;
   bool has_driver_ = true;
+  bool was_told_to_end_ = false;
   bool ending_ = false;
   std::string leave_cause_;            // not empty: told to end by a signal
   std::optional<AgentTime> leave_at_;  // unless the driver orders it before

@@ -19,14 +19,14 @@ std::string relay_address(const std::string& driver_address, std::uint32_t port)
 
 }  // namespace
 
-AgentRelay::AgentRelay(AgentTime now, const JoinToken& token, const std::string& driver_address,
+AgentRelay::AgentRelay(AgentTime now, const JoinToken& token, const Driver& driver,
                        const SetupExperiment& experiment)
     : experiment_id_(experiment.experiment_id),
       experiment_directory_(experiment.experiment_directory),
       object_address_(experiment.objects.address),
-      address_(relay_address(driver_address, experiment.joined.relay_port)),
+      address_(relay_address(driver.address, experiment.joined.relay_port)),
       reach_until_(now + kReach) {
-  link_.emplace(token, address_, experiment_id_);
+  link_.emplace(token, address_, experiment_id_, driver.mark);
   folder_ = link_->folder();
   zygote_log_ = folder_ / "zygote.log";
   ++awaited_;

@@ -21,9 +21,12 @@ class AgentRelay {
  public:
   static constexpr AgentTime kReach = std::chrono::seconds(20);  // for the first answer
 
-  // An agent that does not see the experiment's folder. `driver_address`: where the agent reaches
-  // its driver, "10.0.0.1:7000". Throws Error (kBadInput, kIo, kProcess).
-  AgentRelay(AgentTime now, const JoinToken& token, const std::string& driver_address,
+  // An agent that does not see the experiment's folder. Throws Error (kBadInput, kIo, kProcess).
+  struct Driver {
+    std::string address;    // where the agent reaches it, "10.0.0.1:7000"
+    std::string mark = {};  // that it has told
+  };
+  AgentRelay(AgentTime now, const JoinToken& token, const Driver& driver,
              const SetupExperiment& experiment);
   // One that sees it: only its checkpoints are carried, to the object store. Without a log of its
   // own it is the driver's agent, and the driver has proved the store.

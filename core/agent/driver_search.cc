@@ -49,6 +49,7 @@ void DriverSearch::look(AgentTime now, const Parts& parts) {
   }
   const AgentTime heard = parts.endpoint.last_heard();
   if (heard != AgentTime{}) parts.machine.on_driver_heard(heard);
+  if (parts.endpoint.other_driver() != another_) look_at_another(now, parts);
   if (find_until_) return look_for_first(now, parts.endpoint);
   if (parts.endpoint.is_of_other_version()) {
     parts.machine.on_refused(now, parts.endpoint.refusal());
@@ -64,6 +65,18 @@ void DriverSearch::look_for_first(AgentTime now, const AgentEndpoint& endpoint) 
     failure_ = fmt::format("{} within {:.0f} s", endpoint.why_not_connected(),
                            std::chrono::duration<double>(join_.patience).count());
   }
+}
+
+// Of one that shares its keys and listens where the driver of this one did.
+void DriverSearch::look_at_another(AgentTime now, const Parts& parts) {
+  another_ = parts.endpoint.other_driver();
+  if (another_.empty()) return;
+  const bool is_kept = parts.machine.on_other_experiment(now);
+  if (!is_kept || !join_.say) return;
+  join_.say(
+      fmt::format("another experiment listens at {}: trials are kept, and their own driver is "
+                  "waited for, {:.0f} s in all",
+                  parts.endpoint.address(), seconds(setup_.patience)));
 }
 
 bool DriverSearch::on_found(const SetupExperiment& setup) {

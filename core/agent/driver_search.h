@@ -74,6 +74,7 @@ class DriverSearch {
   void look_at_files(AgentTime now, const Parts& parts);
   void take_found(AgentTime now, const Parts& parts);
   void connect_by(AgentTime now, const JoinToken& token, AgentEndpoint& endpoint);
+  void look_at_another(AgentTime now, const Parts& parts);
 
   const JoinOptions& join_;
   TokenChoice tokens_;
@@ -90,6 +91,7 @@ class DriverSearch {
   bool looks_ = false;  // beside the loop
   std::optional<Found> found_;
   std::string failure_;
+  std::string another_;  // experiment that answers, and was told of
 };
 
 }  // namespace tune

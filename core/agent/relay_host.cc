@@ -22,10 +22,11 @@ constexpr std::chrono::milliseconds kDeskTurn{100};  // the longest sleep
 
 struct RelayHost::Keeper {
   Keeper(const std::vector<std::string>& addresses, int port, const JoinKeys& keys,
-         const std::filesystem::path& experiment, const std::string& experiment_id)
+         const RelayedExperiment& experiment)
       : socket(addresses, port, keys),
-        files(experiment),
-        desk(files, experiment_id),
+        files(experiment.folder),
+        desk(files, experiment.id),
+        mark(experiment.mark),
         end(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
   void work() {
@@ -44,7 +45,10 @@ struct RelayHost::Keeper {
     }
   }
 
+  // Experiments that share their keys may listen one after the other at one address, and the trials
+  // of all have the same names.
   void hear(const std::string& agent, const std::string& frame) try {
+    if (!mark.empty() && !agent.starts_with(bulk_identity(mark, ""))) return;
     desk.on_request(clock.monotonic(), agent, decoded<RelayRequest>(frame));
   } catch (const Error&) {  // of another version, or damaged: it is not answered
   }
@@ -57,13 +61,14 @@ struct RelayHost::Keeper {
   BulkSocket socket;  // of the thread alone, but for its gate
   RelayFolder files;
   RelayDesk desk;
+  std::string mark;
   FileDescriptor end;
   std::thread thread;
 };
 
 RelayHost::RelayHost(const std::vector<std::string>& addresses, int port, const JoinKeys& keys,
-                     const std::filesystem::path& experiment, const std::string& experiment_id)
-    : keeper_(std::make_unique<Keeper>(addresses, port, keys, experiment, experiment_id)) {
+                     const RelayedExperiment& experiment)
+    : keeper_(std::make_unique<Keeper>(addresses, port, keys, experiment)) {
   keeper_->thread = deaf_thread([keeper = keeper_.get()] { keeper->work(); });
 }
 

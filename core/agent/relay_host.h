@@ -11,11 +11,17 @@
 
 namespace tune {
 
+struct RelayedExperiment {
+  std::filesystem::path folder;
+  std::string id;
+  std::string mark = {};  // of it alone: who says another one is not heard; empty: all are
+};
+
 class RelayHost {
  public:
   // Listens at once. Throws Error (kProcess).
   RelayHost(const std::vector<std::string>& addresses, int port, const JoinKeys& keys,
-            const std::filesystem::path& experiment, const std::string& experiment_id);
+            const RelayedExperiment& experiment);
   ~RelayHost();
 
   int port() const;

@@ -49,10 +49,12 @@ fs::path own_folder(const std::string& experiment_id) {
 }  // namespace
 
 struct RelayLink::Keeper {
-  Keeper(JoinToken first_token, std::string first_address, const std::string& experiment_id)
+  Keeper(JoinToken first_token, std::string first_address, const std::string& experiment_id,
+         const std::string& mark)
       : folder(own_folder(experiment_id)),
         files(folder),
         client(files, experiment_id),
+        identity(bulk_identity(mark, folder.filename().string())),
         token(std::move(first_token)),
         address(std::move(first_address)) {}
   ~Keeper() {
@@ -107,7 +109,7 @@ struct RelayLink::Keeper {
     }
     try {
       if (socket) return socket->connect(to, at);
-      socket.emplace(to, at, folder.filename().string());
+      socket.emplace(to, at, identity);
     } catch (const Error& error) {
       const std::lock_guard lock(mutex);
       outcomes.emplace_back(std::in_place_type<RelayNotice>, error.what());
@@ -138,6 +140,7 @@ struct RelayLink::Keeper {
   fs::path folder;
   RelayFolder files;
   RelayClient client;  // of the thread alone
+  std::string identity;
   FileDescriptor orders_bell{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   FileDescriptor outcomes_bell{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   std::mutex mutex;  // of all that follows
@@ -151,8 +154,8 @@ struct RelayLink::Keeper {
 };
 
 RelayLink::RelayLink(const JoinToken& token, const std::string& address,
-                     const std::string& experiment_id)
-    : keeper_(std::make_unique<Keeper>(token, address, experiment_id)) {
+                     const std::string& experiment_id, const std::string& mark)
+    : keeper_(std::make_unique<Keeper>(token, address, experiment_id, mark)) {
   keeper_->thread = deaf_thread([keeper = keeper_.get()] { keeper->work(); });
 }
 

@@ -18,8 +18,10 @@ namespace tune {
 class RelayLink {
  public:
   using Order = std::function<void(RelayClient&, RelayClient::Time now)>;
-  // Makes a folder for this agent alone, which goes with it. Throws Error (kIo, kProcess).
-  RelayLink(const JoinToken& token, const std::string& address, const std::string& experiment_id);
+  // Makes a folder for this agent alone, which goes with it. `mark` is the experiment's, as its
+  // driver said it: only a host with that mark takes anything. Throws Error (kIo, kProcess).
+  RelayLink(const JoinToken& token, const std::string& address, const std::string& experiment_id,
+            const std::string& mark = {});
   ~RelayLink();
 
   const std::filesystem::path& folder() const;

@@ -17,6 +17,11 @@
 
 namespace tune {
 
+// The name of a machine that has joined, and of the experiment that it takes part in.
+inline std::string bulk_identity(const std::string& mark, const std::string& machine) {
+  return mark.empty() ? machine : mark + "/" + machine;
+}
+
 class BulkSocket {
  public:
   // Of the driver's host: listens at these addresses, at one port; 0: a free one. Throws Error

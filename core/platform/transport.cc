@@ -86,6 +86,12 @@ std::vector<Message> unpack_frame(Link& link, std::string_view frame, std::strin
   return messages;
 }
 
+// The name that the other side has given itself when the connection was made.
+std::string name_of_sender(zmq::message_t& frame) {
+  const char* name = ::zmq_msg_gets(frame.handle(), "Identity");
+  return name == nullptr ? "" : name;
+}
+
 std::uint64_t life_number() {
   return static_cast<std::uint64_t>(SystemClock().wall().count());
 }
@@ -114,11 +120,13 @@ struct DriverEndpoint::Socket {
     set_common_options(router);
   }
 
-  void make_network_socket(const JoinKeys& keys) {
+  void make_network_socket(const JoinKeys& keys, const std::string& mark) {
     gate.emplace(context, keys.join_public);
     zmq::socket_t& router = network.emplace(context, zmq::socket_type::router);
     set_router_options(router);
     set_network_options(router);
+    if (!mark.empty())
+      router.set(zmq::sockopt::routing_id, mark);  // told when a connection is made
     router.set(zmq::sockopt::backlog, kBacklog);
     router.set(zmq::sockopt::curve_server, true);
     router.set(zmq::sockopt::curve_secretkey, zmq::buffer(keys.driver_secret));
@@ -204,9 +212,9 @@ const Peers& DriverEndpoint::peers() const {
 }
 
 int DriverEndpoint::listen(const std::vector<std::string>& addresses, int port,
-                           const JoinKeys& keys) {
+                           const JoinKeys& keys, const std::string& mark) {
   TUNE_CHECK(!socket_->listens);
-  if (!socket_->network) socket_->make_network_socket(keys);
+  if (!socket_->network) socket_->make_network_socket(keys, mark);
   std::vector<std::string> bound;
   try {
     for (const std::string& address : addresses) {
@@ -333,6 +341,14 @@ struct AgentEndpoint::Socket {
     if (addresses.size() > 1) try_next_address(now);
   }
 
+  // Where experiments share their keys, another one's driver may listen where this one's did.
+  bool is_of_another(zmq::message_t& frame) {
+    const std::string name = name_of_sender(frame);
+    if (mark.empty()) mark = name;
+    other_driver = name == mark ? "" : name;
+    return !other_driver.empty();
+  }
+
   void try_next_address(nanoseconds now) {
     if (is_connected || now - tried_at < kAddressPatience) return;
     if (tried_at != nanoseconds{}) {
@@ -360,6 +376,8 @@ struct AgentEndpoint::Socket {
   bool closed = false;  // by the other side, before it was clear who it is
   std::string refusal;
   bool is_of_other_version = false;
+  std::string mark;
+  std::string other_driver;
 };
 
 AgentEndpoint::AgentEndpoint(const std::string& address, const std::string& identity) {
@@ -402,6 +420,7 @@ std::vector<Command> AgentEndpoint::receive() {
   std::vector<Command> commands;
   zmq::message_t frame;
   while (receive_part(socket_->socket, frame)) {
+    if (socket_->is_of_another(frame)) continue;
     if (auto refusal = refusal_in(frame.to_string_view())) {
       socket_->refusal = std::move(*refusal);
       socket_->is_of_other_version = true;
@@ -460,6 +479,14 @@ std::string AgentEndpoint::why_not_connected() const {
 
 std::uint64_t AgentEndpoint::driver_epoch() const {
   return socket_->link.peer_epoch();
+}
+
+const std::string& AgentEndpoint::mark() const {
+  return socket_->mark;
+}
+
+const std::string& AgentEndpoint::other_driver() const {
+  return socket_->other_driver;
 }
 
 }  // namespace tune

@@ -33,8 +33,11 @@ class DriverEndpoint {
   ~DriverEndpoint();
 
   // Listens for machines that join at these addresses of this machine ("10.0.0.1") as well, all
-  // with the same port; 0: one that is free. Returns the port. Once; after an Error (kProcess) again.
-  int listen(const std::vector<std::string>& addresses, int port, const JoinKeys& keys);
+  // with the same port; 0: one that is free. Returns the port. Once; after an Error (kProcess)
+  // again. `mark` names the experiment to them, as keys may be those of several; empty: it has no
+  // name.
+  int listen(const std::vector<std::string>& addresses, int port, const JoinKeys& keys,
+             const std::string& mark = {});
   // From now on machines join with this key; those that have joined stay.
   void admit(const std::string& join_public_key);
   void admit_also(const std::string& join_public_key);  // until the next admit()
@@ -76,6 +79,7 @@ class AgentEndpoint {
 
   int descriptor() const;
   void send(const AgentEvent& event);  // queued until flush
+  // Of the experiment's drivers: of one that says another mark than the first nothing is heard.
   std::vector<Command> receive();
   void flush(std::chrono::nanoseconds now);
   // Events that the driver has not acknowledged: the agent's credit is spent at kAgentCredit.
@@ -93,6 +97,9 @@ class AgentEndpoint {
   std::string why_not_connected() const;
   std::string address() const;  // of those in the token, the one it is connected by, or tries
   std::uint64_t driver_epoch() const;  // of the driver that was heard last; 0: none was
+  const std::string& mark() const;     // of the experiment; empty: not known, or it has none
+  // The mark of another experiment, whose driver answers now; empty: there is none.
+  const std::string& other_driver() const;
 
  private:
   struct Socket;

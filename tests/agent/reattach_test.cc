@@ -172,5 +172,40 @@ TEST_CASE("a token that was not there before is taken at once, others in turn") 
   }
 }
 
+TEST_CASE("a machine that finds another experiment keeps its trials as long as without a driver") {
+  ReattachScript script;
+  CHECK(script.one().on_other_experiment(script.now));
+  CHECK(script.live(29min, false).empty());
+  CHECK_FALSE(script.one().has_lost_driver());
+  SUBCASE("its own is back") {
+    CHECK(script.live(2min).empty());
+    CHECK_FALSE(script.one().has_lost_driver());
+  }
+  SUBCASE("it is not") {
+    CHECK(script.live(2min, false) ==
+          Lines{"driver: node out: no driver was heard for 1860 s", "worker 1: stop"});
+    script.save_and_go();
+    CHECK(script.one().is_over());
+    CHECK(script.one().has_lost_driver());
+    CHECK_FALSE(script.one().was_told_to_end());
+    script.one().on_signal(script.now, "SIGTERM");
+    CHECK(script.one().was_told_to_end());
+  }
+}
+
+TEST_CASE("a machine that has nothing of its own experiment takes part in the other at once") {
+  JoinedScript script({}, false);
+  script.one().on_backlog(script.now, 0);
+  CHECK_FALSE(script.one().on_other_experiment(script.now));
+  script.said_by();
+  script.one().on_zygote_died(script.now, "killed by signal 9");
+  script.live(1ms, false);
+  CHECK(script.one().is_over());
+  CHECK(script.one().joins_again());
+  JoinedScript owes({}, false);
+  owes.one().on_backlog(owes.now, 100);
+  CHECK(owes.one().on_other_experiment(owes.now));
+}
+
 }  // namespace
 }  // namespace tune::testing

@@ -58,7 +58,7 @@ struct RelayPair {
   }
   RelayRoom room;
   JoinKeys keys = make_keys();
-  RelayHost host{{"127.0.0.1"}, 0, keys, room.path, kId};
+  RelayHost host{{"127.0.0.1"}, 0, keys, {room.path, kId}};
   std::unique_ptr<RelayLink> link;
   std::vector<RelayOutcome> outcomes;
 };
@@ -154,6 +154,33 @@ TEST_CASE("output is appended once, also when a part of it is there") {
   CHECK(read_file(room.path / "t/stdout") == "abcdef--- attempt 2 ---\nghi");
 }
 
+TEST_CASE("what a machine carries for one experiment never gets to another with the same keys") {
+  for (const bool is_other : {true, false}) {
+    CAPTURE(is_other);
+    const RelayRoom room;
+    JoinKeys keys = make_keys();
+    const RelayHost host{{"127.0.0.1"}, 0, keys, {room.path, kId, "mark-a"}};
+    keys.addresses = {"127.0.0.1:" + std::to_string(host.port())};
+    const RelayHost second{{"127.0.0.1"}, 0, keys, {room.path / "second", kId, "mark-b"}};
+    const JoinToken token = token_of(keys, kId);
+    RelayLink link(token, keys.addresses[0], kId, is_other ? "mark-b" : "mark-a");
+    put(link.folder() / "ab12c_00003/checkpoint_000010/x", "1");
+    link.order([](RelayClient& client, RelayClient::Time) {
+      client.follow({3}, 1);
+      client.store({{3}, {1}, 10, {}, {}});
+    });
+    if (is_other) {  // it reaches its own in the end, and that alone
+      link.order([](RelayClient& client, RelayClient::Time) { client.greet(); });
+      pollfd nothing{link.descriptor(), POLLIN, 0};
+      CHECK(::poll(&nothing, 1, 300) == 0);
+      link.connect(token, "127.0.0.1:" + std::to_string(second.port()));
+    }
+    pollfd watched{link.descriptor(), POLLIN, 0};
+    REQUIRE(::poll(&watched, 1, 60'000) == 1);
+    CHECK(fs::exists(room.path / "ab12c_00003/checkpoint_000010") == !is_other);
+  }
+}
+
 TEST_CASE("a stranger is not answered, and a machine that reaches nobody says so in words") {
   RelayPair pair;
   JoinKeys other = make_keys();
@@ -163,8 +190,8 @@ TEST_CASE("a stranger is not answered, and a machine that reaches nobody says so
   setup.experiment_id = kId;
   setup.experiment_directory = "/results/x";
   setup.joined.relay_port = static_cast<std::uint32_t>(pair.host.port());
-  AgentRelay stranger({}, token_of(other, kId), "127.0.0.1:1", setup);
-  AgentRelay friendly({}, token_of(pair.keys, kId), "127.0.0.1:1", setup);
+  AgentRelay stranger({}, token_of(other, kId), {"127.0.0.1:1"}, setup);
+  AgentRelay friendly({}, token_of(pair.keys, kId), {"127.0.0.1:1"}, setup);
   pollfd watched{friendly.descriptor(), POLLIN, 0};
   REQUIRE(::poll(&watched, 1, 10'000) == 1);
   AgentMachine machine{AgentFacts{}};

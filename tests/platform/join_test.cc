@@ -146,6 +146,51 @@ TEST_CASE("a machine tries the addresses of its token one after the other") {
   }));
 }
 
+TEST_CASE("of another experiment's driver at its own driver's address a machine hears nothing") {
+  const TemporaryFolder folder, other_folder;
+  OpenDriver own(folder, "mark-a");
+  Joined machine(own.token());
+  REQUIRE(is_heard(own, machine, "first"));
+  CHECK(eventually([&] {
+    own.endpoint->send({0}, numbered(1));
+    own.turn();
+    machine.turn();
+    return !machine.received.empty();
+  }));
+  CHECK(machine.endpoint.mark() == "mark-a");
+  CHECK(machine.endpoint.other_driver().empty());
+  const auto heard = machine.endpoint.last_heard();
+  const std::string identity = own.endpoint->peers().identity_of({0});
+  own.endpoint.reset();
+  machine.received.clear();
+
+  // The same keys, port and number of the driver's life.
+  std::optional<OpenDriver> other(std::in_place, other_folder, "mark-b", &own);
+  machine.endpoint.send(Warning{"second"});
+  CHECK(eventually([&] {
+    machine.turn();
+    other->turn();
+    if (other->endpoint->peers().size() > 0) other->endpoint->send({0}, numbered(2));
+    return machine.endpoint.other_driver() == "mark-b";
+  }));
+  for (int i = 0; i < 20; ++i) machine.turn(), other->turn();
+  CHECK(machine.received.empty());
+  CHECK(machine.endpoint.last_heard() <= heard + std::chrono::milliseconds(1));
+  CHECK(other->received.empty());  // what it has said before is missing there
+  other.reset();
+
+  // Its own driver's next life.
+  const TemporaryFolder next_folder;
+  OpenDriver next(next_folder, "mark-a", &own, 2);
+  next.endpoint->expect({0}, identity, 1, {});
+  CHECK(eventually([&] {
+    machine.turn();
+    next.turn();
+    return machine.endpoint.driver_epoch() == 2 && machine.endpoint.other_driver().empty();
+  }));
+  CHECK(next.received == Texts{"second"});
+}
+
 TEST_CASE("keys are kept in the experiment's folder, and others cannot read them") {
   const TemporaryFolder folder;
   CHECK_FALSE(read_keys(folder.path()));

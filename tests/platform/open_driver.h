@@ -24,9 +24,13 @@ using Texts = std::vector<std::string>;
 
 // A driver that listens at this machine's own address, and its token.
 struct OpenDriver : Driver {
-  explicit OpenDriver(const TemporaryFolder& folder) : Driver(folder) {
-    start(1);
-    port = endpoint->listen({"127.0.0.1"}, 0, keys);
+  // With the keys and the port of another one, that has ended.
+  explicit OpenDriver(const TemporaryFolder& folder, const std::string& mark = {},
+                      const OpenDriver* former = nullptr, std::uint64_t epoch = 1)
+      : Driver(folder) {
+    if (former != nullptr) keys = former->keys;
+    start(epoch);
+    port = endpoint->listen({"127.0.0.1"}, former == nullptr ? 0 : former->port, keys, mark);
     keys.addresses = {with_port("127.0.0.1", port)};
   }
   JoinToken token() const { return token_of(keys, "0a1b2"); }

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/refusal.h"
 #include "process/joinable.h"
@@ -27,21 +28,24 @@ struct SharedKeys {
     box.set("TUNE_JOIN", lines_of(token.out).at(0));
     agent.reset(new Running(box.start_tune({"agent", "--stay", "--cpus", "1"})));
   }
-  std::unique_ptr<Running> run(const std::string& name, int step_ms = 40) {
-    box.write("sweep.yaml", joinable_sweep(6, step_ms));
-    return std::unique_ptr<Running>(
-        new Running(box.start_tune({"run", "sweep.yaml", "--name", name, "--cpus", "1", "--keys",
-                                    "keys", "--listen", "lo:" + port})));
+  std::unique_ptr<Running> run(const std::string& name, int step_ms = 40,
+                               const std::string& rest = "", bool is_fresh = false) {
+    box.write("sweep.yaml", joinable_sweep(6, step_ms, rest));
+    std::vector<std::string> words = {"run", "sweep.yaml", "--name", name,       "--cpus",
+                                      "1",   "--keys",     "keys",   "--listen", "lo:" + port};
+    if (is_fresh) words.emplace_back("--fresh");
+    return std::unique_ptr<Running>(new Running(box.start_tune(words)));
   }
   std::string events(const std::string& name) const {
     return box.read("results/" + name + "/events.jsonl");
   }
+  bool has_two_nodes(const std::string& name) const {
+    const std::string text = events(name);
+    const std::size_t first = text.find("\"node_joined\"");  // the driver's own
+    return first != text.npos && text.find("\"node_joined\"", first + 1) != text.npos;
+  }
   bool has_joined(const std::string& name) const {
-    return Sandbox::eventually([&] {
-      const std::string text = events(name);
-      const std::size_t first = text.find("\"node_joined\"");  // the driver's own
-      return first != text.npos && text.find("\"node_joined\"", first + 1) != text.npos;
-    });
+    return Sandbox::eventually([&] { return has_two_nodes(name); }, seconds(60));
   }
   void finish(Running& run, const std::string& name) const {
     const Finished finished = run.wait(seconds(100));
@@ -69,6 +73,43 @@ TEST_CASE("a machine that stays takes part in one experiment after the other") {
     CHECK(shared.has_joined(name));
     shared.finish(*run, name);
   }
+  shared.end_agent();
+}
+
+// The driver is killed while the machine runs a trial of it.
+void kill_driver(SharedKeys& shared, Running& run, const std::string& name) {
+  CHECK(shared.has_joined(name));
+  CHECK(Sandbox::eventually([&] { return has_results(shared.box, "results/" + name, 4); }));
+  run.signal(SIGKILL);
+  run.wait();
+}
+
+TEST_CASE("a machine whose driver was killed waits for it, and then takes part in the next sweep") {
+  SharedKeys shared;
+  for (const std::string name : {"b", "a"}) {  // the second has the name of the killed one
+    CAPTURE(name);
+    auto killed = shared.run("a", 200, "patience_s: 8\n", name == "a");
+    kill_driver(shared, *killed, "a");
+    const std::string before = shared.events("a");
+    auto run = shared.run(name, 200, "", true);
+    CHECK(shared.has_joined(name));
+    shared.finish(*run, name);
+    if (name != "a") CHECK(shared.events("a") == before);
+  }
+  shared.end_agent();
+}
+
+TEST_CASE("a machine trains on for its driver while another experiment comes and goes") {
+  SharedKeys shared;
+  auto killed = shared.run("a", 400);
+  kill_driver(shared, *killed, "a");
+  auto other = shared.run("b", 10);
+  shared.finish(*other, "b");
+  CHECK_FALSE(shared.has_two_nodes("b"));
+  auto again =
+      std::unique_ptr<Running>(new Running(shared.box.start_tune({"resume", "results/a"})));
+  shared.finish(*again, "a");
+  CHECK_HAS(shared.events("a"), "\"node_returned\"");
   shared.end_agent();
 }
 

@@ -131,15 +131,18 @@ JoinedEnd run_once(const AgentArguments& arguments, JoinToken token) {
 }  // namespace
 
 int agent_command(const AgentArguments& arguments) {
-  JoinToken token = take_token(arguments.join_file);
+  const JoinToken token = take_token(arguments.join_file);
   const fs::path home = fs::current_path();
-  const JoinedEnd end = run_once(arguments, std::move(token));
+  const JoinedEnd end = run_once(arguments, token);
   if (end.is_failure) throw Error(ErrorCode::kBadInput, "joining the experiment: " + end.cause);
   say(end.cause.empty() ? "left: the experiment is over" : "left: " + end.cause);
-  const bool stays = arguments.stay && end.cause.empty();
-  if (!end.joins_again && !stays) return 0;
+  const bool is_free = end.cause.empty() || end.has_lost_driver;
+  const bool stays = arguments.stay && is_free;
+  if ((!end.joins_again && !stays) || end.was_told_to_end) return 0;
   say(stays ? "waiting for the next experiment" : "joining again");
-  join_again(end.token, home, !arguments.join_file.empty());
+  // The next experiment listens where all of them do, by the keys that all have.
+  const bool is_same = end.joins_again && !end.has_lost_driver;
+  join_again(is_same ? end.token : token, home, !arguments.join_file.empty());
 }
 
 namespace {

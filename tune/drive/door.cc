@@ -59,6 +59,7 @@ void allow_many_connections() {
 Door::Door(const ExperimentSpec& spec, const fs::path& experiment, const fs::path& shared)
     : experiment_(experiment),
       experiment_id_(experiment_id_of(spec)),
+      mark_(experiment_mark_of(spec)),
       listen_(listen_address(listens_at(spec.options))),
       addresses_(reachable(listen_, network_interfaces())),
       join_file_(experiment / kJoinFile) {
@@ -82,12 +83,13 @@ void Door::complete(JoinedSetup& setup, const ZygoteSource& zygote) {
   copy_plugin(experiment_, setup);
   // The port after the driver's, where a user names one, as for a firewall; else that of the last
   // time, which tunnels lead to.
+  const RelayedExperiment relayed{experiment_, experiment_id_, mark_};
   const int wanted = listen_.port == 0 ? keys_.relay_port : listen_.port + 1;
   try {
-    relay_.emplace(addresses_, wanted, keys_, experiment_, experiment_id_);
+    relay_.emplace(addresses_, wanted, keys_, relayed);
   } catch (const Error&) {
     if (wanted == 0) throw;
-    relay_.emplace(addresses_, 0, keys_, experiment_, experiment_id_);
+    relay_.emplace(addresses_, 0, keys_, relayed);
   }
   keys_.relay_port = relay_->port();  // written with the addresses
   setup.relay_port = static_cast<std::uint32_t>(relay_->port());
@@ -98,10 +100,10 @@ void Door::open(DriverEndpoint& endpoint, Requests& requests, const Nodes& nodes
   int port = listen_.port;
   allow_many_connections();
   try {
-    port = endpoint.listen(addresses_, former > 0 ? former : port, keys_);
+    port = endpoint.listen(addresses_, former > 0 ? former : port, keys_, mark_);
   } catch (const Error&) {
     if (former == 0) throw;
-    port = endpoint.listen(addresses_, 0, keys_);
+    port = endpoint.listen(addresses_, 0, keys_, mark_);
   }
   keys_.addresses.clear();
   for (const std::string& address : addresses_) keys_.addresses.push_back(with_port(address, port));

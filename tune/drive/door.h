@@ -67,6 +67,7 @@ class Door {
 
   std::filesystem::path experiment_;
   std::string experiment_id_;
+  std::string mark_;  // of the experiment alone
   ListenAddress listen_;
   std::vector<std::string> addresses_;  // of this machine, without ports
   JoinKeys keys_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/sha256.h"
 #include "tune/spec/objectives.h"
 
 namespace tune {
@@ -23,6 +24,10 @@ std::string experiment_id_of(const ExperimentSpec& spec) {
 std::string store_prefix_of(const ExperimentSpec& spec) {
   if (!spec.store_prefix.empty()) return spec.store_prefix;
   return fmt::format("tune:{}:{}", spec.name, experiment_id_of(spec));
+}
+
+std::string experiment_mark_of(const ExperimentSpec& spec) {
+  return to_hex(sha256(store_prefix_of(spec))).substr(0, 32);
 }
 
 std::string object_address(const std::string& checkpoint_storage, const std::string& store_prefix) {

@@ -4,7 +4,11 @@
 #include <signal.h>
 
 #include <chrono>
+#include <cmath>
+#include <ctime>
 #include <filesystem>
+#include <optional>
+#include <string>
 
 #include "core/refusal.h"
 #include "process/far_machines.h"
@@ -142,6 +146,25 @@ TEST_CASE("a key that expires in the middle costs nothing once it is renewed") {
   CHECK(lasting_table(box, "results/s") == table_without_store(text));
 }
 
+TEST_CASE("trials whose last checkpoints wait for a store that is away keep no place from others") {
+  S3Stand stand;
+  Sandbox box;
+  use_store(box, stand);
+  box.write("sweep.yaml", joinable_sweep(4, 20) + kInStore);
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "1"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 3); }));
+  stand.refuse(503, "SlowDown");
+  // All of 4 trials with 8 steps each, one after the other.
+  CHECK(Sandbox::eventually([&] { return has_results(box, "results/s", 32); }, seconds(60)));
+  CHECK_FALSE(testing::has(box.read("results/s/events.jsonl"), "\"trial_ended\""));
+  stand.refuse(0);
+  const Finished finished = run.wait(seconds(90));
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  check_complete(box, "results/s", 4, 8);
+  check_in_store(box, stand, 4);
+}
+
 TEST_CASE("a driver that is killed goes on from the store, in a folder that was moved") {
   S3Stand stand;
   Sandbox box;
@@ -192,6 +215,41 @@ TEST_CASE("machines without the folder restore from the store what a killed one 
   check_in_store(sweep.box, stand, 8);
   CHECK(fs::is_empty(sweep.box.path() / "b"));  // what an agent has written goes with it
   CHECK(lasting_table(sweep.box, "results/s") == table_without_store(text));
+}
+
+// As stores do for requests that are more than 15 minutes off.
+std::optional<S3Stand::Answer> refuse_other_times(const S3Stand::Asked& asked) {
+  std::tm told{};
+  const std::time_t now = std::time(nullptr);
+  ::strptime(asked.headers.at("x-amz-date").c_str(), "%Y%m%dT%H%M%SZ", &told);
+  if (std::abs(std::difftime(::timegm(&told), now)) < 900) return std::nullopt;
+  char text[32] = {};
+  std::tm utc{};
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", ::gmtime_r(&now, &utc));
+  return S3Stand::Answer{403,
+                         "<Error><Code>RequestTimeTooSkewed</Code><Message>it is too "
+                         "far off</Message><ServerTime>" +
+                             std::string(text) + "</ServerTime></Error>"};
+}
+
+TEST_CASE("a machine whose clock the store refuses is out with both times, and the others go on") {
+  S3Stand stand;
+  stand.answer_by(refuse_other_times);
+  Joinable sweep(joinable_sweep(4, 60) + kInStore, "1",
+                 [&](Sandbox& box) { use_store(box, stand); });
+  sweep.box.set("LD_PRELOAD", TUNE_BINARY_DIR "/tests/libother_clock.so");
+  sweep.box.set("CLOCK_SHIFT_S", "25200");
+  auto agent = sweep.agent();
+  sweep.box.set("LD_PRELOAD", "");
+  const Finished out = agent->wait(seconds(40));
+  CHECK(out.code != 0);
+  CHECK_HAS(out.err, "RequestTimeTooSkewed: it is too far off; this machine's clock says 2");
+  CHECK_HAS(out.err, " UTC: set the clock of this machine");
+  CHECK_FALSE(testing::has(out.err, "credentials"));
+  const Finished finished = sweep.finish();
+  CHECK_HAS(finished.err, "set the clock of this machine");
+  check_complete(sweep.box, "results/s", 4, 8);
+  check_in_store(sweep.box, stand, 4);
 }
 
 TEST_CASE("a machine whose key is refused is out with a notice, and the others go on") {

@@ -60,14 +60,8 @@ bool is_stopped(int pid) {
 }
 
 LockSign own_sign() {
-  LockSign sign{.pid = getpid(), .host = hostname(), .boot = "-"};
-  try {
-    std::string boot = read_file("/proc/sys/kernel/random/boot_id");
-    while (!boot.empty() && boot.back() == '\n') boot.pop_back();
-    if (!boot.empty()) sign.boot = boot;
-  } catch (const Error&) {  // hosts without it are told apart by their names
-    sign.boot = sign.host;
-  }
+  LockSign sign{.pid = getpid(), .host = hostname(), .boot = boot_id()};
+  if (sign.boot.empty()) sign.boot = sign.host;  // hosts without it are told apart by their names
   return sign;
 }
 

@@ -252,6 +252,12 @@ std::string hostname() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
 }
 
+std::string boot_id() {
+  std::string id = read_if_there("/proc/sys/kernel/random/boot_id");
+  while (!id.empty() && id.back() == '\n') id.pop_back();
+  return id;
+}
+
 namespace {
 
 std::string ip_text(const sockaddr* address) {

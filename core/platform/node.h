@@ -30,6 +30,7 @@ struct MemoryUse {
 };
 MemoryUse memory_use();  // of the cgroup when it has a limit, else of the machine
 std::string hostname();
+std::string boot_id();     // of the kernel that runs here, since its start; empty: unknown
 std::string primary_ip();  // of the default route, else of any interface, else 127.0.0.1
 
 // ---- Parsing, without the machine ---------------------------------------------------------------

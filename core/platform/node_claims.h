@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -45,6 +46,9 @@ struct ClaimRequest {
 // Throws Error (kBadInput) that names the holders of the others, unless the request waits for them.
 // CPUs that other sweeps have promised too give a notice.
 NodeResources claim_node(const RuntimeDirectory& folder, const ClaimRequest& request);
+
+// A process that goes on in that folder without the one that claimed: others are told of it.
+void take_claim_over(const std::filesystem::path& folder);
 
 // ---- Without the machine ------------------------------------------------------------------------
 

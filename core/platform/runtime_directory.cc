@@ -86,14 +86,6 @@ void remove_stale(const fs::path& base) {
   });
 }
 
-bool is_live(const fs::path& path) {
-  if (!path.filename().string().starts_with(kFolderPrefix)) return false;
-  const FileDescriptor folder = open_folder(path);
-  struct stat found {};
-  if (!folder.is_open() || fstat(folder.get(), &found) != 0) return false;
-  return found.st_uid == geteuid() && flock(folder.get(), LOCK_SH | LOCK_NB) != 0;
-}
-
 }  // namespace
 
 RuntimeDirectory::RuntimeDirectory() : owner_(getpid()) {
@@ -118,10 +110,18 @@ RuntimeDirectory::~RuntimeDirectory() {
   if (getpid() == owner_) fs::remove_all(path_, ignored);
 }
 
+bool is_live_runtime_directory(const fs::path& path) {
+  if (!path.filename().string().starts_with(kFolderPrefix)) return false;
+  const FileDescriptor folder = open_folder(path);
+  struct stat found {};
+  if (!folder.is_open() || fstat(folder.get(), &found) != 0) return false;
+  return found.st_uid == geteuid() && flock(folder.get(), LOCK_SH | LOCK_NB) != 0;
+}
+
 std::vector<fs::path> live_runtime_directories(const fs::path& base) {
   std::vector<fs::path> live;
   for_each_path(base, [&live](const fs::path& path) {
-    if (is_live(path)) live.push_back(path);
+    if (is_live_runtime_directory(path)) live.push_back(path);
   });
   return live;
 }

@@ -29,7 +29,9 @@ class RuntimeDirectory {
   FileDescriptor lock_;  // on the folder itself: in use as long as anybody holds it
 };
 
-// The runtime folders of this user in `base` that a process holds.
+// Whether that is a runtime folder of this user that a process holds.
+bool is_live_runtime_directory(const std::filesystem::path& folder);
+// Those in `base`.
 std::vector<std::filesystem::path> live_runtime_directories(const std::filesystem::path& base);
 
 }  // namespace tune

@@ -283,21 +283,21 @@ struct AgentEndpoint::Socket {
     set_common_options(socket);
   }
 
-  void connect_to(const std::string& address) {
-    // The driver listens some ms after the start. On the same host asking again costs nothing.
-    const bool same_host = address.starts_with("ipc:");
-    socket.set(zmq::sockopt::reconnect_ivl, same_host ? 1 : 2);
-    socket.set(zmq::sockopt::reconnect_ivl_max, same_host ? 0 : 500);
+  // The driver listens some ms after the start. On the same host asking again costs nothing.
+  void connect_beside(const std::string& address) {
+    socket.set(zmq::sockopt::reconnect_ivl, 1);
+    socket.set(zmq::sockopt::reconnect_ivl_max, 0);
     socket.connect(address);
     signal = std::make_unique<InputSignal>(socket.get(zmq::sockopt::fd));
   }
 
   // Messages queued for a connection that is given up come again by the next one. If it lingered,
   // it might be made after that one, and the driver would listen to it instead.
-  void join(const JoinToken& token) {
+  void prepare_to_join() {
     set_network_options(socket);
     socket.set(zmq::sockopt::linger, 0);
-    take(token);
+    socket.set(zmq::sockopt::reconnect_ivl, 2);
+    socket.set(zmq::sockopt::reconnect_ivl_max, 500);
     ::zmq_socket_monitor(socket.handle(), kConnectionEvents,
                          ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
                              ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
@@ -305,8 +305,15 @@ struct AgentEndpoint::Socket {
     events.emplace(context, zmq::socket_type::pair);
     events->set(zmq::sockopt::linger, 0);
     events->connect(kConnectionEvents);
+    signal = std::make_unique<InputSignal>(socket.get(zmq::sockopt::fd));
+  }
+
+  void join(const JoinToken& token) {
+    const std::string former = addresses.empty() ? "" : "tcp://" + addresses[address];
+    take(token);
+    if (!former.empty()) socket.disconnect(former);
     try {
-      connect_to("tcp://" + addresses.front());
+      socket.connect("tcp://" + addresses.front());
     } catch (const zmq::error_t& error) {
       throw Error(ErrorCode::kBadInput,
                   fmt::format("joining at {}: {}", addresses.front(), error.what()));
@@ -383,12 +390,16 @@ struct AgentEndpoint::Socket {
 AgentEndpoint::AgentEndpoint(const std::string& address, const std::string& identity) {
   refuse_tcp(address);
   socket_ = std::make_unique<Socket>(identity);
-  socket_->connect_to(address);
+  socket_->connect_beside(address);
+}
+
+AgentEndpoint::AgentEndpoint(JoinsLater, const std::string& name)
+    : socket_(std::make_unique<Socket>(joined_identity(name))) {
+  socket_->prepare_to_join();
 }
 
 AgentEndpoint::AgentEndpoint(const JoinToken& token, const std::string& name)
-    : socket_(std::make_unique<Socket>(
-          to_text(Greeting{kAgentContract, std::string(build_version()), name}))) {
+    : AgentEndpoint(JoinsLater{}, name) {
   socket_->join(token);
 }
 
@@ -396,10 +407,11 @@ AgentEndpoint::~AgentEndpoint() = default;
 
 // The driver misses what the old connection had taken and not sent yet, and asks for it.
 void AgentEndpoint::join_by(const JoinToken& token) {
-  const std::string former = "tcp://" + socket_->addresses[socket_->address];
-  socket_->take(token);
-  socket_->socket.disconnect(former);
-  socket_->socket.connect("tcp://" + socket_->addresses.front());
+  socket_->join(token);
+}
+
+std::string joined_identity(const std::string& name) {
+  return to_text(Greeting{kAgentContract, std::string(build_version()), name});
 }
 
 std::string AgentEndpoint::address() const {

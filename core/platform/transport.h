@@ -5,9 +5,10 @@
 // refuses stays with the Link; and the agent's credit bounds the content of an agent's Link. A side
 // that stands still is sent everything once, and then heartbeats until its queue is full.
 //
-// The driver's own agent speaks over a unix socket that only this user can open. Machines that join
-// speak over tcp, encrypted and known by keys (CURVE), and a gate admits those that have the join
-// key; there is no tcp without keys.
+// The driver's own agent speaks over a unix socket that only this user can open, if it ends with
+// its driver. Machines that join, and an own agent that does not, speak over tcp, encrypted and
+// known by keys (CURVE), and a gate admits those that have the join key; there is no tcp without
+// keys.
 #pragma once
 
 #include <chrono>
@@ -73,7 +74,10 @@ class AgentEndpoint {
   AgentEndpoint(const std::string& address, const std::string& identity);
   // The same by a token, at the first of its addresses that answers. `name` is unique as well.
   AgentEndpoint(const JoinToken& token, const std::string& name);
-  // Connects by this token from now on, as the same agent.
+  // The same, when join_by() tells the token.
+  struct JoinsLater {};
+  AgentEndpoint(JoinsLater, const std::string& name);
+  // Connects by this token from now on, as the same agent. Throws Error (kBadInput).
   void join_by(const JoinToken& token);
   ~AgentEndpoint();
 
@@ -105,6 +109,9 @@ class AgentEndpoint {
   struct Socket;
   std::unique_ptr<Socket> socket_;
 };
+
+// The identity of an agent of this build that joins under this name.
+std::string joined_identity(const std::string& name);
 
 inline constexpr std::size_t kAgentCreditBytes = 4u << 20;
 

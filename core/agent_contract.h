@@ -9,10 +9,11 @@
 //
 // An agent that has joined by a token (core/join_token.h) was started without knowing the
 // experiment: it greets the driver first, and starts its zygote with what SetupExperiment says.
-// It outlives its driver. To each driver that it hears for the first time it says AgentHello, after
-// all that it has told and that no driver has acknowledged; that hello names what runs. The answer,
-// SetupExperiment, names the attempts to keep. Verdicts that a driver before may have given and not
-// sent follow.
+// It outlives its driver. The driver's own agent, where it is to outlive its driver, joins as well,
+// with a zygote that it has already. To each driver that it hears for the first time it says
+// AgentHello, after all that it has told and that no driver has acknowledged; that hello names what
+// runs. The answer, SetupExperiment, names the attempts to keep. Verdicts that a driver before may
+// have given and not sent follow.
 //
 // A group over several nodes is launched on the first of them, which leads. When that agent listens
 // for the others (GroupMeets), they get a Launch of their own and link to it. The lead alone speaks
@@ -168,14 +169,15 @@ struct KillAttempt {
 };
 
 // The agent ends its attempts, its zygote and itself. An agent that has joined says `cause` to its
-// user, if there is one, and joins anew when it may.
+// user, if there is one, and joins anew when it may. `at_once`: its last words are not waited for.
 struct Shutdown {
   std::string cause;
   bool joins_again = false;
+  bool at_once = false;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f();
-    f.added(s.cause, s.joins_again);
+    f.added(s.cause, s.joins_again, s.at_once);
   }
 };
 
@@ -246,10 +248,11 @@ struct AgentHello {
   std::string identity = {};
   std::uint64_t epoch = 0;  // of the driver that is greeted; 0: the first, not heard yet
   std::string experiment = {};  // the id of the one that it takes part in; empty: in none yet
+  bool own = false;             // one that has joined, and yet is the own agent of a driver
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.contract, s.hostname, s.ip, s.pid, s.cpu_units, s.memory_bytes, s.gpus, s.live);
-    f.added(s.joined, s.machine, s.lasts, s.allocation, s.identity, s.epoch, s.experiment);
+    f.added(s.joined, s.machine, s.lasts, s.allocation, s.identity, s.epoch, s.experiment, s.own);
   }
 };
 

@@ -9,175 +9,86 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdio>
 #include <memory>
 
 #include <fmt/format.h>
 
-#include "core/agent/agent_machine.h"
-#include "core/agent/agent_relay.h"
+#include "core/agent/agent_shell.h"
 #include "core/agent/checkpoint_files.h"
-#include "core/agent/children.h"
-#include "core/agent/driver_search.h"
-#include "core/agent/group_links.h"
-#include "core/agent/group_meeting.h"
-#include "core/agent/held_worker.h"
 #include "core/agent/joining.h"
-#include "core/agent/memory_limits.h"
-#include "core/agent/usage_watch.h"
 #include "core/agent/worker_command.h"
 #include "core/agent/worker_rest.h"
-#include "core/agent/zygote_process.h"
 #include "core/error.h"
-#include "core/platform/file_worker.h"
-#include "core/platform/system_clock.h"
-#include "core/platform/transport.h"
+#include "core/platform/files.h"
+#include "core/platform/node.h"
 #include "core/rank_environment.h"
 #include "core/spawn.h"
 
 namespace tune {
+
 namespace {
 
 static_assert(AgentMachine::kCreditBytes == kAgentCreditBytes);
 
 constexpr AgentTime kHeartbeat = std::chrono::milliseconds(500);  // the longest sleep
 
-// The edge around AgentMachine: descriptors in, actions out.
-class Agent {
- public:
-  explicit Agent(const AgentOptions& options)
-      : options_(options),
-        now_(clock_.monotonic()),
-        machine_(facts_of(options, now_)),
-        memory_(std::in_place, options.trial_memory_bytes) {
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    signals_ = watch_signals(options.join.has_value());  // before there is a child
-    if (!options_.zygote) files_.emplace();  // no process is forked of this one
-    if (options_.join) {
-      search_.emplace(*options_.join, now_);
-    } else {
-      machine_.start(now_);
-      perform();
-    }
-    workers_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
-    groups_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
-    endpoint();
-    if (!files_) files_.emplace();
-    machine_.on_connected(now_);
+}  // namespace
+
+AgentShell::AgentShell(const AgentOptions& options)
+    : options_(options),
+      now_(clock_.monotonic()),
+      machine_(facts_of(options, now_)),
+      memory_(std::in_place, options.trial_memory_bytes) {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  signals_ = watch_signals(options.join.has_value());  // before there is a child
+  if (!options_.zygote) files_.emplace();              // no process is forked of this one
+  if (options_.join) {
+    search_.emplace(*options_.join, now_);
+  } else {
+    machine_.start(now_);
     perform();
-    tell_of_memory(memory_->why_not());
   }
+  workers_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  groups_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  endpoint();
+  if (!files_) files_.emplace();
+  machine_.on_connected(now_);
+  perform();
+  tell_of_memory(memory_->why_not());
+}
 
-  int run() {
-    while (!machine_.is_over()) turn();
-    std::error_code ignored;  // a driver that was killed cannot remove it itself
-    if (driver_gone_) std::filesystem::remove_all(options_.runtime_directory, ignored);
-    return 0;
+JoinedEnd AgentShell::run() {
+  while (!machine_.is_over() && (!search_ || search_->failure().empty())) {
+    turn();
+    if (!search_) continue;
+    search_->look(now_, search_parts());
+    perform();
+    end_stay_if_due();
   }
+  std::error_code ignored;  // a driver that was killed cannot remove it itself
+  if (driver_gone_) std::filesystem::remove_all(options_.runtime_directory, ignored);
+  if (!search_) return {};
+  if (!search_->failure().empty()) return {search_->failure(), true, false, search_->token()};
+  return {machine_.end_cause(),       is_unfit_,
+          machine_.joins_again(),     search_->token(),
+          machine_.has_lost_driver(), machine_.was_told_to_end()};
+}
 
-  JoinedEnd run_joined() {
-    while (!machine_.is_over() && search_->failure().empty()) {
-      turn();
-      search_->look(now_, search_parts());
-      perform();
-    }
-    if (!search_->failure().empty()) return {search_->failure(), true, false, search_->token()};
-    return {machine_.end_cause(),       is_unfit_,
-            machine_.joins_again(),     search_->token(),
-            machine_.has_lost_driver(), machine_.was_told_to_end()};
+AgentEndpoint& AgentShell::endpoint() {
+  if (!endpoint_ && options_.join) {
+    endpoint_.emplace(options_.join->token, options_.join->name);
+  } else if (!endpoint_ && !options_.stays_as.empty()) {
+    endpoint_.emplace(AgentEndpoint::JoinsLater{}, options_.stays_as);
+  } else if (!endpoint_) {
+    endpoint_.emplace(options_.driver_address, agent_identity(options_.hostname, ::getpid()));
   }
-
- private:
-  void turn();
-  AgentTime sleep_time() const;
-  void take_signals();
-  void take_ended_children();
-  void end_stray(pid_t worker);
-  void take_zygote_messages();
-  void take_commands();
-  void take_part();
-  void carry_objects();
-  void begin_part(const std::filesystem::path& folder, const std::string& zygote_log);
-  void look_at_relay();
-  void conclude(const AttemptEnded& ended, std::uint32_t node);
-  DriverSearch::Parts search_parts() { return {machine_, *endpoint_, *files_}; }
-  void read_workers(int epoll);
-  void read_events(WorkerId id, HeldWorker& worker);
-  void rest(WorkerId id, const HeldWorker& worker);
-  void end_rests();
-  void perform();
-  void tell_of_memory(const std::string& why_unlimited);
-
-  void act(TellDriver& action) { endpoint().send(action.event); }
-  void act(TellWorker& action);
-  void act(RestWorker& action);
-  void act(SpawnWorker& action);
-  void act(SignalWorker& action);
-  void act(PromoteCheckpoint& action);
-  void act(ForgetWorker& action) { usage_.remove(action.worker), workers_.erase(action.worker); }
-  void act(DropCheckpoint& action);
-  void act(ConcludeAttempt& action);
-  void act(StartZygote& action);
-  void act(OfGroupLinks auto& action) { links_.act(now_, action); }
-  void act(auto& action) { relay_->act(action); }
-  void execute_zygote(ZygoteProcess::Log log);
-  void act(EndZygote&) {
-    zygote_.end();
-    ends_unborn_zygote_ = is_zygote_awaited_;
-  }
-
-  // Connected at the first need: a zygote that is forked must find neither socket nor thread.
-  AgentEndpoint& endpoint() {
-    if (!endpoint_ && options_.join) {
-      endpoint_.emplace(options_.join->token, options_.join->name);
-    } else if (!endpoint_) {
-      endpoint_.emplace(options_.driver_address, agent_identity(options_.hostname, ::getpid()));
-    }
-    return *endpoint_;
-  }
-  std::filesystem::path trial_directory(TrialNumber trial) const {
-    return std::filesystem::path(experiment_.experiment_directory) /
-           trial_id(experiment_.experiment_id, trial);
-  }
-
-  const AgentOptions& options_;
-  SystemClock clock_;
-  AgentTime now_;
-  AgentMachine machine_;
-  ZygoteProcess zygote_;
-  bool zygote_was_forked_ = false;
-  bool is_zygote_awaited_ = false;   // its log is being opened
-  bool ends_unborn_zygote_ = false;  // as soon as it is there
-  FileDescriptor signals_;
-  FileDescriptor workers_epoll_;  // ranks alone
-  FileDescriptor groups_epoll_;   // ranks of groups
-  std::optional<AgentEndpoint> endpoint_;
-  std::optional<FileWorker> files_;
-  std::optional<MemoryLimits> memory_;
-  UsageWatch usage_{options_.resources.gpus};
-  bool memory_told_ = false;  // what keeps limits from being set
-  bool driver_gone_ = false;
-  SetupExperiment experiment_;
-  std::map<WorkerId, HeldWorker> workers_;
-  std::vector<WorkerId> resting_;       // all until
-  AgentTime rest_end_{};                // this
-  GroupMeeting meeting_;
-  GroupLinks links_{machine_, meeting_};
-  Strays strays_;
-  std::vector<AgentAction> actions_;
-
-  // The zygote is started as the options say, or as a driver that was joined does.
-  std::vector<std::string> zygote_command_ = options_.zygote_command;
-  std::map<std::string, std::string> zygote_environment_ = options_.zygote_environment;
-  std::string zygote_log_ = options_.zygote_log;
-  std::optional<DriverSearch> search_;
-  bool is_unfit_ = false;
-  bool takes_part_ = false;
-  std::optional<AgentRelay> relay_;  // the experiment's folder is not seen
-};
+  return *endpoint_;
+}
 
 // ---- The loop -----------------------------------------------------------------------------------
 
-void Agent::turn() {
+void AgentShell::turn() {
   const short control_events = zygote_.has_backlog() ? POLLIN | POLLOUT : POLLIN;
   const bool listens =
       !files_->is_full();  // a file system that stalls slows workers, not this loop
@@ -199,11 +110,7 @@ void Agent::turn() {
   now_ = clock_.monotonic();
   if (watched[0].revents != 0) take_signals();
   if (watched[1].revents != 0) take_zygote_messages();
-  if (watched[2].revents != 0) {
-    driver_gone_ = true;
-    machine_.on_driver_gone(now_);
-    perform();
-  }
+  if (watched[2].revents != 0) hear_driver();
   if (watched[3].revents != 0) take_commands();
   if (watched[4].revents != 0) read_workers(workers_epoll_.get());
   if (watched[5].revents != 0) read_workers(groups_epoll_.get());
@@ -229,7 +136,7 @@ void Agent::turn() {
   perform();
 }
 
-AgentTime Agent::sleep_time() const {
+AgentTime AgentShell::sleep_time() const {
   const AgentTime now = clock_.monotonic();
   AgentTime end = now + kHeartbeat;
   if (const auto deadline = machine_.next_deadline()) end = std::min(end, *deadline);
@@ -240,7 +147,7 @@ AgentTime Agent::sleep_time() const {
 
 // ---- Input --------------------------------------------------------------------------------------
 
-void Agent::take_signals() {
+void AgentShell::take_signals() {
   signalfd_siginfo told{};
   while (::read(signals_.get(), &told, sizeof told) == sizeof told) {
     const int signal = static_cast<int>(told.ssi_signo);
@@ -251,7 +158,7 @@ void Agent::take_signals() {
 
 // The order matters: processes that the zygote forked before its death are known by then, and their
 // messages are heard.
-void Agent::take_ended_children() {
+void AgentShell::take_ended_children() {
   const std::vector<Reaped> all = reap(zygote_.pid());
   take_zygote_messages();
   for (const Reaped& child : all) {
@@ -277,14 +184,14 @@ void Agent::take_ended_children() {
 
 // A zygote may fork a process before it is asked for a worker (trainables/python/tune/_zygote.py),
 // and name it as the worker when it has just ended.
-void Agent::end_stray(pid_t worker) {
+void AgentShell::end_stray(pid_t worker) {
   const auto end = ::kill(worker, 0) == 0 ? std::nullopt : strays_.take(worker);
   if (!end) return;
   machine_.on_exit(now_, static_cast<std::uint32_t>(worker), *end);
   perform();
 }
 
-void Agent::take_zygote_messages() {
+void AgentShell::take_zygote_messages() {
   zygote_.flush();
   for (ZygoteMessage& message : zygote_.receive()) {
     const auto* spawned = std::get_if<Spawned>(&message);
@@ -308,89 +215,7 @@ void Agent::take_zygote_messages() {
   }
 }
 
-void Agent::take_commands() {
-  for (Command& command : endpoint_->receive()) {
-    const auto* setup = std::get_if<Apart<SetupExperiment>>(&command);
-    if (setup != nullptr) experiment_ = as_found_by(options_, **setup);
-    if (setup != nullptr) links_.set_up((*setup)->joined, search_ ? endpoint_->address() : "");
-    if (setup != nullptr && !search_) carry_objects();
-    if (relay_ && takes_part_) experiment_.experiment_directory = relay_->folder();
-    const auto* token = std::get_if<NewToken>(&command);
-    if (token != nullptr && search_) search_->take_token(now_, token->token, search_parts());
-    const bool is_first = setup != nullptr && search_ && search_->on_found(experiment_);
-    machine_.on_command(now_, std::move(command));
-    perform();
-    if (is_first) take_part();
-  }
-}
-
-// The driver's own agent sees the experiment's folder, and the driver has proved the store.
-void Agent::carry_objects() {
-  if (!experiment_.objects.is_given() || relay_) return;
-  relay_.emplace(now_, experiment_, "");
-  takes_part_ = true;
-  machine_.on_own_folder(relay_->folder(), false);
-}
-
-// ---- Joining ------------------------------------------------------------------------------------
-
-// The experiment is known: looks, beside the loop, whether this machine can take part.
-void Agent::take_part() {
-  files_->give([this, folder = experiment_.experiment_directory, setup = experiment_.joined] {
-    const Participation part = prepare_to_join(folder, setup, options_.hostname);
-    return [this, folder, setup, part] {
-      is_unfit_ = !part.unfit.empty();
-      if (is_unfit_) return machine_.on_unfit(now_, part.unfit);
-      for (const std::string& note : part.notes) endpoint_->send(Warning{note});
-      zygote_command_ = part.zygote_command;
-      zygote_environment_ = zygote_environment_on(options_.resources, setup.worker_environment);
-      const bool is_seen = part.sees_folder;
-      if (is_seen && !experiment_.objects.is_given()) return begin_part(folder, part.zygote_log);
-      try {
-        if (is_seen) {
-          relay_.emplace(now_, experiment_, part.zygote_log);
-        } else {
-          const AgentRelay::Driver driver{endpoint_->address(), endpoint_->mark()};
-          relay_.emplace(now_, search_->token(), driver, experiment_);
-        }
-        if (part.fetches_plugin) relay_->fetch_plugin(setup);
-      } catch (const Error& error) {
-        is_unfit_ = true;
-        machine_.on_unfit(now_, error.what());
-      }
-    };
-  });
-}
-
-void Agent::begin_part(const std::filesystem::path& folder, const std::string& zygote_log) {
-  takes_part_ = true;
-  zygote_log_ = zygote_log;
-  if (options_.join->say) options_.join->say("joined the experiment in " + folder.string());
-  memory_.emplace(experiment_.joined.trial_memory_bytes);
-  tell_of_memory(memory_->why_not());
-  machine_.start(now_);
-}
-
-// This machine takes part when the relay is known to work.
-void Agent::look_at_relay() {
-  if (search_) relay_->look(search_->token(), endpoint_->address(), experiment_.joined.relay_port);
-  for (const std::string& notice : relay_->take_outcomes(machine_, now_)) {
-    endpoint_->send(Warning{fmt::format("{}: {}", options_.hostname, notice)});
-  }
-  const std::string why = relay_->why_unfit(now_);
-  if (!takes_part_ && !is_unfit_ && relay_->is_ready() && why.empty()) {
-    const std::string folder = std::exchange(experiment_.experiment_directory, relay_->folder());
-    machine_.on_own_folder(relay_->folder(), !relay_->sees_experiment());
-    if (!relay_->plugin().empty()) zygote_command_ = worker_command(relay_->plugin());
-    begin_part(folder, relay_->zygote_log());
-  } else if (!is_unfit_ && !why.empty()) {
-    is_unfit_ = true;
-    machine_.on_unfit(now_, why);
-  }
-  perform();
-}
-
-void Agent::read_workers(int epoll) {
+void AgentShell::read_workers(int epoll) {
   std::array<epoll_event, 64> ready;
   const int count = ::epoll_wait(epoll, ready.data(), ready.size(), 0);
   for (int i = 0; i < count; ++i) {
@@ -412,7 +237,7 @@ void Agent::read_workers(int epoll) {
   }
 }
 
-void Agent::read_events(WorkerId id, HeldWorker& worker) {
+void AgentShell::read_events(WorkerId id, HeldWorker& worker) {
   try {
     while (auto event = worker.socket.next()) {
       worker.may_rest = false;
@@ -429,13 +254,13 @@ void Agent::read_events(WorkerId id, HeldWorker& worker) {
 }
 
 // A resting worker is still heard when its process ends.
-void Agent::rest(WorkerId id, const HeldWorker& worker) {
+void AgentShell::rest(WorkerId id, const HeldWorker& worker) {
   if (resting_.empty()) rest_end_ = now_ + kWorkerRest;
   resting_.push_back(id);
   watch(id, worker, true);
 }
 
-void Agent::end_rests() {
+void AgentShell::end_rests() {
   for (const WorkerId id : resting_) {
     const auto found = workers_.find(id);
     if (found != workers_.end() && found->second.readable) watch(id, found->second);
@@ -445,7 +270,7 @@ void Agent::end_rests() {
 
 // ---- Actions ------------------------------------------------------------------------------------
 
-void Agent::perform() {
+void AgentShell::perform() {
   for (machine_.take_actions(actions_); !actions_.empty(); machine_.take_actions(actions_)) {
     for (AgentAction& action : actions_) {
       std::visit([this](auto& one) { act(one); }, action);
@@ -454,7 +279,7 @@ void Agent::perform() {
 }
 
 // The first zygote may be forked, while there is neither thread nor socket.
-void Agent::act(StartZygote&) {
+void AgentShell::act(StartZygote&) {
   if (options_.zygote_pid > 0 && !std::exchange(zygote_was_forked_, true)) {
     zygote_.adopt(options_.zygote_pid, FileDescriptor(options_.zygote_control));
     machine_.on_zygote_started(now_, static_cast<std::uint32_t>(zygote_.pid()));
@@ -484,7 +309,7 @@ void Agent::act(StartZygote&) {
   });
 }
 
-void Agent::execute_zygote(ZygoteProcess::Log log) {
+void AgentShell::execute_zygote(ZygoteProcess::Log log) {
   is_zygote_awaited_ = false;
   try {
     zygote_.execute({zygote_command_, zygote_environment_, options_.lock_fd}, std::move(log));
@@ -495,7 +320,7 @@ void Agent::execute_zygote(ZygoteProcess::Log log) {
   }
 }
 
-void Agent::act(TellWorker& action) {
+void AgentShell::act(TellWorker& action) {
   const auto worker = workers_.find(action.worker);
   if (worker == workers_.end()) return;
   if (auto* start = std::get_if<StartWorker>(&action.command)) {
@@ -514,17 +339,17 @@ void Agent::act(TellWorker& action) {
 }
 
 // Told once: it is the same for every trial.
-void Agent::tell_of_memory(const std::string& why_unlimited) {
+void AgentShell::tell_of_memory(const std::string& why_unlimited) {
   if (why_unlimited.empty() || std::exchange(memory_told_, true)) return;
   endpoint().send(Warning{why_unlimited});
 }
 
-void Agent::act(RestWorker& action) {
+void AgentShell::act(RestWorker& action) {
   const auto worker = workers_.find(action.worker);
   if (worker != workers_.end()) worker->second.may_rest = true;
 }
 
-void Agent::act(SpawnWorker& action) {
+void AgentShell::act(SpawnWorker& action) {
   try {
     ZygoteProcess::Given given;
     if (action.rendezvous) given.rendezvous = meeting_.listen(*action.rendezvous);
@@ -541,12 +366,12 @@ void Agent::act(SpawnWorker& action) {
   }
 }
 
-void Agent::act(SignalWorker& action) {
+void AgentShell::act(SignalWorker& action) {
   const auto pid = static_cast<pid_t>(action.pid);
   if (::kill(-pid, action.signal) != 0) ::kill(pid, action.signal);  // not its group's leader yet
 }
 
-void Agent::act(PromoteCheckpoint& action) {
+void AgentShell::act(PromoteCheckpoint& action) {
   files_->give([this, saved = action.saved, joins = std::move(action.joins),
                 directory = trial_directory(action.saved.trial)] {
     const std::string error = why_not_promoted(directory, saved, joins);
@@ -554,14 +379,14 @@ void Agent::act(PromoteCheckpoint& action) {
   });
 }
 
-void Agent::act(DropCheckpoint& action) {
+void AgentShell::act(DropCheckpoint& action) {
   files_->give([saved = action.saved, directory = trial_directory(action.saved.trial)] {
     drop_checkpoint(directory, saved);
     return [] {};
   });
 }
 
-void Agent::act(ConcludeAttempt& action) {
+void AgentShell::act(ConcludeAttempt& action) {
   meeting_.forget(attempt_key(action.ended.trial, action.ended.attempt));
   memory_->end(attempt_key(action.ended.trial, action.ended.attempt));
   // The usual end asks nothing of the disk: two switches of threads would be a good part of its time.
@@ -573,27 +398,31 @@ void Agent::act(ConcludeAttempt& action) {
   });
 }
 
-void Agent::conclude(const AttemptEnded& ended, std::uint32_t node) {
+void AgentShell::conclude(const AttemptEnded& ended, std::uint32_t node) {
   if (relay_) return relay_->conclude(machine_, now_, ended, node);
   machine_.on_concluded(now_, ended);
 }
-
-}  // namespace
 
 std::string agent_identity(const std::string& hostname, pid_t pid) {
   return fmt::format("{}-{}", hostname, pid);
 }
 
+std::string life_name() {
+  return fmt::format("{}-{}-{:x}", hostname(), ::getpid(), SystemClock().wall().count());
+}
+
 JoinedEnd run_joined_agent(const AgentOptions& options) {
   TUNE_CHECK(options.join.has_value());
   for (const int signal : {SIGQUIT, SIGPIPE}) std::signal(signal, SIG_IGN);
-  return Agent(options).run_joined();
+  return AgentShell(options).run();
 }
 
 int run_agent(const AgentOptions& options) {
   ::setsid();  // fails when it leads a session already
   for (const int signal : {SIGQUIT, SIGPIPE}) std::signal(signal, SIG_IGN);
-  return Agent(options).run();
+  const JoinedEnd end = AgentShell(options).run();
+  if (!end.cause.empty()) std::fprintf(stderr, "the agent has ended: %s\n", end.cause.c_str());
+  return 0;
 }
 
 }  // namespace tune

@@ -16,6 +16,9 @@
 
 namespace tune {
 
+// Stands in the runtime folder of a driver's own agent while that would go on without its driver.
+inline constexpr const char* kStaysFile = "stays";
+
 // Where an agent finds the driver's port for checkpoints through a tunnel, beside the driver's own.
 inline constexpr const char* kRelayPortVariable = "TUNE_RELAY_PORT";
 
@@ -39,6 +42,9 @@ struct JoinOptions {
 struct AgentOptions {
   std::string driver_address;  // "ipc:///path"
   int driver_alive_fd = -1;    // its end means that the driver is gone: everything ends
+  // Not empty: an own agent that outlives its driver. It joins under this name by the token that
+  // driver_alive_fd gives once the driver listens, and from then on the end of that means nothing.
+  std::string stays_as = {};
   // Sockets and locks of once_per_node of this run. Removed when the driver goes without a word.
   std::string runtime_directory;
   NodeResources resources;
@@ -56,7 +62,8 @@ struct AgentOptions {
   std::vector<std::string> zygote_command;
   std::map<std::string, std::string> zygote_environment;
   std::string zygote_loads;             // the plugin, or the program, in messages
-  std::string zygote_log;               // stdout and stderr of an executed zygote; appended to
+  // stdout and stderr of an executed zygote, and of an agent that outlives its driver; appended to.
+  std::string zygote_log;
   std::int64_t trial_memory_bytes = 0;  // a limit for all ranks of an attempt together; 0: none
   int lock_fd = -1;                     // inherited by zygote and workers, never closed
   int runtime_lock_fd = -1;             // of the runtime folder, held as long as the agent lives
@@ -79,7 +86,10 @@ struct JoinedEnd {
 // The same for an agent that joins. Throws Error (kBadInput) when its token is not a token.
 JoinedEnd run_joined_agent(const AgentOptions& options);
 
-// The name by which the driver knows the agent process of that host.
+// The name by which the driver knows the agent process of that host, which ends with it.
 std::string agent_identity(const std::string& hostname, pid_t pid);
+// Names one life of an agent of this process that joins: a name that comes again would take over
+// the connection of the other.
+std::string life_name();
 
 }  // namespace tune

@@ -177,7 +177,8 @@ void AgentMachine::on(AgentTime now, const Shutdown& shutdown) {
     end_cause_ = shutdown.cause;
     joins_again_ = shutdown.joins_again;
   }
-  end_all(now, Attempt::kTermGrace);
+  if (shutdown.at_once) has_driver_ = false;
+  end_all(now, shutdown.at_once ? kAbandonedGrace : Attempt::kTermGrace);
 }
 
 void AgentMachine::on(AgentTime now, const Drain& drain) {
@@ -198,12 +199,12 @@ bool AgentMachine::on_other_experiment(AgentTime now) {
   return false;
 }
 
-// One that has joined is told alone: its driver has no part in it.
+// One that has joined another host is told alone: its driver has no part in it.
 void AgentMachine::on_signal(AgentTime now, const std::string& name) {
   was_told_to_end_ = true;
   if (ending_ || !leave_cause_.empty()) return;
   leave(now, "its agent was told to end (" + name + ")");
-  if (!hello_.joined) leave_at_ = now + kDriverFirst;
+  if (!hello_.joined || hello_.own) leave_at_ = now + kDriverFirst;
 }
 
 void AgentMachine::leave(AgentTime now, const std::string& cause) {
@@ -243,7 +244,8 @@ void AgentMachine::end_stay_if_due(AgentTime now) {
   if (!is_idle) idle_since_.reset();
   if (is_idle && !idle_since_) idle_since_ = now;
   // Where no worker can be started any more, a machine that joined is of no use to anybody.
-  const bool is_useless = hello_.joined && !has_attempts() && !zygote_.given_up().empty();
+  const bool is_guest = hello_.joined && !hello_.own;
+  const bool is_useless = is_guest && !has_attempts() && !zygote_.given_up().empty();
   if (is_useless) leave(now, zygote_.given_up());
   const std::optional<AgentTime> end = stay_ends_at();
   if (!end || *end > now) return;

@@ -127,6 +127,8 @@ class AgentMachine {
   // The agent was told to end, every process is gone, and the driver knows, or has had kFarewell
   // for it.
   bool is_over() const;
+  // It would take more trials from the next driver.
+  bool stays() const { return !ending_ && leave_cause_.empty() && zygote_.given_up().empty(); }
   // The reason of its end, as far as its user is to know; empty: the experiment is over.
   const std::string& end_cause() const { return end_cause_; }
   bool joins_again() const { return joins_again_; }

@@ -37,6 +37,7 @@ constexpr std::size_t kMaxOrderBytes = 128 << 10;
 struct AgentOrder {
   std::string driver_address;
   std::int32_t driver_alive_fd = -1;
+  std::string stays_as;
   std::string runtime_directory;
   std::int64_t cpu_units = 0;
   std::int64_t memory_bytes = 0;
@@ -52,9 +53,9 @@ struct AgentOrder {
   std::int32_t runtime_lock_fd = -1;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
-    f(s.driver_address, s.driver_alive_fd, s.runtime_directory, s.cpu_units, s.memory_bytes, s.gpus,
-      s.hostname, s.ip, s.zygote_command, s.zygote_environment, s.zygote_loads, s.zygote_log,
-      s.trial_memory_bytes, s.lock_fd, s.runtime_lock_fd);
+    f(s.driver_address, s.driver_alive_fd, s.stays_as, s.runtime_directory, s.cpu_units,
+      s.memory_bytes, s.gpus, s.hostname, s.ip, s.zygote_command, s.zygote_environment,
+      s.zygote_loads, s.zygote_log, s.trial_memory_bytes, s.lock_fd, s.runtime_lock_fd);
   }
 };
 
@@ -178,6 +179,7 @@ std::string packed_options(const AgentOptions& options) {
   AgentOrder order;
   order.driver_address = options.driver_address;
   order.driver_alive_fd = options.driver_alive_fd;
+  order.stays_as = options.stays_as;
   order.runtime_directory = options.runtime_directory;
   order.cpu_units = options.resources.cpu_units;
   order.memory_bytes = options.resources.memory_bytes;
@@ -201,6 +203,7 @@ AgentOptions unpacked_options(std::string_view bytes) {
   AgentOptions options;
   options.driver_address = std::move(order.driver_address);
   options.driver_alive_fd = order.driver_alive_fd;
+  options.stays_as = std::move(order.stays_as);
   options.runtime_directory = std::move(order.runtime_directory);
   options.resources.cpu_units = order.cpu_units;
   options.resources.memory_bytes = order.memory_bytes;
@@ -262,6 +265,20 @@ void start_waiting_agent(const WaitingAgent& agent, const AgentOptions& options)
   }
 }
 
+namespace {
+
+// Whoever reads what the driver prints must see its end.
+void leave_output_of_driver(const std::string& log) {
+  const FileDescriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const FileDescriptor file(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  ::dup2(nothing.get(), STDIN_FILENO);
+  for (const int output : {STDOUT_FILENO, STDERR_FILENO}) {
+    ::dup2(file.is_open() ? file.get() : nothing.get(), output);
+  }
+}
+
+}  // namespace
+
 void be_agent(const AgentOptions& options) {
   // Blocked first: the driver's signal handling must not happen here.
   sigset_t watched;
@@ -272,6 +289,7 @@ void be_agent(const AgentOptions& options) {
     std::signal(signal, SIG_DFL);
   }
   ::setsid();  // the terminal's signals are the driver's business
+  if (!options.stays_as.empty()) leave_output_of_driver(options.zygote_log);
   int code = kFailedExitCode;
   try {
     code = run_agent(options);

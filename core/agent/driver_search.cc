@@ -13,8 +13,11 @@ namespace tune {
 
 namespace fs = std::filesystem;
 
-DriverSearch::DriverSearch(const JoinOptions& join, AgentTime now)
-    : join_(join), tokens_(join.token), find_until_(now + join.patience) {}
+DriverSearch::DriverSearch(const JoinOptions& join, AgentTime now, bool sees_folder)
+    : join_(join),
+      sees_folder_(sees_folder),
+      tokens_(join.token),
+      find_until_(now + join.patience) {}
 
 // ---- Tokens -------------------------------------------------------------------------------------
 
@@ -104,11 +107,11 @@ void DriverSearch::look_at_files(AgentTime now, const Parts& parts) {
   looked_ = now;
   looks_ = true;
   parts.files.give([this, token = token(), join_file = experiment_ / setup_.join_file,
-                    proof = experiment_ / setup_.proof_file,
+                    proof = experiment_ / setup_.proof_file, is_seen = sees_folder_,
                     own = join_.file]() -> FileWorker::Outcome {
     std::error_code unknown;
-    const bool is_over = fs::exists(proof, unknown) && !unknown &&
-                         !fs::exists(join_file, unknown) && !unknown;
+    const bool may_tell = is_seen || fs::exists(proof, unknown);
+    const bool is_over = may_tell && !unknown && !fs::exists(join_file, unknown) && !unknown;
     std::vector<fs::path> files = {join_file};
     if (!own.empty()) files.emplace_back(own);
     return [this, found = Found{tokens_in(files, token), is_over}] {

@@ -1,9 +1,11 @@
-// DriverSearch: how an agent that has joined finds its drivers: the first by its token, each later one
-// at the same address, or by the token in the experiment's join file, which that driver has written.
+// DriverSearch: how an agent that outlives its driver finds drivers: the first by its token, each
+// later one at the same address, or by the token in the experiment's join file, which that driver
+// has written.
 //
-// A driver that comes back may have another port, or another host. A listening agent would be found by
-// it, but nodes never listen. So an agent that hears none reads the join file again and again, beside
-// its loop. The file is gone when a driver has ended in order: then no other is to come.
+// A driver that comes back may have another port, or another host. A listening agent would be found
+// by it, but nodes never listen. So an agent that hears none reads the join file again and again,
+// beside its loop. The file is gone when a driver has ended in order: then no other is to come. Nor
+// is one where the experiment's folder is gone, if the agent has seen it.
 #pragma once
 
 #include <filesystem>
@@ -54,7 +56,7 @@ class DriverSearch {
     AgentEndpoint& endpoint;
     FileWorker& files;
   };
-  DriverSearch(const JoinOptions& join, AgentTime now);
+  DriverSearch(const JoinOptions& join, AgentTime now, bool sees_folder = false);
 
   // Once a turn of the agent's loop.
   void look(AgentTime now, const Parts& parts);
@@ -77,6 +79,7 @@ class DriverSearch {
   void look_at_another(AgentTime now, const Parts& parts);
 
   const JoinOptions& join_;
+  bool sees_folder_;  // where it is there
   TokenChoice tokens_;
   std::optional<AgentTime> find_until_;  // nothing: it was found
   std::uint64_t epoch_ = 0;              // of the driver that was heard last

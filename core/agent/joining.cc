@@ -69,9 +69,10 @@ AgentFacts facts_of(const AgentOptions& options, AgentTime now) {
   facts.once_directory = options.runtime_directory + "/once";
   facts.zygote.can_restart = !options.zygote_command.empty();
   facts.zygote.loads = options.zygote_loads;
+  facts.hello.own = !options.stays_as.empty();
+  facts.hello.joined = options.join || facts.hello.own;
+  if (facts.hello.joined) facts.hello.machine = machine_id();
   if (!options.join) return facts;
-  facts.hello.joined = true;
-  facts.hello.machine = machine_id();
   facts.hello.allocation = options.join->allocation;
   facts.zygote.can_restart = true;
   facts.zygote.loads = "the experiment's plugin";

@@ -18,6 +18,7 @@ TEST_CASE("an agent that is executed gets every option") {
   AgentOptions options;
   options.driver_address = "ipc:///run/driver";
   options.driver_alive_fd = 7;
+  options.stays_as = "node-1";
   options.runtime_directory = "/run/tune-1";
   options.resources = {30'000, std::int64_t{1} << 36, {{"0", "H200", 150}, {"GPU-1", "A100", 80}}};
   options.hostname = "node1";
@@ -32,6 +33,7 @@ TEST_CASE("an agent that is executed gets every option") {
   const AgentOptions got = unpacked_options(packed_options(options));
   CHECK(got.driver_address == options.driver_address);
   CHECK(got.driver_alive_fd == 7);
+  CHECK(got.stays_as == "node-1");
   CHECK(got.runtime_directory == options.runtime_directory);
   CHECK(got.resources == options.resources);
   CHECK(got.hostname == options.hostname);

@@ -7,33 +7,19 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <set>
 #include <vector>
 
 #include "core/join_token.h"
-#include "core/json.h"
 #include "core/platform/process.h"
+#include "process/gated.h"
 #include "process/joinable.h"
-#include "process/sweep.h"
 
 namespace tune {
 namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::seconds;
-
-constexpr std::size_t kGatedSteps = 40;
-
-// Of trials that wait in their 15th step until the gate is open.
-std::string gated_sweep(int trials, const std::string& rest = "") {
-  return yaml({.trainable = "Teller",
-               .config = "{x: {uniform: [0, 1]}, bytes: 20, step_ms: 2, gate: open}",
-               .num_samples = trials,
-               .rest = "stop: {training_iteration: 40}\ncheckpoint: {frequency: 5}\n" + rest,
-               .metric = "count",
-               .plugin = TUNE_TELLER_PLUGIN});
-}
 
 // A sweep whose driver is killed and comes back.
 struct Reattached : Joinable {
@@ -44,30 +30,11 @@ struct Reattached : Joinable {
     CHECK(Sandbox::eventually([&] { return runs_a_trial(*one); }));
     return one;
   }
-  void open_gate() const { box.write("open", ""); }
   void kill_driver() {
     run->signal(SIGKILL);
     run->wait();
   }
   void resume() { run.reset(new Running(box.start_tune({"resume", "results/s"}))); }
-  std::size_t count_events(const std::string& kind) const {
-    std::size_t found = 0;
-    for (const std::string& line : lines_of(box.read("results/s/events.jsonl"))) {
-      found += testing::has(line, "\"event\":\"" + kind + "\"");
-    }
-    return found;
-  }
-  // The pids of the processes that made each trial's results.
-  std::map<std::string, std::set<int>> processes_of_trials() const {
-    std::map<std::string, std::set<int>> pids;
-    for (const fs::path& trial : trial_folders(box, "results/s")) {
-      const std::string file = fs::relative(trial / "result.json", box.path());
-      for (const std::string& line : lines_of(box.read(file))) {
-        pids[trial.filename()].insert(parse_json(line, file).get<int>("pid"));
-      }
-    }
-    return pids;
-  }
 };
 
 // Of the agent, but its zygote.
@@ -92,21 +59,21 @@ TEST_CASE("a driver that is killed twice finds its machines again, and no trial 
   REQUIRE(running.size() == 2);
   sweep.kill_driver();
   sweep.resume();
-  CHECK(Sandbox::eventually([&] { return sweep.count_events("node_returned") == 2; }));
+  CHECK(Sandbox::eventually([&] { return count_events(sweep.box, "node_returned") == 3; }));
   for (const int pid : running) CHECK(::kill(pid, 0) == 0);
   sweep.kill_driver();
-  sweep.open_gate();  // they train to their ends with nobody to tell
+  open_gate(sweep.box);  // they train to their ends with nobody to tell
   sweep.resume();
   const Finished finished = sweep.finish();
-  CHECK_HAS(finished.err, "machines that had joined: 2 are waited for");
+  CHECK_HAS(finished.err, "machines that had joined: 3 are waited for");
   CHECK_FALSE(testing::has(finished.err, "is lost"));
   // A machine tells what it holds before it greets: the last one may end the experiment by that.
-  CHECK(sweep.count_events("node_returned") >= 3);
+  CHECK(count_events(sweep.box, "node_returned") >= 4);
   check_complete(sweep.box, "results/s", 3, kGatedSteps);
   std::set<int> there;
-  for (const auto& [trial, pids] : sweep.processes_of_trials()) {
+  for (const auto& [trial, pids] : processes_of_trials(sweep.box)) {
     const bool ran_there = std::ranges::any_of(pids, [&](int pid) { return running.contains(pid); });
-    CHECK_MESSAGE((!ran_there || pids.size() == 1), trial << " has results of several processes");
+    CHECK_MESSAGE(pids.size() == 1, trial << " has results of several processes");
     if (ran_there) there.insert(pids.begin(), pids.end());
   }
   CHECK(there == running);
@@ -133,14 +100,14 @@ TEST_CASE("a machine that dies while the driver is away is lost after its lease,
   dies->signal(SIGKILL);
   dies->wait();
   sweep.resume();
-  CHECK(Sandbox::eventually([&] { return sweep.count_events("node_left") == 2; }));
-  sweep.open_gate();
+  CHECK(Sandbox::eventually([&] { return count_events(sweep.box, "node_left") == 1; }));
+  open_gate(sweep.box);
   const Finished finished = sweep.finish();
   CHECK_HAS(finished.err, "is lost: it has said nothing for 2 s");
   CHECK_FALSE(testing::has(finished.err, "ERROR"));
   check_complete(sweep.box, "results/s", 3, kGatedSteps);
   std::size_t undisturbed = 0;
-  for (const auto& [trial, pids] : sweep.processes_of_trials()) undisturbed += pids == running;
+  for (const auto& [trial, pids] : processes_of_trials(sweep.box)) undisturbed += pids == running;
   CHECK(undisturbed == 1);
   CHECK(stays->wait(seconds(20)).code == 0);
   check_nothing_left(sweep.box, "results/s");
@@ -173,9 +140,9 @@ TEST_CASE("a driver that comes back at another port is found by the join file") 
   sweep.kill_driver();
   const FileDescriptor held = hold_port(former);
   sweep.resume();
-  CHECK(Sandbox::eventually([&] { return sweep.count_events("node_returned") == 1; }));
+  CHECK(Sandbox::eventually([&] { return count_events(sweep.box, "node_returned") == 2; }));
   CHECK(address() != former);
-  sweep.open_gate();
+  open_gate(sweep.box);
   CHECK_FALSE(testing::has(sweep.finish().err, "is lost"));
   check_complete(sweep.box, "results/s", 2, kGatedSteps);
   CHECK(agent->wait(seconds(20)).code == 0);
@@ -185,7 +152,7 @@ TEST_CASE("a machine that hears late that the experiment is over does not stay")
   Reattached sweep(gated_sweep(2, "lease_s: 1\n"));
   auto agent = sweep.runner();
   agent->signal(SIGSTOP);
-  sweep.open_gate();
+  open_gate(sweep.box);
   const Finished finished = sweep.finish();
   CHECK_HAS(finished.err, "is lost: it has said nothing for 1 s");
   agent->signal(SIGCONT);

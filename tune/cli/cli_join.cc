@@ -55,11 +55,6 @@ void say(const std::string& text) {
   fmt::print(stderr, "{}\n", text);
 }
 
-// Names one life of an agent: a name that comes again would take over the connection of the other.
-std::string life_name() {
-  return fmt::format("{}-{}-{:x}", hostname(), ::getpid(), SystemClock().wall().count());
-}
-
 // In a job of Slurm: the time that is left of it, as Slurm counts. Clocks may differ.
 std::optional<std::chrono::nanoseconds> job_time_left() {
   const char* job = std::getenv("SLURM_JOB_ID");

@@ -16,6 +16,7 @@
 #include "tune/drive/journaled_controller.h"
 #include "tune/results/experiment_folder.h"
 #include "tune/results/experiment_status.h"
+#include "tune/results/own_agent.h"
 #include "tune/show/console_reporter.h"
 #include "tune/spec/when.h"
 
@@ -102,9 +103,9 @@ std::string row_of(const Controller& controller, AgentNumber agent) {
   return fmt::format("{:<24} {:<8} {:>6} {:>5} {:>5} {:>14}  {}", node_name(nodes, agent),
                      state_of(nodes, agent), running, hello.cpu_units / kUnit, hello.gpus.size(),
                      until,
-                     !hello.allocation.empty() ? hello.allocation
-                     : hello.joined            ? "joined"
-                                               : "the driver's own");
+                     !hello.allocation.empty()    ? hello.allocation
+                     : hello.joined && !hello.own ? "joined"
+                                                  : "the driver's own");
 }
 
 // The allocations of a pool without an agent yet, and why trials wait.
@@ -125,13 +126,20 @@ void print_pool(const ExperimentSpec& spec, const Controller& controller) {
   if (!waits.empty()) fmt::print("{}\n", waits);
 }
 
+// Without a driver.
+std::string who_goes_on(const std::filesystem::path& directory) {
+  const auto agent = OwnAgent::of(directory);
+  if (!agent || agent->is_gone()) return {};
+  return fmt::format("; its trials here go on under process {}", agent->pid());
+}
+
 }  // namespace
 
 int show_nodes(const std::filesystem::path& directory) {
   read_spec(directory);  // or it is not an experiment's folder
   if (!read_record(directory) || !is_live(directory)) {
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("{}: no driver runs it, so it has no nodes", directory.string()));
+    throw Error(ErrorCode::kBadInput, fmt::format("{}: no driver runs it, so it has no nodes{}",
+                                                  directory.string(), who_goes_on(directory)));
   }
   JournalReader journal(directory);
   StatusFollower follower(directory, journal.store());
@@ -158,9 +166,9 @@ int show_status(const std::filesystem::path& directory) {
   follower.catch_up();
   follower.show(false, true);
   if (!follower.is_over() && !is_live(directory)) {
-    follower.notice(
-        fmt::format("no driver holds it (the last was process {} on {}); resume it with: {}",
-                    record->driver_pid, record->hostname, how_to_resume(directory)));
+    follower.notice(fmt::format(
+        "no driver holds it (the last was process {} on {}){}; resume it with: {}",
+        record->driver_pid, record->hostname, who_goes_on(directory), how_to_resume(directory)));
   }
   return 0;
 }

@@ -75,10 +75,7 @@ void Controller::on(const DriverStarted& event) {
     nodes_.leave(agent);
   }
   for (AgentNumber agent : kept) nodes_.set_away(agent);
-  if (!kept.empty()) {
-    out_->notice(fmt::format("machines that had joined: {} are waited for, {} trials run there",
-                             kept.size(), book_.running().size()));
-  }
+  if (!kept.empty()) say_who_is_kept(kept);
   unanswered_ = book_.running();
   epoch_ = event.epoch;
   for (const Trial& one : book_.all()) {
@@ -104,6 +101,15 @@ void Controller::on(const DriverStarted& event) {
   phase_ = Phase::kRunning;
   // Without an agent nothing can run, but an experiment in which nothing is left to do is over now.
   settle();
+}
+
+void Controller::say_who_is_kept(const std::set<AgentNumber>& kept) {
+  const bool are_own =
+      std::ranges::all_of(kept, [&](AgentNumber agent) { return nodes_.hello(agent).own; });
+  const std::string who =
+      are_own ? "the agent of the driver before this one is waited for"
+              : fmt::format("machines that had joined: {} are waited for", kept.size());
+  out_->notice(fmt::format("{}, {} trials run there", who, book_.running().size()));
 }
 
 // For scheduler and retention alike the trial takes part anew, from where it stood.
@@ -295,7 +301,9 @@ void Controller::on_agent(AgentNumber agent, const ZygoteReady& ready) {
   const WantedTrainable wanted{experiment_.trainable, plugin_, experiment_.checkpoint.frequency,
                                verdicts_.scheduler().pauses(), verdicts_.scheduler().replaces()};
   if (const auto complaints = complaints_about(ready, wanted); !complaints.empty()) {
-    if (nodes_.hello(agent).joined) return exclude(agent, complaint_lines("", complaints));
+    const AgentHello& hello = nodes_.hello(agent);
+    const bool is_guest = hello.joined && !hello.own;
+    if (is_guest) return exclude(agent, complaint_lines("", complaints));
     return fail_experiment(complaint_lines("", complaints));
   }
   if (!ready.note.empty()) out_->notice(ready.note);

@@ -133,6 +133,7 @@ class Controller {
   void on_agent(AgentNumber agent, const AgentHello& hello);
   void come_back(AgentNumber agent, const AgentHello& hello);
   std::set<AgentNumber> kept_by(const DriverStarted& event) const;
+  void say_who_is_kept(const std::set<AgentNumber>& kept);
   bool lacks_words(const FromAgent& event) const;
   void give_up_what_runs(AgentNumber agent, const std::string& cause);
   void say_again(AgentNumber agent, const LiveAttempt& live);

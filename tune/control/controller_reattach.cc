@@ -1,4 +1,4 @@
-// Machines that outlive their driver: what the next one makes of them.
+// Agents that outlive their driver: what the next one makes of them.
 //
 // The trials there go on, so the next driver must know of it exactly what this one knew. The
 // journal tells the attempts; the machine tells again what no driver has acknowledged, then says

@@ -11,6 +11,8 @@ namespace tune {
 
 namespace {
 
+constexpr double kUsualPatienceS = 1800;  // of agents that outlive their driver
+
 SetupExperiment setup_message(const ExperimentSpec& spec, std::string directory) {
   const RunOptions& options = spec.options;
   SetupExperiment message;
@@ -32,7 +34,7 @@ SetupExperiment setup_message(const ExperimentSpec& spec, std::string directory)
   message.environment = options.env;
   message.joined.plugin = spec.plugin;
   message.joined.trial_memory_bytes = spec.request.memory_bytes;
-  message.joined.patience = from_seconds(options.patience_s);
+  message.joined.patience = from_seconds(options.patience_s.value_or(kUsualPatienceS));
   return message;
 }
 
@@ -66,7 +68,7 @@ DriverStarted driver_started(const ExperimentSpec& spec, std::uint64_t epoch, bo
   event.max_concurrent_trials = static_cast<std::uint32_t>(spec.options.max_concurrent_trials);
   event.time_budget = from_seconds(spec.options.time_budget_s);
   event.nodes_may_join = takes_machines(spec.options);
-  event.keeps_joined = event.nodes_may_join;
+  event.keeps_joined = event.nodes_may_join || own_agent_stays(spec.options);
   event.has_pool = spec.options.pool.is_given();
   return event;
 }

@@ -60,6 +60,8 @@ Door::Door(const ExperimentSpec& spec, const fs::path& experiment, const fs::pat
     : experiment_(experiment),
       experiment_id_(experiment_id_of(spec)),
       mark_(experiment_mark_of(spec)),
+      takes_machines_(takes_machines(spec.options)),
+      own_agent_stays_(own_agent_stays(spec.options)),
       listen_(listen_address(listens_at(spec.options))),
       addresses_(reachable(listen_, network_interfaces())),
       join_file_(experiment / kJoinFile) {
@@ -80,6 +82,7 @@ void Door::complete(JoinedSetup& setup, const ZygoteSource& zygote) {
   setup.driver_addresses = addresses_;
   fs::create_directories(experiment_ / kNodesFolder);
   write_file_atomically(experiment_ / kProofFile, setup.proof);
+  if (!takes_machines_) return;
   copy_plugin(experiment_, setup);
   // The port after the driver's, where a user names one, as for a firewall; else that of the last
   // time, which tunnels lead to.
@@ -139,6 +142,9 @@ void Door::write_join_file() {
   ++tokens_written_;
   JoinToken token = token_of(keys_, experiment_id_);
   if (!join_addresses_.empty()) token.addresses = join_addresses_;
+  if (!join_addresses_.empty() && own_agent_stays_) {  // which is on this host
+    token.addresses.insert(token.addresses.end(), keys_.addresses.begin(), keys_.addresses.end());
+  }
   write_file_atomically(join_file_, to_text(token) + "\n", Readers::kOwnerOnly);
 }
 
@@ -151,7 +157,7 @@ void Door::look(std::chrono::nanoseconds now) {
   if (!rotation_ends_ || *rotation_ends_ > now) return;
   rotation_ends_.reset();
   endpoint_->admit(keys_.join_public);
-  relay_->admit(keys_.join_public);
+  if (relay_) relay_->admit(keys_.join_public);
 }
 
 void Door::dismiss(AgentNumber agent) {
@@ -199,7 +205,7 @@ std::string Door::rotate(const Nodes& nodes) {
   }
   rotation_ends_ = SystemClock().monotonic() + kRotation;
   endpoint_->admit_also(keys_.join_public);
-  relay_->admit_also(keys_.join_public);
+  if (relay_) relay_->admit_also(keys_.join_public);
   return "the join key is replaced";
 }
 

@@ -1,5 +1,6 @@
-// Door: how machines join a running experiment: where the driver listens, by which keys and token,
-// what a machine has to know, and the requests about them (`tune drain`, `tune token`).
+// Door: how machines, and an own agent that outlives its driver, join a running experiment: where
+// the driver listens, by which keys and token, what a machine has to know, and the requests about
+// them (`tune drain`, `tune token`).
 #pragma once
 
 #include <chrono>
@@ -34,8 +35,8 @@ class Door {
        const std::filesystem::path& shared);
 
   // Completes what machines need to know. Writes the file that proves to them that they see the
-  // folder, and a copy of the plugin beside it. Listens for checkpoints and output of machines that
-  // do not see it.
+  // folder, and, if machines may join, a copy of the plugin beside it; listens then for checkpoints
+  // and output of those that do not see it.
   void complete(JoinedSetup& setup, const ZygoteSource& zygote);
   // Listens, at the port of the last time if that is free and no other is asked for, and writes the
   // keys with the addresses. Takes requests about `nodes`, which stay.
@@ -49,6 +50,8 @@ class Door {
   // driver listens at.
   void set_join_addresses(std::vector<std::string> addresses);
   std::uint64_t tokens_written() const { return tokens_written_; }  // into the join file, so far
+  // For an agent on this host.
+  JoinToken token() const { return token_of(keys_, experiment_id_); }
   // The line to paste on another machine.
   std::string invitation() const;
 
@@ -68,6 +71,8 @@ class Door {
   std::filesystem::path experiment_;
   std::string experiment_id_;
   std::string mark_;  // of the experiment alone
+  bool takes_machines_;  // else only the driver's own agent joins
+  bool own_agent_stays_;
   ListenAddress listen_;
   std::vector<std::string> addresses_;  // of this machine, without ports
   JoinKeys keys_;

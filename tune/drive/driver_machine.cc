@@ -69,6 +69,7 @@ void DriverMachine::look_for_joined(Time now, const Peers& peers) {
   for (const AgentNumber agent : std::exchange(left_, {})) {
     const auto known = agents_.find(peers.identity_of(agent));
     if (known == agents_.end() || known->second.has_ended) continue;
+    if (!known->second.has_joined) continue;  // its process tells
     agents_.erase(known);
   }
   for (auto lost = dismissed_.begin(); lost != dismissed_.end();) {

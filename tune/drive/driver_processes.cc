@@ -29,6 +29,7 @@ AgentOptions agent_options(const AgentProcess::Options& options, int alive) {
   AgentOptions agent;
   agent.driver_address = options.driver_address;
   agent.driver_alive_fd = alive;
+  agent.stays_as = options.stays_as;
   agent.runtime_directory = options.runtime_directory;
   agent.resources = options.resources;
   agent.hostname = hostname();
@@ -39,7 +40,10 @@ AgentOptions agent_options(const AgentProcess::Options& options, int alive) {
   agent.zygote_loads = options.zygote_loads;
   agent.zygote_log = options.experiment_directory / "zygote.log";
   agent.trial_memory_bytes = options.trial_memory_bytes;
-  agent.lock_fd = options.lock_descriptor;
+  // What its processes hold tells whether they are gone. Those that outlive the driver must not
+  // keep the next one from the experiment.
+  const bool stays = !options.stays_as.empty();
+  agent.lock_fd = stays ? options.runtime_lock_descriptor : options.lock_descriptor;
   agent.runtime_lock_fd = options.runtime_lock_descriptor;
   return agent;
 }
@@ -56,7 +60,7 @@ void tell_of_gpu_trials(ZygoteSource& zygote, const NodeResources& node) {
 
 }  // namespace
 
-AgentProcess::AgentProcess(const Options& options) {
+AgentProcess::AgentProcess(const Options& options) : outlives_driver_(!options.stays_as.empty()) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
     throw Error(ErrorCode::kProcess, fmt::format("making a pipe: {}", std::strerror(errno)));
@@ -80,50 +84,106 @@ AgentProcess::AgentProcess(const Options& options) {
     }
     if (pid == 0) {
       alive_.reset();
+      if (outlives_driver_) ::close(options.lock_descriptor);
       be_agent(agent);
     }
     process_ = Child(pid);
   }
+  identity_ = outlives_driver_ ? joined_identity(options.stays_as)
+                               : agent_identity(hostname(), process_.pid());
+}
+
+AgentProcess::AgentProcess(OtherProcess kept, std::string identity)
+    : kept_(std::move(kept)), identity_(std::move(identity)), outlives_driver_(true) {
+  signal(SIGCONT);
 }
 
 AgentProcess::~AgentProcess() { end_now(); }
 
-std::string AgentProcess::identity() const {
-  return agent_identity(hostname(), pid());
+int AgentProcess::exit_descriptor() const {
+  return kept_ ? kept_->descriptor() : process_.descriptor();
+}
+
+void AgentProcess::tell(const JoinToken& token) const {
+  const std::string text = to_text(token);
+  [[maybe_unused]] const auto written = ::write(alive_.get(), text.data(), text.size());
+}
+
+void AgentProcess::signal(int number) const {
+  kept_ ? kept_->signal(number) : process_.signal(number);
+}
+
+bool AgentProcess::has_ended(std::chrono::milliseconds limit) {
+  return kept_ ? kept_->has_ended(limit) : process_.has_ended(limit);
 }
 
 std::string AgentProcess::wait(std::chrono::milliseconds limit) {
-  return process_.has_ended(limit) ? describe_exit(process_.status()) : std::string();
+  if (!has_ended(limit)) return {};
+  return kept_ ? "it has ended" : describe_exit(process_.status());
 }
 
 void AgentProcess::end_now(std::chrono::milliseconds limit) {
   alive_.reset();
-  process_.signal(SIGCONT);  // a stopped agent ends in order as well
-  if (process_.has_ended(limit)) return;
-  process_.signal(SIGKILL);
-  if (!process_.has_ended(kEndLimit)) process_.let_go();
+  signal(SIGCONT);  // a stopped agent ends in order as well
+  if (has_ended(limit)) return;
+  signal(SIGKILL);
+  if (!has_ended(kEndLimit)) let_go();
+}
+
+void AgentProcess::let_go() {
+  kept_.reset();
+  process_.let_go();
 }
 
 AgentProcess::Options own_agent(const RunRequest& request, const NodeResources& node,
                                 const ExperimentFolder& folder, const RuntimeDirectory& runtime) {
   const ExperimentSpec& spec = request.spec;
   AgentProcess::Options agent;
-  agent.driver_address = fmt::format("ipc://{}/driver", runtime.path().string());
+  agent.driver_address = address_in(runtime);
+  if (own_agent_stays(spec.options)) agent.stays_as = life_name();
   agent.runtime_directory = runtime.path();
   agent.experiment_directory = folder.absolute();
   agent.resources = node;
-  agent.zygote = request.zygote;
+  agent.zygote = zygote_of(request, node);
   agent.zygote_loads = spec.python           ? spec.python->target
                        : spec.plugin.empty() ? "the program"
                                              : spec.plugin;
-  if (agent.zygote.command.empty() && !agent.zygote.waiting_agent) {
-    agent.zygote.command = zygote_command(spec);
-  }
-  if (spec.request.gpu_units > 0) tell_of_gpu_trials(agent.zygote, node);
   agent.trial_memory_bytes = spec.request.memory_bytes;
   agent.lock_descriptor = folder.lock_descriptor();
   agent.runtime_lock_descriptor = runtime.lock_descriptor();
   return agent;
+}
+
+ZygoteSource zygote_of(const RunRequest& request, const NodeResources& node) {
+  ZygoteSource zygote = request.zygote;
+  if (zygote.command.empty() && !zygote.waiting_agent) {
+    zygote.command = zygote_command(request.spec);
+  }
+  if (request.spec.request.gpu_units > 0) tell_of_gpu_trials(zygote, node);
+  return zygote;
+}
+
+std::string address_in(const RuntimeDirectory& runtime) {
+  return fmt::format("ipc://{}/driver", runtime.path().string());
+}
+
+std::optional<OtherProcess> kept_agent(const OwnAgent& agent,
+                                       const std::filesystem::path& experiment,
+                                       const RunOptions& options) {
+  if (agent.is_gone()) return std::nullopt;
+  std::optional<OtherProcess> process = agent.process();
+  const std::string why_not = process ? agent.why_not_kept(experiment) : "it has ended";
+  if (why_not.empty()) return process;
+  // The reporter may make a thread: not before the agent is forked.
+  agent.end(from_seconds(options.save_grace_s),
+            [](const std::string& text) { fmt::print(stderr, "{}\n", text); });
+  return std::nullopt;
+}
+
+void turn_away(const ZygoteSource& zygote) {
+  if (!zygote.waiting_agent) return;
+  ::close(zygote.waiting_agent->order_socket);
+  Child(zygote.waiting_agent->pid).wait();
 }
 
 NodeResources checked_node(const RunRequest& request) {

@@ -7,22 +7,27 @@
 #include <optional>
 #include <string>
 
+#include "core/join_token.h"
 #include "core/platform/child.h"
+#include "core/platform/other_process.h"
 #include "core/platform/process.h"
 #include "core/platform/redis_server.h"
 #include "core/platform/runtime_directory.h"
 #include "core/resources.h"
 #include "tune/drive/driver.h"
 #include "tune/results/experiment_folder.h"
+#include "tune/results/own_agent.h"
 
 namespace tune {
 
-// The agent of this node, a child of the driver. It ends itself, with all workers, when the
-// driver's end of a pipe closes.
+// The agent of this node: a child of the driver, or one that has outlived the driver before. It
+// ends itself, with all workers, when the driver's end of a pipe closes, unless it is to outlive
+// it.
 class AgentProcess {
  public:
   struct Options {
     std::string driver_address;
+    std::string stays_as;  // not empty: it outlives the driver, under this name
     std::filesystem::path runtime_directory;
     std::filesystem::path experiment_directory;
     NodeResources resources;
@@ -36,28 +41,54 @@ class AgentProcess {
   // Forks, and the child is the agent; in a process with other threads this program is executed
   // again as the agent, and zygote.in_process is not used (see core/agent/agent_program.h).
   explicit AgentProcess(const Options& options);
+  // One that has outlived the driver that started it.
+  AgentProcess(OtherProcess kept, std::string identity);
   ~AgentProcess();  // end_now()
   AgentProcess(const AgentProcess&) = delete;
 
-  pid_t pid() const { return process_.pid(); }
-  std::string identity() const;  // its name in the link to the driver
-  int exit_descriptor() const { return process_.descriptor(); }  // readable once it has ended
+  pid_t pid() const { return kept_ ? kept_->pid() : process_.pid(); }
+  const std::string& identity() const { return identity_; }  // in the link to the driver
+  int exit_descriptor() const;                               // readable once it has ended
+  bool outlives_driver() const { return outlives_driver_; }
+  // One that outlives its driver waits for a token, by which it joins.
+  bool awaits_token() const { return outlives_driver_ && alive_.is_open(); }
+  void tell(const JoinToken& token) const;
+  void signal(int number) const;
   // Waits for its end at most this long. The text says how the agent ended; empty while it runs.
   std::string wait(std::chrono::milliseconds limit);
   // Closes the pipe, so that the agent ends all workers at once; then waits, and kills it when it
-  // takes too long.
+  // takes too long. One that outlives its driver has been told to end by then.
   void end_now(std::chrono::milliseconds limit = kEndLimit);
+  void let_go();  // to the next driver
 
   static constexpr std::chrono::seconds kEndLimit{12};  // workers get SIGTERM, 5 s, SIGKILL
 
  private:
+  bool has_ended(std::chrono::milliseconds limit);
+
   FileDescriptor alive_;  // write end
   Child process_;
+  std::optional<OtherProcess> kept_;  // instead of that
+  std::string identity_;
+  bool outlives_driver_ = false;
 };
 
 // The start of the driver's own agent.
 AgentProcess::Options own_agent(const RunRequest& request, const NodeResources& node,
                                 const ExperimentFolder& folder, const RuntimeDirectory& runtime);
+// The origin of workers, on this node and on those that join.
+ZygoteSource zygote_of(const RunRequest& request, const NodeResources& node);
+// Where the driver listens for an own agent that ends with it.
+std::string address_in(const RuntimeDirectory& runtime);
+
+// The agent that a driver before this one has left on this host, if it can go on under this one. If
+// it cannot, and if its processes are still ending, waits until it is gone. Throws Error
+// (kBadInput).
+std::optional<OtherProcess> kept_agent(const OwnAgent& agent,
+                                       const std::filesystem::path& experiment,
+                                       const RunOptions& options);
+// Lets an agent that waits to be one go, as there is one already.
+void turn_away(const ZygoteSource& zygote);
 
 // Refuses an experiment that could never run here, before anything is written or started.
 NodeResources checked_node(const RunRequest& request);

@@ -17,6 +17,7 @@
 #include "core/store_address.h"
 #include "core/strings.h"
 #include "tune/results/experiment_head.h"
+#include "tune/results/own_agent.h"
 #include "tune/results/warm_start.h"
 
 namespace tune {
@@ -30,6 +31,8 @@ constexpr const char* kTableFile = "results.csv";
 constexpr const char* kLockFile = "lock";
 constexpr const char* kStoreFolder = "store";  // the journal of a private server
 constexpr const char* kZygoteLog = "zygote.log";
+constexpr const char* kKeysFile = "keys.json";  // of agents that outlive their driver
+constexpr const char* kNodesFolder = "nodes";   // and what they need to know
 constexpr std::chrono::seconds kLockWait{15};
 constexpr const char* kStateNames[] = {"running", "interrupted", "finished", "failed"};
 
@@ -112,6 +115,13 @@ ExperimentLock lock_of(const fs::path& directory) {
   return lock;
 }
 
+// Its trials would save into the folder that takes the place of theirs.
+void end_own_agent(const fs::path& directory, Duration grace) {
+  const auto agent = OwnAgent::of(directory);
+  if (!agent || agent->is_gone()) return;
+  agent->end(grace, [](const std::string& text) { fmt::print(stderr, "{}\n", text); });
+}
+
 // The temporary file of a killed driver.
 bool is_broken_write(const std::string& name) {
   const auto is_of = [&](const char* file) {
@@ -123,8 +133,8 @@ bool is_broken_write(const std::string& name) {
 // The remains of a driver that was killed while it started: everything that is made before the
 // spec.
 bool is_of_false_start(const std::string& name) {
-  return name == kLockFile || name == kStoreFolder || name == kZygoteLog ||
-         name == kWarmStartFile || is_broken_write(name);
+  return name == kLockFile || name == kStoreFolder || name == kZygoteLog || name == kKeysFile ||
+         name == kNodesFolder || name == kWarmStartFile || is_broken_write(name);
 }
 
 bool holds_something_else(const fs::path& path) {
@@ -180,6 +190,7 @@ ExperimentFolder ExperimentFolder::create(ExperimentSpec& spec) {
   if (fs::exists(directory / kSpecFile)) {
     if (spec.options.if_exists != IfExists::kFresh) refuse_existing(directory);
     const ExperimentLock old = lock_of(directory);
+    end_own_agent(directory, from_seconds(spec.options.save_grace_s));
     replaced = move_aside(directory);
   } else if (holds_something_else(directory)) {
     throw Error(ErrorCode::kBadInput,

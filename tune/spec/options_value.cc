@@ -437,7 +437,7 @@ Value options_to_value(const RunOptions& options) {
   map.set("warm_start", options.warm_start);
   map.set("listen", options.listen);
   map.set("lease_s", options.lease_s);
-  map.set("patience_s", options.patience_s);
+  if (options.patience_s) map.set("patience_s", *options.patience_s);
   map.set("objectives", objectives_to_value(options.objectives));
   map.set("constraints", constraints_to_value(options.constraints));
   if (options.pool.is_given()) map.set("pool", pool_to_value(options.pool));

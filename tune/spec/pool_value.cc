@@ -347,9 +347,15 @@ bool takes_machines(const RunOptions& options) {
   return !options.listen.empty() || options.pool.is_given();
 }
 
+// A pool's driver without a part of its own runs no trials.
+bool own_agent_stays(const RunOptions& options) {
+  if (options.pool.is_given() && !options.pool.local) return false;
+  return options.patience_s.has_value() || takes_machines(options);
+}
+
 std::string listens_at(const RunOptions& options) {
-  if (!options.listen.empty() || !options.pool.is_given()) return options.listen;
-  return options.pool.tunnel ? "127.0.0.1" : "0.0.0.0";
+  if (!options.listen.empty()) return options.listen;
+  return options.pool.is_given() && !options.pool.tunnel ? "0.0.0.0" : "127.0.0.1";
 }
 
 NodeResources node_of(const PoolOptions& pool, const ResourceRequest& request) {

@@ -21,7 +21,10 @@ void check_pool(const PoolOptions& pool, const ResourceRequest& request,
 
 // Whether machines join: by the hand of a user, or of an engine.
 bool takes_machines(const RunOptions& options);
-// Where the driver listens for them: as the options say, else where the engine's agents need it.
+// Whether the driver's own agent outlives its driver, for the next one to find it.
+bool own_agent_stays(const RunOptions& options);
+// Where the driver listens for agents that outlive it: as the options say, else where the engine's
+// agents need it, else on this host alone.
 std::string listens_at(const RunOptions& options);
 
 // An agent's share of the pool for trials. Without `pool.node` one trial's request.

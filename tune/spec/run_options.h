@@ -115,9 +115,10 @@ struct RunOptions {
   std::string listen = {};
   // A machine that joined and has said nothing for so long is lost: its trials start elsewhere.
   double lease_s = 60;
-  // A machine that joined and hears no driver lets its trials train to their next verdict; after so
-  // long it saves and ends them.
-  double patience_s = 1800;
+  // An agent that hears no driver lets its trials train to their next verdict; after so long it
+  // saves and ends them. Not given: 1800 where machines may join, and the driver's own agent ends
+  // with its driver elsewhere.
+  std::optional<double> patience_s = {};
   // Several metrics in place of `metric` and `mode`: {{"loss", tune::Mode::kMin}, {"accuracy"}}.
   std::vector<Goal> objectives = {};
   // Bounds that a trial's metrics have to keep: {{.metric = "latency_ms", .max = 20}}.

@@ -134,7 +134,6 @@ TEST_CASE("a pool whose nodes hold a trial in equal parts is refused where these
 TEST_CASE("with a pool the driver listens by itself") {
   RunOptions options;
   CHECK_FALSE(takes_machines(options));
-  CHECK(listens_at(options).empty());
   options.pool.engine = "slurm";
   CHECK(takes_machines(options));
   CHECK(listens_at(options) == "0.0.0.0");
@@ -143,6 +142,25 @@ TEST_CASE("with a pool the driver listens by itself") {
   options.listen.clear();
   options.pool.tunnel = true;
   CHECK(listens_at(options) == "127.0.0.1");
+}
+
+TEST_CASE(
+    "the driver's own agent outlives it where machines join, or where patience is asked for") {
+  RunOptions alone;
+  CHECK_FALSE(own_agent_stays(alone));
+  alone.patience_s = 60;
+  CHECK(own_agent_stays(alone));
+  CHECK_FALSE(takes_machines(alone));
+  CHECK(listens_at(alone) == "127.0.0.1");  // for that agent only
+  RunOptions open;
+  open.listen = "ib0";
+  CHECK(own_agent_stays(open));
+  RunOptions pooled;
+  pooled.pool.engine = "slurm";
+  pooled.patience_s = 60;
+  CHECK_FALSE(own_agent_stays(pooled));  // it runs no trials
+  pooled.pool.local = true;
+  CHECK(own_agent_stays(pooled));
 }
 
 }  // namespace

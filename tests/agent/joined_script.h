@@ -14,9 +14,10 @@ namespace tune::testing {
 
 // An agent that has joined by a token, with a trial that runs as process 101.
 struct JoinedScript : MachineScript {
-  explicit JoinedScript(Stay stay = {}, bool runs_trial = true) {
+  explicit JoinedScript(Stay stay = {}, bool runs_trial = true, bool is_own = false) {
     AgentFacts joined = facts();
     joined.hello.joined = true;
+    joined.hello.own = is_own;
     joined.stay = stay;
     own = std::make_unique<AgentMachine>(std::move(joined));
     one().on_connected(now);

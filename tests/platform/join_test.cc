@@ -50,6 +50,20 @@ TEST_CASE("a machine with the token is heard and answered, beside the driver's o
   CHECK(driver.refused.empty());
 }
 
+TEST_CASE("what is said before there is a token is heard when there is one") {
+  const TemporaryFolder folder;
+  Joined machine("node-1");
+  machine.endpoint.send(Warning{"early"});
+  machine.turn();
+  CHECK(machine.endpoint.unacknowledged_bytes() > 0);
+  CHECK(machine.endpoint.address().empty());
+  OpenDriver driver(folder);
+  machine.endpoint.join_by(driver.token());
+  CHECK(is_heard(driver, machine, "late"));
+  CHECK(driver.received == Texts{"early", "late"});
+  CHECK(driver.endpoint->peers().identity_of({0}) == joined_identity("node-1"));
+}
+
 TEST_CASE("tcp without keys is refused on both sides") {
   CHECK_HAS(refusal([] { DriverEndpoint("tcp://127.0.0.1:0", 1); }), "tcp needs keys");
   CHECK_HAS(refusal([] { AgentEndpoint("tcp://127.0.0.1:1", "a"); }), "tcp needs keys");

@@ -164,5 +164,17 @@ TEST_CASE("CPUs that another sweep has promised are a notice") {
   CHECK_HAS(told[0], "(results/first), has promised 100000 of");
 }
 
+TEST_CASE("a claim is taken over by the process that goes on") {
+  const Node node;
+  const RuntimeDirectory folder;
+  take_claim_over(folder.path());  // there is none
+  const Claim other{.pid = 12, .sweep = "results/s", .gpus = {"GPU-0"}, .cpu_units = kUnit};
+  std::ofstream(folder.path() / "claim") << to_text(other);
+  take_claim_over(folder.path());
+  Claim own = other;
+  own.pid = ::getpid();
+  CHECK(claim_of_text(read_text(folder.path() / "claim")) == own);
+}
+
 }  // namespace
 }  // namespace tune::testing

@@ -45,6 +45,7 @@ struct OpenDriver : Driver {
 
 struct Joined {
   explicit Joined(const JoinToken& token, const char* name = "node-1") : endpoint(token, name) {}
+  explicit Joined(const char* name) : endpoint(AgentEndpoint::JoinsLater{}, name) {}
   void turn() {
     for (const Command& command : endpoint.receive()) {
       received.push_back(std::get<Continue>(command).trial.value);

@@ -103,15 +103,6 @@ void Controller::on(const DriverStarted& event) {
   settle();
 }
 
-void Controller::say_who_is_kept(const std::set<AgentNumber>& kept) {
-  const bool are_own =
-      std::ranges::all_of(kept, [&](AgentNumber agent) { return nodes_.hello(agent).own; });
-  const std::string who =
-      are_own ? "the agent of the driver before this one is waited for"
-              : fmt::format("machines that had joined: {} are waited for", kept.size());
-  out_->notice(fmt::format("{}, {} trials run there", who, book_.running().size()));
-}
-
 // For scheduler and retention alike the trial takes part anew, from where it stood.
 void Controller::retry(Trial& trial) {
   trial.failures = 0;

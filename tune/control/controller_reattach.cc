@@ -16,6 +16,8 @@
 // it.
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "tune/control/controller.h"
 
 namespace tune {
@@ -28,6 +30,15 @@ std::set<AgentNumber> Controller::kept_by(const DriverStarted& event) const {
     if (hello.joined && !hello.identity.empty()) kept.insert(agent);
   }
   return kept;
+}
+
+void Controller::say_who_is_kept(const std::set<AgentNumber>& kept) {
+  const bool are_own =
+      std::ranges::all_of(kept, [&](AgentNumber agent) { return nodes_.hello(agent).own; });
+  const std::string who =
+      are_own ? "the agent of the driver before this one is waited for"
+              : fmt::format("machines that had joined: {} are waited for", kept.size());
+  out_->notice(fmt::format("{}, {} trials run there", who, book_.running().size()));
 }
 
 // An event is missing between the newest that is known of this agent and this one.

@@ -132,6 +132,11 @@ TEST_CASE("a node that joined and cannot load the trainable is left out, and not
   own.give(FromAgent{kOwn, hello});
   load(own, kOwn, "cannot open /p.so");
   CHECK(own.controller_.phase() == Phase::kFailed);
+  Scene stays({.num_samples = 3, .nodes_may_join = true});
+  hello.joined = hello.own = true;
+  stays.give(FromAgent{kOwn, hello});
+  load(stays, kOwn, "cannot open /p.so");
+  CHECK(stays.controller_.phase() == Phase::kFailed);
 }
 
 TEST_CASE("a node too small for a trial is told of, and one that is larger is waited for") {

@@ -100,6 +100,25 @@ TEST_CASE("what runs on a machine that comes back goes on, and is kept there") {
   CHECK(scene.running() == 2);
 }
 
+TEST_CASE("a driver says whom it waits for") {
+  const auto is_told = [](const Scene& scene, const std::string& text) {
+    return std::ranges::count(scene.notices_, text) == 1;
+  };
+  Reattached scene;
+  scene.restart();
+  CHECK(is_told(scene, "machines that had joined: 1 are waited for, 2 trials run there"));
+  Scene own({.num_samples = 1});
+  AgentHello hello = scene.hello();
+  hello.own = true;
+  own.give(FromAgent{kFar, hello});
+  DriverStarted event;
+  event.epoch = 2;
+  event.num_samples = 1;
+  event.keeps_joined = true;
+  own.give(event);
+  CHECK(is_told(own, "the agent of the driver before this one is waited for, 0 trials run there"));
+}
+
 TEST_CASE("a machine that is away gets no trial, and no other gets its trials before it is lost") {
   Reattached scene({.num_samples = 3});
   scene.restart();

@@ -1,5 +1,3 @@
-#include "tune/drive/driver_machine.h"
-
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -7,54 +5,17 @@
 #include <utility>
 #include <vector>
 
+#include "tune/drive/driver_script.h"
+
 namespace tune {
 namespace {
 
 using namespace std::chrono_literals;
 using Time = DriverMachine::Time;
+using Script = testing::DriverScript;
+using testing::joined_hello;
 
 constexpr std::size_t kMegabyte = 1u << 20;
-
-// A driver's machine, and agents that speak to it by links.
-class Script {
- public:
-  explicit Script(bool ends_with_agent = true)
-      : Script(DriverMachine::Options{.ends_with_agent = ends_with_agent}) {}
-  explicit Script(DriverMachine::Options options) : machine(options) { machine.begin(now, 0s); }
-
-  // An agent's frame arrives.
-  void hear(const std::string& identity, const std::vector<AgentEvent>& events = {}) {
-    Link& link = links_.try_emplace(identity, Link(1)).first->second;
-    for (const AgentEvent& event : events) link.send(encoded(event));
-    std::vector<std::string> frames = link.frames();
-    if (frames.empty()) frames.push_back(link.heartbeat());
-    std::vector<Peers::Told> all;
-    for (const std::string& frame : frames) peers.receive(identity, frame, now, all);
-    for (Peers::Told& told : all) machine.on_told(std::move(told));
-  }
-  void hear_text(const std::string& identity, const std::string& text) {
-    hear(identity, {Warning{text}});
-  }
-  // Time passes in small steps.
-  void pass(Time time) {
-    for (const Time end = now + time; now < end;) {
-      now += DriverMachine::kLookEvery;
-      machine.on_time(now, peers);
-    }
-  }
-  std::vector<Event> turn(std::optional<ExperimentTime> deadline = {}) {
-    contents = machine.next_turn(now, deadline, peers).value_or(TurnContents{});
-    return contents.events;
-  }
-
-  Time now = 100s;
-  DriverMachine machine;
-  Peers peers{1};
-  TurnContents contents;  // of the newest turn
-
- private:
-  std::map<std::string, Link> links_;
-};
 
 std::string text_of(const Event& event) {
   return std::get<Warning>(std::get<FromAgent>(event).event).text;
@@ -277,15 +238,9 @@ TEST_CASE("one of several agents that ends is lost, and does not join again") {
 
 // ---- Machines that joined
 
-AgentHello joined() {
-  AgentHello hello;
-  hello.joined = true;
-  return hello;
-}
-
 TEST_CASE("a machine that joined is lost after a lease of silence, and its driver is not") {
   Script script({.ends_with_agent = false, .lease = 60s});
-  script.hear("a", {joined()});
+  script.hear("a", {joined_hello()});
   script.pass(1s);
   CHECK(script.turn().size() == 1);
   for (int i = 0; i < 10; ++i) {
@@ -303,7 +258,7 @@ TEST_CASE("a machine that joined is lost after a lease of silence, and its drive
 
 TEST_CASE("a machine that is heard again after its lease is dismissed once") {
   Script script({.ends_with_agent = false, .lease = 60s});
-  script.hear("a", {joined()});
+  script.hear("a", {joined_hello()});
   script.pass(62s);
   CHECK(script.turn().size() == 1);
   const std::vector<Event> lost = script.turn();
@@ -324,13 +279,13 @@ TEST_CASE("a machine that is heard again after its lease is dismissed once") {
 
 TEST_CASE("a machine that said it is gone is not missed") {
   Script script({.ends_with_agent = false, .lease = 60s});
-  script.hear("a", {joined()});
+  script.hear("a", {joined_hello()});
   script.pass(1s);
   script.hear("a", {NodeOut{"drained", true}});
   script.pass(5min);
   CHECK(script.turn().size() == 2);
   CHECK(script.turn().empty());
-  script.hear("b", {joined(), NodeOut{"drained", true}});  // all in one word
+  script.hear("b", {joined_hello(), NodeOut{"drained", true}});  // all in one word
   script.pass(5min);
   CHECK(script.turn().size() == 2);
   CHECK(script.turn().empty());
@@ -343,7 +298,7 @@ TEST_CASE("a machine of the driver before is lost when it does not come back wit
     script.machine.on_agent_expected(name, script.now);
   }
   script.pass(59s);
-  script.hear("b", {joined()});
+  script.hear("b", {joined_hello()});
   script.pass(2s);
   const std::vector<Event> events = script.turn();
   REQUIRE(events.size() == 1);  // the hello of the other was told to the driver before
@@ -352,7 +307,7 @@ TEST_CASE("a machine of the driver before is lost when it does not come back wit
 
 TEST_CASE("a driver that stood still gives its machines time to be heard") {
   Script script({.ends_with_agent = false, .lease = 60s});
-  script.hear("a", {joined()});
+  script.hear("a", {joined_hello()});
   script.pass(1s);
   CHECK(script.turn().size() == 1);
   script.now += 1h;

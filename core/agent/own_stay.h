@@ -9,7 +9,7 @@
 
 namespace tune {
 
-// What the driver says by its pipe: a token. Nothing: the driver is gone.
+// What the driver says by its socket: a token. Nothing: the driver is gone.
 std::optional<JoinToken> token_of_driver(int driver_alive_fd);
 
 // The sign (kStaysFile) in its runtime folder. A sign that cannot be written costs the agent the

@@ -72,7 +72,7 @@ TEST_CASE("an agent that is to end at once waits for no acknowledgement") {
   CHECK(script.one().is_over());
 }
 
-TEST_CASE("a driver tells its own agent a token through the pipe, and its end") {
+TEST_CASE("a driver tells its own agent a token, and its end") {
   std::array<int, 2> ends{};
   REQUIRE(::pipe(ends.data()) == 0);
   const FileDescriptor read(ends[0]);

@@ -109,17 +109,21 @@ TEST_CASE("trials go on while their driver is killed, twice, and the next driver
 }
 
 TEST_CASE("an agent that was killed as well is not waited for: another one begins") {
-  Alone sweep(gated_sweep(2, kStays));
-  sweep.await_gate();
-  const pid_t agent = sweep.agent();
-  sweep.kill_driver();
-  ::kill(agent, SIGKILL);
-  open_gate(sweep.box);
-  sweep.resume();
-  const Finished finished = sweep.finish(2);
-  CHECK_HAS(finished.err, "is lost: it has ended while no driver was there");
-  CHECK_FALSE(testing::has(finished.err, "ERROR"));
-  for (const auto& [trial, pids] : processes_of_trials(sweep.box)) CHECK(pids.size() == 2);
+  for (const bool is_known : {true, false}) {
+    CAPTURE(is_known);
+    Alone sweep(gated_sweep(2, kStays));
+    sweep.await_gate();
+    const pid_t agent = sweep.agent();
+    sweep.kill_driver();
+    ::kill(agent, SIGKILL);
+    open_gate(sweep.box);
+    if (!is_known) fs::remove(sweep.box.path() / sweep.sign());
+    sweep.resume();
+    const Finished finished = sweep.finish(2);
+    CHECK_HAS(finished.err, "is lost: it has ended while no driver was there");
+    CHECK_FALSE(testing::has(finished.err, "ERROR"));
+    for (const auto& [trial, pids] : processes_of_trials(sweep.box)) CHECK(pids.size() == 2);
+  }
 }
 
 TEST_CASE("an agent whose patience is over saves and ends, and a resume goes on") {

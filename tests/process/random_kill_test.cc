@@ -24,6 +24,7 @@ struct Sweep {
   std::string text;
   std::string cpus;
   std::size_t trials;
+  bool agent_stays = false;
 };
 
 // On one slot the order of all decisions is fixed.
@@ -48,6 +49,14 @@ Sweep failing() {
                            "max_failures: 3\n",
                        .metric = "count"};
   return {.name = "failing", .text = yaml(text), .cpus = "1", .trials = 4};
+}
+
+// Its agent outlives the driver, unless it is killed as well.
+Sweep with_agent_that_stays(Sweep sweep) {
+  sweep.name += "-stays";
+  sweep.text += "patience_s: 600\nlease_s: 600\n";
+  sweep.agent_stays = true;
+  return sweep;
 }
 
 // More bytes than the journal keeps without a snapshot.
@@ -98,6 +107,9 @@ class Life {
     const Finished finished = driver.wait();
     INFO(finished.err);
     CHECK((finished.code == 0 || finished.code == 128 + SIGKILL));
+    if (sweep_.agent_stays && random_.integer(0, 4) == 0) {
+      for (const pid_t pid : box_.processes()) kill(pid, SIGKILL);
+    }
     return finished.code != 0;
   }
 
@@ -145,6 +157,12 @@ void kill_again_and_again(const Sweep& sweep, int usual_kills, bool is_determini
 
 TEST_CASE("a driver killed at any moment: one slot ends with the table of an undisturbed run") {
   kill_again_and_again(asha_on("1"), 20, true);
+}
+
+TEST_CASE("a driver killed at any moment: its agent goes on, and counts once") {
+  kill_again_and_again(with_agent_that_stays(asha_on("1")), 20, true);
+  kill_again_and_again(with_agent_that_stays(failing()), 10, true);
+  kill_again_and_again(with_agent_that_stays(asha_on("4")), 10, false);
 }
 
 TEST_CASE("a driver killed at any moment: trials that fail are started again as often as allowed") {

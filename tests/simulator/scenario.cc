@@ -380,6 +380,7 @@ Scenario draw_scenario(std::uint64_t seed, const Limits& limits) {
   draw_groups(draw, guess_length(scenario), scenario);
   scenario.objects = draw.chance(0.4) && scenario.relays;
   scenario.first_sees_folder = scenario.relays && draw.chance(0.4);
+  scenario.owns_first = draw.chance(0.4) && scenario.joined && !scenario.relays;
   return scenario;
 }
 
@@ -400,6 +401,7 @@ std::string Scenario::describe() const {
   tell(judge == Judge::kPbt && pbt.synch, " with waiting");
   tell(request.memory_bytes > 0, ", memory is counted");
   tell(joined, ", agents that joined");
+  tell(owns_first, " but the driver's own");
   tell(relays, ", without the experiment's folder");
   tell(first_sees_folder, " but on one node");
   tell(objects, ", checkpoints in an object store");

@@ -148,12 +148,16 @@ struct Scenario {
   // Agents join by a token: only what they say tells of their end, and each leaves the driver a
   // lease of silence.
   bool joined = false;
+  bool owns_first = false;  // of these: that of the first node is its driver's own
   bool relays = false;  // of these: none sees the experiment's folder
   bool first_sees_folder = false;  // but the first, as the driver's own
   bool objects = false;  // of these: checkpoints are in an object store
   // So many of the smaller nodes hold a group together; 0: each node holds one alone.
   int nodes_of_group = 0;
   Time lease{};
+
+  // Its driver sees its process end, and ends it when it is silent; the next driver finds it.
+  bool is_own(std::size_t node) const { return owns_first && node == 0; }
 
   // The time of a rank's work alone, or of a slow save. Other ranks would be ended for so long a
   // silence; this one is not.

@@ -31,6 +31,7 @@ AgentFacts facts_of(const World& world, Identity identity, std::size_t number) {
   }
   facts.once_directory = "/once";
   facts.hello.joined = world.scenario.joined;
+  facts.hello.own = world.scenario.is_own(number);
   return facts;
 }
 
@@ -44,9 +45,13 @@ SimulatedAgent::SimulatedAgent(World& world, Identity identity, std::size_t node
       machine_(facts_of(world, identity, node)),
       link_(identity) {
   take_part([this] {
-    if (!world_.scenario.joined) machine_.start(now());
+    if (!is_guest()) machine_.start(now());
     machine_.on_connected(now());
   });
+}
+
+bool SimulatedAgent::is_guest() const {
+  return world_.scenario.joined && !world_.scenario.is_own(node_);
 }
 
 std::string SimulatedAgent::name() const {
@@ -138,8 +143,8 @@ void SimulatedAgent::hear(Command command) {
   const bool is_setup = std::holds_alternative<Apart<SetupExperiment>>(command);
   if (std::holds_alternative<Drain>(command)) is_told_to_end_ = true;
   machine_.on_command(now(), std::move(command));
-  // One that has joined learns only now what there is to load.
-  if (is_setup && world_.scenario.joined && !std::exchange(was_set_up_, true)) {
+  // Most that have joined learn only now what there is to load.
+  if (is_setup && is_guest() && !std::exchange(was_set_up_, true)) {
     const bool is_alone = world_.scenario.owns_folder(node_);
     if (world_.scenario.carries(node_)) machine_.on_own_folder("/own", is_alone);
     machine_.start(now());

@@ -127,6 +127,7 @@ class SimulatedAgent {
   Time now() const { return world_.queue.now(); }
   Where where() const { return world_.scenario.where(node_, identity_); }
   std::string name() const;
+  bool is_guest() const;  // it joins a driver that is not its own
 
   World& world_;
   Identity identity_;

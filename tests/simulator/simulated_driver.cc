@@ -129,6 +129,14 @@ void SimulatedDriver::expect_agents() {
     peers_->expect(agent, identity, nodes.heard(agent), now());
     machine_.on_agent_expected(identity, now());
     ++world_.tally.expected;
+    const auto agent_there = static_cast<Identity>(std::stoul(identity));
+    if (!outside_.is_seen(agent_there)) continue;
+    ++world_.tally.own_kept;
+    if (outside_.lives(agent_there)) {
+      machine_.on_agent_started(identity, now());
+    } else {
+      machine_.on_agent_ended(identity, "it has ended while no driver was there");
+    }
   }
 }
 
@@ -170,7 +178,7 @@ void SimulatedDriver::plan_deadline() {
 // ---- Input --------------------------------------------------------------------------------------
 
 void SimulatedDriver::agent_started(Identity agent) {
-  if (world_.scenario.joined) return;  // its first word tells of it
+  if (!outside_.is_seen(agent)) return;  // its first word tells of it
   machine_.on_agent_started(std::to_string(agent), now());
 }
 
@@ -198,7 +206,7 @@ void SimulatedDriver::give(const UserOrdered& order) {
 }
 
 void SimulatedDriver::see_lost(Identity agent) {
-  if (world_.scenario.joined) return;
+  if (!outside_.is_seen(agent)) return;
   machine_.on_agent_ended(std::to_string(agent), "its process is gone");
   plan_turn();
 }

@@ -39,6 +39,8 @@ class SimulatedDriver : private TurnEdges {
   struct Outside {
     std::function<void(Identity, std::string)> send_frame;
     std::function<void(Identity)> end_agent;  // with all its workers
+    std::function<bool(Identity)> is_seen;    // whether the end of its process is
+    std::function<bool(Identity)> lives;
     std::function<void()> wake;               // there are steps to take
     Witness* witness = nullptr;
   };
@@ -57,7 +59,7 @@ class SimulatedDriver : private TurnEdges {
 
   void agent_started(Identity agent);
   void hear_frame(Identity agent, std::string frame);
-  void see_lost(Identity agent);
+  void see_lost(Identity agent);  // the end of its process, where it can
   void interrupt(int signal);
   void drain(Identity agent);
   void give(const UserOrdered& order);

@@ -121,6 +121,10 @@ void Simulation::start_driver() {
   outside.end_agent = [this](Identity agent) {
     if (const auto node = nodes_.find(agent); node != nodes_.end()) node->second.agent->die();
   };
+  outside.is_seen = [this](Identity agent) {
+    return !world_.scenario.joined || world_.scenario.is_own(places_.at(agent));
+  };
+  outside.lives = [this](Identity agent) { return nodes_.contains(agent); };
   outside.wake = [this, serial] { plan_advance(serial); };
   outside.witness = &invariants_;
   one.process = std::make_unique<SimulatedDriver>(world_, store_, files_, std::move(outside));
@@ -531,8 +535,8 @@ void Simulation::meet(const AccidentPlan& accident) {
                    [&] { return fmt::format("agent {} loses its connection", agent->identity()); });
       return nodes_.at(agent->identity()).connection->lose(world_.about(milliseconds(20)));
     case AccidentPlan::Kind::kAgentJoins:
-      if (drivers_.contains(serial_) && !drivers_.at(serial_).is_leaving)
-        start_agent(agent->node());
+      if (!drivers_.contains(serial_) || drivers_.at(serial_).is_leaving) return;
+      if (!world_.scenario.is_own(agent->node())) start_agent(agent->node());  // beside a first one
       return;
     case AccidentPlan::Kind::kNodeDrains:
       if (drivers_.contains(serial_)) drivers_.at(serial_).process->drain(agent->identity());
@@ -570,8 +574,9 @@ void Simulation::hang(SimulatedAgent& agent) {
   const bool for_long = world_.chance(300'000);
   const auto leads = drivers_.find(serial_);
   const bool is_led = leads != drivers_.end() && !leads->second.is_leaving;
-  // The driver of agents that joined ends no process.
-  if (for_long && is_led && !world_.scenario.joined) return;
+  // The driver of agents that joined ends the process of its own alone.
+  const bool is_seen = !world_.scenario.joined || world_.scenario.is_own(agent.node());
+  if (for_long && is_led && is_seen) return;
   const Time duration = for_long ? DriverMachine::kAgentSilence : world_.about(milliseconds(200));
   world_.queue.after(duration, life_, [this, identity, for_long] {
     const auto found = nodes_.find(identity);

@@ -74,6 +74,7 @@ struct Tally {
   std::uint64_t cut_off = 0;
   std::uint64_t dismissed = 0;
   std::uint64_t expected = 0;
+  std::uint64_t own_kept = 0;
   std::uint64_t returned = 0;
   std::uint64_t went_on = 0;
   std::uint64_t never_begun = 0;
@@ -156,6 +157,7 @@ inline constexpr Tallied kTallied[] = {
     {"agents cut off from their driver", &Tally::cut_off},
     {"agents that were lost and heard again", &Tally::dismissed},
     {"agents that a later driver waited for", &Tally::expected},
+    {"of these, drivers' own agents", &Tally::own_kept},
     {"of those that came back", &Tally::returned},
     {"attempts that went on under another driver", &Tally::went_on},
     {"launches that did not outlive their driver", &Tally::never_begun},

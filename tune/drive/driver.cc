@@ -110,7 +110,6 @@ void DriverShell::start_agent() {
       agent_process_ = std::make_unique<AgentProcess>(std::move(*kept), former->identity());
       return turn_away(request_.zygote);
     }
-    former_agent_ = former->identity();
   }
   claim_resources();
   agent_process_ = std::make_unique<AgentProcess>(own_agent(request_, node_, folder_, *runtime_));
@@ -162,9 +161,20 @@ void DriverShell::take_over(std::uint64_t epoch) {
   if (door_) door_->expect(controller(), machine_, now());
   keep_num_samples(controller().num_samples(), spec_, folder_, file_work_);
   machine_.on_agent_started(agent_process_->identity(), now());
-  machine_.on_agent_ended(former_agent_, "it has ended while no driver was there");
+  miss_former_agents();
   turns_->run();
   store_->end_start();
+}
+
+// No second own agent is started on a host where one lives: others that the journal has are gone.
+void DriverShell::miss_former_agents() {
+  const Nodes& nodes = controller().nodes();
+  for (const AgentNumber agent : nodes.all()) {
+    const AgentHello& hello = nodes.hello(agent);
+    const bool is_of_here = hello.own && hello.hostname == record_.hostname;
+    if (!is_of_here || hello.identity == agent_process_->identity()) continue;
+    machine_.on_agent_ended(hello.identity, "it has ended while no driver was there");
+  }
 }
 
 // It finds this driver, and the next one finds it.

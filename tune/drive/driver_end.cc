@@ -23,7 +23,7 @@ constexpr milliseconds kAtOnce{2500};  // for the agent after a second signal; w
 
 // Also those that have joined, and what an engine has started: a sweep that is over leaves nobody.
 void DriverShell::end_agents() {
-  // An agent that was not heard of yet, or after a second signal, just ends with the pipe.
+  // An agent that was not heard of yet, or after a second signal, just ends with its socket.
   const bool at_once = machine_.ends_at_once();
   if (!at_once && peers().size() > 0) {
     for (std::size_t agent = 0; agent < peers().size(); ++agent) {
@@ -36,7 +36,7 @@ void DriverShell::end_agents() {
   if (pool_) pool_->end(controller().pool(), at_once ? kAtOnce : kPoolEnd);
 }
 
-// One that outlives its driver does not end by the pipe.
+// One that outlives its driver does not end by its socket.
 void DriverShell::end_own_agent(milliseconds limit) {
   if (agent_process_->outlives_driver()) {
     const std::string identity = agent_process_->identity();

@@ -1,7 +1,7 @@
 #include "tune/drive/driver_processes.h"
 
-#include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -62,8 +62,8 @@ void tell_of_gpu_trials(ZygoteSource& zygote, const NodeResources& node) {
 
 AgentProcess::AgentProcess(const Options& options) : outlives_driver_(!options.stays_as.empty()) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(ErrorCode::kProcess, fmt::format("making a pipe: {}", std::strerror(errno)));
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw Error(ErrorCode::kProcess, fmt::format("making a socket: {}", std::strerror(errno)));
   }
   FileDescriptor read_end(ends[0]);
   alive_ = FileDescriptor(ends[1]);
@@ -106,7 +106,7 @@ int AgentProcess::exit_descriptor() const {
 
 void AgentProcess::tell(const JoinToken& token) const {
   const std::string text = to_text(token);
-  [[maybe_unused]] const auto written = ::write(alive_.get(), text.data(), text.size());
+  ::send(alive_.get(), text.data(), text.size(), MSG_NOSIGNAL);  // to one that has ended: to nobody
 }
 
 void AgentProcess::signal(int number) const {

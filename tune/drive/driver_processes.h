@@ -21,7 +21,7 @@
 namespace tune {
 
 // The agent of this node: a child of the driver, or one that has outlived the driver before. It
-// ends itself, with all workers, when the driver's end of a pipe closes, unless it is to outlive
+// ends itself, with all workers, when the driver's end of a socket closes, unless it is to outlive
 // it.
 class AgentProcess {
  public:
@@ -56,7 +56,7 @@ class AgentProcess {
   void signal(int number) const;
   // Waits for its end at most this long. The text says how the agent ended; empty while it runs.
   std::string wait(std::chrono::milliseconds limit);
-  // Closes the pipe, so that the agent ends all workers at once; then waits, and kills it when it
+  // Closes the socket, so that the agent ends all workers at once; then waits, and kills it when it
   // takes too long. One that outlives its driver has been told to end by then.
   void end_now(std::chrono::milliseconds limit = kEndLimit);
   void let_go();  // to the next driver
@@ -66,7 +66,7 @@ class AgentProcess {
  private:
   bool has_ended(std::chrono::milliseconds limit);
 
-  FileDescriptor alive_;  // write end
+  FileDescriptor alive_;  // one end; the agent has the other one
   Child process_;
   std::optional<OtherProcess> kept_;  // instead of that
   std::string identity_;

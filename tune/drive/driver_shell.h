@@ -48,6 +48,7 @@ class DriverShell : private TurnEdges {
   void claim_resources();
   void open_store();
   void take_over(std::uint64_t epoch);
+  void miss_former_agents();
   void let_agent_stay();
   void loop();
   void wait_for_input();
@@ -109,7 +110,6 @@ class DriverShell : private TurnEdges {
 
   // In the order they are started; ended in reverse.
   std::unique_ptr<AgentProcess> agent_process_;
-  std::string former_agent_;  // that has ended, of a driver before this one
   std::unique_ptr<SignalWatch> signals_;
   std::optional<DriverStore> store_;
   SideWork file_work_;

@@ -127,7 +127,8 @@ bool is_broken_write(const std::string& name) {
   const auto is_of = [&](const char* file) {
     return name.starts_with(fmt::format("{}.tmp-", file));
   };
-  return is_of(kSpecFile) || is_of(kRecordFile) || is_of(kTableFile) || is_of(kWarmStartFile);
+  return is_of(kSpecFile) || is_of(kRecordFile) || is_of(kTableFile) || is_of(kWarmStartFile) ||
+         is_of(kKeysFile);
 }
 
 // The remains of a driver that was killed while it started: everything that is made before the
@@ -233,6 +234,10 @@ ExperimentFolder ExperimentFolder::open(const fs::path& directory) {
   read_spec(directory);
   ExperimentFolder folder(directory, lock_of(directory));
   remove_all_of(directory, is_broken_write);
+  if (fs::exists(directory / kNodesFolder)) {
+    remove_all_of(directory / kNodesFolder,
+                  [](const std::string& name) { return name.find(".tmp-") != std::string::npos; });
+  }
   return folder;
 }
 

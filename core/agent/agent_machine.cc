@@ -244,8 +244,7 @@ void AgentMachine::end_stay_if_due(AgentTime now) {
   if (!is_idle) idle_since_.reset();
   if (is_idle && !idle_since_) idle_since_ = now;
   // Where no worker can be started any more, a machine that joined is of no use to anybody.
-  const bool is_guest = hello_.joined && !hello_.own;
-  const bool is_useless = is_guest && !has_attempts() && !zygote_.given_up().empty();
+  const bool is_useless = hello_.joined && !has_attempts() && !zygote_.given_up().empty();
   if (is_useless) leave(now, zygote_.given_up());
   const std::optional<AgentTime> end = stay_ends_at();
   if (!end || *end > now) return;

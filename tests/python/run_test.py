@@ -68,6 +68,28 @@ class InFolder(unittest.TestCase):
 
 
 class RunTest(InFolder):
+    def test_trials_outlive_a_killed_driver_and_the_next_call_has_them_back(self):
+        killed = self.folder / "killed"
+
+        def train(config):
+            for step in range(20):
+                if step == 3 and not killed.exists():
+                    killed.touch()
+                    record = json.loads((self.folder / "results/s/run.json").read_text())
+                    os.kill(record["driver_pid"], signal.SIGKILL)
+                time.sleep(0.02)
+                tune.report(value=step)
+
+        options = dict(metric="value", mode="max", patience_s=60, num_samples=2)
+        with self.assertRaisesRegex(tune.Error, "signal 9"):
+            self.run_quietly(train, {"x": tune.uniform(0, 1)}, **options)
+        self.run_quietly(train, {"x": tune.uniform(0, 1)}, if_exists="resume", **options)
+        for file in self.folder.glob("results/s/*/result.json"):
+            results = [json.loads(line) for line in file.read_text().splitlines()]
+            self.assertEqual([result["value"] for result in results], list(range(20)))
+            self.assertEqual(len({result["pid"] for result in results}), 1)
+        wait_until(lambda: not self.left_over())
+
     def test_a_closure_and_its_data_are_the_trials(self):
         data = {"unpicklable": lambda v: v * 2, "numbers": list(range(1000))}
 

@@ -131,6 +131,7 @@ void Simulation::start_driver() {
   std::set<std::size_t> taken;  // by agents that have outlived their driver
   for (const auto& [identity, node] : nodes_) {
     taken.insert(node.agent->node());
+    if (world_.scenario.is_own(node.agent->node())) one.process->agent_started(identity);
     reconnect(identity);
   }
   for (std::size_t node = 0; node < world_.scenario.nodes.size(); ++node) {

@@ -146,6 +146,8 @@ def _be_agent(start: _Start, order: socket.socket) -> NoReturn:
             ours.close()
             order.close()
             assert start.entry is not None
+            if _outlives_driver(start.order["options"]):
+                _process.leave_output()
             run_zygote(theirs.detach(), [start.entry])
         theirs.close()
         told = {
@@ -156,6 +158,14 @@ def _be_agent(start: _Start, order: socket.socket) -> NoReturn:
         _execute([start.program, "agent"], {**start.environ, **told}, descriptors)
     finally:
         os._exit(1)
+
+
+def _outlives_driver(options: Dict[str, Any]) -> bool:
+    """Whether the agent does (own_agent_stays in tune/spec/pool_value.cc)."""
+    pool = options.get("pool")
+    if pool and not pool.get("local"):
+        return False
+    return bool(pool or options.get("listen") or options.get("patience_s") is not None)
 
 
 def _execute(arguments: List[str], environ: Dict[str, str], inherited: List[int]) -> NoReturn:

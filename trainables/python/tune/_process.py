@@ -35,6 +35,14 @@ def close_on_exec(keep: int = -1) -> None:
                 pass  # that of the listing
 
 
+def leave_output() -> None:
+    """Whoever reads what the program prints must see its end."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (1, 2):
+        os.dup2(nothing, descriptor)
+    os.close(nothing)
+
+
 def forget_signal_handlers() -> None:
     """Handlers of the process that was forked are not for its children; what Python itself ignores
     (SIGPIPE) stays ignored."""

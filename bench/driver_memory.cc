@@ -23,7 +23,8 @@ constexpr const char* kHelp =
     "Runs tune run with one trial and with 100,000 trials of one empty step, and divides what the\n"
     "driver's memory grew to in between (resident, at its peak) by the trials. Bare limit: the\n"
     "bytes of a trial's packed configuration and last result. The same with the searcher gp, of\n"
-    "20,000 trials, without the time of its models: all it proposes is drawn.\n\n"
+    "20,000 trials, without the time of its models: all it proposes is drawn; and with tpe, of\n"
+    "5,000.\n\n"
     "bench_driver_memory [--tiny] [--runs N]";
 
 // In bytes; 0 once the process is over.
@@ -93,6 +94,7 @@ void measure(const Setting& setting, const char* searcher, std::uint32_t trials)
 void measure(const Setting& setting) {
   measure(setting, "basic_variant", setting.tiny ? 100 : 100'000);
   measure(setting, "{gp: {random_share: 1}}", setting.tiny ? 100 : 20'000);
+  measure(setting, "tpe", setting.tiny ? 100 : 5'000);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // with simulated nodes and a store that forgets. Other programs measure the rest.
 #include <malloc.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "core/error.h"
 #include "core/wire.h"
 #include "simulator/bare_cluster.h"
+#include "tune/search/searcher.h"
 
 namespace tune::bench {
 namespace {
@@ -27,7 +29,8 @@ constexpr const char* kHelp =
     "Counted is what a driver does itself: reading messages, journal entries with snapshots,\n"
     "the controller, answers; not the nodes, files, store and network. Bare limits: reading one\n"
     "result's message and packing its journal entry, no more; the bytes of a trial's packed\n"
-    "configuration and last result.";
+    "configuration and last result. Then single turns with 64 slots whose trials have one step,\n"
+    "under a searcher that learns and under random search, which is the bare limit.";
 
 constexpr double kKiB = 1024;
 constexpr double kMiB = 1024 * kKiB;
@@ -93,6 +96,42 @@ void measure(const BareOptions& options) {
              packed_bytes(sweep.driver().controller()) / kKiB / options.trials);
 }
 
+// The longest turns of a sweep of trials of one step, 64 of which end at the same time, or each in
+// a turn of its own.
+void measure_turns(const SearcherSpec& searcher, std::uint32_t nodes, std::uint32_t trials) {
+  BareOptions options;
+  options.nodes = nodes;
+  options.slots_per_node = 64 / nodes;
+  options.trials = trials;
+  options.iterations = 1;
+  options.searcher = searcher;
+  options.times_turns = true;
+  BareSweep sweep(options);
+  while (!sweep.driver().controller().is_over()) sweep.run_round();
+  std::vector<Duration> times = sweep.driver().turn_times();
+  std::sort(times.begin(), times.end());
+  const auto at = [&](double share) {
+    const auto place = static_cast<std::size_t>(share * static_cast<double>(times.size() - 1));
+    return std::chrono::duration<double, std::milli>(times[place]).count();
+  };
+  fmt::print(
+      "{:>12} {:>14} {:>8} {:>8} {:>12.3f} {:>12.3f} {:>12.3f} {:>18.2f}\n",
+      fmt::format("{} x {}", nodes, options.slots_per_node), searcher.name(), trials, times.size(),
+      at(0.5), at(0.99), at(1),
+      std::chrono::duration<double, std::milli>(sweep.driver().proposing()).count() / trials);
+}
+
+void measure_turns(std::uint32_t trials) {
+  fmt::print("\n{:>12} {:>14} {:>8} {:>8} {:>12} {:>12} {:>12} {:>18}\n", "nodes x slots",
+             "searcher", "trials", "turns", "median, ms", "99 %, ms", "longest, ms",
+             "ms a suggestion");
+  for (const std::uint32_t nodes : {64u, 1u}) {
+    for (const SearcherSpec& searcher : {gp(), tpe(), random_search()}) {
+      measure_turns(searcher, nodes, trials);
+    }
+  }
+}
+
 // This many seconds of a day with 1,000 trials that report once a second, from its first second or
 // to its last.
 void measure_day(std::uint64_t begin, std::uint64_t length) {
@@ -135,6 +174,7 @@ int run(int argc, char** argv) {
         measure(options);
       }
     }
+    measure_turns(tiny ? 100 : 2000);
     return 0;
   }
   constexpr std::uint64_t kDay = 86'400;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "schedulers/scheduler_spec.h"
-#include "tune/search/basic_variant.h"
 
 namespace tune::simulator {
 
@@ -32,7 +31,7 @@ ControllerSetup bare_setup(const BareOptions& options) {
   setup.objective = {"mean_accuracy", Mode::kMax, 1};
   setup.scheduler = fifo().make();
   setup.scheduler->configure(setup.objective);
-  setup.searcher = basic_variant().make();
+  setup.searcher = options.searcher.make();
   setup.searcher->configure(
       {{{"lr", loguniform(1e-4, 1e-1)}, {"momentum", uniform(0.1, 0.9)}, {"batch_size", 64}},
        static_cast<std::int64_t>(options.trials),
@@ -141,7 +140,17 @@ void BareDriver::turn(Duration now, AgentNumber node, const std::vector<std::str
   for (Peers::Told& told : told_) machine_.on_told(std::move(told));
   machine_.on_time(now, peers_);
   outgoing_.clear();
-  while (turns_.run() && machine_.has_more(peers_)) continue;
+  while (run_turn() && machine_.has_more(peers_)) continue;
+}
+
+bool BareDriver::run_turn() {
+  const Duration began = cpu_time();
+  const Duration proposed = proposing_;
+  const bool has_run = turns_.run();
+  if (has_run && options_.times_turns) {
+    turn_times_.push_back(cpu_time() - began - (proposing_ - proposed));
+  }
+  return has_run;
 }
 
 void BareDriver::flush_commands() {
@@ -154,7 +163,9 @@ void BareDriver::flush_commands() {
 
 // A thread's work, and no cost of the driver's own.
 void BareDriver::ask(std::uint64_t number, Searcher::Question make) {
+  const Duration began = cpu_time();
   Proposed proposed{number, {}, {make()}, {}};
+  proposing_ += cpu_time() - began;
   machine_.on_proposed(std::move(proposed));
 }
 
@@ -183,8 +194,9 @@ void BareSweep::run_round() {
 void BareSweep::turn(AgentNumber node, const std::vector<std::string>& frames) {
   if (frames.empty()) return;
   const Duration start = cpu_time();
+  const Duration proposed = driver_.proposing();
   driver_.turn(now_, node, frames);
-  spent_ += cpu_time() - start;
+  spent_ += cpu_time() - start - (driver_.proposing() - proposed);
   for (const BareDriver::Outgoing& answer : driver_.outgoing()) {
     nodes_[answer.node.value].hear(answer.frame);
   }

@@ -14,6 +14,7 @@
 #include "tune/drive/driver_machine.h"
 #include "tune/drive/journaled_controller.h"
 #include "tune/drive/turn.h"
+#include "tune/search/searcher.h"
 
 namespace tune::simulator {
 
@@ -26,6 +27,8 @@ struct BareOptions {
   std::uint64_t begin = 0;
   // The time from taking a snapshot until its files are on disk and it is stored.
   Duration snapshot_takes{};
+  SearcherSpec searcher = basic_variant();
+  bool times_turns = false;  // keeps the time of each turn
 };
 
 // A node with the other end of a link.
@@ -92,8 +95,12 @@ class BareDriver : private TurnEdges {
   const BareLogger& logger() const { return logger_; }
   std::size_t snapshot_bytes();  // of one taken now
   std::uint64_t events() const { return events_; }
+  // CPU time, in order.
+  const std::vector<Duration>& turn_times() const { return turn_times_; }
+  Duration proposing() const { return proposing_; }  // CPU time of what a thread does beside turns
 
  private:
+  bool run_turn();
   DriverMachine::Time now() const override { return now_; }
   WallTime wall() const override { return WallTime{std::chrono::hours(490'000)} + now_; }
   const Peers& peers() const override { return peers_; }
@@ -129,6 +136,8 @@ class BareDriver : private TurnEdges {
   Duration now_{};
   Duration flushed_at_{};
   std::uint64_t events_ = 0;
+  std::vector<Duration> turn_times_;
+  Duration proposing_{};
 };
 
 // A sweep on such a cluster, in rounds: in each round, as once a second, every slot sends its next

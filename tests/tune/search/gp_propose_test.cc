@@ -323,7 +323,7 @@ std::vector<int> moved_counts(int dimensions) {
   std::vector<int> counts(middle.size() + 1);
   for (int i = 0; i < kPoints; ++i) {
     std::size_t moved = 0;
-    for (const double unit : near(middle, 0.02, encoding, random)) moved += unit != 0.5;
+    for (const double unit : near(middle, {0.02}, encoding, random)) moved += unit != 0.5;
     ++counts[moved];
   }
   return counts;
@@ -343,7 +343,7 @@ TEST_CASE("near a point a parameter of few values moves as far as noise does in 
   RandomStream random(kSeed, "gp_propose_test", 1);
   int up = 0, down = 0;
   for (int i = 0; i < kPoints; ++i) {
-    const double unit = near({0.5}, 0.05, encoding, random)[0];
+    const double unit = near({0.5}, {0.05}, encoding, random)[0];
     up += unit > 0.6;
     down += unit < 0.4;
   }

@@ -18,7 +18,10 @@ constexpr int kNearEach = 60;
 constexpr double kWideChance = 0.4;  // that one near an observation is further off
 constexpr double kWide = 0.15;
 constexpr double kNarrow = 0.02;
-constexpr std::array kRoundScales = {0.08, 0.03, 0.01};
+// Wide steps of some parameters come first: the acquisition is often best in corners of the space,
+// near which none of the candidates was drawn.
+constexpr std::array kRounds = {Move{0.25, 0.4}, Move{0.15, 0.4}, Move{0.08}, Move{0.03},
+                                Move{0.01}};
 constexpr std::size_t kKept = 4;  // from round to round
 constexpr int kNearKept = 40;
 
@@ -60,7 +63,7 @@ std::vector<UnitPoint> first_candidates(const std::vector<UnitPoint>& best,
   for (const UnitPoint& one : best) {
     for (int i = 0; i < kNearEach; ++i) {
       const double scale = random.uniform() < kWideChance ? kWide : kNarrow;
-      points.push_back(near(one, scale, encoding, random));
+      points.push_back(near(one, {scale}, encoding, random));
     }
   }
   return points;
@@ -73,11 +76,11 @@ std::optional<Scored> best_candidate(const std::vector<UnitPoint>& best, const S
                                      RandomStream& random) {
   Search search(score, encoding, tried);
   search.add(first_candidates(best, encoding, random));
-  for (const double scale : kRoundScales) {
+  for (const Move& move : kRounds) {
     std::vector<UnitPoint> points;
     for (const Scored& each : search.kept()) {
       for (int i = 0; i < kNearKept; ++i) {
-        points.push_back(near(each.point, scale, encoding, random));
+        points.push_back(near(each.point, move, encoding, random));
       }
     }
     search.add(std::move(points));

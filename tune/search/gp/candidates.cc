@@ -31,11 +31,11 @@ double other_option(double unit, const UnitDomain& domain, RandomStream& random)
 
 }  // namespace
 
-UnitPoint near(const UnitPoint& point, double scale, const Encoding& encoding,
+UnitPoint near(const UnitPoint& point, const Move& move, const Encoding& encoding,
                RandomStream& random) {
   const auto& parameters = encoding.parameters();
   const auto count = static_cast<double>(parameters.size());
-  const double chance = std::min(1.0, kMovedParameters / count);
+  const double chance = std::min(move.share, kMovedParameters / count);
   const auto choices = static_cast<double>(
       std::count_if(parameters.begin(), parameters.end(),
                     [](const Parameter& parameter) { return parameter.domain.is_choice(); }));
@@ -47,7 +47,7 @@ UnitPoint near(const UnitPoint& point, double scale, const Encoding& encoding,
     if (domain.is_choice()) {
       if (random.uniform() < chance_of_option) result[i] = other_option(result[i], domain, random);
     } else if (chance >= 1 || random.uniform() < chance) {
-      result[i] = moved(result[i], scale * random.normal(), domain, random);
+      result[i] = moved(result[i], move.scale * random.normal(), domain, random);
     }
   }
   return encoding.settled(std::move(result), random);

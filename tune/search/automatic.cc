@@ -12,24 +12,6 @@ namespace tune::search {
 
 namespace {
 
-bool has_conditions(const Encoding& encoding) {
-  return std::ranges::any_of(encoding.parameters(),
-                             [](const Parameter& each) { return each.condition.has_value(); });
-}
-
-std::size_t results_of(const History& history) {
-  std::size_t results = 0;
-  for (const KnownTrial& trial : history.trials()) {
-    if (trial.standing != Standing::kRunning) ++results;
-  }
-  return results;
-}
-
-bool is_for_gp(const History& known, const Encoding& encoding) {
-  if (encoding.feature_count() > kMostFeatures) return false;
-  return !has_conditions(encoding) || results_of(known) >= kConditionalStart;
-}
-
 // The reason why nothing can be learnt; empty when something can.
 std::string why_random(const SearcherSetup& setup, bool values_change) {
   const auto domains = setup.space.placed_domains();
@@ -66,9 +48,7 @@ std::string told(const Encoding& encoding, const Objective& objective) {
   if (encoding.feature_count() > kMostFeatures) {
     return fmt::format("tpe, as {} are too many for gp, and {}", parameters, metric);
   }
-  if (!has_conditions(encoding)) return fmt::format("gp, for {} and {}", parameters, metric);
-  return fmt::format("tpe for {} results and then gp, as some of {} depend on a choice, and {}",
-                     kConditionalStart, parameters, metric);
+  return fmt::format("gp, for {} and {}", parameters, metric);
 }
 
 }  // namespace
@@ -83,7 +63,7 @@ ProposerAnswer AutomaticProposer::propose(const ProposerQuestion& question,
                                           const Encoding& encoding, RandomStream& random) const {
   ProposerQuestion rest = question;
   ProposerAnswer answer{{}, question.state};
-  if (is_for_gp(question.known, encoding)) {
+  if (encoding.feature_count() <= kMostFeatures) {
     ProposerQuestion first = question;
     first.count = std::min(question.count, kMostByGp);
     answer = gp_.propose(first, encoding, random);

@@ -120,6 +120,9 @@ void TrialPromises::follow_unseen(const Controller& controller) {
   for (const TrialNumber number : controller.running()) {
     const Trial& trial = controller.trials()[number.value];
     if (trial.verdict == StopKind::kLeave) replacements_.told_unseen(number);
+    if (const auto open = open_.find(number); open != open_.end()) {
+      open->second.until = Verdicts::until(trial);  // a driver that stood still may have told it
+    }
     if (open_.contains(number) || trial.placement->lead_has_ended) continue;
     const bool has_reported = trial.last && trial.last->attempt == trial.attempt;
     open_[number] = {

@@ -10,6 +10,7 @@
 #include "tune/spec/experiment_version.h"
 #include "tune/spec/option_reader.h"
 #include "tune/spec/options_value.h"
+#include "tune/spec/pool_value.h"
 #include "tune/spec/python_options.h"
 
 namespace tune {
@@ -20,6 +21,8 @@ constexpr const char* kFloat = "$float";  // JSON has no nan and no infinities
 constexpr const char* kCommand = "command_trial";
 constexpr const char* kOwnScheduler = "own_scheduler";
 constexpr const char* kOwnSearcher = "own_searcher";
+// Beside patience_s, which builds before wrote whether or not it was given.
+constexpr const char* kPatienceGiven = "patience_given";
 
 // ---- Floats that JSON cannot hold ----
 
@@ -120,9 +123,9 @@ ProgramCall program_from_value(const Value& value) {
 
 RunOptions options_from_value(Value stored) {
   const auto version = stored.get<std::int64_t>("version");
-  for (const char* key :
-       {"version", "name_given", "trainable", "plugin", "program", "sweep", "sweep_hash",
-        "plugin_hash", "store_prefix", "python", kCommand, kOwnScheduler, kOwnSearcher}) {
+  for (const char* key : {"version", "name_given", "trainable", "plugin", "program", "sweep",
+                          "sweep_hash", "plugin_hash", "store_prefix", "python", kCommand,
+                          kOwnScheduler, kOwnSearcher, kPatienceGiven}) {
     stored.erase(key);
   }
   stored.erase("on_end");  // never written: who can write the file must not run a program by it
@@ -176,6 +179,8 @@ ExperimentSpec parts_from_value(const Value& value) {
     spec.options.searcher =
         SearcherSpec("", {}, []() -> std::unique_ptr<Searcher> { needs_program("a searcher"); });
   }
+  const bool is_patience_given = value.contains(kPatienceGiven) || takes_machines(spec.options);
+  if (!is_patience_given) spec.options.patience_s.reset();
   for (const auto& [path, bound] : spec.options.stop) {
     spec.stop.push_back({path, bound.bound, bound.at_most});
   }
@@ -203,6 +208,7 @@ Value to_value(const ExperimentSpec& spec) {
   if (spec.command.is_given()) value.set(kCommand, to_value(spec.command));
   if (spec.options.scheduler.name().empty()) value.set(kOwnScheduler, true);
   if (spec.options.searcher.name().empty()) value.set(kOwnSearcher, true);
+  if (spec.options.patience_s) value.set(kPatienceGiven, true);
   Value options = without_odd_floats(options_to_value(spec.options));
   options.erase("env");
   if (!spec.options.env.empty()) options.set("env", env_names(spec.options.env));

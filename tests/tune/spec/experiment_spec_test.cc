@@ -301,6 +301,20 @@ ExperimentSpec spec_round_trip(const ExperimentSpec& spec) {
   return spec_from_value(parse_json(to_json(to_value(spec), 2), "experiment.json"));
 }
 
+TEST_CASE("a patience that nobody asked for, as older builds stored it, keeps no agent alone") {
+  RunOptions options;
+  options.stop = {{"training_iteration", 3}};
+  CHECK_FALSE(spec_round_trip(make(options).spec).options.patience_s.has_value());
+  options.patience_s = 1800;
+  const ExperimentSpec asked = make(options).spec;
+  CHECK(spec_round_trip(asked).options.patience_s == 1800);
+  Value stored = to_value(asked);
+  stored.erase("patience_given");
+  CHECK_FALSE(spec_from_value(stored).options.patience_s.has_value());
+  stored.set("listen", "lo");
+  CHECK(spec_from_value(stored).options.patience_s == 1800);
+}
+
 TEST_CASE("a storage in S3 keeps the checkpoints alone, each experiment's in a place of its own") {
   RunOptions options = everything();
   options.storage = "s3://bucket/prefix";

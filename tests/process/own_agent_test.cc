@@ -273,6 +273,24 @@ TEST_CASE("a program's trials go on in the processes that were forked of it") {
   check_nothing_left(box, "results/s");
 }
 
+// An engine that starts nobody.
+const std::string kPool =
+    "pool: {engine: command, local: true, max: 1, node: {cpu: 1}, start: [echo, '1'], "
+    "list: ['true'], stop: ['true']}\n";
+
+TEST_CASE("where the driver of a pool takes trials, its agent outlives it as well") {
+  Alone sweep(gated_sweep(2, kPool + "lease_s: 600\n"));
+  sweep.await_gate();
+  const std::set<pid_t> workers = sweep.workers();
+  sweep.kill_driver();
+  sweep.resume();
+  CHECK(Sandbox::eventually([&] { return count_events(sweep.box, "node_returned") == 1; }));
+  CHECK(sweep.workers() == workers);
+  open_gate(sweep.box);
+  sweep.finish(2);
+  for (const auto& [trial, pids] : processes_of_trials(sweep.box)) CHECK(pids.size() == 1);
+}
+
 TEST_CASE("a patience of no time is refused") {
   Sandbox box;
   for (const char* patience : {"0", "-1", "soon"}) {

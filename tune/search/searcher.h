@@ -108,7 +108,7 @@ class SearcherSpec {
 
 // `auto` in a sweep, and the default: what fits the sweep, told in one line when it begins. Random
 // search when there is no metric, a grid_search, hardly anything to learn from or a space that the
-// others cannot search; else gp, or tpe while that is better or gp would take too long.
+// others cannot search; else gp, or tpe where gp would take too long.
 // tune/search/automatic.h has the rules.
 SearcherSpec automatic();
 

@@ -31,7 +31,7 @@ constexpr const char* kHelp =
 
 constexpr int kDimensions = 20;
 constexpr int kObservations = 250;
-constexpr int kCandidates = 1600;
+constexpr int kCandidates = 3040;
 
 Encoding cube() {
   SearchSpace space;

@@ -20,9 +20,9 @@ constexpr double kWide = 0.15;
 constexpr double kNarrow = 0.02;
 // Wide steps of some parameters come first: the acquisition is often best in corners of the space,
 // near which none of the candidates was drawn.
-constexpr std::array kRounds = {Move{0.25, 0.4}, Move{0.15, 0.4}, Move{0.08}, Move{0.03},
-                                Move{0.01}};
-constexpr std::size_t kKept = 4;  // from round to round
+constexpr std::array kRounds = {Move{0.3, 0.4}, Move{0.25, 0.4}, Move{0.15, 0.4}, Move{0.08, 0.5},
+                                Move{0.05},     Move{0.02},      Move{0.01}};
+constexpr std::size_t kKept = 8;  // from round to round
 constexpr int kNearKept = 40;
 
 class Search {

@@ -85,11 +85,12 @@ void StandIn::greet(std::uint64_t epoch) {
   endpoint_.send(hello);
 }
 
-void StandIn::on(const SetupExperiment& setup) {
-  trainable_ = setup.trainable;
+void StandIn::on(const Apart<SetupExperiment>& setup) {
+  trainable_ = setup->trainable;
   kept_by_ = endpoint_.driver_epoch();
   given_up_ += static_cast<int>(std::erase_if(live_, [&](const LiveAttempt& live) {
-    return std::ranges::find(setup.keep, attempt_key(live.trial, live.attempt)) == setup.keep.end();
+    return std::ranges::find(setup->keep, attempt_key(live.trial, live.attempt)) ==
+           setup->keep.end();
   }));
 }
 

@@ -50,7 +50,7 @@ class StandIn {
 
  private:
   void greet(std::uint64_t epoch);
-  void on(const SetupExperiment& setup);
+  void on(const Apart<SetupExperiment>& setup);
   void on(const Launch& launch);
   void on(const StopAttempt& stop);
   void on(const Shutdown&) { endpoint_.send(NodeOut{"", true}); }

@@ -103,7 +103,8 @@ TEST_CASE("hosts that are killed, cut off and mended give the table of a calm ru
 TEST_CASE("a driver that is killed goes on at another host, and the machines find it there") {
   if (Hosts::are_missing()) return;
   Cluster cluster(4);
-  cluster.box(0).write("sweep.yaml", kSweep);
+  // Machines look for another driver three seconds after they have heard the last of theirs.
+  cluster.box(0).write("sweep.yaml", joinable_sweep(24, 100, "lease_s: 20\npatience_s: 20\n"));
   auto driver = cluster.start(
       0, {"run", "sweep.yaml", "--name", "s", "--cpus", "1", "--listen", "eth0"});
   cluster.hand_token(0, {1, 2});

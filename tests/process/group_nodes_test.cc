@@ -31,6 +31,10 @@ struct TwoNodes {
     REQUIRE(Sandbox::eventually(
         [&] { return std::filesystem::exists(box.path() / "results/s/nodes/join"); }));
     box.set("TUNE_JOIN", lines_of(box.read("results/s/nodes/join")).at(0));
+    // The driver's own agent leads: the one that has joined first.
+    REQUIRE(Sandbox::eventually([&] {
+      return testing::has(box.read("results/s/events.jsonl"), "\"node_joined\"");
+    }));
   }
   std::unique_ptr<Running> agent() {
     return std::unique_ptr<Running>(new Running(box.start_tune({"agent", "--cpus", "1"})));

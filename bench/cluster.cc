@@ -63,7 +63,8 @@ class BareDriver {
       ::poll(&watched, 1, 1);
       for (const Peers::Told& told : endpoint_.receive(now())) {
         endpoint_.acknowledge(told.agent, told.position);
-        if (std::holds_alternative<Apart<AgentHello>>(told.event)) endpoint_.send(told.agent, setup());
+        const bool greets = std::holds_alternative<Apart<AgentHello>>(told.event);
+        if (greets) endpoint_.send(told.agent, setup());
         const bool has_room = std::holds_alternative<ZygoteReady>(told.event) ||
                               std::holds_alternative<AttemptEnded>(told.event);
         if (has_room && left_ > 0) launch(told.agent);

@@ -330,7 +330,7 @@ void AgentShell::act(TellWorker& action) {
     links_.complete(*start, experiment_.environment);
     const int nodes = std::stoi(start->environment.at("GROUP_WORLD_SIZE"));
     tell_of_memory(memory_->add(worker->second.attempt, worker->second.pid, nodes));
-    usage_.add(action.worker, *start, worker->second.pid);
+    usage_.add(action.worker, *start, worker->second.pid, now_);
     if (relay_ && start->local_rank == 0) relay_->follow(*start);
   }
   WorkerSocket& socket = worker->second.socket;

@@ -48,12 +48,10 @@ void UsageLog::look(Duration now, WallTime wall,
   std::set<pid_t> groups;
   for (const auto& [key, one] : attempts) groups.insert(one.groups.begin(), one.groups.end());
   const std::map<pid_t, GroupUsage> usage = meter_.read(groups);
-  const Duration before = last_.value_or(now - kEvery);
-  last_ = now;
   for (const auto& [key, one] : attempts) {
     const auto [at, is_new] = since_.try_emplace(key);
     Since& since = at->second;
-    if (is_new) since.begun = before;
+    if (is_new) since.begun = one.begun, since.due = one.begun + kEvery / 2;
     add(since, one, usage);
     if (now < since.due || now <= since.begun) continue;
     const Duration pace = append(one.folder, line(since, one, now, wall));

@@ -30,6 +30,7 @@ namespace tune {
 // What runs now.
 struct UsedBy {
   AttemptNumber attempt;
+  Duration begun{};
   std::filesystem::path folder;                    // the trial's
   std::set<pid_t> groups = {};                     // its ranks', each the leader of one
   std::map<std::uint32_t, std::string> gpus = {};  // the node's index, and the id that NVML knows
@@ -68,7 +69,6 @@ class UsageLog {
 
   GroupMeter meter_;
   ReadGpu read_gpu_;
-  std::optional<Duration> last_;  // look
   std::map<std::uint64_t, Since> since_;
 };
 

@@ -6,12 +6,17 @@
 
 namespace tune {
 
-void UsageWatch::add(WorkerId worker, const StartWorker& start, pid_t pid) {
+void UsageWatch::add(WorkerId worker, const StartWorker& start, pid_t pid, Duration now) {
+  if (attempts_.empty()) next_ = std::max(next_, now + UsageLog::kEvery);
   const std::uint64_t key = attempt_key(start.launch.trial, start.launch.attempt);
   ranks_[worker] = {key, pid};
-  UsedBy& one = attempts_[key];
-  one.attempt = start.launch.attempt;
-  one.folder = start.trial_directory;
+  const auto [at, is_new] = attempts_.try_emplace(key);
+  UsedBy& one = at->second;
+  if (is_new) {
+    one.attempt = start.launch.attempt;
+    one.begun = now;
+    one.folder = start.trial_directory;
+  }
   one.groups.insert(pid);
   for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
     const auto& shown = start.gpu_devices;

@@ -21,10 +21,11 @@ class UsageWatch {
  public:
   explicit UsageWatch(const std::vector<Gpu>& gpus) : gpus_(gpus) {}  // the node's
 
-  void add(WorkerId worker, const StartWorker& start, pid_t pid);
+  void add(WorkerId worker, const StartWorker& start, pid_t pid, Duration now);
   void remove(WorkerId worker);
   // Has the log look when it is time to: every two seconds, and less often where that takes more
-  // than one part in a hundred of a processor. One look at a time.
+  // than one part in a hundred of a processor. One look at a time, and none at a node's first
+  // attempt as it begins: what a short trial leaves would wait behind it.
   void look(Duration now, FileWorker& files);
 
  private:

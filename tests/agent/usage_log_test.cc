@@ -41,7 +41,11 @@ struct Machine {
 struct Trial {
   TemporaryFolder folder;
   std::map<std::uint64_t, UsedBy> live = {
-      {7, {.attempt = AttemptNumber{2}, .folder = folder.path(), .groups = {40}}}};
+      {7,
+       {.attempt = AttemptNumber{2},
+        .begun = seconds(8),
+        .folder = folder.path(),
+        .groups = {40}}}};
   std::vector<Value> lines() const {
     std::vector<Value> all;
     std::ifstream in(folder.path() / "usage.jsonl");
@@ -56,6 +60,7 @@ TEST_CASE("a line tells the cores that an attempt's groups used, and the most me
   const Machine machine;
   Trial trial;
   trial.live.at(7).groups = {40, 50};
+  trial.live.at(7).begun = seconds(98);
   UsageLog log{GroupMeter(machine.proc.path())};
   machine.process(40, 40, 1, 100);
   machine.process(41, 40, 0, 20);   // a child of rank 0
@@ -68,7 +73,7 @@ TEST_CASE("a line tells the cores that an attempt's groups used, and the most me
   log.look(seconds(102), kWall + milliseconds(2000), trial.live);
   const std::vector<Value> lines = trial.lines();
   REQUIRE(lines.size() == 2);
-  // The first one is of the two seconds before: 2 s of both ranks.
+  // The first one is of the two seconds since the attempt began: 2 s of both ranks.
   CHECK(lines[0].at("cpus").number() == doctest::Approx(1));
   CHECK(lines[0].at("memory_bytes").number() == 220.0 * machine.page);
   CHECK(lines[0].at("attempt").number() == 2);
@@ -77,6 +82,30 @@ TEST_CASE("a line tells the cores that an attempt's groups used, and the most me
   CHECK(lines[1].at("cpus").number() == doctest::Approx(1.4));  // 2 and 0.8 of 2 s
   CHECK(lines[1].at("memory_bytes").number() == 170.0 * machine.page);
   CHECK(lines[1].at("time").number() == 1'795'000'002);
+}
+
+TEST_CASE("an attempt that begins between two looks has its first line when it says something") {
+  const Machine machine;
+  Trial trial;
+  UsageLog log{GroupMeter(machine.proc.path())};
+  machine.process(40, 40, 1, 100);
+  log.look(seconds(10), kWall, trial.live);
+  TemporaryFolder folder;  // of one that begins long after the last look
+  trial.live = {{8,
+                 {.attempt = AttemptNumber{1},
+                  .begun = seconds(99),
+                  .folder = folder.path(),
+                  .groups = {50}}}};
+  machine.process(50, 50, 0.2, 100);
+  log.look(milliseconds(99'010), kWall, trial.live);
+  CHECK_FALSE(fs::exists(folder.path() / "usage.jsonl"));
+  machine.process(50, 50, 2, 100);
+  log.look(milliseconds(101'000), kWall, trial.live);
+  std::ifstream in(folder.path() / "usage.jsonl");
+  std::string line;
+  REQUIRE(std::getline(in, line));
+  // Of the two seconds that it has run, not of the time in which nothing ran here.
+  CHECK(parse_json(line, "a line").at("cpus").number() == doctest::Approx(1));
 }
 
 TEST_CASE("an ended child that nobody waited for does not make the time negative") {

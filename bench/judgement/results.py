@@ -1,5 +1,6 @@
 """The lines of a results file, and what they are worth."""
 import collections
+import gzip
 import json
 import os
 import threading
@@ -11,16 +12,19 @@ Setting = collections.namedtuple("Setting", "workers trainings trials start_cost
 
 
 class Results:
-    """What was run before, and what is added: a line each, so that a break costs one run. Lines of
-    another folder of tasks stay in the file, and are not looked at."""
+    """What was run before, and what is added: a line each, so that a break costs one run.
 
-    def __init__(self, path, folder):
-        self.path, self.folder, self.lock, self.runs = path, folder, threading.Lock(), {}
-        if os.path.exists(path):
-            with open(path) as file:
-                for text in file:
-                    if text.endswith("\n"):  # else it was broken off
-                        self.take(json.loads(text))
+    A line names its task and the fingerprint of the files that the task is read from: those of other
+    tasks stay in the file, and are not looked at. Peers are slow, so what they came to is kept beside
+    the programs (kept.jsonl.gz), and is known to everyone who has the same tasks."""
+
+    def __init__(self, path, fingerprints, kept=None):
+        self.path, self.fingerprints, self.lock = path, fingerprints, threading.Lock()
+        self.runs, self.references = {}, {}
+        for line in lines_of(kept):
+            self.take(line)
+        for line in lines_of(path):
+            self.take(line)
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         with open(path, "rb+" if os.path.exists(path) else "wb+") as file:
             whole = file.read().rfind(b"\n") + 1
@@ -31,16 +35,38 @@ class Results:
         return (run["method"], run["version"], run["task"], run["seed"],
                 Setting(run["workers"], run["trainings"], run["trials"], run["start_cost"]))
 
-    def take(self, run):
-        if run["folder"] == self.folder:
-            self.runs[self.key(run)] = run
+    def take(self, line):
+        if line["tasks"] != self.fingerprints.get(line["task"]):
+            return
+        if "optimum" in line:
+            self.references[line["task"]] = line
+        else:
+            self.runs[self.key(line)] = line
 
-    def add(self, run):
-        run = {"folder": self.folder, **run}
+    def add(self, line):
+        """A run, or a task's reference."""
+        line = {"tasks": self.fingerprints[line["task"]], **line}
         with self.lock:
-            self.take(run)
+            self.take(line)
             with open(self.path, "a") as file:
-                file.write(json.dumps(run) + "\n")
+                file.write(json.dumps(line) + "\n")
+
+    def keep(self, path, is_wanted):
+        """Writes the references and the runs of such methods."""
+        runs = [run for run in self.runs.values() if is_wanted(run["method"], run["version"])]
+        runs.sort(key=lambda run: (run["task"], run["method"], self.key(run)[4], run["seed"]))
+        with open(path, "wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as out:
+            for line in [self.references[task] for task in sorted({run["task"] for run in runs})] + runs:
+                out.write((json.dumps(line) + "\n").encode())
+
+
+def lines_of(path):
+    if not path or not os.path.exists(path):
+        return
+    with gzip.open(path, "rt") if path.endswith(".gz") else open(path) as file:
+        for text in file:
+            if text.endswith("\n"):  # else it was broken off
+                yield json.loads(text)
 
 
 def value_at(run, fraction):

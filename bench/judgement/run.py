@@ -4,7 +4,7 @@
     python3 bench/judgement/run.py --tasks FOLDER [--tiny] [--build FOLDER] [--results FILE] [--print]
         [--methods WORD,WORD...] [--only WORD,WORD...] [--without NAME,NAME...] [--seeds N]
         [--peer-seeds N] [--slow-seeds N] [--workers 4,16] [--trainings 20,100] [--start-costs 0,1]
-        [--trials 100] [--jobs N]
+        [--trials 100] [--jobs N] [--keep]
 
 Each finished run is a line of the results file; a second start does what is missing, so that a break
 costs one run and more seeds or methods can be added later. The first setting comes first, and in it a
@@ -12,7 +12,9 @@ few seeds of every method before more of them: whenever it is broken off, the ta
 tune's own methods are the sweeps in settings/curves and settings/one_step, played by `tune simulate`: a
 file put there takes part. They are run anew when the file or the tune program has changed, peers when
 their requirements have. --methods takes those with such a name, else those whose names hold the word
-("optuna: tpe + halving,tune:"), --only those tasks; --print runs nothing.
+("optuna: tpe + halving,tune:"), --only those tasks; --print runs nothing. What peers came to stands in
+kept.jsonl.gz beside this file, so that they are not run again where the tasks' files are the same; --keep
+adds what the results file has of them.
 
 Tasks with curves get a time budget: so many median trainings over all workers. Tasks whose trainings
 have one step get so many trials instead, with 4 workers.
@@ -38,9 +40,11 @@ sys.dont_write_bytecode = True
 import methods  # noqa: E402
 import report  # noqa: E402
 from results import Results, Setting  # noqa: E402
-from tasks import Server  # noqa: E402
+from tasks import Server, fingerprints  # noqa: E402
 
 METRICS = ["val_accuracy", "logloss", "valid_loss"]  # the first that a task has, else its own first
+REFERENCE = ("optimum", "median", "training_s")
+KEPT = os.path.join(HERE, "kept.jsonl.gz")
 ROUNDS = (3, 10)  # so many seeds of all methods, then so many, then the rest
 
 
@@ -75,9 +79,10 @@ class Evaluation:
             names = {m.name for m in self.methods}
             self.methods = [m for m in self.methods if any(
                 word == m.name or word not in names and word in m.name for word in options.methods)]
+        self.results = Results(options.results, fingerprints(self.folder, self.tasks),
+                               None if options.tiny else KEPT)
         self.references = self.find_references(server)
         server.close()
-        self.results = Results(options.results, self.folder)
 
     def is_wanted(self, name):
         only = self.options.only
@@ -104,20 +109,12 @@ class Evaluation:
         return self.environments[peer]
 
     def find_references(self, server):
-        """By task, kept beside the results: all methods are measured by the same."""
-        path = self.options.results + ".references"
-        known = {}
-        if os.path.exists(path):
-            with open(path) as file:
-                known = {(folder, name): found for folder, name, found in map(json.loads, file)}
-        missing = [name for name in self.tasks if (self.folder, name) not in known]
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        with open(path, "a") as file:
-            for name, found in self.new_references(server, missing):
-                known[self.folder, name] = found
-                file.write(json.dumps([self.folder, name, found]) + "\n")
-                file.flush()
-        return {name: known[self.folder, name] for name in self.tasks}
+        """By task, kept with the results: all methods are measured by the same."""
+        known = self.results.references
+        missing = [name for name in self.tasks if name not in known]
+        for name, found in self.new_references(server, missing):
+            self.results.add({"task": name, **found})
+        return {name: {key: known[name][key] for key in REFERENCE} for name in self.tasks}
 
     def new_references(self, server, names):
         if self.options.tiny:
@@ -230,6 +227,10 @@ class Evaluation:
                               self.folder, ",".join(METRICS)], text):
             yield json.loads(line)
 
+    def keep(self):
+        peers = {(m.name, m.version) for m in self.methods if m.peer is not None}
+        self.results.keep(KEPT, lambda *method: method in peers)
+
     # ---- The table
 
     def print_tables(self):
@@ -259,6 +260,7 @@ def options_of(arguments):
     parser.add_argument("--tasks", help="folder of surrogates and tables")
     parser.add_argument("--tiny", action="store_true", help="moments, to see that it works")
     parser.add_argument("--print", action="store_true", help="the table of what is there; runs nothing")
+    parser.add_argument("--keep", action="store_true", help="adds peers' runs to kept.jsonl.gz")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     parser.add_argument("--results", help="default: judgement/results.jsonl in the build folder")
     parser.add_argument("--methods", type=words, default=[])
@@ -313,6 +315,8 @@ def main():
     evaluation = Evaluation(options)
     done = options.print or evaluation.run_missing()
     evaluation.print_tables()
+    if options.keep:
+        evaluation.keep()
     return 0 if done else 1
 
 

@@ -9,6 +9,7 @@ import unittest
 import run
 from methods import Method
 from results import Results
+from tasks import fingerprints
 
 QUICK = Method("peer: quick", "plain", ("curves",), None, False)
 SLOW = Method("peer: slow", "plain", ("curves",), None, True)
@@ -29,7 +30,8 @@ class Test(unittest.TestCase):
                       for name, steps in [("a", 9), ("b", 9), ("flat", 1)]}
         made.references = {name: {"training_s": 10} for name in made.tasks}
         made.methods = methods
-        made.results = Results(os.path.join(self.folder.name, "results.jsonl"), "folder")
+        made.results = Results(os.path.join(self.folder.name, "results.jsonl"),
+                               dict.fromkeys(made.tasks, "as it is"))
         made.play_own = made.play_peer = lambda method, setting, jobs: (
             {"best": [], "trials_begun": 0, "launches": 0, "suggestion_s": 0} for _ in jobs)
         return made
@@ -77,6 +79,34 @@ class Test(unittest.TestCase):
         self.assertEqual(self.batches(self.evaluation([OWN])), [])
         self.assertEqual(self.batches(self.evaluation([OWN._replace(version="2")])),
                          [("own", 4, "flat0 flat1")])
+
+    def test_what_peers_came_to_is_kept_for_those_who_have_the_same_tasks(self):
+        first = self.evaluation([OWN, QUICK])
+        self.run_quietly(first)
+        for task in first.tasks:
+            first.results.add({"task": task, "optimum": 3, "median": 1, "training_s": 10})
+        kept = os.path.join(self.folder.name, "kept.jsonl.gz")
+        first.results.keep(kept, lambda method, version: (method, version) == ("peer: quick", None))
+        elsewhere = os.path.join(self.folder.name, "elsewhere.jsonl")
+        again = self.evaluation([OWN, QUICK])
+        again.results = Results(elsewhere, again.results.fingerprints, kept)
+        self.assertEqual(self.batches(again), [("own", 4, "flat0 flat1")])
+        self.assertEqual(again.results.references["a"]["optimum"], 3)
+        again.results = Results(elsewhere, {**again.results.fingerprints, "b": "another"}, kept)
+        self.assertEqual(self.batches(again)[1:3], [("quick", 4, "b0 b1 b2"), ("quick", 4, "b3 b4")])
+        self.assertNotIn("b", again.results.references)
+
+    def test_a_fingerprint_is_of_what_the_files_hold(self):
+        found = []
+        for name, text in ("here", "1"), ("there", "1"), ("other", "2"):
+            folder = os.path.join(self.folder.name, name, "scenario")
+            os.makedirs(folder)
+            with open(os.path.join(folder, "model"), "w") as file:
+                file.write(text)
+            found.append(fingerprints(os.path.dirname(folder), ["scenario/a", "scenario/b"]))
+        self.assertEqual(found[0]["scenario/a"], found[0]["scenario/b"])
+        self.assertEqual(found[0], found[1])
+        self.assertNotEqual(found[0], found[2])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Tasks for programs in Python: asked of bench_judgement_tasks, which reads the same files as tune."""
+import hashlib
 import json
 import math
+import os
 import subprocess
 
 
@@ -97,3 +99,21 @@ class Server:
     def close(self):
         self.process.stdin.close()
         self.process.wait()
+
+
+def fingerprints(folder, names):
+    """By task: what the files of its scenario hold, wherever they lie."""
+    found = {}
+    for scenario in {name.rpartition("/")[0] for name in names}:
+        content = hashlib.sha256()
+        for path in sorted(files_below(os.path.join(folder, scenario))):
+            content.update(os.path.relpath(path, folder).encode() + b"\0")
+            with open(path, "rb") as file:
+                content.update(hashlib.sha256(file.read()).digest())
+        found[scenario] = content.hexdigest()[:16]
+    return {name: found[name.rpartition("/")[0]] for name in names}
+
+
+def files_below(folder):
+    for path, _, files in os.walk(folder):
+        yield from (os.path.join(path, file) for file in files)

@@ -174,12 +174,6 @@ void fill_statuses(const fs::path& directory, std::vector<TrialSummary>& trials)
 
 // ---- Values of a trial --------------------------------------------------------------------------
 
-std::optional<double> number_at(const Result& result, std::string_view metric) {
-  const Value* value = result.find(metric);
-  if (value == nullptr || !value->is_number()) return std::nullopt;
-  return value->number();
-}
-
 bool is_better(double value, double than, Mode mode) {
   return mode == Mode::kMax ? value > than : value < than;
 }
@@ -204,12 +198,14 @@ using Question = AnalysisQuestion;
 std::optional<double> value_of(const TrialSummary& trial, const Question& question) {
   if (question.scope == Scope::kLast) {
     // Mostly the last line has the metric; some trials report it only now and then.
-    const auto last = number_at(trial.last_result(), question.metric);
+    const auto last = last_result_line(trial.directory).number(question.metric);
     if (last) return last;
   }
   std::vector<double> values;
-  for (const Result& result : trial.results()) {
-    if (const auto value = number_at(result, question.metric)) values.push_back(*value);
+  const std::vector<Result> results = trial.results();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const auto value = number_at(results[i], i + 1, question.metric);
+    if (value) values.push_back(*value);
   }
   switch (question.scope) {
     case Scope::kLast:
@@ -265,7 +261,7 @@ std::optional<double> value_of(const TrialSummary& trial, const Question& questi
     std::size_t seen = 0;
     bool is_known = false;
     for (const TrialSummary& trial : analysis.trials()) {
-      const auto value = number_at(trial.last_result(), metric);
+      const auto value = last_result_line(trial.directory).number(metric);
       seen += value ? 1 : 0;
       is_known = is_known || (value && std::isfinite(*value));
     }
@@ -312,9 +308,7 @@ Config TrialSummary::config() const {
 }
 
 Result TrialSummary::last_result() const {
-  const fs::path file = directory / "result.json";
-  const std::optional<std::string> line = last_line(file);
-  return line ? result_from_line(*line, file.string()) : Result();
+  return last_result_line(directory).result;
 }
 
 std::vector<Result> TrialSummary::results() const {
@@ -417,7 +411,8 @@ Analysis::Best Analysis::find_best(std::string_view metric, std::optional<Mode> 
     if (!value) continue;
     ++seen;
     if (!std::isfinite(*value)) continue;
-    const double violation = objective_.constraints.empty() ? 0 : violation_of(trial.last_result());
+    const double violation =
+        objective_.constraints.empty() ? 0 : violation_of(last_result_line(trial.directory));
     const bool wins = violation < best.violation ||
                       (violation == best.violation && is_better(*value, best.value, question.mode));
     if (best.trial != nullptr && !wins) continue;
@@ -443,17 +438,17 @@ Question Analysis::question_of(std::string_view metric, std::optional<Mode> mode
   return {asked, mode.value_or(mode_for(asked)), scope};
 }
 
-double Analysis::violation_of(const Result& result) const {
+double Analysis::violation_of(const ResultLine& line) const {
   Objective constraints;
   constraints.constraints = objective_.constraints;
   const auto margins =
-      numbers_of(constraints, [&](std::string_view path) { return number_at(result, path); });
+      numbers_of(constraints, [&](std::string_view path) { return line.number(path); });
   return margins ? merit_of(*margins, 0).violation : std::numeric_limits<double>::infinity();
 }
 
 bool Analysis::keeps_constraints(const TrialSummary& trial) const {
-  const Result last = trial.last_result();
-  return !last.map().empty() && violation_of(last) == 0;
+  const ResultLine last = last_result_line(trial.directory);
+  return !last.result.map().empty() && violation_of(last) == 0;
 }
 
 std::vector<TrialSummary> Analysis::pareto() const {
@@ -467,9 +462,9 @@ std::vector<TrialSummary> Analysis::pareto() const {
   std::vector<const TrialSummary*> trials;
   std::vector<Merit> merits;
   for (const TrialSummary& trial : *trials_) {
-    const Result last = trial.last_result();
+    const ResultLine last = last_result_line(trial.directory);
     const auto numbers =
-        numbers_of(objective_, [&](std::string_view path) { return number_at(last, path); });
+        numbers_of(objective_, [&](std::string_view path) { return last.number(path); });
     Merit merit = merit_of(numbers.value_or(MeritNumbers{}), goals.size());
     if (std::isinf(merit.violation)) continue;
     trials.push_back(&trial);
@@ -497,8 +492,10 @@ Config Analysis::best_config(std::string_view metric, std::optional<Mode> mode, 
 Result Analysis::best_result(std::string_view metric, std::optional<Mode> mode, Scope scope) const {
   const Best best = find_best(metric, mode, scope);
   if (scope == Scope::kAll) {
-    for (Result& result : best.trial->results()) {
-      if (number_at(result, best.question.metric) == best.value) return std::move(result);
+    std::vector<Result> results = best.trial->results();
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const auto value = number_at(results[i], i + 1, best.question.metric);
+      if (value == best.value) return std::move(results[i]);
     }
   }
   return best.trial->last_result();
@@ -533,12 +530,13 @@ BestCheckpoint Analysis::best_checkpoint(std::string_view metric, std::optional<
   }
   const BestCheckpoint* chosen = nullptr;
   double least = 0;  // violation of constraints
-  const std::vector<Result> results = best.trial->results();
+  std::vector<Result> results = best.trial->results();
   for (auto& [iteration, checkpoint] : saved) {
     if (iteration == 0 || iteration > results.size()) continue;
-    checkpoint.value = number_at(results[iteration - 1], best.question.metric);
+    const ResultLine line{std::move(results[iteration - 1]), iteration};
+    checkpoint.value = line.number(best.question.metric);
     if (!checkpoint.value || !std::isfinite(*checkpoint.value)) continue;
-    const double violation = violation_of(results[iteration - 1]);
+    const double violation = violation_of(line);
     const bool wins =
         violation < least || (violation == least && chosen != nullptr &&
                               is_better(*checkpoint.value, *chosen->value, best.question.mode));

@@ -99,6 +99,7 @@ class ResultRows {
 };
 
 struct AnalysisQuestion;  // what is looked for
+struct ResultLine;
 
 class Analysis {
  public:
@@ -158,7 +159,7 @@ class Analysis {
   AnalysisQuestion question_of(std::string_view metric, std::optional<Mode> mode,
                                Scope scope) const;
   Mode mode_for(std::string_view metric) const;
-  double violation_of(const Result& result) const;
+  double violation_of(const ResultLine& line) const;
 
   std::filesystem::path directory_;
   std::string name_;

@@ -13,11 +13,11 @@
 
 #include "core/error.h"
 #include "core/json.h"
-#include "core/result_view.h"
 #include "core/strings.h"
 #include "tune/results/event_lines.h"
 #include "tune/results/experiment_folder.h"
 #include "tune/results/recorded_trials.h"
+#include "tune/results/result_lines.h"
 #include "tune/spec/experiment_spec.h"
 
 namespace tune {
@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t kNearest = 5;
 
-std::optional<double> number_at(const Value& event, std::string_view key) {
+std::optional<double> number_in(const Value& event, std::string_view key) {
   const Value* value = event.find(key);
   if (value == nullptr || !value->is_number()) return std::nullopt;
   return value->number();
@@ -100,9 +100,9 @@ class Reading {
     found_.proposed = Explanation::Proposed{event.get_or("origin", ""),
                                             event.get_or("results_known", std::uint64_t{0}),
                                             event.get_or("pending_known", std::uint64_t{0}),
-                                            number_at(event, "mean"),
-                                            number_at(event, "sd"),
-                                            number_at(event, "acquisition"),
+                                            number_in(event, "mean"),
+                                            number_in(event, "sd"),
+                                            number_in(event, "acquisition"),
                                             event.get_or("note", "")};
     named_ = event.get_or("neighbours", std::vector<std::string>());
     const Value* values = event.find("neighbour_values");
@@ -119,9 +119,9 @@ class Reading {
   }
   void take_rung(const Value& event) {
     Explanation::Step::Rung rung;
-    rung.milestone = number_at(event, "milestone").value_or(0);
-    rung.value = number_at(event, "value");
-    rung.cut_off = number_at(event, "cut_off");
+    rung.milestone = number_in(event, "milestone").value_or(0);
+    rung.value = number_in(event, "value");
+    rung.cut_off = number_in(event, "cut_off");
     rung.rank = event.get_or("rank", std::uint64_t{0});
     rung.of = event.get_or("of", std::uint64_t{0});
     found_.steps.push_back(
@@ -165,8 +165,8 @@ bool holds(const Config& config, const Config& point) {
 void find_source(Explanation& found, const ExperimentSpec& spec, const Config& first) {
   using Source = Explanation::Source;
   const RunOptions& options = spec.options;
-  const bool is_drawn = found.searcher == "basic_variant" || found.searcher == "random" ||
-                        found.searcher == "grid";
+  const bool is_drawn =
+      found.searcher == "basic_variant" || found.searcher == "random" || found.searcher == "grid";
   const bool learns = !is_drawn && !found.searcher.empty();
   const std::uint64_t number = number_of(found.trial);
   if (!found.orders.empty() && found.orders.front().order == "add") {
@@ -210,15 +210,15 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 // Nothing when none of the metrics is a finite number.
 std::optional<ValueAt> newest_value(const TrialSummary& trial,
                                     const std::vector<std::string>& metrics) {
-  const Result last = trial.last_result();
+  const ResultLine last = last_result_line(trial.directory);
   std::vector<double> values;
   for (const std::string& metric : metrics) {
-    const double value = number_at(last, metric).value_or(std::nan(""));
+    const double value = last.number(metric).value_or(std::nan(""));
     values.push_back(std::isfinite(value) ? value : std::nan(""));
   }
   const auto is_known = [](double value) { return !std::isnan(value); };
   if (std::ranges::none_of(values, is_known)) return std::nullopt;
-  ValueAt newest{static_cast<std::uint64_t>(number_at(last, "training_iteration").value_or(0)),
+  ValueAt newest{static_cast<std::uint64_t>(last.number("training_iteration").value_or(0)),
                  values.front()};
   if (values.size() > 1) newest.numbers = std::move(values);
   return newest;
@@ -266,15 +266,15 @@ std::string at(const Explanation::Step& step) {
   return fmt::format("after iteration {}: {}", step.iteration, step.reason);
 }
 
-std::string why_completed(const ExperimentSpec& spec, const Result& last) {
+std::string why_completed(const ExperimentSpec& spec, const ResultLine& last) {
   for (const StopRule& rule : spec.stop) {
-    const auto value = number_at(last, rule.path);
+    const auto value = last.number(rule.path);
     if (!value || !(rule.at_most ? *value <= rule.bound : *value >= rule.bound)) continue;
     return fmt::format("it met the stop rule {} {} {:g}: {:g}", rule.path,
                        rule.at_most ? "<=" : ">=", rule.bound, *value);
   }
   const double limit = spec.options.max_trial_time_s;
-  const auto time = number_at(last, "time_total_s");
+  const auto time = last.number("time_total_s");
   if (limit > 0 && time && *time >= limit) {
     return fmt::format("it had trained for max_trial_time_s, {:g} s", limit);
   }
@@ -318,7 +318,7 @@ std::string why_ended(const Explanation& found, const ExperimentSpec& spec, cons
   }
   switch (found.status) {
     case TrialStatus::kTerminated:
-      return reading.outcome == "completed" ? why_completed(spec, trial.last_result())
+      return reading.outcome == "completed" ? why_completed(spec, last_result_line(trial.directory))
                                             : why_stopped(found, reading);
     case TrialStatus::kError:
       if (reading.failure.is_null()) return "it failed";

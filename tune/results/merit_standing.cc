@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/strings.h"
 #include "schedulers/merit.h"
+#include "tune/results/result_lines.h"
 
 namespace tune {
 
@@ -24,15 +25,12 @@ Objective objective_of(const Analysis& analysis) {
   return objective;
 }
 
-std::optional<double> finite_at(const Result& result, std::string_view path) {
-  const Value* value = result.find(path);
-  if (value == nullptr || !value->is_number() || !std::isfinite(value->number())) {
-    return std::nullopt;
-  }
-  return value->number();
+std::optional<double> finite_at(const ResultLine& line, std::string_view path) {
+  const std::optional<double> number = line.number(path);
+  return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
-Merit merit_of(const Objective& objective, const Result& last) {
+Merit merit_of(const Objective& objective, const ResultLine& last) {
   const auto numbers =
       numbers_of(objective, [&](std::string_view path) { return finite_at(last, path); });
   return tune::merit_of(numbers.value_or(MeritNumbers{}), goals_of(objective).size());
@@ -54,7 +52,7 @@ void compare(MeritStanding& standing, const Analysis& analysis, const Objective&
   const std::vector<TrialSummary> front = analysis.pareto();
   standing.front = front.size();
   for (const TrialSummary& other : front) {
-    const Merit merit = merit_of(objective, other.last_result());
+    const Merit merit = merit_of(objective, last_result_line(other.directory));
     if (!dominates(merit, own)) continue;
     standing.better = other.id;
     standing.better_why = why_better(merit, own);
@@ -79,8 +77,8 @@ std::string text_of(const Constraint& constraint) {
 
 std::optional<MeritStanding> merit_standing(const Analysis& analysis, const TrialSummary& trial) {
   const Objective objective = objective_of(analysis);
-  const Result last = trial.last_result();
-  if (!needs_merit(objective) || last.map().empty()) return std::nullopt;
+  const ResultLine last = last_result_line(trial.directory);
+  if (!needs_merit(objective) || last.result.map().empty()) return std::nullopt;
   MeritStanding standing;
   for (const Goal& goal : goals_of(objective)) {
     standing.goals.push_back({goal, finite_at(last, goal.metric)});

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <limits>
 #include <memory>
 
@@ -21,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kTrainingIteration = "training_iteration";
 constexpr std::size_t kChunkBytes = 64u << 10;
 
 // Not open when the file is missing.
@@ -140,6 +142,31 @@ std::size_t offset_after_lines(const fs::path& file, std::size_t count) {
 
 Result result_from_line(std::string_view line, const std::string& where) {
   return Result(read_object(line, where, Null::kIsNan));
+}
+
+std::optional<double> number_at(const Result& result, std::size_t iteration,
+                                std::string_view path) {
+  const Value* value = result.find(path);
+  if (value == nullptr) return std::nullopt;
+  const bool is_count = path == kTrainingIteration;
+  const bool is_number = value->is_number() && !(is_count && std::isnan(value->number()));
+  if (is_number) return value->number();
+  return is_count ? std::optional(static_cast<double>(iteration)) : std::nullopt;
+}
+
+// Lines are counted where they matter alone: the file may be long.
+ResultLine last_result_line(const fs::path& trial_directory) {
+  const fs::path file = trial_directory / "result.json";
+  const std::optional<std::string> text = last_line(file);
+  if (!text) return {};
+  ResultLine last{result_from_line(*text, file.string()), 0};
+  const double told = last.number(kTrainingIteration).value_or(0);
+  if (told > 0) {
+    last.iteration = static_cast<std::size_t>(told);
+  } else {
+    for_each_line(file, [&](std::string_view, std::size_t number) { last.iteration = number; });
+  }
+  return last;
 }
 
 Config config_from_json(std::string_view text, const std::string& where) {

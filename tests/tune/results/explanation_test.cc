@@ -174,6 +174,29 @@ TEST_CASE("what a scheduler gave trials later is not a proposal: they stand wher
   CHECK_HAS(found.steps[0].reason, "lowest 1 of 4");
 }
 
+// As ResultView has it, by which the stop rule ended it.
+TEST_CASE("the count of steps that a trial's own text hides in its files is found all the same") {
+  Folder folder(kSpace);
+  const std::string other = folder.add(at(0.9), {0.5});
+  std::string lines;
+  for (int i = 1; i <= 27; ++i) {
+    lines += to_json(Value{{"loss", 0.3},
+                           {"training_iteration", "epoch " + std::to_string(i)},
+                           {"done", i == 27}}) +
+             "\n";
+  }
+  folder.write(other + "/result.json", lines);
+  CHECK(folder.why(other).end == "it met the stop rule training_iteration >= 27: 27");
+  const std::string trial = folder.add(at(0.9), folder.whole(0.5));
+  const Explanation found = folder.why(trial);
+  REQUIRE(found.neighbours.size() == 1);
+  REQUIRE(found.neighbours[0].newest);
+  CHECK(found.neighbours[0].newest->iteration == 27);
+  const Analysis analysis = folder.load();
+  CHECK(analysis.best_trial("training_iteration", Mode::kMax).id == other);
+  CHECK(analysis.best_trial("training_iteration", Mode::kMax, Scope::kAll).id == other);
+}
+
 TEST_CASE("why a trial ended is told for each way to end") {
   Folder folder(kSpace);
   CHECK(folder.why(folder.add(at(0.1), folder.whole(0.5))).end ==

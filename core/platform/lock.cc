@@ -82,7 +82,8 @@ void for_each_entry(const fs::path& directory, Visit visit) {
 
 class ExperimentLock::Held {
  public:
-  explicit Held(LockPace pace) : own(own_sign()), pace(pace) {}
+  Held(const fs::path& file, LockPace pace)
+      : path(fs::absolute(file)), own(own_sign()), pace(pace) {}
   ~Held() {
     if (getpid() != own.pid) {  // of a child: the lock and the thread are its parent's
       if (beats_.joinable()) beats_.detach();
@@ -114,6 +115,15 @@ class ExperimentLock::Held {
     return taken_by_;
   }
 
+  bool is_in_place() const {
+    struct stat held {};
+    struct stat named {};
+    return fstat(file.get(), &held) == 0 && stat(path.c_str(), &named) == 0 &&
+           held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+  }
+  bool was_in_place() const { return was_in_place_; }
+
+  fs::path path;
   FileDescriptor file;
   LockSign own;
   LockPace pace;
@@ -149,6 +159,7 @@ class ExperimentLock::Held {
         ++own.beats;
         write(fresh);
       }
+      was_in_place_ = is_in_place();
       guard.lock();
       if (!is_taken) continue;
       taken_by_ = seen.pid == 0 ? "a process of another host, which has ended" : describe(seen);
@@ -159,6 +170,7 @@ class ExperimentLock::Held {
   }
 
   std::atomic<bool> is_signed_ = false;
+  std::atomic<bool> was_in_place_ = true;
   mutable std::mutex mutex_;
   std::condition_variable wakes_;
   bool ends_ = false;
@@ -170,7 +182,7 @@ class ExperimentLock::Held {
 
 ExperimentLock::ExperimentLock(const fs::path& file, milliseconds wait, const Told& waits,
                                LockPace pace)
-    : held_(std::make_unique<Held>(pace)) {
+    : held_(std::make_unique<Held>(file, pace)) {
   using Verdict = HolderWatch::Verdict;
   const auto end = steady_clock::now() + wait;
   HolderWatch watch(held_->own, pace.silence);
@@ -241,16 +253,17 @@ bool ExperimentLock::try_lock(const fs::path& file) {
   }
   // The folder may have been renamed and made anew while this waited: the lock is then another
   // file.
-  if (is_at(file)) return true;
+  if (held_->is_in_place()) return true;
   own.reset();
   return false;
 }
 
-bool ExperimentLock::is_at(const fs::path& file) const {
-  struct stat held {};
-  struct stat named {};
-  return fstat(descriptor(), &held) == 0 && stat(file.c_str(), &named) == 0 &&
-         held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+bool ExperimentLock::is_in_place() const {
+  return held_->is_in_place();
+}
+
+bool ExperimentLock::was_in_place() const {
+  return held_->was_in_place();
 }
 
 bool ExperimentLock::is_held(const fs::path& file) {

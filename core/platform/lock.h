@@ -40,8 +40,8 @@ class ExperimentLock {
   ExperimentLock(ExperimentLock&&) noexcept;
   ExperimentLock& operator=(ExperimentLock&&) = delete;
 
-  // Counts from now on, in a thread of its own: call it after the last fork. That thread calls
-  // `lost` when another host has taken the lock meanwhile.
+  // Counts from now on, and looks whether the file is in place, in a thread of its own: call it
+  // after the last fork. That thread calls `lost` when another host has taken the lock meanwhile.
   void keep_alive(std::function<void(const LockSign& by)> lost = {});
   // The process that has taken it meanwhile, "process 12 of host node7"; empty: it is still held.
   // Never blocks.
@@ -50,8 +50,11 @@ class ExperimentLock {
   const std::string& taken_from() const { return taken_from_; }
 
   int descriptor() const;  // for children to inherit
-  // Whether the file of that name is still the locked one: not removed, renamed or made anew.
-  bool is_at(const std::filesystem::path& file) const;
+  // Whether the file is still the locked one: not removed, renamed or made anew. It looks at the
+  // file system, which may not answer for a while.
+  bool is_in_place() const;
+  // The same as the thread of keep_alive() saw it, once a beat. Never blocks.
+  bool was_in_place() const;
   // Whether a process of this host holds it.
   static bool is_held(const std::filesystem::path& file);
 

@@ -267,6 +267,21 @@ TEST_CASE("a lock that another host has taken and given back is lost as well") {
   CHECK_HAS(lock.taken_by(), "another host, which has ended");
 }
 
+TEST_CASE("the thread of a holder sees whether its file is in place") {
+  const TemporaryFolder folder;
+  const fs::path experiment = folder.path() / "e";
+  const fs::path moved = folder.path() / "moved";
+  fs::create_directory(experiment);
+  ExperimentLock lock(experiment / "lock", milliseconds(0), {}, kSoonSilent);
+  fs::rename(experiment, moved);
+  CHECK_FALSE(lock.is_in_place());
+  CHECK(lock.was_in_place());  // nothing has looked yet
+  lock.keep_alive();
+  CHECK(eventually([&] { return !lock.was_in_place(); }));
+  fs::rename(moved, experiment);
+  CHECK(eventually([&] { return lock.was_in_place(); }));
+}
+
 TEST_CASE("a lock in a folder that is not there is an error that names it") {
   CHECK_HAS(refusal([] { ExperimentLock lock("/nowhere/lock", milliseconds(0)); }, ErrorCode::kIo),
             "/nowhere/lock");

@@ -1,10 +1,15 @@
 // A file system that does not answer for a while.
 #include <doctest/doctest.h>
 
+#include <signal.h>
+
 #include <chrono>
 #include <filesystem>
+#include <list>
+#include <memory>
 #include <string>
 
+#include "core/refusal.h"
 #include "process/outcome.h"
 #include "process/sweep.h"
 
@@ -15,28 +20,101 @@ namespace fs = std::filesystem;
 
 // Longer than an agent may be silent.
 constexpr std::chrono::seconds kStall{24};
+constexpr std::size_t kStalledTrials = 4;
+constexpr std::size_t kStalledSteps = 6;
+constexpr const char* kQuickSteps = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 10}";
+
+// A sweep in which one kind of call on files whose names have one shape does not return while
+// begin() has been called and end() not yet (tests/programs/stalling_files.cc).
+struct Stalled {
+  Stalled(const std::string& call, const std::string& name) {
+    box.set("LD_PRELOAD", TUNE_STALLING_FILES);
+    box.set("STALL_FILE", stall);
+    box.set("STALL_CALL", call);
+    box.set("STALL_NAME", name);
+  }
+  void begin() const { box.write("stall", ""); }
+  bool is_met() const {
+    return Sandbox::eventually([&] { return fs::exists(stall.string() + ".met"); });
+  }
+  void end() const { fs::remove(stall); }
+
+  void start(const std::string& text) {
+    box.write("sweep.yaml", text);
+    run.reset(new Running(box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"})));
+  }
+  void start(const char* config = kQuickSteps, std::size_t steps = kStalledSteps) {
+    start(yaml({.config = config,
+                .num_samples = kStalledTrials,
+                .rest = "stop: {training_iteration: " + std::to_string(steps) +
+                        "}\ncheckpoint: {frequency: 2}\n"}));
+  }
+  bool runs() const { return !run->ends_within(std::chrono::seconds(0)); }
+  // Ends the stall, too.
+  void check_completes() {
+    end();
+    const Finished done = run->wait();
+    INFO(done.err);
+    CHECK(done.code == 0);
+    CHECK_FALSE(testing::has(done.err, "gone"));
+    check_complete(box, "results/s", kStalledTrials, kStalledSteps);
+    fs::remove(stall.string() + ".met");
+    check_nothing_left(box, "results/s");
+  }
+
+  Sandbox box;
+  fs::path stall = box.path() / "stall";
+  std::unique_ptr<Running> run;
+};
 
 TEST_CASE("a file system that stalls for longer than an agent may be silent costs nothing") {
-  Sandbox box;
-  const fs::path stall = box.path() / "stall";
-  box.set("LD_PRELOAD", TUNE_STALLING_FILES);
-  box.set("STALL_FILE", stall);
-  box.write("stall", "");
-  box.write("sweep.yaml", yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 10}",
-                                .num_samples = 4,
-                                .rest = "stop: {training_iteration: 6}\n"
-                                        "checkpoint: {frequency: 2}\n"}));
-  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2", "--quiet"});
-  REQUIRE(Sandbox::eventually([&] { return fs::exists(stall.string() + ".met"); }));
-  CHECK_FALSE(run.ends_within(kStall));
-  fs::remove(stall);
-  const Finished done = run.wait();
-  INFO(done.err);
-  CHECK(done.code == 0);
-  CHECK(done.err.find("gone") == std::string::npos);
-  check_complete(box, "results/s", 4, 6);
-  fs::remove(stall.string() + ".met");
-  check_nothing_left(box, "results/s");
+  Stalled name("name", "checkpoint_*");
+  Stalled flush("flush", "?????_0000?");             // of a trial's folder, after that
+  Stalled removal("remove", ".checkpoint_*.tmp-1");  // of what an attempt was writing
+  for (const Stalled* sweep : {&name, &flush, &removal}) sweep->begin();
+  name.start();
+  flush.start();
+  removal.start(yaml({.trainable = "Faulty",
+                      .config = "{fail_in: save, fail_how: kill, fail_at: 2, step_ms: 10}",
+                      .num_samples = kStalledTrials,
+                      .rest = "stop: {training_iteration: 6}\ncheckpoint: {frequency: 2}\n"
+                              "max_failures: 1\n",
+                      .metric = "count"}));
+  for (const Stalled* sweep : {&name, &flush, &removal}) REQUIRE(sweep->is_met());
+  CHECK_FALSE(name.run->ends_within(kStall));
+  for (Stalled* sweep : {&name, &flush, &removal}) {
+    CHECK(sweep->runs());
+    sweep->check_completes();
+  }
+}
+
+TEST_CASE("while a checkpoint's removal stalls all trials report and end") {
+  Stalled sweep("remove", ".checkpoint_*.tmp-gone");
+  sweep.begin();
+  sweep.start();
+  REQUIRE(sweep.is_met());
+  CHECK(Sandbox::eventually(
+      [&] { return has_results(sweep.box, "results/s", kStalledTrials * kStalledSteps); }));
+  CHECK(sweep.runs());
+  sweep.check_completes();
+}
+
+TEST_CASE("while a look at the experiment's lock stalls results go on and a signal is taken") {
+  Stalled sweep("look", "lock");
+  sweep.start("{lr: {loguniform: [1e-3, 1.0]}, step_ms: 100}", 600);
+  const auto has_more = [&](std::size_t count) {
+    return Sandbox::eventually([&] { return has_results(sweep.box, "results/s", count); });
+  };
+  REQUIRE(has_more(1));
+  sweep.begin();
+  REQUIRE(sweep.is_met());
+  CHECK(has_more(80));  // of 20 a second
+  sweep.run->signal(SIGINT);
+  CHECK(Sandbox::eventually([&] {
+    return testing::has(sweep.box.read("results/s/events.jsonl"), "SIGINT: running trials save");
+  }));
+  sweep.end();
+  CHECK(sweep.run->wait().code == 128 + SIGINT);
 }
 
 }  // namespace

@@ -1,20 +1,27 @@
-// Loaded before libc: while the file $STALL_FILE is there, renaming to a checkpoint's final name
-// does not return, as on a network file system whose server does not answer.
+// Loaded before libc: while the file $STALL_FILE is there, calls of the kind $STALL_CALL (name,
+// look, flush or remove) for a file whose own name is of the shape $STALL_NAME do not return, as on
+// a network file system whose server does not answer.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <fnmatch.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
 namespace {
 
-void stall_on(const char* target) {
+void stall_on(const char* call, const char* path) {
   const char* stall = std::getenv("STALL_FILE");
-  const char* slash = std::strrchr(target, '/');
-  const char* name = slash == nullptr ? target : slash + 1;
-  if (stall == nullptr || std::strncmp(name, "checkpoint_", 11) != 0) return;
+  const char* stalled_call = std::getenv("STALL_CALL");
+  const char* shape = std::getenv("STALL_NAME");
+  if (stall == nullptr || stalled_call == nullptr || shape == nullptr) return;
+  const char* slash = std::strrchr(path, '/');
+  const char* name = slash == nullptr ? path : slash + 1;
+  if (std::strcmp(call, stalled_call) != 0 || ::fnmatch(shape, name, 0) != 0) return;
   while (::access(stall, F_OK) == 0) {
     const std::string met = std::string(stall) + ".met";
     const int file = ::open(met.c_str(), O_WRONLY | O_CREAT, 0644);
@@ -23,22 +30,55 @@ void stall_on(const char* target) {
   }
 }
 
+std::string path_of(int file) {
+  char path[4096];
+  const std::string link = "/proc/self/fd/" + std::to_string(file);
+  const ssize_t length = ::readlink(link.c_str(), path, sizeof path);
+  return {path, length > 0 ? static_cast<std::size_t>(length) : 0};
+}
+
+template <class Function>
+Function* next(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
 }  // namespace
+
+#define TUNE_REPLACED __attribute__((visibility("default")))
 
 extern "C" {
 
-__attribute__((visibility("default"))) int rename(const char* from, const char* to) {
-  stall_on(to);
-  const auto next = reinterpret_cast<int (*)(const char*, const char*)>(dlsym(RTLD_NEXT, "rename"));
-  return next(from, to);
+TUNE_REPLACED int rename(const char* from, const char* to) {
+  stall_on("name", to);
+  return next<int(const char*, const char*)>("rename")(from, to);
 }
 
-__attribute__((visibility("default"))) int renameat2(int from_folder, const char* from,
-                                                     int to_folder, const char* to,
-                                                     unsigned flags) {
-  stall_on(to);
-  const auto next = reinterpret_cast<int (*)(int, const char*, int, const char*, unsigned)>(
-      dlsym(RTLD_NEXT, "renameat2"));
-  return next(from_folder, from, to_folder, to, flags);
+TUNE_REPLACED int renameat2(int from_folder, const char* from, int to_folder, const char* to,
+                            unsigned flags) {
+  stall_on("name", to);
+  return next<int(int, const char*, int, const char*, unsigned)>("renameat2")(from_folder, from,
+                                                                              to_folder, to, flags);
+}
+
+TUNE_REPLACED int stat(const char* path, struct stat* found) {
+  stall_on("look", path);
+  return next<int(const char*, struct stat*)>("stat")(path, found);
+}
+
+// By which of the two names it is called depends on headers.
+TUNE_REPLACED int stat64(const char* path, struct stat64* found) {
+  stall_on("look", path);
+  return next<int(const char*, struct stat64*)>("stat64")(path, found);
+}
+
+TUNE_REPLACED int fsync(int file) {
+  stall_on("flush", path_of(file).c_str());
+  return next<int(int)>("fsync")(file);
+}
+
+// Of a folder that is removed with all that it holds.
+TUNE_REPLACED int remove(const char* path) {
+  stall_on("remove", path);
+  return next<int(const char*)>("remove")(path);
 }
 }

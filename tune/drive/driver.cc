@@ -202,7 +202,9 @@ RunOutcome DriverShell::run() {
   } catch (const Error& error) {
     const bool goes_on = leave_own_agent();
     give_up();
-    if (!has_begun() || !folder_.is_in_place()) throw;
+    const bool is_unreadable = error.code() == ErrorCode::kProtocol;
+    if (!has_begun() || is_unreadable) throw;  // a resume would end in the same way
+    check_place(folder_);                      // the reason for the error where it is gone
     throw Error(error.code(),
                 fmt::format("{}; what was done is kept{}, resume it with: {}", error.what(),
                             goes_on ? " and its trials go on meanwhile" : "",
@@ -238,7 +240,7 @@ void DriverShell::loop() {
     act();
     if (has_given_up_) return;
     if (now() - last_flushed_ >= kFlushEvery) {
-      check_place(folder_);
+      if (folder_.seems_lost()) check_place(folder_);
       file_work_.check();
       if (door_) door_->look(now());
       look_at_pool();
@@ -337,7 +339,7 @@ void DriverShell::write_results() {
   const bool runs = controller().counts()[static_cast<std::size_t>(TrialStatus::kRunning)] > 0;
   if (launched_ || !runs) return;
   launched_ = true;
-  if (is_new()) folder_.link_latest();
+  if (is_new()) file_work_.add(0, [this] { folder_.link_latest(); });
 }
 
 void DriverShell::remove(const RemoveCheckpoint& checkpoint) {

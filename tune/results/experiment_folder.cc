@@ -241,8 +241,10 @@ ExperimentFolder ExperimentFolder::open(const fs::path& directory) {
   return folder;
 }
 
-bool ExperimentFolder::is_in_place() const {
-  return lock_.is_at(absolute_ / kLockFile);
+std::string ExperimentFolder::taken_over() const {
+  if (lock_.taken_from().empty()) return {};
+  return fmt::format("{} was held by {}, which gives no sign of life any more: taken over",
+                     path_.string(), lock_.taken_from());
 }
 
 void ExperimentFolder::write_spec(const ExperimentSpec& spec) const {

@@ -42,8 +42,14 @@ class ExperimentFolder {
   void keep_alive() { lock_.keep_alive(); }
   // The process of another host that has taken the experiment meanwhile; empty: none has.
   std::string taken_by() const { return lock_.taken_by(); }
-  // False when the folder was removed or renamed: there is no place to write to any more.
-  bool is_in_place() const;
+  // The notice that its holder was silent and the experiment taken from it; empty: it was free.
+  std::string taken_over() const;
+  // False when the folder was removed or renamed: there is no place to write to any more. It looks,
+  // which may take as long as the file system does not answer.
+  bool is_in_place() const { return lock_.is_in_place(); }
+  // Whether it was taken, removed or renamed, as the lock's thread saw it a moment ago: for a loop,
+  // as it never blocks.
+  bool seems_lost() const { return !taken_by().empty() || !lock_.was_in_place(); }
   // For a new experiment that did not begin: removes its folder, with the folders that were made to
   // hold it, and puts back the experiment that kFresh has moved aside, so that all is as it was
   // before create().

@@ -216,10 +216,42 @@ TEST_CASE("a sweep that a newer tune has gone on with is refused, and nothing of
     CHECK_HAS(refused.err, "format " + std::to_string(kJournalFormat + 1));
     CHECK_HAS(refused.err, "reads up to " + std::to_string(kJournalFormat));
     CHECK_HAS(refused.err, "go on with the newer tune");
+    CHECK_FALSE(testing::has(refused.err, "resume it with"));  // not by this one
     CHECK(contents_of(box.path() / "results/s") == before);
     CHECK(store.last() == EntryId{2, 0});  // no epoch was taken
   }
   check_nothing_left(box, "results/s");
+}
+
+TEST_CASE(
+    "a sweep of machines that a newer tune has gone on with is refused before any is touched") {
+  Sandbox box;
+  box.write("sweep.yaml", yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 15}",
+                                .rest = "stop: {training_iteration: 20}\nlisten: lo\n"}));
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 5); }));
+  run.signal(SIGINT);
+  REQUIRE(run.wait().code == 128 + SIGINT);
+  const std::string said = "\"journal_format\": ";
+  std::string record = box.read("results/s/run.json");
+  REQUIRE(testing::has(record, said + std::to_string(kJournalFormat)));
+  record.replace(record.find(said) + said.size(), std::to_string(kJournalFormat).size(),
+                 std::to_string(kJournalFormat + 1));
+  box.write("results/s/run.json", record);
+  // The newer build's own plugin.
+  fs::remove_all(box.path() / "results/s/plugin");
+  box.write("results/s/plugin/newer/libsynthetic.so", "newer");
+  box.write("results/s/experiment.json.tmp-1", "of a driver that was killed");
+
+  const auto before = contents_of(box.path() / "results/s");
+  const Finished refused = box.tune({"resume", "results/s"});
+  INFO(refused.err);
+  CHECK(refused.code == 3);
+  CHECK_HAS(refused.err, "resuming results/s: it was written by a newer tune");
+  CHECK_HAS(refused.err, "format " + std::to_string(kJournalFormat + 1));
+  CHECK_FALSE(testing::has(refused.err, "resume it with"));
+  CHECK(contents_of(box.path() / "results/s") == before);
+  CHECK(box.is_quiet());
 }
 
 }  // namespace

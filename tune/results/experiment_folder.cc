@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/journal_format.h"
 #include "core/json.h"
 #include "core/platform/files.h"
 #include "core/store_address.h"
@@ -120,6 +121,15 @@ void end_own_agent(const fs::path& directory, Duration grace) {
   const auto agent = OwnAgent::of(directory);
   if (!agent || agent->is_gone()) return;
   agent->end(grace, [](const std::string& text) { fmt::print(stderr, "{}\n", text); });
+}
+
+// The journal tells it as well. But before a driver can read that, it has written files for nodes
+// and has ended an agent that is not of its version.
+void refuse_newer(const fs::path& directory) try {
+  if (const auto record = read_record(directory)) refuse_newer_format(record->journal_format);
+} catch (const Error& error) {
+  if (error.code() != ErrorCode::kProtocol) return;  // it cannot be read, or does not say
+  throw Error(error.code(), fmt::format("resuming {}: {}", directory.string(), error.what()));
 }
 
 // The temporary file of a killed driver.
@@ -232,6 +242,7 @@ void ExperimentFolder::withdraw() const {
 
 ExperimentFolder ExperimentFolder::open(const fs::path& directory) {
   read_spec(directory);
+  refuse_newer(directory);
   ExperimentFolder folder(directory, lock_of(directory));
   remove_all_of(directory, is_broken_write);
   if (fs::exists(directory / kNodesFolder)) {
@@ -259,7 +270,8 @@ void ExperimentFolder::write_record(const RunRecord& record) const {
                      {"hostname", record.hostname},
                      {"store", record.store},
                      {"prefix", record.prefix},
-                     {"requests", record.requests}};
+                     {"requests", record.requests},
+                     {"journal_format", kJournalFormat}};
   write_file_atomically(path_ / kRecordFile, to_json(value, 2) + "\n", readers_of(record.store));
   flush_path(absolute_);
 }
@@ -299,6 +311,7 @@ std::optional<RunRecord> read_record(const fs::path& directory) {
   record.store = value.get<std::string>("store");
   record.prefix = value.get<std::string>("prefix");
   if (value.contains("requests")) record.requests = value.get<std::string>("requests");
+  record.journal_format = value.get_or("journal_format", 0u);
   return record;
 }
 

@@ -3,6 +3,7 @@
 // holds the experiment's lock.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -20,9 +21,10 @@ struct RunRecord {
   RunState state = RunState::kRunning;
   std::uint32_t driver_pid = 0;
   std::string hostname;
-  std::string store;   // address other commands of this host can read the journal at
-  std::string prefix;  // of the keys there
+  std::string store;     // address other commands of this host can read the journal at
+  std::string prefix;    // of the keys there
   std::string requests;  // the socket that the driver takes requests at; empty: it takes none
+  std::uint32_t journal_format = 0;  // that its driver writes; 0: of an earlier build
 };
 
 class ExperimentFolder {
@@ -32,7 +34,8 @@ class ExperimentFolder {
   // With if_exists kFresh it renames the old one to <name>.old-N instead. Fills spec.name, and
   // draws spec.store_prefix.
   static ExperimentFolder create(ExperimentSpec& spec);
-  // An existing experiment, to go on with. Throws Error (kBadInput) when there is none.
+  // An existing experiment, to go on with. Throws Error (kBadInput) when there is none, and
+  // (kProtocol) when a newer tune has gone on with it; then nothing of it was touched.
   static ExperimentFolder open(const std::filesystem::path& directory);
 
   const std::filesystem::path& path() const { return path_; }  // as the user wrote storage

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "core/refusal.h"
@@ -72,6 +73,34 @@ TEST_CASE("two sweeps that take one GPU each get different ones") {
   REQUIRE(box.is_quiet());
   CHECK(box.tune({"run", "sweep.yaml", "--name", "fourth", "--cpus", "2", "--gpus", "2", "--quiet"})
             .code == 0);
+}
+
+TEST_CASE("an agent that joins does not hand out another sweep's GPU: it is refused, or waits") {
+  Sandbox box;
+  give_gpus(box, "100000");
+  Running first =
+      box.start_tune({"run", "sweep.yaml", "--name", "first", "--cpus", "2", "--quiet"});
+  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/first", 2); }));
+  give_gpus(box, "3");
+  Running second = box.start_tune({"run", "sweep.yaml", "--name", "second", "--cpus", "1", "--gpus",
+                                   "0", "--quiet", "--listen", "lo"});
+  const std::string token = "results/second/nodes/join";
+  REQUIRE(Sandbox::eventually([&] { return fs::exists(box.path() / token); }));
+  const Finished refused = box.tune({"agent", "--join-file", token, "--cpus", "2"});
+  INFO(refused.err);
+  CHECK(refused.code == 2);
+  CHECK_HAS(refused.err, "is used by process " + std::to_string(first.pid()) + " (");
+  CHECK_HAS(refused.err, "--wait-gpus");
+
+  const Running agent =
+      box.start_tune({"agent", "--join-file", token, "--cpus", "2", "--wait-gpus"});
+  CHECK_FALSE(agent.ends_within(std::chrono::seconds(1)));
+  first.signal(SIGINT);
+  CHECK(first.wait().code == 128 + SIGINT);
+  const Finished done = second.wait();
+  INFO(done.err);
+  CHECK(done.code == 0);
+  check_complete(box, "results/second", 2, 3);
 }
 
 }  // namespace

@@ -363,6 +363,7 @@ void add_agent(CLI::App& app, CommandLine& line) {
       ->type_name("TIME");
   command->add_option("--drain", agent.drain, "begin to leave so long before --until (2m)")
       ->type_name("TIME");
+  command->add_flag("--wait-gpus", agent.wait_gpus, kWaitGpus);
   command->add_flag("--stay", agent.stay, "wait for the next experiment with these keys");
   command->callback([&line] { line.chosen = [&line] { return agent_command(line.agent); }; });
 }

@@ -68,8 +68,23 @@ std::optional<std::chrono::nanoseconds> job_time_left() {
   }
 }
 
+// May wait: what is told as a time from now on is to be asked for later.
+NodeResources claimed(const AgentArguments& arguments, const std::string& experiment,
+                      const RuntimeDirectory& runtime) {
+  ClaimRequest claim;
+  claim.sweep = "tune agent of experiment " + experiment;
+  claim.node = discover_node({arguments.cpus, arguments.gpus});
+  if (arguments.gpus) claim.visible = own_gpus();
+  claim.needs_gpus = true;
+  claim.waits = arguments.wait_gpus;
+  claim.notice = say;
+  return claim_node(runtime, claim);
+}
+
 // Ends with the agent and its folder of sockets.
 JoinedEnd run_once(const AgentArguments& arguments, JoinToken token) {
+  const RuntimeDirectory runtime;
+  const NodeResources node = claimed(arguments, token.experiment, runtime);
   JoinOptions join;
   join.token = std::move(token);
   join.name = life_name();
@@ -90,15 +105,7 @@ JoinedEnd run_once(const AgentArguments& arguments, JoinToken token) {
   }
   join.say = say;
   AgentOptions options;
-  options.resources = discover_node({arguments.cpus, arguments.gpus});
-  const RuntimeDirectory runtime;
-  ClaimRequest claim;
-  claim.sweep = "tune agent of experiment " + join.token.experiment;
-  claim.node = options.resources;
-  if (arguments.gpus) claim.visible = own_gpus();
-  claim.needs_gpus = true;
-  claim.notice = say;
-  options.resources = claim_node(runtime, claim);
+  options.resources = node;
   options.runtime_directory = runtime.path();
   options.runtime_lock_fd = runtime.lock_descriptor();
   options.hostname = hostname();

@@ -15,6 +15,7 @@ struct AgentArguments {
   std::string idle;   // leaves after so long without a trial; empty: never
   std::string until;  // has left by then; empty: no end
   std::string drain = "2m";
+  bool wait_gpus = false;
   bool stay = false;  // when an experiment is over, it waits for the next one with these keys
 };
 int agent_command(const AgentArguments& arguments);

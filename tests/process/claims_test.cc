@@ -51,6 +51,8 @@ TEST_CASE("two sweeps do not hand out the same GPU: one is refused, or waits") {
   const Finished done = waits.wait();
   INFO(done.err);
   CHECK(done.code == 0);
+  CHECK_HAS(done.err, ": waiting for them");
+  CHECK_HAS(box.read("results/third/events.jsonl"), ": waiting for them\"}");
   check_nothing_left(box, "results/third");
 }
 

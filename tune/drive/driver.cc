@@ -63,6 +63,7 @@ DriverShell::DriverShell(RunRequest request, NodeResources node, ExperimentFolde
 
 void DriverShell::start() {
   runtime_.emplace();
+  if (const std::string how = folder_.taken_over(); !how.empty()) say_early(how);
   start_agent();
   folder_.keep_alive();
 
@@ -106,7 +107,8 @@ void DriverShell::start() {
 void DriverShell::start_agent() {
   const auto former = is_new() ? std::nullopt : OwnAgent::of(folder_.absolute());
   if (former) {
-    if (auto kept = kept_agent(*former, folder_.absolute(), spec_.options)) {
+    const auto notice = [this](const std::string& text) { say_early(text); };
+    if (auto kept = kept_agent(*former, folder_.absolute(), spec_.options, notice)) {
       agent_process_ = std::make_unique<AgentProcess>(std::move(*kept), former->identity());
       return turn_away(request_.zygote);
     }
@@ -133,7 +135,9 @@ void DriverShell::claim_resources() {
     node_.gpus.clear();
     return;
   }
-  node_ = claimed_node(*runtime_, folder_.absolute(), spec_, node_);
+  ClaimRequest claim = claim_of(folder_.absolute(), spec_, node_);
+  claim.notice = [this](const std::string& text) { say_early(text); };
+  node_ = claim_node(*runtime_, claim);
 }
 
 void DriverShell::open_store() {
@@ -386,6 +390,12 @@ void DriverShell::answer(const OrderAnswer& answer) {
 // Shown at once, whether or not the store answers; it goes into events.jsonl with the next turn.
 void DriverShell::say(const std::string& text) {
   reporter_->notice(text);
+  machine_.on_notice(text);
+}
+
+// The reporter may make a thread: not before the agent is forked.
+void DriverShell::say_early(const std::string& text) {
+  fmt::print(stderr, "{}\n", text);
   machine_.on_notice(text);
 }
 

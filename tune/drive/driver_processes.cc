@@ -16,7 +16,6 @@
 #include "core/error.h"
 #include "core/fitting.h"
 #include "core/platform/node.h"
-#include "core/platform/node_claims.h"
 #include "core/rank_start.h"
 #include "tune/spec/command_options.h"
 #include "tune/spec/pool_value.h"
@@ -98,7 +97,9 @@ AgentProcess::AgentProcess(OtherProcess kept, std::string identity)
   signal(SIGCONT);
 }
 
-AgentProcess::~AgentProcess() { end_now(); }
+AgentProcess::~AgentProcess() {
+  end_now();
+}
 
 int AgentProcess::exit_descriptor() const {
   return kept_ ? kept_->descriptor() : process_.descriptor();
@@ -169,14 +170,12 @@ std::string address_in(const RuntimeDirectory& runtime) {
 
 std::optional<OtherProcess> kept_agent(const OwnAgent& agent,
                                        const std::filesystem::path& experiment,
-                                       const RunOptions& options) {
+                                       const RunOptions& options, const OwnAgent::Notice& notice) {
   if (agent.is_gone()) return std::nullopt;
   std::optional<OtherProcess> process = agent.process();
   const std::string why_not = process ? agent.why_not_kept(experiment) : "it has ended";
   if (why_not.empty()) return process;
-  // The reporter may make a thread: not before the agent is forked.
-  agent.end(from_seconds(options.save_grace_s),
-            [](const std::string& text) { fmt::print(stderr, "{}\n", text); });
+  agent.end(from_seconds(options.save_grace_s), notice);
   return std::nullopt;
 }
 
@@ -197,17 +196,15 @@ NodeResources checked_node(const RunRequest& request) {
   return node;
 }
 
-NodeResources claimed_node(const RuntimeDirectory& runtime, const std::filesystem::path& sweep,
-                           const ExperimentSpec& spec, const NodeResources& node) {
+ClaimRequest claim_of(const std::filesystem::path& sweep, const ExperimentSpec& spec,
+                      const NodeResources& node) {
   ClaimRequest claim;
   claim.sweep = sweep;
   claim.node = node;
   if (spec.options.gpus) claim.visible = own_gpus();
   claim.needs_gpus = spec.request.gpu_units > 0;
   claim.waits = spec.options.wait_gpus;
-  // The reporter may make a thread: not before the agent is forked.
-  claim.notice = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
-  return claim_node(runtime, claim);
+  return claim;
 }
 
 }  // namespace tune

@@ -9,6 +9,7 @@
 
 #include "core/join_token.h"
 #include "core/platform/child.h"
+#include "core/platform/node_claims.h"
 #include "core/platform/other_process.h"
 #include "core/platform/process.h"
 #include "core/platform/redis_server.h"
@@ -86,15 +87,15 @@ std::string address_in(const RuntimeDirectory& runtime);
 // (kBadInput).
 std::optional<OtherProcess> kept_agent(const OwnAgent& agent,
                                        const std::filesystem::path& experiment,
-                                       const RunOptions& options);
+                                       const RunOptions& options, const OwnAgent::Notice& notice);
 // Lets an agent that waits to be one go, as there is one already.
 void turn_away(const ZygoteSource& zygote);
 
 // Refuses an experiment that could never run here, before anything is written or started.
 NodeResources checked_node(const RunRequest& request);
-// The part of `node` that this sweep may use: GPUs of other sweeps are not handed out again; their CPUs are,
-// with a notice. Waits for GPUs when the spec says so.
-NodeResources claimed_node(const RuntimeDirectory& runtime, const std::filesystem::path& sweep,
-                           const ExperimentSpec& spec, const NodeResources& node);
+// The claim of a sweep in that folder on this node: GPUs of other sweeps are not handed out again;
+// their CPUs are, with a notice. It waits for GPUs when the spec says so.
+ClaimRequest claim_of(const std::filesystem::path& sweep, const ExperimentSpec& spec,
+                      const NodeResources& node);
 
 }  // namespace tune

@@ -62,6 +62,7 @@ class DriverShell : private TurnEdges {
   void open_door();
   void look_at_pool();
   void say(const std::string& text);
+  void say_early(const std::string& text);
   bool may_show() const;
   void show(bool final);
   void end_agents();

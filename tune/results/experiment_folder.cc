@@ -105,15 +105,10 @@ Readers readers_of(const std::string& store) {
 
 // Processes of a driver that was killed may still be ending.
 ExperimentLock lock_of(const fs::path& directory) {
-  ExperimentLock lock(directory / kLockFile, kLockWait, [&](const std::string& holders) {
-    fmt::print(stderr, "{} is in use: waiting up to {} s for {}\n", directory.string(),
-               kLockWait.count(), holders);
-  });
-  if (!lock.taken_from().empty()) {
-    fmt::print(stderr, "{} was held by {}, which gives no sign of life any more: taken over\n",
-               directory.string(), lock.taken_from());
-  }
-  return lock;
+  return {directory / kLockFile, kLockWait, [&](const std::string& holders) {
+            fmt::print(stderr, "{} is in use: waiting up to {} s for {}\n", directory.string(),
+                       kLockWait.count(), holders);
+          }};
 }
 
 // Its trials would save into the folder that takes the place of theirs.

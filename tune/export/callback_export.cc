@@ -54,7 +54,7 @@ void CallbackExport::tell(const std::function<void(Callback&)>& what) {
   } catch (const std::exception& error) {
     thrown = error.what();
   } catch (...) {
-    thrown = "something that is no std::exception";
+    thrown = "something that is not a std::exception";
   }
   if (std::exchange(has_thrown_, true)) return;
   problems_.push_back("it threw: " + thrown + " (said once; it goes on being called)");

@@ -190,12 +190,13 @@ void SpecCheck::check_numbers() {
   check_seconds("group_timeout_s", options_.group_timeout_s);
   check_seconds("lease_s", options_.lease_s);
   check_seconds("patience_s", options_.patience_s.value_or(1));
-  if (options_.lease_s == 0) complain("lease_s", "0 s is no time to wait: it must be above 0");
+  if (options_.lease_s == 0)
+    complain("lease_s", "at 0 s nothing is waited for: it must be above 0");
   if (options_.patience_s == 0) {
-    complain("patience_s", "0 s is no time to wait: it must be above 0");
+    complain("patience_s", "at 0 s nothing is waited for: it must be above 0");
   }
   if (options_.group_timeout_s == 0) {
-    complain("group_timeout_s", "0 s is no time to wait: it must be above 0");
+    complain("group_timeout_s", "at 0 s nothing is waited for: it must be above 0");
   }
   check_seconds("alone_timeout_s", options_.alone_timeout_s);
 }

@@ -85,8 +85,8 @@ struct JoinedSetup {
   // other, and where the driver listens, so that an agent beside it knows how others reach it.
   std::string group_key;
   std::vector<std::string> driver_addresses;
-  // What the plugin is, and the folder with a copy of it below the experiment's, for machines that
-  // have another file at its path, or none. Empty: there is no copy.
+  // The plugin's fingerprint, and the folder with a copy of it below the experiment's, for machines
+  // that have another file at its path, or none. Empty: there is no copy.
   std::string plugin_fingerprint;
   std::string plugin_copy;  // "plugin/0123456789abcdef"
   template <class Self, class F>

@@ -1,5 +1,5 @@
-// What says where an S3 store is and who asks: the variables and files that every program for S3
-// reads (AWS_ACCESS_KEY_ID, ~/.aws/credentials, ...). Pure.
+// The place of an S3 store and the identity of those who ask, by the variables and files that every
+// program for S3 reads (AWS_ACCESS_KEY_ID, ~/.aws/credentials, ...). Pure.
 #pragma once
 
 #include <functional>

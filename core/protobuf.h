@@ -58,7 +58,7 @@ class ProtoReader {
   };
 
   explicit ProtoReader(std::string_view bytes) : rest_(bytes) {}
-  // Nothing at the end, and before bytes that are no field.
+  // Nothing at the end, and before bytes that are not a field.
   std::optional<Field> next();
 
  private:

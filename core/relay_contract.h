@@ -54,7 +54,7 @@ struct CheckpointPart {
     f(s.node, s.host);
   }
 };
-// What is stored of such a checkpoint: the part of one machine, for itself; or, when all parts are
+// The stored share of a checkpoint: the part of one machine, for itself; or, when all parts are
 // there, the checkpoint as a whole, which they are put together to. Without either: all of it.
 struct CheckpointShare {
   std::optional<std::uint32_t> part = {};

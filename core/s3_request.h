@@ -25,7 +25,7 @@ inline bool is_s3(std::string_view address) {
 }
 // Throws Error (kBadInput).
 S3Address parse_s3_address(const std::string& address);
-// What the names of all objects below an address begin with: "a/prefix/"; of a bucket nothing.
+// The beginning of the names of all objects below an address: "a/prefix/"; of a bucket nothing.
 std::string s3_folder(const std::string& address);
 
 struct AwsCredentials {

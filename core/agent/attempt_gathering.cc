@@ -97,7 +97,7 @@ void Attempt::end_gathering(const AttemptScene& scene, const std::string& why_no
   gather_next(scene);
 }
 
-// What the ranks of all nodes have written of it goes.
+// The parts that the ranks of all nodes have written of it go.
 void Attempt::give_up(const AttemptScene& scene, CheckpointSaved saved) {
   --storing_;
   const std::uint64_t key = attempt_key(launch_.trial, launch_.attempt);

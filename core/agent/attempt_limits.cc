@@ -56,7 +56,7 @@ void Attempt::on_time(const AttemptScene& scene) {
   kill(scene, silence_cause(scene));
 }
 
-// What a rank says may come this much later before its node counts as quiet.
+// The word of a rank may come this much later before its node counts as quiet.
 AgentTime Attempt::link_delay() const { return nodes_.size() > 1 ? kQuiet : AgentTime{}; }
 
 // ---- Silence ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ namespace tune {
 
 AgentFacts facts_of(const AgentOptions& options, AgentTime now);
 
-// What the driver says, with its port for checkpoints as this machine finds it.
+// The driver's setup, with its port for checkpoints as this machine finds it.
 SetupExperiment as_found_by(const AgentOptions& options, SetupExperiment setup);
 
 struct Participation {

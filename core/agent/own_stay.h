@@ -1,4 +1,4 @@
-// What a driver's own agent needs beside its link, to outlive the driver: the token by which it
+// The needs of a driver's own agent beside its link, to outlive the driver: the token by which it
 // joins, and the sign that the next driver looks for.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace tune {
 
-// What the driver says by its socket: a token. Nothing: the driver is gone.
+// The token that the driver tells by its socket. Nothing: the driver is gone.
 std::optional<JoinToken> token_of_driver(int driver_alive_fd);
 
 // The sign (kStaysFile) in its runtime folder. A sign that cannot be written costs the agent the

@@ -1,4 +1,4 @@
-// What comes of an agent's orders to carry checkpoints and output (core/agent/relay_client.h,
+// The outcome of an agent's orders to carry checkpoints and output (core/agent/relay_client.h,
 // core/agent/object_carrier.h).
 #pragma once
 

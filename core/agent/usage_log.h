@@ -27,7 +27,7 @@
 
 namespace tune {
 
-// What runs now.
+// An attempt that runs now.
 struct UsedBy {
   AttemptNumber attempt;
   Duration begun{};

@@ -158,7 +158,7 @@ void set_limits(const CurlLibrary& curl, Handle handle, const HttpRequest& reque
   curl.set(handle, kLowSpeedTime, static_cast<long>(request.stall_limit.count()));
 }
 
-// What is sent. Nothing is open when no file is sent, or when it cannot be read: `answer` says why.
+// The content. Nothing is open when no file is sent, or when it cannot be read: `answer` says why.
 OpenFile set_content(const CurlLibrary& curl, Handle handle, const HttpRequest& request,
                      HttpAnswer& answer) {
   if (!request.body_file.empty()) return open_upload(curl, handle, request, answer);

@@ -30,7 +30,7 @@ struct ObjectCacheOptions {
   std::uint64_t reserve_bytes = std::uint64_t{1} << 30;
 };
 
-// For any threads. Calls throw Error: kBadInput for what is no address, kIo, with the address, when
+// For any threads. Calls throw Error: kBadInput for a bad address, kIo, with the address, when
 // an object is not there, cannot be had or not be kept.
 class ObjectCache {
  public:
@@ -45,7 +45,7 @@ class ObjectCache {
   // The object's content, for reading. The file may lose its name at any time.
   FileDescriptor open(const S3Object& object);
 
-  // What was made of an object's content, kept beside it under a word: "index". Empty: nothing is
+  // The text made of an object's content, kept beside it under a word: "index". Empty: nothing is
   // there. Keeping is a favour: it fails without a word.
   std::string find_made(const S3Object& object, const std::string& word) const;
   void keep_made(const S3Object& object, const std::string& word, const std::string& text);

@@ -16,7 +16,7 @@ namespace tune {
 
 struct AwsSettings;
 
-// What the environment and files of this process say, now.
+// The settings that the environment and files of this process have now.
 AwsSettings read_aws_settings();
 
 struct S3Place {
@@ -34,7 +34,7 @@ struct S3Object {
 
 class S3Store : public ObjectStore {
  public:
-  // Throws Error (kBadInput) for what is no address.
+  // Throws Error (kBadInput) for a text that is not such an address.
   explicit S3Store(S3Place place);
   ~S3Store() override;
 

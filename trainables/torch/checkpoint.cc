@@ -74,7 +74,7 @@ NamedTensors tensors_of(const torch::nn::Module& model) {
 
 using TensorsByName = std::map<std::string, at::Tensor>;
 
-// What the file has instead of a name: Python's DistributedDataParallel puts one before all.
+// The file's word instead of a name: Python's DistributedDataParallel puts one before all.
 std::string instead_of(const std::string& name, const TensorsByName& saved) {
   const auto has_it_below = [&](const auto& one) { return one.first.ends_with("." + name); };
   const auto found = std::ranges::find_if(saved, has_it_below);

@@ -40,7 +40,7 @@ void save_model(const std::filesystem::path& directory, const torch::nn::Module&
 // no less.
 void load_model(const std::filesystem::path& directory, torch::nn::Module& model);
 
-// What load_model would read, on the CPU.
+// The weights that load_model would read, on the CPU.
 NamedTensors read_weights(const std::filesystem::path& directory);
 
 void save_optimizer(const std::filesystem::path& directory,

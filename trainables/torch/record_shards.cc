@@ -123,7 +123,7 @@ class RecordShards::Files {
     return bytes;
   }
 
-  // What an earlier process read of the shard; empty: nothing.
+  // The index that an earlier process read of the shard; empty: none.
   std::string find_index(std::size_t shard) const {
     const Remote& remote = remote_[shard];
     return remote.cache == nullptr ? "" : remote.cache->find_made(remote.object, "index");

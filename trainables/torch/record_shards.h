@@ -66,7 +66,7 @@ class RecordShards : public Dataset {
   ~RecordShards() override;
 
   std::int64_t size() const override;
-  // What the decoder makes of it; its Error names shard and record.
+  // The batch that the decoder makes of it; its Error names shard and record.
   Batch get(std::int64_t index) const override;
   void set_epoch(std::int64_t epoch) override { epoch_ = epoch; }
   // A ShardSampler.

@@ -27,7 +27,7 @@ at::Tensor permutation(std::int64_t size, std::uint64_t seed) {
   return at::randperm(size, at::make_generator<at::CPUGeneratorImpl>(seed), at::kLong);
 }
 
-// What a buffer gives that is filled from the order and of which one after the other is drawn.
+// The order that a buffer gives which is filled from `order` and drawn from at random.
 void draw_ahead(at::Tensor& order, std::int64_t buffer, std::uint64_t seed, std::uint64_t rank) {
   RandomStream random(seed, "buffer of records", rank);
   std::int64_t* const values = order.mutable_data_ptr<std::int64_t>();

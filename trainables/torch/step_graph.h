@@ -23,7 +23,7 @@
 
 namespace tune {
 
-// What a device offers for it. One thread uses it.
+// The part of a device in it. One thread uses it.
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;

@@ -116,7 +116,7 @@ struct TrainingStepOptions {
   bool split_when_out_of_memory = false;
   // On a GPU forward and backward of run() are recorded as a CUDA graph when a few batches in a row
   // had one shape, and played again for each later batch of that shape; others go the direct way.
-  // What they decide on the CPU stays what it was then: call record_again() when layers are frozen
+  // Their decisions on the CPU stay what they were then: call record_again() when layers are frozen
   // or the forward is to go another way. They wait for nothing and speak to no other rank
   // (SyncBatchNorm). Not with static_graph, find_unused_parameters, compression or
   // split_when_out_of_memory. On a CPU it does nothing, and says so.

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLog = "detached.log";
 
-// What the run prints: beside the experiment's folder until that is there.
+// The output of the run: beside the experiment's folder until that is there.
 class Output {
  public:
   explicit Output(fs::path storage)

@@ -98,7 +98,7 @@ void Controller::restore_course(PackReader& in) {
   warnings_ = {warnings.begin(), warnings.end()};
 }
 
-// What an older build did not know is as it was then.
+// Anything that an older build did not know is as it was then.
 void Controller::restore_health(PackReader& in, std::uint32_t version) {
   health_.clear();
   agent_contract_ = 3;

@@ -68,7 +68,7 @@ PoolRoom::PoolRoom(const PoolScene& scene, const std::set<AgentNumber>& leaving,
     if (node.is_out || node.is_held || leaving.contains(node.agent)) continue;
     places_ += node.places;
     if (node.places > 0 || node.group == 0) continue;
-    // What runs there is about to go on elsewhere: a node of its group is leaving.
+    // The trial there is about to go on elsewhere: a node of its group is leaving.
     ++idle_[node.group];
     if (node.trials == 0) idle.emplace(node.group, node.agent);
   }

@@ -21,7 +21,7 @@ namespace tune {
 
 class Controller;
 
-// What a node holds when it is empty: trials, or else a part of one.
+// The trials that a node holds when it is empty, or else a part of one.
 struct NodeShare {
   std::uint64_t places = 0;  // trials that it holds by itself
   int group = 0;             // nodes like it that one trial needs; 0: any number is too few

@@ -39,7 +39,7 @@ AgentOptions agent_options(const AgentProcess::Options& options, int alive) {
   agent.zygote_loads = options.zygote_loads;
   agent.zygote_log = options.experiment_directory / "zygote.log";
   agent.trial_memory_bytes = options.trial_memory_bytes;
-  // What its processes hold tells whether they are gone. Those that outlive the driver must not
+  // The lock of its processes tells whether they are gone. Those that outlive the driver must not
   // keep the next one from the experiment.
   const bool stays = !options.stays_as.empty();
   agent.lock_fd = stays ? options.runtime_lock_descriptor : options.lock_descriptor;

@@ -165,7 +165,7 @@ class PoolMachine {
   void change(Number number, const Allocation& one, const ListedAllocation& news);
   void end(Number number, const Allocation& one, AllocationFault fault, const std::string& why);
   void stop(Number number, const Allocation& one, Local& local);
-  // What may yet come to the nodes that there are.
+  // The nodes that may yet come to those that there are.
   struct Plan {
     PoolRoom room;
     std::uint64_t coming = 0;    // nodes of allocations that are on their way

@@ -18,7 +18,7 @@ namespace tune {
 
 class ImportanceReader {
  public:
-  // What the caller knows of a trial; another `change` means that its files have changed.
+  // The caller's knowledge of a trial; another `change` means that its files have changed.
   struct Known {
     std::uint32_t number = 0;
     std::uint64_t change = 0;

@@ -30,7 +30,7 @@ class ObjectCheckpoints {
   std::string address_;
 };
 
-// What agents have to know. The endpoint and region are this process's; credentials never travel.
+// The place for agents. The endpoint and region are this process's; credentials never travel.
 ObjectPlace object_place(const std::string& address);
 
 }  // namespace tune

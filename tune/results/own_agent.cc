@@ -73,7 +73,7 @@ bool OwnAgent::is_gone() const {
   return boot_ != boot_id() || !is_live_runtime_directory(runtime_);
 }
 
-// What a trial saves would go into a folder that is another one by now, or none.
+// A trial's checkpoints would go into a folder that is another one by now, or none.
 std::string OwnAgent::why_not_kept(const fs::path& experiment) const {
   std::error_code unknown;
   if (!fs::equivalent(experiment_, experiment, unknown)) {

@@ -1,5 +1,5 @@
-// What the importance of parameters needs to know of each trial, and the finding itself, for those
-// who have read the trials. See tune/results/importance.h for what is found.
+// A trial as the importance of parameters needs to know it, and the finding itself, for those who
+// have read the trials. See tune/results/importance.h for what is found.
 #pragma once
 
 #include <filesystem>

@@ -102,7 +102,7 @@ void TrialLog::on(const LoggedTrial& added) {
 
 namespace {
 
-// What drivers left that were killed while they wrote this file anew.
+// The files of drivers that were killed while they wrote this one anew.
 void remove_broken_writes(const fs::path& file) {
   const std::string prefix = file.filename().string() + ".tmp-";
   std::vector<fs::path> found;

@@ -75,7 +75,7 @@ struct NodeView {
   std::uint32_t running = 0;  // attempts
 };
 
-// What the pool has asked its engine for, and has not ended.
+// An allocation that the pool has asked its engine for, and that has not ended.
 struct AllocationView {
   std::string state, id, host, reason;
   double asked = 0;  // unix seconds

@@ -91,7 +91,7 @@ class TrialTable {
   void clear_results(std::size_t row, std::uint64_t change);
 
  private:
-  // What a number of that name, at the same place of the last line, belongs to; none: to no metric.
+  // The metric of a number of that name, at the same place of the last line; none: it has none.
   struct Guess {
     std::string name;
     std::optional<std::size_t> metric;

@@ -1,4 +1,4 @@
-// What one trial used of processors, memory and GPUs (usage.jsonl of its folder), as columns.
+// One trial's use of processors, memory and GPUs (usage.jsonl of its folder), as columns.
 #pragma once
 
 #include <cstddef>

@@ -196,7 +196,7 @@ class CudaGraph : public DeviceGraph {
     c10::cuda::device_synchronize();
     c10::cuda::CUDACachingAllocator::emptyCache();
     graph_ = std::make_unique<at::cuda::CUDAGraph>();
-    // What other threads do meanwhile (pinned memory of a loader, NCCL's watch) is their own.
+    // The work of other threads meanwhile (pinned memory of a loader, NCCL's watch) is their own.
     graph_->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
     try {
       work();

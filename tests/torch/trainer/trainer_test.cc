@@ -2,6 +2,7 @@
 // workers are forked from it.
 #include <tune/tune.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -356,6 +357,31 @@ TEST_CASE("an operator is a trial whose resources follow from its workers") {
   twice.resources_per_trial = {.cpu = 4};
   CHECK_HAS(refusal([&] { run(trainable, twice); }),
             "leave it out, and set num_workers, num_cpus_per_worker and use_gpu");
+}
+
+class SlowToSave : public Classifier {
+ public:
+  void save(const fs::path& directory) override {
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    Classifier::save(directory);
+  }
+};
+
+TEST_CASE("an operator's save may last longer than the ranks of its trial wait for each other") {
+  const testing::TemporaryFolder folder;
+  RunOptions options = {.name = "s",
+                        .metric = "val_accuracy",
+                        .stop = {{"training_iteration", 3}},
+                        .storage = folder.path(),
+                        .quiet = true,
+                        .cpus = 2};
+  options.checkpoint.frequency = 1;
+  options.group_timeout_s = 1;
+  const Analysis analysis =
+      run(TorchTrainer<SlowToSave>::as_trainable({.num_workers = 2}), options);
+  REQUIRE(analysis.trials().size() == 1);
+  CHECK(analysis.trials()[0].status == TrialStatus::kTerminated);
+  CHECK(analysis.best_result().get<int>("iterations_since_restore") == 3);  // in one attempt
 }
 
 }  // namespace

@@ -83,6 +83,11 @@ TEST_CASE("validate prints what gp begins with, and says so") {
             "searcher gp: such configurations come first; later ones follow from results");
   const Finished summed = box.tune({"validate", "sweep.yaml"});
   CHECK_HAS(summed.out, ", searcher gp");
+  // Of a sequence all configurations are as printed.
+  box.write("even.yaml", yaml({.rest = "stop: {training_iteration: 2}\nsearcher: halton\n"}));
+  const Finished even = box.tune({"validate", "even.yaml", "--configs", "3"});
+  CHECK(lines_of(even.out).size() == 3);
+  CHECK(even.err.find("follow from results") == std::string::npos);
   box.write("grid.yaml", yaml({.config = "{lr: {grid_search: [0.1, 0.2]}}",
                                .rest = "stop: {training_iteration: 2}\nsearcher: gp\n"}));
   const Finished refused = box.tune({"validate", "grid.yaml"});

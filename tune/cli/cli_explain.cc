@@ -25,35 +25,44 @@ constexpr std::size_t kMostBeside = 12;
 std::string expectation(const Explanation& found) {
   const Explanation::Proposed& one = *found.proposed;
   if (!one.acquisition) return {};
-  if (found.searcher == "tpe") {
+  if (!one.mean || !one.standard_deviation) {
     return fmt::format("exp({:.4g}) times as likely among good trials as among the others",
                        *one.acquisition);
   }
-  std::string text = fmt::format("mean {:.4g}, sd {:.4g}, acquisition {:.4g}", one.mean.value_or(0),
-                                 one.standard_deviation.value_or(0), *one.acquisition);
-  if (found.searcher == "gp" && found.goals.size() > 1) {
-    return text +
-           " (of all objectives by weights drawn for this proposal: 0 is the best of each, larger "
-           "is better; acquisition: the logarithm of the expected improvement)";
+  const char* scale =
+      found.goals.size() > 1
+          ? "of all objectives by weights drawn for this proposal: 0 is the best of each"
+          : "0 is the middle trial, a standard deviation of all is 1";
+  return fmt::format(
+      "mean {:.4g}, sd {:.4g}, acquisition {:.4g} ({}, larger is better; acquisition: the "
+      "logarithm of the expected improvement)",
+      *one.mean, *one.standard_deviation, *one.acquisition, scale);
+}
+
+// By what its model tells: an expectation, the trials that it was made of, or neither.
+std::string how_by_model(const Explanation& found) {
+  const Explanation::Proposed& one = *found.proposed;
+  if (one.acquisition && one.by == found.searcher) {
+    return fmt::format("the best by the model of {}", one.by);
   }
-  if (found.searcher == "gp") {
-    text +=
-        " (0 is the middle trial, a standard deviation of all is 1, larger is better; "
-        "acquisition: the logarithm of the expected improvement)";
+  if (one.acquisition) {
+    return fmt::format("the best by the model of {}, which {} asked", one.by, found.searcher);
   }
-  return text;
+  const bool has_parents = std::ranges::any_of(found.neighbours, &Explanation::Neighbour::named);
+  if (has_parents) return fmt::format("a child, by {}, of the two named below", one.by);
+  return fmt::format("drawn by {} from what it has learnt", one.by);
 }
 
 std::string how(const Explanation& found) {
   const std::string& searcher = found.searcher;
   switch (found.source) {
     case Source::kRandom:
-      return "drawn at random by basic_variant, which learns nothing from results";
+      return fmt::format("drawn at random by {}, which learns nothing from results", searcher);
     case Source::kGrid:
       return fmt::format(
           "a cell of the grid, {}; what is not a grid_search was drawn at random: "
-          "basic_variant learns nothing from results",
-          join(found.grid, ", "));
+          "{} learns nothing from results",
+          join(found.grid, ", "), searcher);
     case Source::kGiven:
       return fmt::format("given: points_to_evaluate/{}", found.given);
     case Source::kUntold:
@@ -66,9 +75,11 @@ std::string how(const Explanation& found) {
     case Source::kProposed:
       break;
   }
+  if (!found.learns) {
+    return fmt::format("the next of {}'s sequence, in which results play no part", searcher);
+  }
   const std::string& origin = found.proposed->origin;
-  if (origin == "model" && searcher == "nsga2") return "a child, by nsga2, of the two named below";
-  if (origin == "model") return fmt::format("the best by the model of {}", searcher);
+  if (origin == "model") return how_by_model(found);
   if (origin == "start_up") {
     return fmt::format("drawn by {}: too few results were known for a model", searcher);
   }
@@ -83,8 +94,10 @@ void print_proposed(const Explanation& found) {
   if (found.proposed) {
     const Explanation::Proposed& one = *found.proposed;
     if (!one.note.empty()) fmt::print("  {}\n", one.note);
-    fmt::print("  known then: {} results; trials without one yet: {}\n", one.results_known,
-               one.pending_known);
+    if (found.learns) {
+      fmt::print("  known then: {} results; trials without one yet: {}\n", one.results_known,
+                 one.pending_known);
+    }
     const std::string expected = expectation(found);
     if (!expected.empty()) fmt::print("  expected: {}\n", expected);
   }

@@ -23,6 +23,7 @@
 #include "tune/results/analysis.h"
 #include "tune/results/experiment_folder.h"
 #include "tune/results/warm_start.h"
+#include "tune/search/learning.h"
 #include "tune/show/make_reporter.h"
 #include "tune/spec/experiment_identity.h"
 #include "tune/spec/objectives.h"
@@ -275,7 +276,7 @@ int validate_command(const ValidateArguments& arguments) {
     return 0;
   }
   if (drawn) fmt::print(stderr, "seed: {}\n", *spec.options.seed);
-  if (searcher->ready()) {
+  if (learns_from_results(spec.options.searcher.name())) {
     fmt::print(stderr,
                "searcher {}: such configurations come first; later ones follow from results\n",
                spec.options.searcher.name());

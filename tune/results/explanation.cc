@@ -18,6 +18,7 @@
 #include "tune/results/experiment_folder.h"
 #include "tune/results/recorded_trials.h"
 #include "tune/results/result_lines.h"
+#include "tune/search/learning.h"
 #include "tune/spec/experiment_spec.h"
 
 namespace tune {
@@ -25,6 +26,12 @@ namespace tune {
 namespace {
 
 constexpr std::size_t kNearest = 5;
+
+// The origin of a proposal of a model, told by what the model expects: gp a value, tpe none.
+std::string model_of(const std::string& searcher, const Explanation::Proposed& proposed) {
+  if (searcher != "auto" || !proposed.acquisition) return searcher;
+  return proposed.mean ? "gp" : "tpe";
+}
 
 std::optional<double> number_in(const Value& event, std::string_view key) {
   const Value* value = event.find(key);
@@ -97,13 +104,18 @@ class Reading {
     if (name == "attempt_ended") running_.erase(trial);
   }
   void take_proposed(const Value& event) {
-    found_.proposed = Explanation::Proposed{event.get_or("origin", ""),
-                                            event.get_or("results_known", std::uint64_t{0}),
-                                            event.get_or("pending_known", std::uint64_t{0}),
-                                            number_in(event, "mean"),
-                                            number_in(event, "sd"),
-                                            number_in(event, "acquisition"),
-                                            event.get_or("note", "")};
+    Explanation::Proposed& proposed = found_.proposed.emplace();
+    proposed.origin = event.get_or("origin", "");
+    proposed.results_known = event.get_or("results_known", std::uint64_t{0});
+    proposed.pending_known = event.get_or("pending_known", std::uint64_t{0});
+    // A deviation of 0: the model expects no value.
+    if (number_in(event, "sd").value_or(0) > 0) {
+      proposed.mean = number_in(event, "mean");
+      proposed.standard_deviation = number_in(event, "sd");
+    }
+    proposed.acquisition = number_in(event, "acquisition");
+    proposed.note = event.get_or("note", "");
+    proposed.by = model_of(found_.searcher, proposed);
     named_ = event.get_or("neighbours", std::vector<std::string>());
     const Value* values = event.find("neighbour_values");
     if (values == nullptr || !values->is_list()) return;
@@ -165,9 +177,8 @@ bool holds(const Config& config, const Config& point) {
 void find_source(Explanation& found, const ExperimentSpec& spec, const Config& first) {
   using Source = Explanation::Source;
   const RunOptions& options = spec.options;
-  const bool is_drawn =
-      found.searcher == "basic_variant" || found.searcher == "random" || found.searcher == "grid";
-  const bool learns = !is_drawn && !found.searcher.empty();
+  // Searchers that learn hand the points out first, one a trial; a grid tries each in its cells.
+  const bool one_a_trial = found.learns && !found.searcher.empty();
   const std::uint64_t number = number_of(found.trial);
   if (!found.orders.empty() && found.orders.front().order == "add") {
     found.source = Source::kAdded;
@@ -178,12 +189,12 @@ void find_source(Explanation& found, const ExperimentSpec& spec, const Config& f
     return;
   }
   for (std::size_t i = 0; i < options.points_to_evaluate.size(); ++i) {
-    if (learns ? i != number : !holds(first, options.points_to_evaluate[i])) continue;
+    if (one_a_trial ? i != number : !holds(first, options.points_to_evaluate[i])) continue;
     found.source = Source::kGiven;
     found.given = i;
     return;
   }
-  found.source = is_drawn ? Source::kRandom : Source::kUntold;
+  found.source = found.learns ? Source::kUntold : Source::kRandom;
   if (found.source == Source::kUntold) return;
   for (const auto& [path, domain] : options.config.domains()) {
     const Value* value = first.find(path);
@@ -352,6 +363,7 @@ Explanation explain(const Analysis& analysis, const std::string& trial) {
   found.status = summary->status;
   found.config = summary->config();
   found.searcher = spec.options.searcher.name();
+  found.learns = learns_from_results(found.searcher);
   found.metric = analysis.metric();
   found.mode = analysis.mode();
   for (const Goal& goal : analysis.objectives()) found.goals.push_back(goal.metric);
@@ -382,6 +394,7 @@ Value value_of(const std::optional<ValueAt>& value) {
 
 Value value_of(const Explanation::Proposed& proposed) {
   Value value{{"origin", proposed.origin},
+              {"by", proposed.by},
               {"results_known", proposed.results_known},
               {"pending_known", proposed.pending_known}};
   if (proposed.mean) value.set("mean", *proposed.mean);

@@ -22,16 +22,17 @@ struct Explanation {
   TrialStatus status = TrialStatus::kPending;
   Config config;         // the newest, when it was replaced
   std::string searcher;  // "gp"; empty: the program's own
+  bool learns = true;    // whether its proposals follow from results
   std::string metric;    // empty: none, or several objectives
   Mode mode = Mode::kMax;
   std::vector<std::string> goals;  // the metric, or those of the objectives
 
   // ---- Why it was tried
   enum class Source : std::uint8_t {
-    kRandom,    // drawn by basic_variant
-    kGrid,      // a cell of basic_variant's grid; what is not a grid_search was drawn
+    kRandom,    // drawn at random, whatever the results
+    kGrid,      // a cell of the grid; what is not a grid_search was drawn
     kGiven,     // one of points_to_evaluate
-    kProposed,  // by a searcher that learns: see `proposed`
+    kProposed,  // by a searcher that tells of it: see `proposed`
     kUntold,    // by a searcher that tells nothing of it
     kAdded,     // by a user, while the sweep ran: see `orders`
   };
@@ -40,9 +41,10 @@ struct Explanation {
   std::size_t given = 0;          // kGiven: which one, from 0
   struct Proposed {
     std::string origin;  // "start_up", "random", "model" or "fallback"
+    std::string by;      // of the model: the searcher, or of auto the one that it asked
     std::uint64_t results_known = 0;
     std::uint64_t pending_known = 0;
-    std::optional<double> mean;  // in the model's own scale
+    std::optional<double> mean;  // in the model's own scale, where it expects a value
     std::optional<double> standard_deviation;
     std::optional<double> acquisition;
     std::string note;
@@ -51,8 +53,8 @@ struct Explanation {
   std::vector<std::string> beside;  // trials that ran then
   struct Neighbour {
     std::string trial;
-    double distance = 0;          // in the encoded space: 1 from bound to bound of one parameter
-    bool named = false;           // by the model, as one that it went by
+    double distance = 0;  // in the encoded space: 1 from bound to bound of one parameter
+    bool named = false;   // by the model, as one that it went by
     // Of several objectives `numbers` has the value of each, NaN where it is not finite.
     std::optional<ValueAt> then;  // its newest value when the model named it
     std::optional<ValueAt> newest;

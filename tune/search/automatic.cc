@@ -53,7 +53,12 @@ std::string told(const Encoding& encoding, const Objective& objective) {
 
 }  // namespace
 
-SearcherChoice choose_searcher(const SearcherSetup& setup, bool values_change) {
+SearcherChoice choose_searcher(const SearcherSetup& setup, bool values_change, bool is_warm) {
+  if (is_warm) {
+    automatic().make()->configure(setup);
+    return {automatic(),
+            told(Encoding(setup.space, setup.where), setup.objective) + ", after a warm start"};
+  }
   const std::string why = why_random(setup, values_change);
   if (!why.empty()) return {basic_variant(), "random search, as " + why};
   return {automatic(), told(Encoding(setup.space, setup.where), setup.objective)};

@@ -12,6 +12,9 @@
 // - in a space of more than kMostFeatures features, where a fit takes too long;
 // - for what a question asks for beyond kMostByGp proposals: so many are only wanted at once where
 //   trials end faster than gp could propose.
+// It stays with gp beyond 500 trials of one metric, where others go on with CMA-ES or TPE: gp's
+// model is made of 250 trials at most, so that a proposal takes no longer. Which is better there
+// was not measured.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +36,10 @@ struct SearcherChoice {
   std::string told;  // "gp, for 7 parameters and loss"
 };
 
-// `values_change`: the scheduler gives trials other values than were proposed.
-SearcherChoice choose_searcher(const SearcherSetup& setup, bool values_change);
+// `values_change`: the scheduler gives trials other values than were proposed. `is_warm`: earlier
+// experiments will be known, so that there is something to learn from however few trials there are.
+// Throws Error (kBadInput) when these could not be learnt from in this space.
+SearcherChoice choose_searcher(const SearcherSetup& setup, bool values_change, bool is_warm);
 
 class AutomaticProposer : public Proposer {
  public:

@@ -14,6 +14,7 @@
 #include "core/strings.h"
 #include "schedulers/merit.h"
 #include "tune/search/automatic.h"
+#include "tune/search/learning.h"
 #include "tune/search/where.h"
 #include "tune/spec/logger_kinds.h"
 #include "tune/spec/objectives.h"
@@ -423,14 +424,10 @@ void SpecCheck::check_where() {
   }
 }
 
-bool is_among(const std::string& word, std::initializer_list<const char*> all) {
-  return std::ranges::find(all, word) != all.end();
-}
-
 void SpecCheck::check_warm_start() {
   if (options_.warm_start.empty()) return;
   const std::string& searcher = options_.searcher.name();
-  if (is_among(searcher, {"basic_variant", "random", "grid", "halton"})) {
+  if (!learns_from_results(searcher)) {
     complain("warm_start",
              fmt::format("the searcher {} learns nothing from results, these or others: choose gp, "
                          "tpe or cma_es, or leave warm_start out",
@@ -445,9 +442,9 @@ void SpecCheck::check_warm_start() {
 }
 
 void SpecCheck::choose_searcher(const SearcherSetup& setup) {
-  if (!options_.warm_start.empty()) return;  // there is something to learn from
   const bool values_change = !options_.scheduler.changed_parameters().empty();
-  search::SearcherChoice choice = search::choose_searcher(setup, values_change);
+  search::SearcherChoice choice =
+      search::choose_searcher(setup, values_change, !options_.warm_start.empty());
   options_.searcher = std::move(choice.searcher);
   spec_.searcher_choice = std::move(choice.told);
 }

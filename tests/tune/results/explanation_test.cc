@@ -26,7 +26,7 @@ struct Folder : RecordedFolder {
   explicit Folder(const SearchSpace& space, const SearcherSpec& searcher = basic_variant())
       : Folder(std::make_unique<Shell>(), space, searcher) {}
   Folder(std::unique_ptr<Shell> own, const SearchSpace& space, const SearcherSpec& searcher)
-      : RecordedFolder(*own, "e", space, searcher), shell(std::move(own)) {}
+      : RecordedFolder(*own, "e", space, searcher, 40), shell(std::move(own)) {}
   Explanation why(const std::string& trial) const { return explain(load(), trial); }
   // So many losses that the stop rule, 27 iterations, is met.
   static std::vector<double> whole(double loss) { return std::vector<double>(27, loss); }
@@ -148,6 +148,49 @@ TEST_CASE("random search and grids say that results played no part") {
   CHECK(other.neighbours[0].distance == doctest::Approx(std::sqrt(1 + 0.01)));
   CHECK_HAS(grid.shell->tune({"explain", "e", "0"}).out, "a cell of the grid, act = \"tanh\"");
   CHECK_HAS(random.shell->tune({"explain", "e", "0"}).out, "drawn at random by basic_variant");
+  Folder by_name(kSpace, random_search());
+  by_name.add(at(0.1), by_name.whole(0.5));
+  CHECK_HAS(by_name.shell->tune({"explain", "e", "0"}).out,
+            "proposed: drawn at random by random, which learns nothing from results\n");
+}
+
+TEST_CASE("proposals are told by what the model behind them expects, under auto as well") {
+  const Value::Map value = {{"mean", 0.5}, {"sd", 0.25}, {"acquisition", -1.5}};
+  const Value::Map density = {{"acquisition", 1.5}};
+  const Value::Map earlier = {{"mean", 0.0}, {"sd", 0.0}, {"acquisition", 1.5}};
+  const std::string by_density =
+      "  expected: exp(1.5) times as likely among good trials as among the others\n";
+  const std::string by_value =
+      "  expected: mean 0.5, sd 0.25, acquisition -1.5 (0 is the middle trial, a standard "
+      "deviation of all is 1, larger is better; acquisition: the logarithm of the expected "
+      "improvement)\n";
+  const std::string known = "\n  known then: 6 results; trials without one yet: 2\n";
+  const auto told = [&](const SearcherSpec& searcher, const Value::Map& numbers,
+                        const std::string& origin = "model") {
+    Folder folder(kSpace, searcher);
+    folder.add(at(0.1), folder.whole(0.5));
+    Value event{{"event", "proposed"},
+                {"trial", id(1)},
+                {"origin", origin},
+                {"results_known", 6},
+                {"pending_known", 2}};
+    for (const auto& [key, number] : numbers) event.set(key, number);
+    folder.tell(event);
+    folder.add(at(0.2), folder.whole(0.5));
+    return folder.shell->tune({"explain", "e", "1"}).out;
+  };
+  const std::string best = "proposed: the best by the model of ";
+  CHECK_HAS(told(gp(), value), best + "gp" + known + by_value);
+  CHECK_HAS(told(tpe(), density), best + "tpe" + known + by_density);
+  CHECK_HAS(told(tpe(), earlier), best + "tpe" + known + by_density);
+  CHECK_HAS(told(automatic(), value), best + "gp, which auto asked" + known + by_value);
+  CHECK_HAS(told(automatic(), density), best + "tpe, which auto asked" + known + by_density);
+  CHECK_HAS(told(cma_es(), {}), "proposed: drawn by cma_es from what it has learnt" + known);
+  CHECK_HAS(told(nsga2(), {{"neighbours", std::vector<std::string>{id(0)}}}),
+            "proposed: a child, by nsga2, of the two named below" + known);
+  const std::string even = told(halton(), {}, "random");
+  CHECK_HAS(even, "proposed: the next of halton's sequence, in which results play no part\n");
+  CHECK(even.find("known then") == std::string::npos);
 }
 
 TEST_CASE("what a scheduler gave trials later is not a proposal: they stand where they began") {

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@ namespace tune {
 class RecordedFolder {
  public:
   RecordedFolder(const Shell& shell, std::string name, const SearchSpace& space,
-                 const SearcherSpec& searcher = basic_variant())
+                 const SearcherSpec& searcher = basic_variant(), std::int64_t num_samples = 1)
       : shell_(shell), name_(std::move(name)) {
     RunOptions options;
     options.name = name_;
@@ -26,6 +27,7 @@ class RecordedFolder {
     options.mode = Mode::kMin;
     options.stop = {{"training_iteration", 27}};
     options.searcher = searcher;
+    options.num_samples = num_samples;
     std::vector<Complaint> complaints;
     const ExperimentSpec spec = make_spec(options, "T", false, complaints);
     REQUIRE(complaints.empty());

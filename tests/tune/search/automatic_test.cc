@@ -65,14 +65,17 @@ TEST_CASE("the choice before a sweep, and why") {
   };
   for (const Case& each : cases) {
     CAPTURE(each.what);
-    const SearcherChoice choice = choose_searcher(each.setup, false);
+    const SearcherChoice choice = choose_searcher(each.setup, false, false);
     CHECK(choice.searcher.name() == each.searcher);
     CHECK_HAS(choice.told, each.told);
     choice.searcher.make()->configure(each.setup);  // it can
   }
-  const SearcherChoice replaced = choose_searcher(setup_of(kNumbers), true);
+  const SearcherChoice replaced = choose_searcher(setup_of(kNumbers), true, false);
   CHECK(replaced.searcher.name() == "basic_variant");
   CHECK_HAS(replaced.told, "the scheduler changes the values of trials itself");
+  const SearcherChoice warm = choose_searcher(setup_of(kNumbers, 1), false, true);
+  CHECK(warm.searcher.name() == "auto");
+  CHECK(warm.told == "gp, for 2 parameters and loss, after a warm start");
 }
 
 TEST_CASE("auto is the default, and keeps to what every searcher keeps to") {

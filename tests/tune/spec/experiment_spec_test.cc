@@ -442,6 +442,12 @@ TEST_CASE("where no searcher is named, one is chosen, told and stored") {
   ExperimentSpec resumed = spec_round_trip(few.spec);
   resumed.options.num_samples = 400;
   CHECK(spec_round_trip(resumed).options.searcher.name() == "basic_variant");
+  // Earlier trials are enough to learn from.
+  options.warm_start = {"/tmp/first"};
+  Made warm = make(options);
+  REQUIRE(warm.complaints.empty());
+  CHECK(warm.spec.options.searcher.name() == "auto");
+  CHECK(warm.spec.searcher_choice == "gp, for 1 parameter and accuracy, after a warm start");
   options.searcher = gp();
   CHECK(make(options).spec.options.searcher.name() == "gp");
   CHECK(make(options).spec.searcher_choice.empty());

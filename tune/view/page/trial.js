@@ -43,7 +43,7 @@ function eventText(event) {
   if (kind === 'attempt_ended') return `${event.outcome} at iteration ${event.iteration}${event.cause ? `: ${event.cause}` : ''}`;
   if (kind === 'failure') return `${event.outcome}, rank ${event.rank}, code ${event.code}: ${event.cause}${event.retried ? ' (tried again)' : ''}`;
   if (kind === 'replaced') return `goes on from ${event.donor} after iteration ${event.iteration}: ${event.reason}`;
-  if (kind === 'proposed') return `${event.origin}, ${event.results_known} results known${event.mean !== undefined ? `, expected ${number(event.mean)} ± ${number(event.sd)}` : ''}${event.note ? `: ${event.note}` : ''}`;
+  if (kind === 'proposed') return `${event.origin}, ${event.results_known} results known${event.mean !== undefined && event.sd > 0 ? `, expected ${number(event.mean)} ± ${number(event.sd)}` : ''}${event.note ? `: ${event.note}` : ''}`;
   if (kind === 'order') return `${event.order} by ${event.user}${event.iteration ? ` after iteration ${event.iteration}` : ''}${event.reason || event.text ? `: ${event.reason ?? event.text}` : ''}`;
   if (kind === 'trial_ended') return `${event.status} at iteration ${event.iteration}`;
   return JSON.stringify(event);

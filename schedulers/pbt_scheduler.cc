@@ -42,6 +42,12 @@ PbtScheduler::PbtScheduler(const char* name, PbtRules rules, Explore explore)
       population_(rules_.quantile_fraction),
       next_sync_(std::max(rules_.perturbation_interval, rules_.burn_in_period)) {}
 
+RandomStream Exploration::luck(const std::string& purpose, int attempt) const {
+  const std::string stream =
+      attempt == 0 ? purpose : fmt::format("{}, try {}", purpose, attempt + 1);
+  return {seed, stream, std::uint64_t{trial.value} << 32 | iteration};
+}
+
 PbtScheduler::TrialState& PbtScheduler::state_of(TrialNumber trial) {
   TUNE_CHECK(trial.value < trials_.size());
   return trials_[trial.value];
@@ -163,7 +169,9 @@ Explored PbtScheduler::explored(TrialNumber trial, TrialNumber donor) const {
                     config,
                     state.time,
                     trials_[donor.value].score,
-                    intervals_};
+                    intervals_,
+                    {},
+                    keeps_};
   for (const TrialState& other : trials_) {
     const bool runs = other.exists && !other.is_over && &other != &state;
     if (runs && !other.config.bytes.empty()) asked.running.push_back(&other.config);

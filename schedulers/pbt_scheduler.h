@@ -8,8 +8,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/random.h"
 #include "schedulers/metric_scheduler.h"
 #include "schedulers/population.h"
 #include "schedulers/scheduler_parameters.h"
@@ -29,6 +31,9 @@ struct Interval {
   }
 };
 
+// Whether a configuration keeps the rules of the space.
+using Keeps = std::function<bool(const Config&)>;
+
 // The facts that the new values of a trial may depend on.
 struct Exploration {
   TrialNumber trial;  // that is replaced
@@ -40,6 +45,11 @@ struct Exploration {
   double donor_score = 0;
   std::span<const Interval> history = {};   // the oldest first
   std::vector<const Packed*> running = {};  // the configurations of the other trials
+  Keeps keeps = {};                         // empty: the space has no rules
+  bool may_be(const Config& values) const { return !keeps || keeps(values); }
+  // The luck of a try at new values: those that break a rule are chosen anew, so often at most.
+  static constexpr int kMostTries = 100;
+  RandomStream luck(const std::string& purpose, int attempt) const;
 };
 struct Explored {
   Config config;
@@ -89,6 +99,9 @@ class PbtScheduler : public MetricScheduler {
  public:
   // `name` is what users call it. The rules were checked.
   PbtScheduler(const char* name, PbtRules rules, Explore explore);
+
+  // After configure, where the space has rules: new values keep them.
+  void take_rules(Keeps keeps) { keeps_ = std::move(keeps); }
 
   void take_config(TrialNumber trial, const Packed& config) override;
   Milestone add_trial(TrialNumber trial) override;
@@ -149,6 +162,7 @@ class PbtScheduler : public MetricScheduler {
 
   PbtRules rules_;
   Explore explore_;
+  Keeps keeps_;
   Population population_;             // the trials that are not over and were judged
   std::vector<TrialState> trials_;    // by number
   std::vector<Interval> intervals_;   // the newest, when they are kept

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "schedulers/pbt_scheduler.h"
+#include "tune/search/where.h"
 #include "tune/spec/experiment_identity.h"
 #include "tune/spec/pool_value.h"
 #include "tune/spec/searcher_setup.h"
@@ -38,6 +40,15 @@ SetupExperiment setup_message(const ExperimentSpec& spec, std::string directory)
   return message;
 }
 
+// To a scheduler that gives trials values of its own.
+void tell_rules(const RunOptions& options, TrialScheduler& scheduler) {
+  auto* changes = dynamic_cast<PbtScheduler*>(&scheduler);
+  if (changes == nullptr || options.where.empty()) return;
+  changes->take_rules([where = Where(options.where, options.config)](const Config& config) {
+    return where.holds(config);
+  });
+}
+
 }  // namespace
 
 ControllerSetup controller_setup(const ExperimentSpec& spec, std::string experiment_directory) {
@@ -51,6 +62,7 @@ ControllerSetup controller_setup(const ExperimentSpec& spec, std::string experim
   setup.save_grace = from_seconds(spec.options.save_grace_s);
   setup.scheduler = spec.options.scheduler.make();
   setup.scheduler->configure(objective);
+  tell_rules(spec.options, *setup.scheduler);
   setup.objective = setup.scheduler->objective();
   setup.searcher = spec.options.searcher.make();
   setup.space = searcher_setup(spec, setup.objective);

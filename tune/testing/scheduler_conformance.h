@@ -273,6 +273,19 @@ inline void check_save_and_restore(const SchedulerSpec& spec, const Objective& o
   }
 }
 
+// One that is saved and restored after every event keeps up with the one that never was.
+inline void check_restore_at_any_event(const SchedulerSpec& spec, const Objective& objective) {
+  RandomExperiment experiment(31);
+  for (int i = 0; i < 2; ++i) experiment.schedulers.push_back(configured(spec, objective));
+  for (int event = 0; event < 150; ++event) {
+    CAPTURE(event);
+    experiment.run(1);
+    auto restored = configured(spec, objective);
+    restored->restore(experiment.schedulers.back()->save());
+    experiment.schedulers.back() = std::move(restored);
+  }
+}
+
 inline void check_refused_states(const SchedulerSpec& spec, const Objective& objective) {
   RandomExperiment experiment(21);
   experiment.schedulers.push_back(configured(spec, objective));
@@ -320,6 +333,7 @@ inline void check_scheduler(const SchedulerSpec& spec, const Objective& objectiv
   CHECK_FALSE(configured(spec, objective)->status_lines().empty());
   check_same_decisions(spec, objective);
   check_save_and_restore(spec, objective);
+  check_restore_at_any_event(spec, objective);
   check_refused_states(spec, objective);
   check_choice(spec, objective);
 }

@@ -9,6 +9,8 @@
 
 #include "core/error.h"
 #include "core/random.h"
+#include "core/refusal.h"
+#include "schedulers/pbt_scheduler.h"
 #include "tune/search/pbt/pbt.h"
 #include "tune/spec/scheduler_kinds.h"
 #include "tune/testing/reports.h"
@@ -67,6 +69,69 @@ double best_of(const SchedulerSpec& spec, std::uint64_t seed) {
 
 TEST_CASE("pb2 keeps the contract") {
   check_scheduler(pb2(every(5)));  // each replacement fits a process
+  Pb2Options half = every(5);
+  half.quantile_fraction = 0.5;
+  half.burn_in_period = 3;
+  check_scheduler(pb2(half));
+  Pb2Options all_together = every(5);
+  all_together.synch = true;
+  check_scheduler(pb2(all_together));
+  Pb2Options strict = every(5);
+  strict.require_attrs = true;
+  strict.hyperparam_bounds = {{"x", lograndint(1, 100)}};
+  check_scheduler(pb2(strict));
+}
+
+namespace {
+
+// Trial 0 after several intervals in which trial 1, the donor, gained `gain` a step.
+Decision replaced_after(double gain, const Keeps& keeps) {
+  const auto scheduler = pb2(every(1)).make();
+  scheduler->configure({"m", Mode::kMax, 1});
+  dynamic_cast<PbtScheduler&>(*scheduler).take_rules(keeps);
+  for (std::uint32_t trial = 0; trial < 2; ++trial) {
+    scheduler->take_config({trial}, pack(Config{{"x", 0.25 + trial / 4.0}}));
+    scheduler->add_trial({trial});
+  }
+  Decision newest;
+  for (std::uint64_t step = 1; step <= 4; ++step) {
+    const double sign = step % 2 == 0 ? 1 : -1;
+    if (scheduler->result({1}, report(1, step, sign * gain)).save) {
+      scheduler->checkpoint_saved({1}, step);
+    }
+    Decision decision = scheduler->result({0}, report(0, step, -1.2 * gain));
+    if (decision.replacement) newest = std::move(decision);
+  }
+  return newest;
+}
+
+double x_of(const Decision& decision) {
+  REQUIRE(decision.replacement.has_value());
+  return decision.replacement->config.get<double>("x");
+}
+
+}  // namespace
+
+TEST_CASE("where the model's numbers fail, values are drawn, and the reason says so") {
+  const Decision decision = replaced_after(8e307, {});  // squares of gains are infinite
+  CHECK_HAS(decision.reason, "; drawn, the model's numbers failed");
+  CHECK(x_of(decision) > 0);
+  CHECK(x_of(decision) != 0.5);  // the donor's
+}
+
+TEST_CASE("the model's values keep the rules of the space, and so do drawn ones") {
+  const double free = x_of(replaced_after(1, {}));
+  const auto other = [free](const Config& config) {
+    return std::abs(config.get<double>("x") - free) > 0.25;
+  };
+  const Decision by_model = replaced_after(1, other);
+  CHECK(std::abs(x_of(by_model) - free) > 0.25);
+  CHECK(by_model.reason.find("drawn") == std::string::npos);
+  const auto small = [](const Config& config) { return config.get<double>("x") < 0.1; };
+  CHECK(x_of(replaced_after(8e307, small)) < 0.1);
+  const Decision stays = replaced_after(1, [](const Config&) { return false; });
+  CHECK(x_of(stays) == 0.5);
+  CHECK_HAS(stays.reason, "; values stay, since none of 100 draws kept to `where`");
 }
 
 TEST_CASE("pb2 gains more than values that are drawn") {

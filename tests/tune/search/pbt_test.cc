@@ -9,7 +9,9 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/refusal.h"
 #include "schedulers/pbt_replay.h"
+#include "schedulers/pbt_scheduler.h"
 #include "tune/spec/scheduler_kinds.h"
 #include "tune/testing/reports.h"
 #include "tune/testing/scheduler_conformance.h"
@@ -175,6 +177,38 @@ TEST_CASE("mutations depend on seed, trial and iteration alone") {
     return decision.replacement->config.get<double>("x");
   };
   CHECK(x_of(0) == x_of(5));
+}
+
+TEST_CASE("mutations that break a rule of the space are drawn anew, and values stay if all do") {
+  // Trial 1 with x = 2 is the donor; factors give 2.4 and 1.6.
+  const auto replaced = [](const PbtOptions& options, const Keeps& keeps) {
+    PbtSweep sweep(options, 4);
+    dynamic_cast<PbtScheduler&>(*sweep.scheduler).take_rules(keeps);
+    sweep.come(0, 4, 0.5);
+    CHECK(sweep.come(1, 4, 0.9).save);
+    const Decision decision = sweep.come(3, 4, 0.1);
+    REQUIRE(decision.kind == Decision::Kind::kReplace);
+    return decision;
+  };
+  const auto x_of = [](const Decision& one) { return one.replacement->config.get<double>("x"); };
+  PbtOptions options = pbt_every(4);
+  options.resample_probability = 0;
+  const double first = x_of(replaced(options, {}));
+  const double other = first == 2.4 ? 1.6 : 2.4;
+  const Decision anew =
+      replaced(options, [first](const Config& config) { return config.get<double>("x") != first; });
+  CHECK(x_of(anew) == other);
+  CHECK_HAS(anew.reason, other == 2.4 ? "x 2.0 * 1.2 = 2.4" : "x 2.0 * 0.8 = 1.6");
+  const Decision stays = replaced(options, [](const Config&) { return false; });
+  CHECK(x_of(stays) == 2.0);
+  CHECK_HAS(stays.reason, "; values stay, since none of 100 mutations kept to `where`");
+  // A function of the user's has to keep them as well.
+  options.custom_explore = [calls = 0](Config config) mutable {
+    config.set("x", calls++ == 0 ? -1.0 : 7.0);
+    return config;
+  };
+  CHECK(x_of(replaced(options, [](const Config& config) { return config.get<double>("x") > 0; })) ==
+        7.0);
 }
 
 TEST_CASE("a judged result without the metric is passed over, or with require_attrs stops") {

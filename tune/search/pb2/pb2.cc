@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <limits>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -112,6 +116,20 @@ Scale scale_of(std::span<const Interval> history, Read read) {
 
 using Units = std::vector<double>;  // by bound
 
+// The configuration with these values, and the changes in words.
+Explored changed(const std::vector<Bound>& bounds, const Config& config, const Units& units) {
+  Explored explored{config, {}};
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    const Value* before = config.find(bounds[i].path);
+    if (before == nullptr) continue;
+    Value value = bounds[i].domain.value(units[i]);
+    explored.changes += fmt::format("{}{} {} to {}", explored.changes.empty() ? "" : ", ",
+                                    bounds[i].path, to_json(*before), to_json(value));
+    explored.config.set(bounds[i].path, std::move(value));
+  }
+  return explored;
+}
+
 class Chooser {
  public:
   Chooser(const std::vector<Bound>& bounds, const Exploration& asked)
@@ -123,16 +141,19 @@ class Chooser {
     for (const Packed* config : asked.running) bandit_.expect(next(units_of(*config)));
   }
 
-  // By draws everywhere, then ever nearer to the best ones.
-  Units choose() {
+  // By draws everywhere, then ever nearer to the best ones. Nothing: no bound was finite, or no
+  // values kept the rules.
+  std::optional<Units> choose() {
     constexpr int kDraws = 400, kRounds = 4, kNear = 60;
-    RandomStream random(asked_.seed, "pb2",
-                        std::uint64_t{asked_.trial.value} << 32 | asked_.iteration);
-    Units best(bounds_.size());
+    RandomStream random = asked_.luck("pb2", 0);
+    std::optional<Units> best;
     double bound = -std::numeric_limits<double>::infinity();
     const auto look_at = [&](const Units& units) {
       const double here = bandit_.upper_bound(next(units));
-      if (here > bound) bound = here, best = units;
+      if (!std::isfinite(here) || here <= bound) return;
+      if (asked_.keeps && !asked_.keeps(changed(bounds_, asked_.config, units).config)) return;
+      bound = here;
+      best = units;
     };
     for (int i = 0; i < kDraws; ++i) {
       Units units(bounds_.size());
@@ -140,8 +161,8 @@ class Chooser {
       look_at(units);
     }
     double reach = 0.2;
-    for (int round = 0; round < kRounds; ++round, reach /= 3) {
-      const Units centre = best;
+    for (int round = 0; best && round < kRounds; ++round, reach /= 3) {
+      const Units centre = *best;
       for (int i = 0; i < kNear; ++i) {
         Units units = centre;
         for (double& unit : units) unit = std::clamp(unit + reach * random.normal(), 0.0, 1.0);
@@ -186,37 +207,38 @@ class Chooser {
   Bandit bandit_;
 };
 
-// Without any interval yet, or when numbers fail, values are drawn.
-Units chosen(const std::vector<Bound>& bounds, const Exploration& asked, std::string& note) {
+// The model's values; nothing, and `why`, when there can be none.
+std::optional<Units> chosen(const std::vector<Bound>& bounds, const Exploration& asked,
+                            std::string& why) try {
   constexpr std::size_t kFewest = 2;
-  if (asked.history.size() >= kFewest) {
-    const Units units = Chooser(bounds, asked).choose();
-    if (std::ranges::all_of(units, [](double unit) { return std::isfinite(unit); })) return units;
-  }
-  note = "drawn, too little is known: ";
-  RandomStream random(asked.seed, "pb2 draw",
-                      std::uint64_t{asked.trial.value} << 32 | asked.iteration);
-  Units units(bounds.size());
-  for (double& unit : units) unit = random.uniform();
-  return units;
+  why = "too little is known";
+  if (asked.history.size() < kFewest) return std::nullopt;
+  why = "the model's numbers failed, or no values of its choice kept to `where`";
+  return Chooser(bounds, asked).choose();
+} catch (const std::exception& error) {
+  why = fmt::format("the model failed: {}", error.what());
+  return std::nullopt;
 }
 
-Explored explore(const std::vector<Bound>& bounds, const Exploration& asked) try {
-  std::string note;
-  const Units units = chosen(bounds, asked, note);
-  Explored explored{asked.config, std::move(note)};
-  bool is_first = true;
-  for (std::size_t i = 0; i < bounds.size(); ++i) {
-    const Value* before = asked.config.find(bounds[i].path);
-    if (before == nullptr) continue;
-    Value value = bounds[i].domain.value(units[i]);
-    explored.changes += fmt::format("{}{} {} to {}", std::exchange(is_first, false) ? "" : ", ",
-                                    bounds[i].path, to_json(*before), to_json(value));
-    explored.config.set(bounds[i].path, std::move(value));
+// The donor's values stay when none that are drawn keep the rules.
+Explored drawn(const std::vector<Bound>& bounds, const Exploration& asked, const std::string& why) {
+  for (int attempt = 0; attempt < Exploration::kMostTries; ++attempt) {
+    RandomStream random = asked.luck("pb2 draw", attempt);
+    Units units(bounds.size());
+    for (double& unit : units) unit = random.uniform();
+    Explored explored = changed(bounds, asked.config, units);
+    if (!asked.may_be(explored.config)) continue;
+    explored.changes = fmt::format("drawn, {}: {}", why, explored.changes);
+    return explored;
   }
-  return explored;
-} catch (const std::exception& error) {
-  return {asked.config, fmt::format("values stay, since choosing them failed: {}", error.what())};
+  return {asked.config, fmt::format("values stay, since none of {} draws kept to `where`",
+                                    Exploration::kMostTries)};
+}
+
+Explored explore(const std::vector<Bound>& bounds, const Exploration& asked) {
+  std::string why;
+  const std::optional<Units> units = chosen(bounds, asked, why);
+  return units ? changed(bounds, asked.config, *units) : drawn(bounds, asked, why);
 }
 
 }  // namespace

@@ -61,14 +61,19 @@ bool has_functions(const PbtOptions& options) {
   return false;
 }
 
-// A function of the user's that throws leaves the donor's values as they are.
+// A function of the user's that throws leaves the donor's values as they are, as do mutations of
+// which none keeps the rules.
 Explored explore(const PbtOptions& options, const Exploration& asked) try {
-  const std::uint64_t number = std::uint64_t{asked.trial.value} << 32 | asked.iteration;
-  StreamChance chance(RandomStream(asked.seed, "pbt mutation", number));
-  Mutated mutated = mutate(asked.config, options.hyperparam_mutations,
-                           {options.resample_probability, options.perturbation_factors}, chance);
-  if (options.custom_explore) mutated.config = options.custom_explore(mutated.config);
-  return {std::move(mutated.config), std::move(mutated.changes)};
+  const MutationRules rules{options.resample_probability, options.perturbation_factors};
+  for (int attempt = 0; attempt < Exploration::kMostTries; ++attempt) {
+    StreamChance chance(asked.luck("pbt mutation", attempt));
+    Mutated mutated = mutate(asked.config, options.hyperparam_mutations, rules, chance);
+    if (options.custom_explore) mutated.config = options.custom_explore(mutated.config);
+    if (!asked.may_be(mutated.config)) continue;
+    return {std::move(mutated.config), std::move(mutated.changes)};
+  }
+  return {asked.config, fmt::format("values stay, since none of {} mutations kept to `where`",
+                                    Exploration::kMostTries)};
 } catch (const std::exception& error) {
   return {asked.config, fmt::format("values stay, since mutating them failed: {}", error.what())};
 }

@@ -128,34 +128,40 @@ struct GpOptions {
 };
 // Bayesian optimisation by a Gaussian process: learns from each trial's last value, also of those
 // that a scheduler stops or pauses. For spaces without grids, and with a metric. tune/search/gp has
-// the method.
+// the method: the expected improvement of Jones, Schonlau and Welch ("Efficient Global Optimization
+// of Expensive Black-Box Functions", 1998). Ours models ranks within rungs in place of values.
 SearcherSpec gp(GpOptions options = {});
 
 struct TpeOptions {
   int start_up = 10;              // as gp's
   double random_share = 1.0 / 3;  // as gp's, once a scheduler has stopped or paused a trial
 };
-// The tree-structured Parzen estimator, with conditions: learns as gp does, and takes less time for
-// a proposal. tune/search/tpe has the method.
+// The tree-structured Parzen estimator (Bergstra et al., "Algorithms for Hyper-Parameter
+// Optimization", NIPS 2011), with the rules of Optuna 5: learns as gp does, and takes less time for
+// a proposal. Ours draws a choice first, and then what depends on it; tune/search/tpe has the rest.
 SearcherSpec tpe(TpeOptions options = {});
 
 struct CmaEsOptions {
   int population = 0;  // trials of a generation; 0: 4 + floor(3 ln d) for d parameters
 };
-// CMA-ES with categories and margin: for hundreds of trials, of spaces without conditions.
-// tune/search/cma_es has the method.
+// CMA-ES with categories and margin (Hamano et al., "CatCMA with Margin", GECCO 2025): for hundreds
+// of trials, of spaces without conditions. Ours waits for no trial of a generation, and learns from
+// ranks; tune/search/cma_es has the method.
 SearcherSpec cma_es(CmaEsOptions options = {});
 
-// Halton's sequence: configurations more even than random ones, the same list whatever the order of
-// events. Needs no metric. For spaces without grids.
+// Halton's sequence ("On the efficiency of certain quasi-random sequences of points", 1960):
+// configurations more even than random ones, the same list whatever the order of events. Digits
+// are permuted (Owen, "A randomized Halton algorithm in R", 2017); ours keeps `where`. Needs no
+// metric. For spaces without grids.
 SearcherSpec halton();
 
 struct Nsga2Options {
   int population = 50;     // the best trials, of which parents are drawn; at least 4
   double crossover = 0.9;  // the chance that parents are crossed, from 0 to 1
 };
-// NSGA-II, a genetic algorithm: for several objectives and hundreds of trials. tune/search/nsga2
-// has the method.
+// NSGA-II, a genetic algorithm (Deb et al., IEEE Transactions on Evolutionary Computation 6, 2002):
+// for several objectives and hundreds of trials. Ours has no generations, so that no trial is
+// waited for; tune/search/nsga2 has the method.
 SearcherSpec nsga2(Nsga2Options options = {});
 
 template <class T, class... Args>

@@ -29,8 +29,10 @@ namespace tune {
 
 inline ExperimentSpec played_spec(RunOptions options) {
   options.name = "played";
-  options.metric = "loss";
-  options.mode = Mode::kMin;
+  if (options.objectives.empty()) {
+    options.metric = "loss";
+    options.mode = Mode::kMin;
+  }
   options.seed = 7;
   options.stop = {{"training_iteration", 9}};
   std::vector<Complaint> complaints;
@@ -147,20 +149,21 @@ class PlayedExperiment {
     tell(AttemptStarted{launch.trial, launch.attempt, 1});
   }
   void obey(const Continue& go_on) {
+    if (go_on.save) save(go_on.trial, go_on.attempt);
     running_[go_on.trial].until = go_on.until;
     running_[go_on.trial].waits = false;
   }
   void obey(const StopAttempt& stop) {
-    const Worker worker = running_[stop.trial];
     const bool pauses = stop.kind == StopKind::kPause;
-    if (pauses) {
-      CheckpointSaved saved;
-      saved.trial = stop.trial;
-      saved.attempt = stop.attempt;
-      saved.iteration = worker.iteration;
-      tell(saved);
-    }
+    if (pauses) save(stop.trial, stop.attempt);
     end(stop.trial, pauses ? Outcome::kPaused : Outcome::kStopped);
+  }
+  void save(TrialNumber trial, AttemptNumber attempt) {
+    CheckpointSaved saved;
+    saved.trial = trial;
+    saved.attempt = attempt;
+    saved.iteration = running_[trial].iteration;
+    tell(saved);
   }
   void end(TrialNumber trial, Outcome outcome) {
     AttemptEnded ended;
@@ -184,7 +187,8 @@ class PlayedExperiment {
     report.attempt = worker.attempt;
     report.iteration = ++worker.iteration;
     report.iterations_since_restore = worker.iteration;
-    report.result = pack(Result{{"loss", std::abs(worker.x - 0.3) + 1.0 / worker.iteration}});
+    report.result = pack(
+        Result{{"loss", std::abs(worker.x - 0.3) + 1.0 / worker.iteration}, {"size", worker.x}});
     report.final = report.iteration >= 9;
     const auto reached = ResultView(report).number(worker.until.attribute);
     report.waiting = !report.final && reached && *reached >= worker.until.value;

@@ -5,10 +5,15 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "core/refusal.h"
 #include "core/wire.h"
+#include "schedulers/hyperband.h"
+#include "schedulers/median_stopping.h"
 #include "tune/drive/played_experiment.h"
+#include "tune/search/pb2/pb2.h"
+#include "tune/search/pbt/pbt.h"
 #include "tune/search/proposal.h"
 #include "tune/spec/experiment_identity.h"
 
@@ -124,6 +129,57 @@ TEST_CASE("so do random search, grids, trials that pause and drivers that take o
   CHECK(report.proposals == 0);
   CHECK(report.configurations == 10);
   CHECK(report.launches > 10);
+}
+
+TEST_CASE("so do the other searchers and schedulers, also where a driver takes over") {
+  const AshaOptions halving = {.max_t = 9, .grace_period = 1, .reduction_factor = 3};
+  PbtOptions weak{.perturbation_interval = 2};
+  weak.hyperparam_mutations = {{"x", uniform(0, 1)}};
+  weak.quantile_fraction = 0.5;
+  Pb2Options modelled{.perturbation_interval = 2};
+  modelled.hyperparam_bounds = {{"x", uniform(0, 1)}};
+  modelled.quantile_fraction = 0.5;
+  AshaOptions brackets = halving;
+  brackets.brackets = 2;
+  const std::vector<Goal> one, two = {{"loss", Mode::kMin}, {"size", Mode::kMin}};
+  struct Case {
+    const char* what;
+    SearcherSpec searcher;
+    SchedulerSpec scheduler;
+    std::vector<Goal> objectives;
+    const char* line;  // of events.jsonl, that there must be
+  };
+  const std::vector<Case> cases = {
+      {"auto", automatic(), asha(halving), one, "\"sd\":"},
+      {"tpe", tpe({.start_up = 3}), asha(halving), one, "\"origin\":\"model\""},
+      {"cma_es", cma_es({.population = 4}), fifo(), one, "\"origin\":\"model\""},
+      {"halton", halton(), asha(brackets), one, "\"bracket\":1"},
+      {"nsga2", nsga2({.population = 4}), fifo(), two, "\"origin\":\"model\""},
+      {"several", gp({.start_up = 3}), asha(halving), two, "\"origin\":\"model\""},
+      {"hyperband", random_search(), hyperband({.max_t = 9}), one, "\"verdict\":\"pause\""},
+      {"median", random_search(), median_stopping(), one, "\"verdict\":\"stop\""},
+      {"pbt", random_search(), pbt(weak), one, "\"event\":\"replaced\""},
+      {"pb2", random_search(), pb2(modelled), one, "\"event\":\"replaced\""},
+  };
+  for (const Case& each : cases) {
+    CAPTURE(each.what);
+    RunOptions options = learning();
+    options.searcher = each.searcher;
+    options.scheduler = each.scheduler;
+    options.objectives = each.objectives;
+    PlayedExperiment played(options);
+    played.play(20);
+    REQUIRE_FALSE(played.controller().is_over());
+    played.restart();
+    played.play();
+    REQUIRE(played.controller().phase() == Phase::kFinished);
+    CHECK_HAS(played.read("events.jsonl"), each.line);
+    const ReplayReport report = replayed(played);
+    CAPTURE(told(report));
+    CHECK_FALSE(report.difference.has_value());
+    CHECK(report.configurations == 14);
+    CHECK(report.launches >= 14);
+  }
 }
 
 TEST_CASE("where a snapshot cut the head off, replay begins there and says so") {

@@ -5,10 +5,13 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
+#include "core/json.h"
 #include "schedulers/asha.h"
+#include "schedulers/fronts.h"
 #include "schedulers/hyperband.h"
 #include "schedulers/median_stopping.h"
 #include "tune/search/pbt/pbt.h"
@@ -204,4 +207,29 @@ TEST_CASE("population based training saves and replaces whom Ray Tune's does") {
   }
   CHECK(replaced > 40);
   CHECK(saved > 40);
+}
+
+TEST_CASE("fronts and the order within them are those of Syne Tune's moasha") {
+  std::ifstream trace(kTraces + "syne_tune_fronts.txt");
+  int sets = 0;
+  for (std::string line; std::getline(trace, line); ++sets) {
+    CAPTURE(sets);
+    const Value set = parse_json(line, "syne_tune_fronts.txt");
+    Fronts fronts;
+    for (const Value& point : set.at("values").list()) {
+      Merit merit;
+      for (const Value& value : point.list())
+        merit.values.push_back(-value.number());  // lower wins
+      fronts.add(merit);
+    }
+    std::vector<std::uint32_t> order;
+    for (const Value& one : set.at("order").list()) {
+      order.push_back(static_cast<std::uint32_t>(one.number()));
+    }
+    CHECK(fronts.best(fronts.size()) == order);
+    for (std::size_t place = 0; place < order.size(); ++place) {
+      CHECK(fronts.place(order[place]) == place);
+    }
+  }
+  CHECK(sets == 5);
 }

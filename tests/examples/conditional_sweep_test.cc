@@ -14,16 +14,16 @@
 namespace tune {
 namespace {
 
-// The sweep with the plugin of this build.
-std::string conditional_sweep() {
+// The sweep with the plugin of this build. Configurations are the same each time under a searcher
+// that does not learn.
+std::string conditional_sweep(const std::string& searcher = "random") {
   std::ifstream file(TUNE_SOURCE_DIR "/config/conditional.yaml");
   std::string text(std::istreambuf_iterator<char>(file), {});
   const std::string plugin = "../build/examples/libtwo_moons.so";
   const std::size_t at = text.find(plugin);
   REQUIRE(at != std::string::npos);
-  // Configurations are the same each time under a searcher that does not learn.
   return text.replace(at, plugin.size(), TUNE_BINARY_DIR "/examples/libtwo_moons.so") +
-         "searcher: random\n";
+         "searcher: " + searcher + "\n";
 }
 
 // The configurations as they are printed beforehand.
@@ -69,6 +69,33 @@ TEST_CASE("a sweep with conditions and constraints runs, and its table has their
   const std::string header = csv.substr(0, csv.find('\n'));
   CHECK_HAS(header, "config/optimiser/momentum");
   CHECK_HAS(header, "config/optimiser/beta1");
+}
+
+TEST_CASE("auto searches a space with conditions and constraints by gp, and says so") {
+  Sandbox box;
+  box.write("sweep.yaml", conditional_sweep("auto"));
+  const Finished run = box.tune({"run", "sweep.yaml", "--num-samples", "16", "--cpus", "2"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK_HAS(run.err, "searcher: gp, for 9 parameters and mean_accuracy");
+  const auto analysis = Analysis::load(box.path() / "results/latest");
+  REQUIRE(analysis.trials().size() == 16);
+  for (const auto& trial : analysis.trials()) {
+    const Config config = trial.config();
+    CAPTURE(config.dump());
+    const bool is_adam = config.get<std::string>("optimiser/kind") == "adam";
+    CHECK(config.contains("optimiser/momentum") == !is_adam);
+    CHECK(config.contains("optimiser/beta1") == is_adam);
+    if (is_adam) {
+      CHECK(config.get<double>("optimiser/beta1") < config.get<double>("optimiser/beta2"));
+    }
+    CHECK(config.get<int>("schedule/warmup") < config.get<int>("schedule/decay"));
+  }
+  // The last proposals are the model's.
+  const Finished why = box.tune({"explain", "results/latest", "15"});
+  INFO(why.out << why.err);
+  CHECK(why.code == 0);
+  CHECK_HAS(box.read("results/latest/events.jsonl"), "\"origin\":\"model\"");
 }
 
 TEST_CASE("a killed sweep with conditions and constraints goes on with the same configurations") {

@@ -31,6 +31,10 @@ void append(Words& words, const Words& more) {
   words.insert(words.end(), more.begin(), more.end());
 }
 
+std::string with_commas(const Words& hosts) {
+  return join(hosts, ",");
+}
+
 // "04:00:00"
 std::string clock_time(double seconds) {
   const auto all = static_cast<std::int64_t>(std::ceil(seconds));
@@ -77,6 +81,7 @@ EngineWords slurm_jobs(const PoolOptions& pool, const EnginePlace& place) {
   // prints otherwise.
   engine.list = {"squeue", "-h", "--states=all", "-u", place.user, "-o", "%j|%i|%T|%r|%N"};
   engine.stop = {"scancel", "${id}"};
+  engine.exclusion = with_commas;
   return engine;
 }
 
@@ -132,6 +137,10 @@ EngineWords lsf(const PoolOptions& pool, const EnginePlace& place) {
   if (pool.time.seconds() > 0) {
     append(engine.start, {"-W", std::to_string(minutes(pool.time.seconds()))});
   }
+  append(engine.start, {"-R${if:exclude}", "select[${exclude}]"});  // holds beside the other -R
+  engine.exclusion = [](const Words& hosts) {
+    return "hname!='" + join(hosts, "' && hname!='") + "'";
+  };
   append(engine.start, pool.submit);
   append(engine.start, {"${script}", "${name}"});
   engine.list = {"bjobs", "-a", "-noheader", "-o",
@@ -156,6 +165,8 @@ EngineWords grid_engine(const PoolOptions& pool, const EnginePlace& place) {
   if (pool.time.seconds() > 0) {
     append(engine.start, {"-l", "h_rt=" + clock_time(pool.time.seconds())});
   }
+  append(engine.start, {"-l${if:exclude}", "h=!(${exclude})"});
+  engine.exclusion = [](const Words& hosts) { return join(hosts, "|"); };
   append(engine.start, pool.submit);
   append(engine.start, {"${script}", "${name}"});
   engine.list = {"qstat", "-r", "-u", place.user};
@@ -177,10 +188,17 @@ EngineWords htcondor(const PoolOptions& pool, const EnginePlace& place) {
   line(fmt::format("request_cpus = {}", whole_cpus(place)));
   if (!place.node.gpus.empty()) line(fmt::format("request_gpus = {}", place.node.gpus.size()));
   if (pool.node.memory.bytes() > 0) line(fmt::format("request_memory = {}", mebibytes(place)));
+  // Requirements of the user's come later, and replace these.
+  append(engine.start, {"-append${if:exclude}", "requirements = ${exclude}"});
+  engine.exclusion = [](const Words& hosts) {
+    return "(Machine =!= \"" + join(hosts, "\") && (Machine =!= \"") + "\")";
+  };
   append(engine.start, pool.submit);
   append(engine.start, {"/dev/null", "-queue", "1"});
-  engine.list = {"condor_q", "-nobatch", "-af:,", "JobBatchName", "ClusterId", "JobStatus"};
+  engine.list = {"condor_q",  "-nobatch",  "-af:,",     "JobBatchName",
+                 "ClusterId", "JobStatus", "RemoteHost"};
   engine.stop = {"condor_rm", "${id}"};
+  engine.list_form = ListForm::kHtcondor;
   engine.id_form = IdForm::kNumber;  // 7.0 - 7.0
   return engine;
 }
@@ -199,6 +217,8 @@ EngineWords flux(const PoolOptions& pool, const EnginePlace& place) {
   if (pool.time.seconds() > 0) {
     engine.start.push_back(fmt::format("--time-limit={}m", minutes(pool.time.seconds())));
   }
+  engine.start.emplace_back("--requires=-host:${exclude}");
+  engine.exclusion = with_commas;
   append(engine.start, pool.submit);
   append(engine.start, {"${script}", "${name}"});
   engine.list = {"flux", "jobs", "-a", "-n", "-o", "{name}|{id.dec}|{state}||{nodelist}"};
@@ -277,10 +297,19 @@ class Listing {
 
 void read_lines(std::string_view output, Listing& listing) {
   for_each_line(output, [&](std::string_view line) {
-    const bool has_bars = line.find('|') != std::string_view::npos;
-    std::vector<std::string_view> parts = split(line, has_bars ? "|" : ",");
+    std::vector<std::string_view> parts = split(line, "|");
     parts.resize(std::max<std::size_t>(parts.size(), 5));
     listing.add(parts[0], parts[1], parts[2], parts[3], parts[4]);
+  });
+}
+
+void read_htcondor(std::string_view output, Listing& listing) {
+  for_each_line(output, [&](std::string_view line) {
+    std::vector<std::string_view> parts = split(line, ",");
+    parts.resize(std::max<std::size_t>(parts.size(), 4));
+    const std::size_t at = parts[3].find('@');  // slot1@host, or "undefined"
+    const std::string_view host = at == std::string_view::npos ? "" : parts[3].substr(at + 1);
+    listing.add(parts[0], parts[1], parts[2], "", host);
   });
 }
 
@@ -372,6 +401,9 @@ EngineWords words_of_engine(const PoolOptions& pool, const EnginePlace& place) {
   append(engine.start, pool.submit);
   engine.list = pool.list;
   engine.stop = pool.stop;
+  const bool leaves_out = std::ranges::any_of(
+      engine.start, [](const auto& word) { return word.find("exclude}") != word.npos; });
+  if (leaves_out) engine.exclusion = with_commas;
   return engine;
 }
 
@@ -416,6 +448,9 @@ std::vector<ListedAllocation> listed_in(ListForm form, std::string_view output,
       break;
     case ListForm::kGridEngine:
       read_grid_engine(output, listing);
+      break;
+    case ListForm::kHtcondor:
+      read_htcondor(output, listing);
       break;
     case ListForm::kProcesses:
       read_processes(output, listing);

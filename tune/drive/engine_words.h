@@ -17,6 +17,7 @@ namespace tune {
 // The form in which a list is printed.
 enum class ListForm : std::uint8_t {
   kLines,       // NAME|ID|STATE|REASON|HOST a line; all after NAME may be missing
+  kHtcondor,    // "NAME, ID, STATE, SLOT@HOST" a line
   kPbs,         // qstat -f: "Job Id: 7.server", then "    Job_Name = ..." and so on
   kGridEngine,  // qstat -r: a line each with the id and the state, below it "Full jobname: ..."
   kProcesses,   // pgrep -fa: "PID COMMAND ... NAME ..."
@@ -36,6 +37,8 @@ struct EngineWords {
   std::vector<std::string> stop;
   ListForm list_form = ListForm::kLines;
   IdForm id_form = IdForm::kLastWord;
+  // The text of ${exclude} for these hosts; none: the engine cannot be told to leave a host out.
+  std::function<std::string(const std::vector<std::string>& hosts)> exclusion = {};
   bool list_by_host = false;          // the list is asked for on each host, by ${host}
   std::vector<std::string> hosts;     // one allocation on each; empty: the engine chooses
   std::string environment_note = {};  // for people, at the start; empty: none

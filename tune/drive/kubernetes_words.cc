@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "core/json.h"
+#include "core/strings.h"
 
 namespace tune {
 
@@ -271,6 +272,7 @@ EngineWords kubernetes_jobs(const PoolOptions& pool, const EnginePlace& place) {
                    patch,     "-o",    "yaml"};
   }
   engine.list_form = ListForm::kKubernetes;
+  engine.exclusion = [](const auto& hosts) { return join(hosts, ","); };
   engine.id_form = IdForm::kNone;  // the name does
   engine.manifest = [pool, place](const PoolValues& values) {
     return kubernetes_manifest(pool, place, values);

@@ -75,6 +75,7 @@ PoolMachine::Options machine_options(const ExperimentSpec& spec, const EngineWor
   options.join_within = from_seconds(pool.join_within.seconds());
   options.poll = from_seconds(pool.poll.seconds());
   options.hosts = words.hosts;
+  options.leaves_hosts_out = !words.hosts.empty() || words.exclusion;
   return options;
 }
 
@@ -316,7 +317,9 @@ PoolValues Pool::values_of(PoolBook::Number number, const std::string& id,
 
 void Pool::on(const StartAllocation& action) {
   PoolValues values = values_of(action.number, "", action.host);
-  values["exclude"] = join(action.excluded, ",");
+  if (!action.excluded.empty() && engine_.words.exclusion) {
+    values["exclude"] = engine_.words.exclusion(action.excluded);
+  }
   calls_.add({.kind = Kind::kStart,
               .words = filled_pool_words(engine_.words.start, values),
               .number = action.number,

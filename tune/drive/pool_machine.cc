@@ -217,7 +217,7 @@ void PoolMachine::stop(Number number, const Allocation& one, Local& local) {
 }
 
 void PoolMachine::end(Number number, const Allocation& one, AllocationFault fault,
-                      const std::string& why) {
+                      std::string why) {
   unsure_since_ = now_;  // the engine may be wrong, and the job be there
   const Local& local = local_[number];
   const bool was_given_back = local.is_drained || local.stop_is_asked;
@@ -226,7 +226,11 @@ void PoolMachine::end(Number number, const Allocation& one, AllocationFault faul
     fault = AllocationFault::kStart;
   }
   const bool has_died = one.is_lost || (one.has_joined && !one.has_left && !was_given_back);
-  const std::string& host = local.host.empty() ? one.host : local.host;
+  std::string host = local.host.empty() ? one.host : local.host;
+  if (!options_.leaves_hosts_out && fault == AllocationFault::kStart && !host.empty()) {
+    // The next may go there again: all starts in vain count, wherever they were.
+    why += " (on " + std::exchange(host, "") + ")";
+  }
   if (fault == AllocationFault::kStart || has_died) {
     actions_.emplace_back(
         ShowLog{number,

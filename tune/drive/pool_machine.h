@@ -101,6 +101,7 @@ class PoolMachine {
     Time join_within = std::chrono::minutes(10);
     Time poll = std::chrono::seconds(15);
     std::vector<std::string> hosts = {};  // one allocation on each; empty: the engine chooses
+    bool leaves_hosts_out = true;         // the engine can be told of hosts that are not wanted
   };
   static constexpr Time kFirstBackOff = std::chrono::seconds(5);  // after a start that went wrong
   static constexpr Time kLastBackOff = std::chrono::minutes(10);
@@ -163,7 +164,7 @@ class PoolMachine {
   void look_for_start(Number number, const Allocation& one, const PoolBook& book, Local& local);
   void look_for_agent(Number number, const Allocation& one, Local& local, const Scene& scene);
   void change(Number number, const Allocation& one, const ListedAllocation& news);
-  void end(Number number, const Allocation& one, AllocationFault fault, const std::string& why);
+  void end(Number number, const Allocation& one, AllocationFault fault, std::string why);
   void stop(Number number, const Allocation& one, Local& local);
   // The nodes that may yet come to those that there are.
   struct Plan {

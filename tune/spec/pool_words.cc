@@ -20,12 +20,13 @@ const std::vector<std::string> kNames = {
     "exclude", "cpu",    "gpu",        "memory_mb", "time_s", "time_min",  "drain_s"};
 const std::set<std::string> kMayBeLeftOut = {"host", "exclude"};
 
-constexpr std::string_view kAsWord = "word:";
+constexpr std::string_view kAsWord = "word:";  // a word of a shell
+constexpr std::string_view kIf = "if:";        // nothing, in a word that may be left out
 
-// Whether the value is to be a word of a shell; leaves the name of the placeholder.
-bool take_as_word(std::string& name) {
-  if (!name.starts_with(kAsWord)) return false;
-  name.erase(0, kAsWord.size());
+// Whether that stands before the name of the placeholder; leaves the name.
+bool take(std::string_view prefix, std::string& name) {
+  if (!name.starts_with(prefix)) return false;
+  name.erase(0, prefix.size());
   return true;
 }
 
@@ -60,13 +61,15 @@ std::vector<std::string> filled_pool_words(const std::vector<std::string>& words
   for (const std::string& word : words) {
     bool is_left_out = false;
     std::string text = filled(word, [&](std::string name) {
-      const bool as_word = take_as_word(name);
+      const bool as_word = take(kAsWord, name);
+      const bool is_condition = take(kIf, name);
       const auto found = values.find(name);
       if (found == values.end()) {
         throw Error(ErrorCode::kBadInput,
                     fmt::format("'{}': there is no ${{{}}} here", word, name));
       }
       is_left_out = is_left_out || (found->second.empty() && kMayBeLeftOut.contains(name));
+      if (is_condition) return std::string();
       return as_word ? shell_word(found->second) : found->second;
     });
     if (!is_left_out) all.push_back(std::move(text));
@@ -82,7 +85,7 @@ void check_pool_words(const std::vector<std::string>& words, const std::string& 
     };
     try {
       filled(words[i], [&](std::string name) {
-        take_as_word(name);
+        if (!take(kAsWord, name)) take(kIf, name);
         if (std::ranges::find(kNames, name) == kNames.end()) {
           complain(fmt::format("there is no ${{{}}}{}", name, did_you_mean(name, kNames)));
         }

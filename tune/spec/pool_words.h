@@ -10,6 +10,7 @@
 //   ${log}        a file for what the agent prints
 //   ${host}       the host that is wanted; the word is left out when any will do
 //   ${exclude}    hosts that are not wanted, with commas; the word is left out when there are none
+//   ${if:exclude} nothing, and the word is left out when there are none; so with ${if:host}
 //   ${cpu} ${gpu} ${memory_mb} ${time_s} ${time_min} ${drain_s}   of the pool; 0: not given
 //   ${word:log}   the value of ${log}, or of any other, as one word of a shell
 //   $${           the two characters ${

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,13 @@ TEST_CASE("words of a host or of excluded hosts are left out when there are none
   PoolValues some = values();
   some["exclude"] = "a,b";
   CHECK(filled_pool_words({"--exclude=${exclude}"}, some) == Words{"--exclude=a,b"});
+  // An option of two words.
+  const Words two = {"-l${if:exclude}", "h=!(${exclude})", "x"};
+  CHECK(filled_pool_words(two, values()) == Words{"x"});
+  CHECK(filled_pool_words(two, some) == Words{"-l", "h=!(a,b)", "x"});
+  std::vector<Complaint> complaints;
+  check_pool_words(two, "pool/start", complaints);
+  CHECK(complaints.empty());
 }
 
 TEST_CASE("an unknown placeholder is refused, with the nearest") {
@@ -266,29 +274,76 @@ TEST_CASE("qstat -r of Grid Engine is read, by the whole name of a job") {
   CHECK(listed[1].id == "32");
 }
 
-TEST_CASE("the lists of LSF, HTCondor and Flux are read") {
+TEST_CASE("the list of HTCondor is read, with the host where a job runs") {
+  const auto listed = listed_in(ListForm::kHtcondor,
+                                "tune-x-4, 12, 1, undefined\n"
+                                "tune-x-5, 13, 2, slot1_2@n4.site\n"
+                                "other, 14, 2, slot1@n4.site\n",
+                                "tune-x-");
+  REQUIRE(listed.size() == 2);
+  CHECK(listed[0].state == kQueued);
+  CHECK(listed[0].host.empty());
+  CHECK(listed[1].state == kRunning);
+  CHECK(listed[1].id == "13");
+  CHECK(listed[1].host == "n4.site");
+}
+
+TEST_CASE("the lists of LSF and Flux are read") {
   const auto listed = listed_in(ListForm::kLines,
                                 "tune-x-1|903|PEND|New job is waiting for scheduling|-\n"
                                 "tune-x-2|904|RUN|-|n4\n"
                                 "tune-x-3|905|EXIT|-|n4\n"
-                                "tune-x-4, 12, 1\n"
-                                "tune-x-5, 13, 2\n"
-                                "other, 14, 2\n"
                                 "tune-x-6|88|DEPEND||\n"
                                 "tune-x-7|89|RUN||f[1-2]\n"
                                 "tune-x-8|90|INACTIVE||f1\n",
                                 "tune-x-");
-  const std::vector<AllocationState> states = {kQueued,  kRunning, kEnded,   kQueued,
-                                               kRunning, kQueued,  kRunning, kEnded};
+  const std::vector<AllocationState> states = {kQueued, kRunning, kEnded,
+                                               kQueued, kRunning, kEnded};
   REQUIRE(listed.size() == states.size());
   for (std::size_t i = 0; i < states.size(); ++i) {
     CAPTURE(i);
-    CHECK(listed[i].number == i + 1);
+    CHECK(listed[i].number == (i < 3 ? i + 1 : i + 3));
     CHECK(listed[i].state == states[i]);
   }
   CHECK(listed[0].reason == "PEND (New job is waiting for scheduling)");
   CHECK(listed[1].host == "n4");
-  CHECK(listed[4].id == "13");
+}
+
+TEST_CASE("engines are told of the hosts that are not wanted, each in its way") {
+  const std::map<std::string, Words> expected = {
+      {"slurm", {"--exclude=n1,n2"}},
+      {"lsf", {"-R", "select[hname!='n1' && hname!='n2']"}},
+      {"grid_engine", {"-l", "h=!(n1|n2)"}},
+      {"htcondor", {"-append", "requirements = (Machine =!= \"n1\") && (Machine =!= \"n2\")"}},
+      {"flux", {"--requires=-host:n1,n2"}}};
+  for (const auto& [name, words] : expected) {
+    INFO(name);
+    PoolOptions pool;
+    pool.engine = name;
+    const EngineWords engine = engine_words(pool, place());
+    REQUIRE(engine.exclusion);
+    PoolValues some = values();
+    some["exclude"] = engine.exclusion({"n1", "n2"});
+    const Words without = filled_pool_words(engine.start, values());
+    const Words with = filled_pool_words(engine.start, some);
+    CHECK(with.size() == without.size() + words.size());
+    CHECK_FALSE(std::ranges::search(with, words).empty());
+    CHECK(std::ranges::search(without, Words{words.back()}).empty());
+  }
+}
+
+TEST_CASE("an engine that cannot be told of a host has no words for it") {
+  for (const char* name : {"pbs", "ray"}) {
+    PoolOptions pool;
+    pool.engine = name;
+    CHECK_FALSE(engine_words(pool, place()).exclusion);
+  }
+  PoolOptions command;
+  command.engine = "command";
+  command.start = {"start", "${script}", "${name}"};
+  CHECK_FALSE(engine_words(command, place()).exclusion);
+  command.start.push_back("-x${exclude}");
+  CHECK(engine_words(command, place()).exclusion);
 }
 
 TEST_CASE("each preset starts the script with the allocation's name and a log") {

@@ -289,6 +289,29 @@ TEST_CASE("a host with three starts and no hello is left out") {
   CHECK(script.all_starts_.back().excluded == std::vector<std::string>{"broken"});
 }
 
+TEST_CASE("starts in vain on one host pause a pool whose engine cannot leave it out") {
+  PoolScript script({.backlog = 1, .places = 1, .leaves_hosts_out = false});
+  script.scene_.wanted = 5;
+  script.look();
+  script.start_all();
+  script.list({{1, kJobRunning, "job1", "good"}});
+  script.join(1, 1);
+  std::size_t bad = 0;
+  for (int i = 0; i < 200 && !script.book_.is_paused(); ++i) {
+    for (const auto number : std::exchange(script.starts_, {})) {
+      script.machine_.on_started(number, "j");
+      script.look();
+      script.list({{1, kJobRunning, "job1", "good"}, {number, kJobEnded, "j", "broken", "FAILED"}});
+      ++bad;
+    }
+    script.pass(5s);
+  }
+  CHECK(bad == PoolMachine::kBadStarts);
+  CHECK(script.book_.excluded().empty());
+  CHECK(script.was_told("3 starts in a row were in vain, the last: FAILED (on broken)"));
+  CHECK_FALSE(script.was_told("gets no more agents"));
+}
+
 TEST_CASE("an allocation that runs without an agent is ended when its time to join is over") {
   PoolScript script({.max = 1, .places = 1, .join_within = 60s});
   script.scene_.wanted = 1;

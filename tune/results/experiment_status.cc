@@ -1,10 +1,16 @@
 #include "tune/results/experiment_status.h"
 
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
 #include "core/platform/node.h"
 #include "tune/control/controller.h"
 #include "tune/control/pool_room.h"
 #include "tune/spec/experiment_identity.h"
 #include "tune/spec/pool_value.h"
+#include "tune/spec/when.h"
 
 namespace tune {
 
@@ -29,13 +35,37 @@ ExperimentStatus experiment_status(const ExperimentSpec& spec, const Controller&
   }
   const Nodes& nodes = controller.nodes();
   for (const AgentNumber agent : nodes.all()) {
-    status.nodes.emplace(agent, nodes.hello(agent).hostname);
+    const AgentHello& hello = nodes.hello(agent);
+    status.nodes.emplace(agent, hello.hostname);
+    const auto [host, is_new] = status.hosts.try_emplace(hello.ip, hello.hostname);
+    if (!is_new && host->second != hello.hostname) host->second.clear();
   }
+  status.joined = who_has_joined(nodes, now);
   status.running_for = now;
   status.waits = why_trials_wait(spec, controller, now);
   status.held = {controller.held().begin(), controller.held().end()};
   status.waits_for_user = controller.waits_for_user();
   return status;
+}
+
+std::string who_has_joined(const Nodes& nodes, ExperimentTime now) {
+  std::size_t count = 0;
+  std::optional<AgentNumber> first;  // that leaves
+  const auto end_of = [&](AgentNumber agent) {
+    return nodes.joined_at(agent) + nodes.hello(agent).lasts;
+  };
+  for (const AgentNumber agent : nodes.all()) {
+    const AgentHello& hello = nodes.hello(agent);
+    if (!hello.joined || hello.own || nodes.is_away(agent)) continue;
+    ++count;
+    if (hello.lasts > Duration{} && (!first || end_of(agent) < end_of(*first))) first = agent;
+  }
+  if (count == 0) return {};
+  std::string text = fmt::format("Machines that have joined: {}", count);
+  if (!first) return text;
+  return text + fmt::format(" ({} leaves {}in {})", nodes.hello(*first).hostname,
+                            count > 1 ? "first, " : "",
+                            in_words(std::max(end_of(*first) - now, Duration{})));
 }
 
 std::string why_trials_wait(const ExperimentSpec& spec, const Controller& controller,

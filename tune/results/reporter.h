@@ -37,6 +37,9 @@ struct ExperimentStatus {
   // Nodes and GPUs ("GPU 1 of node-3") that get no trials for a while, as trials failed there.
   std::vector<std::string> set_aside = {};
   std::map<AgentNumber, std::string> nodes = {};  // the hostnames of those that are there
+  // Of those by their addresses; empty: nodes of several names have it.
+  std::map<std::string, std::string> hosts = {};
+  std::string joined = {};  // how many have joined, and which leaves when; empty: none has
   std::string waits = {};  // why trials wait for the pool's engine; empty: they do not
   std::vector<TrialNumber> held = {};  // trials that users have paused
   bool waits_for_user = false;         // nothing runs, or could, but for these

@@ -165,6 +165,7 @@ std::vector<std::string> head_lines(const ExperimentStatus& status, std::size_t 
     lines.push_back(
         fmt::format("Set aside, as trials failed there: {}", fmt::join(status.set_aside, ", ")));
   }
+  if (status.live && !status.joined.empty()) lines.push_back(status.joined);
   if (status.live && !status.waits.empty()) lines.push_back(status.waits);
   if (!status.held.empty()) lines.push_back(held_line(status));
   if (status.best) lines.push_back(best_line(status));

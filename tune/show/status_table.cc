@@ -94,6 +94,16 @@ std::vector<std::string> parameter_columns(const ExperimentStatus& status,
   return status.options.config.searched_paths();
 }
 
+// Where it runs, or ran at last, if that node is still there; empty: it is not known.
+std::string node_of(const ExperimentStatus& status, const Trial& trial) {
+  if (trial.placement) {
+    const auto runs_on = status.nodes.find(trial.placement->agent);
+    return runs_on == status.nodes.end() ? "" : runs_on->second;
+  }
+  const auto ran_on = status.hosts.find(trial.location.substr(0, trial.location.rfind(':')));
+  return ran_on == status.hosts.end() ? "" : ran_on->second;
+}
+
 void add_trial_columns(const ExperimentStatus& status, const std::vector<const Trial*>& rows,
                        std::vector<Column>& columns) {
   const std::string prefix = status.trainable + "_";
@@ -108,9 +118,7 @@ void add_trial_columns(const ExperimentStatus& status, const std::vector<const T
     name.cells.push_back(prefix + trial_id(experiment, trial->number) + (is_in_front ? " *" : ""));
     state.cells.push_back(status_name(trial->status));
     location.cells.push_back(trial->location);
-    const auto runs_on =
-        trial->placement ? status.nodes.find(trial->placement->agent) : status.nodes.end();
-    node.cells.push_back(runs_on == status.nodes.end() ? "" : runs_on->second);
+    node.cells.push_back(node_of(status, *trial));
   }
   columns = {std::move(name), std::move(state), std::move(location)};
   if (status.nodes.size() > 1) columns.push_back(std::move(node));

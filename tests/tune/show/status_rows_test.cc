@@ -1,6 +1,7 @@
 // Which trials the table shows, and in which order.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <limits>
@@ -88,6 +89,22 @@ TEST_CASE("trials that users have paused are named, and that the sweep waits for
   CHECK(line() ==
         "Paused by users: 2f1e0_00000, 2f1e0_00001, 2f1e0_00002, 2f1e0_00003, 2f1e0_00004 and 2 "
         "more: the sweep waits for tune unpause");
+}
+
+TEST_CASE("machines that have joined are told of while the sweep runs") {
+  Rows rows(Mode::kMax);
+  rows.add(TrialStatus::kRunning);
+  ExperimentStatus status{
+      .options = rows.options, .trainable = rows.trainable, .trials = rows.trials};
+  const auto is_told = [&] {
+    BlockMemory memory;
+    const auto lines = render_status(status, {}, memory, {});
+    return std::ranges::find(lines, status.joined) != lines.end();
+  };
+  status.joined = "Machines that have joined: 2 (n1 leaves first, in 3 h 10 min)";
+  CHECK(is_told());
+  status.live = false;
+  CHECK_FALSE(is_told());
 }
 
 TEST_CASE("a sweep without a metric shows running trials by number") {

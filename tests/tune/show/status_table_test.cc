@@ -59,6 +59,12 @@ TEST_CASE("the node of a trial is shown when there are several") {
   CHECK(lines[0].find("| node   |") != std::string::npos);
   CHECK(lines[2].find("| node-3 |") != std::string::npos);
   CHECK(lines[3].find("|        |") != std::string::npos);
+  // Of one that has ended the address is known.
+  trials[1].location = "10.0.0.3:77";
+  status.hosts = {{"10.0.0.3", "node-3"}, {"10.0.0.4", ""}};
+  CHECK(render_table(status, rows, {}, {}, 0)[3].find("| node-3 |") != std::string::npos);
+  trials[1].location = "10.0.0.4:77";
+  CHECK(render_table(status, rows, {}, {}, 0)[3].find("|        |") != std::string::npos);
 }
 
 TEST_CASE("with several objectives all of them have columns, and the front is marked") {
@@ -92,7 +98,8 @@ TEST_CASE("with several objectives all of them have columns, and the front is ma
 TEST_CASE("a bar shows the part of the trials that is over, and that runs") {
   CHECK(progress_bar(0, 0, 32) == "[....................]");
   CHECK(progress_bar(16, 0, 32) == "[##########..........]");
-  CHECK(progress_bar(16, 1, 32) == "[##########>.........]");  // 10.6 cells: it is seen all the same
+  CHECK(progress_bar(16, 1, 32) ==
+        "[##########>.........]");  // 10.6 cells: it is seen all the same
   CHECK(progress_bar(16, 8, 32) == "[##########>>>>>.....]");
   CHECK(progress_bar(0, 1, 1'000'000) == "[>...................]");
   CHECK(progress_bar(999'999, 1, 1'000'000) == "[###################>]");

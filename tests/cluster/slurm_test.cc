@@ -181,5 +181,45 @@ TEST_CASE("in a job an agent starts on each of its nodes, and nothing is submitt
   CHECK_FALSE(has(slurm->run("scontrol -o show job").out, "JobName=tune-"));
 }
 
+TEST_CASE("in a job without a word on nodes agents have all that the job has there") {
+  const auto slurm = Slurm::start();
+  if (!slurm) return;
+  Sandbox& box = slurm->box;
+  box.write("sweep.yaml",
+            yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 150}",
+                  .num_samples = 8,
+                  .rest = "stop: {training_iteration: 8}\npool: {engine: slurm, poll: 1}\n"}));
+  Running job(box.start({"salloc", "-N", "2", "-n", "2", "-c", "2", "--",
+                         TUNE_BINARY_DIR "/bin/tune", "run", "sweep.yaml", "--name", "s"}));
+  // Two trials on each of the nodes.
+  CHECK(Sandbox::eventually(
+      [&] {  // trials, CPUs
+        return count_of(box.tune({"nodes", "results/s"}).out, "ready         2     2") == 2;
+      },
+      seconds(60)));
+  const Finished ran = job.wait(seconds(100));
+  INFO(ran.err);
+  CHECK(ran.code == 0);
+  CHECK(joined(box) == 3);
+  check_complete(box, "results/s", 8, 8);
+}
+
+TEST_CASE("jobs that reach the end of their time are replaced, and nothing is lost") {
+  const auto slurm = Slurm::start();
+  if (!slurm) return;
+  Sandbox& box = slurm->box;
+  // The shortest that Slurm has. Four trials of 80 s on two agents do not end in it.
+  box.write("sweep.yaml",
+            pooled_sweep(4, 10'000, "  engine: slurm\n  max: 2\n  time: 1m\n  drain: 12s\n"));
+  slurm->start_sweep();
+  CHECK(slurm->has_joined(2));
+  const Finished finished = slurm->finish();
+  CHECK_HAS(finished.out + finished.err, "leaves first, in ");
+  CHECK_FALSE(has(finished.err, "ERROR"));
+  CHECK_FALSE(has(box.read("results/s/events.jsonl"), "\"event\":\"failure\""));
+  CHECK(joined(box) >= 5);  // with the driver's own: others came in the place of both
+  check_complete(box, "results/s", 4, 8);
+}
+
 }  // namespace
 }  // namespace tune

@@ -69,7 +69,8 @@ int print_pool(const ExperimentSpec& spec) {
   const int nodes = nodes_for(node_of(pool, spec.request), spec.request);
   if (nodes > 1) {
     const std::int64_t hosts = std::ssize(engine.words.hosts);
-    const std::int64_t most = hosts > 0 ? std::min<std::int64_t>(hosts, pool.max) : pool.max;
+    const std::int64_t max = most_agents(pool, engine.words.hosts.size());
+    const std::int64_t most = hosts > 0 ? std::min(hosts, max) : max;
     fmt::print("# each trial needs {} nodes: of at most {}, so many trials at the same time: {}\n",
                nodes, most, most / nodes);
   }

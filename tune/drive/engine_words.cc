@@ -88,12 +88,15 @@ EngineWords slurm_jobs(const PoolOptions& pool, const EnginePlace& place) {
 // In a job: an agent on each of its nodes, and nothing is submitted.
 EngineWords slurm_steps(const PoolOptions& pool, const EnginePlace& place) {
   EngineWords engine;
-  engine.start =
-      started_apart({"srun", "--overlap", "--jobid=" + place.job, "--nodes=1", "--ntasks=1",
-                     "--nodelist=${host}", "--input=none", "--job-name=${name}", "--output=${log}",
-                     "--open-mode=append", fmt::format("--cpus-per-task={}", whole_cpus(place))});
+  engine.start = started_apart({"srun", "--overlap", "--jobid=" + place.job, "--nodes=1",
+                                "--ntasks=1", "--nodelist=${host}", "--input=none",
+                                "--job-name=${name}", "--output=${log}", "--open-mode=append"});
+  const bool is_whole = !pool.node.is_given();  // else one trial's share would be left of the job
+  engine.start.push_back(is_whole ? "--whole"
+                                  : fmt::format("--cpus-per-task={}", whole_cpus(place)));
   append(engine.start, pool.submit);
   append(engine.start, {"${script}", "${name}"});
+  if (is_whole) engine.start.emplace_back(kWholeNode);
   engine.list = {"squeue", "-h", "--steps", "-j", place.job, "-o", "%j|%i|RUNNING||%N"};
   engine.stop = {"scancel", "${id}"};
   engine.id_form = IdForm::kNone;

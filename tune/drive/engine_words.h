@@ -57,6 +57,9 @@ struct EngineWords {
 // A command's word for the file that it is to read (tune/drive/engine_calls.h).
 inline constexpr const char* kInputFile = "/dev/stdin";
 
+// The second argument of an agent's script in a step that has all that its job has of the node.
+inline constexpr const char* kWholeNode = "whole";
+
 // The facts that an engine's words depend on, beside the options.
 struct EnginePlace {
   NodeResources node;                  // of an agent; CPUs in units

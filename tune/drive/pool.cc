@@ -63,7 +63,7 @@ PoolMachine::Options machine_options(const ExperimentSpec& spec, const EngineWor
   const PoolOptions& pool = spec.options.pool;
   PoolMachine::Options options;
   options.min = static_cast<std::uint32_t>(pool.min);
-  options.max = static_cast<std::uint32_t>(pool.max);
+  options.max = static_cast<std::uint32_t>(most_agents(pool, words.hosts.size()));
   options.backlog = static_cast<std::uint32_t>(pool.backlog);
   // An ssh host's CPUs and GPUs are known when it has joined.
   const bool is_known = words.hosts.empty() || pool.node.cpu.has_value();
@@ -444,6 +444,9 @@ std::string agent_script(const ExperimentSpec& spec, const PoolFiles& files,
     return fmt::format("{}='--{} {}'", option, option, value);
   };
   text += is_batch || pool.node.cpu ? share("cpus", values.at("cpu")) + "\n" : "cpus=\n";
+  if (pool.engine == "slurm" && !pool.node.is_given()) {
+    text += fmt::format("[ \"$2\" != {} ] || cpus=\"--cpus $SLURM_CPUS_ON_NODE\"\n", kWholeNode);
+  }
   // Ray hides no GPUs from an actor that has asked for none.
   const bool tells_gpus = pool.engine == "ray" || (!is_batch && pool.node.gpu > 0);
   text += tells_gpus ? share("gpus", values.at("gpu")) + "\n" : "gpus=\n";

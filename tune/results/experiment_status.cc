@@ -82,7 +82,8 @@ std::string why_trials_wait(const ExperimentSpec& spec, const Controller& contro
   }
   WaitingGroups groups{.nodes = static_cast<std::uint64_t>(share.nodes_each())};
   groups.idle = PoolRoom(scene, {}, share).waiting().size();
-  const std::uint64_t max = controller.pool().max().value_or(static_cast<std::uint32_t>(pool.max));
+  const std::uint64_t max = controller.pool().max().value_or(
+      static_cast<std::uint32_t>(most_agents(pool, pool.hosts.size())));
   if (max < groups.nodes) groups.most = max;
   return why_trials_wait(controller.pool(), controller.wanted(), now, groups);
 }

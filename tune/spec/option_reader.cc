@@ -1,7 +1,7 @@
 #include "tune/spec/option_reader.h"
 
 #include <algorithm>
-#include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -45,11 +45,17 @@ void OptionReader::read(const char* key, bool& target) {
 }
 
 void OptionReader::read(const char* key, int& target) {
-  std::int64_t wide = target;
-  read(key, wide);
-  if (wide < std::numeric_limits<int>::min() || wide > std::numeric_limits<int>::max()) {
-    return complain(key, fmt::format("{} is too large", wide));
-  }
+  std::optional<int> given;
+  read(key, given);
+  target = given.value_or(target);
+}
+
+void OptionReader::read(const char* key, std::optional<int>& target) {
+  const Value* found = take(key);
+  if (found == nullptr) return;
+  if (found->type() != Value::Type::kInt) return wrong_type(key, "a whole number", *found);
+  const std::int64_t wide = found->integer();
+  if (!std::in_range<int>(wide)) return complain(key, fmt::format("{} is too large", wide));
   target = static_cast<int>(wide);
 }
 

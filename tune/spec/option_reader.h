@@ -25,6 +25,7 @@ class OptionReader {
   // The target keeps what it holds when the key is absent or wrong.
   void read(const char* key, bool& target);
   void read(const char* key, int& target);
+  void read(const char* key, std::optional<int>& target);
   void read(const char* key, std::int64_t& target);
   void read(const char* key, double& target);  // whole numbers too
   void read(const char* key, std::optional<double>& target);

@@ -32,6 +32,8 @@ struct PoolNode {
   std::optional<double> cpu = {};  // without a node: what one trial needs
   double gpu = 0;
   MemorySize memory = {};  // 0: none is asked for
+
+  bool is_given() const { return cpu || gpu > 0 || memory.bytes() > 0; }
 };
 
 struct PoolHost {
@@ -44,8 +46,10 @@ struct PoolOptions {
   // slurm, ssh, kubernetes, ray, command, pbs, lsf, grid_engine, htcondor or flux; empty: there is
   // no pool.
   std::string engine = {};
-  int min = 0;   // agents that stay, also when no trial waits
-  int max = 16;  // agents at the same time
+  int min = 0;  // agents that stay, also when no trial waits
+  // Agents at the same time. Nothing: one on each host that is named or that the job has, where the
+  // engine has such; else 16.
+  std::optional<int> max = {};
   PoolNode node = {};
   TimeSpan time = {};          // of an allocation; 0: the engine's own limit
   TimeSpan drain = 120;        // trials save and leave so long before the end
@@ -64,11 +68,12 @@ struct PoolOptions {
   std::vector<std::string> stop = {};
   std::string program = {};  // tune on the nodes; empty: this one's path
   // That driver and nodes see at the same path, where nodes do not see the experiment's: for the
-  // token, the script and what agents print. "~/" at its begin is the home. Empty: the experiment's.
+  // token, the script and what agents print. "~/" at its begin is the home. Empty: the
+  // experiment's.
   std::string folder = {};
-  std::string image = {};    // of kubernetes: with tune in its PATH, unless `program` says where
-  std::string queue = {};    // of kubernetes: Kueue's, for the Jobs; empty: none
-  std::string patch = {};    // of kubernetes: YAML for `kubectl patch` of each Job; empty: none
+  std::string image = {};  // of kubernetes: with tune in its PATH, unless `program` says where
+  std::string queue = {};  // of kubernetes: Kueue's, for the Jobs; empty: none
+  std::string patch = {};  // of kubernetes: YAML for `kubectl patch` of each Job; empty: none
   std::string interpreter = {};  // of ray: a Python that has Ray; empty: python3
 
   bool is_given() const { return !engine.empty(); }

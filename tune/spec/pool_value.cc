@@ -119,13 +119,13 @@ Value hosts_to_value(const std::vector<PoolHost>& hosts) {
 class PoolCheck {
  public:
   PoolCheck(const PoolOptions& pool, std::vector<Complaint>& complaints)
-      : pool_(pool), complaints_(complaints) {}
+      : pool_(pool), max_(most_agents(pool, pool.hosts.size())), complaints_(complaints) {}
 
   void check_numbers() {
-    if (pool_.max < 1) complain("max", fmt::format("{} agents: it must be at least 1", pool_.max));
-    if (pool_.min < 0 || pool_.min > pool_.max) {
+    if (max_ < 1) complain("max", fmt::format("{} agents: it must be at least 1", max_));
+    if (pool_.min < 0 || pool_.min > max_) {
       complain("min", fmt::format("{} is out of range: it must be from 0 to max, which is {}",
-                                  pool_.min, pool_.max));
+                                  pool_.min, max_));
     }
     if (pool_.backlog < 1) {
       complain("backlog", fmt::format("{}: it must be at least 1, or no agent is ever asked for",
@@ -177,8 +177,8 @@ class PoolCheck {
       return complain("node",
                       why_never({&node}, request) + ": give an agent more, or a trial less");
     }
-    const bool is_of_hosts = !pool_.hosts.empty() && std::ssize(pool_.hosts) < pool_.max;
-    const std::int64_t most = is_of_hosts ? std::ssize(pool_.hosts) : pool_.max;
+    const bool is_of_hosts = !pool_.hosts.empty() && std::ssize(pool_.hosts) <= max_;
+    const std::int64_t most = is_of_hosts ? std::ssize(pool_.hosts) : max_;
     if (nodes <= most || most < 1) return;
     complain(
         is_of_hosts ? "hosts" : "max",
@@ -260,6 +260,7 @@ class PoolCheck {
   }
 
   const PoolOptions& pool_;
+  const int max_;
   std::vector<Complaint>& complaints_;
 };
 
@@ -307,31 +308,32 @@ void read_pool(OptionReader& reader, PoolOptions& pool) {
 Value pool_to_value(const PoolOptions& pool) {
   Value node{{"gpu", pool.node.gpu}, {"memory", pool.node.memory.bytes()}};
   if (pool.node.cpu) node.set("cpu", *pool.node.cpu);
-  return Value{{"engine", pool.engine},
-               {"min", pool.min},
-               {"max", pool.max},
-               {"node", node},
-               {"time", pool.time.seconds()},
-               {"drain", pool.drain.seconds()},
-               {"idle", pool.idle.seconds()},
-               {"join_within", pool.join_within.seconds()},
-               {"poll", pool.poll.seconds()},
-               {"backlog", pool.backlog},
-               {"submit", pool.submit},
-               {"setup", pool.setup},
-               {"local", pool.local},
-               {"inside", pool.inside},
-               {"hosts", hosts_to_value(pool.hosts)},
-               {"tunnel", pool.tunnel},
-               {"start", pool.start},
-               {"list", pool.list},
-               {"stop", pool.stop},
-               {"program", pool.program},
-               {"folder", pool.folder},
-               {"image", pool.image},
-               {"queue", pool.queue},
-               {"patch", pool.patch},
-               {"interpreter", pool.interpreter}};
+  Value value{{"engine", pool.engine},
+              {"min", pool.min},
+              {"node", node},
+              {"time", pool.time.seconds()},
+              {"drain", pool.drain.seconds()},
+              {"idle", pool.idle.seconds()},
+              {"join_within", pool.join_within.seconds()},
+              {"poll", pool.poll.seconds()},
+              {"backlog", pool.backlog},
+              {"submit", pool.submit},
+              {"setup", pool.setup},
+              {"local", pool.local},
+              {"inside", pool.inside},
+              {"hosts", hosts_to_value(pool.hosts)},
+              {"tunnel", pool.tunnel},
+              {"start", pool.start},
+              {"list", pool.list},
+              {"stop", pool.stop},
+              {"program", pool.program},
+              {"folder", pool.folder},
+              {"image", pool.image},
+              {"queue", pool.queue},
+              {"patch", pool.patch},
+              {"interpreter", pool.interpreter}};
+  if (pool.max) value.set("max", *pool.max);
+  return value;
 }
 
 void check_pool(const PoolOptions& pool, const ResourceRequest& request,
@@ -358,12 +360,16 @@ std::string listens_at(const RunOptions& options) {
   return options.pool.is_given() && !options.pool.tunnel ? "0.0.0.0" : "127.0.0.1";
 }
 
+int most_agents(const PoolOptions& pool, std::size_t hosts) {
+  constexpr int kUsual = 16;
+  return pool.max.value_or(hosts > 0 ? static_cast<int>(hosts) : kUsual);
+}
+
 NodeResources node_of(const PoolOptions& pool, const ResourceRequest& request) {
   NodeResources node;
-  const bool is_given = pool.node.cpu || pool.node.gpu > 0 || pool.node.memory.bytes() > 0;
   node.cpu_units = pool.node.cpu ? to_units(*pool.node.cpu) : request.cpu_units;
-  const auto gpus =
-      is_given ? static_cast<std::int64_t>(pool.node.gpu) : (request.gpu_units + kUnit - 1) / kUnit;
+  const auto gpus = pool.node.is_given() ? static_cast<std::int64_t>(pool.node.gpu)
+                                         : (request.gpu_units + kUnit - 1) / kUnit;
   node.gpus.resize(static_cast<std::size_t>(gpus));
   node.memory_bytes =
       pool.node.memory.bytes() > 0 ? pool.node.memory.bytes() : request.memory_bytes;

@@ -1,6 +1,7 @@
 // PoolOptions as plain values, both ways, and what can be wrong with them.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ bool own_agent_stays(const RunOptions& options);
 // agents need it, else on this host alone.
 std::string listens_at(const RunOptions& options);
 
+// Agents at the same time, where the engine has so many hosts; 0: it chooses them.
+int most_agents(const PoolOptions& pool, std::size_t hosts);
 // An agent's share of the pool for trials. Without `pool.node` one trial's request.
 NodeResources node_of(const PoolOptions& pool, const ResourceRequest& request);
 

@@ -136,7 +136,14 @@ TEST_CASE("in a Slurm job agents are steps of it, unless it is to submit") {
   CHECK(holds(steps.start, "srun"));
   CHECK_FALSE(holds(steps.start, "sbatch"));
   CHECK(holds(steps.start, "--jobid=55"));
+  CHECK(holds(steps.start, "--whole"));
+  CHECK(steps.start.back() == kWholeNode);
   CHECK_HAS(steps.environment_note, "nothing is submitted");
+  pool.node.cpu = 2;
+  const EngineWords parts = engine_words(pool, inside);
+  CHECK(holds(parts.start, "--cpus-per-task=2"));
+  CHECK_FALSE(holds(parts.start, "--whole"));
+  CHECK_FALSE(holds(parts.start, kWholeNode));
   pool.inside = "submit";
   CHECK(engine_words(pool, inside).start.front() == "sbatch");
 }

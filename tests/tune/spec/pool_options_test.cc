@@ -40,7 +40,8 @@ TEST_CASE("a pool is read with its defaults") {
   CHECK(slurm.complaints.empty());
   const PoolOptions& pool = slurm.options.pool;
   CHECK(pool.is_given());
-  CHECK(pool.max == 16);
+  CHECK(most_agents(pool, 0) == 16);
+  CHECK(most_agents(pool, 20) == 20);  // one on each host
   CHECK(pool.backlog == 2);
   CHECK(pool.drain.seconds() == 120);
   CHECK(pool.idle.seconds() == 300);

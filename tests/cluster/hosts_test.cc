@@ -39,8 +39,8 @@ struct Cluster {
   Sandbox& box(int host) { return boxes[static_cast<std::size_t>(host)]; }
   // Tells the machines where the driver is, as a person would.
   void hand_token(int from, const std::vector<int>& to) {
-    REQUIRE(Sandbox::eventually(
-        [&] { return fs::exists(box(from).path() / "results/s/nodes/join"); }));
+    REQUIRE(
+        Sandbox::eventually([&] { return fs::exists(box(from).path() / "results/s/nodes/join"); }));
     const std::string token = box(from).read("results/s/nodes/join");
     for (const int host : to) {
       box(host).write("token.new", token);
@@ -74,8 +74,8 @@ TEST_CASE("hosts that are killed, cut off and mended give the table of a calm ru
   if (Hosts::are_missing()) return;
   Cluster cluster(3);
   cluster.box(0).write("sweep.yaml", kSweep);
-  auto driver = cluster.start(
-      0, {"run", "sweep.yaml", "--name", "s", "--cpus", "1", "--listen", "eth0"});
+  auto driver =
+      cluster.start(0, {"run", "sweep.yaml", "--name", "s", "--cpus", "1", "--listen", "eth0"});
   cluster.hand_token(0, {1, 2});
   auto killed = cluster.agent(1);
   auto cut = cluster.agent(2);
@@ -105,8 +105,8 @@ TEST_CASE("a driver that is killed goes on at another host, and the machines fin
   Cluster cluster(4);
   // Machines look for another driver three seconds after they have heard the last of theirs.
   cluster.box(0).write("sweep.yaml", joinable_sweep(24, 100, "lease_s: 20\npatience_s: 20\n"));
-  auto driver = cluster.start(
-      0, {"run", "sweep.yaml", "--name", "s", "--cpus", "1", "--listen", "eth0"});
+  auto driver =
+      cluster.start(0, {"run", "sweep.yaml", "--name", "s", "--cpus", "1", "--listen", "eth0"});
   cluster.hand_token(0, {1, 2});
   auto first = cluster.agent(1);
   auto second = cluster.agent(2);
@@ -132,6 +132,36 @@ TEST_CASE("a driver that is killed goes on at another host, and the machines fin
     CHECK(over.code == 0);
   }
   check_as_calm(cluster.box(3));
+  for (const Sandbox& box : cluster.boxes) CHECK(box.is_quiet());
+}
+
+TEST_CASE("a group one of whose hosts falls silent ends on both, and goes on when it is back") {
+  if (Hosts::are_missing()) return;
+  Cluster cluster(2);
+  cluster.box(0).write("sweep.yaml",
+                       joinable_sweep(1, 200,
+                                      "resources_per_trial: {cpu: 2, ranks: 2}\nlease_s: 20\n"
+                                      "patience_s: 60\ngroup_timeout_s: 4\n"));
+  auto driver =
+      cluster.start(0, {"run", "sweep.yaml", "--name", "s", "--cpus", "1", "--listen", "eth0"});
+  cluster.hand_token(0, {1});
+  auto agent = cluster.agent(1);
+  REQUIRE(Sandbox::eventually([&] { return has_results(cluster.box(0), "results/s", 2); }));
+  const auto ranks = [&](int host) {  // beside the zygote
+    return cluster.box(host).processes("tune-worker").size() - 1;
+  };
+  REQUIRE(ranks(0) == 1);
+  REQUIRE(ranks(1) == 1);
+  cluster.hosts.cut(1);
+  // Before its lease is over.
+  CHECK(Sandbox::eventually([&] { return ranks(0) == 0 && ranks(1) == 0; }, seconds(12)));
+  CHECK(cluster.count_events(0, "\"node_left\"") == 0);
+  cluster.hosts.mend(1);
+  const Finished finished = driver->wait(seconds(100));
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  CHECK(agent->wait(seconds(60)).code == 0);
+  check_complete(cluster.box(0), "results/s", 1, 8);
   for (const Sandbox& box : cluster.boxes) CHECK(box.is_quiet());
 }
 

@@ -29,7 +29,7 @@ constexpr const char* kHelp =
     "Counted is what a driver does itself: reading messages, journal entries with snapshots,\n"
     "the controller, answers; not the nodes, files, store and network. Bare limits: reading one\n"
     "result's message and packing its journal entry, no more; the bytes of a trial's packed\n"
-    "configuration and last result. Then single turns with 64 slots whose trials have one step,\n"
+    "configuration and last result. Then what it costs that 10,000 nodes join. Then single turns with 64 slots whose trials have one step,\n"
     "under a searcher that learns and under random search, which is the bare limit.";
 
 constexpr double kKiB = 1024;
@@ -132,6 +132,20 @@ void measure_turns(std::uint32_t trials) {
   }
 }
 
+// Until each node has joined and has its first trial.
+void measure_joins(std::uint32_t nodes) {
+  BareOptions options;
+  options.nodes = options.trials = nodes;
+  options.slots_per_node = 1;
+  BareSweep sweep(options);
+  const auto running = static_cast<std::size_t>(TrialStatus::kRunning);
+  if (sweep.driver().controller().counts()[running] != nodes) {
+    fail("not every node got a trial: nothing was measured");
+  }
+  const double seconds = std::chrono::duration<double>(sweep.spent()).count();
+  fmt::print("{:>12} {:>14.3f} {:>12.1f}\n", nodes, seconds, 1e6 * seconds / nodes);
+}
+
 // This many seconds of a day with 1,000 trials that report once a second, from its first second or
 // to its last.
 void measure_day(std::uint64_t begin, std::uint64_t length) {
@@ -174,6 +188,8 @@ int run(int argc, char** argv) {
         measure(options);
       }
     }
+    fmt::print("\n{:>12} {:>14} {:>12}\n", "nodes", "they join, s", "us a node");
+    for (const std::uint32_t nodes : {1000u, 10'000u}) measure_joins(tiny ? nodes / 100 : nodes);
     measure_turns(tiny ? 100 : 2000);
     return 0;
   }

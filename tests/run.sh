@@ -4,7 +4,8 @@
 #   bash tests/run.sh [--all] [arguments of ctest, such as -R schedulers]
 #
 # --all also builds and runs the benchmarks, each in a tiny setting, plants bugs in copies of the code,
-# and builds once more without LibTorch and from a bundle: for every commit, not for every machine.
+# runs sweeps on a Slurm and an sshd where they are installed (tests/cluster/setup.sh), and builds once
+# more without LibTorch and from a bundle: for every commit, not for every machine.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
@@ -14,6 +15,7 @@ leave_out=(-LE thorough)
 if [[ ${1:-} == --all ]]; then
   benchmarks=ON
   leave_out=()
+  export TUNE_CLUSTER_TESTS=${TUNE_CLUSTER_TESTS:-quick}
   shift
 fi
 

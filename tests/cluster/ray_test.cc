@@ -120,7 +120,7 @@ std::string python_with_ray() {
 class Ray {
  public:
   static std::unique_ptr<Ray> start() {
-    if (is_not_asked_for()) return nullptr;
+    if (is_not_asked_for(Takes::kMinutes)) return nullptr;
     const std::string python = python_with_ray();
     if (!python.empty()) return std::unique_ptr<Ray>(new Ray(python));
     testing::skip("no Ray: bench/peers/setup.sh ray installs it, or set TUNE_RAY_PYTHON");

@@ -21,7 +21,15 @@ dd if=/dev/urandom of="$folder/munge/key" bs=1024 count=1 status=none
 chown -R munge:munge "$folder/munge"
 chmod 400 "$folder/munge/key"
 chmod 755 "$folder/munge"
-port=$((20000 + RANDOM % 20000))
+# Below the ports that connections take by themselves, and of nobody's.
+is_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+for _ in 1 2 3 4 5; do
+  port=$((20000 + RANDOM % 12000))
+  for ((i = 0; i <= nodes; i++)); do is_taken $((port + i)) && continue 2; done
+  break
+done
+# A test that is killed leaves no Slurm behind.
+setsid -f sh -c "while kill -0 $PPID; do sleep 2; done; bash '$0' stop '$folder'" >/dev/null 2>&1 </dev/null
 host=$(hostname -s)
 cat >"$folder/slurm.conf" <<CONF
 ClusterName=one

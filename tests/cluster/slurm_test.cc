@@ -21,8 +21,8 @@ using testing::has;
 class Slurm {
  public:
   // Nothing: it is not installed, and the test is skipped.
-  static std::unique_ptr<Slurm> start() {
-    if (is_not_asked_for()) return nullptr;
+  static std::unique_ptr<Slurm> start(Takes takes = Takes::kMoments) {
+    if (is_not_asked_for(takes)) return nullptr;
     const Sandbox probe;
     const char* have =
         "command -v slurmctld && command -v slurmd && command -v munged && [ $(id -u) = 0 ]";
@@ -205,7 +205,7 @@ TEST_CASE("in a job without a word on nodes agents have all that the job has the
 }
 
 TEST_CASE("jobs that reach the end of their time are replaced, and nothing is lost") {
-  const auto slurm = Slurm::start();
+  const auto slurm = Slurm::start(Takes::kMinutes);
   if (!slurm) return;
   Sandbox& box = slurm->box;
   // The shortest that Slurm has. Four trials of 80 s on two agents do not end in it.

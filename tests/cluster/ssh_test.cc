@@ -24,7 +24,7 @@ class Ssh {
  public:
   // RESULTS in further settings is the folder of results.
   static std::unique_ptr<Ssh> start(const std::string& settings = "") {
-    if (is_not_asked_for()) return nullptr;
+    if (is_not_asked_for(Takes::kMoments)) return nullptr;
     const Sandbox probe;
     if (probe.run({"sh", "-c", "[ -x /usr/sbin/sshd ] && command -v ssh && [ $(id -u) = 0 ]"})
             .code != 0) {
@@ -50,11 +50,14 @@ class Ssh {
       settings.replace(at, 7, results);
     }
     box.write("settings", settings);
+    // Below the ports that connections take by themselves; another may have the first.
     const std::string setup =
         "mkdir -p " + folder + " /run/sshd && cd " + folder +
         " && ssh-keygen -q -t ed25519 -N '' -f host && ssh-keygen -q -t ed25519 -N '' -f user"
-        " && cp user.pub authorized && chmod 600 authorized"
-        " && port=$((20000 + $$ % 30000))"
+        " && cp user.pub authorized && chmod 600 authorized && mkdir bin"
+        " && printf '#!/bin/sh\\nexec /usr/bin/ssh -F %s/client \"$@\"\\n' $PWD >bin/ssh"
+        " && chmod +x bin/ssh && for try in 1 2 3 4 5; do"
+        " port=$((20000 + ($$ + 997 * try) % 12000))"
         " && printf 'Port %s\\nListenAddress 127.0.0.1\\nHostKey %s/host\\nPidFile %s/pid\\n"
         "AuthorizedKeysFile %s/authorized\\nStrictModes no\\nUsePAM no\\nPermitUserEnvironment "
         "no\\n"
@@ -64,9 +67,7 @@ class Ssh {
         "%s/user\\n"
         "StrictHostKeyChecking no\\nUserKnownHostsFile /dev/null\\nLogLevel ERROR\\n"
         "SendEnv TUNE_TEST_SANDBOX TMPDIR XDG_RUNTIME_DIR\\n' $port $PWD >client"
-        " && mkdir bin && printf '#!/bin/sh\\nexec /usr/bin/ssh -F %s/client \"$@\"\\n' $PWD "
-        ">bin/ssh"
-        " && cat ../settings >>config && chmod +x bin/ssh && /usr/sbin/sshd -f config";
+        " && cat ../settings >>config && /usr/sbin/sshd -f config && exit 0; done; exit 1";
     const Finished made = box.run({"sh", "-c", setup});
     INFO(made.err);
     REQUIRE(made.code == 0);

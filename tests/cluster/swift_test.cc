@@ -31,7 +31,7 @@ using std::chrono::seconds;
 class Swift {
  public:
   static bool is_missing() {
-    if (is_not_asked_for()) return true;
+    if (is_not_asked_for(Takes::kMinutes)) return true;
     const Sandbox box;
     if (box.run({"sh", "-c", "command -v swift-proxy-server && command -v swift-object-server"})
             .code == 0) {

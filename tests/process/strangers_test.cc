@@ -18,7 +18,7 @@
 namespace tune {
 namespace {
 
-// Ten thousand take a while: without TUNE_CLUSTER_TESTS there are fewer.
+// Ten thousand take ten seconds and more: without TUNE_CLUSTER_TESTS there are fewer.
 bool all_are_asked_for() {
   return std::getenv("TUNE_CLUSTER_TESTS") != nullptr;
 }

@@ -139,9 +139,9 @@ TEST_CASE("in a Slurm job agents are steps of it, unless it is to submit") {
   CHECK(holds(steps.start, "--whole"));
   CHECK(steps.start.back() == kWholeNode);
   CHECK_HAS(steps.environment_note, "nothing is submitted");
-  pool.node.cpu = 2;
+  pool.node.cpu = 8;
   const EngineWords parts = engine_words(pool, inside);
-  CHECK(holds(parts.start, "--cpus-per-task=2"));
+  CHECK(holds(parts.start, "--cpus-per-task=8"));
   CHECK_FALSE(holds(parts.start, "--whole"));
   CHECK_FALSE(holds(parts.start, kWholeNode));
   pool.inside = "submit";

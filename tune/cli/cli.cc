@@ -378,9 +378,12 @@ void add_machines(CLI::App& app, CommandLine& line) {
   token->add_flag("--rotate", line.token.rotate,
                   "make a new one; the old one is no longer good, machines that have joined stay");
   token
-      ->add_option("--address", line.token.address,
-                   "where machines reach the driver, instead of its own addresses")
-      ->type_name("HOST:PORT");
+      ->add_option("--address", line.token.addresses,
+                   "where machines reach the driver, instead of its own addresses; may be given "
+                   "several times, and is tried in order")
+      ->type_name("HOST:PORT")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   token->callback([&line] { line.chosen = [&line] { return token_command(line.token); }; });
 
   CLI::App* nodes =

@@ -149,22 +149,23 @@ int agent_command(const AgentArguments& arguments) {
 
 namespace {
 
-void put_address(const std::string& address, JoinKeys& keys) {
-  if (listen_address(address).port == 0) {
+void put_addresses(const std::vector<std::string>& addresses, JoinKeys& keys) {
+  for (const std::string& address : addresses) {
+    if (listen_address(address).port != 0) continue;
     throw Error(ErrorCode::kBadInput,
                 fmt::format("--address: '{}' has no port: write HOST:PORT", address));
   }
-  keys.addresses = {address};
+  keys.addresses = addresses;
 }
 
 int shared_token(const TokenArguments& arguments) {
-  if (!arguments.directory.empty() || arguments.rotate || arguments.address.empty()) {
+  if (!arguments.directory.empty() || arguments.rotate || arguments.addresses.empty()) {
     throw Error(ErrorCode::kBadInput,
                 "--keys: wants --address HOST:PORT, where their drivers will listen (tune run "
                 "--listen), and neither DIR nor --rotate: remove the file for new keys");
   }
   JoinKeys keys = shared_keys(arguments.keys);
-  put_address(arguments.address, keys);
+  put_addresses(arguments.addresses, keys);
   fmt::print("{}\n", to_text(token_of(keys, kOfSeveral)));
   return 0;
 }
@@ -185,7 +186,7 @@ int token_command(const TokenArguments& arguments) {
   if (is_new) keys = make_keys();
   if (arguments.rotate && !is_running) replace_join_key(*keys);
   if (is_new || (arguments.rotate && !is_running)) write_keys(directory, *keys);
-  if (!arguments.address.empty()) put_address(arguments.address, *keys);
+  if (!arguments.addresses.empty()) put_addresses(arguments.addresses, *keys);
   if (keys->addresses.empty()) {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("{}: its driver has not listened yet: run it with --listen, or give "

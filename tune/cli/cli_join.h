@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tune {
 
@@ -24,7 +25,7 @@ struct TokenArguments {
   std::string directory;
   std::string keys;  // instead: a file with the keys of several experiments
   bool rotate = false;
-  std::string address;  // HOST:PORT in the token instead of the driver's own
+  std::vector<std::string> addresses;  // HOST:PORT in the token instead of the driver's own
 };
 int token_command(const TokenArguments& arguments);
 

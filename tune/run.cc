@@ -71,6 +71,7 @@ RunRequest make_request(ExperimentSpec spec, std::uint32_t call) {
     if (again->quiet) spec.options.quiet = true;
     if (again->wait_gpus) spec.options.wait_gpus = true;
     if (again->num_samples) spec.options.num_samples = *again->num_samples;
+    spec.options.listen = again->listen;
   } else if (spec.options.if_exists == IfExists::kResume && spec.name_given) {
     const auto directory = std::filesystem::path(spec.options.storage) / spec.options.name;
     if (std::filesystem::exists(directory / "experiment.json")) existing = directory;

@@ -45,13 +45,14 @@ Hosts::Hosts(int count) : names_("tune-test-" + std::to_string(getpid()) + "-"),
   demand("ip -n " + bridge + " link set br0 up");
   for (int host = 0; host < count; ++host) {
     const std::string port = "port" + std::to_string(host);
+    const std::string eth = "eth" + std::to_string(host);
     demand("ip netns add " + name(host));
-    demand("ip -n " + name(host) + " link add eth0 type veth peer name " + port + " netns " +
+    demand("ip -n " + name(host) + " link add " + eth + " type veth peer name " + port + " netns " +
            bridge);
     demand("ip -n " + name(host) + " addr add 10.93.0." + std::to_string(host + 1) +
-           "/24 dev eth0");
+           "/24 dev " + eth);
     demand("ip -n " + name(host) + " link set lo up");
-    demand("ip -n " + name(host) + " link set eth0 up");
+    demand("ip -n " + name(host) + " link set " + eth + " up");
     demand("ip -n " + bridge + " link set " + port + " master br0 up");
   }
 }

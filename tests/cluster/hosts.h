@@ -17,7 +17,8 @@ class Hosts {
   ~Hosts();
   Hosts(const Hosts&) = delete;
 
-  // The command on that host, from 0, where these folders are empty. The network is its eth0.
+  // The command on that host, from 0, where these folders are empty. The network is eth0 of
+  // the first, eth1 of the second: no two are alike, as no two addresses are.
   std::vector<std::string> on(int host, const std::vector<std::string>& command,
                               const std::vector<std::filesystem::path>& hidden = {}) const;
   // What is sent to the host, or by it, is lost without a word from then on; until it is mended.

@@ -52,6 +52,15 @@ struct Cluster {
   std::unique_ptr<Running> agent(int host) const {
     return start(host, {"agent", "--cpus", "1", "--join-file", "token"});
   }
+  // It has no file to find another driver by: its token names all places where there will be one.
+  std::unique_ptr<Running> pasted_agent(int host, const std::vector<std::string>& addresses) {
+    std::vector<std::string> token = {"token", "results/s"};
+    for (const std::string& address : addresses) {
+      token.insert(token.end(), {"--address", address});
+    }
+    box(host).set("TUNE_JOIN", lines_of(start(0, token)->wait().out).at(0));
+    return start(host, {"agent", "--cpus", "1"});
+  }
   std::size_t count_events(int host, const std::string& what) {
     return count_of(box(host).read("results/s/events.jsonl"), what);
   }
@@ -105,11 +114,11 @@ TEST_CASE("a driver that is killed goes on at another host, and the machines fin
   Cluster cluster(4);
   // Machines look for another driver three seconds after they have heard the last of theirs.
   cluster.box(0).write("sweep.yaml", joinable_sweep(24, 100, "lease_s: 20\npatience_s: 20\n"));
-  auto driver =
-      cluster.start(0, {"run", "sweep.yaml", "--name", "s", "--cpus", "1", "--listen", "eth0"});
-  cluster.hand_token(0, {1, 2});
+  auto driver = cluster.start(
+      0, {"run", "sweep.yaml", "--name", "s", "--cpus", "1", "--listen", "eth0:7000"});
+  cluster.hand_token(0, {1});
   auto first = cluster.agent(1);
-  auto second = cluster.agent(2);
+  auto second = cluster.pasted_agent(2, {"10.93.0.1:7000", "10.93.0.4:7000"});
   REQUIRE(Sandbox::eventually([&] { return cluster.count_events(0, "\"node_joined\"") == 3; }));
   REQUIRE(Sandbox::eventually([&] { return has_results(cluster.box(0), "results/s", 12); }));
   driver->signal(SIGKILL);
@@ -119,8 +128,12 @@ TEST_CASE("a driver that is killed goes on at another host, and the machines fin
   fs::copy(cluster.box(0).path() / "results", cluster.box(3).path() / "results",
            fs::copy_options::recursive | fs::copy_options::copy_symlinks);
   fs::remove(cluster.box(3).path() / "results/s/nodes/join");  // of the driver that is gone
-  auto moved = cluster.start(3, {"resume", "results/s"});
-  cluster.hand_token(3, {1, 2});
+  const Finished refused = cluster.start(3, {"resume", "results/s"})->wait();
+  CHECK(refused.code == 2);
+  CHECK_HAS(refused.err, "no interface or address eth0; it has lo (127.0.0.1), eth3 (10.93.0.4), "
+                         "lo (::1); on another host: tune resume results/s --listen ADDRESS[:PORT]");
+  auto moved = cluster.start(3, {"resume", "results/s", "--listen", "eth3:7000"});
+  cluster.hand_token(3, {1});
   const Finished finished = moved->wait(seconds(100));
   INFO(finished.err);
   CHECK(finished.code == 0);

@@ -209,6 +209,10 @@ void add_resume(CLI::App& app, CommandLine& line) {
   command->add_flag("--quiet", line.resume.quiet,
                     "no table, only errors and the best configuration");
   command->add_flag("--wait-gpus", line.resume.wait_gpus, kWaitGpus);
+  command
+      ->add_option("--listen", line.resume.listen,
+                   "let machines join there from now on, as on a host with another address")
+      ->type_name("ADDRESS[:PORT]");
   add_on_end(command, line.resume.on_end);
   command->callback([&line] { line.chosen = [&line] { return resume_command(line.resume); }; });
 }

@@ -84,6 +84,7 @@ struct ResumeArguments {
   bool errored = false;
   bool quiet = false;
   bool wait_gpus = false;
+  std::string listen;  // where the driver is to be found from now on; empty: where it was
   EndArguments on_end = {};
 };
 int resume_command(const ResumeArguments& arguments);

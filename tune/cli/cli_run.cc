@@ -230,6 +230,7 @@ int run_command(const RunArguments& arguments) {
 int resume_command(const ResumeArguments& arguments) {
   RunRequest request = resume_request(arguments.directory);
   add_on_end(arguments.on_end, request.spec.options.on_end);
+  if (!arguments.listen.empty()) request.spec.options.listen = arguments.listen;
   const bool takes_more = takes_more_samples(request.spec.options, arguments.num_samples);
   std::uint64_t errored = 0;
   if (!takes_more && is_all_done(request.resume, arguments.errored, errored)) {
@@ -248,7 +249,8 @@ int resume_command(const ResumeArguments& arguments) {
     }
     execute_to_resume(
         *spec.program, std::filesystem::absolute(request.resume),
-        {arguments.errored, arguments.quiet, arguments.wait_gpus, arguments.num_samples});
+        {arguments.errored, arguments.quiet, arguments.wait_gpus, arguments.num_samples,
+         spec.options.listen});
   }
   warn_of_changed_files(spec);
   fetch_env(spec.options.env);

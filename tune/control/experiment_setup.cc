@@ -80,7 +80,7 @@ DriverStarted driver_started(const ExperimentSpec& spec, std::uint64_t epoch, bo
   event.max_concurrent_trials = static_cast<std::uint32_t>(spec.options.max_concurrent_trials);
   event.time_budget = from_seconds(spec.options.time_budget_s);
   event.nodes_may_join = takes_machines(spec.options);
-  event.keeps_joined = event.nodes_may_join || own_agent_stays(spec.options);
+  event.keeps_joined = awaits_agents(spec.options);
   event.has_pool = spec.options.pool.is_given();
   return event;
 }

@@ -56,6 +56,10 @@ void allow_many_connections() {
 
 }  // namespace
 
+std::vector<std::string> addresses_here(const RunOptions& options) {
+  return reachable(listen_address(listens_at(options)), network_interfaces());
+}
+
 Door::Door(const ExperimentSpec& spec, const fs::path& experiment, const fs::path& shared)
     : experiment_(experiment),
       experiment_id_(experiment_id_of(spec)),
@@ -63,7 +67,7 @@ Door::Door(const ExperimentSpec& spec, const fs::path& experiment, const fs::pat
       takes_machines_(takes_machines(spec.options)),
       own_agent_stays_(own_agent_stays(spec.options)),
       listen_(listen_address(listens_at(spec.options))),
-      addresses_(reachable(listen_, network_interfaces())),
+      addresses_(addresses_here(spec.options)),
       join_file_(experiment / kJoinFile) {
   std::optional<JoinKeys> kept = read_keys(experiment);
   is_kept_ = kept.has_value();

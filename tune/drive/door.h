@@ -85,6 +85,10 @@ class Door {
   std::optional<std::chrono::nanoseconds> rotation_ends_;
 };
 
+// The addresses, without ports, at which others reach this machine, of those that the options name.
+// Throws Error (kBadInput) where it has none of them.
+std::vector<std::string> addresses_here(const RunOptions& options);
+
 // The node that a user means by its hostname, or hostname:pid where several agents run on one host.
 // Throws Error (kBadInput) naming those there are.
 AgentNumber find_node(const Nodes& nodes, const std::string& name);

@@ -72,7 +72,7 @@ void DriverShell::start() {
   ControllerSetup setup = controller_setup(spec_, folder_.absolute());
   object_removals_ = ObjectRemovals::open(spec_, setup.experiment.objects);
   open_store();
-  if (takes_machines(spec_.options) || own_agent_stays(spec_.options)) {
+  if (awaits_agents(spec_.options)) {
     door_.emplace(spec_, folder_.absolute(), request_.keys);
     door_->complete(setup.experiment.joined, zygote_of(request_, node_));
   }
@@ -416,6 +416,7 @@ void DriverShell::show(bool final) {
 }
 
 RunOutcome run_experiment(RunRequest request) {
+  check_addresses(request);
   const NodeResources node = checked_node(request);
   ExperimentFolder folder = start_experiment(request);
   const OnEnd on_end = request.spec.options.on_end;

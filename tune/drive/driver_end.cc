@@ -50,7 +50,7 @@ void DriverShell::end_own_agent(milliseconds limit) {
 
 // This driver cannot go on, and another one may: an agent that outlives it is left to that.
 bool DriverShell::leave_own_agent() {
-  if (!agent_process_ || !agent_process_->outlives_driver()) return false;
+  if (!agent_process_ || !agent_process_->may_be_left()) return false;
   const bool is_over = turns_ && controller().is_over();
   const bool is_ours = folder_.is_in_place() && folder_.taken_by().empty();
   const bool stays = has_begun() && is_ours && !is_over && agent_process_->wait({}).empty();

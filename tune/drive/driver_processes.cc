@@ -17,6 +17,7 @@
 #include "core/fitting.h"
 #include "core/platform/node.h"
 #include "core/rank_start.h"
+#include "tune/drive/door.h"
 #include "tune/spec/command_options.h"
 #include "tune/spec/pool_value.h"
 
@@ -105,9 +106,10 @@ int AgentProcess::exit_descriptor() const {
   return kept_ ? kept_->descriptor() : process_.descriptor();
 }
 
-void AgentProcess::tell(const JoinToken& token) const {
+void AgentProcess::tell(const JoinToken& token) {
   const std::string text = to_text(token);
   ::send(alive_.get(), text.data(), text.size(), MSG_NOSIGNAL);  // to one that has ended: to nobody
+  was_told_ = true;
 }
 
 void AgentProcess::signal(int number) const {
@@ -183,6 +185,14 @@ void turn_away(const ZygoteSource& zygote) {
   if (!zygote.waiting_agent) return;
   ::close(zygote.waiting_agent->order_socket);
   Child(zygote.waiting_agent->pid).wait();
+}
+
+void check_addresses(const RunRequest& request) try {
+  if (awaits_agents(request.spec.options)) addresses_here(request.spec.options);
+} catch (const Error& error) {
+  if (request.resume.empty()) throw;
+  throw Error(error.code(), fmt::format("{}; on another host: {} --listen ADDRESS[:PORT]",
+                                        error.what(), how_to_resume(request.resume)));
 }
 
 NodeResources checked_node(const RunRequest& request) {

@@ -53,7 +53,9 @@ class AgentProcess {
   bool outlives_driver() const { return outlives_driver_; }
   // One that outlives its driver waits for a token, by which it joins.
   bool awaits_token() const { return outlives_driver_ && alive_.is_open(); }
-  void tell(const JoinToken& token) const;
+  void tell(const JoinToken& token);
+  // Whether the next driver will find it: one that was told nothing yet ends with this one.
+  bool may_be_left() const { return kept_ || was_told_; }
   void signal(int number) const;
   // Waits for its end at most this long. The text says how the agent ended; empty while it runs.
   std::string wait(std::chrono::milliseconds limit);
@@ -72,6 +74,7 @@ class AgentProcess {
   std::optional<OtherProcess> kept_;  // instead of that
   std::string identity_;
   bool outlives_driver_ = false;
+  bool was_told_ = false;
 };
 
 // The start of the driver's own agent.
@@ -91,6 +94,9 @@ std::optional<OtherProcess> kept_agent(const OwnAgent& agent,
 // Lets an agent that waits to be one go, as there is one already.
 void turn_away(const ZygoteSource& zygote);
 
+// Refuses an address that this machine does not have, before anything is written, started or told
+// to end: trials of a driver before this one go on. A resume may name another one.
+void check_addresses(const RunRequest& request);
 // Refuses an experiment that could never run here, before anything is written or started.
 NodeResources checked_node(const RunRequest& request);
 // The claim of a sweep in that folder on this node: GPUs of other sweeps are not handed out again;

@@ -48,6 +48,7 @@ std::optional<ExecutedAgain> parse_environment() {
   again.quiet = value.get_or("quiet", false);
   again.wait_gpus = value.get_or("wait_gpus", false);
   if (value.contains("num_samples")) again.num_samples = value.get<std::int64_t>("num_samples");
+  again.listen = value.get_or("listen", "");
   again.earlier = value.get<std::vector<std::string>>("earlier");
   return again;
 }
@@ -97,6 +98,7 @@ void execute_to_resume(const ProgramCall& program, const std::filesystem::path& 
                {"retry_errored", flags.retry_errored},
                {"quiet", flags.quiet},
                {"wait_gpus", flags.wait_gpus},
+               {"listen", flags.listen},
                {"earlier", program.earlier}};
   if (flags.num_samples) value.set("num_samples", *flags.num_samples);
   setenv(kVariable, to_json(value).c_str(), 1);

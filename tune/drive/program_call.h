@@ -24,6 +24,7 @@ struct ExecutedAgain {
   bool quiet = false;                // kResume
   bool wait_gpus = false;            // kResume
   std::optional<std::int64_t> num_samples = {};  // kResume; nothing: the program's own
+  std::string listen = {};                       // kResume: where it listens from now on
   std::vector<std::string> earlier;  // folders of the calls before it, absolute
 };
 
@@ -42,6 +43,7 @@ struct ResumeFlags {
   bool quiet = false;
   bool wait_gpus = false;
   std::optional<std::int64_t> num_samples = {};
+  std::string listen = {};
 };
 // Replaces this process by the program of a stored experiment, which then resumes it. Throws Error
 // (kBadInput) when the program is gone.

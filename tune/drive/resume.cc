@@ -18,7 +18,7 @@ const std::vector<std::string> kMayChange = {
     "name",        "storage",      "seed",          "quiet",
     "reporter",    "program",      "if_exists",     "cpus",
     "gpus",        "wait_gpus",    "env",           "raise_on_failed_trial",
-    "loggers"};
+    "loggers",     "listen"};
 
 bool has_functions(const SearchSpace& space) {
   const std::vector<PlacedDomain> all = space.placed_domains();
@@ -78,6 +78,7 @@ RunRequest resume_request(const std::filesystem::path& directory, const Experime
   options.gpus = now.gpus;
   options.wait_gpus = now.wait_gpus;
   options.loggers = now.loggers;
+  if (!now.listen.empty()) options.listen = now.listen;
   options.on_end = now.on_end;
   options.callbacks = now.callbacks;
   return request;

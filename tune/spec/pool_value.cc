@@ -355,6 +355,10 @@ bool own_agent_stays(const RunOptions& options) {
   return options.patience_s.has_value() || takes_machines(options);
 }
 
+bool awaits_agents(const RunOptions& options) {
+  return takes_machines(options) || own_agent_stays(options);
+}
+
 std::string listens_at(const RunOptions& options) {
   if (!options.listen.empty()) return options.listen;
   return options.pool.is_given() && !options.pool.tunnel ? "0.0.0.0" : "127.0.0.1";

@@ -24,6 +24,8 @@ void check_pool(const PoolOptions& pool, const ResourceRequest& request,
 bool takes_machines(const RunOptions& options);
 // Whether the driver's own agent outlives its driver, for the next one to find it.
 bool own_agent_stays(const RunOptions& options);
+// Whether agents come, or come back, to a driver that listens for them.
+bool awaits_agents(const RunOptions& options);
 // Where the driver listens for agents that outlive it: as the options say, else where the engine's
 // agents need it, else on this host alone.
 std::string listens_at(const RunOptions& options);

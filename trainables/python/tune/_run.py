@@ -150,6 +150,7 @@ class _Run:
                 self._options[flag] = True
         if "num_samples" in again:
             self._options["num_samples"] = again["num_samples"]
+        self._options["listen"] = again["listen"]
 
     def _drive(self) -> Dict[str, Any]:
         if self._entry is not None:

@@ -64,10 +64,18 @@ struct ObjectPlace {
   }
 };
 
+// Of tune's own programs each machine uses its own: what a zygote's argv begins with.
+enum class ZygoteProgram : std::uint8_t {
+  kAsGiven,     // a user's program, at the same path everywhere
+  kTuneWorker,  // core/agent/worker_command.h
+  kPython,      // core/agent/python_command.h
+  kLast = kPython
+};
+
 // For an agent that has joined: what the driver's own agent was started with.
 struct JoinedSetup {
   std::string plugin;                       // empty: worker_command
-  std::vector<std::string> worker_command;  // argv of the zygote of a program's own trainables
+  std::vector<std::string> worker_command;  // argv of the zygote of other trainables
   std::map<std::string, std::string> worker_environment;
   std::string working_directory;  // the driver's
   // A file of the experiment's folder with this content proves that the agent sees that folder.
@@ -89,12 +97,16 @@ struct JoinedSetup {
   // that have another file at its path, or none. Empty: there is no copy.
   std::string plugin_fingerprint;
   std::string plugin_copy;  // "plugin/0123456789abcdef"
+  ZygoteProgram zygote_program = ZygoteProgram::kAsGiven;  // of worker_command
+  // The experiments of a program's calls of tune::run before this one, which return their results
+  // wherever the program is executed.
+  std::vector<std::string> earlier;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.plugin, s.worker_command, s.worker_environment, s.working_directory, s.proof_file, s.proof,
       s.trial_memory_bytes, s.patience);
     f.added(s.join_file, s.relay_port, s.group_key, s.driver_addresses, s.plugin_fingerprint,
-            s.plugin_copy);
+            s.plugin_copy, s.zygote_program, s.earlier);
   }
 };
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "core/agent/python_command.h"
 #include "core/agent/worker_command.h"
 #include "core/error.h"
 #include "core/platform/files.h"
@@ -52,6 +53,29 @@ std::string plugin_on_this_machine(const std::string& experiment, const JoinedSe
                              setup.plugin, copy.string());
   }
   return copy;
+}
+
+// The zygote's argv, with what this machine has of its own.
+std::vector<std::string> command_on_this_machine(const JoinedSetup& setup,
+                                                 const std::string& hostname,
+                                                 Participation& part) {
+  std::vector<std::string> command = setup.worker_command;
+  if (command.empty()) {
+    part.unfit = "a notebook or prompt began the sweep, which no other machine can execute";
+    return command;
+  }
+  const std::string program = command.front();
+  if (setup.zygote_program == ZygoteProgram::kTuneWorker) command.front() = worker_program();
+  if (setup.zygote_program == ZygoteProgram::kPython) {
+    command = python_command_here(std::move(command));
+    if (command.front() == program) return command;
+    part.notes.push_back(fmt::format("{} has no {}: its trials run under {}", hostname, program,
+                                     command.front()));
+  }
+  if (::access(command.front().c_str(), X_OK) != 0) {
+    part.unfit = fmt::format("it has no program {}: put it there", program);
+  }
+  return command;
 }
 
 }  // namespace
@@ -108,14 +132,24 @@ Participation prepare_to_join(const std::string& experiment, const JoinedSetup& 
         experiment);
     return part;
   }
+  for (const std::string& folder : setup.earlier) {
+    std::error_code unknown;
+    if (std::filesystem::exists(folder, unknown)) continue;
+    part.unfit = fmt::format(
+        "it does not see {}, and the program, which is executed here as well, takes the results of "
+        "its earlier tune::run from there: share that folder with this machine, at the same path",
+        folder);
+    return part;
+  }
   const std::string plugin = plugin_on_this_machine(experiment, setup, hostname, part);
   if (!part.unfit.empty()) return part;
   try {
-    part.zygote_command = plugin.empty() ? setup.worker_command : worker_command(plugin);
+    part.zygote_command = plugin.empty() ? command_on_this_machine(setup, hostname, part)
+                                         : worker_command(plugin);
   } catch (const Error& error) {
     part.unfit = error.what();
-    return part;
   }
+  if (!part.unfit.empty()) return part;
   if (::chdir(setup.working_directory.c_str()) != 0) {
     part.notes.push_back(fmt::format("{} has no folder {}: its trials run in {}", hostname,
                                      setup.working_directory,

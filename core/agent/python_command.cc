@@ -22,6 +22,8 @@ constexpr const char* kStart =
     "d); "
     "from tune._zygote_main import main; new and sys.path.remove(d); main(sys.argv[1:])";
 
+constexpr std::size_t kPackageAt = 3;  // of the folder, in the command
+
 bool is_program(const fs::path& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
@@ -75,6 +77,15 @@ std::vector<std::string> python_command(const PythonProgram& program) {
   for (const std::string& module : program.preload) {
     command.insert(command.end(), {"--preload", module});
   }
+  return command;
+}
+
+std::vector<std::string> python_command_here(std::vector<std::string> command) {
+  if (command.size() <= kPackageAt) {
+    throw Error(ErrorCode::kProtocol, "the driver's command for Python names no package");
+  }
+  if (!is_program(command.front())) command.front() = find_interpreter("");
+  if (const std::string own = package_folder(); !own.empty()) command[kPackageAt] = own;
   return command;
 }
 

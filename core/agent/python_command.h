@@ -18,6 +18,11 @@ struct PythonProgram {
 // interpreter's own. Throws Error (kBadInput) when there is no such interpreter.
 std::vector<std::string> python_command(const PythonProgram& program);
 
+// A command of python_command() of another machine, as it is to be on this one: with the package
+// beside this program, if there is one, and with this machine's interpreter where that of the other
+// machine is not there. Throws as python_command().
+std::vector<std::string> python_command_here(std::vector<std::string> command);
+
 // The interpreter's path. Throws Error (kBadInput).
 std::string find_interpreter(const std::string& given);
 

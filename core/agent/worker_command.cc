@@ -11,8 +11,6 @@
 
 namespace tune {
 
-namespace {
-
 std::string worker_program() {
   std::string program;
   if (const char* given = std::getenv("TUNE_WORKER")) {
@@ -28,8 +26,6 @@ std::string worker_program() {
   }
   return program;
 }
-
-}  // namespace
 
 std::vector<std::string> worker_command(const std::string& plugin) {
   return {worker_program(), "--plugin", plugin, "--control-fd", "{control}"};

@@ -14,5 +14,7 @@ namespace tune {
 std::vector<std::string> worker_command(const std::string& plugin);
 // The same for trials that are programs.
 std::vector<std::string> worker_command(const CommandSettings& settings);
+// The program alone. Throws as these do.
+std::string worker_program();
 
 }  // namespace tune

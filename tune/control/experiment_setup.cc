@@ -35,6 +35,9 @@ SetupExperiment setup_message(const ExperimentSpec& spec, std::string directory)
   message.gpu_visibility = options.gpu_visibility;
   message.environment = options.env;
   message.joined.plugin = spec.plugin;
+  if (spec.command.is_given()) message.joined.zygote_program = ZygoteProgram::kTuneWorker;
+  if (spec.program) message.joined.earlier = spec.program->earlier;
+  if (spec.python) message.joined.zygote_program = ZygoteProgram::kPython;
   message.joined.trial_memory_bytes = spec.request.memory_bytes;
   message.joined.patience = from_seconds(options.patience_s.value_or(kUsualPatienceS));
   return message;

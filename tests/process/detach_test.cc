@@ -1,6 +1,8 @@
 // Runs that go on without their terminal.
 #include <doctest/doctest.h>
 
+#include <signal.h>
+
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -43,6 +45,29 @@ TEST_CASE("a detached run goes on in a session of its own when its command has r
   CHECK(Sandbox::eventually([&] { return box.processes("--detach").empty(); }, seconds(60)));
   check_complete(box, "results/s", 2, 8);
   CHECK_HAS(box.read("results/s/detached.log"), "{\"lr\":");  // the best configuration
+  CHECK(left_beside(box) == 0);
+}
+
+TEST_CASE("a resume goes on detached, and one that is refused says so to its terminal") {
+  const Sandbox box;
+  box.write("sweep.yaml", joinable_sweep(2, 100));
+  {
+    Running run = box.start_tune({"run", "sweep.yaml", "--name", "s"});
+    REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 2); }));
+    run.signal(SIGKILL);
+    run.wait();
+  }
+  const Finished refused = box.tune({"resume", "results/s", "--listen", "gone9", "--detach"});
+  CHECK(refused.code == 2);
+  CHECK_HAS(refused.err, "gone9");
+  const Finished begun = box.start_tune({"resume", "results/s", "--detach"}).wait(seconds(60));
+  INFO(begun.err);
+  CHECK(begun.code == 0);
+  CHECK_HAS(begun.err, "tune status results/s");
+  CHECK(begun.out.empty());
+  CHECK(Sandbox::eventually([&] { return box.processes("--detach").empty(); }, seconds(60)));
+  check_complete(box, "results/s", 2, 8);
+  CHECK_HAS(box.read("results/s/detached.log"), "{\"lr\":");
   CHECK(left_beside(box) == 0);
 }
 

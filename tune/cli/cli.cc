@@ -33,6 +33,7 @@ namespace tune {
 
 namespace {
 
+constexpr const char* kDetach = "go on without this terminal once trials can begin";
 constexpr const char* kWaitGpus = "wait for GPUs that other sweeps of this user have";
 
 // All arguments and what the chosen command will do with them.
@@ -122,8 +123,7 @@ void add_run(CLI::App& app, CommandLine& line) {
   command->add_flag("--fresh", line.run.fresh, "move an experiment of that name aside, begin anew");
   command->add_flag("--quiet", line.run.quiet, "no table, only errors and the best configuration");
   command->add_flag("--wait-gpus", line.run.wait_gpus, kWaitGpus);
-  command->add_flag("--detach", line.run.detach,
-                    "go on without this terminal once trials can begin");
+  command->add_flag("--detach", line.run.detach, kDetach);
   command
       ->add_option("--keys", line.run.keys,
                    "file with the keys by which machines join, of several experiments")
@@ -213,6 +213,7 @@ void add_resume(CLI::App& app, CommandLine& line) {
       ->add_option("--listen", line.resume.listen,
                    "let machines join there from now on, as on a host with another address")
       ->type_name("ADDRESS[:PORT]");
+  command->add_flag("--detach", line.resume.detach, kDetach);
   add_on_end(command, line.resume.on_end);
   command->callback([&line] { line.chosen = [&line] { return resume_command(line.resume); }; });
 }

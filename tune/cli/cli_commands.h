@@ -85,6 +85,7 @@ struct ResumeArguments {
   bool quiet = false;
   bool wait_gpus = false;
   std::string listen;  // where the driver is to be found from now on; empty: where it was
+  bool detach = false;
   EndArguments on_end = {};
 };
 int resume_command(const ResumeArguments& arguments);

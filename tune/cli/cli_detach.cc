@@ -111,7 +111,8 @@ std::string await_begin(pid_t pid, const FileDescriptor& told) {
 }  // namespace
 
 int run_detached(RunRequest request, const std::function<int(RunRequest)>& run) {
-  const Output output(request.spec.options.storage);
+  const Output output(request.resume.empty() ? fs::path(request.spec.options.storage)
+                                             : fs::absolute(request.resume).parent_path());
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
     throw Error(ErrorCode::kProcess, "making a pipe failed");

@@ -247,6 +247,12 @@ int resume_command(const ResumeArguments& arguments) {
                   "--on-end, --webhook and --bell: this is the sweep of a program: set on_end in "
                   "its RunOptions");
     }
+    if (arguments.detach) {
+      throw Error(ErrorCode::kBadInput,
+                  fmt::format("--detach: this is the sweep of a program, which is executed: nohup "
+                              "{} &",
+                              how_to_resume(request.resume)));
+    }
     execute_to_resume(
         *spec.program, std::filesystem::absolute(request.resume),
         {arguments.errored, arguments.quiet, arguments.wait_gpus, arguments.num_samples,
@@ -257,6 +263,7 @@ int resume_command(const ResumeArguments& arguments) {
   spec.options.quiet = arguments.quiet;
   if (arguments.wait_gpus) spec.options.wait_gpus = true;
   request.retry_errored = arguments.errored;
+  if (arguments.detach) return run_detached(std::move(request), run_to_end);
   return run_to_end(std::move(request));
 }
 

@@ -98,11 +98,12 @@ TEST_CASE("every kind of trainable runs on a machine that has its tune at anothe
     }
     sweep.box.write("sweep.yaml",
                     text + "config: {step_ms: {grid_search: [100, 101, 102, 103]}}\n"
-                           "metric: count\nmode: max\nseed: 5\nstop: {training_iteration: 10}\n" +
+                           "num_samples: 3\nmetric: count\nmode: max\nseed: 5\n"
+                           "stop: {training_iteration: 10}\n" +
                         kind.if_it_saves("checkpoint: {frequency: 5}\n"));
     sweep.begin();
     const Finished finished = sweep.finish();
-    check_complete(sweep.box, "results/s", 4, 10);
+    check_complete(sweep.box, "results/s", 12, 10);
     CHECK(testing::has(finished.err, "far has no ") == is_python);
   }
 }
@@ -111,7 +112,7 @@ TEST_CASE("a program's own trainable runs on a machine that has the program") {
   if (!has_mounts()) return;
   FarKind sweep({TUNE_BINARY_DIR "/tests/own_parts", "--cpus", "1", "--quiet", "--set", "listen=lo",
                  "--name", "s"});
-  sweep.box.set("PAUSE_MS", "200");
+  sweep.box.set("PAUSE_MS", "500");
   sweep.begin();
   sweep.finish();
 }
@@ -119,7 +120,7 @@ TEST_CASE("a program's own trainable runs on a machine that has the program") {
 TEST_CASE("a machine without a program's earlier results is out, and says what it lacks") {
   if (!has_mounts()) return;
   FarKind sweep({TUNE_BINARY_DIR "/tests/two_runs", "--cpus", "1", "--set", "listen=lo"});
-  sweep.box.set("TWO_RUNS_PAUSE_MS", "200");
+  sweep.box.set("TWO_RUNS_PAUSE_MS", "1000");
   fs::create_directories(sweep.box.path() / "results");
   fs::create_directory_symlink("second", sweep.box.path() / "results/s");
   sweep.begin();

@@ -33,6 +33,8 @@ class Ssh {
     }
     return std::unique_ptr<Ssh>(new Ssh(settings));
   }
+  // A server writes its title over its environment, by which the sandbox finds processes.
+  ~Ssh() { box.run({"sh", "-c", "kill $(cat " + (box.path() / "ssh/pid").string() + ")"}); }
   Finished sweep(const std::string& pool, int trials = 6) {
     box.write("sweep.yaml", pooled_sweep(trials, 300, "  engine: ssh\n" + pool));
     return box.start_tune({"run", "sweep.yaml", "--name", "s"}).wait(seconds(120));

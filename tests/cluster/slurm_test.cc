@@ -121,7 +121,7 @@ TEST_CASE("jobs that are preempted cost no trial a failure") {
 }
 
 TEST_CASE("trials that wait for a queue say so, and a killed driver's jobs are taken over") {
-  const auto slurm = Slurm::start();
+  const auto slurm = Slurm::start(Takes::kMinutes);  // beside other work its jobs begin late
   if (!slurm) return;
   Sandbox& box = slurm->box;
   CHECK(
@@ -132,11 +132,14 @@ TEST_CASE("trials that wait for a queue say so, and a killed driver's jobs are t
   CHECK(Sandbox::eventually([&] { return has(slurm->run("squeue -h").out, " R "); }));
   box.write("sweep.yaml", pooled_sweep(4, 20, "  engine: slurm\n  max: 2\n  time: 10m\n"));
   slurm->start_sweep();
-  CHECK(Sandbox::eventually(
-      [&] {
-        return has(box.tune({"nodes", "results/s"}).out, "4 trials wait: 2 jobs PENDING (");
-      },
-      seconds(40)));
+  std::string told;
+  CHECK_MESSAGE(Sandbox::eventually(
+                    [&] {
+                      told = box.tune({"nodes", "results/s"}).out;
+                      return has(told, "4 trials wait: 2 jobs PENDING (");
+                    },
+                    seconds(40)),
+                told);
   slurm->sweep->signal(SIGKILL);
   slurm->sweep->wait();
   slurm->sweep.reset(new Running(box.start_tune({"resume", "results/s"})));

@@ -30,13 +30,16 @@ TEST_CASE("every sweep of config/ is one that tune validate finds nothing wrong 
     const std::string plugin = plugin_of(box, sweep);
     const bool is_built = plugin.empty() || fs::exists(sweep.parent_path() / plugin);
     if (!is_built) continue;  // without LibTorch
-    const Finished told =
-        box.run({"sh", "-c", "cd '" TUNE_SOURCE_DIR "' && exec '" TUNE_BINARY_DIR
-                             "/bin/tune' validate \"$0\"", sweep});
+    const Finished told = box.tune({"validate", sweep});
     INFO(told.err);
+    ++checked;
+    if (sweep.filename() == "warm_start.yaml") {  // which wants the experiment that is to be known
+      CHECK(told.code == 2);
+      CHECK(told.err.find("results/latest holds no experiment") != std::string::npos);
+      continue;
+    }
     CHECK(told.code == 0);
     CHECK(told.out.starts_with("ok: "));
-    ++checked;
   }
   CHECK(checked >= 7);  // those of the engines need no LibTorch
 }

@@ -240,8 +240,9 @@ ExperimentFolder ExperimentFolder::open(const fs::path& directory) {
   refuse_newer(directory);
   ExperimentFolder folder(directory, lock_of(directory));
   remove_all_of(directory, is_broken_write);
-  if (fs::exists(directory / kNodesFolder)) {
-    remove_all_of(directory / kNodesFolder,
+  for (const char* part : {kNodesFolder, "callbacks"}) {
+    if (!fs::exists(directory / part)) continue;
+    remove_all_of(directory / part,
                   [](const std::string& name) { return name.find(".tmp-") != std::string::npos; });
   }
   return folder;

@@ -23,7 +23,7 @@ const std::set<std::string> kMayBeLeftOut = {"host", "exclude"};
 constexpr std::string_view kAsWord = "word:";  // a word of a shell
 constexpr std::string_view kIf = "if:";        // nothing, in a word that may be left out
 
-// Whether that stands before the name of the placeholder; leaves the name.
+// Takes the prefix off a name; false: the name does not begin with it.
 bool take(std::string_view prefix, std::string& name) {
   if (!name.starts_with(prefix)) return false;
   name.erase(0, prefix.size());

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -134,22 +135,22 @@ class InTurns : public tune::TrialScheduler {
   void configure(const tune::Objective& experiment) override { objective_ = experiment; }
   tune::Objective objective() const override { return objective_; }
   tune::Milestone add_trial(tune::TrialNumber) override { return {"training_iteration", 2}; }
-  tune::Decision result(tune::TrialNumber, const tune::ResultView& result) override {
-    at_ = result.iteration();
+  tune::Decision result(tune::TrialNumber trial, const tune::ResultView& result) override {
+    at_[std::to_string(trial.value)] = result.iteration();
     return tune::Decision::pause("it is the others' turn");
   }
-  tune::Milestone resume_trial(tune::TrialNumber) override {
-    return {"training_iteration", static_cast<double>(at_) + 2};
+  tune::Milestone resume_trial(tune::TrialNumber trial) override {
+    return {"training_iteration", static_cast<double>(at_[std::to_string(trial.value)]) + 2};
   }
   void end_trial(tune::TrialNumber, tune::TrialEnd, const tune::Reported*) override {}
   bool pauses() const override { return true; }
   std::vector<std::string> status_lines() const override { return {"In turns"}; }
   std::string save() const override { return tune::encoded(at_); }
-  void restore(std::string_view state) override { at_ = tune::decoded<std::uint64_t>(state); }
+  void restore(std::string_view state) override { at_ = tune::decoded<decltype(at_)>(state); }
 
  private:
   tune::Objective objective_;
-  std::uint64_t at_ = 0;
+  std::map<std::string, std::uint64_t> at_;  // by trial: either may go on first
 };
 
 }  // namespace

@@ -157,11 +157,11 @@ void EventText::on(const TrialProposed& proposed, WallTime wall) {
   line.add("origin", origin_name(proposal.origin));
   line.add("results_known", std::uint64_t{proposal.results_known});
   line.add("pending_known", std::uint64_t{proposal.pending_known});
-  if (proposal.expected) {
+  if (proposal.expected && proposal.expected->has_target()) {
     line.add_number("mean", proposal.expected->mean);
     line.add_number("sd", proposal.expected->standard_deviation);
-    line.add_number("acquisition", proposal.expected->acquisition);
   }
+  if (proposal.expected) line.add_number("acquisition", proposal.expected->acquisition);
   if (proposal.expected || !neighbours.empty()) {
     line.add_texts("neighbours", neighbours);
     line.add_values("neighbour_values", proposal.neighbour_values);

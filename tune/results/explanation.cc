@@ -108,7 +108,7 @@ class Reading {
     proposed.origin = event.get_or("origin", "");
     proposed.results_known = event.get_or("results_known", std::uint64_t{0});
     proposed.pending_known = event.get_or("pending_known", std::uint64_t{0});
-    // A deviation of 0: the model expects no value.
+    // A deviation of 0, of older builds: the model expects no value.
     if (number_in(event, "sd").value_or(0) > 0) {
       proposed.mean = number_in(event, "mean");
       proposed.standard_deviation = number_in(event, "sd");

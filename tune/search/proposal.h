@@ -28,11 +28,12 @@ inline const char* origin_name(ProposalOrigin origin) {
 }
 
 // The model's expectation, in its own scale (tune/search/gp/targets.h for gp): the mean and
-// standard deviation of the target, and the acquisition function's value.
+// standard deviation of the target, and the acquisition function's value. tpe expects no target.
 struct Expectation {
   double mean = 0;
   double standard_deviation = 0;
   double acquisition = 0;
+  bool has_target() const { return standard_deviation > 0; }
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.mean, s.standard_deviation, s.acquisition);

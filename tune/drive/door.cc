@@ -198,11 +198,13 @@ std::string Door::drain(const std::string& name, const std::string& user, const 
   return fmt::format("node {} leaves when its trials have saved", node_name(nodes, agent));
 }
 
-// Machines that have joined get the new key first: a connection that breaks must come back.
+// Machines that have joined get the new key first: a connection that breaks must come back. Keys
+// that cannot be written change nothing.
 std::string Door::rotate(const Nodes& nodes) {
-  replace_join_key(keys_);
-  write_keys(experiment_, keys_);
-  write_join_file();
+  JoinKeys fresh = keys_;
+  replace_join_key(fresh);
+  write_keys(experiment_, fresh);
+  keys_ = std::move(fresh);
   const std::string token = to_text(token_of(keys_, experiment_id_));
   for (const AgentNumber agent : nodes.all()) {
     if (nodes.hello(agent).joined) endpoint_->send(agent, NewToken{token});
@@ -210,6 +212,7 @@ std::string Door::rotate(const Nodes& nodes) {
   rotation_ends_ = SystemClock().monotonic() + kRotation;
   endpoint_->admit_also(keys_.join_public);
   if (relay_) relay_->admit_also(keys_.join_public);
+  write_join_file();
   return "the join key is replaced";
 }
 

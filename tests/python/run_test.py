@@ -469,17 +469,18 @@ if __name__ == "__main__":
     first = tune.run(lambda config: tune.report(y=7), name="first", metric="y", mode="max", quiet=True)
     base = first.best_result["y"]
     options = dict(config={"x": tune.grid_search([1, 2, 3])}, metric="y", mode="max", cpus=2, quiet=True,
-                   name="second", stop={"training_iteration": 12}, checkpoint={"frequency": 1})
+                   name="second", stop={"training_iteration": 12}, checkpoint={"frequency": 1},
+                   listen=os.environ.get("LISTEN", ""))
     print("best", base + tune.run(Slow, **options).best_result["y"])
 """
 
 
 class ScriptTest(InFolder):
-    def start(self):
+    def start(self, **environment):
         Path("search.py").write_text(SCRIPT)
         script = subprocess.Popen(
             [sys.executable, "search.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            start_new_session=True,
+            start_new_session=True, env={**os.environ, **environment},
         )
         self.addCleanup(script.kill)
         wait_until(lambda: self.results() >= 4 or script.poll() is not None)
@@ -490,12 +491,24 @@ class ScriptTest(InFolder):
             len(path.read_text().splitlines()) for path in self.folder.glob("results/second/*/result.json")
         )
 
-    def check_resumed(self):
-        done = subprocess.run(
-            [os.environ["TUNE_PROGRAM"], "resume", "results/second"], capture_output=True, text=True
+    def start_tune(self, *words, **environment):
+        started = subprocess.Popen(
+            [os.environ["TUNE_PROGRAM"], *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, **environment},
         )
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stdout.splitlines()[-1], "best 43")  # 7 + 3 * 12
+        self.addCleanup(started.kill)
+        return started
+
+    def count_events(self, what):
+        return Path("results/second/events.jsonl").read_text().count(f'"event":"{what}"')
+
+    def check_resumed(self, *more):
+        self.check_ends_as_ever(self.start_tune("resume", "results/second", *more))
+
+    def check_ends_as_ever(self, resumed):
+        out, err = resumed.communicate(timeout=60)
+        self.assertEqual(resumed.returncode, 0, err)
+        self.assertEqual(out.splitlines()[-1], "best 43")  # 7 + 3 * 12
         for trial in tune.Analysis.load("results/second").trials:
             self.assertEqual([r["training_iteration"] for r in trial.results], list(range(1, 13)))
         self.assertEqual(self.left_over(), [])
@@ -569,6 +582,42 @@ class ScriptTest(InFolder):
         script.communicate(timeout=60)
         wait_until(lambda: not self.left_over())
         self.check_resumed()
+
+    def test_a_script_s_search_whose_driver_was_killed_goes_on_where_resume_is_told_to_listen(self):
+        Path("hold").touch()
+        script = self.start(LISTEN="lo")
+        driver = json.loads(Path("results/second/run.json").read_text())["driver_pid"]
+        os.kill(driver, signal.SIGKILL)  # not the script: its death ends the search in order
+        script.communicate(timeout=60)
+        described = Path("results/second/experiment.json")
+        described.write_text(json.dumps({**json.loads(described.read_text()), "listen": "gone9"}))
+        refused = self.start_tune("resume", "results/second")
+        _, err = refused.communicate(timeout=60)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("BadInput: listen: this machine has no interface or address gone9", err)
+        self.assertIn("results/second --listen ADDRESS[:PORT]", err)
+        Path("hold").unlink()
+        self.check_resumed("--listen", "127.0.0.1")
+        self.assertEqual(self.count_events("node_returned"), 1)  # with its trials
+        self.assertEqual(json.loads(described.read_text())["listen"], "127.0.0.1")
+
+    def test_machines_may_join_a_script_s_search_that_begins_to_listen_when_it_is_resumed(self):
+        Path("hold").touch()
+        script = self.start()
+        script.kill()
+        script.communicate(timeout=60)
+        wait_until(lambda: not self.left_over())
+        resumed = self.start_tune("resume", "results/second", "--listen", "lo")
+        join = Path("results/second/nodes/join")
+        wait_until(lambda: join.exists() and join.read_text())
+        agent = self.start_tune("agent", "--cpus", "1", TUNE_JOIN=join.read_text().strip())
+        # Two trials are held on the driver's own machine: the third one runs on this.
+        wait_until(lambda: len(list(self.folder.glob("results/second/*/result.json"))) == 3)
+        self.assertEqual(self.count_events("node_joined"), 3)
+        Path("hold").unlink()
+        _, err = agent.communicate(timeout=60)
+        self.assertEqual(agent.returncode, 0, err)
+        self.check_ends_as_ever(resumed)
 
     def test_a_killed_zygote_is_replaced_by_the_script_executed_again(self):
         script = self.start()

@@ -121,7 +121,7 @@ TEST_CASE("jobs that are preempted cost no trial a failure") {
 }
 
 TEST_CASE("trials that wait for a queue say so, and a killed driver's jobs are taken over") {
-  const auto slurm = Slurm::start(Takes::kMinutes);  // beside other work its jobs begin late
+  const auto slurm = Slurm::start();
   if (!slurm) return;
   Sandbox& box = slurm->box;
   CHECK(
@@ -133,10 +133,12 @@ TEST_CASE("trials that wait for a queue say so, and a killed driver's jobs are t
   box.write("sweep.yaml", pooled_sweep(4, 20, "  engine: slurm\n  max: 2\n  time: 10m\n"));
   slurm->start_sweep();
   std::string told;
+  // Within a second Slurm gives each of the two jobs a reason of its own: Resources, and Priority.
   CHECK_MESSAGE(Sandbox::eventually(
                     [&] {
                       told = box.tune({"nodes", "results/s"}).out;
-                      return has(told, "4 trials wait: 2 jobs PENDING (");
+                      return count_of(told, " queued ") == 2 &&
+                             has(told, "4 trials wait: 1 job PENDING (");
                     },
                     seconds(40)),
                 told);

@@ -19,6 +19,13 @@ void demand(const std::string& script) {
   if (!succeeds(script)) throw std::runtime_error("it failed: " + script);
 }
 
+// In the network namespace of a switch.
+std::string losing(int percent) {
+  return "nft \"table bridge loss { chain forward { type filter hook forward priority 0; numgen "
+         "random mod 100 < " +
+         std::to_string(percent) + " counter drop; }; }\"";
+}
+
 // Of tests that were killed.
 constexpr const char* kRemoveLeftOvers =
     "for name in $(ip netns list | grep -o '^tune-test-[0-9]*-[0-9s]*'); do "
@@ -34,6 +41,15 @@ bool Hosts::are_missing() {
                               " sh -c 'mount -t tmpfs tmpfs /mnt'");
   succeeds("ip netns del " + trial);
   if (!works) testing::skip("hosts as network namespaces want root and iproute2");
+  return !works;
+}
+
+bool Hosts::cannot_lose() {
+  const std::string trial = "tune-test-" + std::to_string(getpid()) + "-0";
+  const bool works =
+      succeeds("ip netns add " + trial + " && ip netns exec " + trial + " " + losing(1));
+  succeeds("ip netns del " + trial);
+  if (!works) testing::skip("a network that loses packets wants nftables");
   return !works;
 }
 
@@ -82,6 +98,15 @@ void Hosts::cut(int host) const {
 
 void Hosts::mend(int host) const {
   demand("ip -n " + names_ + "s link set port" + std::to_string(host) + " master br0");
+}
+
+void Hosts::lose(int percent) const {
+  demand("ip netns exec " + names_ + "s " + losing(percent));
+}
+
+bool Hosts::has_lost_some() const {
+  return succeeds("ip netns exec " + names_ +
+                  "s nft list table bridge loss | grep 'packets [1-9]'");
 }
 
 }  // namespace tune

@@ -3,7 +3,9 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -14,6 +16,7 @@
 #include "cluster/hosts.h"
 #include "core/refusal.h"
 #include "process/joinable.h"
+#include "skip.h"
 
 namespace tune {
 namespace {
@@ -29,12 +32,15 @@ struct Cluster {
 
   std::unique_ptr<Running> start(int host, std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), kProgram);
+    return execute(host, arguments);
+  }
+  std::unique_ptr<Running> execute(int host, const std::vector<std::string>& command) const {
     std::vector<fs::path> others;
     for (const Sandbox& box : boxes) {
       if (&box != &boxes[static_cast<std::size_t>(host)]) others.push_back(box.path());
     }
-    return std::unique_ptr<Running>(new Running(
-        boxes[static_cast<std::size_t>(host)].start(hosts.on(host, arguments, others))));
+    return std::unique_ptr<Running>(
+        new Running(boxes[static_cast<std::size_t>(host)].start(hosts.on(host, command, others))));
   }
   Sandbox& box(int host) { return boxes[static_cast<std::size_t>(host)]; }
   // Tells the machines where the driver is, as a person would.
@@ -71,11 +77,11 @@ struct Cluster {
 
 const std::string kSweep = joinable_sweep(24, 100, "lease_s: 3\npatience_s: 20\n");
 
-void check_as_calm(const Sandbox& box) {
-  check_complete(box, "results/s", 24, 8);
+void check_as_calm(const Sandbox& box, const std::string& sweep = kSweep, std::size_t trials = 24) {
+  check_complete(box, "results/s", trials, 8);
   Sandbox calm;
-  calm.write("sweep.yaml", kSweep);
-  CHECK(calm.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"}).code == 0);
+  calm.write("sweep.yaml", sweep);
+  CHECK(calm.tune({"run", "sweep.yaml", "--name", "s", "--cpus", "4"}).code == 0);
   CHECK(lasting_table(box, "results/s") == lasting_table(calm, "results/s"));
 }
 
@@ -130,8 +136,9 @@ TEST_CASE("a driver that is killed goes on at another host, and the machines fin
   fs::remove(cluster.box(3).path() / "results/s/nodes/join");  // of the driver that is gone
   const Finished refused = cluster.start(3, {"resume", "results/s"})->wait();
   CHECK(refused.code == 2);
-  CHECK_HAS(refused.err, "no interface or address eth0; it has lo (127.0.0.1), eth3 (10.93.0.4), "
-                         "lo (::1); on another host: tune resume results/s --listen ADDRESS[:PORT]");
+  CHECK_HAS(refused.err,
+            "no interface or address eth0; it has lo (127.0.0.1), eth3 (10.93.0.4), "
+            "lo (::1); on another host: tune resume results/s --listen ADDRESS[:PORT]");
   auto moved = cluster.start(3, {"resume", "results/s", "--listen", "eth3:7000"});
   cluster.hand_token(3, {1});
   const Finished finished = moved->wait(seconds(100));
@@ -175,6 +182,60 @@ TEST_CASE("a group one of whose hosts falls silent ends on both, and goes on whe
   CHECK(finished.code == 0);
   CHECK(agent->wait(seconds(60)).code == 0);
   check_complete(cluster.box(0), "results/s", 1, 8);
+  for (const Sandbox& box : cluster.boxes) CHECK(box.is_quiet());
+}
+
+// It has told some of a trial's results, and not all.
+bool is_amid_a_trial(const Running& agent, const Sandbox& box) {
+  return std::ranges::any_of(trial_folders(box, "results/s"), [&](const fs::path& trial) {
+    const std::size_t told =
+        lines_of(box.read(fs::relative(trial, box.path()) / "result.json")).size();
+    if (told < 2 || told > 4) return false;
+    const fs::path process = "/proc/" + std::to_string(worker_pid(box, trial));
+    return fs::exists(process) && testing::has(read_file(process / "status"),
+                                               "PPid:\t" + std::to_string(agent.pid()) + "\n");
+  });
+}
+
+TEST_CASE("machines behind a slow network that loses packets give the table of a calm run") {
+  if (Hosts::are_missing() || Hosts::cannot_lose()) return;
+  const std::string python = TUNE_TEST_PYTHON;
+  if (python.empty()) return testing::skip("a slow network wants python3");
+  const std::string sweep =
+      yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 200, weights_mb: 1}",
+            .num_samples = 12,
+            .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 1}\nlease_s: 10\n"});
+  Cluster cluster(2);
+  cluster.hosts.lose(2);
+  cluster.box(0).write("sweep.yaml", sweep);
+  auto driver = cluster.start(
+      0, {"run", "sweep.yaml", "--name", "s", "--cpus", "1", "--listen", "eth0:7000"});
+  REQUIRE(
+      Sandbox::eventually([&] { return !cluster.box(0).read("results/s/nodes/join").empty(); }));
+  // Their only way to the driver. Checkpoints go to the port after its own.
+  auto way = cluster.execute(
+      1, {python, TUNE_SOURCE_DIR "/tests/cluster/delay.py", "100", "10.93.0.1", "7000", "7001"});
+  std::vector<std::unique_ptr<Running>> agents;
+  for (int i = 0; i < 3; ++i) agents.push_back(cluster.pasted_agent(1, {"127.0.0.1:7000"}));
+  REQUIRE(Sandbox::eventually([&] { return cluster.count_events(0, "\"node_joined\"") == 4; }));
+  REQUIRE(Sandbox::eventually([&] { return is_amid_a_trial(*agents[0], cluster.box(0)); }));
+  agents[0]->signal(SIGTERM);  // its trial goes on elsewhere, from where it stood
+  const Finished finished = driver->wait(seconds(100));
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  CHECK_FALSE(testing::has(finished.err, "ERROR"));
+  for (const auto& agent : agents) {
+    const Finished over = agent->wait(seconds(60));
+    INFO(over.err);
+    CHECK(over.code == 0);
+  }
+  CHECK(cluster.count_events(0, "\"node_left\"") == 1);  // none was taken for lost
+  CHECK(cluster.count_events(0, "\"outcome\":\"lost\"") == 0);
+  CHECK(cluster.count_events(0, "\"outcome\":\"paused\"") == 1);
+  CHECK(cluster.hosts.has_lost_some());
+  check_as_calm(cluster.box(0), sweep, 12);
+  way->signal(SIGTERM);
+  way->wait();
   for (const Sandbox& box : cluster.boxes) CHECK(box.is_quiet());
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests of this folder need on a Debian machine: a Slurm of its own, an sshd, an OpenStack Swift that speaks S3,
-# iproute2 for hosts as network namespaces, and kubernetes-validate (from PyPI, 110 MB, in ~/.cache/tune). As root or with sudo.
+# iproute2 and nftables for hosts as network namespaces, and kubernetes-validate (from PyPI, 110 MB, in ~/.cache/tune). As root or with sudo.
 # Nothing of it is started: the tests bring up their own, below a temporary folder.
 set -euo pipefail
 as_root=""
@@ -16,7 +16,8 @@ command -v slurmctld >/dev/null && command -v slurmd >/dev/null && command -v sb
 command -v swift-proxy-server >/dev/null && command -v swift-object-server >/dev/null ||
   need+=(swift-proxy swift-account swift-container swift-object)
 command -v ip >/dev/null || need+=(iproute2)
-[ ${#need[@]} -eq 0 ] && { echo "Slurm, sshd, Swift and iproute2 are installed"; exit; }
+command -v nft >/dev/null || need+=(nftables)
+[ ${#need[@]} -eq 0 ] && { echo "Slurm, sshd, Swift, iproute2 and nftables are installed"; exit; }
 # Services are not to start by themselves.
 export DEBIAN_FRONTEND=noninteractive
 policy=/usr/sbin/policy-rc.d

@@ -7,9 +7,13 @@
 //   step_ms   0       how long a step takes
 //   burn      false   spend that time computing instead of sleeping
 //   memory_mb 0       memory that each step walks through
+//   weights_mb 0      of each checkpoint; a checkpoint whose weights are not its own is refused
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -33,6 +37,7 @@ class Curve : public Trainable {
     step_time_ = std::chrono::duration<double, std::milli>(config.get_or("step_ms", 0.0));
     burn_ = config.get_or("burn", false);
     memory_.resize(config.get_or("memory_mb", std::size_t{0}) << 20);
+    weights_bytes_ = config.get_or("weights_mb", std::size_t{0}) << 20;
   }
 
   Result step() override {
@@ -51,12 +56,26 @@ class Curve : public Trainable {
 
   void save(const std::filesystem::path& directory) override {
     write_state(directory, {{"steps", steps_}});
+    if (weights_bytes_ == 0) return;
+    std::ofstream file(directory / "weights", std::ios::binary);
+    file << weights() << std::flush;
+    if (!file) throw Error(ErrorCode::kIo, "Curve: writing its weights failed");
   }
   void load(const std::filesystem::path& directory) override {
     steps_ = read_state(directory).get<std::uint64_t>("steps");
+    if (weights_bytes_ == 0) return;
+    std::ifstream file(directory / "weights", std::ios::binary);
+    const std::string found{std::istreambuf_iterator<char>(file), {}};
+    if (found != weights()) throw Error(ErrorCode::kIo, "Curve: its weights are of another step");
   }
 
  private:
+  std::string weights() const {
+    std::string text(weights_bytes_, '\0');
+    RandomStream random(context().seed(), "weights", steps_);
+    for (char& byte : text) byte = static_cast<char>(random.next());
+    return text;
+  }
   void work() {
     for (std::size_t i = 0; i < memory_.size(); i += 64) ++memory_[i];
     if (!burn_) {
@@ -76,6 +95,7 @@ class Curve : public Trainable {
   std::chrono::duration<double, std::milli> step_time_{};
   bool burn_ = false;
   std::vector<unsigned char> memory_;
+  std::size_t weights_bytes_ = 0;
   std::uint64_t steps_ = 0;
 };
 

@@ -34,9 +34,34 @@ std::uint32_t low_word_at(std::string_view bytes) {
   return value;
 }
 
+#if defined(__x86_64__)
+__attribute__((target("sse4.2"))) std::uint32_t crc32c_by_instruction(std::string_view bytes,
+                                                                      std::uint32_t before) {
+  std::uint64_t sum = static_cast<std::uint32_t>(~before);
+  std::uint64_t word = 0;
+  for (; bytes.size() >= sizeof word; bytes.remove_prefix(sizeof word)) {
+    std::memcpy(&word, bytes.data(), sizeof word);
+    sum = __builtin_ia32_crc32di(sum, word);
+  }
+  auto rest = static_cast<std::uint32_t>(sum);
+  for (const char byte : bytes) {
+    rest = __builtin_ia32_crc32qi(rest, static_cast<unsigned char>(byte));
+  }
+  return ~rest;
+}
+#endif
+
 }  // namespace
 
 std::uint32_t crc32c(std::string_view bytes, std::uint32_t before) {
+#if defined(__x86_64__)
+  static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
+  if (has_instruction) return crc32c_by_instruction(bytes, before);
+#endif
+  return crc32c_by_tables(bytes, before);
+}
+
+std::uint32_t crc32c_by_tables(std::string_view bytes, std::uint32_t before) {
   std::uint32_t sum = ~before;
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
   for (; bytes.size() >= 8; bytes.remove_prefix(8)) {

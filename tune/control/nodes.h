@@ -26,6 +26,9 @@ namespace tune {
 
 class Nodes {
  public:
+  // Attempts of a node that carry their last checkpoints away without a place.
+  static constexpr int kMostFree = 16;
+
   explicit Nodes(const ResourceRequest& request) : request_(request) {}  // of one trial
 
   bool contains(AgentNumber agent) const { return agents_.contains(agent); }

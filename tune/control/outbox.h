@@ -22,6 +22,8 @@ class Outbox {
   void tell(const Record& record) const { (*sink_)(record); }
   void notice(std::string text) const { tell(Notice{std::move(text)}); }
   void send(AgentNumber agent, Command command);
+  // To the node that leads the trial's attempt, unless its part is over.
+  void send_to_lead(const Trial& trial, Command command);
   void remove(TrialNumber trial, const CheckpointId& checkpoint);
   void settle(TrialNumber trial, AttemptNumber lost);
   void answer(OrderAnswer answer) { effects_.answers.push_back(std::move(answer)); }

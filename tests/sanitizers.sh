@@ -15,13 +15,13 @@ arguments=("${@:2}")
 
 # Workers and agents end by _exit and by signals, so leaks are looked for in the tests' own processes;
 # a zygote forks before anything is allocated that it would have to free. A test that loads a library
-# before libc loads it before the sanitizer, too.
-ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:detect_leaks=1
+# before libc loads it before the sanitizer, too. A rank that is to die of a signal dies of it.
+ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:detect_leaks=1:handle_segv=0
 export ASAN_OPTIONS+=:verify_asan_link_order=0
 export LSAN_OPTIONS=report_objects=0
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 # Forks of a process with threads go on: they execute another program, or are the agent.
-export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:suppressions=$PWD/tests/tsan_suppressions.txt
+export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:handle_segv=0:suppressions=$PWD/tests/tsan_suppressions.txt
 
 run() {
   local preset=$1

@@ -132,7 +132,7 @@ void check_mlflow(const testing::FakeMlflow& server, const Sandbox& box, std::si
 TEST_CASE("a sweep that is killed and resumed has each of its runs in MLflow once") {
   if (!testing::has_libcurl()) return testing::skip("there is no libcurl here");
   testing::FakeMlflow fake;
-  const testing::ServedMlflow served(fake);
+  testing::ServedMlflow served(fake);
   setenv("MLFLOW_TRACKING_URI", served.url().c_str(), 1);
   Sandbox box;
   box.write("sweep.yaml", slow_sweep("mlflow"));
@@ -146,6 +146,7 @@ TEST_CASE("a sweep that is killed and resumed has each of its runs in MLflow onc
   INFO(resumed.err);
   CHECK(resumed.code == 0);
   CHECK_FALSE(testing::has(resumed.err, "logger mlflow"));
+  served.end();
   check_mlflow(fake, box, 8);
   CHECK(fake.named("s")->status == "FINISHED");
   CHECK(box.read("results/s/experiment.json").find(served.url()) == std::string::npos);
@@ -177,9 +178,10 @@ TEST_CASE("a sweep whose MLflow is not there goes on, and the export sends all o
   CHECK_HAS(ended.err, "logger mlflow: asking the MLflow server at http://127.0.0.1:1: ");
   CHECK_HAS(ended.err, "tune export --mlflow results/s writes the rest");
   testing::FakeMlflow fake;
-  const testing::ServedMlflow served(fake);
+  testing::ServedMlflow served(fake);
   setenv("MLFLOW_TRACKING_URI", served.url().c_str(), 1);
   CHECK(box.tune({"export", "--mlflow", "results/s"}).code == 0);
+  served.end();
   check_mlflow(fake, box, 8);
   unsetenv("MLFLOW_TRACKING_URI");
 }

@@ -18,8 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Trials of 8 steps, which take longer than the commands that are to find them running.
 std::string changing_sweep(int trials, const std::string& rest = {}) {
-  return yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 30}",
+  return yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 250}",
                .num_samples = trials,
                .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 2}\n" + rest});
 }
@@ -105,7 +106,7 @@ TEST_CASE("trials are stopped, retried, added and noted, and num_samples grows")
   REQUIRE(Sandbox::eventually([&] { return says(box, "\"trial_ended\""); }));
   refused(box, {"stop", "results/s", "0"}, "trial 0 has ended already: TERMINATED");
   CHECK_HAS(obeyed(box, {"add", "results/s", "{lr: 0.25}"}),
-            "has it: {\"lr\":0.25,\"step_ms\":30}");
+            "has it: {\"lr\":0.25,\"step_ms\":250}");
   refused(box, {"add", "results/s", "{lrr: 0.25}"},
           "there is no 'lrr' in config (did you mean 'lr'?)");
   refused(box, {"add", "results/s", "[1, 2]"}, "it has to be a map");

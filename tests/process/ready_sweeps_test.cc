@@ -5,6 +5,7 @@
 #include <string>
 
 #include "process/sandbox.h"
+#include "skip.h"
 
 namespace tune {
 namespace {
@@ -21,6 +22,9 @@ std::string plugin_of(const Sandbox& box, const fs::path& sweep) {
 }
 
 TEST_CASE("every sweep of config/ is one that tune validate finds nothing wrong with") {
+  if (!fs::exists(TUNE_SOURCE_DIR "/build/lib")) {
+    return testing::skip("there is no build/lib, of which the sweeps of config/ name plugins");
+  }
   const Sandbox box;
   int checked = 0;
   for (const auto& file : fs::directory_iterator(TUNE_SOURCE_DIR "/config")) {

@@ -209,12 +209,15 @@ class ServedMlflow {
     url_ = "http://127.0.0.1:" + std::to_string(port);
     thread_ = std::thread([this] { serve(); });
   }
-  ~ServedMlflow() {
+  ~ServedMlflow() { end(); }
+  ServedMlflow(const ServedMlflow&) = delete;
+  // Nobody is answered any more: what came may be looked at.
+  void end() {
+    if (!thread_.joinable()) return;
     shutdown(listener_, SHUT_RDWR);
     thread_.join();
     close(listener_);
   }
-  ServedMlflow(const ServedMlflow&) = delete;
   const std::string& url() const { return url_; }
 
  private:

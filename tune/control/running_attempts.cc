@@ -88,7 +88,8 @@ bool RunningAttempts::has_freed_most(AgentNumber agent) const {
     const auto is_there = [&](const PlacementPart& part) {
       return part.is_free && part.agent == agent;
     };
-    return std::ranges::any_of(placement.others, is_there) || is_there(placement.lead());
+    const bool leads = !placement.lead_has_ended && is_there(placement.lead());
+    return leads || std::ranges::any_of(placement.others, is_there);
   };
   return std::ranges::count_if(state_.book.running(), is_free) >= Nodes::kMostFree;
 }

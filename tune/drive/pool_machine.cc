@@ -429,9 +429,8 @@ void PoolMachine::request(const PoolBook& book, const PoolScene& scene, const Pl
   const std::uint64_t all = plan.coming + plan.may_ask;
   std::uint64_t missing = plan.room.fewest(plan.coming, all, need) - plan.coming;
   const std::uint64_t open = book.open().size();
-  const std::uint64_t max = book.max().value_or(options_.max);
   missing = std::max<std::uint64_t>(missing, options_.min > open ? options_.min - open : 0);
-  missing = std::min<std::uint64_t>(missing, max > open ? max - open : 0);
+  missing = std::min<std::uint64_t>(missing, plan.may_ask);
   std::uint64_t waiting = 0;
   std::set<std::string> taken;
   for (const auto& [number, one] : book.open()) {

@@ -27,7 +27,7 @@ std::size_t left_beside(const Sandbox& box) {
 
 TEST_CASE("a detached run goes on in a session of its own when its command has returned") {
   const Sandbox box;
-  box.write("sweep.yaml", joinable_sweep(2, 100));
+  box.write("sweep.yaml", joinable_sweep(2, 500));
   const Finished begun =
       box.start_tune({"run", "sweep.yaml", "--name", "s", "--detach"}).wait(seconds(60));
   INFO(begun.err);

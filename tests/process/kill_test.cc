@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "core/random.h"
 #include "core/refusal.h"
 #include "process/outcome.h"
@@ -18,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string slow_sweep(int trials) {
-  return yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 30}",
+std::string slow_sweep(int trials, int step_ms = 30) {
+  return yaml({.config = fmt::format("{{lr: {{loguniform: [1e-3, 1.0]}}, step_ms: {}}}", step_ms),
                .num_samples = trials,
                .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 2}\n"});
 }
@@ -246,7 +248,7 @@ TEST_CASE("a second driver on the same experiment is refused while the first liv
 
 TEST_CASE("status shows a sweep that runs elsewhere, and a finished one") {
   Sandbox box;
-  box.write("sweep.yaml", slow_sweep(2));
+  box.write("sweep.yaml", slow_sweep(2, 250));
   Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "1"});
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
   const Finished live = box.tune({"status", "results/s"});  // until the sweep is over

@@ -1,6 +1,7 @@
 #include "core/platform/side_work.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -10,13 +11,24 @@
 #include "core/platform/deaf_thread.h"
 
 namespace tune {
+namespace {
+
+// A thread woken for each of 20,000 results a second costs the loop more than the results do. So
+// after a round the thread lets the next one gather; it is woken only when it has long been idle.
+constexpr std::chrono::milliseconds kGathers{2};
+
+}  // namespace
 
 struct SideWork::Shared {
   mutable std::mutex mutex;
-  std::condition_variable changed;
+  std::condition_variable given;   // to the thread while it is idle: first work, or the end
+  std::condition_variable hurry;   // to the thread while it gathers
+  std::condition_variable rested;  // from the thread, after a round
   std::vector<Work> waiting;
   std::size_t size = 0;  // of the waiting work and of the work being done
+  bool is_idle = false;
   bool is_working = false;
+  bool hurries = false;  // finish() waits
   std::atomic<bool> ends = false;
   std::exception_ptr error;
   std::thread thread;
@@ -29,7 +41,8 @@ void SideWork::stop() {
     shared_->ends = true;
     shared_->waiting.clear();
   }
-  shared_->changed.notify_all();
+  shared_->given.notify_all();
+  shared_->hurry.notify_all();
   shared_->thread.join();
 }
 
@@ -39,13 +52,12 @@ void SideWork::add(std::size_t size, Work work) {
     shared_ = std::make_shared<Shared>();
     shared_->thread = deaf_thread([this] { run(); });
   }
-  {
-    const std::lock_guard lock(shared_->mutex);
-    if (shared_->ends) return;
-    shared_->waiting.push_back(std::move(work));
-    shared_->size += size;
-  }
-  shared_->changed.notify_all();
+  const std::lock_guard lock(shared_->mutex);
+  if (shared_->ends) return;
+  shared_->waiting.push_back(std::move(work));
+  shared_->size += size;
+  if (std::exchange(shared_->is_idle, false)) shared_->given.notify_all();
+  if (shared_->size >= max_waiting_) shared_->hurry.notify_all();
 }
 
 bool SideWork::has_room() const {
@@ -64,8 +76,11 @@ void SideWork::finish() {
   if (!shared_) return;
   {
     std::unique_lock lock(shared_->mutex);
-    shared_->changed.wait(lock,
-                          [this] { return shared_->waiting.empty() && !shared_->is_working; });
+    shared_->hurries = true;
+    shared_->hurry.notify_all();
+    shared_->rested.wait(lock,
+                         [this] { return shared_->waiting.empty() && !shared_->is_working; });
+    shared_->hurries = false;
   }
   check();
 }
@@ -74,7 +89,11 @@ void SideWork::run() {
   Shared& shared = *shared_;
   std::unique_lock lock(shared.mutex);
   while (true) {
-    shared.changed.wait(lock, [&] { return shared.ends || !shared.waiting.empty(); });
+    if (shared.waiting.empty()) {
+      shared.is_idle = true;
+      shared.given.wait(lock, [&] { return shared.ends || !shared.waiting.empty(); });
+      shared.is_idle = false;
+    }
     if (shared.ends) return;
     std::vector<Work> round = std::exchange(shared.waiting, {});
     const std::size_t size = shared.size;
@@ -90,7 +109,10 @@ void SideWork::run() {
     lock.lock();
     shared.size -= size;
     shared.is_working = false;
-    shared.changed.notify_all();
+    shared.rested.notify_all();
+    shared.hurry.wait_for(lock, kGathers, [&] {
+      return shared.ends || shared.hurries || shared.size >= max_waiting_;
+    });
   }
 }
 

@@ -70,6 +70,18 @@ TEST_CASE("what many works have gathered is written once a round") {
   CHECK(written == std::vector<int>{1, 10});
 }
 
+TEST_CASE(
+    "work that is given while the thread lets more gather is done, whether it was woken or not") {
+  SideWork work(100);
+  for (int i = 0; i < 50; ++i) {  // each is given right after a round
+    std::promise<void> done;
+    work.add(i % 2 == 0 ? 1 : 100, [&] { done.set_value(); });
+    done.get_future().wait();
+  }
+  work.finish();
+  CHECK(work.has_room());
+}
+
 TEST_CASE("an error is seen by every later call, and nothing is done after it") {
   SideWork work(1);
   bool was_done = false;

@@ -237,8 +237,7 @@ RunOutcome DriverShell::run() {
 
 void DriverShell::loop() {
   while (!controller().is_over()) {
-    wait_for_input();
-    read_input();
+    read_input(wait_for_input());
     if (machine_.ends_at_once()) return;
     turns_->run();
     act();
@@ -266,24 +265,28 @@ void DriverShell::look_at_pool() {
   throw Error(ErrorCode::kBadInput, with_places(spec_, "pool: " + pool_->why_given_up()));
 }
 
-void DriverShell::wait_for_input() {
+// Whether the own agent may have ended.
+bool DriverShell::wait_for_input() {
   const std::int64_t wait =
       machine_.idle_time(now(), controller().next_deadline(), peers()).count();
-  pollfd watched[] = {{endpoint_->descriptor(), POLLIN, 0},
+  const int agent_end = own_agent_ended_ ? -1 : agent_process_->exit_descriptor();
+  pollfd watched[] = {{agent_end, POLLIN, 0},
+                      {endpoint_->descriptor(), POLLIN, 0},
                       {signals_->descriptor(), POLLIN, 0},
-                      {own_agent_ended_ ? -1 : agent_process_->exit_descriptor(), POLLIN, 0},
                       {store_->exit_descriptor(), POLLIN, 0},
                       {proposals_.descriptor(), POLLIN, 0},
                       {requests_->descriptor(), POLLIN, 0},
                       {machine_.store_is_silent() ? store_->answer_descriptor() : -1, POLLIN, 0}};
   const timespec timeout{wait / 1'000'000'000, wait % 1'000'000'000};
   ppoll(watched, std::size(watched), &timeout, nullptr);
+  return agent_end < 0 || watched[0].revents != 0;
 }
 
 // Signals are read after the events of agents: a signal that was sent to every process is there
 // when the first attempt is reported to have ended by it.
-void DriverShell::read_input() {
-  const std::string end = agent_process_->wait(milliseconds(0));
+void DriverShell::read_input(bool agent_may_have_ended) {
+  std::string end;
+  if (agent_may_have_ended) end = agent_process_->wait(milliseconds(0));
   for (Peers::Told& told : endpoint_->receive(now())) machine_.on_told(std::move(told));
   if (auto proposed = proposals_.take()) machine_.on_proposed(std::move(*proposed));
   for (const int signal : signals_->take()) {

@@ -51,8 +51,8 @@ class DriverShell : private TurnEdges {
   void miss_former_agents();
   void let_agent_stay();
   void loop();
-  void wait_for_input();
-  void read_input();
+  bool wait_for_input();
+  void read_input(bool agent_may_have_ended);
   void act();
   void on(const EndAgent& action);
   void on(const StartStore& action);

@@ -21,10 +21,7 @@ void FileLogger::record(const Record& record, const Telling& telling) {
 void FileLogger::flush() {
   if (waiting_.empty()) return work_.check();
   const std::size_t bytes = std::exchange(waiting_bytes_, 0);
-  auto take = [this, all = std::exchange(waiting_, {})] {
-    for (const Logged& logged : all) log_.take(logged);
-  };
-  work_.add(bytes, std::move(take));
+  work_.add(bytes, [this, all = std::exchange(waiting_, {})] { log_.take(all); });
 }
 
 std::future<std::string> FileLogger::save() {

@@ -45,9 +45,42 @@ fs::path TrialLog::trial_directory(TrialNumber trial) const {
   return directory_ / trial_id(experiment_, trial);
 }
 
-void TrialLog::take(const Logged& logged) {
-  std::visit([this](const auto& what) { on(what); }, logged);
-  if (dirty_bytes_ > kMaxDirtyBytes) flush();
+void TrialLog::take(const std::vector<Logged>& all) {
+  const LowestCuts cuts = std::exchange(is_replay_, false) ? lowest_cuts(all) : LowestCuts();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (is_cut_away(all[i], i, cuts)) continue;
+    std::visit([this](const auto& what) { on(what); }, all[i]);
+    if (dirty_bytes_ > kMaxDirtyBytes) flush();
+  }
+}
+
+// The trials of a replay whose files were cut to fewer results than were saved. The files may have
+// so few by now; what the replay tells before that cut can neither be appended to them, nor is it
+// needed.
+TrialLog::LowestCuts TrialLog::lowest_cuts(const std::vector<Logged>& all) const {
+  LowestCuts lowest;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto* cut = std::get_if<LoggedCut>(&all[i]);
+    if (cut == nullptr || cut->trial.value >= kept_.size()) continue;
+    if (cut->iteration >= kept_[cut->trial.value].lengths.lines) continue;
+    const auto [found, is_first] = lowest.try_emplace(cut->trial.value, i);
+    if (is_first) continue;
+    const auto& lower = std::get<LoggedCut>(all[found->second]);
+    if (cut->iteration <= lower.iteration) found->second = i;
+  }
+  return lowest;
+}
+
+bool TrialLog::is_cut_away(const Logged& logged, std::size_t place, const LowestCuts& cuts) {
+  if (cuts.empty()) return false;
+  const auto is_before = [&](TrialNumber trial) {
+    const auto cut = cuts.find(trial.value);
+    return cut != cuts.end() && place < cut->second;
+  };
+  if (const auto* result = std::get_if<LoggedResult>(&logged))
+    return is_before(result->report.trial);
+  const auto* cut = std::get_if<LoggedCut>(&logged);
+  return cut != nullptr && is_before(cut->trial);
 }
 
 void TrialLog::flush() {
@@ -57,13 +90,6 @@ void TrialLog::flush() {
   }
   dirty_.clear();
   dirty_bytes_ = 0;
-  for (TrialNumber number : rested_) {
-    const auto open = open_.find(number.value);
-    if (open == open_.end() || !open->second->rests) continue;
-    keepers_ -= open->second->keeps_descriptors;
-    open_.erase(open);
-  }
-  rested_.clear();
 }
 
 void TrialLog::flush(TrialNumber number, Open& open) {
@@ -86,6 +112,7 @@ void TrialLog::save(PackWriter& out) {
 void TrialLog::restore(PackReader& in) {
   decode(in, kept_);
   for (Kept& trial : kept_) trial.may_hold_more = trial.error_may_hold_more = true;
+  is_replay_ = true;
 }
 
 // ---- Records ------------------------------------------------------------------------------------
@@ -136,14 +163,16 @@ void TrialLog::on(const LoggedConfig& changed) {
 void TrialLog::on(const LoggedStart& started) {
   Open& trial = open(started.trial);
   trial.tag = tags_.of(started.trial, started.config);
-  trial.rests = false;
 }
 
+// Its text is written at once: of 10,000 short trials that end before the next flush, each would
+// else hold its columns and buffers until then, and all of them fit into no cache.
 void TrialLog::on(const LoggedRest& rest) {
   const auto open = open_.find(rest.trial.value);
   if (open == open_.end()) return;
-  open->second->rests = true;
-  rested_.push_back(rest.trial);
+  if (open->second->is_dirty) flush(rest.trial, *open->second);
+  keepers_ -= open->second->keeps_descriptors;
+  open_.erase(open);
 }
 
 void TrialLog::on(const LoggedResult& result) {

@@ -62,7 +62,8 @@ class TrialLog {
   // The experiment's folder exists.
   TrialLog(std::filesystem::path directory, const ExperimentSpec& spec);
 
-  void take(const Logged& logged);
+  // In the order in which they were told. After restore() the first ones are all of the replay.
+  void take(const std::vector<Logged>& all);
   // When it returns, all records handed over are in the files.
   void flush();
 
@@ -90,9 +91,14 @@ class TrialLog {
     std::string id;
     std::string tag;
     bool is_dirty = false;
-    bool rests = false;
     bool keeps_descriptors = false;
   };
+
+  using LowestCuts =
+      std::unordered_map<std::uint32_t, std::size_t>;  // by trial: places in a replay
+
+  LowestCuts lowest_cuts(const std::vector<Logged>& all) const;
+  static bool is_cut_away(const Logged& logged, std::size_t place, const LowestCuts& cuts);
 
   void on(const LoggedTrial& added);
   void on(const LoggedStart& started);
@@ -116,8 +122,8 @@ class TrialLog {
   std::size_t keepers_ = 0;                                        // of descriptors
   std::vector<TrialNumber> dirty_;                                 // with results to write
   std::size_t dirty_bytes_ = 0;                                    // about
-  std::vector<TrialNumber> rested_;                                // to be closed
   std::vector<Kept> kept_;                                         // by trial
+  bool is_replay_ = false;                                         // until the first take()
 
   ResultText text_;
   LocalDates dates_;

@@ -384,6 +384,47 @@ TEST_CASE("saved at any point, killed at any later one, restored and told on: th
   }
 }
 
+TEST_CASE(
+    "results that a replay tells, and cuts later, are not looked for in files that were cut") {
+  const auto after_the_save = [](Story& story) {
+    Trial& a = story.trials()[0];
+    story.report(a, {{"a", 4}});
+    story.flush();
+    story.report(story.trials()[1], {{"text", std::string(9u << 20, 'x')}});  // more than is held
+    story.flush();
+    story.fail(a, "step: no luck", true);
+    story.cut(a, 2);
+    story.flush();
+    story.set_status(a, TrialStatus::kRunning);
+    story.cut(a, 1);  // it starts at an older checkpoint, as the newest is damaged
+    story.flush();
+  };
+  Story story;
+  Trial& a = story.add();
+  for (int i = 1; i <= 3; ++i) story.report(a, {{"a", i}});
+  story.report(story.add(), {{"text", "short"}});
+  story.flush();
+  const std::string state = story.logger().save().get();
+  after_the_save(story);
+
+  Story again(story_spec(), &story);
+  again.is_muted = true;
+  Trial& same = again.add();
+  for (int i = 1; i <= 3; ++i) again.report(same, {{"a", i}});
+  again.report(again.add(), {{"text", "short"}});
+  again.is_muted = false;
+  again.logger().restore(state);
+  again.is_replay = true;
+  after_the_save(again);
+  again.is_replay = false;
+  again.report(same, {{"a", 20}});
+  const std::vector<std::string> lines = split_lines(again.read(same, "result.json"));
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].find("\"a\":1,") != std::string::npos);
+  CHECK(lines[1].find("\"a\":20,") != std::string::npos);
+  CHECK(split_lines(again.read(again.trials()[1], "result.json")).size() == 2);
+}
+
 TEST_CASE("a file that lost what was saved is not gone on with") {
   Story story;
   Trial& trial = story.add();

@@ -19,10 +19,10 @@ namespace tune {
 
 // Of 8 steps a trial.
 inline std::string joinable_sweep(int trials, int step_ms = 40, const std::string& rest = "") {
-  return yaml(
-      {.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: " + std::to_string(step_ms) + "}",
-       .num_samples = trials,
-       .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 1}\n" + rest});
+  return yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: " +
+                         std::to_string(lasting(step_ms)) + "}",
+               .num_samples = trials,
+               .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 1}\n" + rest});
 }
 
 // A sweep that listens on this host, and agents that join it.

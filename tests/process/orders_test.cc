@@ -95,7 +95,8 @@ TEST_CASE("trials are stopped, retried, added and noted, and num_samples grows")
   box.write("sweep.yaml", changing_sweep(2));
   Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2"});
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 2); }));
-  obeyed(box, {"pause", "results/s", "1"});  // which keeps the sweep alive, however slow commands are
+  // Which keeps the sweep alive, however slow commands are.
+  obeyed(box, {"pause", "results/s", "1"});
   const Finished stopped =
       box.tune({"stop", "results/s", "0", "99", "--reason", "too slow", "--json"});
   CHECK(stopped.code == 2);
@@ -141,15 +142,16 @@ TEST_CASE("a group is paused and goes on like others") {
   check_complete(box, "results/s", 1, 8);
 }
 
-TEST_CASE("every kind of trainable obeys orders while it runs, and each trial is whole at the end") {
+TEST_CASE(
+    "every kind of trainable obeys orders while it runs, and each trial is whole at the end") {
   for (const TrainableKind& kind : trainable_kinds()) {
     CAPTURE(kind.name);
     Sandbox box;
-    box.write("sweep.yaml",
-              kind.yaml +
-                  "config: {step_ms: {choice: [25]}}\nnum_samples: 2\nmetric: count\nmode: max\n"
-                  "seed: 5\nstop: {training_iteration: 20}\n" +
-                  kind.if_it_saves("checkpoint: {frequency: 4}\n"));
+    box.write("sweep.yaml", kind.yaml + "config: {step_ms: {choice: [" +
+                                std::to_string(lasting(25)) +
+                                "]}}\nnum_samples: 2\nmetric: count\nmode: max\n"
+                                "seed: 5\nstop: {training_iteration: 20}\n" +
+                                kind.if_it_saves("checkpoint: {frequency: 4}\n"));
     Running run = box.start_tune({"run", "sweep.yaml", "--name", "s", "--cpus", "2", "--quiet"});
     REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 2); }));
     obeyed(box, {"pause", "results/s", "0"});
@@ -180,8 +182,9 @@ TEST_CASE("every kind of trainable obeys orders while it runs, and each trial is
 
 TEST_CASE("a command without restart is not paused, and stopped where it stands") {
   Sandbox box;
-  box.write("sweep.yaml",
-            "command: [sh, -c, 'echo \"tune: {\\\"loss\\\": 1}\"; sleep 60']\nmetric: loss\nmode: min\n");
+  box.write(
+      "sweep.yaml",
+      "command: [sh, -c, 'echo \"tune: {\\\"loss\\\": 1}\"; sleep 60']\nmetric: loss\nmode: min\n");
   Running run = box.start_tune({"run", "sweep.yaml", "--name", "s"});
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/s", 1); }));
   refused(box, {"pause", "results/s", "0"}, "is a command without restart in its sweep");

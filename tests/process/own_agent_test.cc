@@ -148,9 +148,12 @@ TEST_CASE("a resume waits for an agent that is ending, and starts another one") 
   CHECK(Sandbox::eventually([&] { return !fs::exists(stays); }));
   CHECK(sweep.lives(agent));  // its trials are in a step
   sweep.resume();
+  CHECK(Sandbox::eventually([&] {
+    return testing::has(sweep.run->said(), "waiting for the agent of the driver before this one");
+  }));
   CHECK_FALSE(sweep.run->ends_within(std::chrono::milliseconds(500)));
   open_gate(sweep.box);
-  CHECK_HAS(sweep.finish(2).err, "waiting for the agent of the driver before this one");
+  sweep.finish(2);
 }
 
 TEST_CASE("whoever reads what a driver prints sees its end when it is killed") {
@@ -211,7 +214,8 @@ TEST_CASE("a driver that loses its store leaves its agent to the next one") {
     return server;
   };
   auto store = start_store();
-  box.write("sweep.yaml", yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 100}",
+  box.write("sweep.yaml", yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: " +
+                                          std::to_string(lasting(100)) + "}",
                                 .num_samples = 2,
                                 .rest = "stop: {training_iteration: 40}\nstore_patience_s: 1\n" +
                                         kStays + "store: unix://" + socket + "\n"}));

@@ -22,10 +22,11 @@ struct OwnPlugin {
   fs::path file = folder.path() / "libcurves.so";
   OwnPlugin() { fs::copy_file(TUNE_SYNTHETIC_PLUGIN, file); }
   std::string sweep(int trials) const {
-    return yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 60}",
-                 .num_samples = trials,
-                 .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 1}\n",
-                 .plugin = file});
+    return yaml(
+        {.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: " + std::to_string(lasting(60)) + "}",
+         .num_samples = trials,
+         .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 1}\n",
+         .plugin = file});
   }
 };
 

@@ -94,6 +94,10 @@ bool Running::ends_within(std::chrono::microseconds limit) const {
   return ended;
 }
 
+std::string Running::said() const {
+  return slurp(err_);
+}
+
 Finished Running::wait(std::chrono::seconds limit) {
   Finished result;
   const bool ended = ends_within(limit);

@@ -28,6 +28,7 @@ class Running {
 
   pid_t pid() const { return pid_; }
   void signal(int number) const;
+  std::string said() const;                                 // on stderr until now
   bool ends_within(std::chrono::microseconds limit) const;  // wait() is still to be called
   // Waits for its end; after the limit it is killed and the code is -1.
   Finished wait(std::chrono::seconds limit = std::chrono::seconds(60));
@@ -59,8 +60,8 @@ class Sandbox {
   // In a process that was forked for it: becomes the program; its output goes to files.
   [[noreturn]] void become_tune(std::vector<std::string> arguments) const;
 
-  // Processes with the sandbox's mark in their environment, the oldest first: tests check that there
-  // are none. Their numbers are no order: the kernel begins anew after the largest.
+  // Processes with the sandbox's mark in their environment, the oldest first: tests check that
+  // there are none. Their numbers are no order: the kernel begins anew after the largest.
   std::vector<pid_t> processes(const std::string& name_contains = {}) const;
   // Waits until `holds` returns true; false when it never does.
   static bool eventually(const auto& holds, std::chrono::seconds limit = std::chrono::seconds(20)) {

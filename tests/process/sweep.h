@@ -14,6 +14,15 @@ struct SweepText {
   std::string plugin = TUNE_SYNTHETIC_PLUGIN;
 };
 
+// Of a step that other programs are to meet: under a sanitizer they take longer to start.
+inline constexpr int lasting(int milliseconds) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return 4 * milliseconds;
+#else
+  return milliseconds;
+#endif
+}
+
 // Without a searcher in `rest`, the configurations are the same whatever the order of results.
 inline std::string yaml(const SweepText& text) {
   const bool has_searcher = text.rest.find("searcher:") != std::string::npos;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <memory>
 
 #include "core/refusal.h"
 #include "process/outcome.h"
@@ -25,19 +26,25 @@ void give_gpus(Sandbox& box, const char* steps) {
                                         "}\nresources_per_trial: {gpu: 1}\n"}));
 }
 
-TEST_CASE("two sweeps do not hand out the same GPU: one is refused, or waits") {
-  Sandbox box;
+// A sweep that holds both GPUs until it is stopped; those after it are short.
+std::unique_ptr<Running> hold_gpus(Sandbox& box) {
   give_gpus(box, "100000");
-  Running first =
-      box.start_tune({"run", "sweep.yaml", "--name", "first", "--cpus", "2", "--quiet"});
+  std::unique_ptr<Running> holder(new Running(
+      box.start_tune({"run", "sweep.yaml", "--name", "first", "--cpus", "2", "--quiet"})));
   REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/first", 2); }));
   give_gpus(box, "3");
+  return holder;
+}
+
+TEST_CASE("two sweeps do not hand out the same GPU: one is refused, or waits") {
+  Sandbox box;
+  const auto first = hold_gpus(box);
   const Finished refused =
       box.tune({"run", "sweep.yaml", "--name", "second", "--cpus", "2", "--quiet"});
   INFO(refused.err);
   CHECK(refused.code == 2);
   CHECK_HAS(refused.err, "2 GPUs of 2 are wanted, but GPU 0 (");
-  CHECK_HAS(refused.err, "is used by process " + std::to_string(first.pid()) + " (");
+  CHECK_HAS(refused.err, "is used by process " + std::to_string(first->pid()) + " (");
   CHECK_HAS(refused.err, "results/first)");
   CHECK_HAS(refused.err, "--wait-gpus");
   CHECK_FALSE(fs::exists(box.path() / "results/second"));
@@ -46,8 +53,8 @@ TEST_CASE("two sweeps do not hand out the same GPU: one is refused, or waits") {
       {"run", "sweep.yaml", "--name", "third", "--cpus", "2", "--quiet", "--wait-gpus"});
   REQUIRE(Sandbox::eventually([&] { return fs::exists(box.path() / "results/third/lock"); }));
   CHECK(box.read("results/third/results.csv").empty());
-  first.signal(SIGINT);
-  CHECK(first.wait().code == 128 + SIGINT);
+  first->signal(SIGINT);
+  CHECK(first->wait().code == 128 + SIGINT);
   const Finished done = waits.wait();
   INFO(done.err);
   CHECK(done.code == 0);
@@ -79,11 +86,7 @@ TEST_CASE("two sweeps that take one GPU each get different ones") {
 
 TEST_CASE("an agent that joins does not hand out another sweep's GPU: it is refused, or waits") {
   Sandbox box;
-  give_gpus(box, "100000");
-  Running first =
-      box.start_tune({"run", "sweep.yaml", "--name", "first", "--cpus", "2", "--quiet"});
-  REQUIRE(Sandbox::eventually([&] { return has_results(box, "results/first", 2); }));
-  give_gpus(box, "3");
+  const auto first = hold_gpus(box);
   Running second = box.start_tune({"run", "sweep.yaml", "--name", "second", "--cpus", "1", "--gpus",
                                    "0", "--quiet", "--listen", "lo"});
   const std::string token = "results/second/nodes/join";
@@ -91,14 +94,14 @@ TEST_CASE("an agent that joins does not hand out another sweep's GPU: it is refu
   const Finished refused = box.tune({"agent", "--join-file", token, "--cpus", "2"});
   INFO(refused.err);
   CHECK(refused.code == 2);
-  CHECK_HAS(refused.err, "is used by process " + std::to_string(first.pid()) + " (");
+  CHECK_HAS(refused.err, "is used by process " + std::to_string(first->pid()) + " (");
   CHECK_HAS(refused.err, "--wait-gpus");
 
   const Running agent =
       box.start_tune({"agent", "--join-file", token, "--cpus", "2", "--wait-gpus"});
   CHECK_FALSE(agent.ends_within(std::chrono::seconds(1)));
-  first.signal(SIGINT);
-  CHECK(first.wait().code == 128 + SIGINT);
+  first->signal(SIGINT);
+  CHECK(first->wait().code == 128 + SIGINT);
   const Finished done = second.wait();
   INFO(done.err);
   CHECK(done.code == 0);

@@ -15,7 +15,7 @@ namespace {
 
 // A thread woken for each of 20,000 results a second costs the loop more than the results do. So
 // after a round the thread lets the next one gather; it is woken only when it has long been idle.
-constexpr std::chrono::milliseconds kGathers{2};
+constexpr std::chrono::microseconds kGathers{250};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // Work on files that a loop must not wait for: a thread does it in the order in which it was given,
-// in rounds of what has gathered for 2 ms, so that a busy loop need not wake it for each.
+// in rounds of what has gathered for 0.25 ms, so that a busy loop need not wake it for each.
 // The owner bounds the queue: it adds nothing while has_room() is false. So the sources of the work
 // are slowed instead of memory filled, and the loop itself goes on.
 //

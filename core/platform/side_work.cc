@@ -78,8 +78,7 @@ void SideWork::finish() {
     std::unique_lock lock(shared_->mutex);
     shared_->hurries = true;
     shared_->hurry.notify_all();
-    shared_->rested.wait(lock,
-                         [this] { return shared_->waiting.empty() && !shared_->is_working; });
+    shared_->rested.wait(lock, [this] { return shared_->waiting.empty() && !shared_->is_working; });
     shared_->hurries = false;
   }
   check();

@@ -13,10 +13,12 @@ run() {  # the container of the Job $1, once
   [ -e bare ] && PATH=/usr/bin:/bin
   (cd .. || exit
    setsid /bin/sh "cluster/$1.sh" "$1" >"cluster/$1.log" 2>&1 </dev/null &
-   echo $! >"cluster/$1.pid"; wait $!; echo $? >"cluster/$1.code") >/dev/null 2>&1 &
+   echo $! >"cluster/$1.pid"; wait $!; echo $? >"cluster/$1.code"
+   [ -e "cluster/$1.yaml" ] || rm -f "cluster/$1.code") >/dev/null 2>&1 &
 }
-remove() {
+remove() {  # the Job first: what its container leaves after that, it removes itself
   [ -e "$1.pid" ] && kill "$(cat "$1.pid")" 2>/dev/null
+  rm -f "$1.yaml"
   rm -f "$1".*
 }
 case "$1 $2" in

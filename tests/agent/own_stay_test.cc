@@ -9,6 +9,7 @@
 
 #include "agent/joined_script.h"
 #include "core/agent/agent.h"
+#include "core/platform/process.h"
 #include "core/refusal.h"
 #include "trainables/temporary_folder.h"
 

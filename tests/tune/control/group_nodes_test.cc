@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tune/control/attempt_end.h"
 #include "tune/control/scene.h"
 
 namespace tune {

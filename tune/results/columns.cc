@@ -44,6 +44,7 @@ void Columns::append_header(std::string& out, std::string_view prefix) const {
 bool Columns::append_row(std::string& out, const ResultText& result) {
   row_.assign(size(), -1);
   guesses_.resize(std::max(guesses_.size(), result.cells()), 0);
+  std::size_t most_bytes = size();  // a path may be there twice
   for (std::size_t cell = 0; cell < result.cells(); ++cell) {
     std::uint32_t& column = guesses_[cell];
     const std::string_view path = result.path(cell);
@@ -53,11 +54,19 @@ bool Columns::append_row(std::string& out, const ResultText& result) {
       column = *found;
     }
     row_[column] = static_cast<std::int32_t>(cell);
+    most_bytes += result.text(cell).size();
   }
+  // Into room that is there: an append of each cell would take several times as long.
+  const std::size_t begin = out.size();
+  out.resize(begin + most_bytes);
+  char* at = out.data() + begin;
   for (std::size_t column = 0; column < size(); ++column) {
-    if (column > 0) out += ',';
-    if (row_[column] >= 0) out += result.text(static_cast<std::size_t>(row_[column]));
+    if (column > 0) *at++ = ',';
+    if (row_[column] < 0) continue;
+    const std::string_view text = result.text(static_cast<std::size_t>(row_[column]));
+    at = std::copy(text.begin(), text.end(), at);
   }
+  out.resize(static_cast<std::size_t>(at - out.data()));
   return true;
 }
 

@@ -1,6 +1,6 @@
 #include "tune/results/result_text.h"
 
-#include <charconv>
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -53,6 +53,27 @@ void append_packed(std::string& out, PackReader& in, int depth) {
   out += is_map ? '}' : ']';
 }
 
+constexpr std::array<bool, 256> kPlainInCsv = [] {
+  std::array<bool, 256> plain{};
+  for (std::size_t c = 0; c < 0x80; ++c) plain[c] = c != ',' && c != '"' && c != '\r' && c != '\n';
+  return plain;
+}();
+bool is_plain_in_csv(char c) {
+  return kPlainInCsv[static_cast<unsigned char>(c)];
+}
+
+// `,"name":` of each field.
+const std::array<std::string, kResultFieldNames.size()>& member_heads() {
+  static const auto heads = [] {
+    std::array<std::string, kResultFieldNames.size()> made;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      made[i].append(",\"").append(kResultFieldNames[i]).append("\":");
+    }
+    return made;
+  }();
+  return heads;
+}
+
 }  // namespace
 
 std::size_t result_field_index(std::string_view key) {
@@ -66,6 +87,10 @@ void append_packed_json(std::string& out, PackReader& in) {
 }
 
 void append_csv_text(std::string& out, std::string_view text) {
+  if (std::ranges::all_of(text, is_plain_in_csv)) {
+    out += text;
+    return;
+  }
   const bool quoted = text.find_first_of(",\"\r\n") != std::string_view::npos;
   if (quoted) out += '"';
   std::size_t from = 0;
@@ -177,7 +202,8 @@ void ResultText::leaf(PackReader& in) {
 
 void ResultText::begin_cell(std::string_view key) {
   const auto path = static_cast<std::uint32_t>(text_.size());
-  text_.append(prefix_).append(key);
+  if (!prefix_.empty()) text_ += prefix_;
+  text_ += key;
   cells_.push_back({path, static_cast<std::uint32_t>(text_.size()), 0});
 }
 
@@ -189,8 +215,7 @@ void ResultText::end_cell_as_json(std::size_t json_from) {
 bool ResultText::open(ResultField field) {
   const auto index = static_cast<std::size_t>(field);
   if (seen_.has(index)) return false;
-  if (!json_.empty()) json_ += ',';
-  json_.append(1, '"').append(kResultFieldNames[index]).append("\":");
+  json_.append(member_heads()[index], json_.empty() ? 1 : 0);
   begin_cell(kResultFieldNames[index]);
   return true;
 }

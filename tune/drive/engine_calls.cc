@@ -109,7 +109,7 @@ void EngineCalls::begin(EngineCall call) {
   } catch (const Error& error) {
     return end(one, error.what());
   }
-  one.end = clock_.monotonic() + kLimit;
+  one.end = clock_.monotonic() + limit_;
   running_.push_back(std::move(one));
 }
 
@@ -138,7 +138,7 @@ bool EngineCalls::look_at(Running& one) {
   }
   if (clock_.monotonic() < one.end) return false;
   kill(std::move(one.child));
-  end(one, fmt::format("{} did not end within {} s", program, kLimit.count()));
+  end(one, fmt::format("{} did not end within {} s", program, limit_.count()));
   return true;
 }
 
@@ -195,15 +195,11 @@ const Clock& EngineCalls::system_clock() {
 
 std::string output_of(const std::vector<std::string>& words, std::chrono::seconds limit,
                       const std::string& input) {
-  EngineCalls calls;
+  EngineCalls calls(EngineCalls::system_clock(), limit);
   calls.add({.words = words, .input = input});
-  const std::vector<EngineAnswer> answers = calls.finish(limit);
-  if (answers.empty()) {
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("{} did not end within {} s", words.front(), limit.count()));
-  }
-  if (!answers.front().why_not.empty()) throw Error(ErrorCode::kBadInput, answers.front().why_not);
-  return answers.front().output;
+  const EngineAnswer answer = calls.finish(2 * limit).at(0);
+  if (!answer.why_not.empty()) throw Error(ErrorCode::kBadInput, answer.why_not);
+  return answer.output;
 }
 
 }  // namespace tune

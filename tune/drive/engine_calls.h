@@ -37,14 +37,15 @@ struct EngineAnswer {
 class EngineCalls {
  public:
   static constexpr std::size_t kAtOnce = 8;
-  static constexpr std::chrono::seconds kLimit{60};  // on each
+  static constexpr std::chrono::seconds kLimit{60};      // on each, where none is given
   static constexpr std::size_t kMostOutput = 16u << 20;  // more is a failure
   // For all that were killed and are not gone when this ends. One that even SIGKILL does not end,
   // in a call to a file system that stalls, is left behind.
   static constexpr std::chrono::seconds kKillWait{1};
 
   // The clock outlives it.
-  explicit EngineCalls(const Clock& clock = system_clock()) : clock_(clock) {}
+  explicit EngineCalls(const Clock& clock = system_clock(), std::chrono::seconds limit = kLimit)
+      : clock_(clock), limit_(limit) {}
   ~EngineCalls();
 
   static const Clock& system_clock();
@@ -70,6 +71,7 @@ class EngineCalls {
   void end(const Running& one, std::string why_not);
 
   const Clock& clock_;
+  std::chrono::seconds limit_;
   std::deque<EngineCall> waiting_;
   std::list<Running> running_;
   std::list<Child> killed_;  // and not gone yet

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -20,7 +22,8 @@ namespace tune {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{40};  // for one question
+constexpr std::chrono::seconds kPatience{40};      // for one question
+constexpr std::chrono::seconds kHostPatience{30};  // for one host: 10 to connect, then the login
 
 std::string login_name() {
   const passwd* entry = ::getpwuid(::getuid());
@@ -62,36 +65,38 @@ void check_programs(const ExperimentSpec& spec, const EngineWords& words) {
   }
 }
 
-// All hosts are asked at the same time. Those that refuse get no agents.
-void check_hosts(const ExperimentSpec& spec, const PoolValues& values, CheckedEngine& engine) {
-  EngineCalls calls;
-  for (const std::string& host : engine.words.hosts) {
+// As many at once as an sshd takes that all others are reached through (MaxStartups). Each host has
+// its own time, so those that hang keep no other from being asked. Those that refuse or do not
+// answer get no agents.
+void check_hosts(const ExperimentSpec& spec, const PoolValues& values, CheckedEngine& engine,
+                 const Clock& clock) {
+  std::vector<std::string>& hosts = engine.words.hosts;
+  EngineCalls calls(clock, kHostPatience);
+  for (const std::string& host : hosts) {
     PoolValues at = values;
     at["host"] = host;
     calls.add({.words = filled_pool_words(engine.words.check, at), .host = host});
   }
-  std::set<std::string> fine;
+  std::map<std::string, std::string> answers;  // why not, by host
+  for (EngineAnswer& answer : calls.finish(kHostPatience * (std::ssize(hosts) + 1))) {
+    answers[answer.call.host] = std::move(answer.why_not);
+  }
   std::vector<std::string> wrong;
-  for (const EngineAnswer& answer : calls.finish(kPatience)) {
-    if (answer.why_not.empty()) {
-      fine.insert(answer.call.host);
-    } else {
-      wrong.push_back(fmt::format("{}: {}", answer.call.host, answer.why_not));
-    }
+  for (const std::string& host : hosts) {
+    const std::string& why_not = answers.at(host);
+    if (!why_not.empty()) wrong.push_back(fmt::format("{}: {}", host, why_not));
   }
-  if (fine.empty()) {
-    refuse(spec, fmt::format("no host can be reached ({})",
-                             wrong.empty() ? "none answered" : join(wrong, "; ")));
+  if (wrong.size() == hosts.size()) {
+    refuse(spec, fmt::format("no host can be reached ({})", join(wrong, "; ")));
   }
-  if (fine.size() == engine.words.hosts.size()) return;
-  engine.notice = fmt::format("hosts without agents: {}",
-                              wrong.empty() ? "those that did not answer" : join(wrong, "; "));
-  std::erase_if(engine.words.hosts, [&](const auto& host) { return !fine.contains(host); });
+  if (wrong.empty()) return;
+  engine.notice = fmt::format("hosts without agents: {}", join(wrong, "; "));
+  std::erase_if(hosts, [&](const auto& host) { return !answers.at(host).empty(); });
 }
 
 }  // namespace
 
-CheckedEngine checked_engine(const ExperimentSpec& spec) {
+CheckedEngine checked_engine(const ExperimentSpec& spec, const Clock& clock) {
   CheckedEngine engine;
   try {
     engine.place = find_place(spec);
@@ -102,7 +107,7 @@ CheckedEngine checked_engine(const ExperimentSpec& spec) {
     values["name"] = values.at("prefix") + "0";
     values["log"] = "/dev/null";
     if (engine.words.list_by_host) {
-      check_hosts(spec, values, engine);
+      check_hosts(spec, values, engine, clock);
     } else {
       if (!engine.words.check.empty()) {
         const std::string input = engine.words.manifest ? engine.words.manifest(values) : "";

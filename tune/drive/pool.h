@@ -31,7 +31,8 @@ struct CheckedEngine {
   EnginePlace place;
   std::string notice = {};  // for people; empty: none
 };
-CheckedEngine checked_engine(const ExperimentSpec& spec);
+CheckedEngine checked_engine(const ExperimentSpec& spec,
+                             const Clock& clock = EngineCalls::system_clock());
 
 // Where the files of a pool are: in the experiment's folder, or in another one that nodes see.
 struct PoolFiles {

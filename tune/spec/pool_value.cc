@@ -116,6 +116,14 @@ Value hosts_to_value(const std::vector<PoolHost>& hosts) {
 
 // ---- Mistakes -----------------------------------------------------------------------------------
 
+bool is_cpu_amount(double cpus) {
+  return cpus > 0;
+}
+
+bool is_gpu_amount(double gpus) {
+  return gpus >= 0 && gpus == std::floor(gpus);
+}
+
 class PoolCheck {
  public:
   PoolCheck(const PoolOptions& pool, std::vector<Complaint>& complaints)
@@ -165,11 +173,14 @@ class PoolCheck {
   }
 
   void check_node(const ResourceRequest& request) {
-    if (pool_.node.cpu && !(*pool_.node.cpu > 0)) {
+    if (pool_.node.cpu && !is_cpu_amount(*pool_.node.cpu)) {
       return complain("node/cpu", fmt::format("{} CPUs: it must be above 0", *pool_.node.cpu));
     }
-    if (!(pool_.node.gpu >= 0) || pool_.node.gpu != std::floor(pool_.node.gpu)) {
+    if (!is_gpu_amount(pool_.node.gpu)) {
       return complain("node/gpu", fmt::format("{} GPUs: give a whole number", pool_.node.gpu));
+    }
+    if (std::ranges::any_of(pool_.hosts, [](const auto& host) { return host.cpu || host.gpu; })) {
+      return check_own_amounts(request);
     }
     const NodeResources node = node_of(pool_, request);
     const int nodes = nodes_for(node, request);
@@ -230,7 +241,58 @@ class PoolCheck {
       const std::string key = fmt::format("hosts/{}", i);
       if (name.starts_with('-')) complain(key, fmt::format("'{}' is not a host", name));
       if (!names.insert(name).second) complain(key, fmt::format("{} is given twice", name));
+      check_amounts(key + "/" + name, pool_.hosts[i]);
     }
+  }
+
+  void check_amounts(const std::string& key, const PoolHost& host) {
+    if (host.cpu && !is_cpu_amount(*host.cpu)) {
+      complain(key + "/cpu", fmt::format("{} CPUs: it must be above 0", *host.cpu));
+    }
+    if (host.gpu && !is_gpu_amount(*host.gpu)) {
+      complain(key + "/gpu", fmt::format("{} GPUs: give a whole number", *host.gpu));
+    }
+  }
+
+  // Of a host whose amounts are not given, what a trial needs: it may have it.
+  NodeResources as_far_as_known(const PoolHost& host, const ResourceRequest& request) const {
+    const std::int64_t needed = request.ranks * share_of(request).gpus;
+    NodeResources node;
+    node.memory_bytes = request.memory_bytes;
+    node.cpu_units = request.cpu_units;
+    if (const auto cpus = host.cpu ? host.cpu : pool_.node.cpu) node.cpu_units = to_units(*cpus);
+    double gpus = host.gpu.value_or(pool_.node.gpu);
+    if (!host.gpu && pool_.node.gpu == 0) gpus = static_cast<double>(needed);
+    node.gpus.resize(static_cast<std::size_t>(std::min(gpus, static_cast<double>(needed))));
+    return node;
+  }
+
+  // Alone or, in equal parts, together.
+  void check_own_amounts(const ResourceRequest& request) {
+    std::vector<NodeResources> hosts;
+    for (const PoolHost& host : pool_.hosts) {
+      const bool is_right =
+          is_cpu_amount(host.cpu.value_or(1)) && is_gpu_amount(host.gpu.value_or(0));
+      if (!is_right) return;  // that is told
+      hosts.push_back(as_far_as_known(host, request));
+    }
+    const int most = static_cast<int>(std::min<std::int64_t>(std::ssize(hosts), max_));
+    if (most < 1) return;
+    for (int count = 1; count <= std::min(most, static_cast<int>(request.ranks)); ++count) {
+      if (request.ranks % count != 0) continue;
+      const ResourceRequest part = part_of(request, count);
+      const auto holds = [&](const auto& host) {
+        return fit_on(empty_room(host), part).has_value();
+      };
+      if (std::ranges::count_if(hosts, holds) >= count) return;
+    }
+    std::vector<const NodeResources*> all;
+    for (const NodeResources& host : hosts) all.push_back(&host);
+    const bool is_group = request.ranks > 1 && most > 1;
+    complain(
+        "hosts",
+        fmt::format("{}{}: give a host more, or a trial less", why_never(all, request),
+                    is_group ? fmt::format(", and no equal parts fit on {} hosts", most) : ""));
   }
 
   void check_folder() {

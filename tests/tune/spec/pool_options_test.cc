@@ -132,6 +132,42 @@ TEST_CASE("a pool whose nodes hold a trial in equal parts is refused where these
   CHECK(read(R"({"engine": "slurm", "node": {"cpu": 1}})", {.cpu = 2}).complains("pool/node", "2"));
 }
 
+TEST_CASE("a host's own amounts are checked as those of a node are") {
+  const auto host = [](const std::string& amounts) {
+    return read(R"({"engine": "ssh", "hosts": ["a", {"b": )" + amounts + "}]}");
+  };
+  CHECK(host(R"({"cpu": 0})").complains("pool/hosts/1/b/cpu", "it must be above 0"));
+  CHECK(host(R"({"gpu": -1})").complains("pool/hosts/1/b/gpu", "give a whole number"));
+  CHECK(host(R"({"gpu": 1.5})").complains("pool/hosts/1/b/gpu", "give a whole number"));
+  CHECK(host(R"({"cpu": 0.5, "gpu": 0})").complaints.empty());
+}
+
+TEST_CASE("hosts with amounts of their own that could never hold a trial are refused") {
+  const auto hosts = [](const std::string& text, const Resources& trial,
+                        const std::string& more = "") {
+    return read(R"({"engine": "ssh", "hosts": [)" + text + "]" + more + "}", trial);
+  };
+  const std::string small = R"({"a": {"cpu": 2}}, {"b": {"cpu": 3}})";
+  CHECK(hosts(small, {.cpu = 4})
+            .complains("pool/hosts",
+                       "a trial needs 4 CPUs, the largest node has 3: give a host more"));
+  CHECK(hosts(small, {.cpu = 3}).complaints.empty());
+  CHECK(hosts(small + R"(, "c")", {.cpu = 4}).complaints.empty());  // c's are not known yet
+  CHECK(hosts(R"({"a": {"gpu": 0}})", {.cpu = 1, .gpu = 1}).complains("pool/hosts", "GPU"));
+  CHECK(hosts(R"({"a": {"gpu": 1}})", {.cpu = 64, .gpu = 1}).complaints.empty());
+  // A host's own come before those of all.
+  const std::string node = R"(, "node": {"cpu": 2})";
+  CHECK(hosts(R"({"a": {"cpu": 8}}, "b")", {.cpu = 4}, node).complaints.empty());
+  CHECK(hosts(R"({"a": {"cpu": 1}}, "b")", {.cpu = 4}, node).complains("pool/hosts", "has 2"));
+  // Groups: on one host, or in equal parts on several.
+  const Resources eight{.cpu = 8, .gpu = 8, .ranks = 8};
+  const std::string unequal = R"({"a": {"gpu": 6}}, {"b": {"gpu": 4}}, {"c": {"gpu": 2}})";
+  CHECK(hosts(unequal, eight).complaints.empty());  // 4 on a, 4 on b
+  CHECK(hosts(unequal, eight, R"(, "max": 1)").complains("pool/hosts", "8 ranks need 8 GPUs"));
+  CHECK(hosts(R"({"a": {"gpu": 6}}, {"b": {"gpu": 2}})", eight)
+            .complains("pool/hosts", "and no equal parts fit on 2 hosts"));
+}
+
 TEST_CASE("with a pool the driver listens by itself") {
   RunOptions options;
   CHECK_FALSE(takes_machines(options));

@@ -1,5 +1,8 @@
 #include "core/join_token.h"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "core/error.h"
@@ -12,7 +15,6 @@ namespace {
 constexpr std::string_view kPrefix = "tune1.";
 constexpr std::string_view kDigits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-constexpr std::size_t kMaxAddresses = 64;
 constexpr std::size_t kChecksumBytes = 4;
 constexpr std::string_view kRemedy =
     "copy the whole line that `tune run --listen` or `tune token` "
@@ -82,8 +84,10 @@ std::string bytes_of_base64url(std::string_view text) {
 std::string to_text(const JoinToken& token) {
   TUNE_CHECK(token.driver_key.size() == kCurveKeyBytes);
   TUNE_CHECK(token.join_key.size() == kCurveKeyBytes);
-  const std::string content =
-      encoded(Content{token.experiment, {token.driver_key}, {token.join_key}, token.addresses});
+  std::vector<std::string> addresses = token.addresses;
+  addresses.resize(std::min(addresses.size(), kMostTokenAddresses));
+  const std::string content = encoded(
+      Content{token.experiment, {token.driver_key}, {token.join_key}, std::move(addresses)});
   return std::string(kPrefix) + base64url(content + checksum(content));
 }
 
@@ -104,7 +108,7 @@ JoinToken token_of_text(std::string_view text) try {
   auto read = decoded<Content>(content);
   const bool is_whole = read.driver_key.bytes.size() == kCurveKeyBytes &&
                         read.join_key.bytes.size() == kCurveKeyBytes && !read.addresses.empty() &&
-                        read.addresses.size() <= kMaxAddresses;
+                        read.addresses.size() <= kMostTokenAddresses;
   if (!is_whole) refuse_token("a key or an address is missing");
   return {std::move(read.experiment), std::move(read.driver_key.bytes),
           std::move(read.join_key.bytes), std::move(read.addresses)};

@@ -19,6 +19,7 @@
 namespace tune {
 
 inline constexpr std::size_t kCurveKeyBytes = 32;
+inline constexpr std::size_t kMostTokenAddresses = 64;
 
 struct JoinToken {
   std::string experiment;              // its id
@@ -28,6 +29,7 @@ struct JoinToken {
   friend bool operator==(const JoinToken&, const JoinToken&) = default;
 };
 
+// Of more than kMostTokenAddresses, as a host of many containers has, those that come first.
 std::string to_text(const JoinToken& token);
 // White space around it does not matter. Throws Error (kBadInput) that says what is wrong with the
 // text; the message holds nothing of it.

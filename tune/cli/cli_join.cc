@@ -150,6 +150,11 @@ int agent_command(const AgentArguments& arguments) {
 namespace {
 
 void put_addresses(const std::vector<std::string>& addresses, JoinKeys& keys) {
+  if (addresses.size() > kMostTokenAddresses) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("--address: {} are given, a token has room for {}", addresses.size(),
+                            kMostTokenAddresses));
+  }
   for (const std::string& address : addresses) {
     if (listen_address(address).port != 0) continue;
     throw Error(ErrorCode::kBadInput,

@@ -47,6 +47,9 @@ std::int64_t minutes(double seconds) {
 
 // ---- Slurm --------------------------------------------------------------------------------------
 
+// A job a line, as `squeue -o` has it. Not --json, which another version prints otherwise.
+constexpr const char* kJobs = "%j|%i|%T|%r|%N";
+
 // The signal is the second notice: the agent knows the end of its job. To the batch script alone
 // (B:), which becomes the agent: one to a step would reach the workers, too.
 Words sbatch_options(const PoolOptions& pool, const EnginePlace& place) {
@@ -77,9 +80,8 @@ EngineWords slurm_jobs(const PoolOptions& pool, const EnginePlace& place) {
   append(engine.start, {"${script}", "${name}"});
   engine.check = {"sbatch", "--test-only", "--wrap=true"};
   append(engine.check, sbatch_options(pool, place));
-  // All states: how an ended job ended is told for some minutes. Not --json, which another version
-  // prints otherwise.
-  engine.list = {"squeue", "-h", "--states=all", "-u", place.user, "-o", "%j|%i|%T|%r|%N"};
+  // All states: how an ended job ended is told for some minutes.
+  engine.list = {"squeue", "-h", "--states=all", "-u", place.user, "-o", kJobs};
   engine.stop = {"scancel", "${id}"};
   engine.exclusion = with_commas;
   return engine;
@@ -97,7 +99,15 @@ EngineWords slurm_steps(const PoolOptions& pool, const EnginePlace& place) {
   append(engine.start, pool.submit);
   append(engine.start, {"${script}", "${name}"});
   if (is_whole) engine.start.emplace_back(kWholeNode);
-  engine.list = {"squeue", "-h", "--steps", "-j", place.job, "-o", "%j|%i|RUNNING||%N"};
+  // And the jobs of a run that has begun outside: those that still wait would never be stopped.
+  engine.list = {"sh",
+                 "-c",
+                 R"(squeue -h --steps -j "$1" -o '%j|%i|RUNNING||%N' && )"
+                 R"(exec squeue -h --states=all -u "$2" -o "$3")",
+                 "sh",
+                 place.job,
+                 place.user,
+                 kJobs};
   engine.stop = {"scancel", "${id}"};
   engine.id_form = IdForm::kNone;
   engine.hosts = place.job_hosts;
@@ -198,8 +208,8 @@ EngineWords htcondor(const PoolOptions& pool, const EnginePlace& place) {
   };
   append(engine.start, pool.submit);
   append(engine.start, {"/dev/null", "-queue", "1"});
-  engine.list = {"condor_q",  "-nobatch",  "-af:,",     "JobBatchName",
-                 "ClusterId", "JobStatus", "RemoteHost"};
+  engine.list = {"condor_q",  "-nobatch",  "-af:,",      "JobBatchName",
+                 "ClusterId", "JobStatus", "RemoteHost", "HoldReason"};
   engine.stop = {"condor_rm", "${id}"};
   engine.list_form = ListForm::kHtcondor;
   engine.id_form = IdForm::kNumber;  // 7.0 - 7.0
@@ -286,6 +296,8 @@ class Listing {
     const auto known = state.empty() ? AllocationState::kRunning : state_of_word(state);
     // A host is known of what runs alone; lists of several hosts are of others' making.
     const bool runs = known == AllocationState::kRunning;
+    // An unknown word is told as one of those that wait: the allocation is there, by its name, and
+    // neither is an agent of it missed nor does it end.
     found_.push_back({allocation_number(name), known.value_or(AllocationState::kQueued),
                       std::string(id),
                       runs || known == AllocationState::kEnded ? std::string(host) : "",
@@ -306,13 +318,25 @@ void read_lines(std::string_view output, Listing& listing) {
   });
 }
 
+// "undefined" stands for what a job does not have. The reason comes last: it may hold commas.
 void read_htcondor(std::string_view output, Listing& listing) {
+  static const std::map<std::string_view, std::string_view> kStates = {
+      {"1", "Idle"},      {"2", "Running"}, {"3", "Removed"},
+      {"4", "Completed"}, {"5", "Held"},    {"6", "Transferring Output"},
+      {"7", "Suspended"}};
   for_each_line(output, [&](std::string_view line) {
     std::vector<std::string_view> parts = split(line, ",");
-    parts.resize(std::max<std::size_t>(parts.size(), 4));
-    const std::size_t at = parts[3].find('@');  // slot1@host, or "undefined"
+    parts.resize(std::max<std::size_t>(parts.size(), 5));
+    const std::size_t at = parts[3].find('@');  // slot1@host
     const std::string_view host = at == std::string_view::npos ? "" : parts[3].substr(at + 1);
-    listing.add(parts[0], parts[1], parts[2], "", host);
+    std::string_view reason = parts[4];
+    if (!reason.empty()) {
+      reason = trimmed(line.substr(static_cast<std::size_t>(reason.data() - line.data())));
+    }
+    if (reason == "undefined") reason = "";
+    const auto state = kStates.find(parts[2]);
+    listing.add(parts[0], parts[1], state == kStates.end() ? parts[2] : state->second, reason,
+                host);
   });
 }
 
@@ -472,8 +496,12 @@ std::optional<AllocationState> state_of_word(std::string_view word) {
        {"PENDING",
         "CONFIGURING",
         "REQUEUED",
+        "REQUEUE_FED",
         "REQUEUE_HOLD",
+        "RESV_DEL_HOLD",
         "SPECIAL_EXIT",
+        "POWER_UP_NODE",
+        "EXPEDITING",
         "queued",
         "Q",
         "H",
@@ -487,20 +515,46 @@ std::optional<AllocationState> state_of_word(std::string_view word) {
         "PEND",
         "PSUSP",
         "WAIT",
+        "PROV",
         "1",
         "5",
+        "Idle",
+        "Held",
         "DEPEND",
         "PRIORITY",
         "SCHED"}},
-      {kRunning,
-       {"RUNNING", "COMPLETING", "STAGE_OUT", "SUSPENDED", "STOPPED", "SIGNALING", "RESIZING",
-        "running", "R",          "B",         "E",         "S",       "U",         "r",
-        "s",       "S",          "dr",        "RUN",       "SSUSP",   "USUSP",     "2",
-        "6",       "7",          "RUN",       "CLEANUP"}},
+      // UNKWN: LSF does not hear of the job's host any more. Its agent may be heard all the same.
+      {kRunning, {"RUNNING",   "COMPLETING", "STAGE_OUT", "SUSPENDED", "STOPPED",
+                  "SIGNALING", "RESIZING",   "running",   "R",         "B",
+                  "E",         "S",          "U",         "r",         "s",
+                  "dr",        "RUN",        "SSUSP",     "USUSP",     "UNKWN",
+                  "2",         "6",          "7",         "Running",   "Transferring Output",
+                  "Suspended", "CLEANUP"}},
       {kEnded,
-       {"COMPLETED", "FAILED",        "TIMEOUT", "CANCELLED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL",
-        "DEADLINE",  "OUT_OF_MEMORY", "REVOKED", "ended",     "C",         "F",         "X",
-        "DONE",      "EXIT",          "ZOMBI",   "3",         "4",         "INACTIVE"}}};
+       {"COMPLETED",
+        "FAILED",
+        "TIMEOUT",
+        "CANCELLED",
+        "PREEMPTED",
+        "NODE_FAIL",
+        "BOOT_FAIL",
+        "LAUNCH_FAILED",
+        "RECONFIG_FAIL",
+        "DEADLINE",
+        "OUT_OF_MEMORY",
+        "REVOKED",
+        "ended",
+        "C",
+        "F",
+        "X",
+        "DONE",
+        "EXIT",
+        "ZOMBI",
+        "3",
+        "4",
+        "Removed",
+        "Completed",
+        "INACTIVE"}}};
   for (const auto& [state, words] : kWords) {
     if (std::ranges::find(words, word) != words.end()) return state;
   }

@@ -17,7 +17,7 @@ namespace tune {
 // The form in which a list is printed.
 enum class ListForm : std::uint8_t {
   kLines,       // NAME|ID|STATE|REASON|HOST a line; all after NAME may be missing
-  kHtcondor,    // "NAME, ID, STATE, SLOT@HOST" a line
+  kHtcondor,    // "NAME, ID, STATE, SLOT@HOST, REASON" a line
   kPbs,         // qstat -f: "Job Id: 7.server", then "    Job_Name = ..." and so on
   kGridEngine,  // qstat -r: a line each with the id and the state, below it "Full jobname: ..."
   kProcesses,   // pgrep -fa: "PID COMMAND ... NAME ..."
@@ -82,7 +82,8 @@ std::string id_of(IdForm form, std::string_view output);
 std::vector<ListedAllocation> listed_in(ListForm form, std::string_view output,
                                         std::string_view prefix);
 
-// PENDING, Q, idle ... of any engine. Nothing: an unknown word, which changes nothing.
+// PENDING, Q, idle ... of any engine. Nothing: an unknown word. In a list it stands for an
+// allocation that is there and waits, and is told to the user.
 std::optional<AllocationState> state_of_word(std::string_view word);
 
 // The port that agents find one of the driver's at through a tunnel.

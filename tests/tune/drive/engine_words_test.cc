@@ -139,6 +139,10 @@ TEST_CASE("in a Slurm job agents are steps of it, unless it is to submit") {
   CHECK(holds(steps.start, "--whole"));
   CHECK(steps.start.back() == kWholeNode);
   CHECK_HAS(steps.environment_note, "nothing is submitted");
+  // The jobs of a run that has begun outside are listed, too.
+  CHECK(holds(steps.list, "55"));
+  CHECK(holds(steps.list, "alice"));
+  CHECK(engine_words(pool, place()).list.back() == steps.list.back());
   pool.node.cpu = 8;
   const EngineWords parts = engine_words(pool, inside);
   CHECK(holds(parts.start, "--cpus-per-task=8"));
@@ -238,6 +242,14 @@ TEST_CASE("processes are told by the name of their allocation") {
 
 // ---- Presets
 
+TEST_CASE("qsub of PBS takes no arguments for a script: its agent has the name by a variable") {
+  PoolOptions pool;
+  pool.engine = "pbs";
+  const Words start = filled_pool_words(engine_words(pool, place()).start, values());
+  CHECK(Words(start.end() - 3, start.end()) ==
+        Words{"-v", "TUNE_ALLOCATION=tune-x-3", "/e/nodes/agent.sh"});
+}
+
 TEST_CASE("qstat -f of PBS is read") {
   const auto listed =
       listed_in(ListForm::kPbs,
@@ -283,11 +295,17 @@ TEST_CASE("qstat -r of Grid Engine is read, by the whole name of a job") {
 
 TEST_CASE("the list of HTCondor is read, with the host where a job runs") {
   const auto listed = listed_in(ListForm::kHtcondor,
-                                "tune-x-4, 12, 1, undefined\n"
-                                "tune-x-5, 13, 2, slot1_2@n4.site\n"
-                                "other, 14, 2, slot1@n4.site\n",
+                                "tune-x-4, 12, 1, undefined, undefined\n"
+                                "tune-x-5, 13, 2, slot1_2@n4.site, undefined\n"
+                                "other, 14, 2, slot1@n4.site, undefined\n"
+                                "tune-x-6, 15, 5, undefined, Error from slot1@n4: no file, no\n"
+                                "tune-x-7, 16, 9, undefined\n",
                                 "tune-x-");
-  REQUIRE(listed.size() == 2);
+  REQUIRE(listed.size() == 4);
+  CHECK(listed[0].reason == "Idle");
+  CHECK(listed[2].state == kQueued);
+  CHECK(listed[2].reason == "Held (Error from slot1@n4: no file, no)");
+  CHECK(listed[3].reason == "9");
   CHECK(listed[0].state == kQueued);
   CHECK(listed[0].host.empty());
   CHECK(listed[1].state == kRunning);
@@ -380,7 +398,17 @@ TEST_CASE("states of all engines are known by their words") {
   for (const char* word : {"TIMEOUT", "PREEMPTED", "C", "EXIT", "4", "INACTIVE"}) {
     CHECK(state_of_word(word) == kEnded);
   }
+  for (const char* word : {"LAUNCH_FAILED", "RECONFIG_FAIL"}) CHECK(state_of_word(word) == kEnded);
+  CHECK(state_of_word("UNKWN") == kRunning);
   CHECK_FALSE(state_of_word("SOMETHING"));
+}
+
+TEST_CASE("an allocation in a state without a known word is there, and the word is told") {
+  const auto listed = listed_in(ListForm::kLines, "tune-x-1|101|SOMETHING|Why|n1\n", "tune-x-");
+  REQUIRE(listed.size() == 1);
+  CHECK(listed[0].state == kQueued);
+  CHECK(listed[0].reason == "SOMETHING (Why)");
+  CHECK(listed[0].host.empty());
 }
 
 }  // namespace

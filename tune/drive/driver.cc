@@ -77,7 +77,8 @@ void DriverShell::start() {
     door_->complete(setup.experiment.joined, zygote_of(request_, node_));
   }
   if (spec_.options.pool.is_given()) {
-    pool_.emplace(spec_, folder_.absolute(), [this](const std::string& text) { say(text); });
+    pool_.emplace(spec_, folder_.absolute(), checked_engine(spec_, {.is_resumed = !is_new()}),
+                  [this](const std::string& text) { say(text); });
   }
   experiment_.emplace(store_->store(), std::move(setup), &records_);
   news_.emplace(spec_, controller().objective(), folder_.path(), reporter_);

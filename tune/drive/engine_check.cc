@@ -56,20 +56,27 @@ EnginePlace find_place(const ExperimentSpec& spec) {
   return place;
 }
 
-void check_programs(const ExperimentSpec& spec, const EngineWords& words) {
+[[noreturn]] void fail(const std::string& why) {
+  throw Error(ErrorCode::kBadInput, why);
+}
+
+void check_programs(const EngineWords& words) {
   std::set<std::string> told;
   for (const auto* all : {&words.check, &words.start, &words.list, &words.stop}) {
     if (all->empty() || !told.insert(all->front()).second) continue;
     const std::string why = why_no_program(all->front());
-    if (!why.empty()) refuse(spec, why);
+    if (!why.empty()) fail(why);
   }
+}
+
+void add_notice(CheckedEngine& engine, const std::string& text) {
+  engine.notice += (engine.notice.empty() ? "" : "; ") + text;
 }
 
 // As many at once as an sshd takes that all others are reached through (MaxStartups). Each host has
 // its own time, so those that hang keep no other from being asked. Those that refuse or do not
 // answer get no agents.
-void check_hosts(const ExperimentSpec& spec, const PoolValues& values, CheckedEngine& engine,
-                 const Clock& clock) {
+void check_hosts(const PoolValues& values, CheckedEngine& engine, const Clock& clock) {
   std::vector<std::string>& hosts = engine.words.hosts;
   EngineCalls calls(clock, kHostPatience);
   for (const std::string& host : hosts) {
@@ -87,40 +94,44 @@ void check_hosts(const ExperimentSpec& spec, const PoolValues& values, CheckedEn
     if (!why_not.empty()) wrong.push_back(fmt::format("{}: {}", host, why_not));
   }
   if (wrong.size() == hosts.size()) {
-    refuse(spec, fmt::format("no host can be reached ({})", join(wrong, "; ")));
+    fail(fmt::format("no host can be reached ({})", join(wrong, "; ")));
   }
   if (wrong.empty()) return;
-  engine.notice = fmt::format("hosts without agents: {}", join(wrong, "; "));
+  add_notice(engine, fmt::format("hosts without agents: {}", join(wrong, "; ")));
   std::erase_if(hosts, [&](const auto& host) { return !answers.at(host).empty(); });
+}
+
+void ask(const ExperimentSpec& spec, CheckedEngine& engine, const Clock& clock) {
+  PoolValues values = pool_values(spec, PoolFiles(spec, "."));
+  values["name"] = values.at("prefix") + "0";
+  values["log"] = "/dev/null";
+  if (engine.words.list_by_host) return check_hosts(values, engine, clock);
+  if (!engine.words.check.empty()) {
+    const std::string input = engine.words.manifest ? engine.words.manifest(values) : "";
+    output_of(filled_pool_words(engine.words.check, values), kPatience, input);
+  }
+  output_of(filled_pool_words(engine.words.list, values), kPatience);
 }
 
 }  // namespace
 
-CheckedEngine checked_engine(const ExperimentSpec& spec, const Clock& clock) {
+CheckedEngine checked_engine(const ExperimentSpec& spec, const EngineCheck& check) try {
   CheckedEngine engine;
+  engine.place = find_place(spec);
+  engine.words = engine_words(spec.options.pool, engine.place);
+  engine.notice = engine.words.environment_note;
+  check_programs(engine.words);
   try {
-    engine.place = find_place(spec);
-    engine.words = engine_words(spec.options.pool, engine.place);
-    engine.notice = engine.words.environment_note;
-    check_programs(spec, engine.words);
-    PoolValues values = pool_values(spec, PoolFiles(spec, "."));
-    values["name"] = values.at("prefix") + "0";
-    values["log"] = "/dev/null";
-    if (engine.words.list_by_host) {
-      check_hosts(spec, values, engine, clock);
-    } else {
-      if (!engine.words.check.empty()) {
-        const std::string input = engine.words.manifest ? engine.words.manifest(values) : "";
-        output_of(filled_pool_words(engine.words.check, values), kPatience, input);
-      }
-      output_of(filled_pool_words(engine.words.list, values), kPatience);
-    }
+    ask(spec, engine, check.clock);
   } catch (const Error& error) {
-    const std::string what = error.what();
-    if (what.find("pool: the engine") != std::string::npos) throw;
-    refuse(spec, what);
+    if (!check.is_resumed) throw;
+    add_notice(engine, fmt::format("the pool's engine would start nothing now ({}): nodes that are "
+                                   "there go on",
+                                   error.what()));
   }
   return engine;
+} catch (const Error& error) {
+  refuse(spec, error.what());
 }
 
 }  // namespace tune

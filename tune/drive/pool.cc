@@ -83,10 +83,11 @@ PoolMachine::Options machine_options(const ExperimentSpec& spec, const EngineWor
 
 // ---- The loop's part ----------------------------------------------------------------------------
 
-Pool::Pool(const ExperimentSpec& spec, const fs::path& experiment, Say say, const Clock& clock)
+Pool::Pool(const ExperimentSpec& spec, const fs::path& experiment, CheckedEngine engine, Say say,
+           const Clock& clock)
     : spec_(spec),
       files_(spec, experiment),
-      engine_(checked_engine(spec)),
+      engine_(std::move(engine)),
       prefix_(allocation_prefix_of(spec)),
       common_(pool_values(spec, files_)),
       needs_id_(std::ranges::any_of(

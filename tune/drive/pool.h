@@ -31,8 +31,13 @@ struct CheckedEngine {
   EnginePlace place;
   std::string notice = {};  // for people; empty: none
 };
-CheckedEngine checked_engine(const ExperimentSpec& spec,
-                             const Clock& clock = EngineCalls::system_clock());
+struct EngineCheck {
+  // Its agents may hold trials: an engine that refuses or does not answer now may do so later, and
+  // is told as a notice. A program that is missing is an error all the same.
+  bool is_resumed = false;
+  const Clock& clock = EngineCalls::system_clock();
+};
+CheckedEngine checked_engine(const ExperimentSpec& spec, const EngineCheck& check = {});
 
 // Where the files of a pool are: in the experiment's folder, or in another one that nodes see.
 struct PoolFiles {
@@ -58,11 +63,12 @@ class Pool {
  public:
   using Say = std::function<void(const std::string& text)>;
 
-  // Throws as checked_engine(), and when the folder that nodes see cannot be made.
-  Pool(const ExperimentSpec& spec, const std::filesystem::path& experiment, Say say,
-       const Clock& clock = EngineCalls::system_clock());
+  // `engine`: checked_engine() of the spec.
+  Pool(const ExperimentSpec& spec, const std::filesystem::path& experiment, CheckedEngine engine,
+       Say say, const Clock& clock = EngineCalls::system_clock());
 
-  // The driver listens: writes the files that agents are started with.
+  // The driver listens: writes the files that agents are started with. Throws Error when the folder
+  // that nodes see cannot be made.
   void open(Door& door);
   // Call it about every DriverMachine::kLookEvery when all events are in the journal.
   void look(const Controller& controller, DriverMachine& machine, DriverEndpoint& endpoint,

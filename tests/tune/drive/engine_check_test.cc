@@ -18,9 +18,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// Not in a job of Slurm, either.
 class OwnPath {
  public:
   OwnPath() : before_(std::getenv("PATH")) {
+    ::unsetenv("SLURM_JOB_ID");
     ::setenv("PATH", (folder_.path().string() + ":" + before_).c_str(), 1);
   }
   ~OwnPath() { ::setenv("PATH", before_.c_str(), 1); }
@@ -45,6 +47,13 @@ ExperimentSpec over_ssh(const std::vector<std::string>& hosts) {
   return spec;
 }
 
+ExperimentSpec on_slurm() {
+  ExperimentSpec spec;
+  spec.name = "s";
+  spec.options.pool.engine = "slurm";
+  return spec;
+}
+
 constexpr const char* kSsh = R"(#!/bin/sh
 case "$*" in
 *hangs*) exec sleep 1000 ;;
@@ -61,7 +70,7 @@ TEST_CASE("a host is asked however many before it hang, and each that is left ou
   }
   hosts.insert(hosts.end(), {"refuses", "good"});
   const testing::TickingClock clock(50ms);
-  const CheckedEngine engine = checked_engine(over_ssh(hosts), clock);
+  const CheckedEngine engine = checked_engine(over_ssh(hosts), {.clock = clock});
   CHECK(engine.words.hosts == std::vector<std::string>{"good"});
   CHECK(engine.notice.starts_with("hosts without agents: hangs0: ssh did not end within 30 s; "));
   CHECK_HAS(engine.notice,
@@ -73,7 +82,7 @@ TEST_CASE("hosts none of which answers are refused, each with its reason") {
   path.add("ssh", kSsh);
   const testing::TickingClock clock(200ms);
   CHECK_HAS(testing::refusal([&] {
-              checked_engine(over_ssh({"hangs", "refuses"}), clock);
+              checked_engine(over_ssh({"hangs", "refuses"}), {.clock = clock});
             }),
             "no host can be reached (hangs: ssh did not end within 30 s; refuses: ssh exited with");
 }
@@ -83,10 +92,29 @@ TEST_CASE("a program of the engine that is missing is named") {
   path.be_alone();
   CHECK_HAS(testing::refusal([] { checked_engine(over_ssh({"a"})); }), "pool: the engine ssh: ");
   CHECK_HAS(testing::refusal([] { checked_engine(over_ssh({"a"})); }), "'ssh'");
-  ExperimentSpec spec;
-  spec.name = "s";
-  spec.options.pool.engine = "slurm";
-  CHECK_HAS(testing::refusal([&] { checked_engine(spec); }), "'sbatch'");
+  CHECK_HAS(testing::refusal([&] { checked_engine(on_slurm()); }), "'sbatch'");
+  CHECK_HAS(testing::refusal([&] { checked_engine(on_slurm(), {.is_resumed = true}); }),
+            "'sbatch'");
+}
+
+TEST_CASE("an engine that refuses for the moment is an error at first, and a notice for a resume") {
+  const OwnPath path;
+  path.add("sbatch", "#!/bin/sh\necho allocation failure: nodes are drained >&2\nexit 1\n");
+  for (const char* program : {"squeue", "scancel"}) path.add(program, "#!/bin/sh\n");
+  CHECK_HAS(testing::refusal([] { checked_engine(on_slurm()); }), "nodes are drained");
+  const CheckedEngine engine = checked_engine(on_slurm(), {.is_resumed = true});
+  CHECK_HAS(engine.notice,
+            "would start nothing now (sbatch exited with code 1: allocation failure");
+  CHECK(engine.words.start.front() == "sbatch");
+}
+
+TEST_CASE("a resume keeps hosts none of which answers now") {
+  const OwnPath path;
+  path.add("ssh", kSsh);
+  const CheckedEngine engine =
+      checked_engine(over_ssh({"refuses", "refuses-too"}), {.is_resumed = true});
+  CHECK(engine.words.hosts.size() == 2);
+  CHECK_HAS(engine.notice, "no host can be reached (refuses: ssh exited");
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ TEST_CASE("a pool whose engine hangs has one patience for all that its end asks 
   spec.options.pool.stop = {engine, "stop", "${id}"};
   const testing::TickingClock clock(500ms);
   Pool pool(
-      spec, folder.path(), [](const std::string&) {}, clock);
+      spec, folder.path(), checked_engine(spec), [](const std::string&) {}, clock);
   write_file_atomically(engine + ".stalls", "");
   PoolBook book;
   book.change({1, AllocationState::kRunning, "7", "", ""}, {});

@@ -62,6 +62,8 @@ class Peers {
  private:
   struct Peer {
     std::string identity;
+    // For an agent that is away it keeps commands: answers to what it said, and users' orders for
+    // its trials, so a few for each trial that it has.
     Link link;
     Time last_heard{};
     std::uint64_t journaled = 0;  // of what it told, by the driver before this one

@@ -23,7 +23,9 @@ class FileWorker {
   // Runs in the thread and may block. Returns the loop's part of the work, which must not throw.
   using Outcome = std::function<void()>;
   using Work = std::function<Outcome()>;
-  // The loop must not take on more work while this many operations wait.
+  // While this many operations wait the loop must not take on more that its workers cause: they
+  // wait for it. A driver's command is obeyed all the same; it causes one or two, and the trials
+  // that an agent has bound the commands.
   static constexpr std::size_t kMaxWaiting = 1024;
 
   // Starts the thread, so not in a process that is still to be forked.

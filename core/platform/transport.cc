@@ -175,18 +175,23 @@ struct DriverEndpoint::Socket {
     return true;
   }
 
-  void receive(zmq::socket_t& from, nanoseconds now, std::vector<Peers::Told>& told) {
+  // Stops, to be called again, when `room` bytes were told; takes them off.
+  void receive(zmq::socket_t& from, nanoseconds now, std::vector<Peers::Told>& told,
+               std::size_t& room) {
     const bool is_network = network && &from == &*network;
     zmq::message_t identity, frame;
-    while (receive_part(from, identity)) {
+    while (room > 0 && receive_part(from, identity)) {
       if (!identity.more() || !receive_part(from, frame)) continue;
       while (frame.more() && receive_part(from, frame)) {  // ours have no more parts
       }
       const std::string name = identity.to_string();
       // The name of the driver's own agent cannot be had from elsewhere, nor the other way round.
       if (is_network ? is_refused(name) : is_greeting(name)) continue;
+      const std::size_t before = told.size();
       peers.receive(name, frame.to_string_view(), now, told);
+      for (std::size_t i = before; i < told.size(); ++i) room -= std::min(room, told[i].bytes);
     }
+    if (room == 0) raise_if_readable(from, *signal);
   }
 
   zmq::context_t context{1};
@@ -250,11 +255,11 @@ void DriverEndpoint::expect(AgentNumber agent, const std::string& identity, std:
   socket_->peers.expect(agent, identity, heard, now);
 }
 
-std::vector<Peers::Told> DriverEndpoint::receive(nanoseconds now) {
+std::vector<Peers::Told> DriverEndpoint::receive(nanoseconds now, std::size_t room) {
   socket_->signal->clear();
   std::vector<Peers::Told> told;
-  socket_->receive(socket_->socket, now, told);
-  if (socket_->network) socket_->receive(*socket_->network, now, told);
+  socket_->receive(socket_->socket, now, told, room);
+  if (socket_->network) socket_->receive(*socket_->network, now, told, room);
   return told;
 }
 

@@ -51,8 +51,10 @@ class DriverEndpoint {
   // As Peers::expect, before the first receive().
   void expect(AgentNumber agent, const std::string& identity, std::uint64_t heard,
               std::chrono::nanoseconds now);
-  // Fresh events, those of one agent in order. Agents are numbered as they are first heard.
-  std::vector<Peers::Told> receive(std::chrono::nanoseconds now);
+  // Fresh events, those of one agent in order. Agents are numbered as they are first heard. What
+  // follows the frame that fills `room` bytes stays in the sockets.
+  std::vector<Peers::Told> receive(std::chrono::nanoseconds now, std::size_t room = kAllRoom);
+  static constexpr std::size_t kAllRoom = ~std::size_t{0};
   // Everything that the agent told up to there is in the journal and need not come again.
   void acknowledge(AgentNumber agent, Link::Position through);
   void send(AgentNumber agent, const Command& command);  // queued until flush

@@ -124,6 +124,35 @@ TEST_CASE("what a socket does not take stays, and goes when there is room, once 
   CHECK(driver.received == said);
 }
 
+TEST_CASE("a driver that has room for less takes less, and the rest when it has room") {
+  const TemporaryFolder folder;
+  Driver driver(folder);
+  driver.start(1);
+  Agent agent(driver);
+  constexpr std::size_t kFrame = Link::kMaxFramePayload;  // so each of these is a frame of its own
+  for (const char* name : {"1", "2", "3"}) agent.say(name + std::string(kFrame, ' '));
+  std::string taken;
+  const auto take = [&](std::size_t room) {
+    pollfd watched{driver.endpoint->descriptor(), POLLIN, 0};
+    ::poll(&watched, 1, 1);
+    for (const Peers::Told& told : driver.endpoint->receive(driver.now, room)) {
+      taken += text_of(told.event).front();
+    }
+  };
+  REQUIRE(eventually([&] {
+    agent.turn();
+    take(1);
+    return taken == "1";
+  }));
+  REQUIRE(eventually([&] {
+    agent.turn();
+    take(2 * kFrame);
+    return taken == "123";
+  }));
+  // Nothing came twice: a frame that is left alone is not asked for again.
+  CHECK(agent.endpoint.handed_bytes() < 3 * kFrame + 10'000);
+}
+
 TEST_CASE("an agent that is not there keeps no frames in the driver's socket, and misses none") {
   const TemporaryFolder folder;
   Driver driver(folder);

@@ -272,7 +272,7 @@ bool DriverShell::wait_for_input() {
       machine_.idle_time(now(), controller().next_deadline(), peers()).count();
   const int agent_end = own_agent_ended_ ? -1 : agent_process_->exit_descriptor();
   pollfd watched[] = {{agent_end, POLLIN, 0},
-                      {endpoint_->descriptor(), POLLIN, 0},
+                      {machine_.room_for_told() > 0 ? endpoint_->descriptor() : -1, POLLIN, 0},
                       {signals_->descriptor(), POLLIN, 0},
                       {store_->exit_descriptor(), POLLIN, 0},
                       {proposals_.descriptor(), POLLIN, 0},
@@ -288,7 +288,9 @@ bool DriverShell::wait_for_input() {
 void DriverShell::read_input(bool agent_may_have_ended) {
   std::string end;
   if (agent_may_have_ended) end = agent_process_->wait(milliseconds(0));
-  for (Peers::Told& told : endpoint_->receive(now())) machine_.on_told(std::move(told));
+  for (Peers::Told& told : endpoint_->receive(now(), machine_.room_for_told())) {
+    machine_.on_told(std::move(told));
+  }
   if (auto proposed = proposals_.take()) machine_.on_proposed(std::move(*proposed));
   for (const int signal : signals_->take()) {
     if (signal == kCallerGoneSignal) {

@@ -1,8 +1,11 @@
 #include "tune/drive/driver_machine.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
+
+#include "core/wire.h"
 
 namespace tune {
 
@@ -10,6 +13,20 @@ namespace {
 
 double in_seconds(DriverMachine::Time time) {
   return std::chrono::duration<double>(time).count();
+}
+
+// Whether an event of `size`, the first or not, fits a turn that has `bytes`; it counts then.
+bool fits(std::size_t size, std::size_t& bytes) {
+  if (bytes > 0 && bytes + size > DriverMachine::kMaxTurnBytes) return false;
+  bytes += size;
+  return true;
+}
+
+void take_fitting(std::deque<Event>& queue, std::vector<Event>& events, std::size_t& bytes) {
+  while (!queue.empty() && fits(encoded(queue.front()).size(), bytes)) {
+    events.push_back(std::move(queue.front()));
+    queue.pop_front();
+  }
 }
 
 }  // namespace
@@ -54,7 +71,11 @@ void DriverMachine::on_agent_ended(const std::string& identity, const std::strin
 
 void DriverMachine::on_time(Time now, const Peers& peers) {
   if (now - looked_ < kLookEvery) return;
-  watched_ += std::min(now - std::exchange(looked_, now), kLongestRound);
+  const Time step = std::min(now - std::exchange(looked_, now), kLongestRound);
+  watched_ += step;
+  if (room_for_told() == 0) {  // what they say meanwhile is not read
+    for (auto& [identity, agent] : agents_) agent.heard += step;
+  }
   look_for_joined(now, peers);
   for (auto& [identity, agent] : agents_) look_at(identity, agent, peers);
   look_at_store();
@@ -112,6 +133,7 @@ bool DriverMachine::on_told(Peers::Told told) {
   if (joins && std::get<Apart<AgentHello>>(told.event)->joined) joining_.insert(told.agent);
   const auto* out = std::get_if<NodeOut>(&told.event);
   if (out != nullptr && out->gone) left_.insert(told.agent);
+  told_bytes_ += told.bytes;
   told_.push_back(std::move(told));
   return true;
 }
@@ -192,41 +214,54 @@ std::optional<TurnContents> DriverMachine::next_turn(Time now,
   if (interrupt_) {
     contents.events.emplace_back(InterruptRequested{*std::exchange(interrupt_, std::nullopt)});
   }
-  const bool nothing_waits = next_ == told_.size();
-  if (has_room_) take_told(contents);
+  const bool nothing_waits = told_.empty();
+  // These come after what agents told, and are cut before it: there are few, and none is to wait
+  // for agents that never stop telling.
+  std::vector<Event> own;
+  std::size_t bytes = 0;
+  take_fitting(pool_, own, bytes);
+  take_fitting(orders_, own, bytes);
+  if (has_room_) take_told(contents, bytes);
   if (has_room_ && proposed_) {
     contents.events.emplace_back(*std::exchange(proposed_, std::nullopt));
   }
-  for (Event& event : std::exchange(pool_, {})) contents.events.push_back(std::move(event));
-  for (UserOrdered& order : std::exchange(orders_, {})) contents.events.emplace_back(order);
+  std::ranges::move(own, std::back_inserter(contents.events));
   if (deadline && experiment_time(now) >= *deadline)
     contents.events.emplace_back(DeadlineReached{});
   if (nothing_waits && ended_ > 0) take_ends(contents, peers);
   if (contents.events.empty() && notices_.empty()) return std::nullopt;
-  contents.notices = std::exchange(notices_, {});
+  contents.notices = take_notices();
   return contents;
 }
 
 std::optional<TurnContents> DriverMachine::last_turn() {
   if (notices_.empty()) return std::nullopt;
   TurnContents contents;
-  contents.notices = std::exchange(notices_, {});
+  contents.notices = take_notices();
   return contents;
 }
 
-void DriverMachine::take_told(TurnContents& contents) {
-  std::size_t bytes = 0;
-  contents.events.reserve(contents.events.size() + told_.size() - next_);
-  for (; next_ < told_.size(); ++next_) {
-    Peers::Told& told = told_[next_];
-    if (bytes > 0 && bytes + told.bytes > kMaxTurnBytes) return;
-    bytes += told.bytes;
+void DriverMachine::on_notice(std::string text) {
+  if (notices_.size() < kMaxNotices) return notices_.push_back(std::move(text));
+  ++more_notices_;
+}
+
+std::vector<std::string> DriverMachine::take_notices() {
+  const std::size_t more = std::exchange(more_notices_, 0);
+  if (more > 0) notices_.push_back(fmt::format("{} more notices are not kept", more));
+  return std::exchange(notices_, {});
+}
+
+// `bytes` are in the turn already.
+void DriverMachine::take_told(TurnContents& contents, std::size_t bytes) {
+  while (!told_.empty() && fits(told_.front().bytes, bytes)) {
+    Peers::Told& told = told_.front();
+    told_bytes_ -= told.bytes;
     contents.heard[told.agent] = told.position;
     contents.events.emplace_back(std::in_place_type<FromAgent>, told.agent,
                                  std::move(told.event), told.number);
+    told_.pop_front();
   }
-  told_.clear();
-  next_ = 0;
 }
 
 void DriverMachine::take_ends(TurnContents& contents, const Peers& peers) {
@@ -258,7 +293,7 @@ bool DriverMachine::end_can_be_told(const std::string& identity, const Agent& ag
 
 bool DriverMachine::has_more(const Peers& peers) const {
   if (interrupt_ || has_notices() || has_pool_events() || !orders_.empty()) return true;
-  if (next_ < told_.size() || proposed_) return has_room_;
+  if (!told_.empty() || proposed_) return has_room_;
   return ended_ > 0 && std::ranges::any_of(agents_, [&](const auto& agent) {
            return end_can_be_told(agent.first, agent.second, peers);
          });

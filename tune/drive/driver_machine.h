@@ -8,6 +8,10 @@
 // turn only and an agent's events are in order. Each turn says how far it goes, so that only events
 // in the journal are acknowledged to an agent.
 //
+// What waits for a turn is limited, too. Of what agents told no more is taken than kMaxToldBytes:
+// beyond that their frames stay in the sockets, which hold the credit of each agent at most, and
+// agents whose credit is spent hold their workers. Meanwhile none of them counts as silent.
+//
 // A store that does not answer stops turns and nothing else: agents are heard and hear heartbeats,
 // signals are obeyed, and workers train on to their milestones. The same turn is tried again until
 // the store answers or its patience is over; a private server that ends is started again. The
@@ -15,18 +19,22 @@
 // for gone, and it takes them for silent when it comes back.
 //
 // Machines that joined are known by what they say alone: no process of this driver's tells of their
-// end. Those that the driver before this one had have a lease from its start on. One that is silent for a whole lease is lost, and its trials start elsewhere. It may be
-// alive behind a broken network; when it is heard again it is dismissed, which ends what it still
-// runs, and may join anew as another agent. To take it back as it was, the simpler way, would need
-// both sides to agree which of its attempts still count, after one side has said that none does.
+// end. Those that the driver before this one had have a lease from its start on. One that is silent
+// for a whole lease is lost, and its trials start elsewhere. It may be alive behind a broken
+// network; when it is heard again it is dismissed, which ends what it still runs, and may join anew
+// as another agent. To take it back as it was, the simpler way, would need both sides to agree
+// which of its attempts still count, after one side has said that none does.
 //
 // A signal goes before everything else that came with it. A service manager or a batch system may
 // end the whole experiment by a signal to every process: an attempt that ended by it is
 // interrupted, not failed. The events of an agent go before its end: they may hold the reason.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -98,6 +106,9 @@ class DriverMachine {
   static constexpr Time kLastRestart = std::chrono::seconds(5);
   static constexpr Time kWell = std::chrono::seconds(60);  // when it lives for longer
   static constexpr std::size_t kMaxTurnBytes = 8u << 20;  // of events, if there is more than one
+  // What waits for a turn.
+  static constexpr std::size_t kMaxToldBytes = 64u << 20;
+  static constexpr std::size_t kMaxNotices = 1000;  // of more only their number is kept
 
   explicit DriverMachine(Options options) : options_(options) {}
 
@@ -113,6 +124,8 @@ class DriverMachine {
   void on_agent_expected(const std::string& identity, Time now);
   // The agent's process is gone with all of its workers.
   void on_agent_ended(const std::string& identity, const std::string& how);
+  // The bytes that agents may still tell before the next turn. 0: their sockets are left alone.
+  std::size_t room_for_told() const { return kMaxToldBytes - std::min(told_bytes_, kMaxToldBytes); }
   // False: the event is dropped, as a lost agent does not join again.
   bool on_told(Peers::Told told);
   // False for a later signal: the driver ends at once.
@@ -121,13 +134,13 @@ class DriverMachine {
   // as a signal to every process of a job ends that process too, before or after it comes here.
   void on_caller_gone(int signal);
   // The user was told this. It does not follow from the journal, so it is to stand there as well.
-  void on_notice(std::string text) { notices_.push_back(std::move(text)); }
+  void on_notice(std::string text);
   // A question of the controller's was answered, beside the loop.
   void on_proposed(Proposed proposed) { proposed_ = std::move(proposed); }
   // The pool's decisions, for the journal; they take effect when they are in it.
   void on_pool(Event event) { pool_.push_back(std::move(event)); }
   bool has_pool_events() const { return !pool_.empty(); }
-  void on_order(UserOrdered order) { orders_.push_back(std::move(order)); }
+  void on_order(UserOrdered order) { orders_.emplace_back(std::move(order)); }
   // Call it once the events of all agents up to now have been handed over.
   void on_time(Time now, const Peers& peers);
   void on_turn_done();
@@ -178,7 +191,8 @@ class DriverMachine {
   void look_at(const std::string& identity, Agent& agent, const Peers& peers);
   void end_silent(const std::string& identity, Agent& agent, Time silence);
   bool end_can_be_told(const std::string& identity, const Agent& agent, const Peers& peers) const;
-  void take_told(TurnContents& contents);
+  void take_told(TurnContents& contents, std::size_t bytes);
+  std::vector<std::string> take_notices();
   void take_ends(TurnContents& contents, const Peers& peers);
 
   Options options_;
@@ -190,16 +204,17 @@ class DriverMachine {
   std::set<AgentNumber> joining_;          // have said hello, and are not in agents_ yet
   std::set<AgentNumber> left_;             // have said that they are gone
   std::map<AgentNumber, Time> dismissed_;  // lost ones that joined, and when they were heard
-  std::vector<Peers::Told> told_;  // from next_ on in no turn yet
-  std::size_t next_ = 0;
+  std::deque<Peers::Told> told_;           // in no turn yet
+  std::size_t told_bytes_ = 0;
   bool has_room_ = true;
   std::optional<Proposed> proposed_;  // in no turn yet
-  std::vector<Event> pool_;           // in no turn yet
-  std::vector<UserOrdered> orders_;   // in no turn yet
+  std::deque<Event> pool_;            // in no turn yet
+  std::deque<Event> orders_;          // in no turn yet: Requests::kMostOrders at most
   std::optional<int> interrupt_;      // a signal, in no turn yet
   int signal_ = 0;
   bool is_of_caller_ = false;         // and no other came
   std::vector<std::string> notices_;  // in no turn yet
+  std::size_t more_notices_ = 0;      // than these
   Time signal_at_{};                  // watched time of the first one
   std::optional<Time> silent_since_;  // the store, in watched time
   std::string silent_why_;

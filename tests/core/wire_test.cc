@@ -2,14 +2,21 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cmath>
+#include <fstream>
 #include <functional>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "core/frame.h"
 #include "core/json.h"
 #include "core/refusal.h"
+#include "skip.h"
 
 namespace tune {
 namespace {
@@ -190,6 +197,46 @@ TEST_CASE("a list of an item a byte is read, and one that lacks an item is refus
   CHECK(PackReader(bytes).value().list().size() == 65536);
   protocol_refusal(
       [&] { PackReader(std::string_view(bytes).substr(0, bytes.size() - 1)).value(); });
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kLimitsHold = false;  // a sanitizer's shadow is larger than any
+#else
+constexpr bool kLimitsHold = true;
+#endif
+
+// The address space that this process may take in addition to what it has.
+void limit_memory(std::size_t bytes) {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t limit = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + bytes;
+  const rlimit both{limit, limit};
+  ::setrlimit(RLIMIT_AS, &both);
+}
+
+TEST_CASE("lists in each other that claim all bytes of a message as items get no room for them") {
+  if (!kLimitsHold) return testing::skip("limits of the address space, under a sanitizer");
+  // 64 lists that claim 256 Ki items each: 640 MiB of values of 40 bytes. The innermost has them.
+  constexpr std::size_t kItems = 256u << 10;
+  std::string bytes;
+  for (int i = 0; i < kMaxNesting; ++i) bytes += std::string("\xdd\x00\x04\x00\x00", 5);
+  bytes.append(kItems, '\xc0');
+  const pid_t child = ::fork();
+  if (child == 0) {
+    limit_memory(128u << 20);
+    int code = 1;
+    try {
+      PackReader(bytes).value();
+    } catch (const Error& error) {
+      code = error.code() == ErrorCode::kProtocol ? 0 : 2;
+    } catch (const std::bad_alloc&) {
+      code = 3;
+    }
+    ::_exit(code);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK(status == 0);
 }
 
 TEST_CASE("what is not a value of ours is refused") {

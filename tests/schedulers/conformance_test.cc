@@ -83,6 +83,13 @@ class PauseThenBest : public TrialScheduler {
   std::map<std::string, bool> resumed_;
 };
 
+class PauseForEver : public PauseThenBest {
+ public:
+  std::optional<TrialNumber> choose(const Candidates& candidates) const override {
+    return candidates.first_pending();
+  }
+};
+
 }  // namespace
 
 TEST_CASE("fifo keeps the contract of schedulers") {
@@ -256,4 +263,8 @@ TEST_CASE("fifo never asks, judges or bounds") {
   CHECK_FALSE(scheduler->max_t().has_value());
   CHECK_FALSE(scheduler->pauses());
   CHECK(scheduler->status_lines() == std::vector<std::string>{"Using FIFO scheduling algorithm."});
+}
+
+TEST_CASE("a scheduler that lets no paused trial go on breaks it" * doctest::should_fail()) {
+  check_scheduler(scheduler<PauseForEver>());
 }

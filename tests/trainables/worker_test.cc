@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <thread>
 
 #include <doctest/doctest.h>
 
@@ -92,8 +93,18 @@ class Copier : public Trainable {
   int count_ = 0;
 };
 
+class Sleeper : public Trainable {
+ public:
+  void setup(const Config&) override {}
+  Result step() override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return {{"x", 1}};
+  }
+};
+
 const TrainableEntry kCopier = trainable_entry<Copier>("Copier");
 const TrainableEntry kCounter = trainable_entry<Counter>("Counter");
+const TrainableEntry kSleeper = trainable_entry<Sleeper>("Sleeper");
 const TrainableEntry kForgetful = trainable_entry<Forgetful>("Forgetful");
 
 StopRule after(double iterations) {
@@ -161,6 +172,16 @@ TEST_CASE("a trial over its time limit ends at the step boundary") {
   WorkerProcess worker(kCounter, start);
   CHECK(worker.expect<Reported>().final);
   CHECK(worker.expect<WorkerEnded>().outcome == Outcome::kCompleted);
+}
+
+// Of the double of an agent: else each test that a worker waits would hold for a slow step too.
+TEST_CASE("a worker that sleeps in a step is not taken for one that waits") {
+  TemporaryFolder folder;
+  StartWorker start = start_in(folder.path());
+  start.launch.until = {"training_iteration", 1};
+  WorkerProcess worker(kSleeper, start);
+  CHECK_FALSE(worker.says_nothing());  // it waits when it has reported
+  CHECK(worker.expect<Reported>().waiting);
 }
 
 TEST_CASE("a worker waits at its milestone for the verdict") {

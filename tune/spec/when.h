@@ -1,4 +1,4 @@
-// Times as users write them. Pure.
+// Times as users write them. Pure but for the local time zone.
 #pragma once
 
 #include <chrono>

@@ -63,6 +63,7 @@ JoinedEnd AgentShell::run() {
     turn();
     if (!search_) continue;
     search_->look(now_, search_parts());
+    if (!promoted_.empty() && !awaits_proof()) tell_promoted({});
     perform();
     end_stay_if_due();
   }
@@ -375,7 +376,7 @@ void AgentShell::act(PromoteCheckpoint& action) {
   files_->give([this, saved = action.saved, joins = std::move(action.joins),
                 directory = trial_directory(action.saved.trial)] {
     const std::string error = why_not_promoted(directory, saved, joins);
-    return [this, saved, error] { machine_.on_promoted(now_, saved, error); };
+    return [this, saved, error] { on_promoted(saved, error); };
   });
 }
 
@@ -389,7 +390,8 @@ void AgentShell::act(DropCheckpoint& action) {
 void AgentShell::act(ConcludeAttempt& action) {
   meeting_.forget(attempt_key(action.ended.trial, action.ended.attempt));
   memory_->end(attempt_key(action.ended.trial, action.ended.attempt));
-  // The usual end asks nothing of the disk: two switches of threads would be a good part of its time.
+  // The usual end asks nothing of the disk: two switches of threads would be a good part of its
+  // time.
   const bool needs_files = action.removes_half_written || action.wants_stderr_tail;
   if (!needs_files && files_->waiting() == 0) return conclude(action.ended, action.node);
   files_->give([this, action, directory = trial_directory(action.ended.trial)] {

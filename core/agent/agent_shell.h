@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -28,6 +29,8 @@
 
 namespace tune {
 
+struct Participation;
+
 class AgentShell {
  public:
   explicit AgentShell(const AgentOptions& options);
@@ -41,9 +44,18 @@ class AgentShell {
   void end_stray(pid_t worker);
   void take_zygote_messages();
   void take_commands();
+  void take_waiting();
+  void take(Command command);
+  void set_up(const SetupExperiment& setup);
+  void look_at_folder(SetupExperiment setup);
+  void leave_folder();
+  bool awaits_proof() const;
+  void on_promoted(const CheckpointSaved& saved, const std::string& error);
+  void tell_promoted(const std::string& error);
   void hear_driver();
   void end_stay_if_due();
   void take_part();
+  void take_part(const Participation& part);
   void carry_objects();
   void begin_part(const std::filesystem::path& folder, const std::string& zygote_log);
   void look_at_relay();
@@ -117,6 +129,18 @@ class AgentShell {
   bool is_unfit_ = false;
   bool takes_part_ = false;
   std::optional<AgentRelay> relay_;  // the experiment's folder is not seen
+
+  // Another driver may have that folder elsewhere, so each one's proof is read, beside the loop.
+  std::string seen_folder_;         // empty: none is seen
+  std::uint64_t proven_epoch_ = 0;  // of the driver whose proof was found in it
+  bool is_looking_ = false;         // whether a proof is there: the driver's commands wait
+  bool has_lost_folder_ = false;
+  std::deque<Command> waiting_;
+  struct Promoted {
+    CheckpointSaved saved;
+    std::string error;
+  };
+  std::vector<Promoted> promoted_;  // to be told when the driver's proof is found
 };
 
 }  // namespace tune

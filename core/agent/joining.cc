@@ -1,5 +1,6 @@
 #include "core/agent/joining.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,8 @@
 #include "core/error.h"
 #include "core/platform/files.h"
 #include "core/platform/fingerprint.h"
+#include "core/platform/node.h"
+#include "core/platform/process.h"
 #include "core/rank_start.h"
 
 namespace tune {
@@ -27,12 +30,6 @@ std::string machine_id() {
   }
 }
 
-bool sees(const std::string& experiment, const JoinedSetup& setup) try {
-  return read_file(std::filesystem::path(experiment) / setup.proof_file) == setup.proof;
-} catch (const Error&) {
-  return false;  // it is not there
-}
-
 // The plugin that this machine loads: at its own path where it is the same there, else its copy.
 std::string plugin_on_this_machine(const std::string& experiment, const JoinedSetup& setup,
                                    const std::string& hostname, Participation& part) {
@@ -40,9 +37,10 @@ std::string plugin_on_this_machine(const std::string& experiment, const JoinedSe
   const std::string found = fingerprint(setup.plugin);
   if (found == setup.plugin_fingerprint) return setup.plugin;
   if (!found.empty()) {
-    part.notes.push_back(fmt::format("{}: its {} is another file than the driver's, and a copy of "
-                                     "that is used",
-                                     hostname, setup.plugin));
+    part.notes.push_back(
+        fmt::format("{}: its {} is another file than the driver's, and a copy of "
+                    "that is used",
+                    hostname, setup.plugin));
   }
   part.fetches_plugin = !part.sees_folder;
   if (part.fetches_plugin) return setup.plugin;
@@ -57,8 +55,7 @@ std::string plugin_on_this_machine(const std::string& experiment, const JoinedSe
 
 // The zygote's argv, with what this machine has of its own.
 std::vector<std::string> command_on_this_machine(const JoinedSetup& setup,
-                                                 const std::string& hostname,
-                                                 Participation& part) {
+                                                 const std::string& hostname, Participation& part) {
   std::vector<std::string> command = setup.worker_command;
   if (command.empty()) {
     part.unfit = "a notebook or prompt began the sweep, which no other machine can execute";
@@ -69,8 +66,8 @@ std::vector<std::string> command_on_this_machine(const JoinedSetup& setup,
   if (setup.zygote_program == ZygoteProgram::kPython) {
     command = python_command_here(std::move(command));
     if (command.front() == program) return command;
-    part.notes.push_back(fmt::format("{} has no {}: its trials run under {}", hostname, program,
-                                     command.front()));
+    part.notes.push_back(
+        fmt::format("{} has no {}: its trials run under {}", hostname, program, command.front()));
   }
   if (::access(command.front().c_str(), X_OK) != 0) {
     part.unfit = fmt::format("it has no program {}: put it there", program);
@@ -121,16 +118,41 @@ std::map<std::string, std::string> zygote_environment_on(
   return environment;
 }
 
+Sight sight_of(const std::string& experiment, const JoinedSetup& setup) try {
+  const std::filesystem::path proof = std::filesystem::path(experiment) / setup.proof_file;
+  if (read_file(proof) != setup.proof) return Sight::kNone;
+  const std::string probe = fmt::format("{}-{}-{}", proof.string(), hostname(), ::getpid());
+  const FileDescriptor made(::open(probe.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  if (!made.is_open()) return Sight::kReadOnly;
+  return ::unlink(probe.c_str()) == 0 ? Sight::kWhole : Sight::kReadOnly;
+} catch (const Error&) {
+  return Sight::kNone;  // it is not there
+}
+
+bool sees_still(const std::string& former, const SetupExperiment& setup) {
+  std::error_code unknown;
+  const std::string& experiment = setup.experiment_directory;
+  return sight_of(experiment, setup.joined) == Sight::kWhole &&
+         std::filesystem::equivalent(former, experiment, unknown);
+}
+
 Participation prepare_to_join(const std::string& experiment, const JoinedSetup& setup,
                               const std::string& hostname) {
   Participation part;
-  part.sees_folder = sees(experiment, setup);
+  const Sight sight = sight_of(experiment, setup);
+  part.sees_folder = sight == Sight::kWhole;
   if (!part.sees_folder && setup.relay_port == 0) {
     part.unfit = fmt::format(
-        "it does not see the experiment's folder {}: share the folder with "
+        "it {} the experiment's folder {}: share the folder with "
         "this machine, at the same path",
-        experiment);
+        sight == Sight::kReadOnly ? "cannot write into" : "does not see", experiment);
     return part;
+  }
+  if (sight == Sight::kReadOnly) {
+    part.notes.push_back(
+        fmt::format("{} cannot write into {}: the driver's host takes its "
+                    "checkpoints and output instead",
+                    hostname, experiment));
   }
   for (const std::string& folder : setup.earlier) {
     std::error_code unknown;
@@ -144,8 +166,8 @@ Participation prepare_to_join(const std::string& experiment, const JoinedSetup& 
   const std::string plugin = plugin_on_this_machine(experiment, setup, hostname, part);
   if (!part.unfit.empty()) return part;
   try {
-    part.zygote_command = plugin.empty() ? command_on_this_machine(setup, hostname, part)
-                                         : worker_command(plugin);
+    part.zygote_command =
+        plugin.empty() ? command_on_this_machine(setup, hostname, part) : worker_command(plugin);
   } catch (const Error& error) {
     part.unfit = error.what();
   }

@@ -13,13 +13,16 @@
 
 namespace tune {
 
-// An agent on a machine of its own, as far as files go: another file system stands on `results`,
-// and its temporary files are its own.
-inline std::unique_ptr<Running> far_agent(Sandbox& box, const std::string& name, int cpus = 1) {
+inline constexpr const char* kNoResults = "mount -t tmpfs none results";
+
+// An agent on a machine of its own, as far as files go: `mounts` stand there alone, as another file
+// system on `results`, and its temporary files are its own.
+inline std::unique_ptr<Running> far_agent(Sandbox& box, const std::string& name, int cpus = 1,
+                                          const std::string& mounts = kNoResults) {
   std::filesystem::create_directories(box.path() / name);
   box.set("TMPDIR", (box.path() / name).string());
-  const std::string script = "mount -t tmpfs none results && exec \"$0\" agent --name " + name +
-                             " --cpus " + std::to_string(cpus);
+  const std::string script =
+      mounts + " && exec \"$0\" agent --name " + name + " --cpus " + std::to_string(cpus);
   std::unique_ptr<Running> agent(
       new Running(box.start({"unshare", "-rm", "sh", "-c", script, TUNE_BINARY_DIR "/bin/tune"})));
   box.set("TMPDIR", "/tmp");

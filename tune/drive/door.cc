@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "core/checkpoint_name.h"
 #include "core/error.h"
 #include "core/platform/files.h"
 #include "core/platform/system_clock.h"
@@ -68,7 +69,8 @@ Door::Door(const ExperimentSpec& spec, const fs::path& experiment, const fs::pat
       own_agent_stays_(own_agent_stays(spec.options)),
       listen_(listen_address(listens_at(spec.options))),
       addresses_(addresses_here(spec.options)),
-      join_file_(experiment / kJoinFile) {
+      join_file_(experiment / kJoinFile),
+      keeps_checkpoints_(spec.options.checkpoint_storage.empty()) {
   std::optional<JoinKeys> kept = read_keys(experiment);
   is_kept_ = kept.has_value();
   const bool shares = !is_kept_ && !shared.empty();
@@ -123,14 +125,33 @@ void Door::open(DriverEndpoint& endpoint, Requests& requests, const Nodes& nodes
   requests.answer_by("rotate", [this, &nodes](const Value&) { return rotate(nodes); });
 }
 
-void Door::expect(const Controller& controller, DriverMachine& machine,
+void Door::expect(std::uint64_t epoch, const Controller& controller, DriverMachine& machine,
                   std::chrono::nanoseconds now) {
   const Nodes& nodes = controller.nodes();
   for (const AgentNumber agent : nodes.all()) {
     const std::string& identity = nodes.hello(agent).identity;
     endpoint_->expect(agent, identity, nodes.heard(agent), now);
     machine.on_agent_expected(identity, now);
+    awaited_.insert(agent);
   }
+  epoch_ = epoch;
+}
+
+// A folder may be copied while machines write into the one that it was copied from. After its
+// greeting a machine says of none that it is stored before it has found this driver's proof.
+void Door::check(Peers::Told& told) {
+  if (!awaited_.contains(told.agent)) return;
+  if (const auto* hello = std::get_if<Apart<AgentHello>>(&told.event)) {
+    if ((*hello)->epoch == epoch_) awaited_.erase(told.agent);
+  }
+  auto* saved = std::get_if<CheckpointSaved>(&told.event);
+  if (saved == nullptr || !keeps_checkpoints_) return;
+  if (saved->storing != CheckpointSaved::Storing::kStored) return;
+  const AttemptNumber named = saved->name_has_attempt ? saved->attempt : AttemptNumber{};
+  const fs::path folder = experiment_ / trial_id(experiment_id_, saved->trial);
+  std::error_code unknown;
+  if (fs::exists(folder / checkpoint_name(saved->iteration, named), unknown)) return;
+  saved->storing = CheckpointSaved::Storing::kGivenUp;
 }
 
 int Door::port() const {

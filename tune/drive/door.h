@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,13 +42,18 @@ class Door {
   // Listens, at the port of the last time if that is free and no other is asked for, and writes the
   // keys with the addresses. Takes requests about `nodes`, which stay.
   void open(DriverEndpoint& endpoint, Requests& requests, const Nodes& nodes);
-  // Machines that the driver before this one had are to come back with what runs there. Call it when
-  // this one has taken over, before it hears anything.
-  void expect(const Controller& controller, DriverMachine& machine, std::chrono::nanoseconds now);
-  int port() const;  // where it listens
+  // Machines that the driver before this one had are to come back with what runs there. Call it
+  // when this one has taken over, before it hears anything.
+  void expect(std::uint64_t epoch, const Controller& controller, DriverMachine& machine,
+              std::chrono::nanoseconds now);
+  // Before that is journaled: what such a machine told nobody else yet may be of another folder.
+  // Until it has greeted this driver, a checkpoint that is not in this driver's folder is not
+  // stored.
+  void check(Peers::Told& told);
+  int port() const;                                    // where it listens
   int relay_port() const { return keys_.relay_port; }  // where it takes checkpoints
-  // The token in the join file, nodes/join of the experiment, has other addresses than those that the
-  // driver listens at.
+  // The token in the join file, nodes/join of the experiment, has other addresses than those that
+  // the driver listens at.
   void set_join_addresses(std::vector<std::string> addresses);
   std::uint64_t tokens_written() const { return tokens_written_; }  // into the join file, so far
   // For an agent on this host.
@@ -70,7 +76,7 @@ class Door {
 
   std::filesystem::path experiment_;
   std::string experiment_id_;
-  std::string mark_;  // of the experiment alone
+  std::string mark_;     // of the experiment alone
   bool takes_machines_;  // else only the driver's own agent joins
   bool own_agent_stays_;
   ListenAddress listen_;
@@ -83,6 +89,9 @@ class Door {
   std::uint64_t tokens_written_ = 0;
   DriverEndpoint* endpoint_ = nullptr;
   std::optional<std::chrono::nanoseconds> rotation_ends_;
+  bool keeps_checkpoints_;         // in the folder
+  std::uint64_t epoch_ = 0;        // of this driver
+  std::set<AgentNumber> awaited_;  // they have not greeted it yet
 };
 
 // The addresses, without ports, at which others reach this machine, of those that the options name.

@@ -163,7 +163,7 @@ void DriverShell::open_store() {
 void DriverShell::take_over(std::uint64_t epoch) {
   turns_.emplace(*experiment_, machine_, static_cast<TurnEdges&>(*this));
   turns_->take_over(driver_started(spec_, epoch, request_.retry_errored));
-  if (door_) door_->expect(controller(), machine_, now());
+  if (door_) door_->expect(epoch, controller(), machine_, now());
   keep_num_samples(controller().num_samples(), spec_, folder_, file_work_);
   machine_.on_agent_started(agent_process_->identity(), now());
   miss_former_agents();
@@ -289,6 +289,7 @@ void DriverShell::read_input(bool agent_may_have_ended) {
   std::string end;
   if (agent_may_have_ended) end = agent_process_->wait(milliseconds(0));
   for (Peers::Told& told : endpoint_->receive(now(), machine_.room_for_told())) {
+    if (door_) door_->check(told);
     machine_.on_told(std::move(told));
   }
   if (auto proposed = proposals_.take()) machine_.on_proposed(std::move(*proposed));

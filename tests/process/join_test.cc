@@ -9,6 +9,7 @@
 
 #include "core/platform/files.h"
 #include "core/refusal.h"
+#include "process/gated.h"
 #include "process/joinable.h"
 #include "process/sweep.h"
 #include "tune/drive/door.h"
@@ -159,6 +160,27 @@ TEST_CASE("without a driver a machine saves and ends, and resume goes on from th
   INFO(resumed.err);
   CHECK(resumed.code == 0);
   check_complete(sweep.box, "results/s", 6, 8);
+}
+
+TEST_CASE("a second signal ends the machines that have joined as well, and at once") {
+  Joinable sweep(gated_sweep(2));
+  auto agent = sweep.agent();
+  CHECK(Sandbox::eventually([&] { return has_results(sweep.box, "results/s", 28); }));
+  sweep.run->signal(SIGINT);
+  CHECK(Sandbox::eventually([&] {
+    return sweep.box.read("results/s/events.jsonl").find("once more ends at once") !=
+           std::string::npos;
+  }));
+  sweep.run->signal(SIGINT);  // their trials wait in a step and save nothing
+  CHECK_HAS(sweep.run->wait(seconds(20)).err, "interrupted; resume with");
+  CHECK(agent->wait(seconds(20)).code == 0);
+  CHECK_FALSE(fs::exists(sweep.box.path() / "results/s/nodes/join"));
+  open_gate(sweep.box);
+  const Finished resumed = sweep.box.tune({"resume", "results/s"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  check_complete(sweep.box, "results/s", 2, kGatedSteps);
+  check_nothing_left(sweep.box, "results/s");
 }
 
 TEST_CASE("what cannot be done with machines is refused with the remedy") {

@@ -190,13 +190,16 @@ void Door::dismiss(AgentNumber agent) {
   endpoint_->send(agent, Shutdown{cause, true});
 }
 
+void Door::close() const {
+  std::error_code ignored;
+  fs::remove(join_file_, ignored);
+}
+
 void Door::part(const Nodes& nodes) const {
   std::set<AgentNumber> there;
   for (const AgentNumber agent : nodes.all()) {
     if (nodes.hello(agent).joined && !nodes.is_away(agent)) there.insert(agent);
   }
-  std::error_code ignored;
-  fs::remove(join_file_, ignored);
   const SystemClock clock;
   const auto end = clock.monotonic() + kParting;
   while (!there.empty() && clock.monotonic() < end) {

@@ -65,8 +65,9 @@ class Door {
   void dismiss(AgentNumber agent);
   // Lets a replaced key go. Call it now and then.
   void look(std::chrono::nanoseconds now);
-  // Waits a little until machines know that all is over. They were told; those that were not heard
-  // find that the join file is gone.
+  // All is over. Machines were told; those that were not heard find that the join file is gone.
+  void close() const;
+  // Waits a little until machines know.
   void part(const Nodes& nodes) const;
 
  private:

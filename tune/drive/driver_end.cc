@@ -22,14 +22,15 @@ constexpr milliseconds kAtOnce{2500};  // for the agent after a second signal; w
 }  // namespace
 
 // Also those that have joined, and what an engine has started: a sweep that is over leaves nobody.
+// The driver's own agent, if it was not heard of yet, ends with its socket.
 void DriverShell::end_agents() {
-  // An agent that was not heard of yet, or after a second signal, just ends with its socket.
   const bool at_once = machine_.ends_at_once();
+  for (std::size_t agent = 0; agent < peers().size(); ++agent) {
+    endpoint_->send(AgentNumber{static_cast<std::uint32_t>(agent)}, Shutdown{{}, false, at_once});
+  }
+  endpoint_->flush(now());
+  if (door_) door_->close();
   if (!at_once && peers().size() > 0) {
-    for (std::size_t agent = 0; agent < peers().size(); ++agent) {
-      endpoint_->send(AgentNumber{static_cast<std::uint32_t>(agent)}, Shutdown{});
-    }
-    endpoint_->flush(now());
     if (door_) door_->part(controller().nodes());
     agent_process_->wait(kAgentEnd);
   }

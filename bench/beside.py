@@ -55,8 +55,8 @@ def compare(options):
     turns = []
     for turn in range(options.turns):
         order = [options.old, options.new][::1 if turn % 2 == 0 else -1]
-        found = {build: figures(build, options.benchmark, options.arguments) for build in order}
-        turns.append((found[options.old], found[options.new]))
+        found = [figures(build, options.benchmark, options.arguments) for build in order]
+        turns.append(found if turn % 2 == 0 else found[::-1])
     rows = {row: unit for old, new in turns for found in (old, new) for row, (_, unit) in found.items()}
     both = [row for row in rows if all(row in old and row in new for old, new in turns)]
     print(f"{'bench_' + options.benchmark:<60} {'old':>12} {'new':>12} {'':<5} ratio of {len(turns)} turns")

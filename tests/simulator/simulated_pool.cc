@@ -187,21 +187,20 @@ class PoolWorld {
     if (job.is_leaving) {
       job.has_agent = job.is_known = false;
       if (chance(0.7)) job.ends = std::min(job.ends, now_ + draw(0s, 5s));  // by itself
-      book_.node_has_left(name_of(number));
+      book_.node_has_left(number);
       return trace(fmt::format("the agent of {} has left", number));
     }
     if (std::exchange(job.is_known, true)) return;
     trace(fmt::format("the agent of {} has joined", number));
     if (!std::exchange(job.was_known, true)) ++tally_.joined, job.joined = now_;
-    book_.node_has_joined(name_of(number));
-    book_.node_is_ready(name_of(number));
+    book_.node_has_joined(number);
+    book_.node_is_ready(number);
   }
   void lose(Number number, Job& job) {
     job.is_known = false;
-    book_.node_is_lost(name_of(number));
+    book_.node_is_lost(number);
     trace(fmt::format("the agent of {} is lost", number));
   }
-  static std::string name_of(Number number) { return "tune-x-" + std::to_string(number); }
 
   std::uint64_t capacity() const {
     std::uint64_t all = 0;

@@ -34,10 +34,11 @@
 namespace tune {
 
 struct ControllerSetup {
-  SetupExperiment experiment;  // sent to each agent
-  std::string plugin;          // the plugin with its trainable; empty: a program's own
-  ResourceRequest request;     // of one trial
-  Objective objective;         // empty metric: none
+  SetupExperiment experiment;     // sent to each agent
+  std::string allocation_prefix;  // of the names of its pool's allocations
+  std::string plugin;             // the plugin with its trainable; empty: a program's own
+  ResourceRequest request;        // of one trial
+  Objective objective;            // empty metric: none
   std::uint64_t seed = 0;
   bool fail_fast = false;
   Duration save_grace = std::chrono::seconds(30);  // to save when all ends early; 0: no limit
@@ -64,6 +65,11 @@ struct ControlState {
 
   bool is_budget_spent() const {
     return driver.time_budget > Duration{} && now >= driver.time_budget;
+  }
+
+  // That an engine has started it in; 0: none of this pool's.
+  PoolBook::Number allocation_of(const AgentHello& hello) const {
+    return allocation_number(hello.allocation, setup.allocation_prefix);
   }
 
   // MessagePack, see Controller::save.

@@ -94,6 +94,9 @@ class Controller {
   const Nodes& nodes() const { return state_->nodes; }
   bool has_ready_node() const { return state_->nodes.any_is_ready(); }
   const PoolBook& pool() const { return state_->pool; }
+  PoolBook::Number allocation_of(const AgentHello& hello) const {
+    return state_->allocation_of(hello);
+  }
   const TrialBook::Numbers& running() const { return state_->book.running(); }
   // Trials that users have paused; and whether nothing runs, or could, but for them.
   const TrialBook::Numbers& held() const { return state_->book.held(); }

@@ -58,6 +58,7 @@ ControllerSetup controller_setup(const ExperimentSpec& spec, std::string experim
   const Objective objective = objective_of(spec);
   ControllerSetup setup;
   setup.experiment = setup_message(spec, std::move(experiment_directory));
+  setup.allocation_prefix = allocation_prefix_of(spec);
   setup.plugin = spec.plugin;
   setup.request = spec.request;
   setup.seed = objective.seed;

@@ -27,7 +27,7 @@ void Membership::join(AgentNumber agent, const AgentHello& hello) {
         hello.hostname, hello.contract, state_.driver.agent_contract));
   }
   state_.out.tell(NodeJoined{agent, state_.nodes.join(agent, hello, state_.now)});
-  if (hello.joined) state_.pool.node_has_joined(hello.allocation);
+  if (hello.joined) state_.pool.node_has_joined(state_.allocation_of(hello));
   say_what_it_lacks(hello);
   state_.out.send(agent, experiment);
   if (hello.live.empty()) return;
@@ -75,7 +75,7 @@ void Membership::become_ready(AgentNumber agent, const ZygoteReady& ready) {
   if (!is_apart && state_.driver.spreads_groups) nodes.let_share(agent);
   const bool holds_one = why_never_on(resources_of(node), state_.setup.request).empty();
   if (holds_one || (nodes.shares(agent) && holds_part(resources_of(node), state_.setup.request))) {
-    state_.pool.node_is_ready(node.allocation);
+    state_.pool.node_is_ready(state_.allocation_of(node));
   }
   say_why_it_waits(agent, is_apart);
   launcher_.fill();
@@ -117,7 +117,7 @@ void Membership::go_out(AgentNumber agent, const NodeOut& out) {
     if (!out.gone) launcher_.fill();
   }
   if (!out.gone) return;
-  state_.pool.node_has_left(node.allocation);
+  state_.pool.node_has_left(state_.allocation_of(node));
   attempts_.lose_all({agent}, out.cause);  // it told the ends of all that it knew of
   leave(agent, out.cause);
 }
@@ -138,7 +138,7 @@ void Membership::lose(const AgentLost& event) {
   state_.out.notice(cause);
   if (node.joined) abandoned_.abandon(event.agent);  // what runs there may run on
   attempts_.lose_all({event.agent}, cause);
-  state_.pool.node_is_lost(node.allocation);
+  state_.pool.node_is_lost(state_.allocation_of(node));
   leave(event.agent, event.cause);
 }
 

@@ -55,12 +55,12 @@ void PoolBook::order(const PoolOrdered& event) {
   silent_starts_.clear();
 }
 
-Allocation* PoolBook::find(std::string_view name) {
-  const auto found = open_.find(allocation_number(name));
+Allocation* PoolBook::find(Number number) {
+  const auto found = open_.find(number);
   return found == open_.end() ? nullptr : &found->second;
 }
 
-void PoolBook::node_has_joined(std::string_view allocation) {
+void PoolBook::node_has_joined(Number allocation) {
   Allocation* one = find(allocation);
   if (one == nullptr) return;
   one->has_joined = true;
@@ -68,18 +68,18 @@ void PoolBook::node_has_joined(std::string_view allocation) {
   if (!one->host.empty()) silent_starts_.erase(one->host);
 }
 
-void PoolBook::node_is_ready(std::string_view allocation) {
+void PoolBook::node_is_ready(Number allocation) {
   Allocation* one = find(allocation);
   if (one == nullptr) return;
   one->took_part = ever_took_part_ = true;
   bad_starts_ = 0;
 }
 
-void PoolBook::node_has_left(std::string_view allocation) {
+void PoolBook::node_has_left(Number allocation) {
   if (Allocation* one = find(allocation)) one->has_left = true;
 }
 
-void PoolBook::node_is_lost(std::string_view allocation) {
+void PoolBook::node_is_lost(Number allocation) {
   if (Allocation* one = find(allocation)) one->is_lost = true;
 }
 
@@ -98,17 +98,13 @@ std::vector<std::string> PoolBook::excluded() const {
   return hosts;
 }
 
-std::string allocation_prefix(std::string_view experiment) {
-  return fmt::format("tune-{}-", experiment);
-}
-
-PoolBook::Number allocation_number(std::string_view name) {
-  const std::size_t dash = name.rfind('-');
-  if (dash == std::string_view::npos) return 0;
+// Others may begin in the same way, and end in other numerals: of these the whole name counts.
+PoolBook::Number allocation_number(std::string_view name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return 0;
+  const std::string_view numeral = name.substr(prefix.size());
   PoolBook::Number number = 0;
-  const char* const end = name.data() + name.size();
-  const auto read = std::from_chars(name.data() + dash + 1, end, number);
-  return read.ec == std::errc() && read.ptr == end ? number : 0;
+  std::from_chars(numeral.data(), numeral.data() + numeral.size(), number);
+  return std::to_string(number) == numeral ? number : 0;
 }
 
 namespace {

@@ -43,11 +43,11 @@ class PoolBook {
 
   void change(const AllocationChanged& event, ExperimentTime now);
   void order(const PoolOrdered& event);
-  // Of an agent with an allocation of that name; other names change nothing.
-  void node_has_joined(std::string_view allocation);
-  void node_is_ready(std::string_view allocation);
-  void node_has_left(std::string_view allocation);
-  void node_is_lost(std::string_view allocation);
+  // Of an agent of this allocation; 0, of none, changes nothing.
+  void node_has_joined(Number allocation);
+  void node_is_ready(Number allocation);
+  void node_has_left(Number allocation);
+  void node_is_lost(Number allocation);
 
   const std::map<Number, Allocation>& open() const { return open_; }  // not ended
   Number next_number() const { return next_; }
@@ -67,7 +67,7 @@ class PoolBook {
   void restore(PackReader& in);
 
  private:
-  Allocation* find(std::string_view name);
+  Allocation* find(Number number);
   void end(Number number, const AllocationChanged& event, ExperimentTime now);
 
   std::map<Number, Allocation> open_;
@@ -83,9 +83,8 @@ class PoolBook {
   std::map<std::string, std::uint32_t> silent_starts_;  // by host
 };
 
-// "tune-2f1e0-7" and back; 0: the name is not one of these.
-std::string allocation_prefix(std::string_view experiment);
-PoolBook::Number allocation_number(std::string_view name);
+// 7 of "tune-2f1e0-7", the prefix being "tune-2f1e0-"; 0: the name is not one of these.
+PoolBook::Number allocation_number(std::string_view name, std::string_view prefix);
 
 // Trials that need several nodes, and wait for them.
 struct WaitingGroups {

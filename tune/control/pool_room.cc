@@ -26,8 +26,7 @@ bool has_place(const Placement& placement) {
 
 }  // namespace
 
-PoolScene pool_scene(const Controller& controller, const ResourceRequest& request,
-                     const std::string& prefix) {
+PoolScene pool_scene(const Controller& controller, const ResourceRequest& request) {
   PoolScene scene;
   scene.wanted = controller.wanted();
   const Nodes& nodes = controller.nodes();
@@ -45,12 +44,11 @@ PoolScene pool_scene(const Controller& controller, const ResourceRequest& reques
   }
   for (const AgentNumber agent : nodes.all()) {
     const AgentHello& hello = nodes.hello(agent);
-    const bool is_of_pool = hello.allocation.starts_with(prefix);
     // Whether it takes part in groups is known when it is ready.
     const bool takes_parts = !nodes.is_ready(agent) || nodes.shares(agent);
     const NodeShare share = share_of_trials(resources_of(hello), request);
     scene.nodes.push_back({.agent = agent,
-                           .allocation = is_of_pool ? allocation_number(hello.allocation) : 0,
+                           .allocation = controller.allocation_of(hello),
                            .places = share.places,
                            .trials = trials[agent],
                            .is_out = nodes.is_out(agent),

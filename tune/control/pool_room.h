@@ -50,10 +50,8 @@ struct PoolScene {
   std::uint64_t groups = 0;   // of them, on several nodes, all of which stay
 };
 
-// As far as the controller knows it: silence is not. `prefix`: of the names of the pool's
-// allocations.
-PoolScene pool_scene(const Controller& controller, const ResourceRequest& request,
-                     const std::string& prefix);
+// As far as the controller knows it: silence is not.
+PoolScene pool_scene(const Controller& controller, const ResourceRequest& request);
 
 class PoolRoom {
  public:

@@ -287,9 +287,7 @@ class Listing {
  public:
   explicit Listing(std::string_view prefix) : prefix_(prefix) {}
 
-  bool is_ours(std::string_view name) const {
-    return name.starts_with(prefix_) && allocation_number(name) > 0;
-  }
+  bool is_ours(std::string_view name) const { return allocation_number(name, prefix_) > 0; }
   void add(std::string_view name, std::string_view id, std::string_view state,
            std::string_view reason, std::string_view host) {
     if (!is_ours(name)) return;
@@ -298,7 +296,7 @@ class Listing {
     const bool runs = known == AllocationState::kRunning;
     // An unknown word is told as one of those that wait: the allocation is there, by its name, and
     // neither is an agent of it missed nor does it end.
-    found_.push_back({allocation_number(name), known.value_or(AllocationState::kQueued),
+    found_.push_back({allocation_number(name, prefix_), known.value_or(AllocationState::kQueued),
                       std::string(id),
                       runs || known == AllocationState::kEnded ? std::string(host) : "",
                       runs ? "" : in_words(state, reason)});

@@ -325,8 +325,8 @@ std::vector<ListedAllocation> listed_by_kubernetes(std::string_view output,
     const Fields fields = fields_of(output.substr(0, end));
     output.remove_prefix(std::min(end + 1, output.size()));
     const std::string_view name = fields[Field::kName];
-    const PoolBook::Number number = allocation_number(name);
-    if (!name.starts_with(prefix) || number == 0) continue;
+    const PoolBook::Number number = allocation_number(name, prefix);
+    if (number == 0) continue;
     if (fields[Field::kKind] == "Job") {
       jobs[name].number = number;
       take_job(fields, jobs[name]);

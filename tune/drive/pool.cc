@@ -161,7 +161,7 @@ void Pool::look(const Controller& controller, DriverMachine& machine, DriverEndp
 
 PoolScene Pool::scene_of(const Controller& controller, const Peers& peers,
                          std::chrono::nanoseconds now) const {
-  PoolScene scene = pool_scene(controller, spec_.request, prefix_);
+  PoolScene scene = pool_scene(controller, spec_.request);
   for (PoolScene::Node& node : scene.nodes) node.silence = now - peers.last_heard(node.agent);
   return scene;
 }
@@ -391,12 +391,6 @@ PoolFiles::PoolFiles(const ExperimentSpec& spec, const fs::path& experiment)
   }
   script = folder / "agent.sh";
   join_file = folder / kJoinFileName;
-}
-
-std::string allocation_prefix_of(const ExperimentSpec& spec) {
-  std::string unique = store_prefix_of(spec);
-  unique = unique.substr(unique.rfind(':') + 1);
-  return allocation_prefix(unique.empty() ? experiment_id_of(spec) : unique);
 }
 
 std::string agent_program(const PoolOptions& pool) {

@@ -56,8 +56,6 @@ std::string agent_script(const ExperimentSpec& spec, const PoolFiles& files,
 std::string agent_program(const PoolOptions& pool);
 // The placeholders of an experiment's engine; those of one allocation are empty.
 PoolValues pool_values(const ExperimentSpec& spec, const PoolFiles& files);
-// The begin of the names of all of its allocations.
-std::string allocation_prefix_of(const ExperimentSpec& spec);
 
 class Pool {
  public:

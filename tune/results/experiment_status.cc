@@ -74,7 +74,7 @@ std::string why_trials_wait(const ExperimentSpec& spec, const Controller& contro
   if (!pool.is_given() || spec.request.ranks == 1) {
     return why_trials_wait(controller.pool(), controller.wanted(), now);
   }
-  const PoolScene scene = pool_scene(controller, spec.request, "");
+  const PoolScene scene = pool_scene(controller, spec.request);
   NodeShare share = share_of_trials(node_of(pool, spec.request), spec.request);
   for (const PoolScene::Node& node : scene.nodes) {  // which may be smaller than what was asked for
     const int each = node.share().nodes_each();

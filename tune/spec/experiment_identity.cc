@@ -26,6 +26,12 @@ std::string store_prefix_of(const ExperimentSpec& spec) {
   return fmt::format("tune:{}:{}", spec.name, experiment_id_of(spec));
 }
 
+std::string allocation_prefix_of(const ExperimentSpec& spec) {
+  const std::string prefix = store_prefix_of(spec);
+  const std::string unique = prefix.substr(prefix.rfind(':') + 1);
+  return fmt::format("tune-{}-", unique.empty() ? experiment_id_of(spec) : unique);
+}
+
 std::string experiment_mark_of(const ExperimentSpec& spec) {
   return to_hex(sha256(store_prefix_of(spec))).substr(0, 32);
 }

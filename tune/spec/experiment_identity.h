@@ -13,6 +13,8 @@ Objective objective_of(const ExperimentSpec& spec);
 std::string experiment_id_of(const ExperimentSpec& spec);
 // The prefix of its keys in the store.
 std::string store_prefix_of(const ExperimentSpec& spec);
+// The begin of the names of all allocations of its pool: "tune-2f1e0-".
+std::string allocation_prefix_of(const ExperimentSpec& spec);
 // A name that no other experiment has, for those that connect: a hash.
 std::string experiment_mark_of(const ExperimentSpec& spec);
 // Where its checkpoints are, and no other experiment's: "s3://bucket/prefix/name-0123456789abcdef".

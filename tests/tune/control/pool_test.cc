@@ -4,6 +4,7 @@
 #include "core/fitting.h"
 #include "core/refusal.h"
 #include "schedulers/asha.h"
+#include "tune/control/pool_room.h"
 #include "tune/control/scene.h"
 
 namespace tune::testing {
@@ -51,6 +52,22 @@ TEST_CASE("an allocation's agent is known by its name, from its hello to its end
   scene.give(AllocationChanged{1, AllocationState::kEnded, "7", "n1", "TIMEOUT"});
   CHECK(scene.controller_.pool().open().empty());
   CHECK(scene.controller_.trials()[0].failures == 0);
+}
+
+TEST_CASE("an agent with a name of its own is no allocation's, whatever number it ends in") {
+  Scene scene({.num_samples = 4, .cpus = 0, .has_pool = true});
+  scene.join(kOwnAgent);
+  request(scene, 1);
+  AgentHello guest = hello_of(1);
+  guest.allocation = "gpu-1";
+  join(scene, 1, guest);
+  const Allocation& one = scene.controller_.pool().open().at(1);
+  CHECK_FALSE(one.has_joined);
+  CHECK_FALSE(one.took_part);
+  CHECK_FALSE(scene.controller_.pool().ever_took_part());
+  CHECK(pool_scene(scene.controller_, to_request({})).nodes.back().allocation == 0);
+  scene.give(FromAgent{AgentNumber{1}, NodeOut{"it is idle", true}});
+  CHECK_FALSE(one.has_left);
 }
 
 TEST_CASE("a pool's driver says nothing of its own machine, which runs no trials") {

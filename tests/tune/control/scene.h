@@ -65,6 +65,7 @@ class Scene {
     ControllerSetup setup;
     setup.experiment.trainable = "T";
     setup.experiment.checkpoint = options_.checkpoint;
+    setup.allocation_prefix = "tune-x-";
     setup.plugin = "/p.so";
     setup.request = options_.request;
     setup.seed = 7;

@@ -138,7 +138,7 @@ TEST_CASE("a node that has waited in vain is given back, and the next one waits 
   PoolScript script = half();
   script.pass(360s);
   CHECK(script.drained_ == std::vector<AgentNumber>{AgentNumber{1}});
-  script.book_.node_has_left("tune-x-1");
+  script.book_.node_has_left(1);
   script.scene_.nodes.clear();
   script.list({{1, kJobEnded, "job1"}, {2, kJobQueued, "job2", "", "PENDING (Priority)"}});
   CHECK(script.starts_ == Numbers{3});

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -181,7 +180,7 @@ TEST_CASE("an allocation that has timed out is replaced without a word of failur
   script.scene_.nodes[0].is_out = true;  // its time ends
   script.look();
   CHECK(script.starts_.empty());
-  script.book_.node_has_left("tune-x-1");
+  script.book_.node_has_left(1);
   script.scene_.nodes.clear();
   script.list({{1, kJobEnded, "job1", "n1", "TIMEOUT"}});
   CHECK(script.starts_ == std::vector<PoolBook::Number>{2});
@@ -195,7 +194,7 @@ TEST_CASE("an allocation whose agent has left is stopped when it does not end by
   script.look();
   script.start_all();
   script.join(1, 1);
-  script.book_.node_has_left("tune-x-1");
+  script.book_.node_has_left(1);
   script.scene_.nodes.clear();
   script.scene_.wanted = 0;
   script.look();
@@ -265,60 +264,6 @@ TEST_CASE("a pool that has never worked gives up instead of waiting for ever") {
   CHECK(has(script.gave_up_, "the last: FAILED"));
 }
 
-// A node joins from one host; starts on another end there at once. How many did.
-std::size_t start_in_vain(PoolScript& script, const std::function<bool(std::size_t)>& is_enough) {
-  script.scene_.wanted = 5;
-  script.look();
-  script.start_all();
-  script.list({{1, kJobRunning, "job1", "good"}});
-  script.join(1, 1);
-  std::size_t bad = 0;
-  for (int i = 0; i < 200 && !is_enough(bad); ++i) {
-    for (const auto number : std::exchange(script.starts_, {})) {
-      script.machine_.on_started(number, "j");
-      script.look();
-      script.list({{1, kJobRunning, "job1", "good"}, {number, kJobEnded, "j", "broken", "FAILED"}});
-      ++bad;
-    }
-    script.pass(5s);
-  }
-  return bad;
-}
-
-TEST_CASE("a host with three starts and no hello is left out") {
-  PoolScript script({.backlog = 1, .places = 1});
-  start_in_vain(script, [](std::size_t bad) { return bad >= 3; });
-  script.pass(60s);
-  CHECK(script.book_.excluded() == std::vector<std::string>{"broken"});
-  CHECK(script.was_told("host broken gets no more agents"));
-  CHECK_FALSE(script.book_.is_paused());
-  REQUIRE_FALSE(script.starts_.empty());
-  CHECK(script.all_starts_.back().excluded == std::vector<std::string>{"broken"});
-}
-
-TEST_CASE("starts in vain on one host pause a pool whose engine cannot leave it out") {
-  PoolScript script({.backlog = 1, .places = 1, .leaves_hosts_out = false});
-  script.scene_.wanted = 5;
-  script.look();
-  script.start_all();
-  script.list({{1, kJobRunning, "job1", "good"}});
-  script.join(1, 1);
-  std::size_t bad = 0;
-  for (int i = 0; i < 200 && !script.book_.is_paused(); ++i) {
-    for (const auto number : std::exchange(script.starts_, {})) {
-      script.machine_.on_started(number, "j");
-      script.look();
-      script.list({{1, kJobRunning, "job1", "good"}, {number, kJobEnded, "j", "broken", "FAILED"}});
-      ++bad;
-    }
-    script.pass(5s);
-  }
-  CHECK(bad == PoolMachine::kBadStarts);
-  CHECK(script.book_.excluded().empty());
-  CHECK(script.was_told("3 starts in a row were in vain, the last: FAILED (on broken)"));
-  CHECK_FALSE(script.was_told("gets no more agents"));
-}
-
 TEST_CASE("an allocation that runs without an agent is ended when its time to join is over") {
   PoolScript script({.max = 1, .places = 1, .join_within = 60s});
   script.scene_.wanted = 1;
@@ -374,37 +319,14 @@ TEST_CASE("a node that can hold no trial is sent away, and counts as a start in 
   script.scene_.wanted = 1;
   script.look();
   script.start_all();
-  script.book_.node_has_joined("tune-x-1");
+  script.book_.node_has_joined(1);
   script.scene_.nodes.push_back({AgentNumber{1}, 1, 0});
   script.look();
   CHECK(script.drained_ == std::vector<AgentNumber>{AgentNumber{1}});
-  script.book_.node_has_left("tune-x-1");
+  script.book_.node_has_left(1);
   script.scene_.nodes.clear();
   script.list({{1, kJobEnded, "job1", "n1", "COMPLETED"}});
   CHECK(script.book_.bad_starts() == 1);
-}
-
-TEST_CASE("where hosts are given, each has one agent") {
-  PoolScript script({.max = 16, .backlog = 8, .places = 1, .hosts = {"a", "b"}});
-  script.scene_.wanted = 10;
-  script.look();
-  REQUIRE(script.all_starts_.size() == 2);
-  CHECK(script.all_starts_[0].host == "a");
-  CHECK(script.all_starts_[1].host == "b");
-}
-
-TEST_CASE("two names of one machine are two hosts, each with its own agent") {
-  PoolScript script({.backlog = 8, .places = 1, .hosts = {"a", "b"}});
-  script.scene_.wanted = 10;
-  script.look();
-  script.start_all();
-  const auto at = [](PoolBook::Number number, const std::string& host) {
-    return ListedAllocation{number, kJobRunning, "7", host};
-  };
-  script.list({at(1, "a"), at(2, "a"), at(1, "b"), at(2, "b")});
-  CHECK(script.book_.open().at(1).host == "a");
-  CHECK(script.book_.open().at(2).host == "b");
-  CHECK(script.starts_.empty());
 }
 
 // ---- The next driver
@@ -503,54 +425,6 @@ TEST_CASE("an engine that does not list is told of once, and nothing is ended by
   CHECK(script.book_.open().size() == 1);
   script.list({{1, kJobQueued, "job1"}});
   CHECK(script.was_told("answers again"));
-}
-
-// ---- The book
-
-TEST_CASE("the book comes back as it was saved") {
-  PoolScript script({.max = 3});
-  script.scene_.wanted = 4;
-  script.look();
-  script.start_all();
-  script.join(1);
-  script.book_.order({.max = 7, .paused = true, .cause = "why"});
-  PackWriter out;
-  script.book_.save(out);
-  const std::string state = out.take();
-  PackReader in(state);
-  PoolBook other;
-  other.restore(in);
-  in.expect_end();
-  PackWriter again;
-  other.save(again);
-  CHECK(again.take() == state);
-  CHECK(other.max() == 7u);
-  CHECK(other.why_paused() == "why");
-  CHECK(other.next_number() == script.book_.next_number());
-}
-
-TEST_CASE("it is told why trials wait") {
-  PoolBook book;
-  CHECK(why_trials_wait(book, 12, 60s).empty());
-  for (const PoolBook::Number number : {1, 2, 3}) {
-    book.change(
-        {number, kJobQueued, "j", "", number < 3 ? "PENDING (Priority)" : "PENDING (Resources)"},
-        number * 60s);
-  }
-  CHECK(
-      why_trials_wait(book, 12, 41min + 60s) ==
-      "12 trials wait: 2 jobs PENDING (Priority) for 41 min, 1 job PENDING (Resources) for 39 min");
-  CHECK(why_trials_wait(book, 0, 60s).empty());
-  book.node_has_joined("tune-x-3");
-  CHECK(why_trials_wait(book, 1, 2min) == "1 trial waits: 2 jobs PENDING (Priority) for 60 s");
-}
-
-TEST_CASE("names of allocations are told from others") {
-  CHECK(allocation_prefix("2f1e0") == "tune-2f1e0-");
-  CHECK(allocation_number("tune-2f1e0-17") == 17);
-  CHECK(allocation_number("tune-2f1e0-") == 0);
-  CHECK(allocation_number("tune-2f1e0-1x") == 0);
-  CHECK(allocation_number("") == 0);
 }
 
 }  // namespace

@@ -61,17 +61,15 @@ class PoolScript {
     look();
   }
   void join(PoolBook::Number number, std::uint64_t places = 2) {
-    const std::string name = "tune-x-" + std::to_string(number);
-    book_.node_has_joined(name);
-    book_.node_is_ready(name);
+    book_.node_has_joined(number);
+    book_.node_is_ready(number);
     scene_.nodes.push_back({AgentNumber{static_cast<std::uint32_t>(number)}, number, places});
     look();
   }
   // A node that holds a part of a trial; `group`: as of a NodeShare.
   void join_part(PoolBook::Number number, int group = 2) {
-    const std::string name = "tune-x-" + std::to_string(number);
-    book_.node_has_joined(name);
-    book_.node_is_ready(name);
+    book_.node_has_joined(number);
+    book_.node_is_ready(number);
     PoolScene::Node node{AgentNumber{static_cast<std::uint32_t>(number)}, number};
     node.group = group;
     scene_.nodes.push_back(node);
@@ -91,7 +89,7 @@ class PoolScript {
   }
   void lose(PoolBook::Number number) {
     std::erase_if(scene_.nodes, [&](const auto& node) { return node.allocation == number; });
-    book_.node_is_lost("tune-x-" + std::to_string(number));
+    book_.node_is_lost(number);
     look();
   }
   bool was_told(const std::string& part) const {

@@ -22,7 +22,7 @@ void PoolBook::change(const AllocationChanged& event, ExperimentTime now) {
   if (is_new || one.state != event.state) one.since = now;
   one.state = event.state;
   one.id = event.id;
-  one.host = event.host;
+  learn_host(one, event.host);
   one.reason = event.reason;
   if (event.state > AllocationState::kRequested) bad_submissions_ = 0;
 }
@@ -30,6 +30,7 @@ void PoolBook::change(const AllocationChanged& event, ExperimentTime now) {
 void PoolBook::end(Number number, const AllocationChanged& event, ExperimentTime now) {
   const auto found = open_.find(number);
   if (found == open_.end()) return;
+  learn_host(found->second, event.host);
   const bool said_hello = found->second.has_joined;
   open_.erase(found);
   if (event.fault == AllocationFault::kNone) return;
@@ -43,6 +44,16 @@ void PoolBook::end(Number number, const AllocationChanged& event, ExperimentTime
   if (said_hello || event.host.empty() || silent_starts_.size() >= kMaxHosts) return;
   // That host was the fault: the others have another chance.
   if (++silent_starts_[event.host] == kSilentStarts) bad_starts_ = 0;
+}
+
+// An engine may tell it long after the agent there has said hello.
+void PoolBook::learn_host(Allocation& one, const std::string& host) {
+  if (std::exchange(one.host, host) == host) return;
+  if (one.has_joined) forget_silence_of(host);
+}
+
+void PoolBook::forget_silence_of(const std::string& host) {
+  silent_starts_.erase(host);
 }
 
 void PoolBook::order(const PoolOrdered& event) {
@@ -65,7 +76,7 @@ void PoolBook::node_has_joined(Number allocation) {
   if (one == nullptr) return;
   one->has_joined = true;
   one->has_left = one->is_lost = false;
-  if (!one->host.empty()) silent_starts_.erase(one->host);
+  forget_silence_of(one->host);
 }
 
 void PoolBook::node_is_ready(Number allocation) {

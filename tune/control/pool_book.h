@@ -68,6 +68,8 @@ class PoolBook {
 
  private:
   Allocation* find(Number number);
+  void learn_host(Allocation& one, const std::string& host);
+  void forget_silence_of(const std::string& host);
   void end(Number number, const AllocationChanged& event, ExperimentTime now);
 
   std::map<Number, Allocation> open_;

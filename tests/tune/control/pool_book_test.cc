@@ -17,6 +17,37 @@ using testing::kJobQueued;
 using testing::kJobRunning;
 using testing::PoolScript;
 
+TEST_CASE("a host whose agent said hello is fine, though the engine names it later") {
+  PoolBook book;
+  const auto start_in_vain = [&](PoolBook::Number number) {
+    book.change({number, kJobRunning, "7", "n1", ""}, 1s);
+    book.change({number, kJobEnded, "7", "n1", "FAILED", AllocationFault::kStart}, 2s);
+  };
+  start_in_vain(1);
+  start_in_vain(2);
+  book.change({3, kJobQueued, "8", "", "PENDING"}, 3s);
+  book.node_has_joined(3);
+  book.change({3, kJobRunning, "8", "n1", ""}, 4s);
+  start_in_vain(4);
+  CHECK(book.excluded().empty());
+  start_in_vain(5);
+  // What is known already tells nothing new.
+  book.change({3, kJobRunning, "8", "n1", "a new reason"}, 5s);
+  start_in_vain(6);
+  CHECK(book.excluded() == std::vector<std::string>{"n1"});
+}
+
+TEST_CASE("a host that only the end of its allocation names is fine if its agent said hello") {
+  PoolBook book;
+  for (const PoolBook::Number number : {1, 2, 3, 4}) {
+    book.change({number, kJobQueued, "7", "", ""}, 1s);
+    if (number == 2) book.node_has_joined(number);
+    const auto fault = number == 2 ? AllocationFault::kNone : AllocationFault::kStart;
+    book.change({number, kJobEnded, "7", "n1", "FAILED", fault}, 2s);
+  }
+  CHECK(book.excluded().empty());
+}
+
 TEST_CASE("the book comes back as it was saved") {
   PoolScript script({.max = 3});
   script.scene_.wanted = 4;

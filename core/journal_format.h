@@ -144,14 +144,17 @@ struct AllocationChanged {
     f(s.number, s.state, s.id, s.host, s.reason, s.fault);
   }
 };
-// A user, or the pool itself after starts that went wrong, changes how many agents it may have.
+// A user, or the pool itself after starts that went wrong, changes how many agents it may have, and
+// where.
 struct PoolOrdered {
   std::optional<std::uint32_t> max;
   std::optional<bool> paused;
   std::string cause;
+  std::string drained = {};  // this host has no agents until the pool is resumed; empty: none
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.max, s.paused, s.cause);
+    f.added(s.drained);
   }
 };
 

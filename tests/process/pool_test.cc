@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <set>
 
@@ -39,6 +40,12 @@ list)
   exit 0 ;;
 stop) echo "$2" >>stopped; kill "$2" 2>/dev/null; exit 0 ;;
 esac
+)";
+
+// Every host of it is this one.
+constexpr const char* kSsh = R"(#!/bin/sh
+while [ $# -gt 2 ]; do shift; done
+exec sh -c "$2"
 )";
 
 std::string sweep(int trials, const std::string& pool, int step_ms = 40,
@@ -228,6 +235,39 @@ TEST_CASE("a user pauses and resizes a pool that runs") {
   pooled.finish();
   check_complete(pooled.box, "results/s", 14, 8);
   CHECK_HAS(pooled.box.tune({"pool", "results/s", "--max", "2"}).err, "no driver runs it");
+}
+
+TEST_CASE("a host that a user drains gets an agent again when the pool is resumed") {
+  Pooled pooled(
+      yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 150}",
+            .num_samples = 20,
+            .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 1}\nlisten: lo\n"
+                    "pool: {engine: ssh, hosts: [alpha, beta], poll: 0.3, node: {cpu: 1}}\n"}));
+  pooled.box.write("bin/ssh", kSsh);
+  ::chmod((pooled.box.path() / "bin/ssh").c_str(), 0755);
+  pooled.box.set("PATH", (pooled.box.path() / "bin").string() + ":" + std::getenv("PATH"));
+  pooled.box.set("HOME", pooled.box.path().string());
+  pooled.start();
+  CHECK(pooled.has_started());
+  CHECK(pooled.has_agents(2));
+  CHECK(Sandbox::eventually([&] { return pooled.joined() == 3; }, seconds(30)));
+  const std::string pid = ":" + std::to_string(pooled.agents().front());
+  const std::vector<std::string> nodes = lines_of(pooled.box.tune({"nodes", "results/s"}).out);
+  const auto line = std::ranges::find_if(nodes, [&](const auto& text) { return has(text, pid); });
+  REQUIRE(line != nodes.end());
+  const Finished drained =
+      pooled.box.tune({"drain", "results/s", line->substr(0, line->find(' '))});
+  CHECK_HAS(drained.out, "leaves when its trials have saved");
+  CHECK_HAS(drained.out, "gets no more agents until tune pool DIR --resume");
+  CHECK(pooled.has_agents(1));
+  CHECK(Sandbox::eventually([&] { return has(pooled.events(), "\"state\":\"ended\""); }));
+  CHECK_HAS(pooled.events(), "\"event\":\"pool\",\"drained\":\"");
+  CHECK(pooled.joined() == 3);
+  CHECK(pooled.box.tune({"pool", "results/s", "--resume"}).code == 0);
+  CHECK(Sandbox::eventually([&] { return pooled.joined() == 4; }, seconds(30)));
+  pooled.finish();
+  check_complete(pooled.box, "results/s", 20, 8);
+  check_nothing_left(pooled.box, "results/s");
 }
 
 TEST_CASE("groups of ranks run on two agents of a pool each, and no third one is asked for") {

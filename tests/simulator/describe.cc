@@ -93,8 +93,8 @@ struct Describer {
                        static_cast<int>(changed.fault));
   }
   std::string operator()(const PoolOrdered& order) const {
-    return fmt::format("pool of {}, paused {}: {}", order.max.value_or(0),
-                       order.paused.value_or(false), order.cause);
+    return fmt::format("pool of {}, paused {}, without {}: {}", order.max.value_or(0),
+                       order.paused.value_or(false), order.drained, order.cause);
   }
   std::string operator()(const UserOrdered& order) const {
     return fmt::format("order {} of trial {}: {} samples, {}", static_cast<int>(order.kind),

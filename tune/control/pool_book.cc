@@ -41,7 +41,8 @@ void PoolBook::end(Number number, const AllocationChanged& event, ExperimentTime
     return;
   }
   ++bad_starts_;
-  if (said_hello || event.host.empty() || silent_starts_.size() >= kMaxHosts) return;
+  if (said_hello || event.host.empty() || is_drained(event.host)) return;
+  if (silent_starts_.size() >= kMaxHosts) return;
   // That host was the fault: the others have another chance.
   if (++silent_starts_[event.host] == kSilentStarts) bad_starts_ = 0;
 }
@@ -53,11 +54,12 @@ void PoolBook::learn_host(Allocation& one, const std::string& host) {
 }
 
 void PoolBook::forget_silence_of(const std::string& host) {
-  silent_starts_.erase(host);
+  if (!is_drained(host)) silent_starts_.erase(host);
 }
 
 void PoolBook::order(const PoolOrdered& event) {
   if (event.max) max_ = event.max;
+  if (!event.drained.empty()) silent_starts_[event.drained] = kDrained;
   if (!event.paused) return;
   paused_ = *event.paused;
   why_paused_ = paused_ ? event.cause : "";
@@ -107,6 +109,11 @@ std::vector<std::string> PoolBook::excluded() const {
     if (starts >= kSilentStarts) hosts.push_back(host);
   }
   return hosts;
+}
+
+bool PoolBook::is_drained(const std::string& host) const {
+  const auto found = silent_starts_.find(host);
+  return found != silent_starts_.end() && found->second == kDrained;
 }
 
 // Others may begin in the same way, and end in other numerals: of these the whole name counts.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -62,11 +63,16 @@ class PoolBook {
   bool ever_took_part() const { return ever_took_part_; }  // any agent
   std::vector<std::string> excluded() const;               // hosts
   bool is_excluded(const std::string& host) const;
+  bool is_drained(const std::string& host) const;  // by a user, and so excluded
 
   void save(PackWriter& out) const;
   void restore(PackReader& in);
 
  private:
+  // Of `silent_starts_`; also in the snapshots of builds that drain no hosts, which keep such a
+  // host out all the same.
+  static constexpr std::uint32_t kDrained = std::numeric_limits<std::uint32_t>::max();
+
   Allocation* find(Number number);
   void learn_host(Allocation& one, const std::string& host);
   void forget_silence_of(const std::string& host);

@@ -119,9 +119,7 @@ void Door::open(DriverEndpoint& endpoint, Requests& requests, const Nodes& nodes
   write_keys(experiment_, keys_);
   write_join_file();
   endpoint_ = &endpoint;
-  requests.answer_by("drain", [this, &nodes](const Value& asked) {
-    return drain(asked.get<std::string>("node"), asked.get<std::string>("user"), nodes);
-  });
+  requests.answer_by("drain", [this, &nodes](const Value& asked) { return drain(asked, nodes); });
   requests.answer_by("rotate", [this, &nodes](const Value&) { return rotate(nodes); });
 }
 
@@ -216,9 +214,9 @@ void Door::part(const Nodes& nodes) const {
 
 // ---- Requests -----------------------------------------------------------------------------------
 
-std::string Door::drain(const std::string& name, const std::string& user, const Nodes& nodes) {
-  const AgentNumber agent = find_node(nodes, name);
-  endpoint_->send(agent, Drain{fmt::format("{} drains it", user)});
+std::string Door::drain(const Value& request, const Nodes& nodes) {
+  const AgentNumber agent = find_node(nodes, request.get<std::string>("node"));
+  endpoint_->send(agent, Drain{fmt::format("{} drains it", request.get<std::string>("user"))});
   return fmt::format("node {} leaves when its trials have saved", node_name(nodes, agent));
 }
 

@@ -65,13 +65,14 @@ class Door {
   void dismiss(AgentNumber agent);
   // Lets a replaced key go. Call it now and then.
   void look(std::chrono::nanoseconds now);
+  // The answer is for the user. Throws as find_node().
+  std::string drain(const Value& request, const Nodes& nodes);
   // All is over. Machines were told; those that were not heard find that the join file is gone.
   void close() const;
   // Waits a little until machines know.
   void part(const Nodes& nodes) const;
 
  private:
-  std::string drain(const std::string& name, const std::string& user, const Nodes& nodes);
   void write_join_file();
   std::string rotate(const Nodes& nodes);
 

@@ -127,6 +127,10 @@ void DriverShell::open_door() {
   pool_->open(*door_);
   requests_->answer_by("pool",
                        [this](const Value& asked) { return pool_->order(asked, machine_); });
+  requests_->answer_by("drain", [this](const Value& asked) {
+    const auto answer = pool_->drain(asked, controller(), machine_);
+    return answer ? *answer : door_->drain(asked, controller().nodes());
+  });
 }
 
 // A pool's driver takes nothing: its own agent only loads the trainable, to refuse a bad one.

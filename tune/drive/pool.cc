@@ -183,6 +183,22 @@ std::string Pool::order(const Value& request, DriverMachine& machine) const {
                         : "agents are asked for again");
 }
 
+std::optional<std::string> Pool::drain(const Value& request, const Controller& controller,
+                                       DriverMachine& machine) const {
+  const Nodes& nodes = controller.nodes();
+  const AgentNumber agent = find_node(nodes, request.get<std::string>("node"));
+  const auto& open = controller.pool().open();
+  const auto one = open.find(controller.allocation_of(nodes.hello(agent)));
+  if (one == open.end() || engine_.words.hosts.empty()) return std::nullopt;
+  const std::string& host = one->second.host;
+  machine.on_pool(PoolOrdered{
+      .max = {}, .paused = {}, .cause = request.get<std::string>("user"), .drained = host});
+  return fmt::format(
+      "node {} leaves when its trials have saved; host {} gets no more agents until tune pool DIR "
+      "--resume",
+      node_name(nodes, agent), host);
+}
+
 // Each step may use what those before it have left of their time.
 void Pool::end(const PoolBook& book, std::chrono::nanoseconds patience) {
   const auto begin = clock_.monotonic();

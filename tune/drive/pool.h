@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -73,6 +74,10 @@ class Pool {
             std::chrono::nanoseconds now);
   // A user's order (`tune pool`), for the journal; the answer is for the user.
   std::string order(const Value& request, DriverMachine& machine) const;
+  // A user's order to drain a node (`tune drain`), whose host has no other agent then; the answer
+  // is for the user. Nothing: it is on no host that the pool names.
+  std::optional<std::string> drain(const Value& request, const Controller& controller,
+                                   DriverMachine& machine) const;
   // Not empty: nothing it started has ever worked, and no trial can begin.
   const std::string& why_given_up() const { return why_given_up_; }
   // Ends every allocation there may be, and waits for that, all in all so long.

@@ -65,6 +65,7 @@ void PoolMachine::look(Time now, const PoolBook& book, const PoolScene& scene) {
   std::erase_if(local_, [&](const auto& one) { return !book.open().contains(one.first); });
   take_list(book, scene);
   for (const auto& [number, one] : book.open()) look_at(number, one, book, scene);
+  send_drained_away(book, scene);
   const Plan plan = plan_for(book, scene);
   send_useless_away(book, scene, plan);
   note_idle(scene, plan);
@@ -284,6 +285,17 @@ PoolMachine::Plan PoolMachine::plan_for(const PoolBook& book, const PoolScene& s
   return plan;
 }
 
+// A user wants the host for something else. Where the engine chooses hosts, none is known by name.
+void PoolMachine::send_drained_away(const PoolBook& book, const PoolScene& scene) {
+  for (const PoolScene::Node& node : scene.nodes) {
+    const auto one = book.open().find(node.allocation);
+    if (one == book.open().end() || !book.is_drained(one->second.host)) continue;
+    if (node.is_out || !told_to_leave_.insert(node.agent).second) continue;
+    local_[node.allocation].is_drained = true;
+    actions_.emplace_back(DrainNode{node.agent, "a user drains its host"});
+  }
+}
+
 // A node that no trial can use is a bad start.
 void PoolMachine::send_useless_away(const PoolBook& book, const PoolScene& scene,
                                     const Plan& plan) {
@@ -480,8 +492,9 @@ std::optional<std::string> PoolMachine::free_host(const PoolBook& book,
 
 // An engine that fails again and again is left alone until a user has mended it.
 bool PoolMachine::stops_asking(const PoolBook& book) {
+  std::erase_if(told_hosts_, [&](const auto& host) { return !book.is_excluded(host); });
   for (const std::string& host : book.excluded()) {
-    if (!told_hosts_.insert(host).second) continue;
+    if (!told_hosts_.insert(host).second || book.is_drained(host)) continue;
     actions_.emplace_back(
         PoolNotice{fmt::format("host {} gets no more agents: {} started there, and none came", host,
                                PoolBook::kSilentStarts)});

@@ -177,6 +177,7 @@ class PoolMachine {
   };
   Plan plan_for(const PoolBook& book, const Scene& scene);
   NodeShare new_node(const Scene& scene);
+  void send_drained_away(const PoolBook& book, const Scene& scene);
   void send_useless_away(const PoolBook& book, const Scene& scene, const Plan& plan);
   void note_idle(const Scene& scene, const Plan& plan);
   void give_back(const PoolBook& book, const Scene& scene, const Plan& plan);

@@ -289,6 +289,7 @@ void EventText::on(const PoolTold& told, WallTime wall) {
   Line line = this->line(wall, "pool");
   if (told.order.max) line.add("max", std::uint64_t{*told.order.max});
   if (told.order.paused) line.add_flag("paused", *told.order.paused);
+  if (!told.order.drained.empty()) line.add("drained", told.order.drained);
   if (!told.order.cause.empty()) line.add("cause", told.order.cause);
   line.end();
 }

@@ -96,5 +96,82 @@ TEST_CASE("starts in vain on one host pause a pool whose engine cannot leave it 
   CHECK_FALSE(script.was_told("gets no more agents"));
 }
 
+// ---- Hosts that a user drains
+
+// Nodes on `a` and `b`, whose agents leave when they are told to.
+PoolScript two_hosts() {
+  PoolScript script({.backlog = 8, .places = 1, .hosts = {"a", "b"}});
+  script.scene_.wanted = 10;
+  script.look();
+  script.start_all();
+  script.list({{1, kJobRunning, "7", "a"}, {2, kJobRunning, "7", "b"}});
+  script.join(1, 1);
+  script.join(2, 1);
+  return script;
+}
+
+void leave_drained(PoolScript& script) {
+  script.book_.order({.max = {}, .paused = {}, .cause = "alice", .drained = "a"});
+  script.look();
+  REQUIRE(script.drained_ == std::vector<AgentNumber>{AgentNumber{1}});
+  std::erase_if(script.scene_.nodes, [](const auto& node) { return node.allocation == 1; });
+  script.book_.node_has_left(1);
+  script.list({{1, kJobEnded, "7", "a"}, {2, kJobRunning, "7", "b"}});
+  REQUIRE_FALSE(script.book_.open().contains(1));
+}
+
+TEST_CASE("a host that a user drains has no agent until the pool is resumed") {
+  PoolScript script = two_hosts();
+  leave_drained(script);
+  script.pass(1h);
+  CHECK(script.all_starts_.size() == 2);
+  CHECK(script.book_.bad_starts() == 0);
+  CHECK(script.notices_.empty());
+  script.book_.order({.max = {}, .paused = false, .cause = "alice"});
+  script.look();
+  REQUIRE(script.all_starts_.size() == 3);
+  CHECK(script.all_starts_[2].host == "a");
+}
+
+TEST_CASE("the next driver keeps a drained host out as well, and its agents leave") {
+  PoolScript script = two_hosts();
+  script.book_.order({.max = {}, .paused = {}, .cause = "alice", .drained = "a"});
+  PackWriter out;
+  script.book_.save(out);
+  const std::string state = out.take();
+  PackReader in(state);
+  script.book_.restore(in);
+  script.resume();
+  script.join(2, 1);
+  script.join(1, 1);
+  CHECK(script.drained_ == std::vector<AgentNumber>{AgentNumber{1}});
+  CHECK(script.book_.is_drained("a"));
+  CHECK_FALSE(script.book_.is_drained("b"));
+}
+
+TEST_CASE("the last words of a drained host's agents do not bring it back") {
+  PoolBook book;
+  book.change({1, kJobRunning, "7", "a", ""}, 1s);
+  book.order({.max = {}, .paused = {}, .cause = "alice", .drained = "a"});
+  book.node_has_joined(1);
+  CHECK(book.is_excluded("a"));
+  book.change({2, kJobRunning, "8", "a", ""}, 2s);
+  book.change({2, kJobEnded, "8", "a", "FAILED", AllocationFault::kStart}, 3s);
+  CHECK(book.is_excluded("a"));
+}
+
+TEST_CASE("a pool whose hosts are all drained pauses, and goes on when it is resumed") {
+  PoolScript script = two_hosts();
+  leave_drained(script);
+  script.book_.order({.max = {}, .paused = {}, .cause = "alice", .drained = "b"});
+  script.look();
+  CHECK(script.book_.is_paused());
+  CHECK(script.was_told("no host is left"));
+  CHECK(script.gave_up_.empty());
+  script.book_.order({.max = {}, .paused = false, .cause = "alice"});
+  script.look();
+  CHECK(script.all_starts_.back().host == "a");
+}
+
 }  // namespace
 }  // namespace tune

@@ -176,6 +176,8 @@ TEST_CASE("what a pool asks for, and whether it may, are lines with what is know
   tell(PoolTold{fewer});
   const PoolOrdered paused{.max = {}, .paused = true, .cause = "3 starts went wrong"};
   tell(PoolTold{paused});
+  const PoolOrdered drained{.max = {}, .paused = {}, .cause = "ada", .drained = "node-3"};
+  tell(PoolTold{drained});
   const std::string of = R"({"time":5.000,"event":"allocation","number":7,"state":)";
   CHECK(text.take() ==
         of + "\"requested\"}\n" + of + "\"queued\",\"id\":\"4711\",\"reason\":\"Priority\"}\n" +
@@ -183,7 +185,8 @@ TEST_CASE("what a pool asks for, and whether it may, are lines with what is know
             "\"ended\",\"id\":\"4711\",\"host\":\"node-3\",\"reason\":\"it was lost\"}\n"
             "{\"time\":5.000,\"event\":\"pool\",\"max\":3}\n"
             "{\"time\":5.000,\"event\":\"pool\",\"paused\":true,"
-            "\"cause\":\"3 starts went wrong\"}\n");
+            "\"cause\":\"3 starts went wrong\"}\n"
+            "{\"time\":5.000,\"event\":\"pool\",\"drained\":\"node-3\",\"cause\":\"ada\"}\n");
 }
 
 TEST_CASE("every start, end, failure, verdict, node and notice is a line, and nothing else is") {

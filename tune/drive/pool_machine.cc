@@ -222,8 +222,10 @@ void PoolMachine::end(Number number, const Allocation& one, AllocationFault faul
   unsure_since_ = now_;  // the engine may be wrong, and the job be there
   const Local& local = local_[number];
   const bool was_given_back = local.is_drained || local.stop_is_asked;
+  // The driver before this one may not have lived to start it.
+  const bool may_never_have_begun = one.state == AllocationState::kRequested && number < first_;
   if (fault == AllocationFault::kNone && !one.took_part && !was_given_back &&
-      one.state != AllocationState::kRequested) {
+      !may_never_have_begun) {
     fault = AllocationFault::kStart;
   }
   const bool has_died = one.is_lost || (one.has_joined && !one.has_left && !was_given_back);
@@ -259,7 +261,7 @@ NodeShare PoolMachine::new_node(const PoolScene& scene) {
 
 PoolMachine::Plan PoolMachine::plan_for(const PoolBook& book, const PoolScene& scene) {
   Plan plan{PoolRoom(scene, told_to_leave_, new_node(scene)), coming(book)};
-  std::uint64_t max = book.max().value_or(options_.max);
+  std::uint64_t max = this->max(book);
   std::uint64_t left = max - std::min<std::uint64_t>(max, book.open().size());
   if (!options_.hosts.empty()) {
     std::set<std::string> taken;
@@ -394,25 +396,43 @@ void PoolMachine::tell_of_parts(const PoolBook& book, const PoolScene& scene, co
 }
 
 // A job in the queue is not needed when its trials have found room meanwhile, or when the rest of
-// its group may not come any more. What is on its way when a pool is paused stays.
+// its group may not come any more. What is on its way when a pool is paused stays. A user who
+// lowers the maximum wants fewer, whatever waits.
 void PoolMachine::cancel_queued(const PoolBook& book, const PoolScene& scene, const Plan& plan) {
   std::uint64_t useless = book.open().size();
   if (scene.wanted > 0) {
-    if (plan.room.one().nodes_each() <= 1 || book.is_paused()) return;
-    useless = plan.coming -
-              std::min(plan.coming, plan.room.fewest(0, plan.may_come, Time::max().count()));
+    const bool all_are_needed = plan.room.one().nodes_each() <= 1 || book.is_paused();
+    const std::uint64_t enough =
+        all_are_needed ? plan.coming : plan.room.fewest(0, plan.may_come, Time::max().count());
+    useless = plan.coming - std::min(plan.coming, enough);
   }
-  std::uint64_t stay = book.open().size();
+  std::uint64_t stay = staying(book, scene);
   for (const auto& [number, one] : book.open() | std::views::reverse) {
-    if (useless == 0 || stay <= options_.min) return;
+    if (stay <= max(book) && (useless == 0 || stay <= options_.min)) return;
     Local& local = local_[number];
     const bool waits = one.state == AllocationState::kQueued;
     if (!waits || one.has_joined || local.has_node || local.stop_is_asked) continue;
     local.is_drained = true;
-    local.why = scene.wanted > 0 ? "the rest of its group may not come" : "no trial needs it";
+    local.why = scene.wanted == 0 ? "no trial needs it"
+                : useless > 0     ? "the rest of its group may not come"
+                                  : fmt::format("the pool may have {}", max(book));
     stop(number, one, local);
-    if (scene.wanted > 0) --useless, --stay;
+    useless -= useless > 0;
+    --stay;
   }
+}
+
+// Allocations that are not about to end.
+std::uint64_t PoolMachine::staying(const PoolBook& book, const PoolScene& scene) const {
+  std::set<Number> leaving;
+  for (const PoolScene::Node& node : scene.nodes) {
+    if (node.is_out || told_to_leave_.contains(node.agent)) leaving.insert(node.allocation);
+  }
+  for (const auto& [number, local] : local_) {
+    if (local.stop_is_asked) leaving.insert(number);
+  }
+  return static_cast<std::uint64_t>(std::ranges::count_if(
+      book.open(), [&](const auto& one) { return !leaving.contains(one.first); }));
 }
 
 std::uint64_t PoolMachine::coming(const PoolBook& book) const {

@@ -186,6 +186,8 @@ class PoolMachine {
   void cancel_queued(const PoolBook& book, const Scene& scene, const Plan& plan);
   void request(const PoolBook& book, const Scene& scene, const Plan& plan);
   void tell_of_too_few(const Scene& scene, const Plan& plan);
+  std::uint64_t staying(const PoolBook& book, const Scene& scene) const;
+  std::uint64_t max(const PoolBook& book) const { return book.max().value_or(options_.max); }
   std::uint64_t coming(const PoolBook& book) const;
   std::optional<std::string> free_host(const PoolBook& book,
                                        const std::set<std::string>& taken) const;

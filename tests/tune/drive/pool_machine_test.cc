@@ -61,6 +61,27 @@ TEST_CASE("a pool never has more than its maximum, and a user changes it") {
   CHECK(script.stops_.empty());
 }
 
+TEST_CASE("a lower maximum cancels what waits in the queue above it, and nothing that runs") {
+  PoolScript script({.max = 5, .backlog = 10, .places = 1});
+  script.scene_.wanted = 100;
+  script.look();
+  script.start_all();
+  const ListedAllocation one{1, kJobRunning, "job1"};
+  script.list({one, {2, kJobRunning}, {3, kJobQueued}, {4, kJobQueued}, {5, kJobQueued}});
+  script.join(1, 1);
+  script.book_.order({.max = 3, .paused = {}, .cause = "alice"});
+  script.look();
+  CHECK(script.stops_ == std::vector<PoolBook::Number>{5, 4});
+  for (const PoolBook::Number number : script.stops_) script.machine_.on_stopped(number, "");
+  script.look();
+  CHECK(script.book_.open().size() == 3);
+  CHECK(script.book_.bad_starts() == 0);
+  script.book_.order({.max = 1, .paused = {}, .cause = "alice"});
+  script.look();
+  CHECK(script.stops_ == std::vector<PoolBook::Number>{5, 4, 3});  // 2 has begun
+  CHECK(script.drained_.empty());
+}
+
 TEST_CASE("a paused pool asks for nothing until it is resumed") {
   PoolScript script;
   script.book_.order({.max = {}, .paused = true, .cause = "alice"});
@@ -262,6 +283,17 @@ TEST_CASE("a pool that has never worked gives up instead of waiting for ever") {
     script.pass(5s);
   }
   CHECK(has(script.gave_up_, "the last: FAILED"));
+}
+
+TEST_CASE("a start that ends before its own answer came is a start in vain") {
+  PoolScript script({.max = 1, .places = 1});
+  script.scene_.wanted = 1;
+  script.look();
+  REQUIRE(script.book_.open().at(1).state == AllocationState::kRequested);
+  script.list({{1, kJobEnded, "job1", "n1", "FAILED"}});
+  CHECK(script.book_.open().empty());
+  CHECK(script.book_.bad_starts() == 1);
+  CHECK(script.logs_.size() == 1);
 }
 
 TEST_CASE("an allocation that runs without an agent is ended when its time to join is over") {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -183,9 +184,12 @@ EngineCalls::~EngineCalls() {
 }
 
 void EngineCalls::give_up_all() {
-  waiting_.clear();
-  for (Running& one : running_) kill(std::move(one.child));
+  for (Running& one : running_) {
+    kill(std::move(one.child));
+    given_up_.push_back(std::move(one.call));
+  }
   running_.clear();
+  std::ranges::move(std::exchange(waiting_, {}), std::back_inserter(given_up_));
 }
 
 const Clock& EngineCalls::system_clock() {

@@ -8,6 +8,7 @@
 #include <deque>
 #include <list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/platform/child.h"
@@ -55,6 +56,8 @@ class EngineCalls {
   std::vector<EngineAnswer> take();
   // Waits for all, at most so long, and gives up the rest.
   std::vector<EngineAnswer> finish(std::chrono::nanoseconds patience);
+  // Those that it gave up since.
+  std::vector<EngineCall> take_given_up() { return std::exchange(given_up_, {}); }
 
  private:
   struct Running {
@@ -76,6 +79,7 @@ class EngineCalls {
   std::list<Running> running_;
   std::list<Child> killed_;  // and not gone yet
   std::vector<EngineAnswer> ended_;
+  std::vector<EngineCall> given_up_;
 };
 
 // The command's output. Throws Error (kBadInput) with what it said when it fails.

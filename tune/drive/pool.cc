@@ -79,6 +79,11 @@ PoolMachine::Options machine_options(const ExperimentSpec& spec, const EngineWor
   return options;
 }
 
+std::string host_of(const PoolBook& book, PoolBook::Number number) {
+  const auto one = book.open().find(number);
+  return one == book.open().end() ? std::string() : one->second.host;
+}
+
 }  // namespace
 
 // ---- The loop's part ----------------------------------------------------------------------------
@@ -212,26 +217,34 @@ void Pool::end(const PoolBook& book, std::chrono::nanoseconds patience) {
     if (answer.call.kind != Kind::kStart || !answer.why_not.empty()) continue;
     ids[answer.call.number] = id_of(engine_.words.id_form, answer.output);
   }
-  const bool needs_list =
+  calls_.take_given_up();  // a start is found by its name, if it has worked
+  const bool lacks_id =
       needs_id_ && std::ranges::any_of(ids, [](const auto& one) { return one.second.empty(); });
-  const auto host_of = [&](PoolBook::Number number) {
-    const auto one = book.open().find(number);
-    return one == book.open().end() ? std::string() : one->second.host;
-  };
-  for (const auto& [number, id] : ids) on(StopAllocation{number, id, host_of(number)});
-  if (needs_list) {
+  for (const auto& [number, id] : ids) on(StopAllocation{number, id, host_of(book, number)});
+  // A start that was called refused may have worked, and what was called ended may be there.
+  if (lacks_id || machine_.is_unsure()) {
     on(ListAllocations{});
     for (const EngineAnswer& answer : calls_.finish(until(4))) take_list(answer);
     for (const ListedAllocation& one : listed_) {
-      if (one.state != AllocationState::kEnded) on(StopAllocation{one.number, one.id, one.host});
+      const auto asked = ids.find(one.number);
+      const bool was_asked = asked != ids.end() && (!needs_id_ || asked->second == one.id);
+      if (one.state == AllocationState::kEnded || was_asked) continue;
+      on(StopAllocation{one.number, one.id, one.host});
+      ids[one.number] = one.id;
     }
   }
   calls_.finish(until(engine_.words.finish.empty() ? 8 : 6));
-  if (engine_.words.finish.empty()) return;
-  if (engine_.words.finish_by_host) {  // removes what agents have printed there
+  if (!engine_.words.finish.empty()) finish(book, ids, until);
+  tell_given_up(ids);
+}
+
+// Removes what the pool has left elsewhere.
+void Pool::finish(const PoolBook& book, const std::map<PoolBook::Number, std::string>& ids,
+                  const std::function<std::chrono::nanoseconds(int eighths)>& until) {
+  if (engine_.words.finish_by_host) {  // with what agents have printed there
     for (const auto& [number, id] : ids) {
       if (!book.open().contains(number)) continue;
-      keep_log({number, AllocationState::kEnded, id, host_of(number), ""});
+      keep_log({number, AllocationState::kEnded, id, host_of(book, number), ""});
     }
     calls_.finish(until(7));
   } else {
@@ -239,11 +252,36 @@ void Pool::end(const PoolBook& book, std::chrono::nanoseconds patience) {
   }
   for (const std::string& host : hosts_had_) {
     calls_.add({.kind = Kind::kStop,
-                .words = filled_pool_words(engine_.words.finish, values_of(0, "", host))});
+                .words = filled_pool_words(engine_.words.finish, values_of(0, "", host)),
+                .host = host});
   }
   for (const EngineAnswer& answer : calls_.finish(until(8))) {
     if (!answer.why_not.empty()) say_("tidying up after the pool: " + answer.why_not);
   }
+}
+
+// Nobody else looks for these any more.
+void Pool::tell_given_up(const std::map<PoolBook::Number, std::string>& ids) {
+  std::vector<std::string> parts;
+  for (const EngineCall& call : calls_.take_given_up()) {
+    const std::string at = call.host.empty() ? "" : " on " + call.host;
+    if (call.kind == Kind::kList) {
+      parts.push_back(fmt::format("listing what is named {}*{}", prefix_, at));
+    } else if (call.kind == Kind::kKeepLog) {
+      parts.push_back("fetching the output of " + name_of(call.number));
+    } else if (call.kind == Kind::kStop && call.number == 0) {
+      parts.push_back("tidying up" + at);
+    } else if (call.kind == Kind::kStop) {
+      const auto id = ids.find(call.number);
+      const bool has_id = id != ids.end() && !id->second.empty();
+      parts.push_back("stopping " + name_of(call.number) + (has_id ? ", " + id->second : ""));
+    }
+  }
+  if (parts.empty()) return;
+  say_(
+      fmt::format("the pool's engine did not answer in time, so look yourself at what it was asked "
+                  "for: {}",
+                  join(parts, "; ")));
 }
 
 // ---- Answers ------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -80,7 +81,8 @@ class Pool {
                                    DriverMachine& machine) const;
   // Not empty: nothing it started has ever worked, and no trial can begin.
   const std::string& why_given_up() const { return why_given_up_; }
-  // Ends every allocation there may be, and waits for that, all in all so long.
+  // Ends every allocation there may be, and waits for that, all in all so long. What the engine has
+  // not answered by then is told by name.
   void end(const PoolBook& book, std::chrono::nanoseconds patience);
 
  private:
@@ -93,6 +95,9 @@ class Pool {
   void prepare();
   void take_prepared(const std::string& why_not);
   void keep_log(const AllocationChanged& end);
+  void finish(const PoolBook& book, const std::map<PoolBook::Number, std::string>& ids,
+              const std::function<std::chrono::nanoseconds(int eighths)>& until);
+  void tell_given_up(const std::map<PoolBook::Number, std::string>& ids);
   void take_answers();
   void take_list(const EngineAnswer& answer);
   void tell_log(const EngineAnswer& answer);

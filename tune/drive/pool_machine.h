@@ -132,6 +132,9 @@ class PoolMachine {
   // Call it when what it said before is in the journal.
   void look(Time now, const PoolBook& book, const PoolScene& scene);
 
+  // The engine may have what the book does not: its list is to be asked for.
+  bool is_unsure() const { return unsure_since_.has_value(); }
+
   std::vector<PoolEvent> take_events() { return std::exchange(events_, {}); }
   std::vector<PoolAction> take_actions() { return std::exchange(actions_, {}); }
 

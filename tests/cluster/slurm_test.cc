@@ -186,6 +186,49 @@ TEST_CASE("in a job an agent starts on each of its nodes, and nothing is submitt
   CHECK_FALSE(has(slurm->run("scontrol -o show job").out, "JobName=tune-"));
 }
 
+TEST_CASE("in a job that is to submit all the same agents are jobs of their own") {
+  const auto slurm = Slurm::start();
+  if (!slurm) return;
+  Sandbox& box = slurm->box;
+  box.write("sweep.yaml",
+            pooled_sweep(4, 20, "  engine: slurm\n  max: 1\n  time: 10m\n  inside: submit\n"));
+  // What salloc has set for this job is inherited by sbatch.
+  const Finished ran =
+      slurm->run("salloc -N 1 -n 2 -c 1 -- " TUNE_BINARY_DIR "/bin/tune run sweep.yaml --name s");
+  INFO(ran.err);
+  CHECK(ran.code == 0);
+  CHECK_FALSE(has(ran.err, "nothing is submitted"));
+  CHECK(joined(box) == 2);
+  check_complete(box, "results/s", 4, 8);
+  const std::string jobs = slurm->run("scontrol -o show job").out;
+  CHECK(count_of(jobs, "JobName=tune-") == 1);
+  const std::string agent = jobs.substr(jobs.find("JobName=tune-"));
+  for (const char* fact : {"NumNodes=1 ", "NumCPUs=1 ", "TimeLimit=00:10:00"}) {
+    CHECK_HAS(agent.substr(0, agent.find('\n')), fact);
+  }
+}
+
+TEST_CASE("a run that goes on inside a job ends the jobs that it had submitted before") {
+  const auto slurm = Slurm::start();
+  if (!slurm) return;
+  Sandbox& box = slurm->box;
+  box.write("sweep.yaml", pooled_sweep(4, 20, "  engine: slurm\n  max: 4\n  submit: [--hold]\n"));
+  slurm->start_sweep();
+  const auto held = [&] { return count_of(slurm->run("squeue -h -o %j").out, "tune-"); };
+  CHECK(Sandbox::eventually([&] { return held() == 2; }, seconds(40)));
+  CHECK(Sandbox::eventually(
+      [&] {
+        return count_of(box.tune({"nodes", "results/s"}).out, " queued ") == 2;
+      },
+      seconds(40)));
+  slurm->sweep->signal(SIGKILL);
+  slurm->sweep->wait();
+  slurm->sweep.reset(new Running(box.start(
+      {"salloc", "-N", "1", "-n", "1", "--", TUNE_BINARY_DIR "/bin/tune", "resume", "results/s"})));
+  slurm->finish();
+  check_complete(box, "results/s", 4, 8);
+}
+
 TEST_CASE("in a job without a word on nodes agents have all that the job has there") {
   const auto slurm = Slurm::start();
   if (!slurm) return;

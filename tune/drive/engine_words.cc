@@ -49,6 +49,9 @@ std::int64_t minutes(double seconds) {
 
 // A job a line, as `squeue -o` has it. Not --json, which another version prints otherwise.
 constexpr const char* kJobs = "%j|%i|%T|%r|%N";
+// After it, in the list of a run that has its own job's nodes: nothing waits for the queue there.
+// One that does would keep the nodes from being used, as an agent on its way.
+constexpr const char* kOutside = "outside";
 
 // The signal is the second notice: the agent knows the end of its job. To the batch script alone
 // (B:), which becomes the agent: one to a step would reach the workers, too.
@@ -99,15 +102,11 @@ EngineWords slurm_steps(const PoolOptions& pool, const EnginePlace& place) {
   append(engine.start, pool.submit);
   append(engine.start, {"${script}", "${name}"});
   if (is_whole) engine.start.emplace_back(kWholeNode);
-  // And the jobs of a run that has begun outside: those that still wait would never be stopped.
-  engine.list = {"sh",
-                 "-c",
-                 R"(squeue -h --steps -j "$1" -o '%j|%i|RUNNING||%N' && )"
-                 R"(exec squeue -h --states=all -u "$2" -o "$3")",
-                 "sh",
-                 place.job,
-                 place.user,
-                 kJobs};
+  // And the jobs of a run that has begun outside, which otherwise nobody would ever stop.
+  constexpr const char* kBoth = R"(squeue -h --steps -j "$1" -o '%j|%i|RUNNING||%N' && )"
+                                R"(exec squeue -h --states=all -u "$2" -o "$3")";
+  engine.list = {
+      "sh", "-c", kBoth, "sh", place.job, place.user, fmt::format("{}|{}", kJobs, kOutside)};
   engine.stop = {"scancel", "${id}"};
   engine.id_form = IdForm::kNone;
   engine.hosts = place.job_hosts;
@@ -288,6 +287,15 @@ class Listing {
   explicit Listing(std::string_view prefix) : prefix_(prefix) {}
 
   bool is_ours(std::string_view name) const { return allocation_number(name, prefix_) > 0; }
+  void add_outside(std::string_view name, std::string_view id, std::string_view state,
+                   std::string_view reason, std::string_view host) {
+    if (!is_ours(name)) return;
+    add(name, id, state, reason, host);
+    ListedAllocation& one = found_.back();
+    if (one.state != AllocationState::kQueued) return;
+    one.is_hopeless = true;
+    one.reason = "it waited outside the job in which the run goes on: " + one.reason;
+  }
   void add(std::string_view name, std::string_view id, std::string_view state,
            std::string_view reason, std::string_view host) {
     if (!is_ours(name)) return;
@@ -311,8 +319,9 @@ class Listing {
 void read_lines(std::string_view output, Listing& listing) {
   for_each_line(output, [&](std::string_view line) {
     std::vector<std::string_view> parts = split(line, "|");
-    parts.resize(std::max<std::size_t>(parts.size(), 5));
-    listing.add(parts[0], parts[1], parts[2], parts[3], parts[4]);
+    parts.resize(std::max<std::size_t>(parts.size(), 6));
+    const auto add = parts[5] == kOutside ? &Listing::add_outside : &Listing::add;
+    (listing.*add)(parts[0], parts[1], parts[2], parts[3], parts[4]);
   });
 }
 

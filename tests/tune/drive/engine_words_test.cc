@@ -142,7 +142,7 @@ TEST_CASE("in a Slurm job agents are steps of it, unless it is to submit") {
   // The jobs of a run that has begun outside are listed, too.
   CHECK(holds(steps.list, "55"));
   CHECK(holds(steps.list, "alice"));
-  CHECK(engine_words(pool, place()).list.back() == steps.list.back());
+  CHECK(steps.list.back() == engine_words(pool, place()).list.back() + "|outside");
   pool.node.cpu = 8;
   const EngineWords parts = engine_words(pool, inside);
   CHECK(holds(parts.start, "--cpus-per-task=8"));
@@ -172,6 +172,20 @@ TEST_CASE("squeue's lines are read, and those of others are not") {
   CHECK(listed[2].state == kEnded);
   CHECK(listed[2].reason == "TIMEOUT (TimeLimit)");
   CHECK(listed[3].reason == "PENDING (Resources)");
+}
+
+TEST_CASE("of a run that goes on inside a job, jobs that wait outside are to be stopped") {
+  const auto listed = listed_in(ListForm::kLines,
+                                "tune-x-1|55.1|RUNNING||n1\n"
+                                "tune-x-2|102|RUNNING|None|n2|outside\n"
+                                "tune-x-3|103|PENDING|Priority||outside\n"
+                                "tune-x-4|104|COMPLETED|None|n2|outside\n"
+                                "other|105|PENDING|Priority||outside\n",
+                                "tune-x-");
+  REQUIRE(listed.size() == 4);
+  for (const ListedAllocation& one : listed) CHECK(one.is_hopeless == (one.number == 3));
+  CHECK_HAS(listed[2].reason, "it waited outside the job");
+  CHECK_HAS(listed[2].reason, "PENDING (Priority)");
 }
 
 TEST_CASE("the id is read from what start prints") {

@@ -71,7 +71,7 @@ TEST_CASE("a pool whose engine hangs has one patience for all that its end asks 
 TEST_CASE("a job whose start was called refused is looked for at the end, and stopped") {
   Ended ended;
   write_file_atomically(ended.engine + ".refuses", "");
-  Pool pool(ended.spec, ended.folder.path(), ended.say);
+  Pool pool(ended.spec, ended.folder.path(), checked_engine(ended.spec), ended.say);
   testing::Scene scene({.num_samples = 1, .cpus = 0, .has_pool = true});
   DriverMachine machine({});
   machine.begin(0s, 0s);

@@ -78,10 +78,15 @@ TEST_CASE("trials say why their pods wait, and a replaced token comes to the clu
   const Kubernetes cluster(in_jobs(2, 20));
   cluster.box.write("cluster/full", "");
   Running run = cluster.start();
+  constexpr const char* kWait =
+      "2 trials wait: 2 jobs Pending (Unschedulable: 0/1 nodes are available) for ";
   CHECK(Sandbox::eventually([&] {
-    return has(cluster.box.tune({"nodes", "results/s"}).out,
-               "Pending (Unschedulable: 0/1 nodes are available)");
+    return has(cluster.box.tune({"nodes", "results/s"}).out, kWait);
   }));
+  {
+    const Running status = cluster.box.start_tune({"status", "results/s"});  // follows the run
+    CHECK(Sandbox::eventually([&] { return has(status.said(), kWait); }));
+  }
   const std::string before = cluster.box.read("cluster/token");
   CHECK(before == cluster.box.read("results/s/nodes/join"));
   cluster.box.write("cluster/no-secrets", "");

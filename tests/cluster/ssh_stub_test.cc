@@ -2,7 +2,6 @@
 // sshd.
 #include <doctest/doctest.h>
 
-#include <signal.h>
 #include <sys/stat.h>
 
 #include <chrono>
@@ -25,7 +24,7 @@ constexpr const char* kSsh = R"sh(#!/bin/sh
 case "$*" in *" -R "*) [ -e "$0.closed" ] && { echo "remote port forwarding failed" >&2; exit 255; } ;; esac
 while [ $# -gt 2 ]; do shift; done
 case "$1" in refuses*) echo "connect to host $1 port 22: Connection refused" >&2; exit 255 ;; esac
-cd / && exec sh -c "$2"
+cd / && STUB_HOST=$1 exec sh -c "$2"
 )sh";
 
 struct StubOfSsh {
@@ -84,17 +83,29 @@ TEST_CASE("a host that refuses the way back is told by what ssh said of it") {
   CHECK_HAS(finished.err, "| remote port forwarding failed");
 }
 
-TEST_CASE("a host without tune is told by what its shell said") {
+TEST_CASE("a host without tune ends the run after three starts, by what its shell said") {
   const StubOfSsh ssh;
-  ssh.box.write("sweep.yaml", pooled_sweep(2, 20,
-                                           "  engine: ssh\n  hosts: [alpha]\n"
-                                           "  program: /nowhere/tune\nlisten: lo\n"));
-  Running run = ssh.box.start_tune({"run", "sweep.yaml", "--name", "s"});
-  CHECK(Sandbox::eventually(
-      [&] { return has(ssh.box.read("results/s/events.jsonl"), "/nowhere/tune: not found"); },
-      seconds(40)));
-  run.signal(SIGINT);
-  run.wait(seconds(30));
+  const Finished finished = ssh.run("  hosts: [alpha]\n  program: /nowhere/tune\n", "results");
+  INFO(finished.err);
+  CHECK(finished.code == 2);
+  CHECK_HAS(finished.err, "/nowhere/tune: not found");
+  CHECK(count_of(finished.err, "has ended before its agent took part") == 3);
+  CHECK_HAS(finished.err, "no host is left where an agent could be started");
+}
+
+TEST_CASE("a host without tune beside a good one gets no more agents, and the sweep completes") {
+  const StubOfSsh ssh;
+  const fs::path program = ssh.box.path() / "program";
+  ssh.box.write("program",
+                "#!/bin/sh\n[ \"$STUB_HOST\" != bare ] || exec /nowhere/tune\n"
+                "exec " TUNE_BINARY_DIR "/bin/tune \"$@\"\n");
+  ::chmod(program.c_str(), 0755);
+  const Finished finished =
+      ssh.run("  hosts: [bare, alpha]\n  program: " + program.string() + "\n", "results");
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  check_complete(ssh.box, "results/s", 4, 8);
+  check_nothing_left(ssh.box, "results/s");
 }
 
 }  // namespace

@@ -127,6 +127,24 @@ TEST_CASE("a pool runs a sweep to its end on agents that an engine starts, and l
   CHECK(pooled.joined() >= 3);
 }
 
+TEST_CASE("a detached run returns before its pool has started anything, and goes on with it") {
+  Pooled pooled(sweep(4, "  max: 1\n"));
+  pooled.box.write("refuse", "the queue is closed");
+  const Finished begun =
+      pooled.box.start_tune({"run", "sweep.yaml", "--name", "s", "--detach"}).wait(seconds(60));
+  INFO(begun.err);
+  CHECK(begun.code == 0);
+  CHECK_HAS(begun.err, "tune status results/s");
+  CHECK(Sandbox::eventually(
+      [&] { return has(pooled.box.read("results/s/detached.log"), "the queue is closed"); },
+      seconds(60)));
+  fs::remove(pooled.box.path() / "refuse");
+  CHECK(
+      Sandbox::eventually([&] { return pooled.box.processes("--detach").empty(); }, seconds(100)));
+  check_complete(pooled.box, "results/s", 4, 8);
+  check_nothing_left(pooled.box, "results/s");
+}
+
 TEST_CASE("an agent that is killed is replaced, and no trial fails by it") {
   Pooled pooled(sweep(12, "  max: 2\n", 300, "lease_s: 30\n"));
   pooled.start();

@@ -91,20 +91,23 @@ TEST_CASE("trials that users have paused are named, and that the sweep waits for
         "more: the sweep waits for tune unpause");
 }
 
-TEST_CASE("machines that have joined are told of while the sweep runs") {
+TEST_CASE("machines that have joined, and why trials wait, are told of while the sweep runs") {
   Rows rows(Mode::kMax);
   rows.add(TrialStatus::kRunning);
   ExperimentStatus status{
       .options = rows.options, .trainable = rows.trainable, .trials = rows.trials};
-  const auto is_told = [&] {
+  const auto is_told = [&](const std::string& line) {
     BlockMemory memory;
     const auto lines = render_status(status, {}, memory, {});
-    return std::ranges::find(lines, status.joined) != lines.end();
+    return std::ranges::find(lines, line) != lines.end();
   };
   status.joined = "Machines that have joined: 2 (n1 leaves first, in 3 h 10 min)";
-  CHECK(is_told());
+  status.waits = "12 trials wait: 2 jobs PENDING (Priority) for 41 min";
+  CHECK(is_told(status.joined));
+  CHECK(is_told(status.waits));
   status.live = false;
-  CHECK_FALSE(is_told());
+  CHECK_FALSE(is_told(status.joined));
+  CHECK_FALSE(is_told(status.waits));
 }
 
 TEST_CASE("a sweep without a metric shows running trials by number") {

@@ -24,6 +24,8 @@ for name in start_up trials command reports training_step group_step resume asha
   echo
   "$bin/bench_$name" --keep "${tiny[@]}"
 done
+echo
+"$bin/bench_relay" --between-namespaces --keep "${tiny[@]}" || [ $? = 77 ]  # it says why it is skipped
 for name in simulated_cluster ddp_step resnet18_step optimizer_step; do
   [ -x "$bin/bench_$name" ] || continue
   echo

@@ -100,6 +100,17 @@ void Hosts::mend(int host) const {
   demand("ip -n " + names_ + "s link set port" + std::to_string(host) + " master br0");
 }
 
+void Hosts::mute(int host) const {
+  demand("ip netns exec " + names_ +
+         "s nft \"table bridge mute { chain forward { type filter hook forward priority 0; iifname "
+         "port" +
+         std::to_string(host) + " drop; }; }\"");
+}
+
+void Hosts::unmute() const {
+  demand("ip netns exec " + names_ + "s nft delete table bridge mute");
+}
+
 void Hosts::lose(int percent) const {
   demand("ip netns exec " + names_ + "s " + losing(percent));
 }

@@ -12,7 +12,7 @@ class Hosts {
  public:
   // Where there can be none it says that the test is skipped.
   static bool are_missing();
-  // The same for lose(), which needs nftables.
+  // The same for lose() and mute(), which need nftables.
   static bool cannot_lose();
 
   explicit Hosts(int count);
@@ -26,6 +26,9 @@ class Hosts {
   // What is sent to the host, or by it, is lost without a word from then on; until it is mended.
   void cut(int host) const;
   void mend(int host) const;
+  // The same of what is sent by the host alone: it hears, and nobody hears it. Needs nftables.
+  void mute(int host) const;
+  void unmute() const;
   // Of all packets between hosts so many of a hundred are lost from then on, each by chance.
   void lose(int percent) const;
   bool has_lost_some() const;

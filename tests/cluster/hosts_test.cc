@@ -85,8 +85,41 @@ void check_as_calm(const Sandbox& box, const std::string& sweep = kSweep, std::s
   CHECK(lasting_table(box, "results/s") == lasting_table(calm, "results/s"));
 }
 
+// The trial of which the agent has told some results, and not all; empty: there is none now.
+fs::path trial_amid(const Running& agent, const Sandbox& box) {
+  for (const fs::path& trial : trial_folders(box, "results/s")) {
+    const std::size_t told =
+        lines_of(box.read(fs::relative(trial, box.path()) / "result.json")).size();
+    if (told < 2 || told > 4) continue;
+    const fs::path process = "/proc/" + std::to_string(worker_pid(box, trial));
+    const bool is_of_agent =
+        fs::exists(process) &&
+        testing::has(read_file(process / "status"), "PPid:\t" + std::to_string(agent.pid()) + "\n");
+    if (is_of_agent) return trial;
+  }
+  return {};
+}
+
+// An attempt on a host that was cut off was lost, and the trial's results and checkpoint are those
+// of a later one, though the host has trained on and told all when it was back.
+void check_was_lost(const Sandbox& box, const fs::path& trial, pid_t lost_worker) {
+  const std::string id = trial.filename();
+  std::size_t lost = 0;
+  for (const std::string& line : lines_of(box.read("results/s/events.jsonl"))) {
+    lost += testing::has(line, "\"outcome\":\"lost\"") && testing::has(line, id);
+  }
+  CHECK(lost > 0);
+  CHECK(worker_pid(box, trial) != lost_worker);
+  CHECK(fs::exists(trial / ("checkpoint_000008-a" + std::to_string(lost + 1))));
+}
+
 TEST_CASE("hosts that are killed, cut off and mended give the table of a calm run") {
-  if (Hosts::are_missing()) return;
+  bool hears = false;
+  SUBCASE("cut off both ways") {}
+  SUBCASE("cut off from being heard") {
+    hears = true;
+  }
+  if (Hosts::are_missing() || (hears && Hosts::cannot_lose())) return;
   Cluster cluster(3);
   cluster.box(0).write("sweep.yaml", kSweep);
   auto driver =
@@ -99,10 +132,16 @@ TEST_CASE("hosts that are killed, cut off and mended give the table of a calm ru
   REQUIRE(Sandbox::eventually([&] { return has_results(cluster.box(0), "results/s", 12); }));
   killed->signal(SIGKILL);
   killed->wait();
-  cluster.hosts.cut(2);
+  fs::path trial;
+  REQUIRE(Sandbox::eventually([&] {
+    trial = trial_amid(*cut, cluster.box(0));
+    return !trial.empty();
+  }));
+  const pid_t lost_worker = worker_pid(cluster.box(0), trial);
+  hears ? cluster.hosts.mute(2) : cluster.hosts.cut(2);
   REQUIRE(Sandbox::eventually([&] { return cluster.count_events(0, "\"node_left\"") == 2; }));
   auto another = cluster.agent(1);
-  cluster.hosts.mend(2);
+  hears ? cluster.hosts.unmute() : cluster.hosts.mend(2);
   const Finished finished = driver->wait(seconds(100));
   INFO(finished.err);
   CHECK(finished.code == 0);
@@ -111,6 +150,7 @@ TEST_CASE("hosts that are killed, cut off and mended give the table of a calm ru
   const Finished back = cut->wait(seconds(60));
   INFO(back.err);
   CHECK(back.code == 0);
+  check_was_lost(cluster.box(0), trial, lost_worker);
   check_as_calm(cluster.box(0));
   for (const Sandbox& box : cluster.boxes) CHECK(box.is_quiet());
 }
@@ -185,18 +225,6 @@ TEST_CASE("a group one of whose hosts falls silent ends on both, and goes on whe
   for (const Sandbox& box : cluster.boxes) CHECK(box.is_quiet());
 }
 
-// It has told some of a trial's results, and not all.
-bool is_amid_a_trial(const Running& agent, const Sandbox& box) {
-  return std::ranges::any_of(trial_folders(box, "results/s"), [&](const fs::path& trial) {
-    const std::size_t told =
-        lines_of(box.read(fs::relative(trial, box.path()) / "result.json")).size();
-    if (told < 2 || told > 4) return false;
-    const fs::path process = "/proc/" + std::to_string(worker_pid(box, trial));
-    return fs::exists(process) && testing::has(read_file(process / "status"),
-                                               "PPid:\t" + std::to_string(agent.pid()) + "\n");
-  });
-}
-
 TEST_CASE("machines behind a slow network that loses packets give the table of a calm run") {
   if (Hosts::are_missing() || Hosts::cannot_lose()) return;
   const std::string python = TUNE_TEST_PYTHON;
@@ -218,7 +246,7 @@ TEST_CASE("machines behind a slow network that loses packets give the table of a
   std::vector<std::unique_ptr<Running>> agents;
   for (int i = 0; i < 3; ++i) agents.push_back(cluster.pasted_agent(1, {"127.0.0.1:7000"}));
   REQUIRE(Sandbox::eventually([&] { return cluster.count_events(0, "\"node_joined\"") == 4; }));
-  REQUIRE(Sandbox::eventually([&] { return is_amid_a_trial(*agents[0], cluster.box(0)); }));
+  REQUIRE(Sandbox::eventually([&] { return !trial_amid(*agents[0], cluster.box(0)).empty(); }));
   agents[0]->signal(SIGTERM);  // its trial goes on elsewhere, from where it stood
   const Finished finished = driver->wait(seconds(100));
   INFO(finished.err);

@@ -24,10 +24,19 @@ seeds=20000
 work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
 
+# A shallow clone counts the same few commits for ever: there the commit's name is the number.
+number_of_commit() {
+  if [[ $(git -C "$root" rev-parse --is-shallow-repository 2>/dev/null) == true ]]; then
+    echo $((16#$(git -C "$root" rev-parse HEAD | head -c 7)))
+  else
+    git -C "$root" rev-list --count HEAD 2>/dev/null || date +%-j
+  fi
+}
+
 choose() {
   local all=("$here"/plants/*.patch) first
   if [[ ${1:-} == --few ]]; then
-    first=$(git -C "$root" rev-list --count HEAD 2>/dev/null || date +%j)
+    first=$(number_of_commit)
     for ((i = 0; i < $2 && i < ${#all[@]}; ++i)); do
       echo "${all[((first * $2 + i) % ${#all[@]})]}"
     done

@@ -193,6 +193,8 @@ Turn Journal::take_epoch(Turn turn, const Visitor& visitor) {
   TUNE_CHECK(!begun_);
   const EntryId id{next_epoch(), 0};
   const std::string payload = encoded(turn);
+  if (store_.reconnects() != reconnects_) look_for_what_was_read();
+  watch_connection();
   store_.append(id, payload);
   begun_ = true;
   Position position{last_, now_};
@@ -209,7 +211,6 @@ Turn Journal::take_epoch(Turn turn, const Visitor& visitor) {
   last_hash_ = hash_of(payload);
   // Entries that were read before may be gone by now: ids cannot show that.
   is_wanted_ = store_.reconnects() != reconnects_;
-  watch_connection();
   return turn;
 }
 
@@ -269,11 +270,18 @@ void Journal::watch_connection() {
 
 // Parts of a snapshot that were written already may be gone as well: writing begins anew.
 void Journal::look_after_reconnect() {
+  if (!begun_) return look_for_what_was_read();
   parts_.forget();
   lacks_tail_ = has_lost_tail();
   const bool is_made_good = storing_ != nullptr && storing_->through >= last_;
   if (!is_made_good) refuse_hole();
   if (storing_ != nullptr) throw Reconnected();
+}
+
+// The first entry of an epoch follows any that is left: after it ids do not show what is missing.
+void Journal::look_for_what_was_read() {
+  const std::optional<EntryId> end = store_.last();
+  if (last_ != EntryId{} && (!end || *end < last_)) lacks_tail_ = true;
 }
 
 void Journal::refuse_hole() const {

@@ -117,6 +117,7 @@ class Journal {
   void take_in(const Found& found);
   void watch_connection();
   void look_after_reconnect();
+  void look_for_what_was_read();
   void refuse_hole() const;
   bool has_lost_tail();
 

@@ -136,9 +136,12 @@ class Lines : public Logger {
 // A driver of an experiment with four trials, of which two run; it reports steps of trial 0.
 class LostTailDriver {
  public:
-  explicit LostTailDriver(Store& store, std::size_t part_bytes = SnapshotParts::kPartBytes)
+  explicit LostTailDriver(
+      Store& store, std::size_t part_bytes = SnapshotParts::kPartBytes,
+      const std::function<void()>& when_read = [] {})
       : experiment(store, endless(), &lines, part_bytes) {
     experiment.replay();
+    when_read();
     DriverStarted started;
     started.epoch = experiment.next_epoch();
     started.num_samples = 4;
@@ -205,6 +208,30 @@ TEST_CASE("entries that a store has lost are made good before the next is append
     CHECK_HAS(mended, "nothing is lost");
     CHECK(driver.experiment.take_mended().empty());
     CHECK(driver.experiment.snapshot_is_due());  // for which the files are on the disk
+    driver.report();
+    check_whole(contents, driver);
+  }
+}
+
+// After it was read, and before the next driver has the epoch: that driver's first entry would
+// follow whatever is left.
+TEST_CASE(
+    "entries that a store loses while a driver takes over are made good before its next one") {
+  for (const int lost : {1, 3, 100}) {
+    CAPTURE(lost);
+    const auto contents = std::make_shared<Contents>();
+    FailoverStore store(contents);
+    {
+      LostTailDriver former(store);
+      for (int i = 0; i < 5; ++i) former.report();
+    }
+    const auto lose = [lost](Contents& now) { lose_entries(now, lost); };
+    LostTailDriver driver(store, SnapshotParts::kPartBytes, [&] { store.fail_over(0, lose); });
+    CHECK(store.failovers() == 1);
+    check_whole(contents, driver);
+    CHECK_HAS(driver.experiment.take_mended(), "has lost entries of the journal up to 2-0");
+    CHECK(driver.experiment.snapshot_is_due());
+    driver.store_snapshot();
     driver.report();
     check_whole(contents, driver);
   }

@@ -73,8 +73,7 @@ class Server {
  private:
   static Value reference(const Task& task, const Value& question) {
     const Mode mode = question.get<std::string>("mode") == "min" ? Mode::kMin : Mode::kMax;
-    const std::size_t metric = find_metric(task, question.get<std::string>("metric"));
-    const Reference found = task.reference(metric, mode);
+    const Reference found = task.reference({question.get<std::string>("metric"), mode});
     return {{"optimum", found.optimum}, {"median", found.median}, {"training_s", found.training_s}};
   }
   static Value ends(const Task& task, const Value& question) {

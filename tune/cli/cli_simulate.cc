@@ -13,10 +13,12 @@
 #include "core/json.h"
 #include "core/platform/files.h"
 #include "core/strings.h"
+#include "schedulers/merit.h"
 #include "tune/cli/cli_commands.h"
 #include "tune/results/warm_start.h"
 #include "tune/simulate/task_files.h"
 #include "tune/simulate/virtual_sweep.h"
+#include "tune/spec/experiment_identity.h"
 #include "tune/spec/overrides.h"
 #include "tune/spec/yaml_spec.h"
 
@@ -83,20 +85,21 @@ TaskMetric default_metric(const Task& task, const std::string& asked) {
   return known == task.metrics().end() ? TaskMetric{} : *known;
 }
 
-// Found once for each metric of a task, unless they are given: a file with a map of tasks, each
-// with a map of metrics.
+// Found once for each objective of a task, unless they are given: a file with a map of tasks, each
+// with a map of metrics, for sweeps without constraints.
 class References {
  public:
   explicit References(const std::string& file) : file_(file) {
     if (!file.empty()) given_ = Config(parse_json(read_file(file), file));
   }
-  const Reference& of(const Task& task, const std::string& metric, Mode mode) {
-    const auto key = std::tuple(&task, metric, mode);
+  const Reference& of(const Task& task, const Objective& objective) {
+    const auto key = std::pair(&task, tune::describe(objective));
     const auto found = known_.find(key);
     if (found != known_.end()) return found->second;
-    const std::string path = task.name() + "/" + metric;
-    if (!given_.contains(path))
-      return known_[key] = task.reference(find_metric(task, metric), mode);
+    const std::string path = task.name() + "/" + objective.metric;
+    if (!objective.constraints.empty() || !given_.contains(path)) {
+      return known_[key] = task.reference(objective);
+    }
     try {
       return known_[key] = {given_.get<double>(path + "/optimum"),
                             given_.get<double>(path + "/median"),
@@ -109,7 +112,7 @@ class References {
  private:
   std::string file_;
   Config given_;
-  std::map<std::tuple<const Task*, std::string, Mode>, Reference> known_;
+  std::map<std::pair<const Task*, std::string>, Reference> known_;
 };
 
 ExperimentSpec read_sweep(const std::string& sweep, const SimulateArguments& arguments,
@@ -270,8 +273,7 @@ int simulate_command(const SimulateArguments& arguments) {
     for (const std::string& sweep : arguments.sweeps) {
       // Its metric says which reference, whose time is the budget.
       ExperimentSpec spec = read_sweep(sweep, arguments, *task, arguments.trainings > 0 ? 1 : 0);
-      const Reference& reference =
-          references.of(*task, spec.options.metric, spec.options.mode.value_or(Mode::kMax));
+      const Reference& reference = references.of(*task, objective_of(spec));
       const double budget_s = arguments.trainings * reference.training_s / arguments.workers;
       if (arguments.trainings > 0) spec = read_sweep(sweep, arguments, *task, budget_s);
       const std::uint64_t first_seed = *spec.options.seed;

@@ -121,7 +121,7 @@ class TableTask : public Task {
   std::uint64_t steps() const override { return steps_; }
   std::optional<std::uint64_t> most_trials() const override { return recorded_.rows.size(); }
   std::unique_ptr<Curve> begin(const Config& config, Given& given) const override;
-  Reference reference(std::size_t metric, Mode mode) const override;
+  Reference reference(const Objective& objective) const override;
 
  private:
   RecordedTask recorded_;
@@ -149,20 +149,24 @@ std::unique_ptr<Curve> TableTask::begin(const Config& config, Given& given) cons
   return std::make_unique<TableCurve>(recorded_.rows[*nearest], recorded_.metrics.size());
 }
 
-Reference TableTask::reference(std::size_t metric, Mode mode) const {
-  const double sign = mode == Mode::kMax ? 1 : -1;
+Reference TableTask::reference(const Objective& objective) const {
+  const std::size_t metric = find_metric(*this, objective.metric);
+  const double sign = objective.mode == Mode::kMax ? 1 : -1;
   std::vector<double> last;
   std::vector<double> seconds;
   for (const RecordedCurve& row : recorded_.rows) {
-    const double value = sign * row.values[row.values.size() - recorded_.metrics.size() + metric];
-    last.push_back(std::isfinite(value) ? value : -std::numeric_limits<double>::max());
+    const auto end = std::span(row.values).last(recorded_.metrics.size());
+    const double value = sign * end[metric];
+    const bool counts =
+        std::isfinite(value) && keeps_constraints(objective, recorded_.metrics, end);
+    last.push_back(counts ? value : kWorstEnd);
     double whole = 0;
     for (const double step : row.seconds) whole += step;
     seconds.push_back(whole);
   }
   Reference reference;
   reference.optimum = sign * *std::max_element(last.begin(), last.end());
-  reference.median = sign * median_of(std::move(last));
+  reference.median = sign * median_of_kept(objective, recorded_.name, std::move(last));
   reference.training_s = median_of(std::move(seconds));
   return reference;
 }

@@ -136,9 +136,9 @@ class SurrogateCurve : public Curve {
   double step_s_ = 0;
 };
 
-// Of whole trainings: one row of the network each.
-std::vector<Task::End> ends_of(const Surrogate& surrogate, const std::string& task,
-                               const std::vector<Config>& configs, std::size_t metric) {
+// Of whole trainings: one row of the network each, with all of its outputs.
+std::vector<float> rows_of(const Surrogate& surrogate, const std::string& task,
+                           const std::vector<Config>& configs) {
   std::vector<std::int32_t> categories;
   std::vector<float> numbers;
   for (const Config& config : configs) {
@@ -146,7 +146,12 @@ std::vector<Task::End> ends_of(const Surrogate& surrogate, const std::string& ta
     categories.insert(categories.end(), row.categories.begin(), row.categories.end());
     numbers.insert(numbers.end(), row.numbers.begin(), row.numbers.end());
   }
-  const std::vector<float> found = surrogate.network.run(categories, numbers);
+  return surrogate.network.run(categories, numbers);
+}
+
+std::vector<Task::End> ends_of(const Surrogate& surrogate, const std::string& task,
+                               const std::vector<Config>& configs, std::size_t metric) {
+  const std::vector<float> found = rows_of(surrogate, task, configs);
   const std::size_t width = surrogate.network.outputs();
   std::vector<Task::End> ends;
   for (std::size_t i = 0; i < configs.size(); ++i) {
@@ -171,9 +176,14 @@ using Point = std::vector<double>;  // of the unit cube
 
 class ReferenceSearch {
  public:
-  ReferenceSearch(const Surrogate& surrogate, const std::string& task, std::size_t metric,
-                  Mode mode)
-      : surrogate_(surrogate), task_(task), metric_(metric), sign_(mode == Mode::kMax ? 1 : -1) {}
+  // `metric`: the objective's, as an index.
+  ReferenceSearch(const Surrogate& surrogate, const std::string& task, const Objective& objective,
+                  std::size_t metric)
+      : surrogate_(surrogate),
+        task_(task),
+        objective_(objective),
+        metric_(metric),
+        sign_(objective.mode == Mode::kMax ? 1 : -1) {}
 
   // Random configurations; then twelve rounds around the best, in ever smaller steps.
   Reference run() {
@@ -184,7 +194,7 @@ class ReferenceSearch {
     std::vector<double> seconds;
     std::vector<double> scores = scores_of(points, &seconds);
     Reference reference;
-    reference.median = sign_ * median_of(scores);
+    reference.median = sign_ * median_of_kept(objective_, task_, scores);
     reference.training_s = median_of(seconds);
     double best = *std::max_element(scores.begin(), scores.end());
     double step = kFirstStep;
@@ -202,12 +212,19 @@ class ReferenceSearch {
     std::vector<Config> configs;
     for (const Point& point : points) configs.push_back(config_at(point));
     std::vector<double> scores;
-    for (const Task::End& end : ends_of(surrogate_, task_, configs, metric_)) {
-      const double score = sign_ * end.value;
-      scores.push_back(std::isfinite(score) ? score : -std::numeric_limits<double>::max());
-      if (seconds != nullptr) seconds->push_back(end.seconds);
+    const std::vector<float> rows = rows_of(surrogate_, task_, configs);
+    const std::size_t width = surrogate_.network.outputs();
+    for (std::size_t i = 0; i < configs.size(); ++i) {
+      const std::span<const float> row = std::span(rows).subspan(i * width, width);
+      const double score = sign_ * row[metric_];
+      scores.push_back(std::isfinite(score) && keeps(row) ? score : kWorstEnd);
+      if (seconds != nullptr) seconds->push_back(training_seconds(surrogate_, row.data()));
     }
     return scores;
+  }
+  bool keeps(std::span<const float> row) const {
+    const std::vector<double> values(row.begin(), row.end());
+    return keeps_constraints(objective_, surrogate_.space.outputs, values);
   }
   Config config_at(const Point& point) const {
     Config config;
@@ -247,6 +264,7 @@ class ReferenceSearch {
 
   const Surrogate& surrogate_;
   const std::string& task_;
+  const Objective& objective_;
   std::size_t metric_;
   double sign_;
   RandomStream random_{kReferenceSeed, "reference", 0};
@@ -283,8 +301,9 @@ class SurrogateTask : public Task {
   std::vector<End> ends(const std::vector<Config>& configs, std::size_t metric) const override {
     return ends_of(*surrogate_, task_, configs, metric);
   }
-  Reference reference(std::size_t metric, Mode mode) const override {
-    return ReferenceSearch(*surrogate_, task_, metric, mode).run();
+  Reference reference(const Objective& objective) const override {
+    const std::size_t metric = find_metric(*this, objective.metric);
+    return ReferenceSearch(*surrogate_, task_, objective, metric).run();
   }
 
  private:

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/strings.h"
+#include "schedulers/merit.h"
 
 namespace tune {
 
@@ -188,6 +189,29 @@ std::vector<Task::End> Task::ends(const std::vector<Config>& configs, std::size_
     found.push_back(end);
   }
   return found;
+}
+
+bool keeps_constraints(const Objective& objective, const std::vector<TaskMetric>& metrics,
+                       std::span<const double> values) {
+  if (objective.constraints.empty()) return true;
+  const auto value_of = [&](std::string_view name) -> std::optional<double> {
+    const auto found = std::ranges::find(metrics, name, &TaskMetric::name);
+    if (found == metrics.end()) return std::nullopt;
+    return values[static_cast<std::size_t>(found - metrics.begin())];
+  };
+  const std::optional<MeritNumbers> numbers = numbers_of(objective, value_of);
+  return numbers && merit_of(*numbers, goals_of(objective).size()).violation == 0;
+}
+
+double median_of_kept(const Objective& objective, const std::string& task,
+                      std::vector<double> values) {
+  if (objective.constraints.empty()) return median_of(std::move(values));
+  const std::size_t all = values.size();
+  std::erase(values, kWorstEnd);
+  if (!values.empty()) return median_of(std::move(values));
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("{}: none of {} configurations keeps the constraints: {}", task, all,
+                          describe(objective)));
 }
 
 std::size_t find_metric(const Task& task, const std::string& name) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -79,9 +80,21 @@ class Task {
     double seconds = 0;  // of the training
   };
   virtual std::vector<End> ends(const std::vector<Config>& configs, std::size_t metric) const;
-  // `metric`: an index into metrics(). Costs about a second for a surrogate.
-  virtual Reference reference(std::size_t metric, Mode mode) const = 0;
+  // Of configurations that keep the constraints. Throws Error (kBadInput) when there is no such
+  // metric, or when none of those that are looked at keeps them. Costs about a second for a
+  // surrogate.
+  virtual Reference reference(const Objective& objective) const = 0;
 };
+
+// Whether values, one a metric, keep the objective's constraints.
+bool keeps_constraints(const Objective& objective, const std::vector<TaskMetric>& metrics,
+                       std::span<const double> values);
+// Of values that whole trainings end with, as far as these keep the constraints, the median; larger
+// is better. Throws Error (kBadInput) when none does.
+double median_of_kept(const Objective& objective, const std::string& task,
+                      std::vector<double> values);
+// Of a training that breaks the constraints, or ends with no finite value.
+inline constexpr double kWorstEnd = std::numeric_limits<double>::lowest();
 
 // The index of a metric by its name. Throws Error (kBadInput) that names those there are.
 std::size_t find_metric(const Task& task, const std::string& name);

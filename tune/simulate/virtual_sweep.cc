@@ -31,7 +31,7 @@ struct Worker {
   Milestone until;
   Duration time_total{};
   Duration time_since_restore{};
-  std::optional<double> best;  // reported since it last waited
+  std::optional<double> best;  // reported since it last waited, with the constraints kept
 };
 
 class VirtualSweep {
@@ -41,6 +41,7 @@ class VirtualSweep {
         task_(task),
         options_(options),
         controller_(controller_setup(spec, "/virtual")),
+        objective_(objective_of(spec)),
         metric_(find_metric(task, spec.options.metric)),
         sign_(spec.options.mode == Mode::kMin ? -1 : 1) {}
 
@@ -84,6 +85,7 @@ class VirtualSweep {
   const Task& task_;
   const VirtualOptions& options_;
   Controller controller_;
+  Objective objective_;
   std::size_t metric_;
   double sign_;
   Task::Given given_;
@@ -259,7 +261,8 @@ void VirtualSweep::step(TrialNumber trial, Worker& worker) {
   if (is_at_end && !is_stopped && !worker.curve->is_whole()) ++run_.ends_of_record;
 
   const double value = values[metric_];
-  if (std::isfinite(value) && (!worker.best || sign_ * value > sign_ * *worker.best)) {
+  const bool is_better = !worker.best || sign_ * value > sign_ * *worker.best;
+  if (std::isfinite(value) && is_better && keeps_constraints(objective_, task_.metrics(), values)) {
     worker.best = value;
   }
   if (report.final || report.waiting) count_best(worker);

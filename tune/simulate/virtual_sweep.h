@@ -9,7 +9,8 @@
 //
 // Proposals of a searcher that takes time for them are made at once, and take no virtual time.
 //
-// A step is known when its worker reports it. The best value counts from the next moment at which
+// A step is known when its worker reports it. Values of steps that break the sweep's constraints do
+// not count. The best of the others counts from the next moment at which
 // the worker waits for a verdict or ends: until then a user would have to stop the training to get
 // it. Pausing and saving take no time; each launch may cost some steps' time.
 #pragma once

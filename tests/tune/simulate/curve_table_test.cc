@@ -28,7 +28,7 @@ TEST_CASE("a table's parameters range over its rows, its metric is that of its c
   CHECK(task->steps() == 3);
   CHECK(task->most_trials() == 3u);
   // Of 1, inf and 0.5 at the end.
-  const Reference reference = task->reference(0, Mode::kMin);
+  const Reference reference = task->reference({"loss", Mode::kMin});
   CHECK(reference.optimum == 0.5);
   CHECK(reference.median == 1);
 }

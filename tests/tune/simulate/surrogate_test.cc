@@ -177,11 +177,12 @@ TEST_CASE("ends are those of the curves") {
 
 TEST_CASE("the reference is the same each time, and better than what chance finds") {
   const auto tasks = tasks_from("tiny_curves");
-  const Reference reference = tasks[0]->reference(2, Mode::kMin);
+  const std::string metric = tasks[0]->metrics()[2].name;
+  const Reference reference = tasks[0]->reference({metric, Mode::kMin});
   CHECK(reference.optimum < reference.median);
   CHECK(reference.training_s > 0);
-  CHECK(tasks[0]->reference(2, Mode::kMin).optimum == reference.optimum);
-  CHECK(tasks[0]->reference(2, Mode::kMax).optimum > reference.median);
+  CHECK(tasks[0]->reference({metric, Mode::kMin}).optimum == reference.optimum);
+  CHECK(tasks[0]->reference({metric, Mode::kMax}).optimum > reference.median);
   CHECK(reference.regret(reference.optimum) == 0);
   CHECK(reference.regret(reference.median) == 1);
   Task::Given given;
@@ -193,6 +194,22 @@ TEST_CASE("the reference is the same each time, and better than what chance find
     }
     CHECK(tasks[0]->begin(config, given)->values(9)[2] >= reference.optimum);
   }
+}
+
+TEST_CASE("the reference under constraints is of configurations that keep them") {
+  const auto tasks = tasks_from("tiny_curves");
+  const std::string metric = tasks[0]->metrics()[0].name;
+  const std::string other = tasks[0]->metrics()[1].name;
+  const double median = tasks[0]->reference({other, Mode::kMin}).median;
+  const auto reference = [&](double most) {
+    return tasks[0]->reference({metric, Mode::kMax, 0, {}, {{.metric = other, .max = most}}});
+  };
+  const Reference free = tasks[0]->reference({metric, Mode::kMax});
+  CHECK(reference(1e9).optimum == free.optimum);
+  CHECK(reference(1e9).median == free.median);
+  CHECK(reference(median).median != free.median);
+  CHECK(reference(median).training_s == free.training_s);
+  CHECK_HAS(refusal([&] { reference(-1e9); }, ErrorCode::kBadInput), "keeps the constraints");
 }
 
 TEST_CASE("a space fits when it asks for what the task can answer") {

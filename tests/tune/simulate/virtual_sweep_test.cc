@@ -24,7 +24,7 @@ class LineTask : public Task {
   const SearchSpace& space() const override { return space_; }
   const std::vector<TaskMetric>& metrics() const override { return metrics_; }
   std::uint64_t steps() const override { return steps_; }
-  Reference reference(std::size_t, Mode) const override { return {}; }
+  Reference reference(const Objective&) const override { return {}; }
   std::unique_ptr<Curve> begin(const Config& config, Given&) const override {
     return std::make_unique<Line>(config, steps_);
   }
@@ -284,6 +284,43 @@ std::unique_ptr<Task> table() {
                              steps == 3});
   }
   return table_task(std::move(recorded));
+}
+
+TEST_CASE("under constraints only steps that keep them count, as does the reference") {
+  // m is x at each step, ms is 10 x; of x 4 it is 90 at the last step, of x 8 it is 9 at the
+  // second.
+  RecordedTask recorded{"two", {{"x", uniform(0, 9)}}, {{"m", Mode::kMax}, {"ms", Mode::kMin}}, {}};
+  for (int i = 0; i < 10; ++i) {
+    const auto x = static_cast<double>(i);
+    std::vector<double> values = {x, 10 * x, x, 10 * x, x, 10 * x};
+    if (i == 4) values[5] = 90;
+    if (i == 8) values[3] = 9;
+    recorded.rows.push_back({"", {{"x", x}}, std::move(values), {1.0, 1.0, 1.0}, true});
+  }
+  const auto task = table_task(std::move(recorded));
+  const auto best = [&](std::vector<Constraint> constraints) {
+    RunOptions options;
+    options.config = {{"x", uniform(0, 9)}};
+    options.num_samples = 10;
+    options.constraints = std::move(constraints);
+    const VirtualRun run = play(sweep_of(options), *task, {.workers = 2});
+    CHECK(run.trials == 10);
+    return run.best_at(run.seconds);
+  };
+  CHECK(best({}) == 9.0);
+  CHECK(best({{.metric = "ms", .max = 45}}) == 8.0);  // by its second step
+  CHECK(best({{.metric = "ms", .max = 45}, {.metric = "m", .max = 5}}) == 4.0);
+  CHECK_FALSE(best({{.metric = "ms", .min = 91}}));
+  const auto reference = [&](std::vector<Constraint> constraints) {
+    return task->reference({"m", Mode::kMax, 0, {}, std::move(constraints)});
+  };
+  CHECK(reference({}).optimum == 9);
+  CHECK(reference({}).median == 4.5);
+  // At their ends 0, 1, 2 and 3 keep it.
+  CHECK(reference({{.metric = "ms", .max = 45}}).optimum == 3);
+  CHECK(reference({{.metric = "ms", .max = 45}}).median == 1.5);
+  CHECK_HAS(refusal([&] { reference({{.metric = "ms", .min = 91}}); }, ErrorCode::kBadInput),
+            "two: none of 10 configurations keeps the constraints: m (max); ms >= 91");
 }
 
 TEST_CASE("random search over a table gets each row once") {

@@ -93,6 +93,15 @@ TEST_CASE("a number stays within its domain") {
         R"({"n":32} n 64 * 0.8 = 32)");
 }
 
+TEST_CASE("a whole number in a continuous domain is multiplied as others are") {
+  CHECK(mutated({{"x", 1}}, {{"x", uniform(0.1, 0.9)}}, luck({kKeep, kSecond})) ==
+        R"({"x":0.8} x 1 * 0.8 = 0.8)");
+  CHECK(mutated({{"x", 0}}, {{"x", uniform(0.1, 0.9)}}, luck({kKeep, kFirst})) ==
+        R"({"x":0.1} x 0 * 1.2 = 0.1)");
+  CHECK(mutated({{"x", 1}}, {{"x", randn(0, 1)}}, luck({kKeep, kFirst})) ==
+        R"({"x":1.2} x 1 * 1.2 = 1.2)");
+}
+
 TEST_CASE("a whole number that rounding would leave as it is moves by one, or by q") {
   CHECK(mutated({{"n", 2}}, {{"n", randint(1, 9)}}, luck({kKeep, kFirst})) ==
         R"({"n":3} n 2 * 1.2 = 3)");

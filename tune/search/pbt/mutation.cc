@@ -72,20 +72,17 @@ std::int64_t whole(std::int64_t value, double factor, std::int64_t step) {
 }
 
 Value multiplied(const Value& value, double factor, const Domain& domain) {
-  if (value.type() == Value::Type::kInt) {
+  const auto* uniform = std::get_if<Domain::Uniform>(&domain.kind());
+  const auto* normal = std::get_if<Domain::Normal>(&domain.kind());
+  const bool is_continuous = uniform != nullptr || normal != nullptr;
+  if (value.type() == Value::Type::kInt && !is_continuous) {
     const auto* range = std::get_if<Domain::Integer>(&domain.kind());
     const std::int64_t step = range != nullptr && range->q > 0 ? range->q : 1;
     const std::int64_t moved = whole(value.integer(), factor, step);
-    if (range != nullptr) return within(*range, moved);
-    const auto* uniform = std::get_if<Domain::Uniform>(&domain.kind());
-    if (uniform == nullptr) return moved;
-    return std::clamp(moved, static_cast<std::int64_t>(std::ceil(uniform->low)),
-                      static_cast<std::int64_t>(std::floor(uniform->high)));
+    return range != nullptr ? Value(within(*range, moved)) : Value(moved);
   }
   const double moved = value.number() * factor;
-  if (const auto* range = std::get_if<Domain::Uniform>(&domain.kind()))
-    return within(*range, moved);
-  const auto* normal = std::get_if<Domain::Normal>(&domain.kind());
+  if (uniform != nullptr) return within(*uniform, moved);
   if (normal != nullptr && normal->q > 0) return std::nearbyint(moved / normal->q) * normal->q;
   return moved;
 }

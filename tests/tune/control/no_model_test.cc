@@ -69,6 +69,24 @@ TEST_CASE("constant and NaN metrics stop no sweep under gp, tpe and auto, and ar
   }
 }
 
+// cma_es draws from its distribution as it was, nsga2 crosses parents that are alike: neither is
+// drawn at random.
+TEST_CASE("nor under cma_es, which says that it learns nothing, and nsga2, which needs no model") {
+  for (const double value : {0.5, std::nan(""), -std::numeric_limits<double>::infinity()}) {
+    CAPTURE(value);
+    const Scene by_cma_es = live(cma_es({.population = 4}), value);
+    CHECK(by_cma_es.controller_.phase() == Phase::kFinished);
+    CHECK(std::ranges::count(by_cma_es.notices_, "all results of the last generation are alike") ==
+          1);
+    CHECK(times_told(by_cma_es, "all results of the last generation are alike") == 0);
+    const Scene by_nsga2 = live(nsga2({.population = 4}), value);
+    CHECK(by_nsga2.controller_.phase() == Phase::kFinished);
+    CHECK(std::ranges::none_of(by_nsga2.notices_, [](const std::string& notice) {
+      return notice.find("no model") != std::string::npos;
+    }));
+  }
+}
+
 TEST_CASE("a searcher that throws stops no sweep, and is told once") {
   const Scene scene = live(throwing(), 0.5);
   CHECK(scene.controller_.phase() == Phase::kFinished);

@@ -134,7 +134,7 @@ TEST_CASE("proposals go on where results teach nothing, and say so") {
     for (int i = 0; i < 8; ++i) CHECK(swept.live(CmaEsProposer()).note == "");
     for (int i = 0; i < 20; ++i) {
       const Proposal proposal = swept.live(CmaEsProposer());
-      CHECK(proposal.origin == ProposalOrigin::kFallback);
+      CHECK(proposal.origin == ProposalOrigin::kModel);  // of its first distribution
       CHECK(proposal.note == "all results of the last generation are alike");
     }
   }

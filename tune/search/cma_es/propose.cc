@@ -219,9 +219,8 @@ class Batch {
   Proposal proposed(UnitPoint point) const {
     Proposal proposal;
     proposal.point = std::move(point);
-    proposal.origin =
-        state_.distribution.generation == 0 ? ProposalOrigin::kStartUp : ProposalOrigin::kModel;
-    if (!state_.note.empty()) proposal.origin = ProposalOrigin::kFallback;
+    const bool is_first = state_.distribution.generation == 0 && state_.note.empty();
+    proposal.origin = is_first ? ProposalOrigin::kStartUp : ProposalOrigin::kModel;
     proposal.note = state_.note;
     return proposal;
   }

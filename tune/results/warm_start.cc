@@ -55,7 +55,11 @@ Found find_trials(const Analysis& analysis, const ExperimentSpec& spec, const En
       ++found.without_value;
       continue;
     }
-    const Encoded encoded = encoding.encode(trial.config);
+    Encoded encoded = encoding.encode(trial.config);
+    if (encoded.complaint.empty()) {
+      const WhereRule* broken = encoding.broken_by(encoded.point);
+      if (broken != nullptr) encoded.complaint = fmt::format("they break '{}'", broken->text());
+    }
     if (encoded.complaint.empty()) {
       found.trials.push_back(
           {std::move(trial.config), std::move(trial.values), end_of(trial.standing)});
@@ -137,7 +141,7 @@ std::string told_of(const RunOptions& options, const Found& all) {
 
 std::string read_warm_start(ExperimentSpec& spec) {
   if (spec.options.warm_start.empty()) return {};
-  const Encoding encoding(spec.options.config);
+  const Encoding encoding(spec.options.config, spec.options.where);
   Found all;
   for (std::size_t i = 0; i < spec.options.warm_start.size(); ++i) {
     Found one = read_folder(spec, encoding, i);

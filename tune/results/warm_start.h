@@ -13,10 +13,10 @@
 namespace tune {
 
 // Fills spec.earlier from the folders of options.warm_start; does nothing without any. Trials
-// outside the space, or without a value of the metric, are left out. Returns what to tell the user
-// of it, one line; empty without warm_start. Throws Error (kBadInput), naming the folder, when one
-// holds no experiment, when no result there has the metric, or when none of its trials lies in the
-// space.
+// outside the space, that break a rule of where, or without a value of the metric, are left out.
+// Returns what to tell the user of it, one line; empty without warm_start. Throws Error
+// (kBadInput), naming the folder, when one holds no experiment, when no result there has the
+// metric, or when none of its trials lies in the space.
 std::string read_warm_start(ExperimentSpec& spec);
 
 // warm_start.json in the experiment's folder. Nothing is written when there is none to keep, or

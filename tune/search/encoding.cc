@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/strings.h"
+#include "tune/search/presets.h"
 #include "tune/search/whole_numbers.h"
 
 namespace tune {
@@ -21,6 +22,18 @@ constexpr std::uint64_t kMostCounted = std::uint64_t{1} << 53;
 
 const std::vector<Value>& options_of(const Parameter& choice) {
   return std::get<Domain::Choice>(choice.domain.domain().kind()).values;
+}
+
+double middle_of(std::size_t option, std::size_t options) {
+  return (static_cast<double>(option) + 0.5) / static_cast<double>(options);
+}
+
+// The options of a choice whose keys and constants what is given has, in part.
+std::vector<std::size_t> options_like(const Parameter& parameter, const Config& given) {
+  const Value* value = given.find(parameter.path);
+  const auto* choice = std::get_if<Domain::Choice>(&parameter.domain.domain().kind());
+  if (value == nullptr || choice == nullptr) return {};
+  return fitting_options(*choice, *value);
 }
 
 [[noreturn]] void refuse_grids(const std::vector<std::string>& paths) {
@@ -207,9 +220,47 @@ UnitPoint Encoding::draw(RandomStream& random) const {
   return point;
 }
 
-bool Encoding::holds(const UnitPoint& point) const {
-  if (where_.empty()) return true;
-  return where_.holds(where_names_functions_ ? decode(point) : without_functions(point));
+Encoded Encoding::completed(const Config& given, RandomStream& random) const {
+  UnitPoint point(size(), kInactive);
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (!is_active(i, point)) continue;
+    double unit = random.uniform();
+    if (const std::vector<std::size_t> fitting = options_for(i, given); !fitting.empty()) {
+      const auto at = static_cast<std::size_t>(unit * static_cast<double>(fitting.size()));
+      unit = middle_of(fitting[at], options_of(parameters_[i]).size());
+    }
+    point[i] = parameters_[i].domain.cell(unit).at;
+  }
+  Config config = without_functions(point);
+  for (const auto& [path, value] : given.leaves()) config.set(path, *value);
+  return encode(config);
+}
+
+// Those of a choice that what is given for it may be; none: there is nothing to heed.
+std::vector<std::size_t> Encoding::options_for(std::size_t choice, const Config& given) const {
+  const std::vector<std::size_t> fitting = options_like(parameters_[choice], given);
+  std::vector<std::size_t> found = fitting;
+  std::erase_if(found, [&](std::size_t option) { return !may_take(choice, option, given); });
+  return found.empty() ? fitting : found;
+}
+
+// Whether the option can draw what is given for its parameters.
+bool Encoding::may_take(std::size_t choice, std::size_t option, const Config& given) const {
+  for (std::size_t i = choice + 1; i < size(); ++i) {
+    const auto& [path, domain, condition] = parameters_[i];
+    const Value* value = given.find(path);
+    if (condition != Condition{choice, option} || value == nullptr || domain.unit(*value)) continue;
+    const std::vector<std::size_t> below = options_like(parameters_[i], given);
+    if (std::ranges::none_of(below, [&](std::size_t one) { return may_take(i, one, given); })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+const WhereRule* Encoding::broken_by(const UnitPoint& point) const {
+  if (where_.empty()) return nullptr;
+  return where_.broken_by(where_names_functions_ ? decode(point) : without_functions(point));
 }
 
 Config Encoding::without_functions(const UnitPoint& point) const {
@@ -280,8 +331,7 @@ Encoded Encoding::encode(const Config& config) const {
     std::optional<double> unit = domain.unit(*value);
     if (!unit && domain.is_choice()) {
       if (const std::optional<std::size_t> option = option_taken(i, *value)) {
-        const auto count = static_cast<double>(options_of(parameters_[i]).size());
-        unit = domain.cell((static_cast<double>(*option) + 0.5) / count).at;
+        unit = domain.cell(middle_of(*option, options_of(parameters_[i]).size())).at;
       }
     }
     if (!unit) {

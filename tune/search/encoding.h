@@ -64,9 +64,13 @@ class Encoding {
   // As the space draws: each parameter alone, those that are active; anew until it holds, or
   // kMostWhereDraws times.
   UnitPoint draw(RandomStream& random) const;
-  // Whether the configuration of a settled point keeps `where`. Calls functions of the space only
-  // when it names what they compute.
-  bool holds(const UnitPoint& point) const;
+  // A configuration that is given in part, the rest drawn, whether it holds or not: of each choice
+  // an option that what is given may be. Calls no functions of the space.
+  Encoded completed(const Config& given, RandomStream& random) const;
+  // Whether the configuration of a settled point keeps `where`, or the first rule that it breaks.
+  // Functions of the space are called only when it names what they compute.
+  bool holds(const UnitPoint& point) const { return broken_by(point) == nullptr; }
+  const WhereRule* broken_by(const UnitPoint& point) const;
   bool is_active(std::size_t parameter, const UnitPoint& point) const;
   // The option that a choice takes there; it is active.
   std::size_t option(std::size_t parameter, const UnitPoint& point) const;
@@ -99,6 +103,8 @@ class Encoding {
   void count_features();
   void check_where();
   UnitPoint draw_once(RandomStream& random) const;
+  bool may_take(std::size_t choice, std::size_t option, const Config& given) const;
+  std::vector<std::size_t> options_for(std::size_t choice, const Config& given) const;
   bool is_met(const std::optional<Condition>& condition, const UnitPoint& point) const;
   Config without_functions(const UnitPoint& point) const;
   bool may_be(std::size_t choice, std::size_t option, const Value& value) const;

@@ -64,17 +64,28 @@ void History::add(TrialNumber trial, UnitPoint point) {
     found->standing = Standing::kRunning;
     return;
   }
-  append({trial, std::move(point), Standing::kRunning, {}, {}});
+  append({.number = trial, .point = std::move(point)});
 }
 
 void History::add_earlier(UnitPoint point, const std::vector<ValueAt>& values, TrialEnd end) {
-  KnownTrial trial{{}, std::move(point), standing_of(end), {}, {}};
+  KnownTrial trial{.point = std::move(point), .standing = standing_of(end)};
   for (const ValueAt& value : values) reach(trial, {value.iteration, directed(value.value)});
   append(std::move(trial));
 }
 
+void History::add_ended(TrialNumber trial, UnitPoint point, const ValueAt& value, TrialEnd end) {
+  KnownTrial ended{.point = std::move(point), .standing = standing_of(end), .added = trial};
+  reach(ended, value);
+  for (std::size_t i = 0; i < trials_.size(); ++i) {
+    if (trials_[i].added != trial) continue;
+    trials_.change(i) = std::move(ended);
+    return;
+  }
+  append(std::move(ended));
+}
+
 void History::add_proposed(UnitPoint point) {
-  append({{}, std::move(point), Standing::kRunning, {}, {}});
+  append({.point = std::move(point)});
 }
 
 void History::result(TrialNumber trial, std::uint64_t iteration, double value) {

@@ -41,14 +41,16 @@ enum class Standing : std::uint8_t {
 };
 
 struct KnownTrial {
-  std::optional<TrialNumber> number;  // nothing: of an earlier experiment
-  UnitPoint point;
+  std::optional<TrialNumber> number = {};  // nothing: of an earlier experiment, or added
+  UnitPoint point = {};
   Standing standing = Standing::kRunning;
-  std::optional<ValueAt> newest;
-  std::vector<ValueAt> rungs;  // the first value at or after each rung that it reached
+  std::optional<ValueAt> newest = {};
+  std::vector<ValueAt> rungs = {};        // the first value at or after each rung that it reached
+  std::optional<TrialNumber> added = {};  // by a user: its number in the sweep
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.number, s.point, s.standing, s.newest, s.rungs);
+    f.added(s.added);
   }
 };
 
@@ -62,6 +64,9 @@ class History {
   void add(TrialNumber trial, UnitPoint point);
   // A trial of an earlier experiment. Its values are in the metric's own direction, by iteration.
   void add_earlier(UnitPoint point, const std::vector<ValueAt>& values, TrialEnd end);
+  // A trial that a user has added is over, with a value that is larger when better: it takes the
+  // place of what it was at an earlier end.
+  void add_ended(TrialNumber trial, UnitPoint point, const ValueAt& value, TrialEnd end);
   // One that is proposed and has not begun: it runs, and has no number.
   void add_proposed(UnitPoint point);
   // All of these leave trials alone that were never added.

@@ -17,7 +17,6 @@ namespace tune {
 namespace {
 
 constexpr const char* kModelState = "model_searcher";
-constexpr int kMostDraws = 1000;  // of what a preset leaves out
 
 Config with(const Config& given, Config config) {
   for (const auto& [path, value] : given.leaves()) config.set(path, *value);
@@ -58,34 +57,29 @@ void ModelSearcher::take_presets(const SearcherSetup& setup) {
   for (std::size_t i = 0; i < given.size(); ++i) presets_.push_back(whole(given[i], i));
 }
 
-// Those outside the space say nothing that a model of it could learn.
+// Those outside the space, or that break a rule of where, say nothing that a model of it could
+// learn.
 void ModelSearcher::take_earlier(const SearcherSetup& setup) {
   for (const EarlierTrial& trial : setup.earlier) {
     Encoded found = encoding_->encode(trial.config);
-    if (!found.complaint.empty()) continue;
+    if (!found.complaint.empty() || !encoding_->holds(found.point)) continue;
     history_.add_earlier(std::move(found.point), trial.values, trial.end);
   }
 }
 
-// Values left out are drawn. Which keys there are may depend on what is given, so that it is drawn
-// until both fit together.
+// Values left out are drawn, anew while they break a rule of where.
 ModelSearcher::Preset ModelSearcher::whole(const Config& given, std::size_t index) const {
   RandomStream random(objective_.seed, "points_to_evaluate", index);
-  std::string complaint;
-  bool breaks_rule = false;
-  for (int i = 0; i < kMostDraws; ++i) {
-    try {
-      Encoded found = encoding_->encode(with(given, encoding_->decode(encoding_->draw(random))));
+  std::string complaint = "it breaks a rule of where";
+  for (int i = 0; i < kMostWhereDraws; ++i) {
+    Encoded found = encoding_->completed(given, random);
+    if (!found.complaint.empty()) {
       complaint = std::move(found.complaint);
-      if (!complaint.empty()) continue;
-      Config config = with(given, encoding_->decode(found.point));  // functions of what is given
-      if (encoding_->holds(found.point)) return {std::move(found.point), std::move(config)};
-      breaks_rule = true;
-    } catch (const Error& error) {  // a key of another option of a choice than was drawn
-      complaint = error.what();
+      break;
     }
+    Config config = with(given, encoding_->decode(found.point));  // functions of what is given
+    if (encoding_->holds(found.point)) return {std::move(found.point), std::move(config)};
   }
-  if (breaks_rule) complaint = "it breaks a rule of where";
   throw Error(ErrorCode::kBadInput,
               fmt::format("points_to_evaluate/{}: {}: searcher {} learns only from configurations "
                           "in the space; widen it, or leave the point out",
@@ -138,18 +132,14 @@ void ModelSearcher::end_trial(TrialNumber trial, TrialEnd end, const Reported*) 
 }
 
 void ModelSearcher::end_added(const Config& config, TrialEnd end, const Reported& last) {
-  const std::vector<Goal> goals = goals_of(objective_);
   Encoded found = encoding_->encode(config);
-  if (goals.empty() || !found.complaint.empty()) return;
-  ValueAt value{last.iteration};
-  for (const Goal& goal : goals) {
-    const std::optional<double> number = ResultView(last).number(goal.metric);
-    if (!number) return;
-    value.numbers.push_back(*number);
-  }
-  value.value = value.numbers.front();
-  if (goals.size() == 1) value.numbers.clear();
-  history_.add_earlier(std::move(found.point), {std::move(value)}, end);
+  if (goals_of(objective_).empty() || !found.complaint.empty()) return;
+  auto numbers =
+      numbers_of(objective_, [&](std::string_view path) { return ResultView(last).number(path); });
+  if (!numbers) return;
+  ValueAt value{last.iteration, numbers->front()};
+  if (needs_merit(objective_)) value.numbers = std::move(*numbers);
+  history_.add_ended(last.trial, std::move(found.point), value, end);
 }
 
 // ---- Questions and answers ----------------------------------------------------------------------
@@ -174,6 +164,24 @@ Searcher::Question ModelSearcher::question(std::size_t count) const {
 }
 
 namespace {
+
+bool is_in_space(const Proposal& proposal, const Encoding& encoding) {
+  return proposal.point.size() == encoding.size() &&
+         std::ranges::all_of(proposal.point, [](double unit) {
+           return unit == kInactive || (unit >= 0 && unit <= 1);
+         });
+}
+
+// The reason why an answer is of no use; mostly empty.
+std::string fault_of(const ProposerAnswer& answer, std::size_t count, const Encoding& encoding) {
+  const std::vector<Proposal>& made = answer.proposals;
+  if (made.size() != count) {
+    return fmt::format("{} of {} proposals were made", made.size(), count);
+  }
+  const bool are_in_space =
+      std::ranges::all_of(made, [&](const Proposal& one) { return is_in_space(one, encoding); });
+  return are_in_space ? "" : "numbers failed: a proposal is not in the space";
+}
 
 // As the space draws, where a proposer failed.
 std::vector<Proposal> drawn_instead(const ProposerQuestion& question, const Encoding& encoding,
@@ -228,28 +236,21 @@ ModelSearcher::Answer ModelSearcher::answer_of(const Asked& asked) {
   std::string why;
   try {
     ProposerAnswer answer = proposer->propose(question, *encoding, random);
-    if (answer.proposals.size() == question.count) {
+    why = fault_of(answer, question.count, *encoding);
+    if (why.empty()) {
       add_neighbour_values(answer.proposals, question.known, goals_of(objective));
       return {std::move(answer.proposals), {std::move(answer.state)}};
     }
-    why = fmt::format("{} of {} proposals were made", answer.proposals.size(), question.count);
   } catch (const std::exception& error) {
     why = error.what();
   }
   return {drawn_instead(question, *encoding, random, why), {question.state}};
 }
 
-bool ModelSearcher::is_in_space(const Proposal& proposal) const {
-  return proposal.point.size() == encoding_->size() &&
-         std::ranges::all_of(proposal.point, [](double unit) {
-           return unit == kInactive || (unit >= 0 && unit <= 1);
-         });
-}
-
 ModelSearcher::Answer ModelSearcher::read(std::string_view answer) const {
   auto taken = decoded<Answer>(answer);
   for (const Proposal& proposal : taken.proposals) {
-    if (is_in_space(proposal)) continue;
+    if (is_in_space(proposal, *encoding_)) continue;
     throw Error(ErrorCode::kProtocol,
                 fmt::format("searcher {}: an answer has a point that is not in a space of {} "
                             "parameters",
@@ -310,7 +311,8 @@ void ModelSearcher::restore(std::string_view state) {
   History history(objective_);
   history.restore(in.binary(), encoding_->size());
   in.expect_end();
-  if (!std::ranges::all_of(stock, [&](const Proposal& one) { return is_in_space(one); })) {
+  if (!std::ranges::all_of(stock,
+                           [&](const Proposal& one) { return is_in_space(one, *encoding_); })) {
     throw Error(ErrorCode::kProtocol, "restoring the searcher: a proposal is not in the space");
   }
   num_samples_ = num_samples;

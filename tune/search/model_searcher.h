@@ -81,7 +81,6 @@ class ModelSearcher : public Searcher {
   void take_earlier(const SearcherSetup& setup);
   void take_presets(const SearcherSetup& setup);
   Preset whole(const Config& given, std::size_t index) const;
-  bool is_in_space(const Proposal& proposal) const;
 
   std::string name_;
   std::shared_ptr<const Proposer> proposer_;

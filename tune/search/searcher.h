@@ -56,7 +56,8 @@ class Searcher {
   // stopped, may be tried again; then it ends again: the newest end counts.
   virtual void end_trial(TrialNumber /*trial*/, TrialEnd /*end*/, const Reported* /*last*/) {}
   // A trial with a configuration that a user has added, and no number here, is over with this
-  // result. It may end again, like others.
+  // result, of which `trial` is its number in the sweep. It may end again, like others. Until it is
+  // over it is not known here.
   virtual void end_added(const Config& /*config*/, TrialEnd /*end*/, const Reported& /*last*/) {}
   virtual std::string save() const = 0;              // MessagePack
   virtual void restore(std::string_view state) = 0;  // Error (kProtocol) when it is not its own
@@ -130,6 +131,9 @@ struct GpOptions {
 // that a scheduler stops or pauses. For spaces without grids, and with a metric. tune/search/gp has
 // the method: the expected improvement of Jones, Schonlau and Welch ("Efficient Global Optimization
 // of Expensive Black-Box Functions", 1998). Ours models ranks within rungs in place of values.
+// Several objectives are scalarised by random weights (Knowles, "ParEGO", 2006), and constraints
+// kept by their probability (Gardner et al., "Bayesian Optimization with Inequality Constraints",
+// ICML 2014); ours has a process for each metric.
 SearcherSpec gp(GpOptions options = {});
 
 struct TpeOptions {
@@ -139,6 +143,8 @@ struct TpeOptions {
 // The tree-structured Parzen estimator (Bergstra et al., "Algorithms for Hyper-Parameter
 // Optimization", NIPS 2011), with the rules of Optuna 5: learns as gp does, and takes less time for
 // a proposal. Ours draws a choice first, and then what depends on it; tune/search/tpe has the rest.
+// Under a scheduler that stops trials it learns from the highest rung with enough of them, and
+// draws a share at random, as BOHB does (Falkner, Klein and Hutter, ICML 2018).
 SearcherSpec tpe(TpeOptions options = {});
 
 struct CmaEsOptions {

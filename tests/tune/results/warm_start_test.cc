@@ -93,6 +93,20 @@ TEST_CASE("what lies outside the space or has no value is left out, counted and 
   CHECK_HAS(read_warm_start(spec), "; " + folder.path().string() + " had the other mode for it");
 }
 
+TEST_CASE("what breaks a rule of this sweep's where lies outside, with the rule as the reason") {
+  const Shell shell;
+  RecordedFolder folder(shell, "e", kWarmSpace);
+  for (const double lr : {0.1, 0.3, 0.4}) folder.add(config_at_x(lr, "relu"), {0.5});
+  ExperimentSpec spec = spec_of({folder.path()});
+  spec.options.where = {"lr > 0.01", "lr < 0.2"};
+  CHECK_HAS(read_warm_start(spec), "gp knows 1 trials of " + folder.path().string() +
+                                       "; 2 lie outside the space, as they break 'lr < 0.2'");
+  CHECK(spec.earlier.size() == 1);
+  spec.options.where = {"lr > 0.5"};
+  CHECK_HAS(refusal([&] { read_warm_start(spec); }, ErrorCode::kBadInput),
+            "none of its 3 trials lies in the space of this sweep: they break 'lr > 0.5'");
+}
+
 TEST_CASE("folders of no use are refused before anything begins") {
   const Shell shell;
   const auto why = [&](const std::string& folder) {

@@ -20,8 +20,8 @@ using testing::refusal;
 
 // Proposes the middle of the space, and notes in it what it was asked.
 struct Middle : Proposer {
-  explicit Middle(bool fails = false, bool gives_one_less = false)
-      : fails(fails), gives_one_less(gives_one_less) {}
+  explicit Middle(bool fails = false, bool gives_one_less = false, double at = 0.5)
+      : fails(fails), gives_one_less(gives_one_less), at(at) {}
   ProposerAnswer propose(const ProposerQuestion& question, const Encoding& encoding,
                          RandomStream& random) const override {
     if (fails) throw std::runtime_error("numbers are not what they were");
@@ -31,6 +31,7 @@ struct Middle : Proposer {
     for (std::size_t i = 0; i < count; ++i) {
       Proposal proposal;
       proposal.point = encoding.settled(UnitPoint(encoding.size(), 0.5), random);
+      if (at != 0.5) proposal.point.back() = at;
       proposal.origin = ProposalOrigin::kModel;
       proposal.note = "known " + std::to_string(question.known.trials().size()) + ", proposed " +
                       std::to_string(question.proposed) + ", state " + question.state;
@@ -43,6 +44,7 @@ struct Middle : Proposer {
   }
   bool fails;
   bool gives_one_less;
+  double at;  // the last coordinate
 };
 
 const SearchSpace kSpace = {{"lr", loguniform(1e-4, 1e-1)}, {"act", choice({"relu", "tanh"})}};
@@ -150,8 +152,9 @@ TEST_CASE("results, pauses and ends reach the history") {
 
 TEST_CASE("a trial that a user has added is learnt from when it is over, if it lies in the space") {
   const auto searcher = made(setup_of(9));
+  std::uint32_t next = 0;
   const auto end = [&](const Config& config, const Result& result) {
-    searcher->end_added(config, TrialEnd::kStopped, testing::report(0, 3, result));
+    searcher->end_added(config, TrialEnd::kStopped, testing::report(next++, 3, result));
     return searcher->history().trials().size();
   };
   CHECK(end({{"lr", 0.01}, {"act", "relu"}}, {{"loss", 0.25}}) == 1);
@@ -159,6 +162,37 @@ TEST_CASE("a trial that a user has added is learnt from when it is over, if it l
   CHECK(searcher->history().trials()[0].newest == ValueAt{3, -0.25});
   CHECK(end({{"lr", 7}, {"act", "relu"}}, {{"loss", 0.25}}) == 1);      // outside
   CHECK(end({{"lr", 0.01}, {"act", "relu"}}, {{"other", 0.25}}) == 1);  // says nothing
+}
+
+TEST_CASE("one that ends again, after a retry, is learnt once, by its newest end") {
+  const auto searcher = made(setup_of(9));
+  const Config config{{"lr", 0.01}, {"act", "relu"}};
+  const auto end = [&](std::uint32_t trial, TrialEnd how, double loss) {
+    searcher->end_added(config, how, testing::report(trial, 3, Result{{"loss", loss}}));
+  };
+  end(1, TrialEnd::kError, 0.25);
+  end(2, TrialEnd::kCompleted, 0.75);  // another one, alike
+  const auto resumed = made(setup_of(9));
+  resumed->restore(searcher->save());
+  for (ModelSearcher* each : {searcher.get(), resumed.get()}) {
+    each->end_added(config, TrialEnd::kCompleted, testing::report(1, 2, Result{{"loss", 0.5}}));
+    const auto& known = each->history().trials();
+    REQUIRE(known.size() == 2);
+    CHECK(known[0].standing == Standing::kCompleted);
+    CHECK(known[0].newest == ValueAt{2, -0.5});
+    CHECK(known[1].newest == ValueAt{3, -0.75});
+  }
+  CHECK(resumed->save() == searcher->save());
+}
+
+TEST_CASE("one that was added has a number for each of several objectives") {
+  SearcherSetup setup = setup_of(9);
+  setup.objective = {"", Mode::kMax, 7, {{"loss", Mode::kMin}, {"acc"}}};
+  const auto searcher = made(setup);
+  searcher->end_added({{"lr", 0.01}, {"act", "relu"}}, TrialEnd::kCompleted,
+                      testing::report(1, 3, Result{{"loss", 0.25}, {"acc", 0.5}}));
+  REQUIRE(searcher->history().trials().size() == 1);
+  CHECK(searcher->history().trials()[0].newest == ValueAt{3, -0.25, {-0.25, 0.5}});
 }
 
 TEST_CASE("where a proposer fails, proposals are drawn, and say why") {
@@ -175,6 +209,26 @@ TEST_CASE("where a proposer fails, proposals are drawn, and say why") {
     }
     CHECK(configs.size() == 3);
   }
+}
+
+TEST_CASE("a proposal whose numbers failed is drawn, and says so") {
+  for (const double at : {std::nan(""), 1.5, std::numeric_limits<double>::infinity()}) {
+    CAPTURE(at);
+    const auto searcher = made(setup_of(9), Middle(false, false, at));
+    CHECK(suggest_now(*searcher, TrialNumber{0})->get<double>("lr") < 0.1);
+    CHECK(searcher->newest_proposal()->origin == ProposalOrigin::kFallback);
+    CHECK_HAS(searcher->newest_proposal()->note, "numbers failed");
+  }
+}
+
+TEST_CASE("earlier trials that break a rule of where say nothing") {
+  SearcherSetup setup = setup_of(4);
+  setup.where = {"lr <= 0.01"};
+  for (const double lr : {0.005, 0.05}) {
+    setup.earlier.push_back({{{"lr", lr}, {"act", "relu"}}, {{3, 0.5}}});
+  }
+  const auto searcher = made(setup);
+  REQUIRE(searcher->history().trials().size() == 1);
 }
 
 TEST_CASE("with results of earlier experiments gp begins with its model, and repeats none") {
@@ -277,6 +331,37 @@ TEST_CASE("a point may take an option of a choice, and keeps what where says") {
   setup.points_to_evaluate = {{{"lr", 0.5}, {"opt", {{"kind", "adam"}, {"beta", 0.25}}}}};
   CHECK_HAS(refusal([&] { gp().make()->configure(setup); }, ErrorCode::kBadInput),
             "points_to_evaluate/0: it breaks a rule of where");
+  setup.points_to_evaluate = {{{"opt", {{"kind", "adam"}, {"beta", 7}}}}};
+  for (std::uint64_t seed = 0; seed < 9; ++seed) {
+    setup.objective.seed = seed;
+    CHECK_HAS(refusal([&] { gp().make()->configure(setup); }, ErrorCode::kBadInput),
+              "points_to_evaluate/0: 'opt/beta' is 7, which");
+  }
+}
+
+TEST_CASE("a point that takes options of many choices is completed, whatever the seed") {
+  // Six choices of four options: one draw in 4^6 = 4096 has the options of the point.
+  SearcherSetup setup = {SearchSpace(), 2, {Config()}, {"loss", Mode::kMin, 0}};
+  for (const char* part : {"a", "b", "c", "d", "e", "f"}) {
+    setup.space.set(part, choice({{{"kind", "k0"}, {"x", uniform(0, 1)}},
+                                  {{"kind", "k1"}, {"x", uniform(0, 1)}, {"y", uniform(0, 1)}},
+                                  {{"kind", "k2"}, {"x", uniform(2, 3)}},
+                                  {{"x", uniform(4, 5)}, {"n", randint(0, 9)}}}));
+  }
+  Config& point = setup.points_to_evaluate.front();
+  for (const char* part : {"a", "b", "c"}) point.set(std::string(part) + "/kind", "k1");
+  for (const char* part : {"d", "e", "f"}) point.set(std::string(part) + "/x", 4.5);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    setup.objective.seed = seed;
+    const auto searcher = gp().make();
+    searcher->configure(setup);
+    const Config config = searcher->suggest(TrialNumber{0}).value();
+    CHECK(config.get<std::string>("c/kind") == "k1");
+    CHECK(config.get<double>("c/y") < 1);
+    CHECK(config.get<double>("f/x") == 4.5);
+    CHECK(config.get<int>("f/n") < 9);
+  }
 }
 
 TEST_CASE("what cannot be searched is refused in words") {

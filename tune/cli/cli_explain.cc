@@ -21,22 +21,40 @@ using Source = Explanation::Source;
 
 constexpr std::size_t kMostBeside = 12;
 
+// The scale of a mean (tune/search/gp/targets.h, several.h).
+const char* scale_of(const Explanation& found) {
+  if (found.goals.size() > 1) {
+    return "of all objectives by weights drawn for this proposal: 0 is the best of each";
+  }
+  if (found.is_constrained) {
+    return "0 is the best trial that keeps the constraints, or of all while none does; a standard "
+           "deviation of all is 1.05";
+  }
+  return "0 is the middle trial, a standard deviation of all is 1";
+}
+
 // The model's expectation, in words.
 std::string expectation(const Explanation& found) {
   const Explanation::Proposed& one = *found.proposed;
   if (!one.acquisition) return {};
-  if (!one.mean || !one.standard_deviation) {
+  if (one.by == "tpe") {
     return fmt::format("exp({:.4g}) times as likely among good trials as among the others",
                        *one.acquisition);
   }
-  const char* scale =
-      found.goals.size() > 1
-          ? "of all objectives by weights drawn for this proposal: 0 is the best of each"
-          : "0 is the middle trial, a standard deviation of all is 1";
+  const char* chance = "the logarithm of the chance that the constraints are kept";
+  if (!one.mean || !one.standard_deviation) {
+    if (!found.is_constrained) return fmt::format("acquisition {:.4g}", *one.acquisition);
+    return fmt::format("acquisition {:.4g} ({}: values of the metric say nothing yet)",
+                       *one.acquisition, chance);
+  }
+  const std::string bounded =
+      found.is_constrained
+          ? fmt::format(" and {}, added; the latter alone while no trial keeps them", chance)
+          : "";
   return fmt::format(
       "mean {:.4g}, sd {:.4g}, acquisition {:.4g} ({}, larger is better; acquisition: the "
-      "logarithm of the expected improvement)",
-      *one.mean, *one.standard_deviation, *one.acquisition, scale);
+      "logarithm of the expected improvement{})",
+      *one.mean, *one.standard_deviation, *one.acquisition, scale_of(found), bounded);
 }
 
 // By what its model tells: an expectation, the trials that it was made of, or neither.

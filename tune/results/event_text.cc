@@ -166,6 +166,7 @@ void EventText::on(const TrialProposed& proposed, WallTime wall) {
     line.add_texts("neighbours", neighbours);
     line.add_values("neighbour_values", proposal.neighbour_values);
   }
+  if (!proposal.model.empty()) line.add("model", proposal.model);
   if (!proposal.note.empty()) line.add("note", proposal.note);
   line.end();
 }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <string_view>
@@ -18,8 +19,11 @@
 #include "tune/results/experiment_folder.h"
 #include "tune/results/recorded_trials.h"
 #include "tune/results/result_lines.h"
+#include "tune/search/basic_variant.h"
 #include "tune/search/learning.h"
 #include "tune/spec/experiment_spec.h"
+#include "tune/spec/objectives.h"
+#include "tune/spec/searcher_setup.h"
 
 namespace tune {
 
@@ -27,9 +31,12 @@ namespace {
 
 constexpr std::size_t kNearest = 5;
 
-// The origin of a proposal of a model, told by what the model expects: gp a value, tpe none.
-std::string model_of(const std::string& searcher, const Explanation::Proposed& proposed) {
-  if (searcher != "auto" || !proposed.acquisition) return searcher;
+// Older builds do not name the model that auto asked. There it is told by what the model expects:
+// gp a value, tpe none.
+std::string model_of(const Value& event, const std::string& searcher,
+                     const Explanation::Proposed& proposed) {
+  const bool is_named = searcher != "auto" || event.contains("model") || !proposed.acquisition;
+  if (is_named) return event.get_or("model", searcher);
   return proposed.mean ? "gp" : "tpe";
 }
 
@@ -60,7 +67,7 @@ class Reading {
     if (name == "notice") take_notice(event.get_or("text", ""));
     if (trial.empty()) return;
     if (name == "replaced") first_.try_emplace(trial, event.at("old"));
-    if (trial != found_.trial) return take_other(name, trial);
+    if (trial != found_.trial) return take_other(event, name, trial);
     if (!has_begun_ && (name == "proposed" || name == "attempt_started")) {
       has_begun_ = true;
       found_.beside.assign(running_.begin(), running_.end());
@@ -89,9 +96,10 @@ class Reading {
     return found == first_.end() ? trial.config() : found->second;
   }
 
-  std::string outcome;      // of its newest attempt that ended
-  std::string last_notice;  // that ended all early, before its end
-  Value failure;            // the newest; null: none
+  std::uint64_t added_before = 0;  // trials that users added before it
+  std::string outcome;             // of its newest attempt that ended
+  std::string last_notice;         // that ended all early, before its end
+  Value failure;                   // the newest; null: none
 
  private:
   void take_notice(const std::string& text) {
@@ -99,7 +107,9 @@ class Reading {
         text.find("time budget") != text.npos || text.find("fail_fast") != text.npos;
     if (ends_all) last_notice = text;
   }
-  void take_other(const std::string& name, const std::string& trial) {
+  void take_other(const Value& event, const std::string& name, const std::string& trial) {
+    const bool is_added = name == "order" && event.get_or("order", "") == "add";
+    if (is_added && number_of(trial) < number_of(found_.trial)) ++added_before;
     if (name == "attempt_started") running_.insert(trial);
     if (name == "attempt_ended") running_.erase(trial);
   }
@@ -115,7 +125,7 @@ class Reading {
     }
     proposed.acquisition = number_in(event, "acquisition");
     proposed.note = event.get_or("note", "");
-    proposed.by = model_of(found_.searcher, proposed);
+    proposed.by = model_of(event, found_.searcher, proposed);
     named_ = event.get_or("neighbours", std::vector<std::string>());
     const Value* values = event.find("neighbour_values");
     if (values == nullptr || !values->is_list()) return;
@@ -174,12 +184,32 @@ bool holds(const Config& config, const Config& point) {
   });
 }
 
-void find_source(Explanation& found, const ExperimentSpec& spec, const Config& first) {
+// A program's own searcher hands the points out as it likes.
+std::optional<std::size_t> alike(const std::vector<Config>& points, const Config& first) {
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (!points[i].leaves().empty() && holds(first, points[i])) return i;
+  }
+  return std::nullopt;
+}
+
+// The point that the k-th suggestion is. Searchers that learn hand the points out first, one a
+// trial; random search and a grid try each in the cells that it leaves.
+std::optional<std::size_t> given_to(const ExperimentSpec& spec, std::uint64_t suggestion) {
+  const std::vector<Config>& points = spec.options.points_to_evaluate;
+  const std::unique_ptr<Searcher> searcher = spec.options.searcher.make();
+  if (auto* variant = dynamic_cast<BasicVariantSearcher*>(searcher.get())) {
+    SearcherSetup setup = searcher_setup(spec, objective_of(spec.options));
+    setup.num_samples = -1;  // a resume may have asked for less
+    variant->configure(setup);
+    return variant->given_to(TrialNumber{static_cast<std::uint32_t>(suggestion)});
+  }
+  return suggestion < points.size() ? std::optional<std::size_t>(suggestion) : std::nullopt;
+}
+
+void find_source(Explanation& found, const ExperimentSpec& spec, const Config& first,
+                 std::uint64_t suggestion) {
   using Source = Explanation::Source;
   const RunOptions& options = spec.options;
-  // Searchers that learn hand the points out first, one a trial; a grid tries each in its cells.
-  const bool one_a_trial = found.learns && !found.searcher.empty();
-  const std::uint64_t number = number_of(found.trial);
   if (!found.orders.empty() && found.orders.front().order == "add") {
     found.source = Source::kAdded;
     return;
@@ -188,11 +218,14 @@ void find_source(Explanation& found, const ExperimentSpec& spec, const Config& f
     found.source = Source::kProposed;
     return;
   }
-  for (std::size_t i = 0; i < options.points_to_evaluate.size(); ++i) {
-    if (one_a_trial ? i != number : !holds(first, options.points_to_evaluate[i])) continue;
-    found.source = Source::kGiven;
-    found.given = i;
-    return;
+  if (!options.points_to_evaluate.empty()) {
+    const auto given = found.searcher.empty() ? alike(options.points_to_evaluate, first)
+                                              : given_to(spec, suggestion);
+    if (given) {
+      found.source = Source::kGiven;
+      found.given = *given;
+      return;
+    }
   }
   found.source = found.learns ? Source::kUntold : Source::kRandom;
   if (found.source == Source::kUntold) return;
@@ -368,13 +401,14 @@ Explanation explain(const Analysis& analysis, const std::string& trial) {
   found.mode = analysis.mode();
   for (const Goal& goal : analysis.objectives()) found.goals.push_back(goal.metric);
   if (!found.metric.empty()) found.goals = {found.metric};
+  found.is_constrained = !spec.options.constraints.empty();
   Reading reading(found);
   for_each_event(analysis.directory(),
                  {"proposed", "attempt_started", "attempt_ended", "rung", "verdict", "replaced",
                   "failure", "notice", "order"},
                  [&](const Value& event) { reading.take(event); });
   const Config first = reading.first_config(*summary);
-  find_source(found, spec, first);
+  find_source(found, spec, first, number_of(trial) - reading.added_before);
   find_neighbours(found, analysis, spec, first, reading);
   found.standing = merit_standing(analysis, *summary);
   found.end = why_ended(found, spec, reading, *summary);

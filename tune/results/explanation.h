@@ -26,6 +26,7 @@ struct Explanation {
   std::string metric;    // empty: none, or several objectives
   Mode mode = Mode::kMax;
   std::vector<std::string> goals;  // the metric, or those of the objectives
+  bool is_constrained = false;     // whether there are constraints
 
   // ---- Why it was tried
   enum class Source : std::uint8_t {
@@ -41,7 +42,7 @@ struct Explanation {
   std::size_t given = 0;          // kGiven: which one, from 0
   struct Proposed {
     std::string origin;  // "start_up", "random", "model" or "fallback"
-    std::string by;      // of the model: the searcher, or of auto the one that it asked
+    std::string by;      // of the model: the searcher, or the one that it asked
     std::uint64_t results_known = 0;
     std::uint64_t pending_known = 0;
     std::optional<double> mean;  // in the model's own scale, where it expects a value

@@ -43,12 +43,21 @@ std::string told(const Objective& objective) {
 
 std::string told(const Encoding& encoding, const Objective& objective) {
   const std::string metric = told(objective);
-  const std::string parameters =
+  std::string parameters =
       fmt::format("{} parameter{}", encoding.size(), encoding.size() == 1 ? "" : "s");
   if (encoding.feature_count() > kMostFeatures) {
+    if (encoding.feature_count() != encoding.size()) {  // each option of a choice is one
+      parameters += fmt::format(" of {} features", encoding.feature_count());
+    }
     return fmt::format("tpe, as {} are too many for gp, and {}", parameters, metric);
   }
   return fmt::format("gp, for {} and {}", parameters, metric);
+}
+
+void name_model(std::vector<Proposal>& proposals, const char* name) {
+  for (Proposal& proposal : proposals) {
+    if (proposal.model.empty()) proposal.model = name;
+  }
 }
 
 }  // namespace
@@ -72,11 +81,13 @@ ProposerAnswer AutomaticProposer::propose(const ProposerQuestion& question,
     ProposerQuestion first = question;
     first.count = std::min(question.count, kMostByGp);
     answer = gp_.propose(first, encoding, random);
+    name_model(answer.proposals, "gp");
     rest.count -= first.count;
   }
   if (rest.count == 0) return answer;
   for (const Proposal& proposal : answer.proposals) rest.known.add_proposed(proposal.point);
   ProposerAnswer others = tpe_.propose(rest, encoding, random);
+  name_model(others.proposals, "tpe");
   std::ranges::move(others.proposals, std::back_inserter(answer.proposals));
   return answer;
 }

@@ -9,7 +9,9 @@
 //
 // During the sweep, for each question: gp, with conditions as well (in 30 tasks of an xgboost space
 // it is level with tpe after 25 trials, and far ahead after 50 and 100). But tpe
-// - in a space of more than kMostFeatures features, where a fit takes too long;
+// - in a space of more than kMostFeatures features (a number is one, a choice as many as it has
+//   options), where a fit takes too long. It then stays with tpe beyond 500 trials of several
+//   objectives as well, where gp hands over to NSGA-II;
 // - for what a question asks for beyond kMostByGp proposals: so many are only wanted at once where
 //   trials end faster than gp could propose.
 // It stays with gp beyond 500 trials of one metric, where others go on with CMA-ES or TPE: gp's

@@ -259,6 +259,12 @@ std::optional<Config> BasicVariantSearcher::suggest(TrialNumber trial) {
                           kMostWhereDraws, trial.value, broken->text()));
 }
 
+std::optional<std::size_t> BasicVariantSearcher::given_to(TrialNumber trial) const {
+  const std::optional<Place> place = place_of(trial.value);
+  if (!place || preset_of(place->sample) == nullptr) return std::nullopt;
+  return static_cast<std::size_t>(place->sample);
+}
+
 Config BasicVariantSearcher::draw_config(const Place& place, std::uint64_t trial, int attempt,
                                          std::vector<SampleFunction>& functions) const {
   const Config* preset = preset_of(place.sample);

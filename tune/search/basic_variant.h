@@ -27,6 +27,8 @@ class BasicVariantSearcher : public Searcher {
   void set_num_samples(std::int64_t num_samples) override;
   std::optional<std::uint64_t> total() const override;
   std::optional<Config> suggest(TrialNumber trial) override;
+  // The one of points_to_evaluate that a trial takes its values from; nothing: none.
+  std::optional<std::size_t> given_to(TrialNumber trial) const;
   std::string save() const override;
   void restore(std::string_view state) override;
 

@@ -51,10 +51,11 @@ struct Proposal {
   std::uint32_t pending_known = 0;  // trials that had begun, whose value was not known
   // Of the neighbours, in that order: the newest that was known, in the metric's own direction.
   std::vector<ValueAt> neighbour_values = {};
+  std::string model = {};  // "tpe": the one that made it, where a searcher asks several
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.point, s.origin, s.note, s.expected, s.neighbours, s.results_known, s.pending_known);
-    f.added(s.neighbour_values);
+    f.added(s.neighbour_values, s.model);
   }
 };
 

@@ -23,10 +23,13 @@ Config at(double x, const char* act = "relu") {
 }
 
 struct Folder : RecordedFolder {
-  explicit Folder(const SearchSpace& space, const SearcherSpec& searcher = basic_variant())
-      : Folder(std::make_unique<Shell>(), space, searcher) {}
-  Folder(std::unique_ptr<Shell> own, const SearchSpace& space, const SearcherSpec& searcher)
-      : RecordedFolder(*own, "e", space, searcher, 40), shell(std::move(own)) {}
+  using Change = std::function<void(RunOptions&)>;
+  explicit Folder(const SearchSpace& space, const SearcherSpec& searcher = basic_variant(),
+                  const Change& change = {})
+      : Folder(std::make_unique<Shell>(), space, searcher, change) {}
+  Folder(std::unique_ptr<Shell> own, const SearchSpace& space, const SearcherSpec& searcher,
+         const Change& change)
+      : RecordedFolder(*own, "e", space, searcher, 40, change), shell(std::move(own)) {}
   Explanation why(const std::string& trial) const { return explain(load(), trial); }
   // So many losses that the stop rule, 27 iterations, is met.
   static std::vector<double> whole(double loss) { return std::vector<double>(27, loss); }
@@ -191,6 +194,88 @@ TEST_CASE("proposals are told by what the model behind them expects, under auto 
   const std::string even = told(halton(), {}, "random");
   CHECK_HAS(even, "proposed: the next of halton's sequence, in which results play no part\n");
   CHECK(even.find("known then") == std::string::npos);
+}
+
+TEST_CASE("under constraints an expectation is told in its own scale, or as a chance alone") {
+  const auto told = [&](const SearcherSpec& searcher, const Value& numbers) {
+    Folder folder(kSpace, searcher,
+                  [](RunOptions& options) { options.constraints = {{.metric = "ms", .max = 20}}; });
+    folder.add(at(0.1), folder.whole(0.5));
+    Value event{{"event", "proposed"}, {"trial", id(1)}, {"origin", "model"}};
+    for (const auto& [key, number] : numbers.map()) event.set(key, number);
+    folder.tell(event);
+    folder.add(at(0.2), folder.whole(0.5));
+    return folder.shell->tune({"explain", "e", "1"}).out;
+  };
+  const Value both{{"mean", -0.5}, {"sd", 0.25}, {"acquisition", -1.5}};
+  CHECK_HAS(told(gp(), both),
+            "  expected: mean -0.5, sd 0.25, acquisition -1.5 (0 is the best trial that keeps the "
+            "constraints, or of all while none does; a standard deviation of all is 1.05, larger "
+            "is better; acquisition: the logarithm of the expected improvement and the logarithm "
+            "of the chance that the constraints are kept, added; the latter alone while no trial "
+            "keeps them)\n");
+  const std::string by_chance =
+      "  expected: acquisition -0.5 (the logarithm of the chance that the constraints are kept: "
+      "values of the metric say nothing yet)\n";
+  CHECK_HAS(told(gp(), {{"acquisition", -0.5}}), by_chance);
+  // Without a mean it is gp's all the same, as the event says.
+  const std::string by_auto = told(automatic(), {{"acquisition", -0.5}, {"model", "gp"}});
+  CHECK_HAS(by_auto, "the best by the model of gp, which auto asked");
+  CHECK_HAS(by_auto, by_chance);
+  CHECK_HAS(told(automatic(), {{"acquisition", 1.5}, {"model", "tpe"}}),
+            "  expected: exp(1.5) times as likely among good trials as among the others\n");
+}
+
+TEST_CASE("a model that hands over to another is told by the other's name") {
+  Folder folder(kSpace, gp());
+  folder.add(at(0.1), folder.whole(0.5));
+  folder.tell(Value{{"event", "proposed"},
+                    {"trial", id(1)},
+                    {"origin", "model"},
+                    {"model", "nsga2"},
+                    {"neighbours", std::vector<std::string>{id(0)}}});
+  folder.add(at(0.2), folder.whole(0.5));
+  CHECK_HAS(folder.shell->tune({"explain", "e", "1"}).out,
+            "proposed: a child, by nsga2, of the two named below");
+}
+
+// The sources of trials 0, 1, 2 ... with the point that was given: "0", "1", or "-" for none.
+std::string given(const Folder& folder, int trials) {
+  std::string text;
+  for (int i = 0; i < trials; ++i) {
+    const Explanation found = folder.why(id(i));
+    if (found.source == Source::kAdded) {
+      text += "+";
+    } else {
+      text += found.source == Source::kGiven ? std::to_string(found.given) : "-";
+    }
+  }
+  return text;
+}
+
+TEST_CASE("points_to_evaluate are told by the trials that they were given to, and no others") {
+  const auto points = [](std::vector<Config> all) {
+    return [all](RunOptions& options) { options.points_to_evaluate = all; };
+  };
+  // Random search: the first two samples; a later one that is alike was drawn.
+  Folder random(kSpace, random_search(), points({{{"act", "tanh"}}, Config()}));
+  for (const char* act : {"tanh", "relu", "tanh", "tanh"}) random.add(at(0.1, act), {0.5});
+  CHECK(given(random, 4) == "01--");
+  // A grid: the first point leaves x, of which there are two; the second has a cell of its own.
+  Folder grid({{"x", grid_search({0.25, 0.5})}, {"act", choice({"relu", "tanh"})}}, every_cell(),
+              points({{{"act", "tanh"}}, {{"x", 0.5}}}));
+  for (const double x : {0.25, 0.5, 0.5, 0.25, 0.5}) grid.add(at(x, "tanh"), {0.5});
+  CHECK(given(grid, 5) == "001--");
+  // A user added one in between: those after it are the sweep's later suggestions.
+  for (const SearcherSpec& searcher : {gp(), tpe(), cma_es(), nsga2(), halton(), random_search()}) {
+    CAPTURE(searcher.name());
+    Folder shifted(kSpace, searcher, points({at(0.1), at(0.2), at(0.3)}));
+    shifted.add(at(0.1), {0.5});
+    const std::string added = shifted.add(at(0.3), {0.5});
+    shifted.tell(Value{{"event", "order"}, {"trial", added}, {"order", "add"}, {"user", "ada"}});
+    for (const double x : {0.2, 0.3, 0.3}) shifted.add(at(x), {0.5});
+    CHECK(given(shifted, 5) == "0+12-");
+  }
 }
 
 TEST_CASE("what a scheduler gave trials later is not a proposal: they stand where they began") {

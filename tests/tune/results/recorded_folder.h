@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,10 @@ namespace tune {
 
 class RecordedFolder {
  public:
+  // `change`: its options, before they are written.
   RecordedFolder(const Shell& shell, std::string name, const SearchSpace& space,
-                 const SearcherSpec& searcher = basic_variant(), std::int64_t num_samples = 1)
+                 const SearcherSpec& searcher = basic_variant(), std::int64_t num_samples = 1,
+                 const std::function<void(RunOptions&)>& change = {})
       : shell_(shell), name_(std::move(name)) {
     RunOptions options;
     options.name = name_;
@@ -28,6 +31,7 @@ class RecordedFolder {
     options.stop = {{"training_iteration", 27}};
     options.searcher = searcher;
     options.num_samples = num_samples;
+    if (change) change(options);
     std::vector<Complaint> complaints;
     const ExperimentSpec spec = make_spec(options, "T", false, complaints);
     REQUIRE(complaints.empty());

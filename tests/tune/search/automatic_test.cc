@@ -46,6 +46,10 @@ TEST_CASE("the choice before a sweep, and why") {
   bounded.objective.constraints = {{.metric = "ms", .max = 20}};
   SearchSpace wide;
   for (int i = 0; i < 61; ++i) wide.set("x" + std::to_string(i), uniform(0, 1));
+  SearchSpace wordy;
+  Value::List words;
+  for (int i = 0; i < 31; ++i) words.emplace_back("word " + std::to_string(i));
+  for (const char* path : {"a", "b"}) wordy.set(path, choice(words));
   const SearchSpace computed = {{"a", 1}, {"b", sample_from([](const Config&) { return 2; })}};
   const std::vector<Case> cases = {
       {"numbers", setup_of(kNumbers), "auto", "gp, for 2 parameters and loss"},
@@ -54,6 +58,8 @@ TEST_CASE("the choice before a sweep, and why") {
       {"bounded", bounded, "auto", "gp, for 2 parameters and loss under 1 constraint"},
       {"conditions", setup_of(with_conditions()), "auto", "gp, for 4 parameters and loss"},
       {"many", setup_of(wide), "auto", "tpe, as 61 parameters are too many for gp, and loss"},
+      {"wordy", setup_of(wordy), "auto",
+       "tpe, as 2 parameters of 62 features are too many for gp, and loss"},
       {"just enough", setup_of(kNumbers, 10), "auto", "gp"},
       {"few", setup_of(kNumbers, 9), "basic_variant",
        "random search, as 9 trials are too few to learn from"},
@@ -129,6 +135,7 @@ TEST_CASE("of a question for many, gp makes the first and tpe, which is quick, t
   REQUIRE(made.size() == 64);
   for (std::size_t i = 0; i < made.size(); ++i) {
     if (made[i].origin == ProposalOrigin::kModel) CHECK(is_by_gp(made[i]) == (i < kMostByGp));
+    CHECK(made[i].model == (i < kMostByGp ? "gp" : "tpe"));
     for (std::size_t j = 0; j < i; ++j) CHECK(made[i].point != made[j].point);
   }
 }

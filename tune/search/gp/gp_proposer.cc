@@ -44,6 +44,7 @@ ProposerAnswer by_nsga2(const ProposerQuestion& question, const Encoding& encodi
                         RandomStream& random) {
   ProposerAnswer answer{nsga2::propose(question, encoding, {}, random), question.state};
   for (Proposal& proposal : answer.proposals) {
+    proposal.model = "nsga2";
     const std::string why = proposal.note.empty() ? "" : "; " + proposal.note;
     proposal.note = "there are more than 500 trials of several objectives: NSGA-II goes on" + why;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,23 @@ namespace tune {
 
 // Milestones grace * factor^(s + k) <= max_t of bracket s, exact for whole numbers below 2^53.
 std::vector<double> rung_milestones(const AshaOptions& options, int bracket);
+
+// The number of a bracket's rungs, from low to high, that a trial has reached at this time; so many
+// are behind it already.
+template <class Rung>
+std::uint32_t rungs_reached(const std::vector<Rung>& rungs, std::uint32_t behind, double time) {
+  while (behind < rungs.size() && rungs[behind].milestone() <= time) ++behind;
+  return behind;
+}
+
+// The next report of a trial that is judged: at its next rung, or at max_t.
+template <class Rung>
+std::optional<double> next_judged(const AshaOptions& options, const std::vector<Rung>& rungs,
+                                  std::uint32_t next) {
+  if (next < rungs.size()) return rungs[next].milestone();
+  if (options.stop_last_trials) return options.max_t;
+  return std::nullopt;
+}
 
 // Bracket s with probability exp(rungs of s) / sum over all: those with more rungs are likelier.
 class BracketDraw {

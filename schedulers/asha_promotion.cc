@@ -49,21 +49,14 @@ Milestone AshaPromotion::add_trial(TrialNumber trial) {
   return until(options_.time_attr, next_stop(state));
 }
 
-// The next report that is judged: at the lowest rung without the trial, or at max_t; at the rung
-// where it waits while it was not promoted.
+// While it was not promoted, at the rung where it waits.
 std::optional<double> AshaPromotion::next_stop(const TrialState& state) const {
-  const std::vector<PromotionRung>& rungs = brackets_[state.bracket];
   const std::uint32_t next = state.waits ? state.recorded - 1 : state.recorded;
-  if (next < rungs.size()) return rungs[next].milestone();
-  if (options_.stop_last_trials) return options_.max_t;
-  return std::nullopt;
+  return next_judged(options_, brackets_[state.bracket], next);
 }
 
 std::uint32_t AshaPromotion::reached(const TrialState& state, double time) const {
-  const std::vector<PromotionRung>& rungs = brackets_[state.bracket];
-  std::uint32_t count = state.recorded;
-  while (count < rungs.size() && rungs[count].milestone() <= time) ++count;
-  return count;
+  return rungs_reached(brackets_[state.bracket], state.recorded, time);
 }
 
 Decision AshaPromotion::result(TrialNumber trial, const ResultView& result) {

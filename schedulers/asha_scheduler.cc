@@ -42,20 +42,12 @@ Milestone AshaScheduler::add_trial(TrialNumber trial) {
   return until(options_.time_attr, next_stop(state));
 }
 
-// The next report that is judged: at the lowest rung without the trial, or at max_t.
 std::optional<double> AshaScheduler::next_stop(const TrialState& state) const {
-  const std::vector<Rung>& rungs = brackets_[state.bracket];
-  if (state.recorded < rungs.size()) return rungs[state.recorded].milestone();
-  if (options_.stop_last_trials) return options_.max_t;
-  return std::nullopt;
+  return next_judged(options_, brackets_[state.bracket], state.recorded);
 }
 
-// The number of the bracket's rungs that a trial has reached at this time.
 std::uint32_t AshaScheduler::reached(const TrialState& state, double time) const {
-  const std::vector<Rung>& rungs = brackets_[state.bracket];
-  std::uint32_t count = state.recorded;
-  while (count < rungs.size() && rungs[count].milestone() <= time) ++count;
-  return count;
+  return rungs_reached(brackets_[state.bracket], state.recorded, time);
 }
 
 Decision AshaScheduler::result(TrialNumber trial, const ResultView& result) {

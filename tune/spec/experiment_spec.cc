@@ -428,10 +428,11 @@ void SpecCheck::check_warm_start() {
   if (options_.warm_start.empty()) return;
   const std::string& searcher = options_.searcher.name();
   if (!learns_from_results(searcher)) {
-    complain("warm_start",
-             fmt::format("the searcher {} learns nothing from results, these or others: choose gp, "
-                         "tpe or cma_es, or leave warm_start out",
-                         searcher));
+    complain(
+        "warm_start",
+        fmt::format("the searcher {} learns nothing from results, these or others: choose auto, "
+                    "gp, tpe, cma_es or nsga2, or leave warm_start out",
+                    searcher));
   } else if (needs_merit(objective())) {
     complain("warm_start",
              "it reads the values of one metric, and here there are several objectives, or "

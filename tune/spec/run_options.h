@@ -120,6 +120,9 @@ struct RunOptions {
   // with its driver elsewhere.
   std::optional<double> patience_s = {};
   // Several metrics in place of `metric` and `mode`: {{"loss", tune::Mode::kMin}, {"accuracy"}}.
+  // Schedulers then rank by fronts, as NSGA-II does, and within one by an epsilon net in place of
+  // crowding distance (Salinas et al., "A Multi-objective Perspective on Jointly Tuning Hardware
+  // and Hyperparameters", 2021).
   std::vector<Goal> objectives = {};
   // Bounds that a trial's metrics have to keep: {{.metric = "latency_ms", .max = 20}}.
   std::vector<Constraint> constraints = {};

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "core/platform/fingerprint.h"
 #include "core/spawn.h"
 
 namespace tune {
@@ -93,6 +94,7 @@ void AgentRelay::look(const JoinToken& token, const std::string& driver_address,
 void AgentRelay::fetch_plugin(const JoinedSetup& setup) {
   fetches_plugin_ = true;
   plugin_of_driver_ = setup.plugin;
+  plugin_fingerprint_ = setup.plugin_fingerprint;
   plugin_ = folder() / kFetchedPlugin / std::filesystem::path(setup.plugin).filename();
   link_->order([copy = setup.plugin_copy](RelayClient& client, RelayClient::Time) {
     client.fetch_plugin(copy);
@@ -192,9 +194,15 @@ std::vector<std::string> AgentRelay::take_outcomes(AgentMachine& machine, AgentT
     } else if (const auto* plugin = std::get_if<RelayPluginFetched>(&outcome)) {
       fetches_plugin_ = false;
       if (!plugin->error.empty()) {
-        why_no_plugin_ = fmt::format("it has no plugin {}, and fetching the driver's copy of it "
-                                     "failed: {}",
-                                     plugin_of_driver_, plugin->error);
+        why_no_plugin_ = fmt::format(
+            "it has no plugin {}, and fetching the driver's copy of it "
+            "failed: {}",
+            plugin_of_driver_, plugin->error);
+      } else if (fingerprint(plugin_) != plugin_fingerprint_) {
+        why_no_plugin_ = fmt::format(
+            "it has no plugin {}, and the copy of it in {} is another "
+            "file: put the plugin there",
+            plugin_of_driver_, experiment_directory_);
       }
     } else if (const auto* tail = std::get_if<RelayTail>(&outcome)) {
       machine.on_tail(now, {tail->trial, tail->attempt, tail->rank}, tail->text);

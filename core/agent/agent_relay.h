@@ -77,8 +77,9 @@ class AgentRelay {
   bool fetches_plugin_ = false;
   std::string plugin_;
   std::string plugin_of_driver_;  // its path there
+  std::string plugin_fingerprint_;
   std::string why_no_plugin_;
-  int awaited_ = 0;                                 // first answers
+  int awaited_ = 0;  // first answers
   bool is_of_clock_ = false;
   std::string why_refused_;                         // by the object store
   std::map<std::uint64_t, AttemptEnded> followed_;  // by attempt_key; filled when it has ended

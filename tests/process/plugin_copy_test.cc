@@ -82,6 +82,24 @@ TEST_CASE("a machine that can have no copy of the plugin is out, and says where 
   }
 }
 
+TEST_CASE("a machine whose copy of the plugin is another file is out") {
+  const bool has_far = has_mounts();
+  for (const bool is_far : {false, true}) {
+    if (is_far && !has_far) continue;
+    CAPTURE(is_far);
+    const OwnPlugin plugin;
+    FarMachines sweep(plugin.sweep(6));
+    fs::remove(plugin.file);
+    const fs::path copies = sweep.box.path() / "results/s/plugin";
+    const fs::path copy = fs::directory_iterator(copies)->path() / plugin.file.filename();
+    std::ofstream(copy, std::ios::app) << "of others";  // a loader does not mind
+    auto agent = is_far ? sweep.far("a") : sweep.agent();
+    CHECK(agent->wait(seconds(40)).code != 0);
+    CHECK_HAS(sweep.finish().err, plugin.file.string());
+    check_complete(sweep.box, "results/s", 6, 8);
+  }
+}
+
 TEST_CASE("a resumed sweep keeps the copy, or takes the plugin that is there now") {
   const OwnPlugin plugin;
   Joinable sweep(plugin.sweep(3));

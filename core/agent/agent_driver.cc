@@ -150,7 +150,11 @@ void AgentShell::take_part() {
     const Participation part = prepare_to_join(folder, setup, options_.hostname);
     return [this, folder, part] {
       is_looking_ = false;
-      if (part.sees_folder) seen_folder_ = folder;
+      if (part.sees_folder) {
+        seen_folder_ = folder;
+      } else {
+        search_->on_folder_not_seen();
+      }
       take_part(part);
       perform();
       take_waiting();

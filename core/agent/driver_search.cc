@@ -108,9 +108,9 @@ void DriverSearch::look_at_files(AgentTime now, const Parts& parts) {
   looks_ = true;
   parts.files.give([this, token = token(), join_file = experiment_ / setup_.join_file,
                     proof = experiment_ / setup_.proof_file, is_seen = sees_folder_,
-                    own = join_.file]() -> FileWorker::Outcome {
+                    may_be_seen = may_see_folder_, own = join_.file]() -> FileWorker::Outcome {
     std::error_code unknown;
-    const bool may_tell = is_seen || fs::exists(proof, unknown);
+    const bool may_tell = is_seen || (may_be_seen && fs::exists(proof, unknown));
     const bool is_over = may_tell && !unknown && !fs::exists(join_file, unknown) && !unknown;
     std::vector<fs::path> files = {join_file};
     if (!own.empty()) files.emplace_back(own);

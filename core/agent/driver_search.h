@@ -62,6 +62,8 @@ class DriverSearch {
   void look(AgentTime now, const Parts& parts);
   // The first driver is found. False: it was already.
   bool on_found(const SetupExperiment& setup);
+  // What stands at the experiment's path is another folder, and tells nothing of its end.
+  void on_folder_not_seen() { may_see_folder_ = false; }
   void take_token(AgentTime now, const std::string& text, const Parts& parts);
 
   const std::string& failure() const { return failure_; }  // there is no driver for it
@@ -79,7 +81,8 @@ class DriverSearch {
   void look_at_another(AgentTime now, const Parts& parts);
 
   const JoinOptions& join_;
-  bool sees_folder_;  // where it is there
+  bool sees_folder_;  // for certain
+  bool may_see_folder_ = true;
   TokenChoice tokens_;
   std::optional<AgentTime> find_until_;  // nothing: it was found
   std::uint64_t epoch_ = 0;              // of the driver that was heard last

@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 
+#include "core/agent/driver_search.h"
 #include "core/refusal.h"
 #include "process/far_machines.h"
 #include "process/gated.h"
@@ -109,15 +111,21 @@ TEST_CASE("an older copy of the folder, and one that may only be read, are not t
   fs::copy(sweep.box.path() / "results/s", sweep.box.path() / "copy/s",
            fs::copy_options::recursive);
   sweep.box.write("copy/s/nodes/proof", "of an earlier driver");
+  fs::remove(sweep.box.path() / "copy/s/nodes/join");  // as where an experiment is over
   auto older = far_agent(sweep.box, "older", 1, "mount --bind copy results");
   auto reader = far_agent(sweep.box, "reader", 1,
                           "mount --bind results results && mount -o remount,bind,ro results");
   CHECK(Sandbox::eventually(
       [&] { return sweep.runs_a_trial(*older) && sweep.runs_a_trial(*reader); }));
+  sweep.run->signal(SIGKILL);
+  sweep.run->wait();
+  std::this_thread::sleep_for(2 * (DriverSearch::kSilence + DriverSearch::kLookEvery));
+  sweep.run.reset(new Running(sweep.box.start_tune({"resume", "results/s"})));
+  CHECK(Sandbox::eventually([&] { return count_events(sweep.box, "node_returned") == 3; }));
   open_gate(sweep.box);
   const Finished finished = sweep.finish();
   CHECK_FALSE(testing::has(finished.err, "ERROR"));
-  CHECK_HAS(finished.err, "cannot write into");
+  CHECK_HAS(sweep.box.read("results/s/events.jsonl"), "cannot write into");
   for (const auto& agent : {older.get(), reader.get()}) CHECK(agent->wait(seconds(20)).code == 0);
   check_complete(sweep.box, "results/s", 3, kGatedSteps);
   CHECK(checkpoints(sweep.box, "results", "checkpoint_000040") == 3);

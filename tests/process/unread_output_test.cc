@@ -6,10 +6,12 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <string>
 
 #include "core/platform/process.h"
 #include "core/refusal.h"
+#include "process/joinable.h"
 #include "process/outcome.h"
 #include "process/sweep.h"
 
@@ -100,6 +102,25 @@ TEST_CASE("a sweep into a full pipe that nobody reads ends, and a reader finds t
     REQUIRE(count >= 0);
   }
   CHECK(size >= full.size());
+}
+
+TEST_CASE("a machine that has joined, and whose messages nobody reads, takes part to the end") {
+  Joinable sweep(joinable_sweep(6, 60, "lease_s: 3\n"));
+  int ends[2];
+  REQUIRE(pipe2(ends, 0) == 0);
+  const FileDescriptor reader(ends[0]);
+  const FileDescriptor writer(ends[1]);
+  const std::string full(64u << 10, '.');
+  REQUIRE(write(writer.get(), full.data(), full.size()) == static_cast<ssize_t>(full.size()));
+  const std::string pipe = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ends[1]);
+  Running agent =
+      sweep.box.start({"sh", "-c", "exec " + kTuneProgram + " agent --cpus 1 2> " + pipe});
+  CHECK(Sandbox::eventually([&] { return sweep.runs_a_trial(agent); }));
+  const Finished finished = sweep.finish();
+  CHECK_FALSE(testing::has(finished.err, "lost"));
+  CHECK(agent.wait(std::chrono::seconds(20)).code == 0);
+  check_complete(sweep.box, "results/s", 6, 8);
+  check_nothing_left(sweep.box, "results/s");
 }
 
 TEST_CASE("a reader who comes back is told what was not shown, and sees the end") {

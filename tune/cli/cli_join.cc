@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "core/platform/node.h"
 #include "core/platform/node_claims.h"
 #include "core/platform/runtime_directory.h"
+#include "core/platform/side_output.h"
 #include "core/platform/system_clock.h"
 #include "tune/cli/status.h"
 #include "tune/drive/engine_calls.h"
@@ -51,12 +53,15 @@ JoinToken take_token(const std::string& join_file) {
               "--listen` printed, or name a file with it by --join-file");
 }
 
-void say(const std::string& text) {
-  fmt::print(stderr, "{}\n", text);
+using Say = std::function<void(const std::string& text)>;
+
+// Of a process whose terminal nobody may read.
+void say_last(const std::string& text) {
+  write_or_give_up(STDERR_FILENO, text + "\n");
 }
 
 // In a job of Slurm: the time that is left of it, as Slurm counts. Clocks may differ.
-std::optional<std::chrono::nanoseconds> job_time_left() {
+std::optional<std::chrono::nanoseconds> job_time_left(const Say& say) {
   const char* job = std::getenv("SLURM_JOB_ID");
   if (job == nullptr) return std::nullopt;
   try {
@@ -70,7 +75,7 @@ std::optional<std::chrono::nanoseconds> job_time_left() {
 
 // May wait: what is told as a time from now on is to be asked for later.
 NodeResources claimed(const AgentArguments& arguments, const std::string& experiment,
-                      const RuntimeDirectory& runtime) {
+                      const RuntimeDirectory& runtime, const Say& say) {
   ClaimRequest claim;
   claim.sweep = "tune agent of experiment " + experiment;
   claim.node = discover_node({arguments.cpus, arguments.gpus});
@@ -81,10 +86,13 @@ NodeResources claimed(const AgentArguments& arguments, const std::string& experi
   return claim_node(runtime, claim);
 }
 
-// Ends with the agent and its folder of sockets.
+// Ends with the agent and its folder of sockets. A terminal that nobody reads must not silence the
+// agent's loop: its driver would take it for lost.
 JoinedEnd run_once(const AgentArguments& arguments, JoinToken token) {
+  SideOutput console(STDERR_FILENO);
+  const Say say = [&console](const std::string& text) { console.write(text + "\n"); };
   const RuntimeDirectory runtime;
-  const NodeResources node = claimed(arguments, token.experiment, runtime);
+  const NodeResources node = claimed(arguments, token.experiment, runtime, say);
   JoinOptions join;
   join.token = std::move(token);
   join.name = life_name();
@@ -96,7 +104,7 @@ JoinedEnd run_once(const AgentArguments& arguments, JoinToken token) {
   if (!arguments.until.empty()) {
     join.lasts = time_until(arguments.until, std::time(nullptr), "--until");
   }
-  if (const auto left = job_time_left()) {
+  if (const auto left = job_time_left(say)) {
     join.lasts = std::min(join.lasts.value_or(*left), *left);
   }
   if (arguments.stay) join.patience = kStays;
@@ -125,7 +133,7 @@ JoinedEnd run_once(const AgentArguments& arguments, JoinToken token) {
   }
   words.push_back(nullptr);
   std::fflush(nullptr);
-  if (::chdir(home.c_str()) != 0) say("joining again: the folder that it began in is gone");
+  if (::chdir(home.c_str()) != 0) say_last("joining again: the folder that it began in is gone");
   ::execv("/proc/self/exe", words.data());
   throw Error(ErrorCode::kProcess, "joining again: executing tune failed");
 }
@@ -137,11 +145,11 @@ int agent_command(const AgentArguments& arguments) {
   const fs::path home = fs::current_path();
   const JoinedEnd end = run_once(arguments, token);
   if (end.is_failure) throw Error(ErrorCode::kBadInput, "joining the experiment: " + end.cause);
-  say(end.cause.empty() ? "left: the experiment is over" : "left: " + end.cause);
+  say_last(end.cause.empty() ? "left: the experiment is over" : "left: " + end.cause);
   const bool is_free = end.cause.empty() || end.has_lost_driver;
   const bool stays = arguments.stay && is_free;
   if ((!end.joins_again && !stays) || end.was_told_to_end) return 0;
-  say(stays ? "waiting for the next experiment" : "joining again");
+  say_last(stays ? "waiting for the next experiment" : "joining again");
   // The next experiment listens where all of them do, by the keys that all have.
   const bool is_same = end.joins_again && !end.has_lost_driver;
   join_again(is_same ? end.token : token, home, !arguments.join_file.empty());

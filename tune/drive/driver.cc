@@ -16,6 +16,7 @@
 #include "core/fitting.h"
 #include "core/platform/files.h"
 #include "core/platform/node.h"
+#include "core/platform/side_output.h"
 #include "tune/control/experiment_setup.h"
 #include "tune/drive/driver_shell.h"
 #include "tune/drive/end_notice.h"
@@ -404,9 +405,10 @@ void DriverShell::say(const std::string& text) {
   machine_.on_notice(text);
 }
 
-// The reporter may make a thread: not before the agent is forked.
+// The reporter may make a thread: not before the agent is forked. Where nobody reads the line is in
+// events.jsonl.
 void DriverShell::say_early(const std::string& text) {
-  fmt::print(stderr, "{}\n", text);
+  write_if_it_fits(STDERR_FILENO, text + "\n");
   machine_.on_notice(text);
 }
 

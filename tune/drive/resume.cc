@@ -1,10 +1,12 @@
 #include "tune/drive/resume.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <cstdio>
 
 #include <fmt/format.h>
 
+#include "core/platform/side_output.h"
 #include "core/strings.h"
 #include "tune/results/experiment_folder.h"
 
@@ -37,8 +39,11 @@ void warn_of_changes(const ExperimentSpec& stored, const ExperimentSpec& given) 
     if (!may && (old == nullptr || !(*old == member.value))) changed.push_back(member.key);
   }
   if (changed.empty()) return;
-  fmt::print(stderr, "warning: resuming {} as it was begun; these changes do not count: {}\n",
-             stored.name, join(changed, ", "));
+  // Before the agent is forked there is no thread to write it.
+  write_if_it_fits(STDERR_FILENO,
+                   fmt::format("warning: resuming {} as it was begun; these changes do not count: "
+                               "{}\n",
+                               stored.name, join(changed, ", ")));
 }
 
 }  // namespace

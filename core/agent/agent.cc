@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <random>
 
 #include <fmt/format.h>
 
@@ -410,7 +411,8 @@ std::string agent_identity(const std::string& hostname, pid_t pid) {
 }
 
 std::string life_name() {
-  return fmt::format("{}-{}-{:x}", hostname(), ::getpid(), SystemClock().wall().count());
+  std::random_device random;
+  return fmt::format("{}-{}-{:08x}{:08x}", hostname(), ::getpid(), random(), random());
 }
 
 JoinedEnd run_joined_agent(const AgentOptions& options) {

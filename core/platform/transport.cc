@@ -18,7 +18,6 @@
 #include "core/link.h"
 #include "core/platform/gate.h"
 #include "core/platform/process.h"
-#include "core/platform/system_clock.h"
 #include "core/platform/zmq_calls.h"
 #include "core/strings.h"
 
@@ -92,9 +91,8 @@ std::string name_of_sender(zmq::message_t& frame) {
   return name == nullptr ? "" : name;
 }
 
-std::uint64_t life_number() {
-  return static_cast<std::uint64_t>(SystemClock().wall().count());
-}
+// Of an agent: it has a name that no other process ever has.
+constexpr std::uint64_t kOnlyLife = 1;
 
 }  // namespace
 
@@ -283,7 +281,7 @@ void DriverEndpoint::flush(nanoseconds now) {
 
 struct AgentEndpoint::Socket {
   explicit Socket(const std::string& identity)
-      : socket(context, zmq::socket_type::dealer), link(life_number()) {
+      : socket(context, zmq::socket_type::dealer), link(kOnlyLife) {
     socket.set(zmq::sockopt::routing_id, identity);
     set_common_options(socket);
   }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 
 #include "core/platform/files.h"
@@ -40,6 +41,12 @@ struct Folder {
   TemporaryFolder files;
   SetupExperiment setup;
 };
+
+TEST_CASE("no life of an agent has the name of another one") {
+  std::set<std::string> names;
+  for (int i = 0; i < 100; ++i) names.insert(life_name());
+  CHECK(names.size() == 100);
+}
 
 TEST_CASE("a folder is the driver's when it holds that driver's own proof, not any") {
   const Folder folder("of this driver");

@@ -48,6 +48,7 @@ TEST_CASE("a machine with the token is heard and answered, beside the driver's o
   CHECK(machine.received == std::vector<std::uint32_t>{7});
   CHECK(own.received == std::vector<std::uint32_t>{8});
   CHECK(machine.endpoint.driver_epoch() == 1);
+  CHECK(driver.positions.at({1}).life == 1);  // counted: it is not a time
   CHECK(driver.refused.empty());
 }
 

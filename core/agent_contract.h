@@ -126,6 +126,7 @@ struct SetupExperiment {
   Duration alone_timeout{};  // the same for a rank that saves or works alone; 0: any time
   JoinedSetup joined;
   ObjectPlace objects;
+  Duration save_grace = std::chrono::seconds(30);  // to save when a node leaves; 0: any time
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.experiment_id, s.experiment_directory, s.trainable, s.stop, s.checkpoint,
@@ -133,6 +134,7 @@ struct SetupExperiment {
     f.added(s.alone_timeout);
     f.added(s.joined);
     f.added(s.objects);
+    f.added(s.save_grace);
   }
 };
 

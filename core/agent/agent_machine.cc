@@ -210,6 +210,8 @@ void AgentMachine::on_signal(AgentTime now, const std::string& name) {
 void AgentMachine::leave(AgentTime now, const std::string& cause) {
   if (ending_ || !leave_cause_.empty()) return;
   leave_cause_ = end_cause_ = cause;
+  for (auto& [key, attempt] : attempts_) attempt.on_node_ends();
+  for (auto& [key, part] : parts_) part.on_node_ends();
   if (!has_driver_ && node_.relays) actions_.add(GiveUpRelay{});
   leave_at_ = now;
 }
@@ -258,10 +260,20 @@ void AgentMachine::leave_if_due(AgentTime now) {
     leaving_ = true;
     actions_.tell(now, NodeOut{leave_cause_});
     with_all(now, [&](std::uint64_t, auto& attempt) {
-      attempt.on_leave(scene(now), leave_cause_);
+      attempt.on_leave(scene(now), leave_cause_, save_grace(now));
     });
   }
   if (leaving_ && !ending_ && !has_attempts()) end_all(now, Attempt::kTermGrace);
+}
+
+// A user's limit holds, but where an end is known trials have at least `drain`, and no more than is
+// left.
+Duration AgentMachine::save_grace(AgentTime now) const {
+  const Duration limit = experiment_.save_grace;
+  if (!stay_.until) return limit;
+  const Duration left = std::max(*stay_.until - now, AgentTime{1});
+  const Duration most = left - std::min<Duration>(kEndMargin, left / 2);
+  return limit == Duration::zero() ? most : std::min(most, std::max<Duration>(limit, stay_.drain));
 }
 
 void AgentMachine::end_all(AgentTime now, AgentTime grace) {

@@ -45,6 +45,8 @@ class AgentMachine {
   static constexpr std::size_t kCreditBytes = 4u << 20;  // unacknowledged, to the driver
   static constexpr AgentTime kAbandonedGrace = std::chrono::seconds(2);  // no driver: to SIGKILL
   static constexpr AgentTime kFarewell = std::chrono::seconds(5);  // for the last acknowledgement
+  // Between the last moment to save and the end of an allocation: SIGTERM to SIGKILL, and farewell.
+  static constexpr AgentTime kEndMargin = Attempt::kTermGrace + kFarewell;
   // A signal to end may be meant for the whole sweep: then the driver got it as well, and gives the
   // orders. The agent leaves by itself only after this much time without an order.
   static constexpr AgentTime kDriverFirst = std::chrono::seconds(2);
@@ -127,6 +129,8 @@ class AgentMachine {
   // The agent was told to end, every process is gone, and the driver knows, or has had kFarewell
   // for it.
   bool is_over() const;
+  // The time that trials have to save if it leaves now; 0: any.
+  Duration save_grace(AgentTime now) const;
   // It would take more trials from the next driver.
   bool stays() const { return !ending_ && leave_cause_.empty() && zygote_.given_up().empty(); }
   // The reason of its end, as far as its user is to know; empty: the experiment is over.

@@ -58,7 +58,6 @@ class Attempt {
   static constexpr AgentTime kTermGrace = std::chrono::seconds(5);  // from SIGTERM to SIGKILL
   // The same for a group: with kEchoSettle before it, no rank outlives another by five seconds.
   static constexpr AgentTime kGroupGrace = std::chrono::seconds(3);
-  static constexpr Duration kSaveGrace = std::chrono::seconds(30);  // for a node that leaves
   static constexpr AgentTime kExitGrace = std::chrono::seconds(60);  // after rank 0's last word
   // A rank that throws may only echo the death of another, so its cause waits this long for a
   // better one. It waits longer if the exception is one of the group: the other rank may still have
@@ -115,8 +114,12 @@ class Attempt {
   void on_reading_changed(const AttemptScene& scene);
   void on_disk_keeps_up(const AttemptScene& scene);  // again
   void on_time(const AttemptScene& scene);
-  // This node, or another one of the group, is to leave.
-  void on_leave(const AttemptScene& scene, const std::string& why);
+  // This node was told to end, and so may all its processes have been: whatever fails from now on
+  // is no failure of the trial.
+  void on_node_ends() { leaves_ = true; }
+  // This node, or another one of the group, is to leave: the trial has `grace` to save, 0: any
+  // time.
+  void on_leave(const AttemptScene& scene, const std::string& why, Duration grace);
   // Of a group over several nodes: the lead listens, or cannot; another node said something, if only
   // that it is there; and the link to it is broken.
   void on_group_open(const AttemptScene& scene, std::vector<std::string> addresses,
@@ -269,6 +272,7 @@ class Attempt {
   const Outcome* outcome() const;  // of rank 0; null: none is known, or there is a cause
   std::optional<std::variant<Outcome, Cause>> known_end() const;
   AttemptEnded result() const;
+  AttemptEnded own_end() const;  // whatever its nodes do
 
   // ---- Limits
   std::optional<AgentTime> node_deadline(const AttemptConditions& on) const;
@@ -295,8 +299,8 @@ class Attempt {
   std::string not_stored_;               // why the newest is not; empty: it is, or may be
   bool awaits_checkpoint_ = false;
   bool has_place_ = true;
-  bool leaves_ = false;  // told to pause as a node is to leave
-  std::vector<Reported> held_;           // reports that came before an earlier save was whole
+  bool leaves_ = false;         // a node of it is to leave
+  std::vector<Reported> held_;  // reports that came before an earlier save was whole
   std::map<std::uint32_t, std::string> tails_;  // of ranks that have failed elsewhere
 };
 

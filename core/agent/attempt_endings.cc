@@ -63,11 +63,11 @@ void Attempt::on_loss(const AttemptScene& scene, std::string why, AgentTime grac
 }
 
 // Trials that the driver has not told how to end are paused, and go on elsewhere or later.
-void Attempt::on_leave(const AttemptScene& scene, const std::string& why) {
+void Attempt::on_leave(const AttemptScene& scene, const std::string& why, Duration grace) {
+  leaves_ = true;
   if (is_starting()) return on_loss(scene, why);
   if (has_order()) return;
-  leaves_ = true;
-  on_stop(scene, {launch_.trial, launch_.attempt, StopKind::kPause, kSaveGrace});
+  on_stop(scene, {launch_.trial, launch_.attempt, StopKind::kPause, grace});
 }
 
 // Keeps the first cause and sees to it that every rank ends.
@@ -116,8 +116,7 @@ void Attempt::end_by_order(const AttemptScene& scene) {
   const bool pause = order_->stop.kind == StopKind::kPause;
   Cause late{.outcome = pause ? Outcome::kLost : Outcome::kStopped,
              .text = fmt::format("did not end within {:g} s of being told to {}, killed",
-                                 seconds(order_->stop.grace), pause ? "pause" : "stop"),
-             .is_of_node = leaves_};
+                                 seconds(order_->stop.grace), pause ? "pause" : "stop")};
   terminate(scene, known_end().value_or(std::move(late)), kTermGrace);
 }
 
@@ -213,7 +212,17 @@ void Attempt::conclude(const AttemptScene& scene) {
   scene.actions.add(std::move(conclusion));
 }
 
+// Where a batch system ends all of a node, a program or a helper of the trial may die before the
+// trial has saved.
 AttemptEnded Attempt::result() const {
+  AttemptEnded ended = own_end();
+  if (!leaves_ || (!is_failure(ended.outcome) && ended.outcome != Outcome::kLost)) return ended;
+  ended.outcome = Outcome::kLost;
+  ended.is_of_node = true;
+  return ended;
+}
+
+AttemptEnded Attempt::own_end() const {
   AttemptEnded ended;
   ended.trial = launch_.trial;
   ended.attempt = launch_.attempt;
@@ -238,7 +247,6 @@ AttemptEnded Attempt::result() const {
   } else if (ended.outcome == Outcome::kLost) {
     ended.cause = "it was told to pause but cannot be saved";
   }
-  ended.is_of_node = ended.outcome == Outcome::kLost && leaves_;
   return ended;
 }
 

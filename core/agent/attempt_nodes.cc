@@ -93,7 +93,7 @@ bool Attempt::hear(const AttemptScene& scene, std::uint32_t node, NodeFails& fai
 }
 
 bool Attempt::hear(const AttemptScene& scene, std::uint32_t, NodeLeaves& leaves) {
-  on_leave(scene, leaves.why);
+  on_leave(scene, leaves.why, leaves.grace);
   return true;
 }
 

@@ -59,6 +59,7 @@ void AttemptPart::on_never_forked(const AttemptScene& scene, std::uint32_t rank)
 void AttemptPart::on_word(const AttemptScene& scene, std::uint32_t rank, WorkerEvent event) {
   const auto* ended = std::get_if<WorkerEnded>(&event);
   if (ended != nullptr) at(rank).has_failed = ended->outcome == Outcome::kException;
+  if (at(rank).has_failed) lose_if_node_ends(scene);
   tell(scene, FromRank{rank, std::move(event)});
 }
 
@@ -73,6 +74,7 @@ void AttemptPart::on_exit(const AttemptScene& scene, std::uint32_t number, const
   const RankGone gone{number, true, end.signalled, end.code, end.text, end.why};
   const bool has_failed =
       rank.has_failed || (!is_terminating() && (end.signalled || end.code != 0));
+  if (has_failed) lose_if_node_ends(scene);
   if (!has_failed || !scene.node.owns_folder || !has_lead_) return set_gone(scene, number, gone);
   if (rank.stage == Stage::kGone) return;
   rank.stage = Stage::kEnded;
@@ -85,6 +87,11 @@ void AttemptPart::on_tail(const AttemptScene& scene, std::uint32_t rank, const s
   if (at(rank).stage != Stage::kEnded) return;
   tell(scene, RankTail{rank, text});
   set_gone(scene, rank, at(rank).end);
+}
+
+// The lead hears it before the failure, which is none of the trial's.
+void AttemptPart::lose_if_node_ends(const AttemptScene& scene) {
+  if (node_ends_ && lost_.empty()) on_loss(scene, "it was told to end");
 }
 
 // A disk that stalls keeps no end from the lead.
@@ -184,9 +191,9 @@ void AttemptPart::on_loss(const AttemptScene& scene, const std::string& why, Age
 }
 
 // The lead lets the trial save: only it can.
-void AttemptPart::on_leave(const AttemptScene& scene, const std::string& why) {
+void AttemptPart::on_leave(const AttemptScene& scene, const std::string& why, Duration grace) {
   if (is_starting() || !has_lead_) return on_loss(scene, why);
-  tell(scene, NodeLeaves{why});
+  tell(scene, NodeLeaves{why, grace});
 }
 
 void AttemptPart::on_disk(const AttemptScene& scene) const {

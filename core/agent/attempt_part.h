@@ -43,7 +43,8 @@ class AttemptPart {
   // As those of Attempt.
   void on_loss(const AttemptScene& scene, const std::string& why,
                AgentTime grace = Attempt::kTermGrace);
-  void on_leave(const AttemptScene& scene, const std::string& why);
+  void on_node_ends() { node_ends_ = true; }
+  void on_leave(const AttemptScene& scene, const std::string& why, Duration grace);
   void on_disk(const AttemptScene& scene) const;
   void on_time(const AttemptScene& scene);
 
@@ -84,6 +85,7 @@ class AttemptPart {
   void end(const AttemptScene& scene, int signal, AgentTime grace);
   void signal(const AttemptScene& scene, int signal);
   void tell(const AttemptScene& scene, NodeWord word) const;
+  void lose_if_node_ends(const AttemptScene& scene);
   void set_gone(const AttemptScene& scene, std::uint32_t rank, RankGone gone);
   void tell_late_ends(const AttemptScene& scene);
   std::optional<AgentTime> silence_limit(const AttemptConditions& on) const;  // of the lead
@@ -101,6 +103,7 @@ class AttemptPart {
   AgentTime lead_heard_{};            // in watched time
   std::optional<AgentTime> kill_at_;  // set: its ranks are being ended
   std::string lost_;                  // why it ends by no order of its lead's; empty: it does not
+  bool node_ends_ = false;            // as it was told to
 };
 
 }  // namespace tune

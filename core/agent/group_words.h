@@ -121,9 +121,11 @@ struct NodeFails {  // by no fault of the trial: its ranks end
 };
 struct NodeLeaves {  // it is to leave: the trial is to save and end
   std::string why;
+  Duration grace = std::chrono::seconds(30);  // for that; 0: any time
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.why);
+    f.added(s.grace);
   }
 };
 struct NodeDisk {  // whether its disk keeps up: else its ranks are not heard

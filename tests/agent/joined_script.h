@@ -14,7 +14,8 @@ namespace tune::testing {
 
 // An agent that has joined by a token, with a trial that runs as process 101.
 struct JoinedScript : MachineScript {
-  explicit JoinedScript(Stay stay = {}, bool runs_trial = true, bool is_own = false) {
+  explicit JoinedScript(Stay stay = {}, bool runs_trial = true, bool is_own = false,
+                        Duration save_grace = std::chrono::seconds(30)) {
     AgentFacts joined = facts();
     joined.hello.joined = true;
     joined.hello.own = is_own;
@@ -24,6 +25,7 @@ struct JoinedScript : MachineScript {
     CHECK(said_by() == std::vector<std::string>{"driver: hello"});  // before there is a zygote
     SetupExperiment setup;
     setup.joined.patience = std::chrono::minutes(30);
+    setup.save_grace = save_grace;
     one().on_command(now, setup);
     one().start(now);
     one().on_zygote_started(now, 77);

@@ -78,11 +78,65 @@ TEST_CASE("a trial that does not save in time is ended by an agent that leaves")
   LeavingScript script;
   script.pass(AgentMachine::kDriverFirst);
   script.said();
-  script.pass(Attempt::kSaveGrace);
+  script.pass(30s);
   CHECK(script.said() == Lines{"signal 15 to 101"});
   script.dies(101, SIGTERM);
   CHECK(script.said().back() ==
         "conclude 0: lost, rank 0, code 0, did not end within 30 s of being told to pause, killed");
+}
+
+TEST_CASE("trials have save_grace_s, or the time until a known end, when their node leaves") {
+  struct Row {
+    const char* name;
+    Duration save_grace;
+    Stay stay;
+    AgentTime leaves_at;
+    Duration grace;  // 0: any
+  };
+  const Stay long_stay{.until = 1h, .drain = 10min};
+  const Row rows[] = {
+      {"no end is known", 10min, {}, 1s, 10min},
+      {"nor a limit", 0s, {}, 1s, 0s},
+      {"its end is near: 600 s less 10", 30s, long_stay, 50min, 590s},
+      {"its end is far, and it is drained", 30s, long_stay, 1s, 10min},
+      {"the limit is longer than drain", 20min, long_stay, 1s, 20min},
+      {"the limit is longer than what is left", 2h, long_stay, 50min, 590s},
+      {"any time, but an end: 3599 s less 10", 0s, long_stay, 1s, 3589s},
+      {"a short stay: half of what is left", 30s, {.until = 4s, .drain = 2s}, 2s, 1s},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    JoinedScript script(row.stay, true, false, row.save_grace);
+    script.live(row.leaves_at);
+    script.one().on_command(script.now, Drain{"alice drains it"});
+    script.live(0s);
+    const bool is_limited = row.grace > Duration::zero();
+    CHECK(script.live(is_limited ? row.grace - 1ms : 24h).empty());
+    if (is_limited) CHECK(script.live(1ms) == Lines{"signal 15 to 101"});
+  }
+}
+
+TEST_CASE("what fails when the agent was told to end is no failure of its trial") {
+  for (const char* way : {"it throws", "it dies", "it threw a moment before", "it cannot save"}) {
+    for (const bool has_left : {false, true}) {
+      CAPTURE(way);
+      CAPTURE(has_left);
+      const std::string how = way;
+      MachineScript script;
+      script.set_up();
+      script.run();
+      if (how == "it threw a moment before") script.end(1, Outcome::kException, "step: no");
+      script.machine.on_signal(script.now, "SIGTERM");
+      if (has_left) script.pass(AgentMachine::kDriverFirst);
+      if (how == "it throws") script.end(1, Outcome::kException, "the program was killed");
+      if (how == "it cannot save") script.end(1, Outcome::kLost);
+      how == "it dies" ? script.dies(101, SIGTERM) : script.exits(101);
+      const auto ends = script.wanted<ConcludeAttempt>();
+      REQUIRE(ends.size() == 1);
+      CHECK(ends[0].ended.outcome == Outcome::kLost);
+      CHECK(ends[0].ended.is_of_node);
+    }
+  }
 }
 
 TEST_CASE("a trial whose worker does not exist yet is lost when the agent leaves") {

@@ -146,6 +146,40 @@ TEST_CASE("a machine leaves before its time ends, and its trials go on elsewhere
   check_complete(sweep.box, "results/s", 8, 8);
 }
 
+// The agent, its zygote, workers and what they have started; the agent first.
+std::vector<pid_t> processes_of(const Sandbox& box, pid_t agent) {
+  std::vector<pid_t> all = {agent};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (const pid_t pid : box.processes()) {
+      const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+      if (std::stoi(stat.substr(stat.rfind(')') + 4)) == all[i]) all.push_back(pid);
+    }
+  }
+  return all;
+}
+
+// As a batch system that preempts a job; programs die of it before they could be stopped.
+TEST_CASE("a signal to all processes of a machine is no failure of the programs that run there") {
+  Joinable sweep(
+      "command: [sh, -c, 'for i in 1 2 3 4 5 6; do echo \"tune: {\\\"loss\\\": $i}\"; sleep 0.3; "
+      "done', "
+      "sh, '${x}']\nconfig: {x: {uniform: [0, 1]}}\nnum_samples: 4\nmetric: loss\nmode: min\n"
+      "seed: 5\n");
+  auto agent = sweep.agent();
+  REQUIRE(Sandbox::eventually([&] { return sweep.runs_a_trial(*agent); }));
+  std::vector<pid_t> all;
+  const auto has_program = [&] {
+    return (all = processes_of(sweep.box, agent->pid())).size() >= 5;
+  };
+  REQUIRE(Sandbox::eventually(has_program));  // agent, zygote, worker, sh, sleep
+  for (const pid_t pid : all) ::kill(pid, SIGTERM);
+  CHECK(agent->wait(seconds(20)).code == 0);
+  const Finished finished = sweep.finish();
+  CHECK_HAS(finished.err, "its agent was told to end (SIGTERM)");
+  CHECK_FALSE(testing::has(sweep.box.read("results/s/events.jsonl"), "\"event\":\"failure\""));
+  check_complete(sweep.box, "results/s", 4, 6);
+}
+
 TEST_CASE("without a driver a machine saves and ends, and resume goes on from there") {
   Joinable sweep(joinable_sweep(6, 60, "patience_s: 4\nlease_s: 2\n"));
   auto agent = sweep.agent();

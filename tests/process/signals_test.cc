@@ -98,6 +98,24 @@ TEST_CASE("a trial that does not save within save_grace_s is ended without it") 
   CHECK(box.is_quiet());
 }
 
+TEST_CASE("a save that hangs holds up the end of a time budget by no more than save_grace_s") {
+  Sandbox box;
+  box.write("sweep.yaml",
+            yaml({.trainable = "Faulty",
+                  .config = "{fail_in: save, fail_how: hang, fail_at: 1, step_ms: 2000}",
+                  .num_samples = 1,
+                  .rest = "time_budget_s: 1\nsave_grace_s: 3\n",
+                  .metric = "count"}));
+  Running run = box.start_tune({"run", "sweep.yaml", "--name", "s"});
+  CHECK(run.ends_within(std::chrono::seconds(20)));  // by default it has 30
+  const Finished finished = run.wait();
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  CHECK_HAS(box.read("results/s/results.csv"), "TERMINATED");
+  CHECK_HAS(box.read("results/s/events.jsonl"), "did not end within 3 s of being told to stop");
+  CHECK(box.is_quiet());
+}
+
 TEST_CASE("an agent that alone is told to end saves its trials, and the run can be resumed") {
   Sandbox box;
   box.write("sweep.yaml", signal_sweep(6, 200));

@@ -333,7 +333,7 @@ void SimulatedAgent::act(TellWorker& action) {
   const auto verdict = verdict_of(action.command);
   const auto* stop = std::get_if<StopAttempt>(&action.command);
   const bool may_leave = is_told_to_end_ || world_.scenario.joined;
-  if (may_leave && stop != nullptr && stop->grace == Attempt::kSaveGrace) {
+  if (may_leave && stop != nullptr && stop->grace == machine_.save_grace(now())) {
     world_.verdicts[verdict->first].insert(verdict->second);  // its own, to leave
   }
   const std::uint32_t pid = known->pid();

@@ -86,7 +86,7 @@ Time Simulation::longest_wait() const {
   const Time agent = 2 * scenario.hang_timeout + ZygoteSupervisor::kForkLimit +
                      ZygoteSupervisor::kLongestPause + Attempt::kTermGrace +
                      WatchedTime::kLongestTurn + AgentMachine::kDriverFirst +
-                     Attempt::kSaveGrace + AgentMachine::kFarewell;
+                     SetupExperiment().save_grace + AgentMachine::kFarewell;
   const Time lease = scenario.joined ? (8 + kLongPause) * scenario.lease : Time{};
   // The next heartbeat shows a missed frame; the heartbeat of the other side asks for it.
   const Time network = 2 * Link::kHeartbeatEvery + 200 * scenario.network_delay;

@@ -41,7 +41,6 @@ struct ControllerSetup {
   Objective objective;            // empty metric: none
   std::uint64_t seed = 0;
   bool fail_fast = false;
-  Duration save_grace = std::chrono::seconds(30);  // to save when all ends early; 0: no limit
   Duration probe_after = DeviceHealth::kProbeAfter;
   std::unique_ptr<TrialScheduler> scheduler;  // configured
   std::unique_ptr<Searcher> searcher;         // configured

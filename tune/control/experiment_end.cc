@@ -76,8 +76,8 @@ void ExperimentEnd::stop_running(StopKind kind, Phase phase) {
     // A trial whose end was already decided only gets the deadline.
     const bool ends = trial.verdict.value_or(kind) == StopKind::kStop || trial.wish == Wish::kStop;
     const StopKind own = ends ? StopKind::kStop : kind;
-    state_.out.send_to_lead(trial,
-                            StopAttempt{trial.number, trial.attempt, own, state_.setup.save_grace});
+    state_.out.send_to_lead(
+        trial, StopAttempt{trial.number, trial.attempt, own, state_.setup.experiment.save_grace});
   }
   settle();
 }

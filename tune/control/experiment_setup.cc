@@ -32,6 +32,7 @@ SetupExperiment setup_message(const ExperimentSpec& spec, std::string directory)
     message.alone_timeout =
         from_seconds(std::max(options.alone_timeout_s, options.group_timeout_s));
   }
+  message.save_grace = from_seconds(options.save_grace_s);
   message.gpu_visibility = options.gpu_visibility;
   message.environment = options.env;
   message.joined.plugin = spec.plugin;
@@ -63,7 +64,6 @@ ControllerSetup controller_setup(const ExperimentSpec& spec, std::string experim
   setup.request = spec.request;
   setup.seed = objective.seed;
   setup.fail_fast = spec.options.fail_fast;
-  setup.save_grace = from_seconds(spec.options.save_grace_s);
   setup.scheduler = spec.options.scheduler.make();
   setup.scheduler->configure(objective);
   tell_rules(spec.options, *setup.scheduler);

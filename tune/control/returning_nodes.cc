@@ -107,7 +107,7 @@ void ReturningNodes::say_again(AgentNumber agent, const LiveAttempt& live) {
 StopAttempt ReturningNodes::wished(const Trial& trial) const {
   const bool stops = trial.wish == Wish::kStop;
   return {trial.number, trial.attempt, stops ? StopKind::kStop : StopKind::kPause,
-          stops ? state_.setup.save_grace : Duration{}};
+          stops ? state_.setup.experiment.save_grace : Duration{}};
 }
 
 }  // namespace tune

@@ -84,8 +84,8 @@ OrderAnswer UserOrders::stop(Trial& trial, const UserOrdered& order) {
   state_.out.tell(UserActed{order, &trial});
   if (trial.status == TrialStatus::kRunning) {
     trial.wish = Wish::kStop;
-    state_.out.send_to_lead(
-        trial, StopAttempt{trial.number, trial.attempt, StopKind::kStop, state_.setup.save_grace});
+    state_.out.send_to_lead(trial, StopAttempt{trial.number, trial.attempt, StopKind::kStop,
+                                               state_.setup.experiment.save_grace});
     return done(fmt::format("trial {} saves and ends", number));
   }
   moves_.finish(trial, TrialEnd::kStopped);

@@ -407,16 +407,6 @@ TEST_CASE("the time budget stops running trials and ends the others") {
   }
 }
 
-TEST_CASE("an interrupt gives running trials the time to save that the user set") {
-  Scene scene({.num_samples = 1, .save_grace = std::chrono::minutes(7)});
-  scene.join();
-  scene.give(InterruptRequested{2});
-  const auto stops = scene.take<StopAttempt>();
-  REQUIRE(stops.size() == 1);
-  CHECK(stops[0].kind == StopKind::kPause);
-  CHECK(stops[0].grace == std::chrono::minutes(7));
-}
-
 TEST_CASE("fail_fast ends the experiment at the first error") {
   Scene scene({.num_samples = 5, .cpus = 2, .fail_fast = true});
   scene.join();

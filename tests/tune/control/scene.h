@@ -70,7 +70,7 @@ class Scene {
     setup.request = options_.request;
     setup.seed = 7;
     setup.fail_fast = options_.fail_fast;
-    setup.save_grace = options_.save_grace;
+    setup.experiment.save_grace = options_.save_grace;
     setup.scheduler = options_.scheduler.make();
     setup.objective = {options_.goals.empty() ? options_.metric : "", Mode::kMax, 7,
                        options_.goals};

@@ -321,15 +321,16 @@ struct AttemptEnded {
   TrialNumber trial;
   AttemptNumber attempt;
   Outcome outcome = Outcome::kCompleted;
-  std::uint32_t rank = 0;       // the rank with the first cause
-  std::int32_t code = 0;        // exit code or signal number
-  std::string cause;            // "setup: cannot open data.bin", "killed by signal 11 (SIGSEGV)"
-  std::string stderr_tail;      // last lines of that rank's stderr, at most kStderrTailBytes
-  bool is_of_node = false;      // kLost: a node is to blame, whatever the trial was told
+  std::uint32_t rank = 0;      // the rank with the first cause
+  std::int32_t code = 0;       // exit code or signal number
+  std::string cause;           // "setup: cannot open data.bin", "killed by signal 11 (SIGSEGV)"
+  std::string stderr_tail;     // last lines of that rank's stderr, at most kStderrTailBytes
+  bool is_of_node = false;     // kLost: a node is to blame, whatever the trial was told
+  std::uint32_t unlinked = 0;  // the node of its group that never reached the first; 0: none
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.trial, s.attempt, s.outcome, s.rank, s.code, s.cause, s.stderr_tail);
-    f.added(s.is_of_node);
+    f.added(s.is_of_node, s.unlinked);
   }
 };
 inline constexpr std::size_t kStderrTailBytes = 16u << 10;

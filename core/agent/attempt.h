@@ -74,8 +74,9 @@ class Attempt {
     std::string text = {};
     std::int32_t code = 0;
     std::uint32_t rank = 0;
-    bool is_of_group = false;  // an exception that the end of another rank may have caused
-    bool is_of_node = false;   // a node is to blame, not the trial
+    bool is_of_group = false;    // an exception that the end of another rank may have caused
+    bool is_of_node = false;     // a node is to blame, not the trial
+    std::uint32_t unlinked = 0;  // the node that never reached this one; 0: none
   };
   // Of a group over several nodes: how long the others may take to link, when one that is linked is
   // so quiet that no rank is blamed for being late, and how long ranks that are to end are waited for
@@ -167,8 +168,9 @@ class Attempt {
     std::optional<AgentTime> deadline;
   };
 
-  struct Node {  // another one of a group over several
-    AgentTime heard{};  // in watched time
+  struct Node {              // another one of a group over several
+    std::string awaited_at;  // this address
+    AgentTime heard{};       // in watched time
     bool is_linked = false;
     bool is_quiet = false;
     bool is_lost = false;  // or is not to be waited for
@@ -225,7 +227,8 @@ class Attempt {
   bool is_here(std::uint32_t rank) const { return rank < launch_.local_ranks(); }
   bool hears_all() const;
   AgentTime link_delay() const;
-  void blame_node(const AttemptScene& scene, const std::string& why, bool cuts_saves_off);
+  void blame_node(const AttemptScene& scene, Cause loss, bool cuts_saves_off);
+  void lose_node(const AttemptScene& scene, std::uint32_t number, Cause why);
   void look_at_nodes(const AttemptScene& scene);
   void tell_leader(const AttemptScene& scene, WorkerCommand command) const;
   void tell_held(const AttemptScene& scene);

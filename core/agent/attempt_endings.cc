@@ -232,6 +232,7 @@ AttemptEnded Attempt::own_end() const {
     ended.code = known->code;
     ended.cause = known->text;
     ended.is_of_node = known->is_of_node;
+    ended.unlinked = known->unlinked;
     return ended;
   }
   const Outcome* said = outcome();

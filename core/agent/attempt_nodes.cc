@@ -21,6 +21,9 @@ void Attempt::on_group_open(const AttemptScene& scene, std::vector<std::string> 
   if (!error.empty()) return on_loss(scene, error);
   if (is_terminating()) return;
   for (Node& node : nodes_) node.heard = scene.watched();
+  for (std::size_t i = 0; i < addresses.size() && i + 1 < nodes_.size(); ++i) {
+    nodes_[i + 1].awaited_at = addresses[i];
+  }
   scene.actions.tell(scene.now, GroupMeets{launch_.trial, launch_.attempt, std::move(addresses)});
 }
 
@@ -88,7 +91,7 @@ bool Attempt::hear(const AttemptScene&, std::uint32_t node, RankTail& tail) {
 bool Attempt::hear(const AttemptScene& scene, std::uint32_t node, NodeFails& fails) {
   const std::string why = fmt::format("node {}: {}", launch_.hosts[node], fails.why);
   const bool cuts_saves_off = lose_part(scene, node, why);
-  blame_node(scene, why, cuts_saves_off);
+  blame_node(scene, {.text = why}, cuts_saves_off);
   return true;
 }
 
@@ -132,22 +135,27 @@ void Attempt::end_ranks_elsewhere(const AttemptScene& scene, int signal) {
 void Attempt::on_node_lost(const AttemptScene& scene, std::uint32_t number,
                            const std::string& why) {
   if (number == 0 || number >= nodes_.size() || nodes_[number].is_lost) return;
+  lose_node(scene, number, {.text = why});
+}
+
+void Attempt::lose_node(const AttemptScene& scene, std::uint32_t number, Cause why) {
   const bool had_ranks = has_ranks(number);
   forget_node(scene, number);
-  const std::string loss = fmt::format("node {} is lost: {}", launch_.hosts[number], why);
-  const bool cuts_saves_off = lose_part(scene, number, loss);
-  if (had_ranks || cuts_saves_off) blame_node(scene, loss, cuts_saves_off);
+  why.text = fmt::format("node {} is lost: {}", launch_.hosts[number], why.text);
+  const bool cuts_saves_off = lose_part(scene, number, why.text);
+  if (had_ranks || cuts_saves_off) blame_node(scene, std::move(why), cuts_saves_off);
 }
 
 // Whatever failed before may be its echo: the other ranks notice the loss in their collectives,
 // before this agent does. But what rank 0 has said stands, if every rank had saved.
-void Attempt::blame_node(const AttemptScene& scene, const std::string& why, bool cuts_saves_off) {
+void Attempt::blame_node(const AttemptScene& scene, Cause loss, bool cuts_saves_off) {
   const Cause* known = cause();
   const bool is_saved = saves_.empty() && !cuts_saves_off;
   const bool stands =
       outcome() != nullptr ? is_saved : known != nullptr && !is_failure(known->outcome);
   if (stands) return terminate(scene, *known_end(), kTermGrace);
-  terminate(scene, Cause{.outcome = Outcome::kLost, .text = why, .is_of_node = true}, kTermGrace);
+  loss.is_of_node = true;
+  terminate(scene, std::move(loss), kTermGrace);
 }
 
 // Its ranks are gone, as far as can be known.
@@ -213,10 +221,16 @@ void Attempt::look_at_nodes(const AttemptScene& scene) {
     if (node.is_linked && silence >= kQuiet) node.is_quiet = true;
     const std::optional<AgentTime> limit = limit_of(scene, number);
     if (!limit || scene.watched() < *limit) continue;
-    const char* const how = node.is_linked ? "it has said nothing"
-                                           : "it did not link to the first node of its group, to "
-                                             "which any port must be open from it,";
-    on_node_lost(scene, number, fmt::format("{} for {:g} s", how, seconds(silence)));
+    if (node.is_linked) {
+      lose_node(scene, number,
+                {.text = fmt::format("it has said nothing for {:g} s", seconds(silence))});
+      continue;
+    }
+    lose_node(scene, number,
+              {.text = fmt::format("it did not link to the first node of its group, {}, at {} for "
+                                   "{:g} s: any port there must be open to it",
+                                   launch_.hosts[0], node.awaited_at, seconds(silence)),
+               .unlinked = number});
   }
 }
 

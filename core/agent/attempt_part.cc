@@ -238,6 +238,7 @@ void AttemptPart::conclude(const AttemptScene& scene) const {
     ended.outcome = Outcome::kLost;
     ended.cause = lost_;
     ended.is_of_node = true;
+    if (never_linked_) ended.unlinked = launch_.node;
   }
   conclusion.node = launch_.node;
   conclusion.removes_half_written = scene.node.owns_folder;
@@ -276,8 +277,10 @@ void AttemptPart::on_time(const AttemptScene& scene) {
   }
   const std::optional<AgentTime> limit = silence_limit(scene);
   if (!limit || scene.watched() < lead_heard_ + *limit) return;
-  on_lead_lost(
-      scene, fmt::format("it has said nothing for {:g} s", seconds(scene.watched() - lead_heard_)));
+  never_linked_ = !is_linked_;
+  const std::string at = is_linked_ ? "" : fmt::format(" at {}", launch_.lead);
+  on_lead_lost(scene, fmt::format("it has said nothing{} for {:g} s", at,
+                                  seconds(scene.watched() - lead_heard_)));
 }
 
 }  // namespace tune

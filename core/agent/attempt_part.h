@@ -96,6 +96,7 @@ class AttemptPart {
   bool is_started_ = false;
   bool is_linked_ = false;
   bool has_lead_ = true;
+  bool never_linked_ = false;  // and is lost therefore
   bool awaits_checkpoint_ = false;
   bool has_place_ = true;
   bool is_released_ = true;           // the lead wants nothing more of it than its ranks' ends

@@ -231,9 +231,13 @@ TEST_CASE("a node that is heard again in time gives its ranks their time anew") 
 TEST_CASE("a node that does not link, or is another attempt's, is lost") {
   LeadScript script;
   std::string cause;
+  std::uint32_t unlinked = 0;
   SUBCASE("it does not link") {
     script.watch_for(Attempt::kMeet);
-    cause = "node two is lost: it did not link";
+    cause =
+        "node two is lost: it did not link to the first node of its group, one, at "
+        "10.0.0.1:4711 for 60 s";
+    unlinked = 1;
   }
   SUBCASE("it comes for another attempt") {
     script.hear(NodeLinks{kGroupKey + 1, 1});
@@ -244,6 +248,7 @@ TEST_CASE("a node that does not link, or is another attempt's, is lost") {
   const AttemptEnded ended = script.concluded();
   CHECK(ended.outcome == Outcome::kLost);
   CHECK(ended.cause.starts_with(cause));
+  CHECK(ended.unlinked == unlinked);
 }
 
 TEST_CASE("a lead that cannot listen loses the attempt, and says why") {
@@ -422,6 +427,14 @@ TEST_CASE("a lead that nothing is heard of is given up after a minute") {
   script.said();
   script.watch_for(Attempt::kMeet);
   CHECK(std::ranges::count(script.said(), "signal 15 to 101") == 1);
+  script.dies(101, SIGTERM);
+  script.spawned(2, 102);  // the zygote had been asked
+  script.dies(102, SIGKILL);
+  const auto ends = script.wanted<ConcludeAttempt>();
+  REQUIRE(ends.size() == 1);
+  CHECK(ends[0].ended.unlinked == 1);
+  CHECK(ends[0].ended.cause ==
+        "node one, which leads its group, is lost: it has said nothing at 10.0.0.1:4711 for 60 s");
 }
 
 TEST_CASE("ranks that are not forked yet never are when the lead ends them") {

@@ -50,6 +50,24 @@ void Nodes::let_share(AgentNumber agent) {
   placer_.let_share(agent);
 }
 
+std::optional<AgentNumber> Nodes::did_not_meet(AgentNumber one, AgentNumber other,
+                                               std::uint64_t attempt) {
+  const bool is_one_later = std::ranges::find(order_, one) > std::ranges::find(order_, other);
+  const AgentNumber later = is_one_later ? one : other;
+  const Miss miss{is_one_later ? other : one, attempt};
+  Agent& agent = agents_.at(later);
+  if (!agent.shares || std::ranges::find(agent.missed, miss) != agent.missed.end()) {
+    return std::nullopt;
+  }
+  const bool again =
+      std::ranges::find(agent.missed, miss.other, &Miss::other) != agent.missed.end();
+  agent.missed.push_back(miss);
+  if (!again) return std::nullopt;
+  agent.shares = false;
+  placer_.keep_apart(later);
+  return later;
+}
+
 void Nodes::release_part(const PlacementPart& part, std::uint32_t nodes) {
   if (part.is_free) return;
   placer_.release_part(part, part_of(request_, static_cast<int>(nodes)));

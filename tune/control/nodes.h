@@ -43,6 +43,10 @@ class Nodes {
   const AgentHello& join(AgentNumber agent, const AgentHello& hello, ExperimentTime now = {});
   void set_ready(AgentNumber agent);  // again: nothing changes
   void let_share(AgentNumber agent);  // groups with other nodes
+  // Two nodes of a group did not reach each other in this attempt. When it is the second, the later
+  // of them, which is given back, takes no part in groups any more.
+  std::optional<AgentNumber> did_not_meet(AgentNumber one, AgentNumber other,
+                                          std::uint64_t attempt);
   bool shares(AgentNumber agent) const { return agents_.at(agent).shares; }
   void set_carries(AgentNumber agent) { agents_.at(agent).carries = true; }  // its checkpoints away
   bool carries(AgentNumber agent) const { return contains(agent) && agents_.at(agent).carries; }
@@ -97,6 +101,15 @@ class Nodes {
   void reserve_again(const std::deque<Trial>& trials);
 
  private:
+  struct Miss {
+    AgentNumber other;
+    std::uint64_t attempt = 0;
+    friend bool operator==(const Miss&, const Miss&) = default;
+    template <class Self, class F>
+    static void fields(Self& s, F& f) {
+      f(s.other, s.attempt);
+    }
+  };
   struct Agent {
     AgentHello hello;
     bool ready = false;
@@ -104,6 +117,7 @@ class Nodes {
     std::uint64_t heard = 0;
     bool shares = false;
     bool carries = false;
+    std::vector<Miss> missed = {};  // earlier nodes that it did not meet
     template <class Self, class F>
     static void fields(Self& s, F& f) {
       f(s.hello, s.ready);

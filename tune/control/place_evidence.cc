@@ -1,5 +1,7 @@
 #include "tune/control/place_evidence.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace tune {
@@ -40,6 +42,20 @@ bool PlaceEvidence::tries_elsewhere(const Trial& trial) {
   avoided.insert(places.begin(), places.end());
   const bool there_is_another = state_.nodes.could_hold(avoided);
   return state_.health.attempt_failed(trial.number, places, there_is_another, state_.now);
+}
+
+void PlaceEvidence::did_not_meet(const Trial& trial, const AttemptEnded& ended) {
+  const Placement& placement = *trial.placement;
+  const auto part = std::ranges::find(placement.others, ended.unlinked, &PlacementPart::node);
+  Nodes& nodes = state_.nodes;
+  if (ended.unlinked == 0 || part == placement.others.end()) return;
+  if (!nodes.contains(placement.agent) || !nodes.contains(part->agent)) return;
+  const std::uint64_t attempt = attempt_key(trial.number, trial.attempt);
+  const auto apart = nodes.did_not_meet(placement.agent, part->agent, attempt);
+  if (!apart) return;
+  state_.out.notice(fmt::format(
+      "node {} takes no part in groups over several nodes any more: for the second time {}",
+      nodes.hello(*apart).hostname, ended.cause));
 }
 
 void PlaceEvidence::tell(const DeviceHealth::Findings& findings) {

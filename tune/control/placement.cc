@@ -34,6 +34,12 @@ void Placer::let_share(AgentNumber agent) {
   found->second.shares = true;
 }
 
+void Placer::keep_apart(AgentNumber agent) {
+  const auto found = nodes_.find(agent);
+  TUNE_CHECK(found != nodes_.end());
+  found->second.shares = false;
+}
+
 void Placer::remove_node(AgentNumber agent) {
   nodes_.erase(agent);
   with_cpus_.erase(agent);

@@ -33,6 +33,7 @@ class Placer {
   void close_node(AgentNumber agent);   // what it was promised stands
   void remove_node(AgentNumber agent);  // with everything it was promised
   void let_share(AgentNumber agent);    // groups with other nodes
+  void keep_apart(AgentNumber agent);   // no more
 
   // Reserves, on none of the devices to avoid; nothing when there is no room now.
   std::optional<Placement> place(const ResourceRequest& request, const Devices& avoid = {});

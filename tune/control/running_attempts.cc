@@ -9,6 +9,7 @@ namespace tune {
 
 bool RunningAttempts::ended(AgentNumber agent, const AttemptEnded& ended) {
   if (Trial* trial = state_.book.current(agent, ended.trial, ended.attempt)) {
+    evidence_.did_not_meet(*trial, ended);
     Placement& placement = *trial->placement;
     state_.nodes.release_part(placement.lead(), placement.nodes);
     placement.lead_has_ended = true;
@@ -25,6 +26,7 @@ bool RunningAttempts::ended(AgentNumber agent, const AttemptEnded& ended) {
 
 // A node that ends its part in good order leaves the rest to the lead.
 void RunningAttempts::part_has_ended(Trial& trial, AgentNumber agent, const AttemptEnded& ended) {
+  evidence_.did_not_meet(trial, ended);
   Placement& placement = *trial.placement;
   const auto part = std::ranges::find(placement.others, agent, &PlacementPart::agent);
   state_.nodes.release_part(*part, placement.nodes);

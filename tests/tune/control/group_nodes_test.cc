@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "core/refusal.h"
 #include "tune/control/attempt_end.h"
 #include "tune/control/scene.h"
 
@@ -142,6 +143,39 @@ TEST_CASE("a node that cannot begin its part ends the attempt on the lead as wel
   scene.end_on({0}, Outcome::kLost, true);
   CHECK(scene.failures() == 0);
   CHECK(scene.take<Launch>().size() == 1);
+}
+
+TEST_CASE("of two nodes that did not meet twice the later one takes no part in groups") {
+  Groups scene;
+  const auto miss = [&](std::uint32_t attempt, bool lead_says_so) {
+    scene.meet();
+    AttemptEnded ended;
+    ended.trial = {0};
+    ended.attempt = {attempt};
+    ended.outcome = Outcome::kLost;
+    ended.cause = "node node is lost: it did not link at 10.0.0.1:7";
+    ended.is_of_node = true;
+    ended.unlinked = 1;
+    scene.give(FromAgent{{lead_says_so ? 0u : 1u}, ended});
+    scene.give(FromAgent{{lead_says_so ? 1u : 0u}, ended});  // that counts once
+    CHECK(scene.failures() == 0);
+  };
+  scene.notices_.clear();
+  miss(1, true);
+  CHECK(scene.status(0) == TrialStatus::kRunning);  // again
+  CHECK(scene.notices_.empty());
+  miss(2, false);
+  CHECK(scene.status(0) == TrialStatus::kPending);
+  REQUIRE(scene.notices_.size() == 2);
+  CHECK(scene.notices_[0] ==
+        "node node takes no part in groups over several nodes any more: for the second time node "
+        "node is lost: it did not link at 10.0.0.1:7");
+  CHECK_HAS(scene.notices_[1], "no node could hold a trial: ");
+  scene.take<Launch>();
+  scene.join({2});
+  CHECK(scene.take<Launch>().size() == 1);  // with the other one
+  CHECK(scene.controller_.trials()[0].placement->agent == AgentNumber{0});
+  CHECK(scene.controller_.trials()[0].placement->others.at(0).agent == AgentNumber{2});
 }
 
 TEST_CASE("a trial that was told to pause when a node was lost can still pause later") {

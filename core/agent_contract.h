@@ -254,19 +254,23 @@ struct AgentHello {
   std::int64_t memory_bytes = 0;
   std::vector<GpuInfo> gpus;
   std::vector<LiveAttempt> live;
-  bool joined = false;  // by a token; else it is the driver's own
-  std::string machine;  // its id; empty: unknown
-  Duration lasts{};     // from now until its allocation ends; 0: without an end
+  bool joined = false;     // by a token; else it is the driver's own
+  std::string machine;     // not used any more: it keeps the place of the fields after it
+  Duration lasts{};        // from now until its allocation ends; 0: without an end
   std::string allocation;  // the name of the one that an engine has started it in; empty: none
   // Its name in its connection, which the driver fills in: it is the same to the next driver.
   std::string identity = {};
   std::uint64_t epoch = 0;  // of the driver that is greeted; 0: the first, not heard yet
   std::string experiment = {};  // the id of the one that it takes part in; empty: in none yet
   bool own = false;             // one that has joined, and yet is the own agent of a driver
+  // A GPU of it that fails is remembered by its UUID. That of an older build was by its number,
+  // which several may have: under a batch system each job counts from 0.
+  bool gpus_by_uuid = false;
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.contract, s.hostname, s.ip, s.pid, s.cpu_units, s.memory_bytes, s.gpus, s.live);
-    f.added(s.joined, s.machine, s.lasts, s.allocation, s.identity, s.epoch, s.experiment, s.own);
+    f.added(s.joined, s.machine, s.lasts, s.allocation, s.identity, s.epoch, s.experiment, s.own,
+            s.gpus_by_uuid);
   }
 };
 

@@ -21,15 +21,6 @@ namespace tune {
 
 namespace {
 
-std::string machine_id() {
-  try {
-    const std::string text = read_file("/etc/machine-id");
-    return text.substr(0, text.find('\n'));
-  } catch (const Error&) {
-    return {};
-  }
-}
-
 // The plugin that this machine loads: at its own path where it is the same there, else its copy.
 std::string plugin_on_this_machine(const std::string& experiment, const JoinedSetup& setup,
                                    const std::string& hostname, Participation& part) {
@@ -92,7 +83,7 @@ AgentFacts facts_of(const AgentOptions& options, AgentTime now) {
   facts.zygote.loads = options.zygote_loads;
   facts.hello.own = !options.stays_as.empty();
   facts.hello.joined = options.join || facts.hello.own;
-  if (facts.hello.joined) facts.hello.machine = machine_id();
+  facts.hello.gpus_by_uuid = true;
   if (!options.join) return facts;
   facts.hello.allocation = options.join->allocation;
   facts.zygote.can_restart = true;

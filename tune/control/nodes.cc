@@ -119,7 +119,9 @@ std::string Nodes::why_out() const {
 namespace {
 
 std::string gpu_name(const AgentHello& hello, std::size_t gpu) {
-  return fmt::format("GPU {} of {}", hello.gpus.at(gpu).device, hello.hostname);
+  const GpuInfo& info = hello.gpus.at(gpu);
+  const bool by_uuid = hello.gpus_by_uuid && !info.uuid.empty();
+  return fmt::format("GPU {} of {}", by_uuid ? info.uuid : info.device, hello.hostname);
 }
 
 }  // namespace
@@ -147,6 +149,16 @@ std::vector<std::string> Nodes::places_of(const Placement& placement) const {
   std::set<std::string> names;
   for (std::uint32_t gpu : placement.gpus) names.insert(gpu_name(node, gpu));
   return {names.begin(), names.end()};
+}
+
+std::string Nodes::place_in_words(const std::string& place) const {
+  const auto found = devices_.find(place);
+  if (found == devices_.end() || !found->second.begin()->gpu) return place;
+  const Device& device = *found->second.begin();
+  const AgentHello& node = hello(device.agent);
+  const GpuInfo& gpu = node.gpus[*device.gpu];
+  if (gpu.uuid.empty() || gpu.uuid == gpu.device || !node.gpus_by_uuid) return place;
+  return fmt::format("GPU {} of {} ({})", gpu.device, node.hostname, gpu.uuid);
 }
 
 std::optional<Placement> Nodes::place(const std::set<std::string>& avoid) {

@@ -72,9 +72,11 @@ class Nodes {
   void leave(AgentNumber agent);      // with everything it was promised
   void clear();
 
-  // The names of the places a trial runs on: its GPUs ("GPU 1 of node-3"), or its node when it has
-  // none.
+  // The names of the places a trial runs on: its GPUs, by their UUID where they have one ("GPU 1 of
+  // node-3", "GPU GPU-9c41 of node-3"), or its node when it has none.
   std::vector<std::string> places_of(const Placement& placement) const;
+  // For people: "GPU 1 of node-3 (GPU-9c41)".
+  std::string place_in_words(const std::string& place) const;
 
   // Room for a trial, reserved until release(), on none of the places to avoid; nothing: there is
   // none now.
@@ -121,7 +123,7 @@ class Nodes {
     template <class Self, class F>
     static void fields(Self& s, F& f) {
       f(s.hello, s.ready);
-      f.added(s.joined_at, s.heard, s.shares, s.carries);
+      f.added(s.joined_at, s.heard, s.shares, s.carries, s.missed);
     }
   };
 

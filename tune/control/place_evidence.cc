@@ -64,11 +64,12 @@ void PlaceEvidence::tell(const DeviceHealth::Findings& findings) {
     state_.out.notice(fmt::format(
         "{} is set aside: {} trials failed there before their first report and ran elsewhere; "
         "now and then one is tried there again",
-        place, DeviceHealth::kBlamesToSetAside));
+        state_.nodes.place_in_words(place), DeviceHealth::kBlamesToSetAside));
   }
   for (const std::string& place : findings.taken_back) {
     state_.out.tell(PlaceTakenBack{place});
-    state_.out.notice(fmt::format("{} works again: trials are placed there as before", place));
+    state_.out.notice(fmt::format("{} works again: trials are placed there as before",
+                                  state_.nodes.place_in_words(place)));
   }
 }
 

@@ -30,10 +30,10 @@ ExperimentStatus experiment_status(const ExperimentSpec& spec, const Controller&
   status.cpu_units_total = placer.cpu_units_total();
   status.gpu_units_used = placer.gpu_units_used();
   status.gpu_units_total = placer.gpu_units_total();
-  for (const std::string& place : controller.device_health().set_aside()) {
-    status.set_aside.push_back(place);
-  }
   const Nodes& nodes = controller.nodes();
+  for (const std::string& place : controller.device_health().set_aside()) {
+    status.set_aside.push_back(nodes.place_in_words(place));
+  }
   for (const AgentNumber agent : nodes.all()) {
     const AgentHello& hello = nodes.hello(agent);
     status.nodes.emplace(agent, hello.hostname);

@@ -65,6 +65,34 @@ TEST_CASE("places have names, and none is used that is to be avoided") {
   CHECK(of_cpus.places_of(*of_cpus.place()) == std::vector<std::string>{"n"});
 }
 
+// Under a batch system the GPUs of each job count from 0.
+TEST_CASE("two GPUs of a host with one number are told apart by their UUIDs") {
+  Nodes nodes(to_request({.gpu = 1}));
+  for (const std::uint32_t agent : {0u, 1u}) {
+    AgentHello one = hello(4);
+    one.gpus = {{"0", "", 0, "GPU-" + std::to_string(agent)}};
+    one.gpus_by_uuid = true;
+    nodes.join({agent}, one);
+    nodes.set_ready({agent});
+  }
+  const auto placed = nodes.place({"GPU GPU-0 of n"});
+  REQUIRE(placed.has_value());
+  CHECK(placed->agent == AgentNumber{1});
+  CHECK(nodes.places_of(*placed) == std::vector<std::string>{"GPU GPU-1 of n"});
+  CHECK(nodes.place_in_words("GPU GPU-1 of n") == "GPU 0 of n (GPU-1)");
+  CHECK(nodes.place_in_words("n") == "n");
+  CHECK(nodes.could_hold({"GPU GPU-0 of n"}));
+  nodes.leave({1});
+  CHECK(nodes.place_in_words("GPU GPU-1 of n") == "GPU GPU-1 of n");  // nobody knows it now
+
+  Nodes of_before(to_request({.gpu = 1}));  // their journals name places by number
+  AgentHello one = hello(4);
+  one.gpus = {{"0", "", 0, "GPU-0"}};
+  of_before.join({0}, one);
+  of_before.set_ready({0});
+  CHECK(of_before.places_of(*of_before.place()) == std::vector<std::string>{"GPU 0 of n"});
+}
+
 TEST_CASE("of agents with one GPU the first to join takes trials, also when they are restored") {
   AgentHello one = hello(4);
   one.gpus = {{"0", "", 0, "GPU-1"}};

@@ -62,7 +62,7 @@ void Membership::become_ready(AgentNumber agent, const ZygoteReady& ready) {
   const AgentHello& node = nodes.hello(agent);
   if (const auto complaints = complaints_about(ready, wanted); !complaints.empty()) {
     const bool is_guest = node.joined && !node.own;
-    if (is_guest) return exclude(agent, complaint_lines("", complaints));
+    if (is_guest || nodes.any_is_ready()) return exclude(agent, complaint_lines("", complaints));
     return state_.course.fail(complaint_lines("", complaints));
   }
   if (!ready.note.empty()) state_.out.notice(ready.note);

@@ -139,6 +139,23 @@ TEST_CASE("a node that joined and cannot load the trainable is left out, and not
   CHECK(stays.controller_.phase() == Phase::kFailed);
 }
 
+TEST_CASE("a driver's own node that cannot load the trainable is left out where others can") {
+  for (const bool stays : {false, true}) {
+    CAPTURE(stays);
+    Scene scene({.num_samples = 1, .nodes_may_join = true});
+    AgentHello own = hello_of("login");
+    own.joined = own.own = stays;
+    scene.give(FromAgent{kOwn, own});
+    scene.give(FromAgent{kJoined, hello_of("node")});
+    load(scene, kJoined);
+    CHECK(scene.take<Launch>().size() == 1);
+    load(scene, kOwn, "cannot open libcuda.so");
+    CHECK(scene.controller_.phase() == Phase::kRunning);
+    CHECK(was_told(scene, "node login takes no part: "));
+    CHECK(scene.take<Shutdown>().size() == 1);
+  }
+}
+
 TEST_CASE("a node too small for a trial is told of, and one that is larger is waited for") {
   Scene scene(
       {.num_samples = 1, .cpus = 1, .request = to_request({.cpu = 3}), .nodes_may_join = true});

@@ -331,10 +331,11 @@ struct AttemptEnded {
   std::string stderr_tail;     // last lines of that rank's stderr, at most kStderrTailBytes
   bool is_of_node = false;     // kLost: a node is to blame, whatever the trial was told
   std::uint32_t unlinked = 0;  // the node of its group that never reached the first; 0: none
+  bool is_kept = false;        // where checkpoints are carried, that node has the newest as well
   template <class Self, class F>
   static void fields(Self& s, F& f) {
     f(s.trial, s.attempt, s.outcome, s.rank, s.code, s.cause, s.stderr_tail);
-    f.added(s.is_of_node, s.unlinked);
+    f.added(s.is_of_node, s.unlinked, s.is_kept);
   }
 };
 inline constexpr std::size_t kStderrTailBytes = 16u << 10;

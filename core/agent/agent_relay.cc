@@ -151,8 +151,8 @@ void AgentRelay::conclude(AgentMachine& machine, AgentTime now, const AttemptEnd
       restored_place(experiment_id_, ended.trial, ended.attempt, node).place;
   if (objects_) objects_->remove(restored);
   if (!link_) return machine.on_concluded(now, ended);
-  const auto end = [trial = ended.trial, outcome = ended.outcome](auto& carrier) {
-    carrier.on_ended(trial, outcome == Outcome::kPaused);
+  const auto end = [trial = ended.trial, is_kept = ended.is_kept](auto& carrier) {
+    carrier.on_ended(trial, is_kept);
   };
   if (objects_) {
     objects_->order(end);

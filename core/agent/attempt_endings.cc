@@ -195,6 +195,8 @@ void Attempt::conclude(const AttemptScene& scene) {
   if (awaits_checkpoint_) scene.actions.add(GiveUpCheckpoints{launch_.trial, launch_.attempt});
   ConcludeAttempt conclusion{.ended = result()};
   const Outcome outcome = conclusion.ended.outcome;
+  const bool may_go_on_here = outcome == Outcome::kPaused || is_failure(outcome);
+  conclusion.ended.is_kept = may_go_on_here && scene.node.relays && nodes_.size() == 1;
   const bool has_saved =
       outcome == Outcome::kCompleted || outcome == Outcome::kStopped || outcome == Outcome::kPaused;
   // A stop that took too long was killed, maybe in the middle of its save.

@@ -9,12 +9,12 @@ void KeptCheckpoints::keep(const CheckpointOrigin& checkpoint) {
   kept->second = checkpoint;
 }
 
-void KeptCheckpoints::on_ended(TrialNumber trial, bool is_paused) {
-  if (!is_paused) return drop(trial);
+void KeptCheckpoints::on_ended(TrialNumber trial, bool is_kept) {
+  if (!is_kept) return drop(trial);
   if (!kept_.contains(trial)) return;
-  std::erase(paused_, trial);
-  paused_.push_back(trial);
-  if (paused_.size() > kMostPaused) drop(paused_.front());
+  std::erase(waiting_, trial);
+  waiting_.push_back(trial);
+  if (waiting_.size() > kMostWaiting) drop(waiting_.front());
 }
 
 bool KeptCheckpoints::give(TrialNumber trial, const CheckpointOrigin& checkpoint,
@@ -26,13 +26,13 @@ bool KeptCheckpoints::give(TrialNumber trial, const CheckpointOrigin& checkpoint
   } catch (const Error&) {  // it is fetched
     return drop(trial), false;
   }
-  std::erase(paused_, trial);
+  std::erase(waiting_, trial);
   kept_.erase(kept);
   return true;
 }
 
 void KeptCheckpoints::drop(TrialNumber trial) {
-  std::erase(paused_, trial);
+  std::erase(waiting_, trial);
   const auto kept = kept_.find(trial);
   if (kept == kept_.end()) return;
   files_.remove(folder_of(kept->second));

@@ -1,6 +1,7 @@
 // KeptCheckpoints: what a machine that does not see the experiment's folder keeps of checkpoints
 // that it has stored: the newest of each trial that runs here, and of the few that were paused here
-// last. A trial that goes on here begins with it, and nothing is carried. Pure but for the files.
+// or failed last. A trial that goes on here begins with it, and nothing is carried. Pure but for
+// the files.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ namespace tune {
 
 class KeptCheckpoints {
  public:
-  static constexpr std::size_t kMostPaused = 4;  // trials
+  static constexpr std::size_t kMostWaiting = 4;  // trials
 
   KeptCheckpoints(RelayFiles& files, std::string experiment_id)
       : files_(files), experiment_id_(std::move(experiment_id)) {}
@@ -25,7 +26,7 @@ class KeptCheckpoints {
   // It stands here under its name, and is stored. An older one of its trial goes.
   void keep(const CheckpointOrigin& checkpoint);
   // An attempt has ended here.
-  void on_ended(TrialNumber trial, bool is_paused);
+  void on_ended(TrialNumber trial, bool is_kept);
   // An attempt of the trial begins here with that checkpoint. True: it was kept, and stands at the
   // place now. Else nothing of the trial is kept any more.
   bool give(TrialNumber trial, const CheckpointOrigin& checkpoint, const RelayPlace& place);
@@ -39,7 +40,7 @@ class KeptCheckpoints {
   RelayFiles& files_;
   std::string experiment_id_;
   std::map<TrialNumber, CheckpointOrigin> kept_;
-  std::deque<TrialNumber> paused_;  // of these, the oldest first
+  std::deque<TrialNumber> waiting_;  // of these, the oldest first
 };
 
 }  // namespace tune

@@ -51,7 +51,7 @@ class ObjectCarrier {
              std::uint32_t node = 0);
   // In a folder of the agent's own, which goes with it, what is stored is kept for its trial.
   void keep_stored() { keeps_ = true; }
-  void on_ended(TrialNumber trial, bool is_paused) { kept_.on_ended(trial, is_paused); }
+  void on_ended(TrialNumber trial, bool is_kept) { kept_.on_ended(trial, is_kept); }
   // Gives up the uploads and the download of this attempt.
   void give_up(TrialNumber trial, AttemptNumber attempt);
   // The same for everything, also what is ordered later: no driver is to come.

@@ -52,7 +52,7 @@ class RelayClient {
   // Carries the output of `ranks` from now on, those of this node.
   void follow(TrialNumber trial, std::uint32_t ranks, std::uint32_t first_rank = 0);
   void finish_output(Time now, TrialNumber trial, AttemptNumber attempt);
-  void on_ended(TrialNumber trial, bool is_paused) { kept_.on_ended(trial, is_paused); }
+  void on_ended(TrialNumber trial, bool is_kept) { kept_.on_ended(trial, is_kept); }
   // Gives up the uploads and the download of this attempt.
   void give_up(TrialNumber trial, AttemptNumber attempt);
   // The same for everything, also what is ordered later: no driver is to come.

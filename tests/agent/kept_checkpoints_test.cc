@@ -71,7 +71,7 @@ TEST_CASE("what a trial does not begin with is of no more use") {
 
 TEST_CASE("of paused trials the last few are kept, beside all that run") {
   Kept one;
-  constexpr auto kMost = static_cast<std::uint32_t>(KeptCheckpoints::kMostPaused);
+  constexpr auto kMost = static_cast<std::uint32_t>(KeptCheckpoints::kMostWaiting);
   for (std::uint32_t trial = 0; trial <= kMost + 1; ++trial) one.keep(of_trial(trial));
   for (std::uint32_t trial = 0; trial <= kMost; ++trial) one.kept.on_ended({trial}, true);
   CHECK_FALSE(one.has(of_trial(0)));

@@ -125,9 +125,11 @@ void RunningAttempts::conclude(Trial& trial, Ending ending, const AttemptEnded& 
   state_.asking.attempt_ended(trial.number, state_.now);
   state_.unanswered.erase(trial.number);
   const bool elsewhere = ending == Ending::kFailed && evidence_.tries_elsewhere(trial);
-  const bool is_kept = state_.driver.agent_contract >= kKeepsCheckpoints &&
-                       ending == Ending::kPaused && trial.placement->nodes == 1 &&
-                       state_.nodes.carries(trial.placement->agent);
+  // A node of an older build keeps the checkpoints of paused trials alone, and does not say so.
+  const bool is_kept =
+      state_.driver.agent_contract >= kKeepsCheckpoints &&
+      (ending == Ending::kPaused || (ending == Ending::kFailed && ended.is_kept)) &&
+      trial.placement->nodes == 1 && state_.nodes.carries(trial.placement->agent);
   trial.home.reset();
   if (is_kept) trial.home = trial.placement->agent;
   trial.placement.reset();

@@ -13,8 +13,9 @@ using testing::Scene;
 // Two nodes with room for a trial each, which carry their checkpoints away; trial 1 was paused on
 // the second of them, and both are free.
 struct FarNodes : Scene {
-  explicit FarNodes(bool carry = true, std::uint32_t contract = kAgentContract)
-      : Scene({.num_samples = 2, .cpus = 1, .nodes_may_join = true}) {
+  explicit FarNodes(bool carry = true, std::uint32_t contract = kAgentContract,
+                    std::uint32_t max_failures = 0)
+      : Scene({.num_samples = 2, .cpus = 1, .max_failures = max_failures, .nodes_may_join = true}) {
     if (contract != kAgentContract) {
       DriverStarted before;
       before.epoch = ++epoch_;
@@ -82,6 +83,28 @@ TEST_CASE("a paused trial goes on where its checkpoint was kept, if there is roo
     scene.end_on({0}, 0, Outcome::kCompleted);
     scene.give(AgentLost{{1}, "it was silent"});
     CHECK(scene.goes_on_at() == 0);
+  }
+}
+
+// Trial 0 ends there; trial 1 is elsewhere.
+TEST_CASE("a trial that failed is tried again where its checkpoint was kept") {
+  for (const bool is_kept : {true, false}) {
+    CAPTURE(is_kept);
+    FarNodes scene(true, kAgentContract, 1);
+    scene.order(OrderKind::kUnpause);
+    const AgentNumber where = scene.controller_.trials()[1].placement->agent;
+    CHECK(where == AgentNumber{1});
+    scene.give_from(where, 1, 6);
+    scene.end_on({0}, 0, Outcome::kCompleted);
+    AttemptEnded failed;
+    failed.trial = TrialNumber{1};
+    failed.attempt = scene.controller_.trials()[1].attempt;
+    failed.outcome = Outcome::kException;
+    failed.is_kept = is_kept;
+    scene.give(FromAgent{where, failed});
+    REQUIRE(scene.status(1) == TrialStatus::kRunning);
+    CHECK(scene.controller_.trials()[1].failures == 1);
+    CHECK(scene.controller_.trials()[1].placement->agent.value == (is_kept ? 1 : 0));
   }
 }
 

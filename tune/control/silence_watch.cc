@@ -34,15 +34,15 @@ void SilenceWatch::record(const Record& record, ExperimentTime now) {
   }
 }
 
-std::vector<std::string> SilenceWatch::look(ExperimentTime now) {
+std::vector<std::string> SilenceWatch::look(ExperimentTime now, bool store_is_silent) {
   const Duration gap = now - last_look_.value_or(now);
   last_look_ = now;
   std::vector<std::string> lines;
   for (auto& [trial, heard] : heard_) {
-    if (gap > kOwnGap) heard.at = std::min(heard.at + gap, now);
+    if (gap > kOwnGap || store_is_silent) heard.at = std::min(heard.at + gap, now);
     const Duration silence = now - heard.at;
     const Duration limit = std::max(heard.usual_step * kUsualSteps, kShortest);
-    if (heard.is_told || silence <= limit) continue;
+    if (heard.is_told || store_is_silent || silence <= limit) continue;
     heard.is_told = true;
     lines.push_back(
         fmt::format("trial {} has reported nothing for {:.0f} s; its steps take {:.3g} s",

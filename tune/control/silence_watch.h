@@ -26,8 +26,9 @@ class SilenceWatch {
   // The warnings to show now, once for each attempt: a trial that runs, has reported in this
   // attempt and has no verdict to carry out is silent for kUsualSteps of its mean step. There is
   // none before its first report: the length of a set-up is unknown. Called every second or so; the
-  // time of a much longer gap was not the trials' own, but that of a driver that stood still.
-  std::vector<std::string> look(ExperimentTime now);
+  // time of a much longer gap was not the trials' own, but that of a driver that stood still. Nor
+  // is that of a silent store, without which none gets a verdict: nothing is said then.
+  std::vector<std::string> look(ExperimentTime now, bool store_is_silent);
 
  private:
   struct Heard {

@@ -422,7 +422,10 @@ void DriverShell::show(bool final) {
   status.wall = clock_.wall();
   status.directory = folder_.path();
   add_own_node(node_, status);
-  for (const std::string& line : silence_watch_.look(status.running_for)) say(line);
+  const bool store_is_silent = machine_.store_is_silent();
+  for (const std::string& line : silence_watch_.look(status.running_for, store_is_silent)) {
+    say(line);
+  }
   reporter_->status(status, final);
   has_shown_ = true;
   machine_.on_shown(now());

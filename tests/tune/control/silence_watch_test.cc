@@ -28,10 +28,10 @@ struct SilenceScene {
     watch.record(ResultRecorded{trial, report, done}, now);
   }
   // Looks every second for so long.
-  std::vector<std::string> look_for(Duration time) {
+  std::vector<std::string> look_for(Duration time, bool store_is_silent = false) {
     std::vector<std::string> lines;
     for (const ExperimentTime end = now + time; now < end; now += seconds(1)) {
-      for (std::string& line : watch.look(now)) lines.push_back(std::move(line));
+      for (std::string& line : watch.look(now, store_is_silent)) lines.push_back(std::move(line));
     }
     return lines;
   }
@@ -79,6 +79,15 @@ TEST_CASE("the time in which the driver stood still is not held against a trial"
   scene.report(seconds(1));
   CHECK(scene.look_for(seconds(30)).empty());
   scene.now += minutes(20);
+  CHECK(scene.look_for(seconds(30)).empty());
+  CHECK(scene.look_for(seconds(30)).size() == 1);
+}
+
+TEST_CASE("the time in which the store is silent is not held against a trial, which may wait") {
+  SilenceScene scene;
+  scene.report(seconds(1));
+  CHECK(scene.look_for(seconds(30)).empty());
+  CHECK(scene.look_for(minutes(20), true).empty());
   CHECK(scene.look_for(seconds(30)).empty());
   CHECK(scene.look_for(seconds(30)).size() == 1);
 }

@@ -94,7 +94,7 @@ void AgentShell::turn() {
   const short control_events = zygote_.has_backlog() ? POLLIN | POLLOUT : POLLIN;
   const bool listens =
       !files_->is_full();  // a file system that stalls slows workers, not this loop
-  std::array<pollfd, 11> watched{{
+  std::array<pollfd, 12> watched{{
       {signals_.get(), POLLIN, 0},
       {zygote_.control(), control_events, 0},
       {driver_gone_ ? -1 : options_.driver_alive_fd, POLLIN, 0},
@@ -106,12 +106,13 @@ void AgentShell::turn() {
       {relay_ ? relay_->object_descriptor() : -1, POLLIN, 0},
       {links_.descriptor(), POLLIN, 0},
       {links_.tunnel_descriptor(), POLLIN, 0},
+      {zygote_.report(), POLLIN, 0},
   }};
   const auto sleep = std::chrono::ceil<std::chrono::milliseconds>(sleep_time());
   ::poll(watched.data(), watched.size(), static_cast<int>(sleep.count()));
   now_ = clock_.monotonic();
   if (watched[0].revents != 0) take_signals();
-  if (watched[1].revents != 0) take_zygote_messages();
+  if (watched[1].revents != 0 || watched[11].revents != 0) take_zygote_messages();
   if (watched[2].revents != 0) hear_driver();
   if (watched[3].revents != 0) take_commands();
   if (watched[4].revents != 0) read_workers(workers_epoll_.get());
@@ -194,6 +195,10 @@ void AgentShell::end_stray(pid_t worker) {
 }
 
 void AgentShell::take_zygote_messages() {
+  if (const auto refusal = zygote_.take_refusal()) {
+    machine_.on_zygote_not_started(now_, *refusal);
+    perform();
+  }
   zygote_.flush();
   for (ZygoteMessage& message : zygote_.receive()) {
     const auto* spawned = std::get_if<Spawned>(&message);

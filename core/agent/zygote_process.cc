@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,6 +16,7 @@
 
 #include "core/agent_contract.h"
 #include "core/error.h"
+#include "core/platform/begun_program.h"
 #include "core/platform/files.h"
 #include "core/spawn.h"
 
@@ -104,13 +106,29 @@ void ZygoteProcess::execute(const Program& program, Log log) {
   options.death_signal = SIGKILL;
 
   if (log.file.is_open()) options.output = log.file.get();
-  pid_ = spawn(options);
+  BegunProgram begun = begin_program(options);
+  pid_ = begun.pid;
+  report_ = std::move(begun.report);
+  program_ = options.command.front();
   log.file.reset();
   log_ = std::move(log);
   status_.reset();
   requests_.clear();  // to one that died: what is still wanted of them is asked for again
   ended_ = false;
   control_ = std::move(ends.agent);
+}
+
+std::optional<std::string> ZygoteProcess::take_refusal() {
+  if (!report_.is_open()) return std::nullopt;
+  const std::optional<int> cause = why_not_executed(report_);
+  if (cause) report_.reset();
+  if (!cause || *cause == 0) return std::nullopt;
+  if (!status_) ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+  status_.reset();
+  control_.reset();
+  requests_.clear();
+  return fmt::format("starting {}: {}", program_, std::strerror(*cause));
 }
 
 void ZygoteProcess::request(const SpawnRequest& request, Given given) {
@@ -188,7 +206,7 @@ void ZygoteProcess::reaped(int wait_status) {
 }
 
 std::optional<ZygoteProcess::End> ZygoteProcess::take_end() {
-  if (!status_ || control_.is_open()) return std::nullopt;
+  if (!status_ || control_.is_open() || report_.is_open()) return std::nullopt;
   End end{describe_exit(*status_)};
   status_.reset();
   if (!ended_) {

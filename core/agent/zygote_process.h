@@ -38,7 +38,11 @@ class ZygoteProcess {
     std::map<std::string, std::string> environment;
     int lock_fd = -1;
   };
+  // Its file may be on a file system that stalls: take_refusal() tells whether it is executed.
   void execute(const Program& program, Log log);  // Error (kProcess)
+  // Why the program could not be executed, once: then there is no zygote.
+  std::optional<std::string> take_refusal();
+  int report() const { return report_.get(); }  // readable when that is known; -1: it is
 
   // A worker gets these, each only if it is open.
   struct Given {
@@ -73,6 +77,8 @@ class ZygoteProcess {
   bool send(const Request& request);
 
   FileDescriptor control_;
+  FileDescriptor report_;
+  std::string program_;  // that is being executed
   pid_t pid_ = -1;
   std::optional<int> status_;
   std::deque<Request> requests_;

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -15,11 +16,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/platform/begun_program.h"
 #include "core/platform/side_output.h"
 
 extern char** environ;
@@ -111,15 +115,16 @@ void close_others(const std::vector<int>& keep, int report) {
 
 }  // namespace
 
-pid_t spawn(const SpawnOptions& options) {
+BegunProgram begin_program(const SpawnOptions& options) {
   TUNE_CHECK(!options.command.empty());
   Prepared prepared(options);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
     throw Error(ErrorCode::kProcess, fmt::format("making a pipe: {}", std::strerror(errno)));
   }
-  const FileDescriptor read_end(ends[0]);
-  FileDescriptor write_end(ends[1]);
+  FileDescriptor read_end(ends[0]);
+  const FileDescriptor write_end(ends[1]);
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
   const pid_t parent = getpid();
   // This process's handlers must not run in the child, where they would answer for this process.
   sigset_t all, former;
@@ -127,20 +132,33 @@ pid_t spawn(const SpawnOptions& options) {
   pthread_sigmask(SIG_SETMASK, &all, &former);
   const pid_t pid = fork();
   if (pid == 0) run_child(options, prepared, ends[1], parent);
-  int cause = errno;
+  const int cause = errno;
   pthread_sigmask(SIG_SETMASK, &former, nullptr);
-  write_end.reset();
-  if (pid > 0) {
-    ssize_t count = 0;
-    do count = read(ends[0], &cause, sizeof cause);
-    while (count < 0 && errno == EINTR);
-    if (count == 0) return pid;
-    waitpid(pid, nullptr, 0);
-    throw ProgramError(ErrorCode::kProcess,
-                       fmt::format("starting {}: {}", options.command[0], std::strerror(cause)));
-  }
+  if (pid > 0) return {pid, std::move(read_end)};
   throw Error(ErrorCode::kProcess,
               fmt::format("starting {}: fork: {}", options.command[0], std::strerror(cause)));
+}
+
+std::optional<int> why_not_executed(const FileDescriptor& report) {
+  int cause = 0;
+  ssize_t count = 0;
+  do count = read(report.get(), &cause, sizeof cause);
+  while (count < 0 && errno == EINTR);
+  if (count < 0) return std::nullopt;
+  return cause;
+}
+
+pid_t spawn(const SpawnOptions& options) {
+  const BegunProgram begun = begin_program(options);
+  std::optional<int> cause;
+  while (!(cause = why_not_executed(begun.report))) {
+    pollfd watched{begun.report.get(), POLLIN, 0};
+    poll(&watched, 1, -1);
+  }
+  if (*cause == 0) return begun.pid;
+  waitpid(begun.pid, nullptr, 0);
+  throw ProgramError(ErrorCode::kProcess,
+                     fmt::format("starting {}: {}", options.command[0], std::strerror(*cause)));
 }
 
 FileDescriptor process_descriptor(pid_t pid) {

@@ -71,18 +71,20 @@ TEST_CASE("a file system that stalls for longer than an agent may be silent cost
   Stalled name("name", "checkpoint_*");
   Stalled flush("flush", "?????_0000?");             // of a trial's folder, after that
   Stalled removal("remove", ".checkpoint_*.tmp-1");  // of what an attempt was writing
-  for (const Stalled* sweep : {&name, &flush, &removal}) sweep->begin();
+  Stalled program("execute", "tune-worker");         // that loads the trainable
+  for (const Stalled* sweep : {&name, &flush, &removal, &program}) sweep->begin();
   name.start();
   flush.start();
+  program.start();
   removal.start(yaml({.trainable = "Faulty",
                       .config = "{fail_in: save, fail_how: kill, fail_at: 2, step_ms: 10}",
                       .num_samples = kStalledTrials,
                       .rest = "stop: {training_iteration: 6}\ncheckpoint: {frequency: 2}\n"
                               "max_failures: 1\n",
                       .metric = "count"}));
-  for (const Stalled* sweep : {&name, &flush, &removal}) REQUIRE(sweep->is_met());
+  for (const Stalled* sweep : {&name, &flush, &removal, &program}) REQUIRE(sweep->is_met());
   CHECK_FALSE(name.run->ends_within(kStall));
-  for (Stalled* sweep : {&name, &flush, &removal}) {
+  for (Stalled* sweep : {&name, &flush, &removal, &program}) {
     CHECK(sweep->runs());
     sweep->check_completes();
   }

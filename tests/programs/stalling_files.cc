@@ -1,6 +1,6 @@
 // Loaded before libc: while the file $STALL_FILE is there, calls of the kind $STALL_CALL (name,
-// look, flush or remove) for a file whose own name is of the shape $STALL_NAME do not return, as on
-// a network file system whose server does not answer.
+// look, flush, remove or execute) for a file whose own name is of the shape $STALL_NAME do not
+// return, as on a network file system whose server does not answer.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -74,6 +74,12 @@ TUNE_REPLACED int stat64(const char* path, struct stat64* found) {
 TUNE_REPLACED int fsync(int file) {
   stall_on("flush", path_of(file).c_str());
   return next<int(int)>("fsync")(file);
+}
+
+TUNE_REPLACED int execvpe(const char* file, char* const arguments[], char* const environment[]) {
+  stall_on("execute", file);
+  return next<int(const char*, char* const[], char* const[])>("execvpe")(file, arguments,
+                                                                         environment);
 }
 
 // Of a folder that is removed with all that it holds.

@@ -23,7 +23,9 @@ TEST_CASE("300 pools keep every promise, whatever their engines and drivers do")
     for (const auto count :
          {&PoolTally::starts, &PoolTally::refused, &PoolTally::lost, &PoolTally::lies,
           &PoolTally::unstopped, &PoolTally::joined, &PoolTally::died, &PoolTally::drivers,
-          &PoolTally::pauses, &PoolTally::given_up, &PoolTally::groups}) {
+          &PoolTally::pauses, &PoolTally::given_up, &PoolTally::groups, &PoolTally::called_ended,
+          &PoolTally::called_alive, &PoolTally::foreign, &PoolTally::twice, &PoolTally::wrong_ids,
+          &PoolTally::silent, &PoolTally::left_out, &PoolTally::drained}) {
       all.*count += verdict.tally.*count;
     }
   }
@@ -34,7 +36,9 @@ TEST_CASE("300 pools keep every promise, whatever their engines and drivers do")
   CHECK(all.died > 2 * kPools);
   CHECK(all.drivers > 3 * kPools);
   for (const std::uint64_t count :
-       {all.refused, all.lost, all.lies, all.unstopped, all.pauses, all.given_up}) {
+       {all.refused, all.lost, all.lies, all.unstopped, all.pauses, all.given_up, all.called_ended,
+        all.called_alive, all.foreign, all.twice, all.wrong_ids, all.silent, all.left_out,
+        all.drained}) {
     CHECK(count > kPools / 20);
   }
 }

@@ -15,6 +15,8 @@
 #include <fmt/format.h>
 
 #include "core/random.h"
+#include "simulator/lying_list.h"
+#include "simulator/start_promises.h"
 #include "tune/control/pool_book.h"
 #include "tune/drive/pool_machine.h"
 
@@ -37,7 +39,10 @@ class PoolWorld {
       : traced_(traced),
         random_(seed, "pool", 0),
         groups_(seed, "groups of a pool", 0),
+        engine_(seed, "hosts and lies of an engine", 0),
         options_(draw_options()) {
+    draw_hosts();
+    deceives_ = rolls(0.5) ? 0 : engine_.uniform() * 0.3;
     start_delay_ = draw(0s, 30s);
     queue_time_ = draw(0s, 300s);
     list_delay_ = draw(0s, 20s);
@@ -54,13 +59,14 @@ class PoolWorld {
     while (now_ < kStorm && !is_over_) {
       if (chance(0.01)) wanted_ = static_cast<std::uint64_t>(random_.integer(0, 9));
       if (group_ > 0 && groups_.uniform() < 0.002) change_maximum();
+      if (!options_.hosts.empty() && rolls(0.001)) drain_host();
       step();
     }
     if (is_over_) return tally_;
     calm_down(static_cast<std::uint64_t>(random_.integer(1, 9)));
     for (const Time end = now_ + kCalm; now_ < end && !is_over_;) step();
     if (is_over_) return tally_;
-    const std::uint64_t max = book_.max().value_or(options_.max);
+    const std::uint64_t max = maximum();
     const std::uint64_t most =
         group_ > 0 ? max / static_cast<std::uint64_t>(group_) : max * places_;
     const std::uint64_t there = capacity();
@@ -98,6 +104,13 @@ class PoolWorld {
     Time joined{};
     Time heard{};
     Time dies = Time::max();
+    std::string host = {};  // empty: hosts have no names
+    Time shows_host{};      // from then on lists have it
+    int missing = 0;        // from so many lists
+  };
+  struct Host {
+    double bad = 0;     // of the agents that start there so many never come
+    double silent = 0;  // where each is asked: to so much of what it is asked
   };
 
   PoolMachine::Options draw_options() {
@@ -117,7 +130,25 @@ class PoolWorld {
     }
     return options;
   }
+  // No names; or those of the engine's choice; or those that the pool names.
+  void draw_hosts() {
+    const double kind = engine_.uniform();
+    if (kind < 0.4) return;
+    for (std::int64_t i = engine_.integer(2, 6); i > 0; --i) {
+      Host& host = hosts_["host-" + std::to_string(i)];
+      if (rolls(0.3)) host.bad = rolls(0.3) ? 1 : 0.7;
+      if (rolls(0.3)) host.silent = engine_.uniform() * 0.5;
+    }
+    options_.leaves_hosts_out = kind > 0.5;
+    if (kind < 0.75) return;
+    for (const auto& [name, host] : hosts_) options_.hosts.push_back(name);
+  }
+  std::uint64_t maximum() const {
+    const std::uint64_t max = book_.max().value_or(options_.max);
+    return options_.hosts.empty() ? max : std::min<std::uint64_t>(max, hosts_.size());
+  }
   bool chance(double rate) { return random_.uniform() < rate; }
+  bool rolls(double rate) { return engine_.uniform() < rate; }
   Time draw(Time low, Time high) { return Time(random_.integer(low.count(), high.count() + 1)); }
   void trace(const std::string& text) const {
     if (!traced_) return;
@@ -141,28 +172,37 @@ class PoolWorld {
     move_jobs();
     if (down_until_ && *down_until_ <= now_) start_driver();
     if (down_until_) return;
-    if (is_calm_ && book_.is_paused()) resume_pool();
+    // Starts that end in vain now were begun in the storm.
+    if (is_calm_ && (book_.is_paused() || !book_.excluded().empty())) {
+      order({.max = {}, .paused = false, .cause = "a user"});
+    }
     look();
   }
-  // Starts that end in vain now were begun in the storm.
-  void resume_pool() { book_.order({.max = {}, .paused = false, .cause = "a user"}); }
+  void order(const PoolOrdered& order) {
+    book_.order(order);
+    promises_.ordered(order);
+  }
   void calm_down(std::uint64_t wanted) {
     trace("all is calm");
     // Stops that fail and answers that are lost are to be lived with.
     for (double* rate :
-         {&refuses_, &loses_, &lies_, &lists_fail_, &never_joins_, &dies_, &crashes_}) {
+         {&refuses_, &loses_, &lies_, &lists_fail_, &never_joins_, &dies_, &crashes_, &deceives_}) {
       *rate = 0;
     }
+    for (auto& [name, host] : hosts_) host = {};
     queue_time_ = std::min<Time>(queue_time_, 30s);
     for (auto& [number, job] : jobs_) {
       job.dies = Time::max();
       if (job.ends > now_) job.ends = Time::max();
+      if (job.runs < Time::max()) continue;
+      job.host = hosts_.begin()->first;
+      job.runs = job.joins = now_ + 10s;
     }
     is_calm_ = true;
     wanted_ = wanted;
     const bool is_too_small =
         book_.max().value_or(options_.max) < static_cast<std::uint32_t>(group_);
-    if (is_too_small) book_.order({.max = options_.max, .paused = {}, .cause = "a user"});
+    if (is_too_small) order({.max = options_.max, .paused = {}, .cause = "a user"});
   }
 
   // ---- Jobs and their agents
@@ -195,6 +235,7 @@ class PoolWorld {
     if (!std::exchange(job.was_known, true)) ++tally_.joined, job.joined = now_;
     book_.node_has_joined(number);
     book_.node_is_ready(number);
+    promises_.said_hello(number);
   }
   void lose(Number number, Job& job) {
     job.is_known = false;
@@ -210,8 +251,17 @@ class PoolWorld {
   // By a user.
   void change_maximum() {
     const auto max = static_cast<std::uint32_t>(groups_.integer(1, options_.max + 1));
-    book_.order({.max = max, .paused = {}, .cause = "a user"});
+    order({.max = max, .paused = {}, .cause = "a user"});
     trace(fmt::format("at most {} agents", max));
+  }
+  // Likewise, of any node.
+  void drain_host() {
+    for (const auto& [number, job] : jobs_) {
+      if (!job.is_known || !rolls(0.5)) continue;
+      order({.max = {}, .paused = {}, .cause = "a user", .drained = job.host});
+      ++tally_.drained;
+      return trace(fmt::format("{} is drained", job.host));
+    }
   }
   // Groups hold their nodes until one of them goes, or they are not wanted any more.
   void place_groups() {
@@ -292,6 +342,7 @@ class PoolWorld {
   void look() {
     if (is_killed()) return;
     const PoolScene before = scene();
+    promises_.looks(now_);
     machine_->look(now_, book_, before);
     const std::vector<PoolEvent> events = machine_->take_events();
     for (const PoolAction& action : machine_->take_actions()) {
@@ -304,14 +355,20 @@ class PoolWorld {
   void journal(const PoolEvent& event) {
     if (const auto* order = std::get_if<PoolOrdered>(&event)) {
       tally_.pauses += order->paused.value_or(false);
-      return book_.order(*order);
+      return this->order(*order);
     }
     const auto& change = std::get<AllocationChanged>(event);
     trace(fmt::format("allocation {} is {}: {}", change.number, static_cast<int>(change.state),
                       change.reason));
     const bool is_new = change.state == AllocationState::kRequested;
     if (is_new && book_.is_paused()) violate("a paused pool asks for nothing", "");
+    if (is_new) promises_.asks();
+    check_end(change);
+    const std::size_t out = book_.excluded().size();
     book_.change(change, now_);
+    promises_.changed(change, now_);
+    promises_.excludes(book_.excluded());
+    tally_.left_out += book_.excluded().size() > out;
     std::uint32_t waiting = 0;
     for (const auto& [number, one] : book_.open()) {
       waiting += one.state < AllocationState::kRunning && !one.has_joined;
@@ -326,6 +383,16 @@ class PoolWorld {
     }
   }
 
+  // Silence is no word of an end.
+  void check_end(const AllocationChanged& change) const {
+    const bool is_missed = change.state == AllocationState::kEnded &&
+                           change.reason.starts_with("the engine lists it no more");
+    const auto job = jobs_.find(change.number);
+    if (!is_missed || job == jobs_.end() || job->second.missing >= 2) return;
+    violate("nothing is missed that no two lists lack",
+            fmt::format("allocation {}", change.number));
+  }
+
   // ---- The engine
 
   void take(const StartAllocation& start, const PoolScene&) {
@@ -336,26 +403,45 @@ class PoolWorld {
     if (!started_.insert(start.number).second) {
       violate("nothing is started twice", std::to_string(start.number));
     }
+    promises_.starts(start);
     ++tally_.starts;
     if (chance(refuses_)) {
       ++tally_.refused;
       return after(draw(0s, start_delay_),
                    [=, this] { machine_->on_not_started(start.number, "no"); });
     }
-    make_job(start.number);
+    make_job(start);
     const bool tells = !chance(answers_lost_);
     after(draw(0s, start_delay_), [=, this] {
       if (tells) return machine_->on_started(start.number, std::to_string(start.number));
       machine_->on_not_started(start.number, "no answer");
     });
   }
-  void make_job(Number number) {
+  void make_job(const StartAllocation& start) {
     Job job;
     job.runs = now_ + draw(0s, queue_time_);
     job.joins = chance(never_joins_) ? Time::max() : job.runs + draw(1s, 60s);
     job.ends = chance(0.7) || is_calm_ ? Time::max() : job.runs + draw(10s, 30min);
     if (chance(loses_)) job.ends = now_ + draw(0s, 60s), ++tally_.lost;
-    jobs_[number] = job;
+    if (!hosts_.empty()) place(start, job);
+    jobs_[start.number] = job;
+  }
+  // A job for which no host is left waits in the queue.
+  void place(const StartAllocation& start, Job& job) {
+    std::vector<std::string> hosts;
+    for (const auto& [name, host] : hosts_) {
+      const bool is_wanted = start.host.empty() || start.host == name;
+      if (is_wanted && std::ranges::count(start.excluded, name) == 0) hosts.push_back(name);
+    }
+    if (hosts.empty()) {
+      job.runs = job.joins = Time::max();
+      return;
+    }
+    job.host = hosts[static_cast<std::size_t>(engine_.integer(0, std::ssize(hosts)))];
+    job.shows_host = job.runs + (rolls(0.5) ? 0s : Time(engine_.integer(0, Time(120s).count())));
+    if (!rolls(hosts_.at(job.host).bad)) return;
+    job.joins = Time::max();
+    if (rolls(0.5)) job.ends = std::min(job.ends, job.runs + 5s);
   }
   void take(const ListAllocations&, const PoolScene&) {
     const Time asked_at = now_;
@@ -363,19 +449,33 @@ class PoolWorld {
     if (chance(lists_fail_)) {
       return after(delay, [this] { machine_->on_not_listed("no answer"); });
     }
+    std::set<std::string> silent;  // hosts
+    for (const auto& [name, host] : hosts_) {
+      if (!options_.hosts.empty() && rolls(host.silent)) silent.insert(name), ++tally_.silent;
+    }
+    std::set<Number> missing;
     std::vector<ListedAllocation> listed;
     for (const auto& [number, job] : jobs_) {
+      if (silent.contains(job.host)) continue;
+      missing.insert(number);
       if (job.ends <= now_ && (job.ends + 60s <= now_ || chance(0.5))) continue;
       if (chance(lies_)) {
         ++tally_.lies;
         continue;
       }
+      missing.erase(number);
       const auto state = job.ends <= now_   ? AllocationState::kEnded
                          : job.runs <= now_ ? AllocationState::kRunning
                                             : AllocationState::kQueued;
-      listed.push_back({number, state, std::to_string(number), "", "a reason"});
+      const bool has_host = !options_.hosts.empty() || job.shows_host <= now_;
+      listed.push_back(
+          {number, state, std::to_string(number), has_host ? job.host : "", "a reason"});
+      if (rolls(deceives_)) deceive(listed, engine_, tally_);
     }
-    after(delay, [=, this] { machine_->on_listed(listed, asked_at); });
+    after(delay, [=, this] {
+      for (const Number number : missing) ++jobs_.at(number).missing;
+      machine_->on_listed(listed, asked_at, silent, silent.empty() ? "" : "no answer");
+    });
   }
   void take(const StopAllocation& stop, const PoolScene& before) {
     for (const PoolScene::Node& node : before.nodes) {
@@ -386,22 +486,23 @@ class PoolWorld {
     }
     trace(fmt::format("allocation {} is to stop", stop.number));
     const bool fails = chance(stops_fail_);
+    const bool hits = !fails && stop.id != kWrongId;
     tally_.unstopped += fails;
     after(draw(0s, 10s), [=, this] {
       const auto job = jobs_.find(stop.number);
-      if (!fails && job != jobs_.end()) job->second.ends = std::min(job->second.ends, now_);
+      if (hits && job != jobs_.end()) job->second.ends = std::min(job->second.ends, now_);
       machine_->on_stopped(stop.number, fails ? "no answer" : "");
     });
   }
   void take(const DrainNode& drain, const PoolScene& before) {
+    Job& job = jobs_.at(drain.agent.value);
     for (const PoolScene::Node& node : before.nodes) {
-      if (node.agent == drain.agent && node.trials > 0) {
+      const bool is_meant = node.agent == drain.agent && !book_.is_drained(job.host);
+      if (is_meant && node.trials > 0) {
         violate("an agent with trials is not given back", std::to_string(node.allocation));
       }
     }
-    Job& job = jobs_.at(drain.agent.value);
-    const bool may_complete =
-        book_.max().value_or(options_.max) >= static_cast<std::uint32_t>(group_);
+    const bool may_complete = maximum() >= static_cast<std::uint64_t>(group_);
     const Time waited = now_ - std::max(job.joined, driver_since_);
     // The others may come, and it has not waited long.
     if (is_calm_ && group_ > 0 && before.wanted > 0 && before.running == 0 && may_complete &&
@@ -431,7 +532,10 @@ class PoolWorld {
   RandomStream groups_;       // so that what other pools draw stays
   int group_ = 0;             // nodes that a trial needs; 0: each holds some
   std::vector<std::vector<Number>> placed_;
+  RandomStream engine_;  // likewise
   PoolMachine::Options options_;
+  std::map<std::string, Host> hosts_;
+  StartPromises promises_;
   Time driver_since_{};
   Time start_delay_{};
   Time queue_time_{};
@@ -439,7 +543,8 @@ class PoolWorld {
   double refuses_ = 0;       // starts
   double answers_lost_ = 0;  // of starts that have worked
   double loses_ = 0;         // jobs
-  double lies_ = 0;          // for each job of a list
+  double lies_ = 0;          // for each job of a list: it is left out
+  double deceives_ = 0;      // likewise: it is not as it is
   double lists_fail_ = 0;
   double stops_fail_ = 0;
   double never_joins_ = 0;

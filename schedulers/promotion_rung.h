@@ -89,7 +89,7 @@ class PromotionRung {
   std::vector<RungEntry> best_;    // a heap with its worst on top
   std::vector<RungEntry> others_;  // a heap with its best on top
   std::vector<bool> waits_;        // by arrival
-  Fronts fronts_;                  // of merits: then best_ and others_ are no heaps
+  Fronts fronts_;                  // of merits: then best_ and others_ are not heaps
   RungOrder promotable_;           // of best_, those that wait
   RankedValues ranked_;            // of both
 };

@@ -30,7 +30,7 @@ class GroupNetwork {
     std::string address;  // "10.0.0.1:4711"
   };
   Listening listen(const std::string& address);
-  // Connects, again and again until it succeeds. Throws Error (kProcess) for what is no address.
+  // Connects, again and again until it succeeds. Throws Error (kProcess) when `address` is not one.
   LinkId connect(const std::string& address);
   void close(LinkId link);  // what was sent still goes out, for a second
 

@@ -2,7 +2,8 @@
 // (`tune drain`). One text is asked, one is answered.
 //
 // Datagrams: a client that connects and says nothing cannot exist, so the driver never waits and
-// keeps no list of clients. Who may ask is a matter of the folder that the socket stands in (0700).
+// keeps no list of clients. The folder that the socket stands in (0700) decides which users may
+// ask.
 #pragma once
 
 #include <chrono>
@@ -32,7 +33,7 @@ class RequestSocket {
     socklen_t size = 0;
   };
   const Asker& asker() const { return asker_; }
-  // To that one. Who has gone meanwhile gets none.
+  // To that one; none when it has gone meanwhile.
   void answer(const std::string& text) { answer(asker_, text); }
   void answer(const Asker& asker, const std::string& text);
 

@@ -145,7 +145,7 @@ TEST_CASE("a zygote that can be started only once is not tried again") {
                                "signal 9"});
 }
 
-TEST_CASE("whoever waits for a library that takes long is told for what") {
+TEST_CASE("a library that takes long to load is named to those that wait") {
   SupervisorScript script;
   script.watch_for(9s);
   CHECK(script.said().empty());

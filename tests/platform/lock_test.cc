@@ -37,7 +37,7 @@ TEST_CASE("a lock that somebody holds is refused, with the folder and the holder
                          std::to_string(holder.pid()) + " (platform");
 }
 
-TEST_CASE("who waits for a lock is told at once, and once, for whom") {
+TEST_CASE("a process that waits for a lock is told at once, and once, which one holds it") {
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "lock";
   std::vector<std::string> told;
@@ -50,7 +50,7 @@ TEST_CASE("who waits for a lock is told at once, and once, for whom") {
   CHECK(told[0] == "process " + std::to_string(holder.pid()) + " (platform_tests)");
 }
 
-TEST_CASE("of many who hold a lock a few are named") {
+TEST_CASE("of many processes that hold a lock a few are named") {
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "lock";
   const ExperimentLock lock(file, milliseconds(0));
@@ -117,7 +117,7 @@ TEST_CASE("looking whether a lock is held does not take it") {
   CHECK(ExperimentLock::is_held(file));
 }
 
-TEST_CASE("who waits gets the lock when it is freed") {
+TEST_CASE("a process that waits gets the lock when it is freed") {
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "lock";
   std::optional<ExperimentLock> lock(std::in_place, file, milliseconds(0));
@@ -127,7 +127,7 @@ TEST_CASE("who waits gets the lock when it is freed") {
   CHECK_FALSE(ExperimentLock::is_held(file));
 }
 
-TEST_CASE("who waited while the folder was renamed and made anew holds the new one's lock") {
+TEST_CASE("a process that waited while the folder was made anew holds the new one's lock") {
   const TemporaryFolder folder;
   const fs::path experiment = folder.path() / "e";
   const fs::path file = experiment / "lock";

@@ -156,7 +156,7 @@ TEST_CASE("a resume waits for an agent that is ending, and starts another one") 
   sweep.finish(2);
 }
 
-TEST_CASE("whoever reads what a driver prints sees its end when it is killed") {
+TEST_CASE("a reader of what a driver prints sees its end when it is killed") {
   Sandbox box;
   box.write("sweep.yaml", gated_sweep(2, kStays));
   const std::string tune = std::string(TUNE_BINARY_DIR) + "/bin/tune";

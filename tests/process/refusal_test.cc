@@ -259,7 +259,7 @@ TEST_CASE("a fresh start that is refused leaves the experiment of that name wher
   refused({});
 }
 
-TEST_CASE("a running experiment is refused with its processes, and who waits for it says so") {
+TEST_CASE("a running experiment is refused with its processes, and a wait for it is told") {
   Sandbox box;
   box.write("sweep.yaml", yaml({.config = "{lr: 0.1, step_ms: 10}",
                                 .num_samples = 1,

@@ -123,7 +123,7 @@ TEST_CASE("a machine that has joined, and whose messages nobody reads, takes par
   check_nothing_left(sweep.box, "results/s");
 }
 
-TEST_CASE("a reader who comes back is told what was not shown, and sees the end") {
+TEST_CASE("a reader that comes back is told what was not shown, and sees the end") {
   Sandbox box;
   box.write("sweep.yaml",
             yaml({.trainable = "Faulty",

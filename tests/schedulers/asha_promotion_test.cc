@@ -264,7 +264,7 @@ TEST_CASE("min_rung_size keeps a rung from promoting until it has so many values
   CHECK(sweep.promoted() == Trials{3, 2});  // 2 of 5
 }
 
-TEST_CASE("who saves still is passed over and goes on when it has saved") {
+TEST_CASE("a trial that saves still is passed over and goes on when it has saved") {
   Sweep sweep({.max_t = 9, .reduction_factor = 2});
   sweep.all_report(1, {0.9, 0.8, 0.2, 0.1});
   sweep.saves_still(0);

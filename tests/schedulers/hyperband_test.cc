@@ -217,7 +217,7 @@ TEST_CASE("without new trials a bracket that is not full halves what it has") {
   CHECK(bands.going_on() == Trials{2});  // ceil(4 * 1 / 9) = 1
 }
 
-TEST_CASE("who saves still is passed over") {
+TEST_CASE("a trial that saves still is passed over") {
   Bands bands({.max_t = 9, .reduction_factor = 9});  // 9 1; 2
   bands.all_report(0, 1, {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9});
   const std::set<TrialNumber> pending = {{9}}, paused = {{0}, {1}};

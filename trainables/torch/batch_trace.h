@@ -17,7 +17,7 @@ struct ProfileOptions {
 
 class BatchTrace {
  public:
-  // Refuses (kBadInput) batches that are no range from 0 up. `with_gpu`: its kernels as well.
+  // Refuses (kBadInput) batches that are not a range from 0 up. `with_gpu`: its kernels as well.
   BatchTrace(const ProfileOptions& options, std::filesystem::path file, bool with_gpu);
   ~BatchTrace();  // a trace that has begun is written
   BatchTrace(const BatchTrace&) = delete;

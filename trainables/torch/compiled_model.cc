@@ -124,8 +124,8 @@ std::set<fs::path> unpacked_packages(const std::string& name) {
   return found;
 }
 
-// Of a load that has failed, what it left. Who loads has a shared lock on /tmp: where another process
-// loads as well, its folder cannot be told from this one's, and both stay.
+// Removes what a failed load left. Each process that loads has a shared lock on /tmp: where another
+// one loads as well, its folder cannot be told from this one's, and both stay.
 class Unpacking {
  public:
   explicit Unpacking(std::string name)

@@ -21,7 +21,7 @@ void check(const GradientClip& clip);
 
 // Changes the gradients of the optimizer's parameters in place; averages over the ranks, unscaled.
 // Gives the norm that they had before it was limited, a float on their device; undefined without a
-// limit of the norm, or without gradients. A norm that is no number makes all of them none.
+// limit of the norm, or without gradients. When the norm is not a number, neither is any gradient.
 at::Tensor clip_gradients(const torch::optim::Optimizer& optimizer, const GradientClip& clip);
 
 }  // namespace tune

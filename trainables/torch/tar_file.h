@@ -29,7 +29,7 @@ class TarWalk {
       : file_(std::move(file)), read_(std::move(read)), at_(begin), end_(end) {}
 
   // The next regular file; nothing at the end. Throws Error (kBadInput) that names the file when it
-  // is no tar, is compressed, broken or cut off.
+  // is not a tar, is compressed, broken or cut off.
   std::optional<TarMember> next();
   // Whether the mark of a file's end has come. Without it, what followed may be missing.
   bool has_ended() const { return has_ended_; }

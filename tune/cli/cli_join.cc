@@ -53,7 +53,7 @@ JoinToken take_token(const std::string& join_file) {
               "--listen` printed, or name a file with it by --join-file");
 }
 
-using Say = std::function<void(const std::string& text)>;
+using SayIt = std::function<void(const std::string& text)>;
 
 // Of a process whose terminal nobody may read.
 void say_last(const std::string& text) {
@@ -61,7 +61,7 @@ void say_last(const std::string& text) {
 }
 
 // In a job of Slurm: the time that is left of it, as Slurm counts. Clocks may differ.
-std::optional<std::chrono::nanoseconds> job_time_left(const Say& say) {
+std::optional<std::chrono::nanoseconds> job_time_left(const SayIt& say) {
   const char* job = std::getenv("SLURM_JOB_ID");
   if (job == nullptr) return std::nullopt;
   try {
@@ -75,7 +75,7 @@ std::optional<std::chrono::nanoseconds> job_time_left(const Say& say) {
 
 // May wait: what is told as a time from now on is to be asked for later.
 NodeResources claimed(const AgentArguments& arguments, const std::string& experiment,
-                      const RuntimeDirectory& runtime, const Say& say) {
+                      const RuntimeDirectory& runtime, const SayIt& say) {
   ClaimRequest claim;
   claim.sweep = "tune agent of experiment " + experiment;
   claim.node = discover_node({arguments.cpus, arguments.gpus});
@@ -90,7 +90,7 @@ NodeResources claimed(const AgentArguments& arguments, const std::string& experi
 // agent's loop: its driver would take it for lost.
 JoinedEnd run_once(const AgentArguments& arguments, JoinToken token) {
   SideOutput console(STDERR_FILENO);
-  const Say say = [&console](const std::string& text) { console.write(text + "\n"); };
+  const SayIt say = [&console](const std::string& text) { console.write(text + "\n"); };
   const RuntimeDirectory runtime;
   const NodeResources node = claimed(arguments, token.experiment, runtime, say);
   JoinOptions join;

@@ -4,7 +4,7 @@
 // A choice whose options hold domains is a categorical parameter with a text for each such option,
 // and parameters that only trials with that option have. What Optuna has no distribution for
 // (normal distributions, functions) and what lies outside of its own (a value that a scheduler has
-// moved, a point that the user gave) is no parameter but an attribute "config/<path>".
+// moved, a point that the user gave) is not a parameter but an attribute "config/<path>".
 #pragma once
 
 #include <map>

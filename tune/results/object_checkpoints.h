@@ -14,7 +14,7 @@ namespace tune {
 
 class ObjectCheckpoints {
  public:
-  // Throws Error (kBadInput) for what is no address.
+  // Throws Error (kBadInput) when `address` is not one.
   explicit ObjectCheckpoints(const std::string& address) : store_({address}), address_(address) {}
 
   // That it can be written, listed and read with these credentials. Throws Error (kBadInput).

@@ -116,7 +116,7 @@ TEST_CASE("a snapshot may be stored after further turns") {
   CHECK(heard_from(store) == Words{"s1", "2", "3"});
 }
 
-TEST_CASE("one who follows a running journal goes on over a snapshot that another took") {
+TEST_CASE("a follower of a running journal goes on over a snapshot that another took") {
   testing::MemoryStore store;
   Journal writer(store);
   Journal follower(store);
@@ -151,7 +151,7 @@ TEST_CASE("a driver that was superseded takes no snapshot") {
   CHECK(heard_from(store) == Words{"1", "2"});
 }
 
-TEST_CASE("who takes the epoch hears what an older driver has appended since the replay") {
+TEST_CASE("a driver that takes the epoch hears what an older one has appended since the replay") {
   testing::MemoryStore store;
   Journal old(store);
   begin(old, turn(1));
@@ -188,7 +188,7 @@ TEST_CASE("who takes the epoch hears what an older driver has appended since the
   next.append(turn(7));
 }
 
-TEST_CASE("more entries than are fetched at a time are heard by who takes the epoch") {
+TEST_CASE("a driver that takes the epoch hears more entries than are fetched at a time") {
   testing::MemoryStore store;
   Journal old(store);
   begin(old, turn(1));
@@ -200,7 +200,7 @@ TEST_CASE("more entries than are fetched at a time are heard by who takes the ep
   CHECK(heard_from(store).size() == 2001);
 }
 
-TEST_CASE("who follows a journal hears the snapshot that stands for the end of an epoch") {
+TEST_CASE("a follower hears the snapshot that stands for the end of an epoch") {
   testing::MemoryStore store;
   Journal old(store);
   Journal follower(store);
@@ -227,7 +227,7 @@ class OvertakenStore : public testing::MemoryStore {
   }
 };
 
-TEST_CASE("who is overtaken while it takes the epoch says so") {
+TEST_CASE("a driver that is overtaken while it takes the epoch says so") {
   const auto contents = std::make_shared<testing::MemoryStore::Contents>();
   OvertakenStore store(contents);
   testing::MemoryStore others(contents);

@@ -79,6 +79,11 @@ void Peers::send(AgentNumber agent, const Command& command) {
   agenda_.touch(agent.value);
 }
 
+bool Peers::has_all(AgentNumber agent) const {
+  TUNE_CHECK(agent.value < peers_.size());
+  return peers_[agent.value].link.unacknowledged_bytes() == 0;
+}
+
 void Peers::flush(Time now, const Sender& send) {
   for (const std::size_t number : agenda_.take_due(now, peers_.size())) {
     Peer& peer = peers_[number];

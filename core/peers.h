@@ -27,8 +27,8 @@ class Peers {
   struct Told {
     AgentNumber agent;
     AgentEvent event;
-    std::size_t bytes = 0;    // of its message
-    Link::Position position;  // to be acknowledged when the event is in the journal
+    std::size_t bytes = 0;     // of its message
+    Link::Position position;   // to be acknowledged when the event is in the journal
     std::uint64_t number = 0;  // among all that the agent ever told, to any driver: 1, 2 ...
   };
 
@@ -46,6 +46,7 @@ class Peers {
   // Everything that agent told up to there is in the journal and need not come again.
   void acknowledge(AgentNumber agent, Link::Position through);
   void send(AgentNumber agent, const Command& command);  // queued until flush
+  bool has_all(AgentNumber agent) const;                 // it has acknowledged every command
 
   // Hands out the frames that are due: messages that are queued or were missed, acknowledgements
   // and heartbeats. A frame that is not taken (answer false) is due again.

@@ -88,8 +88,17 @@ bool DriverSearch::on_found(const SetupExperiment& setup) {
   return std::exchange(find_until_, std::nullopt).has_value();
 }
 
+// It reaches its driver at the addresses that it has, which may lead through a tunnel: these stay.
 void DriverSearch::take_token(AgentTime now, const std::string& text, const Parts& parts) try {
-  connect_by(now, token_of_text(text), parts.endpoint);
+  JoinToken fresh = token_of_text(text);
+  if (fresh.join_key == token().join_key) return;
+  std::vector<std::string> addresses = token().addresses;
+  for (std::string& address : fresh.addresses) {
+    const bool is_new = std::ranges::find(addresses, address) == addresses.end();
+    if (is_new) addresses.push_back(std::move(address));
+  }
+  fresh.addresses = std::move(addresses);
+  connect_by(now, fresh, parts.endpoint);
 } catch (const Error& error) {
   parts.endpoint.send(Warning{error.what()});
 }

@@ -5,6 +5,8 @@
 
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "core/agent/relay_desk.h"
 #include "core/agent/relay_folder.h"
 #include "core/error.h"
@@ -88,6 +90,14 @@ void RelayHost::admit(const std::string& join_public_key) {
 
 void RelayHost::admit_also(const std::string& join_public_key) {
   keeper_->socket.admit_also(join_public_key);
+}
+
+std::vector<std::string> RelayHost::take_refused() {
+  std::vector<std::string> refused = keeper_->socket.take_refused();
+  for (std::string& text : refused) {
+    text = fmt::format("at port {}, which takes checkpoints: {}", port(), text);
+  }
+  return refused;
 }
 
 }  // namespace tune

@@ -27,6 +27,7 @@ class RelayHost {
   int port() const;
   void admit(const std::string& join_public_key);
   void admit_also(const std::string& join_public_key);
+  std::vector<std::string> take_refused();  // connections, as DriverEndpoint's
 
  private:
   struct Keeper;

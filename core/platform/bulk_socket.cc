@@ -16,6 +16,7 @@ namespace tune {
 namespace {
 
 constexpr int kMaxFramesOfPeer = 64;
+constexpr int kBacklog = 1024;  // connections that wait to be accepted
 
 template <class Call>
 auto despite_signals(Call call) {
@@ -74,11 +75,14 @@ BulkSocket::BulkSocket(const std::vector<std::string>& addresses, int port, cons
   zmq::socket_t& router = socket_->socket;
   socket_->listens = true;
   socket_->gate.emplace(socket_->context, keys.join_public);
+  for (const std::string& former : keys.former) socket_->gate->admit_also(former);
   router.set(zmq::sockopt::router_mandatory, 1);
   router.set(zmq::sockopt::router_handover, 1);
+  router.set(zmq::sockopt::backlog, kBacklog);
   router.set(zmq::sockopt::curve_server, true);
   router.set(zmq::sockopt::curve_secretkey, zmq::buffer(keys.driver_secret));
   router.set(zmq::sockopt::zap_domain, std::string_view(Gate::kDomain));
+  socket_->gate->watch(router);
   for (const std::string& address : addresses) {
     try {
       router.bind("tcp://" + with_port(address, port));
@@ -111,6 +115,10 @@ void BulkSocket::admit(const std::string& join_public_key) {
 
 void BulkSocket::admit_also(const std::string& join_public_key) {
   socket_->gate->admit_also(join_public_key);
+}
+
+std::vector<std::string> BulkSocket::take_refused() {
+  return socket_->gate->take_refused();
 }
 
 void BulkSocket::connect(const JoinToken& token, const std::string& address) {

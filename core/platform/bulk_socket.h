@@ -35,6 +35,7 @@ class BulkSocket {
   // As those of DriverEndpoint. From any thread.
   void admit(const std::string& join_public_key);
   void admit_also(const std::string& join_public_key);
+  std::vector<std::string> take_refused();
 
   // Connects by this token and to this address from now on.
   void connect(const JoinToken& token, const std::string& address);

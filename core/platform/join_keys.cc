@@ -70,10 +70,26 @@ fs::path file_of(const fs::path& experiment) {
   return experiment / "keys.json";
 }
 
-std::string key_in(const Value& map, const char* name) {
-  std::string key = bytes_of_base64url(map.get<std::string>(name));
+std::string key_of(const std::string& text, const char* name) {
+  std::string key = bytes_of_base64url(text);
   if (key.size() == kCurveKeyBytes) return key;
   throw Error(ErrorCode::kBadInput, fmt::format("{} is not a key", name));
+}
+
+std::string key_in(const Value& map, const char* name) {
+  return key_of(map.get<std::string>(name), name);
+}
+
+constexpr const char* kFormer = "former_join_public";
+
+// A build before keys were let go one by one wrote none.
+std::vector<std::string> former_in(const Value& map) {
+  std::vector<std::string> keys;
+  if (!map.contains(kFormer)) return keys;
+  for (const std::string& text : map.get<std::vector<std::string>>(kFormer)) {
+    keys.push_back(key_of(text, kFormer));
+  }
+  return keys;
 }
 
 }  // namespace
@@ -99,6 +115,7 @@ JoinKeys make_keys() {
 
 void replace_join_key(JoinKeys& keys) {
   Pair join = make_pair();
+  if (!keys.join_public.empty()) keys.former.push_back(std::move(keys.join_public));
   keys.join_public = std::move(join.public_key);
   keys.join_secret = std::move(join.secret_key);
 }
@@ -118,7 +135,8 @@ std::optional<JoinKeys> keys_in(const fs::path& file) {
                     key_in(map, "join_secret"),
                     map.get<std::vector<std::string>>("addresses"),
                     has_group_key ? key_in(map, "group_secret") : make_pair().secret_key,
-                    map.get_or("relay_port", 0)};
+                    map.get_or("relay_port", 0),
+                    former_in(map)};
   } catch (const Error& error) {
     throw Error(ErrorCode::kBadInput, fmt::format("reading {}: {}: remove it to make new keys",
                                                   file.string(), error.what()));
@@ -126,13 +144,16 @@ std::optional<JoinKeys> keys_in(const fs::path& file) {
 }
 
 void write_to(const fs::path& file, const JoinKeys& keys) {
+  std::vector<std::string> former;
+  for (const std::string& key : keys.former) former.push_back(base64url(key));
   const Value map{{"driver_public", base64url(keys.driver_public)},
                   {"driver_secret", base64url(keys.driver_secret)},
                   {"join_public", base64url(keys.join_public)},
                   {"join_secret", base64url(keys.join_secret)},
                   {"group_secret", base64url(keys.group_secret)},
                   {"addresses", keys.addresses},
-                  {"relay_port", keys.relay_port}};
+                  {"relay_port", keys.relay_port},
+                  {kFormer, former}};
   write_file_atomically(file, to_json(map, 2) + "\n", Readers::kOwnerOnly);
 }
 

@@ -20,13 +20,15 @@ struct JoinKeys {
   std::vector<std::string> addresses;  // where the driver listened last; empty: nowhere yet
   std::string group_secret;  // of the agents among themselves (core/platform/group_network.h)
   int relay_port = 0;        // where it took checkpoints last; 0: nowhere yet
+  // Public keys that were replaced, and that a machine which has joined may still have.
+  std::vector<std::string> former = {};
 };
 
 // The public key of a secret one. Throws Error (kBadInput) when it is not a key.
 std::string public_key_of(const std::string& secret_key);
 
-JoinKeys make_keys();  // Error (kProcess) when this build of libzmq has no CURVE
-void replace_join_key(JoinKeys& keys);
+JoinKeys make_keys();                   // Error (kProcess) when this build of libzmq has no CURVE
+void replace_join_key(JoinKeys& keys);  // the one before is a former one then
 
 // <experiment>/keys.json. Throws Error (kBadInput) when others may read the file, and Error (kIo,
 // kBadInput) when it cannot be read. Nothing: there is none.

@@ -120,6 +120,7 @@ struct DriverEndpoint::Socket {
 
   void make_network_socket(const JoinKeys& keys, const std::string& mark) {
     gate.emplace(context, keys.join_public);
+    for (const std::string& former : keys.former) gate->admit_also(former);
     zmq::socket_t& router = network.emplace(context, zmq::socket_type::router);
     set_router_options(router);
     set_network_options(router);
@@ -267,6 +268,10 @@ void DriverEndpoint::acknowledge(AgentNumber agent, Link::Position through) {
 
 void DriverEndpoint::send(AgentNumber agent, const Command& command) {
   socket_->peers.send(agent, command);
+}
+
+bool DriverEndpoint::has_all(AgentNumber agent) const {
+  return socket_->peers.has_all(agent);
 }
 
 void DriverEndpoint::flush(nanoseconds now) {

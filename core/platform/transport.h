@@ -58,6 +58,7 @@ class DriverEndpoint {
   // Everything that the agent told up to there is in the journal and need not come again.
   void acknowledge(AgentNumber agent, Link::Position through);
   void send(AgentNumber agent, const Command& command);  // queued until flush
+  bool has_all(AgentNumber agent) const;                 // it has acknowledged every command
   // Sends queued and missed messages, acknowledgements and heartbeats, as far as the socket takes
   // them.
   void flush(std::chrono::nanoseconds now);

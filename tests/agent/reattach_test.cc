@@ -78,7 +78,8 @@ TEST_CASE("what the next driver does not know any more is ended") {
   CHECK(script.said_by() == Lines{"signal 15 to 101"});
 }
 
-TEST_CASE("a machine that leaves says so to the next driver, and says nothing after its last word") {
+TEST_CASE(
+    "a machine that leaves says so to the next driver, and says nothing after its last word") {
   ReattachScript script;
   script.one().on_command(script.now, Drain{"alice drains it"});
   script.live(1ms);
@@ -106,7 +107,8 @@ TEST_CASE("a machine that no driver takes any more saves and ends") {
 }
 
 JoinToken join_token_at(const std::string& experiment, const std::string& address) {
-  return {experiment, std::string(kCurveKeyBytes, 'd'), std::string(kCurveKeyBytes, 'j'), {address}};
+  return {
+      experiment, std::string(kCurveKeyBytes, 'd'), std::string(kCurveKeyBytes, 'j'), {address}};
 }
 
 TEST_CASE("of the files that may name the next driver those of this experiment count") {
@@ -205,6 +207,27 @@ TEST_CASE("a machine that has nothing of its own experiment takes part in the ot
   JoinedScript owes({}, false);
   owes.one().on_backlog(owes.now, 100);
   CHECK(owes.one().on_other_experiment(owes.now));
+}
+
+TEST_CASE("a new key is taken over, beside the addresses by which the driver is reached") {
+  const auto with_key = [](char key, std::vector<std::string> addresses) {
+    return JoinToken{"e", std::string(kCurveKeyBytes, 'd'), std::string(kCurveKeyBytes, key),
+                     std::move(addresses)};
+  };
+  const JoinOptions join{.token = with_key('a', {"127.0.0.1:1"}), .name = "node-1"};
+  ReattachScript script;
+  AgentEndpoint endpoint(join.token, join.name);
+  FileWorker files;
+  DriverSearch search(join, {});
+  const DriverSearch::Parts parts{script.one(), endpoint, files};
+  search.take_token(1s, to_text(with_key('b', {"127.0.0.1:2", "127.0.0.1:1"})), parts);
+  CHECK(search.token() == with_key('b', {"127.0.0.1:1", "127.0.0.1:2"}));
+  search.take_token(2s, to_text(with_key('b', {"127.0.0.1:3"})), parts);  // told again
+  CHECK(search.token() == with_key('b', {"127.0.0.1:1", "127.0.0.1:2"}));
+  const std::size_t said = endpoint.unacknowledged_bytes();
+  search.take_token(3s, "nonsense", parts);
+  CHECK(search.token() == with_key('b', {"127.0.0.1:1", "127.0.0.1:2"}));
+  CHECK(endpoint.unacknowledged_bytes() > said);  // the driver is warned
 }
 
 }  // namespace

@@ -5,14 +5,17 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <fstream>
+#include <set>
+#include <sstream>
 #include <thread>
 
 #include "core/platform/files.h"
+#include "core/platform/join_keys.h"
 #include "core/refusal.h"
 #include "process/gated.h"
 #include "process/joinable.h"
 #include "process/sweep.h"
-#include "tune/drive/door.h"
 
 namespace tune {
 namespace {
@@ -26,6 +29,48 @@ std::string node_of(const Joinable& sweep, const Running& agent) {
     if (testing::has(line, pid)) return line.substr(0, line.find(' '));
   }
   return {};
+}
+
+// The local addresses, as /proc/net has them, at which this process listens by tcp.
+std::vector<std::string> listens_at(pid_t pid) {
+  const std::string process = "/proc/" + std::to_string(pid);
+  std::set<std::string> sockets;
+  std::error_code gone;
+  for (const auto& entry : fs::directory_iterator(process + "/fd", gone)) {
+    sockets.insert(fs::read_symlink(entry.path(), gone));
+  }
+  std::vector<std::string> found;
+  for (const char* table : {"/net/tcp", "/net/tcp6"}) {
+    std::ifstream lines(process + table);
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      std::string slot, local, remote, state, queues, timer, retransmits, user, timeout, inode;
+      words >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> user >>
+          timeout >> inode;
+      constexpr const char* kListens = "0A";
+      if (state == kListens && sockets.contains("socket:[" + inode + "]")) found.push_back(local);
+    }
+  }
+  return found;
+}
+
+bool is_loopback(const std::string& address) {
+  return address.starts_with("0100007F:") ||
+         address.starts_with("00000000000000000000000001000000:");
+}
+
+TEST_CASE("a machine that has joined listens nowhere that another one could reach") {
+  Joinable sweep(joinable_sweep(6, 60));
+  auto agent = sweep.agent();
+  CHECK(Sandbox::eventually([&] { return sweep.runs_a_trial(*agent); }));
+  CHECK_FALSE(listens_at(sweep.run->pid()).empty());
+  std::vector<pid_t> all = sweep.box.processes("tune-worker");
+  all.push_back(agent->pid());
+  for (const pid_t pid : all) {
+    for (const std::string& address : listens_at(pid)) CHECK_MESSAGE(is_loopback(address), address);
+  }
+  sweep.finish();
+  CHECK(agent->wait(seconds(20)).code == 0);
 }
 
 TEST_CASE("machines that join late, are drained and are killed give the table of a calm run") {
@@ -92,15 +137,18 @@ TEST_CASE("strangers are refused in words, and the sweep does not notice") {
   sweep.take_token();
   const Finished rotated = box.tune({"token", "results/s", "--rotate"});
   CHECK(rotated.code == 0);
-  std::this_thread::sleep_for(Door::kRotation + std::chrono::milliseconds(500));
-  const Finished old = box.tune({"agent"});  // the token of before
+  CHECK(Sandbox::eventually([&] { return read_keys(box.path() / "results/s")->former.empty(); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the driver has written that first
+  const Finished old = box.tune({"agent"});                     // the token of before
   CHECK(old.code == 2);
   CHECK_HAS(old.err, "its token is no longer good");
   box.set("TUNE_JOIN", lines_of(rotated.out).at(0));
   auto agent = sweep.agent();
   CHECK(Sandbox::eventually([&] { return sweep.count("joined") == 1; }));
   const Finished finished = sweep.finish();
-  CHECK_HAS(finished.err, "a connection from 127.0.0.1 was refused");
+  const std::string refused = "a connection from 127.0.0.1 was refused";
+  CHECK_HAS(finished.err, refused);
+  CHECK(finished.err.find(refused) == finished.err.rfind(refused));
   check_complete(box, "results/s", 24, 8);
   CHECK(agent->wait(seconds(20)).code == 0);
   check_nothing_left(box, "results/s");

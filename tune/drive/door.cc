@@ -120,7 +120,7 @@ void Door::open(DriverEndpoint& endpoint, Requests& requests, const Nodes& nodes
   write_join_file();
   endpoint_ = &endpoint;
   requests.answer_by("drain", [this, &nodes](const Value& asked) { return drain(asked, nodes); });
-  requests.answer_by("rotate", [this, &nodes](const Value&) { return rotate(nodes); });
+  requests.answer_after("rotate", [this](const Value&) { return rotate(); });
 }
 
 void Door::expect(std::uint64_t epoch, const Controller& controller, DriverMachine& machine,
@@ -163,12 +163,16 @@ void Door::set_join_addresses(std::vector<std::string> addresses) {
 
 void Door::write_join_file() {
   ++tokens_written_;
-  JoinToken token = token_of(keys_, experiment_id_);
+  write_file_atomically(join_file_, join_text(keys_), Readers::kOwnerOnly);
+}
+
+std::string Door::join_text(const JoinKeys& keys) const {
+  JoinToken token = token_of(keys, experiment_id_);
   if (!join_addresses_.empty()) token.addresses = join_addresses_;
   if (!join_addresses_.empty() && own_agent_stays_) {  // which is on this host
-    token.addresses.insert(token.addresses.end(), keys_.addresses.begin(), keys_.addresses.end());
+    token.addresses.insert(token.addresses.end(), keys.addresses.begin(), keys.addresses.end());
   }
-  write_file_atomically(join_file_, to_text(token) + "\n", Readers::kOwnerOnly);
+  return to_text(token) + "\n";
 }
 
 std::string Door::invitation() const {
@@ -176,11 +180,57 @@ std::string Door::invitation() const {
                      join(keys_.addresses, ", "), to_text(token_of(keys_, experiment_id_)));
 }
 
-void Door::look(std::chrono::nanoseconds now) {
-  if (!rotation_ends_ || *rotation_ends_ > now) return;
-  rotation_ends_.reset();
+void Door::look(const Nodes& nodes, std::chrono::nanoseconds now) {
+  if (written_.valid()) return take_written(now);
+  if (keys_.former.empty() || !all_have_the_key(nodes) || now < rotation_ends_) return;
+  JoinKeys fresh = keys_;
+  fresh.former.clear();
+  write_beside(std::move(fresh));
+}
+
+// A machine that is away, or comes with the old key meanwhile, is told as well: a connection that
+// breaks must come back.
+bool Door::all_have_the_key(const Nodes& nodes) {
+  bool all_have = true;
+  for (const AgentNumber agent : nodes.all()) {
+    if (!nodes.hello(agent).joined) continue;
+    if (told_.insert(agent).second) {
+      endpoint_->send(agent, NewToken{to_text(token_of(keys_, experiment_id_))});
+    }
+    all_have = all_have && endpoint_->has_all(agent);
+  }
+  return all_have;
+}
+
+// A disk that stalls must not hold up the driver's loop.
+void Door::write_beside(JoinKeys fresh) {
+  fresh_ = std::move(fresh);
+  written_ = std::async(std::launch::async, [experiment = experiment_, keys = fresh_,
+                                             file = join_file_, text = join_text(fresh_)] {
+    write_keys(experiment, keys);
+    write_file_atomically(file, text, Readers::kOwnerOnly);
+    return std::string("the join key is replaced");
+  });
+}
+
+// Keys that could not be written change nothing.
+void Door::take_written(std::chrono::nanoseconds now) try {
+  if (written_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+  std::exchange(written_, {}).get();
+  if (fresh_.join_public != keys_.join_public) {
+    rotation_ends_ = now + kRotation;
+    told_.clear();
+    ++tokens_written_;
+  }
+  keys_ = std::move(fresh_);
+  if (!keys_.former.empty()) return;
   endpoint_->admit(keys_.join_public);
   if (relay_) relay_->admit(keys_.join_public);
+} catch (const Error&) {  // who asked for it is told
+}
+
+std::vector<std::string> Door::take_refused() {
+  return relay_ ? relay_->take_refused() : std::vector<std::string>();
 }
 
 void Door::dismiss(AgentNumber agent) {
@@ -189,6 +239,7 @@ void Door::dismiss(AgentNumber agent) {
 }
 
 void Door::close() const {
+  if (written_.valid()) written_.wait();
   std::error_code ignored;
   fs::remove(join_file_, ignored);
 }
@@ -220,22 +271,17 @@ std::string Door::drain(const Value& request, const Nodes& nodes) {
   return fmt::format("node {} leaves when its trials have saved", node_name(nodes, agent));
 }
 
-// Machines that have joined get the new key first: a connection that breaks must come back. Keys
-// that cannot be written change nothing.
-std::string Door::rotate(const Nodes& nodes) {
+// Who reads the new key finds that it opens.
+std::shared_future<std::string> Door::rotate() {
+  if (written_.valid()) {
+    throw Error(ErrorCode::kBadInput, "the join key is being replaced: try again in a moment");
+  }
   JoinKeys fresh = keys_;
   replace_join_key(fresh);
-  write_keys(experiment_, fresh);
-  keys_ = std::move(fresh);
-  const std::string token = to_text(token_of(keys_, experiment_id_));
-  for (const AgentNumber agent : nodes.all()) {
-    if (nodes.hello(agent).joined) endpoint_->send(agent, NewToken{token});
-  }
-  rotation_ends_ = SystemClock().monotonic() + kRotation;
-  endpoint_->admit_also(keys_.join_public);
-  if (relay_) relay_->admit_also(keys_.join_public);
-  write_join_file();
-  return "the join key is replaced";
+  endpoint_->admit_also(fresh.join_public);
+  if (relay_) relay_->admit_also(fresh.join_public);
+  write_beside(std::move(fresh));
+  return written_;
 }
 
 AgentNumber find_node(const Nodes& nodes, const std::string& name) {

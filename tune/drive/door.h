@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <optional>
 #include <set>
 #include <string>
@@ -25,7 +26,8 @@ struct ZygoteSource;
 
 class Door {
  public:
-  // A replaced join key opens for so long beside the new one: machines that have joined get it.
+  // A replaced join key opens for so long beside the new one, and until each machine that has
+  // joined has the new one, or is lost.
   static constexpr std::chrono::seconds kRotation{3};
   static constexpr std::chrono::seconds kParting{3};
 
@@ -64,7 +66,8 @@ class Door {
   // A machine that was lost is heard again.
   void dismiss(AgentNumber agent);
   // Lets a replaced key go. Call it now and then.
-  void look(std::chrono::nanoseconds now);
+  void look(const Nodes& nodes, std::chrono::nanoseconds now);
+  std::vector<std::string> take_refused();  // where it takes checkpoints
   // The answer is for the user. Throws as find_node().
   std::string drain(const Value& request, const Nodes& nodes);
   // All is over. Machines were told; those that were not heard find that the join file is gone.
@@ -74,7 +77,11 @@ class Door {
 
  private:
   void write_join_file();
-  std::string rotate(const Nodes& nodes);
+  std::string join_text(const JoinKeys& keys) const;
+  std::shared_future<std::string> rotate();
+  void write_beside(JoinKeys fresh);
+  void take_written(std::chrono::nanoseconds now);
+  bool all_have_the_key(const Nodes& nodes);
 
   std::filesystem::path experiment_;
   std::string experiment_id_;
@@ -90,10 +97,13 @@ class Door {
   std::vector<std::string> join_addresses_;  // in it, instead of the driver's own
   std::uint64_t tokens_written_ = 0;
   DriverEndpoint* endpoint_ = nullptr;
-  std::optional<std::chrono::nanoseconds> rotation_ends_;
-  bool keeps_checkpoints_;         // in the folder
-  std::uint64_t epoch_ = 0;        // of this driver
-  std::set<AgentNumber> awaited_;  // they have not greeted it yet
+  std::chrono::nanoseconds rotation_ends_{};  // not before
+  std::set<AgentNumber> told_;                // the new key
+  JoinKeys fresh_;                            // that are being written
+  std::shared_future<std::string> written_;   // not valid: none are
+  bool keeps_checkpoints_;                    // in the folder
+  std::uint64_t epoch_ = 0;                   // of this driver
+  std::set<AgentNumber> awaited_;             // they have not greeted it yet
 };
 
 // The addresses, without ports, at which others reach this machine, of those that the options name.

@@ -251,9 +251,12 @@ void DriverShell::loop() {
     if (now() - last_flushed_ >= kFlushEvery) {
       if (folder_.seems_lost()) check_place(folder_);
       file_work_.check();
-      if (door_) door_->look(now());
+      if (door_) door_->look(controller().nodes(), now());
       look_at_pool();
       for (const std::string& refused : endpoint_->take_refused()) say(refused);
+      if (door_) {
+        for (const std::string& refused : door_->take_refused()) say(refused);
+      }
       for (const std::string& notice : loggers_.take_notices()) say(notice);
       endpoint_->flush(now());
       last_flushed_ = now();

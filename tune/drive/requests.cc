@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <iterator>
 #include <utility>
 
@@ -63,9 +64,9 @@ std::string why_not(const std::string& what) {
 }  // namespace
 
 Requests::~Requests() {
-  for (const auto& [ticket, asker] : askers_) {
-    socket_.answer(asker, complaint_text("the driver ends, and has not done it"));
-  }
+  const std::string text = complaint_text("the driver ends, and has not done it");
+  for (const auto& [ticket, asker] : askers_) socket_.answer(asker, text);
+  for (const Awaited& one : awaited_) socket_.answer(one.asker, text);
 }
 
 void Requests::take_orders(const JournaledController& experiment, std::string experiment_id,
@@ -85,6 +86,19 @@ void Requests::look() {
   while (const auto request = socket_.take()) {
     if (const auto answer = answer_to(*request)) socket_.answer(*answer);
   }
+  answer_what_is_done();
+}
+
+void Requests::answer_what_is_done() {
+  std::erase_if(awaited_, [this](const Awaited& one) {
+    if (one.answer.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
+    try {
+      socket_.answer(one.asker, success_text(one.answer.get()));
+    } catch (const Error& error) {
+      socket_.answer(one.asker, complaint_text(error.what()));
+    }
+    return true;
+  });
 }
 
 std::optional<std::string> Requests::answer_to(const std::string& request) try {
@@ -92,6 +106,11 @@ std::optional<std::string> Requests::answer_to(const std::string& request) try {
   const auto what = asked.get<std::string>("do");
   if (const auto found = answers_.find(what); found != answers_.end()) {
     return success_text(found->second(asked));
+  }
+  if (const auto work = works_.find(what); work != works_.end()) {
+    std::shared_future<std::string> answer = work->second(asked);
+    awaited_.push_back({socket_.asker(), std::move(answer)});
+    return std::nullopt;
   }
   if (!is_order(what) || !order_) return complaint_text(why_not(what));
   if (askers_.size() >= kMostOrders) {

@@ -8,9 +8,11 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/platform/request_socket.h"
 #include "core/trial.h"
@@ -39,6 +41,9 @@ class Requests {
   // Requests to do `what` are answered so. The answer is for the user; it may throw Error.
   using Answer = std::function<std::string(const Value& request)>;
   void answer_by(std::string what, Answer answer) { answers_[std::move(what)] = std::move(answer); }
+  // The same for work beside the loop, which is answered when it is done.
+  using Work = std::function<std::shared_future<std::string>(const Value& request)>;
+  void answer_after(std::string what, Work work) { works_[std::move(what)] = std::move(work); }
   // Users' orders are of this experiment from now on, and go into the machine's turns.
   void take_orders(const JournaledController& experiment, std::string experiment_id,
                    DriverMachine& machine);
@@ -47,11 +52,18 @@ class Requests {
   void answer(const OrderAnswer& answer);
 
  private:
+  void answer_what_is_done();
   // Nothing: it is answered later.
   std::optional<std::string> answer_to(const std::string& request);
 
   RequestSocket socket_;
   std::map<std::string, Answer> answers_;
+  std::map<std::string, Work> works_;
+  struct Awaited {
+    RequestSocket::Asker asker;
+    std::shared_future<std::string> answer;
+  };
+  std::vector<Awaited> awaited_;
   std::function<void(const Value& request, std::uint64_t ticket)> order_;
   std::uint64_t tickets_ = 0;
   std::map<std::uint64_t, RequestSocket::Asker> askers_;  // of orders, by ticket

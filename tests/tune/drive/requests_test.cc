@@ -136,6 +136,42 @@ TEST_CASE("an order is answered when the controller has decided, and refused at 
   CHECK(unanswered.get() == R"({"error":"the driver ends, and has not done it"})");
 }
 
+TEST_CASE("a request that is worked on beside the loop is answered when that is done") {
+  const testing::TemporaryFolder folder;
+  std::future<std::string> unanswered;
+  std::promise<std::string> never;
+  {
+    Requests requests(folder.path());
+    std::promise<std::string> work;
+    int begun = 0;
+    requests.answer_after("paint", [&](const Value&) {
+      ++begun;
+      return work.get_future().share();
+    });
+    for (const bool succeeds : {true, false}) {
+      work = {};
+      std::future<std::string> painted = asked(requests, request("paint"));
+      for (const int before = begun; begun == before;) requests.look();
+      requests.look();
+      CHECK_FALSE(is_there(painted));
+      if (succeeds) {
+        work.set_value("red");
+      } else {
+        work.set_exception(std::make_exception_ptr(Error(ErrorCode::kIo, "no paint")));
+      }
+      while (!is_there(painted)) requests.look();
+      CHECK(painted.get() == (succeeds ? R"({"done":"red"})" : R"({"error":"no paint"})"));
+    }
+    requests.answer_after("wait", [&](const Value&) {
+      ++begun;
+      return never.get_future().share();
+    });
+    unanswered = asked(requests, request("wait"));
+    for (const int before = begun; begun == before;) requests.look();
+  }
+  CHECK(unanswered.get() == R"({"error":"the driver ends, and has not done it"})");
+}
+
 TEST_CASE("while the store is silent orders are refused at once") {
   const testing::TemporaryFolder folder;
   testing::MemoryStore store;

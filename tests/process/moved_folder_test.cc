@@ -75,7 +75,8 @@ TEST_CASE("a machine that sees the folder which the driver has left joins that d
   auto agent = sweep.sharing(2);
   sweep.lose_driver_and_copy();
   sweep.resume();
-  CHECK(Sandbox::eventually([&] { return count_events(sweep.box, "node_joined") == 3; }));
+  CHECK(Sandbox::eventually(
+      [&] { return count_events(sweep.box, "node_joined") == 4; }));  // twice each
   open_gate(sweep.box);
   const Finished finished = sweep.finish();
   CHECK_FALSE(testing::has(finished.err, "ERROR"));

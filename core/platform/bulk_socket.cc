@@ -16,7 +16,6 @@ namespace tune {
 namespace {
 
 constexpr int kMaxFramesOfPeer = 64;
-constexpr int kBacklog = 1024;  // connections that wait to be accepted
 
 template <class Call>
 auto despite_signals(Call call) {
@@ -78,7 +77,7 @@ BulkSocket::BulkSocket(const std::vector<std::string>& addresses, int port, cons
   for (const std::string& former : keys.former) socket_->gate->admit_also(former);
   router.set(zmq::sockopt::router_mandatory, 1);
   router.set(zmq::sockopt::router_handover, 1);
-  router.set(zmq::sockopt::backlog, kBacklog);
+  router.set(zmq::sockopt::backlog, Gate::kBacklog);
   router.set(zmq::sockopt::curve_server, true);
   router.set(zmq::sockopt::curve_secretkey, zmq::buffer(keys.driver_secret));
   router.set(zmq::sockopt::zap_domain, std::string_view(Gate::kDomain));

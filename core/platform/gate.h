@@ -23,6 +23,8 @@ namespace tune {
 class Gate {
  public:
   static constexpr const char* kDomain = "tune";
+  // Of a socket that strangers may flood: connections that wait to be accepted.
+  static constexpr int kBacklog = 1024;
 
   // One in a context, made before a socket that it is to guard.
   Gate(zmq::context_t& context, const std::string& join_public_key);

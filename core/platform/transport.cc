@@ -37,7 +37,6 @@ constexpr std::chrono::milliseconds kPingEvery{5000};
 constexpr std::chrono::milliseconds kPingPatience{15000};
 constexpr std::chrono::milliseconds kHandshakePatience{10000};
 constexpr std::chrono::milliseconds kAddressPatience{3000};  // until the next one is tried
-constexpr int kBacklog = 1024;                               // connections that wait to be accepted
 constexpr std::size_t kMaxRefusalsTold = 100;
 constexpr const char* kConnectionEvents = "inproc://tune-connection-events";
 
@@ -126,7 +125,7 @@ struct DriverEndpoint::Socket {
     set_network_options(router);
     if (!mark.empty())
       router.set(zmq::sockopt::routing_id, mark);  // told when a connection is made
-    router.set(zmq::sockopt::backlog, kBacklog);
+    router.set(zmq::sockopt::backlog, Gate::kBacklog);
     router.set(zmq::sockopt::curve_server, true);
     router.set(zmq::sockopt::curve_secretkey, zmq::buffer(keys.driver_secret));
     router.set(zmq::sockopt::zap_domain, std::string_view(Gate::kDomain));

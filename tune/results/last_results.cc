@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "core/error.h"
+#include "tune/control/trial_book.h"
 
 namespace tune {
 
@@ -48,7 +49,7 @@ bool LastResults::make(ResultText& text, const Trial& trial, const ExperimentTag
   const Entry& entry = entries_[trial.number.value];
   const std::size_t bytes = trial.last->result.bytes.size();
   const bool is_known =
-      entry.iteration == trial.last->iteration && entry.bytes == bytes && bytes <= kMaxBytes;
+      entry.iteration == trial.last->iteration && entry.bytes == bytes && bytes <= kMaxKeptBytes;
   if (!is_known) return false;
   const std::string tag = tags.of(trial.number, trial.config);
   make_result(text, *trial.last,

@@ -22,10 +22,8 @@ class LastResults : public Logger {
   void restore(std::string_view state) override;
 
   // Makes the result as its line in result.json has it, but for the trial's id. False when the
-  // result is not known here: it is larger than kMaxBytes, or is not the last one.
+  // result is not known here: it is larger than kMaxKeptBytes, or is not the last one.
   bool make(ResultText& text, const Trial& trial, const ExperimentTags& tags);
-
-  static constexpr std::size_t kMaxBytes = 4096;
 
  private:
   struct Entry {

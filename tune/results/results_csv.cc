@@ -5,6 +5,7 @@
 
 #include "core/json.h"
 #include "core/platform/files.h"
+#include "tune/control/trial_book.h"
 #include "tune/results/result_lines.h"
 #include "tune/spec/experiment_identity.h"
 

@@ -34,8 +34,6 @@ class ResultsTable {
   void write(const std::function<void(std::string_view)>& sink);
   std::string to_csv();
 
-  static constexpr std::size_t kMaxKeptBytes = 4096;  // of one result
-
  private:
   // The cells of a result or a configuration, in their own order.
   struct Cells {

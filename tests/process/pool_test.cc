@@ -43,7 +43,7 @@ esac
 )";
 
 // Every host of it is this one.
-constexpr const char* kSsh = R"(#!/bin/sh
+constexpr const char* kSshToHere = R"(#!/bin/sh
 while [ $# -gt 2 ]; do shift; done
 exec sh -c "$2"
 )";
@@ -261,7 +261,7 @@ TEST_CASE("a host that a user drains gets an agent again when the pool is resume
             .num_samples = 20,
             .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 1}\nlisten: lo\n"
                     "pool: {engine: ssh, hosts: [alpha, beta], poll: 0.3, node: {cpu: 1}}\n"}));
-  pooled.box.write("bin/ssh", kSsh);
+  pooled.box.write("bin/ssh", kSshToHere);
   ::chmod((pooled.box.path() / "bin/ssh").c_str(), 0755);
   pooled.box.set("PATH", (pooled.box.path() / "bin").string() + ":" + std::getenv("PATH"));
   pooled.box.set("HOME", pooled.box.path().string());

@@ -13,16 +13,9 @@ namespace {
 using namespace std::chrono_literals;
 using Time = DriverMachine::Time;
 using Script = testing::DriverScript;
+using testing::is;
 using testing::joined_hello;
-
-std::string text_of(const Event& event) {
-  return std::get<Warning>(std::get<FromAgent>(event).event).text;
-}
-
-template <class T>
-bool is(const Event& event) {
-  return std::holds_alternative<T>(event);
-}
+using testing::text_of;
 
 // ---- Turns
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "tune/drive/driver_machine.h"
@@ -13,6 +14,15 @@
 namespace tune::testing {
 
 using namespace std::chrono_literals;
+
+// Of a warning that an agent told.
+inline std::string text_of(const Event& event) {
+  return std::get<Warning>(std::get<FromAgent>(event).event).text;
+}
+template <class T>
+bool is(const Event& event) {
+  return std::holds_alternative<T>(event);
+}
 
 class DriverScript {
  public:

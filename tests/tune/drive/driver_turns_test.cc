@@ -12,18 +12,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using Script = testing::DriverScript;
+using testing::is;
 using testing::joined_hello;
+using testing::text_of;
 
 constexpr std::size_t kMegabyte = 1u << 20;
-
-std::string text_of(const Event& event) {
-  return std::get<Warning>(std::get<FromAgent>(event).event).text;
-}
-
-template <class T>
-bool is(const Event& event) {
-  return std::holds_alternative<T>(event);
-}
 
 TEST_CASE("what agents tell is cut into turns by its size, in order") {
   Script script;

@@ -123,14 +123,20 @@ void PoolMachine::take_list(const PoolBook& book, const PoolScene& scene) {
 void PoolMachine::look_at(Number number, const Allocation& one, const PoolBook& book,
                           const PoolScene& scene) {
   Local& local = local_[number];
-  if (one.state == AllocationState::kRequested) look_for_start(number, one, book, local);
+  const bool may_start =
+      one.state == AllocationState::kRequested && number >= first_ && !local.start_is_asked;
+  if (may_start && book.is_excluded(one.host)) {  // since it was asked for
+    local.is_drained = true;
+    return end(number, one, AllocationFault::kNone, "its host has been taken out");
+  }
+  if (may_start) look_for_start(number, one, book, local);
   if (tell_news(number, one, local)) return;
   look_for_agent(number, one, local, scene);
 }
 
 void PoolMachine::look_for_start(Number number, const Allocation& one, const PoolBook& book,
                                  Local& local) {
-  if (number < first_ || std::exchange(local.start_is_asked, true)) return;
+  local.start_is_asked = true;
   actions_.emplace_back(StartAllocation{
       number, one.host, one.host.empty() ? book.excluded() : std::vector<std::string>()});
 }

@@ -133,6 +133,21 @@ TEST_CASE("a host that a user drains has no agent until the pool is resumed") {
   CHECK(script.all_starts_[2].host == "a");
 }
 
+TEST_CASE("a host that is drained when its agent is asked for, but not started yet, gets none") {
+  PoolScript script({.backlog = 8, .places = 1, .hosts = {"a", "b"}});
+  script.scene_.wanted = 1;
+  script.machine_.look(script.now_, script.book_, script.scene_);
+  const std::vector<PoolEvent> asked = script.machine_.take_events();
+  REQUIRE(asked.size() == 1);
+  script.book_.change(std::get<AllocationChanged>(asked[0]), script.now_);
+  script.book_.order({.max = {}, .paused = {}, .cause = "alice", .drained = "a"});
+  script.look();
+  REQUIRE(script.all_starts_.size() == 1);
+  CHECK(script.all_starts_[0].host == "b");
+  CHECK_FALSE(script.book_.open().contains(1));
+  CHECK(script.book_.bad_starts() == 0);
+}
+
 TEST_CASE("the next driver keeps a drained host out as well, and its agents leave") {
   PoolScript script = two_hosts();
   script.book_.order({.max = {}, .paused = {}, .cause = "alice", .drained = "a"});

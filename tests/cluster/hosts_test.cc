@@ -64,7 +64,10 @@ struct Cluster {
     for (const std::string& address : addresses) {
       token.insert(token.end(), {"--address", address});
     }
-    box(host).set("TUNE_JOIN", lines_of(start(0, token)->wait().out).at(0));
+    const Finished told = start(0, token)->wait();
+    INFO(told.err);
+    REQUIRE(told.code == 0);
+    box(host).set("TUNE_JOIN", lines_of(told.out).at(0));
     return start(host, {"agent", "--cpus", "1"});
   }
   std::size_t count_events(int host, const std::string& what) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "core/agent/driver_search.h"
@@ -109,8 +110,12 @@ TEST_CASE("an older copy of the folder, and one that may only be read, are not t
   if (!has_mounts()) return;
   FarMachines sweep(gated_sweep(3));
   fs::create_directory(sweep.box.path() / "copy");
-  fs::copy(sweep.box.path() / "results/s", sweep.box.path() / "copy/s",
-           fs::copy_options::recursive);
+  CHECK(Sandbox::eventually([&] {  // files come and go meanwhile
+    std::error_code failed;
+    fs::copy(sweep.box.path() / "results/s", sweep.box.path() / "copy/s",
+             fs::copy_options::recursive | fs::copy_options::overwrite_existing, failed);
+    return !failed;
+  }));
   sweep.box.write("copy/s/nodes/proof", "of an earlier driver");
   fs::remove(sweep.box.path() / "copy/s/nodes/join");  // as where an experiment is over
   auto older = far_agent(sweep.box, "older", 1, "mount --bind copy results");

@@ -15,8 +15,8 @@ namespace tune {
 // Milestones grace * factor^(s + k) <= max_t of bracket s, exact for whole numbers below 2^53.
 std::vector<double> rung_milestones(const AshaOptions& options, int bracket);
 
-// The number of a bracket's rungs, from low to high, that a trial has reached at this time; so many
-// are behind it already.
+// The number of a bracket's rungs, from low to high, that a trial has reached at this time;
+// `behind` of them it had passed before.
 template <class Rung>
 std::uint32_t rungs_reached(const std::vector<Rung>& rungs, std::uint32_t behind, double time) {
   while (behind < rungs.size() && rungs[behind].milestone() <= time) ++behind;

@@ -115,8 +115,8 @@ class Attempt {
   void on_reading_changed(const AttemptScene& scene);
   void on_disk_keeps_up(const AttemptScene& scene);  // again
   void on_time(const AttemptScene& scene);
-  // This node was told to end, and so may all its processes have been: whatever fails from now on
-  // is no failure of the trial.
+  // This node was told to end, and so may all its processes have been: a failure from now on is
+  // not the trial's.
   void on_node_ends() { leaves_ = true; }
   // This node, or another one of the group, is to leave: the trial has `grace` to save, 0: any
   // time.

@@ -89,7 +89,7 @@ void AttemptPart::on_tail(const AttemptScene& scene, std::uint32_t rank, const s
   set_gone(scene, rank, at(rank).end);
 }
 
-// The lead hears it before the failure, which is none of the trial's.
+// The lead hears it before the failure, which is not the trial's.
 void AttemptPart::lose_if_node_ends(const AttemptScene& scene) {
   if (node_ends_ && lost_.empty()) on_loss(scene, "it was told to end");
 }

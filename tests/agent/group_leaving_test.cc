@@ -20,7 +20,7 @@ TEST_CASE("the trial of a node that is to leave has that node's time to save") {
   CHECK(std::get<StopAttempt>(told[0].command).grace == 10min);
 }
 
-TEST_CASE("what a node says after one of them was told to end is no failure of the trial") {
+TEST_CASE("what a node says after one of them was told to end is not a failure of the trial") {
   LeadScript script;
   script.begin();
   script.hear(NodeLeaves{"its agent was told to end (SIGTERM)"});

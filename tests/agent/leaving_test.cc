@@ -116,7 +116,7 @@ TEST_CASE("trials have save_grace_s, or the time until a known end, when their n
   }
 }
 
-TEST_CASE("what fails when the agent was told to end is no failure of its trial") {
+TEST_CASE("what fails when the agent was told to end is not a failure of its trial") {
   for (const char* way : {"it throws", "it dies", "it threw a moment before", "it cannot save"}) {
     for (const bool has_left : {false, true}) {
       CAPTURE(way);

@@ -207,7 +207,7 @@ std::vector<pid_t> processes_of(const Sandbox& box, pid_t agent) {
 }
 
 // As a batch system that preempts a job; programs die of it before they could be stopped.
-TEST_CASE("a signal to all processes of a machine is no failure of the programs that run there") {
+TEST_CASE("a signal to all processes of a machine is not a failure of the programs that run there") {
   Joinable sweep(
       "command: [sh, -c, 'for i in 1 2 3 4 5 6; do echo \"tune: {\\\"loss\\\": $i}\"; sleep 0.3; "
       "done', "

@@ -106,10 +106,10 @@ class PoolWorld {
     Time dies = Time::max();
     std::string host = {};  // empty: hosts have no names
     Time shows_host{};      // from then on lists have it
-    int missing = 0;        // from so many lists
+    int missing = 0;        // from this many lists
   };
   struct Host {
-    double bad = 0;     // of the agents that start there so many never come
+    double bad = 0;     // the share of the agents started there that never come
     double silent = 0;  // where each is asked: to so much of what it is asked
   };
 
@@ -383,7 +383,7 @@ class PoolWorld {
     }
   }
 
-  // Silence is no word of an end.
+  // Silence does not tell of an end.
   void check_end(const AllocationChanged& change) const {
     const bool is_missed = change.state == AllocationState::kEnded &&
                            change.reason.starts_with("the engine lists it no more");

@@ -226,7 +226,7 @@ void Door::take_written(std::chrono::nanoseconds now) try {
   if (!keys_.former.empty()) return;
   endpoint_->admit(keys_.join_public);
   if (relay_) relay_->admit(keys_.join_public);
-} catch (const Error&) {  // who asked for it is told
+} catch (const Error&) {  // the user that asked for it is told
 }
 
 std::vector<std::string> Door::take_refused() {
@@ -271,7 +271,7 @@ std::string Door::drain(const Value& request, const Nodes& nodes) {
   return fmt::format("node {} leaves when its trials have saved", node_name(nodes, agent));
 }
 
-// Who reads the new key finds that it opens.
+// A machine that reads the new key finds that it opens.
 std::shared_future<std::string> Door::rotate() {
   if (written_.valid()) {
     throw Error(ErrorCode::kBadInput, "the join key is being replaced: try again in a moment");

@@ -54,7 +54,7 @@ TEST_CASE("an allocation's agent is known by its name, from its hello to its end
   CHECK(scene.controller_.trials()[0].failures == 0);
 }
 
-TEST_CASE("an agent with a name of its own is no allocation's, whatever number it ends in") {
+TEST_CASE("an agent with a name of its own belongs to no allocation, whatever number it ends in") {
   Scene scene({.num_samples = 4, .cpus = 0, .has_pool = true});
   scene.join(kOwnAgent);
   request(scene, 1);

@@ -75,21 +75,8 @@ TEST_CASE("a host with three starts and no hello is left out") {
 
 TEST_CASE("starts in vain on one host pause a pool whose engine cannot leave it out") {
   PoolScript script({.backlog = 1, .places = 1, .leaves_hosts_out = false});
-  script.scene_.wanted = 5;
-  script.look();
-  script.start_all();
-  script.list({{1, kJobRunning, "job1", "good"}});
-  script.join(1, 1);
-  std::size_t bad = 0;
-  for (int i = 0; i < 200 && !script.book_.is_paused(); ++i) {
-    for (const auto number : std::exchange(script.starts_, {})) {
-      script.machine_.on_started(number, "j");
-      script.look();
-      script.list({{1, kJobRunning, "job1", "good"}, {number, kJobEnded, "j", "broken", "FAILED"}});
-      ++bad;
-    }
-    script.pass(5s);
-  }
+  const std::size_t bad =
+      start_in_vain(script, [&](std::size_t) { return script.book_.is_paused(); });
   CHECK(bad == PoolMachine::kBadStarts);
   CHECK(script.book_.excluded().empty());
   CHECK(script.was_told("3 starts in a row were in vain, the last: FAILED (on broken)"));

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "core/platform/fingerprint.h"
 #include "core/spawn.h"
 
 namespace tune {
@@ -95,10 +94,7 @@ void AgentRelay::fetch_plugin(const JoinedSetup& setup) {
   fetches_plugin_ = true;
   plugin_of_driver_ = setup.plugin;
   plugin_fingerprint_ = setup.plugin_fingerprint;
-  plugin_ = folder() / kFetchedPlugin / std::filesystem::path(setup.plugin).filename();
-  link_->order([copy = setup.plugin_copy](RelayClient& client, RelayClient::Time) {
-    client.fetch_plugin(copy);
-  });
+  plugin_ = link_->fetch_plugin(setup.plugin_copy, std::filesystem::path(setup.plugin).filename());
 }
 
 // ---- The machine's actions ----------------------------------------------------------------------
@@ -198,7 +194,7 @@ std::vector<std::string> AgentRelay::take_outcomes(AgentMachine& machine, AgentT
             "it has no plugin {}, and fetching the driver's copy of it "
             "failed: {}",
             plugin_of_driver_, plugin->error);
-      } else if (fingerprint(plugin_) != plugin_fingerprint_) {
+      } else if (plugin->fingerprint != plugin_fingerprint_) {
         why_no_plugin_ = fmt::format(
             "it has no plugin {}, and the copy of it in {} is another "
             "file: put the plugin there",

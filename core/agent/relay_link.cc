@@ -18,6 +18,7 @@
 #include "core/platform/bulk_socket.h"
 #include "core/platform/deaf_thread.h"
 #include "core/platform/files.h"
+#include "core/platform/fingerprint.h"
 #include "core/platform/process.h"
 #include "core/platform/system_clock.h"
 
@@ -126,7 +127,16 @@ struct RelayLink::Keeper {
     for (const RelayRequest& request : client.take_requests()) {
       if (socket) socket->send({}, encoded(request));
     }
-    tell(client.take_outcomes());
+    std::vector<RelayOutcome> ended = client.take_outcomes();
+    for (RelayOutcome& outcome : ended) {
+      if (auto* fetched = std::get_if<RelayPluginFetched>(&outcome)) identify(*fetched);
+    }
+    tell(std::move(ended));
+  }
+
+  // Here, since a plugin may have hundreds of megabytes and the agent's loop waits for no disk.
+  void identify(RelayPluginFetched& fetched) const {
+    if (fetched.error.empty()) fetched.fingerprint = fingerprint(plugin);
   }
 
   void tell(std::vector<RelayOutcome> ended) {
@@ -139,7 +149,8 @@ struct RelayLink::Keeper {
   SystemClock clock;
   fs::path folder;
   RelayFolder files;
-  RelayClient client;  // of the thread alone
+  RelayClient client;  // of the thread alone, as is the next
+  fs::path plugin;     // that is fetched
   std::string identity;
   FileDescriptor orders_bell{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   FileDescriptor outcomes_bell{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
@@ -185,6 +196,15 @@ void RelayLink::order(Order order) {
   const std::lock_guard lock(keeper_->mutex);
   keeper_->orders.push_back(std::move(order));
   ring(keeper_->orders_bell);
+}
+
+fs::path RelayLink::fetch_plugin(const std::string& copy, const std::string& file_name) {
+  fs::path plugin = folder() / kFetchedPlugin / file_name;
+  order([keeper = keeper_.get(), copy, plugin](RelayClient& client, RelayClient::Time) {
+    keeper->plugin = plugin;
+    client.fetch_plugin(copy);
+  });
+  return plugin;
 }
 
 void RelayLink::remove(const std::string& folder) {

@@ -27,9 +27,11 @@ class RelayLink {
   const std::filesystem::path& folder() const;
   void connect(const JoinToken& token, const std::string& address);  // from now on
   void order(Order order);
+  // The folder `copy` of the experiment, which holds this file alone: its path here comes back.
+  std::filesystem::path fetch_plugin(const std::string& copy, const std::string& file_name);
   void remove(const std::string& folder);  // of this side
   void read_tail(const ReadTail& of, const std::filesystem::path& file);
-  int descriptor() const;                  // readable while there are outcomes
+  int descriptor() const;  // readable while there are outcomes
   std::vector<RelayOutcome> take_outcomes();
 
  private:

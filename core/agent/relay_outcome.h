@@ -31,6 +31,7 @@ struct RelayFetched {
 };
 struct RelayPluginFetched {  // the plugin is in the agent's folder, in kFetchedPlugin
   std::string error;
+  std::string fingerprint = {};  // of that file
 };
 // The output of that attempt is in the experiment's folder, but for what is left out.
 struct RelayOutputDone {

@@ -21,18 +21,25 @@ const std::string kTrial = "ab12c_00003";
 const CheckpointSaved kSaved{{3}, {1}, 10, seconds(7), {}};
 const std::string kName = kTrial + "/checkpoint_000010";
 
-// Of three pieces, with an empty file and an empty folder.
-void put_checkpoint(MemoryFiles& files, const std::string& name, char mark = 'w') {
+constexpr std::size_t kTwoPieces = kRelayPieceBytes + 7;
+// With an empty file and an empty folder.
+void put_checkpoint(MemoryFiles& files, const std::string& name, char mark = 'w',
+                    std::size_t bytes = kTwoPieces) {
   files.folders.insert({name, name + "/empty", name + "/model"});
-  files.files[name + "/model/weights"] = std::string(kRelayPieceBytes + 7, mark);
+  files.files[name + "/model/weights"] = std::string(bytes, mark);
   files.files[name + "/model/step"] = "10";
   files.files[name + "/none"] = "";
 }
 
-std::string whole(char mark = 'w') {
+std::string whole(char mark = 'w', std::size_t bytes = kTwoPieces) {
   MemoryFiles files;
-  put_checkpoint(files, "c", mark);
+  put_checkpoint(files, "c", mark, bytes);
   return files.shown("c");
+}
+
+// Each of them where there are few; else those at both ends, and some.
+std::uint64_t next_step(std::uint64_t at, std::uint64_t steps) {
+  return at + (steps < 1000 || at < 8 || at + 8 > steps ? 1 : 9973);
 }
 
 TEST_CASE(
@@ -71,58 +78,64 @@ TEST_CASE("a connection that is cut at any message costs time and nothing else")
   }
 }
 
-TEST_CASE("a driver that dies at any byte has the whole checkpoint or none of it") {
+void check_every_death_of_driver(std::size_t bytes) {
   RelaySides calm;
-  put_checkpoint(calm.agent_files, kName);
+  put_checkpoint(calm.agent_files, kName, 'w', bytes);
   calm.client->store(kSaved);
   calm.run(seconds(1));
   const std::uint64_t steps = calm.driver_files.written;
-  for (std::uint64_t at = 0; at < steps; at += at < 8 || at + 8 > steps ? 1 : 9973) {
+  CHECK(steps > bytes);
+  for (std::uint64_t at = 0; at < steps; at = next_step(at, steps)) {
     CAPTURE(at);
     RelaySides sides;
     sides.driver_files.dies_at = at;
-    put_checkpoint(sides.agent_files, kName);
+    put_checkpoint(sides.agent_files, kName, 'w', bytes);
     sides.client->store(kSaved);
     while (sides.driver_files.dies_at == at) {
       sides.turn();
       const std::string shown = sides.driver_files.shown(kName);
-      CHECK_MESSAGE((shown == "nothing" || shown == whole()), "half of it is visible");
+      CHECK_MESSAGE((shown == "nothing" || shown == whole('w', bytes)), "half of it is visible");
     }
     CHECK((at + 1 == steps || sides.ended<RelayStored>().empty()));  // told only when it is there
     sides.run(seconds(30));
     REQUIRE(sides.ended<RelayStored>().size() == 1);
-    CHECK(sides.driver_files.shown(kName) == whole());
+    CHECK(sides.driver_files.shown(kName) == whole('w', bytes));
     CHECK(sides.driver_files.folders.size() == 3);
   }
 }
 
-TEST_CASE("an agent that dies at any byte has the whole checkpoint or none of it") {
+void check_every_death_of_agent(std::size_t bytes) {
   const std::string restored = restored_place(RelaySides::kExperiment, {5}, {2}).place;
   RelaySides calm;
-  put_checkpoint(calm.driver_files, kName);
+  put_checkpoint(calm.driver_files, kName, 'w', bytes);
   calm.client->fetch({5}, {2}, {{3}, 10, {1}});
   calm.run(seconds(1));
-  REQUIRE(calm.ended<RelayFetched>().size() == 1);
-  CHECK(calm.ended<RelayFetched>()[0].error.empty());
-  CHECK(calm.agent_files.shown(restored) == whole());
   const std::uint64_t steps = calm.agent_files.written;
-  for (std::uint64_t at = 0; at < steps; at += at < 8 || at + 8 > steps ? 1 : 9973) {
+  CHECK(steps > bytes);
+  for (std::uint64_t at = 0; at < steps; at = next_step(at, steps)) {
     CAPTURE(at);
     RelaySides sides;
     sides.agent_files.dies_at = at;
-    put_checkpoint(sides.driver_files, kName);
+    put_checkpoint(sides.driver_files, kName, 'w', bytes);
     const auto fetch = [&] { sides.client->fetch({5}, {2}, {{3}, 10, {1}}); };
     sides.client_died = fetch;
     fetch();
     while (sides.agent_files.dies_at == at) {
       sides.turn();
       const std::string shown = sides.agent_files.shown(restored);
-      CHECK_MESSAGE((shown == "nothing" || shown == whole()), "half of it is visible");
+      CHECK_MESSAGE((shown == "nothing" || shown == whole('w', bytes)), "half of it is visible");
     }
     sides.run(seconds(20));
     REQUIRE_FALSE(sides.ended<RelayFetched>().empty());
     CHECK(sides.ended<RelayFetched>().back().error.empty());
-    CHECK(sides.agent_files.shown(restored) == whole());
+    CHECK(sides.agent_files.shown(restored) == whole('w', bytes));
+  }
+}
+
+TEST_CASE("a side that dies at any byte has the whole checkpoint or none of it") {
+  for (const std::size_t bytes : {std::size_t{50}, kTwoPieces}) {
+    check_every_death_of_driver(bytes);
+    check_every_death_of_agent(bytes);
   }
 }
 

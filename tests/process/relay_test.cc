@@ -20,8 +20,8 @@ std::string between(const std::string& line, const std::string& before, char aft
   return line.substr(from, line.find(after, from) - from);
 }
 
-// Every trial has its last checkpoint, the first line of each attempt that was not lost, and nothing
-// that is half there.
+// Every trial has its last checkpoint, the first line of each attempt that was not lost, and
+// nothing that is half there.
 void check_files(const Sandbox& box, std::size_t trials) {
   std::size_t whole = 0;
   for (const fs::path& trial : box.of_trials("results/s", "result.json")) {
@@ -88,6 +88,39 @@ TEST_CASE("a machine without the folder trains on while its driver is killed and
   CHECK(agent->wait(seconds(20)).code == 0);
   check_complete(sweep.box, "results/s", 6, 8);
   check_files(sweep.box, 6);
+}
+
+// A driver whose `results` are a disk of that size, which it alone sees, and then one with room.
+std::string on_small_disk(int mib) {
+  const std::string tune = TUNE_BINARY_DIR "/bin/tune";
+  return "mount -t tmpfs -o size=" + std::to_string(mib) + "m none results && " + tune +
+         " run sweep.yaml --name s --cpus 1 --listen lo; echo code=$?;"
+         " mount -o remount,size=256m results; " +
+         tune + " resume results/s --errored; echo again=$?; mkdir kept; cp -r results/s kept";
+}
+
+TEST_CASE("checkpoints that fill the disk of the driver's host cost no result") {
+  if (!has_mounts()) return;
+  Sandbox box;
+  fs::create_directory(box.path() / "results");
+  box.write("sweep.yaml",
+            yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 60, weights_mb: 4}",
+                  .num_samples = 4,
+                  .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 1}\n"
+                          "patience_s: 30\nlease_s: 6\nstore_patience_s: 1\n"}));
+  Running driver = box.start({"unshare", "-rm", "sh", "-c", on_small_disk(9)});
+  REQUIRE(Sandbox::eventually([&] { return testing::has(driver.said(), "TUNE_JOIN="); }));
+  box.set("TUNE_JOIN", between(driver.said(), "TUNE_JOIN=", ' '));
+  auto agent = far_agent(box, "a");
+  const Finished finished = driver.wait(seconds(100));
+  INFO(finished.out);
+  INFO(finished.err);
+  CHECK_HAS(finished.out, "code=1");
+  CHECK_HAS(finished.err, "No space left on device");
+  CHECK_HAS(finished.out, "again=0");
+  check_complete(box, "kept/s", 4, 8);
+  agent->wait(seconds(40));
+  CHECK(box.is_quiet());
 }
 
 }  // namespace

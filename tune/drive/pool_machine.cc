@@ -107,6 +107,7 @@ void PoolMachine::take_list(const PoolBook& book, const PoolScene& scene) {
     Local& local = local_[one.number];
     if (!seen.insert(one.number).second && one.state == AllocationState::kEnded) continue;
     local.listed = one;
+    local.was_listed = true;
     local.missed = 0;
   }
   for (const auto& [number, one] : book.open()) {
@@ -228,10 +229,11 @@ void PoolMachine::end(Number number, const Allocation& one, AllocationFault faul
   unsure_since_ = now_;  // the engine may be wrong, and the job be there
   const Local& local = local_[number];
   const bool was_given_back = local.is_drained || local.stop_is_asked;
-  // The driver before this one may not have lived to start it.
-  const bool may_never_have_begun = one.state == AllocationState::kRequested && number < first_;
-  if (fault == AllocationFault::kNone && !one.took_part && !was_given_back &&
-      !may_never_have_begun) {
+  // The driver before this one may not have lived to start it, or have been where its engine lists
+  // other jobs; or a user has taken it back in between.
+  const bool is_of_before =
+      number < first_ && (one.state == AllocationState::kRequested || !local.was_listed);
+  if (fault == AllocationFault::kNone && !one.took_part && !was_given_back && !is_of_before) {
     fault = AllocationFault::kStart;
   }
   const bool has_died = one.is_lost || (one.has_joined && !one.has_left && !was_given_back);
@@ -536,10 +538,14 @@ bool PoolMachine::stops_asking(const PoolBook& book) {
                         : fmt::format("{} starts in a row were in vain",
                                       std::max(book.bad_starts(), book.bad_submissions()));
   if (!book.why_bad().empty()) why += ", the last: " + book.why_bad();
-  if (!book.ever_took_part() && book.open().empty()) {
+  // Hosts that a user has drained come back by the user's word alone.
+  const bool awaits_user =
+      std::ranges::any_of(options_.hosts, [&](const auto& host) { return book.is_drained(host); });
+  const bool may_go_on = book.ever_took_part() || (no_host_is_left && awaits_user);
+  if (!may_go_on && book.open().empty()) {
     gave_up_ = true;
     actions_.emplace_back(PoolGivesUp{std::move(why)});
-  } else if (book.ever_took_part()) {
+  } else if (may_go_on) {
     actions_.emplace_back(PoolNotice{fmt::format(
         "the pool is paused: {}; mend it, then go on with tune pool DIR --resume", why)});
     events_.emplace_back(PoolOrdered{.max = {}, .paused = true, .cause = std::move(why)});

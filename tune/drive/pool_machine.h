@@ -148,6 +148,7 @@ class PoolMachine {
     std::optional<ListedAllocation> listed;  // to be told
     std::string host;                        // where it ran, as its end tells; empty: unknown
     Time known_since{};                      // to the engine, as far as this driver can tell
+    bool was_listed = false;                 // by this driver's engine
     int missed = 0;                          // lists, one after the other
     std::optional<Time> alone_since;         // its agents are gone
     bool has_node = false;

@@ -175,5 +175,21 @@ TEST_CASE("a pool whose hosts are all drained pauses, and goes on when it is res
   CHECK(script.all_starts_.back().host == "a");
 }
 
+TEST_CASE("so does one whose hosts are drained before any agent took part") {
+  PoolScript script({.backlog = 8, .places = 1, .hosts = {"a", "b"}});
+  for (const char* host : {"a", "b"}) {
+    script.book_.order({.max = {}, .paused = {}, .cause = "alice", .drained = host});
+  }
+  script.scene_.wanted = 1;
+  script.look();
+  CHECK(script.all_starts_.empty());
+  CHECK(script.book_.is_paused());
+  CHECK(script.was_told("no host is left"));
+  CHECK(script.gave_up_.empty());
+  script.book_.order({.max = {}, .paused = false, .cause = "alice"});
+  script.look();
+  CHECK(script.all_starts_.size() == 1);
+}
+
 }  // namespace
 }  // namespace tune

@@ -389,6 +389,23 @@ TEST_CASE("a request that never came to the engine is forgotten, and another tak
   CHECK(script.book_.bad_submissions() == 0);
 }
 
+TEST_CASE("jobs of the driver before that this one's engine never lists were not in vain") {
+  for (const bool is_listed_once : {false, true}) {
+    CAPTURE(is_listed_once);
+    PoolScript script({.max = 1, .places = 1});
+    script.scene_.wanted = 1;
+    script.look();
+    script.start_all();
+    script.list({{1, kJobQueued, "job1", "", "PENDING (Priority)"}});
+    script.resume();
+    if (is_listed_once) script.list({{1, kJobQueued, "job1", "", "PENDING (Priority)"}});
+    script.list({});
+    script.list({});
+    CHECK_FALSE(script.book_.open().contains(1));
+    CHECK(script.book_.bad_starts() == is_listed_once);
+  }
+}
+
 TEST_CASE("agents of the driver before are waited for, and count until then") {
   PoolScript script({.max = 4, .backlog = 4, .places = 1});
   script.scene_.wanted = 2;

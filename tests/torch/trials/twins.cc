@@ -14,6 +14,8 @@
 #include <tune/torch.h>
 #include <tune/tune.h>
 
+#include <unistd.h>
+
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -90,6 +92,7 @@ class Twins : public tune::Trainable {
     training_ =
         std::make_unique<Training>(config.get<double>("lr"), mistake_ == "wider" ? 17 : 16, seed,
                                    tune::ProcessGroup(tune::Rendezvous::from_environment()));
+    std::ofstream(file("pid-")) << ::getpid();
   }
 
   tune::Result step() override {
@@ -118,9 +121,11 @@ class Twins : public tune::Trainable {
 
  private:
   void note(const char* what, std::uint64_t iteration) const {
-    std::ofstream(context().trial_directory() / ("hashes-" + std::to_string(context().rank())),
-                  std::ios::app)
+    std::ofstream(file("hashes-"), std::ios::app)
         << what << ' ' << iteration << ' ' << hash_of(*training_->net) << std::endl;
+  }
+  fs::path file(const std::string& name) const {
+    return context().trial_directory() / (name + std::to_string(context().rank()));
   }
 
   std::chrono::milliseconds step_time_{};

@@ -139,6 +139,16 @@ TEST_CASE("what is not a number is refused in words, by fit and posterior") {
   CHECK_FALSE(Posterior::make(broken, small.targets, small.fit, 0).has_value());
 }
 
+TEST_CASE("where an optimiser cannot begin at the last fit, it begins at the very first") {
+  const Random data = random_case(3, 60, 3);
+  Fit last = first_fit(3);
+  last.log_length_scales[0] = std::nan("");
+  const FitOutcome outcome = fitted(data.points, data.targets, last);
+  REQUIRE(outcome.fit.has_value());
+  CHECK(outcome.fit->log_length_scales ==
+        fitted(data.points, data.targets, first_fit(3)).fit->log_length_scales);
+}
+
 TEST_CASE("equal points, as many as there are, keep the covariance positive definite") {
   const Eigen::MatrixXd points = Eigen::MatrixXd::Constant(3, 200, 0.5);
   Eigen::VectorXd targets(200);

@@ -31,9 +31,6 @@ struct Interval {
   }
 };
 
-// Whether a configuration keeps the rules of the space.
-using Keeps = std::function<bool(const Config&)>;
-
 // The facts that the new values of a trial may depend on.
 struct Exploration {
   TrialNumber trial;  // that is replaced
@@ -100,9 +97,7 @@ class PbtScheduler : public MetricScheduler {
   // `name` is what users call it. The rules were checked.
   PbtScheduler(const char* name, PbtRules rules, Explore explore);
 
-  // After configure, where the space has rules: new values keep them.
-  void take_rules(Keeps keeps) { keeps_ = std::move(keeps); }
-
+  void take_rules(Keeps keeps) override { keeps_ = std::move(keeps); }
   void take_config(TrialNumber trial, const Packed& config) override;
   Milestone add_trial(TrialNumber trial) override;
   Decision result(TrialNumber trial, const ResultView& result) override;

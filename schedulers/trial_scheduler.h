@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -126,6 +127,9 @@ class Candidates {
   bool paused_first_;
 };
 
+// Whether a configuration keeps the rules of the sweep's space (`where`).
+using Keeps = std::function<bool(const Config&)>;
+
 enum class TrialEnd : std::uint8_t { kCompleted, kStopped, kError, kLast = kError };
 
 class TrialScheduler {
@@ -139,6 +143,10 @@ class TrialScheduler {
   virtual Objective objective() const = 0;
   // Whether it heeds an objective's goals and constraints; else a sweep that has them is refused.
   virtual bool takes_several_objectives() const { return false; }
+
+  // Called after configure if the space has rules: values that the scheduler itself chooses are to
+  // keep them.
+  virtual void take_rules(Keeps /*keeps*/) {}
 
   // The configuration of the trial that add_trial is called for next. One that was replaced and
   // ended as kError has that of its last replacement.

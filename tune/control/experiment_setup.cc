@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "schedulers/pbt_scheduler.h"
 #include "tune/search/where.h"
 #include "tune/spec/experiment_identity.h"
 #include "tune/spec/pool_value.h"
@@ -44,11 +43,9 @@ SetupExperiment setup_message(const ExperimentSpec& spec, std::string directory)
   return message;
 }
 
-// To a scheduler that gives trials values of its own.
 void tell_rules(const RunOptions& options, TrialScheduler& scheduler) {
-  auto* changes = dynamic_cast<PbtScheduler*>(&scheduler);
-  if (changes == nullptr || options.where.empty()) return;
-  changes->take_rules([where = Where(options.where, options.config)](const Config& config) {
+  if (options.where.empty()) return;
+  scheduler.take_rules([where = Where(options.where, options.config)](const Config& config) {
     return where.holds(config);
   });
 }

@@ -85,7 +85,7 @@ namespace {
 Decision replaced_after(double gain, const Keeps& keeps) {
   const auto scheduler = pb2(every(1)).make();
   scheduler->configure({"m", Mode::kMax, 1});
-  dynamic_cast<PbtScheduler&>(*scheduler).take_rules(keeps);
+  scheduler->take_rules(keeps);
   for (std::uint32_t trial = 0; trial < 2; ++trial) {
     scheduler->take_config({trial}, pack(Config{{"x", 0.25 + trial / 4.0}}));
     scheduler->add_trial({trial});

@@ -183,7 +183,7 @@ TEST_CASE("mutations that break a rule of the space are drawn anew, and values s
   // Trial 1 with x = 2 is the donor; factors give 2.4 and 1.6.
   const auto replaced = [](const PbtOptions& options, const Keeps& keeps) {
     PbtSweep sweep(options, 4);
-    dynamic_cast<PbtScheduler&>(*sweep.scheduler).take_rules(keeps);
+    sweep.scheduler->take_rules(keeps);
     sweep.come(0, 4, 0.5);
     CHECK(sweep.come(1, 4, 0.9).save);
     const Decision decision = sweep.come(3, 4, 0.1);

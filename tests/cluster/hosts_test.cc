@@ -233,7 +233,8 @@ TEST_CASE("machines behind a slow network that loses packets give the table of a
   const std::string python = TUNE_TEST_PYTHON;
   if (python.empty()) return testing::skip("a slow network wants python3");
   const std::string sweep =
-      yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, step_ms: 200, weights_mb: 1}",
+      yaml({.config = "{lr: {loguniform: [1e-3, 1.0]}, weights_mb: 1, step_ms: " +
+                      std::to_string(lasting(200)) + "}",
             .num_samples = 12,
             .rest = "stop: {training_iteration: 8}\ncheckpoint: {frequency: 1}\nlease_s: 10\n"});
   Cluster cluster(2);
@@ -249,7 +250,8 @@ TEST_CASE("machines behind a slow network that loses packets give the table of a
   std::vector<std::unique_ptr<Running>> agents;
   for (int i = 0; i < 3; ++i) agents.push_back(cluster.pasted_agent(1, {"127.0.0.1:7000"}));
   REQUIRE(Sandbox::eventually([&] { return cluster.count_events(0, "\"node_joined\"") == 4; }));
-  REQUIRE(Sandbox::eventually([&] { return !trial_amid(*agents[0], cluster.box(0)).empty(); }));
+  REQUIRE(Sandbox::eventually([&] { return !trial_amid(*agents[0], cluster.box(0)).empty(); },
+                              seconds(60)));
   agents[0]->signal(SIGTERM);  // its trial goes on elsewhere, from where it stood
   const Finished finished = driver->wait(seconds(100));
   INFO(finished.err);

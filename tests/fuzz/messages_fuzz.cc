@@ -36,6 +36,11 @@ void count(void* block) {
   count(block);
   return block;
 }
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  void* block = std::malloc(std::max<std::size_t>(size, 1));
+  if (block != nullptr) count(block);
+  return block;
+}
 [[gnu::noinline]] void operator delete(void* block) noexcept {
   allocated -= std::min(allocated, malloc_usable_size(block));
   std::free(block);

@@ -196,9 +196,11 @@ TEST_CASE("a program that prints a GB without a line end costs little memory") {
   const long before = memory_kb(worker);
   std::ofstream(trial / "on") << "\n";
   CHECK(unpack(worker.expect<Reported>().result).dump() == "{\"x\":1}");
-  const long after = memory_kb(worker);
+  [[maybe_unused]] const long after = memory_kb(worker);
   CHECK(before > 1000);  // a MiB is kept
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which keep what was freed
   CHECK(after < before + 1000);
+#endif
 }
 
 TEST_CASE("a program far ahead of its verdicts meets a full pipe, and loses no report") {

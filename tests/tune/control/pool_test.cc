@@ -61,13 +61,13 @@ TEST_CASE("an agent with a name of its own belongs to no allocation, whatever nu
   AgentHello guest = hello_of(1);
   guest.allocation = "gpu-1";
   join(scene, 1, guest);
-  const Allocation& one = scene.controller_.pool().open().at(1);
-  CHECK_FALSE(one.has_joined);
-  CHECK_FALSE(one.took_part);
+  const auto one = [&] { return scene.controller_.pool().open().at(1); };
+  CHECK_FALSE(one().has_joined);
+  CHECK_FALSE(one().took_part);
   CHECK_FALSE(scene.controller_.pool().ever_took_part());
   CHECK(pool_scene(scene.controller_, to_request({})).nodes.back().allocation == 0);
   scene.give(FromAgent{AgentNumber{1}, NodeOut{"it is idle", true}});
-  CHECK_FALSE(one.has_left);
+  CHECK_FALSE(one().has_left);
 }
 
 TEST_CASE("a pool's driver says nothing of its own machine, which runs no trials") {

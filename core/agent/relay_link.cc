@@ -134,7 +134,8 @@ struct RelayLink::Keeper {
     tell(std::move(ended));
   }
 
-  // Here, since a plugin may have hundreds of megabytes and the agent's loop waits for no disk.
+  // In this thread: a plugin may have hundreds of megabytes, and the agent's loop waits for no
+  // disk.
   void identify(RelayPluginFetched& fetched) const {
     if (fetched.error.empty()) fetched.fingerprint = fingerprint(plugin);
   }
@@ -149,8 +150,8 @@ struct RelayLink::Keeper {
   SystemClock clock;
   fs::path folder;
   RelayFolder files;
-  RelayClient client;  // of the thread alone, as is the next
-  fs::path plugin;     // that is fetched
+  RelayClient client;  // of the thread alone
+  fs::path plugin;     // the one that is fetched; likewise
   std::string identity;
   FileDescriptor orders_bell{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   FileDescriptor outcomes_bell{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};

@@ -27,7 +27,8 @@ class RelayLink {
   const std::filesystem::path& folder() const;
   void connect(const JoinToken& token, const std::string& address);  // from now on
   void order(Order order);
-  // The folder `copy` of the experiment, which holds this file alone: its path here comes back.
+  // Fetches the experiment's folder `copy`, which holds the plugin alone. Returns the path that the
+  // plugin gets on this machine.
   std::filesystem::path fetch_plugin(const std::string& copy, const std::string& file_name);
   void remove(const std::string& folder);  // of this side
   void read_tail(const ReadTail& of, const std::filesystem::path& file);

@@ -90,7 +90,8 @@ TEST_CASE("a machine without the folder trains on while its driver is killed and
   check_files(sweep.box, 6);
 }
 
-// A driver whose `results` are a disk of that size, which it alone sees, and then one with room.
+// Runs a driver whose `results` are a disk of that size, which it alone sees; gives the disk room,
+// and resumes.
 std::string on_small_disk(int mib) {
   const std::string tune = TUNE_BINARY_DIR "/bin/tune";
   return "mount -t tmpfs -o size=" + std::to_string(mib) + "m none results && " + tune +

@@ -34,10 +34,11 @@ void put_in(World& world, StoreContents& contents, const Entry& entry) {
 // have been there: it is as if it had never been, unless it is sent again.
 void forget_unanswered(StoreContents& contents, EntryId through) {
   const EntryId last = std::max(through, contents.now->last.value_or(through));
+  if (contents.answered > last) {
+    violate("no answered entry is lost", to_string(*contents.answered));
+  }
   auto& ever = contents.ever;
-  if (ever.empty() || ever.back().id <= last) return;
-  ever.pop_back();
-  if (ever.back().id > last) violate("no answered entry is lost", to_string(ever.back().id));
+  if (!ever.empty() && ever.back().id > last) ever.pop_back();
 }
 
 }  // namespace
@@ -63,6 +64,7 @@ void SimulatedStore::append(EntryId id, std::string_view payload) {
         put_in(world, contents, entry);
       },
       world_.tally.appends_lost);
+  contents_.answered = id;
   // The answer was lost: the same id is sent again.
   if (world_.chance(world_.scenario.rates.append_doubted)) inner_.append(id, payload);
 }
